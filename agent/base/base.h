@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The idioms every room shares: ownership by cleanup attributes, time in microseconds, small macros.
+ * Nothing here allocates or fails.
+ *
+ * Errors: functions return 0 or a positive documented answer on success, -errno on failure; outputs are
+ * named ret_*, come last, and are untouched on failure.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Microseconds: a span, or an instant on the clock that the name says (boot or real). */
+typedef uint64_t usec_t;
+#define USEC_PER_MSEC ((usec_t) 1000)
+#define USEC_PER_SEC ((usec_t) 1000000)
+#define USEC_INFINITY UINT64_MAX
+#define NSEC_PER_USEC ((uint64_t) 1000)
+
+#define ELEMENTSOF(a) (sizeof(a) / sizeof((a)[0]))
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
+#define _printf_(fmt, first) __attribute__((format(printf, fmt, first)))
+#define _cleanup_(f) __attribute__((cleanup(f)))
+
+/* Pass ownership on: the variable is left empty, so that its cleanup does nothing. */
+#define TAKE_PTR(p)                          \
+        ({                                   \
+                __typeof__(p) _taken = (p);  \
+                (p) = NULL;                  \
+                _taken;                      \
+        })
+#define TAKE_FD(fd)                          \
+        ({                                   \
+                int _taken_fd = (fd);        \
+                (fd) = -1;                   \
+                _taken_fd;                   \
+        })
+
+static inline bool streq(const char *a, const char *b) {
+        return strcmp(a, b) == 0;
+}
+
+static inline bool startswith(const char *s, const char *prefix) {
+        return strncmp(s, prefix, strlen(prefix)) == 0;
+}
+
+static inline void freep(void *p) {
+        free(*(void **) p);
+}
+
+/* Closes and returns -1. Not retried on EINTR: on Linux the descriptor is gone either way. */
+static inline int close_fd(int fd) {
+        if (fd >= 0)
+                (void) close(fd); /* nothing is written through descriptors closed this way */
+        return -1;
+}
+
+static inline void closep(int *fd) {
+        *fd = close_fd(*fd);
+}
+
+static inline void fclosep(FILE **f) {
+        if (*f)
+                (void) fclose(*f); /* read-only streams; writers check fclose() themselves */
+}
+
+static inline void closedirp(DIR **d) {
+        if (*d)
+                (void) closedir(*d);
+}
+
+#define _cleanup_free_ _cleanup_(freep)
+#define _cleanup_close_ _cleanup_(closep)
+#define _cleanup_fclose_ _cleanup_(fclosep)
+#define _cleanup_closedir_ _cleanup_(closedirp)
+
+/* Defines `name`p(), for _cleanup_(), out of a destructor that accepts NULL. */
+#define DEFINE_CLEANUP(type, destructor)                 \
+        static inline void destructor##p(type *p) {      \
+                if (*p)                                  \
+                        (void) destructor(*p);           \
+        }

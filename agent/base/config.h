@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Ini configuration with drop-ins and origins. For the name "hostd" the files are
+ *   /usr/lib/tpu-hostd/hostd.conf, then {/usr/lib,/run,/etc}/tpu-hostd/hostd.conf.d/<name>.conf in the order of <name>,
+ * where /etc masks /run masks /usr/lib for the same name (an empty file or a link to /dev/null switches it off).
+ * --config FILE stands for all of them. Later values win. An unknown key or section warns with file and line;
+ * a bad value keeps what was there and says so. Read through the host seam.
+ */
+#include "base.h"
+#include "host.h"
+
+#define CONFIG_LINE_MAX 190  /* inih's own limit of a line is 200 bytes; longer lines are refused, not cut */
+#define CONFIG_FILE_MAX (256 * 1024)
+#define CONFIG_ORIGIN_MAX 128
+
+/* Parses value into dest. Returns 0, or -errno with one line for people in why (e.g. "not a number"). */
+typedef int (*config_parse_t)(const char *value, void *dest, char why[static 96]);
+
+struct config_item {
+        const char *section, *key; /* key "*": every key of the section, parse gets "key=value" */
+        config_parse_t parse;
+        void *dest;
+        const char *fallback; /* the default as text, parsed first; NULL: dest is left as it is */
+};
+
+/* What an item was last set to, and where: "/etc/tpu-hostd/hostd.conf.d/10-site.conf:3" or "default". */
+struct config_origin {
+        char where[CONFIG_ORIGIN_MAX];
+        char value[CONFIG_LINE_MAX + 1];
+};
+
+struct config {
+        const struct config_item *items; /* borrowed */
+        size_t n_items;
+        const char *const *foreign; /* sections that belong to another program reading the same file; NULL-terminated, or NULL */
+        struct config_origin *origins; /* n_items, made by config_load, freed by config_clear */
+        unsigned warnings;             /* unknown keys, bad values, unreadable files; each was logged with file:line */
+};
+
+/*
+ * Loads the defaults, then the files of name (or only file when not NULL). Missing files are no error;
+ * a file given by --config that cannot be read is. Problems in content are logged as warnings and counted.
+ */
+int config_load(struct config *c, const struct host *h, const char *name, const char *file);
+
+/* Reads one ini text with line numbers (profiles use it). entry returns 0 or -errno with why set; each failure is reported through problem. */
+struct config_reader {
+        int (*entry)(void *userdata, unsigned line, const char *section, const char *key, const char *value);
+        void (*problem)(void *userdata, unsigned line, const char *text);
+        void *userdata;
+};
+int config_read_text(const struct config_reader *r, const char *text, size_t len);
+
+/* Prints what is in force for --show-config: "[section]", "key = value" as it was written, and "# from ORIGIN". */
+int config_show(const struct config *c, FILE *out);
+void config_clear(struct config *c);
+
+/* Parsers for common types: dest is what the name says. */
+int config_parse_string63(const char *value, void *dest /* char[64] */, char why[static 96]);
+int config_parse_string255(const char *value, void *dest /* char[256] */, char why[static 96]);
+int config_parse_bool(const char *value, void *dest /* bool */, char why[static 96]);
+int config_parse_u32(const char *value, void *dest /* uint32_t */, char why[static 96]);
+int config_parse_u64(const char *value, void *dest /* uint64_t */, char why[static 96]);
+int config_parse_usec(const char *value, void *dest /* usec_t; "250ms", "10s", "2min", "1h" */, char why[static 96]);
+int config_parse_bytes(const char *value, void *dest /* uint64_t; "64K", "256M", "1G" */, char why[static 96]);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Where things are: directories, sockets, ports, users and unit names that more than one program must
+ * agree on. docs/ and systemd/ repeat them; tests hold them together.
+ */
+#define PATH_VENDOR "/usr/lib/tpu-hostd"   /* vendor defaults: *.conf, *.conf.d/, profiles/ */
+#define PATH_RUNTIME "/run/tpu-hostd"      /* runtime overrides *.conf.d/, api.sock */
+#define PATH_SITE "/etc/tpu-hostd"         /* the site's overrides: *.conf.d/ */
+#define PATH_PROFILES PATH_VENDOR "/profiles"
+
+#define PATH_HOSTD_STATE "/var/lib/tpu-hostd"
+#define PATH_SPOOL PATH_HOSTD_STATE "/spool"
+#define PATH_HOSTD_SOCKET "/run/tpu-hostd/api.sock"
+
+#define PATH_NETCFG_RUNTIME "/run/tpu-netcfg"
+#define PATH_NETCFG_SOCKET "/run/tpu-netcfg/netcfg.sock"
+
+#define PATH_LAUNCHD_RUNTIME "/run/tpu-launchd"
+#define PATH_LAUNCHD_SOCKET "/run/tpu-launchd/launchd.sock"
+#define PATH_LAUNCHD_STATE "/var/lib/tpu-launchd"
+
+#define PATH_STACK_TOOL "/usr/bin/tpu-stack"
+#define PATH_LAUNCHD_TOOL "/usr/sbin/tpu-launchd"
+
+#define PATH_COLLECTOR_STATE "/var/lib/tpu-collectord"
+
+#define USER_HOSTD "tpu-hostd"
+#define GROUP_RUN "tpu-run" /* members may start and stop runs as themselves */
+
+/* DESIGN: 4318 is OTLP/HTTP's own port; 9470 and 9471 are ours. */
+#define PORT_OTLP 4318
+#define PORT_COLLECTOR_API 9471
+#define PORT_HOSTD_API 9470
+
+/* A run NAME owns the slice tpu-run-NAME.slice and the service tpu-run-NAME.service in it. */
+#define RUN_UNIT_PREFIX "tpu-run-"

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Findings for people and for programs: an aligned text table, worst first, coloured only on a terminal;
+ * or JSON with the same content.
+ */
+#include <jansson.h>
+
+#include "finding.h"
+
+/* New reference, or NULL when out of memory. Keys: verdict, check, subject, found, wanted, source, reason, remedy. */
+json_t *finding_to_json(const struct finding *f);
+/* An array of the above. */
+json_t *finding_list_to_json(const struct finding_list *l);
+
+/* Prints one line a finding (plus reason and remedy lines where it is not OK), worst first. */
+int report_print_text(FILE *out, const struct finding_list *l);
+
+/* Prints v, indented by 2, sorted by key, and a newline, then drops the reference. -ENOMEM when v is NULL, -EIO. */
+int report_print_json(FILE *out, json_t *v);

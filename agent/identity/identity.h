@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Who this host is: slice, worker, peers, chips. Each field keeps where it came from. Today from the static file
+ * (/etc/tpu-hostd/identity.conf.d/, section [Identity]); other sources join by strength (DESIGN.md, Identity).
+ */
+#include <jansson.h>
+
+#include "base.h"
+#include "finding.h"
+#include "host.h"
+
+#define IDENTITY_HOSTS_MAX 4096
+
+enum identity_field {
+        IDENTITY_HOST_NAME,
+        IDENTITY_SLICE_NAME,
+        IDENTITY_ACCELERATOR_TYPE, /* "v6e-16" */
+        IDENTITY_MACHINE_TYPE,     /* "ct6e-standard-4t" */
+        IDENTITY_TOPOLOGY,         /* "4x4" */
+        IDENTITY_WORKER_ID,        /* "0"… decimal */
+        IDENTITY_WORKER_HOSTNAMES, /* comma list in the order of worker ids */
+        IDENTITY_CHIPS,            /* chips on this host, decimal */
+        IDENTITY_ZONE,
+        _IDENTITY_FIELD_MAX,
+};
+
+struct identity_value {
+        char *text;       /* NULL: not known */
+        char origin[128]; /* "file:line", "kernel", … */
+};
+
+struct identity {
+        struct identity_value fields[_IDENTITY_FIELD_MAX];
+};
+#define IDENTITY_NULL ((struct identity) { 0 })
+
+/* Loads what can be known. config_file: --config or NULL. Bad values warn with file:line and stay unknown. -errno only when out of memory or --config cannot be read. */
+int identity_load(const struct host *h, const char *config_file, struct identity *ret);
+void identity_clear(struct identity *i);
+#define _cleanup_identity_ _cleanup_(identity_clear)
+
+/* NULL when not known. */
+const char *identity_get(const struct identity *i, enum identity_field f);
+/* "host-name", "slice-name", … */
+const char *identity_field_name(enum identity_field f);
+/* -ENODATA when the field is not known. */
+int identity_get_u32(const struct identity *i, enum identity_field f, uint32_t *ret);
+
+/* What does not fit together (worker id not below the number of hosts, …) as findings; OK when all fits. */
+int identity_check(const struct identity *i, struct finding_list *ret);
+/* {"slice-name": {"value": …, "origin": …}, …}; fields not known are null. New reference. */
+json_t *identity_to_json(const struct identity *i);

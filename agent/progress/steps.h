@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Training steps from log lines, without any change to the training code. The format is MaxText's
+ *   "completed step: 12, seconds: 0.693, TFLOP/s/device: 83.171, Tokens/s/device: 11819.175, total_weights: 262144, loss: 0.334"
+ * anywhere in the line (Ray puts a prefix before it and "[repeated 6x across cluster]" behind it). Pure; lines are hostile input.
+ */
+#include "base.h"
+
+struct step_line {
+        uint64_t step;
+        double seconds;
+        double tflops, tokens_per_second, loss; /* NAN when the line does not say */
+};
+
+/* True when line (len bytes, need not end in NUL) reports a completed step. Numbers out of range or not finite refuse the line. */
+bool step_line_parse(const char *line, size_t len, struct step_line *ret);
+
+/* What is known of one run's progress. */
+struct progress {
+        uint64_t lines;     /* step lines seen */
+        uint64_t last_step; /* valid when lines > 0 */
+        usec_t last_at;     /* boot clock of the last step line */
+        struct step_line last;
+};
+/* Takes one more step line seen at now. A step number going back (restart from a checkpoint) is taken as it is. */
+void progress_step(struct progress *p, const struct step_line *s, usec_t now);

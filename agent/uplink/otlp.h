@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Builds OTLP requests (protobuf) out of samples and events. A builder is made once and used again: it keeps its arena, so that steady state
+ * allocates nothing. Texts are borrowed until otlp_*_encode().
+ */
+#include "base.h"
+
+#define OTLP_REQUEST_MAX (1024 * 1024)
+#define OTLP_ATTRIBUTES_MAX 12
+
+struct otlp_attribute {
+        const char *key;
+        const char *text; /* NULL: number is meant */
+        int64_t number;
+};
+
+struct otlp_point {
+        const char *name, *unit, *description;
+        bool counter; /* cumulative monotonic sum since start_real; else a gauge */
+        bool is_int;
+        union {
+                double d;
+                int64_t i;
+        };
+        usec_t time_real, start_real;
+        const struct otlp_attribute *attributes;
+        size_t n_attributes;
+};
+
+/* Severity numbers of the standard. */
+enum otlp_severity { OTLP_DEBUG = 5, OTLP_INFO = 9, OTLP_WARN = 13, OTLP_ERROR = 17, OTLP_FATAL = 21 };
+
+struct otlp_event {
+        const char *name; /* "tpu.nic.mtu_drift" */
+        enum otlp_severity severity;
+        usec_t time_real;
+        const struct otlp_attribute *body; /* the body: a key-value list */
+        size_t n_body;
+        const struct otlp_attribute *attributes;
+        size_t n_attributes;
+};
+
+struct otlp;
+/* resource attributes are copied; scope_version is the program's version (static). */
+int otlp_new(const struct otlp_attribute *resource, size_t n, const char *scope_version, struct otlp **ret);
+struct otlp *otlp_free(struct otlp *o);
+DEFINE_CLEANUP(struct otlp *, otlp_free)
+
+/* Adds a point (texts are copied into the arena). -E2BIG when the request would exceed OTLP_REQUEST_MAX: encode and begin anew. */
+int otlp_add_point(struct otlp *o, const struct otlp_point *p);
+/* Encodes all points added since the last encode into an ExportMetricsServiceRequest; *ret points into o, valid until the next call. 0 points: -ENODATA. */
+int otlp_encode_metrics(struct otlp *o, const void **ret, size_t *ret_len);
+/* One event as a whole ExportLogsServiceRequest. */
+int otlp_encode_event(struct otlp *o, const struct otlp_event *e, const void **ret, size_t *ret_len);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What is wanted of this host's network, as data: the profile of its TPU generation
+ * (/usr/lib/tpu-hostd/profiles/NAME.conf), the site's overrides (/etc/tpu-hostd/netcfg.conf.d), and the MTU of the network itself, which
+ * the static file states ([Network] Mtu= in /etc/tpu-hostd/identity.conf.d/). Every value carries its source. Read through the seam;
+ * pure otherwise. netcfg plans with it, the nic and sysctl probes compare with it.
+ */
+#include "base.h"
+#include "host.h"
+#include "links.h"
+
+#define INTENT_SYSCTLS_MAX 32
+/* GCE allows a network's MTU from 1300 to 8896 (cloud.google.com/vpc/docs/mtu). */
+#define INTENT_MTU_MIN 1300
+#define INTENT_MTU_MAX 8896
+
+struct intent_sysctl {
+        char name[64];    /* "net.ipv4.tcp_rmem" */
+        char value[96];   /* fields separated by single blanks */
+        char source[128]; /* where the value comes from: profile, file and the public source it names */
+};
+
+struct intent {
+        char profile[32]; /* "v6e", "generic" */
+        bool observe;     /* Mode=observe: change nothing */
+        uint32_t mtu;     /* the profile's MTU; 0: none wanted */
+        char mtu_source[128];
+        uint32_t network_mtu; /* the network's own MTU; 0: not known */
+        char network_mtu_source[128];
+        struct intent_sysctl sysctls[INTENT_SYSCTLS_MAX];
+        size_t n_sysctls;
+};
+
+/* Loads configuration and profile. config_file: --config or NULL. Problems in content warn and keep defaults. -errno when no profile can be read at all. */
+int intent_load(const struct host *h, const char *config_file, struct intent *ret);
+
+/*
+ * The MTU rule: min(profile, the NIC's max_mtu, the network's MTU). 0 when nothing may be wanted (the network's MTU is not known, or
+ * the profile wants none), with the reason in why (static text). Never above what the network carries.
+ */
+uint32_t intent_mtu(const struct intent *i, const struct link *l, const char **ret_why);
+
+/* "net.ipv4.tcp_rmem" → "/proc/sys/net/ipv4/tcp_rmem". -EINVAL for a name that has anything but [a-z0-9_.-] or leaves /proc/sys. */
+int intent_sysctl_path(const char *name, char *buf, size_t size);
+/* Collapses white space of a sysctl's value as read: "4096\t131072\t6291456" → "4096 131072 6291456". In place. */
+void intent_sysctl_normalize(char *value);

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * A probe looks at one thing of the host and says what it found: findings (verdicts with reasons) and samples (numbers).
+ * It reads through the host seam only, keeps nothing between runs, allocates nothing per sample, and is done within its timeout.
+ * Adding one: a file probes/NAME.c exporting `const struct probe probe_NAME`, a line PROBE(NAME) in probes.def,
+ * a fixture test.
+ */
+#include "base.h"
+#include "finding.h"
+#include "host.h"
+
+struct intent; /* netcfg/intent/intent.h: what is wanted of NICs and sysctls */
+
+enum sample_kind {
+        SAMPLE_GAUGE,
+        SAMPLE_COUNTER, /* cumulative, monotonic, since boot */
+};
+
+/* One number. Names follow OpenTelemetry's semantic conventions where one exists, else start with "tpu.". */
+struct sample {
+        const char *name, *unit, *description; /* static */
+        enum sample_kind kind;
+        bool is_int;
+        union {
+                double d;
+                int64_t i;
+        };
+        const char *keys[3]; /* attributes; unused ones NULL */
+        const char *values[3];
+};
+
+/* Where results go. Both functions copy what they keep. */
+struct sink {
+        void (*finding)(struct sink *s, const struct finding *f);
+        void (*sample)(struct sink *s, const struct sample *m);
+};
+
+/* What a probe may use besides the seam; pointers may be NULL when unknown. */
+struct probe_context {
+        const struct intent *intent;
+        uint32_t chips_wanted; /* chips that identity or machine type says this host has; 0: unknown */
+        const char *chips_source;
+};
+
+struct probe {
+        const char *name, *summary;
+        usec_t interval, timeout;
+        /* 0, or -errno when nothing could be looked at at all (it then becomes one UNKNOWN finding). */
+        int (*run)(const struct host *h, const struct probe_context *c, struct sink *s);
+};
+
+/* All probes, ended by NULL; from probes.def. */
+extern const struct probe *const probe_table[];
+/* NULL when there is no probe of that name. */
+const struct probe *probe_find(const char *name);
