@@ -1,0 +1,116 @@
+"""A lab: N booted hosts on a switch, made for one test or one person and gone afterwards."""
+
+import os
+import subprocess
+import time
+
+from . import guardian, network
+from .command import LabError
+from .host import Host
+from .prepare import debs_layer
+from .tree import prune
+
+FIRST_NUMBER = 10
+COLLECTOR_NUMBER = 100
+COLLECTOR = "collector"
+
+
+class Lab:
+    """Boots hosts h0, h1, …, and one named collector if `collector` is given; use it in a with statement.
+
+    debs, collector: paths of the .debs that the hosts, and the collector, have installed by apt.
+    before_boot: called with each Host before it boots, to write its configuration.
+    unified: hosts see cgroup version 2 only, as TPU images do.
+    """
+
+    def __init__(self, hosts=2, debs=(), collector=None, unified=False, before_boot=None):
+        if not 0 <= hosts <= COLLECTOR_NUMBER - FIRST_NUMBER:
+            raise LabError(f"{hosts} hosts: a lab has 0 to {COLLECTOR_NUMBER - FIRST_NUMBER}")
+        self._wanted = {f"h{i}": (FIRST_NUMBER + i, debs) for i in range(hosts)}
+        if collector is not None:
+            self._wanted[COLLECTOR] = (COLLECTOR_NUMBER, collector)
+        self.unified, self._before_boot = unified, before_boot
+        self.hosts, self.collector, self.every = [], None, []
+        self.boot_seconds = None
+        self._guardian = self._pipe = self._layer = None
+
+    @classmethod
+    def on_layer(cls, layer):
+        """A lab of one host on a given layer: how the next layer is made."""
+        lab = cls(hosts=1)
+        lab._layer = layer
+        return lab
+
+    def __enter__(self):
+        self.start()
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def start(self):
+        """Boots everything; on failure nothing is left. boot_seconds is the time without building layers."""
+        guardian.sweep()
+        layers = {name: self._layer or debs_layer(debs) for name, (_, debs) in self._wanted.items()}
+        leases = [lease for layer in layers.values() for lease in layer.leases()]
+        began = time.monotonic()
+        self.id, self.directory, lock = guardian.register(list(self._wanted))
+        self._guardian, self._pipe = guardian.start(self.directory, [lock, *leases])
+        for held in (lock, *leases):
+            held.close()
+        try:
+            self._make(layers)
+        except BaseException:
+            self.stop()
+            raise
+        self.boot_seconds = time.monotonic() - began
+        prune()
+
+    def _make(self, layers):
+        self.switch = network.Switch(guardian.full_name(self.id, "switch"))
+        self.switch.start()
+        self.every = [Host(self, name, number) for name, (number, _) in self._wanted.items()]
+        self.hosts = [h for h in self.every if h.name != COLLECTOR]
+        self.collector = next((h for h in self.every if h.name == COLLECTOR), None)
+        names = self._hosts_file()
+        for host in self.every:
+            host.provision(layers[host.name].stack(), names)
+            if self._before_boot:
+                self._before_boot(host)
+            host.start()
+        for host in self.every:
+            host.wait_ready()
+
+    def _hosts_file(self):
+        lines = ["127.0.0.1 localhost", "::1 localhost"]
+        for host in self.every:
+            lines.append(f"{host.address('eth0')} {host.name}")
+            lines.append(f"{host.address('eth1')} {host.name}-eth1")
+        return "\n".join(lines) + "\n"
+
+    def lower_path_mtu(self, host, nic, mtu):
+        """Packets of more than mtu bytes vanish at the NIC's port, both ways, with no ICMP. host.heal() ends it."""
+        running = [h.full_name for h in self.every if h.up]
+        self.switch.lower_path_mtu(host.port(nic), mtu, running)
+
+    def dropped(self, host=None, nic="eth0"):
+        """Returns how many packets the faults have dropped: of a lowered path MTU, or without host of all cuts."""
+        return self.switch.dropped().get(host.port(nic) if host else "cut", 0)
+
+    def stop(self):
+        """Ends all hosts at once and removes every trace of the lab. May be called twice."""
+        if self._guardian is None:
+            return
+        os.close(self._pipe)
+        process, self._guardian = self._guardian, None
+        try:
+            code = process.wait(60)
+        except subprocess.TimeoutExpired:
+            code = "still busy after 60 s"
+        for host in self.every:
+            host.abandon()
+        if code != 0:
+            log = self.directory / "guardian.log"
+            said = log.read_text(errors="replace") if log.exists() else ""
+            raise LabError(f"cleaning up lab {self.id} failed ({code}): {said.strip()}; "
+                           "run tests/lab/lab clean as root")
