@@ -23,6 +23,7 @@ struct link {
         bool up, carrier;
         int master; /* ifindex of bridge/bond, 0 if none */
         bool peer_elsewhere; /* IFLA_LINK_NETNSID present: its lower/peer link lives in another namespace */
+        bool beside_hardware; /* the same table holds an Ethernet device that is hardware */
 };
 
 struct link_table {
@@ -31,17 +32,23 @@ struct link_table {
 };
 #define LINK_TABLE_NULL ((struct link_table) { 0 })
 
-/* Sorted by index. -ENODATA: this root has no dump; -E2BIG: more than LINKS_MAX. Clear with link_table_clear(). */
+/*
+ * Sorted by index. -ENODATA: this root has no dump; -E2BIG: more than LINKS_MAX; -EBADMSG: the dump is malformed;
+ * -EINTR: the table changed under each of our reads. Clear with link_table_clear().
+ */
 int links_read(const struct host *h, struct link_table *ret);
 void link_table_clear(struct link_table *t);
 #define _cleanup_links_ _cleanup_(link_table_clear)
 
 /*
- * Whether this is a data-centre NIC, told by kind, not by name: an Ethernet device that is hardware (no kind), or a veth
- * whose peer is in another namespace and which is not a bridge port (a container's or test host's own NIC). Never lo,
- * bridges, bonds' ports, tunnels, docker.
+ * Whether this is a data-centre NIC, told by kind, not by name: an Ethernet device that is hardware (no kind), or, where
+ * there is no hardware at all, a veth whose peer is in another namespace (a container's or test host's own NIC). Never lo,
+ * bridges, ports of a bridge or bond, tunnels, docker, or the host's ends of containers' veths.
  */
 bool link_is_data_nic(const struct link *l);
 
-/* Parses one dump (a sequence of nlmsghdr) from memory; what is malformed ends it with -EBADMSG. For fixtures and fuzzing. */
+/*
+ * Parses one dump from memory: RTM_NEWLINK messages and the NLMSG_DONE that ends it. Anything else, or less, is -EBADMSG;
+ * an NLMSG_ERROR is its errno; -EINTR when the kernel says that the table changed while it was read. For fixtures and fuzzing, too.
+ */
 int links_parse(const void *data, size_t len, struct link_table *ret);

@@ -7,6 +7,7 @@
  * pure otherwise. netcfg plans with it, the nic and sysctl probes compare with it.
  */
 #include "base.h"
+#include "finding.h"
 #include "host.h"
 #include "links.h"
 
@@ -23,6 +24,7 @@ struct intent_sysctl {
 
 struct intent {
         char profile[32]; /* "v6e", "generic" */
+        char profile_note[192]; /* why the generic profile stands in; empty when the right one was found */
         bool observe;     /* Mode=observe: change nothing */
         uint32_t mtu;     /* the profile's MTU; 0: none wanted */
         char mtu_source[128];
@@ -32,14 +34,27 @@ struct intent {
         size_t n_sysctls;
 };
 
-/* Loads configuration and profile. config_file: --config or NULL. Problems in content warn and keep defaults. -errno when no profile can be read at all. */
+/*
+ * Loads configuration and profile. The profile is Profile= of [Netcfg], else the generation that AcceleratorType= of
+ * [Identity] names ("v6e-16" → v6e), else generic; its file is the first of /etc, /run and /usr/lib /tpu-hostd/profiles/NAME.conf.
+ * config_file: --config (it then holds [Netcfg], [Identity] and [Network]) or NULL. Problems in content warn with file and line and
+ * keep what was there; a value without a Source= is refused. -errno when not even the generic profile can be read.
+ */
 int intent_load(const struct host *h, const char *config_file, struct intent *ret);
 
 /*
  * The MTU rule: min(profile, the NIC's max_mtu, the network's MTU). 0 when nothing may be wanted (the network's MTU is not known, or
- * the profile wants none), with the reason in why (static text). Never above what the network carries.
+ * the profile wants none), with the reason in *ret_why (static text, NULL when there is nothing to explain; ret_why may be NULL).
+ * Never above what the network carries, whatever the NIC has now.
  */
 uint32_t intent_mtu(const struct intent *i, const struct link *l, const char **ret_why);
+
+/*
+ * The verdict on one NIC or sysctl, the same for netcfg and for probes; checks "nic.mtu" and "sysctl". value is what was read
+ * (any white space), error the -errno of reading it or 0 (value may then be NULL).
+ */
+void intent_judge_mtu(const struct intent *i, const struct link *l, struct finding *ret);
+void intent_judge_sysctl(const struct intent_sysctl *s, const char *value, int error, struct finding *ret);
 
 /* "net.ipv4.tcp_rmem" → "/proc/sys/net/ipv4/tcp_rmem". -EINVAL for a name that has anything but [a-z0-9_.-] or leaves /proc/sys. */
 int intent_sysctl_path(const char *name, char *buf, size_t size);
