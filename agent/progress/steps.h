@@ -7,13 +7,20 @@
  */
 #include "base.h"
 
+#define STEP_LINE_MAX 4096          /* bytes of a line that are looked at; MaxText's own are below 200 */
+#define STEP_MAX UINT64_C(1000000000000) /* far above any run; anything larger is no step number */
+#define STEP_SECONDS_MAX 604800.0   /* a week: anything longer is no step time */
+
 struct step_line {
         uint64_t step;
         double seconds;
-        double tflops, tokens_per_second, loss; /* NAN when the line does not say */
+        double tflops, tokens_per_second, loss; /* NAN when the line does not say, or says "nan", or no number */
 };
 
-/* True when line (len bytes, need not end in NUL) reports a completed step. Numbers out of range or not finite refuse the line. */
+/*
+ * True when line (len bytes, need not end in NUL) reports a completed step. A step or a duration out of range, negative or not
+ * finite refuses the line; an optional number that cannot be used does not: a diverged loss ("nan") is still a step.
+ */
 bool step_line_parse(const char *line, size_t len, struct step_line *ret);
 
 /* What is known of one run's progress. */

@@ -1,0 +1,1 @@
+fuzz_target(progress KNOWS base progress LIBRARIES m)

@@ -1,0 +1,1 @@
+unit_test(progress KNOWS base progress LIBRARIES m)
