@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <time.h>
+
+#include "clock.h"
+
+static usec_t read_clock(clockid_t id) {
+        struct timespec ts;
+        int r = clock_gettime(id, &ts);
+
+        assert(r == 0); /* both clocks exist on every kernel that we run on */
+        return (usec_t) ts.tv_sec * USEC_PER_SEC + (usec_t) ts.tv_nsec / NSEC_PER_USEC;
+}
+
+static usec_t system_boot(void *userdata) {
+        (void) userdata;
+        return read_clock(CLOCK_BOOTTIME);
+}
+
+static usec_t system_real(void *userdata) {
+        (void) userdata;
+        return read_clock(CLOCK_REALTIME);
+}
+
+const struct clock clock_system = { .boot = system_boot, .real = system_real };
+
+static usec_t fixed_boot(void *userdata) {
+        return ((const struct clock_fixed *) userdata)->boot;
+}
+
+static usec_t fixed_real(void *userdata) {
+        return ((const struct clock_fixed *) userdata)->real;
+}
+
+struct clock clock_from(struct clock_fixed *times) {
+        return (struct clock) { .boot = fixed_boot, .real = fixed_real, .userdata = times };
+}
+
+usec_t clock_boot(const struct clock *c) {
+        return c->boot(c->userdata);
+}
+
+usec_t clock_real(const struct clock *c) {
+        return c->real(c->userdata);
+}
+
+const char *clock_text(usec_t real, char buf[static CLOCK_TEXT_MAX]) {
+        time_t seconds = (time_t) (real / USEC_PER_SEC);
+        struct tm tm;
+        size_t n;
+
+        /* Past year 9999 the text would not fit, and no clock of ours shows such a time. */
+        if (real / USEC_PER_SEC > 253402300799ULL || !gmtime_r(&seconds, &tm)) {
+                (void) snprintf(buf, CLOCK_TEXT_MAX, "-");
+                return buf;
+        }
+        n = strftime(buf, CLOCK_TEXT_MAX, "%Y-%m-%dT%H:%M:%S", &tm);
+        (void) snprintf(buf + n, CLOCK_TEXT_MAX - n, ".%03uZ", (unsigned) (real % USEC_PER_SEC / USEC_PER_MSEC));
+        return buf;
+}

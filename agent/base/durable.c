@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "durable.h"
+
+static int write_all(int fd, const void *data, size_t len) {
+        const uint8_t *p = data;
+
+        while (len > 0) {
+                ssize_t n = write(fd, p, len);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                p += n;
+                len -= (size_t) n;
+        }
+        return 0;
+}
+
+static int write_and_sync(int dir_fd, const char *name, const void *data, size_t len, mode_t mode) {
+        _cleanup_close_ int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+        int r;
+
+        if (fd < 0)
+                return -errno;
+        r = write_all(fd, data, len);
+        if (r < 0)
+                return r;
+        return fdatasync(fd) < 0 ? -errno : 0;
+}
+
+int durable_write(int dir_fd, const char *name, const void *data, size_t len, mode_t mode) {
+        char temporary[300];
+        int r, n;
+
+        if (!name[0] || strchr(name, '/'))
+                return -EINVAL;
+        n = snprintf(temporary, sizeof(temporary), ".%s.new", name);
+        if (n < 0 || (size_t) n >= sizeof(temporary))
+                return -ENAMETOOLONG;
+        r = write_and_sync(dir_fd, temporary, data, len, mode);
+        if (r == 0 && renameat(dir_fd, temporary, dir_fd, name) < 0)
+                r = -errno;
+        if (r < 0) {
+                (void) unlinkat(dir_fd, temporary, 0); /* a left-over is overwritten by the next write */
+                return r;
+        }
+        return fsync(dir_fd) < 0 ? -errno : 0;
+}
+
+int durable_read(int dir_fd, const char *name, size_t max, char **ret, size_t *ret_len) {
+        _cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        _cleanup_free_ char *buf = NULL;
+        struct stat st;
+        size_t n = 0;
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode))
+                return -EINVAL;
+        if ((uint64_t) st.st_size > max)
+                return -E2BIG;
+        buf = malloc((size_t) st.st_size + 1);
+        if (!buf)
+                return -ENOMEM;
+        while (n < (size_t) st.st_size) {
+                ssize_t k = read(fd, buf + n, (size_t) st.st_size - n);
+
+                if (k < 0 && errno == EINTR)
+                        continue;
+                if (k < 0)
+                        return -errno;
+                if (k == 0)
+                        break;
+                n += (size_t) k;
+        }
+        buf[n] = '\0';
+        *ret = TAKE_PTR(buf);
+        if (ret_len)
+                *ret_len = n;
+        return 0;
+}

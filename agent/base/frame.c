@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <poll.h>
+
+#include "clock.h"
+#include "frame.h"
+#include "frame_header.h"
+
+int frame_pack(uint16_t kind, const ProtobufCMessage *m, uint8_t **ret, size_t *ret_len) {
+        size_t len = protobuf_c_message_get_packed_size(m);
+        uint8_t *buf;
+
+        if (len > FRAME_MAX)
+                return -E2BIG;
+        buf = malloc(FRAME_HEADER_SIZE + len);
+        if (!buf)
+                return -ENOMEM;
+        frame_header_put(buf, (uint32_t) len, kind);
+        (void) protobuf_c_message_pack(m, buf + FRAME_HEADER_SIZE); /* writes what get_packed_size() said */
+        *ret = buf;
+        *ret_len = FRAME_HEADER_SIZE + len;
+        return 0;
+}
+
+/* Waits until fd is ready for events or the deadline (boot clock) passes. */
+static int wait_ready(int fd, short events, usec_t deadline) {
+        for (;;) {
+                struct pollfd p = { .fd = fd, .events = events };
+                usec_t now = clock_boot(&clock_system);
+                int n;
+
+                if (now >= deadline)
+                        return -ETIMEDOUT;
+                n = poll(&p, 1, (int) MIN((deadline - now) / USEC_PER_MSEC + 1, (usec_t) INT32_MAX));
+                if (n > 0)
+                        return 0;
+                if (n < 0 && errno != EINTR)
+                        return -errno;
+        }
+}
+
+static usec_t deadline_after(usec_t timeout) {
+        usec_t now = clock_boot(&clock_system);
+
+        return timeout > USEC_INFINITY - now ? USEC_INFINITY : now + timeout;
+}
+
+static int send_all(int fd, const uint8_t *data, size_t len, usec_t deadline) {
+        while (len > 0) {
+                ssize_t n = send(fd, data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+                if (n < 0 && errno == EAGAIN) {
+                        int r = wait_ready(fd, POLLOUT, deadline);
+
+                        if (r < 0)
+                                return r;
+                        continue;
+                }
+                if (n < 0 && errno != EINTR)
+                        return -errno;
+                if (n > 0) {
+                        data += n;
+                        len -= (size_t) n;
+                }
+        }
+        return 0;
+}
+
+static int receive_all(int fd, uint8_t *data, size_t len, usec_t deadline) {
+        while (len > 0) {
+                ssize_t n = recv(fd, data, len, MSG_DONTWAIT);
+
+                if (n == 0)
+                        return -ECONNRESET;
+                if (n < 0 && errno == EAGAIN) {
+                        int r = wait_ready(fd, POLLIN, deadline);
+
+                        if (r < 0)
+                                return r;
+                        continue;
+                }
+                if (n < 0 && errno != EINTR)
+                        return -errno;
+                if (n > 0) {
+                        data += n;
+                        len -= (size_t) n;
+                }
+        }
+        return 0;
+}
+
+int frame_send(int fd, uint16_t kind, const ProtobufCMessage *m, usec_t timeout) {
+        _cleanup_free_ uint8_t *buf = NULL;
+        size_t len;
+        int r;
+
+        r = frame_pack(kind, m, &buf, &len);
+        if (r < 0)
+                return r;
+        return send_all(fd, buf, len, deadline_after(timeout));
+}
+
+int frame_receive(int fd, usec_t timeout, struct frame *ret, uint8_t **ret_buf) {
+        _cleanup_free_ uint8_t *buf = NULL;
+        usec_t deadline = deadline_after(timeout);
+        uint8_t head[FRAME_HEADER_SIZE];
+        struct frame_header h;
+        int r;
+
+        r = receive_all(fd, head, sizeof(head), deadline);
+        if (r < 0)
+                return r;
+        r = frame_header_get(head, &h);
+        if (r < 0)
+                return r;
+        buf = malloc(MAX(h.len, 1u));
+        if (!buf)
+                return -ENOMEM;
+        r = receive_all(fd, buf, h.len, deadline);
+        if (r < 0)
+                return r;
+        *ret = (struct frame) { .version = h.version, .kind = h.kind, .data = buf, .len = h.len };
+        *ret_buf = TAKE_PTR(buf);
+        return 0;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The 8 bytes before each frame's payload; private to frame.c and frame_loop.c. */
+#include <endian.h>
+
+#include "frame.h"
+
+#define FRAME_HEADER_SIZE 8
+
+struct frame_header {
+        uint32_t len;
+        uint16_t version, kind;
+};
+
+static inline void frame_header_put(uint8_t out[static FRAME_HEADER_SIZE], uint32_t len, uint16_t kind) {
+        const uint32_t l = htole32(len);
+        const uint16_t v = htole16(FRAME_VERSION), k = htole16(kind);
+
+        memcpy(out, &l, 4);
+        memcpy(out + 4, &v, 2);
+        memcpy(out + 6, &k, 2);
+}
+
+/* -EBADMSG: longer than FRAME_MAX; -EPROTONOSUPPORT: neither our version nor the one before. */
+static inline int frame_header_get(const uint8_t in[static FRAME_HEADER_SIZE], struct frame_header *ret) {
+        uint32_t l;
+        uint16_t v, k;
+
+        memcpy(&l, in, 4);
+        memcpy(&v, in + 4, 2);
+        memcpy(&k, in + 6, 2);
+        *ret = (struct frame_header) { .len = le32toh(l), .version = le16toh(v), .kind = le16toh(k) };
+        if (ret->len > FRAME_MAX)
+                return -EBADMSG;
+        if (ret->version > FRAME_VERSION || ret->version + 1 < FRAME_VERSION || ret->version == 0)
+                return -EPROTONOSUPPORT;
+        return 0;
+}
+
+/* Packs header and message into one malloc'ed buffer. -E2BIG past FRAME_MAX. */
+int frame_pack(uint16_t kind, const ProtobufCMessage *m, uint8_t **ret, size_t *ret_len);

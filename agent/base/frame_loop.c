@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <sys/epoll.h>
+
+#include "frame.h"
+#include "frame_header.h"
+#include "log.h"
+
+#define READ_CHUNK 16384
+#define FRAMES_A_WAKEUP 16 /* one talkative peer must not keep the loop from the others */
+
+struct frame_peer {
+        struct frame_server *server; /* NULL for a client's connection */
+        struct frame_peer *next, **previous;
+        const struct frame_handlers *handlers;
+        void *userdata, *state;
+        sd_event_source *io;
+        int fd;
+        struct ucred creds;
+        uint8_t *in, *out;
+        size_t in_len, in_size, out_len, out_sent;
+        bool dead, in_handler;
+};
+
+struct frame_server {
+        sd_event *event;
+        sd_event_source *io;
+        int fd;
+        const struct frame_handlers *handlers;
+        void *userdata;
+        struct frame_peer *peers;
+        size_t n_peers;
+};
+
+/* --- Connections -------------------------------------------------------------------------------------- */
+
+struct frame_peer *frame_peer_free(struct frame_peer *p) {
+        if (!p)
+                return NULL;
+        if (p->in_handler) {
+                /* Our own loop still stands on p: it frees it when the handler is back. */
+                p->dead = true;
+                p->handlers = NULL;
+                return NULL;
+        }
+        if (p->server) {
+                *p->previous = p->next;
+                if (p->next)
+                        p->next->previous = p->previous;
+                p->server->n_peers--;
+        }
+        p->io = sd_event_source_disable_unref(p->io);
+        p->fd = close_fd(p->fd);
+        free(p->in);
+        free(p->out);
+        free(p);
+        return NULL;
+}
+
+static void peer_close(struct frame_peer *p) {
+        const struct frame_handlers *h = p->handlers;
+
+        p->handlers = NULL;
+        if (h && h->closed)
+                h->closed(p, p->userdata);
+        p->in_handler = false;
+        (void) frame_peer_free(p);
+}
+
+/* 1: something was written and more waits; 0: nothing waits; -errno. */
+static int peer_flush(struct frame_peer *p) {
+        while (p->out_sent < p->out_len) {
+                ssize_t n = send(p->fd, p->out + p->out_sent, p->out_len - p->out_sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return errno == EAGAIN || errno == ENOTCONN ? 1 : -errno;
+                p->out_sent += (size_t) n;
+        }
+        free(TAKE_PTR(p->out));
+        p->out_len = p->out_sent = 0;
+        return 0;
+}
+
+static void peer_watch(struct frame_peer *p, bool writing) {
+        (void) sd_event_source_set_io_events(p->io, writing ? EPOLLIN | EPOLLOUT : EPOLLIN); /* cannot fail on a live source */
+}
+
+static int peer_reserve(struct frame_peer *p, size_t size) {
+        uint8_t *in;
+
+        if (size <= p->in_size)
+                return 0;
+        in = realloc(p->in, size);
+        if (!in)
+                return -ENOMEM;
+        p->in = in;
+        p->in_size = size;
+        return 0;
+}
+
+/* Hands on the whole frames that are in the buffer. Returns -errno when the peer broke the rules. */
+static int peer_dispatch(struct frame_peer *p) {
+        size_t used = 0;
+
+        while (!p->dead && p->in_len - used >= FRAME_HEADER_SIZE) {
+                struct frame_header h;
+                struct frame f;
+                int r = frame_header_get(p->in + used, &h);
+
+                if (r < 0)
+                        return r;
+                if (p->in_len - used < FRAME_HEADER_SIZE + (size_t) h.len)
+                        break;
+                f = (struct frame) { .version = h.version, .kind = h.kind, .data = p->in + used + FRAME_HEADER_SIZE, .len = h.len };
+                used += FRAME_HEADER_SIZE + (size_t) h.len;
+                p->handlers->frame(p, &f, p->userdata);
+        }
+        memmove(p->in, p->in + used, p->in_len - used);
+        p->in_len -= used;
+        return 0;
+}
+
+/* How much room the frame that has begun needs, so that a small frame costs a small buffer. */
+static size_t wanted_room(const struct frame_peer *p) {
+        struct frame_header h;
+
+        if (p->in_len >= FRAME_HEADER_SIZE && frame_header_get(p->in, &h) == 0)
+                return MAX(p->in_len + READ_CHUNK, FRAME_HEADER_SIZE + (size_t) h.len);
+        return p->in_len + READ_CHUNK;
+}
+
+static int peer_read(struct frame_peer *p) {
+        for (unsigned i = 0; i < FRAMES_A_WAKEUP && !p->dead; i++) {
+                ssize_t n;
+                int r = peer_reserve(p, wanted_room(p));
+
+                if (r < 0)
+                        return r;
+                n = recv(p->fd, p->in + p->in_len, p->in_size - p->in_len, MSG_DONTWAIT);
+                if (n == 0)
+                        return -ECONNRESET;
+                if (n < 0)
+                        return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+                p->in_len += (size_t) n;
+                r = peer_dispatch(p);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int on_peer_io(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        struct frame_peer *p = userdata;
+        int r = 0;
+
+        (void) source;
+        (void) fd;
+        p->in_handler = true;
+        if (revents & EPOLLOUT)
+                r = peer_flush(p);
+        if (r >= 0 && revents & (EPOLLIN | EPOLLHUP | EPOLLERR))
+                r = peer_read(p);
+        p->in_handler = false;
+        if (p->dead)
+                (void) frame_peer_free(p);
+        else if (r < 0) {
+                if (r != -ECONNRESET && r != -EPIPE)
+                        (void) log_debug_errno(r, "local connection of pid %d ended: %m", (int) p->creds.pid);
+                peer_close(p);
+        } else
+                peer_watch(p, p->out_len > 0);
+        return 0;
+}
+
+static int peer_new(sd_event *e, int fd, const struct frame_handlers *h, void *userdata, struct frame_peer **ret) {
+        _cleanup_close_ int owned = fd;
+        struct frame_peer *p;
+        socklen_t len = sizeof(p->creds);
+        int r;
+
+        p = calloc(1, sizeof(*p));
+        if (!p)
+                return -ENOMEM;
+        p->fd = TAKE_FD(owned);
+        p->handlers = h;
+        p->userdata = userdata;
+        r = getsockopt(p->fd, SOL_SOCKET, SO_PEERCRED, &p->creds, &len) < 0 ? -errno : 0;
+        if (r == 0)
+                r = sd_event_add_io(e, &p->io, p->fd, EPOLLIN, on_peer_io, p);
+        if (r < 0) {
+                (void) frame_peer_free(p);
+                return r;
+        }
+        (void) sd_event_source_set_description(p->io, "local-frame-peer");
+        *ret = p;
+        return 0;
+}
+
+int frame_peer_connect(sd_event *e, const char *path, const struct frame_handlers *h, void *userdata, struct frame_peer **ret) {
+        int fd = frame_connect(path); /* a Unix socket connects at once or says EAGAIN */
+
+        return fd < 0 ? fd : peer_new(e, fd, h, userdata, ret);
+}
+
+int frame_peer_send(struct frame_peer *p, uint16_t kind, const ProtobufCMessage *m) {
+        _cleanup_free_ uint8_t *buf = NULL;
+        uint8_t *out;
+        size_t len;
+        int r;
+
+        if (p->dead || p->fd < 0)
+                return -EPIPE;
+        r = frame_pack(kind, m, &buf, &len);
+        if (r < 0)
+                return r;
+        if (p->out_len - p->out_sent + len > 2 * (size_t) FRAME_MAX)
+                return -ENOBUFS;
+        out = realloc(p->out, p->out_len + len);
+        if (!out)
+                return -ENOMEM;
+        memcpy(out + p->out_len, buf, len);
+        p->out = out;
+        p->out_len += len;
+        r = peer_flush(p);
+        if (r < 0)
+                return r;
+        peer_watch(p, r > 0);
+        return 0;
+}
+
+const struct ucred *frame_peer_creds(const struct frame_peer *p) {
+        return &p->creds;
+}
+
+void frame_peer_set_state(struct frame_peer *p, void *state) {
+        p->state = state;
+}
+
+void *frame_peer_state(const struct frame_peer *p) {
+        return p->state;
+}
+
+/* --- Server ------------------------------------------------------------------------------------------- */
+
+static void server_add(struct frame_server *s, int fd) {
+        struct frame_peer *p;
+        int r;
+
+        if (s->n_peers >= FRAME_PEERS_MAX) {
+                log_warning("more than %d local connections: one was refused", FRAME_PEERS_MAX);
+                (void) close_fd(fd);
+                return;
+        }
+        r = peer_new(s->event, fd, s->handlers, s->userdata, &p);
+        if (r < 0) {
+                (void) log_warning_errno(r, "local connection was refused: %m");
+                return;
+        }
+        p->server = s;
+        p->next = s->peers;
+        p->previous = &s->peers;
+        if (p->next)
+                p->next->previous = &p->next;
+        s->peers = p;
+        s->n_peers++;
+}
+
+static int on_accept(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        struct frame_server *s = userdata;
+        int peer;
+
+        (void) source;
+        (void) revents;
+        peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (peer >= 0)
+                server_add(s, peer);
+        else if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
+                (void) log_warning_errno(errno, "local connection could not be accepted: %m");
+        return 0;
+}
+
+int frame_server_new(sd_event *e, int listen_fd, const struct frame_handlers *h, void *userdata, struct frame_server **ret) {
+        struct frame_server *s = calloc(1, sizeof(*s));
+        int r;
+
+        if (!s) {
+                (void) close_fd(listen_fd);
+                return -ENOMEM;
+        }
+        s->event = sd_event_ref(e);
+        s->fd = listen_fd;
+        s->handlers = h;
+        s->userdata = userdata;
+        r = sd_event_add_io(e, &s->io, s->fd, EPOLLIN, on_accept, s);
+        if (r < 0) {
+                (void) frame_server_free(s);
+                return r;
+        }
+        (void) sd_event_source_set_description(s->io, "local-frame-server");
+        *ret = s;
+        return 0;
+}
+
+struct frame_server *frame_server_free(struct frame_server *s) {
+        if (!s)
+                return NULL;
+        while (s->peers)
+                (void) frame_peer_free(s->peers);
+        s->io = sd_event_source_disable_unref(s->io);
+        s->fd = close_fd(s->fd);
+        sd_event_unref(s->event);
+        free(s);
+        return NULL;
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+
+#include "host.h"
+
+int host_open(const char *root, struct host *ret) {
+        struct host h = { .root_fd = -1, .clock = clock_system };
+
+        h.real_root = !root || streq(root, "/");
+        h.root_fd = open(h.real_root ? "/" : root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (h.root_fd < 0)
+                return -errno;
+        *ret = h;
+        return 0;
+}
+
+void host_close(struct host *h) {
+        h->root_fd = close_fd(h->root_fd);
+}
+
+int host_open_file(const struct host *h, const char *path, int flags) {
+        /* O_NONBLOCK: a fifo planted in the tree must not hang us. */
+        const int extra = flags & O_PATH ? O_CLOEXEC : O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+        struct open_how how = { .flags = (unsigned) (flags | extra), .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+        long fd;
+
+        fd = syscall(SYS_openat2, h->root_fd, path, &how, sizeof(how));
+        return fd < 0 ? -errno : (int) fd;
+}
+
+/* Reads until the end or until the buffer is full; returns the number of bytes or -errno. */
+static ssize_t read_up_to(int fd, char *buf, size_t size) {
+        size_t n = 0;
+
+        while (n < size) {
+                ssize_t k = read(fd, buf + n, size - n);
+
+                if (k < 0 && errno == EINTR)
+                        continue;
+                if (k < 0)
+                        return -errno;
+                if (k == 0)
+                        break;
+                n += (size_t) k;
+        }
+        return (ssize_t) n;
+}
+
+int host_read(const struct host *h, const char *path, char *buf, size_t size, size_t *ret_len) {
+        _cleanup_close_ int fd = host_open_file(h, path, O_RDONLY);
+        ssize_t n;
+
+        if (fd < 0)
+                return fd;
+        n = read_up_to(fd, buf, size);
+        if (n < 0)
+                return (int) n;
+        if ((size_t) n == size)
+                return -E2BIG;
+        if (memchr(buf, '\0', (size_t) n))
+                return -EBADMSG;
+        while (n > 0 && strchr(" \t\r\n", buf[n - 1]))
+                n--;
+        buf[n] = '\0';
+        if (ret_len)
+                *ret_len = (size_t) n;
+        return 0;
+}
+
+int host_read_u64(const struct host *h, const char *path, uint64_t *ret) {
+        char buf[64], *end;
+        unsigned long long v;
+        int base, r;
+
+        r = host_read(h, path, buf, sizeof(buf), NULL);
+        if (r < 0)
+                return r;
+        if (buf[0] < '0' || buf[0] > '9') /* strtoull would take signs and blanks */
+                return -EBADMSG;
+        base = startswith(buf, "0x") ? 16 : 10;
+        errno = 0;
+        v = strtoull(buf, &end, base);
+        if (errno != 0)
+                return -errno;
+        if (*end)
+                return -EBADMSG;
+        *ret = v;
+        return 0;
+}
+
+int host_write(const struct host *h, const char *path, const char *text) {
+        _cleanup_close_ int fd = host_open_file(h, path, O_WRONLY);
+        size_t len = strlen(text);
+        ssize_t n;
+
+        if (fd < 0)
+                return fd;
+        n = write(fd, text, len);
+        if (n < 0)
+                return -errno;
+        return (size_t) n == len ? 0 : -EIO;
+}
+
+int host_link_name(const struct host *h, const char *path, char *buf, size_t size) {
+        _cleanup_close_ int fd = host_open_file(h, path, O_PATH | O_NOFOLLOW);
+        char target[4096];
+        const char *name;
+        ssize_t n;
+
+        if (fd < 0)
+                return fd;
+        n = readlinkat(fd, "", target, sizeof(target) - 1);
+        if (n < 0)
+                return errno == ENOENT ? -EINVAL : -errno; /* an empty path on what is no symlink reads ENOENT */
+        target[n] = '\0';
+        name = strrchr(target, '/');
+        name = name ? name + 1 : target;
+        if (strlen(name) >= size)
+                return -E2BIG;
+        memcpy(buf, name, strlen(name) + 1);
+        return 0;
+}
+
+static int compare_names(const void *a, const void *b) {
+        return strcmp(*(char *const *) a, *(char *const *) b);
+}
+
+struct name_list {
+        char *names[HOST_LIST_MAX];
+        size_t n;
+};
+
+static void name_list_free(struct name_list **l) {
+        if (!*l)
+                return;
+        for (size_t i = 0; i < (*l)->n; i++)
+                free((*l)->names[i]);
+        free(*l);
+}
+
+static int read_names(DIR *d, struct name_list *l) {
+        for (;;) {
+                struct dirent *e;
+
+                errno = 0;
+                e = readdir(d);
+                if (!e)
+                        return errno ? -errno : 0;
+                if (streq(e->d_name, ".") || streq(e->d_name, ".."))
+                        continue;
+                if (l->n == HOST_LIST_MAX)
+                        return -E2BIG;
+                l->names[l->n] = strdup(e->d_name);
+                if (!l->names[l->n])
+                        return -ENOMEM;
+                l->n++;
+        }
+}
+
+int host_list(const struct host *h, const char *dir, int (*visit)(const char *name, void *userdata), void *userdata) {
+        _cleanup_(name_list_free) struct name_list *l = calloc(1, sizeof(*l));
+        _cleanup_closedir_ DIR *d = NULL;
+        int fd, r;
+
+        if (!l)
+                return -ENOMEM;
+        fd = host_open_file(h, dir, O_RDONLY | O_DIRECTORY);
+        if (fd < 0)
+                return fd;
+        d = fdopendir(fd);
+        if (!d) {
+                r = -errno;
+                close_fd(fd);
+                return r;
+        }
+        r = read_names(d, l);
+        if (r < 0)
+                return r;
+        qsort(l->names, l->n, sizeof(l->names[0]), compare_names);
+        for (size_t i = 0; i < l->n; i++) {
+                r = visit(l->names[i], userdata);
+                if (r != 0)
+                        return r;
+        }
+        return 0;
+}
+
+int host_boot_id(const struct host *h, char buf[static BOOT_ID_MAX]) {
+        return host_read(h, "/proc/sys/kernel/random/boot_id", buf, BOOT_ID_MAX, NULL);
+}
+
+int host_name(const struct host *h, char buf[static HOST_NAME_SIZE]) {
+        return host_read(h, "/proc/sys/kernel/hostname", buf, HOST_NAME_SIZE, NULL);
+}
+
+usec_t host_now(const struct host *h) {
+        return clock_boot(&h->clock);
+}
+
+usec_t host_now_real(const struct host *h) {
+        return clock_real(&h->clock);
+}

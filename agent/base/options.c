@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "options.h"
+
+static void print_row(const char *name, const char *argument, const char *help) {
+        char left[64];
+
+        (void) snprintf(left, sizeof(left), "--%s%s%s", name, argument ? " " : "", argument ? argument : "");
+        printf("  %-26s %s\n", left, help);
+}
+
+static void print_help(const struct options *o) {
+        printf("Usage: %s %s\n\n%s\n\nOptions:\n", o->program, o->synopsis, o->summary);
+        for (size_t i = 0; i < o->n_defs; i++)
+                print_row(o->defs[i].name, o->defs[i].argument, o->defs[i].help);
+        print_row("root", "DIR", "look at the machine below DIR instead of /");
+        print_row("config", "FILE", "read FILE instead of the configuration directories");
+        print_row("help", NULL, "show this text");
+        print_row("version", NULL, "show the version");
+}
+
+static int usage_error(const struct options *o, const char *what, const char *word) {
+        fprintf(stderr, "%s: %s '%s'\nTry '%s --help'.\n", o->program, what, word, o->program);
+        return -EINVAL;
+}
+
+/* Whether word is "--NAME" or "--NAME=VALUE"; *ret_value points behind '=' or is NULL. */
+static bool matches(const char *word, const char *name, const char **ret_value) {
+        size_t n = strlen(name);
+
+        if (strncmp(word + 2, name, n) != 0 || (word[2 + n] != '\0' && word[2 + n] != '='))
+                return false;
+        *ret_value = word[2 + n] == '=' ? word + 2 + n + 1 : NULL;
+        return true;
+}
+
+/* Takes the value of an option at argv[*i]: behind '=', or the next word. */
+static int take_value(const struct options *o, int argc, char *argv[], int *i, const char *inline_value, const char **dest) {
+        if (inline_value) {
+                *dest = inline_value;
+                return 0;
+        }
+        if (*i + 1 >= argc)
+                return usage_error(o, "a value is missing after", argv[*i]);
+        *dest = argv[++*i];
+        return 0;
+}
+
+static int take_shared(struct options *o, int argc, char *argv[], int *i) {
+        const char *value;
+
+        if (matches(argv[*i], "root", &value))
+                return take_value(o, argc, argv, i, value, &o->root);
+        if (matches(argv[*i], "config", &value))
+                return take_value(o, argc, argv, i, value, &o->config);
+        if (streq(argv[*i], "--help")) {
+                print_help(o);
+                return -ECANCELED;
+        }
+        if (streq(argv[*i], "--version")) {
+                printf("%s %s\n", o->program, TPU_HOSTD_VERSION);
+                return -ECANCELED;
+        }
+        return usage_error(o, "unknown option", argv[*i]);
+}
+
+static int take_option(struct options *o, int argc, char *argv[], int *i) {
+        for (size_t k = 0; k < o->n_defs; k++) {
+                const struct option_def *d = &o->defs[k];
+                const char *value;
+
+                if (!matches(argv[*i], d->name, &value))
+                        continue;
+                if (d->argument)
+                        return take_value(o, argc, argv, i, value, d->value);
+                if (value)
+                        return usage_error(o, "no value is taken by", argv[*i]);
+                *d->flag = true;
+                return 0;
+        }
+        return take_shared(o, argc, argv, i);
+}
+
+int options_parse(struct options *o, int argc, char *argv[]) {
+        int i;
+
+        for (i = 1; i < argc && argv[i][0] == '-' && argv[i][1] != '\0'; i++) {
+                int r;
+
+                if (streq(argv[i], "--"))
+                        return i + 1;
+                if (argv[i][1] != '-')
+                        return usage_error(o, "unknown option", argv[i]);
+                r = take_option(o, argc, argv, &i);
+                if (r < 0)
+                        return r;
+        }
+        return i;
+}
+
+int options_exit(int r) {
+        return r == -ECANCELED ? 0 : EXIT_USAGE;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report.h"
+
+json_t *finding_to_json(const struct finding *f) {
+        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "verdict", verdict_name(f->verdict), "check", f->check,
+                         "subject", f->subject, "found", f->found, "wanted", f->wanted, "source", f->source, "reason",
+                         f->reason, "remedy", f->remedy);
+}
+
+json_t *finding_list_to_json(const struct finding_list *l) {
+        json_t *array = json_array();
+
+        for (size_t i = 0; array && i < l->n; i++)
+                if (json_array_append_new(array, finding_to_json(&l->items[i])) < 0) {
+                        json_decref(array);
+                        return NULL;
+                }
+        return array;
+}
+
+int report_print_json(FILE *out, json_t *v) {
+        int r;
+
+        if (!v)
+                return -ENOMEM;
+        r = json_dumpf(v, out, JSON_INDENT(2) | JSON_SORT_KEYS);
+        json_decref(v);
+        return r < 0 || fputc('\n', out) == EOF || fflush(out) == EOF ? -EIO : 0;
+}
+
+struct columns {
+        int check, subject, found;
+        bool colour;
+};
+
+static int text_width(const char *s) {
+        int n = 0;
+
+        for (; *s; s++)
+                n += ((unsigned char) *s & 0xc0) != 0x80; /* count characters, not bytes of UTF-8 */
+        return n;
+}
+
+static struct columns measure(FILE *out, const struct finding_list *l) {
+        struct columns c = { .colour = isatty(fileno(out)) };
+
+        for (size_t i = 0; i < l->n; i++) {
+                c.check = MAX(c.check, text_width(l->items[i].check));
+                c.subject = MAX(c.subject, text_width(l->items[i].subject));
+                c.found = MAX(c.found, text_width(l->items[i].found));
+        }
+        c.found = MIN(c.found, 48); /* one long value must not push every other column off the screen */
+        return c;
+}
+
+static const char *colour_of(enum verdict v) {
+        switch (v) {
+        case VERDICT_OK:
+                return "\033[32m";
+        case VERDICT_WARN:
+                return "\033[33m";
+        case VERDICT_FAIL:
+                return "\033[1;31m";
+        case VERDICT_UNKNOWN:
+        case _VERDICT_MAX:
+                break;
+        }
+        return "\033[35m";
+}
+
+static void print_padded(FILE *out, const char *s, int width) {
+        fprintf(out, "%s%*s", s, MAX(0, width - text_width(s)), "");
+}
+
+static void print_finding(FILE *out, const struct columns *c, const struct finding *f) {
+        fprintf(out, "%s%-7s%s  ", c->colour ? colour_of(f->verdict) : "", verdict_name(f->verdict), c->colour ? "\033[0m" : "");
+        print_padded(out, f->check, c->check);
+        fputs("  ", out);
+        print_padded(out, f->subject, c->subject);
+        fputs("  ", out);
+        if (f->wanted[0] && (f->verdict != VERDICT_OK || !streq(f->found, f->wanted))) {
+                print_padded(out, f->found[0] ? f->found : "-", c->found);
+                fprintf(out, "  wanted %s", f->wanted);
+        } else
+                fputs(f->found, out);
+        fputc('\n', out);
+        if (f->verdict == VERDICT_OK)
+                return;
+        if (f->reason[0])
+                fprintf(out, "         %s\n", f->reason);
+        if (f->source[0] && f->wanted[0])
+                fprintf(out, "         source: %s\n", f->source);
+        if (f->remedy[0])
+                fprintf(out, "         to do:  %s\n", f->remedy);
+}
+
+int report_print_text(FILE *out, const struct finding_list *l) {
+        static const enum verdict order[] = { VERDICT_FAIL, VERDICT_WARN, VERDICT_UNKNOWN, VERDICT_OK };
+        struct columns c = measure(out, l);
+
+        for (size_t k = 0; k < ELEMENTSOF(order); k++)
+                for (size_t i = 0; i < l->n; i++)
+                        if (l->items[i].verdict == order[k])
+                                print_finding(out, &c, &l->items[i]);
+        return fflush(out) == EOF ? -EIO : 0;
+}
