@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "clock.h"
+#include "durable.h"
+#include "finding.h"
+#include "host.h"
+#include "options.h"
+#include "report.h"
+#include "scratch.h"
+#include "test.h"
+
+static void test_clock(void) {
+        struct clock_fixed at = { .boot = 7, .real = 1795237200ULL * USEC_PER_SEC + 123456 };
+        struct clock c = clock_from(&at);
+        char buf[CLOCK_TEXT_MAX];
+
+        ASSERT_EQ(clock_boot(&c), 7);
+        ASSERT_STREQ(clock_text(clock_real(&c), buf), "2026-11-21T05:00:00.123Z");
+        ASSERT_STREQ(clock_text(UINT64_MAX, buf), "-");
+}
+
+static void test_host_read(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_host_ struct host h = HOST_NULL;
+        char buf[16];
+        uint64_t v;
+
+        scratch_write(&s, "proc/short", "42 \n");
+        scratch_write(&s, "proc/hex", "0x1ae0\n");
+        scratch_write(&s, "proc/negative", "-1\n");
+        scratch_write(&s, "proc/huge", "99999999999999999999999");
+        scratch_write(&s, "proc/long", "0123456789abcdef");
+        ASSERT_OK(host_open(s.path, &h));
+        ASSERT_FALSE(h.real_root);
+        ASSERT_OK(host_read(&h, "/proc/short", buf, sizeof(buf), NULL));
+        ASSERT_STREQ(buf, "42");
+        ASSERT_OK(host_read_u64(&h, "/proc/hex", &v));
+        ASSERT_EQ(v, 0x1ae0);
+        ASSERT_EQ(host_read_u64(&h, "/proc/negative", &v), -EBADMSG);
+        ASSERT_EQ(host_read_u64(&h, "/proc/huge", &v), -ERANGE);
+        ASSERT_EQ(host_read(&h, "/proc/long", buf, sizeof(buf), NULL), -E2BIG);
+        ASSERT_EQ(host_read(&h, "/proc/none", buf, sizeof(buf), NULL), -ENOENT);
+}
+
+/* A tree of fixtures must never show the machine that the test runs on. */
+static void test_host_stays_inside(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_host_ struct host h = HOST_NULL;
+        char buf[64];
+
+        scratch_write(&s, "etc/inside", "inside");
+        scratch_link(&s, "absolute", "/etc/inside");
+        scratch_link(&s, "up", "../../../../../../../../etc/passwd");
+        scratch_link(&s, "driver", "../../bus/pci/drivers/gve");
+        ASSERT_OK(host_open(s.path, &h));
+        ASSERT_OK(host_read(&h, "/absolute", buf, sizeof(buf), NULL));
+        ASSERT_STREQ(buf, "inside");
+        ASSERT_EQ(host_read(&h, "/up", buf, sizeof(buf), NULL), -ENOENT);
+        ASSERT_OK(host_link_name(&h, "/driver", buf, sizeof(buf)));
+        ASSERT_STREQ(buf, "gve");
+        ASSERT_EQ(host_link_name(&h, "/etc/inside", buf, sizeof(buf)), -EINVAL);
+}
+
+static int collect(const char *name, void *userdata) {
+        strcat(strcat(userdata, name), " ");
+        return 0;
+}
+
+static void test_host_list(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_host_ struct host h = HOST_NULL;
+        char names[64] = "";
+
+        scratch_write(&s, "d/b", "");
+        scratch_write(&s, "d/a", "");
+        scratch_write(&s, "d/c", "");
+        ASSERT_OK(host_open(s.path, &h));
+        ASSERT_OK(host_list(&h, "/d", collect, names));
+        ASSERT_STREQ(names, "a b c ");
+        ASSERT_EQ(host_list(&h, "/none", collect, names), -ENOENT);
+}
+
+static void test_host_fifo(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_host_ struct host h = HOST_NULL;
+        char path[300], buf[8];
+
+        (void) snprintf(path, sizeof(path), "%s/fifo", s.path);
+        ASSERT_OK(mkfifo(path, 0600));
+        ASSERT_OK(host_open(s.path, &h));
+        ASSERT_OK(host_read(&h, "/fifo", buf, sizeof(buf), NULL)); /* must return, not wait for a writer */
+        ASSERT_STREQ(buf, "");
+}
+
+static void test_verdicts(void) {
+        enum verdict v;
+
+        ASSERT_EQ(verdict_worse(VERDICT_UNKNOWN, VERDICT_WARN), VERDICT_WARN);
+        ASSERT_EQ(verdict_worse(VERDICT_FAIL, VERDICT_UNKNOWN), VERDICT_FAIL);
+        ASSERT_EQ(verdict_worse(VERDICT_OK, VERDICT_UNKNOWN), VERDICT_UNKNOWN);
+        ASSERT_EQ(verdict_exit_code(VERDICT_UNKNOWN), 3);
+        ASSERT_OK(verdict_parse("FAIL", &v));
+        ASSERT_EQ(v, VERDICT_FAIL);
+        ASSERT_EQ(verdict_parse("fail", &v), -EINVAL);
+}
+
+static void test_finding_is_cut_visibly(void) {
+        struct finding f;
+        char text[300];
+
+        memset(text, 'x', sizeof(text) - 1);
+        text[sizeof(text) - 1] = '\0';
+        finding_init(&f, "nic.mtu", "eth0");
+        finding_set(f.found, "%s", text);
+        ASSERT_TRUE(strlen(f.found) < sizeof(f.found));
+        ASSERT_STREQ(f.found + strlen(f.found) - 3, "…");
+}
+
+static void test_report(void) {
+        _cleanup_finding_list_ struct finding_list l = FINDING_LIST_NULL;
+        _cleanup_free_ char *text = NULL;
+        struct finding f;
+        size_t len;
+        FILE *out;
+
+        finding_init(&f, "sysctl", "net.ipv4.tcp_rmem");
+        f.verdict = VERDICT_OK;
+        finding_set(f.found, "4096 41943040 314572800");
+        finding_set(f.wanted, "4096 41943040 314572800");
+        ASSERT_OK(finding_list_add(&l, &f));
+        finding_init(&f, "nic.mtu", "eth0");
+        f.verdict = VERDICT_FAIL;
+        finding_set(f.found, "1460");
+        finding_set(f.wanted, "8896");
+        finding_set(f.source, "profile v6e");
+        finding_set(f.remedy, "ip link set eth0 mtu 8896");
+        ASSERT_OK(finding_list_add(&l, &f));
+        out = open_memstream(&text, &len);
+        ASSERT_OK(report_print_text(out, &l));
+        fclose(out);
+        ASSERT_STREQ(text, "FAIL     nic.mtu  eth0               1460                     wanted 8896\n"
+                           "         source: profile v6e\n"
+                           "         to do:  ip link set eth0 mtu 8896\n"
+                           "OK       sysctl   net.ipv4.tcp_rmem  4096 41943040 314572800\n");
+        ASSERT_EQ(finding_list_worst(&l), VERDICT_FAIL);
+}
+
+static void test_durable(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_close_ int dir = open(s.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        _cleanup_free_ char *text = NULL;
+        size_t len;
+
+        ASSERT_OK(durable_write(dir, "cursor", "one", 3, 0600));
+        ASSERT_OK(durable_write(dir, "cursor", "second", 6, 0600));
+        ASSERT_OK(durable_read(dir, "cursor", 100, &text, &len));
+        ASSERT_EQ(len, 6);
+        ASSERT_STREQ(text, "second");
+        ASSERT_EQ(durable_read(dir, "cursor", 5, &text, &len), -E2BIG);
+        ASSERT_EQ(durable_write(dir, "a/b", "x", 1, 0600), -EINVAL);
+        ASSERT_EQ(faccessat(dir, ".cursor.new", F_OK, 0), -1);
+}
+
+static void test_options(void) {
+        const char *name = NULL;
+        bool once = false;
+        const struct option_def defs[] = {
+                { .name = "name", .argument = "N", .help = "", .value = &name },
+                { .name = "once", .help = "", .flag = &once },
+        };
+        struct options o = { .program = "test", .defs = defs, .n_defs = 2 };
+        char *good[] = { (char[]) { "t" }, (char[]) { "--once" }, (char[]) { "--name=a" }, (char[]) { "--root" }, (char[]) { "/x" },
+                         (char[]) { "--" }, (char[]) { "--name" }, NULL };
+        char *bad[] = { (char[]) { "t" }, (char[]) { "--onc" }, NULL };
+        char *missing[] = { (char[]) { "t" }, (char[]) { "--name" }, NULL };
+
+        ASSERT_EQ(options_parse(&o, 7, good), 6);
+        ASSERT_TRUE(once);
+        ASSERT_STREQ(name, "a");
+        ASSERT_STREQ(o.root, "/x");
+        ASSERT_EQ(options_exit(options_parse(&o, 2, bad)), EXIT_USAGE);
+        ASSERT_EQ(options_exit(options_parse(&o, 2, missing)), EXIT_USAGE);
+}
+
+TEST_MAIN(test_clock, test_host_read, test_host_stays_inside, test_host_list, test_host_fifo, test_verdicts, test_finding_is_cut_visibly,
+          test_report, test_durable, test_options)

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "scratch.h"
+#include "test.h"
+
+struct values {
+        char endpoint[256];
+        usec_t interval;
+        uint64_t bytes;
+        bool observe;
+};
+
+static const char *const foreign[] = { "Network", NULL };
+
+static void load(struct config *c, struct config_item items[4], struct values *v, const char *root, const char *file) {
+        _cleanup_host_ struct host h = HOST_NULL;
+
+        *v = (struct values) { 0 };
+        items[0] = (struct config_item) { "Hostd", "Endpoint", config_parse_string255, v->endpoint, "" };
+        items[1] = (struct config_item) { "Hostd", "MetricsInterval", config_parse_usec, &v->interval, "10s" };
+        items[2] = (struct config_item) { "Hostd", "SpoolBytes", config_parse_bytes, &v->bytes, "256M" };
+        items[3] = (struct config_item) { "Hostd", "Observe", config_parse_bool, &v->observe, "no" };
+        *c = (struct config) { .items = items, .n_items = 4, .foreign = foreign };
+        ASSERT_OK(host_open(root, &h));
+        ASSERT_OK(config_load(c, &h, "hostd", file));
+}
+
+static void test_drop_ins_and_origins(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        struct config_item items[4];
+        struct config c;
+        struct values v;
+
+        scratch_write(&s, "usr/lib/tpu-hostd/hostd.conf", "[Hostd]\nMetricsInterval=30s\n");
+        scratch_write(&s, "usr/lib/tpu-hostd/hostd.conf.d/10-a.conf", "[Hostd]\nSpoolBytes=1M\nEndpoint=vendor\n");
+        scratch_write(&s, "etc/tpu-hostd/hostd.conf.d/10-a.conf", "# masks the vendor's file of the same name\n[Hostd]\nEndpoint=site\n");
+        scratch_write(&s, "run/tpu-hostd/hostd.conf.d/20-b.conf", "[Hostd]\n; later names win\n\nEndpoint = run\n");
+        scratch_write(&s, "etc/tpu-hostd/hostd.conf.d/30-c.txt", "[Hostd]\nEndpoint=not a .conf\n");
+        load(&c, items, &v, s.path, NULL);
+        ASSERT_STREQ(v.endpoint, "run");
+        ASSERT_STREQ(c.origins[0].where, "/run/tpu-hostd/hostd.conf.d/20-b.conf:4");
+        ASSERT_EQ(v.interval, 30 * USEC_PER_SEC);
+        ASSERT_STREQ(c.origins[1].where, "/usr/lib/tpu-hostd/hostd.conf:2");
+        ASSERT_EQ(v.bytes, 256 << 20); /* the masked file said 1M */
+        ASSERT_STREQ(c.origins[2].where, "default");
+        ASSERT_EQ(c.warnings, 0);
+        config_clear(&c);
+}
+
+static void test_bad_content_keeps_defaults(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        struct config_item items[4];
+        struct config c;
+        struct values v;
+        char text[1000];
+
+        (void) snprintf(text, sizeof(text), "[Hostd]\nMetricsInterval=soon\nSpoolBytes=-1\nNoSuchKey=1\nEndpoint=%0*d\nObserve=yes\n[Network]\nMtu=8896\n[Odd]\nx=1\n",
+                        300, 0);
+        scratch_write(&s, "etc/tpu-hostd/hostd.conf.d/a.conf", text);
+        load(&c, items, &v, s.path, NULL);
+        ASSERT_EQ(v.interval, 10 * USEC_PER_SEC);
+        ASSERT_EQ(v.bytes, 256 << 20);
+        ASSERT_STREQ(v.endpoint, "");
+        ASSERT_TRUE(v.observe); /* what follows the bad lines still counts */
+        ASSERT_STREQ(c.origins[3].where, "/etc/tpu-hostd/hostd.conf.d/a.conf:6");
+        ASSERT_EQ(c.warnings, 5); /* interval, bytes, unknown key, long line, [Odd]; [Network] is another program's */
+        config_clear(&c);
+}
+
+static void test_given_file(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_host_ struct host h = HOST_NULL;
+        struct config_item items[4];
+        struct config c;
+        struct values v;
+        char path[512];
+
+        scratch_write(&s, "etc/tpu-hostd/hostd.conf.d/a.conf", "[Hostd]\nEndpoint=ignored\n");
+        scratch_write(&s, "own.conf", "[Hostd]\nEndpoint=own\n");
+        scratch_path(&s, "own.conf", path);
+        load(&c, items, &v, s.path, path);
+        ASSERT_STREQ(v.endpoint, "own");
+        ASSERT_OK(host_open(s.path, &h));
+        ASSERT_EQ(config_load(&c, &h, "hostd", "/nonexistent/file"), -ENOENT);
+        config_clear(&c);
+}
+
+static void test_values(void) {
+        char why[96];
+        uint64_t u;
+        uint32_t w;
+
+        ASSERT_OK(config_parse_usec("250ms", &u, why));
+        ASSERT_EQ(u, 250000);
+        ASSERT_OK(config_parse_usec("2 min", &u, why));
+        ASSERT_EQ(u, 120 * USEC_PER_SEC);
+        ASSERT_EQ(config_parse_usec("99999999999999999d", &u, why), -ERANGE);
+        ASSERT_EQ(config_parse_bytes("1T", &u, why), -EINVAL);
+        ASSERT_STREQ(why, "unknown unit 'T' (as in 64K, 256M, 1G)");
+        ASSERT_EQ(config_parse_u32("4294967296", &w, why), -ERANGE);
+        ASSERT_EQ(config_parse_u32("", &w, why), -EINVAL);
+}
+
+TEST_MAIN(test_drop_ins_and_origins, test_bad_content_keeps_defaults, test_given_file, test_values)

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "frame.h"
+#include "local.pb-c.h"
+#include "scratch.h"
+#include "test.h"
+
+struct echo {
+        unsigned frames, closed;
+        uid_t uid;
+};
+
+/* Answers a StopRequest with its own name. */
+static void on_frame(struct frame_peer *p, const struct frame *f, void *userdata) {
+        struct echo *e = userdata;
+        Local__StopRequest *request = local__stop_request__unpack(NULL, f->len, f->data);
+        Local__StopReply reply = LOCAL__STOP_REPLY__INIT;
+
+        e->frames++;
+        e->uid = frame_peer_creds(p)->uid;
+        ASSERT_EQ(f->kind, LOCAL__KIND__KIND_STOP_REQUEST);
+        ASSERT_TRUE(request != NULL);
+        reply.name = request->name;
+        ASSERT_OK(frame_peer_send(p, LOCAL__KIND__KIND_STOP_REPLY, &reply.base));
+        local__stop_request__free_unpacked(request, NULL);
+}
+
+static void on_closed(struct frame_peer *p, void *userdata) {
+        (void) p;
+        ((struct echo *) userdata)->closed++;
+}
+
+static const struct frame_handlers handlers = { .frame = on_frame, .closed = on_closed };
+
+static sd_event *serve(const struct scratch *s, struct echo *e, struct frame_server **ret, char path[static 512]) {
+        sd_event *event = NULL;
+        int fd;
+
+        scratch_path(s, "sock", path);
+        fd = listen_socket(path, 0600);
+        ASSERT_TRUE(fd >= 0);
+        ASSERT_TRUE(sd_event_new(&event) >= 0);
+        ASSERT_OK(frame_server_new(event, fd, &handlers, e, ret));
+        return event;
+}
+
+static void turn(sd_event *event) {
+        while (sd_event_run(event, 20 * USEC_PER_MSEC) > 0)
+                ;
+}
+
+static void test_round_trip(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_(frame_server_freep) struct frame_server *server = NULL;
+        Local__StopRequest request = LOCAL__STOP_REQUEST__INIT;
+        _cleanup_free_ uint8_t *buf = NULL;
+        Local__StopReply *reply;
+        struct echo e = { .uid = (uid_t) -1 };
+        struct frame f;
+        char path[512], name[200001];
+        sd_event *event = serve(&s, &e, &server, path);
+        int fd = frame_connect(path);
+
+        memset(name, 'n', sizeof(name) - 1); /* larger than a socket buffer's usual chunk */
+        name[sizeof(name) - 1] = '\0';
+        request.name = name;
+        ASSERT_TRUE(fd >= 0);
+        ASSERT_OK(frame_send(fd, LOCAL__KIND__KIND_STOP_REQUEST, &request.base, USEC_PER_SEC));
+        turn(event);
+        ASSERT_OK(frame_receive(fd, USEC_PER_SEC, &f, &buf));
+        ASSERT_EQ(f.kind, LOCAL__KIND__KIND_STOP_REPLY);
+        reply = local__stop_reply__unpack(NULL, f.len, f.data);
+        ASSERT_STREQ(reply->name, name);
+        local__stop_reply__free_unpacked(reply, NULL);
+        ASSERT_EQ(e.uid, getuid());
+        (void) close_fd(fd);
+        turn(event);
+        ASSERT_EQ(e.closed, 1);
+        server = frame_server_free(server);
+        sd_event_unref(event);
+}
+
+/* A frame that is too long, or of another version, ends the connection; the server goes on. */
+static void test_rules(void) {
+        static const uint8_t too_long[] = { 1, 0, 16, 0, 1, 0, 24, 0 }, wrong_version[] = { 0, 0, 0, 0, 9, 0, 24, 0 };
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_(frame_server_freep) struct frame_server *server = NULL;
+        struct echo e = { 0 };
+        _cleanup_free_ uint8_t *buf = NULL;
+        struct frame f;
+        char path[512];
+        sd_event *event = serve(&s, &e, &server, path);
+        int fd;
+
+        fd = frame_connect(path);
+        ASSERT_EQ(write(fd, too_long, sizeof(too_long)), 8);
+        turn(event);
+        ASSERT_EQ(frame_receive(fd, USEC_PER_SEC, &f, &buf), -ECONNRESET);
+        (void) close_fd(fd);
+        fd = frame_connect(path);
+        ASSERT_EQ(write(fd, wrong_version, sizeof(wrong_version)), 8);
+        turn(event);
+        ASSERT_EQ(frame_receive(fd, USEC_PER_SEC, &f, &buf), -ECONNRESET);
+        (void) close_fd(fd);
+        ASSERT_EQ(e.frames, 0);
+        ASSERT_EQ(e.closed, 2);
+        server = frame_server_free(server);
+        sd_event_unref(event);
+}
+
+static void test_limits(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_(frame_server_freep) struct frame_server *server = NULL;
+        struct echo e = { 0 };
+        _cleanup_free_ uint8_t *buf = NULL;
+        struct frame f;
+        int fds[FRAME_PEERS_MAX + 1];
+        char path[512];
+        sd_event *event = serve(&s, &e, &server, path);
+
+        for (size_t i = 0; i < ELEMENTSOF(fds); i++) {
+                fds[i] = frame_connect(path);
+                ASSERT_TRUE(fds[i] >= 0);
+                turn(event);
+        }
+        ASSERT_EQ(frame_receive(fds[FRAME_PEERS_MAX], USEC_PER_SEC, &f, &buf), -ECONNRESET);
+        ASSERT_EQ(frame_receive(fds[0], 20 * USEC_PER_MSEC, &f, &buf), -ETIMEDOUT);
+        for (size_t i = 0; i < ELEMENTSOF(fds); i++)
+                (void) close_fd(fds[i]);
+        server = frame_server_free(server);
+        sd_event_unref(event);
+}
+
+TEST_MAIN(test_round_trip, test_rules, test_limits)
