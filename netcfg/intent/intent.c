@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "intent.h"
+#include "log.h"
+#include "paths.h"
+#include "profile.h"
+
+#define GENERIC "generic"
+
+struct choice {
+        char profile[32];     /* Profile= */
+        char accelerator[64]; /* AcceleratorType= */
+};
+
+/* --- Configuration ------------------------------------------------------------------------------------ */
+
+static int parse_profile_name(const char *value, void *dest, char why[static 96]) {
+        size_t n = strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789-");
+
+        if (n == 0 || value[n] || n >= sizeof(((struct choice *) NULL)->profile)) {
+                (void) snprintf(why, 96, "not the name of a profile (a-z, 0-9 and -, 31 characters at most)");
+                return -EINVAL;
+        }
+        memcpy(dest, value, n + 1);
+        return 0;
+}
+
+static int parse_mode(const char *value, void *dest, char why[static 96]) {
+        if (!streq(value, "repair") && !streq(value, "observe")) {
+                (void) snprintf(why, 96, "neither repair nor observe");
+                return -EINVAL;
+        }
+        *(bool *) dest = streq(value, "observe");
+        return 0;
+}
+
+static int parse_network_mtu(const char *value, void *dest, char why[static 96]) {
+        uint32_t mtu = 0;
+        int r;
+
+        r = config_parse_u32(value, &mtu, why);
+        if (r < 0)
+                return r;
+        if (mtu < INTENT_MTU_MIN || mtu > INTENT_MTU_MAX) {
+                (void) snprintf(why, 96, "the MTU of a network is between %d and %d", INTENT_MTU_MIN, INTENT_MTU_MAX);
+                return -ERANGE;
+        }
+        *(uint32_t *) dest = mtu;
+        return 0;
+}
+
+/* [Identity] belongs to the identity room, which checks its keys; one of them is read here, too. */
+static int parse_identity(const char *value, void *dest, char why[static 96]) {
+        static const char key[] = "AcceleratorType=";
+
+        if (!startswith(value, key))
+                return 0;
+        return config_parse_string63(value + strlen(key), dest, why);
+}
+
+static int load_netcfg(const struct host *h, const char *file, struct choice *c, bool *ret_observe) {
+        static const char *const elsewhere[] = { "Identity", "Network", NULL };
+        const struct config_item items[] = {
+                { "Netcfg", "Profile", parse_profile_name, c->profile, NULL },
+                { "Netcfg", "Mode", parse_mode, ret_observe, "repair" },
+        };
+        struct config config = { .items = items, .n_items = ELEMENTSOF(items), .foreign = file ? elsewhere : NULL };
+        int r = config_load(&config, h, "netcfg", file);
+
+        config_clear(&config);
+        return r;
+}
+
+static int load_network(const struct host *h, const char *file, struct choice *c, struct intent *i) {
+        static const char *const elsewhere[] = { "Netcfg", NULL };
+        const struct config_item items[] = {
+                { "Network", "Mtu", parse_network_mtu, &i->network_mtu, NULL },
+                { "Identity", "*", parse_identity, c->accelerator, NULL },
+        };
+        struct config config = { .items = items, .n_items = ELEMENTSOF(items), .foreign = file ? elsewhere : NULL };
+        int r = config_load(&config, h, "identity", file);
+
+        if (r == 0 && i->network_mtu > 0)
+                (void) snprintf(i->network_mtu_source, sizeof(i->network_mtu_source), "%.*s",
+                                (int) sizeof(i->network_mtu_source) - 1, config.origins[0].where);
+        config_clear(&config);
+        return r;
+}
+
+/* --- The profile -------------------------------------------------------------------------------------- */
+
+static int read_profile(const struct host *h, const char *name, struct intent *i) {
+        static const char *const dirs[] = { PATH_SITE "/profiles", PATH_RUNTIME "/profiles", PATH_PROFILES }; /* strongest first */
+        _cleanup_free_ char *text = malloc(CONFIG_FILE_MAX);
+        char path[128];
+        size_t len;
+        int r = -ENOENT;
+
+        if (!text)
+                return -ENOMEM;
+        for (size_t k = 0; k < ELEMENTSOF(dirs) && r == -ENOENT; k++) {
+                (void) snprintf(path, sizeof(path), "%s/%s.conf", dirs[k], name);
+                r = host_read(h, path, text, CONFIG_FILE_MAX, &len);
+        }
+        if (r < 0)
+                return r == -ENOENT ? r : log_warning_errno(r, "%s cannot be read: %m", path);
+        (void) snprintf(i->profile, sizeof(i->profile), "%s", name);
+        r = profile_parse(path, text, len, i);
+        return r < 0 ? r : 0;
+}
+
+/* "v6e-16" → "v6e". -EINVAL when that can be no profile's name. */
+static int generation_of(const char *accelerator, char ret[static 32]) {
+        char name[64], why[96];
+
+        (void) snprintf(name, sizeof(name), "%s", accelerator);
+        name[strcspn(name, "-")] = '\0';
+        return parse_profile_name(name, ret, why);
+}
+
+static int pick_profile(const struct host *h, const struct choice *c, struct intent *i) {
+        char generation[32];
+        int r;
+
+        if (c->profile[0]) {
+                r = read_profile(h, c->profile, i);
+                if (r == 0)
+                        return 0;
+                finding_set(i->profile_note, "Profile=%s cannot be used (%s)", c->profile, strerror(-r));
+        } else if (!c->accelerator[0])
+                finding_set(i->profile_note, "the accelerator type is not known");
+        else if (generation_of(c->accelerator, generation) < 0)
+                finding_set(i->profile_note, "'%s' is no accelerator type like v6e-16", c->accelerator);
+        else {
+                r = read_profile(h, generation, i);
+                if (r == 0)
+                        return 0;
+                finding_set(i->profile_note, "there is no profile for %s (%s)", c->accelerator, strerror(-r));
+        }
+        return read_profile(h, GENERIC, i);
+}
+
+int intent_load(const struct host *h, const char *config_file, struct intent *ret) {
+        struct choice choice = { 0 };
+        struct intent i = { 0 };
+        int r;
+
+        r = load_netcfg(h, config_file, &choice, &i.observe);
+        if (r < 0)
+                return r;
+        r = load_network(h, config_file, &choice, &i);
+        if (r < 0)
+                return r;
+        r = pick_profile(h, &choice, &i);
+        if (r < 0)
+                return r;
+        *ret = i;
+        return 0;
+}

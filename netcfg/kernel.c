@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/rtnetlink.h>
+#include <netlink/attr.h>
+#include <netlink/msg.h>
+#include <netlink/netlink.h>
+#include <netlink/socket.h>
+#include <sys/syscall.h>
+
+#include "kernel.h"
+
+DEFINE_CLEANUP(struct nl_sock *, nl_socket_free)
+DEFINE_CLEANUP(struct nl_msg *, nlmsg_free)
+
+int kernel_read_sysctl(const struct host *h, const char *name, struct found_sysctl *ret) {
+        char path[128];
+        int r;
+
+        *ret = (struct found_sysctl) { 0 };
+        r = intent_sysctl_path(name, path, sizeof(path));
+        if (r == 0)
+                r = host_read(h, path, ret->value, sizeof(ret->value), NULL);
+        ret->error = r;
+        if (r < 0)
+                ret->value[0] = '\0';
+        else
+                intent_sysctl_normalize(ret->value);
+        return r;
+}
+
+void kernel_read(const struct host *h, const struct intent *i, struct found *ret) {
+        *ret = FOUND_NULL;
+        for (size_t k = 0; k < i->n_sysctls; k++)
+                (void) kernel_read_sysctl(h, i->sysctls[k].name, &ret->sysctls[k]);
+        ret->links_error = links_read(h, &ret->links);
+}
+
+/* --- Rights ------------------------------------------------------------------------------------------- */
+
+static bool has_net_admin(void) {
+        struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+        struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
+
+        if (syscall(SYS_capget, &head, data) < 0)
+                return true; /* cannot tell: the write itself will */
+        return data[CAP_TO_INDEX(CAP_NET_ADMIN)].effective & CAP_TO_MASK(CAP_NET_ADMIN);
+}
+
+static int permits_sysctl(const struct host *h, const char *name) {
+        _cleanup_close_ int fd = -1;
+        char path[128];
+        int r;
+
+        r = intent_sysctl_path(name, path, sizeof(path));
+        if (r < 0)
+                return r;
+        fd = host_open_file(h, path, O_WRONLY); /* procfs checks the right at open(2) */
+        return fd < 0 ? fd : 0;
+}
+
+int kernel_permits(const struct host *h, const struct plan *p, const struct op **ret_op) {
+        for (size_t i = 0; i < p->n; i++) {
+                const struct op *op = &p->ops[i];
+                int r = 0;
+
+                if (!h->real_root)
+                        r = -EROFS;
+                else
+                        switch (op->kind) {
+                        case OP_SYSCTL:
+                                r = permits_sysctl(h, op->subject);
+                                break;
+                        case OP_MTU:
+                                r = has_net_admin() ? 0 : -EPERM;
+                                break;
+                        case _OP_KIND_MAX:
+                                r = -EINVAL;
+                        }
+                if (r == -EPERM || r == -EACCES || r == -EROFS) {
+                        *ret_op = op;
+                        return r;
+                }
+        }
+        return 0;
+}
+
+/* --- Writes ------------------------------------------------------------------------------------------- */
+
+static int apply_sysctl(const struct host *h, const struct op *op) {
+        struct found_sysctl after;
+        char path[128];
+        int r;
+
+        r = intent_sysctl_path(op->subject, path, sizeof(path));
+        if (r == 0)
+                r = host_write(h, path, op->to);
+        if (r == 0)
+                r = kernel_read_sysctl(h, op->subject, &after);
+        if (r < 0)
+                return r;
+        return streq(after.value, op->to) ? 0 : -EIO;
+}
+
+/* libnl folds several errnos into one number of its own: keep the kernel's. */
+static int keep_errno(struct sockaddr_nl *from, struct nlmsgerr *e, void *userdata) {
+        (void) from;
+        *(int *) userdata = e->error;
+        return NL_STOP;
+}
+
+static int set_mtu(int index, uint32_t mtu) {
+        _cleanup_(nl_socket_freep) struct nl_sock *s = nl_socket_alloc();
+        _cleanup_(nlmsg_freep) struct nl_msg *m = nlmsg_alloc_simple(RTM_SETLINK, NLM_F_REQUEST | NLM_F_ACK);
+        struct ifinfomsg info = { .ifi_family = AF_UNSPEC, .ifi_index = index };
+        int answer = 0, r;
+
+        if (!s || !m || nlmsg_append(m, &info, sizeof(info), NLMSG_ALIGNTO) < 0 || nla_put_u32(m, IFLA_MTU, mtu) < 0)
+                return -ENOMEM;
+        if (nl_socket_modify_err_cb(s, NL_CB_CUSTOM, keep_errno, &answer) < 0 || nl_connect(s, NETLINK_ROUTE) < 0)
+                return -EIO;
+        if (nl_send_auto(s, m) < 0)
+                return -EIO;
+        r = nl_wait_for_ack(s);
+        if (answer < 0)
+                return answer;
+        return r < 0 ? -EIO : 0;
+}
+
+static int verify_mtu(const struct host *h, int index, uint32_t mtu) {
+        _cleanup_links_ struct link_table t = LINK_TABLE_NULL;
+        int r = links_read(h, &t);
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < t.n; i++)
+                if (t.links[i].index == index)
+                        return t.links[i].mtu == mtu ? 0 : -EIO;
+        return -ENODEV;
+}
+
+static int apply_mtu(const struct host *h, const struct op *op) {
+        unsigned long mtu = strtoul(op->to, NULL, 10);
+        int r;
+
+        if (mtu == 0 || mtu > UINT32_MAX)
+                return -EINVAL;
+        r = set_mtu(op->index, (uint32_t) mtu);
+        return r < 0 ? r : verify_mtu(h, op->index, (uint32_t) mtu);
+}
+
+int kernel_apply(const struct host *h, const struct op *op) {
+        if (!h->real_root)
+                return -EROFS;
+        switch (op->kind) {
+        case OP_SYSCTL:
+                return apply_sysctl(h, op);
+        case OP_MTU:
+                return apply_mtu(h, op);
+        case _OP_KIND_MAX:
+                break;
+        }
+        return -EINVAL;
+}

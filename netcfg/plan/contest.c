@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "contest.h"
+
+static struct contest_entry *find(struct contest *c, const struct op *op) {
+        for (size_t i = 0; i < c->n; i++)
+                if (c->entries[i].kind == op->kind && streq(c->entries[i].subject, op->subject))
+                        return &c->entries[i];
+        return NULL;
+}
+
+bool contest_allows(struct contest *c, const struct op *op, usec_t now) {
+        struct contest_entry *e = find(c, op);
+
+        if (!e)
+                return true;
+        if (!e->contested) {
+                if (e->repaired[0] == 0 || now - e->repaired[0] >= CONTEST_WINDOW)
+                        return true;
+                e->contested = true;
+                e->changed = now;
+                finding_set(e->value, "%s", op->from);
+                return false;
+        }
+        if (!streq(e->value, op->from)) {
+                e->changed = now;
+                finding_set(e->value, "%s", op->from);
+        }
+        if (now - e->changed < CONTEST_QUIET)
+                return false;
+        e->contested = false;
+        memset(e->repaired, 0, sizeof(e->repaired));
+        return true;
+}
+
+/* A new entry; with as many as there can be settings, the one repaired longest ago makes room (NICs come and go). */
+static struct contest_entry *add(struct contest *c) {
+        struct contest_entry *grown, *oldest = c->entries;
+
+        if (c->n == CONTEST_MAX) {
+                for (size_t i = 1; i < c->n; i++)
+                        if (c->entries[i].repaired[CONTEST_REPAIRS - 1] < oldest->repaired[CONTEST_REPAIRS - 1])
+                                oldest = &c->entries[i];
+                return oldest;
+        }
+        grown = reallocarray(c->entries, c->n + 1, sizeof(*c->entries));
+        if (!grown)
+                return NULL;
+        c->entries = grown;
+        return &c->entries[c->n++];
+}
+
+int contest_note_repair(struct contest *c, const struct op *op, usec_t now) {
+        struct contest_entry *e = find(c, op);
+
+        if (!e) {
+                e = add(c);
+                if (!e)
+                        return -ENOMEM;
+                *e = (struct contest_entry) { .kind = op->kind };
+                finding_set(e->subject, "%s", op->subject);
+        }
+        memmove(e->repaired, e->repaired + 1, sizeof(e->repaired) - sizeof(e->repaired[0]));
+        e->repaired[CONTEST_REPAIRS - 1] = now;
+        return 0;
+}
+
+void contest_clear(struct contest *c) {
+        free(c->entries);
+        *c = CONTEST_NULL;
+}

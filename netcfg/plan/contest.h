@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Who keeps changing a setting back? A setting that we repaired CONTEST_REPAIRS times within CONTEST_WINDOW and that is
+ * wrong again is contested: it is left alone until nobody has changed it for CONTEST_QUIET. Pure: time is an argument
+ * (boot clock).
+ */
+#include "plan.h"
+
+#define CONTEST_REPAIRS 2
+#define CONTEST_WINDOW (60 * USEC_PER_SEC)
+#define CONTEST_QUIET (3600 * USEC_PER_SEC)
+#define CONTEST_MAX (INTENT_SYSCTLS_MAX + LINKS_MAX)
+
+struct contest_entry {
+        enum op_kind kind;
+        char subject[64];
+        usec_t repaired[CONTEST_REPAIRS]; /* the latest last; 0: never */
+        bool contested;
+        usec_t changed; /* contested: when its value last changed … */
+        char value[96]; /* … to this */
+};
+
+struct contest {
+        struct contest_entry *entries; /* freed by contest_clear */
+        size_t n;
+};
+#define CONTEST_NULL ((struct contest) { 0 })
+
+/* op is wanted now: whether it may be done. */
+bool contest_allows(struct contest *c, const struct op *op, usec_t now);
+/* op was done, as a repair of what had been right before. -ENOMEM. */
+int contest_note_repair(struct contest *c, const struct op *op, usec_t now);
+void contest_clear(struct contest *c);

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * From what is wanted and what was found to the writes that are still to do. Pure: nothing here touches the machine.
+ *
+ * Holds, and is tested: applying a plan reaches what is wanted; a second plan is empty; no write of a plan sets an MTU above
+ * the NIC's maximum or the network's own; one may stop after any write, for each stands by itself.
+ */
+#include "base.h"
+#include "finding.h"
+#include "intent.h"
+#include "links.h"
+
+enum op_kind {
+        OP_SYSCTL,
+        OP_MTU,
+        _OP_KIND_MAX,
+};
+
+/* One write. */
+struct op {
+        enum op_kind kind;
+        char subject[64];    /* "net.ipv4.tcp_rmem", "eth0" */
+        int index;           /* of the NIC */
+        char from[96], to[96]; /* values as text, blanks collapsed */
+        char source[128];    /* who wants it */
+};
+
+struct plan {
+        struct op *ops;
+        size_t n;
+};
+#define PLAN_NULL ((struct plan) { 0 })
+
+struct found_sysctl {
+        int error;      /* 0, or the -errno of reading it */
+        char value[96]; /* blanks collapsed */
+};
+
+/* What the machine has, for one intent. */
+struct found {
+        struct found_sysctl sysctls[INTENT_SYSCTLS_MAX]; /* in the order of intent->sysctls */
+        int links_error;                                 /* 0, or the -errno of reading the links */
+        struct link_table links;
+};
+#define FOUND_NULL ((struct found) { 0 })
+void found_clear(struct found *f);
+#define _cleanup_found_ _cleanup_(found_clear)
+
+/* What could not be read gives no write. -ENOMEM. */
+int plan_make(const struct intent *i, const struct found *f, struct plan *ret);
+/* Appends one write. -ENOMEM. */
+int plan_add(struct plan *p, const struct op *op);
+void plan_clear(struct plan *p);
+#define _cleanup_plan_ _cleanup_(plan_clear)
+
+/* Verdicts on every wanted setting, on the choice of the profile, and on there being NICs at all. Adds to *l. */
+int plan_findings(const struct intent *i, const struct found *f, struct finding_list *l);
+/* The name of the check that judges settings of this kind: "sysctl", "nic.mtu". */
+const char *op_check(enum op_kind k);
