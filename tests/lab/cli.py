@@ -48,9 +48,11 @@ def _check():
 
 
 def _clean():
-    swept = guardian.sweep()
-    print(f"removed: {', '.join(swept)}" if swept else "nothing to remove")
-    return 0
+    swept, errors = guardian.sweep()
+    for error in errors:
+        print(f"cannot remove {error}", file=sys.stderr)
+    print(f"removed: {', '.join(swept)}" if swept else "nothing removed")
+    return 1 if errors else 0
 
 
 def main():

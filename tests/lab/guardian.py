@@ -1,9 +1,9 @@
 """Takes a lab away, by the names in its manifest, when the process that made it has ended.
 
 A lab's process may be ended by SIGKILL at any instruction, so it never cleans up itself. The guardian, a
-process in a session of its own, waits for the end of a pipe that only the lab's process holds, and
-then does it: for an orderly stop and for a killed test the same code runs. It holds the lab's lock and its leases
-on the layers until nothing is mounted any more.
+process in a session of its own, waits for a byte or the end of a pipe that only the lab's process holds, and
+then does it: for an orderly stop and for a killed test the same code runs. It holds the lab's lock and its
+leases on the layers until nothing is mounted any more.
 """
 
 import fcntl
@@ -13,11 +13,16 @@ import secrets
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from . import cgroup, network
 from .command import LabError, sh
 from .tree import cache_dir, remove_tree
+
+
+# A killed process may have had a command under way, a mount or a boot: let it end, then clean.
+GRACE = 0.7
 
 
 def full_name(lab_id, part):
@@ -96,8 +101,8 @@ def clean(directory):
 
 
 def sweep():
-    """Cleans up after labs whose process and guardian are both gone; returns their ids."""
-    swept = []
+    """Cleans up after labs whose process and guardian are both gone; returns (ids, errors)."""
+    swept, errors = [], []
     with open(cache_dir() / "locks" / "labs", "a") as mutex:
         fcntl.flock(mutex, fcntl.LOCK_EX)
         for directory in sorted(labs_dir().iterdir()):
@@ -106,15 +111,19 @@ def sweep():
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
                     continue
-                clean(directory)
-                swept.append(directory.name)
-    return swept
+                try:
+                    clean(directory)
+                    swept.append(directory.name)
+                except (LabError, OSError) as e:
+                    errors.append(f"{directory.name}: {e}")
+    return swept, errors
 
 
 def main():
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    os.read(0, 1)
+    if os.read(0, 1) == b"":
+        time.sleep(GRACE)
     try:
         clean(Path(sys.argv[1]))
     except (LabError, OSError) as e:

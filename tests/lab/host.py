@@ -101,6 +101,8 @@ class Host:
             self._boot = None
 
     def _off(self):
+        # Until its NICs are gone, the kernel would go on to answer for the host.
+        self.lab.switch.unplug(self.full_name, self.short)
         cgroup.kill(self.full_name)
         cgroup.remove(self.full_name)
         self._boot = None

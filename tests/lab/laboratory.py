@@ -8,7 +8,7 @@ from . import guardian, network
 from .command import LabError
 from .host import Host
 from .prepare import debs_layer
-from .tree import prune
+from .tree import prune, say
 
 FIRST_NUMBER = 10
 COLLECTOR_NUMBER = 100
@@ -50,7 +50,8 @@ class Lab:
 
     def start(self):
         """Boots everything; on failure nothing is left. boot_seconds is the time without building layers."""
-        guardian.sweep()
+        for error in guardian.sweep()[1]:
+            say(f"cannot clean up after a lab that was killed: {error}")
         layers = {name: self._layer or debs_layer(debs) for name, (_, debs) in self._wanted.items()}
         leases = [lease for layer in layers.values() for lease in layer.leases()]
         began = time.monotonic()
@@ -101,6 +102,7 @@ class Lab:
         """Ends all hosts at once and removes every trace of the lab. May be called twice."""
         if self._guardian is None:
             return
+        os.write(self._pipe, b".")
         os.close(self._pipe)
         process, self._guardian = self._guardian, None
         try:

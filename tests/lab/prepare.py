@@ -56,7 +56,7 @@ def _install(debs, layer, out):
         for deb in debs:
             shutil.copy(deb, staging)
         packages = [f"{STAGING}/{deb.name}" for deb in debs]
-        host.run(["apt-get", "-q", "-y", "--no-download", "--no-install-recommends", "install", *packages],
+        host.run(["apt-get", "-q", "-y", "--no-install-recommends", "install", *packages],
                  check=True, timeout=300, env={"DEBIAN_FRONTEND": "noninteractive"})
         host.poweroff()
         upper = host.release()
