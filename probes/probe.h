@@ -39,8 +39,8 @@ struct sink {
 /* What a probe may use besides the seam; pointers may be NULL when unknown. */
 struct probe_context {
         const struct intent *intent;
-        uint32_t chips_wanted; /* chips that identity or machine type says this host has; 0: unknown */
-        const char *chips_source;
+        uint32_t chips_wanted; /* chips that the identity says this host has; 0 with a chips_source: none; 0 without: not known */
+        const char *chips_source; /* who says so */
 };
 
 struct probe {
@@ -54,3 +54,8 @@ struct probe {
 extern const struct probe *const probe_table[];
 /* NULL when there is no probe of that name. */
 const struct probe *probe_find(const char *name);
+/*
+ * Runs p and makes its failure a finding: check and subject of the probe's name, UNKNOWN, with the reason. Callers use this, not p->run().
+ * Returns what p->run() returned.
+ */
+int probe_run(const struct probe *p, const struct host *h, const struct probe_context *c, struct sink *s);

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every sysctl that the profile wants: its value as the kernel has it. */
+#include "emit.h"
+#include "intent.h"
+#include "paths.h"
+
+static void check(const struct host *h, const struct intent_sysctl *w, struct sink *s) {
+        char path[128], value[256];
+        struct finding f;
+        int r;
+
+        r = intent_sysctl_path(w->name, path, sizeof(path));
+        if (r == 0)
+                r = host_read(h, path, value, sizeof(value), NULL);
+        intent_judge_sysctl(w, r < 0 ? NULL : value, r, &f); /* the same words as tpu-netcfg's */
+        (void) make_printable(f.found);
+        if (f.verdict == VERDICT_FAIL)
+                finding_set(f.remedy, "sysctl -w %s='%s'", w->name, w->value);
+        s->finding(s, &f);
+}
+
+static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+        struct finding f;
+
+        if (c->intent && c->intent->n_sysctls > 0) {
+                for (size_t i = 0; i < c->intent->n_sysctls; i++)
+                        check(h, &c->intent->sysctls[i], s);
+                return 0;
+        }
+        finding_init(&f, "sysctl", NULL);
+        if (c->intent) {
+                f.verdict = VERDICT_OK;
+                finding_set(f.found, "profile %s wants none", c->intent->profile);
+        } else {
+                finding_set(f.reason, "no profile could be read, so it is not known what is wanted");
+                finding_set(f.remedy, "ls -l " PATH_PROFILES);
+        }
+        s->finding(s, &f);
+        return 0;
+}
+
+const struct probe probe_sysctl = {
+        .name = "sysctl",
+        .summary = "kernel settings that the profile wants",
+        .interval = 30 * USEC_PER_SEC,
+        .timeout = 2 * USEC_PER_SEC,
+        .run = run,
+};

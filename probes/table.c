@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "probe.h"
+
+#define PROBE(name) extern const struct probe probe_##name;
+#include "probes.def"
+#undef PROBE
+
+const struct probe *const probe_table[] = {
+#define PROBE(name) &probe_##name,
+#include "probes.def"
+#undef PROBE
+        NULL,
+};
+
+const struct probe *probe_find(const char *name) {
+        for (size_t i = 0; probe_table[i]; i++)
+                if (streq(probe_table[i]->name, name))
+                        return probe_table[i];
+        return NULL;
+}
+
+int probe_run(const struct probe *p, const struct host *h, const struct probe_context *c, struct sink *s) {
+        struct finding f;
+        int r;
+
+        r = p->run(h, c, s);
+        if (r >= 0)
+                return r;
+        finding_init(&f, p->name, NULL);
+        finding_set(f.found, "nothing");
+        finding_set(f.reason, "nothing could be looked at: %s", strerror(-r));
+        s->finding(s, &f);
+        return r;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TPU chips: how many there are, whether a program can open them, and what is there that nobody knows. */
+#include "emit.h"
+#include "tpu_sysfs.h"
+
+#define LOOK "lspci -nnk -d 1ae0:"
+
+static const struct metric metric_present = { "tpu.chips.present", "{chip}", "TPU chips that the PCI bus shows", SAMPLE_GAUGE };
+static const struct metric metric_usable = { "tpu.chips.usable", "{chip}", "TPU chips with a device node", SAMPLE_GAUGE };
+static const struct metric metric_wanted = { "tpu.chips.wanted", "{chip}", "TPU chips that this host should have", SAMPLE_GAUGE };
+
+static bool is_mixed(const struct tpu_inventory *v) {
+        for (size_t i = 1; i < v->n; i++)
+                if (v->chips[i].model != v->chips[0].model)
+                        return true;
+        return false;
+}
+
+static bool is_wanted_known(const struct probe_context *c) {
+        return c->chips_wanted > 0 || c->chips_source;
+}
+
+static void judge_count(const struct tpu_inventory *v, const struct probe_context *c, struct finding *f) {
+        if (!is_wanted_known(c)) {
+                f->verdict = v->n > 0 ? VERDICT_OK : VERDICT_UNKNOWN;
+                finding_set(f->reason, "how many chips this host should have is not known");
+                finding_set(f->remedy, "tpuctl identity");
+                return;
+        }
+        finding_set(f->wanted, "%u", c->chips_wanted);
+        finding_set(f->source, "%s", c->chips_source ? c->chips_source : "identity");
+        if (v->n == c->chips_wanted)
+                f->verdict = VERDICT_OK;
+        else if (v->n < c->chips_wanted) {
+                f->verdict = VERDICT_FAIL;
+                finding_set(f->reason, "%s chips are missing from the PCI bus: no driver can bring them back", v->n == 0 ? "all" : "some");
+                finding_set(f->remedy, LOOK);
+        } else {
+                f->verdict = VERDICT_WARN;
+                finding_set(f->reason, "more chips than the identity says: one of the two is wrong");
+                finding_set(f->remedy, "tpuctl identity");
+        }
+}
+
+static void check_count(const struct tpu_inventory *v, const struct probe_context *c, struct sink *s) {
+        struct finding f;
+
+        finding_init(&f, "tpu.chips", NULL);
+        if (v->n == 0)
+                finding_set(f.found, "0");
+        else
+                finding_set(f.found, "%zu %s", v->n, is_mixed(v) ? "of several generations" : v->chips[0].model->generation);
+        judge_count(v, c, &f);
+        if (f.verdict == VERDICT_OK && is_mixed(v)) {
+                f.verdict = VERDICT_WARN;
+                finding_set(f.reason, "chips of different generations on one host");
+                finding_set(f.remedy, LOOK);
+        }
+        s->finding(s, &f);
+        emit_int(s, &metric_present, (int64_t) v->n, NULL, NULL, NULL, NULL);
+        if (is_wanted_known(c))
+                emit_int(s, &metric_wanted, c->chips_wanted, NULL, NULL, NULL, NULL);
+}
+
+static void check_nodes(const struct tpu_inventory *v, struct sink *s) {
+        const struct tpu_chip *first = NULL;
+        struct finding f;
+        size_t usable = 0;
+
+        for (size_t i = 0; i < v->n; i++)
+                if (v->chips[i].nodes >= v->chips[i].functions)
+                        usable++;
+                else if (!first)
+                        first = &v->chips[i];
+        emit_int(s, &metric_usable, (int64_t) usable, NULL, NULL, NULL, NULL);
+        if (v->n == 0)
+                return; /* tpu.chips has said it */
+        finding_init(&f, "tpu.nodes", NULL);
+        f.verdict = first ? VERDICT_FAIL : VERDICT_OK;
+        finding_set(f.found, "%zu of %zu chips", usable, v->n);
+        finding_set(f.wanted, "all chips with a device node");
+        finding_set(f.source, "a program opens a chip by its vfio or accel node");
+        if (first) {
+                finding_set(f.reason, "%s is bound neither to vfio-pci nor behind an accel node", first->address);
+                finding_set(f.remedy, LOOK);
+        }
+        s->finding(s, &f);
+}
+
+static void report_strange(const struct tpu_inventory *v, struct sink *s) {
+        struct finding f;
+        char address[PCI_ADDRESS_SIZE];
+
+        if (v->n_strange == 0)
+                return;
+        memcpy(address, v->strange, sizeof(address));
+        finding_init(&f, "tpu.unknown", make_printable(address));
+        f.verdict = VERDICT_WARN;
+        finding_set(f.found, "%u accelerator%s of vendor 0x1ae0, device 0x%04x", v->n_strange, v->n_strange == 1 ? "" : "s", v->strange_device);
+        finding_set(f.reason, "an accelerator that this version does not know: it is not counted as a chip");
+        finding_set(f.remedy, LOOK);
+        s->finding(s, &f);
+}
+
+static void report_unreadable(const struct tpu_inventory *v, struct sink *s) {
+        struct finding f;
+        char address[PCI_ADDRESS_SIZE];
+
+        if (v->n_unreadable == 0)
+                return;
+        memcpy(address, v->unreadable, sizeof(address));
+        finding_init(&f, "tpu.pci", make_printable(address));
+        finding_set(f.found, "%u device%s without readable ids", v->n_unreadable, v->n_unreadable == 1 ? "" : "s");
+        finding_set(f.reason, "vendor, device or class below /sys/bus/pci/devices cannot be read or is no id: a chip may be missing from the count");
+        finding_set(f.remedy, LOOK);
+        s->finding(s, &f);
+}
+
+static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+        struct tpu_inventory v;
+        int r;
+
+        r = tpu_inventory_read(h, &v);
+        if (r < 0)
+                return r;
+        check_count(&v, c, s);
+        check_nodes(&v, s);
+        report_strange(&v, s);
+        report_unreadable(&v, s);
+        return 0;
+}
+
+const struct probe probe_tpu = {
+        .name = "tpu",
+        .summary = "TPU chips on the PCI bus and their device nodes",
+        .interval = 30 * USEC_PER_SEC,
+        .timeout = 5 * USEC_PER_SEC,
+        .run = run,
+};

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tpu_sysfs.h"
+
+#define PCI_DEVICES "/sys/bus/pci/devices"
+#define ACCEL_CLASS "/sys/class/accel"
+#define VENDOR_GOOGLE 0x1ae0
+#define CLASS_ACCELERATOR 0x1200 /* PCI: processing accelerator */
+
+/*
+ * Device ids: jax, jax/_src/hardware_utils.py, and Google's cloud-accelerator-diagnostics, tpu_info/device.py. 0x0027 is v2 or v3, told
+ * apart by the subsystem id only. tpu7x shows one function per core (same device.py: it groups them by slot).
+ */
+static const struct tpu_model models[] = {
+        { 0x0027, false, "v2/v3" }, { 0x005e, false, "v4" },  { 0x0062, false, "v5p" },   { 0x0063, false, "v5e" },
+        { 0x006f, false, "v6e" },   { 0x0076, true, "tpu7x" }, { 0x0083, false, "tpu8i" }, { 0x007c, false, "tpu8t" },
+};
+
+/* Same vendor, no TPU: NVMe, gVNIC and a test device (kubernetes-sigs/dra-driver-google-tpu, hardware.go). */
+static const uint16_t not_tpu[] = { 0x001f, 0x0042, 0xabcd };
+
+struct walk {
+        const struct host *h;
+        struct tpu_inventory *inventory;
+};
+
+static const struct tpu_model *find_model(uint64_t device) {
+        for (size_t i = 0; i < ELEMENTSOF(models); i++)
+                if (models[i].device == device)
+                        return &models[i];
+        return NULL;
+}
+
+static bool is_known_other(uint64_t device) {
+        for (size_t i = 0; i < ELEMENTSOF(not_tpu); i++)
+                if (not_tpu[i] == device)
+                        return true;
+        return false;
+}
+
+static int read_id(const struct host *h, const char *address, const char *file, uint64_t limit, uint64_t *ret) {
+        char path[128];
+        int r;
+
+        (void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/%s", address, file);
+        r = host_read_u64(h, path, ret);
+        return r < 0 ? r : *ret > limit ? -ERANGE : 0;
+}
+
+static bool bound_to_vfio(const struct host *h, const char *address) {
+        char path[128], driver[32];
+
+        (void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/driver", address);
+        return host_link_name(h, path, driver, sizeof(driver)) == 0 && streq(driver, "vfio-pci");
+}
+
+/* "0000:00:04.1" → length of "0000:00:04". */
+static size_t slot_length(const char *address) {
+        const char *dot = strrchr(address, '.');
+
+        return dot ? (size_t) (dot - address) : strlen(address);
+}
+
+static bool same_slot(const char *a, const char *b) {
+        size_t n = slot_length(a);
+
+        return n == slot_length(b) && memcmp(a, b, n) == 0;
+}
+
+static int add_function(struct walk *w, const char *address, const struct tpu_model *m) {
+        struct tpu_inventory *v = w->inventory;
+        struct tpu_chip *last = v->n > 0 ? &v->chips[v->n - 1] : NULL;
+
+        /* Addresses come sorted: the functions of a slot stand together. */
+        if (!last || last->model != m || !m->function_per_core || !same_slot(last->address, address)) {
+                if (v->n == TPU_CHIPS_MAX)
+                        return -E2BIG;
+                last = &v->chips[v->n++];
+                *last = (struct tpu_chip) { .model = m };
+                (void) snprintf(last->address, sizeof(last->address), "%s", address);
+        }
+        last->functions++;
+        last->nodes += bound_to_vfio(w->h, address);
+        return 0;
+}
+
+static void note_first(char first[static PCI_ADDRESS_SIZE], unsigned *n, const char *address) {
+        if ((*n)++ == 0)
+                (void) snprintf(first, PCI_ADDRESS_SIZE, "%s", address);
+}
+
+static int visit_pci(const char *address, void *userdata) {
+        struct walk *w = userdata;
+        struct tpu_inventory *v = w->inventory;
+        uint64_t vendor, device, class;
+        const struct tpu_model *m;
+
+        if (strlen(address) >= PCI_ADDRESS_SIZE || read_id(w->h, address, "vendor", UINT16_MAX, &vendor) < 0) {
+                note_first(v->unreadable, &v->n_unreadable, address);
+                return 0;
+        }
+        if (vendor != VENDOR_GOOGLE)
+                return 0;
+        if (read_id(w->h, address, "device", UINT16_MAX, &device) < 0) {
+                note_first(v->unreadable, &v->n_unreadable, address);
+                return 0;
+        }
+        m = find_model(device);
+        if (m)
+                return add_function(w, address, m);
+        if (is_known_other(device))
+                return 0;
+        if (read_id(w->h, address, "class", 0xffffff, &class) < 0)
+                note_first(v->unreadable, &v->n_unreadable, address);
+        else if (class >> 8 == CLASS_ACCELERATOR) {
+                if (v->n_strange == 0)
+                        v->strange_device = (uint16_t) device;
+                note_first(v->strange, &v->n_strange, address);
+        }
+        return 0;
+}
+
+/* The chip whose function stands behind an accel node has one more node. Nodes of other vendors' devices match no chip. */
+static int visit_accel(const char *name, void *userdata) {
+        static const char key[] = "PCI_SLOT_NAME=";
+        struct walk *w = userdata;
+        char path[320], text[1024], *slot;
+
+        (void) snprintf(path, sizeof(path), ACCEL_CLASS "/%s/device/uevent", name);
+        if (host_read(w->h, path, text, sizeof(text), NULL) < 0)
+                return 0;
+        slot = strstr(text, key);
+        if (!slot)
+                return 0;
+        slot += sizeof(key) - 1;
+        slot[strcspn(slot, "\n")] = '\0';
+        for (size_t i = 0; i < w->inventory->n; i++) {
+                struct tpu_chip *c = &w->inventory->chips[i];
+
+                if (c->nodes < c->functions && (c->model->function_per_core ? same_slot(c->address, slot) : streq(c->address, slot)))
+                        c->nodes++;
+        }
+        return 0;
+}
+
+int tpu_inventory_read(const struct host *h, struct tpu_inventory *ret) {
+        struct tpu_inventory v = { 0 };
+        struct walk w = { h, &v };
+        int r;
+
+        r = host_list(h, PCI_DEVICES, visit_pci, &w);
+        if (r < 0)
+                return r;
+        r = host_list(h, ACCEL_CLASS, visit_accel, &w);
+        if (r < 0 && r != -ENOENT) /* no such class: chips since v5e have no accel nodes */
+                return r;
+        *ret = v;
+        return 0;
+}

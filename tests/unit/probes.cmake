@@ -1,0 +1,1 @@
+unit_test(probes KNOWS base links intent probes)

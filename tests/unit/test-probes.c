@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each probe on a good machine, and on machines where what it reads is missing, garbage or huge. */
+#include "intent.h"
+#include "probe.h"
+#include "scratch.h"
+
+#define GOOD FIXTURES "/machine-v6e-4t"
+
+/* A sink that keeps everything as text. */
+struct collected {
+        struct sink sink;
+        struct finding_list findings;
+        char samples[16384]; /* "NAME{key=value,…} VALUE\n" */
+};
+
+static void take_finding(struct sink *s, const struct finding *f) {
+        ASSERT_OK(finding_list_add(&((struct collected *) s)->findings, f));
+}
+
+static void take_sample(struct sink *s, const struct sample *m) {
+        struct collected *c = (struct collected *) s;
+        size_t n = strlen(c->samples);
+        char *p = c->samples + n, *end = c->samples + sizeof(c->samples);
+
+        ASSERT_TRUE(m->name && m->unit && m->description);
+        p += snprintf(p, (size_t) (end - p), "%s{", m->name);
+        for (size_t i = 0; i < ELEMENTSOF(m->keys) && m->keys[i]; i++)
+                p += snprintf(p, (size_t) (end - p), "%s%s=%s", i > 0 ? "," : "", m->keys[i], m->values[i]);
+        if (m->is_int)
+                p += snprintf(p, (size_t) (end - p), "} %" PRId64 "\n", m->i);
+        else
+                p += snprintf(p, (size_t) (end - p), "} %g\n", m->d);
+        ASSERT_TRUE(p < end);
+}
+
+static void collected_clear(struct collected *c) {
+        finding_list_clear(&c->findings);
+}
+#define _cleanup_collected_ _cleanup_(collected_clear)
+
+static int probe(const char *root, const char *name, const struct probe_context *c, struct collected *ret) {
+        _cleanup_host_ struct host h = HOST_NULL;
+
+        *ret = (struct collected) { .sink = { take_finding, take_sample } };
+        ASSERT_OK(host_open(root, &h));
+        ASSERT_TRUE(probe_find(name) != NULL);
+        return probe_run(probe_find(name), &h, c, &ret->sink);
+}
+
+static const struct finding *find(const struct collected *c, const char *check, const char *subject) {
+        for (size_t i = 0; i < c->findings.n; i++)
+                if (streq(c->findings.items[i].check, check) && streq(c->findings.items[i].subject, subject))
+                        return &c->findings.items[i];
+        test_fail(__FILE__, __LINE__, "no finding %s %s", check, subject);
+}
+
+#define ASSERT_HAS(text, part) (strstr((text), (part)) ? (void) 0 : test_fail(__FILE__, __LINE__, "no \"%s\" in:\n%s", (part), (text)))
+
+static struct intent intent_v6e(void) {
+        return (struct intent) {
+                .profile = "v6e",
+                .mtu = 8896,
+                .mtu_source = "test",
+                .network_mtu = 8896,
+                .network_mtu_source = "test",
+                .sysctls = { { "net.ipv4.tcp_rmem", "4096 41943040 314572800", "test" } },
+                .n_sysctls = 1,
+        };
+}
+
+static void copy_dump(const struct scratch *s, const char *fixture) {
+        char path[512], buf[8192];
+        FILE *in = fopen(fixture, "r"), *out;
+        size_t n;
+
+        ASSERT_TRUE(in != NULL);
+        n = fread(buf, 1, sizeof(buf), in);
+        ASSERT_TRUE(n > 0 && n < sizeof(buf));
+        ASSERT_OK(fclose(in));
+        scratch_path(s, "netlink/links", path);
+        out = fopen(path, "w");
+        ASSERT_TRUE(out && fwrite(buf, 1, n, out) == n);
+        ASSERT_OK(fclose(out));
+}
+
+static void table(void) {
+        static const char *const names[] = { "tpu", "nic", "sysctl", "memory" };
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                ASSERT_STREQ(probe_table[i]->name, names[i]);
+                ASSERT_TRUE(probe_find(names[i]) == probe_table[i]);
+                ASSERT_TRUE(probe_table[i]->interval > 0 && probe_table[i]->timeout > 0 && probe_table[i]->summary);
+        }
+        ASSERT_TRUE(probe_table[ELEMENTSOF(names)] == NULL);
+        ASSERT_TRUE(probe_find("nothing") == NULL);
+}
+
+/* A root without anything: every probe answers UNKNOWN, none fails, none is silent. */
+static void empty_machine(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        struct intent intent = intent_v6e();
+        const struct probe_context with = { .intent = &intent, .chips_wanted = 4, .chips_source = "test" }, without = { 0 };
+
+        for (size_t i = 0; probe_table[i]; i++)
+                for (size_t k = 0; k < 2; k++) {
+                        _cleanup_collected_ struct collected c;
+
+                        (void) probe(s.path, probe_table[i]->name, k ? &with : &without, &c);
+                        ASSERT_TRUE(c.findings.n > 0);
+                        for (size_t j = 0; j < c.findings.n; j++) {
+                                ASSERT_EQ(c.findings.items[j].verdict, VERDICT_UNKNOWN);
+                                ASSERT_TRUE(c.findings.items[j].reason[0] != '\0');
+                        }
+                }
+}
+
+static void nic_good(void) {
+        struct intent intent = intent_v6e();
+        const struct probe_context c = { .intent = &intent };
+        _cleanup_collected_ struct collected got;
+
+        ASSERT_OK(probe(GOOD, "nic", &c, &got));
+        ASSERT_EQ(got.findings.n, 4); /* eth0 and eth1; neither lo nor docker0 */
+        ASSERT_EQ(finding_list_worst(&got.findings), VERDICT_OK);
+        ASSERT_STREQ(find(&got, "nic.mtu", "eth1")->found, "8896");
+        ASSERT_HAS(got.samples, "system.network.io{network.interface.name=eth0,network.io.direction=receive} 123456789\n");
+        ASSERT_HAS(got.samples, "system.network.packet.dropped{network.interface.name=eth1,network.io.direction=transmit} 1\n");
+        ASSERT_HAS(got.samples, "tpu.nic.mtu{network.interface.name=eth0} 8896\n");
+        ASSERT_HAS(got.samples, "hw.network.up{network.interface.name=eth1,hw.id=eth1} 1\n");
+}
+
+static void nic_drift(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        struct intent intent = intent_v6e();
+        const struct probe_context c = { .intent = &intent }, without = { 0 };
+        _cleanup_collected_ struct collected got, got_without;
+
+        copy_dump(&s, GOOD "/netlink/links.drift");
+        ASSERT_OK(probe(s.path, "nic", &c, &got));
+        ASSERT_EQ(find(&got, "nic.mtu", "eth0")->verdict, VERDICT_OK);
+        ASSERT_EQ(find(&got, "nic.mtu", "eth1")->verdict, VERDICT_FAIL);
+        ASSERT_STREQ(find(&got, "nic.mtu", "eth1")->found, "1460");
+        ASSERT_STREQ(find(&got, "nic.mtu", "eth1")->wanted, "8896");
+        ASSERT_TRUE(find(&got, "nic.mtu", "eth1")->remedy[0] != '\0');
+        ASSERT_TRUE(strstr(got.samples, "system.network.io") == NULL); /* no counters here: none invented */
+        ASSERT_OK(probe(s.path, "nic", &without, &got_without));
+        ASSERT_EQ(find(&got_without, "nic.mtu", "eth1")->verdict, VERDICT_UNKNOWN);
+}
+
+static void nic_garbage(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        const struct probe_context c = { 0 };
+        _cleanup_collected_ struct collected got;
+
+        scratch_write(&s, "netlink/links", "this is no netlink dump, whatever it says");
+        ASSERT_TRUE(probe(s.path, "nic", &c, &got) < 0);
+        ASSERT_EQ(got.findings.n, 1);
+        ASSERT_EQ(find(&got, "nic", "")->verdict, VERDICT_UNKNOWN);
+}
+
+static void nic_counters_garbage(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        const struct probe_context c = { 0 };
+        _cleanup_collected_ struct collected got;
+
+        copy_dump(&s, GOOD "/netlink/links");
+        scratch_write(&s, "sys/class/net/eth0/statistics/rx_bytes", "12three\n");
+        scratch_write(&s, "sys/class/net/eth0/statistics/tx_bytes", "18446744073709551615\n"); /* no int64 */
+        scratch_write(&s, "sys/class/net/eth0/statistics/rx_packets", "5\n");
+        ASSERT_OK(probe(s.path, "nic", &c, &got));
+        ASSERT_TRUE(strstr(got.samples, "system.network.io") == NULL);
+        ASSERT_HAS(got.samples, "system.network.packet.count{network.interface.name=eth0,network.io.direction=receive} 5\n");
+}
+
+static void sysctls(void) {
+        static const struct {
+                const char *value;
+                enum verdict verdict;
+        } cases[] = {
+                { "4096\t41943040\t314572800\n", VERDICT_OK },
+                { "4096\t131072\t6291456\n", VERDICT_FAIL },
+                { "", VERDICT_FAIL },
+                { "\033[2J4096", VERDICT_FAIL },
+        };
+        struct intent intent = intent_v6e();
+        const struct probe_context c = { .intent = &intent };
+        static char huge[1 << 16];
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_scratch_ struct scratch s = scratch_new();
+                _cleanup_collected_ struct collected got;
+
+                scratch_write(&s, "proc/sys/net/ipv4/tcp_rmem", cases[i].value);
+                ASSERT_OK(probe(s.path, "sysctl", &c, &got));
+                ASSERT_EQ(find(&got, "sysctl", "net.ipv4.tcp_rmem")->verdict, cases[i].verdict);
+                ASSERT_TRUE(strchr(got.findings.items[0].found, '\033') == NULL);
+                if (cases[i].verdict == VERDICT_FAIL)
+                        ASSERT_STREQ(got.findings.items[0].remedy, "sysctl -w net.ipv4.tcp_rmem='4096 41943040 314572800'");
+        }
+        memset(huge, '1', sizeof(huge) - 1);
+        {
+                _cleanup_scratch_ struct scratch s = scratch_new();
+                _cleanup_collected_ struct collected got;
+
+                scratch_write(&s, "proc/sys/net/ipv4/tcp_rmem", huge);
+                ASSERT_OK(probe(s.path, "sysctl", &c, &got));
+                ASSERT_EQ(got.findings.items[0].verdict, VERDICT_UNKNOWN);
+        }
+}
+
+static void memory_sizes(void) {
+        const struct probe_context c = { 0 };
+        _cleanup_collected_ struct collected got;
+
+        ASSERT_OK(probe(GOOD, "memory", &c, &got));
+        ASSERT_EQ(find(&got, "memory.available", "")->verdict, VERDICT_OK);
+        ASSERT_STREQ(got.findings.items[0].found, "704.0 GiB of 720.0 GiB available");
+        ASSERT_HAS(got.samples, "system.memory.limit{} 773094113280\n");
+        ASSERT_HAS(got.samples, "system.memory.linux.available{} 755914244096\n");
+        ASSERT_HAS(got.samples, "system.memory.usage{system.memory.state=free} 718064189440\n");
+        ASSERT_HAS(got.samples, "system.memory.usage{system.memory.state=used} 21713612800\n");
+        ASSERT_HAS(got.samples, "tpu.memory.stall_time{tpu.stall.kind=some} 1.25\n");
+        ASSERT_HAS(got.samples, "tpu.memory.stall_time{tpu.stall.kind=full} 0.25\n");
+}
+
+static void memory_odd(void) {
+        static const struct {
+                const char *meminfo;
+                enum verdict verdict;
+        } cases[] = {
+                { "MemTotal: 1000000 kB\nMemAvailable: 50000 kB\n", VERDICT_OK },
+                { "MemTotal: 1000000 kB\nMemAvailable: 49000 kB\n", VERDICT_WARN },
+                { "MemTotal: 1000000 kB\nMemAvailable: 0 kB\n", VERDICT_WARN },
+                { "MemTotal: 1000000 kB\nMemAvailable: 1000001 kB\n", VERDICT_UNKNOWN },
+                { "MemTotal: 1000000 kB\n", VERDICT_UNKNOWN },
+                { "MemTotal: 1000000\nMemAvailable: 50000 kB\n", VERDICT_UNKNOWN },
+                { "MemTotal: -5 kB\nMemAvailable: 1 kB\n", VERDICT_UNKNOWN },
+                { "MemTotal: 99999999999999999999999 kB\nMemAvailable: 1 kB\n", VERDICT_UNKNOWN },
+                { "MemTotal: 0 kB\nMemAvailable: 0 kB\n", VERDICT_UNKNOWN },
+                { "XMemTotal: 10 kB\nMemAvailable: 5 kB\n", VERDICT_UNKNOWN },
+                { "garbage", VERDICT_UNKNOWN },
+                { "", VERDICT_UNKNOWN },
+        };
+        const struct probe_context c = { 0 };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_scratch_ struct scratch s = scratch_new();
+                _cleanup_collected_ struct collected got;
+
+                scratch_write(&s, "proc/meminfo", cases[i].meminfo);
+                scratch_write(&s, "proc/pressure/memory", "some total=\nfull avg10=x total=-1");
+                ASSERT_OK(probe(s.path, "memory", &c, &got));
+                if (got.findings.items[0].verdict != cases[i].verdict)
+                        test_fail(__FILE__, __LINE__, "case %zu: %s", i, verdict_name(got.findings.items[0].verdict));
+                ASSERT_TRUE(strstr(got.samples, "stall") == NULL);
+        }
+}
+
+static void tpu_good(void) {
+        const struct probe_context c = { .chips_wanted = 4, .chips_source = "test" };
+        _cleanup_collected_ struct collected got;
+
+        ASSERT_OK(probe(GOOD, "tpu", &c, &got));
+        ASSERT_EQ(got.findings.n, 2); /* the NVMe disk and both gVNICs of the same vendor are no chips and no news */
+        ASSERT_STREQ(find(&got, "tpu.chips", "")->found, "4 v6e");
+        ASSERT_STREQ(find(&got, "tpu.nodes", "")->found, "4 of 4 chips");
+        ASSERT_EQ(finding_list_worst(&got.findings), VERDICT_OK);
+        ASSERT_STREQ(got.samples, "tpu.chips.present{} 4\ntpu.chips.wanted{} 4\ntpu.chips.usable{} 4\n");
+}
+
+static void add_device(const struct scratch *s, const char *address, const char *vendor, const char *device, const char *class, const char *driver) {
+        const struct {
+                const char *file, *text;
+        } files[] = { { "vendor", vendor }, { "device", device }, { "class", class } };
+        char path[256], target[64];
+
+        for (size_t i = 0; i < ELEMENTSOF(files); i++) {
+                (void) snprintf(path, sizeof(path), "sys/bus/pci/devices/%s/%s", address, files[i].file);
+                if (files[i].text)
+                        scratch_write(s, path, files[i].text);
+        }
+        if (!driver)
+                return;
+        (void) snprintf(path, sizeof(path), "sys/bus/pci/devices/%s/driver", address);
+        (void) snprintf(target, sizeof(target), "../../../../bus/pci/drivers/%s", driver);
+        scratch_link(s, path, target);
+}
+
+static void tpu_counts(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        static const struct {
+                struct probe_context context;
+                enum verdict verdict;
+        } cases[] = {
+                { { .chips_wanted = 2, .chips_source = "test" }, VERDICT_OK },
+                { { .chips_wanted = 4, .chips_source = "test" }, VERDICT_FAIL },
+                { { .chips_wanted = 1 }, VERDICT_WARN },
+                { { .chips_source = "test" }, VERDICT_WARN }, /* none wanted */
+                { { 0 }, VERDICT_OK },
+        };
+
+        add_device(&s, "0000:00:04.0", "0x1ae0", "0x006f", "0x120000", "vfio-pci");
+        add_device(&s, "0000:00:05.0", "0x1ae0", "0x006f", "0x120000", NULL);
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_collected_ struct collected got;
+
+                ASSERT_OK(probe(s.path, "tpu", &cases[i].context, &got));
+                ASSERT_EQ(find(&got, "tpu.chips", "")->verdict, cases[i].verdict);
+                ASSERT_EQ(find(&got, "tpu.nodes", "")->verdict, VERDICT_FAIL);
+                ASSERT_HAS(find(&got, "tpu.nodes", "")->reason, "0000:00:05.0");
+        }
+}
+
+/* tpu7x shows two functions a chip; a v4 chip is opened by an accel node; another vendor's accel node is nobody's. */
+static void tpu_generations(void) {
+        _cleanup_scratch_ struct scratch pairs = scratch_new(), v4 = scratch_new();
+        const struct probe_context c = { .chips_wanted = 2 };
+        _cleanup_collected_ struct collected got, got4;
+
+        add_device(&pairs, "0000:00:04.0", "0x1ae0", "0x0076", "0x120000", "vfio-pci");
+        add_device(&pairs, "0000:00:04.1", "0x1ae0", "0x0076", "0x120000", "vfio-pci");
+        add_device(&pairs, "0000:00:05.0", "0x1ae0", "0x0076", "0x120000", "vfio-pci");
+        add_device(&pairs, "0000:00:05.1", "0x1ae0", "0x0076", "0x120000", NULL);
+        ASSERT_OK(probe(pairs.path, "tpu", &c, &got));
+        ASSERT_STREQ(find(&got, "tpu.chips", "")->found, "2 tpu7x");
+        ASSERT_STREQ(find(&got, "tpu.nodes", "")->found, "1 of 2 chips");
+
+        add_device(&v4, "0000:00:04.0", "0x1ae0", "0x005e", "0x120000", NULL);
+        add_device(&v4, "0000:00:05.0", "0x1ae0", "0x005e", "0x120000", NULL);
+        add_device(&v4, "0000:00:06.0", "0x10de", "0x2330", "0x030200", "nvidia");
+        scratch_write(&v4, "sys/class/accel/accel0/device/uevent", "PCI_ID=1AE0:005E\nPCI_SLOT_NAME=0000:00:04.0\nMODALIAS=x\n");
+        scratch_write(&v4, "sys/class/accel/accel1/device/uevent", "PCI_SLOT_NAME=0000:00:06.0\n");
+        ASSERT_OK(probe(v4.path, "tpu", &c, &got4));
+        ASSERT_STREQ(find(&got4, "tpu.chips", "")->found, "2 v4");
+        ASSERT_STREQ(find(&got4, "tpu.nodes", "")->found, "1 of 2 chips");
+        ASSERT_HAS(find(&got4, "tpu.nodes", "")->reason, "0000:00:05.0");
+}
+
+static void tpu_strange(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        const struct probe_context c = { .chips_wanted = 1 };
+        _cleanup_collected_ struct collected got;
+
+        add_device(&s, "0000:00:01.0", "0x15b3", "0xa2d6", "0x020000", "vfio-pci"); /* a BlueField bound to vfio */
+        add_device(&s, "0000:00:04.0", "0x1ae0", "0x006f", "0x120000", "vfio-pci");
+        add_device(&s, "0000:00:05.0", "0x1ae0", "0x0999", "0x120000", "vfio-pci"); /* a generation to come */
+        add_device(&s, "0000:00:06.0", "0x1ae0", "0x0998", "0x020000", NULL);       /* some NIC to come */
+        add_device(&s, "0000:00:07.0", "garbage", "0x006f", "0x120000", NULL);
+        add_device(&s, "0000:00:08.0", "0x1ae0", NULL, "0x120000", NULL);
+        add_device(&s, "0000:00:09.0", "0x1ae0", "0xfffff006f", "0x120000", NULL);
+        ASSERT_OK(probe(s.path, "tpu", &c, &got));
+        ASSERT_STREQ(find(&got, "tpu.chips", "")->found, "1 v6e");
+        ASSERT_EQ(find(&got, "tpu.unknown", "0000:00:05.0")->verdict, VERDICT_WARN);
+        ASSERT_HAS(find(&got, "tpu.unknown", "0000:00:05.0")->found, "0x0999");
+        ASSERT_EQ(find(&got, "tpu.pci", "0000:00:07.0")->verdict, VERDICT_UNKNOWN);
+        ASSERT_HAS(find(&got, "tpu.pci", "0000:00:07.0")->found, "3 devices");
+}
+
+static void tpu_huge(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        const struct probe_context c = { .chips_wanted = 4 };
+        _cleanup_collected_ struct collected got;
+
+        for (unsigned i = 0; i < 100; i++) {
+                char address[32];
+
+                (void) snprintf(address, sizeof(address), "0000:%02x:00.0", i);
+                add_device(&s, address, "0x1ae0", "0x006f", "0x120000", NULL);
+        }
+        ASSERT_TRUE(probe(s.path, "tpu", &c, &got) < 0);
+        ASSERT_EQ(find(&got, "tpu", "")->verdict, VERDICT_UNKNOWN);
+}
+
+TEST_MAIN(table, empty_machine, nic_good, nic_drift, nic_garbage, nic_counters_garbage, sysctls, memory_sizes, memory_odd, tpu_good, tpu_counts,
+          tpu_generations, tpu_strange, tpu_huge)
