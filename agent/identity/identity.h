@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Who this host is: slice, worker, peers, chips. Each field keeps where it came from. Today from the static file
- * (/etc/tpu-hostd/identity.conf.d/, section [Identity]); other sources join by strength (DESIGN.md, Identity).
+ * Who this host is: slice, worker, peers, chips. Each field keeps where it came from. Today from the static file; other
+ * sources join by strength, and a field of a weaker source never replaces one of a stronger.
+ *
+ * The static file is configuration "identity" (config.h: identity.conf and identity.conf.d/), section [Identity]:
+ *   HostName= SliceName= AcceleratorType= MachineType= Topology= WorkerId= WorkerHostnames= Chips= Zone=
+ * WorkerHostnames= may be given many times (a line holds 190 bytes): each time appends to the list, an empty value
+ * empties it, so that a later file starts anew. One bad name in it makes the whole list unknown, for a list with a
+ * hole would give every worker behind it a wrong id. HostName= falls back to the kernel's name (origin "kernel").
+ * The section [Network] of the same file belongs to the network's intent and is passed over.
  */
 #include <jansson.h>
 
@@ -20,7 +27,7 @@ enum identity_field {
         IDENTITY_TOPOLOGY,         /* "4x4" */
         IDENTITY_WORKER_ID,        /* "0"… decimal */
         IDENTITY_WORKER_HOSTNAMES, /* comma list in the order of worker ids */
-        IDENTITY_CHIPS,            /* chips on this host, decimal */
+        IDENTITY_CHIPS,            /* chips on this host, decimal; 0: none */
         IDENTITY_ZONE,
         _IDENTITY_FIELD_MAX,
 };

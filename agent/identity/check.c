@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "identity.h"
+#include "shape.h"
+
+#define REMEDY "correct [Identity] in /etc/tpu-hostd/identity.conf.d/, then: tpuctl identity"
+
+/* What the judgements share: the numbers of an identity, each with whether it is known. */
+struct facts {
+        const struct identity *identity;
+        const char *subject;
+        uint32_t worker_id, chips;
+        size_t n_hosts; /* 0: not known */
+        bool has_worker_id, has_chips;
+};
+
+static size_t count_hosts(const char *list) {
+        size_t n = 1;
+
+        if (!list)
+                return 0;
+        for (; *list; list++)
+                n += *list == ',';
+        return n;
+}
+
+/* The index of a name in a comma list, or -ENOENT. */
+static ssize_t find_host(const char *list, const char *name) {
+        size_t len = strlen(name);
+        ssize_t i = 0;
+
+        for (;; i++) {
+                const char *end = list + strcspn(list, ",");
+
+                if ((size_t) (end - list) == len && strncmp(list, name, len) == 0)
+                        return i;
+                if (*end == '\0')
+                        return -ENOENT;
+                list = end + 1;
+        }
+}
+
+static void begin(struct finding *f, const struct facts *k, const char *check, enum identity_field field) {
+        finding_init(f, check, k->subject);
+        f->verdict = VERDICT_FAIL;
+        finding_set(f->source, "%s", k->identity->fields[field].origin);
+        finding_set(f->remedy, "%s", REMEDY);
+}
+
+static int check_worker_id(const struct facts *k, struct finding_list *out) {
+        const char *list = identity_get(k->identity, IDENTITY_WORKER_HOSTNAMES);
+        const char *name = identity_get(k->identity, IDENTITY_HOST_NAME);
+        struct finding f;
+        ssize_t at;
+
+        if (!k->has_worker_id || k->n_hosts == 0)
+                return 0;
+        begin(&f, k, "identity.worker_id", IDENTITY_WORKER_ID);
+        finding_set(f.found, "worker %" PRIu32 " of %zu hosts", k->worker_id, k->n_hosts);
+        if (k->worker_id >= k->n_hosts) {
+                finding_set(f.wanted, "0 to %zu", k->n_hosts - 1);
+                finding_set(f.reason, "worker-id is not below the number of worker-hostnames");
+                return finding_list_add(out, &f);
+        }
+        /* The list may hold addresses: a name that is not in it says nothing. */
+        at = name ? find_host(list, name) : -ENOENT;
+        if (at < 0 || (size_t) at == k->worker_id)
+                return 0;
+        finding_set(f.wanted, "worker %zd", at);
+        finding_set(f.reason, "worker-hostnames has %s at place %zd", name, at);
+        return finding_list_add(out, &f);
+}
+
+struct name {
+        const char *text;
+        size_t len;
+};
+
+static int compare_names(const void *a, const void *b) {
+        const struct name *x = a, *y = b;
+        int r = strncmp(x->text, y->text, MIN(x->len, y->len));
+
+        return r != 0 ? r : (x->len > y->len) - (x->len < y->len);
+}
+
+static int check_unique(const struct facts *k, struct finding_list *out) {
+        const char *at = identity_get(k->identity, IDENTITY_WORKER_HOSTNAMES);
+        _cleanup_free_ struct name *names = NULL;
+        struct finding f;
+
+        if (k->n_hosts < 2)
+                return 0;
+        names = calloc(k->n_hosts, sizeof(*names));
+        if (!names)
+                return -ENOMEM;
+        for (size_t i = 0; i < k->n_hosts; i++) {
+                names[i] = (struct name) { at, strcspn(at, ",") };
+                at += names[i].len + 1;
+        }
+        qsort(names, k->n_hosts, sizeof(*names), compare_names);
+        for (size_t i = 1; i < k->n_hosts; i++) {
+                if (compare_names(&names[i - 1], &names[i]) != 0)
+                        continue;
+                begin(&f, k, "identity.worker_hostnames", IDENTITY_WORKER_HOSTNAMES);
+                finding_set(f.found, "%.*s more than once", (int) names[i].len, names[i].text);
+                finding_set(f.wanted, "each host once");
+                finding_set(f.reason, "two workers would have one address");
+                return finding_list_add(out, &f);
+        }
+        return 0;
+}
+
+static int check_accelerator_type(const struct facts *k, struct finding_list *out) {
+        const char *type = identity_get(k->identity, IDENTITY_ACCELERATOR_TYPE);
+        struct finding f;
+
+        if (!type || accelerator_type_is_valid(type))
+                return 0;
+        begin(&f, k, "identity.accelerator_type", IDENTITY_ACCELERATOR_TYPE);
+        finding_set(f.found, "%s", type);
+        finding_set(f.wanted, "for example v6e-16");
+        finding_set(f.reason, "no program that reads accelerator types accepts this one");
+        return finding_list_add(out, &f);
+}
+
+static int check_chips(const struct facts *k, struct finding_list *out) {
+        const char *topology = identity_get(k->identity, IDENTITY_TOPOLOGY);
+        struct shape slice, box, hosts;
+        struct finding f;
+
+        if (!k->has_chips || k->chips == 0)
+                return 0;
+        begin(&f, k, "identity.chips", IDENTITY_CHIPS);
+        finding_set(f.found, "%" PRIu32 " chips on this host", k->chips);
+        if (shape_of_host(k->chips, &box) < 0) {
+                finding_set(f.wanted, "1, 2, 4 or 8");
+                finding_set(f.reason, "no TPU host has this number of chips");
+                return finding_list_add(out, &f);
+        }
+        if (!topology || shape_parse_topology(topology, &slice) < 0)
+                return 0;
+        begin(&f, k, "identity.topology", IDENTITY_TOPOLOGY);
+        finding_set(f.found, "%s with %" PRIu32 " chips a host", topology, k->chips);
+        if (shape_hosts(&slice, &box, &hosts) < 0) {
+                finding_set(f.reason, "hosts of %" PRIu32 " chips cannot fill this topology", k->chips);
+                return finding_list_add(out, &f);
+        }
+        if (k->n_hosts == 0 || shape_count(&hosts) == k->n_hosts)
+                return 0;
+        finding_set(f.wanted, "%" PRIu32 " hosts", shape_count(&hosts));
+        finding_set(f.reason, "worker-hostnames names %zu hosts, the topology has %" PRIu32, k->n_hosts, shape_count(&hosts));
+        return finding_list_add(out, &f);
+}
+
+/* The one finding of an identity with nothing wrong in it. */
+static int report_sound(const struct facts *k, struct finding_list *out) {
+        const char *slice = identity_get(k->identity, IDENTITY_SLICE_NAME);
+        struct finding f;
+
+        finding_init(&f, "identity", k->subject);
+        if (!slice && !k->has_worker_id) {
+                finding_set(f.found, "no slice");
+                finding_set(f.reason, "no source says which slice this host belongs to");
+                finding_set(f.remedy, "write [Identity] into /etc/tpu-hostd/identity.conf.d/10-slice.conf, then: tpuctl identity");
+                return finding_list_add(out, &f);
+        }
+        f.verdict = VERDICT_OK;
+        if (k->has_worker_id && k->n_hosts > 0)
+                finding_set(f.found, "worker %" PRIu32 " of %zu in slice %s", k->worker_id, k->n_hosts, slice ? slice : "(no name)");
+        else
+                finding_set(f.found, "slice %s", slice ? slice : "(no name)");
+        return finding_list_add(out, &f);
+}
+
+int identity_check(const struct identity *i, struct finding_list *ret) {
+        static int (*const checks[])(const struct facts *, struct finding_list *) = {
+                check_worker_id, check_unique, check_accelerator_type, check_chips,
+        };
+        const char *name = identity_get(i, IDENTITY_HOST_NAME);
+        struct facts k = { .identity = i, .subject = name ? name : "" };
+        size_t before = ret->n;
+
+        k.n_hosts = count_hosts(identity_get(i, IDENTITY_WORKER_HOSTNAMES));
+        k.has_worker_id = identity_get_u32(i, IDENTITY_WORKER_ID, &k.worker_id) == 0;
+        k.has_chips = identity_get_u32(i, IDENTITY_CHIPS, &k.chips) == 0;
+        for (size_t c = 0; c < ELEMENTSOF(checks); c++) {
+                int r = checks[c](&k, ret);
+
+                if (r < 0)
+                        return r;
+        }
+        return ret->n == before ? report_sound(&k, ret) : 0;
+}

@@ -1,0 +1,2 @@
+unit_test(environment KNOWS identity)
+unit_test(identity KNOWS identity)
