@@ -1,0 +1,168 @@
+#!/usr/bin/python3
+"""The demo: four booted hosts of one slice, a real training, a killed agent, a stopped rank with a name. Started by tools/demo.
+
+One line a step, with its time. Every fact is read by an outside observer (in brackets: who) beside our own answer.
+"""
+
+import re
+import sys
+import time
+
+import scenario as s
+from scenario import LabError
+
+HOSTS = 4
+
+
+class Teller:
+    """Prints one line a step; while a long one runs on a terminal, its seconds are counted."""
+
+    def __init__(self, total):
+        self.total, self.number, self.good = total, 0, 0
+
+    def step(self, title, action):
+        self.number += 1
+        began = time.monotonic()
+        if sys.stdout.isatty():
+            print(f"  {self.number:2}/{self.total}  {title} …", end="\r", flush=True)
+        try:
+            said = action()
+            mark, self.good = "ok  ", self.good + 1
+        except Exception as error:
+            said, mark = f"{type(error).__name__ if not isinstance(error, LabError) else 'failed'}: {error}", "FAIL"
+        print(f"{mark}{self.number:2}/{self.total}  {title}  ({time.monotonic() - began:.1f} s)", flush=True)
+        for line in str(said).splitlines():
+            print(f"            {line}", flush=True)
+        return mark == "ok  "
+
+
+def boot(lab):
+    lab.start()
+    return f"{HOSTS} hosts and a collector booted in {lab.boot_seconds:.1f} s, the packages installed by apt"
+
+
+def tuned(lab):
+    lines = []
+    for host in lab.hosts:
+        mtus = [s.link(host, nic)["mtu"] for nic in ("eth0", "eth1")]
+        if mtus != [s.WANTED_MTU] * 2 or s.tcp_rmem(host) != s.WANTED_RMEM:
+            raise LabError(f"{host.name}: ip says {mtus}, /proc says {s.tcp_rmem(host)}")
+        verdicts = {f["subject"]: f["verdict"] for f in s.ctl_json(host, "check")["checks"] if f["check"].startswith(("nic.mtu", "sysctl"))}
+        lines.append(f"{host.name}: MTU {mtus[0]}/{mtus[1]} [ip], tcp_rmem {s.tcp_rmem(host)} [/proc]; tpuctl check: "
+                     + ", ".join(f"{k} {v}" for k, v in verdicts.items()))
+    return "\n".join(lines)
+
+
+def identity(lab):
+    lines = [l for l in s.ctl(lab.hosts[1], "env", "--framework", "jax").out.splitlines() if l.startswith("TPU_")]
+    return "h1, tpuctl env --framework jax: " + " ".join(lines)[:300]
+
+
+def train(lab):
+    for host in lab.hosts:
+        s.start_training(host)
+    step = s.wait_step(lab.hosts[0], "train", 5, 120)
+    return f"tpuctl run on each host; step {step} reached [the training's own log]"
+
+
+def fleet(lab):
+    def in_database():
+        return {n for n, in s.query(lab, "SELECT name FROM hosts")} >= {h.name for h in lab.hosts}
+    s.wait_until(in_database, 20, "all hosts in the collector's database")
+
+    def all_show_steps():
+        out = s.ctl(lab.hosts[0], "fleet").out
+        return out if len(re.findall(r"\btrain\b", out)) >= HOSTS else None
+    shown = s.wait_until(all_show_steps, 20, "tpuctl fleet with a step for each host")
+    names = [n for n, in s.query(lab, "SELECT name FROM hosts ORDER BY name")]
+    return shown.rstrip() + f"\n[database: {', '.join(names)}]"
+
+
+def kill_agents(lab):
+    at = s.last_step(lab.hosts[0], "train")
+    killed = sum(len(s.kill_agents(h)) for h in lab.hosts)
+    then = s.wait_step(lab.hosts[0], "train", at + 10, 60)
+    numbers = [n for n, _ in s.training_steps(lab.hosts[0], "train")]
+    if numbers != list(range(len(numbers))):
+        raise LabError("steps are missing in the training's own log")
+    for host in lab.hosts:
+        for name in s.AGENTS:
+            host.wait_for(["systemctl", "is-active", "-q", f"{name}.service"], 15)
+    return f"{killed} agent processes killed at step {at}; the training went on to step {then}, none missing [its own log]; agents are back"
+
+
+def stop_rank(lab):
+    host = lab.hosts[3]
+    pid = s.unit(host, "tpu-run-train.service", "MainPID")["MainPID"]
+    host.sh(f"kill -STOP {pid}")
+    time.sleep(1)
+    at = s.last_step(lab.hosts[0], "train")
+    time.sleep(3)
+    now = s.last_step(lab.hosts[0], "train")
+    if now > at + 1:
+        raise LabError(f"h0 went on from step {at} to {now}")
+    return f"SIGSTOP to rank 3 on h3; h0 stands still at step {now} [its own log]"
+
+
+def show_stack(lab):
+    host = lab.hosts[3]
+    shown = s.ctl(host, "stack", "train").out
+    frames = s.frames_in(shown)
+    wrong = s.wrong_frames(frames)
+    if not frames or wrong:
+        raise LabError(f"wrong frames {wrong} in: {shown}")
+    s.wait_until(lambda: s.query(lab, "SELECT 1 FROM events WHERE host = ? AND name = 'tpu.stack.captured'", host.name), 20,
+                 "the stack in the collector's database")
+    main_thread = shown.split("\nthread ")[1]
+    return (f"tpuctl stack train on h3:\nthread {main_thread.rstrip()}\n"
+            f"[training script: line {frames[0][0]} lies in {frames[0][1]}; database: the record is there]")
+
+
+def resume(lab):
+    host = lab.hosts[3]
+    at = s.last_step(lab.hosts[0], "train")
+    host.sh(f"kill -CONT {s.unit(host, 'tpu-run-train.service', 'MainPID')['MainPID']}")
+    return f"SIGCONT; step {s.wait_step(lab.hosts[0], 'train', at + 5, 60)} reached [the training's own log]"
+
+
+def end(lab):
+    for host in lab.hosts:
+        s.ctl(host, "stop", "train")
+    first = lab.hosts[0]
+    job = s.wait_until(lambda: next((j for j in s.ctl_json(first, "jobs")["jobs"] if j["state"] == "exited"), None), 40, "the run's end")
+    gone = [h.name for h in lab.hosts if h.sh("pgrep -f /srv/train.py || true").strip()]
+    if gone:
+        raise LabError(f"training processes are left on {gone}")
+    lab.stop()
+    return f"runs stopped ({job['cause']}, {job['code']} {job['status']}), no process left [pgrep]; hosts, namespaces and mounts removed"
+
+
+STEPS = [
+    ("Boot the slice", boot),
+    ("Every host is tuned", tuned),
+    ("Each host knows who it is", identity),
+    ("Start a data-parallel training over eth0", train),
+    ("The collector's view of the fleet", fleet),
+    ("Kill every agent process while the training runs", kill_agents),
+    ("Stop one rank", stop_rank),
+    ("Ask where it stands", show_stack),
+    ("Let it go on", resume),
+    ("End the runs and clean up", end),
+]
+
+
+def main():
+    teller = Teller(len(STEPS))
+    lab = s.slice_lab(HOSTS)
+    try:
+        for title, action in STEPS:
+            if not teller.step(title, lambda act=action: act(lab)) and action is boot:
+                break
+    finally:
+        lab.stop()
+    print(f"{teller.good}/{teller.total} steps")
+    return 0 if teller.good == teller.total else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
