@@ -33,6 +33,6 @@ def sources():
 
 
 def transport():
-    """Returns this machine's apt settings for reaching its sources (proxies, date checks) as apt.conf text."""
+    """Returns this machine's apt settings for reaching its sources (proxies, dates) as apt.conf text."""
     lines = sh("apt-config", "dump", "Acquire").splitlines()
     return "".join(line + "\n" for line in lines if "IndexTargets" not in line and "Changelogs" not in line)

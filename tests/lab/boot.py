@@ -62,7 +62,7 @@ def write_init(host):
 
 
 class Boot:
-    """One life of a host, from power on to power off. leader is known as soon as the first process is there."""
+    """One life of a host, from power on to power off. leader: its first process, None until there is one."""
 
     def __init__(self, host, unified):
         self._host = host
@@ -91,15 +91,15 @@ class Boot:
         # The machine's name is unique among labs; the host itself knows only its short one.
         return ["systemd-nspawn", "-q", "-M", host.full_name, f"--hostname={host.name}", "--register=no",
                 "--keep-unit", "-D", str(host.tree), "--kill-signal=SIGRTMIN+3", "--capability=all",
-                f"--network-namespace-path=/run/netns/{host.full_name}", "--resolv-conf=off", "--timezone=off",
-                "--link-journal=no", "--notify-ready=yes", INIT_PATH]
+                f"--network-namespace-path=/run/netns/{host.full_name}", "--resolv-conf=off",
+                "--timezone=off", "--link-journal=no", "--notify-ready=yes", INIT_PATH]
 
     @property
     def alive(self):
         return self.leader is not None and self._process.poll() is None
 
     def wait_ready(self, timeout):
-        """Waits for READY=1 from the host's systemd; raises LabError with its console if it does not come."""
+        """Waits for READY=1 from the host's systemd; raises LabError with its console otherwise."""
         deadline = time.monotonic() + timeout
         self._socket.settimeout(0.2)
         while not self._ready:

@@ -9,7 +9,8 @@ from . import cgroup
 from .command import LabError, sh
 from .tree import OVERLAY_OPTIONS, cache_dir
 
-TOOLS = "debootstrap systemd-nspawn nsenter unshare setpriv ip nft ethtool journalctl dpkg-deb apt-get".split()
+TOOLS = """debootstrap systemd-nspawn nsenter unshare setpriv ip nft ethtool journalctl dpkg-deb
+           apt-get""".split()
 
 MOUNTS = ["unshare", "--mount", "--pid", "--fork", "--mount-proc"]
 
@@ -34,7 +35,8 @@ def _overlay():
     with tempfile.TemporaryDirectory(dir=cache_dir()) as work:
         for sub in ("lower", "upper", "work", "tree"):
             (Path(work) / sub).mkdir()
-        script = (f"mount -t overlay check -o lowerdir=lower,upperdir=upper,workdir=work,{OVERLAY_OPTIONS} tree"
+        options = f"lowerdir=lower,upperdir=upper,workdir=work,{OVERLAY_OPTIONS}"
+        script = (f"mount -t overlay check -o {options} tree"
                   " && touch tree/file && mknod tree/node c 1 3 && mount -t sysfs sysfs tree")
         sh(*MOUNTS, "--net", "sh", "-c", f"cd {work} && {script}")
 
@@ -73,12 +75,16 @@ def _space():
     stat = os.statvfs(cache_dir())
     free = stat.f_bavail * stat.f_frsize / 2**30
     if free < 4 and not any((cache_dir() / "layers").glob("training-*")):
-        raise LabError(f"{free:.1f} GiB free at {cache_dir()}, 4 needed: set TPU_HOSTD_CACHE to a roomier place")
+        raise LabError(f"{free:.1f} GiB free at {cache_dir()}, 4 needed: set TPU_HOSTD_CACHE elsewhere")
 
 
-CHECKS = (("root", _root), ("tools", _tools), ("namespaces (mount, pid, net, uts, ipc, cgroup)", _namespaces),
-          ("overlay, device nodes and sysfs mounts", _overlay), ("cgroups of its own, cgroup.kill", _cgroup),
-          ("network namespaces, bridge, veth, nftables bridge rules", _wires), ("disk space", _space))
+CHECKS = (("root", _root),
+          ("tools", _tools),
+          ("namespaces (mount, pid, net, uts, ipc, cgroup)", _namespaces),
+          ("overlay, device nodes and sysfs mounts", _overlay),
+          ("cgroups of its own, cgroup.kill", _cgroup),
+          ("network namespaces, bridge, veth, nftables bridge rules", _wires),
+          ("disk space", _space))
 
 
 def check():

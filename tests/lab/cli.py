@@ -15,7 +15,8 @@ def _parser():
     commands = parser.add_subparsers(dest="command", required=True)
     up = commands.add_parser("up", help="boot hosts and keep them until Ctrl-C")
     up.add_argument("-n", "--hosts", type=int, default=2, help="how many hosts (default 2)")
-    up.add_argument("--deb", action="append", default=[], help="package to install on the hosts; may be repeated")
+    up.add_argument("--deb", action="append", default=[],
+                    help="package to install on the hosts; may be repeated")
     up.add_argument("--collector-deb", action="append", help="package for one more host, named collector")
     up.add_argument("--unified", action="store_true", help="cgroup version 2 only, as on TPU images")
     commands.add_parser("check", help="say which permission is missing, if any")

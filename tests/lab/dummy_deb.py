@@ -16,7 +16,8 @@ Description: proves that the lab installs packages
 UNIT = """[Unit]
 Description=proves that the lab installs packages
 [Service]
-ExecStart=/bin/sh -c 'test -e $STATE_DIRECTORY/born || date +%%s%%N >$STATE_DIRECTORY/born; exec sleep infinity'
+ExecStart=/bin/sh -c 'test -e $STATE_DIRECTORY/born || date +%%s%%N >$STATE_DIRECTORY/born; \\
+          exec sleep infinity'
 StateDirectory=tpu-dummy
 [Install]
 WantedBy=multi-user.target
@@ -42,6 +43,6 @@ def build(directory):
         path.write_text(text)
         path.chmod(mode)
     deb = Path(directory) / "lab-dummy_1_all.deb"
-    subprocess.run(["dpkg-deb", "--root-owner-group", "--build", root, deb], check=True, stdout=subprocess.DEVNULL,
-                   env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"})
+    subprocess.run(["dpkg-deb", "--root-owner-group", "--build", root, deb], check=True,
+                   stdout=subprocess.DEVNULL, env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"})
     return deb

@@ -56,8 +56,9 @@ def start(directory, held):
     here = Path(__file__).resolve().parent
     with open(directory / "guardian.log", "w") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", f"{here.name}.guardian", directory], stdin=read_end, stdout=log, stderr=log,
-            cwd=here.parent, pass_fds=[f.fileno() for f in held], start_new_session=True)
+            [sys.executable, "-m", f"{here.name}.guardian", directory], cwd=here.parent,
+            stdin=read_end, stdout=log, stderr=log, start_new_session=True,
+            pass_fds=[f.fileno() for f in held])
     os.close(read_end)
     return process, write_end
 

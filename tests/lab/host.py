@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import secrets
 import shutil
 import subprocess
@@ -64,7 +65,7 @@ class Host:
         return self._boot.leader
 
     def start(self):
-        """Begins to boot; wait_ready() waits for the end. NICs, addresses and sysctls are as after a power cycle."""
+        """Begins to boot; wait_ready() waits for the end. NICs and sysctls are as after a power cycle."""
         if self.up:
             raise LabError(f"{self.name} is up already")
         self.lab.switch.plug(self.full_name, self.short, self.number)
@@ -174,7 +175,8 @@ class Host:
             if answer.code == 0 if isinstance(answer, Result) else answer:
                 return answer
             if time.monotonic() > deadline:
-                raise LabError(f"{self.name}: not within {timeout} s: {what or condition}; last answer: {answer}")
+                raise LabError(f"{self.name}: not within {timeout} s: {what or condition}; "
+                               f"last answer: {answer}")
             time.sleep(0.05)
 
     # -- files and logs -----------------------------------------------------------------------------------
@@ -199,7 +201,7 @@ class Host:
         return root.joinpath(*done)
 
     def write(self, inside, text, mode=0o644):
-        """Writes a file as root, making its directories; also before the host is up, but for /run and /tmp."""
+        """Writes a file as root, making its directories; /run and /tmp only while the host is up."""
         path = self.path(inside)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -209,9 +211,10 @@ class Host:
         return self.path(inside).read_text(errors="replace")
 
     def journal(self, unit=None, output="cat"):
-        """Returns the host's journal, of one unit or whole, as journalctl -o OUTPUT prints it; up or down."""
+        """Returns the journal, of one unit or whole, as journalctl -o OUTPUT prints it; up or down."""
         which = ["-u", unit] if unit else []
-        return sh("journalctl", "-q", "--no-pager", "-o", output, "-D", self.tree / "var/log/journal", *which)
+        directory = self.tree / "var/log/journal"
+        return sh("journalctl", "-q", "--no-pager", "-o", output, "-D", directory, *which)
 
     def journal_records(self, unit=None):
         return [json.loads(line) for line in self.journal(unit, "json").splitlines()]
@@ -222,8 +225,7 @@ class Host:
         for entry in Path("/proc").glob("[0-9]*"):
             try:
                 if os.readlink(entry / "ns/pid") == space:
-                    line = next(l for l in (entry / "status").read_text().splitlines() if l.startswith("NSpid:"))
-                    if line.split()[-1] == str(pid):
+                    if re.search(rf"^NSpid:.*\s{int(pid)}$", (entry / "status").read_text(), re.M):
                         return int(entry.name)
             except OSError:
                 continue
@@ -253,8 +255,8 @@ class Host:
     def bind_chips(self, fixture):
         """Gives the host the chips of a fixture: FIXTURE/sys/bus/pci and FIXTURE/sys/class/accel.
 
-        They lie over the host's own, now if it is up and at every boot; each accelN also gets a /dev node, of the
-        null device. A link in the fixture must lead to a place within these two directories.
+        They lie over the host's own, now if it is up and at every boot; each accelN also gets a /dev node,
+        of the null device. A link in the fixture must lead to a place within these two directories.
         """
         fixture = Path(fixture)
         target = self.path("/" + CHIPS)

@@ -90,12 +90,12 @@ class Lab:
         return "\n".join(lines) + "\n"
 
     def lower_path_mtu(self, host, nic, mtu):
-        """Packets of more than mtu bytes vanish at the NIC's port, both ways, with no ICMP. host.heal() ends it."""
+        """Packets of more than mtu bytes vanish at the NIC's port, both ways, until host.heal()."""
         running = [h.full_name for h in self.every if h.up]
         self.switch.lower_path_mtu(host.port(nic), mtu, running)
 
     def dropped(self, host=None, nic="eth0"):
-        """Returns how many packets the faults have dropped: of a lowered path MTU, or without host of all cuts."""
+        """Returns how many packets faults dropped: a NIC's lowered path MTU, or without host all cuts."""
         return self.switch.dropped().get(host.port(nic) if host else "cut", 0)
 
     def stop(self):

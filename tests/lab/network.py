@@ -129,9 +129,9 @@ class Switch:
                "tx-udp-segmentation", "off")
 
     def dropped(self):
-        """Returns how many packets the rules have dropped: all cut ports together, and each port's path MTU."""
-        listing = json.loads(sh("nsenter", f"--net=/run/netns/{self.namespace}", "nft", "-j", "list", "table",
-                                "bridge", "lab"))
+        """Returns how many packets were dropped: {"cut": by all cuts, PORT: by its path MTU}."""
+        listing = json.loads(sh("nsenter", f"--net=/run/netns/{self.namespace}",
+                                "nft", "-j", "list", "table", "bridge", "lab"))
         total = {"cut": 0}
         for item in listing["nftables"]:
             expr = item.get("rule", {}).get("expr", [])

@@ -1,4 +1,4 @@
-"""The layers that come from .debs: installed by apt in a booted host, under its real systemd, once for each content."""
+"""The layers that come from .debs: installed by apt in a booted host, once for each content."""
 
 import os
 import re
@@ -12,8 +12,8 @@ STAGING = "/var/cache/lab-debs"
 
 # State that belongs to one host and must be born on each: also a spool's id, which no image may carry.
 UNIQUE = ("etc/machine-id", "var/lib/dbus/machine-id", "var/lib/systemd/random-seed",
-          "var/lib/systemd/credential.secret", "var/lib/systemd/timers", "var/log/journal", "var/lib/private",
-          STAGING[1:], "var/tmp", "var/cache/apt")
+          "var/lib/systemd/credential.secret", "var/lib/systemd/timers", "var/log/journal",
+          "var/lib/private", STAGING[1:], "var/tmp", "var/cache/apt")
 
 
 def _field(deb, name):

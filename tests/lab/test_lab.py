@@ -42,7 +42,8 @@ def setUpModule():
 
 def traces(lab_id):
     """Returns everything on this machine that carries the name of a lab."""
-    found = [line.split()[1] for line in Path("/proc/self/mounts").read_text().splitlines() if lab_id in line]
+    mounts = Path("/proc/self/mounts").read_text().splitlines()
+    found = [line.split()[1] for line in mounts if lab_id in line]
     for place in ("/run/netns", "/run/systemd/nspawn/propagate", cache_dir() / "labs"):
         found += [str(p) for p in Path(place).glob(f"*{lab_id}*")]
     found += [str(p) for pattern in ("*", "*/*") for p in cgroup.ROOT.glob(f"{pattern}{lab_id}*")]
@@ -59,8 +60,8 @@ def traces(lab_id):
 
 def start_victim():
     """Starts a process that has a lab with two hosts; returns it and the lab's id."""
-    script = "from lab import Lab; import time; l = Lab(2); l.start(); l.hosts[0].spawn(['sleep', '600']); " \
-             "print(l.id, flush=True); time.sleep(600)"
+    script = "from lab import Lab; import time; l = Lab(2); l.start(); " \
+             "l.hosts[0].spawn(['sleep', '600']); print(l.id, flush=True); time.sleep(600)"
     process = subprocess.Popen([sys.executable, "-c", script], cwd=TESTS, stdout=subprocess.PIPE, text=True)
     return process, process.stdout.readline().strip()
 
@@ -82,7 +83,8 @@ class Hosts(unittest.TestCase):
         for host in self.lab.hosts:
             self.assertEqual(host.sh("systemctl is-system-running").strip(), "running")
             self.assertEqual(host.sh("hostname; cat /etc/early").split(), [host.name, host.name])
-            self.assertEqual(host.sh("cat /sys/class/net/eth0/mtu /sys/class/net/eth1/mtu").split(), ["1460"] * 2)
+            mtus = host.sh("cat /sys/class/net/eth0/mtu /sys/class/net/eth1/mtu").split()
+            self.assertEqual(mtus, ["1460", "1460"])
             self.assertIn(host.address("eth1") + "/24", host.sh("ip -4 -br addr show eth1"))
         self.assertNotEqual(self.h0.read("/etc/machine-id"), self.h1.read("/etc/machine-id"))
         self.assertTrue(self.pings(to="h1") and self.pings(to="h1-eth1") and self.pings(to="10.10.0.1"))
@@ -110,7 +112,8 @@ class Hosts(unittest.TestCase):
     def test_package(self):
         born = set()
         for host in self.lab.hosts:
-            self.assertIn("install ok installed", host.sh("dpkg-query -W -f '${Status}' lab-dummy libjansson4"))
+            status = host.sh("dpkg-query -W -f '${Status}.' lab-dummy libjansson4")
+            self.assertEqual(status, "install ok installed." * 2)
             self.assertEqual(host.read("/usr/share/lab-dummy-postinst"), "active\n")
             self.assertEqual(host.sh("systemctl is-active lab-dummy").strip(), "active")
             born.add(host.read("/var/lib/tpu-dummy/born"))
@@ -176,7 +179,8 @@ class Hosts(unittest.TestCase):
             sender.communicate()
 
     def test_power(self):
-        first = self.h1.sh("cat /proc/sys/kernel/random/boot_id; ip link set eth0 mtu 8896; echo kept >/root/file")
+        first = self.h1.sh("cat /proc/sys/kernel/random/boot_id")
+        self.h1.sh("ip link set eth0 mtu 8896; echo kept >/root/file")
         self.h1.kill()
         self.assertFalse(self.h1.up)
         self.assertFalse(self.pings())
@@ -272,7 +276,8 @@ class Life(unittest.TestCase):
                 (out / "whole").touch()
             layer = tree.Layer("test", "key", None, slow if sys.argv[1] == "slow" else quick)
             layer.leases()
-            print(*sorted(p.name for p in layer.path.parent.iterdir()), *(p.name for p in layer.path.iterdir()))
+            names = sorted(p.name for p in layer.path.parent.iterdir())
+            print(*names, *(p.name for p in layer.path.iterdir()))
         """)
         with tempfile.TemporaryDirectory() as cache:
             env = {**os.environ, "TPU_HOSTD_CACHE": cache}

@@ -82,7 +82,7 @@ def cache_dir():
         for sub in ("layers", "locks", "labs"):
             (path / sub).mkdir(parents=True, exist_ok=True)
     except OSError as e:
-        raise LabError(f"{path}: {e.strerror}; run as root, or set TPU_HOSTD_CACHE to a writable directory") from e
+        raise LabError(f"{path}: {e.strerror}; run as root, or set TPU_HOSTD_CACHE") from e
     return path
 
 
@@ -203,17 +203,28 @@ def training_layer():
     return apt_layer("training", base_layer(), "install", *TRAINING_PACKAGES)
 
 
+def _unused(name):
+    """Returns an open lock on a layer that nobody uses or builds now, else None."""
+    lock = open(cache_dir() / "locks" / name, "a")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return lock
+    except BlockingIOError:
+        lock.close()
+        return None
+
+
 def prune(keep_debs=6, keep_others=1):
-    """Removes the layers that were used longest ago, but none that a lab or another layer stands on."""
+    """Removes the layers that were used longest ago, but none in use, and what killed builds have left."""
     layers = cache_dir() / "layers"
-    for name, keep in (("debs", keep_debs), ("depends", keep_debs), ("training", keep_others), ("base", keep_others)):
+    limits = {"debs": keep_debs, "depends": keep_debs, "training": keep_others, "base": keep_others}
+    for name, keep in limits.items():
         by_age = sorted(layers.glob(f"{name}-*"), key=lambda p: p.stat().st_mtime, reverse=True)
         for path in by_age[keep:]:
-            with open(cache_dir() / "locks" / path.name, "a") as lock:
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    continue
-                doomed = path.with_name(f".{path.name}-pruned")
-                os.rename(path, doomed)
-                remove_tree(doomed)
+            if lock := _unused(path.name):
+                with lock:
+                    os.rename(path, path.with_name(f".{path.name}-pruned"))
+    for path in layers.glob(".*"):
+        if lock := _unused(path.name[1:].rpartition("-")[0]):
+            with lock:
+                remove_tree(path)
