@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "capture.h"
+
+static void clear_threads(struct capture *c) {
+        for (size_t i = 0; i < c->n_threads; i++)
+                chain_clear(&c->threads[i].chain);
+        free(TAKE_PTR(c->threads));
+        c->n_threads = c->frames = 0;
+}
+
+void capture_clear(struct capture *c) {
+        clear_threads(c);
+        task_list_clear(&c->tasks);
+        code_cache_clear(&c->codes);
+        memory_clear(&c->memory);
+        process_close(&c->process);
+        *c = CAPTURE_NULL;
+}
+
+bool frame_is_shown(const struct frame *f) {
+        return !f->code || f->of_generator ||
+               (int64_t) (f->instruction - f->code->instructions) >= f->code->first_traceable * 2;
+}
+
+/* An error of reading one thread's memory; others end the capture. */
+static bool is_local(int error) {
+        return error == -EFAULT || error == -EBADMSG || error == -ELOOP;
+}
+
+/* Looks up the code of every frame. A frame whose code makes no sense fails the chain. */
+static int resolve(struct capture *c, struct chain *chain) {
+        for (size_t i = 0; i < chain->n; i++) {
+                struct frame *f = &chain->frames[i];
+                int r = code_get(&c->codes, &c->memory, c->interpreter.layout, &c->interpreter.types, f->code_address, &f->code);
+
+                if (r < 0 && r != -E2BIG)
+                        return r;
+        }
+        return 0;
+}
+
+/* First reading of t; local errors are remembered in it. */
+static int read_first(struct capture *c, struct python_thread *t) {
+        int r;
+
+        chain_clear(&t->chain);
+        t->limit = MIN((size_t) WALK_FRAMES_MAX, WALK_FRAMES_TOTAL_MAX - c->frames);
+        r = walk_frames(&c->memory, &c->interpreter, t->id.state, t->limit, &t->chain);
+        if (r == 0)
+                r = resolve(c, &t->chain);
+        t->error = is_local(r) ? r : 0;
+        c->frames += t->chain.n;
+        return is_local(r) ? 0 : r;
+}
+
+/* Second reading: whether it is equal. When it is, the innermost instruction is the later one. */
+static int read_second(struct capture *c, struct python_thread *t) {
+        _cleanup_(chain_clear) struct chain again = { 0 };
+        int r = walk_frames(&c->memory, &c->interpreter, t->id.state, t->limit, &again);
+
+        if (r < 0 && !is_local(r))
+                return r;
+        t->changed = r < 0 || t->error || !chain_equal(&t->chain, &again);
+        if (!t->changed && again.n > 0)
+                t->chain.frames[0].instruction = again.frames[0].instruction;
+        return 0;
+}
+
+/* Reads one thread anew, names included. */
+static int read_again(struct capture *c, struct python_thread *t) {
+        int r;
+
+        memory_forget(&c->memory);
+        c->codes.generation++;
+        c->frames -= t->chain.n;
+        r = read_first(c, t);
+        if (r == 0)
+                r = memory_refresh(&c->memory);
+        return r < 0 ? r : read_second(c, t);
+}
+
+static int first_pass(struct capture *c, uint64_t *ret_gil_holder) {
+        _cleanup_(thread_list_clear) struct thread_list list = { 0 };
+        int r = walk_threads(&c->memory, &c->interpreter, &list);
+
+        if (r < 0)
+                return r;
+        c->threads = calloc(list.n + 1, sizeof(*c->threads));
+        if (!c->threads)
+                return -ENOMEM;
+        for (size_t i = 0; i < list.n; i++) {
+                c->threads[i].id = list.items[list.n - 1 - i]; /* Python's own order is newest first */
+                c->n_threads = i + 1;
+                r = read_first(c, &c->threads[i]);
+                if (r < 0)
+                        return r;
+        }
+        *ret_gil_holder = list.gil_holder;
+        c->main_thread = list.main_thread;
+        return 0;
+}
+
+/*
+ * Threads that ended meanwhile are dropped: they are no part of the later moment. Both lists keep their order, so that the next one
+ * is most often the one looked for.
+ */
+static void drop_ended(struct capture *c, const struct thread_list *now) {
+        size_t kept = 0, expected = now->n;
+
+        for (size_t i = 0; i < c->n_threads; i++) {
+                const struct thread_id *id = &c->threads[i].id;
+                size_t at = expected;
+
+                while (at > 0 && (now->items[at - 1].state != id->state || now->items[at - 1].native != id->native))
+                        at--;
+                if (at > 0) {
+                        expected = at - 1;
+                        c->threads[kept++] = c->threads[i];
+                } else {
+                        c->frames -= c->threads[i].chain.n;
+                        chain_clear(&c->threads[i].chain);
+                }
+        }
+        c->n_threads = kept;
+}
+
+static int second_pass(struct capture *c, uint64_t gil_holder) {
+        _cleanup_(thread_list_clear) struct thread_list list = { 0 };
+        int r = memory_refresh(&c->memory);
+
+        if (r == 0)
+                r = walk_threads(&c->memory, &c->interpreter, &list);
+        if (r < 0)
+                return r;
+        drop_ended(c, &list);
+        for (size_t i = 0; i < c->n_threads; i++) {
+                c->threads[i].gil = c->threads[i].id.state == gil_holder && gil_holder == list.gil_holder;
+                r = read_second(c, &c->threads[i]);
+                if (r < 0)
+                        return r;
+        }
+        for (size_t i = 0; i < c->n_threads; i++)
+                for (unsigned n = 0; c->threads[i].changed && n < CAPTURE_RETRIES; n++) {
+                        r = read_again(c, &c->threads[i]);
+                        if (r < 0)
+                                return r;
+                }
+        return 0;
+}
+
+int capture_stacks(struct capture *c) {
+        int r = -EAGAIN;
+
+        for (unsigned n = 0; n <= CAPTURE_RETRIES; n++) {
+                uint64_t gil_holder = 0;
+
+                r = first_pass(c, &gil_holder);
+                if (r == 0)
+                        r = second_pass(c, gil_holder);
+                if (r == 0 || !is_local(r))
+                        break;
+                clear_threads(c); /* the lists themselves changed: look again */
+                memory_forget(&c->memory);
+                c->codes.generation++;
+        }
+        return r;
+}
+
+static const struct task *find_task(const struct capture *c, pid_t own) {
+        size_t low = 0, high = c->tasks.n;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+
+                if (c->tasks.items[middle].own < own)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low < c->tasks.n && c->tasks.items[low].own == own ? &c->tasks.items[low] : NULL;
+}
+
+static void join_tasks(struct capture *c) {
+        size_t joined = 0;
+
+        for (size_t i = 0; i < c->n_threads; i++) {
+                struct python_thread *t = &c->threads[i];
+
+                if (t->id.native <= INT32_MAX)
+                        t->task = find_task(c, (pid_t) t->id.native);
+                /* After fork() the one thread left still has its parent's number, and is the process's first. */
+                for (size_t k = 0; !t->task && t->id.pthread == c->main_thread && k < c->tasks.n; k++)
+                        if (c->tasks.items[k].tid == c->process.pid)
+                                t->task = &c->tasks.items[k];
+                joined += t->task != NULL;
+        }
+        c->other_threads = c->tasks.n > joined ? c->tasks.n - joined : 0;
+}
+
+/* Whether all that was read is of one program: not when it called execve(2) meanwhile. */
+static int check_unchanged(struct capture *c, char why[static REASON_MAX]) {
+        uint64_t version = 0;
+        int r;
+
+        memory_forget(&c->memory);
+        r = memory_read_u64(&c->memory, c->interpreter.version_at, &version);
+        if (process_state(&c->process) == '\0')
+                return interpreter_reason(&c->process, -ESRCH, why);
+        if (r < 0 || version != c->interpreter.version) {
+                (void) snprintf(why, REASON_MAX, "it became another program (execve) while it was read; try again");
+                return -EAGAIN;
+        }
+        return 0;
+}
+
+int capture_process(const struct host *h, pid_t pid, struct capture *c, char why[static REASON_MAX]) {
+        int r = process_open(h, pid, &c->process);
+
+        if (r == -ESRCH) {
+                (void) snprintf(why, REASON_MAX, "there is no such process");
+                return r;
+        }
+        if (r < 0) {
+                (void) snprintf(why, REASON_MAX, "/proc/%d: %s", (int) pid, strerror(-r));
+                return r;
+        }
+        process_command(&c->process, c->command);
+        if (!h->real_root) {
+                (void) snprintf(why, REASON_MAX, "memory can be read on the real machine only, not below --root");
+                return -EOPNOTSUPP;
+        }
+        c->memory_pid = pid;
+        r = memory_init(&c->memory, memory_source_process(&c->memory_pid));
+        if (r < 0)
+                return interpreter_reason(&c->process, r, why);
+        r = interpreter_find(&c->process, &c->memory, &c->interpreter, why);
+        if (r < 0)
+                return r;
+        r = capture_stacks(c);
+        if (r == 0)
+                r = process_tasks(&c->process, &c->tasks);
+        if (r < 0)
+                return interpreter_reason(&c->process, r, why);
+        join_tasks(c);
+        return check_unchanged(c, why);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * All Python stacks of one process, read while it runs. Every thread is read twice with its names looked up in between, so that
+ * what the names belong to existed throughout; equal readings are accepted, others are tried again up to CAPTURE_RETRIES
+ * times and then marked as changed.
+ */
+#include "interpreter.h"
+#include "process.h"
+#include "thread_walk.h"
+
+#define CAPTURE_RETRIES 3u
+
+struct python_thread {
+        struct thread_id id;
+        const struct task *task; /* what the kernel says of it; NULL: no thread of the process has that number */
+        size_t limit;            /* frames that could be read of it */
+        struct chain chain;      /* frames whose code could not be read have code NULL */
+        bool gil;     /* held the GIL in both readings */
+        bool changed; /* no two readings were equal: the chain may be one the program never had */
+        int error;    /* 0, or -errno why it could not be read: the chain is empty */
+};
+
+struct capture {
+        struct process process;
+        char command[PROCESS_COMMAND_MAX];
+        struct interpreter interpreter;
+        pid_t memory_pid; /* the source's pid lives here */
+        struct memory memory;
+        struct code_cache codes;
+        struct task_list tasks;
+        struct python_thread *threads; /* oldest first: the main thread comes first */
+        size_t n_threads;
+        size_t other_threads; /* threads of the process that Python does not know */
+        size_t frames;        /* of all threads */
+        uint64_t main_thread; /* pthread_self() of the main thread */
+};
+#define CAPTURE_NULL ((struct capture) { .process = PROCESS_NULL })
+
+/* Captures pid into *c (empty before). 0, or -errno with why for people. Clear with capture_clear() either way. */
+int capture_process(const struct host *h, pid_t pid, struct capture *c, char why[static REASON_MAX]);
+
+/* The part that needs no /proc: c->interpreter and c->memory are set. For tests on memory images, too. */
+int capture_stacks(struct capture *c);
+
+void capture_clear(struct capture *c);
+#define _cleanup_capture_ _cleanup_(capture_clear)
+
+/* Whether a frame is shown: a frame whose function has not begun is not there yet for Python itself. */
+bool frame_is_shown(const struct frame *f);

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "code.h"
+
+#include "line.h"
+#include "text.h"
+
+static void code_free(struct code *c) {
+        if (!c)
+                return;
+        free(c->file);
+        free(c->function);
+        free(c->table);
+        free(c);
+}
+
+DEFINE_CLEANUP(struct code *, code_free)
+
+void code_cache_clear(struct code_cache *c) {
+        for (size_t i = 0; i < ELEMENTSOF(c->buckets); i++)
+                for (struct code *next, *p = c->buckets[i]; p; p = next) {
+                        next = p->next;
+                        code_free(p);
+                }
+        *c = (struct code_cache) { 0 };
+}
+
+static int read_name(struct memory *m, const struct python_layout *l, uint64_t type, uint64_t address, char **ret) {
+        char buf[TEXT_MAX];
+        int r = text_read(m, l, type, address, buf);
+
+        if (r < 0)
+                return r;
+        *ret = strdup(buf);
+        return *ret ? 0 : -ENOMEM;
+}
+
+/* A bytes object; one that is no bytes object or too long leaves *ret NULL, for a stack without lines is still a stack. */
+static int read_table(struct memory *m, const struct python_layout *l, uint64_t type, uint64_t address, struct code *ret) {
+        uint8_t head[64];
+        uint64_t found_type, len;
+        int r = memory_read(m, address, head, l->object.bytes_data);
+
+        if (r < 0)
+                return r == -EFAULT ? 0 : r;
+        memcpy(&found_type, head + l->object.type, 8);
+        memcpy(&len, head + l->object.var_size, 8);
+        if ((type && found_type != type) || len == 0 || len > CODE_TABLE_MAX)
+                return 0;
+        ret->table = malloc(len);
+        if (!ret->table)
+                return -ENOMEM;
+        r = memory_read(m, address + l->object.bytes_data, ret->table, len);
+        if (r < 0) {
+                free(TAKE_PTR(ret->table));
+                return r == -EFAULT ? 0 : r;
+        }
+        ret->table_len = len;
+        return 0;
+}
+
+static int code_read(struct memory *m, const struct python_layout *l, const struct python_types *t, struct code *c) {
+        uint8_t head[256];
+        uint64_t type, file, function, table;
+        int32_t first_traceable;
+        int r = memory_read(m, c->address, head, l->code.size);
+
+        if (r < 0)
+                return r;
+        memcpy(&type, head + l->object.type, 8);
+        if (t->code && type != t->code)
+                return -EBADMSG;
+        memcpy(&file, head + l->code.filename, 8);
+        memcpy(&function, head + l->code.qualname, 8);
+        memcpy(&table, head + l->code.linetable, 8);
+        memcpy(&c->first_line, head + l->code.first_line, 4);
+        memcpy(&first_traceable, head + l->code.first_traceable, 4);
+        c->first_traceable = first_traceable;
+        c->instructions = c->address + l->code.size;
+        r = read_name(m, l, t->unicode, file, &c->file);
+        if (r == 0)
+                r = read_name(m, l, t->unicode, function, &c->function);
+        if (r == 0)
+                r = read_table(m, l, t->bytes, table, c);
+        return r;
+}
+
+int code_get(struct code_cache *c, struct memory *m, const struct python_layout *l, const struct python_types *t,
+             uint64_t address, const struct code **ret) {
+        struct code **bucket = &c->buckets[(address >> 4) % ELEMENTSOF(c->buckets)];
+        _cleanup_(code_freep) struct code *new = NULL;
+        int r;
+
+        for (struct code *p = *bucket; p; p = p->next)
+                if (p->address == address && p->generation == c->generation) {
+                        *ret = p;
+                        return 0;
+                }
+        if (c->n >= CODE_MAX || c->bytes >= CODE_BYTES_MAX)
+                return -E2BIG;
+        new = calloc(1, sizeof(*new));
+        if (!new)
+                return -ENOMEM;
+        new->address = address;
+        new->generation = c->generation;
+        r = code_read(m, l, t, new);
+        if (r < 0)
+                return r;
+        c->n++;
+        c->bytes += sizeof(*new) + strlen(new->file) + strlen(new->function) + new->table_len;
+        new->next = *bucket;
+        *ret = *bucket = TAKE_PTR(new);
+        return 0;
+}
+
+int code_line(const struct code *c, uint64_t instruction) {
+        int64_t bytes = (int64_t) (instruction - c->instructions);
+
+        if (!c->table)
+                return 0;
+        return line_of_unit(c->table, c->table_len, c->first_line, bytes < 0 ? -1 : bytes / 2);
+}

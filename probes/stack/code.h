@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Code objects of the target: file, qualified name, line table. Each is read once a generation; a new generation is
+ * begun when a thread is read again, because a code object may have been freed and its place taken meanwhile.
+ * Owned by the cache until it is cleared; total size bounded by CODE_BYTES_MAX.
+ */
+#include "layout.h"
+#include "memory.h"
+
+#define CODE_BYTES_MAX (16u * 1024 * 1024) /* names and tables of one process */
+#define CODE_TABLE_MAX (1024u * 1024)      /* one line table */
+#define CODE_MAX 65536u
+
+/* Addresses of the type objects that an object's type is checked against; 0 when the file does not name them. */
+struct python_types {
+        uint64_t code, unicode, bytes;
+};
+
+struct code {
+        struct code *next; /* in its bucket */
+        uint64_t address;
+        unsigned generation;
+        int first_line;
+        int64_t first_traceable; /* code units before it run before the function "is there" */
+        uint64_t instructions;   /* address of the first code unit */
+        char *file, *function;   /* UTF-8; function is co_qualname */
+        uint8_t *table;          /* NULL: could not be had, lines are 0 */
+        size_t table_len;
+};
+
+struct code_cache {
+        struct code *buckets[1024];
+        unsigned generation;
+        size_t n, bytes;
+};
+
+void code_cache_clear(struct code_cache *c);
+#define _cleanup_code_cache_ _cleanup_(code_cache_clear)
+
+/* -EBADMSG: no code object is there; -E2BIG: a bound is reached; else as memory_read(). *ret is owned by the cache. */
+int code_get(struct code_cache *c, struct memory *m, const struct python_layout *l, const struct python_types *t,
+             uint64_t address, const struct code **ret);
+
+/* The line of a frame whose prev_instr is instruction; 0 when unknown. */
+int code_line(const struct code *c, uint64_t instruction);

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "interpreter.h"
+
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "elf_symbol.h"
+#include "maps.h"
+
+#define CANDIDATES_MAX 16u
+#define COMPARED 1024u /* bytes at the start of a file: its ELF header, its segments and most often its build id */
+
+struct candidates {
+        struct mapping *items[CANDIDATES_MAX]; /* the libpythons first, then the program, then other "python…" files */
+        size_t n;
+        char exe[MAPS_PATH_MAX + 16];
+};
+
+static void candidates_clear(struct candidates *c) {
+        for (size_t i = 0; i < c->n; i++)
+                free(c->items[i]);
+}
+
+/* 0: likeliest; -1: not at all. */
+static int rank(const struct candidates *c, const struct mapping *m) {
+        const char *name = strrchr(m->path, '/') + 1;
+
+        if (m->offset != 0)
+                return -1;
+        if (startswith(name, "libpython"))
+                return 0;
+        if (streq(m->path, c->exe))
+                return 1;
+        return startswith(name, "python") ? 2 : -1;
+}
+
+static int consider(const struct mapping *m, void *userdata) {
+        struct candidates *c = userdata;
+        int mine = rank(c, m);
+        struct mapping *copy;
+        size_t at = 0;
+
+        if (mine < 0 || c->n == CANDIDATES_MAX)
+                return 0;
+        copy = malloc(sizeof(*copy));
+        if (!copy)
+                return -ENOMEM;
+        *copy = *m;
+        while (at < c->n && rank(c, c->items[at]) <= mine)
+                at++;
+        memmove(&c->items[at + 1], &c->items[at], (c->n - at) * sizeof(c->items[0]));
+        c->items[at] = copy;
+        c->n++;
+        return 0;
+}
+
+/* The program's path as maps shows it, without " (deleted)". */
+static void read_exe(const struct process *p, char *buf, size_t size) {
+        ssize_t n = readlinkat(p->dir_fd, "exe", buf, size - 1);
+        char *deleted;
+
+        buf[MAX(n, 0)] = '\0';
+        deleted = strstr(buf, " (deleted)");
+        if (deleted && deleted[strlen(" (deleted)")] == '\0')
+                *deleted = '\0';
+}
+
+/* Opens for reading what a handle (O_PATH) stands for, when it is an ordinary file: never a device or fifo. */
+static int reopen_file(const struct process *p, int handle) {
+        struct stat st;
+        char path[64];
+        int fd;
+
+        if (handle < 0)
+                return -errno;
+        if (fstat(handle, &st) < 0)
+                return -errno;
+        if (!S_ISREG(st.st_mode))
+                return -EINVAL;
+        (void) snprintf(path, sizeof(path), "../self/fd/%d", handle); /* the seam's own /proc */
+        fd = openat(p->dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        return fd < 0 ? -errno : fd;
+}
+
+static int open_link(const struct process *p, const char *name) {
+        _cleanup_close_ int handle = openat(p->dir_fd, name, O_PATH | O_CLOEXEC);
+
+        return reopen_file(p, handle);
+}
+
+static int open_below_root(const struct process *p, const char *path) {
+        _cleanup_close_ int root = openat(p->dir_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC), handle = -1;
+        struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+
+        if (root < 0)
+                return -errno;
+        handle = (int) syscall(SYS_openat2, root, path, &how, sizeof(how));
+        return reopen_file(p, handle);
+}
+
+/* Whether the file begins with what the process has mapped at the address. 0, -ESTALE when not, or -errno. */
+static int check_same(int fd, struct memory *m, uint64_t address) {
+        uint8_t file[COMPARED], mapped[COMPARED];
+        ssize_t n = pread(fd, file, sizeof(file), 0);
+        int r;
+
+        if (n < 0)
+                return -errno;
+        if (n < 64)
+                return -ENOEXEC;
+        r = memory_read(m, address, mapped, (size_t) n);
+        if (r < 0)
+                return r;
+        return memcmp(file, mapped, (size_t) n) == 0 ? 0 : -ESTALE;
+}
+
+/* An open descriptor of the mapped file, or -errno of the last way that was tried. */
+static int open_mapped(const struct process *p, struct memory *m, const struct candidates *c, const struct mapping *map) {
+        char name[64];
+        int r = -ENOENT;
+
+        (void) snprintf(name, sizeof(name), "map_files/%" PRIx64 "-%" PRIx64, map->start, map->end);
+        for (unsigned way = 0; way < 3; way++) {
+                _cleanup_close_ int fd = -1;
+
+                if (way == 1 && !streq(map->path, c->exe))
+                        continue;
+                if (way == 2 && map->deleted)
+                        continue;
+                fd = way == 0 ? open_link(p, name) : way == 1 ? open_link(p, "exe") : open_below_root(p, map->path);
+                r = fd < 0 ? fd : check_same(fd, m, map->start);
+                if (r == 0)
+                        return TAKE_FD(fd);
+                if (r == -ESRCH)
+                        break;
+        }
+        return r;
+}
+
+const char *python_version_text(uint64_t version, char buf[static PYTHON_VERSION_MAX]) {
+        unsigned v = (unsigned) version, level = v >> 4 & 0xF;
+        const char *pre = level == 0xA ? "a" : level == 0xB ? "b" : level == 0xC ? "rc" : "";
+        int n = snprintf(buf, PYTHON_VERSION_MAX, "%u.%u.%u", v >> 24, v >> 16 & 0xFF, v >> 8 & 0xFF);
+
+        if (*pre)
+                (void) snprintf(buf + n, (size_t) (PYTHON_VERSION_MAX - n), "%s%u", pre, v & 0xF);
+        return buf;
+}
+
+int interpreter_reason(const struct process *p, int error, char why[static REASON_MAX]) {
+        char state = process_state(p);
+
+        if (state == '\0' || state == 'X' || error == -ESRCH)
+                (void) snprintf(why, REASON_MAX, "it ended while it was read");
+        else if (state == 'Z')
+                (void) snprintf(why, REASON_MAX, "it has exited and waits for its parent to collect it (zombie)");
+        else if (error == -EPERM || error == -EACCES)
+                (void) snprintf(why, REASON_MAX, "not permitted to read its memory: run as its own user, or with CAP_SYS_PTRACE "
+                                "(and CAP_CHECKPOINT_RESTORE or CAP_DAC_READ_SEARCH for its files)");
+        else if (error == -E2BIG)
+                (void) snprintf(why, REASON_MAX, "it is larger than what is read of one process");
+        else if (error == -EFAULT || error == -EBADMSG)
+                (void) snprintf(why, REASON_MAX, "its interpreter's memory does not hold what CPython keeps there");
+        else
+                (void) snprintf(why, REASON_MAX, "%s", strerror(-error));
+        return error;
+}
+
+/* Takes the version at address: sets the layout, or says why not. */
+static int take_version(struct memory *m, struct interpreter *i, char why[static REASON_MAX]) {
+        char text[PYTHON_VERSION_MAX];
+        int r = memory_read_u64(m, i->version_at, &i->version);
+
+        if (r < 0)
+                return r;
+        i->layout = python_layout_find(i->version);
+        if (i->layout)
+                return 0;
+        (void) snprintf(why, REASON_MAX, "CPython %s is not supported yet; supported: %s", python_version_text(i->version, text),
+                        python_layout_supported);
+        return -EOPNOTSUPP;
+}
+
+/* -ENOENT: this file holds no interpreter. */
+static int look_into(const struct process *p, struct memory *m, const struct candidates *c, const struct mapping *map,
+                     struct interpreter *ret, char why[static REASON_MAX]) {
+        struct elf_symbol s[] = { { "_PyRuntime", 0 }, { "Py_Version", 0 }, { "PyCode_Type", 0 }, { "PyUnicode_Type", 0 },
+                                  { "PyBytes_Type", 0 } };
+        _cleanup_close_ int fd = open_mapped(p, m, c, map);
+        struct elf_answer answer;
+        uint64_t bias, runtime;
+        int r;
+
+        if (fd < 0) {
+                if (fd == -ESTALE || fd == -ENOENT)
+                        (void) snprintf(why, REASON_MAX, "the file it runs, %.150s, was replaced or deleted, and opening the old one "
+                                        "needs CAP_CHECKPOINT_RESTORE", map->path);
+                return fd;
+        }
+        r = elf_symbols_find(fd, s, ELEMENTSOF(s), ".PyRuntime", &answer);
+        if (r < 0)
+                return r;
+        runtime = s[0].value ? s[0].value : answer.section; /* a stripped program still has the section */
+        if (!runtime && s[2].value) {
+                (void) snprintf(why, REASON_MAX, "CPython before 3.7 is not supported; supported: %s", python_layout_supported);
+                return -EOPNOTSUPP;
+        }
+        if (!runtime)
+                return -ENOENT;
+        if (!s[1].value) {
+                (void) snprintf(why, REASON_MAX, "CPython before 3.11, or without its symbol Py_Version, is not supported yet; "
+                                "supported: %s", python_layout_supported);
+                return -EOPNOTSUPP;
+        }
+        bias = map->start - answer.first_address;
+        *ret = (struct interpreter) { .runtime = runtime + bias, .version_at = s[1].value + bias };
+        ret->types.code = s[2].value ? s[2].value + bias : 0;
+        ret->types.unicode = s[3].value ? s[3].value + bias : 0;
+        ret->types.bytes = s[4].value ? s[4].value + bias : 0;
+        return take_version(m, ret, why);
+}
+
+/* A library may be mapped and never started: the one with an interpreter counts. */
+static bool is_started(struct memory *m, const struct interpreter *i) {
+        uint64_t head;
+
+        return memory_read_u64(m, i->runtime + i->layout->runtime.interpreters, &head) == 0 && head != 0;
+}
+
+static int choose(const struct process *p, struct memory *m, const struct candidates *c, struct interpreter *ret,
+                  char why[static REASON_MAX]) {
+        int worst = -ENOENT;
+
+        for (size_t i = 0; i < c->n; i++) {
+                int r = look_into(p, m, c, c->items[i], ret, why);
+
+                if (r == 0 && is_started(m, ret))
+                        return 0;
+                if (r == 0) {
+                        (void) snprintf(why, REASON_MAX, "its CPython interpreter is not started yet, or already ended");
+                        r = -EAGAIN;
+                }
+                if (r != -ENOENT && r != -ENOEXEC)
+                        worst = r;
+        }
+        return worst;
+}
+
+int interpreter_find(const struct process *p, struct memory *m, struct interpreter *ret, char why[static REASON_MAX]) {
+        _cleanup_(candidates_clear) struct candidates c = { 0 };
+        _cleanup_close_ int fd = openat(p->dir_fd, "maps", O_RDONLY | O_CLOEXEC);
+        bool empty = false;
+        int r;
+
+        why[0] = '\0';
+        if (fd < 0)
+                return interpreter_reason(p, errno == ENOENT ? -ESRCH : -errno, why);
+        read_exe(p, c.exe, sizeof(c.exe));
+        r = maps_read(fd, consider, &c, &empty);
+        if (r == 0 && empty && !strchr("ZX", process_state(p))) {
+                (void) snprintf(why, REASON_MAX, "no CPython interpreter in its memory map: it has none (a kernel thread)");
+                return -ENOENT;
+        }
+        if (r < 0 || empty)
+                return interpreter_reason(p, r < 0 ? r : -ESRCH, why);
+        r = choose(p, m, &c, ret, why);
+        if (r == -ENOENT && !why[0])
+                (void) snprintf(why, REASON_MAX, "no CPython interpreter in its memory map");
+        else if (r < 0 && !why[0])
+                (void) interpreter_reason(p, r, why);
+        return r;
+}

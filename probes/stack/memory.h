@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The memory of another process, read only, by pages that are kept until refreshed or forgotten, so that a walk needs few
+ * system calls. The target is not stopped: two reads of one page may differ, and a page may be copied while it is
+ * being written. Nothing read from here may be trusted.
+ *
+ * All functions return 0 or -errno: -EFAULT the address is not mapped (or wraps), -EPERM not allowed, -ESRCH the
+ * process is gone, -E2BIG more than MEMORY_READ_MAX bytes were asked of the target in all, -ENOMEM.
+ */
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include "base.h"
+
+#define MEMORY_PAGE 4096u
+#define MEMORY_PAGES_MAX 8192u             /* kept at a time: 32 MiB; when full, all are forgotten */
+#define MEMORY_READ_MAX (UINT64_C(1) << 30) /* of one target in all */
+
+/* Where bytes come from. readv has the contract of process_vm_readv(2), but for -errno in place of -1. */
+struct memory_source {
+        ssize_t (*readv)(void *userdata, const struct iovec *local, const struct iovec *remote, size_t n);
+        void *userdata;
+};
+
+struct memory_page {
+        uint64_t number; /* address / MEMORY_PAGE */
+        bool present;    /* false: was not readable */
+        uint8_t data[MEMORY_PAGE];
+};
+
+struct memory {
+        struct memory_source source;
+        struct memory_page **pages; /* in the order they were first read */
+        size_t n_pages, n_allocated;
+        uint32_t *table; /* page number → index + 1 */
+        uint64_t bytes_read;
+};
+
+int memory_init(struct memory *m, struct memory_source source);
+void memory_clear(struct memory *m);
+#define _cleanup_memory_ _cleanup_(memory_clear)
+
+/* The memory of a process, by process_vm_readv(2). pid is stored in *pid_slot (borrowed, must outlive the source). */
+struct memory_source memory_source_process(pid_t *pid_slot);
+
+int memory_read(struct memory *m, uint64_t address, void *buf, size_t len);
+/* Reads a little-endian pointer or unsigned long. */
+int memory_read_u64(struct memory *m, uint64_t address, uint64_t *ret);
+
+/* Reads every kept page again, in as few calls as possible. */
+int memory_refresh(struct memory *m);
+/* Drops every kept page: the next read asks the target. */
+void memory_forget(struct memory *m);

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "print.h"
+
+#include <stdarg.h>
+
+#define LINE_MAX_BYTES (40u * 1024) /* a frame's line: two names of TEXT_MAX, each byte escaped to four, and more */
+#define JSON_FRAME_BYTES 64u        /* a frame's JSON without its names */
+
+int output_init(struct output *o, FILE *file, bool json) {
+        *o = (struct output) { .file = file };
+        if (json && !(o->processes = json_array()))
+                return -ENOMEM;
+        return 0;
+}
+
+static bool has_room(struct output *o, size_t bytes) {
+        if (o->bytes + bytes > OUTPUT_MAX - LINE_MAX_BYTES)
+                o->cut = true;
+        return !o->cut;
+}
+
+_printf_(2, 3) static void put(struct output *o, const char *fmt, ...) {
+        va_list ap;
+        int n;
+
+        va_start(ap, fmt);
+        n = vfprintf(o->file, fmt, ap);
+        va_end(ap);
+        o->bytes += (size_t) MAX(n, 0);
+}
+
+/* s is UTF-8: what would move the cursor (C0, DEL, C1 controls) is escaped. */
+static void put_name(struct output *o, const char *s) {
+        while (*s) {
+                size_t n = 0;
+
+                while ((uint8_t) s[n] >= 0x20 && s[n] != 0x7F && !((uint8_t) s[n] == 0xC2 && (uint8_t) s[n + 1] < 0xA0))
+                        n++;
+                (void) fwrite(s, 1, n, o->file); /* a failure is seen at output_finish() */
+                o->bytes += n;
+                s += n;
+                if (*s)
+                        put(o, "\\x%02x", (unsigned) (uint8_t) *s++);
+        }
+}
+
+static const char *state_words(const struct task *t) {
+        switch (t->state) {
+        case 'R':
+                return "running";
+        case 'S':
+        case 'I':
+                return "waits";
+        case 'D':
+                return "waits uninterruptibly";
+        case 'T':
+                return "stopped";
+        case 't':
+                return "stopped by a tracer";
+        case 'Z':
+        case 'X':
+                return "has exited";
+        }
+        return "in an unknown state";
+}
+
+static void put_thread(struct output *o, const struct python_thread *t) {
+        if (t->task) {
+                put(o, "thread %d \"", (int) t->task->tid);
+                put_name(o, t->task->name);
+                put(o, "\"");
+        } else
+                put(o, "thread ?");
+        if (t->gil)
+                put(o, " [gil]");
+        if (t->id.interpreter != 0)
+                put(o, " [interpreter %" PRIu64 "]", t->id.interpreter);
+        if (t->changed && !t->error)
+                put(o, " [changed while read]");
+        if (t->task)
+                put(o, " %s", state_words(t->task));
+        if (t->task && t->task->wait[0] && t->task->state != 'T' && t->task->state != 't') {
+                put(o, " in ");
+                put_name(o, t->task->wait);
+        }
+        put(o, "\n");
+}
+
+static void put_frame(struct output *o, const struct frame *f) {
+        int line;
+
+        if (!f->code) {
+                put(o, "  (a frame whose name was not read: too many names)\n");
+                return;
+        }
+        line = code_line(f->code, f->instruction);
+        put(o, "  File \"");
+        put_name(o, f->code->file);
+        if (line > 0)
+                put(o, "\", line %d, in ", line);
+        else
+                put(o, "\", line ?, in ");
+        put_name(o, f->code->function);
+        put(o, "\n");
+}
+
+static void text_thread(struct output *o, const struct python_thread *t) {
+        size_t shown = 0;
+
+        put_thread(o, t);
+        for (size_t i = 0; i < t->chain.n && !t->error; i++) {
+                if (!frame_is_shown(&t->chain.frames[i]))
+                        continue;
+                if (!has_room(o, 0))
+                        return;
+                put_frame(o, &t->chain.frames[i]);
+                shown++;
+        }
+        if (t->error)
+                put(o, "  (not readable: %s)\n", t->error == -ELOOP ? "the frames form a loop" : "the frames do not make sense");
+        else if (t->chain.cut)
+                put(o, "  (more frames: only the innermost %zu were read)\n", t->chain.n);
+        else if (shown == 0)
+                put(o, "  (no Python frame)\n");
+}
+
+static void text_capture(struct output *o, const struct capture *c) {
+        char version[PYTHON_VERSION_MAX];
+
+        put(o, "process %d ", (int) c->process.pid);
+        put_name(o, c->command);
+        put(o, " (CPython %s)\n", python_version_text(c->interpreter.version, version));
+        for (size_t i = 0; i < c->n_threads && has_room(o, 0); i++)
+                text_thread(o, &c->threads[i]);
+        if (c->other_threads > 0)
+                put(o, "%zu other thread%s of this process run%s no Python\n", c->other_threads, c->other_threads == 1 ? "" : "s",
+                    c->other_threads == 1 ? "s" : "");
+}
+
+/* Bytes of s in JSON: control characters take six. */
+static size_t json_bytes(const char *s) {
+        size_t n = 0;
+
+        for (; *s; s++)
+                n += (uint8_t) *s < 0x20 ? 6 : *s == '"' || *s == '\\' ? 2 : 1;
+        return n;
+}
+
+static int json_frames(struct output *o, const struct python_thread *t, json_t *array) {
+        for (size_t i = 0; i < t->chain.n && !t->error; i++) {
+                const struct frame *f = &t->chain.frames[i];
+                const char *file = f->code ? f->code->file : "?", *function = f->code ? f->code->function : "?";
+                size_t bytes = JSON_FRAME_BYTES + json_bytes(file) + json_bytes(function);
+                int line = f->code ? code_line(f->code, f->instruction) : 0;
+
+                if (!frame_is_shown(f))
+                        continue;
+                if (!has_room(o, bytes))
+                        return 0;
+                o->bytes += bytes;
+                if (json_array_append_new(array, json_pack("{s:s, s:i, s:s}", "file", file, "line", line, "function", function)) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static json_t *json_thread(struct output *o, const struct python_thread *t) {
+        json_t *frames = json_array(), *v;
+        const struct task *task = t->task;
+
+        o->bytes += 1024; /* more than a thread without its frames takes */
+        if (!frames || json_frames(o, t, frames) < 0) {
+                json_decref(frames);
+                return NULL;
+        }
+        v = json_pack("{s:I, s:b, s:b, s:b, s:o}", "interpreter", (json_int_t) t->id.interpreter, "gil", t->gil, "changed",
+                      t->changed, "frames_cut", t->chain.cut || o->cut, "frames", frames);
+        if (v && t->error)
+                (void) json_object_set_new(v, "error", json_string(t->error == -ELOOP ? "loop" : "malformed"));
+        if (v && task) {
+                char state[2] = { task->state, '\0' };
+
+                (void) json_object_update_new(v, json_pack("{s:i, s:s, s:s}", "tid", (int) task->tid, "name", task->name, "state", state));
+                if (task->wait[0])
+                        (void) json_object_set_new(v, "wait", json_string(task->wait));
+        }
+        return v;
+}
+
+static int json_capture(struct output *o, const struct capture *c) {
+        char version[PYTHON_VERSION_MAX];
+        json_t *threads = json_array(), *v;
+
+        o->bytes += 4096;
+        if (!threads)
+                return -ENOMEM;
+        for (size_t i = 0; i < c->n_threads && has_room(o, 0); i++)
+                if (json_array_append_new(threads, json_thread(o, &c->threads[i])) < 0) {
+                        json_decref(threads);
+                        return -ENOMEM;
+                }
+        v = json_pack("{s:i, s:s, s:s, s:I, s:o}", "pid", (int) c->process.pid, "command", c->command, "python",
+                      python_version_text(c->interpreter.version, version), "other_threads", (json_int_t) c->other_threads, "threads",
+                      threads);
+        return json_array_append_new(o->processes, v) < 0 ? -ENOMEM : 0;
+}
+
+int output_capture(struct output *o, const struct capture *c) {
+        if (o->cut)
+                return 0;
+        if (o->processes)
+                return json_capture(o, c);
+        text_capture(o, c);
+        return 0;
+}
+
+int output_failure(struct output *o, pid_t pid, const char *command, const char *why) {
+        json_t *v;
+
+        if (!o->processes || o->cut)
+                return 0;
+        o->bytes += 4096;
+        v = json_pack("{s:i, s:s, s:s}", "pid", (int) pid, "command", command, "error", why);
+        return json_array_append_new(o->processes, v) < 0 ? -ENOMEM : 0;
+}
+
+int output_finish(struct output *o) {
+        int r = 0;
+
+        if (o->processes) {
+                json_t *v = json_pack("{s:i, s:b, s:o}", "version", 1, "cut", o->cut, "processes", TAKE_PTR(o->processes));
+
+                if (!v)
+                        r = -ENOMEM;
+                else if (json_dumpf(v, o->file, JSON_COMPACT) < 0 || fputc('\n', o->file) == EOF)
+                        r = -EIO;
+                json_decref(v);
+        } else if (o->cut)
+                put(o, "(output ends here: more than %u bytes)\n", OUTPUT_MAX);
+        if (fflush(o->file) != 0 || ferror(o->file))
+                r = -EIO;
+        return r;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The lists and chains of the interpreter: interpreters → threads → frames. The lists change while they are read and may be
+ * hostile: every one is bounded, and one that returns to itself is told (-ELOOP). Names and lines are not looked at here.
+ */
+#include "code.h"
+#include "interpreter.h"
+#include "memory.h"
+
+#define WALK_INTERPRETERS_MAX 256u
+#define WALK_THREADS_MAX 10000u
+#define WALK_FRAMES_MAX 4096u         /* of one thread; the outermost ones are left out */
+#define WALK_FRAMES_TOTAL_MAX 100000u /* of one process */
+
+struct frame {
+        uint64_t address, code_address, instruction; /* instruction: prev_instr */
+        bool of_generator;
+        const struct code *code; /* set by the capture; owned by its cache */
+};
+
+/* The frames of one thread, innermost first. */
+struct chain {
+        struct frame *frames;
+        size_t n;
+        bool cut; /* there are more than were read */
+};
+
+void chain_clear(struct chain *c);
+/* The same calls at the same places; the innermost frame may be at another instruction, for that is what running means. */
+bool chain_equal(const struct chain *a, const struct chain *b);
+
+struct thread_id {
+        uint64_t state;       /* address of its PyThreadState */
+        uint64_t interpreter; /* number, 0 is the main one */
+        uint64_t pthread;     /* pthread_self() */
+        uint64_t native;      /* gettid() at its birth */
+};
+
+struct thread_list {
+        struct thread_id *items;
+        size_t n;
+        uint64_t gil_holder;  /* address of the PyThreadState that holds the GIL, or 0 */
+        uint64_t main_thread; /* pthread_self() of the main thread */
+};
+
+void thread_list_clear(struct thread_list *l);
+
+/* All threads of all interpreters. -ELOOP, -E2BIG, -ENOMEM, or as memory_read(). Clear *ret. */
+int walk_threads(struct memory *m, const struct interpreter *i, struct thread_list *ret);
+
+/* The frames of a thread, at most max. Errors as above. Clear *ret. */
+int walk_frames(struct memory *m, const struct interpreter *i, uint64_t state, size_t max, struct chain *ret);
