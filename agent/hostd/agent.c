@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <grp.h>
+#include <sys/statvfs.h>
+#include <systemd/sd-daemon.h>
+
+#include "agent.h"
+#include "frame.h"
+#include "log.h"
+#include "paths.h"
+
+#define API_SOCKET_MODE 0666 /* everyone may read; who may act is decided call by call */
+#define DISK_SHARE 50        /* the spool takes at most this part of its disk: 2 % */
+#define SPOOL_LEAST ((uint64_t) 4 * 1024 * 1024)
+
+/* --- Events, checks, samples ---------------------------------------------------------------------------- */
+
+int agent_emit(struct agent *a, enum event_id id, enum otlp_severity severity, const char *message,
+               const struct otlp_attribute *body, size_t n, uint64_t *ret_seq) {
+        usec_t now = host_now_real(a->host);
+        int r;
+
+        r = event_to_journal(id, severity, message, body, n);
+        if (r < 0)
+                (void) log_warning_errno(r, "event %s is not in the journal: %m", event_def(id)->name);
+        r = event_ring_add(&a->ring, id, severity, now, body, n);
+        if (r < 0)
+                (void) log_warning_errno(r, "event %s is not in /v1/events: %m", event_def(id)->name);
+        r = telemetry_event(&a->telemetry, id, severity, now, body, n, ret_seq);
+        if (r < 0)
+                (void) log_warning_errno(r, "event %s is not in the spool: %m", event_def(id)->name);
+        return r;
+}
+
+static void tell_status(const struct agent *a, const char *reasons) {
+        (void) sd_notifyf(false, "STATUS=%s: %zu checks%s%s; %s%s", host_state_name(a->state), a->checks.n, reasons[0] ? ", " : "",
+                          reasons, a->settings.endpoint[0] ? "sends to " : "no endpoint: records stay in the spool",
+                          a->settings.endpoint);
+}
+
+static void tell_state(struct agent *a) {
+        enum host_state before = a->state, now = check_table_state(&a->checks);
+        char reasons[512], message[640];
+        const struct otlp_attribute body[] = {
+                { .key = "from", .text = host_state_name(before) },
+                { .key = "to", .text = host_state_name(now) },
+                { .key = "reasons", .text = reasons },
+        };
+
+        a->state = now;
+        (void) check_table_reasons(&a->checks, reasons, sizeof(reasons));
+        tell_status(a, reasons);
+        if (now == before)
+                return;
+        (void) snprintf(message, sizeof(message), "host is %s (was %s)%s%s", host_state_name(now), host_state_name(before),
+                        reasons[0] ? ": " : "", reasons);
+        (void) agent_emit(a, EVENT_HOST_STATE_CHANGED, now == HOST_READY ? OTLP_INFO : now == HOST_UNFIT ? OTLP_ERROR : OTLP_WARN,
+                          message, body, ELEMENTSOF(body), NULL);
+}
+
+static const char *settled_name(enum verdict v) {
+        return v == _VERDICT_MAX ? "absent" : verdict_name(v);
+}
+
+static void tell_check(const struct check_change *c, void *userdata) {
+        const struct finding *f = &c->finding;
+        const struct otlp_attribute body[] = {
+                { .key = "check", .text = f->check },   { .key = "subject", .text = f->subject },
+                { .key = "from", .text = settled_name(c->from) }, { .key = "to", .text = settled_name(c->to) },
+                { .key = "found", .text = f->found },   { .key = "wanted", .text = f->wanted },
+                { .key = "source", .text = f->source }, { .key = "reason", .text = f->reason },
+                { .key = "remedy", .text = f->remedy },
+        };
+        enum otlp_severity severity = c->to == VERDICT_FAIL ? OTLP_ERROR
+                                      : c->to == VERDICT_OK || c->to == _VERDICT_MAX ? OTLP_INFO : OTLP_WARN;
+        char message[1024];
+
+        (void) snprintf(message, sizeof(message), "check %s%s%s: %s (was %s)%s%s%s%s%s%s", f->check, f->subject[0] ? " " : "", f->subject,
+                        settled_name(c->to), settled_name(c->from), f->found[0] ? ", found " : "", f->found,
+                        f->wanted[0] ? ", wanted " : "", f->wanted, f->reason[0] ? ": " : "", f->reason);
+        (void) agent_emit(userdata, EVENT_CHECK_CHANGED, severity, message, body, ELEMENTSOF(body), NULL);
+}
+
+void agent_take_finding(struct agent *a, unsigned source, unsigned run, const struct finding *f) {
+        const struct health_policy policy = settings_policy(&a->settings);
+        struct check_change change;
+        int r;
+
+        r = check_table_take(&a->checks, &policy, source, run, f, host_now(a->host), &change);
+        if (r > 0)
+                tell_check(&change, a);
+        else if (r < 0 && a->table_full++ == 0)
+                (void) log_warning_errno(r, "more than %d checks: %s %s and further ones are not watched: %m", CHECKS_MAX, f->check, f->subject);
+}
+
+void agent_settle(struct agent *a, unsigned source, unsigned run) {
+        check_table_end_run(&a->checks, source, run, tell_check, a);
+        if (check_table_state(&a->checks) != a->state)
+                tell_state(a);
+}
+
+void agent_take_sample(struct agent *a, unsigned source, unsigned run, const struct sample *m, usec_t start_real) {
+        const struct sample_origin o = { .source = source, .run = run, .now_real = host_now_real(a->host), .start_real = start_real };
+        int r = sample_store_take(&a->samples, &o, m);
+
+        if (r == -ENOSPC && a->samples.refused == 1)
+                (void) log_warning_errno(r, "more than %d series: %s and further ones are not kept: %m", SAMPLES_MAX, m->name);
+}
+
+/* --- What the probes say --------------------------------------------------------------------------------- */
+
+static void on_finding(unsigned source, unsigned run, const struct finding *f, void *userdata) {
+        agent_take_finding(userdata, source, run, f);
+}
+
+static void on_sample(unsigned source, unsigned run, const struct sample *m, void *userdata) {
+        struct agent *a = userdata;
+
+        agent_take_sample(a, source, run, m, a->boot_real);
+}
+
+/* A probe that could not look leaves what is known of its checks as it was. */
+static void on_done(unsigned source, unsigned run, bool whole, void *userdata) {
+        struct agent *a = userdata;
+
+        if (whole) {
+                sample_store_end_run(&a->samples, source, run);
+                agent_settle(a, source, run);
+        } else if (check_table_state(&a->checks) != a->state)
+                tell_state(a);
+}
+
+static const struct schedule_handlers schedule_handlers = { .finding = on_finding, .sample = on_sample, .done = on_done };
+
+/* --- Who this host is and what is wanted of it ----------------------------------------------------------- */
+
+static void read_host(struct agent *a) {
+        if (host_name(a->host, a->name) < 0)
+                (void) snprintf(a->name, sizeof(a->name), "unknown");
+        if (host_boot_id(a->host, a->boot_id) < 0)
+                a->boot_id[0] = 0;
+        if (host_read(a->host, "/etc/machine-id", a->machine_id, sizeof(a->machine_id), NULL) < 0)
+                a->machine_id[0] = 0; /* host.id is then not sent */
+        a->started_real = host_now_real(a->host);
+        a->boot_real = a->started_real - MIN(a->started_real, host_now(a->host));
+}
+
+static int load_identity(struct agent *a) {
+        struct identity fresh = IDENTITY_NULL;
+        int r = identity_load(a->host, NULL, &fresh);
+
+        if (r < 0)
+                return log_error_errno(r, "the identity of this host cannot be read: %m");
+        identity_clear(&a->identity);
+        a->identity = fresh;
+        if (identity_get(&a->identity, IDENTITY_HOST_NAME))
+                (void) snprintf(a->name, sizeof(a->name), "%s", identity_get(&a->identity, IDENTITY_HOST_NAME));
+        return 0;
+}
+
+static void load_wanted(struct agent *a) {
+        struct intent fresh = { 0 };
+        int r = intent_load(a->host, NULL, &fresh);
+
+        if (r < 0)
+                (void) log_warning_errno(r, "no profile can be read from %s: settings of NICs and sysctls are not judged: %m", PATH_PROFILES);
+        else
+                a->intent = fresh;
+        a->context = (struct probe_context) { .intent = r < 0 ? NULL : &a->intent };
+        if (identity_get_u32(&a->identity, IDENTITY_CHIPS, &a->context.chips_wanted) < 0)
+                return;
+        (void) snprintf(a->chips_source, sizeof(a->chips_source), "%s", a->identity.fields[IDENTITY_CHIPS].origin);
+        a->context.chips_source = a->chips_source;
+}
+
+static void judge_identity(struct agent *a, unsigned run) {
+        _cleanup_finding_list_ struct finding_list list = FINDING_LIST_NULL;
+
+        if (identity_check(&a->identity, &list) < 0)
+                return;
+        for (size_t i = 0; i < list.n; i++)
+                agent_take_finding(a, SOURCE_IDENTITY, run, &list.items[i]);
+        agent_settle(a, SOURCE_IDENTITY, run);
+}
+
+static int describe(struct agent *a) {
+        int r = telemetry_describe(&a->telemetry, &a->identity, a->name, a->machine_id, a->boot_id);
+
+        return r < 0 ? log_error_errno(r, "records cannot be described: %m") : 0;
+}
+
+/* --- Parts ------------------------------------------------------------------------------------------------ */
+
+static void on_durable(enum uplink_class c, uint64_t seq, void *userdata) {
+        struct agent *a = userdata;
+
+        if (c == UPLINK_EVENTS && a->captures)
+                captures_durable(a->captures, seq);
+}
+
+static uint64_t spool_limit(const struct settings *s) {
+        struct statvfs fs;
+
+        if (statvfs(s->spool_directory, &fs) < 0)
+                return s->spool_bytes;
+        return MAX(SPOOL_LEAST, MIN(s->spool_bytes, (uint64_t) fs.f_blocks * fs.f_frsize / DISK_SHARE));
+}
+
+static int start_uplink(struct agent *a) {
+        const struct uplink_options o = {
+                .spool_dir = a->settings.spool_directory,
+                .endpoint = a->settings.endpoint,
+                .max_bytes = spool_limit(&a->settings),
+                .user_agent = "tpu-hostd/" TPU_HOSTD_VERSION,
+                .on_durable = on_durable,
+                .userdata = a,
+        };
+        int r = uplink_new(a->event, &o, &a->uplink);
+
+        if (r < 0)
+                return log_error_errno(r, "the uplink cannot start with spool %s and endpoint '%s': %m", o.spool_dir, o.endpoint);
+        a->telemetry.uplink = a->uplink;
+        return describe(a);
+}
+
+static int start_api(struct agent *a) {
+        int fd, r;
+
+        fd = listen_socket(a->settings.api_socket, API_SOCKET_MODE);
+        if (fd < 0)
+                return log_error_errno(fd, "the API cannot listen on %s: %m", a->settings.api_socket);
+        r = api_new(a->event, fd, &agent_api_handlers, a, &a->api);
+        return r < 0 ? log_error_errno(r, "the API cannot start on %s: %m", a->settings.api_socket) : 0;
+}
+
+/* The name service may ask over the network: it is asked at start and at reload only. */
+static void find_run_group(struct agent *a) {
+        const struct group *g = getgrnam(GROUP_RUN);
+
+        a->run_group = g ? g->gr_gid : (gid_t) -1;
+}
+
+static int start(struct agent *a) {
+        const struct otlp_attribute body[] = {
+                { .key = "version", .text = TPU_HOSTD_VERSION },
+                { .key = "pid", .number = getpid() },
+                { .key = "boot_id", .text = a->boot_id },
+        };
+        int r;
+
+        read_host(a);
+        find_run_group(a);
+        r = load_identity(a);
+        if (r < 0)
+                return r;
+        load_wanted(a);
+        r = start_uplink(a);
+        if (r < 0)
+                return r;
+        (void) agent_emit(a, EVENT_AGENT_STARTED, OTLP_INFO, "tpu-hostd " TPU_HOSTD_VERSION " started", body, ELEMENTSOF(body), NULL);
+        r = agent_runs_start(a);
+        if (r < 0)
+                return log_error_errno(r, "runs cannot be watched: %m");
+        judge_identity(a, 1);
+        r = schedule_new(a->event, probe_table, a->settings.probe_interval, a->host, &a->context, &schedule_handlers, a, &a->schedule);
+        if (r < 0)
+                return log_error_errno(r, "the probes cannot be started: %m");
+        r = agent_tick_start(a);
+        if (r < 0)
+                return log_error_errno(r, "metrics cannot be collected: %m");
+        return start_api(a);
+}
+
+int agent_new(sd_event *e, const struct host *h, const char *config_file, const struct settings *s, struct agent **ret) {
+        _cleanup_(agent_freep) struct agent *a = calloc(1, sizeof(*a));
+        int r;
+
+        if (!a)
+                return log_error_errno(ENOMEM, "tpu-hostd cannot start: %m");
+        a->event = e;
+        a->host = h;
+        a->config_file = config_file;
+        a->settings = *s;
+        a->state = HOST_UNKNOWN;
+        event_ring_init(&a->ring);
+        if (check_table_init(&a->checks) < 0 || sample_store_init(&a->samples) < 0)
+                return log_error_errno(ENOMEM, "tpu-hostd cannot start: %m");
+        r = start(a);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(a);
+        return 0;
+}
+
+struct agent *agent_free(struct agent *a) {
+        if (!a)
+                return NULL;
+        if (a->api) /* it was up: say that it goes */
+                (void) agent_emit(a, EVENT_AGENT_STOPPING, OTLP_INFO, "tpu-hostd is stopping", NULL, 0, NULL);
+        a->api = api_free(a->api);
+        a->captures = captures_free(a->captures);
+        agent_api_clear(a);
+        a->tick = sd_event_source_disable_unref(a->tick);
+        a->schedule = schedule_free(a->schedule);
+        a->run_log = run_log_free(a->run_log);
+        a->jobs = jobs_free(a->jobs);
+        telemetry_clear(&a->telemetry);
+        a->uplink = uplink_free(a->uplink);
+        event_ring_clear(&a->ring);
+        sample_store_clear(&a->samples);
+        check_table_clear(&a->checks);
+        identity_clear(&a->identity);
+        free(a);
+        return NULL;
+}
+
+void agent_reload(struct agent *a) {
+        struct settings_source source;
+        struct settings fresh = { 0 };
+        int r;
+
+        r = settings_load(&fresh, &source, a->host, a->config_file);
+        if (r < 0)
+                (void) log_error_errno(r, "the configuration cannot be read again, the old one stays: %m");
+        else {
+                (void) settings_keep_fixed(&fresh, &a->settings);
+                a->settings = fresh;
+                schedule_set_interval(a->schedule, fresh.probe_interval);
+        }
+        config_clear(&source.config);
+        find_run_group(a);
+        if (load_identity(a) < 0)
+                return;
+        load_wanted(a);
+        (void) describe(a);
+        judge_identity(a, ++a->ticks);
+        schedule_run_all(a->schedule);
+        log_info("configuration, identity and wanted values were read again");
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The one struct that owns everything tpu-hostd has, and how its parts are wired: probes → checks and samples → state, events, metrics →
+ * uplink; journal and launchd → runs; the query API on top of all.
+ */
+#include <sys/types.h>
+#include <systemd/sd-event.h>
+
+#include "api.h"
+#include "base.h"
+#include "capture.h"
+#include "checks.h"
+#include "events.h"
+#include "host.h"
+#include "identity.h"
+#include "intent.h"
+#include "jobs.h"
+#include "probe.h"
+#include "run_log.h"
+#include "samples.h"
+#include "schedule.h"
+#include "settings.h"
+#include "telemetry.h"
+#include "uplink.h"
+
+/* Who a finding or a sample comes from, beside the probes (which are numbered from 0). */
+enum agent_source {
+        SOURCE_AGENT = SCHEDULE_PROBES_MAX,
+        SOURCE_IDENTITY,
+        SOURCE_RUNS,
+        SOURCE_HEALTH,
+};
+
+struct agent {
+        sd_event *event; /* borrowed from main */
+        const struct host *host;
+        const char *config_file;
+        struct settings settings;
+
+        struct identity identity;
+        struct intent intent;
+        struct probe_context context;
+        char name[HOST_NAME_SIZE], boot_id[BOOT_ID_MAX], machine_id[40], chips_source[160];
+        usec_t started_real, boot_real; /* boot_real: when this boot began, what counters count from */
+        gid_t run_group;                /* of GROUP_RUN; (gid_t) -1: there is none */
+
+        struct check_table checks;
+        enum host_state state;
+        struct sample_store samples;
+        struct event_ring ring;
+        struct telemetry telemetry;
+        struct uplink *uplink;
+        struct schedule *schedule;
+        struct run_log *run_log; /* NULL: no journal */
+        struct jobs *jobs;
+        struct captures *captures;
+        struct pending *pending; /* calls that wait for a capture, in agent_api.c */
+        struct api *api;
+        sd_event_source *tick;
+        unsigned ticks;
+        uint64_t damaged[_UPLINK_CLASS_MAX], table_full;
+        usec_t jobs_asked; /* boot clock: the last question outside the tick */
+};
+
+/*
+ * Starts everything: every probe has run when this returns. e, h and config_file are borrowed, settings are copied. What fails is logged with
+ * what to do; -errno then.
+ */
+int agent_new(sd_event *e, const struct host *h, const char *config_file, const struct settings *s, struct agent **ret);
+/* Says that it stops, and ends all parts. */
+struct agent *agent_free(struct agent *a);
+DEFINE_CLEANUP(struct agent *, agent_free)
+/* SIGHUP: identity, wanted values and the settings that can change are read again. */
+void agent_reload(struct agent *a);
+
+/* --- Used by the agent's own files ---------------------------------------------------------------------- */
+
+/* To the journal, the ring and the uplink. ret_seq (may be NULL): the record's. Returns what the uplink said. */
+int agent_emit(struct agent *a, enum event_id id, enum otlp_severity severity, const char *message,
+               const struct otlp_attribute *body, size_t n, uint64_t *ret_seq);
+/* One finding, and what follows from it. */
+void agent_take_finding(struct agent *a, unsigned source, unsigned run, const struct finding *f);
+/* After the findings of one run: forgets what was not reported, and says it when the host's state changed. */
+void agent_settle(struct agent *a, unsigned source, unsigned run);
+/* A sample of the agent's own: start_real for counters. */
+void agent_take_sample(struct agent *a, unsigned source, unsigned run, const struct sample *m, usec_t start_real);
+
+/* agent_tick.c: every MetricsInterval. */
+int agent_tick_start(struct agent *a);
+void agent_tick(struct agent *a);
+/* The metrics and the check of the agent's own, without pushing. */
+void agent_collect(struct agent *a);
+
+/* agent_runs.c: runs and captures. */
+int agent_runs_start(struct agent *a);
+
+/* agent_api.c: what each call of docs/api.md answers. */
+extern const struct api_handlers agent_api_handlers;
+/* Forgets the calls that still wait. */
+void agent_api_clear(struct agent *a);
+/* A capture that a call waits for has ended. */
+void agent_capture_finished(void *token, unsigned status, const struct capture_result *c, const char *error, const char *remedy,
+                            void *userdata);

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What each call of docs/api.md answers, and who may make it. */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "agent.h"
+#include "api_json.h"
+#include "clock.h"
+#include "log.h"
+#include "metrics_text.h"
+
+/* --- Answers --------------------------------------------------------------------------------------------------- */
+
+/* Takes the reference over; NULL means that memory ran out. */
+static int answer_json(struct api_answer *ret, unsigned status, json_t *v) {
+        char *text = v ? json_dumps(v, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+
+        json_decref(v);
+        if (!text) {
+                text = strdup("{\"error\":\"out of memory\",\"remedy\":\"\"}");
+                status = 500;
+        }
+        *ret = (struct api_answer) { .status = status, .type = "application/json", .body = text, .len = text ? strlen(text) : 0 };
+        return 0;
+}
+
+static int answer_error(struct api_answer *ret, unsigned status, const char *remedy, const char *fmt, ...) _printf_(4, 5);
+static int answer_error(struct api_answer *ret, unsigned status, const char *remedy, const char *fmt, ...) {
+        char text[320];
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void) vsnprintf(text, sizeof(text), fmt, ap);
+        va_end(ap);
+        return answer_json(ret, status, api_json_error(text, remedy));
+}
+
+static int get_healthz(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+        char *text = strdup("ok\n");
+
+        (void) a;
+        (void) r;
+        *ret = (struct api_answer) { .status = 200, .type = "text/plain; charset=utf-8", .body = text, .len = text ? strlen(text) : 0 };
+        return 0;
+}
+
+static int get_status(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+        struct uplink_stats uplink;
+        const struct api_status s = {
+                .host = a->name,
+                .boot_id = a->boot_id,
+                .started_real = a->started_real,
+                .now = host_now(a->host),
+                .now_real = host_now_real(a->host),
+                .checks = &a->checks,
+                .identity = &a->identity,
+                .jobs = jobs_get(a->jobs),
+                .uplink = &uplink,
+                .endpoint = a->settings.endpoint,
+        };
+
+        (void) r;
+        uplink_get_stats(a->uplink, &uplink);
+        return answer_json(ret, 200, api_json_status(&s));
+}
+
+static int get_checks(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+        (void) r;
+        return answer_json(ret, 200, api_json_checks(&a->checks, host_now(a->host), host_now_real(a->host)));
+}
+
+static int get_identity(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+        (void) r;
+        return answer_json(ret, 200, identity_to_json(&a->identity));
+}
+
+static const struct run_progress *find_progress(const char *job, void *userdata) {
+        const struct agent *a = userdata;
+
+        return a->run_log ? run_log_find(a->run_log, job) : NULL;
+}
+
+static int get_jobs(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+        (void) r;
+        if (!jobs_get(a->jobs)->known)
+                return answer_error(ret, 503, "systemctl status tpu-launchd", "tpu-launchd does not answer: the runs of this host are not known");
+        return answer_json(ret, 200, api_json_jobs(jobs_get(a->jobs), find_progress, a));
+}
+
+static int get_events(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+        unsigned long long since = 0;
+        char *end = NULL;
+
+        if (r->since) {
+                errno = 0;
+                since = strtoull(r->since, &end, 10);
+                if (errno != 0 || end == r->since || *end != 0 || r->since[0] < '0' || r->since[0] > '9')
+                        return answer_error(ret, 400, "GET /v1/events?since=SEQ with the \"next\" of the last answer",
+                                            "since=%.64s is not a sequence number", r->since);
+        }
+        return answer_json(ret, 200, event_ring_to_json(&a->ring, since));
+}
+
+static int get_metrics(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+        struct api_answer answer = { .status = 200, .type = METRICS_TEXT_TYPE };
+
+        (void) r;
+        if (metrics_text(&a->samples, &answer.body, &answer.len) < 0)
+                return answer_error(ret, 500, NULL, "out of memory");
+        *ret = answer;
+        return 0;
+}
+
+/* --- Acting calls ------------------------------------------------------------------------------------------------- */
+
+static void audit(struct agent *a, const char *call, const struct ucred *who, const char *result) {
+        const struct otlp_attribute body[] = {
+                { .key = "call", .text = call },
+                { .key = "uid", .number = (int64_t) who->uid },
+                { .key = "pid", .number = who->pid },
+                { .key = "result", .text = result },
+        };
+        char message[384];
+
+        (void) snprintf(message, sizeof(message), "uid %u (pid %d) called %s: %s", (unsigned) who->uid, (int) who->pid, call, result);
+        (void) agent_emit(a, EVENT_API_ACTED, OTLP_INFO, message, body, ELEMENTSOF(body), NULL);
+}
+
+/*
+ * Whether uid owns the main process of a run that lives. The process is asked, not the name service: that one may
+ * block, and the run's user may be known to the network only.
+ */
+static bool owns_run(const struct agent *a, const char *job, uid_t uid) {
+        const struct job *j = jobs_find(a->jobs, job);
+        _cleanup_close_ int fd = -1;
+        char path[64];
+        struct stat st;
+
+        if (!j || j->main_pid == 0 || streq(j->state, "exited") || !jobs_get(a->jobs)->known)
+                return false;
+        (void) snprintf(path, sizeof(path), "/proc/%" PRIu32, j->main_pid);
+        fd = host_open_file(a->host, path, O_PATH | O_DIRECTORY);
+        return fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == uid;
+}
+
+static bool may_act(const struct agent *a, const struct api_request *r, const char *job) {
+        if (r->peer.uid == 0 || (a->run_group != (gid_t) -1 && r->peer.gid == a->run_group))
+                return true;
+        for (size_t i = 0; i < r->n_groups; i++)
+                if (a->run_group != (gid_t) -1 && r->groups[i] == a->run_group)
+                        return true;
+        return owns_run(a, job, r->peer.uid);
+}
+
+/* What is kept while a capture is under way. */
+struct pending {
+        struct agent *agent;
+        struct api_call *call; /* NULL: the client is gone */
+        struct pending *next, **previous;
+        struct ucred peer;
+        char what[128];
+};
+
+static void pending_free(struct pending *p) {
+        *p->previous = p->next;
+        if (p->next)
+                p->next->previous = p->previous;
+        free(p);
+}
+
+static int refuse_start(struct agent *a, const struct pending *p, int error, struct api_answer *ret) {
+        audit(a, p->what, &p->peer, strerror(-error));
+        if (error == -EBUSY)
+                return answer_error(ret, 503, "try again in a minute", "%d captures are under way already", CAPTURES_MAX);
+        return answer_error(ret, 503, "systemctl status tpu-launchd", "tpu-launchd cannot be asked: %s", strerror(-error));
+}
+
+static int post_stack(struct agent *a, const struct api_request *r, const char *job, struct api_answer *ret) {
+        struct pending *p = calloc(1, sizeof(*p));
+        int error;
+
+        if (!p)
+                return answer_error(ret, 500, NULL, "out of memory");
+        *p = (struct pending) { .agent = a, .call = r->call, .peer = r->peer, .next = a->pending, .previous = &a->pending };
+        if (p->next)
+                p->next->previous = &p->next;
+        a->pending = p;
+        (void) snprintf(p->what, sizeof(p->what), "POST /v1/jobs/%s/stack", job);
+        if (!may_act(a, r, job)) {
+                audit(a, p->what, &p->peer, "refused: no right to act");
+                pending_free(p);
+                return answer_error(ret, 403, "run it as root, as the run's own user, or as a member of the group tpu-run",
+                                    "uid %u may not capture stacks of run %s", (unsigned) r->peer.uid, job);
+        }
+        error = captures_start(a->captures, job, p);
+        if (error < 0) {
+                (void) refuse_start(a, p, error, ret);
+                pending_free(p);
+                return 0;
+        }
+        return 1;
+}
+
+static int answer_capture(struct api_answer *ret, const struct agent *a, const struct capture_result *c) {
+        char taken[CLOCK_TEXT_MAX], spool[17];
+
+        (void) snprintf(spool, sizeof(spool), "%016" PRIx64, uplink_spool_id(a->uplink, UPLINK_EVENTS));
+        return answer_json(ret, 200, json_pack("{s:s, s:s, s:I, s:I, s:s, s:{s:s, s:s, s:I}}", "name", c->job,
+                                               "taken", clock_text(c->taken_real, taken), "processes", (json_int_t) c->processes,
+                                               "threads", (json_int_t) c->threads, "text", c->text, "record", "spool", spool,
+                                               "class", uplink_class_name(UPLINK_EVENTS), "seq", (json_int_t) c->seq));
+}
+
+void agent_capture_finished(void *token, unsigned status, const struct capture_result *c, const char *error, const char *remedy,
+                            void *userdata) {
+        struct pending *p = token;
+        struct agent *a = userdata;
+        struct api_answer answer;
+        char result[320];
+
+        if (c)
+                (void) snprintf(result, sizeof(result), "captured, record %" PRIu64, c->seq);
+        else
+                (void) snprintf(result, sizeof(result), "failed: %s", error);
+        audit(a, p->what, &p->peer, result);
+        if (p->call) {
+                (void) (c ? answer_capture(&answer, a, c) : answer_error(&answer, status, remedy, "%s", error));
+                api_call_answer(p->call, &answer);
+        }
+        pending_free(p);
+}
+
+static void on_abandoned(struct api_call *call, void *userdata) {
+        struct agent *a = userdata;
+
+        for (struct pending *p = a->pending; p; p = p->next)
+                if (p->call == call)
+                        p->call = NULL;
+}
+
+void agent_api_clear(struct agent *a) {
+        while (a->pending)
+                pending_free(a->pending);
+}
+
+/* --- Routes ---------------------------------------------------------------------------------------------------------- */
+
+static const struct {
+        const char *path;
+        int (*get)(struct agent *a, const struct api_request *r, struct api_answer *ret);
+} routes[] = {
+        { "/healthz", get_healthz },
+        { "/metrics", get_metrics },
+        { "/v1/status", get_status },
+        { "/v1/checks", get_checks },
+        { "/v1/identity", get_identity },
+        { "/v1/jobs", get_jobs },
+        { "/v1/events", get_events },
+};
+
+/* "/v1/jobs/NAME/stack" → NAME. */
+static bool stack_path(const char *path, char job[static 64]) {
+        static const char prefix[] = "/v1/jobs/", suffix[] = "/stack";
+        size_t len = strlen(path), p = sizeof(prefix) - 1, s = sizeof(suffix) - 1;
+
+        if (len <= p + s || len - p - s >= 64 || !startswith(path, prefix) || !streq(path + len - s, suffix))
+                return false;
+        memcpy(job, path + p, len - p - s);
+        job[len - p - s] = 0;
+        return job_name_valid(job);
+}
+
+static int on_request(const struct api_request *r, struct api_answer *ret, void *userdata) {
+        struct agent *a = userdata;
+        char job[64];
+
+        for (size_t i = 0; i < ELEMENTSOF(routes); i++) {
+                if (!streq(r->path, routes[i].path))
+                        continue;
+                if (!streq(r->method, "GET") && !streq(r->method, "HEAD"))
+                        return answer_error(ret, 405, "use GET", "%.16s %s is not a call", r->method, routes[i].path);
+                return routes[i].get(a, r, ret);
+        }
+        if (stack_path(r->path, job)) {
+                if (!streq(r->method, "POST"))
+                        return answer_error(ret, 405, "use POST", "%.16s of a run's stack is not a call", r->method);
+                return post_stack(a, r, job, ret);
+        }
+        return answer_error(ret, 404, "GET /v1/status /v1/checks /v1/identity /v1/jobs /v1/events /metrics /healthz, POST /v1/jobs/NAME/stack",
+                            "there is no such call, or NAME is no name of a run");
+}
+
+const struct api_handlers agent_api_handlers = { .request = on_request, .abandoned = on_abandoned };

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The runs of this host: their steps from the journal, their life from launchd, their stacks on request. */
+#include "agent.h"
+#include "clock.h"
+#include "log.h"
+#include "paths.h"
+
+/* A step line of a run that launchd has not told of yet: ask, but at most this often. */
+#define ASK_AGAIN (1 * USEC_PER_SEC)
+
+static void on_step(const char *job, void *userdata) {
+        struct agent *a = userdata;
+        usec_t now = host_now(a->host);
+
+        if (jobs_find(a->jobs, job) || (a->jobs_asked > 0 && now - a->jobs_asked < ASK_AGAIN))
+                return;
+        a->jobs_asked = now;
+        jobs_refresh(a->jobs);
+}
+
+static void on_started(const struct job *j, void *userdata) {
+        const struct otlp_attribute body[] = {
+                { .key = "job", .text = j->name },   { .key = "unit", .text = j->unit },
+                { .key = "user", .text = j->user },  { .key = "framework", .text = j->framework },
+                { .key = "malloc", .text = j->malloc }, { .key = "main_pid", .number = j->main_pid },
+        };
+        char message[256];
+
+        (void) snprintf(message, sizeof(message), "run %s of %s started as %s", j->name, j->user, j->unit);
+        (void) agent_emit(userdata, EVENT_JOB_STARTED, OTLP_INFO, message, body, ELEMENTSOF(body), NULL);
+}
+
+static void on_exited(const struct job *j, void *userdata) {
+        const struct otlp_attribute body[] = {
+                { .key = "job", .text = j->name },   { .key = "unit", .text = j->unit },
+                { .key = "cause", .text = j->cause }, { .key = "code", .text = j->code },
+                { .key = "status", .text = j->status },
+        };
+        char message[256];
+
+        (void) snprintf(message, sizeof(message), "run %s ended: %s (%s %s)", j->name, j->cause, j->code, j->status);
+        (void) agent_emit(userdata, EVENT_JOB_EXITED, streq(j->cause, "success") ? OTLP_INFO : OTLP_WARN, message, body, ELEMENTSOF(body), NULL);
+}
+
+static const struct jobs_handlers jobs_handlers = { .started = on_started, .exited = on_exited };
+
+/* The record of a stack: exporters map this body as it is (DESIGN, Wire). */
+static int on_captured(const struct capture_result *c, uint64_t *ret_seq, void *userdata) {
+        struct agent *a = userdata;
+        const char *slice = identity_get(&a->identity, IDENTITY_SLICE_NAME), *worker = identity_get(&a->identity, IDENTITY_WORKER_ID);
+        char taken[CLOCK_TEXT_MAX], message[160];
+        const struct otlp_attribute body[] = {
+                { .key = "verb", .text = "stacktraceanalyzer" },
+                { .key = "node", .text = a->name },
+                { .key = "slice", .text = slice ? slice : "" },
+                { .key = "worker", .text = worker ? worker : "" },
+                { .key = "job", .text = c->job },
+                { .key = "taken", .text = clock_text(c->taken_real, taken) },
+                { .key = "processes", .number = c->processes },
+                { .key = "threads", .number = c->threads },
+                { .key = "text", .text = c->text },
+        };
+
+        (void) snprintf(message, sizeof(message), "stacks of run %s: %u processes, %u threads", c->job, c->processes, c->threads);
+        return agent_emit(a, EVENT_STACK_CAPTURED, OTLP_INFO, message, body, ELEMENTSOF(body), ret_seq);
+}
+
+static const struct captures_handlers captures_handlers = { .captured = on_captured, .finished = agent_capture_finished };
+
+/* With another root, the machine's own journal and launchd are not that host's. */
+static const char *own_or(const struct agent *a, const char *configured, const char *own) {
+        return configured[0] ? configured : a->host->real_root ? own : NULL;
+}
+
+int agent_runs_start(struct agent *a) {
+        const char *socket = own_or(a, a->settings.launchd_socket, PATH_LAUNCHD_SOCKET);
+        int r;
+
+        r = jobs_new(a->event, socket, a->started_real, &jobs_handlers, a, &a->jobs);
+        if (r < 0)
+                return r;
+        r = captures_new(a->event, socket, a->settings.capture_timeout, &captures_handlers, a, &a->captures);
+        if (r < 0)
+                return r;
+        jobs_refresh(a->jobs);
+        if (!a->host->real_root && a->settings.journal[0] == 0)
+                return 0;
+        r = run_log_new(a->event, a->settings.journal[0] ? a->settings.journal : NULL, on_step, a, &a->run_log);
+        if (r < 0)
+                (void) log_warning_errno(r, "the journal cannot be read, steps of runs are not seen (is the user in systemd-journal?): %m");
+        return 0;
+}

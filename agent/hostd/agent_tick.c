@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every MetricsInterval: the agent's own samples, the check of the uplink, and one push. */
+#include <math.h>
+#include <time.h>
+
+#include "agent.h"
+#include "cost.h"
+#include "log.h"
+
+#define ACCURACY (1 * USEC_PER_SEC)
+
+/* --- Samples of the agent's own ---------------------------------------------------------------------------- */
+
+struct agent_sink {
+        struct sink sink;
+        struct agent *agent;
+        unsigned source;
+};
+
+static void put(struct sink *s, const struct sample *m) {
+        const struct agent_sink *to = (const struct agent_sink *) s; /* the sink is the first member */
+
+        agent_take_sample(to->agent, to->source, to->agent->ticks, m, to->agent->started_real);
+}
+
+static void ignore(struct sink *s, const struct finding *f) {
+        (void) s;
+        (void) f;
+}
+
+static void sample_health(struct agent *a, struct sink *s) {
+        struct sample m = { .name = "tpu.host.state", .description = "1 for the state the host is in, 0 for the others", .is_int = true };
+
+        for (enum host_state state = 0; state < _HOST_STATE_MAX; state++) {
+                m.keys[0] = "state";
+                m.values[0] = host_state_name(state);
+                m.i = state == a->state;
+                s->sample(s, &m);
+        }
+        m.name = "tpu.check.verdict";
+        m.description = "Settled verdict of a check: 0 OK, 1 WARN, 2 FAIL, 3 UNKNOWN";
+        for (size_t i = 0; i < a->checks.n; i++) {
+                m.keys[0] = "check";
+                m.values[0] = a->checks.entries[i].settled.check;
+                m.keys[1] = "subject";
+                m.values[1] = a->checks.entries[i].settled.subject;
+                m.i = verdict_exit_code(a->checks.health[i].settled);
+                s->sample(s, &m);
+        }
+}
+
+static void put_run_number(struct sink *s, const char *name, const char *unit, const char *description, const char *job, double value) {
+        const struct sample m = {
+                .name = name, .unit = unit, .description = description, .d = value, .keys = { "job" }, .values = { job },
+        };
+
+        if (isfinite(value)) /* NAN: the line did not say */
+                s->sample(s, &m);
+}
+
+static void sample_runs(struct agent *a, struct sink *s) {
+        size_t n = 0;
+        const struct run_progress *runs = a->run_log ? run_log_runs(a->run_log, &n) : NULL;
+
+        for (size_t i = 0; i < n; i++) {
+                const struct progress *p = &runs[i].progress;
+                const struct sample step = {
+                        .name = "tpu.run.step",
+                        .description = "Last training step that the run reported",
+                        .is_int = true,
+                        .i = (int64_t) MIN(p->last_step, (uint64_t) INT64_MAX),
+                        .keys = { "job" },
+                        .values = { runs[i].job },
+                };
+
+                if (p->lines == 0)
+                        continue;
+                s->sample(s, &step);
+                put_run_number(s, "tpu.run.step_duration", "s", "How long the run's last step took", runs[i].job, p->last.seconds);
+                put_run_number(s, "tpu.run.tokens_per_second", "{token}/s", "Tokens a second and device, as the run reported",
+                               runs[i].job, p->last.tokens_per_second);
+                put_run_number(s, "tpu.run.loss", NULL, "Loss of the run's last step", runs[i].job, p->last.loss);
+        }
+}
+
+/* --- The uplink as a check ----------------------------------------------------------------------------------- */
+
+static void judge_uplink(struct agent *a, const struct uplink_stats *u) {
+        struct finding f;
+
+        finding_init(&f, "uplink.delivery", "");
+        f.verdict = VERDICT_OK;
+        if (!u->durable) {
+                f.verdict = VERDICT_WARN;
+                finding_set(f.reason, "the spool %s cannot be written: records are in memory only: %s", a->settings.spool_directory, u->last_error);
+                finding_set(f.remedy, "df -h %s; journalctl -u tpu-hostd", a->settings.spool_directory);
+        } else if (u->parked) {
+                f.verdict = VERDICT_FAIL;
+                finding_set(f.reason, "%s does not accept our records: %s; they are kept, one try a minute", a->settings.endpoint, u->last_error);
+                finding_set(f.remedy, "curl -v %s/v1/metrics", a->settings.endpoint);
+        }
+        finding_set(f.found, "%s", a->settings.endpoint[0] == 0 ? "no endpoint: records stay in the spool"
+                                   : u->last_error[0]           ? u->last_error
+                                                                : "delivering");
+        agent_take_finding(a, SOURCE_AGENT, a->ticks, &f);
+        agent_settle(a, SOURCE_AGENT, a->ticks);
+}
+
+static void tell_damage(struct agent *a, const struct uplink_stats *u) {
+        for (enum uplink_class c = 0; c < _UPLINK_CLASS_MAX; c++) {
+                uint64_t damaged = u->classes[c].spool.damaged;
+                const struct otlp_attribute body[] = {
+                        { .key = "class", .text = uplink_class_name(c) },
+                        { .key = "damaged", .number = (int64_t) damaged },
+                };
+                char message[160];
+
+                if (damaged == a->damaged[c])
+                        continue;
+                (void) snprintf(message, sizeof(message), "%" PRIu64 " unreadable places in the spool of %s since start: what they held is lost", damaged,
+                                uplink_class_name(c));
+                a->damaged[c] = damaged;
+                (void) agent_emit(a, EVENT_SPOOL_DAMAGED, OTLP_ERROR, message, body, ELEMENTSOF(body), NULL);
+        }
+}
+
+/* --- The tick ------------------------------------------------------------------------------------------------- */
+
+void agent_collect(struct agent *a) {
+        struct agent_sink own = { .sink = { .finding = ignore, .sample = put }, .agent = a, .source = SOURCE_AGENT };
+        struct agent_sink runs = own, health = own;
+        struct uplink_stats u;
+
+        runs.source = SOURCE_RUNS;
+        health.source = SOURCE_HEALTH;
+        a->ticks++;
+        uplink_get_stats(a->uplink, &u);
+        judge_uplink(a, &u);
+        tell_damage(a, &u);
+        (void) cost_sample(a->host, &own.sink); /* a folder of fixtures has no such files */
+        sample_runs(a, &runs.sink);
+        sample_health(a, &health.sink);
+        sample_store_end_run(&a->samples, SOURCE_AGENT, a->ticks);
+        sample_store_end_run(&a->samples, SOURCE_RUNS, a->ticks);
+        sample_store_end_run(&a->samples, SOURCE_HEALTH, a->ticks);
+}
+
+static bool job_lives(const char *name, void *userdata) {
+        const struct job *j = jobs_find(((const struct agent *) userdata)->jobs, name);
+
+        return j && !streq(j->state, "exited");
+}
+
+void agent_tick(struct agent *a) {
+        int r;
+
+        if (a->run_log && jobs_get(a->jobs)->known)
+                run_log_prune(a->run_log, job_lives, a);
+        jobs_refresh(a->jobs);
+        agent_collect(a);
+        r = telemetry_push(&a->telemetry, &a->samples);
+        if (r < 0)
+                (void) log_warning_errno(r, "metrics are not in the spool: %m");
+}
+
+static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct agent *a = userdata;
+        int r;
+
+        (void) usec;
+        agent_tick(a);
+        r = sd_event_source_set_time_relative(source, a->settings.metrics_interval);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        if (r < 0)
+                (void) log_error_errno(r, "metrics are not collected any more: %m");
+        return 0;
+}
+
+int agent_tick_start(struct agent *a) {
+        usec_t interval = a->settings.metrics_interval;
+        int r;
+
+        agent_collect(a);
+        r = sd_event_add_time_relative(a->event, &a->tick, CLOCK_BOOTTIME, MIN(interval, USEC_PER_SEC), MIN(ACCURACY, interval / 10),
+                                       on_tick, a);
+        if (r >= 0)
+                (void) sd_event_source_set_description(a->tick, "tick");
+        return r;
+}

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <microhttpd.h>
+#include <sys/epoll.h>
+#include <time.h>
+
+#include "api.h"
+#include "log.h"
+
+struct api_call {
+        struct api *api;
+        struct MHD_Connection *connection;
+        struct api_call *next, **previous;
+        struct api_answer answer;
+        size_t received; /* bytes of the request's body, which nobody reads */
+        enum { CALL_NEW, CALL_WAITING, CALL_ANSWERED } state;
+};
+
+struct api {
+        struct MHD_Daemon *daemon;
+        sd_event_source *io, *timer, *turn;
+        const struct api_handlers *handlers;
+        void *userdata;
+        struct api_call *calls;
+};
+
+/* Lets libmicrohttpd work, then asks it when it wants to be called again. */
+static void run(struct api *a) {
+        MHD_UNSIGNED_LONG_LONG timeout_ms;
+        int r;
+
+        (void) MHD_run(a->daemon); /* fails only without external polling */
+        if (MHD_get_timeout(a->daemon, &timeout_ms) != MHD_YES)
+                r = sd_event_source_set_enabled(a->timer, SD_EVENT_OFF);
+        else {
+                r = sd_event_source_set_time_relative(a->timer, (usec_t) timeout_ms * USEC_PER_MSEC);
+                if (r >= 0)
+                        r = sd_event_source_set_enabled(a->timer, SD_EVENT_ONESHOT);
+        }
+        if (r < 0)
+                (void) log_warning_errno(r, "idle API connections may stay open: %m");
+}
+
+static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        (void) source;
+        (void) fd;
+        (void) revents;
+        run(userdata);
+        return 0;
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        (void) source;
+        (void) usec;
+        run(userdata);
+        return 0;
+}
+
+static int on_turn(sd_event_source *source, void *userdata) {
+        (void) source;
+        run(userdata);
+        return 0;
+}
+
+static enum MHD_Result send_answer(struct MHD_Connection *c, struct api_answer *answer) {
+        struct MHD_Response *response;
+        enum MHD_Result r;
+
+        response = MHD_create_response_from_buffer(answer->len, answer->body, MHD_RESPMEM_MUST_FREE);
+        if (!response)
+                return MHD_NO;
+        answer->body = NULL;
+        r = MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer->type);
+        if (r == MHD_YES)
+                r = MHD_queue_response(c, answer->status, response);
+        MHD_destroy_response(response);
+        return r;
+}
+
+static int peer_of(struct MHD_Connection *c, struct ucred *ret, gid_t groups[static API_GROUPS_MAX], size_t *ret_n) {
+        const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+        socklen_t len = sizeof(*ret), groups_len = API_GROUPS_MAX * sizeof(gid_t);
+
+        if (!info)
+                return -ENOTCONN;
+        if (getsockopt(info->connect_fd, SOL_SOCKET, SO_PEERCRED, ret, &len) < 0)
+                return -errno;
+        if (getsockopt(info->connect_fd, SOL_SOCKET, SO_PEERGROUPS, groups, &groups_len) < 0)
+                groups_len = 0; /* more than we hold: then none counts */
+        *ret_n = groups_len / sizeof(gid_t);
+        return 0;
+}
+
+static enum MHD_Result dispatch(struct api_call *call, const char *method, const char *path) {
+        struct api *a = call->api;
+        gid_t groups[API_GROUPS_MAX];
+        struct api_request request = {
+                .method = method,
+                .path = path,
+                .since = MHD_lookup_connection_value(call->connection, MHD_GET_ARGUMENT_KIND, "since"),
+                .groups = groups,
+                .call = call,
+        };
+
+        if (peer_of(call->connection, &request.peer, groups, &request.n_groups) < 0)
+                return MHD_NO;
+        call->state = CALL_WAITING;
+        if (a->handlers->request(&request, &call->answer, a->userdata) == 0) {
+                call->state = CALL_ANSWERED;
+                return send_answer(call->connection, &call->answer);
+        }
+        if (call->state == CALL_WAITING)
+                MHD_suspend_connection(call->connection);
+        else /* answered before it could wait */
+                return send_answer(call->connection, &call->answer);
+        return MHD_YES;
+}
+
+static enum MHD_Result on_request(void *userdata, struct MHD_Connection *c, const char *path, const char *method, const char *version,
+                                  const char *upload, size_t *upload_len, void **state) {
+        struct api *a = userdata;
+        struct api_call *call = *state;
+
+        (void) version;
+        (void) upload;
+        if (!call) { /* the header is here; the body may follow */
+                call = calloc(1, sizeof(*call));
+                if (!call)
+                        return MHD_NO;
+                *call = (struct api_call) { .api = a, .connection = c, .next = a->calls, .previous = &a->calls };
+                if (call->next)
+                        call->next->previous = &call->next;
+                a->calls = call;
+                *state = call;
+                return MHD_YES;
+        }
+        if (*upload_len > 0) {
+                call->received += *upload_len;
+                *upload_len = 0;
+                return call->received <= API_BODY_MAX ? MHD_YES : MHD_NO;
+        }
+        switch (call->state) {
+        case CALL_NEW:
+                return dispatch(call, method, path);
+        case CALL_ANSWERED:
+                return send_answer(c, &call->answer);
+        case CALL_WAITING:
+                break;
+        }
+        return MHD_YES;
+}
+
+static void on_completed(void *userdata, struct MHD_Connection *c, void **state, enum MHD_RequestTerminationCode why) {
+        struct api *a = userdata;
+        struct api_call *call = *state;
+
+        (void) c;
+        (void) why;
+        if (!call)
+                return;
+        if (call->state == CALL_WAITING)
+                a->handlers->abandoned(call, a->userdata);
+        *call->previous = call->next;
+        if (call->next)
+                call->next->previous = call->previous;
+        free(call->answer.body);
+        free(call);
+        *state = NULL;
+}
+
+void api_call_answer(struct api_call *call, const struct api_answer *answer) {
+        const union MHD_ConnectionInfo *info;
+
+        call->answer = *answer;
+        call->state = CALL_ANSWERED;
+        info = MHD_get_connection_info(call->connection, MHD_CONNECTION_INFO_CONNECTION_SUSPENDED);
+        if (!info || info->suspended == 0)
+                return; /* answered inside the request handler: dispatch() sends it */
+        MHD_resume_connection(call->connection);
+        /* Not from here: the caller may stand inside a handler of its own. */
+        if (sd_event_source_set_enabled(call->api->turn, SD_EVENT_ONESHOT) < 0)
+                log_warning("an API answer is sent at the next change only");
+}
+
+static int hang_in(struct api *a, sd_event *e) {
+        const union MHD_DaemonInfo *info = MHD_get_daemon_info(a->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+        int r;
+
+        if (!info)
+                return -EOPNOTSUPP;
+        r = sd_event_add_io(e, &a->io, info->epoll_fd, EPOLLIN, on_io, a);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(a->io, "api");
+        r = sd_event_add_time(e, &a->timer, CLOCK_BOOTTIME, USEC_INFINITY, USEC_PER_SEC / 4, on_timer, a);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(a->timer, "api-timeout");
+        r = sd_event_add_defer(e, &a->turn, on_turn, a);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(a->turn, "api-turn");
+        return sd_event_source_set_enabled(a->turn, SD_EVENT_OFF);
+}
+
+int api_new(sd_event *e, int listen_fd, const struct api_handlers *h, void *userdata, struct api **ret) {
+        _cleanup_close_ int fd = listen_fd;
+        _cleanup_(api_freep) struct api *a = calloc(1, sizeof(*a));
+        int r;
+
+        if (!a)
+                return -ENOMEM;
+        a->handlers = h;
+        a->userdata = userdata;
+        a->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, a,
+                                     MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, on_completed, a,
+                                     MHD_OPTION_CONNECTION_LIMIT, (unsigned) API_CONNECTIONS_MAX,
+                                     MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) API_IDLE_SECONDS,
+                                     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) 16384, MHD_OPTION_END);
+        if (!a->daemon)
+                return -EIO;
+        fd = -1; /* closed by the daemon */
+        r = hang_in(a, e);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(a);
+        return 0;
+}
+
+struct api *api_free(struct api *a) {
+        if (!a)
+                return NULL;
+        for (struct api_call *call = a->calls; call; call = call->next)
+                if (call->state == CALL_WAITING) { /* a suspended connection would hold the daemon's end */
+                        a->handlers->abandoned(call, a->userdata);
+                        call->state = CALL_NEW;
+                        MHD_resume_connection(call->connection);
+                }
+        a->io = sd_event_source_disable_unref(a->io);
+        a->timer = sd_event_source_disable_unref(a->timer);
+        a->turn = sd_event_source_disable_unref(a->turn);
+        if (a->daemon)
+                MHD_stop_daemon(a->daemon);
+        free(a);
+        return NULL;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * HTTP/1.1 on the agent's Unix socket: connections, limits and the caller's credentials. What a call means is the handler's business. The
+ * loop of libmicrohttpd hangs in ours: nothing here blocks.
+ */
+#include <sys/socket.h>
+#include <sys/types.h>
+#include <systemd/sd-event.h>
+
+#include "base.h"
+
+#define API_CONNECTIONS_MAX 32
+#define API_BODY_MAX (64 * 1024) /* of a request; no call of today reads one */
+#define API_GROUPS_MAX 256
+#define API_IDLE_SECONDS 30
+
+/* One call that waits for its answer; NULL once the client is gone. */
+struct api_call;
+
+struct api_request {
+        const char *method, *path;
+        const char *since; /* the query argument, NULL when absent */
+        struct ucred peer; /* of the connect(2), from the kernel */
+        const gid_t *groups; /* the peer's supplementary groups (SO_PEERGROUPS) */
+        size_t n_groups;
+        struct api_call *call; /* to answer later */
+};
+
+struct api_answer {
+        unsigned status;  /* HTTP's */
+        const char *type; /* static */
+        char *body;       /* malloc'ed, owned by the API from here on */
+        size_t len;
+};
+
+struct api_handlers {
+        /* 0: *ret is the answer. 1: api_call_answer() follows. */
+        int (*request)(const struct api_request *r, struct api_answer *ret, void *userdata);
+        /* The client of a waiting call is gone, or the API ends: do not answer it any more. */
+        void (*abandoned)(struct api_call *call, void *userdata);
+};
+
+struct api;
+/* listen_fd is taken over, also on failure. handlers borrowed. */
+int api_new(sd_event *e, int listen_fd, const struct api_handlers *h, void *userdata, struct api **ret);
+struct api *api_free(struct api *a);
+DEFINE_CLEANUP(struct api *, api_free)
+
+/* Answers a waiting call; each call once. Takes answer->body over. */
+void api_call_answer(struct api_call *call, const struct api_answer *answer);

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api_json.h"
+#include "clock.h"
+#include "report.h"
+
+/* Appends and hands list on; on failure of either both are gone. */
+static json_t *append(json_t *list, json_t *item) {
+        if (list && json_array_append_new(list, item) >= 0) /* refuses a NULL item */
+                return list;
+        json_decref(list);
+        return NULL;
+}
+
+/* An instant of the real clock, null when there is none. */
+static json_t *time_json(usec_t real) {
+        char text[CLOCK_TEXT_MAX];
+
+        return real > 0 ? json_string(clock_text(real, text)) : json_null();
+}
+
+/* When something of the boot clock was on the real clock. */
+static usec_t boot_to_real(usec_t at, usec_t now, usec_t now_real) {
+        return at == 0 || at > now || now - at > now_real ? 0 : now_real - (now - at);
+}
+
+json_t *api_json_error(const char *error, const char *remedy) {
+        return json_pack("{s:s, s:s}", "error", error, "remedy", remedy ? remedy : "");
+}
+
+/* The check's own reason, else what was found beside what was wanted. */
+static json_t *reason_json(const struct finding *f) {
+        char text[sizeof(f->found) + sizeof(f->wanted) + 32];
+
+        if (f->reason[0])
+                return json_string(f->reason);
+        if (f->wanted[0])
+                (void) snprintf(text, sizeof(text), "found %s, wanted %s", f->found, f->wanted);
+        else
+                (void) snprintf(text, sizeof(text), "found %s", f->found);
+        return json_string(text);
+}
+
+json_t *api_json_reasons(const struct check_table *t) {
+        json_t *list = json_array();
+
+        for (size_t i = 0; list && i < t->n; i++) {
+                const struct finding *f = &t->entries[i].settled;
+
+                if (t->health[i].settled == VERDICT_OK)
+                        continue;
+                list = append(list, json_pack("{s:s, s:s, s:s, s:o, s:s}", "check", f->check, "subject", f->subject,
+                                              "verdict", verdict_name(t->health[i].settled), "reason", reason_json(f),
+                                              "remedy", f->remedy));
+        }
+        return list;
+}
+
+static json_t *check_json(const struct check_entry *e, const struct check_health *h, usec_t now, usec_t now_real) {
+        json_t *o = finding_to_json(&e->latest);
+
+        if (o && json_object_set_new(o, "settled", json_string(verdict_name(h->settled))) >= 0 &&
+            json_object_set_new(o, "since", time_json(boot_to_real(h->since, now, now_real))) >= 0)
+                return o;
+        json_decref(o);
+        return NULL;
+}
+
+json_t *api_json_checks(const struct check_table *t, usec_t now, usec_t now_real) {
+        json_t *list = json_array();
+
+        for (size_t i = 0; list && i < t->n; i++)
+                list = append(list, check_json(&t->entries[i], &t->health[i], now, now_real));
+        return list ? json_pack("{s:o}", "checks", list) : NULL;
+}
+
+static json_t *class_json(const struct uplink_class_stats *c) {
+        return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "kept", (json_int_t) c->spool.records,
+                         "bytes", (json_int_t) c->spool.bytes, "appended", (json_int_t) c->spool.appended,
+                         "sent", (json_int_t) c->sent, "retried", (json_int_t) c->retried, "refused", (json_int_t) c->refused,
+                         "dropped", (json_int_t) c->spool.dropped_bytes_limit, "damaged", (json_int_t) c->spool.damaged);
+}
+
+json_t *api_json_uplink(const struct uplink_stats *s, const char *endpoint, usec_t now, usec_t now_real) {
+        json_t *classes = json_object();
+
+        for (enum uplink_class c = 0; classes && c < _UPLINK_CLASS_MAX; c++)
+                if (json_object_set_new(classes, uplink_class_name(c), class_json(&s->classes[c])) < 0) {
+                        json_decref(classes);
+                        classes = NULL;
+                }
+        if (!classes)
+                return NULL;
+        return json_pack("{s:s, s:b, s:b, s:s, s:o, s:o}", "endpoint", endpoint, "durable", s->durable, "parked", s->parked,
+                         "last_error", s->last_error, "last_ok", time_json(boot_to_real(s->last_ok_boot, now, now_real)),
+                         "classes", classes);
+}
+
+static json_t *jobs_count(const struct job_list *l) {
+        json_int_t running = 0;
+
+        if (!l->known)
+                return json_null();
+        for (size_t i = 0; i < l->n; i++)
+                running += !streq(l->jobs[i].state, "exited");
+        return json_integer(running);
+}
+
+json_t *api_json_status(const struct api_status *s) {
+        return json_pack("{s:s, s:s, s:s, s:s, s:o, s:{s:s?, s:s?, s:s?}, s:o, s:o, s:o}", "host", s->host, "boot_id", s->boot_id,
+                         "version", TPU_HOSTD_VERSION, "state", host_state_name(check_table_state(s->checks)),
+                         "reasons", api_json_reasons(s->checks), "identity",
+                         "slice", identity_get(s->identity, IDENTITY_SLICE_NAME),
+                         "worker_id", identity_get(s->identity, IDENTITY_WORKER_ID),
+                         "accelerator_type", identity_get(s->identity, IDENTITY_ACCELERATOR_TYPE), "jobs", jobs_count(s->jobs),
+                         "uplink", api_json_uplink(s->uplink, s->endpoint, s->now, s->now_real),
+                         "started", time_json(s->started_real));
+}
+
+static json_t *job_json(const struct job *j, const struct run_progress *p) {
+        bool steps = p && p->progress.lines > 0;
+
+        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:o}", "name", j->name,
+                         "unit", j->unit, "state", j->state, "cause", j->cause, "code", j->code, "status", j->status,
+                         "framework", j->framework, "malloc", j->malloc, "user", j->user, "command", j->command,
+                         "started", time_json(j->started_real), "ended", time_json(j->ended_real), "main_pid", (int) j->main_pid,
+                         "processes", (int) j->processes, "step",
+                         steps ? json_integer((json_int_t) p->progress.last_step) : json_null(), "step_seconds",
+                         steps ? json_real(p->progress.last.seconds) : json_null());
+}
+
+json_t *api_json_jobs(const struct job_list *l, const struct run_progress *(*lookup)(const char *job, void *userdata), void *userdata) {
+        json_t *list = json_array();
+
+        for (size_t i = 0; list && i < l->n; i++)
+                list = append(list, job_json(&l->jobs[i], lookup(l->jobs[i].name, userdata)));
+        return list ? json_pack("{s:o}", "jobs", list) : NULL;
+}

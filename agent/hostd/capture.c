@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <time.h>
+
+#include "capture.h"
+#include "frame.h"
+#include "local.pb-c.h"
+#include "log.h"
+#include "utf8.h"
+
+struct capture {
+        struct captures *owner; /* NULL: the slot is free */
+        void *token;            /* NULL: nobody waits */
+        struct frame_peer *peer;
+        sd_event_source *timer;
+        char job[64];
+        char *text; /* set: the record was submitted and becomes durable */
+        struct capture_result result;
+};
+
+struct captures {
+        sd_event *event;
+        char *socket;
+        usec_t timeout;
+        const struct captures_handlers *handlers;
+        void *userdata;
+        struct capture slots[CAPTURES_MAX];
+};
+
+static void clear(struct capture *c) {
+        c->peer = frame_peer_free(c->peer);
+        c->timer = sd_event_source_disable_unref(c->timer);
+        free(c->text);
+        *c = (struct capture) { 0 };
+}
+
+static void finish(struct capture *c, unsigned status, const char *error, const char *remedy) {
+        struct captures *owner = c->owner;
+
+        if (c->token)
+                owner->handlers->finished(c->token, status, status == 200 ? &c->result : NULL, error, remedy, owner->userdata);
+        clear(c);
+}
+
+static unsigned status_of_errno(int code) {
+        switch (code) {
+        case ENOENT:
+        case ESRCH:
+                return 404;
+        case EPERM:
+        case EACCES:
+                return 403;
+        case EBUSY:
+        case EAGAIN:
+                return 503;
+        case ETIMEDOUT:
+                return 504;
+        default: /* errno is not an enum of ours */
+                return 502;
+        }
+}
+
+static void take_error(struct capture *c, const struct frame *f) {
+        Local__Error *e = local__error__unpack(NULL, f->len, f->data);
+        char text[256], remedy[256];
+
+        if (!e) {
+                finish(c, 502, "tpu-launchd sent an answer that is none", "journalctl -u tpu-launchd");
+                return;
+        }
+        utf8_copy(text, sizeof(text), e->text);
+        utf8_copy(remedy, sizeof(remedy), e->remedy);
+        finish(c, status_of_errno(abs(e->code)), text[0] ? text : "tpu-launchd refused the capture", remedy);
+        local__error__free_unpacked(e, NULL);
+}
+
+/* A copy of the stacks that may go on the wire: bounded, UTF-8, and saying so when it was cut. */
+static char *bounded_text(const char *text) {
+        static const char mark[] = "\n[cut here: the stacks are longer than one record]\n";
+        size_t len = strlen(text), n = MIN(len, (size_t) CAPTURE_TEXT_MAX - sizeof(mark));
+        char *copy = malloc(n + sizeof(mark));
+
+        if (!copy)
+                return NULL;
+        memcpy(copy, text, n);
+        (void) utf8_scrub(copy, n);
+        (void) snprintf(copy + n, sizeof(mark), "%s", n < len ? mark : "");
+        return copy;
+}
+
+static void take_reply(struct capture *c, const Local__CaptureReply *m) {
+        int r;
+
+        c->text = bounded_text(m->text);
+        if (!c->text) {
+                finish(c, 503, "out of memory for the stacks", NULL);
+                return;
+        }
+        c->result = (struct capture_result) {
+                .job = c->job,
+                .text = c->text,
+                .taken_real = m->taken_real_usec,
+                .processes = m->processes,
+                .threads = m->threads,
+        };
+        r = c->owner->handlers->captured(&c->result, &c->result.seq, c->owner->userdata);
+        c->peer = frame_peer_free(c->peer);
+        if (r < 0) {
+                char text[128];
+
+                (void) snprintf(text, sizeof(text), "the stacks were captured, but the spool does not take them: %s", strerror(-r));
+                finish(c, 503, text, "tpuctl status");
+        }
+}
+
+static void on_frame(struct frame_peer *p, const struct frame *f, void *userdata) {
+        struct capture *c = userdata;
+        Local__CaptureReply *m;
+
+        (void) p;
+        if (c->text)
+                return; /* it has answered already */
+        if (f->kind == LOCAL__KIND__KIND_ERROR) {
+                take_error(c, f);
+                return;
+        }
+        m = f->kind == LOCAL__KIND__KIND_CAPTURE_REPLY ? local__capture_reply__unpack(NULL, f->len, f->data) : NULL;
+        if (!m) {
+                finish(c, 502, "tpu-launchd sent an answer that is none", "journalctl -u tpu-launchd");
+                return;
+        }
+        take_reply(c, m);
+        local__capture_reply__free_unpacked(m, NULL);
+}
+
+static void on_closed(struct frame_peer *p, void *userdata) {
+        struct capture *c = userdata;
+
+        (void) p;
+        c->peer = NULL;
+        finish(c, 503, "tpu-launchd ended the connection before it answered", "systemctl status tpu-launchd");
+}
+
+static const struct frame_handlers peer_handlers = { .frame = on_frame, .closed = on_closed };
+
+static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct capture *c = userdata;
+
+        (void) source;
+        (void) usec;
+        if (c->text)
+                finish(c, 504, "the stacks were captured, but their record is not durable yet", "tpuctl status");
+        else
+                finish(c, 504, "tpu-launchd did not answer in time", "journalctl -u tpu-launchd");
+        return 0;
+}
+
+int captures_new(sd_event *e, const char *socket, usec_t timeout, const struct captures_handlers *h, void *userdata, struct captures **ret) {
+        _cleanup_(captures_freep) struct captures *c = calloc(1, sizeof(*c));
+
+        if (!c)
+                return -ENOMEM;
+        c->event = sd_event_ref(e);
+        c->timeout = timeout;
+        c->handlers = h;
+        c->userdata = userdata;
+        c->socket = strdup(socket ? socket : "");
+        if (!c->socket)
+                return -ENOMEM;
+        *ret = TAKE_PTR(c);
+        return 0;
+}
+
+struct captures *captures_free(struct captures *c) {
+        if (!c)
+                return NULL;
+        for (size_t i = 0; i < CAPTURES_MAX; i++)
+                clear(&c->slots[i]);
+        sd_event_unref(c->event);
+        free(c->socket);
+        free(c);
+        return NULL;
+}
+
+static int begin(struct captures *owner, struct capture *c) {
+        Local__CaptureRequest request = LOCAL__CAPTURE_REQUEST__INIT;
+        int r;
+
+        r = frame_peer_connect(owner->event, owner->socket, &peer_handlers, c, &c->peer);
+        if (r < 0)
+                return r;
+        request.name = c->job;
+        r = frame_peer_send(c->peer, LOCAL__KIND__KIND_CAPTURE_REQUEST, &request.base);
+        if (r < 0)
+                return r;
+        r = sd_event_add_time_relative(owner->event, &c->timer, CLOCK_BOOTTIME, owner->timeout, USEC_PER_SEC / 4, on_timeout, c);
+        if (r >= 0)
+                (void) sd_event_source_set_description(c->timer, "capture-timeout");
+        return r;
+}
+
+int captures_start(struct captures *c, const char *job, void *token) {
+        struct capture *slot = NULL;
+        int r;
+
+        if (c->socket[0] == 0)
+                return -ENOENT;
+        for (size_t i = 0; i < CAPTURES_MAX && !slot; i++)
+                if (!c->slots[i].owner)
+                        slot = &c->slots[i];
+        if (!slot)
+                return -EBUSY;
+        *slot = (struct capture) { .owner = c, .token = token };
+        (void) snprintf(slot->job, sizeof(slot->job), "%s", job);
+        r = begin(c, slot);
+        if (r < 0)
+                clear(slot);
+        return r;
+}
+
+void captures_durable(struct captures *c, uint64_t seq) {
+        for (size_t i = 0; i < CAPTURES_MAX; i++)
+                if (c->slots[i].owner && c->slots[i].text && c->slots[i].result.seq <= seq)
+                        finish(&c->slots[i], 200, NULL, NULL);
+}
+
+void captures_forget(struct captures *c, const void *token) {
+        for (size_t i = 0; i < CAPTURES_MAX; i++)
+                if (c->slots[i].owner && c->slots[i].token == token)
+                        c->slots[i].token = NULL;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What is known of each check now: one entry for each (check, subject), its last finding, the finding that settled it, and its
+ * health over time. Bounded: past CHECKS_MAX new checks are refused and counted. Pure; time is an argument.
+ *
+ * Findings come in runs of a source (a probe): what a source no longer reports after a whole run is forgotten.
+ */
+#include "base.h"
+#include "finding.h"
+#include "health.h"
+
+#define CHECKS_MAX 256
+
+struct check_entry {
+        struct finding latest;  /* what was seen last */
+        struct finding settled; /* the last finding whose verdict is the settled one: why the check counts as it does */
+        unsigned source, run;
+};
+
+struct check_table {
+        struct check_health *health; /* n, in one piece for host_state_of() */
+        struct check_entry *entries; /* n, same order */
+        size_t n;
+        uint64_t refused; /* findings that found no room */
+};
+#define CHECK_TABLE_NULL ((struct check_table) { 0 })
+
+int check_table_init(struct check_table *t);
+void check_table_clear(struct check_table *t);
+
+/* A settled verdict that changed. to is _VERDICT_MAX when the check is no longer reported. */
+struct check_change {
+        enum verdict from, to; /* from is _VERDICT_MAX for a check seen for the first time */
+        struct finding finding;
+};
+
+/*
+ * Takes one finding of source's run number run. 1: the settled verdict changed, *ret says how; 0: it did not; -ENOSPC. The first
+ * verdict of a check is a change only when it is not OK.
+ */
+int check_table_take(struct check_table *t, const struct health_policy *p, unsigned source, unsigned run,
+                     const struct finding *f, usec_t now, struct check_change *ret);
+
+/* After a whole run: forgets what source did not report in it. gone (may be NULL) is called for each one. */
+void check_table_end_run(struct check_table *t, unsigned source, unsigned run,
+                         void (*gone)(const struct check_change *c, void *userdata), void *userdata);
+
+/* UNKNOWN before the first finding. */
+enum host_state check_table_state(const struct check_table *t);
+
+/* The checks that do not count as OK, as "nic.mtu eth0 FAIL, …"; cut with "…" when buf is too small. Returns buf. */
+const char *check_table_reasons(const struct check_table *t, char *buf, size_t size);

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
+
+#include "clock.h"
+#include "events.h"
+#include "log.h"
+#include "utf8.h"
+
+#define BODY_MAX 16
+
+static const struct event_def table[] = {
+        [EVENT_AGENT_STARTED] = { "tpu.agent.started", "9f8c50f364354c8bbc7c25c96276f921", OTLP_INFO,
+                                  "the host agent started" },
+        [EVENT_AGENT_STOPPING] = { "tpu.agent.stopping", "6595cda113484f57894c5a234f244df2", OTLP_INFO,
+                                   "the host agent is stopping" },
+        [EVENT_HOST_STATE_CHANGED] = { "tpu.host.state_changed", "63c8b045bfee4f76a035171986b2d3b6", OTLP_WARN,
+                                       "the host's state changed" },
+        [EVENT_CHECK_CHANGED] = { "tpu.check.changed", "2585a6276e994a8b9f110fb86b0cbda8", OTLP_WARN,
+                                  "a check changed its settled verdict" },
+        [EVENT_JOB_STARTED] = { "tpu.job.started", "c5542efc7a8f4230bad8c778b921fa56", OTLP_INFO,
+                                "a training run started on this host" },
+        [EVENT_JOB_EXITED] = { "tpu.job.exited", "2360c0b23df94e37ae58ba5008bd8759", OTLP_WARN,
+                               "a training run on this host ended" },
+        [EVENT_STACK_CAPTURED] = { "tpu.stack.captured", "107fd48d944d4c7cb306a8bb4a2e46fe", OTLP_INFO,
+                                   "the stacks of a training run were captured" },
+        [EVENT_SPOOL_DAMAGED] = { "tpu.spool.damaged", "362c0f9c7cc345e0862dcaf39f7e387d", OTLP_ERROR,
+                                  "records of the spool were unreadable and are lost" },
+        [EVENT_API_ACTED] = { "tpu.api.acted", "c185f3629c7647428f9912635ca01640", OTLP_INFO,
+                              "someone asked the agent's API to act" },
+};
+_Static_assert(ELEMENTSOF(table) == _EVENT_MAX, "each event has its row");
+
+const struct event_def *event_def(enum event_id id) {
+        return &table[id];
+}
+
+int event_priority(enum otlp_severity s) {
+        switch (s) {
+        case OTLP_DEBUG:
+                return LOG_DEBUG;
+        case OTLP_INFO:
+                return LOG_INFO;
+        case OTLP_WARN:
+                return LOG_WARNING;
+        case OTLP_ERROR:
+                return LOG_ERR;
+        case OTLP_FATAL:
+                return LOG_CRIT;
+        }
+        return LOG_NOTICE;
+}
+
+const char *event_severity_name(enum otlp_severity s) {
+        switch (s) {
+        case OTLP_DEBUG:
+                return "DEBUG";
+        case OTLP_INFO:
+                return "INFO";
+        case OTLP_WARN:
+                return "WARN";
+        case OTLP_ERROR:
+                return "ERROR";
+        case OTLP_FATAL:
+                return "FATAL";
+        }
+        return "UNSPECIFIED";
+}
+
+/* "main_pid" → "TPU_MAIN_PID=123". Long texts stay out of the journal: false. */
+static bool journal_field(const struct otlp_attribute *a, char *buf, size_t size) {
+        size_t k;
+
+        if (a->text && strlen(a->text) > EVENT_TEXT_MAX)
+                return false;
+        k = (size_t) snprintf(buf, size, "TPU_%s=", a->key);
+        if (k >= size)
+                return false;
+        for (size_t i = 0; i < k - 1; i++)
+                buf[i] = isalnum((unsigned char) buf[i]) ? (char) toupper((unsigned char) buf[i]) : '_';
+        if (a->text)
+                (void) snprintf(buf + k, size - k, "%s", a->text);
+        else
+                (void) snprintf(buf + k, size - k, "%" PRIi64, a->number);
+        return true;
+}
+
+int event_to_journal(enum event_id id, enum otlp_severity severity, const char *message, const struct otlp_attribute *body, size_t n) {
+        char texts[BODY_MAX + 1][EVENT_TEXT_MAX + 64];
+        const char *fields[BODY_MAX + 1];
+        size_t k = 1;
+
+        (void) snprintf(texts[0], sizeof(texts[0]), "TPU_EVENT=%s", table[id].name);
+        fields[0] = texts[0];
+        for (size_t i = 0; i < n && k < ELEMENTSOF(fields); i++)
+                if (journal_field(&body[i], texts[k], sizeof(texts[k]))) {
+                        fields[k] = texts[k];
+                        k++;
+                }
+        return log_event(event_priority(severity), table[id].message_id, message, fields, k);
+}
+
+json_t *event_body_to_json(const struct otlp_attribute *body, size_t n) {
+        json_t *o = json_object();
+
+        for (size_t i = 0; o && i < n; i++) {
+                json_t *value;
+
+                if (body[i].text && strlen(body[i].text) > EVENT_TEXT_MAX)
+                        continue;
+                value = body[i].text ? json_string(body[i].text) : json_integer(body[i].number);
+                if (!value || json_object_set_new(o, body[i].key, value) < 0) {
+                        json_decref(o);
+                        return NULL;
+                }
+        }
+        return o;
+}
+
+void event_ring_init(struct event_ring *r) {
+        *r = (struct event_ring) { .next_seq = 1 };
+}
+
+void event_ring_clear(struct event_ring *r) {
+        for (size_t i = 0; i < EVENT_RING; i++)
+                free(r->records[i].body);
+        event_ring_init(r);
+}
+
+int event_ring_add(struct event_ring *r, enum event_id id, enum otlp_severity severity, usec_t time_real,
+                   const struct otlp_attribute *body, size_t n) {
+        struct event_record *slot = &r->records[r->next_seq % EVENT_RING];
+        json_t *o = event_body_to_json(body, n);
+        char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+
+        json_decref(o);
+        if (!text)
+                return -ENOMEM;
+        free(slot->body);
+        *slot = (struct event_record) {
+                .seq = r->next_seq++,
+                .time_real = time_real,
+                .id = id,
+                .severity = severity,
+                .body = text,
+        };
+        return 0;
+}
+
+static json_t *record_to_json(const struct event_record *e) {
+        char time[CLOCK_TEXT_MAX];
+
+        return json_pack("{s:I, s:s, s:s, s:s, s:o}", "seq", (json_int_t) e->seq, "time", clock_text(e->time_real, time),
+                         "name", table[e->id].name, "severity", event_severity_name(e->severity),
+                         "body", json_loads(e->body, 0, NULL));
+}
+
+json_t *event_ring_to_json(const struct event_ring *r, uint64_t since) {
+        uint64_t oldest = r->next_seq > EVENT_RING ? r->next_seq - EVENT_RING : 1;
+        json_t *list = json_array();
+
+        for (uint64_t seq = MAX(since, oldest); list && seq < r->next_seq; seq++)
+                if (json_array_append_new(list, record_to_json(&r->records[seq % EVENT_RING])) < 0) {
+                        json_decref(list);
+                        return NULL;
+                }
+        return list ? json_pack("{s:o, s:I}", "events", list, "next", (json_int_t) r->next_seq) : NULL;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The agent's events: stable names, each with a journal MESSAGE_ID that systemd/tpu-hostd.catalog explains, and the ring of the last ones
+ * for /v1/events. An event's body is a key-value list with snake_case keys.
+ */
+#include <jansson.h>
+
+#include "base.h"
+#include "otlp.h"
+
+enum event_id {
+        EVENT_AGENT_STARTED,
+        EVENT_AGENT_STOPPING,
+        EVENT_HOST_STATE_CHANGED, /* from, to, reasons */
+        EVENT_CHECK_CHANGED,      /* check, subject, from, to, found, wanted, reason, remedy */
+        EVENT_JOB_STARTED,        /* job, unit, user, main_pid */
+        EVENT_JOB_EXITED,         /* job, unit, cause, code, status */
+        EVENT_STACK_CAPTURED,     /* verb, node, slice, worker, job, taken, text */
+        EVENT_SPOOL_DAMAGED,      /* class, damaged */
+        EVENT_API_ACTED,          /* call, uid, pid, result: the audit record of an acting call */
+        _EVENT_MAX,
+};
+
+struct event_def {
+        const char *name;       /* stable: others alert on it */
+        const char *message_id; /* 32 hex digits, stable */
+        enum otlp_severity severity;
+        const char *summary;
+};
+const struct event_def *event_def(enum event_id id);
+/* LOG_DEBUG … LOG_CRIT. */
+int event_priority(enum otlp_severity s);
+/* "INFO", "WARN", … as in OTLP's severity_text. */
+const char *event_severity_name(enum otlp_severity s);
+
+/* Writes one event to the journal: message, and TPU_EVENT= and TPU_KEY=value for each short text or number of the body. */
+int event_to_journal(enum event_id id, enum otlp_severity severity, const char *message, const struct otlp_attribute *body, size_t n);
+
+/* A body as a JSON object; texts longer than EVENT_TEXT_MAX are left out (stacks are in the record, not here). New reference or NULL. */
+#define EVENT_TEXT_MAX 1024
+json_t *event_body_to_json(const struct otlp_attribute *body, size_t n);
+
+#define EVENT_RING 256
+struct event_record {
+        uint64_t seq; /* from 1, of this start of the agent */
+        usec_t time_real;
+        enum event_id id;
+        enum otlp_severity severity;
+        char *body; /* JSON object text */
+};
+struct event_ring {
+        struct event_record records[EVENT_RING]; /* seq lives at seq % EVENT_RING */
+        uint64_t next_seq;                       /* what the next event gets */
+};
+void event_ring_init(struct event_ring *r);
+void event_ring_clear(struct event_ring *r);
+/* -ENOMEM: nothing was kept. */
+int event_ring_add(struct event_ring *r, enum event_id id, enum otlp_severity severity, usec_t time_real,
+                   const struct otlp_attribute *body, size_t n);
+/* {events: […], next: SEQ} of what is kept with seq >= since, oldest first. New reference or NULL. */
+json_t *event_ring_to_json(const struct event_ring *r, uint64_t since);

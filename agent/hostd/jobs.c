@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "frame.h"
+#include "jobs.h"
+#include "local.pb-c.h"
+#include "log.h"
+#include "utf8.h"
+
+struct jobs {
+        sd_event *event;
+        char *socket;
+        usec_t since;
+        const struct jobs_handlers *handlers;
+        void *userdata;
+        struct frame_peer *peer;
+        bool asking;
+        struct job_list *list, *next;
+};
+
+bool job_name_valid(const char *name) {
+        size_t len = strlen(name);
+
+        return len >= 1 && len <= 41 && name[0] != '-' && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == len;
+}
+
+static const struct job *find(const struct job_list *l, const char *name) {
+        for (size_t i = 0; i < l->n; i++)
+                if (streq(l->jobs[i].name, name))
+                        return &l->jobs[i];
+        return NULL;
+}
+
+void jobs_compare(const struct job_list *old, const struct job_list *new, usec_t since, const struct jobs_handlers *h, void *userdata) {
+        for (size_t i = 0; i < new->n; i++) {
+                const struct job *now = &new->jobs[i], *before = find(old, now->name);
+                bool anew = !before || before->started_real != now->started_real, ended = streq(now->state, "exited");
+
+                if (anew && now->started_real >= since)
+                        h->started(now, userdata);
+                if (ended && (anew || !streq(before->state, "exited")) && (!anew || now->ended_real >= since))
+                        h->exited(now, userdata);
+        }
+}
+
+static void take_job(struct job *j, const Local__Job *m) {
+        *j = (struct job) {
+                .started_real = m->started_real_usec,
+                .ended_real = m->ended_real_usec,
+                .main_pid = m->main_pid,
+                .processes = m->processes,
+        };
+        utf8_copy(j->name, sizeof(j->name), m->name);
+        utf8_copy(j->unit, sizeof(j->unit), m->unit);
+        utf8_copy(j->state, sizeof(j->state), m->state);
+        utf8_copy(j->cause, sizeof(j->cause), m->cause);
+        utf8_copy(j->code, sizeof(j->code), m->code);
+        utf8_copy(j->status, sizeof(j->status), m->status);
+        utf8_copy(j->framework, sizeof(j->framework), m->framework);
+        utf8_copy(j->malloc, sizeof(j->malloc), m->malloc);
+        utf8_copy(j->user, sizeof(j->user), m->user);
+        utf8_copy(j->command, sizeof(j->command), m->command);
+}
+
+static void take_reply(struct jobs *j, const Local__JobsReply *reply) {
+        struct job_list *swap = j->list;
+
+        j->next->n = 0;
+        j->next->known = true;
+        for (size_t i = 0; i < reply->n_job && j->next->n < JOBS_MAX; i++)
+                if (job_name_valid(reply->job[i]->name))
+                        take_job(&j->next->jobs[j->next->n++], reply->job[i]);
+        j->list = j->next;
+        j->next = swap;
+        jobs_compare(j->next, j->list, j->since, j->handlers, j->userdata);
+}
+
+static void on_frame(struct frame_peer *p, const struct frame *f, void *userdata) {
+        struct jobs *j = userdata;
+        Local__JobsReply *reply;
+
+        (void) p;
+        j->asking = false;
+        if (f->kind != LOCAL__KIND__KIND_JOBS_REPLY) {
+                j->list->known = false; /* refused, or an answer of another version */
+                return;
+        }
+        reply = local__jobs_reply__unpack(NULL, f->len, f->data);
+        if (!reply) {
+                j->list->known = false;
+                return;
+        }
+        take_reply(j, reply);
+        local__jobs_reply__free_unpacked(reply, NULL);
+}
+
+static void on_closed(struct frame_peer *p, void *userdata) {
+        struct jobs *j = userdata;
+
+        (void) p;
+        j->peer = NULL;
+        j->asking = false;
+        j->list->known = false;
+}
+
+static const struct frame_handlers peer_handlers = { .frame = on_frame, .closed = on_closed };
+
+int jobs_new(sd_event *e, const char *socket, usec_t since_real, const struct jobs_handlers *h, void *userdata, struct jobs **ret) {
+        _cleanup_(jobs_freep) struct jobs *j = calloc(1, sizeof(*j));
+
+        if (!j)
+                return -ENOMEM;
+        j->event = sd_event_ref(e);
+        j->since = since_real;
+        j->handlers = h;
+        j->userdata = userdata;
+        j->list = calloc(1, sizeof(*j->list));
+        j->next = calloc(1, sizeof(*j->next));
+        j->socket = strdup(socket ? socket : "");
+        if (!j->list || !j->next || !j->socket)
+                return -ENOMEM;
+        *ret = TAKE_PTR(j);
+        return 0;
+}
+
+struct jobs *jobs_free(struct jobs *j) {
+        if (!j)
+                return NULL;
+        (void) frame_peer_free(j->peer);
+        sd_event_unref(j->event);
+        free(j->list);
+        free(j->next);
+        free(j->socket);
+        free(j);
+        return NULL;
+}
+
+static int ask(struct jobs *j) {
+        Local__JobsRequest request = LOCAL__JOBS_REQUEST__INIT;
+        int r;
+
+        if (!j->peer) {
+                r = frame_peer_connect(j->event, j->socket, &peer_handlers, j, &j->peer);
+                if (r < 0)
+                        return r;
+        }
+        return frame_peer_send(j->peer, LOCAL__KIND__KIND_JOBS_REQUEST, &request.base);
+}
+
+void jobs_refresh(struct jobs *j) {
+        int r;
+
+        if (j->socket[0] == 0)
+                return;
+        if (j->asking) {
+                log_debug("%s did not answer in time", j->socket);
+                j->peer = frame_peer_free(j->peer);
+                j->list->known = false;
+        }
+        r = ask(j);
+        j->asking = r >= 0;
+        if (r < 0) {
+                (void) log_debug_errno(r, "%s: %m", j->socket);
+                j->peer = frame_peer_free(j->peer);
+                j->list->known = false;
+        }
+}
+
+const struct job_list *jobs_get(const struct jobs *j) {
+        return j->list;
+}
+
+const struct job *jobs_find(const struct jobs *j, const char *name) {
+        return find(j->list, name);
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <systemd/sd-journal.h>
+#include <time.h>
+
+#include "clock.h"
+#include "jobs.h"
+#include "log.h"
+#include "paths.h"
+#include "run_log.h"
+
+#define ENTRIES_A_TURN 128
+
+struct run_log {
+        sd_event *event;
+        sd_journal *journal;
+        sd_event_source *io, *more, *timer;
+        void (*stepped)(const char *job, void *userdata);
+        void *userdata;
+        struct run_progress runs[RUN_LOG_RUNS_MAX];
+        size_t n;
+};
+
+int run_log_job_of_unit(const char *unit, size_t len, char ret[static 64]) {
+        static const char prefix[] = RUN_UNIT_PREFIX, suffix[] = ".service";
+        const size_t p = sizeof(prefix) - 1, s = sizeof(suffix) - 1;
+        char name[64];
+
+        if (len <= p + s || len - p - s >= sizeof(name) || memcmp(unit, prefix, p) != 0 || memcmp(unit + len - s, suffix, s) != 0)
+                return -EINVAL;
+        memcpy(name, unit + p, len - p - s);
+        name[len - p - s] = 0;
+        if (strlen(name) != len - p - s || !job_name_valid(name)) /* no NUL inside */
+                return -EINVAL;
+        memcpy(ret, name, sizeof(name));
+        return 0;
+}
+
+/* The slot of a job; a new one takes the place of the run that has been silent longest when all are taken. */
+static struct run_progress *slot_of(struct run_log *l, const char *job) {
+        struct run_progress *oldest = &l->runs[0];
+
+        for (size_t i = 0; i < l->n; i++) {
+                if (streq(l->runs[i].job, job))
+                        return &l->runs[i];
+                if (l->runs[i].progress.last_at < oldest->progress.last_at)
+                        oldest = &l->runs[i];
+        }
+        if (l->n < RUN_LOG_RUNS_MAX)
+                oldest = &l->runs[l->n++];
+        *oldest = (struct run_progress) { 0 };
+        (void) snprintf(oldest->job, sizeof(oldest->job), "%s", job);
+        return oldest;
+}
+
+static int field(sd_journal *j, const char *name, const char **ret, size_t *ret_len) {
+        const void *data;
+        size_t len, skip = strlen(name) + 1; /* "NAME=" */
+        int r;
+
+        r = sd_journal_get_data(j, name, &data, &len);
+        if (r < 0)
+                return r;
+        if (len < skip)
+                return -EBADMSG;
+        *ret = (const char *) data + skip;
+        *ret_len = len - skip;
+        return 0;
+}
+
+static void take_entry(struct run_log *l) {
+        const char *unit, *line;
+        size_t len;
+        char job[64];
+        struct step_line step;
+        struct run_progress *run;
+        uint64_t real = 0, now = 0;
+
+        if (field(l->journal, "_SYSTEMD_UNIT", &unit, &len) < 0 || run_log_job_of_unit(unit, len, job) < 0)
+                return;
+        if (field(l->journal, "MESSAGE", &line, &len) < 0 || !step_line_parse(line, MIN(len, (size_t) RUN_LOG_LINE_MAX), &step))
+                return;
+        (void) sd_journal_get_realtime_usec(l->journal, &real); /* 0 then: not known */
+        (void) sd_event_now(l->event, CLOCK_BOOTTIME, &now);
+        run = slot_of(l, job);
+        progress_step(&run->progress, &step, now);
+        run->last_real = real;
+        l->stepped(job, l->userdata);
+}
+
+static int read_some(sd_event_source *source, void *userdata) {
+        struct run_log *l = userdata;
+        int r = 0;
+
+        (void) source;
+        for (unsigned i = 0; i < ENTRIES_A_TURN; i++) {
+                r = sd_journal_next(l->journal);
+                if (r <= 0)
+                        break;
+                take_entry(l);
+        }
+        if (r < 0)
+                (void) log_warning_errno(r, "the journal cannot be read on, steps of runs may be missed: %m");
+        r = sd_event_source_set_enabled(l->more, r > 0 ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+        if (r < 0)
+                (void) log_warning_errno(r, "the journal is read on at its next change only: %m");
+        return 0;
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata);
+
+/* Some file systems give no inotify: sd_journal then says by when to look again. */
+static void arm_timer(struct run_log *l) {
+        uint64_t at = UINT64_MAX;
+        int r;
+
+        r = sd_journal_get_timeout(l->journal, &at);
+        if (r < 0 || at == UINT64_MAX) {
+                l->timer = sd_event_source_disable_unref(l->timer);
+                return;
+        }
+        if (!l->timer) {
+                if (sd_event_add_time(l->event, &l->timer, CLOCK_MONOTONIC, at, 0, on_timer, l) >= 0)
+                        (void) sd_event_source_set_description(l->timer, "journal-timeout");
+        } else if (sd_event_source_set_time(l->timer, at) >= 0)
+                (void) sd_event_source_set_enabled(l->timer, SD_EVENT_ONESHOT);
+}
+
+static void process(struct run_log *l) {
+        int r = sd_journal_process(l->journal);
+
+        if (r < 0)
+                (void) log_warning_errno(r, "changes of the journal cannot be followed: %m");
+        if (r != SD_JOURNAL_NOP)
+                (void) read_some(l->more, l);
+        arm_timer(l);
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        (void) source;
+        (void) usec;
+        process(userdata);
+        return 0;
+}
+
+static int on_change(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        (void) source;
+        (void) fd;
+        (void) revents;
+        process(userdata);
+        return 0;
+}
+
+static int open_journal(const char *directory, sd_journal **ret) {
+        _cleanup_(sd_journal_closep) sd_journal *j = NULL;
+        int r;
+
+        r = directory ? sd_journal_open_directory(&j, directory, 0)
+                      : sd_journal_open(&j, SD_JOURNAL_LOCAL_ONLY | SD_JOURNAL_SYSTEM);
+        if (r < 0)
+                return r;
+        r = sd_journal_add_match(j, "SYSLOG_IDENTIFIER=tpu-run", 0);
+        if (r < 0)
+                return r;
+        r = sd_journal_set_data_threshold(j, RUN_LOG_LINE_MAX + 64);
+        if (r < 0)
+                return r;
+        r = sd_journal_get_fd(j); /* watches from here on, before the seek: nothing falls between */
+        if (r < 0)
+                return r;
+        r = sd_journal_seek_tail(j);
+        if (r < 0)
+                return r;
+        r = sd_journal_previous(j); /* stand on the last entry of now: "next" is then the first new one */
+        if (r < 0)
+                return r;
+        if (r == 0) /* none yet: from the head, which is what will come */
+                r = sd_journal_seek_head(j);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(j);
+        return 0;
+}
+
+int run_log_new(sd_event *e, const char *directory, void (*stepped)(const char *job, void *userdata), void *userdata, struct run_log **ret) {
+        _cleanup_(run_log_freep) struct run_log *l = calloc(1, sizeof(*l));
+        int r;
+
+        if (!l)
+                return -ENOMEM;
+        l->event = sd_event_ref(e);
+        l->stepped = stepped;
+        l->userdata = userdata;
+        r = open_journal(directory, &l->journal);
+        if (r < 0)
+                return r;
+        r = sd_event_add_io(e, &l->io, sd_journal_get_fd(l->journal), (uint32_t) sd_journal_get_events(l->journal), on_change, l);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(l->io, "journal");
+        r = sd_event_add_defer(e, &l->more, read_some, l);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(l->more, "journal-more");
+        r = sd_event_source_set_enabled(l->more, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        arm_timer(l);
+        *ret = TAKE_PTR(l);
+        return 0;
+}
+
+struct run_log *run_log_free(struct run_log *l) {
+        if (!l)
+                return NULL;
+        l->io = sd_event_source_disable_unref(l->io);
+        l->more = sd_event_source_disable_unref(l->more);
+        l->timer = sd_event_source_disable_unref(l->timer);
+        sd_journal_close(l->journal);
+        sd_event_unref(l->event);
+        free(l);
+        return NULL;
+}
+
+const struct run_progress *run_log_runs(const struct run_log *l, size_t *ret_n) {
+        *ret_n = l->n;
+        return l->runs;
+}
+
+const struct run_progress *run_log_find(const struct run_log *l, const char *job) {
+        for (size_t i = 0; i < l->n; i++)
+                if (streq(l->runs[i].job, job))
+                        return &l->runs[i];
+        return NULL;
+}
+
+void run_log_prune(struct run_log *l, bool (*keep)(const char *job, void *userdata), void *userdata) {
+        size_t kept = 0;
+
+        for (size_t i = 0; i < l->n; i++)
+                if (keep(l->runs[i].job, userdata)) {
+                        if (kept != i)
+                                l->runs[kept] = l->runs[i];
+                        kept++;
+                }
+        l->n = kept;
+}

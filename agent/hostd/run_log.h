@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Follows the journal for the output of runs and keeps each run's progress. An entry counts only when the journal itself says (trusted field
+ * _SYSTEMD_UNIT) that it came from a service tpu-run-NAME.service: what a process claims about itself proves nothing.
+ * Reading starts at the journal's end; a wakeup reads a bounded number of entries and goes on in the next turn of the loop.
+ */
+#include <systemd/sd-event.h>
+
+#include "base.h"
+#include "steps.h"
+
+#define RUN_LOG_RUNS_MAX 64
+#define RUN_LOG_LINE_MAX 8192 /* a longer MESSAGE is cut */
+
+struct run_progress {
+        char job[64];
+        struct progress progress;
+        usec_t last_real; /* the journal's time of the last step line */
+};
+
+struct run_log;
+/*
+ * directory: NULL for the system's journal, else a directory of journal files. stepped is called for each step line's job (a caller may
+ * want to ask about a job that it does not know). -errno: there is no journal to read.
+ */
+int run_log_new(sd_event *e, const char *directory, void (*stepped)(const char *job, void *userdata), void *userdata, struct run_log **ret);
+struct run_log *run_log_free(struct run_log *l);
+DEFINE_CLEANUP(struct run_log *, run_log_free)
+
+/* Runs seen so far, n of them; valid until the loop turns. */
+const struct run_progress *run_log_runs(const struct run_log *l, size_t *ret_n);
+const struct run_progress *run_log_find(const struct run_log *l, const char *job);
+/* Forgets runs for which keep says no. */
+void run_log_prune(struct run_log *l, bool (*keep)(const char *job, void *userdata), void *userdata);
+
+/* Pure: "tpu-run-NAME.service" → NAME. -EINVAL for any other unit. */
+int run_log_job_of_unit(const char *unit, size_t len, char ret[static 64]);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The latest value of each series (name and attribute values), for /metrics and for the next push. Bounded; allocates once. Names, units,
+ * descriptions and keys of a sample are static texts; attribute values are copied (cut at SAMPLE_TEXT_MAX - 1).
+ */
+#include "base.h"
+#include "probe.h"
+
+#define SAMPLES_MAX 1024
+#define SAMPLE_TEXT_MAX 64
+
+struct sample_slot {
+        struct sample sample; /* values point into texts */
+        char texts[3][SAMPLE_TEXT_MAX];
+        usec_t time_real, start_real; /* start_real: since when a counter counts */
+        uint32_t hash;
+        unsigned source, run;
+        bool fresh; /* taken since the last push */
+};
+
+struct sample_store {
+        struct sample_slot *slots;
+        size_t n;
+        uint64_t refused; /* samples that found no room, or were not finite */
+};
+#define SAMPLE_STORE_NULL ((struct sample_store) { 0 })
+
+int sample_store_init(struct sample_store *s);
+void sample_store_clear(struct sample_store *s);
+/* Where and when a sample was taken. */
+struct sample_origin {
+        unsigned source, run;
+        usec_t now_real, start_real;
+};
+/* Takes one sample. -ENOSPC, -EINVAL (no finite number): counted. */
+int sample_store_take(struct sample_store *s, const struct sample_origin *o, const struct sample *m);
+/* Forgets what source did not report in this run. */
+void sample_store_end_run(struct sample_store *s, unsigned source, unsigned run);

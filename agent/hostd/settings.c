@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "log.h"
+#include "paths.h"
+#include "settings.h"
+
+static int parse_endpoint(const char *value, void *dest, char why[static 96]) {
+        const char *host;
+
+        if (value[0] == 0)
+                return config_parse_string255(value, dest, why);
+        if (startswith(value, "http://"))
+                host = value + strlen("http://");
+        else if (startswith(value, "https://"))
+                host = value + strlen("https://");
+        else {
+                (void) snprintf(why, 96, "not an http:// or https:// URL");
+                return -EINVAL;
+        }
+        if (host[0] == 0 || host[0] == '/' || memchr(host, '@', strcspn(host, "/"))) {
+                (void) snprintf(why, 96, "needs a host, and takes no user or password");
+                return -EINVAL;
+        }
+        return config_parse_string255(value, dest, why);
+}
+
+static int parse_path(const char *value, void *dest, char why[static 96]) {
+        if (value[0] != 0 && value[0] != '/') {
+                (void) snprintf(why, 96, "not an absolute path");
+                return -EINVAL;
+        }
+        return config_parse_string255(value, dest, why);
+}
+
+/* A span from least to most; dest stays as it is when it is not. */
+static int parse_between(const char *value, usec_t least, usec_t most, usec_t *dest, char why[static 96]) {
+        usec_t span;
+        int r = config_parse_usec(value, &span, why);
+
+        if (r < 0)
+                return r;
+        if (span < least || span > most) {
+                (void) snprintf(why, 96, "must be from %" PRIu64 "ms to %" PRIu64 "s", least / USEC_PER_MSEC, most / USEC_PER_SEC);
+                return -ERANGE;
+        }
+        *dest = span;
+        return 0;
+}
+
+static int parse_interval(const char *value, void *dest, char why[static 96]) {
+        return parse_between(value, 100 * USEC_PER_MSEC, 3600 * USEC_PER_SEC, dest, why);
+}
+
+static int parse_probe_interval(const char *value, void *dest, char why[static 96]) {
+        if (streq(value, "0")) {
+                *(usec_t *) dest = 0;
+                return 0;
+        }
+        return parse_interval(value, dest, why);
+}
+
+static int parse_count(const char *value, void *dest, char why[static 96]) {
+        uint32_t n;
+        int r = config_parse_u32(value, &n, why);
+
+        if (r < 0)
+                return r;
+        if (n < 1 || n > 1000) {
+                (void) snprintf(why, 96, "must be from 1 to 1000");
+                return -ERANGE;
+        }
+        *(uint32_t *) dest = n;
+        return 0;
+}
+
+static int parse_spool_bytes(const char *value, void *dest, char why[static 96]) {
+        uint64_t n;
+        int r = config_parse_bytes(value, &n, why);
+
+        if (r < 0)
+                return r;
+        if (n < 1024 * 1024 || n > (uint64_t) 1 << 40) {
+                (void) snprintf(why, 96, "must be from 1M to 1024G");
+                return -ERANGE;
+        }
+        *(uint64_t *) dest = n;
+        return 0;
+}
+
+int settings_load(struct settings *s, struct settings_source *source, const struct host *h, const char *config_file) {
+        const struct config_item table[] = {
+                { "Hostd", "Endpoint", parse_endpoint, s->endpoint, "" },
+                { "Hostd", "MetricsInterval", parse_interval, &s->metrics_interval, "10s" },
+                { "Hostd", "ProbeInterval", parse_probe_interval, &s->probe_interval, "0" },
+                { "Hostd", "CaptureTimeout", parse_interval, &s->capture_timeout, "60s" },
+                { "Hostd", "SpoolBytes", parse_spool_bytes, &s->spool_bytes, "256M" },
+                { "Hostd", "ApiSocket", parse_path, s->api_socket, PATH_HOSTD_SOCKET },
+                { "Hostd", "SpoolDirectory", parse_path, s->spool_directory, PATH_SPOOL },
+                { "Hostd", "LaunchdSocket", parse_path, s->launchd_socket, "" },
+                { "Hostd", "Journal", parse_path, s->journal, "" },
+                { "Health", "FailAfter", parse_count, &s->fail_after, "2" },
+                { "Health", "HealAfter", parse_count, &s->heal_after, "2" },
+                { "Health", "Hold", config_parse_usec, &s->hold, "10s" },
+        };
+
+        _Static_assert(ELEMENTSOF(table) == SETTINGS_ITEMS, "SETTINGS_ITEMS counts the table");
+        memcpy(source->items, table, sizeof(table));
+        source->config = (struct config) { .items = source->items, .n_items = SETTINGS_ITEMS };
+        return config_load(&source->config, h, "hostd", config_file);
+}
+
+unsigned settings_keep_fixed(struct settings *s, const struct settings *old) {
+        struct {
+                const char *key;
+                char *now;
+                const char *before;
+        } texts[] = {
+                { "Endpoint", s->endpoint, old->endpoint },
+                { "ApiSocket", s->api_socket, old->api_socket },
+                { "SpoolDirectory", s->spool_directory, old->spool_directory },
+                { "LaunchdSocket", s->launchd_socket, old->launchd_socket },
+                { "Journal", s->journal, old->journal },
+        };
+        unsigned kept = 0;
+
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++)
+                if (!streq(texts[i].now, texts[i].before)) {
+                        log_warning("[Hostd] %s= changed: restart tpu-hostd for it to take effect", texts[i].key);
+                        (void) snprintf(texts[i].now, sizeof(s->endpoint), "%s", texts[i].before);
+                        kept++;
+                }
+        if (s->spool_bytes != old->spool_bytes || s->capture_timeout != old->capture_timeout) {
+                log_warning("[Hostd] SpoolBytes= or CaptureTimeout= changed: restart tpu-hostd for it to take effect");
+                s->spool_bytes = old->spool_bytes;
+                s->capture_timeout = old->capture_timeout;
+                kept++;
+        }
+        return kept;
+}
+
+struct health_policy settings_policy(const struct settings *s) {
+        return (struct health_policy) { .fail_after = s->fail_after, .heal_after = s->heal_after, .hold = s->hold };
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * hostd.conf: the sections [Hostd] and [Health]. Each value's bounds and default stand in one table in settings.c.
+ */
+#include "base.h"
+#include "config.h"
+#include "health.h"
+
+struct settings {
+        char endpoint[256];     /* OTLP/HTTP base URL; empty: records stay in the spool */
+        usec_t metrics_interval;
+        usec_t probe_interval;  /* of every probe; 0: each one's own */
+        usec_t capture_timeout;
+        uint64_t spool_bytes;   /* further bounded to 2 % of the disk */
+        char api_socket[256], spool_directory[256];
+        char launchd_socket[256], journal[256]; /* empty: the system's own on the real root, else none */
+        uint32_t fail_after, heal_after;
+        usec_t hold;
+};
+
+#define SETTINGS_ITEMS 12
+/* The configuration with its origins, for --show-config; config points into items. */
+struct settings_source {
+        struct config config;
+        struct config_item items[SETTINGS_ITEMS];
+};
+
+/* Loads s; problems in content were logged and are counted in source->config.warnings. Clear with config_clear(&source->config). */
+int settings_load(struct settings *s, struct settings_source *source, const struct host *h, const char *config_file);
+/* What needs a restart to change is taken back from old, with a warning for each. Returns how many. */
+unsigned settings_keep_fixed(struct settings *s, const struct settings *old);
+struct health_policy settings_policy(const struct settings *s);
