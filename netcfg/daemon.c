@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
+#include <systemd/sd-daemon.h>
+#include <systemd/sd-event.h>
+
+#include "daemon.h"
+#include "frame.h"
+#include "local.pb-c.h"
+#include "log.h"
+#include "paths.h"
+#include "watch.h"
+
+#define REREAD_INTERVAL (30 * USEC_PER_SEC)
+#define LOCKED_RETRY (50 * USEC_PER_MSEC)
+#define START_WAIT (5 * USEC_PER_SEC)
+
+struct daemon {
+        struct netcfg *n;
+        sd_event *event;
+        sd_event_source *reread;
+        struct watch *watch;
+        struct frame_server *server;
+        unsigned overruns; /* that were logged */
+        int error;         /* of the last pass: logged when it changes */
+};
+
+static void daemon_clear(struct daemon *d) {
+        frame_server_free(d->server);
+        watch_free(d->watch);
+        sd_event_source_disable_unref(d->reread);
+        sd_event_unref(d->event);
+        *d = (struct daemon) { 0 };
+}
+
+/* --- The report --------------------------------------------------------------------------------------- */
+
+static void fill_finding(struct finding *f, Local__Finding *m) {
+        local__finding__init(m);
+        m->verdict = (char *) (uintptr_t) verdict_name(f->verdict); /* packing only reads it */
+        m->check = f->check;
+        m->subject = f->subject;
+        m->found = f->found;
+        m->wanted = f->wanted;
+        m->source = f->source;
+        m->reason = f->reason;
+        m->remedy = f->remedy;
+}
+
+static int send_report(struct frame_peer *p, struct netcfg *n) {
+        _cleanup_free_ Local__Finding *messages = calloc(n->report.n + 1, sizeof(*messages));
+        _cleanup_free_ Local__Finding **list = calloc(n->report.n + 1, sizeof(*list));
+        char mode[] = "observe";
+        Local__Report report = LOCAL__REPORT__INIT;
+
+        if (!messages || !list)
+                return -ENOMEM;
+        for (size_t i = 0; i < n->report.n; i++) {
+                fill_finding(&n->report.items[i], &messages[i]);
+                list[i] = &messages[i];
+        }
+        if (!n->held)
+                (void) snprintf(mode, sizeof(mode), "repair");
+        report.n_finding = n->report.n;
+        report.finding = list;
+        report.mode = mode;
+        report.applied_boot_usec = n->applied;
+        report.writes = n->writes;
+        return frame_peer_send(p, LOCAL__KIND__KIND_REPORT, &report.base);
+}
+
+static int send_error(struct frame_peer *p) {
+        char text[] = "tpu-netcfg answers report requests only";
+        Local__Error error = LOCAL__ERROR__INIT;
+
+        error.code = EOPNOTSUPP;
+        error.text = text;
+        return frame_peer_send(p, LOCAL__KIND__KIND_ERROR, &error.base);
+}
+
+static void on_frame(struct frame_peer *p, const struct frame *f, void *userdata) {
+        struct daemon *d = userdata;
+        int r = f->kind == LOCAL__KIND__KIND_REPORT_REQUEST ? send_report(p, d->n) : send_error(p);
+
+        if (r < 0)
+                (void) log_debug_errno(r, "a request could not be answered: %m");
+}
+
+/* --- Passes ------------------------------------------------------------------------------------------- */
+
+static void tell_status(const struct daemon *d) {
+        const struct netcfg *n = d->n;
+        size_t right = 0;
+
+        for (size_t i = 0; i < n->report.n; i++)
+                right += n->report.items[i].verdict == VERDICT_OK;
+        (void) sd_notifyf(false, "STATUS=Profile %s%s: %zu of %zu checks OK, %u settings written", n->intent.profile,
+                          n->held ? ", observing" : "", right, n->report.n, n->writes);
+}
+
+static int run_pass(struct daemon *d, enum pass_kind kind, usec_t wait) {
+        unsigned overruns = watch_overruns(d->watch);
+        int r;
+
+        if (overruns != d->overruns)
+                log_info("link notifications were lost %u times so far; everything was read anew", overruns);
+        d->overruns = overruns;
+        r = pass_run(d->n, kind, wait);
+        if (r == -ENOMEM && d->error != r)
+                (void) log_error_errno(r, "this pass was not finished: %m");
+        d->error = r;
+        tell_status(d);
+        return r;
+}
+
+static void repair(struct daemon *d) {
+        usec_t next = REREAD_INTERVAL;
+
+        if (run_pass(d, PASS_REPAIR, 0) == -EAGAIN)
+                next = LOCKED_RETRY; /* a one-shot is at work: look again when it is through */
+        if (sd_event_source_set_time_relative(d->reread, next) < 0 || sd_event_source_set_enabled(d->reread, SD_EVENT_ONESHOT) < 0)
+                (void) sd_event_exit(d->event, -EIO); /* without the timer drift would go unseen */
+}
+
+static void on_link_change(void *userdata) {
+        repair(userdata);
+}
+
+static int on_reread(sd_event_source *s, uint64_t usec, void *userdata) {
+        (void) s, (void) usec;
+        repair(userdata);
+        return 0;
+}
+
+/* --- Life --------------------------------------------------------------------------------------------- */
+
+static int listen_for_reports(struct daemon *d) {
+        static const struct frame_handlers handlers = { .frame = on_frame };
+        _cleanup_close_ int fd = listen_socket(PATH_NETCFG_SOCKET, 0666);
+        int r;
+
+        if (fd < 0)
+                return log_error_errno(fd, PATH_NETCFG_SOCKET ": cannot listen: %m");
+        r = frame_server_new(d->event, TAKE_FD(fd), &handlers, d, &d->server);
+        return r < 0 ? log_error_errno(r, PATH_NETCFG_SOCKET ": cannot serve: %m") : 0;
+}
+
+static int add_signals(struct daemon *d) {
+        sigset_t signals;
+        int r;
+
+        if (sigemptyset(&signals) < 0 || sigaddset(&signals, SIGTERM) < 0 || sigaddset(&signals, SIGINT) < 0 ||
+            sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
+                return -errno;
+        r = sd_event_add_signal(d->event, NULL, SIGTERM, NULL, NULL); /* no handler: the loop ends with 0 */
+        return r < 0 ? r : sd_event_add_signal(d->event, NULL, SIGINT, NULL, NULL);
+}
+
+static int set_up(struct daemon *d) {
+        int r;
+
+        r = sd_event_new(&d->event);
+        if (r == 0)
+                r = add_signals(d);
+        if (r >= 0)
+                r = sd_event_set_watchdog(d->event, true);
+        if (r >= 0) /* before the first pass: what changes from here on is noticed */
+                r = watch_new(d->event, on_link_change, d, &d->watch);
+        if (r >= 0)
+                r = sd_event_add_time_relative(d->event, &d->reread, CLOCK_BOOTTIME, REREAD_INTERVAL, USEC_PER_SEC, on_reread, d);
+        if (r < 0)
+                return log_error_errno(r, "the event loop cannot be set up: %m");
+        (void) sd_event_source_set_description(d->reread, "read again");
+        return 0;
+}
+
+int daemon_run(struct netcfg *n) {
+        _cleanup_(daemon_clear) struct daemon d = { .n = n };
+        int r;
+
+        r = set_up(&d);
+        if (r < 0)
+                return r;
+        r = run_pass(&d, PASS_APPLY, START_WAIT);
+        if (r == -EAGAIN)
+                return log_error_errno(r, "another tpu-netcfg holds " PATH_NETCFG_RUNTIME "/lock");
+        if (r < 0)
+                return r;
+        if (n->held)
+                log_notice("%s", n->held);
+        r = listen_for_reports(&d);
+        if (r < 0)
+                return r;
+        (void) sd_notify(false, "READY=1");
+        r = sd_event_loop(d.event);
+        (void) sd_notify(false, "STOPPING=1");
+        return r;
+}

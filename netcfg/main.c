@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon.h"
+#include "kernel.h"
+#include "log.h"
+#include "oneshot.h"
+#include "options.h"
+#include "paths.h"
+#include "runtime.h"
+
+struct arguments {
+        struct options options;
+        bool dry_run, once, restore, json;
+};
+
+static int parse(struct arguments *a, int argc, char *argv[]) {
+        const struct option_def defs[] = {
+                { "dry-run", NULL, "print what would be changed and change nothing", NULL, &a->dry_run },
+                { "once", NULL, "apply the profile, verify, print the report and exit", NULL, &a->once },
+                { "restore", NULL, "bring back the values from before tpu-netcfg's first write of this boot", NULL, &a->restore },
+                { "json", NULL, "print the report of a one-shot as JSON", NULL, &a->json },
+        };
+        int r;
+
+        a->options = (struct options) {
+                .program = "tpu-netcfg",
+                .synopsis = "[--dry-run | --once | --restore] [--json]",
+                .summary = "Sets and keeps the MTU of the data-centre NICs and the sysctls that the profile of this TPU generation wants.\n"
+                           "Without an option it stays and repairs what drifts. Exit code of a one-shot: 0 OK, 1 WARN, 2 FAIL, 3 UNKNOWN.",
+                .defs = defs,
+                .n_defs = ELEMENTSOF(defs),
+        };
+        r = options_parse(&a->options, argc, argv);
+        a->options.defs = NULL;
+        if (r < 0)
+                return r;
+        if (r < argc) {
+                fprintf(stderr, "tpu-netcfg: no argument is taken, not '%s' either\n", argv[r]);
+                return -EINVAL;
+        }
+        if (a->dry_run + a->once + a->restore > 1 || (a->json && !(a->dry_run || a->once || a->restore))) {
+                fputs("tpu-netcfg: one of --dry-run, --once and --restore; --json goes with one of them\n", stderr);
+                return -EINVAL;
+        }
+        if (a->options.root && !streq(a->options.root, "/") && !a->dry_run) {
+                fprintf(stderr, "tpu-netcfg: --root %s is a recorded machine: only --dry-run looks at one\n", a->options.root);
+                return -EINVAL;
+        }
+        return 0;
+}
+
+/* Before anything is touched: with a right missing, say for which setting. */
+static int check_rights(struct netcfg *n) {
+        const struct op *refused = NULL;
+        int r;
+
+        r = pass_run(n, PASS_LOOK, 0);
+        if (r < 0)
+                return log_error_errno(r, "the host cannot be looked at: %m");
+        r = kernel_permits(&n->host, &n->plan, &refused);
+        return r < 0 ? pass_log_refused(refused, r) : 0;
+}
+
+static int set_up(struct netcfg *n, const struct arguments *a) {
+        int r;
+
+        r = host_open(a->options.root, &n->host);
+        if (r < 0)
+                return log_error_errno(r, "--root %s: %m", a->options.root ? a->options.root : "/");
+        r = intent_load(&n->host, a->options.config, &n->intent);
+        if (r == -ENOENT && !a->options.config)
+                return log_error_errno(r, "there is no profile %s in " PATH_PROFILES ": install the package again", "generic.conf");
+        if (r < 0)
+                return log_error_errno(r, "%s: configuration and profile cannot be loaded: %m", a->options.config ? a->options.config : PATH_SITE);
+        if (a->dry_run)
+                return 0;
+        if (!a->restore && !n->intent.observe && check_rights(n) < 0)
+                return -EPERM;
+        r = host_boot_id(&n->host, n->boot_id);
+        if (r < 0)
+                return log_error_errno(r, "/proc/sys/kernel/random/boot_id: %m");
+        n->runtime_fd = runtime_open(&n->host);
+        if (n->runtime_fd < 0)
+                return log_error_errno(n->runtime_fd, PATH_NETCFG_RUNTIME ": %m; nothing was changed");
+        return 0;
+}
+
+int main(int argc, char *argv[]) {
+        _cleanup_netcfg_ struct netcfg n = NETCFG_NULL;
+        struct arguments a = { 0 };
+        int r;
+
+        log_open("tpu-netcfg");
+        r = parse(&a, argc, argv);
+        if (r < 0)
+                return options_exit(r);
+        if (set_up(&n, &a) < 0)
+                return a.dry_run ? verdict_exit_code(VERDICT_UNKNOWN) : verdict_exit_code(VERDICT_FAIL);
+        if (a.dry_run)
+                return oneshot_dry_run(&n, a.json);
+        if (a.once)
+                return oneshot_once(&n, a.json);
+        if (a.restore)
+                return oneshot_restore(&n, a.json);
+        return daemon_run(&n) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

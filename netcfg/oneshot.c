@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernel.h"
+#include "log.h"
+#include "oneshot.h"
+#include "paths.h"
+#include "report.h"
+#include "runtime.h"
+
+#define LOCK_WAIT (5 * USEC_PER_SEC)
+
+/* --- Reports ------------------------------------------------------------------------------------------ */
+
+static json_t *plan_to_json(const struct plan *p) {
+        json_t *array = json_array();
+
+        for (size_t i = 0; array && i < p->n; i++) {
+                const struct op *op = &p->ops[i];
+
+                if (json_array_append_new(array, json_pack("{s:s, s:s, s:s, s:s, s:s}", "check", op_check(op->kind), "subject", op->subject,
+                                                           "from", op->from, "to", op->to, "source", op->source)) < 0) {
+                        json_decref(array);
+                        return NULL;
+                }
+        }
+        return array;
+}
+
+static void print_plan(const struct plan *p, const char *title) {
+        if (p->n == 0)
+                return;
+        printf("%s\n", title);
+        for (size_t i = 0; i < p->n; i++)
+                printf("  %s %s: %s → %s (%s)\n", op_check(p->ops[i].kind), p->ops[i].subject, p->ops[i].from, p->ops[i].to, p->ops[i].source);
+}
+
+static int print_json(const struct netcfg *n) {
+        return report_print_json(stdout, json_pack("{s:s, s:s, s:o, s:i, s:o}", "profile", n->intent.profile, "mode",
+                                                   n->intent.observe ? "observe" : "repair", "plan", plan_to_json(&n->plan), "writes",
+                                                   (int) n->writes, "findings", finding_list_to_json(&n->report)));
+}
+
+static int finish(const struct netcfg *n, bool json) {
+        int r = json ? print_json(n) : report_print_text(stdout, &n->report);
+
+        if (r < 0) {
+                (void) log_error_errno(r, "the report cannot be written: %m");
+                return EXIT_FAILURE;
+        }
+        return verdict_exit_code(finding_list_worst(&n->report));
+}
+
+/* --- The one-shots ------------------------------------------------------------------------------------ */
+
+int oneshot_dry_run(struct netcfg *n, bool json) {
+        int r = pass_run(n, PASS_LOOK, 0);
+
+        if (r < 0) {
+                (void) log_error_errno(r, "the host cannot be looked at: %m");
+                return EXIT_FAILURE;
+        }
+        if (!json && n->plan.n == 0)
+                puts("Nothing to change.");
+        if (!json)
+                print_plan(&n->plan, n->intent.observe ? "Would change, but for Mode=observe:" : "Would change:");
+        return finish(n, json);
+}
+
+static int log_locked(void) {
+        return log_error_errno(-EAGAIN, "another tpu-netcfg has been at work for 5 s (" PATH_NETCFG_RUNTIME "/lock); nothing was changed");
+}
+
+int oneshot_once(struct netcfg *n, bool json) {
+        int r = runtime_set_restored(n->runtime_fd, false);
+
+        if (r < 0) {
+                (void) log_error_errno(r, PATH_NETCFG_RUNTIME "/restored cannot be removed: %m; nothing was changed");
+                return verdict_exit_code(VERDICT_FAIL);
+        }
+        r = pass_run(n, PASS_APPLY, LOCK_WAIT);
+        if (r == -EAGAIN)
+                (void) log_locked();
+        if (r < 0 && n->report.n == 0)
+                return verdict_exit_code(VERDICT_FAIL);
+        if (!json && n->held)
+                print_plan(&n->plan, "Would change, but for Mode=observe:");
+        if (!json)
+                printf("%u settings written and verified.\n", n->writes);
+        r = finish(n, json);
+        return r;
+}
+
+/* --- Restore ------------------------------------------------------------------------------------------ */
+
+struct restoring {
+        struct originals originals;
+        struct plan plan;
+        size_t gone, failed;
+};
+
+static void restoring_clear(struct restoring *s) {
+        originals_clear(&s->originals);
+        plan_clear(&s->plan);
+}
+
+static int load_restoring(struct netcfg *n, struct restoring *s) {
+        _cleanup_links_ struct link_table links = LINK_TABLE_NULL;
+        unsigned line = 0;
+        int r;
+
+        r = originals_load(n->runtime_fd, n->boot_id, &s->originals, &line);
+        if (r == -EBADMSG)
+                return log_error_errno(r, PATH_NETCFG_RUNTIME "/originals:%u is damaged; nothing was changed", line);
+        if (r < 0)
+                return log_error_errno(r, PATH_NETCFG_RUNTIME "/originals cannot be read: %m; nothing was changed");
+        r = links_read(&n->host, &links);
+        if (r == 0)
+                r = originals_plan(&s->originals, &n->host, &links, &s->plan, &s->gone);
+        return r < 0 ? log_error_errno(r, "the current values cannot be read: %m; nothing was changed") : 0;
+}
+
+static int restore_locked(struct netcfg *n, struct restoring *s) {
+        const struct op *refused = NULL;
+        int r;
+
+        r = load_restoring(n, s);
+        if (r < 0 || s->originals.n == 0)
+                return r;
+        r = kernel_permits(&n->host, &s->plan, &refused);
+        if (r < 0)
+                return pass_log_refused(refused, r);
+        r = runtime_set_restored(n->runtime_fd, true); /* first, so that a running daemon does not repair what we restore */
+        if (r < 0)
+                return log_error_errno(r, PATH_NETCFG_RUNTIME "/restored cannot be written: %m; nothing was changed");
+        for (size_t i = 0; i < s->plan.n; i++)
+                s->failed += pass_apply_one(n, &s->plan.ops[i]) < 0;
+        if (s->failed > 0)
+                return 0; /* the originals are kept for another try */
+        r = originals_forget(n->runtime_fd);
+        return r < 0 ? log_error_errno(r, PATH_NETCFG_RUNTIME "/originals cannot be removed: %m") : 0;
+}
+
+static int print_restored(const struct netcfg *n, const struct restoring *s, bool json) {
+        if (json)
+                return report_print_json(stdout, json_pack("{s:o, s:i, s:i, s:i}", "plan", plan_to_json(&s->plan), "writes", (int) n->writes,
+                                                           "failed", (int) s->failed, "gone", (int) s->gone));
+        if (s->originals.n == 0)
+                puts("Nothing to restore: tpu-netcfg has changed nothing since boot, or all was restored already.");
+        else
+                printf("%u settings restored and verified, %zu had their original value, %zu failed, %zu NICs are gone.\n"
+                       "A running tpu-netcfg only observes from now on; tpu-netcfg --once applies the profile again.\n",
+                       n->writes, s->originals.n - s->plan.n - s->gone, s->failed, s->gone);
+        return 0;
+}
+
+int oneshot_restore(struct netcfg *n, bool json) {
+        _cleanup_(restoring_clear) struct restoring s = { 0 };
+        _cleanup_close_ int lock = runtime_lock(n->runtime_fd, LOCK_WAIT);
+
+        if (lock == -EAGAIN)
+                (void) log_locked();
+        else if (lock < 0)
+                (void) log_error_errno(lock, PATH_NETCFG_RUNTIME "/lock: %m; nothing was changed");
+        if (lock < 0 || restore_locked(n, &s) < 0)
+                return verdict_exit_code(VERDICT_FAIL);
+        if (print_restored(n, &s, json) < 0)
+                return EXIT_FAILURE;
+        if (s.failed > 0)
+                return verdict_exit_code(VERDICT_FAIL);
+        return s.gone > 0 ? verdict_exit_code(VERDICT_WARN) : 0;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "durable.h"
+#include "kernel.h"
+#include "originals.h"
+
+#define FILE_NAME "originals"
+#define FILE_HEAD "tpu-netcfg-originals 1"
+#define FILE_MAX (ORIGINALS_MAX * (size_t) 256)
+
+void originals_clear(struct originals *o) {
+        free(o->items);
+        *o = ORIGINALS_NULL;
+}
+
+static int add(struct originals *o, const struct original *item) {
+        struct original *grown;
+
+        if (o->n == ORIGINALS_MAX)
+                return -E2BIG;
+        grown = reallocarray(o->items, o->n + 1, sizeof(*o->items));
+        if (!grown)
+                return -ENOMEM;
+        o->items = grown;
+        o->items[o->n++] = *item;
+        return 0;
+}
+
+/* --- The file ----------------------------------------------------------------------------------------- */
+
+static int parse_entry(const char *line, struct originals *o) {
+        struct original item = { .kind = OP_SYSCTL };
+        int end = 0;
+
+        if (startswith(line, "mtu ")) {
+                item.kind = OP_MTU;
+                if (sscanf(line, "mtu %63s %23s %n", item.subject, item.address, &end) != 2)
+                        return -EBADMSG;
+        } else if (sscanf(line, "sysctl %63s %n", item.subject, &end) != 1)
+                return -EBADMSG;
+        /* The file may be less trusted than who runs --restore: it can only name what netcfg itself may write. */
+        if (item.kind == OP_SYSCTL && !startswith(item.subject, "net."))
+                return -EBADMSG;
+        if (end == 0 || !line[end] || strlen(line + end) >= sizeof(item.value))
+                return -EBADMSG;
+        (void) snprintf(item.value, sizeof(item.value), "%s", line + end);
+        return add(o, &item);
+}
+
+/* Returns 1 when the file is of another boot. */
+static int parse_line(const char *line, unsigned number, const char *boot_id, struct originals *o) {
+        if (number == 1)
+                return streq(line, FILE_HEAD) ? 0 : -EBADMSG;
+        if (number > 2)
+                return parse_entry(line, o);
+        if (!startswith(line, "boot "))
+                return -EBADMSG;
+        return !streq(line + 5, boot_id);
+}
+
+int originals_load(int dir_fd, const char *boot_id, struct originals *ret, unsigned *ret_line) {
+        _cleanup_originals_ struct originals o = ORIGINALS_NULL;
+        _cleanup_free_ char *text = NULL;
+        unsigned number = 0;
+        char *at, *line;
+        size_t len;
+        int r;
+
+        r = durable_read(dir_fd, FILE_NAME, FILE_MAX, &text, &len);
+        if (r == -ENOENT) {
+                *ret = ORIGINALS_NULL;
+                return 0;
+        }
+        if (r < 0)
+                return r;
+        *ret_line = 1;
+        if (len == 0 || strlen(text) != len || text[len - 1] != '\n')
+                return -EBADMSG;
+        text[len - 1] = '\0';
+        at = text;
+        for (r = 0; r == 0 && (line = strsep(&at, "\n"));) {
+                r = parse_line(line, ++number, boot_id, &o);
+                *ret_line = number;
+        }
+        if (r < 0)
+                return r;
+        *ret = r > 0 ? ORIGINALS_NULL : o;
+        if (r == 0)
+                o = ORIGINALS_NULL;
+        return 0;
+}
+
+static int save(const struct originals *o, int dir_fd, const char *boot_id) {
+        _cleanup_free_ char *text = NULL;
+        size_t len;
+        FILE *f = open_memstream(&text, &len);
+
+        if (!f)
+                return -ENOMEM;
+        fprintf(f, "%s\nboot %s\n", FILE_HEAD, boot_id);
+        for (size_t i = 0; i < o->n; i++)
+                if (o->items[i].kind == OP_MTU)
+                        fprintf(f, "mtu %s %s %s\n", o->items[i].subject, o->items[i].address, o->items[i].value);
+                else
+                        fprintf(f, "sysctl %s %s\n", o->items[i].subject, o->items[i].value);
+        if (fclose(f) == EOF)
+                return -ENOMEM;
+        return durable_write(dir_fd, FILE_NAME, text, len, 0644);
+}
+
+int originals_forget(int dir_fd) {
+        return unlinkat(dir_fd, FILE_NAME, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/* --- Settings ----------------------------------------------------------------------------------------- */
+
+static void format_address(const struct link *l, char buf[static 24]) {
+        size_t n = 0;
+
+        buf[0] = '\0';
+        for (size_t i = 0; i < MIN((size_t) l->address_len, (size_t) 6); i++)
+                n += (size_t) snprintf(buf + n, 24 - n, i ? ":%02x" : "%02x", l->address[i]);
+}
+
+static const struct link *link_by_index(const struct link_table *t, int index) {
+        for (size_t i = 0; i < t->n; i++)
+                if (t->links[i].index == index)
+                        return &t->links[i];
+        return NULL;
+}
+
+/* The NIC of that address; of several, the one of that name. */
+static const struct link *link_of(const struct link_table *t, const struct original *o) {
+        const struct link *found = NULL;
+        char address[24];
+
+        for (size_t i = 0; i < t->n; i++) {
+                format_address(&t->links[i], address);
+                if (!streq(address, o->address))
+                        continue;
+                if (!found || streq(t->links[i].name, o->subject))
+                        found = &t->links[i];
+        }
+        return found;
+}
+
+static bool same_setting(const struct original *o, const struct op *op, const struct link_table *links) {
+        const struct link *l;
+
+        if (o->kind != op->kind)
+                return false;
+        if (op->kind == OP_SYSCTL)
+                return streq(o->subject, op->subject);
+        l = link_of(links, o);
+        return l && l->index == op->index;
+}
+
+static int keep_one(struct originals *o, const struct op *op, const struct link_table *links) {
+        struct original item = { .kind = op->kind };
+        const struct link *l = op->kind == OP_MTU ? link_by_index(links, op->index) : NULL;
+
+        for (size_t i = 0; i < o->n; i++)
+                if (same_setting(&o->items[i], op, links))
+                        return 0;
+        if (op->kind == OP_MTU && !l)
+                return -ENODEV;
+        if (l)
+                format_address(l, item.address);
+        finding_set(item.subject, "%s", op->subject);
+        finding_set(item.value, "%s", op->from);
+        return add(o, &item);
+}
+
+int originals_keep(struct originals *o, int dir_fd, const char *boot_id, const struct plan *p, const struct link_table *links) {
+        size_t before = o->n;
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < p->n; i++)
+                r = keep_one(o, &p->ops[i], links);
+        if (r == 0 && o->n > before)
+                r = save(o, dir_fd, boot_id);
+        if (r < 0)
+                o->n = before; /* what is not on disk is not kept */
+        return r;
+}
+
+/* Returns 1 with the write, 0 when nothing is to be done, -ENODEV when the NIC is gone. */
+static int restore_op(const struct original *o, const struct host *h, const struct link_table *links, struct op *ret) {
+        struct op op = { .kind = o->kind };
+        struct found_sysctl now;
+        const struct link *l;
+
+        finding_set(op.subject, "%s", o->subject);
+        finding_set(op.to, "%s", o->value);
+        finding_set(op.source, "original value of this boot");
+        if (o->kind == OP_SYSCTL) {
+                if (kernel_read_sysctl(h, o->subject, &now) < 0)
+                        return now.error;
+                finding_set(op.from, "%s", now.value);
+        } else {
+                l = link_of(links, o);
+                if (!l)
+                        return -ENODEV;
+                op.index = l->index;
+                finding_set(op.subject, "%s", l->name);
+                finding_set(op.from, "%u", l->mtu);
+        }
+        *ret = op;
+        return !streq(op.from, op.to);
+}
+
+int originals_plan(const struct originals *o, const struct host *h, const struct link_table *links, struct plan *ret, size_t *ret_gone) {
+        _cleanup_plan_ struct plan p = PLAN_NULL;
+        size_t gone = 0;
+        struct op op;
+
+        for (size_t i = o->n; i-- > 0;) { /* backwards: in the opposite order of the writes */
+                int r = restore_op(&o->items[i], h, links, &op);
+
+                if (r == -ENODEV)
+                        gone++;
+                else if (r > 0)
+                        r = plan_add(&p, &op);
+                if (r < 0 && r != -ENODEV)
+                        return r;
+        }
+        *ret = p;
+        p = PLAN_NULL;
+        *ret_gone = gone;
+        return 0;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernel.h"
+#include "log.h"
+#include "paths.h"
+#include "pass.h"
+#include "runtime.h"
+
+void netcfg_clear(struct netcfg *n) {
+        contest_clear(&n->contest);
+        plan_clear(&n->plan);
+        free(n->troubles);
+        finding_list_clear(&n->report);
+        n->runtime_fd = close_fd(n->runtime_fd);
+        host_close(&n->host);
+        *n = NETCFG_NULL;
+}
+
+/* --- Troubles ----------------------------------------------------------------------------------------- */
+
+static const struct trouble *find_trouble(const struct trouble *t, size_t n, enum op_kind kind, const char *subject) {
+        for (size_t i = 0; i < n; i++)
+                if (t[i].kind == kind && streq(t[i].subject, subject))
+                        return &t[i];
+        return NULL;
+}
+
+static int note_trouble(struct netcfg *n, const struct op *op, int error) {
+        struct trouble *grown = reallocarray(n->troubles, n->n_troubles + 1, sizeof(*n->troubles));
+
+        if (!grown)
+                return -ENOMEM;
+        n->troubles = grown;
+        n->troubles[n->n_troubles] = (struct trouble) { .kind = op->kind, .error = error };
+        finding_set(n->troubles[n->n_troubles].subject, "%s", op->subject);
+        n->n_troubles++;
+        return 0;
+}
+
+static void explain(const struct netcfg *n, struct finding *f) {
+        const struct trouble *t = NULL;
+
+        if (f->verdict == VERDICT_OK || !f->found[0])
+                return;
+        for (enum op_kind k = 0; k < _OP_KIND_MAX && !t; k++)
+                if (streq(f->check, op_check(k)))
+                        t = find_trouble(n->troubles, n->n_troubles, k, f->subject);
+        if (t && t->error == 0) {
+                f->verdict = VERDICT_WARN;
+                finding_set(f->reason, "contested: changed back twice within 60 s of our repairs; left alone until unchanged for an hour");
+                finding_set(f->remedy, "find who sets it (ip monitor link; systemctl list-timers), then tpu-netcfg --once");
+        } else if (t)
+                finding_set(f->reason, "could not be set: %s", strerror(-t->error));
+        else if (n->held && !f->reason[0])
+                finding_set(f->reason, "%s", n->held);
+}
+
+static int judge(struct netcfg *n, const struct found *found) {
+        int r;
+
+        finding_list_clear(&n->report);
+        n->report = FINDING_LIST_NULL;
+        r = plan_findings(&n->intent, found, &n->report);
+        for (size_t i = 0; r == 0 && i < n->report.n; i++)
+                explain(n, &n->report.items[i]);
+        return r;
+}
+
+/* --- Writes ------------------------------------------------------------------------------------------- */
+
+static const char *label(const struct op *op) {
+        return op->kind == OP_MTU ? "MTU of " : "";
+}
+
+int pass_log_refused(const struct op *op, int error) {
+        return log_error_errno(error, "%s%s: %s → %s: %m; nothing was changed (this needs CAP_NET_ADMIN and a writable /proc/sys/net)",
+                               label(op), op->subject, op->from, op->to);
+}
+
+int pass_apply_one(struct netcfg *n, const struct op *op) {
+        int r = kernel_apply(&n->host, op);
+
+        if (r < 0)
+                return log_error_errno(r, "%s%s: %s → %s: %m", label(op), op->subject, op->from, op->to);
+        log_notice("%s%s: %s → %s (%s)", label(op), op->subject, op->from, op->to, op->source);
+        n->writes++;
+        n->applied = host_now(&n->host);
+        return 0;
+}
+
+static int save_originals(struct netcfg *n, const struct plan *p, const struct link_table *links) {
+        _cleanup_originals_ struct originals o = ORIGINALS_NULL;
+        unsigned line = 0;
+        int r;
+
+        r = originals_load(n->runtime_fd, n->boot_id, &o, &line);
+        if (r == -EBADMSG)
+                return log_error_errno(r, PATH_NETCFG_RUNTIME "/originals:%u is damaged; nothing was changed. Remove the file to go on without --restore", line);
+        if (r == 0)
+                r = originals_keep(&o, n->runtime_fd, n->boot_id, p, links);
+        if (r < 0)
+                return log_error_errno(r, "the original values cannot be saved in " PATH_NETCFG_RUNTIME ": %m; nothing was changed");
+        return 0;
+}
+
+/* Takes out of *p what is contested. */
+static int drop_contested(struct netcfg *n, struct plan *p, const struct trouble *old, size_t n_old) {
+        usec_t now = host_now(&n->host);
+        size_t kept = 0;
+
+        for (size_t i = 0; i < p->n; i++) {
+                const struct op *op = &p->ops[i];
+                const struct trouble *before = find_trouble(old, n_old, op->kind, op->subject);
+
+                if (contest_allows(&n->contest, op, now)) {
+                        p->ops[kept++] = *op;
+                        continue;
+                }
+                if (!before || before->error != 0)
+                        log_warning("%s%s is contested: changed to %s again after %d repairs within 60 s; left alone", label(op),
+                                    op->subject, op->from, CONTEST_REPAIRS);
+                if (note_trouble(n, op, 0) < 0)
+                        return -ENOMEM;
+        }
+        p->n = kept;
+        return 0;
+}
+
+static int write_one(struct netcfg *n, enum pass_kind kind, const struct op *op) {
+        int r = pass_apply_one(n, op);
+
+        if (r < 0)
+                return note_trouble(n, op, r);
+        return kind == PASS_REPAIR ? contest_note_repair(&n->contest, op, host_now(&n->host)) : 0;
+}
+
+static int write_all(struct netcfg *n, enum pass_kind kind, const struct plan *p, const struct link_table *links) {
+        const struct op *refused = NULL;
+        int r;
+
+        if (p->n == 0)
+                return 0;
+        r = kernel_permits(&n->host, p, &refused);
+        if (r < 0)
+                r = pass_log_refused(refused, r);
+        else
+                r = save_originals(n, p, links);
+        for (size_t i = 0; r < 0 && i < p->n; i++)
+                if (note_trouble(n, &p->ops[i], r) < 0)
+                        return -ENOMEM;
+        for (size_t i = 0; r == 0 && i < p->n; i++)
+                r = write_one(n, kind, &p->ops[i]);
+        return r;
+}
+
+static const char *why_held(const struct netcfg *n, enum pass_kind kind) {
+        if (kind == PASS_LOOK)
+                return "";
+        if (n->intent.observe)
+                return "Mode=observe: nothing is changed";
+        if (runtime_is_restored(n->runtime_fd))
+                return "the originals were restored by hand: left alone until tpu-netcfg --once";
+        return NULL;
+}
+
+/* --- The pass ----------------------------------------------------------------------------------------- */
+
+static int run_locked(struct netcfg *n, enum pass_kind kind, const struct trouble *old, size_t n_old) {
+        _cleanup_found_ struct found found = FOUND_NULL;
+        _cleanup_plan_ struct plan todo = PLAN_NULL;
+        int r, written = 0;
+
+        kernel_read(&n->host, &n->intent, &found);
+        plan_clear(&n->plan);
+        r = plan_make(&n->intent, &found, &n->plan);
+        n->held = why_held(n, kind);
+        for (size_t i = 0; r == 0 && !n->held && i < n->plan.n; i++)
+                r = plan_add(&todo, &n->plan.ops[i]);
+        if (r == 0 && kind == PASS_REPAIR)
+                r = drop_contested(n, &todo, old, n_old);
+        if (r < 0)
+                return r;
+        if (todo.n > 0) {
+                written = write_all(n, kind, &todo, &found.links);
+                if (written == -ENOMEM)
+                        return written;
+                found_clear(&found);
+                kernel_read(&n->host, &n->intent, &found);
+        }
+        r = judge(n, &found);
+        return r < 0 ? r : written;
+}
+
+int pass_run(struct netcfg *n, enum pass_kind kind, usec_t wait) {
+        _cleanup_free_ struct trouble *old = NULL;
+        _cleanup_close_ int lock = -1;
+        size_t n_old = n->n_troubles;
+
+        if (kind != PASS_LOOK) {
+                lock = runtime_lock(n->runtime_fd, wait);
+                if (lock == -EAGAIN)
+                        return lock;
+                if (lock < 0)
+                        return log_error_errno(lock, PATH_NETCFG_RUNTIME "/lock: %m; nothing was changed");
+        }
+        old = TAKE_PTR(n->troubles);
+        n->n_troubles = 0;
+        return run_locked(n, kind, old, n_old);
+}

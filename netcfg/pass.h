@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * One pass over the host: read, plan, save originals, write, verify, judge. The daemon and the one-shots are made of it.
+ */
+#include "contest.h"
+#include "finding.h"
+#include "host.h"
+#include "intent.h"
+#include "originals.h"
+#include "plan.h"
+
+/* A setting that was wanted and is not so. */
+struct trouble {
+        enum op_kind kind;
+        char subject[64];
+        int error; /* -errno of the write; 0: contested, and so not written */
+};
+
+struct netcfg {
+        struct host host;
+        struct intent intent;
+        int runtime_fd; /* /run/tpu-netcfg; -1: not opened, and nothing may be written */
+        char boot_id[BOOT_ID_MAX];
+        struct contest contest;
+
+        /* The last pass: */
+        struct plan plan; /* the writes that were wanted */
+        struct trouble *troubles;
+        size_t n_troubles;
+        struct finding_list report;
+        const char *held; /* why nothing was written, NULL when writing was allowed */
+
+        unsigned writes;  /* verified, since start */
+        usec_t applied;   /* boot clock of the last of them, 0: none */
+};
+#define NETCFG_NULL ((struct netcfg) { .host = HOST_NULL, .runtime_fd = -1 })
+void netcfg_clear(struct netcfg *n);
+#define _cleanup_netcfg_ _cleanup_(netcfg_clear)
+
+enum pass_kind {
+        PASS_LOOK,   /* writes nothing */
+        PASS_APPLY,  /* --once, and the daemon's first */
+        PASS_REPAIR, /* the daemon's later ones: what is wrong now was right before, so the rule of contests holds */
+};
+
+/*
+ * Returns 0 when the host was looked at (what is wrong is in report); -EAGAIN when another tpu-netcfg holds the lock for longer
+ * than wait; -EPERM, -EACCES or -EROFS when a right is missing (logged; nothing was written); -EBADMSG and others when the
+ * originals cannot be saved (logged; nothing was written); -ENOMEM.
+ */
+int pass_run(struct netcfg *n, enum pass_kind kind, usec_t wait);
+
+/* Saves nothing and judges nothing: does one write and logs it, with its source or with what went wrong. */
+int pass_apply_one(struct netcfg *n, const struct op *op);
+/* Logs which write is not permitted and what to do. Returns error. */
+int pass_log_refused(const struct op *op, int error);

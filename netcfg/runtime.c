@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "durable.h"
+#include "paths.h"
+#include "runtime.h"
+
+#define LOCK_STEP (5 * USEC_PER_MSEC)
+
+int runtime_open(const struct host *h) {
+        int fd = host_open_file(h, PATH_NETCFG_RUNTIME, O_RDONLY | O_DIRECTORY);
+
+        if (fd != -ENOENT)
+                return fd;
+        if (mkdirat(h->root_fd, PATH_NETCFG_RUNTIME + 1, 0755) < 0 && errno != EEXIST)
+                return -errno;
+        return host_open_file(h, PATH_NETCFG_RUNTIME, O_RDONLY | O_DIRECTORY);
+}
+
+/* The file belongs to whom the directory belongs to, so that the daemon can take a lock that root made first. */
+static int open_lock(int dir_fd) {
+        int fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        struct stat dir;
+
+        if (fd < 0)
+                return -errno;
+        if (geteuid() == 0 && fstat(dir_fd, &dir) == 0)
+                (void) fchown(fd, dir.st_uid, dir.st_gid); /* root without CAP_CHOWN: it is the owner's loss, said when he opens it */
+        return fd;
+}
+
+int runtime_lock(int dir_fd, usec_t wait) {
+        _cleanup_close_ int fd = open_lock(dir_fd);
+
+        if (fd < 0)
+                return fd;
+        for (usec_t waited = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; waited += LOCK_STEP) {
+                if (errno != EWOULDBLOCK)
+                        return -errno;
+                if (waited >= wait)
+                        return -EAGAIN;
+                (void) usleep((useconds_t) LOCK_STEP);
+        }
+        return TAKE_FD(fd);
+}
+
+bool runtime_is_restored(int dir_fd) {
+        return faccessat(dir_fd, "restored", F_OK, 0) == 0;
+}
+
+int runtime_set_restored(int dir_fd, bool restored) {
+        if (restored)
+                return durable_write(dir_fd, "restored", "", 0, 0644);
+        return unlinkat(dir_fd, "restored", 0) < 0 && errno != ENOENT ? -errno : 0;
+}

@@ -1,0 +1,248 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""tpu-netcfg in network namespaces of its own, beside what ip and /proc say. Needs root; exit code 77 (skipped, with
+the reason) where namespaces are not permitted. The programs are those of BUILD_DIR (build/dev)."""
+import json
+import os
+import signal
+import sys
+import time
+import unittest
+
+from namespace import NET_ADMIN_ONLY, NO_RIGHTS, Host, NotPermitted
+
+SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
+NETCFG = os.path.join(os.path.realpath(os.environ.get("BUILD_DIR", os.path.join(SOURCE, "build/dev"))), "netcfg/tpu-netcfg")
+RMEM = "4096 41943040 314572800"
+RUNTIME = "/run/tpu-netcfg"
+KIND_ERROR, KIND_REPORT_REQUEST, KIND_REPORT = 1, 10, 11
+
+# Lowers the MTU of each NIC named, one after the other, and prints how many milliseconds until it is back.
+DRIFT = """
+import fcntl, socket, struct, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+def mtu(nic):
+    return struct.unpack('16sI', fcntl.ioctl(s, 0x8921, struct.pack('16sI', nic.encode(), 0))[:20])[1]
+for nic in sys.argv[2:]:
+    fcntl.ioctl(s, 0x8922, struct.pack('16sI', nic.encode(), int(sys.argv[1])))
+    start = time.monotonic()
+    while mtu(nic) != 8896 and time.monotonic() < start + 5:
+        pass
+    print((time.monotonic() - start) * 1000 if mtu(nic) == 8896 else 'never')
+"""
+
+
+def new_host(network_mtu=8896, **arguments):
+    host = Host(os.path.join(SOURCE, "netcfg/profiles"), **arguments)
+    network = f"[Network]\nMtu={network_mtu}\n" if network_mtu else ""
+    host.identity(f"[Identity]\nAcceleratorType=v6e-16\n{network}")
+    return host
+
+
+class Case(unittest.TestCase):
+    network_mtu = 8896
+
+    def setUp(self):
+        self.host = new_host(self.network_mtu)
+        self.addCleanup(self.host.close)
+        self.before = self.state()
+
+    def state(self):
+        return self.host.sysctl("net.ipv4.tcp_rmem"), self.host.mtu("eth0"), self.host.mtu("eth1")
+
+    def netcfg(self, *words, code=0, prefix=()):
+        done = self.host.run(*prefix, NETCFG, *words)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
+
+    def wait_for(self, what, wanted, seconds=5):
+        end = time.monotonic() + seconds
+        while what() != wanted and time.monotonic() < end:
+            time.sleep(0.01)
+        self.assertEqual(what(), wanted)
+
+
+class OneShot(Case):
+    def test_applies_and_the_second_time_writes_nothing(self):
+        done = json.loads(self.netcfg("--once", "--json").stdout)
+        self.assertEqual(self.state(), (RMEM, 8896, 8896))
+        self.assertEqual(done["writes"], 3)
+        self.assertEqual(self.host.mtu("lo"), 65536)
+        changed = self.host.check("cat", "/sys/kernel/uevent_seqnum")
+        again = json.loads(self.netcfg("--once", "--json").stdout)
+        self.assertEqual((again["writes"], again["plan"]), (0, []))
+        self.assertEqual({f["verdict"] for f in again["findings"]}, {"OK"})
+        self.assertEqual(self.host.check("cat", "/sys/kernel/uevent_seqnum"), changed)
+
+    def test_dry_run_changes_nothing(self):
+        done = self.netcfg("--dry-run", code=2)
+        self.assertEqual(self.state(), self.before)
+        self.assertIn("eth1: 1460 → 8896", done.stdout)
+        self.assertFalse(os.path.exists(self.host.path(RUNTIME)))
+
+    def test_observe_changes_nothing_and_says_what_it_would(self):
+        self.host.netcfg_conf("[Netcfg]\nMode=observe\n")
+        done = self.netcfg("--once", code=2)
+        self.assertEqual(self.state(), self.before)
+        self.assertIn("Mode=observe", done.stdout)
+        self.assertIn("eth0: 1460 → 8896", done.stdout)
+
+    def test_restore_brings_back_every_original_and_forgets(self):
+        self.netcfg("--once")
+        self.host.check("ip", "link", "set", "eth1", "mtu", "5000")
+        self.netcfg("--once")  # the original stays the first one
+        self.netcfg("--restore")
+        self.assertEqual(self.state(), self.before)
+        self.assertIn("Nothing to restore", self.netcfg("--restore").stdout)
+
+    def test_a_renamed_nic_is_restored_and_a_gone_one_is_said(self):
+        self.netcfg("--once")
+        self.host.check("ip", "link", "set", "eth0", "down")
+        self.host.check("ip", "link", "set", "eth0", "name", "dcn0")
+        self.host.check("ip", "link", "del", "eth1")
+        self.assertIn("1 NICs are gone", self.netcfg("--restore", code=1).stdout)
+        self.assertEqual(self.host.mtu("dcn0"), 1460)
+
+    def test_damaged_originals_stop_everything(self):
+        self.host.check("mkdir", RUNTIME)
+        self.host.check("sh", "-c", f"printf 'tpu-netcfg-originals 1\\nnonsense\\n' > {RUNTIME}/originals")
+        done = self.netcfg("--once", code=2)
+        self.assertIn(f"{RUNTIME}/originals:2", done.stderr)
+        self.assertEqual(self.state(), self.before)
+        self.assertIn(f"{RUNTIME}/originals:2", self.netcfg("--restore", code=2).stderr)
+
+    def test_usage(self):
+        for words in (["--once", "--restore"], ["--json"], ["--nonsense"], ["word"], ["--root", "/tmp", "--once"]):
+            self.netcfg(*words, code=64)
+
+
+class Rights(Case):
+    def assert_refused(self, done, subject):
+        self.assertIn(subject, done.stderr)
+        self.assertIn("nothing was changed", done.stderr)
+        self.assertEqual(self.state(), self.before)
+        self.assertFalse(os.path.exists(self.host.path(f"{RUNTIME}/originals")))
+
+    def test_net_admin_of_an_own_user_is_enough(self):
+        self.host.check("install", "-d", "-o", "65534", "-g", "65534", RUNTIME)
+        self.netcfg("--once", prefix=NET_ADMIN_ONLY)
+        self.assertEqual(self.state(), (RMEM, 8896, 8896))
+        self.netcfg("--restore", prefix=NET_ADMIN_ONLY)
+        self.assertEqual(self.state(), self.before)
+
+    def test_without_rights(self):
+        self.host.check("install", "-d", "-o", "65534", "-g", "65534", RUNTIME)
+        self.assert_refused(self.netcfg("--once", code=2, prefix=NO_RIGHTS), "net.ipv4.tcp_rmem")
+        self.assert_refused(self.netcfg(code=1 + 1, prefix=NO_RIGHTS), "net.ipv4.tcp_rmem")  # the daemon
+
+    def test_root_without_net_admin_sets_no_sysctl_either(self):
+        without = ["setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin"]
+        self.assert_refused(self.netcfg("--once", code=2, prefix=without), "")
+
+    def test_read_only_sysctls_leave_the_mtu_alone(self):
+        self.host.check("mount", "--bind", "/proc/sys", "/proc/sys")
+        self.host.check("mount", "-o", "remount,bind,ro", "/proc/sys")
+        self.assert_refused(self.netcfg("--once", code=2), "net.ipv4.tcp_rmem")
+
+
+class Network1460(Case):
+    network_mtu = 1460
+
+    def test_is_never_exceeded(self):
+        done = self.netcfg("--once", code=2)
+        self.assertEqual(self.state(), (RMEM, 1460, 1460))
+        self.assertIn("the network carries 1460", done.stdout)
+        self.assertIn("gcloud compute networks update NETWORK --mtu=8896", done.stdout)
+
+    def test_a_nic_above_it_is_lowered(self):
+        self.host.check("ip", "link", "set", "eth0", "mtu", "8896")
+        self.netcfg("--once", code=2)
+        self.assertEqual(self.host.mtu("eth0"), 1460)
+
+
+class NetworkNotKnown(Case):
+    network_mtu = None
+
+    def test_no_mtu_is_touched(self):
+        done = self.netcfg("--once", code=3)
+        self.assertEqual(self.state(), (RMEM, 1460, 1460))
+        self.assertIn("identity.conf.d", done.stdout)
+
+
+class Daemon(Case):
+    def setUp(self):
+        super().setUp()
+        self.host.check("install", "-d", "-o", "65534", "-g", "65534", RUNTIME)
+
+    def start(self):
+        return self.host.start(*NET_ADMIN_ONLY, NETCFG)
+
+    def report(self):
+        kind, payload = self.host.ask(f"{RUNTIME}/netcfg.sock", KIND_REPORT_REQUEST)
+        self.assertEqual(kind, KIND_REPORT)
+        return payload.decode(errors="replace")
+
+    def test_applies_repairs_and_stops(self):
+        daemon = self.start()
+        self.assertEqual(self.state(), (RMEM, 8896, 8896))
+        times = self.host.check("/usr/bin/python3", "-c", DRIFT, "1460", "eth0", "eth1").split()
+        print(f"drift to repair: {', '.join(times)} ms", file=sys.stderr)
+        self.assertNotIn("never", times)
+        self.assertIn("repair", self.report())
+        self.assertEqual(self.host.ask(f"{RUNTIME}/netcfg.sock", 20)[0], KIND_ERROR)
+        self.assertEqual(self.host.stop(daemon), 0)
+        self.assertEqual(self.state(), (RMEM, 8896, 8896))
+
+    def test_a_new_nic_is_set(self):
+        self.start()
+        self.host.add_nic("eth2", 1460)
+        self.wait_for(lambda: self.host.mtu("eth2"), 8896)
+
+    def test_a_fight_is_left_alone(self):
+        self.start()
+        for _ in range(2):
+            self.assertNotIn("never", self.host.check("/usr/bin/python3", "-c", DRIFT, "1400", "eth0"))
+        self.host.check("ip", "link", "set", "eth0", "mtu", "1400")
+        time.sleep(1)
+        self.assertEqual(self.host.mtu("eth0"), 1400)
+        self.assertIn("contested", self.report())
+        self.assertEqual(self.host.stderr().count("is contested"), 1)
+        self.assertNotIn("never", self.host.check("/usr/bin/python3", "-c", DRIFT, "1400", "eth1"))  # others are still repaired
+
+    def test_sigkill_leaves_the_settings_and_a_restart_the_originals(self):
+        self.assertEqual(self.host.stop(self.start(), signal.SIGKILL), -signal.SIGKILL)
+        self.assertEqual(self.state(), (RMEM, 8896, 8896))
+        daemon = self.start()
+        self.assertIn("repair", self.report())
+        self.assertEqual(self.host.stop(daemon), 0)
+        self.netcfg("--restore")
+        self.assertEqual(self.state(), self.before)
+
+    def test_steps_aside_after_restore_until_once(self):
+        daemon = self.start()
+        self.netcfg("--restore")
+        time.sleep(0.5)
+        self.assertEqual(self.state(), self.before)
+        self.assertIn("restored by hand", self.report())
+        self.host.stop(daemon)
+        self.start()  # a restart does not end it
+        self.assertEqual(self.state(), self.before)
+        self.netcfg("--once")
+        self.assertEqual(self.state(), (RMEM, 8896, 8896))
+        self.assertNotIn("never", self.host.check("/usr/bin/python3", "-c", DRIFT, "1460", "eth0"))
+
+    def test_many_link_events(self):
+        self.start()
+        self.host.check("sh", "-c", "for i in $(seq 500); do ip link set eth1 alias $i; done; ip link set eth0 mtu 1460")
+        self.wait_for(lambda: self.host.mtu("eth0"), 8896)
+
+
+if __name__ == "__main__":
+    if not os.access(NETCFG, os.X_OK):
+        sys.exit(f"{NETCFG} is missing: build first, or set BUILD_DIR")
+    try:
+        new_host().close()
+    except NotPermitted as refused:
+        print(f"SKIP: {refused}")
+        sys.exit(77)
+    unittest.main(verbosity=2)
