@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Where to listen: "127.0.0.1:4318", "[::1]:9471", "0.0.0.0:4318". Addresses are numbers: nothing is looked up. Port 0 takes a free one.
+ */
+#include <sys/socket.h>
+
+#include "base.h"
+
+#define ADDRESS_TEXT_MAX 64
+
+struct address {
+        struct sockaddr_storage sa;
+        socklen_t len;
+};
+
+/* -EINVAL when text is no ADDR:PORT. */
+int address_parse(const char *text, struct address *ret);
+/* 127.0.0.0/8 or ::1. */
+bool address_is_loopback(const struct address *a);
+/* A listening, non-blocking socket, and where it really is. [::] takes IPv4 as well. */
+int address_listen(const struct address *a, int *ret_fd, char ret_where[static ADDRESS_TEXT_MAX]);
+/* The address without the port; "?" when it is of another family. */
+void address_host(const struct sockaddr *sa, char ret[static ADDRESS_TEXT_MAX]);

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <microhttpd.h>
+
+#include "http.h"
+#include "log.h"
+
+#define BODY_STEP ((size_t) 16 * 1024)
+
+struct http {
+        struct MHD_Daemon *daemon;
+        sd_event_source *io, *timer;
+        struct http_options o;
+        size_t held; /* bytes of bodies in memory */
+};
+
+/* One request while its body comes in. */
+struct exchange {
+        struct http *http;
+        uint8_t *body;
+        size_t len, size;
+        uint64_t received;
+        bool too_large, no_room;
+};
+
+static void forget_body(struct exchange *x) {
+        free(x->body);
+        x->http->held -= x->size;
+        x->body = NULL;
+        x->len = x->size = 0;
+}
+
+/* Memory grows with what was really sent, never with what was announced. */
+static bool make_room(struct exchange *x, size_t more) {
+        size_t size = MAX(x->size, BODY_STEP);
+        uint8_t *body;
+
+        while (size - x->len < more)
+                size *= 2;
+        if (size == x->size)
+                return true;
+        if (size - x->size > HTTP_BODIES_MAX - x->http->held)
+                return false;
+        body = realloc(x->body, size);
+        if (!body)
+                return false;
+        x->http->held += size - x->size;
+        x->body = body;
+        x->size = size;
+        return true;
+}
+
+static void take_body(struct exchange *x, const char *data, size_t len) {
+        x->received += len;
+        if (x->too_large || x->no_room)
+                return;
+        if (len > x->http->o.body_max - x->len)
+                x->too_large = true;
+        else if (!make_room(x, len))
+                x->no_room = true;
+        else {
+                memcpy(x->body + x->len, data, len);
+                x->len += len;
+                return;
+        }
+        forget_body(x);
+}
+
+static bool announces_too_much(struct MHD_Connection *c) {
+        const char *text = MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+
+        return text && strtoull(text, NULL, 10) > HTTP_DISCARD_MAX;
+}
+
+static enum MHD_Result send_reply(struct MHD_Connection *c, struct http_reply *reply) {
+        struct MHD_Response *m;
+        enum MHD_Result r = MHD_YES;
+        char seconds[16];
+
+        m = MHD_create_response_from_buffer(reply->len, reply->body, reply->body ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
+        if (!m) {
+                free(reply->body);
+                return MHD_NO; /* closes the connection */
+        }
+        if (reply->content_type)
+                r = MHD_add_response_header(m, MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type);
+        if (r == MHD_YES && reply->allow)
+                r = MHD_add_response_header(m, MHD_HTTP_HEADER_ALLOW, reply->allow);
+        (void) snprintf(seconds, sizeof(seconds), "%u", reply->retry_after);
+        if (r == MHD_YES && reply->retry_after)
+                r = MHD_add_response_header(m, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
+        if (r == MHD_YES)
+                r = MHD_queue_response(c, reply->status, m);
+        MHD_destroy_response(m);
+        return r;
+}
+
+static enum MHD_Result answer(struct exchange *x, struct MHD_Connection *c, const char *url, const char *method) {
+        const union MHD_ConnectionInfo *peer = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        struct http_request q = {
+                .method = method, .path = url, .body = x->body, .len = x->len, .too_large = x->too_large, .no_room = x->no_room,
+                .peer = "?", .connection = c,
+        };
+        struct http_reply reply = { 0 };
+
+        if (peer && peer->client_addr)
+                address_host(peer->client_addr, q.peer);
+        x->http->o.handle(&q, &reply, x->http->o.userdata);
+        forget_body(x);
+        return send_reply(c, &reply);
+}
+
+static enum MHD_Result on_request(void *userdata, struct MHD_Connection *c, const char *url, const char *method, const char *version,
+                                  const char *data, size_t *len, void **state) {
+        struct exchange *x = *state;
+
+        (void) version;
+        if (!x) { /* the headers are there */
+                x = calloc(1, sizeof(*x));
+                if (!x)
+                        return MHD_NO;
+                x->http = userdata;
+                *state = x;
+                if (!announces_too_much(c))
+                        return MHD_YES;
+                x->too_large = true;
+                return answer(x, c, url, method);
+        }
+        if (*len > 0) {
+                take_body(x, data, *len);
+                *len = 0;
+                return x->received > HTTP_DISCARD_MAX ? MHD_NO : MHD_YES;
+        }
+        return answer(x, c, url, method);
+}
+
+static void on_completed(void *userdata, struct MHD_Connection *c, void **state, enum MHD_RequestTerminationCode how) {
+        struct exchange *x = *state;
+
+        (void) userdata;
+        (void) c;
+        (void) how;
+        if (!x)
+                return;
+        forget_body(x);
+        free(x);
+        *state = NULL;
+}
+
+__attribute__((format(printf, 2, 0))) static void on_log(void *userdata, const char *fmt, va_list ap) {
+        struct http *h = userdata;
+        char line[256];
+
+        (void) vsnprintf(line, sizeof(line), fmt, ap);
+        line[strcspn(line, "\n")] = '\0';
+        log_debug("%s: %s", h->o.name, line);
+}
+
+/* Lets libmicrohttpd work and asks when it wants to be called next without any traffic. */
+static void turn(struct http *h) {
+        MHD_UNSIGNED_LONG_LONG ms;
+        int r;
+
+        (void) MHD_run(h->daemon); /* fails only when the daemon was made with a thread of its own */
+        if (MHD_get_timeout(h->daemon, &ms) != MHD_YES) {
+                (void) sd_event_source_set_enabled(h->timer, SD_EVENT_OFF);
+                return;
+        }
+        r = sd_event_source_set_time_relative(h->timer, (usec_t) ms * USEC_PER_MSEC);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(h->timer, SD_EVENT_ONESHOT);
+        if (r < 0)
+                (void) log_warning_errno(r, "%s: timer: %m", h->o.name);
+}
+
+static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        (void) source;
+        (void) fd;
+        (void) events;
+        turn(userdata);
+        return 0;
+}
+
+static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
+        (void) source;
+        (void) at;
+        turn(userdata);
+        return 0;
+}
+
+static int start(struct http *h) {
+        h->daemon = MHD_start_daemon(
+                MHD_USE_EPOLL | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, on_log, h,
+                MHD_OPTION_LISTEN_SOCKET, (MHD_socket) h->o.fd, MHD_OPTION_CONNECTION_LIMIT, h->o.connections,
+                MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) HTTP_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, HTTP_CONNECTION_MEMORY,
+                MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+        if (!h->daemon)
+                return -EIO; /* libmicrohttpd says why in its log line only */
+        h->o.fd = -1; /* closed by MHD_stop_daemon() from now on */
+        return 0;
+}
+
+int http_new(sd_event *e, const struct http_options *o, struct http **ret) {
+        _cleanup_(http_freep) struct http *h = calloc(1, sizeof(*h));
+        const union MHD_DaemonInfo *info;
+        int r;
+
+        if (!h) {
+                (void) close_fd(o->fd);
+                return -ENOMEM;
+        }
+        h->o = *o;
+        r = start(h);
+        if (r < 0)
+                return r;
+        info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+        if (!info)
+                return -EIO;
+        r = sd_event_add_io(e, &h->io, info->epoll_fd, EPOLLIN, on_io, h);
+        if (r >= 0)
+                r = sd_event_source_set_description(h->io, o->name);
+        if (r >= 0)
+                r = sd_event_add_time_relative(e, &h->timer, CLOCK_MONOTONIC, 0, USEC_PER_MSEC, on_timer, h);
+        if (r >= 0)
+                r = sd_event_source_set_description(h->timer, o->name);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(h);
+        return 0;
+}
+
+struct http *http_free(struct http *h) {
+        if (!h)
+                return NULL;
+        (void) sd_event_source_unref(h->io);
+        (void) sd_event_source_unref(h->timer);
+        if (h->daemon)
+                MHD_stop_daemon(h->daemon);
+        (void) close_fd(h->o.fd);
+        free(h);
+        return NULL;
+}
+
+const char *http_header(const struct http_request *q, const char *name) {
+        return MHD_lookup_connection_value(q->connection, MHD_HEADER_KIND, name);
+}
+
+struct parameters {
+        int (*visit)(const char *key, const char *value, void *userdata);
+        void *userdata;
+        int r;
+};
+
+static enum MHD_Result on_parameter(void *userdata, enum MHD_ValueKind kind, const char *key, const char *value) {
+        struct parameters *p = userdata;
+
+        (void) kind;
+        p->r = p->visit(key, value ? value : "", p->userdata);
+        return p->r == 0 ? MHD_YES : MHD_NO;
+}
+
+int http_query(const struct http_request *q, int (*visit)(const char *key, const char *value, void *userdata), void *userdata) {
+        struct parameters p = { .visit = visit, .userdata = userdata };
+
+        (void) MHD_get_connection_values(q->connection, MHD_GET_ARGUMENT_KIND, on_parameter, &p);
+        return p.r;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * An HTTP/1.1 server in an sd-event loop (libmicrohttpd): requests whole, replies at once. Bounded in connections, headers, idle
+ * time, the body of one request and the bodies of all together. A body that is too long is read to its end and thrown away up to
+ * HTTP_DISCARD_MAX, so that the client hears why instead of a reset.
+ */
+#include <systemd/sd-event.h>
+
+#include "address.h"
+
+#define HTTP_TIMEOUT_S 30
+#define HTTP_CONNECTION_MEMORY ((size_t) 16 * 1024) /* headers and read buffer of one connection */
+#define HTTP_BODIES_MAX ((size_t) 128 * 1024 * 1024) /* of all requests in the air */
+#define HTTP_DISCARD_MAX ((uint64_t) 64 * 1024 * 1024) /* what the OTLP specification lets a client send */
+
+struct MHD_Connection;
+
+struct http_request {
+        const char *method, *path; /* the path without percent signs, up to "?" */
+        const uint8_t *body;
+        size_t len;
+        bool too_large; /* there was more than body_max; body is empty */
+        bool no_room;   /* HTTP_BODIES_MAX is in use; body is empty */
+        char peer[ADDRESS_TEXT_MAX];
+        struct MHD_Connection *connection; /* for the functions below */
+};
+
+struct http_reply {
+        unsigned status;
+        const char *content_type; /* static */
+        void *body;               /* malloc'ed, taken over; NULL: none */
+        size_t len;
+        const char *allow;    /* static, of 405 */
+        unsigned retry_after; /* seconds; 0: not said */
+};
+
+struct http_options {
+        const char *name; /* of the event sources */
+        int fd;           /* listening; taken over */
+        unsigned connections;
+        size_t body_max;
+        void (*handle)(const struct http_request *q, struct http_reply *reply, void *userdata);
+        void *userdata;
+};
+
+struct http;
+int http_new(sd_event *e, const struct http_options *o, struct http **ret);
+struct http *http_free(struct http *h);
+DEFINE_CLEANUP(struct http *, http_free)
+
+/* NULL when the request does not have it. Borrowed. */
+const char *http_header(const struct http_request *q, const char *name);
+/* Calls visit with every parameter of the query (value "" when it has none) until one answers non-zero, which is returned. */
+int http_query(const struct http_request *q, int (*visit)(const char *key, const char *value, void *userdata), void *userdata);

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Content-Encoding: gzip, bounded (zlib). Pure.
+ */
+#include "base.h"
+
+/* *ret is malloc'ed. -EBADMSG: no gzip stream, damaged, cut off or followed by other bytes; -E2BIG: more than max; -ENOMEM. */
+int inflate_gzip(const void *data, size_t len, size_t max, uint8_t **ret, size_t *ret_len);

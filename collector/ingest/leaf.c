@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "leaf.h"
+#include "text.h"
+#include "value.h"
+#include "wire.h"
+
+#define FLAG_NO_RECORDED_VALUE 1 /* opentelemetry-proto, DataPointFlags */
+
+/* One metric while its points are visited. */
+struct metric {
+        char name[INGEST_NAME_MAX], unit[INGEST_NAME_MAX];
+        Otlp__KeyValue *const *attributes; /* of the point at hand */
+        size_t n_attributes;
+};
+
+/* Unpacks after looking; the message lives in the arena until its reset. */
+static int unpack(struct walk *w, const ProtobufCMessageDescriptor *d, const uint8_t *data, size_t len, void *ret) {
+        size_t at = (size_t) (data - w->start);
+        ProtobufCMessage *m;
+        int r;
+
+        r = wire_check(d, data, len, INGEST_DEPTH_MAX);
+        if (r == -ELOOP)
+                return walk_fail(w, r, "%s at byte %zu: nested deeper than %d messages", d->short_name, at, INGEST_DEPTH_MAX);
+        if (r < 0)
+                return walk_fail(w, r, "%s at byte %zu is not well-formed", d->short_name, at);
+        arena_reset(&w->arena);
+        m = protobuf_c_message_unpack(d, &w->arena.allocator, len, data);
+        if (!m && w->arena.exhausted)
+                return walk_fail(w, -E2BIG, "%s at byte %zu has too many parts", d->short_name, at);
+        if (!m)
+                return walk_fail(w, -EBADMSG, "%s at byte %zu is not well-formed", d->short_name, at);
+        *(ProtobufCMessage **) ret = m;
+        return 0;
+}
+
+/* What a visitor said about one row. */
+static int visited(struct walk *w, int r, const char *name) {
+        if (r == -EDQUOT) {
+                walk_reject(w, name, "no room for one more series");
+                return 0;
+        }
+        if (r == 0)
+                w->result->rows++;
+        return r;
+}
+
+static int count_row(struct walk *w) {
+        if (w->result->rows + w->result->rejected >= INGEST_ROWS_MAX)
+                return walk_fail(w, -E2BIG, "more than %d points or events in one request", INGEST_ROWS_MAX);
+        return 0;
+}
+
+static int visit_point(struct walk *w, const struct metric *m, struct ingest_point *p) {
+        json_t *labels;
+        _cleanup_free_ char *text = NULL;
+        int r;
+
+        r = count_row(w);
+        if (r < 0)
+                return r;
+        labels = value_list_to_json(m->attributes, m->n_attributes);
+        text = labels ? json_dumps(labels, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+        if (!text)
+                r = -ENOMEM;
+        else if (strlen(text) > INGEST_ATTRIBUTES_MAX)
+                walk_reject(w, p->name, "its attributes are too long");
+        else {
+                p->attributes = text;
+                p->labels = labels;
+                r = visited(w, w->visitor->point(p, w->visitor->userdata), p->name);
+        }
+        json_decref(labels);
+        return r;
+}
+
+static int number_point(struct walk *w, struct metric *m, const Otlp__NumberDataPoint *n) {
+        struct ingest_point p = { .name = m->name, .unit = m->unit, .time = n->time_unix_nano / NSEC_PER_USEC };
+
+        if (n->flags & FLAG_NO_RECORDED_VALUE)
+                return 0;
+        m->attributes = n->attributes;
+        m->n_attributes = n->n_attributes;
+        switch (n->value_case) {
+        case OTLP__NUMBER_DATA_POINT__VALUE_AS_DOUBLE:
+                p.d = n->as_double;
+                return visit_point(w, m, &p);
+        case OTLP__NUMBER_DATA_POINT__VALUE_AS_INT:
+                p.is_int = true;
+                p.i = n->as_int;
+                p.d = (double) n->as_int;
+                return visit_point(w, m, &p);
+        case OTLP__NUMBER_DATA_POINT__VALUE__NOT_SET:
+        case _OTLP__NUMBER_DATA_POINT__VALUE__CASE_IS_INT_SIZE:
+                break;
+        }
+        walk_reject(w, m->name, "a point without a value");
+        return count_row(w);
+}
+
+static int histogram_point(struct walk *w, struct metric *m, const Otlp__HistogramDataPoint *h) {
+        char name[INGEST_NAME_MAX + 8];
+        struct ingest_point p = { .name = name, .unit = "", .time = h->time_unix_nano / NSEC_PER_USEC };
+        int r;
+
+        if (h->flags & FLAG_NO_RECORDED_VALUE)
+                return 0;
+        m->attributes = h->attributes;
+        m->n_attributes = h->n_attributes;
+        p.is_int = true;
+        p.i = (int64_t) MIN(h->count, (uint64_t) INT64_MAX);
+        p.d = (double) p.i;
+        (void) snprintf(name, sizeof(name), "%s.count", m->name);
+        r = visit_point(w, m, &p);
+        if (r < 0 || h->sum__case != OTLP__HISTOGRAM_DATA_POINT__SUM__SUM)
+                return r;
+        p.is_int = false;
+        p.d = h->sum;
+        p.unit = m->unit;
+        (void) snprintf(name, sizeof(name), "%s.sum", m->name);
+        return visit_point(w, m, &p);
+}
+
+static int number_points(struct walk *w, struct metric *m, Otlp__NumberDataPoint *const *points, size_t n) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < n; i++)
+                r = number_point(w, m, points[i]);
+        return r;
+}
+
+int leaf_metric(struct walk *w, const uint8_t *data, size_t len) {
+        struct metric m = { 0 };
+        Otlp__Metric *o = NULL;
+        int r;
+
+        r = unpack(w, &otlp__metric__descriptor, data, len, &o);
+        if (r < 0)
+                return r;
+        text_name(m.name, sizeof(m.name), o->name);
+        text_name(m.unit, sizeof(m.unit), o->unit);
+        switch (o->data_case) {
+        case OTLP__METRIC__DATA_GAUGE:
+                return number_points(w, &m, o->gauge->data_points, o->gauge->n_data_points);
+        case OTLP__METRIC__DATA_SUM:
+                return number_points(w, &m, o->sum->data_points, o->sum->n_data_points);
+        case OTLP__METRIC__DATA_HISTOGRAM:
+                for (size_t i = 0; r == 0 && i < o->histogram->n_data_points; i++)
+                        r = histogram_point(w, &m, o->histogram->data_points[i]);
+                return r;
+        case OTLP__METRIC__DATA__NOT_SET:
+        case _OTLP__METRIC__DATA__CASE_IS_INT_SIZE:
+                break;
+        }
+        walk_reject(w, m.name, "neither gauge, sum nor histogram");
+        return count_row(w);
+}
+
+static int visit_event(struct walk *w, struct ingest_event *e, const json_t *body, const json_t *attributes) {
+        _cleanup_free_ char *body_text = json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY);
+        _cleanup_free_ char *attributes_text = json_dumps(attributes, JSON_COMPACT | JSON_SORT_KEYS);
+        const char *name = json_string_value(json_object_get(attributes, "event.name"));
+        char short_name[INGEST_NAME_MAX];
+
+        if (!body_text || !attributes_text)
+                return -ENOMEM;
+        text_name(short_name, sizeof(short_name), *e->name || !name ? e->name : name);
+        if (strlen(body_text) > INGEST_EVENT_MAX || strlen(attributes_text) > INGEST_EVENT_MAX) {
+                walk_reject(w, short_name, "its body or attributes are too long");
+                return 0;
+        }
+        e->name = short_name;
+        e->body = body_text;
+        e->content = body;
+        e->attributes = attributes_text;
+        return visited(w, w->visitor->event(e, w->visitor->userdata), short_name);
+}
+
+int leaf_log(struct walk *w, const uint8_t *data, size_t len) {
+        Otlp__LogRecord *l = NULL;
+        struct ingest_event e = { 0 };
+        json_t *body, *attributes;
+        int r;
+
+        r = unpack(w, &otlp__log_record__descriptor, data, len, &l);
+        if (r < 0)
+                return r;
+        r = count_row(w);
+        if (r < 0)
+                return r;
+        e.name = l->event_name;
+        e.severity = l->severity_number <= 24 ? l->severity_number : 0;
+        e.time = (l->time_unix_nano ?: l->observed_time_unix_nano) / NSEC_PER_USEC;
+        body = value_to_json(l->body);
+        attributes = value_list_to_json(l->attributes, l->n_attributes);
+        r = body && attributes ? visit_event(w, &e, body, attributes) : -ENOMEM;
+        json_decref(body);
+        json_decref(attributes);
+        return r;
+}
+
+int leaf_resource(struct walk *w, const uint8_t *data, size_t len, struct ingest_resource *ret) {
+        const struct { const char *key; char *to; } texts[] = {
+                { "service.instance.id", ret->host }, { "host.name", ret->host }, /* the later one wins */
+                { "service.name", ret->service }, { "service.version", ret->version }, { "tpu.boot.id", ret->boot_id },
+                { "tpu.slice.name", ret->slice }, { "tpu.accelerator.type", ret->accelerator_type },
+        };
+        Otlp__Resource *o = NULL;
+        int r;
+
+        r = unpack(w, &otlp__resource__descriptor, data, len, &o);
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
+                const char *text = value_find_text(o->attributes, o->n_attributes, texts[i].key);
+
+                if (text && *text)
+                        text_name(texts[i].to, INGEST_NAME_MAX, text);
+        }
+        ret->worker_id = value_find_number(o->attributes, o->n_attributes, "tpu.worker.id");
+        return 0;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The innermost messages of a request: one metric with its points, one log record, one resource. Inside the room only.
+ */
+#include "arena.h"
+#include "ingest.h"
+
+struct walk {
+        const struct ingest_visitor *visitor;
+        struct ingest_result *result;
+        struct arena arena;
+        const uint8_t *start; /* of the request, to name bytes in errors */
+};
+
+/* Writes result->why (cut at its size) and returns r. */
+int walk_fail(struct walk *w, int r, const char *fmt, ...) _printf_(3, 4);
+/* Counts one row that is not taken, with the reason. */
+void walk_reject(struct walk *w, const char *name, const char *reason);
+
+int leaf_metric(struct walk *w, const uint8_t *data, size_t len);
+int leaf_log(struct walk *w, const uint8_t *data, size_t len);
+int leaf_resource(struct walk *w, const uint8_t *data, size_t len, struct ingest_resource *ret);

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "text.h"
+#include "value.h"
+
+static json_t *number(double d) {
+        if (isnan(d))
+                return json_string("NaN");
+        if (isinf(d))
+                return json_string(d > 0 ? "Infinity" : "-Infinity");
+        return json_real(d);
+}
+
+static json_t *hex(const ProtobufCBinaryData *b) {
+        static const char digits[] = "0123456789abcdef";
+        _cleanup_free_ char *text = malloc(2 * b->len + 1);
+
+        if (!text)
+                return NULL;
+        for (size_t i = 0; i < b->len; i++) {
+                text[2 * i] = digits[b->data[i] >> 4];
+                text[2 * i + 1] = digits[b->data[i] & 15];
+        }
+        text[2 * b->len] = '\0';
+        return json_string(text);
+}
+
+static json_t *array(const Otlp__ArrayValue *a) {
+        json_t *list = json_array();
+
+        for (size_t i = 0; list && i < a->n_values; i++)
+                if (json_array_append_new(list, value_to_json(a->values[i])) < 0) {
+                        json_decref(list);
+                        return NULL;
+                }
+        return list;
+}
+
+json_t *value_to_json(const Otlp__AnyValue *v) {
+        if (!v)
+                return json_null();
+        switch (v->value_case) {
+        case OTLP__ANY_VALUE__VALUE_STRING_VALUE:
+                return text_json(v->string_value);
+        case OTLP__ANY_VALUE__VALUE_BOOL_VALUE:
+                return json_boolean(v->bool_value);
+        case OTLP__ANY_VALUE__VALUE_INT_VALUE:
+                return json_integer(v->int_value);
+        case OTLP__ANY_VALUE__VALUE_DOUBLE_VALUE:
+                return number(v->double_value);
+        case OTLP__ANY_VALUE__VALUE_ARRAY_VALUE:
+                return array(v->array_value);
+        case OTLP__ANY_VALUE__VALUE_KVLIST_VALUE:
+                return value_list_to_json(v->kvlist_value->values, v->kvlist_value->n_values);
+        case OTLP__ANY_VALUE__VALUE_BYTES_VALUE:
+                return hex(&v->bytes_value);
+        case OTLP__ANY_VALUE__VALUE__NOT_SET:
+        case _OTLP__ANY_VALUE__VALUE__CASE_IS_INT_SIZE:
+                break;
+        }
+        return json_null();
+}
+
+json_t *value_list_to_json(Otlp__KeyValue *const *list, size_t n) {
+        json_t *object = json_object();
+
+        for (size_t i = 0; object && i < n; i++) {
+                json_t *key = text_json(list[i]->key);
+                int r = key ? json_object_set_new(object, json_string_value(key), value_to_json(list[i]->value)) : -1;
+
+                json_decref(key);
+                if (r < 0) {
+                        json_decref(object);
+                        return NULL;
+                }
+        }
+        return object;
+}
+
+static const Otlp__AnyValue *find(Otlp__KeyValue *const *list, size_t n, const char *key) {
+        for (size_t i = 0; i < n; i++)
+                if (streq(list[i]->key, key))
+                        return list[i]->value;
+        return NULL;
+}
+
+const char *value_find_text(Otlp__KeyValue *const *list, size_t n, const char *key) {
+        const Otlp__AnyValue *v = find(list, n, key);
+
+        return v && v->value_case == OTLP__ANY_VALUE__VALUE_STRING_VALUE ? v->string_value : NULL;
+}
+
+int64_t value_find_number(Otlp__KeyValue *const *list, size_t n, const char *key) {
+        const Otlp__AnyValue *v = find(list, n, key);
+        int64_t number_found = 0;
+
+        if (v && v->value_case == OTLP__ANY_VALUE__VALUE_INT_VALUE)
+                return v->int_value >= 0 ? v->int_value : -1;
+        if (!v || v->value_case != OTLP__ANY_VALUE__VALUE_STRING_VALUE || !*v->string_value)
+                return -1;
+        for (const char *p = v->string_value; *p; p++) {
+                if (*p < '0' || *p > '9' || number_found > INT32_MAX)
+                        return -1;
+                number_found = number_found * 10 + (*p - '0');
+        }
+        return number_found;
+}

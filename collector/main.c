@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <systemd/sd-daemon.h>
+
+#include "api.h"
+#include "log.h"
+#include "receive.h"
+#include "settings.h"
+
+#define OTLP_CONNECTIONS 10240 /* one per host of a large site */
+#define API_CONNECTIONS 256
+#define OTHER_FDS 64           /* database, loop, log, standard streams */
+
+struct collector {
+        struct settings settings;
+        struct store *store;
+        struct counters counters;
+        struct receiver receiver;
+        struct api api;
+        sd_event *event;
+        struct http *otlp_server, *api_server;
+};
+
+static void collector_clear(struct collector *c) {
+        c->otlp_server = http_free(c->otlp_server);
+        c->api_server = http_free(c->api_server);
+        c->store = store_free(c->store);
+        (void) sd_event_unref(c->event);
+}
+
+/* What the limit of open files leaves for agents; at least a few. */
+static unsigned otlp_connections(void) {
+        struct rlimit files = { .rlim_cur = 1024 };
+
+        (void) getrlimit(RLIMIT_NOFILE, &files);
+        if (files.rlim_cur >= OTLP_CONNECTIONS + API_CONNECTIONS + OTHER_FDS)
+                return OTLP_CONNECTIONS;
+        if (files.rlim_cur < 2 * (API_CONNECTIONS + OTHER_FDS))
+                return API_CONNECTIONS;
+        return (unsigned) files.rlim_cur - API_CONNECTIONS - OTHER_FDS;
+}
+
+static int serve(struct collector *c, const struct address *a, const char *text, struct http_options *o, struct http **ret,
+                 char ret_where[static ADDRESS_TEXT_MAX]) {
+        int r;
+
+        r = address_listen(a, &o->fd, ret_where);
+        if (r < 0)
+                return log_error_errno(r, "cannot listen on %s for %s: %m", text, o->name);
+        r = http_new(c->event, o, ret);
+        if (r < 0)
+                return log_error_errno(r, "cannot serve %s on %s: %m", o->name, text);
+        return 0;
+}
+
+static int start_servers(struct collector *c, char otlp[static ADDRESS_TEXT_MAX], char api[static ADDRESS_TEXT_MAX]) {
+        struct http_options for_agents = {
+                .name = "otlp", .connections = otlp_connections(), .body_max = RECEIVE_BODY_MAX,
+                .handle = receive, .userdata = &c->receiver,
+        };
+        struct http_options for_people = {
+                .name = "api", .connections = API_CONNECTIONS, .handle = api_handle, .userdata = &c->api,
+        };
+        int r;
+
+        r = serve(c, &c->settings.otlp_address, c->settings.otlp, &for_agents, &c->otlp_server, otlp);
+        return r < 0 ? r : serve(c, &c->settings.api_address, c->settings.api, &for_people, &c->api_server, api);
+}
+
+static int start_loop(struct collector *c) {
+        sigset_t set;
+        int r;
+
+        (void) sigemptyset(&set);
+        (void) sigaddset(&set, SIGTERM);
+        (void) sigaddset(&set, SIGINT);
+        if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+                return -errno;
+        (void) signal(SIGPIPE, SIG_IGN);
+        r = sd_event_new(&c->event);
+        if (r >= 0)
+                r = sd_event_set_watchdog(c->event, true);
+        if (r >= 0)
+                r = sd_event_add_signal(c->event, NULL, SIGTERM, NULL, NULL); /* ends the loop with 0 */
+        if (r >= 0)
+                r = sd_event_add_signal(c->event, NULL, SIGINT, NULL, NULL);
+        return r < 0 ? r : 0;
+}
+
+static int run(struct collector *c) {
+        char otlp[ADDRESS_TEXT_MAX], api[ADDRESS_TEXT_MAX], why[256];
+        int r;
+
+        (void) umask(0027);
+        r = store_open(c->settings.database, &c->store, why);
+        if (r < 0) {
+                log_error("cannot use the database: %s", why);
+                return r;
+        }
+        c->receiver = (struct receiver) { .store = c->store, .clock = &clock_system, .counters = &c->counters };
+        c->api = (struct api) { .store = c->store, .clock = &clock_system, .counters = &c->counters };
+        r = start_loop(c);
+        if (r < 0)
+                return log_error_errno(r, "event loop: %m");
+        r = start_servers(c, otlp, api);
+        if (r < 0)
+                return r;
+        if (c->settings.insecure)
+                log_warning("InsecureListen: whoever reaches %s may write, whoever reaches %s may read", otlp, api);
+        log_info("receiving OTLP on %s, answering on %s, database %s", otlp, api, c->settings.database);
+        (void) sd_notifyf(0, "READY=1\nSTATUS=Receiving OTLP on %s, answering on %s", otlp, api);
+        r = sd_event_loop(c->event);
+        (void) sd_notify(0, "STOPPING=1");
+        return r < 0 ? log_error_errno(r, "event loop: %m") : 0;
+}
+
+int main(int argc, char *argv[]) {
+        _cleanup_(collector_clear) struct collector c = { 0 };
+        int exit_code;
+
+        log_open("tpu-collectord");
+        if (!settings_load(argc, argv, &c.settings, &exit_code))
+                return exit_code;
+        return run(&c) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "log.h"
+#include "options.h"
+#include "paths.h"
+#include "settings.h"
+
+#define TEXT(x) #x
+#define PORT(x) TEXT(x)
+
+struct command_line {
+        const char *otlp, *api, *database;
+        bool insecure, check, show;
+};
+
+static int parse_command_line(int argc, char *argv[], struct command_line *c, struct options *o) {
+        const struct option_def defs[] = {
+                { "listen-otlp", "ADDR:PORT", "where agents send to (default 127.0.0.1:" PORT(PORT_OTLP) ")", &c->otlp, NULL },
+                { "listen-api", "ADDR:PORT", "where people ask (default 127.0.0.1:" PORT(PORT_COLLECTOR_API) ")", &c->api, NULL },
+                { "database", "FILE", "default " PATH_COLLECTOR_STATE "/collector.db", &c->database, NULL },
+                { "insecure-listen", NULL, "allow addresses that others can reach, without TLS", NULL, &c->insecure },
+                { "check-config", NULL, "read the configuration, say what is wrong, end", NULL, &c->check },
+                { "show-config", NULL, "show what is in force and where it comes from", NULL, &c->show },
+        };
+        int r;
+
+        *o = (struct options) {
+                .program = "tpu-collectord", .synopsis = "[OPTIONS]", .defs = defs, .n_defs = ELEMENTSOF(defs),
+                .summary = "Receives metrics and events of TPU host agents (OTLP/HTTP), keeps them in SQLite and tells about them.",
+        };
+        r = options_parse(o, argc, argv);
+        o->defs = NULL;
+        if (r < 0)
+                return r;
+        if (r < argc) {
+                fprintf(stderr, "tpu-collectord: unexpected word '%s'\nTry 'tpu-collectord --help'.\n", argv[r]);
+                return -EINVAL;
+        }
+        return 0;
+}
+
+static int override(char *dest, size_t size, const char *value, const char *option) {
+        if (!value)
+                return 0;
+        if (strlen(value) >= size || !*value) {
+                log_error("--%s: '%s' is empty or longer than %zu bytes", option, value, size - 1);
+                return -EINVAL;
+        }
+        memcpy(dest, value, strlen(value) + 1);
+        return 0;
+}
+
+static int check_address(const char *text, const char *option, const char *key, bool insecure, struct address *ret) {
+        int r;
+
+        r = address_parse(text, ret);
+        if (r < 0) {
+                log_error("--%s (%s=): '%s' is no ADDRESS:PORT, for example 127.0.0.1:4318 or [::1]:4318; names are not looked up",
+                          option, key, text);
+                return r;
+        }
+        if (insecure || address_is_loopback(ret))
+                return 0;
+        log_error("--%s (%s=): anyone who reaches %s could read and write without TLS, so it is refused. Listen on 127.0.0.1 and put a "
+                  "TLS proxy in front, or, on a network where everyone is trusted, say --insecure-listen (InsecureListen=yes)",
+                  option, key, text);
+        return -EPERM;
+}
+
+static int check(struct settings *s) {
+        int r;
+
+        r = check_address(s->otlp, "listen-otlp", "ListenOtlp", s->insecure, &s->otlp_address);
+        return r < 0 ? r : check_address(s->api, "listen-api", "ListenApi", s->insecure, &s->api_address);
+}
+
+/* Loads, and answers --check-config and --show-config: 1 to go on, 0 when that was all. */
+static int load(const struct command_line *c, const struct options *o, struct settings *s) {
+        const struct config_item items[] = {
+                { "Collector", "ListenOtlp", config_parse_string63, s->otlp, "127.0.0.1:" PORT(PORT_OTLP) },
+                { "Collector", "ListenApi", config_parse_string63, s->api, "127.0.0.1:" PORT(PORT_COLLECTOR_API) },
+                { "Collector", "Database", config_parse_string255, s->database, PATH_COLLECTOR_STATE "/collector.db" },
+                { "Collector", "InsecureListen", config_parse_bool, &s->insecure, "no" },
+        };
+        _cleanup_(config_clear) struct config config = { .items = items, .n_items = ELEMENTSOF(items) };
+        _cleanup_host_ struct host host = HOST_NULL;
+        int r;
+
+        r = host_open(o->root, &host);
+        if (r < 0)
+                return log_error_errno(r, "--root %s: %m", o->root ?: "/");
+        r = config_load(&config, &host, "collectord", o->config);
+        if (r < 0)
+                return log_error_errno(r, "%s: %m", o->config ?: "configuration");
+        if (c->show)
+                return config_show(&config, stdout);
+        if (override(s->otlp, sizeof(s->otlp), c->otlp, "listen-otlp") < 0 || override(s->api, sizeof(s->api), c->api, "listen-api") < 0 ||
+            override(s->database, sizeof(s->database), c->database, "database") < 0)
+                return -EINVAL;
+        s->insecure = s->insecure || c->insecure;
+        r = check(s);
+        if (r < 0)
+                return r;
+        if (c->check)
+                return config.warnings > 0 ? -EINVAL : 0;
+        return 1;
+}
+
+int settings_load(int argc, char *argv[], struct settings *ret, int *ret_exit) {
+        struct command_line c = { 0 };
+        struct options o;
+        int r;
+
+        r = parse_command_line(argc, argv, &c, &o);
+        if (r < 0) {
+                *ret_exit = options_exit(r);
+                return 0;
+        }
+        r = load(&c, &o, ret);
+        *ret_exit = r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+        return r > 0;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What the collector is told: collectord.conf, section [Collector] (ListenOtlp=, ListenApi=, Database=, InsecureListen=), then the command line.
+ * Nothing here asks who sends or reads: an address that is not loopback is refused unless InsecureListen says so in words.
+ */
+#include "address.h"
+
+struct settings {
+        char otlp[64], api[64], database[256]; /* as written */
+        struct address otlp_address, api_address;
+        bool insecure;
+};
+
+/*
+ * 1: go on; 0: nothing is to be run (--help, --show-config …), *ret_exit is the exit code; errors are logged and end the same way.
+ */
+int settings_load(int argc, char *argv[], struct settings *ret, int *ret_exit);

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The prepared statements of the store and how values go in. Inside the room only.
+ */
+#include <sqlite3.h>
+
+#include "store.h"
+
+enum statement {
+        ST_BEGIN,
+        ST_COMMIT,
+        ST_ROLLBACK,
+        ST_RANGE_BELOW,
+        ST_RANGE_ABOVE,
+        ST_RANGE_ADD,
+        ST_RANGE_DELETE,
+        ST_RANGE_COUNT,
+        ST_RANGE_LOWEST,
+        ST_HOST_FIND,
+        ST_HOST_ADD,
+        ST_HOST_AGENT,
+        ST_HOST_IDENTITY,
+        ST_HOST_OTHER,
+        ST_HOST_SERIES,
+        ST_HOST_SERIES_MORE,
+        ST_HOST_STATE,
+        ST_HOST_REASONS,
+        ST_HOST_STEP,
+        ST_METRIC_UPDATE,
+        ST_METRIC_ADD,
+        ST_EVENT_ADD,
+        ST_LIST_HOSTS,
+        ST_LIST_METRICS,
+        ST_EVENTS_UP, /* four in the order of enum event_index, as are the next */
+        ST_EVENTS_UP_LAST = ST_EVENTS_UP + 3,
+        ST_EVENTS_DOWN,
+        ST_EVENTS_DOWN_LAST = ST_EVENTS_DOWN + 3,
+        _ST_MAX,
+};
+
+/* Which index an events query walks: a filter that names a host must not read everybody's events. */
+enum event_index { BY_NOTHING, BY_HOST, BY_NAME, BY_SLICE };
+
+struct store {
+        sqlite3 *db;
+        sqlite3_stmt *statements[_ST_MAX];
+};
+
+struct bind {
+        enum { BIND_NULL, BIND_INT, BIND_REAL, BIND_TEXT } type;
+        int64_t i;
+        double d;
+        const char *text; /* borrowed until the statement is reset */
+};
+#define INT(v) ((struct bind) { .type = BIND_INT, .i = (v) })
+#define REAL(v) ((struct bind) { .type = BIND_REAL, .d = (v) })
+#define TEXT(v) ((struct bind) { .type = BIND_TEXT, .text = (v) }) /* NULL is NULL */
+#define TIME(v) INT(time_to_sql(v))
+#define KNOWN(v) ((struct bind) { .type = (v) < 0 ? BIND_NULL : BIND_INT, .i = (v) }) /* -1 is NULL */
+/* Values for ?1, ?2, … */
+#define BIND(...) (const struct bind[]) { __VA_ARGS__ }, ELEMENTSOF(((const struct bind[]) { __VA_ARGS__ }))
+
+static inline int64_t time_to_sql(usec_t t) {
+        return (int64_t) MIN(t, (usec_t) INT64_MAX);
+}
+
+/* -errno of SQLite's answer; 0 of SQLITE_OK, SQLITE_ROW and SQLITE_DONE. */
+int sqlite_errno(int rc);
+int statements_prepare(struct store *s);
+void statements_finalize(struct store *s);
+
+/* Runs a statement that answers nothing. */
+int store_run(struct store *s, enum statement st, const struct bind *values, size_t n);
+/* Runs a statement that answers at most one row of at most two numbers. 1: there is one; 0: none. ret_b may be NULL. */
+int store_ask(struct store *s, enum statement st, const struct bind *values, size_t n, int64_t *ret_a, int64_t *ret_b);
+/* Begins a statement with many rows: step it with sqlite3_step() and end it with store_end(). */
+int store_query(struct store *s, enum statement st, const struct bind *values, size_t n, sqlite3_stmt **ret);
+/* 1: a row; 0: no more; -errno. */
+int store_row(sqlite3_stmt *q);
+void store_end(sqlite3_stmt **q);
+#define _cleanup_query_ _cleanup_(store_end)
+
+/* Columns. NULL is NULL, and -1. */
+const char *column_text(sqlite3_stmt *q, int column);
+int64_t column_int(sqlite3_stmt *q, int column);

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "schema.h"
+
+/*
+ * How long to wait for another program that has the database open (sqlite3, a backup). Readers never hold up the collector in WAL mode; a
+ * writer is a person's mistake, and the agents come back after 503.
+ */
+#define BUSY_MS 250
+
+/* WAL + FULL: COMMIT returns after the fdatasync of the log. Checked, because a file system may refuse WAL. */
+static const char settings[] = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = OFF;"
+                               "PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -4096;";
+
+static int check_wal(struct store *s) {
+        sqlite3_stmt *q = NULL;
+        bool wal;
+        int rc;
+
+        rc = sqlite3_prepare_v2(s->db, "PRAGMA journal_mode", -1, &q, NULL);
+        if (rc == SQLITE_OK)
+                rc = sqlite3_step(q);
+        wal = rc == SQLITE_ROW && streq((const char *) sqlite3_column_text(q, 0), "wal");
+        (void) sqlite3_finalize(q);
+        if (rc != SQLITE_ROW)
+                return sqlite_errno(rc);
+        return wal ? 0 : -EOPNOTSUPP;
+}
+
+static int prepare(struct store *s, const char *path, char why[static 256]) {
+        int r;
+
+        (void) sqlite3_busy_timeout(s->db, BUSY_MS);
+        r = schema_prepare(s, path, why);
+        if (r < 0)
+                return r;
+        r = sqlite_errno(sqlite3_exec(s->db, settings, NULL, NULL, NULL));
+        if (r < 0)
+                return r;
+        r = check_wal(s);
+        if (r == -EOPNOTSUPP)
+                (void) snprintf(why, 256, "%.120s: this file system cannot hold a write-ahead log: use a local one", path);
+        return r < 0 ? r : statements_prepare(s);
+}
+
+int store_open(const char *path, struct store **ret, char why[static 256]) {
+        _cleanup_(store_freep) struct store *s = calloc(1, sizeof(*s));
+        int rc, r;
+
+        if (!s)
+                return -ENOMEM;
+        why[0] = '\0';
+        rc = sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+                             NULL);
+        r = rc == SQLITE_OK ? prepare(s, path, why) : sqlite_errno(rc);
+        if (r < 0) {
+                if (!why[0])
+                        (void) snprintf(why, 256, "%.120s: %.100s", path, s->db ? sqlite3_errmsg(s->db) : "out of memory");
+                return r;
+        }
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+struct store *store_free(struct store *s) {
+        if (!s)
+                return NULL;
+        statements_finalize(s);
+        (void) sqlite3_close(s->db); /* the log is moved into the database; when that fails, the next start does it */
+        free(s);
+        return NULL;
+}
+
+const char *store_error(const struct store *s) {
+        return sqlite3_errmsg(s->db);
+}
+
+int store_begin(struct store *s) {
+        return store_run(s, ST_BEGIN, NULL, 0);
+}
+
+int store_commit(struct store *s) {
+        return store_run(s, ST_COMMIT, NULL, 0);
+}
+
+void store_rollback(struct store *s) {
+        if (!sqlite3_get_autocommit(s->db)) /* SQLite may have rolled back by itself (disk full) */
+                (void) store_run(s, ST_ROLLBACK, NULL, 0);
+}
+
+int store_find_host(struct store *s, const char *name, usec_t now, int64_t *ret) {
+        int64_t id;
+        int r;
+
+        r = store_ask(s, ST_HOST_FIND, BIND(TEXT(name)), ret, NULL);
+        if (r != 0)
+                return r < 0 ? r : 0;
+        r = store_run(s, ST_HOST_ADD, BIND(TEXT(name), TIME(now)));
+        if (r < 0)
+                return r;
+        id = sqlite3_last_insert_rowid(s->db); /* counts the hosts: rows are never deleted */
+        if (id > STORE_HOSTS_MAX)
+                return -EDQUOT;
+        *ret = id;
+        return 0;
+}
+
+int store_agent_seen(struct store *s, int64_t host, const struct store_identity *i, usec_t newest, usec_t now) {
+        int r;
+
+        r = store_run(s, ST_HOST_AGENT, BIND(INT(host), TIME(now)));
+        if (r < 0)
+                return r;
+        return store_run(s, ST_HOST_IDENTITY, BIND(INT(host), TEXT(i->slice), KNOWN(i->worker_id), TEXT(i->accelerator_type),
+                                                   TEXT(i->version), TEXT(i->boot_id), TIME(MIN(newest, now))));
+}
+
+int store_other_seen(struct store *s, int64_t host, usec_t now) {
+        return store_run(s, ST_HOST_OTHER, BIND(INT(host), TIME(now)));
+}
+
+int store_set_metric(struct store *s, int64_t host, const struct store_metric *m) {
+        const struct bind values[] = {
+                INT(host), TEXT(m->name), TEXT(m->attributes), TEXT(m->service), m->is_int ? INT(m->i) : REAL(m->d),
+                TEXT(m->unit), TIME(m->time),
+        };
+        int64_t series;
+        int r;
+
+        r = store_run(s, ST_METRIC_UPDATE, values, ELEMENTSOF(values));
+        if (r < 0 || sqlite3_changes(s->db) > 0)
+                return r;
+        /* A series that is new, or known with a later value. */
+        r = store_ask(s, ST_HOST_SERIES, BIND(INT(host)), &series, NULL);
+        if (r < 0)
+                return r;
+        if (r > 0 && series >= STORE_SERIES_MAX)
+                return -EDQUOT;
+        r = store_run(s, ST_METRIC_ADD, values, ELEMENTSOF(values));
+        if (r < 0 || sqlite3_changes(s->db) == 0)
+                return r;
+        return store_run(s, ST_HOST_SERIES_MORE, BIND(INT(host)));
+}
+
+int store_add_event(struct store *s, int64_t host, const struct store_identity *i, const struct store_event *e) {
+        return store_run(s, ST_EVENT_ADD, BIND(INT(host), TEXT(i ? i->slice : NULL), KNOWN(i ? i->worker_id : -1), TIME(e->time),
+                                               TIME(e->received), TEXT(e->service), TEXT(e->name), INT(e->severity),
+                                               TEXT(e->body), TEXT(e->attributes)));
+}
+
+int store_set_state(struct store *s, int64_t host, const char *state, usec_t time) {
+        return store_run(s, ST_HOST_STATE, BIND(INT(host), TEXT(state), TIME(time)));
+}
+
+int store_set_reasons(struct store *s, int64_t host, const char *reasons, usec_t time) {
+        return store_run(s, ST_HOST_REASONS, BIND(INT(host), TEXT(reasons), TIME(time)));
+}
+
+int store_set_step(struct store *s, int64_t host, const char *job, int64_t step, usec_t time) {
+        return store_run(s, ST_HOST_STEP, BIND(INT(host), TEXT(job), INT(step), TIME(time)));
+}
