@@ -203,8 +203,10 @@ static int post_stack(struct agent *a, const struct api_request *r, const char *
 
 static int answer_capture(struct api_answer *ret, const struct agent *a, const struct capture_result *c) {
         char taken[CLOCK_TEXT_MAX], spool[17];
+        uint64_t id = 0, next;
 
-        (void) snprintf(spool, sizeof(spool), "%016" PRIx64, uplink_spool_id(a->uplink, UPLINK_EVENTS));
+        (void) uplink_next(a->uplink, UPLINK_EVENTS, &id, &next); /* a durable record has a spool */
+        (void) snprintf(spool, sizeof(spool), "%016" PRIx64, id);
         return answer_json(ret, 200, json_pack("{s:s, s:s, s:I, s:I, s:s, s:{s:s, s:s, s:I}}", "name", c->job,
                                                "taken", clock_text(c->taken_real, taken), "processes", (json_int_t) c->processes,
                                                "threads", (json_int_t) c->threads, "text", c->text, "record", "spool", spool,

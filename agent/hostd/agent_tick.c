@@ -92,7 +92,8 @@ static void judge_uplink(struct agent *a, const struct uplink_stats *u) {
         f.verdict = VERDICT_OK;
         if (!u->durable) {
                 f.verdict = VERDICT_WARN;
-                finding_set(f.reason, "the spool %s cannot be written: records are in memory only: %s", a->settings.spool_directory, u->last_error);
+                finding_set(f.reason, "the spool %s cannot be written: new records are lost: %s", a->settings.spool_directory,
+                            u->spool_error);
                 finding_set(f.remedy, "df -h %s; journalctl -u tpu-hostd", a->settings.spool_directory);
         } else if (u->parked) {
                 f.verdict = VERDICT_FAIL;

@@ -95,18 +95,29 @@ int telemetry_push(struct telemetry *t, struct sample_store *s) {
 
 int telemetry_event(struct telemetry *t, enum event_id id, enum otlp_severity severity, usec_t time_real,
                     const struct otlp_attribute *body, size_t n, uint64_t *ret_seq) {
-        const struct otlp_event e = {
+        struct otlp_attribute identity[] = { { .key = "tpu.spool.id" }, { .key = "tpu.spool.class" }, { .key = "tpu.spool.seq" } };
+        struct otlp_event e = {
                 .name = event_def(id)->name,
                 .severity = severity,
                 .time_real = time_real,
                 .body = body,
                 .n_body = n,
         };
-        uint64_t seq = 0;
+        uint64_t seq = 0, spool;
+        char spool_text[17];
         const void *data;
         size_t len;
         int r;
 
+        /* The same names as in the header of the push, so that a store behind any receiver can drop repeats. */
+        if (uplink_next(t->uplink, UPLINK_EVENTS, &spool, &seq) >= 0) {
+                (void) snprintf(spool_text, sizeof(spool_text), "%016" PRIx64, spool);
+                identity[0].text = spool_text;
+                identity[1].text = uplink_class_name(UPLINK_EVENTS);
+                identity[2].number = (int64_t) seq;
+                e.attributes = identity;
+                e.n_attributes = ELEMENTSOF(identity);
+        }
         r = otlp_encode_event(t->otlp, &e, &data, &len);
         if (r >= 0)
                 r = uplink_submit(t->uplink, UPLINK_EVENTS, data, len, &seq);

@@ -1,0 +1,5 @@
+unit_test(hostd-api KNOWS base hostd LIBRARIES m)
+unit_test(hostd-checks KNOWS base hostd LIBRARIES m)
+unit_test(hostd-events KNOWS base hostd LIBRARIES m)
+unit_test(hostd-metrics KNOWS base hostd LIBRARIES m)
+unit_test(hostd-runs KNOWS base hostd LIBRARIES m)

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The store of samples and the text format. */
+#include "cost.h"
+#include "metrics_text.h"
+#include "test.h"
+
+static struct sample sample(const char *name, const char *unit, enum sample_kind kind, int64_t value, const char *device) {
+        return (struct sample) {
+                .name = name, .unit = unit, .description = "about it", .kind = kind, .is_int = true, .i = value,
+                .keys = { device ? "network.interface.name" : NULL }, .values = { device },
+        };
+}
+
+static int take(struct sample_store *s, unsigned source, unsigned run, const struct sample *m) {
+        const struct sample_origin o = { .source = source, .run = run, .now_real = 1000 };
+
+        return sample_store_take(s, &o, m);
+}
+
+static void test_names(void) {
+        static const struct {
+                const char *name, *unit;
+                enum sample_kind kind;
+                const char *wanted;
+        } cases[] = {
+                { "system.network.io", "By", SAMPLE_COUNTER, "system_network_io_bytes_total" },
+                { "system.memory.usage", "By", SAMPLE_GAUGE, "system_memory_usage_bytes" },
+                { "system.memory.utilization", "1", SAMPLE_GAUGE, "system_memory_utilization_ratio" },
+                { "process.cpu.time", "s", SAMPLE_COUNTER, "process_cpu_time_seconds_total" },
+                { "system.network.packet.count", "{packet}", SAMPLE_COUNTER, "system_network_packet_count_total" },
+                { "tpu.run.loss", NULL, SAMPLE_GAUGE, "tpu_run_loss" },
+                { "tpu.x.bytes", "By", SAMPLE_GAUGE, "tpu_x_bytes" },
+        };
+        char buf[METRIC_NAME_MAX], overlong[200];
+        struct sample m;
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                m = sample(cases[i].name, cases[i].unit, cases[i].kind, 1, NULL);
+                ASSERT_OK(metric_name(&m, buf));
+                ASSERT_STREQ(buf, cases[i].wanted);
+        }
+        memset(overlong, 'a', sizeof(overlong) - 1);
+        overlong[sizeof(overlong) - 1] = 0;
+        m = sample(overlong, NULL, SAMPLE_GAUGE, 1, NULL);
+        ASSERT_EQ(metric_name(&m, buf), -ENAMETOOLONG);
+}
+
+/* Families in one piece, whatever the order of arrival; labels escaped. */
+static void test_text(void) {
+        struct sample_store s;
+        struct sample a = sample("system.network.io", "By", SAMPLE_COUNTER, 5, "eth0");
+        struct sample b = sample("system.memory.usage", "By", SAMPLE_GAUGE, 7, NULL);
+        struct sample c = sample("system.network.io", "By", SAMPLE_COUNTER, 6, "e\"t\\h\n1");
+        char *text;
+        size_t len;
+
+        ASSERT_OK(sample_store_init(&s));
+        ASSERT_OK(take(&s, 0, 1, &a));
+        ASSERT_OK(take(&s, 0, 1, &b));
+        ASSERT_OK(take(&s, 0, 1, &c));
+        ASSERT_OK(metrics_text(&s, &text, &len));
+        ASSERT_STREQ(text, "# HELP system_memory_usage_bytes about it\n# TYPE system_memory_usage_bytes gauge\n"
+                           "system_memory_usage_bytes 7\n"
+                           "# HELP system_network_io_bytes_total about it\n# TYPE system_network_io_bytes_total counter\n"
+                           "system_network_io_bytes_total{network_interface_name=\"eth0\"} 5\n"
+                           "system_network_io_bytes_total{network_interface_name=\"e\\\"t\\\\h\\n1\"} 6\n");
+        ASSERT_EQ(len, strlen(text));
+        free(text);
+        sample_store_clear(&s);
+}
+
+static void test_store(void) {
+        struct sample_store s;
+        struct sample eth0 = sample("system.network.io", "By", SAMPLE_COUNTER, 5, "eth0");
+        struct sample eth1 = sample("system.network.io", "By", SAMPLE_COUNTER, 6, "eth1");
+        struct sample other = sample("tpu.x", NULL, SAMPLE_GAUGE, 9, NULL), bad = other;
+
+        ASSERT_OK(sample_store_init(&s));
+        ASSERT_OK(take(&s, 0, 1, &eth0));
+        ASSERT_OK(take(&s, 0, 1, &eth1));
+        ASSERT_OK(take(&s, 1, 1, &other));
+        s.slots[0].fresh = false;
+        eth0.i = 50;
+        ASSERT_OK(take(&s, 0, 2, &eth0)); /* the same series again */
+        ASSERT_EQ(s.n, 3);
+        ASSERT_EQ(s.slots[0].sample.i, 50);
+        ASSERT_TRUE(s.slots[0].fresh);
+        eth1.i = 60;
+        ASSERT_OK(take(&s, 0, 2, &eth1));
+        sample_store_end_run(&s, 0, 2);
+        ASSERT_EQ(s.n, 3);
+        ASSERT_OK(take(&s, 0, 3, &eth1)); /* eth0 was removed */
+        sample_store_end_run(&s, 0, 3);
+        ASSERT_EQ(s.n, 2);
+        ASSERT_STREQ(s.slots[0].sample.values[0], "eth1"); /* moved, with its texts */
+        ASSERT_TRUE(s.slots[0].sample.values[0] == s.slots[0].texts[0]);
+        ASSERT_STREQ(s.slots[1].sample.name, "tpu.x");
+        bad.is_int = false;
+        bad.d = (double) NAN;
+        ASSERT_EQ(take(&s, 1, 2, &bad), -EINVAL);
+        ASSERT_EQ(s.refused, 1);
+        sample_store_clear(&s);
+}
+
+static void test_store_bound(void) {
+        struct sample_store s;
+
+        ASSERT_OK(sample_store_init(&s));
+        for (int i = 0; i < SAMPLES_MAX + 10; i++) {
+                char device[16];
+                struct sample m;
+
+                (void) snprintf(device, sizeof(device), "d%d", i);
+                m = sample("tpu.x", NULL, SAMPLE_GAUGE, i, device);
+                ASSERT_EQ(take(&s, 0, 1, &m), i < SAMPLES_MAX ? 0 : -ENOSPC);
+        }
+        ASSERT_EQ(s.refused, 10);
+        sample_store_clear(&s);
+}
+
+static void test_stat(void) {
+        uint64_t user, system;
+
+        ASSERT_OK(cost_parse_stat("1234 (a) b (c)) S 1 1234 1234 0 -1 4194560 2570 100 3 4 77 33 0 0 20 0", &user, &system));
+        ASSERT_EQ(user, 77);
+        ASSERT_EQ(system, 33);
+        ASSERT_EQ(cost_parse_stat("1234 (a", &user, &system), -EBADMSG);
+        ASSERT_EQ(cost_parse_stat("1234 (a) S 1 2", &user, &system), -EBADMSG);
+}
+
+TEST_MAIN(test_names, test_text, test_store, test_store_bound, test_stat)
