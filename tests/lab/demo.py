@@ -130,7 +130,7 @@ def end(lab):
         s.ctl(host, "stop", "train")
     first = lab.hosts[0]
     job = s.wait_until(lambda: next((j for j in s.ctl_json(first, "jobs")["jobs"] if j["state"] == "exited"), None), 40, "the run's end")
-    gone = [h.name for h in lab.hosts if h.sh("pgrep -f /srv/train.py || true").strip()]
+    gone = [h.name for h in lab.hosts if h.sh("pgrep -f '^/usr/bin/python3 /srv/train.py' || true").strip()]
     if gone:
         raise LabError(f"training processes are left on {gone}")
     lab.stop()
