@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <ctype.h>
+#include <curl/curl.h>
+
+#include "backoff.h"
+
+usec_t backoff_next(unsigned failures, uint64_t random) {
+        usec_t max = BACKOFF_BASE;
+
+        for (; failures > 0 && max < BACKOFF_MAX; failures--)
+                max *= 2;
+        return random % (MIN(max, BACKOFF_MAX) + 1);
+}
+
+int backoff_parse_retry_after(const char *text, usec_t now_real, usec_t *ret) {
+        size_t digits = strspn(text, "0123456789");
+        usec_t at;
+        time_t t;
+
+        if (digits > 0 && text[digits] == '\0') {
+                /* more than 9 digits are more than the limit, whatever they say */
+                usec_t seconds = digits > 9 ? BACKOFF_RETRY_AFTER_MAX : (usec_t) strtoull(text, NULL, 10);
+
+                *ret = MIN(seconds, BACKOFF_RETRY_AFTER_MAX / USEC_PER_SEC) * USEC_PER_SEC;
+                return 0;
+        }
+        /* all three forms of a date begin with the day's name; curl_getdate() alone would take "12.5" for one */
+        if (!isalpha((unsigned char) text[0]) || !strchr(text, ':'))
+                return -EBADMSG;
+        t = curl_getdate(text, NULL);
+        if (t < 0)
+                return -EBADMSG;
+        at = (usec_t) t * USEC_PER_SEC;
+        *ret = at > now_real ? MIN(at - now_real, BACKOFF_RETRY_AFTER_MAX) : 0;
+        return 0;
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "arena.h"
+#include "otlp.h"
+#include "otlp.pb-c.h"
+
+#define SCOPE_NAME "tpu-hostd"
+/* Upper bounds of what tags, lengths and fixed fields take, so that the size is known before encoding. */
+#define POINT_BYTES 64
+#define ATTRIBUTE_BYTES 32
+#define METRIC_BYTES 48
+#define OUTPUT_KEEP (256 * 1024)
+
+struct point {
+        struct point *next;
+        Otlp__NumberDataPoint m;
+};
+
+struct metric {
+        Otlp__Metric m;
+        Otlp__Gauge gauge;
+        Otlp__Sum sum;
+        struct point *first, *last;
+        size_t n;
+};
+
+struct otlp {
+        struct arena resource_arena, points_arena, scratch_arena;
+        Otlp__Resource resource;
+        Otlp__InstrumentationScope scope;
+        size_t resource_bytes;
+
+        struct metric *metrics[OTLP_METRICS_MAX];
+        size_t n_metrics, bytes;
+
+        uint8_t *out;
+        size_t out_size;
+};
+
+static size_t attributes_bytes(const struct otlp_attribute *a, size_t n) {
+        size_t sum = 0;
+
+        for (size_t i = 0; i < n; i++)
+                sum += ATTRIBUTE_BYTES + strlen(a[i].key) + (a[i].text ? strlen(a[i].text) : 0);
+        return sum;
+}
+
+static int make_value(struct arena *arena, const struct otlp_attribute *a, Otlp__AnyValue *ret) {
+        otlp__any_value__init(ret);
+        if (!a->text) {
+                ret->value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
+                ret->int_value = a->number;
+                return 0;
+        }
+        ret->value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
+        ret->string_value = arena_text(arena, a->text);
+        return ret->string_value ? 0 : -ENOMEM;
+}
+
+static int make_attributes(struct arena *arena, const struct otlp_attribute *a, size_t n, Otlp__KeyValue ***ret) {
+        struct pair {
+                Otlp__KeyValue kv;
+                Otlp__AnyValue value;
+        } *pairs;
+        Otlp__KeyValue **list;
+
+        *ret = NULL;
+        if (n == 0)
+                return 0;
+        list = arena_alloc(arena, n * sizeof(*list));
+        pairs = arena_alloc(arena, n * sizeof(*pairs));
+        if (!list || !pairs)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                otlp__key_value__init(&pairs[i].kv);
+                pairs[i].kv.key = arena_text(arena, a[i].key);
+                if (!pairs[i].kv.key || make_value(arena, &a[i], &pairs[i].value) < 0)
+                        return -ENOMEM;
+                pairs[i].kv.value = &pairs[i].value;
+                list[i] = &pairs[i].kv;
+        }
+        *ret = list;
+        return 0;
+}
+
+int otlp_new(const struct otlp_attribute *resource, size_t n, const char *scope_version, struct otlp **ret) {
+        _cleanup_(otlp_freep) struct otlp *o = calloc(1, sizeof(*o));
+        int r;
+
+        if (!o)
+                return -ENOMEM;
+        otlp__resource__init(&o->resource);
+        o->resource.n_attributes = n;
+        r = make_attributes(&o->resource_arena, resource, n, &o->resource.attributes);
+        if (r < 0)
+                return r;
+        otlp__instrumentation_scope__init(&o->scope);
+        o->scope.name = arena_text(&o->resource_arena, SCOPE_NAME);
+        o->scope.version = arena_text(&o->resource_arena, scope_version);
+        if (!o->scope.name || !o->scope.version)
+                return -ENOMEM;
+        o->resource_bytes = METRIC_BYTES + attributes_bytes(resource, n) + strlen(SCOPE_NAME) + strlen(scope_version);
+        o->bytes = o->resource_bytes;
+        *ret = TAKE_PTR(o);
+        return 0;
+}
+
+struct otlp *otlp_free(struct otlp *o) {
+        if (!o)
+                return NULL;
+        arena_clear(&o->resource_arena);
+        arena_clear(&o->points_arena);
+        arena_clear(&o->scratch_arena);
+        free(o->out);
+        free(o);
+        return NULL;
+}
+
+/* The latest first: points of one metric mostly come one behind the other. */
+static struct metric *find_metric(struct otlp *o, const char *name) {
+        for (size_t i = o->n_metrics; i > 0; i--)
+                if (streq(o->metrics[i - 1]->m.name, name))
+                        return o->metrics[i - 1];
+        return NULL;
+}
+
+static struct metric *new_metric(struct otlp *o, const struct otlp_point *p) {
+        struct metric *t = arena_alloc(&o->points_arena, sizeof(*t));
+
+        if (!t)
+                return NULL;
+        otlp__metric__init(&t->m);
+        otlp__gauge__init(&t->gauge);
+        otlp__sum__init(&t->sum);
+        t->m.name = arena_text(&o->points_arena, p->name);
+        t->m.unit = arena_text(&o->points_arena, p->unit ? p->unit : "");
+        t->m.description = arena_text(&o->points_arena, p->description ? p->description : "");
+        if (!t->m.name || !t->m.unit || !t->m.description)
+                return NULL;
+        if (p->counter) {
+                t->sum.aggregation_temporality = OTLP__AGGREGATION_TEMPORALITY__AGGREGATION_TEMPORALITY_CUMULATIVE;
+                t->sum.is_monotonic = true;
+                t->m.data_case = OTLP__METRIC__DATA_SUM;
+                t->m.sum = &t->sum;
+        } else {
+                t->m.data_case = OTLP__METRIC__DATA_GAUGE;
+                t->m.gauge = &t->gauge;
+        }
+        return t;
+}
+
+static struct point *new_point(struct otlp *o, const struct otlp_point *p) {
+        struct point *t = arena_alloc(&o->points_arena, sizeof(*t));
+
+        if (!t)
+                return NULL;
+        otlp__number_data_point__init(&t->m);
+        t->m.n_attributes = p->n_attributes;
+        if (make_attributes(&o->points_arena, p->attributes, p->n_attributes, &t->m.attributes) < 0)
+                return NULL;
+        t->m.time_unix_nano = p->time_real * NSEC_PER_USEC;
+        t->m.start_time_unix_nano = p->counter ? p->start_real * NSEC_PER_USEC : 0;
+        if (p->is_int) {
+                t->m.value_case = OTLP__NUMBER_DATA_POINT__VALUE_AS_INT;
+                t->m.as_int = p->i;
+        } else {
+                t->m.value_case = OTLP__NUMBER_DATA_POINT__VALUE_AS_DOUBLE;
+                t->m.as_double = p->d;
+        }
+        return t;
+}
+
+int otlp_add_point(struct otlp *o, const struct otlp_point *p) {
+        size_t bytes = POINT_BYTES + attributes_bytes(p->attributes, p->n_attributes);
+        struct metric *t = find_metric(o, p->name);
+        bool known = t;
+        struct point *point;
+
+        if (p->n_attributes > OTLP_ATTRIBUTES_MAX)
+                return -EINVAL;
+        if (known && (t->m.data_case == OTLP__METRIC__DATA_SUM) != p->counter)
+                return -EINVAL;
+        if (!known)
+                bytes += METRIC_BYTES + strlen(p->name) + (p->unit ? strlen(p->unit) : 0) +
+                         (p->description ? strlen(p->description) : 0);
+        if (o->bytes + bytes > OTLP_REQUEST_MAX || (!known && o->n_metrics >= OTLP_METRICS_MAX))
+                return -E2BIG;
+        if (!known)
+                t = new_metric(o, p);
+        point = t ? new_point(o, p) : NULL;
+        if (!point)
+                return -ENOMEM; /* the arena gets back what was taken at the next encode */
+        if (!known)
+                o->metrics[o->n_metrics++] = t;
+        if (t->last)
+                t->last->next = point;
+        else
+                t->first = point;
+        t->last = point;
+        t->n++;
+        o->bytes += bytes;
+        return 0;
+}
+
+/* Fills the list of a metric's points. */
+static int link_points(struct otlp *o, struct metric *t) {
+        Otlp__NumberDataPoint **list = arena_alloc(&o->points_arena, t->n * sizeof(*list));
+        size_t n = 0;
+
+        if (!list)
+                return -ENOMEM;
+        for (struct point *p = t->first; p; p = p->next)
+                list[n++] = &p->m;
+        t->gauge.n_data_points = t->sum.n_data_points = n;
+        t->gauge.data_points = t->sum.data_points = list;
+        return 0;
+}
+
+static int reserve_output(struct otlp *o, size_t size) {
+        uint8_t *p;
+
+        if (size > OTLP_REQUEST_MAX)
+                return -E2BIG;
+        if (o->out_size >= size && (o->out_size <= OUTPUT_KEEP || size > OUTPUT_KEEP))
+                return 0;
+        size = size > OUTPUT_KEEP ? size : MIN((size_t) OUTPUT_KEEP, MAX(size * 2, (size_t) 4096));
+        p = realloc(o->out, size);
+        if (!p)
+                return -ENOMEM;
+        o->out = p;
+        o->out_size = size;
+        return 0;
+}
+
+static int encode_points(struct otlp *o, size_t *ret_len) {
+        Otlp__ExportMetricsServiceRequest request = OTLP__EXPORT_METRICS_SERVICE_REQUEST__INIT;
+        Otlp__ResourceMetrics of_resource = OTLP__RESOURCE_METRICS__INIT, *resources = &of_resource;
+        Otlp__ScopeMetrics of_scope = OTLP__SCOPE_METRICS__INIT, *scopes = &of_scope;
+        Otlp__Metric **list = arena_alloc(&o->points_arena, o->n_metrics * sizeof(*list));
+        int r;
+
+        if (!list)
+                return -ENOMEM;
+        for (size_t i = 0; i < o->n_metrics; i++) {
+                r = link_points(o, o->metrics[i]);
+                if (r < 0)
+                        return r;
+                list[i] = &o->metrics[i]->m;
+        }
+        of_scope.scope = &o->scope;
+        of_scope.n_metrics = o->n_metrics;
+        of_scope.metrics = list;
+        of_resource.resource = &o->resource;
+        of_resource.n_scope_metrics = 1;
+        of_resource.scope_metrics = &scopes;
+        request.n_resource_metrics = 1;
+        request.resource_metrics = &resources;
+        r = reserve_output(o, otlp__export_metrics_service_request__get_packed_size(&request));
+        if (r < 0)
+                return r;
+        *ret_len = otlp__export_metrics_service_request__pack(&request, o->out);
+        return 0;
+}
+
+int otlp_encode_metrics(struct otlp *o, const void **ret, size_t *ret_len) {
+        size_t len;
+        int r;
+
+        if (o->n_metrics == 0)
+                return -ENODATA;
+        r = encode_points(o, &len);
+        o->n_metrics = 0;
+        o->bytes = o->resource_bytes;
+        arena_reset(&o->points_arena);
+        if (r < 0)
+                return r;
+        *ret = o->out;
+        *ret_len = len;
+        return 0;
+}
+
+static const char *severity_text(enum otlp_severity s) {
+        switch (s) {
+        case OTLP_DEBUG:
+                return "DEBUG";
+        case OTLP_INFO:
+                return "INFO";
+        case OTLP_WARN:
+                return "WARN";
+        case OTLP_ERROR:
+                return "ERROR";
+        case OTLP_FATAL:
+                return "FATAL";
+        }
+        return "";
+}
+
+static int fill_record(struct otlp *o, const struct otlp_event *e, Otlp__LogRecord *ret) {
+        struct arena *a = &o->scratch_arena;
+
+        ret->time_unix_nano = ret->observed_time_unix_nano = e->time_real * NSEC_PER_USEC;
+        ret->severity_number = (uint32_t) e->severity;
+        ret->severity_text = arena_text(a, severity_text(e->severity));
+        ret->event_name = arena_text(a, e->name);
+        ret->n_attributes = e->n_attributes;
+        if (!ret->severity_text || !ret->event_name)
+                return -ENOMEM;
+        return make_attributes(a, e->attributes, e->n_attributes, &ret->attributes);
+}
+
+static int encode_record(struct otlp *o, const struct otlp_event *e, size_t *ret_len) {
+        Otlp__ExportLogsServiceRequest request = OTLP__EXPORT_LOGS_SERVICE_REQUEST__INIT;
+        Otlp__ResourceLogs of_resource = OTLP__RESOURCE_LOGS__INIT, *resources = &of_resource;
+        Otlp__ScopeLogs of_scope = OTLP__SCOPE_LOGS__INIT, *scopes = &of_scope;
+        Otlp__LogRecord record = OTLP__LOG_RECORD__INIT, *records = &record;
+        Otlp__KeyValueList list = OTLP__KEY_VALUE_LIST__INIT;
+        Otlp__AnyValue body = OTLP__ANY_VALUE__INIT;
+        int r;
+
+        r = fill_record(o, e, &record);
+        if (r < 0)
+                return r;
+        list.n_values = e->n_body;
+        r = make_attributes(&o->scratch_arena, e->body, e->n_body, &list.values);
+        if (r < 0)
+                return r;
+        body.value_case = OTLP__ANY_VALUE__VALUE_KVLIST_VALUE;
+        body.kvlist_value = &list;
+        if (e->n_body > 0)
+                record.body = &body;
+        of_scope.scope = &o->scope;
+        of_scope.n_log_records = 1;
+        of_scope.log_records = &records;
+        of_resource.resource = &o->resource;
+        of_resource.n_scope_logs = 1;
+        of_resource.scope_logs = &scopes;
+        request.n_resource_logs = 1;
+        request.resource_logs = &resources;
+        r = reserve_output(o, otlp__export_logs_service_request__get_packed_size(&request));
+        if (r < 0)
+                return r;
+        *ret_len = otlp__export_logs_service_request__pack(&request, o->out);
+        return 0;
+}
+
+int otlp_encode_event(struct otlp *o, const struct otlp_event *e, const void **ret, size_t *ret_len) {
+        size_t len;
+        int r;
+
+        if (e->n_attributes > OTLP_ATTRIBUTES_MAX)
+                return -EINVAL;
+        if (o->resource_bytes + attributes_bytes(e->attributes, e->n_attributes) + attributes_bytes(e->body, e->n_body) >
+            OTLP_REQUEST_MAX)
+                return -E2BIG; /* before anything of that size is copied */
+        r = encode_record(o, e, &len);
+        arena_reset(&o->scratch_arena);
+        if (r < 0)
+                return r;
+        *ret = o->out;
+        *ret_len = len;
+        return 0;
+}

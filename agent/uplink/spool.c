@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+
+#include "crc32c.h"
+#include "spool_state.h"
+
+struct spool *spool_free(struct spool *s) {
+        if (!s)
+                return NULL;
+        closep(&s->fd);
+        closep(&s->sync_fd);
+        closep(&s->old_fd);
+        closep(&s->old_sync_fd);
+        closep(&s->read_fd);
+        closep(&s->cursor_fd);
+        closep(&s->dir_fd);
+        free(s->segments);
+        free(s->pending);
+        free(s);
+        return NULL;
+}
+
+uint64_t spool_id(const struct spool *s) {
+        return s->id;
+}
+
+int spool_reserve_segment(struct spool *s) {
+        size_t size = MAX(s->size_segments * 2, (size_t) 16);
+        struct segment *p;
+
+        if (s->n_segments < s->size_segments)
+                return 0;
+        p = reallocarray(s->segments, size, sizeof(*p));
+        if (!p)
+                return -ENOMEM;
+        s->segments = p;
+        s->size_segments = size;
+        return 0;
+}
+
+uint64_t spool_segment_open_records(const struct spool *s, const struct segment *g) {
+        if (g->last_seq < g->first_seq || g->last_seq <= s->acked)
+                return 0;
+        return MIN(g->records, g->last_seq - MAX(s->acked, g->first_seq - 1));
+}
+
+static uint64_t total_bytes(const struct spool *s) {
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < s->n_segments; i++)
+                sum += s->segments[i].size;
+        return sum;
+}
+
+/* The oldest segment may go only while a younger one is on the disk: it keeps the sequence numbers. */
+static bool may_drop_oldest(const struct spool *s) {
+        for (size_t i = 1; i < s->n_segments; i++)
+                if (s->segments[i].durable)
+                        return true;
+        return false;
+}
+
+static int drop_oldest(struct spool *s) {
+        char name[SEGMENT_NAME_MAX];
+
+        segment_name(s->segments[0].first_seq, name);
+        if (unlinkat(s->dir_fd, name, 0) < 0 && errno != ENOENT)
+                return -errno;
+        s->dropped += spool_segment_open_records(s, &s->segments[0]);
+        if (s->read_segment == s->segments[0].first_seq)
+                spool_forget_reader(s);
+        memmove(s->segments, s->segments + 1, --s->n_segments * sizeof(*s->segments));
+        return 0;
+}
+
+void spool_trim(struct spool *s, uint64_t wanted) {
+        while (may_drop_oldest(s) && s->segments[0].last_seq <= s->acked)
+                if (drop_oldest(s) < 0)
+                        return;
+        while (may_drop_oldest(s) && total_bytes(s) + wanted > s->options.max_bytes)
+                if (drop_oldest(s) < 0)
+                        return;
+}
+
+static int pending_push(struct spool *s, const void *data, size_t len) {
+        size_t need = s->pending_len + segment_record_size(len);
+        uint32_t length = (uint32_t) len;
+
+        if (need > s->pending_size) {
+                size_t size = MAX(need, MIN(s->pending_size * 2, (size_t) SPOOL_PENDING_MAX));
+                uint8_t *p = realloc(s->pending, size);
+
+                if (!p)
+                        return -ENOMEM;
+                s->pending = p;
+                s->pending_size = size;
+        }
+        memcpy(s->pending + s->pending_len, &length, sizeof(length));
+        memcpy(s->pending + s->pending_len + sizeof(length), data, len);
+        s->pending_len = need;
+        return 0;
+}
+
+/* Half a segment: then unsynced records never lie in more than two segments, and always fit into a new one. */
+static size_t pending_limit(const struct spool *s) {
+        return (size_t) MIN((uint64_t) SPOOL_PENDING_MAX, s->options.segment_bytes / 2);
+}
+
+int spool_append(struct spool *s, const void *data, size_t len, uint64_t *ret_seq) {
+        size_t before;
+        int r;
+
+        if (len == 0)
+                return -EINVAL;
+        if (len > SPOOL_RECORD_MAX ||
+            segment_record_size(len) > s->options.segment_bytes - sizeof(struct segment_header))
+                return -E2BIG;
+        if (s->pending_len > 0 && s->pending_len + segment_record_size(len) > pending_limit(s)) {
+                r = spool_sync(s);
+                if (r < 0)
+                        return r;
+        }
+        r = spool_make_room(s, len);
+        if (r < 0)
+                return r;
+        before = s->pending_len;
+        r = pending_push(s, data, len);
+        if (r < 0)
+                return r;
+        r = segment_append(spool_current(s), s->fd, s->next_seq, data, len);
+        if (r < 0) {
+                s->pending_len = before;
+                return r;
+        }
+        s->appended++;
+        *ret_seq = s->next_seq++;
+        return 0;
+}
+
+void spool_ack(struct spool *s, uint64_t seq) {
+        seq = MIN(seq, s->synced);
+        if (seq <= s->acked)
+                return;
+        s->acked = seq;
+        spool_trim(s, 0);
+}
+
+uint32_t spool_cursor_crc(const struct spool_cursor *c) {
+        return crc32c(0, c, offsetof(struct spool_cursor, crc));
+}
+
+int spool_save_cursor(struct spool *s) {
+        struct spool_cursor c = { .spool_id = s->id, .acked = s->acked };
+        ssize_t n;
+
+        c.crc = spool_cursor_crc(&c);
+        if (s->cursor_fd < 0) {
+                s->cursor_fd = openat(s->dir_fd, "cursor", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+                if (s->cursor_fd < 0)
+                        return -errno;
+        }
+        /* in turn, so that a torn write leaves the other one */
+        n = pwrite(s->cursor_fd, &c, sizeof(c), (off_t) (s->cursor_slot * sizeof(c)));
+        if (n != sizeof(c))
+                return n < 0 ? -errno : -EIO;
+        s->cursor_slot ^= 1;
+        return 0;
+}
+
+void spool_get_stats(const struct spool *s, struct spool_stats *ret) {
+        struct spool_stats out = {
+                .bytes = total_bytes(s),
+                .appended = s->appended,
+                .dropped_bytes_limit = s->dropped,
+                .damaged = s->damaged,
+                .torn = s->torn,
+                .given_up = s->given_up,
+                .first_seq = s->next_seq,
+                .next_seq = s->next_seq,
+                .synced_seq = s->synced,
+        };
+
+        for (size_t i = s->n_segments; i > 0; i--) {
+                const struct segment *g = &s->segments[i - 1];
+                uint64_t n = spool_segment_open_records(s, g);
+
+                out.records += n;
+                if (n > 0)
+                        out.first_seq = MAX(g->first_seq, s->acked + 1);
+        }
+        *ret = out;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The one thread of the program: it takes descriptors, calls fdatasync on each, closes them and answers through an
+ * eventfd. It touches nothing else. It has a few slots, each with at most one job at a time; jobs are done one by one.
+ */
+#include <systemd/sd-event.h>
+
+#include "base.h"
+
+#define SYNC_SLOTS_MAX 8
+#define SYNC_FDS_MAX 3
+
+struct sync;
+
+/* done runs in the loop, once for each job: result is 0, or -errno of the first fdatasync that failed. */
+int sync_new(sd_event *e, void (*done)(size_t slot, int result, void *userdata), void *userdata, struct sync **ret);
+/* Waits for the job at work, if any (a disk that hangs keeps it waiting), and drops the others; done is not called any more. */
+struct sync *sync_free(struct sync *s);
+DEFINE_CLEANUP(struct sync *, sync_free)
+
+/* Takes over n descriptors. -EBUSY: the slot has a job; they then stay the caller's. */
+int sync_start(struct sync *s, size_t slot, const int *fds, size_t n);
+bool sync_busy(struct sync *s, size_t slot);

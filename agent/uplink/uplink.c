@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <sys/stat.h>
+
+#include "backoff.h"
+#include "uplink_state.h"
+
+#define SYNC_ACCURACY (250 * USEC_PER_MSEC)
+
+static_assert(_UPLINK_CLASS_MAX <= SENDER_SLOTS_MAX && _UPLINK_CLASS_MAX <= SYNC_SLOTS_MAX, "a slot for each class");
+
+const char *uplink_class_name(enum uplink_class c) {
+        switch (c) {
+        case UPLINK_EVENTS:
+                return "events";
+        case UPLINK_METRICS:
+                return "metrics";
+        case _UPLINK_CLASS_MAX:
+                break;
+        }
+        return "unknown";
+}
+
+static void arm_sync(struct channel *ch, usec_t span) {
+        int enabled;
+
+        if (sd_event_source_get_enabled(ch->sync_timer, &enabled) > 0)
+                return; /* something waits already, and will take this along */
+        if (sd_event_source_set_time_relative(ch->sync_timer, span) >= 0)
+                (void) sd_event_source_set_enabled(ch->sync_timer, SD_EVENT_ONESHOT);
+}
+
+/* The spool cannot be written: said, and tried again later. */
+static void spool_failed(struct channel *ch, int error) {
+        struct uplink *u = ch->uplink;
+        usec_t wait = USEC_PER_SEC << MIN(ch->sync_failures, 6u);
+
+        ch->durable = false;
+        (void) snprintf(u->spool_error, sizeof(u->spool_error), "spool %.*s/%s: %s", 90, u->spool_dir,
+                        uplink_class_name(ch->class), strerror(-error));
+        ch->sync_failures++;
+        arm_sync(ch, MIN(wait, BACKOFF_PARKED));
+}
+
+static void spool_works(struct channel *ch) {
+        struct uplink *u = ch->uplink;
+        bool all = true;
+
+        ch->durable = true;
+        ch->sync_failures = 0;
+        for (size_t i = 0; i < _UPLINK_CLASS_MAX; i++)
+                all = all && u->channels[i].durable;
+        if (all)
+                u->spool_error[0] = '\0';
+}
+
+/* Starts a sync of what was appended, unless one is at work: its end looks again. */
+static void channel_sync(struct channel *ch) {
+        int r;
+
+        if (!ch->spool || ch->syncing)
+                return;
+        r = spool_sync_begin(ch->spool, &ch->job);
+        if (r < 0)
+                spool_failed(ch, r);
+        if (r <= 0)
+                return;
+        r = sync_start(ch->uplink->sync, ch->class, ch->job.fds, ch->job.n_fds);
+        if (r < 0) { /* cannot be: one job a class */
+                for (size_t i = 0; i < ch->job.n_fds; i++)
+                        (void) close(ch->job.fds[i]);
+                spool_failed(ch, r);
+                return;
+        }
+        ch->syncing = true;
+}
+
+static void sync_soon(struct channel *ch) {
+        if (ch->sync_failures > 0)
+                arm_sync(ch, USEC_PER_SEC); /* no sooner than the timer of the failure, if it runs */
+        else if (ch->class == UPLINK_EVENTS)
+                channel_sync(ch);
+        else
+                arm_sync(ch, UPLINK_SYNC_METRICS - SYNC_ACCURACY);
+}
+
+static void on_synced(size_t slot, int result, void *userdata) {
+        struct uplink *u = userdata;
+        struct channel *ch = &u->channels[slot];
+        struct spool_stats st;
+        int r;
+
+        ch->syncing = false;
+        r = spool_sync_end(ch->spool, &ch->job, result);
+        if (r < 0) {
+                spool_failed(ch, r);
+                return;
+        }
+        spool_works(ch);
+        spool_get_stats(ch->spool, &st);
+        if (st.synced_seq > ch->told) {
+                ch->told = st.synced_seq;
+                if (u->options.on_durable)
+                        u->options.on_durable(ch->class, st.synced_seq, u->options.userdata);
+        }
+        if (st.next_seq - 1 > st.synced_seq)
+                sync_soon(ch);
+        channel_send(ch);
+}
+
+static int channel_open(struct channel *ch) {
+        struct uplink *u = ch->uplink;
+        uint64_t share = u->options.max_bytes / _UPLINK_CLASS_MAX;
+        uint64_t segment = MAX(MIN((uint64_t) UPLINK_SEGMENT_BYTES, share / 8), (uint64_t) SPOOL_SEGMENT_MIN);
+        struct spool_options o = { .max_bytes = share, .segment_bytes = segment };
+        _cleanup_free_ char *path = NULL;
+        struct spool_stats st;
+        int r;
+
+        if (asprintf(&path, "%s/%s", u->spool_dir, uplink_class_name(ch->class)) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        if (mkdir(u->spool_dir, 0700) < 0 && errno != EEXIST)
+                return -errno;
+        r = spool_open(path, &o, &ch->spool);
+        if (r < 0)
+                return r;
+        spool_get_stats(ch->spool, &st);
+        ch->told = st.synced_seq;
+        spool_works(ch);
+        return 0;
+}
+
+static int on_sync_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct channel *ch = userdata;
+
+        (void) source;
+        (void) usec;
+        if (!ch->spool) {
+                ch->open_error = channel_open(ch);
+                if (ch->open_error < 0)
+                        spool_failed(ch, ch->open_error);
+                else
+                        channel_send(ch);
+                return 0;
+        }
+        channel_sync(ch);
+        return 0;
+}
+
+static int channel_new(struct uplink *u, enum uplink_class c) {
+        struct channel *ch = &u->channels[c];
+        int r;
+
+        ch->uplink = u;
+        ch->class = c;
+        r = sd_event_add_time_relative(u->event, &ch->sync_timer, CLOCK_MONOTONIC, 0, SYNC_ACCURACY, on_sync_timer, ch);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(ch->sync_timer, "spool-sync");
+        r = sd_event_source_set_enabled(ch->sync_timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        if (u->sender) {
+                r = channel_init_send(ch, u->options.endpoint);
+                if (r < 0)
+                        return r;
+        }
+        ch->open_error = channel_open(ch);
+        if (ch->open_error == -EBUSY || ch->open_error == -EPROTONOSUPPORT || ch->open_error == -EINVAL)
+                return ch->open_error; /* a person has to decide */
+        if (ch->open_error < 0)
+                spool_failed(ch, ch->open_error);
+        return 0;
+}
+
+static void on_answered(size_t slot, const struct sender_answer *a, void *userdata) {
+        struct uplink *u = userdata;
+
+        channel_answered(&u->channels[slot], a);
+}
+
+/* Credentials do not belong into the URL: it is shown. */
+static bool endpoint_ok(const char *s) {
+        return (startswith(s, "http://") || startswith(s, "https://")) && !strchr(s, '@') && strlen(s) < 1024;
+}
+
+int uplink_new(sd_event *e, const struct uplink_options *o, struct uplink **ret) {
+        _cleanup_(uplink_freep) struct uplink *u = NULL;
+        struct sender_options so = {
+                .user_agent = o->user_agent,
+                .timeout = o->timeout > 0 ? o->timeout : UPLINK_TIMEOUT,
+                .done = on_answered,
+        };
+        bool send = o->endpoint && *o->endpoint;
+        int r;
+
+        if ((send && !endpoint_ok(o->endpoint)) || o->max_bytes < UPLINK_BYTES_MIN)
+                return -EINVAL;
+        u = calloc(1, sizeof(*u));
+        if (!u)
+                return -ENOMEM;
+        u->event = sd_event_ref(e);
+        u->options = *o;
+        u->spool_dir = strdup(o->spool_dir);
+        if (!u->spool_dir)
+                return -ENOMEM;
+        r = sync_new(e, on_synced, u, &u->sync);
+        if (r < 0)
+                return r;
+        so.userdata = u;
+        so.connect_timeout = MIN(so.timeout, 10 * USEC_PER_SEC);
+        r = send ? sender_new(e, &so, &u->sender) : 0;
+        for (size_t c = 0; c < _UPLINK_CLASS_MAX && r >= 0; c++)
+                r = channel_new(u, (enum uplink_class) c);
+        if (r < 0)
+                return r;
+        for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++)
+                channel_send(&u->channels[c]);
+        *ret = TAKE_PTR(u);
+        return 0;
+}
+
+struct uplink *uplink_free(struct uplink *u) {
+        if (!u)
+                return NULL;
+        u->sender = sender_free(u->sender);
+        u->sync = sync_free(u->sync);
+        for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++) {
+                struct channel *ch = &u->channels[c];
+
+                ch->sync_timer = sd_event_source_disable_unref(ch->sync_timer);
+                ch->send_timer = sd_event_source_disable_unref(ch->send_timer);
+                if (ch->spool) {
+                        (void) spool_sync(ch->spool); /* nobody is left to be told; the stats were */
+                        (void) spool_save_cursor(ch->spool);
+                }
+                ch->spool = spool_free(ch->spool);
+                free(ch->record);
+                free(ch->url);
+        }
+        free(u->spool_dir);
+        u->event = sd_event_unref(u->event);
+        free(u);
+        return NULL;
+}
+
+int uplink_submit(struct uplink *u, enum uplink_class c, const void *data, size_t len, uint64_t *ret_seq) {
+        struct channel *ch = &u->channels[c];
+        int r;
+
+        r = ch->spool ? spool_append(ch->spool, data, len, ret_seq) : ch->open_error;
+        if (r >= 0) {
+                sync_soon(ch);
+                return 0;
+        }
+        ch->not_kept++;
+        if (ch->spool && r != -E2BIG && r != -EINVAL)
+                spool_failed(ch, r);
+        return r;
+}
+
+int uplink_next(const struct uplink *u, enum uplink_class c, uint64_t *ret_spool_id, uint64_t *ret_seq) {
+        const struct channel *ch = &u->channels[c];
+        struct spool_stats st;
+
+        if (!ch->spool)
+                return ch->open_error;
+        spool_get_stats(ch->spool, &st);
+        *ret_spool_id = spool_id(ch->spool);
+        *ret_seq = st.next_seq;
+        return 0;
+}
+
+void uplink_get_stats(const struct uplink *u, struct uplink_stats *ret) {
+        *ret = (struct uplink_stats) { .last_ok_boot = u->last_ok_boot, .durable = true };
+        memcpy(ret->last_error, u->last_error, sizeof(ret->last_error));
+        memcpy(ret->spool_error, u->spool_error, sizeof(ret->spool_error));
+        for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++) {
+                const struct channel *ch = &u->channels[c];
+                struct uplink_class_stats *t = &ret->classes[c];
+
+                if (ch->spool)
+                        spool_get_stats(ch->spool, &t->spool);
+                t->sent = ch->sent;
+                t->retried = ch->retried;
+                t->refused = ch->refused;
+                t->rejected = ch->rejected;
+                t->not_kept = ch->not_kept;
+                t->parked = ch->parked;
+                t->durable = ch->durable;
+                ret->parked = ret->parked || ch->parked;
+                ret->durable = ret->durable && ch->durable;
+        }
+}
