@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <sys/syscall.h>
+#include <sys/syscall.h> /* __NR_openat2 comes from the kernel: Debian 11's C library has no SYS_openat2 */
 
 #include "host.h"
 
@@ -26,7 +26,7 @@ int host_open_file(const struct host *h, const char *path, int flags) {
         struct open_how how = { .flags = (unsigned) (flags | extra), .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
         long fd;
 
-        fd = syscall(SYS_openat2, h->root_fd, path, &how, sizeof(how));
+        fd = syscall(__NR_openat2, h->root_fd, path, &how, sizeof(how));
         return fd < 0 ? -errno : (int) fd;
 }
 
