@@ -96,7 +96,7 @@ static int walk_group(struct walk *w, const struct wire_field *group, leaf_fn le
 
 int ingest_request(enum ingest_kind kind, const void *data, size_t len, const struct ingest_visitor *v, struct ingest_result *ret) {
         struct walk w = { .visitor = v, .result = ret, .start = data };
-        struct wire at = { .next = data, .end = w.start + len };
+        struct wire at = { .next = data };
         leaf_fn leaf = kind == INGEST_METRICS ? leaf_metric : leaf_log;
         struct wire_field f;
         unsigned groups = 0;
@@ -105,6 +105,7 @@ int ingest_request(enum ingest_kind kind, const void *data, size_t len, const st
         *ret = (struct ingest_result) { 0 };
         if (len == 0)
                 return 0; /* an empty request is a valid one */
+        at.end = w.start + len; /* not before: data may be NULL when there is nothing */
         arena_init(&w.arena, INGEST_MEMORY_MAX);
         while ((r = next_message(&w, &at, REQUEST_GROUP, &f)) > 0) {
                 if (groups++ >= INGEST_GROUPS_MAX)

@@ -1,0 +1,469 @@
+#!/usr/bin/python3
+"""tests/collector/test_collector.py BUILD_DIR: the real tpu-collectord on loopback, seen by HTTP and by sqlite3."""
+
+import gzip
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import otlp
+
+BUILD = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else os.environ.get("BUILD_DIR", "build")
+PROGRAM = os.path.join(BUILD, "collector", "tpu-collectord")
+PROTOBUF = {"Content-Type": "application/x-protobuf"}
+AGENT = {"host.name": "h0", "service.name": "tpu-hostd", "service.version": "0.1.0", "tpu.boot.id": "b-1",
+         "tpu.slice.name": "s1", "tpu.worker.id": 3, "tpu.accelerator.type": "v6e-16"}
+SPOOL = "0123456789abcdef"
+
+
+class Collector:
+    """One process and its database; with notify, what it told systemd is in .told."""
+
+    def __init__(self, database, *options):
+        self.database = database
+        self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.notify.bind(os.path.join(os.path.dirname(database), f"notify-{time.monotonic_ns()}"))
+        self.notify.settimeout(20)
+        self.log = tempfile.TemporaryFile()
+        self.process = subprocess.Popen(
+            [PROGRAM, "--config", "/dev/null", "--database", database, "--listen-otlp", "127.0.0.1:0", "--listen-api", "127.0.0.1:0", *options],
+            stderr=self.log, env={**os.environ, "NOTIFY_SOCKET": self.notify.getsockname()})
+        self.told = self.notify.recv(4096).decode()
+        self.otlp, self.api = map(int, re.findall(r"127\.0\.0\.1:(\d+)", self.told))
+
+    def stop(self, how=signal.SIGTERM):
+        self.process.send_signal(how)
+        code = self.process.wait(20)
+        self.notify.close()
+        self.log.seek(0)
+        self.said = self.log.read().decode()
+        self.log.close()
+        return code
+
+    def post(self, path, body, headers=None, **more):
+        c = http.client.HTTPConnection("127.0.0.1", self.otlp, timeout=20)
+        c.request("POST", path, body, {**PROTOBUF, **(headers or {})}, **more)
+        r = c.getresponse()
+        r.content = r.read()
+        c.close()
+        return r
+
+    def get(self, path, method="GET", body=None):
+        c = http.client.HTTPConnection("127.0.0.1", self.api, timeout=20)
+        c.request(method, path, body)
+        r = c.getresponse()
+        text = r.read()
+        c.close()
+        r.json = json.loads(text) if r.getheader("Content-Type") == "application/json" and text else None
+        r.text = text.decode()
+        return r
+
+    def sql(self, question, *values):
+        db = sqlite3.connect(f"file:{self.database}?mode=ro", uri=True)
+        try:
+            return db.execute(question, values).fetchall()
+        finally:
+            db.close()
+
+
+def metrics(value=1, res=AGENT, name="m"):
+    return otlp.request(res, [otlp.gauge(name, [otlp.point(value)])])
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.dir = tempfile.TemporaryDirectory()
+        self.addCleanup(self.dir.cleanup)
+        self.c = None
+
+    def start(self, *options):
+        self.c = Collector(os.path.join(self.dir.name, "c.db"), *options)
+        return self.c
+
+    def tearDown(self):
+        if self.c and self.c.process.poll() is None:
+            self.assertEqual(self.c.stop(), 0)
+
+    def ok(self, r):
+        self.assertEqual((r.status, r.getheader("Content-Type")), (200, PROTOBUF["Content-Type"]), r.content)
+        return r
+
+    def refused(self, r, status, words):
+        """The answer is this status with a google.rpc.Status whose message has the words."""
+        self.assertEqual((r.status, r.getheader("Content-Type")), (status, PROTOBUF["Content-Type"]))
+        fields = otlp.parse(r.content)
+        self.assertIn(words, fields[2][0].decode())
+        self.assertGreater(fields[1][0], 0)
+
+
+class Receiving(Case):
+    def test_agent_appears(self):
+        c = self.start()
+        now = time.time()
+        self.assertIn("READY=1", c.told)
+        states = [otlp.point(int(s == "degraded"), {"state": s}, now) for s in ("ready", "degraded", "unfit")]
+        body = otlp.request(AGENT, [otlp.gauge("tpu.host.state", states), otlp.gauge("tpu.run.step", [otlp.point(12, {"job": "train"}, now)]),
+                                    otlp.sum_metric("system.network.io", [otlp.point(2 ** 62, {"b": "x", "a": 1}, now)], "By"),
+                                    otlp.gauge("temp", [otlp.point(1.5, time=now)], "Cel")])
+        self.assertEqual(self.ok(c.post("/v1/metrics", body)).content, b"")
+        event = otlp.log("tpu.host.state_changed", {"from": "ready", "to": "degraded", "reasons": "nic.mtu eth1: 1460, wanted 8896"}, 13, now,
+                         {"k": ["v", True, None or 2.5]})
+        self.ok(c.post("/v1/logs", otlp.request(AGENT, [event])))
+
+        row = c.sql("SELECT name, slice, worker_id, accelerator_type, version, boot_id, state, job, step, series FROM hosts")
+        self.assertEqual(row, [("h0", "s1", 3, "v6e-16", "0.1.0", "b-1", "degraded", "train", 12, 6)])
+        host, = c.get("/api/v1/hosts").json["hosts"]
+        self.assertEqual({k: host[k] for k in ("name", "slice", "worker_id", "state", "reasons", "job", "step")},
+                         {"name": "h0", "slice": "s1", "worker_id": 3, "state": "degraded", "job": "train", "step": 12,
+                          "reasons": "nic.mtu eth1: 1460, wanted 8896"})
+        self.assertLess(host["age_seconds"], 10)
+        self.assertRegex(host["first_seen"], r"^20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z$")
+        one = c.get("/api/v1/hosts/h0").json
+        values = {(m["name"], json.dumps(m["attributes"])): (m["value"], m["unit"]) for m in one["metrics"]}
+        self.assertEqual(values["system.network.io", '{"a": 1, "b": "x"}'], (2 ** 62, "By"))
+        self.assertEqual(values["temp", "{}"], (1.5, "Cel"))
+        answer = c.get("/api/v1/events?host=h0").json
+        e, = answer["events"]
+        self.assertEqual((e["id"], e["name"], e["severity"], e["slice"], e["worker_id"], answer["next"]),
+                         (1, "tpu.host.state_changed", "WARN", "s1", 3, 1))
+        self.assertEqual((e["body"]["to"], e["attributes"]), ("degraded", {"k": ["v", True, 2.5]}))
+        self.assertEqual(c.get("/api/v1/events?since=1").json, {"events": [], "next": 1})
+
+    def test_older_data_never_wins(self):
+        c = self.start()
+        now = time.time()
+
+        def push(at, state, step, boot, value):
+            return otlp.request({**AGENT, "tpu.boot.id": boot}, [
+                otlp.gauge("tpu.host.state", [otlp.point(1, {"state": state}, at)]), otlp.gauge("m", [otlp.point(value, time=at)]),
+                otlp.gauge("tpu.run.step", [otlp.point(step, {"job": "j"}, at)])])
+        self.ok(c.post("/v1/metrics", push(now, "ready", 9, "new", 5)))
+        self.ok(c.post("/v1/metrics", push(now - 3600, "unfit", 4, "old", 3)))
+        self.assertEqual(c.sql("SELECT state, step, boot_id FROM hosts"), [("ready", 9, "new")])
+        self.assertEqual(c.sql("SELECT value FROM metrics WHERE name = 'm'"), [(5,)])
+        self.ok(c.post("/v1/metrics", push(now + 9e6, "degraded", 10, "new", 6)))  # a clock that is ahead holds nothing up
+        self.ok(c.post("/v1/metrics", push(time.time(), "ready", 11, "new", 7)))
+        self.assertEqual(c.sql("SELECT state, step FROM hosts"), [("ready", 11)])
+
+    def test_other_senders(self):
+        c = self.start()
+        self.ok(c.post("/v1/metrics", metrics(res={"host.name": "pc", "tpu.slice.name": "stolen"})))
+        self.ok(c.post("/v1/metrics", metrics(res={"service.instance.id": "i-7"})))
+        self.ok(c.post("/v1/metrics", metrics(res={})))
+        self.assertEqual(c.sql("SELECT name, slice FROM hosts ORDER BY name"), [("127.0.0.1", None), ("i-7", None), ("pc", None)])
+        self.ok(c.post("/v1/metrics", metrics()))  # the agent, and another program on its host
+        before = c.sql("SELECT last_seen FROM hosts WHERE name = 'h0'")
+        self.ok(c.post("/v1/metrics", otlp.request({"host.name": "h0"}, [otlp.gauge("tpu.host.state", [otlp.point(1, {"state": "unfit"})])])))
+        self.assertEqual(c.sql("SELECT last_seen FROM hosts WHERE name = 'h0'"), before)
+        self.assertEqual(c.sql("SELECT slice, state FROM hosts WHERE name = 'h0'"), [("s1", None)])
+
+    def test_chunked_gzip_and_kinds(self):
+        c = self.start()
+        many = otlp.request(AGENT, [otlp.gauge("m", [otlp.point(i, {"i": i}) for i in range(2000)])])
+        parts = [many[i:i + 1000] for i in range(0, len(many), 1000)]
+        self.ok(c.post("/v1/metrics", iter(parts), {"Transfer-Encoding": "chunked"}, encode_chunked=True))
+        self.assertEqual(c.sql("SELECT count(*), sum(value) FROM metrics"), [(2000, sum(range(2000)))])
+        self.ok(c.post("/v1/metrics", gzip.compress(metrics(name="zipped")), {"Content-Encoding": "gzip"}))
+        self.assertEqual(c.sql("SELECT value FROM metrics WHERE name = 'zipped'"), [(1,)])
+        r = self.ok(c.post("/v1/metrics", otlp.request(AGENT, [otlp.histogram("lat", 7, 2.5), otlp.summary("odd"),
+                                                               otlp.gauge("none", [otlp.point(1, flags=1)])])))
+        partial = otlp.parse(otlp.parse(r.content)[1][0])
+        self.assertEqual((partial[1], partial[2][0].startswith(b"odd")), ([1], True))
+        self.assertEqual(c.sql("SELECT name, value FROM metrics WHERE name LIKE 'lat%' OR name = 'none' ORDER BY 1"),
+                         [("lat.count", 7), ("lat.sum", 2.5)])
+        self.ok(c.post("/v1/logs", b""))
+
+    def test_refused(self):
+        c = self.start()
+        good = metrics()
+        self.refused(c.post("/v1/metrics", b"x", {"Content-Type": "application/json"}), 415, "application/x-protobuf")
+        self.refused(c.post("/v1/metrics", good, {"Content-Encoding": "br"}), 415, "gzip")
+        self.refused(c.post("/v1/traces", good), 404, "/v1/metrics")
+        for cut in range(1, len(good)):
+            self.refused(c.post("/v1/metrics", good[:cut]), 400, "byte")
+        self.refused(c.post("/v1/metrics", b"\xff" * 100), 400, "byte 0")
+        self.refused(c.post("/v1/metrics", gzip.compress(good)[:-3], {"Content-Encoding": "gzip"}), 400, "gzip")
+        self.refused(c.post("/v1/metrics", gzip.compress(bytes(17 << 20)), {"Content-Encoding": "gzip"}), 413, "16 MiB")
+        deep = otlp.any_value("x")
+        for _ in range(100000):
+            deep = otlp.message(5, otlp.message(1, deep)) if len(deep) < 2 << 20 else deep
+        self.refused(c.post("/v1/logs", otlp.request(AGENT, [otlp.message(2, otlp.message(5, deep))])), 400, "deeper")
+        for bad in ("", "x", SPOOL, SPOOL + "/metrics/0", SPOOL + "/metrics/-1", SPOOL + "/metrics/1x", SPOOL + "//1", SPOOL.upper() + "/m/1",
+                    SPOOL + "/m/99999999999999999999"):
+            self.refused(c.post("/v1/metrics", good, {"TPU-Spool-Record": bad}), 400, "TPU-Spool-Record")
+        many = otlp.request(AGENT, [otlp.gauge("m", [otlp.number(6, 0)] * 200000)])
+        self.assertIn(c.post("/v1/metrics", many).status, (400, 413))
+        self.assertEqual(c.sql("SELECT count(*) FROM hosts"), [(0,)])
+
+    def test_oversized(self):
+        c = self.start()
+        at_limit = otlp.request(AGENT, [otlp.log("big", "x" * 4193900)])
+        self.assertLess(len(at_limit), 4 << 20)
+        self.assertEqual(self.ok(c.post("/v1/logs", at_limit)).status, 200)
+        over = otlp.request(AGENT, [otlp.log("big", "x" * (4 << 20))])
+        self.refused(c.post("/v1/logs", over), 413, "4 MiB")
+        self.refused(c.post("/v1/logs", iter([over[i:i + 65536] for i in range(0, len(over), 65536)]), {"Transfer-Encoding": "chunked"},
+                            encode_chunked=True), 413, "4 MiB")
+        with socket.create_connection(("127.0.0.1", c.otlp), 20) as s:  # announced only: answered before it is sent
+            s.sendall(b"POST /v1/logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: 99999999999\r\n\r\n")
+            self.assertIn(b" 413 ", s.recv(200))
+        self.assertEqual(c.sql("SELECT count(*) FROM events"), [(1,)])
+
+    def test_method_and_dead_ends(self):
+        c = self.start()
+        conn = http.client.HTTPConnection("127.0.0.1", c.otlp, timeout=20)
+        conn.request("GET", "/v1/metrics")
+        r = conn.getresponse()
+        self.assertEqual((r.status, r.getheader("Allow")), (405, "POST"))
+        with socket.create_connection(("127.0.0.1", c.otlp), 20) as s:  # gone in the middle of a body
+            s.sendall(b"POST /v1/logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: 1000\r\n\r\nabc")
+        for junk in (b"\x00" * 64, b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 9000, b"POST /v1/logs HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"):
+            with socket.create_connection(("127.0.0.1", c.otlp), 20) as s:
+                try:
+                    s.sendall(junk)
+                    s.shutdown(socket.SHUT_WR)
+                    s.recv(1000)
+                except OSError:
+                    pass
+        self.ok(c.post("/v1/metrics", metrics()))
+
+    def test_series_limit_is_told(self):
+        c = self.start()
+        body = otlp.request(AGENT, [otlp.gauge("m", [otlp.point(i, {"i": i}) for i in range(10010)])])
+        partial = otlp.parse(otlp.parse(self.ok(c.post("/v1/metrics", body)).content)[1][0])
+        self.assertEqual(partial[1], [10])
+        self.assertEqual(c.sql("SELECT count(*) FROM metrics"), [(10000,)])
+
+    def test_hostile_texts(self):
+        c = self.start()
+        res = {**AGENT, "host.name": "h\x1b[31m" + "ü" * 300, "tpu.slice.name": "' OR 1"}
+        raw = otlp.request(res, [otlp.gauge("n", [otlp.point(float("nan"), {"k": "v"}), otlp.point(float("inf"))])])
+        self.ok(c.post("/v1/metrics", raw.replace(b"\x01v", b"\x01\xff")))
+        host, = c.get("/api/v1/hosts").json["hosts"]
+        self.assertTrue(host["name"].startswith("h?[31mü"))
+        self.assertLess(len(host["name"].encode()), 256)
+        self.assertEqual(host["slice"], "' OR 1")
+        one = c.get("/api/v1/hosts/" + "".join(f"%{b:02x}" for b in host["name"].encode())).json
+        self.assertEqual([(m["attributes"], m["value"]) for m in one["metrics"]], [({"k": "?"}, None), ({}, None)])
+
+
+class Repeats(Case):
+    def test_stored_once(self):
+        c = self.start()
+
+        def push(seq, spool=SPOOL, cls="events"):
+            return self.ok(c.post("/v1/logs", otlp.request(AGENT, [otlp.log(f"e{seq}", "x")]), {"TPU-Spool-Record": f"{spool}/{cls}/{seq}"}))
+        for seq in (5, 5, 6, 4, 9, 4, 6, 8, 7, 1, 9, 1):
+            push(seq)
+        self.assertEqual([n for n, in c.sql("SELECT name FROM events ORDER BY id")], ["e5", "e6", "e4", "e9", "e8", "e7", "e1"])
+        self.assertEqual(c.sql("SELECT first, last FROM records ORDER BY first"), [(1, 1), (4, 9)])
+        push(5, "f" * 16)
+        push(5, cls="metrics")
+        self.assertEqual(c.stop(), 0)
+        c = self.start()
+        push(5)
+        self.assertEqual(c.sql("SELECT count(*) FROM events"), [(9,)])
+        self.assertIn("tpu_collectord_duplicates_total 1\n", c.get("/metrics").text)
+
+    def test_malformed_is_not_remembered(self):
+        c = self.start()
+        good = metrics()
+        h = {"TPU-Spool-Record": SPOOL + "/metrics/1"}
+        self.assertEqual(c.post("/v1/metrics", good[:-1], h).status, 400)
+        self.ok(c.post("/v1/metrics", good, h))
+        self.assertEqual(c.sql("SELECT count(*) FROM metrics"), [(1,)])
+
+
+class Crashes(Case):
+    def test_answered_is_there_after_sigkill(self):
+        for i in range(20):
+            c = self.start()
+            self.ok(c.post("/v1/logs", otlp.request(AGENT, [otlp.log(f"e{i}", "x")]), {"TPU-Spool-Record": f"{SPOOL}/events/{i + 1}"}))
+            self.assertEqual(c.stop(signal.SIGKILL), -signal.SIGKILL)
+        c = self.start()
+        self.assertEqual([e["name"] for e in c.get("/api/v1/events").json["events"]], [f"e{i}" for i in range(20)])
+
+    def test_killed_while_writing(self):
+        """Pushes of 50 events each, killed at a random moment: every push is there whole or not at all, every answered one is there."""
+        answered, seq = set(), 0
+        for round_ in range(10):
+            c = self.start()
+            end = time.monotonic() + 0.05 + 0.02 * round_
+            conn = http.client.HTTPConnection("127.0.0.1", c.otlp, timeout=20)
+            killer = subprocess.Popen(["/bin/sh", "-c", f"sleep {0.05 + 0.02 * round_}; kill -KILL {c.process.pid}"])
+            try:
+                while time.monotonic() < end + 10:
+                    seq += 1
+                    body = otlp.request(AGENT, [otlp.log(f"p{seq}", i) for i in range(50)])
+                    conn.request("POST", "/v1/logs", body, {**PROTOBUF, "TPU-Spool-Record": f"{SPOOL}/events/{seq}"})
+                    r = conn.getresponse()
+                    r.read()
+                    if r.status == 200:
+                        answered.add(f"p{seq}")
+            except (OSError, http.client.HTTPException):
+                pass
+            killer.wait()
+            self.assertEqual(c.process.wait(20), -signal.SIGKILL)
+            c.stop()
+        c = self.start()
+        stored = dict(c.sql("SELECT name, count(*) FROM events GROUP BY name"))
+        self.assertGreater(len(answered), 20)
+        self.assertEqual(set(stored.values()), {50})
+        self.assertLessEqual(answered, set(stored))
+        self.assertEqual(c.sql("PRAGMA integrity_check"), [("ok",)])
+
+    def test_database_locked_is_503(self):
+        c = self.start()
+        db = sqlite3.connect(c.database, isolation_level=None)
+        db.execute("BEGIN IMMEDIATE")
+        r = c.post("/v1/metrics", metrics())
+        self.refused(r, 503, "locked")
+        self.assertEqual(r.getheader("Retry-After"), "5")
+        db.execute("ROLLBACK")
+        db.close()
+        self.ok(c.post("/v1/metrics", metrics()))
+
+
+class Api(Case):
+    def test_events_filters(self):
+        c = self.start()
+        for host in ("h1", "h2"):
+            res = {**AGENT, "host.name": host, "tpu.slice.name": "s-" + host}
+            self.ok(c.post("/v1/logs", otlp.request(res, [otlp.log(f"n{i % 2}", i) for i in range(10)])))
+
+        def ids(query):
+            a = c.get("/api/v1/events?" + query).json
+            return [e["id"] for e in a["events"]], a["next"]
+        self.assertEqual(ids("host=h2&since=0&limit=3"), ([11, 12, 13], 13))
+        self.assertEqual(ids("host=h2&since=18"), ([19, 20], 20))
+        self.assertEqual(ids("limit=2"), ([19, 20], 20))
+        self.assertEqual(ids("slice=s-h1&name=n1&since=4"), ([6, 8, 10], 10))
+        self.assertEqual(ids("name=n0&limit=1"), ([19], 19))
+        self.assertEqual(ids("host=nobody&since=7"), ([], 7))
+        for bad, word in (("limit=0", "1 to 1000"), ("limit=1001", "1 to 1000"), ("since=-1", "since"), ("since=x", "since"), ("sort=up", "sort"),
+                          ("limit=1&limit=2", "twice"), ("since=", "since")):
+            r = c.get("/api/v1/events?" + bad)
+            self.assertEqual(r.status, 400)
+            self.assertIn(word, r.json["error"])
+            self.assertTrue(r.json["remedy"])
+
+    def test_hosts_sorted(self):
+        c = self.start()
+        for name, slice_, worker in (("z", "a", 10), ("y", "a", 9), ("x", None, None), ("w", "b", 0)):
+            res = {"host.name": name, "service.name": "tpu-hostd", **({"tpu.slice.name": slice_, "tpu.worker.id": worker} if slice_ else {})}
+            self.ok(c.post("/v1/metrics", metrics(res=res)))
+        hosts = c.get("/api/v1/hosts").json["hosts"]
+        self.assertEqual([h["name"] for h in hosts], ["y", "z", "w", "x"])
+        self.assertEqual((hosts[3]["slice"], hosts[3]["worker_id"], hosts[3]["state"]), (None, None, None))
+
+    def test_dead_ends(self):
+        c = self.start()
+        self.assertEqual(c.get("/healthz").text, "ok\n")
+        for path, method, status in (("/", "GET", 404), ("/api/v1/hosts/nobody", "GET", 404), ("/api/v1/hosts", "POST", 405),
+                                     ("/api/v1/hosts?x=1", "GET", 400), ("/api/v1/hosts/%ff", "GET", 404)):
+            r = c.get(path, method)
+            self.assertEqual((path, r.status), (path, status))
+            self.assertEqual(set(r.json), {"error", "remedy"})
+        self.assertEqual(c.get("/api/v1/hosts", "HEAD").status, 200)
+        self.assertEqual(c.get("/api/v1/hosts", "POST", b"x" * 100).status, 405)
+
+    def test_large_events_come_in_parts(self):
+        c = self.start()
+        for _ in range(5):
+            self.ok(c.post("/v1/logs", otlp.request(AGENT, [otlp.log("stack", "x" * 3000000)])))
+        seen, since = [], 0
+        while len(seen) < 5:
+            a = c.get(f"/api/v1/events?since={since}").json
+            self.assertTrue(0 < len(a["events"]) <= 2)
+            seen += [e["id"] for e in a["events"]]
+            since = a["next"]
+        self.assertEqual(seen, [1, 2, 3, 4, 5])
+
+    def test_own_metrics(self):
+        c = self.start()
+        self.ok(c.post("/v1/metrics", metrics()))
+        c.post("/v1/metrics", b"\xff")
+        text = c.get("/metrics").text
+        for line in ('tpu_collectord_requests_total{path="/v1/metrics",code="200"} 1', 'tpu_collectord_requests_total{path="/v1/metrics",code="400"} 1',
+                     "tpu_collectord_points_total 1", "tpu_collectord_commits_total 1"):
+            self.assertIn(line + "\n", text)
+
+
+class Starting(Case):
+    def refuse(self, *options, code=1):
+        p = subprocess.run([PROGRAM, "--config", "/dev/null", "--database", os.path.join(self.dir.name, "x.db"), *options], capture_output=True,
+                           text=True, timeout=20)
+        self.assertEqual(p.returncode, code, p.stderr)
+        return p.stderr
+
+    def test_only_loopback(self):
+        for address in ("0.0.0.0:0", "[::]:0", "10.1.2.3:4318"):
+            self.assertIn("--insecure-listen", self.refuse("--listen-otlp", address))
+            self.assertIn("--insecure-listen", self.refuse("--listen-api", address))
+        self.assertFalse(os.path.exists(os.path.join(self.dir.name, "x.db")))
+        for address in ("localhost:1", "127.0.0.1", "127.0.0.1:99999", "::1:80", ":80", "127.0.0.1:"):
+            self.assertIn("ADDRESS:PORT", self.refuse("--listen-otlp", address))
+        self.start("--insecure-listen", "--listen-api", "0.0.0.0:0")
+
+    def start(self, *options):
+        if not options:
+            return super().start()
+        c = subprocess.Popen([PROGRAM, "--config", "/dev/null", "--database", os.path.join(self.dir.name, "y.db"), "--listen-otlp", "[::]:0",
+                              *options], stderr=subprocess.PIPE, text=True)
+        lines = [c.stderr.readline(), c.stderr.readline()]
+        c.terminate()
+        self.assertEqual(c.wait(20), 0)
+        c.stderr.close()
+        self.assertIn("whoever reaches [::]:", lines[0])
+        self.assertIn("receiving OTLP", lines[1])
+
+    def test_configuration(self):
+        conf = os.path.join(self.dir.name, "c.conf")
+        with open(conf, "w") as f:
+            f.write(f"[Collector]\nListenOtlp=127.0.0.1:0\nListenApi=192.0.2.1:1\nDatabase={self.dir.name}/from.db\n")
+        p = subprocess.run([PROGRAM, "--config", conf, "--show-config"], capture_output=True, text=True, timeout=20)
+        self.assertEqual(p.returncode, 0)
+        self.assertIn("192.0.2.1:1", p.stdout)
+        self.assertIn("c.conf:3", p.stdout)
+        p = subprocess.run([PROGRAM, "--config", conf, "--check-config"], capture_output=True, text=True, timeout=20)
+        self.assertEqual(p.returncode, 1)
+        self.assertIn("ListenApi", p.stderr)
+
+    def test_foreign_and_newer_database(self):
+        path = os.path.join(self.dir.name, "x.db")
+        db = sqlite3.connect(path)
+        db.execute("CREATE TABLE other (a)")
+        db.commit()
+        db.close()
+        self.assertIn("another program", self.refuse("--listen-otlp", "127.0.0.1:0", "--listen-api", "127.0.0.1:0"))
+        with open(path, "wb") as f:
+            f.write(b"no database at all, but long enough to be looked at" * 100)
+        self.assertIn("not a database", self.refuse("--listen-otlp", "127.0.0.1:0", "--listen-api", "127.0.0.1:0"))
+
+    def test_port_in_use_and_usage(self):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            s.listen()
+            address = "127.0.0.1:%d" % s.getsockname()[1]
+            self.assertIn(address, self.refuse("--listen-otlp", address, "--listen-api", "127.0.0.1:0"))
+        self.refuse("--no-such", code=64)
+        self.refuse("word", code=64)
+
+    def test_clean_end(self):
+        c = super().start()
+        self.ok(c.post("/v1/metrics", metrics()))
+        self.assertEqual(c.stop(), 0)
+        self.assertEqual([f for f in os.listdir(self.dir.name) if f.startswith("c.db")], ["c.db"])  # the log was folded in
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,1 @@
+fuzz_target(otlp-ingest KNOWS base ingest)
