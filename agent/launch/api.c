@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api.h"
+
+#include "authority.h"
+#include "local.pb-c.h"
+#include "log.h"
+#include "request.h"
+
+#define COMMAND_TEXT_MAX 256
+
+/* Somebody who waits for an answer about a run. Hangs on its connection. */
+struct waiter {
+        struct waiter *next;
+        struct frame_peer *peer;
+        enum action action;
+        char name[JOB_NAME_MAX + 1];
+        char **conflicts; /* of a start */
+};
+
+struct api {
+        const struct host *host;
+        const char *identity_config;
+        struct runs *runs;
+        struct waiter *waiters;
+};
+
+/* --- Answers ------------------------------------------------------------------------------------------- */
+
+static void answer(struct frame_peer *p, uint16_t kind, const ProtobufCMessage *m) {
+        int r = frame_peer_send(p, kind, m);
+
+        if (r < 0)
+                (void) log_debug_errno(r, "a local caller did not take its answer: %m");
+}
+
+/* protobuf-c's strings are not const, though packing only reads them. */
+static char *text(const char *s) {
+        union {
+                const char *in;
+                char *out;
+        } u = { .in = s };
+
+        return u.out;
+}
+
+static void answer_problem(struct frame_peer *peer, int error, const struct problem *p) {
+        Local__Error e = LOCAL__ERROR__INIT;
+
+        e.code = abs(error);
+        e.text = text(p->text);
+        e.remedy = text(p->remedy);
+        answer(peer, LOCAL__KIND__KIND_ERROR, &e.base);
+}
+
+/* --- Waiters ------------------------------------------------------------------------------------------- */
+
+static void waiter_free(struct api *a, struct waiter *w) {
+        for (struct waiter **p = &a->waiters; *p; p = &(*p)->next)
+                if (*p == w) {
+                        *p = w->next;
+                        break;
+                }
+        frame_peer_set_state(w->peer, NULL);
+        (void) strings_free(w->conflicts);
+        free(w);
+}
+
+static struct waiter *waiter_new(struct api *a, struct frame_peer *peer, enum action action, const char *name) {
+        struct waiter *w = calloc(1, sizeof(*w));
+
+        if (!w)
+                return NULL;
+        w->peer = peer;
+        w->action = action;
+        (void) snprintf(w->name, sizeof(w->name), "%s", name);
+        w->next = a->waiters;
+        a->waiters = w;
+        frame_peer_set_state(peer, w);
+        return w;
+}
+
+/* Takes the next one that waits for this; the caller answers and frees it. */
+static struct waiter *waiter_find(struct api *a, enum action action, const char *name) {
+        for (struct waiter *w = a->waiters; w; w = w->next)
+                if (w->action == action && streq(w->name, name))
+                        return w;
+        return NULL;
+}
+
+/* --- What the runs tell -------------------------------------------------------------------------------- */
+
+static void on_started(const struct job *j, int error, const struct problem *p, void *userdata) {
+        struct api *a = userdata;
+        struct waiter *w = waiter_find(a, ACTION_START, j->name);
+        Local__RunReply reply = LOCAL__RUN_REPLY__INIT;
+        char unit[JOB_UNIT_MAX];
+
+        if (!w)
+                return;
+        if (error < 0)
+                answer_problem(w->peer, error, p);
+        else {
+                reply.name = text(j->name);
+                reply.unit = text(job_unit(j->name, unit));
+                reply.malloc = text(j->malloc);
+                reply.conflict = w->conflicts;
+                while (w->conflicts && w->conflicts[reply.n_conflict])
+                        reply.n_conflict++;
+                answer(w->peer, LOCAL__KIND__KIND_RUN_REPLY, &reply.base);
+        }
+        waiter_free(a, w);
+}
+
+static void on_ended(const struct job *j, void *userdata) {
+        Local__StopReply reply = LOCAL__STOP_REPLY__INIT;
+        struct api *a = userdata;
+        struct waiter *w;
+
+        reply.name = text(j->name);
+        while ((w = waiter_find(a, ACTION_STOP, j->name))) {
+                answer(w->peer, LOCAL__KIND__KIND_STOP_REPLY, &reply.base);
+                waiter_free(a, w);
+        }
+}
+
+static int capture_problem(const struct job *j, const struct capture_result *r, struct problem *p) {
+        if (r->error == -ETIMEDOUT)
+                return problem_set(p, r->error, "see: ps -eo pid,stat,wchan:30,comm",
+                                   "run %s: its stacks did not come within %u s", j->name, (unsigned) (CAPTURE_TIMEOUT / USEC_PER_SEC));
+        if (r->error == -ESRCH)
+                return problem_set(p, r->error, "only Python processes have stacks to show", "run %s: no Python process in it: %.200s", j->name,
+                                   r->problem);
+        return problem_set(p, r->error, "see: journalctl -b -u tpu-launchd", "run %s: tpu-stack failed: %.256s", j->name, r->problem);
+}
+
+static void on_captured(const struct job *j, const struct capture_result *r, usec_t taken_real, void *userdata) {
+        Local__CaptureReply reply = LOCAL__CAPTURE_REPLY__INIT;
+        struct api *a = userdata;
+        struct waiter *w = waiter_find(a, ACTION_CAPTURE, j->name);
+        struct problem p;
+
+        if (r->partial)
+                log_warning("run %s: its stacks are incomplete: %s", j->name, r->problem);
+        if (!w)
+                return;
+        if (r->error < 0)
+                answer_problem(w->peer, capture_problem(j, r, &p), &p);
+        else {
+                reply.name = text(j->name);
+                reply.text = text(r->text);
+                reply.taken_real_usec = taken_real;
+                reply.processes = r->processes;
+                reply.threads = r->threads;
+                answer(w->peer, LOCAL__KIND__KIND_CAPTURE_REPLY, &reply.base);
+        }
+        waiter_free(a, w);
+}
+
+const struct runs_events api_runs_events = { .started = on_started, .ended = on_ended, .captured = on_captured };
+
+/* --- Requests ------------------------------------------------------------------------------------------ */
+
+static int no_memory(struct problem *p) {
+        return problem_set(p, -ENOMEM, "try again", "out of memory");
+}
+
+static int handle_run(struct api *a, struct frame_peer *peer, const struct caller *c, const Local__RunRequest *q, struct problem *p) {
+        struct request_result result = { 0 };
+        const struct job *j;
+        char command[COMMAND_TEXT_MAX];
+        struct waiter *w;
+        int r;
+
+        r = request_build(a->host, a->identity_config, q, c, &result, p);
+        if (r < 0)
+                return r;
+        r = runs_start(a->runs, result.job, &j, p);
+        w = r >= 0 ? waiter_new(a, peer, ACTION_START, j->name) : NULL;
+        if (!w) {
+                (void) strings_free(result.conflicts);
+                return r < 0 ? r : no_memory(p);
+        }
+        w->conflicts = result.conflicts;
+        log_notice("run %s: start asked for by %s (pid %d) as %s: %s", j->name, c->name, (int) frame_peer_creds(peer)->pid, j->user,
+                   job_command(j, command, sizeof(command)));
+        return 0;
+}
+
+/* Finds the run for an action and asks whether this caller may do it. */
+static int authorize(struct api *a, const struct caller *c, enum action action, const char *name, struct problem *p) {
+        const struct job *j = runs_find(a->runs, name);
+        struct refusal refusal;
+
+        /* Without a run, the question is whether one's own could be meant. */
+        if (authority_decide(c, action, j ? j->uid : c->uid, &refusal) < 0)
+                return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
+        if (!j)
+                return problem_set(p, -ENOENT, "see: tpuctl jobs", "there is no run '%.64s' on this host", name);
+        return 0;
+}
+
+static int handle_stop(struct api *a, struct frame_peer *peer, const struct caller *c, const Local__StopRequest *q, struct problem *p) {
+        int r;
+
+        r = authorize(a, c, ACTION_STOP, q->name, p);
+        if (r < 0)
+                return r;
+        r = runs_stop(a->runs, q->name, q->grace_usec, p);
+        if (r < 0)
+                return r;
+        log_notice("run %s: stop asked for by %s (pid %d)", q->name, c->name, (int) frame_peer_creds(peer)->pid);
+        return waiter_new(a, peer, ACTION_STOP, q->name) ? 0 : no_memory(p);
+}
+
+static int handle_capture(struct api *a, struct frame_peer *peer, const struct caller *c, const Local__CaptureRequest *q,
+                          struct problem *p) {
+        int r;
+
+        r = authorize(a, c, ACTION_CAPTURE, q->name, p);
+        if (r < 0)
+                return r;
+        r = runs_capture(a->runs, q->name, p);
+        if (r < 0)
+                return r;
+        log_info("run %s: stacks asked for by %s (pid %d)", q->name, c->name, (int) frame_peer_creds(peer)->pid);
+        return waiter_new(a, peer, ACTION_CAPTURE, q->name) ? 0 : no_memory(p);
+}
+
+struct listing {
+        const struct api *api;
+        const char *name; /* "": all */
+        Local__Job **jobs;
+        size_t n;
+        bool failed;
+};
+
+/* Everything borrowed from the job, but the command. */
+static Local__Job *describe(const struct api *a, const struct job *j) {
+        struct {
+                Local__Job job;
+                char unit[JOB_UNIT_MAX], command[COMMAND_TEXT_MAX];
+        } *d = malloc(sizeof(*d));
+
+        if (!d)
+                return NULL;
+        local__job__init(&d->job);
+        d->job.name = text(j->name);
+        d->job.unit = text(job_unit(j->name, d->unit));
+        d->job.state = text(job_state_name(j->state));
+        d->job.framework = text(j->framework);
+        d->job.malloc = text(j->malloc);
+        d->job.user = j->user;
+        d->job.command = text(job_command(j, d->command, sizeof(d->command)));
+        d->job.started_real_usec = j->started_real;
+        d->job.main_pid = j->main_pid;
+        d->job.processes = runs_processes(a->runs, j);
+        if (j->control_group)
+                d->job.control_group = j->control_group;
+        if (j->state == JOB_EXITED) {
+                d->job.cause = text(j->end.result);
+                d->job.code = text(j->end.code);
+                d->job.status = text(j->end.status);
+                d->job.ended_real_usec = j->end.real;
+        }
+        return &d->job;
+}
+
+static void list_one(const struct job *j, void *userdata) {
+        struct listing *l = userdata;
+
+        if (l->n >= JOBS_KEPT + 2 * JOBS_ACTIVE_MAX || (l->name[0] && !streq(l->name, j->name)))
+                return;
+        l->jobs[l->n] = describe(l->api, j);
+        if (l->jobs[l->n])
+                l->n++;
+        else
+                l->failed = true;
+}
+
+static int handle_jobs(struct api *a, struct frame_peer *peer, const Local__JobsRequest *q, struct problem *p) {
+        Local__Job *jobs[JOBS_KEPT + 2 * JOBS_ACTIVE_MAX];
+        struct listing l = { .api = a, .name = q->name, .jobs = jobs };
+        Local__JobsReply reply = LOCAL__JOBS_REPLY__INIT;
+
+        runs_visit(a->runs, list_one, &l);
+        reply.n_job = l.n;
+        reply.job = jobs;
+        if (!l.failed && (l.n > 0 || q->name[0] == '\0'))
+                answer(peer, LOCAL__KIND__KIND_JOBS_REPLY, &reply.base);
+        for (size_t i = 0; i < l.n; i++)
+                free(jobs[i]); /* the first member of what describe() made */
+        if (l.failed)
+                return no_memory(p);
+        if (l.n == 0 && q->name[0])
+                return problem_set(p, -ENOENT, "see: tpuctl jobs", "there is no run '%.64s' on this host", q->name);
+        return 0;
+}
+
+static int malformed(uint16_t kind, struct problem *p) {
+        return problem_set(p, -EBADMSG, "are tpuctl and tpu-launchd of one version?", "a request of kind %u cannot be understood", (unsigned) kind);
+}
+
+static int handle(struct api *a, struct frame_peer *peer, const struct frame *f, const struct caller *c, struct problem *p) {
+        int r = malformed(f->kind, p);
+
+        if (f->kind == LOCAL__KIND__KIND_RUN_REQUEST) {
+                Local__RunRequest *q = local__run_request__unpack(NULL, f->len, f->data);
+
+                r = q ? handle_run(a, peer, c, q, p) : r;
+                local__run_request__free_unpacked(q, NULL);
+        } else if (f->kind == LOCAL__KIND__KIND_JOBS_REQUEST) {
+                Local__JobsRequest *q = local__jobs_request__unpack(NULL, f->len, f->data);
+
+                r = q ? handle_jobs(a, peer, q, p) : r;
+                local__jobs_request__free_unpacked(q, NULL);
+        } else if (f->kind == LOCAL__KIND__KIND_STOP_REQUEST) {
+                Local__StopRequest *q = local__stop_request__unpack(NULL, f->len, f->data);
+
+                r = q ? handle_stop(a, peer, c, q, p) : r;
+                local__stop_request__free_unpacked(q, NULL);
+        } else if (f->kind == LOCAL__KIND__KIND_CAPTURE_REQUEST) {
+                Local__CaptureRequest *q = local__capture_request__unpack(NULL, f->len, f->data);
+
+                r = q ? handle_capture(a, peer, c, q, p) : r;
+                local__capture_request__free_unpacked(q, NULL);
+        }
+        return r;
+}
+
+static void on_frame(struct frame_peer *peer, const struct frame *f, void *userdata) {
+        struct api *a = userdata;
+        struct problem p = { 0 };
+        struct caller caller;
+        int r;
+
+        if (frame_peer_state(peer))
+                r = problem_set(&p, -EBUSY, "wait for the answer, or open another connection", "this connection still waits for an answer");
+        else {
+                authority_identify(frame_peer_creds(peer), &caller);
+                r = handle(a, peer, f, &caller, &p);
+                if (r == -EACCES)
+                        log_notice("refused: %s (pid %d)", p.text, (int) frame_peer_creds(peer)->pid);
+        }
+        if (r < 0)
+                answer_problem(peer, r, &p);
+}
+
+static void on_closed(struct frame_peer *peer, void *userdata) {
+        struct waiter *w = frame_peer_state(peer);
+
+        if (w)
+                waiter_free(userdata, w);
+}
+
+const struct frame_handlers api_frame_handlers = { .frame = on_frame, .closed = on_closed };
+
+int api_new(const struct host *h, const char *identity_config, struct api **ret) {
+        struct api *a = calloc(1, sizeof(*a));
+
+        if (!a)
+                return -ENOMEM;
+        a->host = h;
+        a->identity_config = identity_config;
+        *ret = a;
+        return 0;
+}
+
+void api_attach(struct api *a, struct runs *r) {
+        a->runs = r;
+}
+
+struct api *api_free(struct api *a) {
+        if (!a)
+                return NULL;
+        while (a->waiters) {
+                struct waiter *w = a->waiters;
+
+                a->waiters = w->next;
+                (void) strings_free(w->conflicts);
+                free(w);
+        }
+        free(a);
+        return NULL;
+}

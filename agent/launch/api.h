@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The local frames of tpu-launchd (proto/local.proto, kinds 20 to 27): each is checked against the caller's credentials
+ * (authority.h), done by the runs (runs.h), and answered, be it with KIND_ERROR. When the answers come:
+ *
+ *   RUN      when the command has been executed, or could not be
+ *   JOBS     at once
+ *   STOP     when the run is gone: up to its grace (90 s by default) later
+ *   CAPTURE  when tpu-stack is done: within 5 s
+ *
+ * A connection waits for one answer at a time. A caller that goes away changes nothing for the run it asked for.
+ */
+#include "frame.h"
+#include "host.h"
+#include "runs.h"
+
+struct api;
+
+/* runs is attached by api_attach(). identity_config: --config or NULL, borrowed. */
+int api_new(const struct host *h, const char *identity_config, struct api **ret);
+void api_attach(struct api *a, struct runs *r);
+/* For frame_server_new() and runs_new(), with the api as userdata. */
+extern const struct frame_handlers api_frame_handlers;
+extern const struct runs_events api_runs_events;
+/* After the frame server and the runs. */
+struct api *api_free(struct api *a);
+DEFINE_CLEANUP(struct api *, api_free)

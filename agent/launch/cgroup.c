@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cgroup.h"
+
+#include <fcntl.h>
+
+static int read_procs(int dir_fd, struct pid_list *out) {
+        _cleanup_fclose_ FILE *f = NULL;
+        int fd, pid;
+
+        fd = openat(dir_fd, "cgroup.procs", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd < 0)
+                return errno == ENOENT ? 0 : -errno;
+        f = fdopen(fd, "r");
+        if (!f) {
+                (void) close_fd(fd);
+                return -ENOMEM;
+        }
+        while (fscanf(f, "%d", &pid) == 1) {
+                if (out->n == ELEMENTSOF(out->pids)) {
+                        out->more = true;
+                        break;
+                }
+                if (pid > 0) /* 0: a process of another pid namespace */
+                        out->pids[out->n++] = pid;
+        }
+        return 0;
+}
+
+static int walk(int fd, unsigned depth, struct pid_list *out) {
+        _cleanup_closedir_ DIR *d = NULL;
+        const struct dirent *e;
+        int r;
+
+        d = fdopendir(fd);
+        if (!d) {
+                r = -errno;
+                (void) close_fd(fd);
+                return r;
+        }
+        r = read_procs(dirfd(d), out);
+        if (r < 0)
+                return r;
+        while ((e = readdir(d))) {
+                int child;
+
+                if (e->d_type != DT_DIR || streq(e->d_name, ".") || streq(e->d_name, ".."))
+                        continue;
+                if (depth >= CGROUP_DEPTH_MAX) {
+                        out->more = true;
+                        continue;
+                }
+                child = openat(dirfd(d), e->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+                if (child >= 0)
+                        (void) walk(child, depth + 1, out); /* a group may vanish while we look */
+        }
+        return 0;
+}
+
+int cgroup_pids(const struct host *h, const char *control_group, struct pid_list *ret) {
+        static const char *const bases[] = { "/sys/fs/cgroup/unified", "/sys/fs/cgroup", "/sys/fs/cgroup/systemd" };
+
+        ret->n = 0;
+        ret->more = false;
+        if (control_group[0] != '/')
+                return -EINVAL;
+        for (size_t i = 0; i < ELEMENTSOF(bases); i++) {
+                _cleanup_free_ char *path = NULL;
+                int fd;
+
+                if (asprintf(&path, "%s%s", bases[i], control_group) < 0) {
+                        path = NULL;
+                        return -ENOMEM;
+                }
+                fd = host_open_file(h, path, O_RDONLY | O_DIRECTORY);
+                if (fd >= 0)
+                        return walk(fd, 0, ret);
+                if (fd != -ENOENT)
+                        return fd;
+        }
+        return -ENOENT;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The processes of a control group and of all below it, in each of the layouts that systemd makes: unified, hybrid, legacy.
+ */
+#include <sys/types.h>
+
+#include "host.h"
+
+#define CGROUP_PIDS_MAX 4096 /* of one run */
+#define CGROUP_DEPTH_MAX 16
+
+struct pid_list {
+        pid_t pids[CGROUP_PIDS_MAX];
+        size_t n;
+        bool more; /* there were more, or groups deeper down */
+};
+
+/* control_group: as systemd names it ("/tpu.slice/…"). -ENOENT when it is gone. */
+int cgroup_pids(const struct host *h, const char *control_group, struct pid_list *ret);

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * How a run ended, as systemd told it to the ExecStopPost= of the run's own unit: written durably by a process of its own
+ * ("tpu-launchd --record"), so that no daemon need be alive. systemd itself forgets, and answers "success" for a unit it
+ * has forgotten: a run that is gone without a record is of unknown cause, never a success.
+ *
+ * A record is one JSON object in exits/NAME; it belongs to the run whose id it carries, not to the name.
+ */
+#include "base.h"
+#include "host.h"
+
+#define RUN_ID_MAX 33 /* 32 hex digits and NUL */
+
+struct exit_record {
+        char id[RUN_ID_MAX];
+        char result[32]; /* systemd's: success, exit-code, signal, core-dump, timeout, oom-kill, …; "unknown" without a record */
+        char code[16];   /* exited, killed, dumped; empty when the command was never started */
+        char status[16]; /* "0", "TERM" */
+        char boot_id[BOOT_ID_MAX];
+        usec_t real, boot;
+};
+
+/* The record out of $SERVICE_RESULT, $EXIT_CODE and $EXIT_STATUS (systemd.exec(5)). -EBADMSG without a result. */
+int exit_record_from_environment(const struct host *h, const char *id, struct exit_record *ret);
+
+int exit_record_write(int exits_fd, const char *name, const struct exit_record *r);
+/* -ENOENT: there is none for the run of this id; -EBADMSG: there is one, but it cannot be understood. */
+int exit_record_read(int exits_fd, const char *name, const char *id, struct exit_record *ret);
+
+/* The whole of "tpu-launchd --record NAME --id ID". Returns 0 or -errno, logged. */
+int exit_record_main(const struct host *h, const char *name, const char *id);

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * A run: its frozen specification, kept in jobs/NAME before its unit is asked for, and what is known of its state. The
+ * state is never written: it follows from the unit and from the exit record (exit_record.h), so that it cannot be stale.
+ *
+ * The specification holds the run's environment, which may hold secrets: the file is root's alone, and nothing here prints it.
+ */
+#include <sys/types.h>
+
+#include "environment.h"
+#include "exit_record.h"
+#include "host.h"
+#include "paths.h"
+
+#define JOB_NAME_MAX 41  /* [a-z0-9][a-z0-9-]{0,40} */
+#define JOB_UNIT_MAX 80  /* "tpu-run-" NAME ".service" and NUL */
+#define JOBS_KEPT 64     /* runs that ended: older ones are forgotten */
+#define JOBS_ACTIVE_MAX 64
+#define JOB_ARGV_MAX 1024
+#define JOB_ENV_MAX (ENVIRONMENT_USER_MAX + 64) /* and ours */
+#define JOB_FILE_MAX (2 * 1024 * 1024)
+
+enum job_state {
+        JOB_STARTING,
+        JOB_RUNNING,
+        JOB_EXITED,
+        _JOB_STATE_MAX,
+};
+
+struct job {
+        /* Kept. */
+        char name[JOB_NAME_MAX + 1];
+        char id[RUN_ID_MAX]; /* of this run, not of the name */
+        char boot_id[BOOT_ID_MAX];
+        char framework[16];
+        char malloc[192]; /* what the allocator became, and why */
+        uid_t uid;
+        char *user, *directory;
+        char **argv, **env; /* NULL-terminated; env is "KEY=VALUE", or "KEY" for one that must not be inherited */
+        usec_t started_real, started_boot;
+
+        /* Known while we run. */
+        enum job_state state;
+        struct exit_record end; /* valid when exited */
+        uint32_t main_pid;
+        char *control_group; /* of the run's slice, as systemd names it; NULL: not known yet */
+};
+
+bool job_name_is_valid(const char *name);
+const char *job_state_name(enum job_state s);
+const char *job_unit(const char *name, char buf[static JOB_UNIT_MAX]);
+/* '-' nests slices (tpu-run-a-b.slice lies inside tpu-run-a.slice), so that a name's '-' is a '_' there. */
+const char *job_slice(const char *name, char buf[static JOB_UNIT_MAX]);
+/* argv joined by blanks, cut at size. */
+const char *job_command(const struct job *j, char *buf, size_t size);
+
+struct job *job_free(struct job *j);
+DEFINE_CLEANUP(struct job *, job_free)
+
+/* Copies n strings into a NULL-terminated array. NULL when out of memory. */
+char **strings_copy(const char *const *from, size_t n);
+char **strings_free(char **l);
+
+int job_write(int jobs_fd, const struct job *j);
+/* -ENOENT, or -EBADMSG for a file that cannot be understood. The state is JOB_STARTING. */
+int job_read(int jobs_fd, const char *name, struct job **ret);

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * tpu-launchd: starts training runs as transient services, and knows how they ended. Run with --record or --exec it is
+ * a small helper inside a run's unit (exit_record.h, handover.h).
+ */
+#include <signal.h>
+#include <systemd/sd-daemon.h>
+
+#include "api.h"
+#include "handover.h"
+#include "log.h"
+#include "options.h"
+#include "runs.h"
+
+#define SOCKET_MODE 0666 /* anyone may connect: rights follow from credentials */
+
+struct launchd {
+        struct host host;
+        sd_event *event;
+        struct api *api;
+        struct runs *runs;
+        struct unit_bus *bus;
+        struct frame_server *server;
+};
+
+static void launchd_clear(struct launchd *l) {
+        l->server = frame_server_free(l->server);
+        l->bus = unit_bus_free(l->bus);
+        l->runs = runs_free(l->runs);
+        l->api = api_free(l->api);
+        l->event = sd_event_unref(l->event);
+        host_close(&l->host);
+}
+
+static int watch_signals(sd_event *e) {
+        sigset_t mask;
+        int r;
+
+        (void) sigemptyset(&mask);
+        (void) sigaddset(&mask, SIGTERM);
+        (void) sigaddset(&mask, SIGINT);
+        (void) sigaddset(&mask, SIGCHLD); /* sd-event wants it blocked for captures */
+        if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
+                return -errno;
+        r = sd_event_add_signal(e, NULL, SIGTERM, NULL, NULL); /* ends the loop at once: runs are not ours to wait for */
+        return r < 0 ? r : sd_event_add_signal(e, NULL, SIGINT, NULL, NULL);
+}
+
+static int listen_for_callers(struct launchd *l) {
+        int fd, r;
+
+        fd = listen_socket(PATH_LAUNCHD_SOCKET, SOCKET_MODE);
+        if (fd < 0)
+                return log_error_errno(fd, "socket %s cannot be made: %m", PATH_LAUNCHD_SOCKET);
+        r = frame_server_new(l->event, fd, &api_frame_handlers, l->api, &l->server);
+        return r < 0 ? log_error_errno(r, "socket %s cannot be served: %m", PATH_LAUNCHD_SOCKET) : 0;
+}
+
+static int launchd_start(struct launchd *l, const char *config) {
+        int r;
+
+        r = sd_event_default(&l->event);
+        if (r >= 0)
+                r = watch_signals(l->event);
+        if (r >= 0)
+                r = api_new(&l->host, config, &l->api);
+        if (r < 0)
+                return log_error_errno(r, "cannot start: %m");
+        r = runs_new(l->event, &l->host, PATH_STACK_TOOL, &api_runs_events, l->api, &l->runs);
+        if (r < 0)
+                return r; /* logged */
+        api_attach(l->api, l->runs);
+        r = unit_bus_new(l->event, &runs_unit_events, l->runs, &l->bus);
+        if (r < 0)
+                return log_error_errno(r, "cannot start: %m");
+        runs_attach(l->runs, &unit_bus_backend, l->bus);
+        return listen_for_callers(l);
+}
+
+static int serve(const struct options *o) {
+        _cleanup_(launchd_clear) struct launchd l = { .host = HOST_NULL };
+        int r;
+
+        r = host_open(o->root, &l.host);
+        if (r < 0)
+                return log_error_errno(r, "--root %s: %m", o->root ? o->root : "/");
+        r = launchd_start(&l, o->config);
+        if (r < 0)
+                return r;
+        (void) sd_event_set_watchdog(l.event, true); /* without WATCHDOG_USEC there is none to serve */
+        (void) sd_notify(0, "READY=1\nSTATUS=Waiting for requests");
+        r = sd_event_loop(l.event);
+        (void) sd_notify(0, "STOPPING=1");
+        return r < 0 ? log_error_errno(r, "the event loop failed: %m") : 0;
+}
+
+/* The helpers of a run's unit. */
+static int help_run(const struct options *o, const char *record, const char *id, const char *exec, char *argv[]) {
+        _cleanup_host_ struct host h = HOST_NULL;
+        int r;
+
+        r = host_open(o->root, &h);
+        if (r < 0)
+                return log_error_errno(r, "--root %s: %m", o->root ? o->root : "/") < 0;
+        if (exec)
+                return handover_main(&h, exec, argv);
+        return exit_record_main(&h, record, id) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(int argc, char *argv[]) {
+        const char *record = NULL, *id = NULL, *exec = NULL;
+        const struct option_def defs[] = {
+                { "record", "NAME", "record how run NAME ended (ExecStopPost= of its unit)", &record, NULL },
+                { "id", "ID", "with --record: which run of that name", &id, NULL },
+                { "exec", "NAME", "become the command behind '--' (ExecStart= of the unit of run NAME)", &exec, NULL },
+        };
+        struct options o = {
+                .program = "tpu-launchd",
+                .synopsis = "[OPTION…] | --record NAME --id ID | --exec NAME -- COMMAND…",
+                .summary = "Starts training runs as services of their own and remembers how they ended.",
+                .defs = defs,
+                .n_defs = ELEMENTSOF(defs),
+        };
+        int i;
+
+        log_open("tpu-launchd");
+        i = options_parse(&o, argc, argv);
+        if (i < 0)
+                return options_exit(i);
+        if ((record && exec) || !record != !id || (i < argc && !exec)) {
+                fprintf(stderr, "tpu-launchd: %s\nTry 'tpu-launchd --help'.\n",
+                        i < argc && !exec ? "no arguments are taken" : "--record goes with --id, and not with --exec");
+                return EXIT_USAGE;
+        }
+        if (record || exec)
+                return help_run(&o, record, id, exec, argv + i);
+        return serve(&o) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

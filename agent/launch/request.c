@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "request.h"
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <stdarg.h>
+#include <systemd/sd-id128.h>
+
+#include "allocator.h"
+#include "environment.h"
+
+#define LOOKUP_SIZE 65536
+/* systemd.exec(5): what a system service finds as its PATH. */
+#define SERVICE_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+int problem_set(struct problem *p, int error, const char *remedy, const char *fmt, ...) {
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void) vsnprintf(p->text, sizeof(p->text), fmt, ap);
+        va_end(ap);
+        (void) snprintf(p->remedy, sizeof(p->remedy), "%s", remedy);
+        return error;
+}
+
+static int no_memory(struct problem *p) {
+        return problem_set(p, -ENOMEM, "try again; see tpuctl check", "out of memory");
+}
+
+/* --- Who, where, what ---------------------------------------------------------------------------------- */
+
+static int set_user(const Local__RunRequest *q, const struct caller *c, struct job *j, char **ret_home, struct problem *p) {
+        _cleanup_free_ char *buf = malloc(LOOKUP_SIZE);
+        struct passwd pw, *found = NULL;
+        int r;
+
+        if (!buf)
+                return no_memory(p);
+        r = q->user[0] ? getpwnam_r(q->user, &pw, buf, LOOKUP_SIZE, &found) : getpwuid_r(c->uid, &pw, buf, LOOKUP_SIZE, &found);
+        if (!found)
+                return problem_set(p, -ESRCH, "name a user that 'getent passwd' shows", "user %.64s is not known on this host%s%s",
+                                   q->user[0] ? q->user : c->name, r ? ": " : "", r ? strerror(r) : "");
+        j->uid = pw.pw_uid;
+        j->user = strdup(pw.pw_name);
+        *ret_home = strdup(pw.pw_dir ? pw.pw_dir : "/");
+        return j->user && *ret_home ? 0 : no_memory(p);
+}
+
+/* 1, 0, or -errno when it cannot be told from here (a network file system that keeps root out). */
+static int exists(const struct host *h, const char *path, int flags) {
+        _cleanup_close_ int fd = host_open_file(h, path, O_PATH | flags);
+
+        if (fd >= 0)
+                return 1;
+        return fd == -ENOENT || fd == -ENOTDIR ? 0 : fd;
+}
+
+static int set_directory(const struct host *h, const Local__RunRequest *q, const char *home, struct job *j, struct problem *p) {
+        const char *directory = q->directory;
+
+        if (directory[0] == '\0')
+                directory = home[0] == '/' && exists(h, home, O_DIRECTORY) != 0 ? home : "/";
+        else if (directory[0] != '/' || strlen(directory) > 4095 || !environment_text_is_valid(directory))
+                return problem_set(p, -EINVAL, "give an absolute path", "directory '%.128s' is not an absolute path", directory);
+        else if (exists(h, directory, O_DIRECTORY) == 0)
+                return problem_set(p, -ENOENT, "create it, or name another", "directory %.256s does not exist", directory);
+        j->directory = strdup(directory);
+        return j->directory ? 0 : no_memory(p);
+}
+
+static int set_argv(const Local__RunRequest *q, struct job *j, struct problem *p) {
+        size_t bytes = 0;
+
+        if (q->n_argv == 0 || q->argv[0][0] == '\0')
+                return problem_set(p, -EINVAL, "tpuctl run -- COMMAND", "no command was given");
+        if (q->n_argv > JOB_ARGV_MAX)
+                return problem_set(p, -E2BIG, "put them into a file", "%zu arguments are more than %d", q->n_argv, JOB_ARGV_MAX);
+        for (size_t i = 0; i < q->n_argv; i++) {
+                bytes += strlen(q->argv[i]) + 1;
+                if (!environment_text_is_valid(q->argv[i]))
+                        return problem_set(p, -EINVAL, "put such bytes into a file", "argument %zu holds bytes that are not UTF-8 text", i);
+        }
+        if (bytes > REQUEST_ARGV_BYTES_MAX)
+                return problem_set(p, -E2BIG, "put them into a file", "the arguments are longer than %d bytes", REQUEST_ARGV_BYTES_MAX);
+        j->argv = strings_copy((const char *const *) q->argv, q->n_argv);
+        return j->argv ? 0 : no_memory(p);
+}
+
+static const char *path_of(const struct job *j) {
+        for (size_t i = 0; j->env[i]; i++)
+                if (startswith(j->env[i], "PATH="))
+                        return j->env[i] + 5;
+        return SERVICE_PATH;
+}
+
+/* Whether dir (len bytes; relative to the run's directory) holds the command. */
+static int is_in(const struct host *h, const struct job *j, const char *dir, size_t len) {
+        _cleanup_free_ char *path = NULL;
+        bool absolute = len > 0 ? dir[0] == '/' : j->argv[0][0] == '/';
+        int n;
+
+        n = asprintf(&path, "%s%s%.*s/%s", absolute ? "" : j->directory, absolute ? "" : "/", (int) len, dir, j->argv[0]);
+        if (n < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        return exists(h, path, 0);
+}
+
+/* A command that surely does not exist is said at once; one that may only be visible to its user is left to the start. */
+static int check_command(const struct host *h, const struct job *j, struct problem *p) {
+        if (strchr(j->argv[0], '/')) {
+                if (is_in(h, j, "", 0) != 0)
+                        return 0;
+                return problem_set(p, -ENOENT, "check the spelling and --directory", "command %.256s does not exist", j->argv[0]);
+        }
+        for (const char *dir = path_of(j);; dir++) {
+                size_t len = strcspn(dir, ":");
+
+                if (is_in(h, j, dir, len) != 0)
+                        return 0;
+                dir += len;
+                if (*dir == '\0')
+                        break;
+        }
+        return problem_set(p, -ENOENT, "give its whole path, or set PATH", "command '%.128s' is in none of the directories %.160s", j->argv[0],
+                           path_of(j));
+}
+
+/* --- Environment --------------------------------------------------------------------------------------- */
+
+static int add_conflict(char **conflicts, const struct environment_entry *e) {
+        int name = (int) strcspn(e->assignment, "=");
+        size_t n;
+
+        for (n = 0; conflicts[n]; n++)
+                ;
+        if (asprintf(&conflicts[n], "%.*s: %s", name, e->assignment, e->conflict) < 0) {
+                conflicts[n] = NULL;
+                return -ENOMEM;
+        }
+        return 0;
+}
+
+/* The environment's assignments and the allocator's, in one list; the allocator's LD_PRELOAD stands for the user's. */
+static int freeze(const struct environment *e, struct allocator_choice *c, struct job *j, char **conflicts) {
+        size_t n = 0;
+
+        j->env = calloc(e->n + 3, sizeof(*j->env));
+        if (!j->env)
+                return -ENOMEM;
+        for (size_t i = 0; i < e->n; i++) {
+                if (e->entries[i].conflict && add_conflict(conflicts, &e->entries[i]) < 0)
+                        return -ENOMEM;
+                if (c->preload && startswith(e->entries[i].assignment, "LD_PRELOAD="))
+                        continue;
+                j->env[n] = strdup(e->entries[i].assignment);
+                if (!j->env[n++])
+                        return -ENOMEM;
+        }
+        if (c->preload)
+                j->env[n++] = TAKE_PTR(c->preload);
+        if (c->threshold)
+                j->env[n++] = TAKE_PTR(c->threshold);
+        for (n = 0; c->conflict && conflicts[n]; n++)
+                ;
+        if (c->conflict)
+                conflicts[n] = TAKE_PTR(c->conflict);
+        memcpy(j->malloc, c->note, sizeof(j->malloc));
+        return 0;
+}
+_Static_assert(sizeof(((struct job *) 0)->malloc) == ALLOCATOR_NOTE_MAX, "a job holds the whole note");
+
+static int set_allocator(const struct host *h, const Local__RunRequest *q, const struct environment *e,
+                         struct allocator_choice *ret, struct problem *p) {
+        enum allocator wanted;
+        int r;
+
+        if (allocator_parse(q->malloc, &wanted) < 0)
+                return problem_set(p, -EINVAL, "--malloc auto, tcmalloc or glibc", "there is no allocator '%.32s'", q->malloc);
+        r = allocator_choose(h, wanted, e, ret);
+        if (r == -ENOMEM)
+                return no_memory(p);
+        if (r < 0)
+                return problem_set(p, r, "apt-get install libgoogle-perftools4, or --malloc glibc", "%s", ret->note);
+        return 0;
+}
+
+static int set_environment(const struct host *h, const char *identity_config, const Local__RunRequest *q, struct job *j,
+                           char ***ret_conflicts, struct problem *p) {
+        _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
+        _cleanup_allocator_choice_ struct allocator_choice choice = { 0 };
+        _cleanup_identity_ struct identity identity = IDENTITY_NULL;
+        enum framework f = FRAMEWORK_PLAIN;
+        char why[256];
+        int r;
+
+        if (q->framework[0] && framework_parse(q->framework, &f) < 0)
+                return problem_set(p, -EINVAL, "--framework plain or jax", "there is no framework '%.32s'", q->framework);
+        (void) snprintf(j->framework, sizeof(j->framework), "%s", framework_name(f));
+        r = identity_load(h, identity_config, &identity);
+        if (r < 0)
+                return problem_set(p, r, "see: tpuctl identity", "the identity of this host cannot be read: %s", strerror(-r));
+        r = environment_build(&identity, f, (const char *const *) q->env, q->n_env, &e, why);
+        if (r < 0)
+                return r == -ENOMEM ? no_memory(p) : problem_set(p, r, "see: tpuctl identity, tpuctl env", "%s", why);
+        r = set_allocator(h, q, &e, &choice, p);
+        if (r < 0)
+                return r;
+        *ret_conflicts = calloc(e.n + 2, sizeof(**ret_conflicts));
+        if (!*ret_conflicts || freeze(&e, &choice, j, *ret_conflicts) < 0)
+                return no_memory(p);
+        return 0;
+}
+
+/* --- All ----------------------------------------------------------------------------------------------- */
+
+static int fill(const struct host *h, const char *identity_config, const Local__RunRequest *q, const struct caller *c, struct job *j,
+                char ***ret_conflicts, struct problem *p) {
+        _cleanup_free_ char *home = NULL;
+        struct refusal refusal;
+        int r;
+
+        if (q->name[0] && !job_name_is_valid(q->name))
+                return problem_set(p, -EINVAL, "use a-z, 0-9 and '-', at most 41 characters, no '-' first",
+                                   "'%.64s' cannot be the name of a run", q->name);
+        (void) snprintf(j->name, sizeof(j->name), "%s", q->name);
+        r = set_user(q, c, j, &home, p);
+        if (r < 0)
+                return r;
+        if (authority_decide(c, ACTION_START, j->uid, &refusal) < 0)
+                return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
+        r = set_directory(h, q, home, j, p);
+        if (r >= 0)
+                r = set_argv(q, j, p);
+        if (r >= 0)
+                r = set_environment(h, identity_config, q, j, ret_conflicts, p);
+        return r < 0 ? r : check_command(h, j, p);
+}
+
+int request_build(const struct host *h, const char *identity_config, const Local__RunRequest *q, const struct caller *c,
+                  struct request_result *ret, struct problem *p) {
+        _cleanup_(job_freep) struct job *j = calloc(1, sizeof(*j));
+        char **conflicts = NULL;
+        struct refusal refusal;
+        sd_id128_t id;
+        int r;
+
+        /* First of all, and on nobody's account in particular: who may start nothing learns nothing about this host. */
+        if (authority_decide(c, ACTION_START, c->uid, &refusal) < 0)
+                return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
+        if (!j)
+                return no_memory(p);
+        r = fill(h, identity_config, q, c, j, &conflicts, p);
+        if (r >= 0)
+                r = sd_id128_randomize(&id);
+        if (r < 0) {
+                (void) strings_free(conflicts);
+                return r;
+        }
+        (void) sd_id128_to_string(id, j->id);
+        (void) host_boot_id(h, j->boot_id); /* empty when unreadable: then the unit alone tells */
+        ret->job = TAKE_PTR(j);
+        ret->conflicts = conflicts;
+        return 0;
+}

@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runs.h"
+
+#include "cgroup.h"
+#include "handover.h"
+#include "log.h"
+#include "state.h"
+
+struct run {
+        struct run *next;
+        struct runs *owner;
+        struct job *job;
+        struct job *replaced; /* an ended run of this name, until the new one has its unit */
+        sd_event_source *kill_timer;
+        struct capture *capture;
+        usec_t captured_boot, captured_real; /* when the last capture began; 0: none yet */
+};
+
+struct runs {
+        sd_event *event;
+        const struct host *host;
+        const char *stack_tool;
+        const struct runs_events *events;
+        void *userdata;
+        const struct unit_backend *units;
+        void *backend;
+        int jobs_fd, exits_fd, handover_fd;
+        struct run *list; /* newest first */
+};
+
+/* --- The table ----------------------------------------------------------------------------------------- */
+
+static struct run *run_free(struct run *run) {
+        run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
+        run->capture = capture_free(run->capture);
+        (void) job_free(run->job);
+        (void) job_free(run->replaced);
+        free(run);
+        return NULL;
+}
+
+static struct run *find(const struct runs *r, const char *name) {
+        for (struct run *run = r->list; run; run = run->next)
+                if (streq(run->job->name, name))
+                        return run;
+        return NULL;
+}
+
+static void unlink_run(struct runs *r, struct run *run) {
+        for (struct run **p = &r->list; *p; p = &(*p)->next)
+                if (*p == run) {
+                        *p = run->next;
+                        return;
+                }
+}
+
+static struct run *insert(struct runs *r, struct job *j) {
+        struct run *run = calloc(1, sizeof(*run)), **p = &r->list;
+
+        if (!run)
+                return NULL;
+        run->owner = r;
+        run->job = j;
+        while (*p && (*p)->job->started_real > j->started_real)
+                p = &(*p)->next;
+        run->next = *p;
+        *p = run;
+        return run;
+}
+
+static void remove_files(struct runs *r, const char *name, bool exits) {
+        (void) unlinkat(r->jobs_fd, name, 0); /* a file that stays is read, and forgotten again, at the next start */
+        if (exits)
+                (void) unlinkat(r->exits_fd, name, 0);
+        handover_remove(r->handover_fd, name);
+}
+
+/* Forgets what ended longest ago. */
+static void prune(struct runs *r) {
+        unsigned kept = 0;
+
+        for (struct run *run = r->list, *next; run; run = next) {
+                next = run->next;
+                if (run->job->state != JOB_EXITED || run->capture || ++kept <= JOBS_KEPT)
+                        continue;
+                remove_files(r, run->job->name, true);
+                unlink_run(r, run);
+                (void) run_free(run);
+        }
+}
+
+static unsigned count_active(const struct runs *r) {
+        unsigned n = 0;
+
+        for (struct run *run = r->list; run; run = run->next)
+                n += run->job->state != JOB_EXITED;
+        return n;
+}
+
+/* --- How a run ended ------------------------------------------------------------------------------------ */
+
+/* Takes the record of this very run. Returns whether there is one. */
+static bool adopt_record(struct runs *r, struct job *j) {
+        int k = exit_record_read(r->exits_fd, j->name, j->id, &j->end);
+
+        if (k < 0 && k != -ENOENT)
+                (void) log_warning_errno(k, "run %s: its exit record cannot be read: %m", j->name);
+        return k == 0;
+}
+
+/* The unit is gone: with its record, or of unknown cause. Never a success without one. */
+static void settle(struct runs *r, struct run *run) {
+        struct job *j = run->job;
+
+        if (j->state == JOB_EXITED)
+                return;
+        if (!adopt_record(r, j)) {
+                j->end = (struct exit_record) { 0 };
+                (void) snprintf(j->end.result, sizeof(j->end.result), "unknown");
+        }
+        j->state = JOB_EXITED;
+        j->main_pid = 0;
+        run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
+        handover_remove(r->handover_fd, j->name);
+        if (streq(j->end.result, "unknown"))
+                log_warning("run %s is gone without an exit record: its cause is unknown", j->name);
+        else
+                log_notice("run %s ended: %s%s%s %s", j->name, j->end.result, j->end.code[0] ? ", " : "", j->end.code, j->end.status);
+}
+
+static void end(struct runs *r, struct run *run) {
+        if (run->job->state == JOB_EXITED)
+                return;
+        settle(r, run);
+        r->events->ended(run->job, r->userdata);
+        prune(r);
+}
+
+/* --- What the units tell ------------------------------------------------------------------------------- */
+
+/* The start came to nothing: the files are as they were before. */
+static void undo(struct runs *r, struct run *run) {
+        int k = 0;
+
+        unlink_run(r, run);
+        remove_files(r, run->job->name, false);
+        if (run->replaced) {
+                k = job_write(r->jobs_fd, run->replaced);
+                if (k < 0 || !insert(r, run->replaced))
+                        (void) log_warning_errno(k, "run %s: what is known of the run before it is lost", run->job->name);
+                else
+                        run->replaced = NULL;
+        }
+        (void) run_free(run);
+}
+
+static void on_refused(const char *name, int error, const char *text, void *userdata) {
+        struct runs *r = userdata;
+        struct run *run = find(r, name);
+        struct problem p;
+
+        if (!run || run->job->state != JOB_STARTING)
+                return;
+        if (error == -ENOTCONN) {
+                (void) problem_set(&p, error, "see: tpuctl jobs", "run %s: the system bus was lost while systemd was asked to start it", name);
+                r->events->started(run->job, error, &p, r->userdata);
+                return; /* whether there is a unit is seen when the bus is back */
+        }
+        if (error == -EEXIST)
+                (void) problem_set(&p, error, "choose another name, or wait until 'systemctl status tpu-run-NAME' knows it no more",
+                                   "run %s: there still is a unit %s%s.service", name, RUN_UNIT_PREFIX, name);
+        else
+                (void) problem_set(&p, error, "see: journalctl -b -u tpu-launchd", "run %s: systemd refuses it: %.200s", name, text);
+        log_warning("%s", p.text);
+        r->events->started(run->job, error, &p, r->userdata);
+        undo(r, run);
+}
+
+static void on_started(const char *name, const char *result, void *userdata) {
+        struct runs *r = userdata;
+        struct run *run = find(r, name);
+        struct problem p = { 0 };
+        int error = 0;
+
+        if (!run || run->job->state != JOB_STARTING)
+                return;
+        run->replaced = job_free(run->replaced);
+        if (streq(result, "done"))
+                run->job->state = JOB_RUNNING;
+        else
+                error = problem_set(&p, -EIO, "see: journalctl -b -u tpu-run-NAME.service", "run %s could not be started: %.32s", name, result);
+        r->events->started(run->job, error, &p, r->userdata);
+}
+
+static void on_running(const char *name, uint32_t main_pid, const char *control_group, void *userdata) {
+        struct runs *r = userdata;
+        struct run *run = find(r, name);
+        const char *slash = strrchr(control_group, '/');
+
+        if (!run || run->job->state == JOB_EXITED)
+                return;
+        run->job->state = JOB_RUNNING;
+        run->job->main_pid = main_pid;
+        if (!slash || slash == control_group)
+                return;
+        free(run->job->control_group);
+        run->job->control_group = strndup(control_group, (size_t) (slash - control_group)); /* the slice: containers are in it, too */
+}
+
+static void on_gone(const char *name, void *userdata) {
+        struct runs *r = userdata;
+        struct run *run = find(r, name);
+
+        if (run)
+                end(r, run);
+}
+
+static void on_connected(void *userdata) {
+        struct runs *r = userdata;
+
+        for (struct run *run = r->list; run; run = run->next)
+                if (run->job->state != JOB_EXITED)
+                        (void) r->units->query(r->backend, run->job->name); /* a bus that is lost again comes back again */
+}
+
+const struct unit_events runs_unit_events = {
+        .refused = on_refused, .started = on_started, .running = on_running, .gone = on_gone, .connected = on_connected,
+};
+
+/* --- Start --------------------------------------------------------------------------------------------- */
+
+static void pick_name(const struct runs *r, struct job *j) {
+        unsigned n, last = 0;
+        char rest;
+
+        for (const struct run *run = r->list; run; run = run->next)
+                if (sscanf(run->job->name, "run-%u%c", &n, &rest) == 1 && n > last && n < UINT32_MAX)
+                        last = n;
+        (void) snprintf(j->name, sizeof(j->name), "run-%u", last + 1);
+}
+
+static int write_files(struct runs *r, const struct job *j, struct problem *p) {
+        int k;
+
+        k = job_write(r->jobs_fd, j);
+        if (k < 0)
+                return problem_set(p, k, "see: df " PATH_LAUNCHD_STATE, "run %s: %s/%s cannot be written: %s", j->name, PATH_LAUNCHD_STATE,
+                                   STATE_JOBS, strerror(-k));
+        k = handover_write(r->handover_fd, j->name, j->uid, j->directory, j->env);
+        if (k < 0)
+                return problem_set(p, k, "see: df " PATH_LAUNCHD_RUNTIME, "run %s: %s/%s cannot be written: %s", j->name,
+                                   PATH_LAUNCHD_RUNTIME, STATE_HANDOVER, strerror(-k));
+        return 0;
+}
+
+/* Gives the place of an ended run of this name to the new one. */
+static int take_place(struct runs *r, struct job *j, struct run **ret, struct problem *p) {
+        struct run *before = find(r, j->name), *run;
+
+        if (before && before->job->state != JOB_EXITED)
+                return problem_set(p, -EEXIST, "choose another name, or: tpuctl stop NAME", "run %s is %s", j->name,
+                                   job_state_name(before->job->state));
+        if (before && before->capture)
+                return problem_set(p, -EBUSY, "choose another name", "a capture of the run %s before this one has not ended", j->name);
+        if (count_active(r) >= JOBS_ACTIVE_MAX)
+                return problem_set(p, -EBUSY, "stop one: tpuctl jobs", "%d runs are active, which is the most", JOBS_ACTIVE_MAX);
+        run = insert(r, j);
+        if (!run)
+                return problem_set(p, -ENOMEM, "try again", "out of memory");
+        if (before) {
+                run->replaced = TAKE_PTR(before->job);
+                unlink_run(r, before);
+                (void) run_free(before);
+        }
+        *ret = run;
+        return 0;
+}
+
+int runs_start(struct runs *r, struct job *j, const struct job **ret, struct problem *p) {
+        struct unit_spec spec = { .id = j->id, .user = j->user, .argv = j->argv };
+        struct run *run = NULL;
+        int k;
+
+        if (j->name[0] == '\0')
+                pick_name(r, j);
+        spec.name = j->name;
+        j->state = JOB_STARTING;
+        j->started_real = host_now_real(r->host);
+        j->started_boot = host_now(r->host);
+        k = take_place(r, j, &run, p);
+        if (k < 0) {
+                (void) job_free(j);
+                return k;
+        }
+        k = write_files(r, j, p);
+        if (k >= 0) {
+                k = r->units->start(r->backend, &spec);
+                if (k == -ENOTCONN)
+                        (void) problem_set(p, k, "try again; see: systemctl status dbus", "the system bus cannot be reached at this moment");
+                else if (k < 0)
+                        (void) problem_set(p, k, "see: journalctl -b -u tpu-launchd", "run %s: systemd cannot be asked: %s", j->name, strerror(-k));
+        }
+        if (k < 0) {
+                undo(r, run);
+                return k;
+        }
+        *ret = j;
+        return 0;
+}
+
+/* --- Stop ---------------------------------------------------------------------------------------------- */
+
+static int on_kill(sd_event_source *s, uint64_t usec, void *userdata) {
+        struct run *run = userdata;
+
+        (void) s;
+        (void) usec;
+        run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
+        (void) run->owner->units->kill(run->owner->backend, run->job->name); /* without a bus, systemd's own timeout kills */
+        return 0;
+}
+
+static int no_such_run(const char *name, struct problem *p) {
+        return problem_set(p, -ENOENT, "see: tpuctl jobs", "there is no run '%.64s' on this host", name);
+}
+
+int runs_stop(struct runs *r, const char *name, usec_t grace, struct problem *p) {
+        struct run *run = find(r, name);
+        int k;
+
+        if (!run)
+                return no_such_run(name, p);
+        if (run->job->state == JOB_EXITED)
+                return problem_set(p, -EALREADY, "see: tpuctl jobs", "run %s has ended already (%s)", name, run->job->end.result);
+        if (grace > UNIT_STOP_TIMEOUT)
+                return problem_set(p, -ERANGE, "give less", "a grace of more than %u s is not possible", (unsigned) (UNIT_STOP_TIMEOUT / USEC_PER_SEC));
+        k = r->units->stop(r->backend, name);
+        if (k < 0)
+                return problem_set(p, k, "try again; see: systemctl status dbus", "run %s: systemd cannot be asked to stop it: %s", name, strerror(-k));
+        run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
+        if (grace == 0)
+                return 0;
+        k = sd_event_add_time_relative(r->event, &run->kill_timer, CLOCK_MONOTONIC, grace, 10 * USEC_PER_MSEC, on_kill, run);
+        if (k < 0)
+                return problem_set(p, k, "try again", "run %s: no timer for its grace: %s", name, strerror(-k));
+        (void) sd_event_source_set_description(run->kill_timer, "stop-grace");
+        return 0;
+}
+
+/* --- Captures ------------------------------------------------------------------------------------------ */
+
+static void on_captured(struct capture *c, const struct capture_result *result, void *userdata) {
+        struct run *run = userdata;
+
+        (void) c;
+        run->owner->events->captured(run->job, result, run->captured_real, run->owner->userdata);
+}
+
+static void on_capture_gone(struct capture *c, void *userdata) {
+        struct run *run = userdata;
+
+        run->capture = capture_free(c);
+}
+
+int runs_capture(struct runs *r, const char *name, struct problem *p) {
+        static const struct capture_handlers handlers = { .done = on_captured, .gone = on_capture_gone };
+        _cleanup_free_ struct pid_list *pids = malloc(sizeof(*pids));
+        struct run *run = find(r, name);
+        usec_t now = host_now(r->host);
+        int k;
+
+        if (!run)
+                return no_such_run(name, p);
+        if (run->job->state == JOB_EXITED)
+                return problem_set(p, -ESRCH, "see: tpuctl jobs", "run %s has ended", name);
+        if (run->capture || (run->captured_boot && now < run->captured_boot + CAPTURE_INTERVAL))
+                return problem_set(p, -EBUSY, "ask again in a second", "run %s: a capture is under way, or was taken a moment ago", name);
+        if (!run->job->control_group)
+                return problem_set(p, -EAGAIN, "ask again in a second", "run %s: its control group is not known yet", name);
+        if (!pids)
+                return problem_set(p, -ENOMEM, "try again", "out of memory");
+        k = cgroup_pids(r->host, run->job->control_group, pids);
+        if (k == 0)
+                k = capture_new(r->event, r->stack_tool, pids->pids, pids->n, &handlers, run, &run->capture);
+        if (k < 0)
+                return problem_set(p, k, k == -ENOENT ? "is the package installed whole? " PATH_STACK_TOOL : "try again",
+                                   "run %s: its stacks cannot be taken: %s", name, strerror(-k));
+        run->captured_boot = now;
+        run->captured_real = host_now_real(r->host);
+        return 0;
+}
+
+/* --- Questions ----------------------------------------------------------------------------------------- */
+
+const struct job *runs_find(const struct runs *r, const char *name) {
+        struct run *run = find(r, name);
+
+        return run ? run->job : NULL;
+}
+
+void runs_visit(struct runs *r, void (*visit)(const struct job *j, void *userdata), void *userdata) {
+        for (struct run *run = r->list; run; run = run->next) {
+                struct exit_record record;
+
+                /* A unit that somebody holds is never seen to go; its record says that the run has. */
+                if (run->job->state != JOB_EXITED && exit_record_read(r->exits_fd, run->job->name, run->job->id, &record) == 0) {
+                        settle(r, run);
+                        r->events->ended(run->job, r->userdata);
+                }
+                visit(run->job, userdata);
+        }
+}
+
+uint32_t runs_processes(const struct runs *r, const struct job *j) {
+        _cleanup_free_ struct pid_list *pids = malloc(sizeof(*pids));
+
+        if (j->state == JOB_EXITED || !j->control_group || !pids || cgroup_pids(r->host, j->control_group, pids) < 0)
+                return 0;
+        return (uint32_t) pids->n;
+}
+
+/* --- Beginning and end --------------------------------------------------------------------------------- */
+
+static int load_one(const char *name, void *userdata) {
+        _cleanup_(job_freep) struct job *j = NULL;
+        char boot_id[BOOT_ID_MAX] = "";
+        struct runs *r = userdata;
+        struct run *run;
+        int k;
+
+        if (name[0] == '.') /* what a crash left of a write */
+                return 0;
+        k = job_read(r->jobs_fd, name, &j);
+        if (k < 0) {
+                (void) log_warning_errno(k, "%s/%s/%s cannot be read, left out: %m", PATH_LAUNCHD_STATE, STATE_JOBS, name);
+                return 0;
+        }
+        run = insert(r, j);
+        if (!run)
+                return -ENOMEM;
+        j = NULL;
+        run->job->state = JOB_RUNNING; /* until systemd says otherwise */
+        (void) host_boot_id(r->host, boot_id);
+        if (exit_record_read(r->exits_fd, name, run->job->id, &run->job->end) == 0)
+                run->job->state = JOB_EXITED;
+        else if (!streq(run->job->boot_id, boot_id))
+                settle(r, run); /* the host went down with it */
+        return 0;
+}
+
+int runs_new(sd_event *e, const struct host *h, const char *stack_tool, const struct runs_events *events, void *userdata,
+             struct runs **ret) {
+        _cleanup_(runs_freep) struct runs *r = calloc(1, sizeof(*r));
+        int k;
+
+        if (!r)
+                return -ENOMEM;
+        r->event = sd_event_ref(e);
+        r->host = h;
+        r->stack_tool = stack_tool;
+        r->events = events;
+        r->userdata = userdata;
+        r->exits_fd = r->handover_fd = -1;
+        r->jobs_fd = state_make(h, STATE_JOBS);
+        if (r->jobs_fd < 0)
+                return log_error_errno(r->jobs_fd, "%s/%s cannot be made: %m", PATH_LAUNCHD_STATE, STATE_JOBS);
+        r->exits_fd = state_make(h, STATE_EXITS);
+        if (r->exits_fd < 0)
+                return log_error_errno(r->exits_fd, "%s/%s cannot be made: %m", PATH_LAUNCHD_STATE, STATE_EXITS);
+        r->handover_fd = state_make_handover(h);
+        if (r->handover_fd < 0)
+                return log_error_errno(r->handover_fd, "%s/%s cannot be made: %m", PATH_LAUNCHD_RUNTIME, STATE_HANDOVER);
+        k = host_list(h, PATH_LAUNCHD_STATE "/" STATE_JOBS, load_one, r);
+        if (k < 0)
+                return log_error_errno(k, "%s/%s cannot be read: %m", PATH_LAUNCHD_STATE, STATE_JOBS);
+        prune(r);
+        *ret = TAKE_PTR(r);
+        return 0;
+}
+
+void runs_attach(struct runs *r, const struct unit_backend *backend, void *userdata) {
+        r->units = backend;
+        r->backend = userdata;
+}
+
+struct runs *runs_free(struct runs *r) {
+        if (!r)
+                return NULL;
+        while (r->list) {
+                struct run *run = r->list;
+
+                r->list = run->next;
+                (void) run_free(run);
+        }
+        r->jobs_fd = close_fd(r->jobs_fd);
+        r->exits_fd = close_fd(r->exits_fd);
+        r->handover_fd = close_fd(r->handover_fd);
+        sd_event_unref(r->event);
+        free(r);
+        return NULL;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The unit of a run, as PID 1 sees it: a transient service in a slice of its own, asked for over the system bus. Nothing
+ * here blocks: each call says whether the question is on its way, and the answer comes as an event. A run's unit is not
+ * ours: it goes on when we, the bus or its daemon die.
+ *
+ * What was learnt by trying: JobRemoved is subscribed before the start is asked for; each run has its own two match rules, by
+ * unit name, so that other units' comings and goings never wake us; a "$" in an argument would be expanded by systemd unless
+ * told not to.
+ */
+#include <systemd/sd-event.h>
+
+#include "base.h"
+#include "job.h"
+
+#define UNIT_STOP_TIMEOUT (90 * USEC_PER_SEC) /* systemd's own DefaultTimeoutStopSec=; a stop may ask for less */
+
+struct unit_spec {
+        const char *name, *id; /* of the run */
+        const char *user;
+        char *const *argv; /* what the user asked for */
+};
+
+/* All of them by the name of the run; texts are borrowed. */
+struct unit_events {
+        /* No unit was made: -EEXIST when there is one of this name, -EIO with systemd's own words, -ENOTCONN when the bus was lost
+         * before the answer (then it is not known whether a unit was made, and query() tells later). */
+        void (*refused)(const char *name, int error, const char *text, void *userdata);
+        /* systemd's start job ended: "done", else "failed", "timeout", … */
+        void (*started)(const char *name, const char *result, void *userdata);
+        void (*running)(const char *name, uint32_t main_pid, const char *control_group, void *userdata);
+        /* The unit is not active any more, or not there. Its recorder has ended. */
+        void (*gone)(const char *name, void *userdata);
+        /* The bus came (back): ask for all runs anew. */
+        void (*connected)(void *userdata);
+};
+
+/* A way to run units: systemd's (unit_bus.c), or a test's. Each returns 0 or -errno (-ENOTCONN: no bus at this moment). */
+struct unit_backend {
+        int (*start)(void *backend, const struct unit_spec *s);
+        int (*stop)(void *backend, const char *name); /* TERM to all of the slice, KILL after UNIT_STOP_TIMEOUT */
+        int (*kill)(void *backend, const char *name); /* KILL to all of the slice */
+        int (*query)(void *backend, const char *name); /* answered by running or gone */
+        void (*forget)(void *backend, const char *name); /* no more events of it */
+};
+
+extern const struct unit_backend unit_bus_backend;
+
+struct unit_bus;
+int unit_bus_new(sd_event *e, const struct unit_events *events, void *userdata, struct unit_bus **ret);
+struct unit_bus *unit_bus_free(struct unit_bus *u);
+DEFINE_CLEANUP(struct unit_bus *, unit_bus_free)

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The StartTransientUnit message of a run. */
+#include <systemd/sd-bus.h>
+
+#include "unit.h"
+
+#define SYSTEMD_SERVICE "org.freedesktop.systemd1"
+#define SYSTEMD_PATH "/org/freedesktop/systemd1"
+#define SYSTEMD_MANAGER "org.freedesktop.systemd1.Manager"
+
+int unit_message_new(sd_bus *bus, const struct unit_spec *s, sd_bus_message **ret);
