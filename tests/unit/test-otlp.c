@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* With OTLP_DUMP=DIR the bytes are written there, for otlp_wire.py to read by its own means. */
+#include <fcntl.h>
+
+#include "otlp.h"
+#include "otlp.pb-c.h"
+#include "test.h"
+
+#define T0 (1795237200 * USEC_PER_SEC)
+
+static struct otlp *make(void) {
+        const struct otlp_attribute resource[] = { { "host.name", "h0", 0 }, { "tpu.worker", NULL, 3 } };
+        struct otlp *o = NULL;
+
+        ASSERT_OK(otlp_new(resource, ELEMENTSOF(resource), "0.1", &o));
+        return o;
+}
+
+static void dump(const char *name, const void *data, size_t len) {
+        const char *dir = getenv("OTLP_DUMP");
+        char path[512];
+        int fd;
+
+        if (!dir)
+                return;
+        (void) snprintf(path, sizeof(path), "%s/%s", dir, name);
+        fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        ASSERT_TRUE(fd >= 0);
+        ASSERT_EQ(write(fd, data, len), (ssize_t) len);
+        (void) close(fd);
+}
+
+static void add_sample_points(struct otlp *o) {
+        const struct otlp_attribute eth0[] = { { "network.interface.name", "eth0", 0 }, { "queue", NULL, 7 } };
+        const struct otlp_attribute eth1[] = { { "network.interface.name", "eth1", 0 } };
+        struct otlp_point p = { .name = "system.network.io", .unit = "By", .description = "bytes", .counter = true,
+                                .is_int = true, .i = 123456789012, .time_real = T0 + 1, .start_real = T0,
+                                .attributes = eth0, .n_attributes = 2 };
+
+        ASSERT_OK(otlp_add_point(o, &p));
+        ASSERT_OK(otlp_add_point(o, &(struct otlp_point) { .name = "tpu.load", .d = -0.25, .time_real = T0 + 2 }));
+        p.attributes = eth1;
+        p.n_attributes = 1;
+        p.i = -1;
+        ASSERT_OK(otlp_add_point(o, &p));
+        p.counter = false;
+        ASSERT_EQ(otlp_add_point(o, &p), -EINVAL); /* the name is there as a counter */
+}
+
+static void test_metrics(void) {
+        _cleanup_(otlp_freep) struct otlp *o = make();
+        Otlp__ExportMetricsServiceRequest *m;
+        const Otlp__ScopeMetrics *scope;
+        const void *data;
+        size_t len;
+
+        ASSERT_EQ(otlp_encode_metrics(o, &data, &len), -ENODATA);
+        add_sample_points(o);
+        ASSERT_OK(otlp_encode_metrics(o, &data, &len));
+        dump("metrics", data, len);
+        m = otlp__export_metrics_service_request__unpack(NULL, len, data);
+        ASSERT_TRUE(m);
+        ASSERT_EQ(m->n_resource_metrics, 1);
+        ASSERT_EQ(m->resource_metrics[0]->resource->n_attributes, 2);
+        ASSERT_STREQ(m->resource_metrics[0]->resource->attributes[0]->value->string_value, "h0");
+        ASSERT_EQ(m->resource_metrics[0]->resource->attributes[1]->value->int_value, 3);
+        scope = m->resource_metrics[0]->scope_metrics[0];
+        ASSERT_STREQ(scope->scope->version, "0.1");
+        ASSERT_EQ(scope->n_metrics, 2);
+        ASSERT_STREQ(scope->metrics[0]->name, "system.network.io");
+        ASSERT_STREQ(scope->metrics[0]->unit, "By");
+        ASSERT_EQ(scope->metrics[0]->sum->n_data_points, 2);
+        ASSERT_TRUE(scope->metrics[0]->sum->is_monotonic);
+        ASSERT_EQ(scope->metrics[0]->sum->data_points[0]->as_int, 123456789012);
+        ASSERT_EQ(scope->metrics[0]->sum->data_points[1]->as_int, -1);
+        ASSERT_EQ(scope->metrics[0]->sum->data_points[0]->start_time_unix_nano, T0 * 1000);
+        ASSERT_STREQ(scope->metrics[0]->sum->data_points[1]->attributes[0]->value->string_value, "eth1");
+        ASSERT_TRUE(scope->metrics[1]->gauge->data_points[0]->as_double == -0.25);
+        ASSERT_EQ(scope->metrics[1]->gauge->data_points[0]->start_time_unix_nano, 0);
+        otlp__export_metrics_service_request__free_unpacked(m, NULL);
+        ASSERT_EQ(otlp_encode_metrics(o, &data, &len), -ENODATA);
+}
+
+static void test_event(void) {
+        const struct otlp_attribute body[] = { { "found", "mtu 1460", 0 }, { "wanted", NULL, 8896 } };
+        const struct otlp_attribute attributes[] = { { "tpu.spool.seq", NULL, 42 } };
+        const struct otlp_event e = { .name = "tpu.nic.mtu_drift", .severity = OTLP_WARN, .time_real = T0, .body = body,
+                                      .n_body = 2, .attributes = attributes, .n_attributes = 1 };
+        _cleanup_(otlp_freep) struct otlp *o = make();
+        Otlp__ExportLogsServiceRequest *m;
+        const Otlp__LogRecord *r;
+        const void *data;
+        size_t len;
+
+        ASSERT_OK(otlp_add_point(o, &(struct otlp_point) { .name = "waits", .d = 1 }));
+        ASSERT_OK(otlp_encode_event(o, &e, &data, &len));
+        dump("event", data, len);
+        m = otlp__export_logs_service_request__unpack(NULL, len, data);
+        ASSERT_TRUE(m);
+        r = m->resource_logs[0]->scope_logs[0]->log_records[0];
+        ASSERT_STREQ(r->event_name, "tpu.nic.mtu_drift");
+        ASSERT_STREQ(r->severity_text, "WARN");
+        ASSERT_EQ(r->severity_number, 13);
+        ASSERT_EQ(r->body->value_case, OTLP__ANY_VALUE__VALUE_KVLIST_VALUE);
+        ASSERT_EQ(r->body->kvlist_value->n_values, 2);
+        ASSERT_EQ(r->body->kvlist_value->values[1]->value->int_value, 8896);
+        ASSERT_EQ(r->attributes[0]->value->int_value, 42);
+        otlp__export_logs_service_request__free_unpacked(m, NULL);
+        ASSERT_OK(otlp_encode_metrics(o, &data, &len)); /* the point was not lost */
+}
+
+static void test_utf8(void) {
+        static const struct {
+                const char *in, *out;
+        } table[] = {
+                { "plain", "plain" },
+                { "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80", "\xc3\xa4 \xe2\x82\xac \xf0\x9f\x98\x80" },
+                { "a\xff" "b", "a?b" },
+                { "\xc0\xaf", "??" },         /* overlong */
+                { "\xed\xa0\x80", "???" },    /* a surrogate */
+                { "\xf4\x90\x80\x80", "????" }, /* above U+10FFFF */
+                { "cut\xe2\x82", "cut??" },
+        };
+        _cleanup_(otlp_freep) struct otlp *o = make();
+
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                const struct otlp_attribute a[] = { { "k", table[i].in, 0 } };
+                const struct otlp_event e = { .name = "n", .severity = OTLP_INFO, .attributes = a, .n_attributes = 1 };
+                Otlp__ExportLogsServiceRequest *m;
+                const void *data;
+                size_t len;
+
+                ASSERT_OK(otlp_encode_event(o, &e, &data, &len));
+                m = otlp__export_logs_service_request__unpack(NULL, len, data);
+                ASSERT_TRUE(m);
+                ASSERT_STREQ(m->resource_logs[0]->scope_logs[0]->log_records[0]->attributes[0]->value->string_value, table[i].out);
+                otlp__export_logs_service_request__free_unpacked(m, NULL);
+        }
+}
+
+static void test_limits(void) {
+        _cleanup_(otlp_freep) struct otlp *o = make();
+        _cleanup_free_ char *text = malloc(OTLP_REQUEST_MAX + 1);
+        const struct otlp_attribute a[] = { { "text", text, 0 } };
+        struct otlp_event e = { .name = "big", .severity = OTLP_INFO, .body = a, .n_body = 1 };
+        struct otlp_point p = { .name = "m", .d = 1, .attributes = a, .n_attributes = 1 };
+        const void *data;
+        size_t len, n = 0;
+        int r;
+
+        ASSERT_TRUE(text);
+        memset(text, 'x', OTLP_REQUEST_MAX);
+        text[OTLP_REQUEST_MAX] = '\0';
+        ASSERT_EQ(otlp_encode_event(o, &e, &data, &len), -E2BIG);
+        text[OTLP_REQUEST_MAX - 1024] = '\0';
+        ASSERT_OK(otlp_encode_event(o, &e, &data, &len));
+        ASSERT_TRUE(len <= OTLP_REQUEST_MAX);
+        text[1000] = '\0';
+        while ((r = otlp_add_point(o, &p)) == 0)
+                n++;
+        ASSERT_EQ(r, -E2BIG);
+        ASSERT_TRUE(n > 900);
+        ASSERT_OK(otlp_encode_metrics(o, &data, &len));
+        ASSERT_TRUE(len <= OTLP_REQUEST_MAX && len > OTLP_REQUEST_MAX * 9 / 10);
+        p.n_attributes = OTLP_ATTRIBUTES_MAX + 1;
+        p.attributes = (const struct otlp_attribute[OTLP_ATTRIBUTES_MAX + 1]) {
+                a[0], a[0], a[0], a[0], a[0], a[0], a[0], a[0], a[0], a[0], a[0], a[0], a[0]
+        };
+        ASSERT_EQ(otlp_add_point(o, &p), -EINVAL);
+}
+
+TEST_MAIN(test_metrics, test_event, test_utf8, test_limits)
