@@ -31,12 +31,7 @@ int agent_emit(struct agent *a, enum event_id id, enum otlp_severity severity, c
         return r;
 }
 
-static void tell_status(const struct agent *a, const char *reasons) {
-        (void) sd_notifyf(false, "STATUS=%s: %zu checks%s%s; %s%s", host_state_name(a->state), a->checks.n, reasons[0] ? ", " : "",
-                          reasons, a->settings.endpoint[0] ? "sends to " : "no endpoint: records stay in the spool",
-                          a->settings.endpoint);
-}
-
+/* Says it when the state of the host is another one now, and what systemctl status shows. */
 static void tell_state(struct agent *a) {
         enum host_state before = a->state, now = check_table_state(&a->checks);
         char reasons[512], message[640];
@@ -46,9 +41,13 @@ static void tell_state(struct agent *a) {
                 { .key = "reasons", .text = reasons },
         };
 
+        if (!a->watching || (now == before && !a->status_stale))
+                return;
         a->state = now;
+        a->status_stale = false;
         (void) check_table_reasons(&a->checks, reasons, sizeof(reasons));
-        tell_status(a, reasons);
+        (void) sd_notifyf(false, "STATUS=%s%s%s; %zu checks; %s%s", host_state_name(now), reasons[0] ? ": " : "", reasons, a->checks.n,
+                          a->settings.endpoint[0] ? "sends to " : "no endpoint, records stay in the spool", a->settings.endpoint);
         if (now == before)
                 return;
         (void) snprintf(message, sizeof(message), "host is %s (was %s)%s%s", host_state_name(now), host_state_name(before),
@@ -86,16 +85,16 @@ void agent_take_finding(struct agent *a, unsigned source, unsigned run, const st
         int r;
 
         r = check_table_take(&a->checks, &policy, source, run, f, host_now(a->host), &change);
-        if (r > 0)
+        if (r > 0) {
+                a->status_stale = true;
                 tell_check(&change, a);
-        else if (r < 0 && a->table_full++ == 0)
+        } else if (r < 0 && a->table_full++ == 0)
                 (void) log_warning_errno(r, "more than %d checks: %s %s and further ones are not watched: %m", CHECKS_MAX, f->check, f->subject);
 }
 
 void agent_settle(struct agent *a, unsigned source, unsigned run) {
         check_table_end_run(&a->checks, source, run, tell_check, a);
-        if (check_table_state(&a->checks) != a->state)
-                tell_state(a);
+        tell_state(a);
 }
 
 void agent_take_sample(struct agent *a, unsigned source, unsigned run, const struct sample *m, usec_t start_real) {
@@ -125,7 +124,7 @@ static void on_done(unsigned source, unsigned run, bool whole, void *userdata) {
         if (whole) {
                 sample_store_end_run(&a->samples, source, run);
                 agent_settle(a, source, run);
-        } else if (check_table_state(&a->checks) != a->state)
+        } else
                 tell_state(a);
 }
 
@@ -264,6 +263,7 @@ static int start(struct agent *a) {
         r = schedule_new(a->event, probe_table, a->settings.probe_interval, a->host, &a->context, &schedule_handlers, a, &a->schedule);
         if (r < 0)
                 return log_error_errno(r, "the probes cannot be started: %m");
+        a->watching = a->status_stale = true;
         r = agent_tick_start(a);
         if (r < 0)
                 return log_error_errno(r, "metrics cannot be collected: %m");

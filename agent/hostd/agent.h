@@ -47,6 +47,8 @@ struct agent {
 
         struct check_table checks;
         enum host_state state;
+        bool watching; /* every probe has run once: before that, the state is no news */
+        bool status_stale; /* what systemctl status shows is not what is so */
         struct sample_store samples;
         struct event_ring ring;
         struct telemetry telemetry;

@@ -30,7 +30,7 @@ static int on_reload_signal(sd_event_source *source, const struct signalfd_sigin
 }
 
 static int watch_signal(sd_event *e, int signal, sd_event_signal_handler_t handler, void *userdata, const char *name) {
-        sd_event_source *source;
+        _cleanup_(sd_event_source_unrefp) sd_event_source *source = NULL;
         int r = sd_event_add_signal(e, &source, signal, handler, userdata);
 
         if (r < 0)

@@ -34,6 +34,7 @@ void telemetry_clear(struct telemetry *t) {
 
 static int submit_points(struct telemetry *t) {
         const void *data;
+        uint64_t seq;
         size_t len;
         int r;
 
@@ -41,7 +42,7 @@ static int submit_points(struct telemetry *t) {
         if (r == -ENODATA)
                 return 0;
         if (r >= 0)
-                r = uplink_submit(t->uplink, UPLINK_METRICS, data, len, NULL);
+                r = uplink_submit(t->uplink, UPLINK_METRICS, data, len, &seq);
         if (r < 0)
                 t->lost++;
         return r;

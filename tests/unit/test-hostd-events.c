@@ -110,6 +110,7 @@ static void test_utf8(void) {
                 { "\xc0\xaf", "??" },                /* overlong */
                 { "\xed\xa0\x80", "???" },           /* surrogate */
                 { "\xf4\x90\x80\x80", "????" },      /* beyond U+10FFFF */
+                { "\xc2\x9b" "31m", "??31m" },      /* a control of the C1 set */
                 { "\xe2\x80", "??" },                /* torn */
                 { "\x1b[31mred\x7f", "?[31mred?" },  /* terminals must not obey us */
         };

@@ -1,0 +1,415 @@
+"""tpu-hostd as systemd, a collector, tpu-launchd and its callers see it: the real program, driven from outside."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from around import BINARY, CAPTURE_REPLY, CAPTURE_REQUEST, ERROR, Hostd, Launchd, Receiver, message, wait_until  # noqa: E402
+
+WRONG = "4096\t131072\t6291456"
+TRAIN = {1: "train", 2: "tpu-run-train.service", 3: "running", 7: "jax", 8: "tcmalloc", 9: "alice", 10: "python3 train.py", 13: 4242, 14: 2}
+
+
+class Case(unittest.TestCase):
+    def hostd(self, *a, **k):
+        h = Hostd(*a, **k)
+        self.addCleanup(h.close)
+        return h
+
+    def receiver(self):
+        r = Receiver().start()
+        self.addCleanup(r.stop)
+        return r
+
+    def launchd(self, h):
+        daemon = Launchd(h.folder / "launchd.sock")
+        self.addCleanup(daemon.stop)
+        return daemon
+
+
+class Service(Case):
+    """READY, watchdog, signals, options."""
+
+    def test_ready_watchdog_and_stop(self):
+        h = self.hostd().start(watchdog_usec=400_000)
+        self.assertEqual(h.notified("READY=1"), 1)
+        wait_until(lambda: h.notified("WATCHDOG=1") >= 5, 3, "watchdog pings")
+        wait_until(lambda: any(t.startswith("STATUS=ready") for t in h.told), 3, "the state in STATUS=")
+        self.assertEqual(h.call("/healthz")[::2], (200, b"ok\n"))
+        self.assertEqual(h.stop(), 0)
+        self.assertTrue(any("STOPPING=1" in t for t in [*h.told, *(h.notified("") and [] or h.told)]), h.told)
+        self.assertIn("tpu-hostd is stopping", h.output.read_text())
+
+    def test_stopped_loop_pings_no_more(self):
+        """The ping comes from the loop: a process that does not turn is found out."""
+        h = self.hostd().start(watchdog_usec=200_000)
+        wait_until(lambda: h.notified("WATCHDOG=1") >= 2, 3, "watchdog pings")
+        h.process.send_signal(signal.SIGSTOP)
+        h.notified("WATCHDOG=1")
+        h.told.clear()
+        time.sleep(0.5)
+        self.assertEqual(h.notified("WATCHDOG=1"), 0)
+        h.process.send_signal(signal.SIGCONT)
+
+    def test_reload(self):
+        h = self.hostd().start()
+        self.assertEqual(h.get("/v1/identity")["slice-name"]["value"], "v6e-a")
+        site = h.root / "etc/tpu-hostd/identity.conf.d/10-site.conf"
+        site.write_text(site.read_text().replace("SliceName=v6e-a", "SliceName=v6e-b"))
+        h.config.write_text(h.config.read_text().replace("ApiSocket=", "ApiSocket=/elsewhere"))
+        h.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: h.notified("RELOADING=1") and h.notified("READY=1") == 2, 5, "RELOADING=1 and READY=1 again")
+        self.assertEqual(h.get("/v1/status")["identity"]["slice"], "v6e-b")
+        self.assertIn("ApiSocket= changed: restart", h.output.read_text())
+
+    def test_options(self):
+        h = self.hostd()
+
+        def run(*a):
+            return subprocess.run([BINARY, *a], capture_output=True, text=True, timeout=20)
+
+        self.assertEqual(run("--config", h.config, "--root", h.root, "--check-config").returncode, 0)
+        h.config.write_text("[Hostd]\nMetricsInterval=soon\n")
+        bad = run("--config", h.config, "--root", h.root, "--check-config")
+        self.assertEqual(bad.returncode, 1)
+        self.assertRegex(bad.stderr, r"hostd\.conf:2: MetricsInterval=soon")
+        shown = run("--config", h.config, "--root", h.root, "--show-config")
+        self.assertRegex(shown.stdout, r"MetricsInterval = 10s +# from default")
+        self.assertEqual(run("--nonsense").returncode, 64)
+        self.assertEqual(run("word").returncode, 64)
+        self.assertIn("--show-config", run("--help").stdout)
+        missing = run("--config", "/nonexistent/x.conf")
+        self.assertEqual(missing.returncode, 1)
+        self.assertIn("/nonexistent/x.conf", missing.stderr)
+
+    def test_second_one_on_the_same_spool_is_refused(self):
+        h = self.hostd().start()
+        other = h.folder / "other.conf"
+        other.write_text(h.config.read_text().replace("api.sock", "api2.sock"))
+        r = subprocess.run([BINARY, "--root", h.root, "--config", other], capture_output=True, text=True, timeout=20)
+        self.assertEqual(r.returncode, 1)
+        self.assertIn(str(h.folder / "spool"), r.stderr)
+
+
+class Health(Case):
+    def test_everything_is_ready(self):
+        h = self.hostd().start()
+        status = h.get("/v1/status")
+        self.assertEqual((status["state"], status["reasons"], status["host"]), ("ready", [], "t1v-n-0a1b2c3d-w-0"))
+        self.assertEqual(status["identity"], {"slice": "v6e-a", "worker_id": "0", "accelerator_type": "v6e-16"})
+        self.assertEqual(status["boot_id"], "5e0f3a52-52a7-4d2b-9b1c-6a1f0e4d7c3b")
+        self.assertTrue(status["uplink"]["durable"])
+        checks = h.get("/v1/checks")["checks"]
+        self.assertTrue({"nic", "sysctl", "tpu", "memory"} <= {c["check"].split(".")[0] for c in checks}, checks)
+        self.assertEqual({c["settled"] for c in checks}, {"OK"})
+
+    def test_one_drift_is_one_event(self):
+        h = self.hostd().start()
+        h.rmem(WRONG)
+        wait_until(lambda: h.get("/v1/status")["state"] != "ready", 10, "the drift to count")
+        time.sleep(0.6)  # six more probes see it still
+        changed = h.events("tpu.check.changed")
+        self.assertEqual(len(changed), 1, changed)
+        body = changed[0]["body"]
+        self.assertEqual((body["check"].split(".")[0], body["from"], body["found"]), ("sysctl", "OK", "4096 131072 6291456"))
+        status = h.get("/v1/status")
+        self.assertEqual(len(status["reasons"]), 1)
+        self.assertIn("4096 131072 6291456", status["reasons"][0]["reason"])
+        self.assertTrue(status["reasons"][0]["remedy"])
+        h.rmem("4096\t41943040\t314572800")
+        wait_until(lambda: h.get("/v1/status")["state"] == "ready", 10, "the host to heal")
+        self.assertEqual([e["body"]["to"] for e in h.events("tpu.host.state_changed")][-1], "ready")
+        self.assertEqual(len(h.events("tpu.check.changed")), 2)
+
+    def test_a_blink_is_no_event(self):
+        h = self.hostd(ProbeInterval="300ms").start()
+        before = h.events()
+        h.rmem(WRONG)
+        wait_until(lambda: any(c["verdict"] != c["settled"] for c in h.get("/v1/checks")["checks"]), 5, "one look at it")
+        h.rmem("4096\t41943040\t314572800")
+        time.sleep(1)
+        self.assertEqual(h.events(), before)
+
+    def test_unreadable_is_unknown_not_failed(self):
+        h = self.hostd()
+        (h.root / "proc/sys/net/ipv4/tcp_rmem").unlink()
+        h.start()
+        self.assertEqual(h.get("/v1/status")["state"], "unknown")
+
+    def test_a_removed_nic_is_forgotten(self):
+        h = self.hostd().start()
+        shutil.copy(h.root / "netlink/links.drift", h.root / "netlink/links")
+        wait_until(lambda: any(r["subject"] == "eth1" for r in h.get("/v1/status")["reasons"]), 10, "eth1's MTU to count")
+        dump = (h.root / "netlink/links").read_bytes()
+        at = dump.index(b"eth1\0")
+        (h.root / "netlink/links").write_bytes(dump[:at] + b"eth7\0" + dump[at + 5:])
+        wait_until(lambda: not any(c["subject"] == "eth1" for c in h.get("/v1/checks")["checks"]), 10, "eth1 to be forgotten")
+        self.assertIn(("eth1", "absent"), {(e["body"]["subject"], e["body"]["to"]) for e in h.events("tpu.check.changed")})
+
+
+class Uplink(Case):
+    def test_metrics_and_events_arrive(self):
+        r = self.receiver()
+        h = self.hostd(endpoint=f"http://127.0.0.1:{r.port}").start()
+        wait_until(lambda: {"tpu.host.state", "tpu.check.verdict"} <= {p[1] for p in r.points()}, 10, "metrics")
+        points = r.points()
+        resource = points[0][0]
+        self.assertEqual(resource["service.name"], "tpu-hostd")
+        self.assertEqual(resource["host.name"], "t1v-n-0a1b2c3d-w-0")
+        self.assertEqual((resource["tpu.slice.name"], resource["tpu.worker.id"]), ("v6e-a", "0"))
+        state = {p[4]["state"]: p[5] for p in points if p[1] == "tpu.host.state"}
+        self.assertEqual(state, {"ready": 1, "degraded": 0, "unfit": 0, "unknown": 0})
+        received = [p for p in points if p[1] == "system.network.io" and p[4].get("network.io.direction") == "receive"]
+        self.assertEqual({(p[4]["network.interface.name"], p[5], p[2], p[3]) for p in received},
+                         {("eth0", 123456789, "By", "sum"), ("eth1", 123456790, "By", "sum")})
+        now = time.time_ns()
+        self.assertTrue(all(now - 60e9 < p[6] <= now for p in points))
+        self.assertTrue(all(0 < p[7] < p[6] for p in points if p[3] == "sum"))
+        h.rmem(WRONG)
+        wait_until(lambda: any(e[1] == "tpu.check.changed" for e in r.events()), 10, "the event")
+        _, _, severity, body, attributes, _, record = next(e for e in r.events() if e[1] == "tpu.check.changed")
+        self.assertEqual((body["to"], body["found"]), (h.events("tpu.check.changed")[0]["body"]["to"], "4096 131072 6291456"))
+        self.assertGreaterEqual(severity, 13)
+        self.assertEqual(record, f"{attributes['tpu.spool.id']}/{attributes['tpu.spool.class']}/{attributes['tpu.spool.seq']}")
+
+    def test_receiver_away_and_back(self):
+        r = self.receiver()
+        h = self.hostd(endpoint=f"http://127.0.0.1:{r.port}").start()
+        wait_until(lambda: len(r.points()) > 0, 10, "metrics")
+        r.stop()
+        for _ in range(3):
+            h.rmem(WRONG)
+            wait_until(lambda: h.get("/v1/status")["state"] != "ready", 10, "the drift")
+            h.rmem("4096\t41943040\t314572800")
+            wait_until(lambda: h.get("/v1/status")["state"] == "ready", 10, "healing")
+        r.start()
+        wait_until(lambda: sum(e[1] == "tpu.check.changed" for e in r.events()) >= 6, 90, "the events of the outage")
+        self.all_there_once(r, h)
+
+    def test_kill_keeps_the_spool(self):
+        r = Receiver().start()
+        port = r.port
+        r.stop()
+        h = self.hostd(endpoint=f"http://127.0.0.1:{port}").start()
+        h.rmem(WRONG)
+        wait_until(lambda: h.events("tpu.host.state_changed"), 10, "the drift")
+        wait_until(lambda: len(h.events("tpu.check.changed")) == 1, 10, "the event")
+        appended = h.get("/v1/status")["uplink"]["classes"]["events"]["appended"]
+        h.process.kill()
+        h.process.wait()
+        h.start()
+        self.assertGreaterEqual(h.get("/v1/status")["uplink"]["classes"]["events"]["kept"], appended)
+        self.addCleanup(r.stop)
+        r.port = port
+        r.start()
+        wait_until(lambda: sum(e[1] == "tpu.agent.started" for e in r.events()) == 2, 90, "both starts")
+        names = [e[1] for e in r.events()]
+        self.assertGreaterEqual(names.count("tpu.check.changed"), 1)
+        self.assertEqual(names[0], "tpu.agent.started")
+        self.all_there_once(r, h)
+
+    def all_there_once(self, r, h):
+        """Every record of the class of events from 1 on, none twice: the agent had no reason to repeat any."""
+        records = [x for x in r.records() if "/events/" in x]
+        self.assertEqual(len(records), len(set(records)), records)
+        self.assertEqual(len({x.split("/")[0] for x in records}), 1)
+        numbers = sorted(int(x.rsplit("/", 1)[1]) for x in records)
+        self.assertEqual(numbers, list(range(1, len(numbers) + 1)))
+        self.assertGreaterEqual(len(numbers), h.get("/v1/status")["uplink"]["classes"]["events"]["appended"])
+
+    def test_parked_endpoint_is_a_reason(self):
+        r = self.receiver()
+        r.status = 401
+        h = self.hostd(endpoint=f"http://127.0.0.1:{r.port}").start()
+        bad = wait_until(lambda: (s := h.get("/v1/status"))["state"] == "unfit" and s, 10, "the parked endpoint to count")
+        self.assertEqual([x["check"] for x in bad["reasons"]], ["uplink.delivery"])
+        self.assertIn("401", bad["reasons"][0]["reason"])
+        self.assertTrue(bad["uplink"]["parked"])
+
+
+class Runs(Case):
+    def test_no_launchd(self):
+        h = self.hostd().start()
+        answer = h.get("/v1/jobs", status=503)
+        self.assertIn("tpu-launchd", answer["error"])
+        self.assertEqual(answer["remedy"], "systemctl status tpu-launchd")
+        self.assertIsNone(h.get("/v1/status")["jobs"])
+        code, _, body = h.call("/v1/jobs/train/stack", "POST")
+        self.assertEqual((code, json.loads(body)["remedy"]), (503, "systemctl status tpu-launchd"))
+
+    def test_a_run_starts_and_ends(self):
+        h = self.hostd().start()
+        launchd = self.launchd(h)
+        wait_until(lambda: h.get("/v1/status")["jobs"] == 0, 10, "launchd to be found")
+        launchd.jobs = [{**TRAIN, 11: time.time_ns() // 1000}]
+        wait_until(lambda: h.events("tpu.job.started"), 10, "the start")
+        job = h.get("/v1/jobs")["jobs"][0]
+        self.assertEqual((job["name"], job["user"], job["main_pid"], job["ended"], job["step"]), ("train", "alice", 4242, None, None))
+        launchd.jobs = [{**launchd.jobs[0], 3: "exited", 4: "signal", 5: "killed", 6: "KILL", 12: time.time_ns() // 1000}]
+        ended = wait_until(lambda: h.events("tpu.job.exited"), 10, "the end")
+        self.assertEqual({k: ended[0]["body"][k] for k in ("job", "cause", "code", "status")},
+                         {"job": "train", "cause": "signal", "code": "killed", "status": "KILL"})
+        time.sleep(0.8)
+        self.assertEqual(len(h.events("tpu.job.started") + h.events("tpu.job.exited")), 2)
+
+    def test_stacks(self):
+        r = self.receiver()
+        h = self.hostd(endpoint=f"http://127.0.0.1:{r.port}").start()
+        launchd = self.launchd(h)
+        taken = time.time_ns() // 1000
+        launchd.capture = lambda name: (CAPTURE_REPLY, message({1: name, 2: b"Thread 7\n  train.py:9 step\x80\x1b", 3: taken, 4: 2, 5: 7}))
+        code, _, body = h.call("/v1/jobs/train/stack", "POST")
+        self.assertEqual(code, 200, body)
+        answer = json.loads(body)
+        self.assertEqual((answer["name"], answer["processes"], answer["threads"]), ("train", 2, 7))
+        self.assertEqual(answer["text"], "Thread 7\n  train.py:9 step??")
+        wait_until(lambda: any(e[1] == "tpu.stack.captured" for e in r.events()), 10, "the record")
+        event = next(e for e in r.events() if e[1] == "tpu.stack.captured")
+        self.assertEqual({k: event[3][k] for k in ("verb", "node", "slice", "worker", "job", "text")},
+                         {"verb": "stacktraceanalyzer", "node": "t1v-n-0a1b2c3d-w-0", "slice": "v6e-a", "worker": "0", "job": "train",
+                          "text": answer["text"]})
+        self.assertEqual(event[6], "{spool}/{class}/{seq}".format(**answer["record"]))
+        audit = h.events("tpu.api.acted")
+        self.assertEqual([(e["body"]["call"], e["body"]["uid"]) for e in audit], [("POST /v1/jobs/train/stack", os.getuid())])
+        self.assertIn("captured", audit[0]["body"]["result"])
+
+    def test_long_stacks_are_cut(self):
+        h = self.hostd().start()
+        launchd = self.launchd(h)
+        launchd.capture = lambda name: (CAPTURE_REPLY, message({1: name, 2: "x" * 1000000, 3: 1, 4: 1, 5: 1}))
+        code, _, body = h.call("/v1/jobs/train/stack", "POST")
+        self.assertEqual(code, 200)
+        text = json.loads(body)["text"]
+        self.assertLess(len(text), 900 * 1024)
+        self.assertIn("cut here", text)
+
+    def test_refused_and_silent_and_gone(self):
+        h = self.hostd().start()
+        launchd = self.launchd(h)
+        launchd.capture = lambda name: (ERROR, message({1: 2, 2: f"there is no run {name}", 3: "tpuctl jobs"}))
+        code, _, body = h.call("/v1/jobs/train/stack", "POST")
+        self.assertEqual((code, json.loads(body)), (404, {"error": "there is no run train", "remedy": "tpuctl jobs"}))
+        launchd.capture = lambda name: None
+        start = time.monotonic()
+        code, _, body = h.call("/v1/jobs/train/stack", "POST")
+        self.assertEqual(code, 504, body)
+        self.assertTrue(1.5 < time.monotonic() - start < 5)
+        launchd.capture = lambda name: (CAPTURE_REPLY, b"\xff\xff\xff")
+        self.assertEqual(h.call("/v1/jobs/train/stack", "POST")[0], 502)
+        self.assertEqual(len(h.events("tpu.api.acted")), 3)
+        self.assertEqual(h.get("/v1/status")["state"], "ready")
+
+    def test_client_goes_while_waiting(self):
+        """The others are served meanwhile; the one that went leaves nothing behind, and too many at once are told so."""
+        h = self.hostd().start()
+        launchd = self.launchd(h)
+        launchd.capture = lambda name: None
+        waiting = []
+        for _ in range(4):
+            s = socket.socket(socket.AF_UNIX)
+            s.connect(str(h.api))
+            s.sendall(b"POST /v1/jobs/train/stack HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
+            waiting.append(s)
+        wait_until(lambda: launchd.asked.count(CAPTURE_REQUEST) == 4, 5, "four captures")
+        code, _, body = h.call("/v1/jobs/train/stack", "POST")
+        self.assertEqual(code, 503)
+        self.assertIn("under way", json.loads(body)["error"])
+        for s in waiting:
+            s.close()
+        time.sleep(2.5)
+        launchd.capture = lambda name: (CAPTURE_REPLY, message({1: name, 2: "text", 3: 1, 4: 1, 5: 1}))
+        self.assertEqual(h.call("/v1/jobs/train/stack", "POST")[0], 200)
+        s = socket.socket(socket.AF_UNIX)  # and one that waits while the agent ends
+        launchd.capture = lambda name: None
+        s.connect(str(h.api))
+        s.sendall(b"POST /v1/jobs/train/stack HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n")
+        wait_until(lambda: launchd.asked.count(CAPTURE_REQUEST) == 6, 5, "the last capture")
+        self.assertEqual(h.stop(), 0)
+        s.close()
+
+    @unittest.skipUnless(os.getuid() == 0, "needs root to become another user")
+    def test_who_may_act(self):
+        h = self.hostd().start()
+        launchd = self.launchd(h)
+        launchd.capture = lambda name: (CAPTURE_REPLY, message({1: name, 2: "text", 3: 1, 4: 1, 5: 1}))
+        launchd.jobs = [{**TRAIN, 11: 1}]
+
+        def as_nobody(path, method):
+            return subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "curl", "-s", "-o", "/dev/null", "-w",
+                                   "%{http_code}", "-X", method, "--unix-socket", h.api, f"http://h{path}"],
+                                  capture_output=True, text=True, timeout=20).stdout
+
+        wait_until(lambda: h.get("/v1/status")["jobs"] == 1, 10, "the run to be known")
+        self.assertEqual(as_nobody("/v1/status", "GET"), "200")
+        self.assertEqual(as_nobody("/v1/jobs/train/stack", "POST"), "403")
+        self.assertEqual(launchd.asked.count(CAPTURE_REQUEST), 0)
+        audit = h.events("tpu.api.acted")[-1]["body"]
+        self.assertEqual(audit["uid"], 65534)
+        self.assertIn("refused", audit["result"])
+        owned = h.root / "proc/4242"  # the run's main process is that user's
+        owned.mkdir()
+        os.chown(owned, 65534, 65534)
+        self.assertEqual(as_nobody("/v1/jobs/train/stack", "POST"), "200")
+
+
+class Api(Case):
+    def test_errors(self):
+        h = self.hostd().start()
+        self.assertEqual(h.call("/nope")[0], 404)
+        self.assertEqual(h.call("/v1/status", "DELETE")[0], 405)
+        self.assertEqual(h.call("/v1/jobs/train/stack", "GET")[0], 405)
+        self.assertEqual(h.call("/v1/jobs/..%2fx/stack", "POST")[0], 404)
+        self.assertEqual(h.call("/v1/jobs/" + "a" * 60 + "/stack", "POST")[0], 404)
+        for since in ("x", "-1", "1x", "99999999999999999999999", ""):
+            self.assertEqual(h.call(f"/v1/events?since={since}")[0], 400, since)
+        newest = h.get("/v1/events")
+        self.assertEqual(h.get(f"/v1/events?since={newest['next']}")["events"], [])
+        self.assertEqual(len(h.get(f"/v1/events?since={newest['next'] - 1}")["events"]), 1)
+
+    def test_bad_http(self):
+        h = self.hostd().start()
+        for data in (b"\x00\xff\xfe" * 100, b"GET / HTTP/9.9\r\n\r\n", b"GET /" + b"a" * 100000 + b" HTTP/1.1\r\n\r\n",
+                     b"POST /v1/status HTTP/1.1\r\nHost: h\r\nContent-Length: 99999999\r\n\r\n" + b"b" * 200000, b"GET /v1/status HT"):
+            s = socket.socket(socket.AF_UNIX)
+            s.settimeout(2)
+            s.connect(str(h.api))
+            try:
+                s.sendall(data)
+                s.recv(100)
+            except OSError:
+                pass
+            s.close()
+        self.assertEqual(h.get("/v1/status")["state"], "ready")
+
+    def test_metrics_text(self):
+        h = self.hostd().start()
+        code, kind, body = h.call("/metrics")
+        self.assertEqual((code, kind), (200, "text/plain; version=0.0.4; charset=utf-8"))
+        families, seen = {}, None
+        for line in body.decode().splitlines():
+            if line.startswith("# TYPE "):
+                _, _, seen, kind = line.split(" ")
+                self.assertNotIn(seen, families, "a family in two pieces")
+                families[seen] = kind
+            elif not line.startswith("#"):
+                name = re.match(r"[a-z_:][a-z0-9_:]*", line).group()
+                self.assertEqual(name, seen, line)
+                float(line.rsplit(" ", 1)[1])
+        self.assertEqual(families["system_network_io_bytes_total"], "counter")
+        self.assertIn('tpu_host_state{state="ready"} 1', body.decode().splitlines())
+        if shutil.which("promtool"):
+            lint = subprocess.run(["promtool", "check", "metrics"], input=body, capture_output=True, timeout=20)
+            self.assertEqual(lint.returncode, 0, lint.stdout + lint.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
