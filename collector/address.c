@@ -5,10 +5,12 @@
 
 #include "address.h"
 
-/* Connections that wait for accept(2): agents of a whole site come back at once. The kernel cuts it to net.core.somaxconn. */
+/* Connections that wait for accept(2): agents of a whole site come back at once. The kernel cuts it to
+ * net.core.somaxconn. */
 #define BACKLOG 4096
 
-/* Splits at the last colon; brackets around an IPv6 address are required, so that "::1:80" is never a guess. */
+/* Splits at the last colon; brackets around an IPv6 address are required, so that "::1:80" is never a guess.
+ */
 static int split(const char *text, char host[static ADDRESS_TEXT_MAX], const char **ret_port) {
         const char *colon = strrchr(text, ':');
         size_t len = colon ? (size_t) (colon - text) : 0;
@@ -30,7 +32,9 @@ static int split(const char *text, char host[static ADDRESS_TEXT_MAX], const cha
 
 int address_parse(const char *text, struct address *ret) {
         static const struct addrinfo hints = {
-                .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE, .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM,
+                .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
+                .ai_family = AF_UNSPEC,
+                .ai_socktype = SOCK_STREAM,
         };
         struct addrinfo *found = NULL;
         char host[ADDRESS_TEXT_MAX];
@@ -43,7 +47,8 @@ int address_parse(const char *text, struct address *ret) {
         if (r < 0)
                 return r;
         number = strtoul(port, &end, 10);
-        if (*port < '0' || *port > '9' || *end || number > UINT16_MAX || getaddrinfo(host, port, &hints, &found) != 0)
+        if (*port < '0' || *port > '9' || *end || number > UINT16_MAX ||
+            getaddrinfo(host, port, &hints, &found) != 0)
                 return -EINVAL;
         *ret = (struct address) { .len = found->ai_addrlen };
         memcpy(&ret->sa, found->ai_addr, found->ai_addrlen);
@@ -72,7 +77,8 @@ void address_host(const struct sockaddr *sa, char ret[static ADDRESS_TEXT_MAX]) 
 
         (void) snprintf(ret, ADDRESS_TEXT_MAX, "?");
         if (sa->sa_family == AF_INET || sa->sa_family == AF_INET6)
-                (void) getnameinfo(sa, len, ret, ADDRESS_TEXT_MAX, NULL, 0, NI_NUMERICHOST); /* a failure leaves "?" */
+                (void) getnameinfo(sa, len, ret, ADDRESS_TEXT_MAX, NULL, 0,
+                                   NI_NUMERICHOST); /* a failure leaves "?" */
 }
 
 static int describe(int fd, char ret[static ADDRESS_TEXT_MAX]) {
@@ -85,7 +91,8 @@ static int describe(int fd, char ret[static ADDRESS_TEXT_MAX]) {
                 return -errno;
         address_host(sa, host);
         memcpy(&port, (const uint8_t *) &a.sa + offsetof(struct sockaddr_in, sin_port), sizeof(port));
-        (void) snprintf(ret, ADDRESS_TEXT_MAX, sa->sa_family == AF_INET6 ? "[%.52s]:%u" : "%.52s:%u", host, ntohs(port));
+        (void) snprintf(ret, ADDRESS_TEXT_MAX, sa->sa_family == AF_INET6 ? "[%.52s]:%u" : "%.52s:%u", host,
+                        ntohs(port));
         return 0;
 }
 

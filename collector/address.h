@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Where to listen: "127.0.0.1:4318", "[::1]:9471", "0.0.0.0:4318". Addresses are numbers: nothing is looked up. Port 0 takes a free one.
+ * Where to listen: "127.0.0.1:4318", "[::1]:9471", "0.0.0.0:4318". Addresses are numbers: nothing is looked
+ * up. Port 0 takes a free one.
  */
 #include <sys/socket.h>
 

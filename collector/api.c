@@ -7,7 +7,7 @@
 #define JSON_TYPE "application/json"
 #define HOSTS_PATH "/api/v1/hosts/"
 
-/* --- Answers ------------------------------------------------------------------------------------------------ */
+/* --- Answers --------------------------------------------------------------------------------- */
 
 /* Takes v over. */
 static void reply_json(struct http_reply *reply, unsigned status, json_t *v) {
@@ -36,7 +36,8 @@ static void reply_result(struct http_reply *reply, const struct api *a, int r, j
                 return;
         }
         json_decref(v);
-        reply_error(reply, 503, r == -ENOMEM ? "out of memory" : store_error(a->store), "see the journal of tpu-collectord, and try again");
+        reply_error(reply, 503, r == -ENOMEM ? "out of memory" : store_error(a->store),
+                    "see the journal of tpu-collectord, and try again");
         reply->retry_after = 5;
 }
 
@@ -61,7 +62,7 @@ static json_t *stored_json(const char *text) {
         return v ?: json_null();
 }
 
-/* --- Hosts -------------------------------------------------------------------------------------------------- */
+/* --- Hosts ----------------------------------------------------------------------------------- */
 
 struct listing {
         json_t *list;
@@ -78,13 +79,15 @@ static int on_host(const struct store_host *h, void *userdata) {
 
         l->host = h->id;
         return json_array_append_new(
-                l->list, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o}", "name", h->name, "slice",
-                                   text_or_null(h->slice), "worker_id", number_or_null(h->worker_id), "accelerator_type",
-                                   text_or_null(h->accelerator_type), "state", text_or_null(h->state), "reasons",
-                                   text_or_null(h->reasons), "version", text_or_null(h->version), "boot_id",
-                                   text_or_null(h->boot_id), "first_seen", time_json(h->first_seen), "last_seen",
-                                   time_json(h->last_seen), "age_seconds", age, "job", text_or_null(h->job), "step",
-                                   number_or_null(h->step)));
+                l->list,
+                json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o}", "name",
+                          h->name, "slice", text_or_null(h->slice), "worker_id",
+                          number_or_null(h->worker_id), "accelerator_type",
+                          text_or_null(h->accelerator_type), "state", text_or_null(h->state), "reasons",
+                          text_or_null(h->reasons), "version", text_or_null(h->version), "boot_id",
+                          text_or_null(h->boot_id), "first_seen", time_json(h->first_seen), "last_seen",
+                          time_json(h->last_seen), "age_seconds", age, "job", text_or_null(h->job), "step",
+                          number_or_null(h->step)));
 }
 
 static void get_hosts(const struct api *a, struct http_reply *reply) {
@@ -108,13 +111,16 @@ static json_t *value_json(const struct store_value *v) {
 static int on_metric(const struct store_value *v, void *userdata) {
         struct listing *l = userdata;
 
-        return json_array_append_new(l->list, json_pack("{s:s, s:s, s:o, s:o, s:o, s:s}", "name", v->metric.name, "unit", v->metric.unit,
-                                                        "attributes", stored_json(v->metric.attributes), "value", value_json(v),
-                                                        "time", time_json(v->metric.time), "service", v->metric.service));
+        return json_array_append_new(l->list, json_pack("{s:s, s:s, s:o, s:o, s:o, s:s}", "name",
+                                                        v->metric.name, "unit", v->metric.unit, "attributes",
+                                                        stored_json(v->metric.attributes), "value",
+                                                        value_json(v), "time", time_json(v->metric.time),
+                                                        "service", v->metric.service));
 }
 
 static void get_host(const struct api *a, const char *name, struct http_reply *reply) {
-        struct listing hosts = { .list = json_array(), .now = clock_real(a->clock) }, metrics = { .list = json_array() };
+        struct listing hosts = { .list = json_array(), .now = clock_real(a->clock) },
+                       metrics = { .list = json_array() };
         json_t *host;
         int r;
 
@@ -136,7 +142,7 @@ static void get_host(const struct api *a, const char *name, struct http_reply *r
         reply_result(reply, a, r, host);
 }
 
-/* --- Events ------------------------------------------------------------------------------------------------- */
+/* --- Events ---------------------------------------------------------------------------------- */
 
 static const char *severity_name(unsigned severity) {
         static const char *const names[] = { "TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL" };
@@ -152,10 +158,12 @@ static int on_event(const struct store_event_row *row, void *userdata) {
         l->bytes += strlen(e->body) + strlen(e->attributes);
         if (l->bytes > API_EVENTS_BYTES && json_array_size(l->list) > 0)
                 return 1;
-        v = json_pack("{s:I, s:s, s:o, s:o, s:o, s:o, s:s, s:s, s:o, s:o, s:s}", "id", (json_int_t) row->id, "host", row->host, "slice",
-                      text_or_null(row->slice), "worker_id", number_or_null(row->worker_id), "time", time_json(e->time), "received",
-                      time_json(e->received), "name", e->name, "severity", severity_name(e->severity), "body", stored_json(e->body),
-                      "attributes", stored_json(e->attributes), "service", e->service);
+        v = json_pack("{s:I, s:s, s:o, s:o, s:o, s:o, s:s, s:s, s:o, s:o, s:s}", "id", (json_int_t) row->id,
+                      "host", row->host, "slice", text_or_null(row->slice), "worker_id",
+                      number_or_null(row->worker_id), "time", time_json(e->time), "received",
+                      time_json(e->received), "name", e->name, "severity", severity_name(e->severity),
+                      "body", stored_json(e->body), "attributes", stored_json(e->attributes), "service",
+                      e->service);
         l->last = MAX(l->last, row->id);
         return l->newest_first ? json_array_insert_new(l->list, 0, v) : json_array_append_new(l->list, v);
 }
@@ -174,10 +182,11 @@ static void get_events(const struct api *a, const struct http_request *q, struct
         l.last = MAX(filter.since, 0);
         l.list = json_array();
         r = l.list ? store_list_events(a->store, &filter, on_event, &l) : -ENOMEM;
-        reply_result(reply, a, r > 0 ? 0 : r, json_pack("{s:o, s:I}", "events", l.list, "next", (json_int_t) l.last));
+        reply_result(reply, a, r > 0 ? 0 : r,
+                     json_pack("{s:o, s:I}", "events", l.list, "next", (json_int_t) l.last));
 }
 
-/* --- Routes ------------------------------------------------------------------------------------------------- */
+/* --- Routes ---------------------------------------------------------------------------------- */
 
 static void get_health(struct http_reply *reply) {
         reply->status = 200;
@@ -194,7 +203,10 @@ static void get_counters(const struct api *a, struct http_reply *reply) {
                 reply_result(reply, a, -ENOMEM, NULL);
                 return;
         }
-        *reply = (struct http_reply) { .status = 200, .content_type = "text/plain; version=0.0.4; charset=utf-8", .body = text, .len = len };
+        *reply = (struct http_reply) { .status = 200,
+                                      .content_type = "text/plain; version=0.0.4; charset=utf-8",
+                                      .body = text,
+                                      .len = len };
 }
 
 void api_handle(const struct http_request *q, struct http_reply *reply, void *userdata) {
@@ -205,7 +217,9 @@ void api_handle(const struct http_request *q, struct http_reply *reply, void *us
         char why[QUERY_WHY_MAX];
 
         if (!one_host && !events && !hosts && !health && !counters)
-                reply_error(reply, 404, "there is no such path", "there are /api/v1/hosts, /api/v1/hosts/NAME, /api/v1/events, /metrics, /healthz");
+                reply_error(
+                        reply, 404, "there is no such path",
+                        "there are /api/v1/hosts, /api/v1/hosts/NAME, /api/v1/events, /metrics, /healthz");
         else if (!streq(q->method, "GET") && !streq(q->method, "HEAD")) {
                 reply_error(reply, 405, "this path is for reading only", "use GET");
                 reply->allow = "GET, HEAD";

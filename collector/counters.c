@@ -14,7 +14,9 @@ void counters_answered(struct counters *c, enum counters_path path, unsigned sta
 static void print_requests(FILE *f, const struct counters *c) {
         static const char *const paths[_COUNTERS_PATH_MAX] = { "/v1/metrics", "/v1/logs", "other" };
 
-        fputs("# HELP tpu_collectord_requests_total OTLP requests answered.\n# TYPE tpu_collectord_requests_total counter\n", f);
+        fputs("# HELP tpu_collectord_requests_total OTLP requests answered.\n# TYPE "
+              "tpu_collectord_requests_total counter\n",
+              f);
         for (size_t p = 0; p < _COUNTERS_PATH_MAX; p++)
                 for (size_t s = 0; s < COUNTERS_STATUSES_N; s++) {
                         char code[16] = "other";
@@ -23,13 +25,15 @@ static void print_requests(FILE *f, const struct counters *c) {
                                 continue;
                         if (statuses[s])
                                 (void) snprintf(code, sizeof(code), "%u", statuses[s]);
-                        fprintf(f, "tpu_collectord_requests_total{path=\"%s\",code=\"%s\"} %" PRIu64 "\n", paths[p], code,
-                                c->requests[p][s]);
+                        fprintf(f, "tpu_collectord_requests_total{path=\"%s\",code=\"%s\"} %" PRIu64 "\n",
+                                paths[p], code, c->requests[p][s]);
                 }
 }
 
 static void print_one(FILE *f, const char *name, const char *help, uint64_t value) {
-        fprintf(f, "# HELP tpu_collectord_%s_total %s\n# TYPE tpu_collectord_%s_total counter\ntpu_collectord_%s_total %" PRIu64 "\n",
+        fprintf(f,
+                "# HELP tpu_collectord_%s_total %s\n# TYPE tpu_collectord_%s_total "
+                "counter\ntpu_collectord_%s_total %" PRIu64 "\n",
                 name, help, name, name, value);
 }
 

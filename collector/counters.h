@@ -6,7 +6,8 @@
 #include "base.h"
 
 /* The statuses the receiver answers with; others count in the last. */
-#define COUNTERS_STATUSES { 200, 400, 404, 405, 413, 415, 503, 0 }
+#define COUNTERS_STATUSES \
+        { 200, 400, 404, 405, 413, 415, 503, 0 }
 #define COUNTERS_STATUSES_N 8
 
 enum counters_path { COUNTERS_METRICS, COUNTERS_LOGS, COUNTERS_OTHER, _COUNTERS_PATH_MAX };

@@ -76,7 +76,8 @@ static enum MHD_Result send_reply(struct MHD_Connection *c, struct http_reply *r
         enum MHD_Result r = MHD_YES;
         char seconds[16];
 
-        m = MHD_create_response_from_buffer(reply->len, reply->body, reply->body ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
+        m = MHD_create_response_from_buffer(reply->len, reply->body,
+                                            reply->body ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
         if (!m) {
                 free(reply->body);
                 return MHD_NO; /* closes the connection */
@@ -94,11 +95,19 @@ static enum MHD_Result send_reply(struct MHD_Connection *c, struct http_reply *r
         return r;
 }
 
-static enum MHD_Result answer(struct exchange *x, struct MHD_Connection *c, const char *url, const char *method) {
-        const union MHD_ConnectionInfo *peer = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+static enum MHD_Result answer(struct exchange *x, struct MHD_Connection *c, const char *url,
+                              const char *method) {
+        const union MHD_ConnectionInfo *peer =
+                MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
         struct http_request q = {
-                .method = method, .path = url, .body = x->body, .len = x->len, .too_large = x->too_large, .no_room = x->no_room,
-                .peer = "?", .connection = c,
+                .method = method,
+                .path = url,
+                .body = x->body,
+                .len = x->len,
+                .too_large = x->too_large,
+                .no_room = x->no_room,
+                .peer = "?",
+                .connection = c,
         };
         struct http_reply reply = { 0 };
 
@@ -109,8 +118,9 @@ static enum MHD_Result answer(struct exchange *x, struct MHD_Connection *c, cons
         return send_reply(c, &reply);
 }
 
-static enum MHD_Result on_request(void *userdata, struct MHD_Connection *c, const char *url, const char *method, const char *version,
-                                  const char *data, size_t *len, void **state) {
+static enum MHD_Result on_request(void *userdata, struct MHD_Connection *c, const char *url,
+                                  const char *method, const char *version, const char *data, size_t *len,
+                                  void **state) {
         struct exchange *x = *state;
 
         (void) version;
@@ -133,7 +143,8 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *c, cons
         return answer(x, c, url, method);
 }
 
-static void on_completed(void *userdata, struct MHD_Connection *c, void **state, enum MHD_RequestTerminationCode how) {
+static void on_completed(void *userdata, struct MHD_Connection *c, void **state,
+                         enum MHD_RequestTerminationCode how) {
         struct exchange *x = *state;
 
         (void) userdata;
@@ -189,10 +200,11 @@ static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
 
 static int start(struct http *h) {
         h->daemon = MHD_start_daemon(
-                MHD_USE_EPOLL | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, on_log, h,
-                MHD_OPTION_LISTEN_SOCKET, (MHD_socket) h->o.fd, MHD_OPTION_CONNECTION_LIMIT, h->o.connections,
-                MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) HTTP_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, HTTP_CONNECTION_MEMORY,
-                MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+                MHD_USE_EPOLL | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER,
+                on_log, h, MHD_OPTION_LISTEN_SOCKET, (MHD_socket) h->o.fd, MHD_OPTION_CONNECTION_LIMIT,
+                h->o.connections, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) HTTP_TIMEOUT_S,
+                MHD_OPTION_CONNECTION_MEMORY_LIMIT, HTTP_CONNECTION_MEMORY, MHD_OPTION_NOTIFY_COMPLETED,
+                on_completed, h, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
         if (!h->daemon)
                 return -EIO; /* libmicrohttpd says why in its log line only */
         h->o.fd = -1; /* closed by MHD_stop_daemon() from now on */
@@ -250,7 +262,8 @@ struct parameters {
         int r;
 };
 
-static enum MHD_Result on_parameter(void *userdata, enum MHD_ValueKind kind, const char *key, const char *value) {
+static enum MHD_Result on_parameter(void *userdata, enum MHD_ValueKind kind, const char *key,
+                                    const char *value) {
         struct parameters *p = userdata;
 
         (void) kind;
@@ -258,7 +271,8 @@ static enum MHD_Result on_parameter(void *userdata, enum MHD_ValueKind kind, con
         return p->r == 0 ? MHD_YES : MHD_NO;
 }
 
-int http_query(const struct http_request *q, int (*visit)(const char *key, const char *value, void *userdata), void *userdata) {
+int http_query(const struct http_request *q,
+               int (*visit)(const char *key, const char *value, void *userdata), void *userdata) {
         struct parameters p = { .visit = visit, .userdata = userdata };
 
         (void) MHD_get_connection_values(q->connection, MHD_GET_ARGUMENT_KIND, on_parameter, &p);

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * An HTTP/1.1 server in an sd-event loop (libmicrohttpd): requests whole, replies at once. Bounded in connections, headers, idle
- * time, the body of one request and the bodies of all together. A body that is too long is read to its end and thrown away up to
- * HTTP_DISCARD_MAX, so that the client hears why instead of a reset.
+ * An HTTP/1.1 server in an sd-event loop (libmicrohttpd): requests whole, replies at once. Bounded in
+ * connections, headers, idle time, the body of one request and the bodies of all together. A body that is
+ * too long is read to its end and thrown away up to HTTP_DISCARD_MAX, so that the client hears why instead
+ * of a reset.
  */
 #include <systemd/sd-event.h>
 
 #include "address.h"
 
 #define HTTP_TIMEOUT_S 30
-#define HTTP_CONNECTION_MEMORY ((size_t) 16 * 1024) /* headers and read buffer of one connection */
-#define HTTP_BODIES_MAX ((size_t) 128 * 1024 * 1024) /* of all requests in the air */
+#define HTTP_CONNECTION_MEMORY ((size_t) 16 * 1024)    /* headers and read buffer of one connection */
+#define HTTP_BODIES_MAX ((size_t) 128 * 1024 * 1024)   /* of all requests in the air */
 #define HTTP_DISCARD_MAX ((uint64_t) 64 * 1024 * 1024) /* what the OTLP specification lets a client send */
 
 struct MHD_Connection;
@@ -51,5 +52,7 @@ DEFINE_CLEANUP(struct http *, http_free)
 
 /* NULL when the request does not have it. Borrowed. */
 const char *http_header(const struct http_request *q, const char *name);
-/* Calls visit with every parameter of the query (value "" when it has none) until one answers non-zero, which is returned. */
-int http_query(const struct http_request *q, int (*visit)(const char *key, const char *value, void *userdata), void *userdata);
+/* Calls visit with every parameter of the query (value "" when it has none) until one answers non-zero,
+ * which is returned. */
+int http_query(const struct http_request *q,
+               int (*visit)(const char *key, const char *value, void *userdata), void *userdata);

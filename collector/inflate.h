@@ -5,5 +5,6 @@
  */
 #include "base.h"
 
-/* *ret is malloc'ed. -EBADMSG: no gzip stream, damaged, cut off or followed by other bytes; -E2BIG: more than max; -ENOMEM. */
+/* *ret is malloc'ed. -EBADMSG: no gzip stream, damaged, cut off or followed by other bytes; -E2BIG: more
+ * than max; -ENOMEM. */
 int inflate_gzip(const void *data, size_t len, size_t max, uint8_t **ret, size_t *ret_len);

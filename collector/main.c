@@ -12,7 +12,7 @@
 
 #define OTLP_CONNECTIONS 10240 /* one per host of a large site */
 #define API_CONNECTIONS 256
-#define OTHER_FDS 64           /* database, loop, log, standard streams */
+#define OTHER_FDS 64 /* database, loop, log, standard streams */
 
 struct collector {
         struct settings settings;
@@ -43,8 +43,8 @@ static unsigned otlp_connections(void) {
         return (unsigned) files.rlim_cur - API_CONNECTIONS - OTHER_FDS;
 }
 
-static int serve(struct collector *c, const struct address *a, const char *text, struct http_options *o, struct http **ret,
-                 char ret_where[static ADDRESS_TEXT_MAX]) {
+static int serve(struct collector *c, const struct address *a, const char *text, struct http_options *o,
+                 struct http **ret, char ret_where[static ADDRESS_TEXT_MAX]) {
         int r;
 
         r = address_listen(a, &o->fd, ret_where);
@@ -56,18 +56,26 @@ static int serve(struct collector *c, const struct address *a, const char *text,
         return 0;
 }
 
-static int start_servers(struct collector *c, char otlp[static ADDRESS_TEXT_MAX], char api[static ADDRESS_TEXT_MAX]) {
+static int start_servers(struct collector *c, char otlp[static ADDRESS_TEXT_MAX],
+                         char api[static ADDRESS_TEXT_MAX]) {
         struct http_options for_agents = {
-                .name = "otlp", .connections = otlp_connections(), .body_max = RECEIVE_BODY_MAX,
-                .handle = receive, .userdata = &c->receiver,
+                .name = "otlp",
+                .connections = otlp_connections(),
+                .body_max = RECEIVE_BODY_MAX,
+                .handle = receive,
+                .userdata = &c->receiver,
         };
         struct http_options for_people = {
-                .name = "api", .connections = API_CONNECTIONS, .handle = api_handle, .userdata = &c->api,
+                .name = "api",
+                .connections = API_CONNECTIONS,
+                .handle = api_handle,
+                .userdata = &c->api,
         };
         int r;
 
         r = serve(c, &c->settings.otlp_address, c->settings.otlp, &for_agents, &c->otlp_server, otlp);
-        return r < 0 ? r : serve(c, &c->settings.api_address, c->settings.api, &for_people, &c->api_server, api);
+        return r < 0 ? r
+                     : serve(c, &c->settings.api_address, c->settings.api, &for_people, &c->api_server, api);
 }
 
 static int start_loop(struct collector *c) {
@@ -100,7 +108,8 @@ static int run(struct collector *c) {
                 log_error("cannot use the database: %s", why);
                 return r;
         }
-        c->receiver = (struct receiver) { .store = c->store, .clock = &clock_system, .counters = &c->counters };
+        c->receiver =
+                (struct receiver) { .store = c->store, .clock = &clock_system, .counters = &c->counters };
         c->api = (struct api) { .store = c->store, .clock = &clock_system, .counters = &c->counters };
         r = start_loop(c);
         if (r < 0)
@@ -109,7 +118,8 @@ static int run(struct collector *c) {
         if (r < 0)
                 return r;
         if (c->settings.insecure)
-                log_warning("InsecureListen: whoever reaches %s may write, whoever reaches %s may read", otlp, api);
+                log_warning("InsecureListen: whoever reaches %s may write, whoever reaches %s may read",
+                            otlp, api);
         log_info("receiving OTLP on %s, answering on %s, database %s", otlp, api, c->settings.database);
         (void) sd_notifyf(0, "READY=1\nSTATUS=Receiving OTLP on %s, answering on %s", otlp, api);
         r = sd_event_loop(c->event);

@@ -14,14 +14,16 @@ static int wrong(struct reading *r, const char *key, const char *text) {
         return -EINVAL;
 }
 
-static int number(struct reading *r, const char *key, const char *value, int64_t least, int64_t most, int64_t *ret) {
+static int number(struct reading *r, const char *key, const char *value, int64_t least, int64_t most,
+                  int64_t *ret) {
         char *end, text[80];
         long long n;
 
         errno = 0;
         n = strtoll(value, &end, 10);
         if (*value < '0' || *value > '9' || *end || errno || n < least || n > most) {
-                (void) snprintf(text, sizeof(text), "must be a number from %lld to %lld", (long long) least, (long long) most);
+                (void) snprintf(text, sizeof(text), "must be a number from %lld to %lld", (long long) least,
+                                (long long) most);
                 return wrong(r, key, text);
         }
         *ret = n;
@@ -64,7 +66,8 @@ static int on_parameter(const char *key, const char *value, void *userdata) {
         return wrong(r, key, "is not known; there are host, slice, name, since, limit");
 }
 
-int query_events(const struct http_request *q, struct store_event_filter *ret, char why[static QUERY_WHY_MAX]) {
+int query_events(const struct http_request *q, struct store_event_filter *ret,
+                 char why[static QUERY_WHY_MAX]) {
         struct reading r = { .filter = { .since = -1, .limit = QUERY_LIMIT_DEFAULT }, .why = why };
         int e;
 

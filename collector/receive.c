@@ -63,7 +63,7 @@ static void fail(struct http_reply *reply, unsigned status, const char *text) {
         reply_message(reply, &m.base);
 }
 
-/* --- Rows ---------------------------------------------------------------------------------------------- */
+/* --- Rows ------------------------------------------------------------------------------------ */
 
 static const char *or_null(const char *text) {
         return *text ? text : NULL;
@@ -83,8 +83,11 @@ static int on_resource(const struct ingest_resource *r, void *userdata) {
         p->newest = 0;
         p->agent = streq(r->service, AGENT_SERVICE);
         p->identity = (struct store_identity) {
-                .slice = or_null(r->slice), .accelerator_type = or_null(r->accelerator_type), .version = or_null(r->version),
-                .boot_id = or_null(r->boot_id), .worker_id = r->worker_id,
+                .slice = or_null(r->slice),
+                .accelerator_type = or_null(r->accelerator_type),
+                .version = or_null(r->version),
+                .boot_id = or_null(r->boot_id),
+                .worker_id = r->worker_id,
         };
         return store_find_host(p->receiver->store, *r->host ? r->host : p->peer, p->now, &p->host);
 }
@@ -93,8 +96,14 @@ static int on_point(const struct ingest_point *i, void *userdata) {
         struct push *p = userdata;
         struct store *s = p->receiver->store;
         const struct store_metric m = {
-                .service = p->resource->service, .name = i->name, .attributes = i->attributes, .unit = i->unit,
-                .is_int = i->is_int, .i = i->i, .d = i->d, .time = row_time(p, i->time),
+                .service = p->resource->service,
+                .name = i->name,
+                .attributes = i->attributes,
+                .unit = i->unit,
+                .is_int = i->is_int,
+                .i = i->i,
+                .d = i->d,
+                .time = row_time(p, i->time),
         };
         const char *state, *job;
         int r;
@@ -111,7 +120,8 @@ static int on_point(const struct ingest_point *i, void *userdata) {
         return 0;
 }
 
-/* The reasons of a state_changed event: the body when it is a text, its member "reasons" when that is one, else the body as JSON. */
+/* The reasons of a state_changed event: the body when it is a text, its member "reasons" when that is one,
+ * else the body as JSON. */
 static const char *event_reasons(const struct ingest_event *e) {
         const char *text = json_string_value(e->content);
 
@@ -124,8 +134,13 @@ static int on_event(const struct ingest_event *i, void *userdata) {
         struct push *p = userdata;
         struct store *s = p->receiver->store;
         const struct store_event e = {
-                .service = p->resource->service, .name = i->name, .body = i->body, .attributes = i->attributes,
-                .severity = i->severity, .time = i->time > 0 ? i->time : p->now, .received = p->now,
+                .service = p->resource->service,
+                .name = i->name,
+                .body = i->body,
+                .attributes = i->attributes,
+                .severity = i->severity,
+                .time = i->time > 0 ? i->time : p->now,
+                .received = p->now,
         };
         usec_t when = row_time(p, i->time);
         int r;
@@ -144,13 +159,17 @@ static int on_done(void *userdata) {
         return store_agent_seen(p->receiver->store, p->host, &p->identity, p->newest, p->now);
 }
 
-/* --- The transaction ------------------------------------------------------------------------------------ */
+/* --- The transaction ------------------------------------------------------------------------- */
 
 /* 1: stored; 0: was stored before; -errno: nothing was. */
-static int store_request(struct push *p, enum ingest_kind kind, const struct store_record *record, const uint8_t *data, size_t len,
-                         struct ingest_result *ret) {
+static int store_request(struct push *p, enum ingest_kind kind, const struct store_record *record,
+                         const uint8_t *data, size_t len, struct ingest_result *ret) {
         const struct ingest_visitor visitor = {
-                .resource = on_resource, .point = on_point, .event = on_event, .done = on_done, .userdata = p,
+                .resource = on_resource,
+                .point = on_point,
+                .event = on_event,
+                .done = on_done,
+                .userdata = p,
         };
         struct store *s = p->receiver->store;
         int r;
@@ -189,17 +208,19 @@ static void reply_database(struct receiver *v, int r, struct http_reply *reply) 
         char text[256];
 
         if (r == -EDQUOT)
-                (void) snprintf(text, sizeof(text), "%d hosts are known, and this is another", STORE_HOSTS_MAX);
+                (void) snprintf(text, sizeof(text), "%d hosts are known, and this is another",
+                                STORE_HOSTS_MAX);
         else
-                (void) snprintf(text, sizeof(text), "database: %.200s", r == -ENOMEM ? "out of memory" : store_error(v->store));
+                (void) snprintf(text, sizeof(text), "database: %.200s",
+                                r == -ENOMEM ? "out of memory" : store_error(v->store));
         if (!v->failing)
                 log_error("cannot store what agents send, they are told to try again: %s", text);
         v->failing = true;
         fail(reply, 503, text);
 }
 
-static void store_body(struct push *p, enum ingest_kind kind, const struct store_record *record, const uint8_t *data, size_t len,
-                       struct http_reply *reply) {
+static void store_body(struct push *p, enum ingest_kind kind, const struct store_record *record,
+                       const uint8_t *data, size_t len, struct http_reply *reply) {
         struct receiver *v = p->receiver;
         struct counters *c = v->counters;
         struct ingest_result result = { 0 };
@@ -231,7 +252,7 @@ static void store_body(struct push *p, enum ingest_kind kind, const struct store
         reply_stored(reply, &result);
 }
 
-/* --- Headers ---------------------------------------------------------------------------------------------- */
+/* --- Headers --------------------------------------------------------------------------------- */
 
 /* "<16 hex digits>/<class>/<sequence>" */
 static int parse_record(const char *text, struct store_record *ret) {
@@ -259,13 +280,15 @@ static int parse_record(const char *text, struct store_record *ret) {
 static bool is_protobuf(const char *content_type) {
         size_t n = strlen(PROTOBUF);
 
-        return content_type && strncasecmp(content_type, PROTOBUF, n) == 0 && strchr("; \t", content_type[n]);
+        return content_type && strncasecmp(content_type, PROTOBUF, n) == 0 &&
+               strchr("; \t", content_type[n]);
 }
 
 /* False when the request is refused for its headers; the reply is complete then. */
-static bool accept_headers(const struct http_request *q, struct http_reply *reply, bool *ret_gzip, struct store_record *ret_record,
-                           bool *ret_has_record) {
-        const char *encoding = http_header(q, "Content-Encoding"), *record = http_header(q, "TPU-Spool-Record");
+static bool accept_headers(const struct http_request *q, struct http_reply *reply, bool *ret_gzip,
+                           struct store_record *ret_record, bool *ret_has_record) {
+        const char *encoding = http_header(q, "Content-Encoding"),
+                   *record = http_header(q, "TPU-Spool-Record");
 
         if (!is_protobuf(http_header(q, "Content-Type"))) {
                 fail(reply, 415, "Content-Type must be " PROTOBUF);
@@ -278,13 +301,15 @@ static bool accept_headers(const struct http_request *q, struct http_reply *repl
         }
         *ret_has_record = record;
         if (record && parse_record(record, ret_record) < 0) {
-                fail(reply, 400, "TPU-Spool-Record must be 16 lower-case hex digits, '/', class, '/', sequence number");
+                fail(reply, 400,
+                     "TPU-Spool-Record must be 16 lower-case hex digits, '/', class, '/', sequence number");
                 return false;
         }
         return true;
 }
 
-static void receive_body(struct receiver *v, enum ingest_kind kind, const struct http_request *q, struct http_reply *reply) {
+static void receive_body(struct receiver *v, enum ingest_kind kind, const struct http_request *q,
+                         struct http_reply *reply) {
         struct push p = { .receiver = v, .now = clock_real(v->clock), .peer = q->peer };
         _cleanup_free_ uint8_t *inflated = NULL;
         const uint8_t *data = q->body;
@@ -311,7 +336,9 @@ static void receive_body(struct receiver *v, enum ingest_kind kind, const struct
 
 void receive(const struct http_request *q, struct http_reply *reply, void *userdata) {
         struct receiver *v = userdata;
-        enum counters_path path = streq(q->path, "/v1/metrics") ? COUNTERS_METRICS : streq(q->path, "/v1/logs") ? COUNTERS_LOGS : COUNTERS_OTHER;
+        enum counters_path path = streq(q->path, "/v1/metrics") ? COUNTERS_METRICS
+                                  : streq(q->path, "/v1/logs")  ? COUNTERS_LOGS
+                                                                : COUNTERS_OTHER;
 
         v->counters->bytes += q->len;
         if (path == COUNTERS_OTHER)

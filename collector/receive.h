@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The OTLP/HTTP receiver: POST /v1/metrics and /v1/logs, protobuf, plain or gzip. One request is one transaction; 200 is answered
- * when its commit is on the disk. Errors are a google.rpc.Status. What an agent's own push says of its host (state, reasons,
- * step) goes into the host's row; whoever is not service.name "tpu-hostd" is only listed.
+ * The OTLP/HTTP receiver: POST /v1/metrics and /v1/logs, protobuf, plain or gzip. One request is one
+ * transaction; 200 is answered when its commit is on the disk. Errors are a google.rpc.Status. What an
+ * agent's own push says of its host (state, reasons, step) goes into the host's row; whoever is not
+ * service.name "tpu-hostd" is only listed.
  */
 #include "clock.h"
 #include "counters.h"

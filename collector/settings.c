@@ -15,25 +15,33 @@ struct command_line {
 
 static int parse_command_line(int argc, char *argv[], struct command_line *c, struct options *o) {
         const struct option_def defs[] = {
-                { "listen-otlp", "ADDR:PORT", "where agents send to (default 127.0.0.1:" PORT(PORT_OTLP) ")", &c->otlp, NULL },
-                { "listen-api", "ADDR:PORT", "where people ask (default 127.0.0.1:" PORT(PORT_COLLECTOR_API) ")", &c->api, NULL },
+                { "listen-otlp", "ADDR:PORT", "where agents send to (default 127.0.0.1:" PORT(PORT_OTLP) ")",
+                  &c->otlp, NULL },
+                { "listen-api", "ADDR:PORT",
+                  "where people ask (default 127.0.0.1:" PORT(PORT_COLLECTOR_API) ")", &c->api, NULL },
                 { "database", "FILE", "default " PATH_COLLECTOR_STATE "/collector.db", &c->database, NULL },
-                { "insecure-listen", NULL, "allow addresses that others can reach, without TLS", NULL, &c->insecure },
+                { "insecure-listen", NULL, "allow addresses that others can reach, without TLS", NULL,
+                  &c->insecure },
                 { "check-config", NULL, "read the configuration, say what is wrong, end", NULL, &c->check },
                 { "show-config", NULL, "show what is in force and where it comes from", NULL, &c->show },
         };
         int r;
 
         *o = (struct options) {
-                .program = "tpu-collectord", .synopsis = "[OPTIONS]", .defs = defs, .n_defs = ELEMENTSOF(defs),
-                .summary = "Receives metrics and events of TPU host agents (OTLP/HTTP), keeps them in SQLite and tells about them.",
+                .program = "tpu-collectord",
+                .synopsis = "[OPTIONS]",
+                .defs = defs,
+                .n_defs = ELEMENTSOF(defs),
+                .summary = "Receives metrics and events of TPU host agents (OTLP/HTTP), keeps them in "
+                           "SQLite and tells about them.",
         };
         r = options_parse(o, argc, argv);
         o->defs = NULL;
         if (r < 0)
                 return r;
         if (r < argc) {
-                fprintf(stderr, "tpu-collectord: unexpected word '%s'\nTry 'tpu-collectord --help'.\n", argv[r]);
+                fprintf(stderr, "tpu-collectord: unexpected word '%s'\nTry 'tpu-collectord --help'.\n",
+                        argv[r]);
                 return -EINVAL;
         }
         return 0;
@@ -50,19 +58,23 @@ static int override(char *dest, size_t size, const char *value, const char *opti
         return 0;
 }
 
-static int check_address(const char *text, const char *option, const char *key, bool insecure, struct address *ret) {
+static int check_address(const char *text, const char *option, const char *key, bool insecure,
+                         struct address *ret) {
         int r;
 
         r = address_parse(text, ret);
         if (r < 0) {
-                log_error("--%s (%s=): '%s' is no ADDRESS:PORT, for example 127.0.0.1:4318 or [::1]:4318; names are not looked up",
+                log_error("--%s (%s=): '%s' is no ADDRESS:PORT, for example 127.0.0.1:4318 or [::1]:4318; "
+                          "names are not looked up",
                           option, key, text);
                 return r;
         }
         if (insecure || address_is_loopback(ret))
                 return 0;
-        log_error("--%s (%s=): anyone who reaches %s could read and write without TLS, so it is refused. Listen on 127.0.0.1 and put a "
-                  "TLS proxy in front, or, on a network where everyone is trusted, say --insecure-listen (InsecureListen=yes)",
+        log_error("--%s (%s=): anyone who reaches %s could read and write without TLS, so it is refused. "
+                  "Listen on 127.0.0.1 and put a "
+                  "TLS proxy in front, or, on a network where everyone is trusted, say --insecure-listen "
+                  "(InsecureListen=yes)",
                   option, key, text);
         return -EPERM;
 }
@@ -78,8 +90,10 @@ static int check(struct settings *s) {
 static int load(const struct command_line *c, const struct options *o, struct settings *s) {
         const struct config_item items[] = {
                 { "Collector", "ListenOtlp", config_parse_string63, s->otlp, "127.0.0.1:" PORT(PORT_OTLP) },
-                { "Collector", "ListenApi", config_parse_string63, s->api, "127.0.0.1:" PORT(PORT_COLLECTOR_API) },
-                { "Collector", "Database", config_parse_string255, s->database, PATH_COLLECTOR_STATE "/collector.db" },
+                { "Collector", "ListenApi", config_parse_string63, s->api,
+                  "127.0.0.1:" PORT(PORT_COLLECTOR_API) },
+                { "Collector", "Database", config_parse_string255, s->database,
+                  PATH_COLLECTOR_STATE "/collector.db" },
                 { "Collector", "InsecureListen", config_parse_bool, &s->insecure, "no" },
         };
         _cleanup_(config_clear) struct config config = { .items = items, .n_items = ELEMENTSOF(items) };
@@ -94,7 +108,8 @@ static int load(const struct command_line *c, const struct options *o, struct se
                 return log_error_errno(r, "%s: %m", o->config ?: "configuration");
         if (c->show)
                 return config_show(&config, stdout);
-        if (override(s->otlp, sizeof(s->otlp), c->otlp, "listen-otlp") < 0 || override(s->api, sizeof(s->api), c->api, "listen-api") < 0 ||
+        if (override(s->otlp, sizeof(s->otlp), c->otlp, "listen-otlp") < 0 ||
+            override(s->api, sizeof(s->api), c->api, "listen-api") < 0 ||
             override(s->database, sizeof(s->database), c->database, "database") < 0)
                 return -EINVAL;
         s->insecure = s->insecure || c->insecure;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What the collector is told: collectord.conf, section [Collector] (ListenOtlp=, ListenApi=, Database=, InsecureListen=), then the command line.
- * Nothing here asks who sends or reads: an address that is not loopback is refused unless InsecureListen says so in words.
+ * What the collector is told: collectord.conf, section [Collector] (ListenOtlp=, ListenApi=, Database=,
+ * InsecureListen=), then the command line. Nothing here asks who sends or reads: an address that is not
+ * loopback is refused unless InsecureListen says so in words.
  */
 #include "address.h"
 
@@ -13,6 +14,7 @@ struct settings {
 };
 
 /*
- * 1: go on; 0: nothing is to be run (--help, --show-config …), *ret_exit is the exit code; errors are logged and end the same way.
+ * 1: go on; 0: nothing is to be run (--help, --show-config …), *ret_exit is the exit code; errors are logged
+ * and end the same way.
  */
 int settings_load(int argc, char *argv[], struct settings *ret, int *ret_exit);

@@ -52,7 +52,8 @@ static void give_back(void *userdata, void *p) {
 }
 
 void arena_init(struct arena *a, size_t max) {
-        *a = (struct arena) { .allocator = { .alloc = take, .free = give_back, .allocator_data = a }, .max = max };
+        *a = (struct arena) { .allocator = { .alloc = take, .free = give_back, .allocator_data = a },
+                             .max = max };
 }
 
 void arena_reset(struct arena *a) {

@@ -5,8 +5,8 @@
 #include "wire.h"
 
 /*
- * Field numbers of the envelope, the same for metrics and logs (opentelemetry-proto, stable since 1.0): a request holds groups, a group a
- * resource and scopes, a scope metrics or log records.
+ * Field numbers of the envelope, the same for metrics and logs (opentelemetry-proto, stable since 1.0): a
+ * request holds groups, a group a resource and scopes, a scope metrics or log records.
  */
 enum { REQUEST_GROUP = 1, GROUP_RESOURCE = 1, GROUP_SCOPE = 2, SCOPE_LEAF = 2 };
 
@@ -35,12 +35,14 @@ static int next_message(struct walk *w, struct wire *at, uint32_t number, struct
                 if (f.number != number)
                         continue;
                 if (f.type != WIRE_BYTES)
-                        return walk_fail(w, -EBADMSG, "byte %zu: field %u is no message", (size_t) (f.data - w->start), number);
+                        return walk_fail(w, -EBADMSG, "byte %zu: field %u is no message",
+                                         (size_t) (f.data - w->start), number);
                 *ret = f;
                 return 1;
         }
         if (r < 0)
-                (void) walk_fail(w, r, "byte %zu: not a protobuf field, or cut off", (size_t) (at->next - w->start));
+                (void) walk_fail(w, r, "byte %zu: not a protobuf field, or cut off",
+                                 (size_t) (at->next - w->start));
         return r;
 }
 
@@ -66,7 +68,8 @@ static int find_resource(struct walk *w, const struct wire_field *group, struct 
 
         while ((r = next_message(w, &at, GROUP_RESOURCE, &f)) > 0) {
                 if (found++ > 0)
-                        return walk_fail(w, -EBADMSG, "byte %zu: a second resource", (size_t) (f.data - w->start));
+                        return walk_fail(w, -EBADMSG, "byte %zu: a second resource",
+                                         (size_t) (f.data - w->start));
                 r = leaf_resource(w, f.data, f.len, ret);
                 if (r < 0)
                         return r;
@@ -94,7 +97,8 @@ static int walk_group(struct walk *w, const struct wire_field *group, leaf_fn le
         return r < 0 ? r : w->visitor->done(w->visitor->userdata);
 }
 
-int ingest_request(enum ingest_kind kind, const void *data, size_t len, const struct ingest_visitor *v, struct ingest_result *ret) {
+int ingest_request(enum ingest_kind kind, const void *data, size_t len, const struct ingest_visitor *v,
+                   struct ingest_result *ret) {
         struct walk w = { .visitor = v, .result = ret, .start = data };
         struct wire at = { .next = data };
         leaf_fn leaf = kind == INGEST_METRICS ? leaf_metric : leaf_log;
@@ -104,12 +108,13 @@ int ingest_request(enum ingest_kind kind, const void *data, size_t len, const st
 
         *ret = (struct ingest_result) { 0 };
         if (len == 0)
-                return 0; /* an empty request is a valid one */
+                return 0;       /* an empty request is a valid one */
         at.end = w.start + len; /* not before: data may be NULL when there is nothing */
         arena_init(&w.arena, INGEST_MEMORY_MAX);
         while ((r = next_message(&w, &at, REQUEST_GROUP, &f)) > 0) {
                 if (groups++ >= INGEST_GROUPS_MAX)
-                        r = walk_fail(&w, -E2BIG, "more than %d resources in one request", INGEST_GROUPS_MAX);
+                        r = walk_fail(&w, -E2BIG, "more than %d resources in one request",
+                                      INGEST_GROUPS_MAX);
                 else
                         r = walk_group(&w, &f, leaf);
                 if (r < 0)

@@ -16,14 +16,16 @@ struct metric {
 };
 
 /* Unpacks after looking; the message lives in the arena until its reset. */
-static int unpack(struct walk *w, const ProtobufCMessageDescriptor *d, const uint8_t *data, size_t len, void *ret) {
+static int unpack(struct walk *w, const ProtobufCMessageDescriptor *d, const uint8_t *data, size_t len,
+                  void *ret) {
         size_t at = (size_t) (data - w->start);
         ProtobufCMessage *m;
         int r;
 
         r = wire_check(d, data, len, INGEST_DEPTH_MAX);
         if (r == -ELOOP)
-                return walk_fail(w, r, "%s at byte %zu: nested deeper than %d messages", d->short_name, at, INGEST_DEPTH_MAX);
+                return walk_fail(w, r, "%s at byte %zu: nested deeper than %d messages", d->short_name, at,
+                                 INGEST_DEPTH_MAX);
         if (r < 0)
                 return walk_fail(w, r, "%s at byte %zu is not well-formed", d->short_name, at);
         arena_reset(&w->arena);
@@ -77,7 +79,9 @@ static int visit_point(struct walk *w, const struct metric *m, struct ingest_poi
 }
 
 static int number_point(struct walk *w, struct metric *m, const Otlp__NumberDataPoint *n) {
-        struct ingest_point p = { .name = m->name, .unit = m->unit, .time = n->time_unix_nano / NSEC_PER_USEC };
+        struct ingest_point p = { .name = m->name,
+                                  .unit = m->unit,
+                                  .time = n->time_unix_nano / NSEC_PER_USEC };
 
         if (n->flags & FLAG_NO_RECORDED_VALUE)
                 return 0;
@@ -158,7 +162,8 @@ int leaf_metric(struct walk *w, const uint8_t *data, size_t len) {
         return count_row(w);
 }
 
-static int visit_event(struct walk *w, struct ingest_event *e, const json_t *body, const json_t *attributes) {
+static int visit_event(struct walk *w, struct ingest_event *e, const json_t *body,
+                       const json_t *attributes) {
         _cleanup_free_ char *body_text = json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY);
         _cleanup_free_ char *attributes_text = json_dumps(attributes, JSON_COMPACT | JSON_SORT_KEYS);
         const char *name = json_string_value(json_object_get(attributes, "event.name"));
@@ -202,10 +207,17 @@ int leaf_log(struct walk *w, const uint8_t *data, size_t len) {
 }
 
 int leaf_resource(struct walk *w, const uint8_t *data, size_t len, struct ingest_resource *ret) {
-        const struct { const char *key; char *to; } texts[] = {
-                { "service.instance.id", ret->host }, { "host.name", ret->host }, /* the later one wins */
-                { "service.name", ret->service }, { "service.version", ret->version }, { "tpu.boot.id", ret->boot_id },
-                { "tpu.slice.name", ret->slice }, { "tpu.accelerator.type", ret->accelerator_type },
+        const struct {
+                const char *key;
+                char *to;
+        } texts[] = {
+                { "service.instance.id", ret->host },
+                { "host.name", ret->host }, /* the later one wins */
+                { "service.name", ret->service },
+                { "service.version", ret->version },
+                { "tpu.boot.id", ret->boot_id },
+                { "tpu.slice.name", ret->slice },
+                { "tpu.accelerator.type", ret->accelerator_type },
         };
         Otlp__Resource *o = NULL;
         int r;

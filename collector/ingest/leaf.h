@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The innermost messages of a request: one metric with its points, one log record, one resource. Inside the room only.
+ * The innermost messages of a request: one metric with its points, one log record, one resource. Inside the
+ * room only.
  */
 #include "arena.h"
 #include "ingest.h"

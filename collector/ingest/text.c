@@ -20,7 +20,8 @@ void text_name(char *buf, size_t size, const char *s) {
 
         if (len >= size) {
                 len = size - 1;
-                while (len > 0 && ((unsigned char) s[len] & 0xc0) == 0x80) /* s[len] goes on with a character: cut before it */
+                while (len > 0 && ((unsigned char) s[len] & 0xc0) ==
+                                          0x80) /* s[len] goes on with a character: cut before it */
                         len--;
         }
         if (len > 0)

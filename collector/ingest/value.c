@@ -67,7 +67,9 @@ json_t *value_list_to_json(Otlp__KeyValue *const *list, size_t n) {
 
         for (size_t i = 0; object && i < n; i++) {
                 json_t *key = text_json(list[i]->key);
-                int r = key ? json_object_set_new(object, json_string_value(key), value_to_json(list[i]->value)) : -1;
+                int r = key ? json_object_set_new(object, json_string_value(key),
+                                                  value_to_json(list[i]->value))
+                            : -1;
 
                 json_decref(key);
                 if (r < 0) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * OTLP values as JSON: texts, booleans, integers and numbers as themselves (NaN and infinities as the texts "NaN",
- * "Infinity", "-Infinity"), arrays, key-value lists as objects (a key given twice: the last wins), bytes as a text of hex digits, no value
- * as null. Recurses as deep as the message does: wire_check() first.
+ * OTLP values as JSON: texts, booleans, integers and numbers as themselves (NaN and infinities as the texts
+ * "NaN", "Infinity", "-Infinity"), arrays, key-value lists as objects (a key given twice: the last wins),
+ * bytes as a text of hex digits, no value as null. Recurses as deep as the message does: wire_check() first.
  */
 #include <jansson.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "wire.h"
 
-#define VARINT_MAX 10          /* bytes of a 64-bit varint */
+#define VARINT_MAX 10 /* bytes of a 64-bit varint */
 #define FIELD_NUMBER_MAX 0x1fffffff
 
 static int varint(const uint8_t **p, const uint8_t *end, uint64_t *ret) {
@@ -57,7 +57,10 @@ int wire_next(struct wire *w, struct wire_field *ret) {
         if (content(&p, w->end, tag & 7, &len) < 0 || len > (uint64_t) (w->end - p))
                 return -EBADMSG;
         *ret = (struct wire_field) {
-                .number = (uint32_t) (tag >> 3), .type = (enum wire_type) (tag & 7), .data = p, .len = (size_t) len,
+                .number = (uint32_t) (tag >> 3),
+                .type = (enum wire_type)(tag & 7),
+                .data = p,
+                .len = (size_t) len,
         };
         w->next = p + len;
         return 1;

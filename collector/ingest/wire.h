@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The protobuf wire format, field by field, without building anything. It walks the envelope of a request, and it looks at a message
- * before protobuf-c does: protobuf-c recurses as deep as the sender likes and merges a message field that is given twice in
- * quadratic time. Source: protobuf.dev, "Encoding". Pure; the bytes are hostile input.
+ * The protobuf wire format, field by field, without building anything. It walks the envelope of a request,
+ * and it looks at a message before protobuf-c does: protobuf-c recurses as deep as the sender likes and
+ * merges a message field that is given twice in quadratic time. Source: protobuf.dev, "Encoding". Pure; the
+ * bytes are hostile input.
  */
 #include <protobuf-c/protobuf-c.h>
 
@@ -23,13 +24,13 @@ struct wire_field {
 };
 
 /*
- * 1: one field; 0: the end; -EBADMSG: cut off, a number out of range, or a group (not part of proto3). w->next then stands on
- * the bad field.
+ * 1: one field; 0: the end; -EBADMSG: cut off, a number out of range, or a group (not part of proto3).
+ * w->next then stands on the bad field.
  */
 int wire_next(struct wire *w, struct wire_field *ret);
 
 /*
- * Whether a message is well-formed down to its leaves, at most depth messages deep (-ELOOP when deeper), with every
- * singular message field given at most once (-EBADMSG).
+ * Whether a message is well-formed down to its leaves, at most depth messages deep (-ELOOP when deeper),
+ * with every singular message field given at most once (-EBADMSG).
  */
 int wire_check(const ProtobufCMessageDescriptor *d, const uint8_t *data, size_t len, unsigned depth);

@@ -15,7 +15,9 @@ int store_list_events(struct store *s, const struct store_event_filter *f,
         _cleanup_query_ sqlite3_stmt *q = NULL;
         int r;
 
-        r = store_query(s, (enum statement) st, BIND(INT(f->since), TEXT(f->host), TEXT(f->slice), TEXT(f->name), INT(f->limit)), &q);
+        r = store_query(s, (enum statement) st,
+                        BIND(INT(f->since), TEXT(f->host), TEXT(f->slice), TEXT(f->name), INT(f->limit)),
+                        &q);
         if (r < 0)
                 return r;
         while ((r = store_row(q)) > 0) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "statement.h"
 
-int store_list_hosts(struct store *s, const char *name, int (*visit)(const struct store_host *h, void *userdata), void *userdata) {
+int store_list_hosts(struct store *s, const char *name,
+                     int (*visit)(const struct store_host *h, void *userdata), void *userdata) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
         int r;
 
@@ -32,7 +33,8 @@ int store_list_hosts(struct store *s, const char *name, int (*visit)(const struc
         return r;
 }
 
-int store_list_metrics(struct store *s, int64_t host, int (*visit)(const struct store_value *v, void *userdata), void *userdata) {
+int store_list_metrics(struct store *s, int64_t host,
+                       int (*visit)(const struct store_value *v, void *userdata), void *userdata) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
         int r;
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "statement.h"
 
-/* The known sequence numbers of one spool and class are runs [first, last] that neither overlap nor touch. */
+/* The known sequence numbers of one spool and class are runs [first, last] that neither overlap nor touch.
+ */
 struct run {
         int64_t first, last;
 };
 
 static int put(struct store *s, const struct store_record *r, const struct run *run, usec_t now) {
-        return store_run(s, ST_RANGE_ADD, BIND(TEXT(r->spool), TEXT(r->class), INT(run->first), INT(run->last), TIME(now)));
+        return store_run(s, ST_RANGE_ADD,
+                         BIND(TEXT(r->spool), TEXT(r->class), INT(run->first), INT(run->last), TIME(now)));
 }
 
 static int drop(struct store *s, const struct store_record *r, int64_t first) {
@@ -23,10 +25,12 @@ static int close_lowest_gap(struct store *s, const struct store_record *r, usec_
         q = store_ask(s, ST_RANGE_COUNT, BIND(TEXT(r->spool), TEXT(r->class)), &n, NULL);
         if (q < 0 || n <= STORE_RANGES_MAX)
                 return q < 0 ? q : 0;
-        q = store_ask(s, ST_RANGE_LOWEST, BIND(TEXT(r->spool), TEXT(r->class), INT(0)), &low.first, &low.last);
+        q = store_ask(s, ST_RANGE_LOWEST, BIND(TEXT(r->spool), TEXT(r->class), INT(0)), &low.first,
+                      &low.last);
         if (q <= 0)
                 return q;
-        q = store_ask(s, ST_RANGE_LOWEST, BIND(TEXT(r->spool), TEXT(r->class), INT(1)), &next.first, &next.last);
+        q = store_ask(s, ST_RANGE_LOWEST, BIND(TEXT(r->spool), TEXT(r->class), INT(1)), &next.first,
+                      &next.last);
         if (q <= 0)
                 return q;
         q = drop(s, r, next.first);
@@ -42,7 +46,8 @@ int store_take_record(struct store *s, const struct store_record *r, usec_t now)
         bool grows = false;
         int q;
 
-        q = store_ask(s, ST_RANGE_BELOW, BIND(TEXT(r->spool), TEXT(r->class), INT(seq)), &below.first, &below.last);
+        q = store_ask(s, ST_RANGE_BELOW, BIND(TEXT(r->spool), TEXT(r->class), INT(seq)), &below.first,
+                      &below.last);
         if (q < 0)
                 return q;
         if (q > 0 && below.last >= seq)
@@ -52,7 +57,8 @@ int store_take_record(struct store *s, const struct store_record *r, usec_t now)
                 grows = true;
         }
         if (seq < INT64_MAX) {
-                q = store_ask(s, ST_RANGE_ABOVE, BIND(TEXT(r->spool), TEXT(r->class), INT(seq + 1)), &above.first, &above.last);
+                q = store_ask(s, ST_RANGE_ABOVE, BIND(TEXT(r->spool), TEXT(r->class), INT(seq + 1)),
+                              &above.first, &above.last);
                 if (q > 0) {
                         run.last = above.last;
                         grows = true;

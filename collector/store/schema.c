@@ -2,31 +2,38 @@
 #include "schema.h"
 
 /*
- * Version 1. Times are microseconds since 1970. "value" holds an INTEGER or a REAL as it came. "oldest_reader" is the lowest STORE_SCHEMA
- * that may still use this database: a later version that only adds columns or tables leaves it where it is, so that a downgrade works.
+ * Version 1. Times are microseconds since 1970. "value" holds an INTEGER or a REAL as it came.
+ * "oldest_reader" is the lowest STORE_SCHEMA that may still use this database: a later version that only
+ * adds columns or tables leaves it where it is, so that a downgrade works.
  */
 static const char schema[] =
         "CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
         "INSERT INTO meta VALUES ('oldest_reader', 1);"
         "CREATE TABLE hosts ("
         "  id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, agent INTEGER NOT NULL DEFAULT 0,"
-        "  slice TEXT, worker_id INTEGER, accelerator_type TEXT, version TEXT, boot_id TEXT, identity_time INTEGER NOT NULL DEFAULT 0,"
+        "  slice TEXT, worker_id INTEGER, accelerator_type TEXT, version TEXT, boot_id TEXT, identity_time "
+        "INTEGER NOT NULL DEFAULT 0,"
         "  state TEXT, state_time INTEGER NOT NULL DEFAULT 0,"
         "  reasons TEXT, reasons_time INTEGER NOT NULL DEFAULT 0,"
         "  job TEXT, step INTEGER, step_time INTEGER NOT NULL DEFAULT 0,"
         "  series INTEGER NOT NULL DEFAULT 0, first_seen INTEGER NOT NULL, last_seen INTEGER NOT NULL);"
         "CREATE TABLE metrics ("
-        "  host INTEGER NOT NULL REFERENCES hosts, name TEXT NOT NULL, attributes TEXT NOT NULL, service TEXT NOT NULL,"
-        "  value, unit TEXT NOT NULL, time INTEGER NOT NULL, PRIMARY KEY (host, name, attributes, service)) WITHOUT ROWID;"
+        "  host INTEGER NOT NULL REFERENCES hosts, name TEXT NOT NULL, attributes TEXT NOT NULL, service "
+        "TEXT NOT NULL,"
+        "  value, unit TEXT NOT NULL, time INTEGER NOT NULL, PRIMARY KEY (host, name, attributes, service)) "
+        "WITHOUT ROWID;"
         "CREATE TABLE events ("
-        "  id INTEGER PRIMARY KEY AUTOINCREMENT, host INTEGER NOT NULL REFERENCES hosts, slice TEXT, worker_id INTEGER,"
-        "  time INTEGER NOT NULL, received INTEGER NOT NULL, service TEXT NOT NULL, name TEXT NOT NULL, severity INTEGER NOT NULL,"
+        "  id INTEGER PRIMARY KEY AUTOINCREMENT, host INTEGER NOT NULL REFERENCES hosts, slice TEXT, "
+        "worker_id INTEGER,"
+        "  time INTEGER NOT NULL, received INTEGER NOT NULL, service TEXT NOT NULL, name TEXT NOT NULL, "
+        "severity INTEGER NOT NULL,"
         "  body TEXT NOT NULL, attributes TEXT NOT NULL);"
         "CREATE INDEX events_by_host ON events (host);"
         "CREATE INDEX events_by_name ON events (name);"
         "CREATE INDEX events_by_slice ON events (slice);"
         "CREATE TABLE records ("
-        "  spool TEXT NOT NULL, class TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, changed INTEGER NOT NULL,"
+        "  spool TEXT NOT NULL, class TEXT NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, changed "
+        "INTEGER NOT NULL,"
         "  PRIMARY KEY (spool, class, first)) WITHOUT ROWID;";
 
 static int ask_number(sqlite3 *db, const char *question, int64_t fallback, int64_t *ret) {
@@ -45,7 +52,8 @@ static int ask_number(sqlite3 *db, const char *question, int64_t fallback, int64
 static int make(struct store *s) {
         _cleanup_free_ char *text = NULL;
 
-        if (asprintf(&text, "%s PRAGMA application_id = %d; PRAGMA user_version = %d;", schema, STORE_APPLICATION, STORE_SCHEMA) < 0) {
+        if (asprintf(&text, "%s PRAGMA application_id = %d; PRAGMA user_version = %d;", schema,
+                     STORE_APPLICATION, STORE_SCHEMA) < 0) {
                 text = NULL;
                 return -ENOMEM;
         }
@@ -56,13 +64,17 @@ static int check_version(struct store *s, const char *path, int64_t version, cha
         int64_t oldest_reader;
         int r;
 
-        r = ask_number(s->db, "SELECT value FROM meta WHERE key = 'oldest_reader'", INT64_MAX, &oldest_reader);
+        r = ask_number(s->db, "SELECT value FROM meta WHERE key = 'oldest_reader'", INT64_MAX,
+                       &oldest_reader);
         if (r < 0)
                 return r;
         if (version <= STORE_SCHEMA || oldest_reader <= STORE_SCHEMA)
                 return 0;
-        (void) snprintf(why, 256, "%.100s has schema version %lld, this program reads up to %d: install the newer tpu-collectord, "
-                        "or name another file with --database", path, (long long) version, STORE_SCHEMA);
+        (void) snprintf(why, 256,
+                        "%.100s has schema version %lld, this program reads up to %d: install the newer "
+                        "tpu-collectord, "
+                        "or name another file with --database",
+                        path, (long long) version, STORE_SCHEMA);
         return -ENOTRECOVERABLE;
 }
 
@@ -82,7 +94,9 @@ static int check(struct store *s, const char *path, char why[static 256]) {
         if (r < 0)
                 return r;
         if (application != STORE_APPLICATION || version < 1) {
-                (void) snprintf(why, 256, "%.120s is a database of another program: name another file with --database", path);
+                (void) snprintf(why, 256,
+                                "%.120s is a database of another program: name another file with --database",
+                                path);
                 return -ENOTRECOVERABLE;
         }
         return check_version(s, path, version, why);

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "statement.h"
 
-#define HOST_COLUMNS                                                                                     \
-        "id, name, slice, worker_id, accelerator_type, version, boot_id, state, reasons, job, step, "    \
+#define HOST_COLUMNS                                                                                  \
+        "id, name, slice, worker_id, accelerator_type, version, boot_id, state, reasons, job, step, " \
         "first_seen, last_seen"
-#define EVENT_QUERY(condition, order)                                                                                        \
-        "SELECT e.id, h.name, e.slice, e.worker_id, e.time, e.received, e.name, e.severity, e.body, e.attributes, e.service " \
-        "FROM events e JOIN hosts h ON h.id = e.host WHERE " condition " AND e.id > ?1 "                                     \
-        "AND (?2 IS NULL OR h.name = ?2) AND (?3 IS NULL OR e.slice = ?3) AND (?4 IS NULL OR e.name = ?4) "                  \
+#define EVENT_QUERY(condition, order)                                                                       \
+        "SELECT e.id, h.name, e.slice, e.worker_id, e.time, e.received, e.name, e.severity, e.body, "       \
+        "e.attributes, e.service "                                                                          \
+        "FROM events e JOIN hosts h ON h.id = e.host WHERE " condition " AND e.id > ?1 "                    \
+        "AND (?2 IS NULL OR h.name = ?2) AND (?3 IS NULL OR e.slice = ?3) AND (?4 IS NULL OR e.name = ?4) " \
         "ORDER BY e.id " order " LIMIT ?5"
 #define EVENT_HOST "e.host = (SELECT id FROM hosts WHERE name = ?2)"
 
@@ -15,34 +16,46 @@ static const char *const sql[_ST_MAX] = {
         [ST_BEGIN] = "BEGIN IMMEDIATE",
         [ST_COMMIT] = "COMMIT",
         [ST_ROLLBACK] = "ROLLBACK",
-        [ST_RANGE_BELOW] = "SELECT first, last FROM records WHERE spool = ?1 AND class = ?2 AND first <= ?3 ORDER BY first DESC LIMIT 1",
+        [ST_RANGE_BELOW] = "SELECT first, last FROM records WHERE spool = ?1 AND class = ?2 AND first <= ?3 "
+                           "ORDER BY first DESC LIMIT 1",
         [ST_RANGE_ABOVE] = "SELECT first, last FROM records WHERE spool = ?1 AND class = ?2 AND first = ?3",
-        [ST_RANGE_ADD] = "INSERT INTO records (spool, class, first, last, changed) VALUES (?1, ?2, ?3, ?4, ?5) "
-                         "ON CONFLICT (spool, class, first) DO UPDATE SET last = excluded.last, changed = excluded.changed",
+        [ST_RANGE_ADD] =
+                "INSERT INTO records (spool, class, first, last, changed) VALUES (?1, ?2, ?3, ?4, ?5) "
+                "ON CONFLICT (spool, class, first) DO UPDATE SET last = excluded.last, changed = "
+                "excluded.changed",
         [ST_RANGE_DELETE] = "DELETE FROM records WHERE spool = ?1 AND class = ?2 AND first = ?3",
         [ST_RANGE_COUNT] = "SELECT count(*) FROM records WHERE spool = ?1 AND class = ?2",
-        [ST_RANGE_LOWEST] = "SELECT first, last FROM records WHERE spool = ?1 AND class = ?2 ORDER BY first LIMIT 1 OFFSET ?3",
+        [ST_RANGE_LOWEST] = "SELECT first, last FROM records WHERE spool = ?1 AND class = ?2 ORDER BY first "
+                            "LIMIT 1 OFFSET ?3",
         [ST_HOST_FIND] = "SELECT id FROM hosts WHERE name = ?1",
         [ST_HOST_ADD] = "INSERT INTO hosts (name, first_seen, last_seen) VALUES (?1, ?2, ?2)",
         [ST_HOST_AGENT] = "UPDATE hosts SET last_seen = ?2, agent = 1 WHERE id = ?1",
-        [ST_HOST_IDENTITY] = "UPDATE hosts SET slice = ?2, worker_id = ?3, accelerator_type = ?4, version = ?5, boot_id = ?6, "
+        [ST_HOST_IDENTITY] = "UPDATE hosts SET slice = ?2, worker_id = ?3, accelerator_type = ?4, version = "
+                             "?5, boot_id = ?6, "
                              "identity_time = ?7 WHERE id = ?1 AND identity_time <= ?7",
         [ST_HOST_OTHER] = "UPDATE hosts SET last_seen = ?2 WHERE id = ?1 AND agent = 0",
         [ST_HOST_SERIES] = "SELECT series FROM hosts WHERE id = ?1",
         [ST_HOST_SERIES_MORE] = "UPDATE hosts SET series = series + 1 WHERE id = ?1",
         [ST_HOST_STATE] = "UPDATE hosts SET state = ?2, state_time = ?3 WHERE id = ?1 AND state_time <= ?3",
-        [ST_HOST_REASONS] = "UPDATE hosts SET reasons = ?2, reasons_time = ?3 WHERE id = ?1 AND reasons_time <= ?3",
-        [ST_HOST_STEP] = "UPDATE hosts SET job = ?2, step = ?3, step_time = ?4 WHERE id = ?1 AND step_time <= ?4",
-        [ST_METRIC_UPDATE] = "UPDATE metrics SET value = ?5, unit = ?6, time = ?7 "
-                             "WHERE host = ?1 AND name = ?2 AND attributes = ?3 AND service = ?4 AND time <= ?7",
-        [ST_METRIC_ADD] = "INSERT OR IGNORE INTO metrics (host, name, attributes, service, value, unit, time) "
-                          "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        [ST_EVENT_ADD] = "INSERT INTO events (host, slice, worker_id, time, received, service, name, severity, body, attributes) "
-                         "SELECT id, coalesce(?2, slice), coalesce(?3, worker_id), ?4, ?5, ?6, ?7, ?8, ?9, ?10 FROM hosts WHERE id = ?1",
+        [ST_HOST_REASONS] =
+                "UPDATE hosts SET reasons = ?2, reasons_time = ?3 WHERE id = ?1 AND reasons_time <= ?3",
+        [ST_HOST_STEP] =
+                "UPDATE hosts SET job = ?2, step = ?3, step_time = ?4 WHERE id = ?1 AND step_time <= ?4",
+        [ST_METRIC_UPDATE] =
+                "UPDATE metrics SET value = ?5, unit = ?6, time = ?7 "
+                "WHERE host = ?1 AND name = ?2 AND attributes = ?3 AND service = ?4 AND time <= ?7",
+        [ST_METRIC_ADD] =
+                "INSERT OR IGNORE INTO metrics (host, name, attributes, service, value, unit, time) "
+                "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        [ST_EVENT_ADD] = "INSERT INTO events (host, slice, worker_id, time, received, service, name, "
+                         "severity, body, attributes) "
+                         "SELECT id, coalesce(?2, slice), coalesce(?3, worker_id), ?4, ?5, ?6, ?7, ?8, ?9, "
+                         "?10 FROM hosts WHERE id = ?1",
         [ST_LIST_HOSTS] = "SELECT " HOST_COLUMNS " FROM hosts WHERE ?1 IS NULL OR name = ?1 "
                           "ORDER BY slice IS NULL, slice, worker_id IS NULL, worker_id, name",
-        [ST_LIST_METRICS] = "SELECT name, attributes, service, unit, value, time FROM metrics WHERE host = ?1 "
-                            "ORDER BY name, attributes, service",
+        [ST_LIST_METRICS] =
+                "SELECT name, attributes, service, unit, value, time FROM metrics WHERE host = ?1 "
+                "ORDER BY name, attributes, service",
         [ST_EVENTS_UP + BY_NOTHING] = EVENT_QUERY("1", "ASC"),
         [ST_EVENTS_UP + BY_HOST] = EVENT_QUERY(EVENT_HOST, "ASC"),
         [ST_EVENTS_UP + BY_NAME] = EVENT_QUERY("e.name = ?4", "ASC"),
@@ -81,7 +94,8 @@ int sqlite_errno(int rc) {
 
 int statements_prepare(struct store *s) {
         for (size_t i = 0; i < _ST_MAX; i++) {
-                int rc = sqlite3_prepare_v3(s->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &s->statements[i], NULL);
+                int rc = sqlite3_prepare_v3(s->db, sql[i], -1, SQLITE_PREPARE_PERSISTENT, &s->statements[i],
+                                            NULL);
 
                 if (rc != SQLITE_OK)
                         return sqlite_errno(rc);
@@ -110,7 +124,8 @@ static int bind_one(sqlite3_stmt *q, int at, const struct bind *b) {
         return SQLITE_MISUSE;
 }
 
-int store_query(struct store *s, enum statement st, const struct bind *values, size_t n, sqlite3_stmt **ret) {
+int store_query(struct store *s, enum statement st, const struct bind *values, size_t n,
+                sqlite3_stmt **ret) {
         sqlite3_stmt *q = s->statements[st];
 
         for (size_t i = 0; i < n; i++) {
@@ -147,7 +162,8 @@ int store_run(struct store *s, enum statement st, const struct bind *values, siz
         return r < 0 ? r : store_row(q);
 }
 
-int store_ask(struct store *s, enum statement st, const struct bind *values, size_t n, int64_t *ret_a, int64_t *ret_b) {
+int store_ask(struct store *s, enum statement st, const struct bind *values, size_t n, int64_t *ret_a,
+              int64_t *ret_b) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
         int r;
 

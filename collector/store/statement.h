@@ -72,8 +72,10 @@ void statements_finalize(struct store *s);
 
 /* Runs a statement that answers nothing. */
 int store_run(struct store *s, enum statement st, const struct bind *values, size_t n);
-/* Runs a statement that answers at most one row of at most two numbers. 1: there is one; 0: none. ret_b may be NULL. */
-int store_ask(struct store *s, enum statement st, const struct bind *values, size_t n, int64_t *ret_a, int64_t *ret_b);
+/* Runs a statement that answers at most one row of at most two numbers. 1: there is one; 0: none. ret_b may
+ * be NULL. */
+int store_ask(struct store *s, enum statement st, const struct bind *values, size_t n, int64_t *ret_a,
+              int64_t *ret_b);
 /* Begins a statement with many rows: step it with sqlite3_step() and end it with store_end(). */
 int store_query(struct store *s, enum statement st, const struct bind *values, size_t n, sqlite3_stmt **ret);
 /* 1: a row; 0: no more; -errno. */

@@ -2,14 +2,16 @@
 #include "schema.h"
 
 /*
- * How long to wait for another program that has the database open (sqlite3, a backup). Readers never hold up the collector in WAL mode; a
- * writer is a person's mistake, and the agents come back after 503.
+ * How long to wait for another program that has the database open (sqlite3, a backup). Readers never hold up
+ * the collector in WAL mode; a writer is a person's mistake, and the agents come back after 503.
  */
 #define BUSY_MS 250
 
-/* WAL + FULL: COMMIT returns after the fdatasync of the log. Checked, because a file system may refuse WAL. */
-static const char settings[] = "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = OFF;"
-                               "PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -4096;";
+/* WAL + FULL: COMMIT returns after the fdatasync of the log. Checked, because a file system may refuse WAL.
+ */
+static const char settings[] =
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = OFF;"
+        "PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -4096;";
 
 static int check_wal(struct store *s) {
         sqlite3_stmt *q = NULL;
@@ -38,7 +40,9 @@ static int prepare(struct store *s, const char *path, char why[static 256]) {
                 return r;
         r = check_wal(s);
         if (r == -EOPNOTSUPP)
-                (void) snprintf(why, 256, "%.120s: this file system cannot hold a write-ahead log: use a local one", path);
+                (void) snprintf(why, 256,
+                                "%.120s: this file system cannot hold a write-ahead log: use a local one",
+                                path);
         return r < 0 ? r : statements_prepare(s);
 }
 
@@ -54,7 +58,8 @@ int store_open(const char *path, struct store **ret, char why[static 256]) {
         r = rc == SQLITE_OK ? prepare(s, path, why) : sqlite_errno(rc);
         if (r < 0) {
                 if (!why[0])
-                        (void) snprintf(why, 256, "%.120s: %.100s", path, s->db ? sqlite3_errmsg(s->db) : "out of memory");
+                        (void) snprintf(why, 256, "%.120s: %.100s", path,
+                                        s->db ? sqlite3_errmsg(s->db) : "out of memory");
                 return r;
         }
         *ret = TAKE_PTR(s);
@@ -65,7 +70,8 @@ struct store *store_free(struct store *s) {
         if (!s)
                 return NULL;
         statements_finalize(s);
-        (void) sqlite3_close(s->db); /* the log is moved into the database; when that fails, the next start does it */
+        (void) sqlite3_close(
+                s->db); /* the log is moved into the database; when that fails, the next start does it */
         free(s);
         return NULL;
 }
@@ -104,14 +110,16 @@ int store_find_host(struct store *s, const char *name, usec_t now, int64_t *ret)
         return 0;
 }
 
-int store_agent_seen(struct store *s, int64_t host, const struct store_identity *i, usec_t newest, usec_t now) {
+int store_agent_seen(struct store *s, int64_t host, const struct store_identity *i, usec_t newest,
+                     usec_t now) {
         int r;
 
         r = store_run(s, ST_HOST_AGENT, BIND(INT(host), TIME(now)));
         if (r < 0)
                 return r;
-        return store_run(s, ST_HOST_IDENTITY, BIND(INT(host), TEXT(i->slice), KNOWN(i->worker_id), TEXT(i->accelerator_type),
-                                                   TEXT(i->version), TEXT(i->boot_id), TIME(MIN(newest, now))));
+        return store_run(s, ST_HOST_IDENTITY,
+                         BIND(INT(host), TEXT(i->slice), KNOWN(i->worker_id), TEXT(i->accelerator_type),
+                              TEXT(i->version), TEXT(i->boot_id), TIME(MIN(newest, now))));
 }
 
 int store_other_seen(struct store *s, int64_t host, usec_t now) {
@@ -120,8 +128,13 @@ int store_other_seen(struct store *s, int64_t host, usec_t now) {
 
 int store_set_metric(struct store *s, int64_t host, const struct store_metric *m) {
         const struct bind values[] = {
-                INT(host), TEXT(m->name), TEXT(m->attributes), TEXT(m->service), m->is_int ? INT(m->i) : REAL(m->d),
-                TEXT(m->unit), TIME(m->time),
+                INT(host),
+                TEXT(m->name),
+                TEXT(m->attributes),
+                TEXT(m->service),
+                m->is_int ? INT(m->i) : REAL(m->d),
+                TEXT(m->unit),
+                TIME(m->time),
         };
         int64_t series;
         int r;
@@ -141,10 +154,12 @@ int store_set_metric(struct store *s, int64_t host, const struct store_metric *m
         return store_run(s, ST_HOST_SERIES_MORE, BIND(INT(host)));
 }
 
-int store_add_event(struct store *s, int64_t host, const struct store_identity *i, const struct store_event *e) {
-        return store_run(s, ST_EVENT_ADD, BIND(INT(host), TEXT(i ? i->slice : NULL), KNOWN(i ? i->worker_id : -1), TIME(e->time),
-                                               TIME(e->received), TEXT(e->service), TEXT(e->name), INT(e->severity),
-                                               TEXT(e->body), TEXT(e->attributes)));
+int store_add_event(struct store *s, int64_t host, const struct store_identity *i,
+                    const struct store_event *e) {
+        return store_run(s, ST_EVENT_ADD,
+                         BIND(INT(host), TEXT(i ? i->slice : NULL), KNOWN(i ? i->worker_id : -1),
+                              TIME(e->time), TIME(e->received), TEXT(e->service), TEXT(e->name),
+                              INT(e->severity), TEXT(e->body), TEXT(e->attributes)));
 }
 
 int store_set_state(struct store *s, int64_t host, const char *state, usec_t time) {

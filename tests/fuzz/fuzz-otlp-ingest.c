@@ -49,7 +49,9 @@ static int on_done(void *userdata) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
-        static const struct ingest_visitor visitor = { .resource = on_resource, .point = on_point, .event = on_event, .done = on_done };
+        static const struct ingest_visitor visitor = {
+                .resource = on_resource, .point = on_point, .event = on_event, .done = on_done
+        };
         struct ingest_result result;
         int r;
 

@@ -54,7 +54,8 @@ static struct bytes any_text(const char *s) {
 }
 
 static struct bytes resource(void) {
-        return field(1, join(attribute(1, "host.name", any_text("h1")), attribute(1, "tpu.worker.id", any_text("12"))));
+        return field(1, join(attribute(1, "host.name", any_text("h1")),
+                             attribute(1, "tpu.worker.id", any_text("12"))));
 }
 
 static struct bytes request(struct bytes leaf) {
@@ -89,7 +90,8 @@ static int on_point(const struct ingest_point *p, void *userdata) {
         struct seen *s = userdata;
 
         if (s->rows++ < 4)
-                note(s, "%s[%s]%s=%g@%llu ", p->name, p->unit, p->attributes, p->d, (unsigned long long) p->time);
+                note(s, "%s[%s]%s=%g@%llu ", p->name, p->unit, p->attributes, p->d,
+                     (unsigned long long) p->time);
         return s->answer;
 }
 
@@ -108,7 +110,11 @@ static int on_done(void *userdata) {
 
 static int run(enum ingest_kind kind, const struct bytes *b, struct seen *s, struct ingest_result *ret) {
         const struct ingest_visitor v = {
-                .resource = on_resource, .point = on_point, .event = on_event, .done = on_done, .userdata = s,
+                .resource = on_resource,
+                .point = on_point,
+                .event = on_event,
+                .done = on_done,
+                .userdata = s,
         };
 
         return ingest_request(kind, b->data, b->len, &v, ret);
@@ -119,7 +125,8 @@ static struct bytes gauge(struct bytes points) {
 }
 
 static struct bytes point(void) {
-        struct bytes attributes = join(attribute(7, "z", any_text("\"\xff")), attribute(7, "a", any_text("\xc3\xbc")));
+        struct bytes attributes =
+                join(attribute(7, "z", any_text("\"\xff")), attribute(7, "a", any_text("\xc3\xbc")));
 
         return field(1, join(join(attributes, fixed64(3, 5000)), fixed64(6, 42)));
 }
@@ -146,7 +153,8 @@ static void good_requests(void) {
         ASSERT_OK(run(INGEST_METRICS, &b, &s, &result));
 }
 
-/* Every proper beginning is either refused, or (cut between two fields of the request itself) is a smaller request. */
+/* Every proper beginning is either refused, or (cut between two fields of the request itself) is a smaller
+ * request. */
 static void truncated(void) {
         struct bytes b = request(gauge(point()));
 
@@ -276,4 +284,5 @@ static void second_resource_is_refused(void) {
         free(b.data);
 }
 
-TEST_MAIN(good_requests, truncated, garbage, huge_counts, deep_nesting, visitors_answers, second_resource_is_refused)
+TEST_MAIN(good_requests, truncated, garbage, huge_counts, deep_nesting, visitors_answers,
+          second_resource_is_refused)

@@ -60,7 +60,9 @@ static int64_t host(struct store *s, const char *name) {
         return id;
 }
 
-static const struct store_event event = { .service = "", .name = "e", .body = "1", .attributes = "{}", .time = 5, .received = 6 };
+static const struct store_event event = {
+        .service = "", .name = "e", .body = "1", .attributes = "{}", .time = 5, .received = 6
+};
 
 static void dedup_is_part_of_the_transaction(void) {
         struct store *s;
@@ -72,7 +74,9 @@ static void dedup_is_part_of_the_transaction(void) {
         ASSERT_OK(store_add_event(s, host(s, "h"), NULL, &event));
         store_rollback(s);
         store_rollback(s);
-        ASSERT_EQ(ask("SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM records) + (SELECT count(*) FROM hosts)"), 0);
+        ASSERT_EQ(ask("SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM records) + (SELECT "
+                      "count(*) FROM hosts)"),
+                  0);
         ASSERT_OK(store_begin(s));
         ASSERT_EQ(take(s, "events", 1), 1);
         ASSERT_OK(store_add_event(s, host(s, "h"), NULL, &event));
@@ -124,7 +128,7 @@ static void runs_are_bounded(void) {
         ASSERT_OK(store_commit(s));
         ASSERT_EQ(ask("SELECT count(*) FROM records"), STORE_RANGES_MAX);
         ASSERT_EQ(take(s, "events", 2 * (STORE_RANGES_MAX + 10) - 1), 1); /* a high gap is still a gap */
-        ASSERT_EQ(take(s, "events", 3), 0);                             /* the lowest ones were closed */
+        ASSERT_EQ(take(s, "events", 3), 0);                               /* the lowest ones were closed */
         s = store_free(s);
 }
 
@@ -159,13 +163,15 @@ static void other_databases_are_refused(void) {
 static int visit_host(const struct store_host *h, void *userdata) {
         char *line = userdata;
 
-        (void) snprintf(line + strlen(line), 256 - strlen(line), "%s %s %lld %s %s %lld %s;", h->name, h->slice ?: "-",
-                        (long long) h->worker_id, h->state ?: "-", h->job ?: "-", (long long) h->step, h->boot_id ?: "-");
+        (void) snprintf(line + strlen(line), 256 - strlen(line), "%s %s %lld %s %s %lld %s;", h->name,
+                        h->slice ?: "-", (long long) h->worker_id, h->state ?: "-", h->job ?: "-",
+                        (long long) h->step, h->boot_id ?: "-");
         return 0;
 }
 
 static void the_latest_goes_by_its_time(void) {
-        struct store_identity i = { .slice = "s", .boot_id = "new", .worker_id = 2 }, old = { .boot_id = "old", .worker_id = -1 };
+        struct store_identity i = { .slice = "s", .boot_id = "new", .worker_id = 2 },
+                              old = { .boot_id = "old", .worker_id = -1 };
         char line[256] = "";
         struct store *s;
         int64_t h;
@@ -189,7 +195,9 @@ static void the_latest_goes_by_its_time(void) {
 }
 
 static void series_are_bounded(void) {
-        struct store_metric m = { .service = "", .unit = "1", .attributes = "{}", .is_int = true, .i = 1, .time = 9 };
+        struct store_metric m = {
+                .service = "", .unit = "1", .attributes = "{}", .is_int = true, .i = 1, .time = 9
+        };
         char name[32];
         struct store *s;
         int64_t h;
@@ -212,7 +220,8 @@ static void series_are_bounded(void) {
         s = store_free(s);
 }
 
-/* A child commits pushes of ten events and tells the number of each committed one; the parent kills it at some moment. */
+/* A child commits pushes of ten events and tells the number of each committed one; the parent kills it at
+ * some moment. */
 static void a_kill_leaves_whole_pushes(void) {
         fresh();
         srand(test_seed());
@@ -257,5 +266,6 @@ static void make_directory(void) {
         ASSERT_TRUE(mkdtemp(dir));
 }
 
-TEST_MAIN(make_directory, dedup_is_part_of_the_transaction, any_order_is_known_exactly, runs_are_bounded, other_databases_are_refused,
-          the_latest_goes_by_its_time, series_are_bounded, a_kill_leaves_whole_pushes)
+TEST_MAIN(make_directory, dedup_is_part_of_the_transaction, any_order_is_known_exactly, runs_are_bounded,
+          other_databases_are_refused, the_latest_goes_by_its_time, series_are_bounded,
+          a_kill_leaves_whole_pushes)
