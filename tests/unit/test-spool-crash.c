@@ -41,7 +41,9 @@ __attribute__((noreturn)) static void child(const char *dir, int out, unsigned s
                 if (spool_sync(s) < 0)
                         _exit(5);
                 if (rand_r(&seed) % 4 == 0) {
-                        said.acked = MAX(said.acked, said.durable - MIN(said.durable, (uint64_t) (rand_r(&seed) % 100)));
+                        uint64_t back = (uint64_t) (rand_r(&seed) % 100);
+
+                        said.acked = MAX(said.acked, said.durable - MIN(said.durable, back));
                         /* said before it is done: then it may be gone */
                         if (write(out, &said, sizeof(said)) != sizeof(said))
                                 _exit(6);
