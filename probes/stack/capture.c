@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture.h"
 
+int capture_init(struct capture *c, struct memory_source source) {
+        int r = memory_init(&c->memory, source);
+
+        return r < 0 ? r : memory_init(&c->names, source);
+}
+
 static void clear_threads(struct capture *c) {
         for (size_t i = 0; i < c->n_threads; i++)
                 chain_clear(&c->threads[i].chain);
@@ -13,6 +19,7 @@ void capture_clear(struct capture *c) {
         task_list_clear(&c->tasks);
         code_cache_clear(&c->codes);
         memory_clear(&c->memory);
+        memory_clear(&c->names);
         process_close(&c->process);
         *c = CAPTURE_NULL;
 }
@@ -31,7 +38,7 @@ static bool is_local(int error) {
 static int resolve(struct capture *c, struct chain *chain) {
         for (size_t i = 0; i < chain->n; i++) {
                 struct frame *f = &chain->frames[i];
-                int r = code_get(&c->codes, &c->memory, c->interpreter.layout, &c->interpreter.types, f->code_address, &f->code);
+                int r = code_get(&c->codes, &c->names, c->interpreter.layout, &c->interpreter.types, f->code_address, &f->code);
 
                 if (r < 0 && r != -E2BIG)
                         return r;
@@ -66,17 +73,44 @@ static int read_second(struct capture *c, struct python_thread *t) {
         return 0;
 }
 
-/* Reads one thread anew, names included. */
+/* Drops what was read, names included: a later reading must not rest on it. */
+static void start_anew(struct capture *c) {
+        memory_forget(&c->memory);
+        memory_forget(&c->names);
+        c->codes.generation++;
+}
+
+/*
+ * Reads one thread anew. The first walk only finds out which pages matter, so that each of the two that count is made on pages copied
+ * by one call. A reading that makes no sense does not replace one that did.
+ */
 static int read_again(struct capture *c, struct python_thread *t) {
+        _cleanup_(chain_clear) struct chain scout = { 0 };
+        struct python_thread again = { .id = t->id };
         int r;
 
-        memory_forget(&c->memory);
-        c->codes.generation++;
-        c->frames -= t->chain.n;
-        r = read_first(c, t);
+        start_anew(c);
+        r = walk_frames(&c->memory, &c->interpreter, t->id.state, WALK_FRAMES_MAX, &scout);
+        if (r == 0 || is_local(r))
+                r = memory_refresh(&c->memory);
+        if (r == 0)
+                r = read_first(c, &again);
         if (r == 0)
                 r = memory_refresh(&c->memory);
-        return r < 0 ? r : read_second(c, t);
+        if (r == 0)
+                r = read_second(c, &again);
+        if (r == 0 && (!again.error || t->error)) {
+                struct chain old = t->chain;
+
+                t->chain = again.chain;
+                t->limit = again.limit;
+                t->error = again.error;
+                t->changed = again.changed;
+                again.chain = old;
+        }
+        c->frames -= again.chain.n;
+        chain_clear(&again.chain);
+        return r;
 }
 
 static int first_pass(struct capture *c, uint64_t *ret_gil_holder) {
@@ -139,8 +173,9 @@ static int second_pass(struct capture *c, uint64_t gil_holder) {
                 if (r < 0)
                         return r;
         }
+        c->memory.ahead = 1;
         for (size_t i = 0; i < c->n_threads; i++)
-                for (unsigned n = 0; c->threads[i].changed && n < CAPTURE_RETRIES; n++) {
+                for (unsigned n = 0; c->threads[i].changed && n < (c->threads[i].error ? CAPTURE_TRIES : CAPTURE_RETRIES); n++) {
                         r = read_again(c, &c->threads[i]);
                         if (r < 0)
                                 return r;
@@ -160,8 +195,7 @@ int capture_stacks(struct capture *c) {
                 if (r == 0 || !is_local(r))
                         break;
                 clear_threads(c); /* the lists themselves changed: look again */
-                memory_forget(&c->memory);
-                c->codes.generation++;
+                start_anew(c);
         }
         return r;
 }
@@ -230,7 +264,7 @@ int capture_process(const struct host *h, pid_t pid, struct capture *c, char why
                 return -EOPNOTSUPP;
         }
         c->memory_pid = pid;
-        r = memory_init(&c->memory, memory_source_process(&c->memory_pid));
+        r = capture_init(c, memory_source_process(&c->memory_pid));
         if (r < 0)
                 return interpreter_reason(&c->process, r, why);
         r = interpreter_find(&c->process, &c->memory, &c->interpreter, why);

@@ -10,6 +10,7 @@
 #include "thread_walk.h"
 
 #define CAPTURE_RETRIES 3u
+#define CAPTURE_TRIES 20u /* for a thread of which no reading made sense yet, before it counts as not readable */
 
 struct python_thread {
         struct thread_id id;
@@ -26,7 +27,8 @@ struct capture {
         char command[PROCESS_COMMAND_MAX];
         struct interpreter interpreter;
         pid_t memory_pid; /* the source's pid lives here */
-        struct memory memory;
+        struct memory memory; /* for lists and frames, which move */
+        struct memory names;  /* for code objects and names, which stay: the same target */
         struct code_cache codes;
         struct task_list tasks;
         struct python_thread *threads; /* oldest first: the main thread comes first */
@@ -40,7 +42,9 @@ struct capture {
 /* Captures pid into *c (empty before). 0, or -errno with why for people. Clear with capture_clear() either way. */
 int capture_process(const struct host *h, pid_t pid, struct capture *c, char why[static REASON_MAX]);
 
-/* The part that needs no /proc: c->interpreter and c->memory are set. For tests on memory images, too. */
+/* Sets up both memories of an empty capture. -ENOMEM; clear with capture_clear() either way. */
+int capture_init(struct capture *c, struct memory_source source);
+/* The part that needs no /proc: after capture_init(), with c->interpreter set. For tests on memory images, too. */
 int capture_stacks(struct capture *c);
 
 void capture_clear(struct capture *c);

@@ -152,10 +152,10 @@ const char *python_version_text(uint64_t version, char buf[static PYTHON_VERSION
 int interpreter_reason(const struct process *p, int error, char why[static REASON_MAX]) {
         char state = process_state(p);
 
-        if (state == '\0' || state == 'X' || error == -ESRCH)
-                (void) snprintf(why, REASON_MAX, "it ended while it was read");
-        else if (state == 'Z')
+        if (state == 'Z')
                 (void) snprintf(why, REASON_MAX, "it has exited and waits for its parent to collect it (zombie)");
+        else if (state == '\0' || state == 'X' || error == -ESRCH)
+                (void) snprintf(why, REASON_MAX, "it ended while it was read");
         else if (error == -EPERM || error == -EACCES)
                 (void) snprintf(why, REASON_MAX, "not permitted to read its memory: run as its own user, or with CAP_SYS_PTRACE "
                                 "(and CAP_CHECKPOINT_RESTORE or CAP_DAC_READ_SEARCH for its files)");

@@ -23,8 +23,9 @@ struct python_layout {
                 uint32_t current_frame;
         } cframe;
         struct { /* _PyInterpreterFrame */
-                uint32_t code, previous, instruction, owner, size;
-                uint8_t owned_by_generator;
+                uint32_t code, previous, instruction, stack_top, is_entry, owner, size;
+                uint32_t generator_state; /* of a generator's frame: how many bytes before it is gi_frame_state */
+                uint8_t owned_by_generator, executing;
         } frame;
         struct { /* PyCodeObject; size: up to the first instruction */
                 uint32_t filename, qualname, linetable, first_line, first_traceable, size;

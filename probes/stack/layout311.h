@@ -35,9 +35,13 @@ static const struct python_layout python_layout_311 = {
                 .code = 32,
                 .previous = 48,
                 .instruction = 56, /* prev_instr: the code unit before the next instruction */
+                .stack_top = 64, /* int: negative while the frame itself executes */
+                .is_entry = 68,  /* called from C, not by the frame before it */
                 .owner = 69,
-                .size = 72, /* up to localsplus */
-                .owned_by_generator = 1, /* FRAME_OWNED_BY_GENERATOR */
+                .size = 72,                /* up to localsplus */
+                .generator_state = 5, /* PyGenObject.gi_iframe - gi_frame_state */
+                .owned_by_generator = 1,   /* FRAME_OWNED_BY_GENERATOR */
+                .executing = 0,            /* FRAME_EXECUTING */
         },
         .code = {
                 .filename = 112,

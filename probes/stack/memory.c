@@ -2,11 +2,10 @@
 #include "memory.h"
 
 #define TABLE_SIZE (MEMORY_PAGES_MAX * 2) /* a power of two, at most half full */
-#define AHEAD 4u                          /* pages read together: a data stack chunk of CPython is 16 KiB */
 #define BATCH 512u                        /* pages of one call; the kernel's limit is 1024 (IOV_MAX) */
 
 int memory_init(struct memory *m, struct memory_source source) {
-        *m = (struct memory) { .source = source };
+        *m = (struct memory) { .source = source, .ahead = MEMORY_AHEAD_MAX };
         m->pages = calloc(MEMORY_PAGES_MAX, sizeof(*m->pages));
         m->table = calloc(TABLE_SIZE, sizeof(*m->table));
         if (!m->pages || !m->table) {
@@ -95,7 +94,7 @@ static int pages_fill(struct memory *m, size_t first, size_t n) {
 /* The page with that number, and its neighbours with it on a miss. */
 static int page_get(struct memory *m, uint64_t number, const struct memory_page **ret) {
         uint32_t *slot = table_slot(m, number);
-        uint64_t block = number - number % AHEAD;
+        uint64_t block = number - number % m->ahead;
         struct memory_page *page;
         size_t first;
         int r;
@@ -104,11 +103,11 @@ static int page_get(struct memory *m, uint64_t number, const struct memory_page 
                 *ret = m->pages[*slot - 1];
                 return (*ret)->present ? 0 : -EFAULT;
         }
-        if (m->n_pages + AHEAD > MEMORY_PAGES_MAX)
+        if (m->n_pages + m->ahead > MEMORY_PAGES_MAX)
                 memory_forget(m);
         first = m->n_pages;
         r = page_add(m, number, &page);
-        for (uint64_t i = 0; r == 0 && i < AHEAD; i++) {
+        for (uint64_t i = 0; r == 0 && i < m->ahead; i++) {
                 struct memory_page *neighbour;
 
                 if (block + i != number && *table_slot(m, block + i) == 0)

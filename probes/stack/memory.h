@@ -15,6 +15,7 @@
 
 #define MEMORY_PAGE 4096u
 #define MEMORY_PAGES_MAX 8192u             /* kept at a time: 32 MiB; when full, all are forgotten */
+#define MEMORY_AHEAD_MAX 4u                 /* the initial value: a data stack chunk of CPython is 16 KiB */
 #define MEMORY_READ_MAX (UINT64_C(1) << 30) /* of one target in all */
 
 /* Where bytes come from. readv has the contract of process_vm_readv(2), but for -errno in place of -1. */
@@ -35,6 +36,7 @@ struct memory {
         size_t n_pages, n_allocated;
         uint32_t *table; /* page number → index + 1 */
         uint64_t bytes_read;
+        unsigned ahead; /* pages read together on a miss, 1 to MEMORY_AHEAD_MAX: fewer calls against a shorter moment */
 };
 
 int memory_init(struct memory *m, struct memory_source source);

@@ -29,18 +29,29 @@ _printf_(2, 3) static void put(struct output *o, const char *fmt, ...) {
         o->bytes += (size_t) MAX(n, 0);
 }
 
-/* s is UTF-8: what would move the cursor (C0, DEL, C1 controls) is escaped. */
+/* Bytes of the control character at s (C0, DEL, C1 in UTF-8), 0 when it is none. */
+static size_t control_bytes(const char *s) {
+        uint8_t first = (uint8_t) s[0], second = first ? (uint8_t) s[1] : 0;
+
+        if (first < 0x20 || first == 0x7F)
+                return 1;
+        return first == 0xC2 && second < 0xA0 ? 2 : 0;
+}
+
+/* s is UTF-8: what would move the cursor is escaped. */
 static void put_name(struct output *o, const char *s) {
         while (*s) {
-                size_t n = 0;
+                size_t n = 0, control;
 
-                while ((uint8_t) s[n] >= 0x20 && s[n] != 0x7F && !((uint8_t) s[n] == 0xC2 && (uint8_t) s[n + 1] < 0xA0))
+                while ((control = control_bytes(s + n)) == 0)
                         n++;
                 (void) fwrite(s, 1, n, o->file); /* a failure is seen at output_finish() */
                 o->bytes += n;
                 s += n;
-                if (*s)
-                        put(o, "\\x%02x", (unsigned) (uint8_t) *s++);
+                if (!*s)
+                        return;
+                put(o, "\\x%02x", (unsigned) (uint8_t) s[control - 1]);
+                s += control;
         }
 }
 
@@ -75,7 +86,7 @@ static void put_thread(struct output *o, const struct python_thread *t) {
                 put(o, " [gil]");
         if (t->id.interpreter != 0)
                 put(o, " [interpreter %" PRIu64 "]", t->id.interpreter);
-        if (t->changed && !t->error)
+        if (t->changed)
                 put(o, " [changed while read]");
         if (t->task)
                 put(o, " %s", state_words(t->task));

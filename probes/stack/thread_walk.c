@@ -118,8 +118,27 @@ int walk_threads(struct memory *m, const struct interpreter *i, struct thread_li
         return 0;
 }
 
+/*
+ * What holds at every moment of a chain in use, and not of one whose frames were copied at different moments: a frame that called another
+ * inside the interpreter loop has put its stack pointer away, and a generator on the chain is executing.
+ */
+static int check_in_use(struct memory *m, const struct python_layout *l, const struct frame *f, const uint8_t *head,
+                        bool calls_inside) {
+        int32_t stack_top;
+        uint8_t state;
+        int r;
+
+        memcpy(&stack_top, head + l->frame.stack_top, 4);
+        if (calls_inside && stack_top < 0)
+                return -EBADMSG;
+        if (!f->of_generator)
+                return 0;
+        r = memory_read(m, f->address - l->frame.generator_state, &state, 1);
+        return r < 0 ? r : state == l->frame.executing ? 0 : -EBADMSG;
+}
+
 static int add_frame(struct memory *m, const struct python_layout *l, uint64_t address, size_t *size, struct chain *chain,
-                     uint64_t *ret_previous) {
+                     bool *called_inside, uint64_t *ret_previous) {
         struct frame f = { .address = address };
         uint8_t head[128];
         int r = memory_read(m, address, head, l->frame.size);
@@ -129,6 +148,10 @@ static int add_frame(struct memory *m, const struct python_layout *l, uint64_t a
         memcpy(&f.code_address, head + l->frame.code, 8);
         memcpy(&f.instruction, head + l->frame.instruction, 8);
         f.of_generator = head[l->frame.owner] == l->frame.owned_by_generator;
+        r = check_in_use(m, l, &f, head, *called_inside);
+        if (r < 0)
+                return r;
+        *called_inside = !head[l->frame.is_entry];
         if (chain->n == *size) {
                 struct frame *more = realloc(chain->frames, (*size = *size ? *size * 2 : 64) * sizeof(*more));
 
@@ -146,6 +169,7 @@ int walk_frames(struct memory *m, const struct interpreter *i, uint64_t state, s
         const struct python_layout *l = i->layout;
         struct loop_guard guard = { 0 };
         uint64_t cframe, frame;
+        bool called_inside = false; /* the frame before was called without leaving the interpreter loop */
         size_t size = 0;
         int r = memory_read_u64(m, state + l->thread.cframe, &cframe);
 
@@ -160,7 +184,7 @@ int walk_frames(struct memory *m, const struct interpreter *i, uint64_t state, s
                         chain.cut = true;
                         break;
                 }
-                r = add_frame(m, l, frame, &size, &chain, &frame);
+                r = add_frame(m, l, frame, &size, &chain, &called_inside, &frame);
                 if (r < 0)
                         return r;
         }
