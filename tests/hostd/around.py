@@ -10,6 +10,7 @@ import socket
 import socketserver
 import struct
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -214,11 +215,14 @@ class Hostd:
         self.process.terminate()
         return self.process.wait(20)
 
-    def close(self):
+    def close(self, failed=False):
+        code = self.process.poll() if self.process else None
         if self.process and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
         self.notify.close()
+        if failed and self.output.exists():
+            print(f"--- tpu-hostd, exit code {code}:\n{self.output.read_text(errors='replace')}---", file=sys.stderr)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def call(self, path, method="GET", timeout=10):
