@@ -14,7 +14,7 @@ int runtime_open(const struct host *h) {
 
         if (fd != -ENOENT)
                 return fd;
-        if (mkdirat(h->root_fd, PATH_NETCFG_RUNTIME + 1, 0755) < 0 && errno != EEXIST)
+        if (mkdirat(h->root_fd, &PATH_NETCFG_RUNTIME[1], 0755) < 0 && errno != EEXIST)
                 return -errno;
         return host_open_file(h, PATH_NETCFG_RUNTIME, O_RDONLY | O_DIRECTORY);
 }

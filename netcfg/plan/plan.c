@@ -44,7 +44,7 @@ static int add_mtu(struct plan *p, const struct intent *i, const struct link *l)
         struct op op = { .kind = OP_MTU, .index = l->index };
         uint32_t mtu = intent_mtu(i, l, NULL);
 
-        if (mtu == 0 || mtu == l->mtu)
+        if (mtu == 0 || l->mtu == 0 || mtu == l->mtu)
                 return 0;
         finding_set(op.subject, "%s", l->name);
         finding_set(op.from, "%u", l->mtu);

@@ -2,8 +2,10 @@
 """A host in namespaces of its own: a network namespace with NICs whose other ends are in a second one, and a mount
 namespace in which /run is empty and /etc/tpu-hostd and /usr/lib/tpu-hostd are a test's own. Nothing of it outlives
 the test's process, however that ends: the two holders die with it, and the namespaces with them."""
+import contextlib
 import json
 import os
+import select
 import shutil
 import signal
 import socket
@@ -105,6 +107,27 @@ class Host:
 
     def sysctl(self, name):
         return " ".join(self.check("cat", "/proc/sys/" + name.replace(".", "/")).split())
+
+    @contextlib.contextmanager
+    def monitor_links(self):
+        """Gives a list that holds, after the with block, ip monitor's line of every link change inside it."""
+        lines = []
+        with subprocess.Popen(self.command("ip", "-o", "monitor", "link"), stdout=subprocess.PIPE) as monitor:
+            try:
+                # ip says nothing when it is ready: change lo until it notices, and once more for the end.
+                for mtu in range(60001, 60101):
+                    self.check("ip", "link", "set", "lo", "mtu", str(mtu))
+                    if select.select([monitor.stdout], [], [], 0.05)[0]:
+                        break
+                yield lines
+                self.check("ip", "link", "set", "lo", "mtu", "65536")
+                for line in monitor.stdout:
+                    if b"mtu 65536" in line:
+                        break
+                    if b" lo: " not in line:
+                        lines.append(line.decode())
+            finally:
+                monitor.kill()
 
     # --- A daemon
 

@@ -24,11 +24,11 @@ s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 def mtu(nic):
     return struct.unpack('16sI', fcntl.ioctl(s, 0x8921, struct.pack('16sI', nic.encode(), 0))[:20])[1]
 for nic in sys.argv[2:]:
-    fcntl.ioctl(s, 0x8922, struct.pack('16sI', nic.encode(), int(sys.argv[1])))
     start = time.monotonic()
+    fcntl.ioctl(s, 0x8922, struct.pack('16sI', nic.encode(), int(sys.argv[1])))
     while mtu(nic) != 8896 and time.monotonic() < start + 5:
         pass
-    print((time.monotonic() - start) * 1000 if mtu(nic) == 8896 else 'never')
+    print(f'{(time.monotonic() - start) * 1000:.2f}' if mtu(nic) == 8896 else 'never')
 """
 
 
@@ -68,11 +68,11 @@ class OneShot(Case):
         self.assertEqual(self.state(), (RMEM, 8896, 8896))
         self.assertEqual(done["writes"], 3)
         self.assertEqual(self.host.mtu("lo"), 65536)
-        changed = self.host.check("cat", "/sys/kernel/uevent_seqnum")
-        again = json.loads(self.netcfg("--once", "--json").stdout)
+        with self.host.monitor_links() as events:
+            again = json.loads(self.netcfg("--once", "--json").stdout)
         self.assertEqual((again["writes"], again["plan"]), (0, []))
         self.assertEqual({f["verdict"] for f in again["findings"]}, {"OK"})
-        self.assertEqual(self.host.check("cat", "/sys/kernel/uevent_seqnum"), changed)
+        self.assertEqual(events, [])
 
     def test_dry_run_changes_nothing(self):
         done = self.netcfg("--dry-run", code=2)
@@ -133,11 +133,11 @@ class Rights(Case):
     def test_without_rights(self):
         self.host.check("install", "-d", "-o", "65534", "-g", "65534", RUNTIME)
         self.assert_refused(self.netcfg("--once", code=2, prefix=NO_RIGHTS), "net.ipv4.tcp_rmem")
-        self.assert_refused(self.netcfg(code=1 + 1, prefix=NO_RIGHTS), "net.ipv4.tcp_rmem")  # the daemon
+        self.assert_refused(self.netcfg(code=2, prefix=NO_RIGHTS), "net.ipv4.tcp_rmem")  # the daemon
 
     def test_root_without_net_admin_sets_no_sysctl_either(self):
         without = ["setpriv", "--bounding-set=-net_admin", "--inh-caps=-net_admin"]
-        self.assert_refused(self.netcfg("--once", code=2, prefix=without), "")
+        self.assert_refused(self.netcfg("--once", code=2, prefix=without), "MTU of eth0")
 
     def test_read_only_sysctls_leave_the_mtu_alone(self):
         self.host.check("mount", "--bind", "/proc/sys", "/proc/sys")

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <net/if_arp.h>
+
+#include "contest.h"
+#include "plan.h"
+#include "test.h"
+
+#define ROUNDS 5000
+#define LINKS 6
+
+static uint32_t pick(uint32_t n) {
+        return (uint32_t) random() % n;
+}
+
+/* A machine and an intent at random; links is room for the machine's. */
+static void random_case(struct intent *i, struct found *f, struct link links[LINKS]) {
+        static const uint32_t mtus[] = { 0, 1300, 1460, 1500, 8896 }, maxima[] = { 0, 1500, 8896, 9000, 65535 };
+        static const char *const kinds[] = { "", "veth", "bridge", "gretap" };
+
+        *i = (struct intent) { .mtu = mtus[pick(5)], .network_mtu = mtus[pick(5)], .n_sysctls = pick(5) };
+        *f = (struct found) { .links = { .links = links, .n = pick(LINKS + 1) } };
+        for (size_t k = 0; k < i->n_sysctls; k++) {
+                (void) snprintf(i->sysctls[k].name, sizeof(i->sysctls[k].name), "net.s%zu", k);
+                (void) snprintf(i->sysctls[k].value, sizeof(i->sysctls[k].value), "%u", pick(3));
+                (void) snprintf(f->sysctls[k].value, sizeof(f->sysctls[k].value), "%u", pick(3));
+                f->sysctls[k].error = pick(6) == 0 ? -ENOENT : 0;
+        }
+        for (size_t k = 0; k < f->links.n; k++) {
+                links[k] = (struct link) { .index = (int) k + 1, .arp_type = pick(5) ? ARPHRD_ETHER : ARPHRD_LOOPBACK, .address_len = 6,
+                                           .max_mtu = maxima[pick(5)], .min_mtu = 68, .peer_elsewhere = pick(2), .master = pick(4) == 0 };
+                links[k].mtu = links[k].max_mtu ? MIN(links[k].max_mtu, 1300 + pick(8000)) : 1300 + pick(8000);
+                (void) snprintf(links[k].name, sizeof(links[k].name), "eth%c", (char) (48 + k));
+                (void) snprintf(links[k].kind, sizeof(links[k].kind), "%s", kinds[pick(4)]);
+        }
+}
+
+/* What the kernel would do with a write. */
+static void apply(const struct intent *i, struct found *f, const struct op *op) {
+        size_t hit = 0;
+
+        for (size_t k = 0; op->kind == OP_SYSCTL && k < i->n_sysctls; k++)
+                if (streq(i->sysctls[k].name, op->subject)) {
+                        ASSERT_STREQ(f->sysctls[k].value, op->from);
+                        (void) snprintf(f->sysctls[k].value, sizeof(f->sysctls[k].value), "%s", op->to);
+                        hit++;
+                }
+        for (size_t k = 0; op->kind == OP_MTU && k < f->links.n; k++)
+                if (f->links.links[k].index == op->index) {
+                        ASSERT_EQ(f->links.links[k].mtu, atoi(op->from));
+                        f->links.links[k].mtu = (uint32_t) atoi(op->to);
+                        hit++;
+                }
+        ASSERT_EQ(hit, 1);
+}
+
+/* Holds after every single write, so that one may stop anywhere: nothing was raised past what NIC and network carry, strangers are as they were. */
+static void assert_safe(const struct intent *i, const struct found *f, const struct link before[LINKS]) {
+        for (size_t k = 0; k < f->links.n; k++) {
+                const struct link *l = &f->links.links[k];
+
+                if (l->mtu == before[k].mtu)
+                        continue;
+                ASSERT_TRUE(link_is_data_nic(l));
+                ASSERT_TRUE(i->network_mtu > 0 && l->mtu <= i->network_mtu && l->mtu <= i->mtu);
+                ASSERT_TRUE(l->max_mtu == 0 || l->mtu <= l->max_mtu);
+                ASSERT_TRUE(l->mtu >= INTENT_MTU_MIN);
+        }
+}
+
+static void assert_reached(const struct intent *i, const struct found *f) {
+        for (size_t k = 0; k < i->n_sysctls; k++)
+                if (f->sysctls[k].error == 0)
+                        ASSERT_STREQ(f->sysctls[k].value, i->sysctls[k].value);
+        for (size_t k = 0; k < f->links.n; k++) {
+                const struct link *l = &f->links.links[k];
+
+                if (link_is_data_nic(l) && i->mtu > 0 && i->network_mtu > 0)
+                        ASSERT_EQ(l->mtu, MIN(MIN(i->mtu, i->network_mtu), l->max_mtu ? l->max_mtu : UINT32_MAX));
+        }
+}
+
+static void test_properties(void) {
+        struct link links[LINKS], before[LINKS];
+        struct intent i;
+        struct found f;
+        size_t writes = 0;
+
+        srandom(test_seed());
+        for (int round = 0; round < ROUNDS; round++) {
+                _cleanup_plan_ struct plan p = PLAN_NULL, again = PLAN_NULL;
+
+                random_case(&i, &f, links);
+                memcpy(before, links, sizeof(before));
+                ASSERT_OK(plan_make(&i, &f, &p));
+                for (size_t k = 0; k < p.n; k++) {
+                        apply(&i, &f, &p.ops[k]);
+                        assert_safe(&i, &f, before);
+                }
+                assert_reached(&i, &f);
+                ASSERT_OK(plan_make(&i, &f, &again));
+                ASSERT_EQ(again.n, 0);
+                writes += p.n;
+        }
+        ASSERT_TRUE(writes > ROUNDS); /* the cases were not empty ones */
+}
+
+/* A plan that stopped half-way is taken up by the next one, and findings are wrong exactly for what is still to do. */
+static void test_half_a_plan(void) {
+        struct link links[LINKS];
+        struct intent i;
+        struct found f;
+
+        srandom(test_seed());
+        for (int round = 0; round < ROUNDS; round++) {
+                _cleanup_plan_ struct plan p = PLAN_NULL, rest = PLAN_NULL;
+                size_t stop;
+
+                random_case(&i, &f, links);
+                ASSERT_OK(plan_make(&i, &f, &p));
+                stop = pick((uint32_t) p.n + 1);
+                for (size_t k = 0; k < stop; k++)
+                        apply(&i, &f, &p.ops[k]);
+                ASSERT_OK(plan_make(&i, &f, &rest));
+                ASSERT_EQ(rest.n, p.n - stop);
+                for (size_t k = 0; k < rest.n; k++)
+                        ASSERT_STREQ(rest.ops[k].subject, p.ops[stop + k].subject);
+        }
+}
+
+static void test_findings(void) {
+        struct link links[] = { { .index = 2, .name = "eth0", .arp_type = ARPHRD_ETHER, .address_len = 6, .mtu = 1460, .max_mtu = 9000 } };
+        struct intent i = { .profile = "v6e", .mtu = 8896, .network_mtu = 8896, .n_sysctls = 1 };
+        struct found f = { .links = { links, 1 } };
+        _cleanup_finding_list_ struct finding_list l = FINDING_LIST_NULL, none = FINDING_LIST_NULL;
+
+        (void) snprintf(i.sysctls[0].name, sizeof(i.sysctls[0].name), "net.x");
+        f.sysctls[0].error = -ENOENT;
+        ASSERT_OK(plan_findings(&i, &f, &l));
+        ASSERT_EQ(l.n, 3);
+        ASSERT_EQ(l.items[0].verdict, VERDICT_OK); /* the profile */
+        ASSERT_EQ(l.items[1].verdict, VERDICT_UNKNOWN);
+        ASSERT_EQ(l.items[2].verdict, VERDICT_FAIL);
+
+        i.n_sysctls = 0;
+        f.links.n = 0;
+        f.links_error = -ENODATA;
+        (void) snprintf(i.profile_note, sizeof(i.profile_note), "the accelerator type is not known");
+        ASSERT_OK(plan_findings(&i, &f, &none));
+        ASSERT_EQ(none.n, 2);
+        ASSERT_EQ(none.items[0].verdict, VERDICT_WARN);
+        ASSERT_EQ(none.items[1].verdict, VERDICT_UNKNOWN);
+        ASSERT_TRUE(strstr(none.items[1].reason, "cannot be read") != NULL);
+}
+
+static struct op mtu_op(const char *nic, const char *from) {
+        struct op op = { .kind = OP_MTU };
+
+        finding_set(op.subject, "%s", nic);
+        finding_set(op.from, "%s", from);
+        return op;
+}
+
+#define SECONDS(n) ((usec_t) (n) * USEC_PER_SEC)
+
+static void repair(struct contest *c, const struct op *op, usec_t now) {
+        ASSERT_TRUE(contest_allows(c, op, now));
+        ASSERT_OK(contest_note_repair(c, op, now));
+}
+
+static void test_contest(void) {
+        struct contest c = CONTEST_NULL;
+        struct op eth0 = mtu_op("eth0", "1400"), eth1 = mtu_op("eth1", "1400"), other = mtu_op("eth0", "1500");
+
+        repair(&c, &eth0, SECONDS(100));
+        repair(&c, &eth0, SECONDS(130));
+        ASSERT_FALSE(contest_allows(&c, &eth0, SECONDS(159)));
+        ASSERT_FALSE(contest_allows(&c, &eth0, SECONDS(300))); /* still contested */
+        repair(&c, &eth1, SECONDS(300));                       /* others are not */
+        ASSERT_FALSE(contest_allows(&c, &other, SECONDS(2000))); /* changed again: the hour begins anew */
+        ASSERT_FALSE(contest_allows(&c, &other, SECONDS(5599)));
+        repair(&c, &other, SECONDS(5600));
+        repair(&c, &other, SECONDS(5601));
+        ASSERT_FALSE(contest_allows(&c, &other, SECONDS(5602)));
+        contest_clear(&c);
+}
+
+static void test_slow_drift_is_no_contest(void) {
+        struct contest c = CONTEST_NULL;
+        struct op op = mtu_op("eth0", "1400");
+
+        for (unsigned n = 1; n < 100; n++)
+                repair(&c, &op, SECONDS(31 * n)); /* two within 60 s, and the third after them */
+        contest_clear(&c);
+}
+
+static void test_contest_is_bounded(void) {
+        struct contest c = CONTEST_NULL;
+        struct op op;
+        char name[16];
+
+        for (unsigned n = 1; n <= 3 * CONTEST_MAX; n++) {
+                (void) snprintf(name, sizeof(name), "nic%u", n);
+                op = mtu_op(name, "1400");
+                repair(&c, &op, SECONDS(n));
+        }
+        ASSERT_EQ(c.n, CONTEST_MAX);
+        repair(&c, &op, SECONDS(3 * CONTEST_MAX + 1)); /* the latest is still known … */
+        ASSERT_FALSE(contest_allows(&c, &op, SECONDS(3 * CONTEST_MAX + 2)));
+        contest_clear(&c);
+}
+
+TEST_MAIN(test_properties, test_half_a_plan, test_findings, test_contest, test_slow_drift_is_no_contest, test_contest_is_bounded)
