@@ -5,6 +5,8 @@ unit_test(spool KNOWS base uplink)
 unit_test(spool-random KNOWS base uplink)
 unit_test(spool-faults KNOWS base uplink)
 unit_test(spool-crash KNOWS base uplink)
+unit_test(uplink KNOWS base uplink)
+unit_test(uplink-memory KNOWS base uplink)
 if(TARGET test-spool-faults)
   # the disk's answers are the test's: fdatasync and pwritev go through it
   target_link_options(test-spool-faults PRIVATE -Wl,--wrap=fdatasync,--wrap=pwritev)

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Durable appends beside SQLite (WAL, synchronous=FULL) at equal durability, in one run and turn by turn: 50,000 records of
+ * 1 KiB with a commit per 100, then 2,000 with a commit each. Prints records per second, medians of 5, and the ratio.
+ * Usage: bench-spool [DIRECTORY] (default: the current one; a tmpfs measures nothing).
+ */
+#include <ftw.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "spool.h"
+
+#define ROUNDS 5
+#define RECORD 1024
+
+static double now(void) {
+        struct timespec t;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &t);
+        return (double) t.tv_sec + (double) t.tv_nsec / 1e9;
+}
+
+__attribute__((noreturn)) static void die(const char *what, const char *why) {
+        fprintf(stderr, "bench-spool: %s: %s\n", what, why);
+        exit(1);
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw) {
+        (void) st;
+        (void) flag;
+        (void) ftw;
+        return remove(path);
+}
+
+static void payload(uint8_t *buf, unsigned n) {
+        for (size_t i = 0; i < RECORD; i++)
+                buf[i] = (uint8_t) (n * 31 + i * 7);
+}
+
+static double run_spool(const char *dir, unsigned records, unsigned per_commit) {
+        const struct spool_options o = { .max_bytes = 256u << 20, .segment_bytes = 4u << 20 };
+        struct spool *s = NULL;
+        uint8_t buf[RECORD];
+        uint64_t seq = 0;
+        char path[512];
+        double start;
+        int r;
+
+        (void) snprintf(path, sizeof(path), "%s/bench-spool", dir);
+        r = spool_open(path, &o, &s);
+        if (r < 0)
+                die(path, strerror(-r));
+        start = now();
+        for (unsigned i = 0; i < records && r >= 0; i++) {
+                payload(buf, i);
+                r = spool_append(s, buf, sizeof(buf), &seq);
+                if (r >= 0 && (i + 1) % per_commit == 0)
+                        r = spool_sync(s);
+        }
+        if (r < 0)
+                die(path, strerror(-r));
+        start = now() - start;
+        spool_free(s);
+        (void) nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        return records / start;
+}
+
+static void sql(sqlite3 *db, const char *text) {
+        if (sqlite3_exec(db, text, NULL, NULL, NULL) != SQLITE_OK)
+                die(text, sqlite3_errmsg(db));
+}
+
+static double run_sqlite(const char *dir, unsigned records, unsigned per_commit) {
+        sqlite3_stmt *insert = NULL;
+        sqlite3 *db = NULL;
+        uint8_t buf[RECORD];
+        char path[512], file[600];
+        double start;
+
+        (void) snprintf(path, sizeof(path), "%s/bench-sqlite", dir);
+        if (mkdir(path, 0700) < 0)
+                die(path, strerror(errno));
+        (void) snprintf(file, sizeof(file), "%s/db", path);
+        if (sqlite3_open(file, &db) != SQLITE_OK)
+                die(file, sqlite3_errmsg(db));
+        sql(db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE q (seq INTEGER PRIMARY KEY, data BLOB)");
+        if (sqlite3_prepare_v2(db, "INSERT INTO q (data) VALUES (?)", -1, &insert, NULL) != SQLITE_OK)
+                die(file, sqlite3_errmsg(db));
+        start = now();
+        for (unsigned i = 0; i < records; i++) {
+                payload(buf, i);
+                if (i % per_commit == 0)
+                        sql(db, "BEGIN");
+                (void) sqlite3_bind_blob(insert, 1, buf, sizeof(buf), SQLITE_STATIC);
+                if (sqlite3_step(insert) != SQLITE_DONE)
+                        die(file, sqlite3_errmsg(db));
+                (void) sqlite3_reset(insert);
+                if ((i + 1) % per_commit == 0)
+                        sql(db, "COMMIT");
+        }
+        start = now() - start;
+        (void) sqlite3_finalize(insert);
+        (void) sqlite3_close(db);
+        (void) nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        return records / start;
+}
+
+static int compare(const void *a, const void *b) {
+        const double *x = a, *y = b;
+
+        return *x < *y ? -1 : *x > *y;
+}
+
+static void measure(const char *dir, unsigned records, unsigned per_commit) {
+        double ours[ROUNDS], theirs[ROUNDS];
+
+        for (size_t i = 0; i < ROUNDS; i++) {
+                ours[i] = run_spool(dir, records, per_commit);
+                theirs[i] = run_sqlite(dir, records, per_commit);
+        }
+        qsort(ours, ROUNDS, sizeof(*ours), compare);
+        qsort(theirs, ROUNDS, sizeof(*theirs), compare);
+        printf("%7u %11u %12.0f %12.0f %8.2f\n", records, per_commit, ours[ROUNDS / 2], theirs[ROUNDS / 2],
+               ours[ROUNDS / 2] / theirs[ROUNDS / 2]);
+}
+
+int main(int argc, char *argv[]) {
+        const char *dir = argc > 1 ? argv[1] : ".";
+
+        printf("records  per commit    spool r/s   SQLite r/s    ratio\n");
+        measure(dir, 50000, 100);
+        measure(dir, 2000, 1);
+        return 0;
+}

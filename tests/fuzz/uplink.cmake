@@ -1,0 +1,1 @@
+fuzz_target(spool KNOWS base uplink)
