@@ -7,7 +7,6 @@
 #include <sys/wait.h>
 
 #define PROBLEM_MAX 512
-#define EXIT_NONE 2 /* tpu-stack: no Python process among them */
 #define EXIT_SOME 3 /* tpu-stack: some process could not be read */
 
 struct capture {
@@ -24,17 +23,29 @@ struct capture {
         siginfo_t status;
 };
 
-/* A process begins with "Process PID", a thread with "Thread ": see tpu-stack(1). */
+/* tpu-stack(1): a process begins with "process PID", a thread with "thread TID", at the start of a line. */
 static void count(const char *text, uint32_t *ret_processes, uint32_t *ret_threads) {
         *ret_processes = *ret_threads = 0;
-        for (const char *line = text; line && *line; line = strchr(line, '\n')) {
-                line += strspn(line, "\n");
-                line += strspn(line, " \t");
-                if (startswith(line, "Process ") || startswith(line, "process "))
+        for (const char *line = text; line; line = strchr(line, '\n')) {
+                line += *line == '\n';
+                if (startswith(line, "process "))
                         (*ret_processes)++;
-                else if (startswith(line, "Thread ") || startswith(line, "thread "))
+                else if (startswith(line, "thread "))
                         (*ret_threads)++;
         }
+}
+
+/* What the tool's exit code says once all its text is here. */
+static int judge(const struct capture *c, bool *ret_partial) {
+        bool exited = c->status.si_code == CLD_EXITED;
+
+        if (exited && c->status.si_status == EXIT_SOME && c->len == 0)
+                return -ESRCH; /* nothing could be read, or there is nothing of Python */
+        if (exited && c->status.si_status == EXIT_SOME)
+                *ret_partial = true;
+        else if (!c->cut && (!exited || c->status.si_status != 0))
+                return -EIO;
+        return 0;
 }
 
 static void report(struct capture *c, int error) {
@@ -45,12 +56,8 @@ static void report(struct capture *c, int error) {
                 return;
         c->reported = true;
         count(r.text, &r.processes, &r.threads);
-        if (error == 0 && c->status.si_code == CLD_EXITED && c->status.si_status == EXIT_SOME)
-                r.partial = true;
-        else if (error == 0 && c->status.si_code == CLD_EXITED && c->status.si_status == EXIT_NONE)
-                r.error = -ESRCH;
-        else if (error == 0 && (c->status.si_code != CLD_EXITED || c->status.si_status != 0) && !c->cut)
-                r.error = -EIO;
+        if (error == 0)
+                r.error = judge(c, &r.partial);
         c->handlers->done(c, &r, c->userdata);
 }
 

@@ -82,7 +82,7 @@ static int enter(const struct host *h, const char *name) {
         return apply(end, len - (size_t) (end - text)); /* text is the environment's now */
 }
 
-int handover_main(const struct host *h, const char *name, char *argv[]) {
+int handover_main(const struct host *h, const char *name, char *const argv[]) {
         int r;
 
         if (!job_name_is_valid(name) || !argv[0]) {

@@ -25,4 +25,4 @@ int handover_write(int handover_fd, const char *name, uid_t uid, const char *dir
 void handover_remove(int handover_fd, const char *name);
 
 /* The whole of "tpu-launchd --exec": does not return when the command was started, else the exit code of the process. */
-int handover_main(const struct host *h, const char *name, char *argv[]);
+int handover_main(const struct host *h, const char *name, char *const argv[]);

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <sys/wait.h>
+
+#include "cgroup.h"
+#include "exit_record.h"
+#include "handover.h"
+#include "job.h"
+#include "scratch.h"
+#include "state.h"
+#include "test.h"
+
+#define ID "0123456789abcdef0123456789abcdef"
+#define OTHER_ID "ffffffffffffffffffffffffffffffff"
+
+static int open_dir(const struct scratch *s) {
+        int fd = open(s->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+        ASSERT_TRUE(fd >= 0);
+        return fd;
+}
+
+static void test_names(void) {
+        static const char *const bad[] = { "", "-a", "A", "a_b", "a.b", "a/b", "..", "a b", "a\n", "\xc3\xa4",
+                                           "a12345678901234567890123456789012345678901" };
+        char unit[JOB_UNIT_MAX], slice[JOB_UNIT_MAX];
+
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++)
+                ASSERT_FALSE(job_name_is_valid(bad[i]));
+        ASSERT_TRUE(job_name_is_valid("0"));
+        ASSERT_TRUE(job_name_is_valid("a1234567890123456789012345678901234567890"));
+        ASSERT_STREQ(job_unit("my-run", unit), "tpu-run-my-run.service");
+        /* A run "my" must not own the slice of "my-run". */
+        ASSERT_STREQ(job_slice("my-run", slice), "tpu-run-my_run.slice");
+        ASSERT_STREQ(job_slice("my", slice), "tpu-run-my.slice");
+}
+
+static void test_job_round_trip(void) {
+        static const char *const argv[] = { "python3", "-c", "print(\"\xe2\x82\xac $HOME %n\")", "", "a\nb" };
+        static const char *const env[] = { "A=1", "LD_PRELOAD", "B=x=y" };
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_close_ int dir = open_dir(&s);
+        struct job *j = calloc(1, sizeof(*j)), *back = NULL;
+        char text[16];
+
+        ASSERT_TRUE(j != NULL);
+        (void) snprintf(j->name, sizeof(j->name), "run-1");
+        (void) snprintf(j->id, sizeof(j->id), "%s", ID);
+        (void) snprintf(j->framework, sizeof(j->framework), "jax");
+        j->uid = 4000000000u;
+        j->user = strdup("alice");
+        j->directory = strdup("/home/alice");
+        j->argv = strings_copy(argv, ELEMENTSOF(argv));
+        j->env = strings_copy(env, ELEMENTSOF(env));
+        j->started_real = 1700000000000000;
+        ASSERT_OK(job_write(dir, j));
+        ASSERT_OK(job_read(dir, "run-1", &back));
+        for (size_t i = 0; i < ELEMENTSOF(argv); i++)
+                ASSERT_STREQ(back->argv[i], argv[i]);
+        ASSERT_TRUE(!back->argv[ELEMENTSOF(argv)]);
+        ASSERT_STREQ(back->env[1], "LD_PRELOAD");
+        ASSERT_EQ(back->uid, 4000000000u);
+        ASSERT_EQ(back->started_real, 1700000000000000);
+        ASSERT_STREQ(back->id, ID);
+        ASSERT_STREQ(job_command(back, text, sizeof(text)), "python3 -c prin");
+        (void) job_free(back);
+        (void) job_free(j);
+}
+
+static void test_bad_job_files(void) {
+        static const char *const bad[] = { "", "{", "[]", "{}", "{\"version\":1,\"name\":\"x\"}", "\x00\x01" };
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_close_ int dir = open_dir(&s);
+        struct job *j = NULL;
+
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
+                scratch_write(&s, "x", bad[i]);
+                ASSERT_EQ(job_read(dir, "x", &j), -EBADMSG);
+        }
+        ASSERT_EQ(job_read(dir, "none", &j), -ENOENT);
+        ASSERT_EQ(job_read(dir, "../x", &j), -EBADMSG);
+}
+
+static void test_exit_record(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_close_ int dir = open_dir(&s);
+        struct exit_record r = { .id = ID, .result = "signal", .code = "killed", .status = "KILL", .real = 5, .boot = 4 }, back;
+        char path[512], whole[512] = "";
+        FILE *f;
+        size_t n;
+
+        ASSERT_OK(exit_record_write(dir, "a", &r));
+        ASSERT_OK(exit_record_read(dir, "a", ID, &back));
+        ASSERT_STREQ(back.result, "signal");
+        ASSERT_STREQ(back.code, "killed");
+        ASSERT_STREQ(back.status, "KILL");
+        ASSERT_EQ(back.real, 5);
+        /* A record belongs to its run, not to the name. */
+        ASSERT_EQ(exit_record_read(dir, "a", OTHER_ID, &back), -ENOENT);
+        ASSERT_EQ(exit_record_read(dir, "b", ID, &back), -ENOENT);
+
+        /* Torn at every byte: never read as anything. */
+        scratch_path(&s, "a", path);
+        f = fopen(path, "r");
+        ASSERT_TRUE(f != NULL);
+        n = fread(whole, 1, sizeof(whole) - 1, f);
+        ASSERT_OK(fclose(f));
+        ASSERT_TRUE(n > 100 && n < sizeof(whole) - 1);
+        for (size_t cut = 0; cut < n; cut++) {
+                char c = whole[cut];
+
+                whole[cut] = '\0';
+                scratch_write(&s, "torn", whole);
+                whole[cut] = c;
+                ASSERT_EQ(exit_record_read(dir, "torn", ID, &back), -EBADMSG);
+        }
+        scratch_write(&s, "hostile", "{\"version\":1,\"id\":\"" ID "\",\"result\":\"a b\\u001b\",\"code\":\"\",\"status\":\"\",\"boot_id\":\"\",\"real_usec\":1,\"boot_usec\":1}");
+        ASSERT_EQ(exit_record_read(dir, "hostile", ID, &back), -EBADMSG);
+}
+
+static void test_record_from_environment(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_host_ struct host h = HOST_NULL;
+        _cleanup_close_ int exits = -1;
+        struct exit_record r;
+
+        scratch_write(&s, "proc/sys/kernel/random/boot_id", "11111111-2222-3333-4444-555555555555\n");
+        scratch_write(&s, "var/lib/tpu-launchd/x", "");
+        ASSERT_OK(host_open(s.path, &h));
+        exits = state_make(&h, STATE_EXITS);
+        ASSERT_TRUE(exits >= 0);
+        ASSERT_OK(unsetenv("SERVICE_RESULT"));
+        ASSERT_EQ(exit_record_main(&h, "a", ID), -EBADMSG);
+        ASSERT_OK(setenv("SERVICE_RESULT", "exit-code", 1));
+        ASSERT_OK(setenv("EXIT_CODE", "exited", 1));
+        ASSERT_OK(setenv("EXIT_STATUS", "3", 1));
+        ASSERT_EQ(exit_record_main(&h, "../a", ID), -EINVAL);
+        ASSERT_OK(exit_record_main(&h, "a", ID));
+        ASSERT_OK(exit_record_read(exits, "a", ID, &r));
+        ASSERT_STREQ(r.status, "3");
+        ASSERT_STREQ(r.boot_id, "11111111-2222-3333-4444-555555555555");
+        ASSERT_TRUE(r.real > 0);
+}
+
+/* The helper becomes the command, in the directory, with the variables: seen by what the command writes. */
+static void test_handover(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_host_ struct host h = HOST_NULL;
+        _cleanup_close_ int dir = -1;
+        char *const env[] = { (char[]) { "TEST_A=one two" }, (char[]) { "TEST_GONE" }, NULL };
+        char *const argv[] = { (char[]) { "sh" }, (char[]) { "-c" }, (char[]) { "test \"$TEST_A\" = 'one two' && test -z \"${TEST_GONE+x}\" && test \"$TEST_KEPT\" = k && pwd" }, NULL };
+        char *const missing[] = { (char[]) { "no-such-command" }, NULL };
+        struct stat st;
+
+        scratch_write(&s, "run/tpu-launchd/x", "");
+        ASSERT_OK(host_open(s.path, &h));
+        dir = state_make_handover(&h);
+        ASSERT_TRUE(dir >= 0);
+        ASSERT_OK(setenv("TEST_GONE", "inherited", 1));
+        ASSERT_OK(setenv("TEST_KEPT", "k", 1));
+        ASSERT_EQ(handover_main(&h, "a", missing), HANDOVER_EXIT_NOT_STARTED); /* no handover */
+        ASSERT_OK(handover_write(dir, "a", getuid(), "/usr", env));
+        ASSERT_OK(fstatat(dir, "a", &st, 0));
+        ASSERT_EQ(st.st_mode & 07777, 0400);
+        for (int command = 0; command < 2; command++) {
+                int status, out[2];
+                char text[64] = "";
+                pid_t pid;
+
+                ASSERT_OK(pipe(out));
+                pid = fork();
+                ASSERT_TRUE(pid >= 0);
+                if (pid == 0) {
+                        (void) dup2(out[1], STDOUT_FILENO);
+                        _exit(handover_main(&h, "a", command ? missing : argv));
+                }
+                (void) close(out[1]);
+                ASSERT_TRUE(read(out[0], text, sizeof(text) - 1) >= 0);
+                (void) close(out[0]);
+                ASSERT_EQ(waitpid(pid, &status, 0), pid);
+                ASSERT_TRUE(WIFEXITED(status));
+                ASSERT_EQ(WEXITSTATUS(status), command ? HANDOVER_EXIT_NO_COMMAND : 0);
+                if (!command)
+                        ASSERT_STREQ(text, "/usr\n");
+        }
+        handover_remove(dir, "a");
+        ASSERT_EQ(fstatat(dir, "a", &st, 0), -1);
+}
+
+static void test_cgroup(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_free_ struct pid_list *l = malloc(sizeof(*l));
+        _cleanup_host_ struct host h = HOST_NULL;
+
+        ASSERT_TRUE(l != NULL);
+        scratch_write(&s, "sys/fs/cgroup/systemd/tpu.slice/run.slice/cgroup.procs", "");
+        scratch_write(&s, "sys/fs/cgroup/systemd/tpu.slice/run.slice/a.service/cgroup.procs", "10\n11\n0\n");
+        scratch_write(&s, "sys/fs/cgroup/systemd/tpu.slice/run.slice/docker.scope/sub/cgroup.procs", "12\n");
+        scratch_write(&s, "sys/fs/cgroup/systemd/tpu.slice/other/cgroup.procs", "99\n");
+        ASSERT_OK(host_open(s.path, &h));
+        ASSERT_OK(cgroup_pids(&h, "/tpu.slice/run.slice", l));
+        ASSERT_EQ(l->n, 3);
+        ASSERT_EQ(cgroup_pids(&h, "/none", l), -ENOENT);
+        ASSERT_EQ(cgroup_pids(&h, "none", l), -EINVAL);
+        /* The unified tree, where there is one, is asked first. */
+        scratch_write(&s, "sys/fs/cgroup/unified/tpu.slice/run.slice/cgroup.procs", "7\n");
+        ASSERT_OK(cgroup_pids(&h, "/tpu.slice/run.slice", l));
+        ASSERT_EQ(l->n, 1);
+}
+
+TEST_MAIN(test_names, test_job_round_trip, test_bad_job_files, test_exit_record, test_record_from_environment, test_handover,
+          test_cgroup)
