@@ -93,8 +93,8 @@ static void tell_status(const struct daemon *d) {
 
         for (size_t i = 0; i < n->report.n; i++)
                 right += n->report.items[i].verdict == VERDICT_OK;
-        (void) sd_notifyf(false, "STATUS=Profile %s%s: %zu of %zu checks OK, %u settings written", n->intent.profile,
-                          n->held ? ", observing" : "", right, n->report.n, n->writes);
+        (void) sd_notifyf(false, "STATUS=Profile %s%s: %zu of %zu checks OK, %u settings written",
+                          n->intent.profile, n->held ? ", observing" : "", right, n->report.n, n->writes);
 }
 
 static int run_pass(struct daemon *d, enum pass_kind kind, usec_t wait) {
@@ -117,7 +117,8 @@ static void repair(struct daemon *d) {
 
         if (run_pass(d, PASS_REPAIR, 0) == -EAGAIN)
                 next = LOCKED_RETRY; /* a one-shot is at work: look again when it is through */
-        if (sd_event_source_set_time_relative(d->reread, next) < 0 || sd_event_source_set_enabled(d->reread, SD_EVENT_ONESHOT) < 0)
+        if (sd_event_source_set_time_relative(d->reread, next) < 0 ||
+            sd_event_source_set_enabled(d->reread, SD_EVENT_ONESHOT) < 0)
                 (void) sd_event_exit(d->event, -EIO); /* without the timer drift would go unseen */
 }
 
@@ -148,8 +149,8 @@ static int add_signals(struct daemon *d) {
         sigset_t signals;
         int r;
 
-        if (sigemptyset(&signals) < 0 || sigaddset(&signals, SIGTERM) < 0 || sigaddset(&signals, SIGINT) < 0 ||
-            sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
+        if (sigemptyset(&signals) < 0 || sigaddset(&signals, SIGTERM) < 0 ||
+            sigaddset(&signals, SIGINT) < 0 || sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
                 return -errno;
         r = sd_event_add_signal(d->event, NULL, SIGTERM, NULL, NULL); /* no handler: the loop ends with 0 */
         return r < 0 ? r : sd_event_add_signal(d->event, NULL, SIGINT, NULL, NULL);
@@ -166,7 +167,8 @@ static int set_up(struct daemon *d) {
         if (r >= 0) /* before the first pass: what changes from here on is noticed */
                 r = watch_new(d->event, on_link_change, d, &d->watch);
         if (r >= 0)
-                r = sd_event_add_time_relative(d->event, &d->reread, CLOCK_BOOTTIME, REREAD_INTERVAL, USEC_PER_SEC, on_reread, d);
+                r = sd_event_add_time_relative(d->event, &d->reread, CLOCK_BOOTTIME, REREAD_INTERVAL,
+                                               USEC_PER_SEC, on_reread, d);
         if (r < 0)
                 return log_error_errno(r, "the event loop cannot be set up: %m");
         (void) sd_event_source_set_description(d->reread, "read again");

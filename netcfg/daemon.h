@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The daemon: a first pass, then one whenever a link changed and every 30 s (sysctls tell nobody). Answers ReportRequest frames on
- * /run/tpu-netcfg/netcfg.sock with the last pass. Stops at SIGTERM or SIGINT and leaves the settings as they are.
+ * The daemon: a first pass, then one whenever a link changed and every 30 s (sysctls tell nobody). Answers
+ * ReportRequest frames on /run/tpu-netcfg/netcfg.sock with the last pass. Stops at SIGTERM or SIGINT and
+ * leaves the settings as they are.
  */
 #include "pass.h"
 

@@ -115,9 +115,11 @@ static int set_mtu(int index, uint32_t mtu) {
         struct ifinfomsg info = { .ifi_family = AF_UNSPEC, .ifi_index = index };
         int answer = 0, r;
 
-        if (!s || !m || nlmsg_append(m, &info, sizeof(info), NLMSG_ALIGNTO) < 0 || nla_put_u32(m, IFLA_MTU, mtu) < 0)
+        if (!s || !m || nlmsg_append(m, &info, sizeof(info), NLMSG_ALIGNTO) < 0 ||
+            nla_put_u32(m, IFLA_MTU, mtu) < 0)
                 return -ENOMEM;
-        if (nl_socket_modify_err_cb(s, NL_CB_CUSTOM, keep_errno, &answer) < 0 || nl_connect(s, NETLINK_ROUTE) < 0)
+        if (nl_socket_modify_err_cb(s, NL_CB_CUSTOM, keep_errno, &answer) < 0 ||
+            nl_connect(s, NETLINK_ROUTE) < 0)
                 return -EIO;
         if (nl_send_auto(s, m) < 0)
                 return -EIO;

@@ -16,7 +16,8 @@ static int parse(struct arguments *a, int argc, char *argv[]) {
         const struct option_def defs[] = {
                 { "dry-run", NULL, "print what would be changed and change nothing", NULL, &a->dry_run },
                 { "once", NULL, "apply the profile, verify, print the report and exit", NULL, &a->once },
-                { "restore", NULL, "bring back the values from before tpu-netcfg's first write of this boot", NULL, &a->restore },
+                { "restore", NULL, "bring back the values from before tpu-netcfg's first write of this boot",
+                  NULL, &a->restore },
                 { "json", NULL, "print the report of a one-shot as JSON", NULL, &a->json },
         };
         int r;
@@ -24,8 +25,10 @@ static int parse(struct arguments *a, int argc, char *argv[]) {
         a->options = (struct options) {
                 .program = "tpu-netcfg",
                 .synopsis = "[--dry-run | --once | --restore] [--json]",
-                .summary = "Sets and keeps the MTU of the data-centre NICs and the sysctls that the profile of this TPU generation wants.\n"
-                           "Without an option it stays and repairs what drifts. Exit code of a one-shot: 0 OK, 1 WARN, 2 FAIL, 3 UNKNOWN.",
+                .summary = "Sets and keeps the MTU of the data-centre NICs and the sysctls that the profile "
+                           "of this TPU generation wants.\n"
+                           "Without an option it stays and repairs what drifts. Exit code of a one-shot: 0 "
+                           "OK, 1 WARN, 2 FAIL, 3 UNKNOWN.",
                 .defs = defs,
                 .n_defs = ELEMENTSOF(defs),
         };
@@ -38,11 +41,13 @@ static int parse(struct arguments *a, int argc, char *argv[]) {
                 return -EINVAL;
         }
         if (a->dry_run + a->once + a->restore > 1 || (a->json && !(a->dry_run || a->once || a->restore))) {
-                fputs("tpu-netcfg: one of --dry-run, --once and --restore; --json goes with one of them\n", stderr);
+                fputs("tpu-netcfg: one of --dry-run, --once and --restore; --json goes with one of them\n",
+                      stderr);
                 return -EINVAL;
         }
         if (a->options.root && !streq(a->options.root, "/") && !a->dry_run) {
-                fprintf(stderr, "tpu-netcfg: --root %s is a recorded machine: only --dry-run looks at one\n", a->options.root);
+                fprintf(stderr, "tpu-netcfg: --root %s is a recorded machine: only --dry-run looks at one\n",
+                        a->options.root);
                 return -EINVAL;
         }
         return 0;
@@ -68,9 +73,12 @@ static int set_up(struct netcfg *n, const struct arguments *a) {
                 return log_error_errno(r, "--root %s: %m", a->options.root ? a->options.root : "/");
         r = intent_load(&n->host, a->options.config, &n->intent);
         if (r == -ENOENT && !a->options.config)
-                return log_error_errno(r, "there is no profile %s in " PATH_PROFILES ": install the package again", "generic.conf");
+                return log_error_errno(
+                        r, "there is no profile %s in " PATH_PROFILES ": install the package again",
+                        "generic.conf");
         if (r < 0)
-                return log_error_errno(r, "%s: configuration and profile cannot be loaded: %m", a->options.config ? a->options.config : PATH_SITE);
+                return log_error_errno(r, "%s: configuration and profile cannot be loaded: %m",
+                                       a->options.config ? a->options.config : PATH_SITE);
         if (a->dry_run)
                 return 0;
         if (!a->restore && !n->intent.observe && check_rights(n) < 0)

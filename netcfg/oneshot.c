@@ -16,8 +16,10 @@ static json_t *plan_to_json(const struct plan *p) {
         for (size_t i = 0; array && i < p->n; i++) {
                 const struct op *op = &p->ops[i];
 
-                if (json_array_append_new(array, json_pack("{s:s, s:s, s:s, s:s, s:s}", "check", op_check(op->kind), "subject", op->subject,
-                                                           "from", op->from, "to", op->to, "source", op->source)) < 0) {
+                if (json_array_append_new(array,
+                                          json_pack("{s:s, s:s, s:s, s:s, s:s}", "check", op_check(op->kind),
+                                                    "subject", op->subject, "from", op->from, "to", op->to,
+                                                    "source", op->source)) < 0) {
                         json_decref(array);
                         return NULL;
                 }
@@ -30,13 +32,15 @@ static void print_plan(const struct plan *p, const char *title) {
                 return;
         printf("%s\n", title);
         for (size_t i = 0; i < p->n; i++)
-                printf("  %s %s: %s → %s (%s)\n", op_check(p->ops[i].kind), p->ops[i].subject, p->ops[i].from, p->ops[i].to, p->ops[i].source);
+                printf("  %s %s: %s → %s (%s)\n", op_check(p->ops[i].kind), p->ops[i].subject,
+                       p->ops[i].from, p->ops[i].to, p->ops[i].source);
 }
 
 static int print_json(const struct netcfg *n) {
-        return report_print_json(stdout, json_pack("{s:s, s:s, s:o, s:i, s:o}", "profile", n->intent.profile, "mode",
-                                                   n->intent.observe ? "observe" : "repair", "plan", plan_to_json(&n->plan), "writes",
-                                                   (int) n->writes, "findings", finding_list_to_json(&n->report)));
+        return report_print_json(stdout, json_pack("{s:s, s:s, s:o, s:i, s:o}", "profile", n->intent.profile,
+                                                   "mode", n->intent.observe ? "observe" : "repair", "plan",
+                                                   plan_to_json(&n->plan), "writes", (int) n->writes,
+                                                   "findings", finding_list_to_json(&n->report)));
 }
 
 static int finish(const struct netcfg *n, bool json) {
@@ -61,19 +65,22 @@ int oneshot_dry_run(struct netcfg *n, bool json) {
         if (!json && n->plan.n == 0)
                 puts("Nothing to change.");
         if (!json)
-                print_plan(&n->plan, n->intent.observe ? "Would change, but for Mode=observe:" : "Would change:");
+                print_plan(&n->plan,
+                           n->intent.observe ? "Would change, but for Mode=observe:" : "Would change:");
         return finish(n, json);
 }
 
 static int log_locked(void) {
-        return log_error_errno(-EAGAIN, "another tpu-netcfg has been at work for 5 s (" PATH_NETCFG_RUNTIME "/lock); nothing was changed");
+        return log_error_errno(-EAGAIN, "another tpu-netcfg has been at work for 5 s (" PATH_NETCFG_RUNTIME
+                                        "/lock); nothing was changed");
 }
 
 int oneshot_once(struct netcfg *n, bool json) {
         int r = runtime_set_restored(n->runtime_fd, false);
 
         if (r < 0) {
-                (void) log_error_errno(r, PATH_NETCFG_RUNTIME "/restored cannot be removed: %m; nothing was changed");
+                (void) log_error_errno(r, PATH_NETCFG_RUNTIME
+                                       "/restored cannot be removed: %m; nothing was changed");
                 return verdict_exit_code(VERDICT_FAIL);
         }
         r = pass_run(n, PASS_APPLY, LOCK_WAIT);
@@ -109,9 +116,11 @@ static int load_restoring(struct netcfg *n, struct restoring *s) {
 
         r = originals_load(n->runtime_fd, n->boot_id, &s->originals, &line);
         if (r == -EBADMSG)
-                return log_error_errno(r, PATH_NETCFG_RUNTIME "/originals:%u is damaged; nothing was changed", line);
+                return log_error_errno(
+                        r, PATH_NETCFG_RUNTIME "/originals:%u is damaged; nothing was changed", line);
         if (r < 0)
-                return log_error_errno(r, PATH_NETCFG_RUNTIME "/originals cannot be read: %m; nothing was changed");
+                return log_error_errno(r, PATH_NETCFG_RUNTIME
+                                       "/originals cannot be read: %m; nothing was changed");
         r = links_read(&n->host, &links);
         if (r == 0)
                 r = originals_plan(&s->originals, &n->host, &links, &s->plan, &s->gone);
@@ -128,9 +137,11 @@ static int restore_locked(struct netcfg *n, struct restoring *s) {
         r = kernel_permits(&n->host, &s->plan, &refused);
         if (r < 0)
                 return pass_log_refused(refused, r);
-        r = runtime_set_restored(n->runtime_fd, true); /* first, so that a running daemon does not repair what we restore */
+        r = runtime_set_restored(n->runtime_fd,
+                                 true); /* first, so that a running daemon does not repair what we restore */
         if (r < 0)
-                return log_error_errno(r, PATH_NETCFG_RUNTIME "/restored cannot be written: %m; nothing was changed");
+                return log_error_errno(r, PATH_NETCFG_RUNTIME
+                                       "/restored cannot be written: %m; nothing was changed");
         for (size_t i = 0; i < s->plan.n; i++)
                 s->failed += pass_apply_one(n, &s->plan.ops[i]) < 0;
         if (s->failed > 0)
@@ -141,13 +152,18 @@ static int restore_locked(struct netcfg *n, struct restoring *s) {
 
 static int print_restored(const struct netcfg *n, const struct restoring *s, bool json) {
         if (json)
-                return report_print_json(stdout, json_pack("{s:o, s:i, s:i, s:i}", "plan", plan_to_json(&s->plan), "writes", (int) n->writes,
-                                                           "failed", (int) s->failed, "gone", (int) s->gone));
+                return report_print_json(stdout,
+                                         json_pack("{s:o, s:i, s:i, s:i}", "plan", plan_to_json(&s->plan),
+                                                   "writes", (int) n->writes, "failed", (int) s->failed,
+                                                   "gone", (int) s->gone));
         if (s->originals.n == 0)
-                puts("Nothing to restore: tpu-netcfg has changed nothing since boot, or all was restored already.");
+                puts("Nothing to restore: tpu-netcfg has changed nothing since boot, or all was restored "
+                     "already.");
         else
-                printf("%u settings restored and verified, %zu had their original value, %zu failed, %zu NICs are gone.\n"
-                       "A running tpu-netcfg only observes from now on; tpu-netcfg --once applies the profile again.\n",
+                printf("%u settings restored and verified, %zu had their original value, %zu failed, %zu "
+                       "NICs are gone.\n"
+                       "A running tpu-netcfg only observes from now on; tpu-netcfg --once applies the "
+                       "profile again.\n",
                        n->writes, s->originals.n - s->plan.n - s->gone, s->failed, s->gone);
         return 0;
 }

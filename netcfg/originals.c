@@ -37,7 +37,8 @@ static int parse_entry(const char *line, struct originals *o) {
                         return -EBADMSG;
         } else if (sscanf(line, "sysctl %63s %n", item.subject, &end) != 1)
                 return -EBADMSG;
-        /* The file may be less trusted than who runs --restore: it can only name what netcfg itself may write. */
+        /* The file may be less trusted than who runs --restore: it can only name what netcfg itself may
+         * write. */
         if (item.kind == OP_SYSCTL && !startswith(item.subject, "net."))
                 return -EBADMSG;
         if (end == 0 || !line[end] || strlen(line + end) >= sizeof(item.value))
@@ -99,7 +100,8 @@ static int save(const struct originals *o, int dir_fd, const char *boot_id) {
         fprintf(f, "%s\nboot %s\n", FILE_HEAD, boot_id);
         for (size_t i = 0; i < o->n; i++)
                 if (o->items[i].kind == OP_MTU)
-                        fprintf(f, "mtu %s %s %s\n", o->items[i].subject, o->items[i].address, o->items[i].value);
+                        fprintf(f, "mtu %s %s %s\n", o->items[i].subject, o->items[i].address,
+                                o->items[i].value);
                 else
                         fprintf(f, "sysctl %s %s\n", o->items[i].subject, o->items[i].value);
         if (fclose(f) == EOF)
@@ -170,7 +172,8 @@ static int keep_one(struct originals *o, const struct op *op, const struct link_
         return add(o, &item);
 }
 
-int originals_keep(struct originals *o, int dir_fd, const char *boot_id, const struct plan *p, const struct link_table *links) {
+int originals_keep(struct originals *o, int dir_fd, const char *boot_id, const struct plan *p,
+                   const struct link_table *links) {
         size_t before = o->n;
         int r = 0;
 
@@ -184,7 +187,8 @@ int originals_keep(struct originals *o, int dir_fd, const char *boot_id, const s
 }
 
 /* Returns 1 with the write, 0 when nothing is to be done, -ENODEV when the NIC is gone. */
-static int restore_op(const struct original *o, const struct host *h, const struct link_table *links, struct op *ret) {
+static int restore_op(const struct original *o, const struct host *h, const struct link_table *links,
+                      struct op *ret) {
         struct op op = { .kind = o->kind };
         struct found_sysctl now;
         const struct link *l;
@@ -208,7 +212,8 @@ static int restore_op(const struct original *o, const struct host *h, const stru
         return !streq(op.from, op.to);
 }
 
-int originals_plan(const struct originals *o, const struct host *h, const struct link_table *links, struct plan *ret, size_t *ret_gone) {
+int originals_plan(const struct originals *o, const struct host *h, const struct link_table *links,
+                   struct plan *ret, size_t *ret_gone) {
         _cleanup_plan_ struct plan p = PLAN_NULL;
         size_t gone = 0;
         struct op op;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The values that settings had before our first write of this boot, kept in /run/tpu-netcfg/originals: saved durably before
- * the write, kept over restarts, forgotten by a new boot id or after --restore. A NIC is known by its MAC address, and by its
- * name where several share one.
+ * The values that settings had before our first write of this boot, kept in /run/tpu-netcfg/originals: saved
+ * durably before the write, kept over restarts, forgotten by a new boot id or after --restore. A NIC is
+ * known by its MAC address, and by its name where several share one.
  *
  * The file is text: a line "tpu-netcfg-originals 1", a line "boot BOOT_ID", then lines
  * "sysctl NAME VALUE" and "mtu NAME MAC VALUE".
@@ -28,10 +28,13 @@ struct originals {
 void originals_clear(struct originals *o);
 #define _cleanup_originals_ _cleanup_(originals_clear)
 
-/* No file, or one of another boot, is an empty list. -EBADMSG with the line (from 1) in ret_line: the file is not ours to guess at. */
+/* No file, or one of another boot, is an empty list. -EBADMSG with the line (from 1) in ret_line: the file
+ * is not ours to guess at. */
 int originals_load(int dir_fd, const char *boot_id, struct originals *ret, unsigned *ret_line);
 /* Adds the found values of the plan's settings that are not there yet, and saves when anything was added. */
-int originals_keep(struct originals *o, int dir_fd, const char *boot_id, const struct plan *p, const struct link_table *links);
+int originals_keep(struct originals *o, int dir_fd, const char *boot_id, const struct plan *p,
+                   const struct link_table *links);
 /* The writes that bring the originals back. ret_gone: how many NICs are not there any more. */
-int originals_plan(const struct originals *o, const struct host *h, const struct link_table *links, struct plan *ret, size_t *ret_gone);
+int originals_plan(const struct originals *o, const struct host *h, const struct link_table *links,
+                   struct plan *ret, size_t *ret_gone);
 int originals_forget(int dir_fd);

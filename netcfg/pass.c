@@ -17,7 +17,8 @@ void netcfg_clear(struct netcfg *n) {
 
 /* --- Troubles ----------------------------------------------------------------------------------------- */
 
-static const struct trouble *find_trouble(const struct trouble *t, size_t n, enum op_kind kind, const char *subject) {
+static const struct trouble *find_trouble(const struct trouble *t, size_t n, enum op_kind kind,
+                                          const char *subject) {
         for (size_t i = 0; i < n; i++)
                 if (t[i].kind == kind && streq(t[i].subject, subject))
                         return &t[i];
@@ -46,8 +47,11 @@ static void explain(const struct netcfg *n, struct finding *f) {
                         t = find_trouble(n->troubles, n->n_troubles, k, f->subject);
         if (t && t->error == 0) {
                 f->verdict = VERDICT_WARN;
-                finding_set(f->reason, "contested: changed back twice within 60 s of our repairs; left alone until unchanged for an hour");
-                finding_set(f->remedy, "find who sets it (ip monitor link; systemctl list-timers), then tpu-netcfg --once");
+                finding_set(f->reason, "contested: changed back twice within 60 s of our repairs; left "
+                                       "alone until unchanged for an hour");
+                finding_set(
+                        f->remedy,
+                        "find who sets it (ip monitor link; systemctl list-timers), then tpu-netcfg --once");
         } else if (t)
                 finding_set(f->reason, "could not be set: %s", strerror(-t->error));
         else if (n->held && !f->reason[0])
@@ -72,7 +76,9 @@ static const char *label(const struct op *op) {
 }
 
 int pass_log_refused(const struct op *op, int error) {
-        return log_error_errno(error, "%s%s: %s → %s: %m; nothing was changed (this needs CAP_NET_ADMIN and a writable /proc/sys/net)",
+        return log_error_errno(error,
+                               "%s%s: %s → %s: %m; nothing was changed (this needs CAP_NET_ADMIN and a "
+                               "writable /proc/sys/net)",
                                label(op), op->subject, op->from, op->to);
 }
 
@@ -94,11 +100,15 @@ static int save_originals(struct netcfg *n, const struct plan *p, const struct l
 
         r = originals_load(n->runtime_fd, n->boot_id, &o, &line);
         if (r == -EBADMSG)
-                return log_error_errno(r, PATH_NETCFG_RUNTIME "/originals:%u is damaged; nothing was changed. Remove the file to go on without --restore", line);
+                return log_error_errno(r,
+                                       PATH_NETCFG_RUNTIME "/originals:%u is damaged; nothing was changed. "
+                                                           "Remove the file to go on without --restore",
+                                       line);
         if (r == 0)
                 r = originals_keep(&o, n->runtime_fd, n->boot_id, p, links);
         if (r < 0)
-                return log_error_errno(r, "the original values cannot be saved in " PATH_NETCFG_RUNTIME ": %m; nothing was changed");
+                return log_error_errno(r, "the original values cannot be saved in " PATH_NETCFG_RUNTIME
+                                          ": %m; nothing was changed");
         return 0;
 }
 
@@ -116,8 +126,9 @@ static int drop_contested(struct netcfg *n, struct plan *p, const struct trouble
                         continue;
                 }
                 if (!before || before->error != 0)
-                        log_warning("%s%s is contested: changed to %s again after %d repairs within 60 s; left alone", label(op),
-                                    op->subject, op->from, CONTEST_REPAIRS);
+                        log_warning("%s%s is contested: changed to %s again after %d repairs within 60 s; "
+                                    "left alone",
+                                    label(op), op->subject, op->from, CONTEST_REPAIRS);
                 if (note_trouble(n, op, 0) < 0)
                         return -ENOMEM;
         }
@@ -133,7 +144,8 @@ static int write_one(struct netcfg *n, enum pass_kind kind, const struct op *op)
         return kind == PASS_REPAIR ? contest_note_repair(&n->contest, op, host_now(&n->host)) : 0;
 }
 
-static int write_all(struct netcfg *n, enum pass_kind kind, const struct plan *p, const struct link_table *links) {
+static int write_all(struct netcfg *n, enum pass_kind kind, const struct plan *p,
+                     const struct link_table *links) {
         const struct op *refused = NULL;
         int r;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * One pass over the host: read, plan, save originals, write, verify, judge. The daemon and the one-shots are made of it.
+ * One pass over the host: read, plan, save originals, write, verify, judge. The daemon and the one-shots are
+ * made of it.
  */
 #include "contest.h"
 #include "finding.h"
@@ -31,8 +32,8 @@ struct netcfg {
         struct finding_list report;
         const char *held; /* why nothing was written, NULL when writing was allowed */
 
-        unsigned writes;  /* verified, since start */
-        usec_t applied;   /* boot clock of the last of them, 0: none */
+        unsigned writes; /* verified, since start */
+        usec_t applied;  /* boot clock of the last of them, 0: none */
 };
 #define NETCFG_NULL ((struct netcfg) { .host = HOST_NULL, .runtime_fd = -1 })
 void netcfg_clear(struct netcfg *n);
@@ -41,13 +42,14 @@ void netcfg_clear(struct netcfg *n);
 enum pass_kind {
         PASS_LOOK,   /* writes nothing */
         PASS_APPLY,  /* --once, and the daemon's first */
-        PASS_REPAIR, /* the daemon's later ones: what is wrong now was right before, so the rule of contests holds */
+        PASS_REPAIR, /* the daemon's later ones: what is wrong now was right before, so the rule of contests
+                        holds */
 };
 
 /*
- * Returns 0 when the host was looked at (what is wrong is in report); -EAGAIN when another tpu-netcfg holds the lock for longer
- * than wait; -EPERM, -EACCES or -EROFS when a right is missing (logged; nothing was written); -EBADMSG and others when the
- * originals cannot be saved (logged; nothing was written); -ENOMEM.
+ * Returns 0 when the host was looked at (what is wrong is in report); -EAGAIN when another tpu-netcfg holds
+ * the lock for longer than wait; -EPERM, -EACCES or -EROFS when a right is missing (logged; nothing was
+ * written); -EBADMSG and others when the originals cannot be saved (logged; nothing was written); -ENOMEM.
  */
 int pass_run(struct netcfg *n, enum pass_kind kind, usec_t wait);
 

@@ -19,7 +19,8 @@ int runtime_open(const struct host *h) {
         return host_open_file(h, PATH_NETCFG_RUNTIME, O_RDONLY | O_DIRECTORY);
 }
 
-/* The file belongs to whom the directory belongs to, so that the daemon can take a lock that root made first. */
+/* The file belongs to whom the directory belongs to, so that the daemon can take a lock that root made
+ * first. */
 static int open_lock(int dir_fd) {
         int fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         struct stat dir;
@@ -27,7 +28,8 @@ static int open_lock(int dir_fd) {
         if (fd < 0)
                 return -errno;
         if (geteuid() == 0 && fstat(dir_fd, &dir) == 0)
-                (void) fchown(fd, dir.st_uid, dir.st_gid); /* root without CAP_CHOWN: it is the owner's loss, said when he opens it */
+                (void) fchown(fd, dir.st_uid, dir.st_gid); /* root without CAP_CHOWN: it is the owner's loss,
+                                                              said when he opens it */
         return fd;
 }
 

@@ -11,7 +11,8 @@
 
 /* Opens the directory, made (0755) when it is missing. Returns a descriptor or -errno. */
 int runtime_open(const struct host *h);
-/* Takes the lock, waiting at most wait. Returns a descriptor that holds it until closed, -EAGAIN when others hold it, or -errno. */
+/* Takes the lock, waiting at most wait. Returns a descriptor that holds it until closed, -EAGAIN when others
+ * hold it, or -errno. */
 int runtime_lock(int dir_fd, usec_t wait);
 
 bool runtime_is_restored(int dir_fd);

@@ -17,8 +17,8 @@ struct watch {
 };
 
 /*
- * Takes what is queued, unread. With recv(2), not libnl, whose receive functions say "out of memory" for an overrun.
- * Returns the number of messages.
+ * Takes what is queued, unread. With recv(2), not libnl, whose receive functions say "out of memory" for an
+ * overrun. Returns the number of messages.
  */
 static unsigned drain(struct watch *w) {
         unsigned n = 0;

@@ -18,7 +18,8 @@ static int parse_profile_name(const char *value, void *dest, char why[static 96]
         size_t n = strspn(value, "abcdefghijklmnopqrstuvwxyz0123456789-");
 
         if (n == 0 || value[n] || n >= sizeof(((struct choice *) NULL)->profile)) {
-                (void) snprintf(why, 96, "not the name of a profile (a-z, 0-9 and -, 31 characters at most)");
+                (void) snprintf(why, 96,
+                                "not the name of a profile (a-z, 0-9 and -, 31 characters at most)");
                 return -EINVAL;
         }
         memcpy(dest, value, n + 1);
@@ -42,7 +43,8 @@ static int parse_network_mtu(const char *value, void *dest, char why[static 96])
         if (r < 0)
                 return r;
         if (mtu < INTENT_MTU_MIN || mtu > INTENT_MTU_MAX) {
-                (void) snprintf(why, 96, "the MTU of a network is between %d and %d", INTENT_MTU_MIN, INTENT_MTU_MAX);
+                (void) snprintf(why, 96, "the MTU of a network is between %d and %d", INTENT_MTU_MIN,
+                                INTENT_MTU_MAX);
                 return -ERANGE;
         }
         *(uint32_t *) dest = mtu;
@@ -64,7 +66,9 @@ static int load_netcfg(const struct host *h, const char *file, struct choice *c,
                 { "Netcfg", "Profile", parse_profile_name, c->profile, NULL },
                 { "Netcfg", "Mode", parse_mode, ret_observe, "repair" },
         };
-        struct config config = { .items = items, .n_items = ELEMENTSOF(items), .foreign = file ? elsewhere : NULL };
+        struct config config = { .items = items,
+                                 .n_items = ELEMENTSOF(items),
+                                 .foreign = file ? elsewhere : NULL };
         int r = config_load(&config, h, "netcfg", file);
 
         config_clear(&config);
@@ -77,7 +81,9 @@ static int load_network(const struct host *h, const char *file, struct choice *c
                 { "Network", "Mtu", parse_network_mtu, &i->network_mtu, NULL },
                 { "Identity", "*", parse_identity, c->accelerator, NULL },
         };
-        struct config config = { .items = items, .n_items = ELEMENTSOF(items), .foreign = file ? elsewhere : NULL };
+        struct config config = { .items = items,
+                                 .n_items = ELEMENTSOF(items),
+                                 .foreign = file ? elsewhere : NULL };
         int r = config_load(&config, h, "identity", file);
 
         if (r == 0 && i->network_mtu > 0)
@@ -90,7 +96,8 @@ static int load_network(const struct host *h, const char *file, struct choice *c
 /* --- The profile -------------------------------------------------------------------------------------- */
 
 static int read_profile(const struct host *h, const char *name, struct intent *i) {
-        static const char *const dirs[] = { PATH_SITE "/profiles", PATH_RUNTIME "/profiles", PATH_PROFILES }; /* strongest first */
+        static const char *const dirs[] = { PATH_SITE "/profiles", PATH_RUNTIME "/profiles",
+                                            PATH_PROFILES }; /* strongest first */
         _cleanup_free_ char *text = malloc(CONFIG_FILE_MAX);
         char path[128];
         size_t len;
@@ -135,7 +142,8 @@ static int pick_profile(const struct host *h, const struct choice *c, struct int
                 r = read_profile(h, generation, i);
                 if (r == 0)
                         return 0;
-                finding_set(i->profile_note, "there is no profile for %s (%s)", c->accelerator, strerror(-r));
+                finding_set(i->profile_note, "there is no profile for %s (%s)", c->accelerator,
+                            strerror(-r));
         }
         return read_profile(h, GENERIC, i);
 }

@@ -2,9 +2,10 @@
 #pragma once
 /*
  * What is wanted of this host's network, as data: the profile of its TPU generation
- * (/usr/lib/tpu-hostd/profiles/NAME.conf), the site's overrides (/etc/tpu-hostd/netcfg.conf.d), and the MTU of the network itself, which
- * the static file states ([Network] Mtu= in /etc/tpu-hostd/identity.conf.d/). Every value carries its source. Read through the seam;
- * pure otherwise. netcfg plans with it, the nic and sysctl probes compare with it.
+ * (/usr/lib/tpu-hostd/profiles/NAME.conf), the site's overrides (/etc/tpu-hostd/netcfg.conf.d), and the MTU
+ * of the network itself, which the static file states ([Network] Mtu= in /etc/tpu-hostd/identity.conf.d/).
+ * Every value carries its source. Read through the seam; pure otherwise. netcfg plans with it, the nic and
+ * sysctl probes compare with it.
  */
 #include "base.h"
 #include "finding.h"
@@ -23,10 +24,10 @@ struct intent_sysctl {
 };
 
 struct intent {
-        char profile[32]; /* "v6e", "generic" */
+        char profile[32];       /* "v6e", "generic" */
         char profile_note[192]; /* why the generic profile stands in; empty when the right one was found */
-        bool observe;     /* Mode=observe: change nothing */
-        uint32_t mtu;     /* the profile's MTU; 0: none wanted */
+        bool observe;           /* Mode=observe: change nothing */
+        uint32_t mtu;           /* the profile's MTU; 0: none wanted */
         char mtu_source[128];
         uint32_t network_mtu; /* the network's own MTU; 0: not known */
         char network_mtu_source[128];
@@ -35,28 +36,32 @@ struct intent {
 };
 
 /*
- * Loads configuration and profile. The profile is Profile= of [Netcfg], else the generation that AcceleratorType= of
- * [Identity] names ("v6e-16" → v6e), else generic; its file is the first of /etc, /run and /usr/lib /tpu-hostd/profiles/NAME.conf.
- * config_file: --config (it then holds [Netcfg], [Identity] and [Network]) or NULL. Problems in content warn with file and line and
- * keep what was there; a value without a Source= is refused. -errno when not even the generic profile can be read.
+ * Loads configuration and profile. The profile is Profile= of [Netcfg], else the generation that
+ * AcceleratorType= of [Identity] names ("v6e-16" → v6e), else generic; its file is the first of /etc, /run
+ * and /usr/lib /tpu-hostd/profiles/NAME.conf. config_file: --config (it then holds [Netcfg], [Identity] and
+ * [Network]) or NULL. Problems in content warn with file and line and keep what was there; a value without a
+ * Source= is refused. -errno when not even the generic profile can be read.
  */
 int intent_load(const struct host *h, const char *config_file, struct intent *ret);
 
 /*
- * The MTU rule: min(profile, the NIC's max_mtu, the network's MTU). 0 when nothing may be wanted (the network's MTU is not known, or
- * the profile wants none), with the reason in *ret_why (static text, NULL when there is nothing to explain; ret_why may be NULL).
- * Never above what the network carries, whatever the NIC has now.
+ * The MTU rule: min(profile, the NIC's max_mtu, the network's MTU). 0 when nothing may be wanted (the
+ * network's MTU is not known, or the profile wants none), with the reason in *ret_why (static text, NULL
+ * when there is nothing to explain; ret_why may be NULL). Never above what the network carries, whatever the
+ * NIC has now.
  */
 uint32_t intent_mtu(const struct intent *i, const struct link *l, const char **ret_why);
 
 /*
- * The verdict on one NIC or sysctl, the same for netcfg and for probes; checks "nic.mtu" and "sysctl". value is what was read
- * (any white space), error the -errno of reading it or 0 (value may then be NULL).
+ * The verdict on one NIC or sysctl, the same for netcfg and for probes; checks "nic.mtu" and "sysctl". value
+ * is what was read (any white space), error the -errno of reading it or 0 (value may then be NULL).
  */
 void intent_judge_mtu(const struct intent *i, const struct link *l, struct finding *ret);
 void intent_judge_sysctl(const struct intent_sysctl *s, const char *value, int error, struct finding *ret);
 
-/* "net.ipv4.tcp_rmem" → "/proc/sys/net/ipv4/tcp_rmem". -EINVAL for a name that has anything but [a-z0-9_.-] or leaves /proc/sys. */
+/* "net.ipv4.tcp_rmem" → "/proc/sys/net/ipv4/tcp_rmem". -EINVAL for a name that has anything but [a-z0-9_.-]
+ * or leaves /proc/sys. */
 int intent_sysctl_path(const char *name, char *buf, size_t size);
-/* Collapses white space of a sysctl's value as read: "4096\t131072\t6291456" → "4096 131072 6291456". In place. */
+/* Collapses white space of a sysctl's value as read: "4096\t131072\t6291456" → "4096 131072 6291456". In
+ * place. */
 void intent_sysctl_normalize(char *value);

@@ -4,7 +4,8 @@
 #include "profile.h"
 
 #define SYSCTL_PREFIX "Sysctl "
-/* inih cuts a section's name at 49 characters without a word: a name that long is refused rather than misread. */
+/* inih cuts a section's name at 49 characters without a word: a name that long is refused rather than
+ * misread. */
 #define SECTION_MAX 48
 
 /* The section being read: it is taken as a whole when the next one starts. */
@@ -36,7 +37,8 @@ static void refuse(struct reading *r, const char *text) {
 }
 
 static const char *set_source(const struct reading *r, char *dest, size_t size) {
-        int n = snprintf(dest, size, "profile %s, line %u: %s", r->intent->profile, r->section.line, r->section.source);
+        int n = snprintf(dest, size, "profile %s, line %u: %s", r->intent->profile, r->section.line,
+                         r->section.source);
 
         return n < 0 || (size_t) n >= size ? "Source= is too long" : NULL;
 }
@@ -50,7 +52,8 @@ static const char *take_mtu(struct reading *r) {
 
         if (i->mtu > 0)
                 return "there is one already";
-        if (config_parse_u32(r->section.value, &mtu, why) < 0 || mtu < INTENT_MTU_MIN || mtu > INTENT_MTU_MAX)
+        if (config_parse_u32(r->section.value, &mtu, why) < 0 || mtu < INTENT_MTU_MIN ||
+            mtu > INTENT_MTU_MAX)
                 return "Value= must be an MTU between 1300 and 8896";
         wrong = set_source(r, source, sizeof(source));
         if (wrong)

@@ -27,7 +27,9 @@ static void judge_unknown_mtu(const struct intent *i, const char *why, struct fi
         f->verdict = i->mtu == 0 ? VERDICT_OK : VERDICT_UNKNOWN;
         finding_set(f->reason, "%s", why);
         if (i->mtu > 0 && i->network_mtu == 0)
-                finding_set(f->remedy, "state it in /etc/tpu-hostd/identity.conf.d/10-network.conf, two lines: [Network] and Mtu=%u",
+                finding_set(f->remedy,
+                            "state it in /etc/tpu-hostd/identity.conf.d/10-network.conf, two lines: "
+                            "[Network] and Mtu=%u",
                             i->mtu);
         else if (i->mtu > 0)
                 f->verdict = VERDICT_FAIL;
@@ -49,13 +51,14 @@ void intent_judge_mtu(const struct intent *i, const struct link *l, struct findi
         ret->verdict = l->mtu == allowed ? VERDICT_OK : VERDICT_FAIL;
         if (i->network_mtu < i->mtu) {
                 ret->verdict = VERDICT_FAIL;
-                finding_set(ret->reason, "the network carries %u (%s); a NIC is never set above that", i->network_mtu,
-                            i->network_mtu_source);
+                finding_set(ret->reason, "the network carries %u (%s); a NIC is never set above that",
+                            i->network_mtu, i->network_mtu_source);
                 finding_set(ret->remedy, "gcloud compute networks update NETWORK --mtu=%u", i->mtu);
         } else if (allowed < i->mtu) {
                 ret->verdict = verdict_worse(ret->verdict, VERDICT_WARN);
                 finding_set(ret->reason, "the NIC's own maximum is %u", l->max_mtu);
-                finding_set(ret->remedy, "use a NIC of type GVNIC: gcloud compute instances create … --network-interface=nic-type=GVNIC");
+                finding_set(ret->remedy, "use a NIC of type GVNIC: gcloud compute instances create … "
+                                         "--network-interface=nic-type=GVNIC");
         }
         if (l->mtu != allowed && !ret->remedy[0])
                 finding_set(ret->remedy, "tpu-netcfg --once");

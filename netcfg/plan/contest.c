@@ -32,13 +32,15 @@ bool contest_allows(struct contest *c, const struct op *op, usec_t now) {
         return true;
 }
 
-/* A new entry; with as many as there can be settings, the one repaired longest ago makes room (NICs come and go). */
+/* A new entry; with as many as there can be settings, the one repaired longest ago makes room (NICs come and
+ * go). */
 static struct contest_entry *add(struct contest *c) {
         struct contest_entry *grown, *oldest = c->entries;
 
         if (c->n == CONTEST_MAX) {
                 for (size_t i = 1; i < c->n; i++)
-                        if (c->entries[i].repaired[CONTEST_REPAIRS - 1] < oldest->repaired[CONTEST_REPAIRS - 1])
+                        if (c->entries[i].repaired[CONTEST_REPAIRS - 1] <
+                            oldest->repaired[CONTEST_REPAIRS - 1])
                                 oldest = &c->entries[i];
                 return oldest;
         }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Who keeps changing a setting back? A setting that we repaired CONTEST_REPAIRS times within CONTEST_WINDOW and that is
- * wrong again is contested: it is left alone until nobody has changed it for CONTEST_QUIET. Pure: time is an argument
- * (boot clock).
+ * Who keeps changing a setting back? A setting that we repaired CONTEST_REPAIRS times within CONTEST_WINDOW
+ * and that is wrong again is contested: it is left alone until nobody has changed it for CONTEST_QUIET.
+ * Pure: time is an argument (boot clock).
  */
 #include "plan.h"
 

@@ -49,7 +49,10 @@ static int add_mtu(struct plan *p, const struct intent *i, const struct link *l)
         finding_set(op.subject, "%s", l->name);
         finding_set(op.from, "%u", l->mtu);
         finding_set(op.to, "%u", mtu);
-        finding_set(op.source, "%s", mtu == i->mtu ? i->mtu_source : mtu == i->network_mtu ? i->network_mtu_source : "the NIC's own maximum");
+        finding_set(op.source, "%s",
+                    mtu == i->mtu           ? i->mtu_source
+                    : mtu == i->network_mtu ? i->network_mtu_source
+                                            : "the NIC's own maximum");
         return plan_add(p, &op);
 }
 
@@ -57,7 +60,8 @@ int plan_make(const struct intent *i, const struct found *f, struct plan *ret) {
         _cleanup_plan_ struct plan p = PLAN_NULL;
         int r;
 
-        /* Receive buffers before larger packets: whatever connects in between already has both or the old state of both. */
+        /* Receive buffers before larger packets: whatever connects in between already has both or the old
+         * state of both. */
         for (size_t k = 0; k < i->n_sysctls; k++) {
                 r = add_sysctl(&p, &i->sysctls[k], &f->sysctls[k]);
                 if (r < 0)
@@ -83,7 +87,8 @@ static int judge_profile(const struct intent *i, struct finding_list *l) {
         f.verdict = i->profile_note[0] ? VERDICT_WARN : VERDICT_OK;
         if (i->profile_note[0]) {
                 finding_set(f.reason, "%s; the generic profile stands in", i->profile_note);
-                finding_set(f.remedy, "state it in /etc/tpu-hostd/identity.conf.d/10-identity.conf, two lines: [Identity] and AcceleratorType=v6e-16");
+                finding_set(f.remedy, "state it in /etc/tpu-hostd/identity.conf.d/10-identity.conf, two "
+                                      "lines: [Identity] and AcceleratorType=v6e-16");
         }
         return finding_list_add(l, &f);
 }
@@ -106,7 +111,8 @@ static int judge_nics(const struct intent *i, const struct found *f, struct find
                 return 0;
         finding_init(&finding, "nic.mtu", "");
         if (f->links_error < 0)
-                finding_set(finding.reason, "the network interfaces cannot be read: %s", strerror(-f->links_error));
+                finding_set(finding.reason, "the network interfaces cannot be read: %s",
+                            strerror(-f->links_error));
         else
                 finding_set(finding.reason, "there is no data-centre NIC (Ethernet hardware) on this host");
         return finding_list_add(l, &finding);

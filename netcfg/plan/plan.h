@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * From what is wanted and what was found to the writes that are still to do. Pure: nothing here touches the machine.
+ * From what is wanted and what was found to the writes that are still to do. Pure: nothing here touches the
+ * machine.
  *
- * Holds, and is tested: applying a plan reaches what is wanted; a second plan is empty; no write of a plan sets an MTU above
- * the NIC's maximum or the network's own; one may stop after any write, for each stands by itself.
+ * Holds, and is tested: applying a plan reaches what is wanted; a second plan is empty; no write of a plan
+ * sets an MTU above the NIC's maximum or the network's own; one may stop after any write, for each stands by
+ * itself.
  */
 #include "base.h"
 #include "finding.h"
@@ -20,10 +22,10 @@ enum op_kind {
 /* One write. */
 struct op {
         enum op_kind kind;
-        char subject[64];    /* "net.ipv4.tcp_rmem", "eth0" */
-        int index;           /* of the NIC */
+        char subject[64];      /* "net.ipv4.tcp_rmem", "eth0" */
+        int index;             /* of the NIC */
         char from[96], to[96]; /* values as text, blanks collapsed */
-        char source[128];    /* who wants it */
+        char source[128];      /* who wants it */
 };
 
 struct plan {
@@ -54,7 +56,8 @@ int plan_add(struct plan *p, const struct op *op);
 void plan_clear(struct plan *p);
 #define _cleanup_plan_ _cleanup_(plan_clear)
 
-/* Verdicts on every wanted setting, on the choice of the profile, and on there being NICs at all. Adds to *l. */
+/* Verdicts on every wanted setting, on the choice of the profile, and on there being NICs at all. Adds to
+ * *l. */
 int plan_findings(const struct intent *i, const struct found *f, struct finding_list *l);
 /* The name of the check that judges settings of this kind: "sysctl", "nic.mtu". */
 const char *op_check(enum op_kind k);

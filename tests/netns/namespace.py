@@ -21,7 +21,8 @@ mount -t overlay -o ro,lowerdir="$1/usr/lib:/usr/lib" overlay /usr/lib
 ip link set lo up
 echo ready
 exec sleep infinity"""
-UNPRIVILEGED = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+DIE_WITH_US = ["setpriv", "--pdeathsig=KILL"]
+UNPRIVILEGED = ["setpriv", "--pdeathsig=KILL", "--reuid=65534", "--regid=65534", "--clear-groups"]
 NET_ADMIN_ONLY = UNPRIVILEGED + ["--inh-caps=-all,+net_admin", "--ambient-caps=+net_admin", "--bounding-set=-all,+net_admin"]
 NO_RIGHTS = UNPRIVILEGED + ["--inh-caps=-all", "--bounding-set=-all"]
 
@@ -32,7 +33,7 @@ class NotPermitted(Exception):
 
 def hold(command):
     """Starts a holder of namespaces that says "ready" and dies with us."""
-    holder = subprocess.Popen(["setpriv", "--pdeathsig", "KILL"] + command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    holder = subprocess.Popen(DIE_WITH_US + command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True)
     if holder.stdout.readline() != "ready\n":
         holder.kill()
@@ -112,7 +113,7 @@ class Host:
     def monitor_links(self):
         """Gives a list that holds, after the with block, ip monitor's line of every link change inside it."""
         lines = []
-        with subprocess.Popen(self.command("ip", "-o", "monitor", "link"), stdout=subprocess.PIPE) as monitor:
+        with subprocess.Popen(DIE_WITH_US + self.command("ip", "-o", "monitor", "link"), stdout=subprocess.PIPE) as monitor:
             try:
                 # ip says nothing when it is ready: change lo until it notices, and once more for the end.
                 for mtu in range(60001, 60101):
@@ -139,7 +140,7 @@ class Host:
         os.chmod(path, 0o777)
         listener.settimeout(10)
         with open(f"{self.tree}/stderr", "w", encoding="utf-8") as stderr:
-            process = subprocess.Popen(self.command("env", f"NOTIFY_SOCKET={path}", *words), stdin=subprocess.DEVNULL, stderr=stderr)
+            process = subprocess.Popen(DIE_WITH_US + self.command("env", f"NOTIFY_SOCKET={path}", *words), stdin=subprocess.DEVNULL, stderr=stderr)
         self.processes.append(process)
         with listener:
             while "READY=1" not in listener.recv(4096).decode().split("\n"):

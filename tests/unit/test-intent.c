@@ -4,6 +4,9 @@
 #include "test.h"
 
 #define RMEM "[Sysctl net.ipv4.tcp_rmem]\nValue=4096  41943040\t314572800\nSource=docs\n"
+/* 100 characters. */
+#define TEN "0123456789"
+#define TOO_LONG TEN TEN TEN TEN TEN TEN TEN TEN TEN TEN
 #define GENERIC "[Mtu]\nValue=8896\nSource=docs\n"
 
 static int load(const struct scratch *s, const char *config, struct intent *ret) {
@@ -43,6 +46,24 @@ static void test_shipped_profiles(void) {
         ASSERT_FALSE(i.observe);
 }
 
+/* The fixture's profiles are those that are shipped. */
+static void test_fixture_is_what_is_shipped(void) {
+        static const char *const names[] = { "v6e", "generic" };
+        _cleanup_host_ struct host h = HOST_NULL;
+
+        ASSERT_OK(host_open(FIXTURES "/../..", &h));
+        for (size_t k = 0; k < ELEMENTSOF(names); k++) {
+                char path[128], shipped[8192], copy[8192];
+
+                (void) snprintf(path, sizeof(path), "/netcfg/profiles/%s.conf", names[k]);
+                ASSERT_OK(host_read(&h, path, shipped, sizeof(shipped), NULL));
+                (void) snprintf(path, sizeof(path), "/tests/fixtures/netcfg-v6e/usr/lib/tpu-hostd/profiles/%s.conf",
+                                names[k]);
+                ASSERT_OK(host_read(&h, path, copy, sizeof(copy), NULL));
+                ASSERT_STREQ(copy, shipped);
+        }
+}
+
 static void test_which_profile(void) {
         _cleanup_scratch_ struct scratch s = scratch_new();
         struct intent i;
@@ -68,12 +89,14 @@ static void test_which_profile(void) {
         ASSERT_OK(load(&s, NULL, &i));
         ASSERT_STREQ(i.profile, "v9x");
         ASSERT_TRUE(i.observe);
-        scratch_write(&s, "etc/tpu-hostd/netcfg.conf.d/10-a.conf", "[Netcfg]\nProfile=none-such\nMode=perhaps\n");
+        scratch_write(&s, "etc/tpu-hostd/netcfg.conf.d/10-a.conf",
+                      "[Netcfg]\nProfile=none-such\nMode=perhaps\n");
         ASSERT_OK(load(&s, NULL, &i));
         ASSERT_STREQ(i.profile, "generic");
         ASSERT_TRUE(strstr(i.profile_note, "none-such") != NULL);
         ASSERT_FALSE(i.observe);
-        scratch_write(&s, "etc/tpu-hostd/profiles/generic.conf", RMEM); /* the site's own masks the vendor's */
+        scratch_write(&s, "etc/tpu-hostd/profiles/generic.conf",
+                      RMEM); /* the site's own masks the vendor's */
         ASSERT_OK(load(&s, NULL, &i));
         ASSERT_EQ(i.n_sysctls, 1);
 }
@@ -86,7 +109,8 @@ static void test_given_file(void) {
         profile(&s, "generic", GENERIC);
         profile(&s, "v6e", GENERIC RMEM);
         identity(&s, "[Network]\nMtu=1500\n");
-        scratch_write(&s, "my.conf", "[Netcfg]\nMode=observe\n[Identity]\nAcceleratorType=v6e-16\n[Network]\nMtu=1460\n");
+        scratch_write(&s, "my.conf",
+                      "[Netcfg]\nMode=observe\n[Identity]\nAcceleratorType=v6e-16\n[Network]\nMtu=1460\n");
         (void) snprintf(path, sizeof(path), "%s/my.conf", s.path);
         ASSERT_OK(load(&s, path, &i));
         ASSERT_STREQ(i.profile, "v6e");
@@ -121,8 +145,10 @@ static void test_refused_values(void) {
                 "[Sysctl net..ipv4]\nValue=1\nSource=docs\n",
                 "[Sysctl ../../etc/passwd]\nValue=1\nSource=docs\n",
                 "[Sysctl ]\nValue=1\nSource=docs\n",
-                "[Sysctl net.ipv4.a_name_far_too_long_for_the_ini_reader_to_give_back_whole]\nValue=1\nSource=docs\n",
-                "[Sysctl net.ipv4.tcp_sack]\nValue=1\nSource=a source that goes on and on, far longer than anybody would want to read it in one line of a report\n",
+                "[Sysctl "
+                "net.ipv4.a_name_far_too_long_for_the_ini_reader_to_give_back_whole]\nValue=1\nSource="
+                "docs\n",
+                "[Sysctl net.ipv4.tcp_sack]\nValue=1\nSource=" TOO_LONG "\n",
                 "[Mtu]\nValue=65535\nSource=docs\n",
                 "[Mtu]\nValue=8896\n",
                 "[Route]\nValue=1\nSource=docs\n",
@@ -147,7 +173,9 @@ static void test_the_first_of_two_stands(void) {
         _cleanup_scratch_ struct scratch s = scratch_new();
         struct intent i;
 
-        profile(&s, "generic", GENERIC RMEM "[Mtu]\nValue=1500\nSource=docs\n[Sysctl net.ipv4.tcp_rmem]\nValue=1\nSource=docs\n");
+        profile(&s, "generic",
+                GENERIC RMEM
+                "[Mtu]\nValue=1500\nSource=docs\n[Sysctl net.ipv4.tcp_rmem]\nValue=1\nSource=docs\n");
         ASSERT_OK(load(&s, NULL, &i));
         ASSERT_EQ(i.mtu, 8896);
         ASSERT_EQ(i.n_sysctls, 1);
@@ -162,8 +190,9 @@ static void test_mtu_rule(void) {
         static const struct {
                 uint32_t profile, network, max, wanted;
         } t[] = {
-                { 8896, 8896, 65535, 8896 }, { 8896, 1460, 65535, 1460 }, { 8896, 8896, 1500, 1500 }, { 8896, 8896, 0, 8896 },
-                { 8896, 0, 65535, 0 },       { 0, 8896, 65535, 0 },       { 1500, 8896, 65535, 1500 },
+                { 8896, 8896, 65535, 8896 }, { 8896, 1460, 65535, 1460 }, { 8896, 8896, 1500, 1500 },
+                { 8896, 8896, 0, 8896 },     { 8896, 0, 65535, 0 },       { 0, 8896, 65535, 0 },
+                { 1500, 8896, 65535, 1500 },
         };
 
         for (size_t k = 0; k < ELEMENTSOF(t); k++) {
@@ -176,7 +205,8 @@ static void test_mtu_rule(void) {
         }
 }
 
-static void judge(uint32_t profile_mtu, uint32_t network, uint32_t mtu, uint32_t max, enum verdict wanted, const char *remedy) {
+static void judge(uint32_t profile_mtu, uint32_t network, uint32_t mtu, uint32_t max, enum verdict wanted,
+                  const char *remedy) {
         struct intent i = { .mtu = profile_mtu, .network_mtu = network, .mtu_source = "docs" };
         struct link l = nic(mtu, max);
         struct finding f;
@@ -215,7 +245,9 @@ static void test_sysctl_verdicts(void) {
 }
 
 static void test_sysctl_names(void) {
-        static const char *const bad[] = { "", ".", "net.", ".net", "net..x", "net/ipv4", "net.ipv4.a b", "NET", "..", "net.ipv4.\n" };
+        static const char *const bad[] = { "",       ".",          "net.",         ".net",
+                                           "net..x", "net/ipv4",   "net.ipv4.a b", "NET",
+                                           "..",     "net.ipv4.\n" };
         char path[64], text[] = " \t1\t\t2 \n";
 
         ASSERT_OK(intent_sysctl_path("net.ipv4.tcp_rmem", path, sizeof(path)));
@@ -228,5 +260,6 @@ static void test_sysctl_names(void) {
         ASSERT_STREQ(text, "1 2");
 }
 
-TEST_MAIN(test_shipped_profiles, test_which_profile, test_given_file, test_network_mtu_bounds, test_refused_values,
-          test_the_first_of_two_stands, test_mtu_rule, test_mtu_verdicts, test_sysctl_verdicts, test_sysctl_names)
+TEST_MAIN(test_shipped_profiles, test_fixture_is_what_is_shipped, test_which_profile, test_given_file, test_network_mtu_bounds,
+          test_refused_values, test_the_first_of_two_stands, test_mtu_rule, test_mtu_verdicts,
+          test_sysctl_verdicts, test_sysctl_names)

@@ -23,7 +23,8 @@ static void put(struct dump *d, const void *data, size_t len) {
 
 static void message(struct dump *d, uint16_t type, uint16_t flags) {
         d->message = d->len;
-        put(d, &(struct nlmsghdr) { .nlmsg_type = type, .nlmsg_flags = flags | NLM_F_MULTI, .nlmsg_seq = 1 }, sizeof(struct nlmsghdr));
+        put(d, &(struct nlmsghdr) { .nlmsg_type = type, .nlmsg_flags = flags | NLM_F_MULTI, .nlmsg_seq = 1 },
+            sizeof(struct nlmsghdr));
 }
 
 static void end(struct dump *d) {
@@ -33,7 +34,9 @@ static void end(struct dump *d) {
 }
 
 static void attribute(struct dump *d, uint16_t type, const void *data, size_t len) {
-        put(d, &(struct rtattr) { .rta_type = type, .rta_len = (unsigned short) (sizeof(struct rtattr) + len) }, sizeof(struct rtattr));
+        put(d,
+            &(struct rtattr) { .rta_type = type, .rta_len = (unsigned short) (sizeof(struct rtattr) + len) },
+            sizeof(struct rtattr));
         put(d, data, len);
 }
 
@@ -42,12 +45,14 @@ static void number(struct dump *d, uint16_t type, uint32_t v) {
 }
 
 /* peer: 0 none, 1 here, 2 in another namespace */
-static void link_message(struct dump *d, int index, const char *name, const char *kind, int peer, uint32_t master) {
+static void link_message(struct dump *d, int index, const char *name, const char *kind, int peer,
+                         uint32_t master) {
         const unsigned char address[6] = { 2, 0, 0, 0, 0, (unsigned char) index };
         const uint8_t carrier = 1;
 
         message(d, RTM_NEWLINK, 0);
-        put(d, &(struct ifinfomsg) { .ifi_type = ARPHRD_ETHER, .ifi_index = index, .ifi_flags = IFF_UP }, sizeof(struct ifinfomsg));
+        put(d, &(struct ifinfomsg) { .ifi_type = ARPHRD_ETHER, .ifi_index = index, .ifi_flags = IFF_UP },
+            sizeof(struct ifinfomsg));
         attribute(d, IFLA_IFNAME, name, strlen(name) + 1);
         number(d, IFLA_MTU, 1460);
         number(d, IFLA_MIN_MTU, 68);
@@ -59,7 +64,10 @@ static void link_message(struct dump *d, int index, const char *name, const char
         if (kind) {
                 size_t n = strlen(kind) + 1;
 
-                put(d, &(struct rtattr) { .rta_type = IFLA_LINKINFO, .rta_len = (unsigned short) (4 + 4 + NLMSG_ALIGN(n)) }, 4);
+                put(d,
+                    &(struct rtattr) { .rta_type = IFLA_LINKINFO,
+                                      .rta_len = (unsigned short) (4 + 4 + NLMSG_ALIGN(n)) },
+                    4);
                 attribute(d, IFLA_INFO_KIND, kind, n);
         }
         if (peer)
@@ -172,7 +180,10 @@ static void test_bad_attributes(void) {
                 uint16_t type;
                 const char *data;
                 size_t len;
-        } bad[] = { { IFLA_MTU, "ab", 2 }, { IFLA_IFNAME, "a name that is far too long", 28 }, { IFLA_IFNAME, "", 0 }, { IFLA_CARRIER, "", 0 } };
+        } bad[] = { { IFLA_MTU, "ab", 2 },
+                    { IFLA_IFNAME, "a name that is far too long", 28 },
+                    { IFLA_IFNAME, "", 0 },
+                    { IFLA_CARRIER, "", 0 } };
 
         for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
                 struct link_table t = LINK_TABLE_NULL;
@@ -239,7 +250,8 @@ static size_t read_fixture(unsigned char *buf, size_t size) {
         return n;
 }
 
-/* Cut anywhere, a dump is refused; with bytes changed anywhere it is refused or read, and never anything worse. */
+/* Cut anywhere, a dump is refused; with bytes changed anywhere it is refused or read, and never anything
+ * worse. */
 static void test_cut_and_changed(void) {
         unsigned char good[16384];
         size_t len = read_fixture(good, sizeof(good));
@@ -250,7 +262,8 @@ static void test_cut_and_changed(void) {
         for (size_t n = 0; n < len; n++)
                 ASSERT_EQ(links_parse(good, n, &t), -EBADMSG);
         for (int i = 0; i < 20000; i++) {
-                _cleanup_free_ unsigned char *bad = malloc(len); /* exactly as long, so that a sanitizer sees the end */
+                _cleanup_free_ unsigned char *bad =
+                        malloc(len); /* exactly as long, so that a sanitizer sees the end */
 
                 ASSERT_TRUE(bad != NULL);
                 memcpy(bad, good, len);
@@ -274,5 +287,5 @@ static void test_live(void) {
         ASSERT_FALSE(link_is_data_nic(named(&t, "lo")));
 }
 
-TEST_MAIN(test_fields, test_data_nics_with_hardware, test_data_nics_of_a_container, test_endings, test_bad_attributes, test_too_many,
-          test_recorded, test_cut_and_changed, test_live)
+TEST_MAIN(test_fields, test_data_nics_with_hardware, test_data_nics_of_a_container, test_endings,
+          test_bad_attributes, test_too_many, test_recorded, test_cut_and_changed, test_live)

@@ -14,7 +14,8 @@ static uint32_t pick(uint32_t n) {
 
 /* A machine and an intent at random; links is room for the machine's. */
 static void random_case(struct intent *i, struct found *f, struct link links[LINKS]) {
-        static const uint32_t mtus[] = { 0, 1300, 1460, 1500, 8896 }, maxima[] = { 0, 1500, 8896, 9000, 65535 };
+        static const uint32_t mtus[] = { 0, 1300, 1460, 1500, 8896 },
+                              maxima[] = { 0, 1500, 8896, 9000, 65535 };
         static const char *const kinds[] = { "", "veth", "bridge", "gretap" };
 
         *i = (struct intent) { .mtu = mtus[pick(5)], .network_mtu = mtus[pick(5)], .n_sysctls = pick(5) };
@@ -26,9 +27,15 @@ static void random_case(struct intent *i, struct found *f, struct link links[LIN
                 f->sysctls[k].error = pick(6) == 0 ? -ENOENT : 0;
         }
         for (size_t k = 0; k < f->links.n; k++) {
-                links[k] = (struct link) { .index = (int) k + 1, .arp_type = pick(5) ? ARPHRD_ETHER : ARPHRD_LOOPBACK, .address_len = 6,
-                                           .max_mtu = maxima[pick(5)], .min_mtu = 68, .peer_elsewhere = pick(2), .master = pick(4) == 0 };
-                links[k].mtu = links[k].max_mtu ? MIN(links[k].max_mtu, 1300 + pick(8000)) : 1300 + pick(8000);
+                links[k] = (struct link) { .index = (int) k + 1,
+                                          .arp_type = pick(5) ? ARPHRD_ETHER : ARPHRD_LOOPBACK,
+                                          .address_len = 6,
+                                          .max_mtu = maxima[pick(5)],
+                                          .min_mtu = 68,
+                                          .peer_elsewhere = pick(2),
+                                          .master = pick(4) == 0 };
+                links[k].mtu =
+                        links[k].max_mtu ? MIN(links[k].max_mtu, 1300 + pick(8000)) : 1300 + pick(8000);
                 (void) snprintf(links[k].name, sizeof(links[k].name), "eth%c", (char) (48 + k));
                 (void) snprintf(links[k].kind, sizeof(links[k].kind), "%s", kinds[pick(4)]);
         }
@@ -53,7 +60,8 @@ static void apply(const struct intent *i, struct found *f, const struct op *op) 
         ASSERT_EQ(hit, 1);
 }
 
-/* Holds after every single write, so that one may stop anywhere: nothing was raised past what NIC and network carry, strangers are as they were. */
+/* Holds after every single write, so that one may stop anywhere: nothing was raised past what NIC and
+ * network carry, strangers are as they were. */
 static void assert_safe(const struct intent *i, const struct found *f, const struct link before[LINKS]) {
         for (size_t k = 0; k < f->links.n; k++) {
                 const struct link *l = &f->links.links[k];
@@ -75,7 +83,8 @@ static void assert_reached(const struct intent *i, const struct found *f) {
                 const struct link *l = &f->links.links[k];
 
                 if (link_is_data_nic(l) && i->mtu > 0 && i->network_mtu > 0)
-                        ASSERT_EQ(l->mtu, MIN(MIN(i->mtu, i->network_mtu), l->max_mtu ? l->max_mtu : UINT32_MAX));
+                        ASSERT_EQ(l->mtu,
+                                  MIN(MIN(i->mtu, i->network_mtu), l->max_mtu ? l->max_mtu : UINT32_MAX));
         }
 }
 
@@ -104,7 +113,8 @@ static void test_properties(void) {
         ASSERT_TRUE(writes > ROUNDS); /* the cases were not empty ones */
 }
 
-/* A plan that stopped half-way is taken up by the next one, and findings are wrong exactly for what is still to do. */
+/* A plan that stopped half-way is taken up by the next one, and findings are wrong exactly for what is still
+ * to do. */
 static void test_half_a_plan(void) {
         struct link links[LINKS];
         struct intent i;
@@ -128,7 +138,12 @@ static void test_half_a_plan(void) {
 }
 
 static void test_findings(void) {
-        struct link links[] = { { .index = 2, .name = "eth0", .arp_type = ARPHRD_ETHER, .address_len = 6, .mtu = 1460, .max_mtu = 9000 } };
+        struct link links[] = { { .index = 2,
+                                  .name = "eth0",
+                                  .arp_type = ARPHRD_ETHER,
+                                  .address_len = 6,
+                                  .mtu = 1460,
+                                  .max_mtu = 9000 } };
         struct intent i = { .profile = "v6e", .mtu = 8896, .network_mtu = 8896, .n_sysctls = 1 };
         struct found f = { .links = { links, 1 } };
         _cleanup_finding_list_ struct finding_list l = FINDING_LIST_NULL, none = FINDING_LIST_NULL;
@@ -160,7 +175,7 @@ static struct op mtu_op(const char *nic, const char *from) {
         return op;
 }
 
-#define SECONDS(n) ((usec_t) (n) * USEC_PER_SEC)
+#define SECONDS(n) ((usec_t) (n) *USEC_PER_SEC)
 
 static void repair(struct contest *c, const struct op *op, usec_t now) {
         ASSERT_TRUE(contest_allows(c, op, now));
@@ -169,13 +184,14 @@ static void repair(struct contest *c, const struct op *op, usec_t now) {
 
 static void test_contest(void) {
         struct contest c = CONTEST_NULL;
-        struct op eth0 = mtu_op("eth0", "1400"), eth1 = mtu_op("eth1", "1400"), other = mtu_op("eth0", "1500");
+        struct op eth0 = mtu_op("eth0", "1400"), eth1 = mtu_op("eth1", "1400"),
+                  other = mtu_op("eth0", "1500");
 
         repair(&c, &eth0, SECONDS(100));
         repair(&c, &eth0, SECONDS(130));
         ASSERT_FALSE(contest_allows(&c, &eth0, SECONDS(159)));
-        ASSERT_FALSE(contest_allows(&c, &eth0, SECONDS(300))); /* still contested */
-        repair(&c, &eth1, SECONDS(300));                       /* others are not */
+        ASSERT_FALSE(contest_allows(&c, &eth0, SECONDS(300)));   /* still contested */
+        repair(&c, &eth1, SECONDS(300));                         /* others are not */
         ASSERT_FALSE(contest_allows(&c, &other, SECONDS(2000))); /* changed again: the hour begins anew */
         ASSERT_FALSE(contest_allows(&c, &other, SECONDS(5599)));
         repair(&c, &other, SECONDS(5600));
@@ -209,4 +225,5 @@ static void test_contest_is_bounded(void) {
         contest_clear(&c);
 }
 
-TEST_MAIN(test_properties, test_half_a_plan, test_findings, test_contest, test_slow_drift_is_no_contest, test_contest_is_bounded)
+TEST_MAIN(test_properties, test_half_a_plan, test_findings, test_contest, test_slow_drift_is_no_contest,
+          test_contest_is_bounded)

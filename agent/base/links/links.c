@@ -12,7 +12,8 @@
 #include "links.h"
 
 #define LINKS_DUMP "/netlink/links"
-/* One RTM_NEWLINK is about 1.5 KiB without statistics; 8 KiB leaves room for every virtual function a NIC may list. */
+/* One RTM_NEWLINK is about 1.5 KiB without statistics; 8 KiB leaves room for every virtual function a NIC
+ * may list. */
 #define DUMP_MAX (LINKS_MAX * (size_t) 8192)
 #define DUMP_TRIES 5
 
@@ -42,7 +43,8 @@ static int parse_kind(struct nlattr *linkinfo, struct link *l) {
         if (nla_parse_nested(info, IFLA_INFO_MAX, linkinfo, info_policy) < 0)
                 return -EBADMSG;
         if (info[IFLA_INFO_KIND])
-                (void) nla_strlcpy(l->kind, info[IFLA_INFO_KIND], sizeof(l->kind)); /* a kind too long is none we know: cut */
+                (void) nla_strlcpy(l->kind, info[IFLA_INFO_KIND],
+                                   sizeof(l->kind)); /* a kind too long is none we know: cut */
         return 0;
 }
 
@@ -51,7 +53,8 @@ static int parse_link(struct nlmsghdr *h, struct link *ret) {
         const struct ifinfomsg *info;
         struct link l = { 0 };
 
-        if (!nlmsg_valid_hdr(h, sizeof(*info)) || nlmsg_parse(h, sizeof(*info), a, IFLA_MAX, link_policy) < 0)
+        if (!nlmsg_valid_hdr(h, sizeof(*info)) ||
+            nlmsg_parse(h, sizeof(*info), a, IFLA_MAX, link_policy) < 0)
                 return -EBADMSG;
         info = nlmsg_data(h);
         if (info->ifi_index <= 0 || !a[IFLA_IFNAME])
@@ -196,7 +199,8 @@ DEFINE_CLEANUP(struct nl_msg *, nlmsg_free)
 
 /* libnl has error numbers of its own; -errno here is what the system call left. */
 static int ask_for_links(struct nl_sock *s) {
-        _cleanup_(nlmsg_freep) struct nl_msg *m = nlmsg_alloc_simple(RTM_GETLINK, NLM_F_REQUEST | NLM_F_DUMP);
+        _cleanup_(nlmsg_freep) struct nl_msg *m =
+                nlmsg_alloc_simple(RTM_GETLINK, NLM_F_REQUEST | NLM_F_DUMP);
         const struct ifinfomsg info = { .ifi_family = AF_UNSPEC };
 
         if (!m || nlmsg_append(m, (void *) (uintptr_t) &info, sizeof(info), NLMSG_ALIGNTO) < 0 ||

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Network interfaces as the kernel tells them over rtnetlink (RTM_GETLINK). With a root other than "/" the answer
- * is read from the dump /netlink/links of that root (the raw bytes of an RTM_NEWLINK dump), else -ENODATA, so that
- * a fixture never shows the real machine's NICs. The library is links, apart from base, so that only its users load libnl.
+ * Network interfaces as the kernel tells them over rtnetlink (RTM_GETLINK). With a root other than "/" the
+ * answer is read from the dump /netlink/links of that root (the raw bytes of an RTM_NEWLINK dump), else
+ * -ENODATA, so that a fixture never shows the real machine's NICs. The library is links, apart from base, so
+ * that only its users load libnl.
  */
 #include <net/if.h>
 
@@ -18,11 +19,11 @@ struct link {
         char kind[16]; /* IFLA_INFO_KIND: "veth", "bridge", …; empty for hardware */
         uint8_t address[8];
         uint8_t address_len;
-        uint16_t arp_type; /* ARPHRD_* */
+        uint16_t arp_type;              /* ARPHRD_* */
         uint32_t mtu, min_mtu, max_mtu; /* 0: the kernel did not say */
         bool up, carrier;
-        int master; /* ifindex of bridge/bond, 0 if none */
-        bool peer_elsewhere; /* IFLA_LINK_NETNSID present: its lower/peer link lives in another namespace */
+        int master;           /* ifindex of bridge/bond, 0 if none */
+        bool peer_elsewhere;  /* IFLA_LINK_NETNSID present: its lower/peer link lives in another namespace */
         bool beside_hardware; /* the same table holds an Ethernet device that is hardware */
 };
 
@@ -33,22 +34,24 @@ struct link_table {
 #define LINK_TABLE_NULL ((struct link_table) { 0 })
 
 /*
- * Sorted by index. -ENODATA: this root has no dump; -E2BIG: more than LINKS_MAX; -EBADMSG: the dump is malformed;
- * -EINTR: the table changed under each of our reads. Clear with link_table_clear().
+ * Sorted by index. -ENODATA: this root has no dump; -E2BIG: more than LINKS_MAX; -EBADMSG: the dump is
+ * malformed; -EINTR: the table changed under each of our reads. Clear with link_table_clear().
  */
 int links_read(const struct host *h, struct link_table *ret);
 void link_table_clear(struct link_table *t);
 #define _cleanup_links_ _cleanup_(link_table_clear)
 
 /*
- * Whether this is a data-centre NIC, told by kind, not by name: an Ethernet device that is hardware (no kind), or, where
- * there is no hardware at all, a veth whose peer is in another namespace (a container's or test host's own NIC). Never lo,
- * bridges, ports of a bridge or bond, tunnels, docker, or the host's ends of containers' veths.
+ * Whether this is a data-centre NIC, told by kind, not by name: an Ethernet device that is hardware (no
+ * kind), or, where there is no hardware at all, a veth whose peer is in another namespace (a container's or
+ * test host's own NIC). Never lo, bridges, ports of a bridge or bond, tunnels, docker, or the host's ends of
+ * containers' veths.
  */
 bool link_is_data_nic(const struct link *l);
 
 /*
- * Parses one dump from memory: RTM_NEWLINK messages and the NLMSG_DONE that ends it. Anything else, or less, is -EBADMSG;
- * an NLMSG_ERROR is its errno; -EINTR when the kernel says that the table changed while it was read. For fixtures and fuzzing, too.
+ * Parses one dump from memory: RTM_NEWLINK messages and the NLMSG_DONE that ends it. Anything else, or less,
+ * is -EBADMSG; an NLMSG_ERROR is its errno; -EINTR when the kernel says that the table changed while it was
+ * read. For fixtures and fuzzing, too.
  */
 int links_parse(const void *data, size_t len, struct link_table *ret);
