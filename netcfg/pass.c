@@ -139,9 +139,12 @@ static int drop_contested(struct netcfg *n, struct plan *p, const struct trouble
 static int write_one(struct netcfg *n, enum pass_kind kind, const struct op *op) {
         int r = pass_apply_one(n, op);
 
-        if (r < 0)
-                return note_trouble(n, op, r);
-        return kind == PASS_REPAIR ? contest_note_repair(&n->contest, op, host_now(&n->host)) : 0;
+        if (r < 0 && note_trouble(n, op, r) < 0)
+                return -ENOMEM;
+        /* -EIO: changed back before it was read again. Uncounted, the event of each try would start the next. */
+        if (kind != PASS_REPAIR || (r < 0 && r != -EIO))
+                return 0;
+        return contest_note_repair(&n->contest, op, host_now(&n->host));
 }
 
 static int write_all(struct netcfg *n, enum pass_kind kind, const struct plan *p,
