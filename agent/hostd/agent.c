@@ -12,7 +12,7 @@
 #define DISK_SHARE 50        /* the spool takes at most this part of its disk: 2 % */
 #define SPOOL_LEAST ((uint64_t) 4 * 1024 * 1024)
 
-/* --- Events, checks, samples ---------------------------------------------------------------------------- */
+/* --- Events, checks, samples --------------------------------------------------------------------------- */
 
 int agent_emit(struct agent *a, enum event_id id, enum otlp_severity severity, const char *message,
                const struct otlp_attribute *body, size_t n, uint64_t *ret_seq) {
@@ -46,13 +46,18 @@ static void tell_state(struct agent *a) {
         a->state = now;
         a->status_stale = false;
         (void) check_table_reasons(&a->checks, reasons, sizeof(reasons));
-        (void) sd_notifyf(false, "STATUS=%s%s%s; %zu checks; %s%s", host_state_name(now), reasons[0] ? ": " : "", reasons, a->checks.n,
-                          a->settings.endpoint[0] ? "sends to " : "no endpoint, records stay in the spool", a->settings.endpoint);
+        (void) sd_notifyf(false, "STATUS=%s%s%s; %zu checks; %s%s", host_state_name(now),
+                          reasons[0] ? ": " : "", reasons, a->checks.n,
+                          a->settings.endpoint[0] ? "sends to " : "no endpoint, records stay in the spool",
+                          a->settings.endpoint);
         if (now == before)
                 return;
-        (void) snprintf(message, sizeof(message), "host is %s (was %s)%s%s", host_state_name(now), host_state_name(before),
-                        reasons[0] ? ": " : "", reasons);
-        (void) agent_emit(a, EVENT_HOST_STATE_CHANGED, now == HOST_READY ? OTLP_INFO : now == HOST_UNFIT ? OTLP_ERROR : OTLP_WARN,
+        (void) snprintf(message, sizeof(message), "host is %s (was %s)%s%s", host_state_name(now),
+                        host_state_name(before), reasons[0] ? ": " : "", reasons);
+        (void) agent_emit(a, EVENT_HOST_STATE_CHANGED,
+                          now == HOST_READY   ? OTLP_INFO
+                          : now == HOST_UNFIT ? OTLP_ERROR
+                                              : OTLP_WARN,
                           message, body, ELEMENTSOF(body), NULL);
 }
 
@@ -63,19 +68,24 @@ static const char *settled_name(enum verdict v) {
 static void tell_check(const struct check_change *c, void *userdata) {
         const struct finding *f = &c->finding;
         const struct otlp_attribute body[] = {
-                { .key = "check", .text = f->check },   { .key = "subject", .text = f->subject },
-                { .key = "from", .text = settled_name(c->from) }, { .key = "to", .text = settled_name(c->to) },
-                { .key = "found", .text = f->found },   { .key = "wanted", .text = f->wanted },
-                { .key = "source", .text = f->source }, { .key = "reason", .text = f->reason },
+                { .key = "check", .text = f->check },
+                { .key = "subject", .text = f->subject },
+                { .key = "from", .text = settled_name(c->from) },
+                { .key = "to", .text = settled_name(c->to) },
+                { .key = "found", .text = f->found },
+                { .key = "wanted", .text = f->wanted },
+                { .key = "source", .text = f->source },
+                { .key = "reason", .text = f->reason },
                 { .key = "remedy", .text = f->remedy },
         };
         enum otlp_severity severity = c->to == VERDICT_FAIL ? OTLP_ERROR
                                       : c->to == VERDICT_OK || c->to == _VERDICT_MAX ? OTLP_INFO : OTLP_WARN;
         char message[1024];
 
-        (void) snprintf(message, sizeof(message), "check %s%s%s: %s (was %s)%s%s%s%s%s%s", f->check, f->subject[0] ? " " : "", f->subject,
-                        settled_name(c->to), settled_name(c->from), f->found[0] ? ", found " : "", f->found,
-                        f->wanted[0] ? ", wanted " : "", f->wanted, f->reason[0] ? ": " : "", f->reason);
+        (void) snprintf(message, sizeof(message), "check %s%s%s: %s (was %s)%s%s%s%s%s%s", f->check,
+                        f->subject[0] ? " " : "", f->subject, settled_name(c->to), settled_name(c->from),
+                        f->found[0] ? ", found " : "", f->found, f->wanted[0] ? ", wanted " : "", f->wanted,
+                        f->reason[0] ? ": " : "", f->reason);
         (void) agent_emit(userdata, EVENT_CHECK_CHANGED, severity, message, body, ELEMENTSOF(body), NULL);
 }
 
@@ -89,7 +99,9 @@ void agent_take_finding(struct agent *a, unsigned source, unsigned run, const st
                 a->status_stale = true;
                 tell_check(&change, a);
         } else if (r < 0 && a->table_full++ == 0)
-                (void) log_warning_errno(r, "more than %d checks: %s %s and further ones are not watched: %m", CHECKS_MAX, f->check, f->subject);
+                (void) log_warning_errno(r,
+                                         "more than %d checks: %s %s and further ones are not watched: %m",
+                                         CHECKS_MAX, f->check, f->subject);
 }
 
 void agent_settle(struct agent *a, unsigned source, unsigned run) {
@@ -97,15 +109,19 @@ void agent_settle(struct agent *a, unsigned source, unsigned run) {
         tell_state(a);
 }
 
-void agent_take_sample(struct agent *a, unsigned source, unsigned run, const struct sample *m, usec_t start_real) {
-        const struct sample_origin o = { .source = source, .run = run, .now_real = host_now_real(a->host), .start_real = start_real };
+void agent_take_sample(struct agent *a, unsigned source, unsigned run, const struct sample *m,
+                       usec_t start_real) {
+        const struct sample_origin o = {
+                .source = source, .run = run, .now_real = host_now_real(a->host), .start_real = start_real
+        };
         int r = sample_store_take(&a->samples, &o, m);
 
         if (r == -ENOSPC && a->samples.refused == 1)
-                (void) log_warning_errno(r, "more than %d series: %s and further ones are not kept: %m", SAMPLES_MAX, m->name);
+                (void) log_warning_errno(r, "more than %d series: %s and further ones are not kept: %m",
+                                         SAMPLES_MAX, m->name);
 }
 
-/* --- What the probes say --------------------------------------------------------------------------------- */
+/* --- What the probes say ------------------------------------------------------------------------------- */
 
 static void on_finding(unsigned source, unsigned run, const struct finding *f, void *userdata) {
         agent_take_finding(userdata, source, run, f);
@@ -128,9 +144,11 @@ static void on_done(unsigned source, unsigned run, bool whole, void *userdata) {
                 tell_state(a);
 }
 
-static const struct schedule_handlers schedule_handlers = { .finding = on_finding, .sample = on_sample, .done = on_done };
+static const struct schedule_handlers schedule_handlers = { .finding = on_finding,
+                                                            .sample = on_sample,
+                                                            .done = on_done };
 
-/* --- Who this host is and what is wanted of it ----------------------------------------------------------- */
+/* --- Who this host is and what is wanted of it --------------------------------------------------------- */
 
 static void read_host(struct agent *a) {
         if (host_name(a->host, a->name) < 0)
@@ -152,7 +170,8 @@ static int load_identity(struct agent *a) {
         identity_clear(&a->identity);
         a->identity = fresh;
         if (identity_get(&a->identity, IDENTITY_HOST_NAME))
-                (void) snprintf(a->name, sizeof(a->name), "%s", identity_get(&a->identity, IDENTITY_HOST_NAME));
+                (void) snprintf(a->name, sizeof(a->name), "%s",
+                                identity_get(&a->identity, IDENTITY_HOST_NAME));
         return 0;
 }
 
@@ -161,13 +180,17 @@ static void load_wanted(struct agent *a) {
         int r = intent_load(a->host, NULL, &fresh);
 
         if (r < 0)
-                (void) log_warning_errno(r, "no profile can be read from %s: settings of NICs and sysctls are not judged: %m", PATH_PROFILES);
+                (void) log_warning_errno(r,
+                                         "no profile can be read from %s: settings of NICs and sysctls are "
+                                         "not judged: %m",
+                                         PATH_PROFILES);
         else
                 a->intent = fresh;
         a->context = (struct probe_context) { .intent = r < 0 ? NULL : &a->intent };
         if (identity_get_u32(&a->identity, IDENTITY_CHIPS, &a->context.chips_wanted) < 0)
                 return;
-        (void) snprintf(a->chips_source, sizeof(a->chips_source), "%s", a->identity.fields[IDENTITY_CHIPS].origin);
+        (void) snprintf(a->chips_source, sizeof(a->chips_source), "%s",
+                        a->identity.fields[IDENTITY_CHIPS].origin);
         a->context.chips_source = a->chips_source;
 }
 
@@ -187,7 +210,7 @@ static int describe(struct agent *a) {
         return r < 0 ? log_error_errno(r, "records cannot be described: %m") : 0;
 }
 
-/* --- Parts ------------------------------------------------------------------------------------------------ */
+/* --- Parts --------------------------------------------------------------------------------------------- */
 
 static void on_durable(enum uplink_class c, uint64_t seq, void *userdata) {
         struct agent *a = userdata;
@@ -216,7 +239,8 @@ static int start_uplink(struct agent *a) {
         int r = uplink_new(a->event, &o, &a->uplink);
 
         if (r < 0)
-                return log_error_errno(r, "the uplink cannot start with spool %s and endpoint '%s': %m", o.spool_dir, o.endpoint);
+                return log_error_errno(r, "the uplink cannot start with spool %s and endpoint '%s': %m",
+                                       o.spool_dir, o.endpoint);
         a->telemetry.uplink = a->uplink;
         return describe(a);
 }
@@ -255,12 +279,14 @@ static int start(struct agent *a) {
         r = start_uplink(a);
         if (r < 0)
                 return r;
-        (void) agent_emit(a, EVENT_AGENT_STARTED, OTLP_INFO, "tpu-hostd " TPU_HOSTD_VERSION " started", body, ELEMENTSOF(body), NULL);
+        (void) agent_emit(a, EVENT_AGENT_STARTED, OTLP_INFO, "tpu-hostd " TPU_HOSTD_VERSION " started", body,
+                          ELEMENTSOF(body), NULL);
         r = agent_runs_start(a);
         if (r < 0)
                 return log_error_errno(r, "runs cannot be watched: %m");
         judge_identity(a, 1);
-        r = schedule_new(a->event, probe_table, a->settings.probe_interval, a->host, &a->context, &schedule_handlers, a, &a->schedule);
+        r = schedule_new(a->event, probe_table, a->settings.probe_interval, a->host, &a->context,
+                         &schedule_handlers, a, &a->schedule);
         if (r < 0)
                 return log_error_errno(r, "the probes cannot be started: %m");
         a->watching = a->status_stale = true;
@@ -270,7 +296,8 @@ static int start(struct agent *a) {
         return start_api(a);
 }
 
-int agent_new(sd_event *e, const struct host *h, const char *config_file, const struct settings *s, struct agent **ret) {
+int agent_new(sd_event *e, const struct host *h, const char *config_file, const struct settings *s,
+              struct agent **ret) {
         _cleanup_(agent_freep) struct agent *a = calloc(1, sizeof(*a));
         int r;
 
@@ -295,7 +322,8 @@ struct agent *agent_free(struct agent *a) {
         if (!a)
                 return NULL;
         if (a->api) /* it was up: say that it goes */
-                (void) agent_emit(a, EVENT_AGENT_STOPPING, OTLP_INFO, "tpu-hostd is stopping", NULL, 0, NULL);
+                (void) agent_emit(a, EVENT_AGENT_STOPPING, OTLP_INFO, "tpu-hostd is stopping", NULL, 0,
+                                  NULL);
         a->api = api_free(a->api);
         a->captures = captures_free(a->captures);
         agent_api_clear(a);

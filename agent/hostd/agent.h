@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The one struct that owns everything tpu-hostd has, and how its parts are wired: probes → checks and samples → state, events, metrics →
- * uplink; journal and launchd → runs; the query API on top of all.
+ * The one struct that owns everything tpu-hostd has, and how its parts are wired: probes → checks and
+ * samples → state, events, metrics → uplink; journal and launchd → runs; the query API on top of all.
  */
 #include <sys/types.h>
 #include <systemd/sd-event.h>
@@ -66,27 +66,31 @@ struct agent {
 };
 
 /*
- * Starts everything: every probe has run when this returns. e, h and config_file are borrowed, settings are copied. What fails is logged with
- * what to do; -errno then.
+ * Starts everything: every probe has run when this returns. e, h and config_file are borrowed, settings are
+ * copied. What fails is logged with what to do; -errno then.
  */
-int agent_new(sd_event *e, const struct host *h, const char *config_file, const struct settings *s, struct agent **ret);
+int agent_new(sd_event *e, const struct host *h, const char *config_file, const struct settings *s,
+              struct agent **ret);
 /* Says that it stops, and ends all parts. */
 struct agent *agent_free(struct agent *a);
 DEFINE_CLEANUP(struct agent *, agent_free)
 /* SIGHUP: identity, wanted values and the settings that can change are read again. */
 void agent_reload(struct agent *a);
 
-/* --- Used by the agent's own files ---------------------------------------------------------------------- */
+/* --- Used by the agent's own files --------------------------------------------------------------------- */
 
-/* To the journal, the ring and the uplink. ret_seq (may be NULL): the record's. Returns what the uplink said. */
+/* To the journal, the ring and the uplink. ret_seq (may be NULL): the record's. Returns what the uplink
+ * said. */
 int agent_emit(struct agent *a, enum event_id id, enum otlp_severity severity, const char *message,
                const struct otlp_attribute *body, size_t n, uint64_t *ret_seq);
 /* One finding, and what follows from it. */
 void agent_take_finding(struct agent *a, unsigned source, unsigned run, const struct finding *f);
-/* After the findings of one run: forgets what was not reported, and says it when the host's state changed. */
+/* After the findings of one run: forgets what was not reported, and says it when the host's state changed.
+ */
 void agent_settle(struct agent *a, unsigned source, unsigned run);
 /* A sample of the agent's own: start_real for counters. */
-void agent_take_sample(struct agent *a, unsigned source, unsigned run, const struct sample *m, usec_t start_real);
+void agent_take_sample(struct agent *a, unsigned source, unsigned run, const struct sample *m,
+                       usec_t start_real);
 
 /* agent_tick.c: every MetricsInterval. */
 int agent_tick_start(struct agent *a);
@@ -102,5 +106,5 @@ extern const struct api_handlers agent_api_handlers;
 /* Forgets the calls that still wait. */
 void agent_api_clear(struct agent *a);
 /* A capture that a call waits for has ended. */
-void agent_capture_finished(void *token, unsigned status, const struct capture_result *c, const char *error, const char *remedy,
-                            void *userdata);
+void agent_capture_finished(void *token, unsigned status, const struct capture_result *c, const char *error,
+                            const char *remedy, void *userdata);

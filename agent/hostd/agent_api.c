@@ -9,7 +9,7 @@
 #include "log.h"
 #include "metrics_text.h"
 
-/* --- Answers --------------------------------------------------------------------------------------------------- */
+/* --- Answers ------------------------------------------------------------------------------------------- */
 
 /* Takes the reference over; NULL means that memory ran out. */
 static int answer_json(struct api_answer *ret, unsigned status, json_t *v) {
@@ -20,11 +20,14 @@ static int answer_json(struct api_answer *ret, unsigned status, json_t *v) {
                 text = strdup("{\"error\":\"out of memory\",\"remedy\":\"\"}");
                 status = 500;
         }
-        *ret = (struct api_answer) { .status = status, .type = "application/json", .body = text, .len = text ? strlen(text) : 0 };
+        *ret = (struct api_answer){
+                .status = status, .type = "application/json", .body = text, .len = text ? strlen(text) : 0
+        };
         return 0;
 }
 
-static int answer_error(struct api_answer *ret, unsigned status, const char *remedy, const char *fmt, ...) _printf_(4, 5);
+static int answer_error(struct api_answer *ret, unsigned status, const char *remedy, const char *fmt, ...)
+        _printf_(4, 5);
 static int answer_error(struct api_answer *ret, unsigned status, const char *remedy, const char *fmt, ...) {
         char text[320];
         va_list ap;
@@ -40,7 +43,10 @@ static int get_healthz(struct agent *a, const struct api_request *r, struct api_
 
         (void) a;
         (void) r;
-        *ret = (struct api_answer) { .status = 200, .type = "text/plain; charset=utf-8", .body = text, .len = text ? strlen(text) : 0 };
+        *ret = (struct api_answer){ .status = 200,
+                                    .type = "text/plain; charset=utf-8",
+                                    .body = text,
+                                    .len = text ? strlen(text) : 0 };
         return 0;
 }
 
@@ -83,7 +89,8 @@ static const struct run_progress *find_progress(const char *job, void *userdata)
 static int get_jobs(struct agent *a, const struct api_request *r, struct api_answer *ret) {
         (void) r;
         if (!jobs_get(a->jobs)->known)
-                return answer_error(ret, 503, "systemctl status tpu-launchd", "tpu-launchd does not answer: the runs of this host are not known");
+                return answer_error(ret, 503, "systemctl status tpu-launchd",
+                                    "tpu-launchd does not answer: the runs of this host are not known");
         return answer_json(ret, 200, api_json_jobs(jobs_get(a->jobs), find_progress, a));
 }
 
@@ -95,7 +102,8 @@ static int get_events(struct agent *a, const struct api_request *r, struct api_a
                 errno = 0;
                 since = strtoull(r->since, &end, 10);
                 if (errno != 0 || end == r->since || *end != 0 || r->since[0] < '0' || r->since[0] > '9')
-                        return answer_error(ret, 400, "GET /v1/events?since=SEQ with the \"next\" of the last answer",
+                        return answer_error(ret, 400,
+                                            "GET /v1/events?since=SEQ with the \"next\" of the last answer",
                                             "since=%.64s is not a sequence number", r->since);
         }
         return answer_json(ret, 200, event_ring_to_json(&a->ring, since));
@@ -111,7 +119,7 @@ static int get_metrics(struct agent *a, const struct api_request *r, struct api_
         return 0;
 }
 
-/* --- Acting calls ------------------------------------------------------------------------------------------------- */
+/* --- Acting calls -------------------------------------------------------------------------------------- */
 
 static void audit(struct agent *a, const char *call, const struct ucred *who, const char *result) {
         const struct otlp_attribute body[] = {
@@ -122,13 +130,14 @@ static void audit(struct agent *a, const char *call, const struct ucred *who, co
         };
         char message[384];
 
-        (void) snprintf(message, sizeof(message), "uid %u (pid %d) called %s: %s", (unsigned) who->uid, (int) who->pid, call, result);
+        (void) snprintf(message, sizeof(message), "uid %u (pid %d) called %s: %s", (unsigned) who->uid,
+                        (int) who->pid, call, result);
         (void) agent_emit(a, EVENT_API_ACTED, OTLP_INFO, message, body, ELEMENTSOF(body), NULL);
 }
 
 /*
- * Whether uid owns the main process of a run that lives. The process is asked, not the name service: that one may
- * block, and the run's user may be known to the network only.
+ * Whether uid owns the main process of a run that lives. The process is asked, not the name service: that
+ * one may block, and the run's user may be known to the network only.
  */
 static bool owns_run(const struct agent *a, const char *job, uid_t uid) {
         const struct job *j = jobs_find(a->jobs, job);
@@ -171,17 +180,22 @@ static void pending_free(struct pending *p) {
 static int refuse_start(struct agent *a, const struct pending *p, int error, struct api_answer *ret) {
         audit(a, p->what, &p->peer, strerror(-error));
         if (error == -EBUSY)
-                return answer_error(ret, 503, "try again in a minute", "%d captures are under way already", CAPTURES_MAX);
-        return answer_error(ret, 503, "systemctl status tpu-launchd", "tpu-launchd cannot be asked: %s", strerror(-error));
+                return answer_error(ret, 503, "try again in a minute", "%d captures are under way already",
+                                    CAPTURES_MAX);
+        return answer_error(ret, 503, "systemctl status tpu-launchd", "tpu-launchd cannot be asked: %s",
+                            strerror(-error));
 }
 
-static int post_stack(struct agent *a, const struct api_request *r, const char *job, struct api_answer *ret) {
+static int post_stack(struct agent *a, const struct api_request *r, const char *job,
+                      struct api_answer *ret) {
         struct pending *p = calloc(1, sizeof(*p));
         int error;
 
         if (!p)
                 return answer_error(ret, 500, NULL, "out of memory");
-        *p = (struct pending) { .agent = a, .call = r->call, .peer = r->peer, .next = a->pending, .previous = &a->pending };
+        *p = (struct pending){
+                .agent = a, .call = r->call, .peer = r->peer, .next = a->pending, .previous = &a->pending
+        };
         if (p->next)
                 p->next->previous = &p->next;
         a->pending = p;
@@ -189,7 +203,9 @@ static int post_stack(struct agent *a, const struct api_request *r, const char *
         if (!may_act(a, r, job)) {
                 audit(a, p->what, &p->peer, "refused: no right to act");
                 pending_free(p);
-                return answer_error(ret, 403, "run it as root, as the run's own user, or as a member of the group tpu-run",
+                return answer_error(ret, 403,
+                                    "run it as root, as the run's own user, or as a member of the group "
+                                    "tpu-run",
                                     "uid %u may not capture stacks of run %s", (unsigned) r->peer.uid, job);
         }
         error = captures_start(a->captures, job, p);
@@ -207,14 +223,16 @@ static int answer_capture(struct api_answer *ret, const struct agent *a, const s
 
         (void) uplink_next(a->uplink, UPLINK_EVENTS, &id, &next); /* a durable record has a spool */
         (void) snprintf(spool, sizeof(spool), "%016" PRIx64, id);
-        return answer_json(ret, 200, json_pack("{s:s, s:s, s:I, s:I, s:s, s:{s:s, s:s, s:I}}", "name", c->job,
-                                               "taken", clock_text(c->taken_real, taken), "processes", (json_int_t) c->processes,
-                                               "threads", (json_int_t) c->threads, "text", c->text, "record", "spool", spool,
-                                               "class", uplink_class_name(UPLINK_EVENTS), "seq", (json_int_t) c->seq));
+        return answer_json(ret, 200,
+                           json_pack("{s:s, s:s, s:I, s:I, s:s, s:{s:s, s:s, s:I}}", "name", c->job, "taken",
+                                     clock_text(c->taken_real, taken), "processes",
+                                     (json_int_t) c->processes, "threads", (json_int_t) c->threads, "text",
+                                     c->text, "record", "spool", spool, "class",
+                                     uplink_class_name(UPLINK_EVENTS), "seq", (json_int_t) c->seq));
 }
 
-void agent_capture_finished(void *token, unsigned status, const struct capture_result *c, const char *error, const char *remedy,
-                            void *userdata) {
+void agent_capture_finished(void *token, unsigned status, const struct capture_result *c, const char *error,
+                            const char *remedy, void *userdata) {
         struct pending *p = token;
         struct agent *a = userdata;
         struct api_answer answer;
@@ -226,7 +244,8 @@ void agent_capture_finished(void *token, unsigned status, const struct capture_r
                 (void) snprintf(result, sizeof(result), "failed: %s", error);
         audit(a, p->what, &p->peer, result);
         if (p->call) {
-                (void) (c ? answer_capture(&answer, a, c) : answer_error(&answer, status, remedy, "%s", error));
+                (void) (c ? answer_capture(&answer, a, c)
+                          : answer_error(&answer, status, remedy, "%s", error));
                 api_call_answer(p->call, &answer);
         }
         pending_free(p);
@@ -245,7 +264,7 @@ void agent_api_clear(struct agent *a) {
                 pending_free(a->pending);
 }
 
-/* --- Routes ---------------------------------------------------------------------------------------------------------- */
+/* --- Routes -------------------------------------------------------------------------------------------- */
 
 static const struct {
         const char *path;
@@ -280,15 +299,19 @@ static int on_request(const struct api_request *r, struct api_answer *ret, void 
                 if (!streq(r->path, routes[i].path))
                         continue;
                 if (!streq(r->method, "GET") && !streq(r->method, "HEAD"))
-                        return answer_error(ret, 405, "use GET", "%.16s %s is not a call", r->method, routes[i].path);
+                        return answer_error(ret, 405, "use GET", "%.16s %s is not a call", r->method,
+                                            routes[i].path);
                 return routes[i].get(a, r, ret);
         }
         if (stack_path(r->path, job)) {
                 if (!streq(r->method, "POST"))
-                        return answer_error(ret, 405, "use POST", "%.16s of a run's stack is not a call", r->method);
+                        return answer_error(ret, 405, "use POST", "%.16s of a run's stack is not a call",
+                                            r->method);
                 return post_stack(a, r, job, ret);
         }
-        return answer_error(ret, 404, "GET /v1/status /v1/checks /v1/identity /v1/jobs /v1/events /metrics /healthz, POST /v1/jobs/NAME/stack",
+        return answer_error(ret, 404,
+                            "GET /v1/status /v1/checks /v1/identity /v1/jobs /v1/events /metrics /healthz, "
+                            "POST /v1/jobs/NAME/stack",
                             "there is no such call, or NAME is no name of a run");
 }
 

@@ -15,7 +15,7 @@ static void on_step(const char *job, void *userdata) {
         if (jobs_find(a->jobs, job) || (a->jobs_asked > 0 && now - a->jobs_asked < ASK_AGAIN))
                 return;
         a->jobs_asked = now;
-        jobs_refresh(a->jobs);
+        jobs_ask(a->jobs);
 }
 
 static void on_started(const struct job *j, void *userdata) {
@@ -38,8 +38,10 @@ static void on_exited(const struct job *j, void *userdata) {
         };
         char message[256];
 
-        (void) snprintf(message, sizeof(message), "run %s ended: %s (%s %s)", j->name, j->cause, j->code, j->status);
-        (void) agent_emit(userdata, EVENT_JOB_EXITED, streq(j->cause, "success") ? OTLP_INFO : OTLP_WARN, message, body, ELEMENTSOF(body), NULL);
+        (void) snprintf(message, sizeof(message), "run %s ended: %s (%s %s)", j->name, j->cause, j->code,
+                        j->status);
+        (void) agent_emit(userdata, EVENT_JOB_EXITED, streq(j->cause, "success") ? OTLP_INFO : OTLP_WARN,
+                          message, body, ELEMENTSOF(body), NULL);
 }
 
 static const struct jobs_handlers jobs_handlers = { .started = on_started, .exited = on_exited };
@@ -47,7 +49,8 @@ static const struct jobs_handlers jobs_handlers = { .started = on_started, .exit
 /* The record of a stack: exporters map this body as it is (DESIGN, Wire). */
 static int on_captured(const struct capture_result *c, uint64_t *ret_seq, void *userdata) {
         struct agent *a = userdata;
-        const char *slice = identity_get(&a->identity, IDENTITY_SLICE_NAME), *worker = identity_get(&a->identity, IDENTITY_WORKER_ID);
+        const char *slice = identity_get(&a->identity, IDENTITY_SLICE_NAME),
+                   *worker = identity_get(&a->identity, IDENTITY_WORKER_ID);
         char taken[CLOCK_TEXT_MAX], message[160];
         const struct otlp_attribute body[] = {
                 { .key = "verb", .text = "stacktraceanalyzer" },
@@ -61,11 +64,13 @@ static int on_captured(const struct capture_result *c, uint64_t *ret_seq, void *
                 { .key = "text", .text = c->text },
         };
 
-        (void) snprintf(message, sizeof(message), "stacks of run %s: %u processes, %u threads", c->job, c->processes, c->threads);
+        (void) snprintf(message, sizeof(message), "stacks of run %s: %u processes, %u threads", c->job,
+                        c->processes, c->threads);
         return agent_emit(a, EVENT_STACK_CAPTURED, OTLP_INFO, message, body, ELEMENTSOF(body), ret_seq);
 }
 
-static const struct captures_handlers captures_handlers = { .captured = on_captured, .finished = agent_capture_finished };
+static const struct captures_handlers captures_handlers = { .captured = on_captured,
+                                                            .finished = agent_capture_finished };
 
 /* With another root, the machine's own journal and launchd are not that host's. */
 static const char *own_or(const struct agent *a, const char *configured, const char *own) {
@@ -85,8 +90,10 @@ int agent_runs_start(struct agent *a) {
         jobs_refresh(a->jobs);
         if (!a->host->real_root && a->settings.journal[0] == 0)
                 return 0;
-        r = run_log_new(a->event, a->settings.journal[0] ? a->settings.journal : NULL, on_step, a, &a->run_log);
+        r = run_log_new(a->event, a->settings.journal[0] ? a->settings.journal : NULL, on_step, a,
+                        &a->run_log);
         if (r < 0)
-                (void) log_warning_errno(r, "the journal cannot be read, steps of runs are not seen (is the user in systemd-journal?): %m");
+                (void) log_warning_errno(r, "the journal cannot be read, steps of runs are not seen (is the "
+                                            "user in systemd-journal?): %m");
         return 0;
 }

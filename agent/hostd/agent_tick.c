@@ -9,7 +9,7 @@
 
 #define ACCURACY (1 * USEC_PER_SEC)
 
-/* --- Samples of the agent's own ---------------------------------------------------------------------------- */
+/* --- Samples of the agent's own ------------------------------------------------------------------------ */
 
 struct agent_sink {
         struct sink sink;
@@ -29,7 +29,9 @@ static void ignore(struct sink *s, const struct finding *f) {
 }
 
 static void sample_health(struct agent *a, struct sink *s) {
-        struct sample m = { .name = "tpu.host.state", .description = "1 for the state the host is in, 0 for the others", .is_int = true };
+        struct sample m = { .name = "tpu.host.state",
+                            .description = "1 for the state the host is in, 0 for the others",
+                            .is_int = true };
 
         for (enum host_state state = 0; state < _HOST_STATE_MAX; state++) {
                 m.keys[0] = "state";
@@ -49,9 +51,15 @@ static void sample_health(struct agent *a, struct sink *s) {
         }
 }
 
-static void put_run_number(struct sink *s, const char *name, const char *unit, const char *description, const char *job, double value) {
+static void put_run_number(struct sink *s, const char *name, const char *unit, const char *description,
+                           const char *job, double value) {
         const struct sample m = {
-                .name = name, .unit = unit, .description = description, .d = value, .keys = { "job" }, .values = { job },
+                .name = name,
+                .unit = unit,
+                .description = description,
+                .d = value,
+                .keys = { "job" },
+                .values = { job },
         };
 
         if (isfinite(value)) /* NAN: the line did not say */
@@ -76,14 +84,17 @@ static void sample_runs(struct agent *a, struct sink *s) {
                 if (p->lines == 0)
                         continue;
                 s->sample(s, &step);
-                put_run_number(s, "tpu.run.step_duration", "s", "How long the run's last step took", runs[i].job, p->last.seconds);
-                put_run_number(s, "tpu.run.tokens_per_second", "{token}/s", "Tokens a second and device, as the run reported",
-                               runs[i].job, p->last.tokens_per_second);
-                put_run_number(s, "tpu.run.loss", NULL, "Loss of the run's last step", runs[i].job, p->last.loss);
+                put_run_number(s, "tpu.run.step_duration", "s", "How long the run's last step took",
+                               runs[i].job, p->last.seconds);
+                put_run_number(s, "tpu.run.tokens_per_second", "{token}/s",
+                               "Tokens a second and device, as the run reported", runs[i].job,
+                               p->last.tokens_per_second);
+                put_run_number(s, "tpu.run.loss", NULL, "Loss of the run's last step", runs[i].job,
+                               p->last.loss);
         }
 }
 
-/* --- The uplink as a check ----------------------------------------------------------------------------------- */
+/* --- The uplink as a check ----------------------------------------------------------------------------- */
 
 static void judge_uplink(struct agent *a, const struct uplink_stats *u) {
         struct finding f;
@@ -92,12 +103,13 @@ static void judge_uplink(struct agent *a, const struct uplink_stats *u) {
         f.verdict = VERDICT_OK;
         if (!u->durable) {
                 f.verdict = VERDICT_WARN;
-                finding_set(f.reason, "the spool %s cannot be written: new records are lost: %s", a->settings.spool_directory,
-                            u->spool_error);
+                finding_set(f.reason, "the spool %s cannot be written: new records are lost: %s",
+                            a->settings.spool_directory, u->spool_error);
                 finding_set(f.remedy, "df -h %s; journalctl -u tpu-hostd", a->settings.spool_directory);
         } else if (u->parked) {
                 f.verdict = VERDICT_FAIL;
-                finding_set(f.reason, "%s does not accept our records: %s; they are kept, one try a minute", a->settings.endpoint, u->last_error);
+                finding_set(f.reason, "%s does not accept our records: %s; they are kept, one try a minute",
+                            a->settings.endpoint, u->last_error);
                 finding_set(f.remedy, "curl -v %s/v1/metrics", a->settings.endpoint);
         }
         finding_set(f.found, "%s", a->settings.endpoint[0] == 0 ? "no endpoint: records stay in the spool"
@@ -118,17 +130,21 @@ static void tell_damage(struct agent *a, const struct uplink_stats *u) {
 
                 if (damaged == a->damaged[c])
                         continue;
-                (void) snprintf(message, sizeof(message), "%" PRIu64 " unreadable places in the spool of %s since start: what they held is lost", damaged,
-                                uplink_class_name(c));
+                (void) snprintf(message, sizeof(message),
+                                "%" PRIu64
+                                " unreadable places in the spool of %s since start: what they held is lost",
+                                damaged, uplink_class_name(c));
                 a->damaged[c] = damaged;
                 (void) agent_emit(a, EVENT_SPOOL_DAMAGED, OTLP_ERROR, message, body, ELEMENTSOF(body), NULL);
         }
 }
 
-/* --- The tick ------------------------------------------------------------------------------------------------- */
+/* --- The tick ------------------------------------------------------------------------------------------ */
 
 void agent_collect(struct agent *a) {
-        struct agent_sink own = { .sink = { .finding = ignore, .sample = put }, .agent = a, .source = SOURCE_AGENT };
+        struct agent_sink own = { .sink = { .finding = ignore, .sample = put },
+                                  .agent = a,
+                                  .source = SOURCE_AGENT };
         struct agent_sink runs = own, health = own;
         struct uplink_stats u;
 
@@ -183,8 +199,8 @@ int agent_tick_start(struct agent *a) {
         int r;
 
         agent_collect(a);
-        r = sd_event_add_time_relative(a->event, &a->tick, CLOCK_BOOTTIME, MIN(interval, USEC_PER_SEC), MIN(ACCURACY, interval / 10),
-                                       on_tick, a);
+        r = sd_event_add_time_relative(a->event, &a->tick, CLOCK_BOOTTIME, MIN(interval, USEC_PER_SEC),
+                                       MIN(ACCURACY, interval / 10), on_tick, a);
         if (r >= 0)
                 (void) sd_event_source_set_description(a->tick, "tick");
         return r;

@@ -76,7 +76,8 @@ static enum MHD_Result send_answer(struct MHD_Connection *c, struct api_answer *
         return r;
 }
 
-static int peer_of(struct MHD_Connection *c, struct ucred *ret, gid_t groups[static API_GROUPS_MAX], size_t *ret_n) {
+static int peer_of(struct MHD_Connection *c, struct ucred *ret, gid_t groups[static API_GROUPS_MAX],
+                   size_t *ret_n) {
         const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
         socklen_t len = sizeof(*ret), groups_len = API_GROUPS_MAX * sizeof(gid_t);
 
@@ -115,8 +116,9 @@ static enum MHD_Result dispatch(struct api_call *call, const char *method, const
         return MHD_YES;
 }
 
-static enum MHD_Result on_request(void *userdata, struct MHD_Connection *c, const char *path, const char *method, const char *version,
-                                  const char *upload, size_t *upload_len, void **state) {
+static enum MHD_Result on_request(void *userdata, struct MHD_Connection *c, const char *path,
+                                  const char *method, const char *version, const char *upload,
+                                  size_t *upload_len, void **state) {
         struct api *a = userdata;
         struct api_call *call = *state;
 
@@ -126,7 +128,9 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *c, cons
                 call = calloc(1, sizeof(*call));
                 if (!call)
                         return MHD_NO;
-                *call = (struct api_call) { .api = a, .connection = c, .next = a->calls, .previous = &a->calls };
+                *call = (struct api_call){
+                        .api = a, .connection = c, .next = a->calls, .previous = &a->calls
+                };
                 if (call->next)
                         call->next->previous = &call->next;
                 a->calls = call;
@@ -149,7 +153,8 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *c, cons
         return MHD_YES;
 }
 
-static void on_completed(void *userdata, struct MHD_Connection *c, void **state, enum MHD_RequestTerminationCode why) {
+static void on_completed(void *userdata, struct MHD_Connection *c, void **state,
+                         enum MHD_RequestTerminationCode why) {
         struct api *a = userdata;
         struct api_call *call = *state;
 
@@ -212,8 +217,8 @@ int api_new(sd_event *e, int listen_fd, const struct api_handlers *h, void *user
         a->handlers = h;
         a->userdata = userdata;
         a->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, a,
-                                     MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, on_completed, a,
-                                     MHD_OPTION_CONNECTION_LIMIT, (unsigned) API_CONNECTIONS_MAX,
+                                     MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
+                                     a, MHD_OPTION_CONNECTION_LIMIT, (unsigned) API_CONNECTIONS_MAX,
                                      MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) API_IDLE_SECONDS,
                                      MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) 16384, MHD_OPTION_END);
         if (!a->daemon)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * HTTP/1.1 on the agent's Unix socket: connections, limits and the caller's credentials. What a call means is the handler's business. The
- * loop of libmicrohttpd hangs in ours: nothing here blocks.
+ * HTTP/1.1 on the agent's Unix socket: connections, limits and the caller's credentials. What a call means
+ * is the handler's business. The loop of libmicrohttpd hangs in ours: nothing here blocks.
  */
 #include <sys/socket.h>
 #include <sys/types.h>

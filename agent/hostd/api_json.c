@@ -48,14 +48,15 @@ json_t *api_json_reasons(const struct check_table *t) {
 
                 if (t->health[i].settled == VERDICT_OK)
                         continue;
-                list = append(list, json_pack("{s:s, s:s, s:s, s:o, s:s}", "check", f->check, "subject", f->subject,
-                                              "verdict", verdict_name(t->health[i].settled), "reason", reason_json(f),
-                                              "remedy", f->remedy));
+                list = append(list, json_pack("{s:s, s:s, s:s, s:o, s:s}", "check", f->check, "subject",
+                                              f->subject, "verdict", verdict_name(t->health[i].settled),
+                                              "reason", reason_json(f), "remedy", f->remedy));
         }
         return list;
 }
 
-static json_t *check_json(const struct check_entry *e, const struct check_health *h, usec_t now, usec_t now_real) {
+static json_t *check_json(const struct check_entry *e, const struct check_health *h, usec_t now,
+                          usec_t now_real) {
         json_t *o = finding_to_json(&e->latest);
 
         if (o && json_object_set_new(o, "settled", json_string(verdict_name(h->settled))) >= 0 &&
@@ -76,8 +77,9 @@ json_t *api_json_checks(const struct check_table *t, usec_t now, usec_t now_real
 static json_t *class_json(const struct uplink_class_stats *c) {
         return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "kept", (json_int_t) c->spool.records,
                          "bytes", (json_int_t) c->spool.bytes, "appended", (json_int_t) c->spool.appended,
-                         "sent", (json_int_t) c->sent, "retried", (json_int_t) c->retried, "refused", (json_int_t) c->refused,
-                         "dropped", (json_int_t) c->spool.dropped_bytes_limit, "damaged", (json_int_t) c->spool.damaged);
+                         "sent", (json_int_t) c->sent, "retried", (json_int_t) c->retried, "refused",
+                         (json_int_t) c->refused, "dropped", (json_int_t) c->spool.dropped_bytes_limit,
+                         "damaged", (json_int_t) c->spool.damaged);
 }
 
 json_t *api_json_uplink(const struct uplink_stats *s, const char *endpoint, usec_t now, usec_t now_real) {
@@ -90,9 +92,9 @@ json_t *api_json_uplink(const struct uplink_stats *s, const char *endpoint, usec
                 }
         if (!classes)
                 return NULL;
-        return json_pack("{s:s, s:b, s:b, s:s, s:o, s:o}", "endpoint", endpoint, "durable", s->durable, "parked", s->parked,
-                         "last_error", s->last_error, "last_ok", time_json(boot_to_real(s->last_ok_boot, now, now_real)),
-                         "classes", classes);
+        return json_pack("{s:s, s:b, s:b, s:s, s:o, s:o}", "endpoint", endpoint, "durable", s->durable,
+                         "parked", s->parked, "last_error", s->last_error, "last_ok",
+                         time_json(boot_to_real(s->last_ok_boot, now, now_real)), "classes", classes);
 }
 
 static json_t *jobs_count(const struct job_list *l) {
@@ -106,29 +108,33 @@ static json_t *jobs_count(const struct job_list *l) {
 }
 
 json_t *api_json_status(const struct api_status *s) {
-        return json_pack("{s:s, s:s, s:s, s:s, s:o, s:{s:s?, s:s?, s:s?}, s:o, s:o, s:o}", "host", s->host, "boot_id", s->boot_id,
-                         "version", TPU_HOSTD_VERSION, "state", host_state_name(check_table_state(s->checks)),
-                         "reasons", api_json_reasons(s->checks), "identity",
-                         "slice", identity_get(s->identity, IDENTITY_SLICE_NAME),
-                         "worker_id", identity_get(s->identity, IDENTITY_WORKER_ID),
-                         "accelerator_type", identity_get(s->identity, IDENTITY_ACCELERATOR_TYPE), "jobs", jobs_count(s->jobs),
-                         "uplink", api_json_uplink(s->uplink, s->endpoint, s->now, s->now_real),
-                         "started", time_json(s->started_real));
+        return json_pack("{s:s, s:s, s:s, s:s, s:o, s:{s:s?, s:s?, s:s?}, s:o, s:o, s:o}", "host", s->host,
+                         "boot_id", s->boot_id, "version", TPU_HOSTD_VERSION, "state",
+                         host_state_name(check_table_state(s->checks)), "reasons",
+                         api_json_reasons(s->checks), "identity", "slice",
+                         identity_get(s->identity, IDENTITY_SLICE_NAME), "worker_id",
+                         identity_get(s->identity, IDENTITY_WORKER_ID), "accelerator_type",
+                         identity_get(s->identity, IDENTITY_ACCELERATOR_TYPE), "jobs", jobs_count(s->jobs),
+                         "uplink", api_json_uplink(s->uplink, s->endpoint, s->now, s->now_real), "started",
+                         time_json(s->started_real));
 }
 
 static json_t *job_json(const struct job *j, const struct run_progress *p) {
         bool steps = p && p->progress.lines > 0;
 
-        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:o}", "name", j->name,
-                         "unit", j->unit, "state", j->state, "cause", j->cause, "code", j->code, "status", j->status,
-                         "framework", j->framework, "malloc", j->malloc, "user", j->user, "command", j->command,
-                         "started", time_json(j->started_real), "ended", time_json(j->ended_real), "main_pid", (int) j->main_pid,
-                         "processes", (int) j->processes, "step",
-                         steps ? json_integer((json_int_t) p->progress.last_step) : json_null(), "step_seconds",
-                         steps ? json_real(p->progress.last.seconds) : json_null());
+        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:o}",
+                         "name", j->name, "unit", j->unit, "state", j->state, "cause", j->cause, "code",
+                         j->code, "status", j->status, "framework", j->framework, "malloc", j->malloc,
+                         "user", j->user, "command", j->command, "started", time_json(j->started_real),
+                         "ended", time_json(j->ended_real), "main_pid", (int) j->main_pid, "processes",
+                         (int) j->processes, "step",
+                         steps ? json_integer((json_int_t) p->progress.last_step) : json_null(),
+                         "step_seconds", steps ? json_real(p->progress.last.seconds) : json_null());
 }
 
-json_t *api_json_jobs(const struct job_list *l, const struct run_progress *(*lookup)(const char *job, void *userdata), void *userdata) {
+json_t *api_json_jobs(const struct job_list *l,
+                      const struct run_progress *(*lookup)(const char *job, void *userdata),
+                      void *userdata) {
         json_t *list = json_array();
 
         for (size_t i = 0; list && i < l->n; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The JSON of the query API, as docs/api.md has it, out of the agent's own structures. Pure: every function returns a new reference, or NULL when
- * memory ran out.
+ * The JSON of the query API, as docs/api.md has it, out of the agent's own structures. Pure: every function
+ * returns a new reference, or NULL when memory ran out.
  */
 #include <jansson.h>
 
@@ -17,7 +17,8 @@ json_t *api_json_error(const char *error, const char *remedy);
 
 /* [{check, subject, verdict, reason, remedy}] of the checks that do not count as OK. */
 json_t *api_json_reasons(const struct check_table *t);
-/* {checks: [finding + {settled, since}]}. now/now_real: the same instant on both clocks, to date what is kept on the boot clock. */
+/* {checks: [finding + {settled, since}]}. now/now_real: the same instant on both clocks, to date what is
+ * kept on the boot clock. */
 json_t *api_json_checks(const struct check_table *t, usec_t now, usec_t now_real);
 
 json_t *api_json_uplink(const struct uplink_stats *s, const char *endpoint, usec_t now, usec_t now_real);
@@ -34,4 +35,5 @@ struct api_status {
 json_t *api_json_status(const struct api_status *s);
 
 /* {jobs: […]}; lookup gives a run's progress or NULL. */
-json_t *api_json_jobs(const struct job_list *l, const struct run_progress *(*lookup)(const char *job, void *userdata), void *userdata);
+json_t *api_json_jobs(const struct job_list *l,
+                      const struct run_progress *(*lookup)(const char *job, void *userdata), void *userdata);

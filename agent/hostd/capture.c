@@ -37,7 +37,8 @@ static void finish(struct capture *c, unsigned status, const char *error, const 
         struct captures *owner = c->owner;
 
         if (c->token)
-                owner->handlers->finished(c->token, status, status == 200 ? &c->result : NULL, error, remedy, owner->userdata);
+                owner->handlers->finished(c->token, status, status == 200 ? &c->result : NULL, error, remedy,
+                                          owner->userdata);
         clear(c);
 }
 
@@ -107,7 +108,9 @@ static void take_reply(struct capture *c, const Local__CaptureReply *m) {
         if (r < 0) {
                 char text[128];
 
-                (void) snprintf(text, sizeof(text), "the stacks were captured, but the spool does not take them: %s", strerror(-r));
+                (void) snprintf(text, sizeof(text),
+                                "the stacks were captured, but the spool does not take them: %s",
+                                strerror(-r));
                 finish(c, 503, text, "tpuctl status");
         }
 }
@@ -123,7 +126,8 @@ static void on_frame(struct frame_peer *p, const struct frame *f, void *userdata
                 take_error(c, f);
                 return;
         }
-        m = f->kind == LOCAL__KIND__KIND_CAPTURE_REPLY ? local__capture_reply__unpack(NULL, f->len, f->data) : NULL;
+        m = f->kind == LOCAL__KIND__KIND_CAPTURE_REPLY ? local__capture_reply__unpack(NULL, f->len, f->data)
+                                                       : NULL;
         if (!m) {
                 finish(c, 502, "tpu-launchd sent an answer that is none", "journalctl -u tpu-launchd");
                 return;
@@ -137,7 +141,8 @@ static void on_closed(struct frame_peer *p, void *userdata) {
 
         (void) p;
         c->peer = NULL;
-        finish(c, 503, "tpu-launchd ended the connection before it answered", "systemctl status tpu-launchd");
+        finish(c, 503, "tpu-launchd ended the connection before it answered",
+               "systemctl status tpu-launchd");
 }
 
 static const struct frame_handlers peer_handlers = { .frame = on_frame, .closed = on_closed };
@@ -148,13 +153,15 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         (void) source;
         (void) usec;
         if (c->text)
-                finish(c, 504, "the stacks were captured, but their record is not durable yet", "tpuctl status");
+                finish(c, 504, "the stacks were captured, but their record is not durable yet",
+                       "tpuctl status");
         else
                 finish(c, 504, "tpu-launchd did not answer in time", "journalctl -u tpu-launchd");
         return 0;
 }
 
-int captures_new(sd_event *e, const char *socket, usec_t timeout, const struct captures_handlers *h, void *userdata, struct captures **ret) {
+int captures_new(sd_event *e, const char *socket, usec_t timeout, const struct captures_handlers *h,
+                 void *userdata, struct captures **ret) {
         _cleanup_(captures_freep) struct captures *c = calloc(1, sizeof(*c));
 
         if (!c)
@@ -192,7 +199,8 @@ static int begin(struct captures *owner, struct capture *c) {
         r = frame_peer_send(c->peer, LOCAL__KIND__KIND_CAPTURE_REQUEST, &request.base);
         if (r < 0)
                 return r;
-        r = sd_event_add_time_relative(owner->event, &c->timer, CLOCK_BOOTTIME, owner->timeout, USEC_PER_SEC / 4, on_timeout, c);
+        r = sd_event_add_time_relative(owner->event, &c->timer, CLOCK_BOOTTIME, owner->timeout,
+                                       USEC_PER_SEC / 4, on_timeout, c);
         if (r >= 0)
                 (void) sd_event_source_set_description(c->timer, "capture-timeout");
         return r;

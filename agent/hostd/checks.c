@@ -21,7 +21,8 @@ void check_table_clear(struct check_table *t) {
 
 static size_t lookup(const struct check_table *t, const struct finding *f) {
         for (size_t i = 0; i < t->n; i++)
-                if (streq(t->entries[i].latest.check, f->check) && streq(t->entries[i].latest.subject, f->subject))
+                if (streq(t->entries[i].latest.check, f->check) &&
+                    streq(t->entries[i].latest.subject, f->subject))
                         return i;
         return t->n;
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What is known of each check now: one entry for each (check, subject), its last finding, the finding that settled it, and its
- * health over time. Bounded: past CHECKS_MAX new checks are refused and counted. Pure; time is an argument.
+ * What is known of each check now: one entry for each (check, subject), its last finding, the finding that
+ * settled it, and its health over time. Bounded: past CHECKS_MAX new checks are refused and counted. Pure;
+ * time is an argument.
  *
- * Findings come in runs of a source (a probe): what a source no longer reports after a whole run is forgotten.
+ * Findings come in runs of a source (a probe): what a source no longer reports after a whole run is
+ * forgotten.
  */
 #include "base.h"
 #include "finding.h"
@@ -14,7 +16,8 @@
 
 struct check_entry {
         struct finding latest;  /* what was seen last */
-        struct finding settled; /* the last finding whose verdict is the settled one: why the check counts as it does */
+        struct finding settled; /* the last finding whose verdict is the settled one: why the check counts as
+                                   it does */
         unsigned source, run;
 };
 
@@ -36,8 +39,8 @@ struct check_change {
 };
 
 /*
- * Takes one finding of source's run number run. 1: the settled verdict changed, *ret says how; 0: it did not; -ENOSPC. The first
- * verdict of a check is a change only when it is not OK.
+ * Takes one finding of source's run number run. 1: the settled verdict changed, *ret says how; 0: it did
+ * not; -ENOSPC. The first verdict of a check is a change only when it is not OK.
  */
 int check_table_take(struct check_table *t, const struct health_policy *p, unsigned source, unsigned run,
                      const struct finding *f, usec_t now, struct check_change *ret);
@@ -49,5 +52,6 @@ void check_table_end_run(struct check_table *t, unsigned source, unsigned run,
 /* UNKNOWN before the first finding. */
 enum host_state check_table_state(const struct check_table *t);
 
-/* The checks that do not count as OK, as "nic.mtu eth0 FAIL, …"; cut with "…" when buf is too small. Returns buf. */
+/* The checks that do not count as OK, as "nic.mtu eth0 FAIL, …"; cut with "…" when buf is too small. Returns
+ * buf. */
 const char *check_table_reasons(const struct check_table *t, char *buf, size_t size);

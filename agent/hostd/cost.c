@@ -5,7 +5,8 @@ int cost_parse_stat(const char *text, uint64_t *ret_user, uint64_t *ret_system) 
         const char *p = strrchr(text, ')'); /* the command's name may hold anything, also ")" */
         uint64_t user, system;
 
-        if (!p || sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64, &user, &system) != 2)
+        if (!p || sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %" SCNu64 " %" SCNu64, &user,
+                         &system) != 2)
                 return -EBADMSG;
         *ret_user = user;
         *ret_system = system;

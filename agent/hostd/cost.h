@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What the agent itself costs the host, from /proc/self through the seam: process.cpu.time and process.memory.usage. Nothing where the
- * host is a folder that holds no such files.
+ * What the agent itself costs the host, from /proc/self through the seam: process.cpu.time and
+ * process.memory.usage. Nothing where the host is a folder that holds no such files.
  */
 #include "base.h"
 #include "host.h"

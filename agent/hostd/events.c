@@ -13,8 +13,8 @@ static const struct event_def table[] = {
                                   "the host agent started" },
         [EVENT_AGENT_STOPPING] = { "tpu.agent.stopping", "6595cda113484f57894c5a234f244df2", OTLP_INFO,
                                    "the host agent is stopping" },
-        [EVENT_HOST_STATE_CHANGED] = { "tpu.host.state_changed", "63c8b045bfee4f76a035171986b2d3b6", OTLP_WARN,
-                                       "the host's state changed" },
+        [EVENT_HOST_STATE_CHANGED] = { "tpu.host.state_changed", "63c8b045bfee4f76a035171986b2d3b6",
+                                       OTLP_WARN, "the host's state changed" },
         [EVENT_CHECK_CHANGED] = { "tpu.check.changed", "2585a6276e994a8b9f110fb86b0cbda8", OTLP_WARN,
                                   "a check changed its settled verdict" },
         [EVENT_JOB_STARTED] = { "tpu.job.started", "c5542efc7a8f4230bad8c778b921fa56", OTLP_INFO,
@@ -84,7 +84,8 @@ static bool journal_field(const struct otlp_attribute *a, char *buf, size_t size
         return true;
 }
 
-int event_to_journal(enum event_id id, enum otlp_severity severity, const char *message, const struct otlp_attribute *body, size_t n) {
+int event_to_journal(enum event_id id, enum otlp_severity severity, const char *message,
+                     const struct otlp_attribute *body, size_t n) {
         char texts[BODY_MAX + 1][EVENT_TEXT_MAX + 64];
         const char *fields[BODY_MAX + 1];
         size_t k = 1;
@@ -149,9 +150,9 @@ int event_ring_add(struct event_ring *r, enum event_id id, enum otlp_severity se
 static json_t *record_to_json(const struct event_record *e) {
         char time[CLOCK_TEXT_MAX];
 
-        return json_pack("{s:I, s:s, s:s, s:s, s:o}", "seq", (json_int_t) e->seq, "time", clock_text(e->time_real, time),
-                         "name", table[e->id].name, "severity", event_severity_name(e->severity),
-                         "body", json_loads(e->body, 0, NULL));
+        return json_pack("{s:I, s:s, s:s, s:s, s:o}", "seq", (json_int_t) e->seq, "time",
+                         clock_text(e->time_real, time), "name", table[e->id].name, "severity",
+                         event_severity_name(e->severity), "body", json_loads(e->body, 0, NULL));
 }
 
 json_t *event_ring_to_json(const struct event_ring *r, uint64_t since) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The agent's events: stable names, each with a journal MESSAGE_ID that systemd/tpu-hostd.catalog explains, and the ring of the last ones
- * for /v1/events. An event's body is a key-value list with snake_case keys.
+ * The agent's events: stable names, each with a journal MESSAGE_ID that systemd/tpu-hostd.catalog explains,
+ * and the ring of the last ones for /v1/events. An event's body is a key-value list with snake_case keys.
  */
 #include <jansson.h>
 
@@ -34,10 +34,13 @@ int event_priority(enum otlp_severity s);
 /* "INFO", "WARN", … as in OTLP's severity_text. */
 const char *event_severity_name(enum otlp_severity s);
 
-/* Writes one event to the journal: message, and TPU_EVENT= and TPU_KEY=value for each short text or number of the body. */
-int event_to_journal(enum event_id id, enum otlp_severity severity, const char *message, const struct otlp_attribute *body, size_t n);
+/* Writes one event to the journal: message, and TPU_EVENT= and TPU_KEY=value for each short text or number
+ * of the body. */
+int event_to_journal(enum event_id id, enum otlp_severity severity, const char *message,
+                     const struct otlp_attribute *body, size_t n);
 
-/* A body as a JSON object; texts longer than EVENT_TEXT_MAX are left out (stacks are in the record, not here). New reference or NULL. */
+/* A body as a JSON object; texts longer than EVENT_TEXT_MAX are left out (stacks are in the record, not
+ * here). New reference or NULL. */
 #define EVENT_TEXT_MAX 1024
 json_t *event_body_to_json(const struct otlp_attribute *body, size_t n);
 

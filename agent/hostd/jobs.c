@@ -19,7 +19,8 @@ struct jobs {
 bool job_name_valid(const char *name) {
         size_t len = strlen(name);
 
-        return len >= 1 && len <= 41 && name[0] != '-' && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == len;
+        return len >= 1 && len <= 41 && name[0] != '-' &&
+               strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == len;
 }
 
 static const struct job *find(const struct job_list *l, const char *name) {
@@ -29,14 +30,17 @@ static const struct job *find(const struct job_list *l, const char *name) {
         return NULL;
 }
 
-void jobs_compare(const struct job_list *old, const struct job_list *new, usec_t since, const struct jobs_handlers *h, void *userdata) {
+void jobs_compare(const struct job_list *old, const struct job_list *new, usec_t since,
+                  const struct jobs_handlers *h, void *userdata) {
         for (size_t i = 0; i < new->n; i++) {
                 const struct job *now = &new->jobs[i], *before = find(old, now->name);
-                bool anew = !before || before->started_real != now->started_real, ended = streq(now->state, "exited");
+                bool anew = !before || before->started_real != now->started_real,
+                     ended = streq(now->state, "exited");
 
                 if (anew && now->started_real >= since)
                         h->started(now, userdata);
-                if (ended && (anew || !streq(before->state, "exited")) && (!anew || now->ended_real >= since))
+                if (ended && (anew || !streq(before->state, "exited")) &&
+                    (!anew || now->ended_real >= since))
                         h->exited(now, userdata);
         }
 }
@@ -103,7 +107,8 @@ static void on_closed(struct frame_peer *p, void *userdata) {
 
 static const struct frame_handlers peer_handlers = { .frame = on_frame, .closed = on_closed };
 
-int jobs_new(sd_event *e, const char *socket, usec_t since_real, const struct jobs_handlers *h, void *userdata, struct jobs **ret) {
+int jobs_new(sd_event *e, const char *socket, usec_t since_real, const struct jobs_handlers *h,
+             void *userdata, struct jobs **ret) {
         _cleanup_(jobs_freep) struct jobs *j = calloc(1, sizeof(*j));
 
         if (!j)
@@ -162,6 +167,11 @@ void jobs_refresh(struct jobs *j) {
                 j->peer = frame_peer_free(j->peer);
                 j->list->known = false;
         }
+}
+
+void jobs_ask(struct jobs *j) {
+        if (!j->asking)
+                jobs_refresh(j);
 }
 
 const struct job_list *jobs_get(const struct jobs *j) {

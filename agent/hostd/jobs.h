@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The runs of this host as tpu-launchd tells them, asked over its local socket without ever blocking. An absent launchd means
- * that the runs are not known; it is no error. The list is bounded to JOBS_MAX, and every text to its field.
+ * The runs of this host as tpu-launchd tells them, asked over its local socket without ever blocking. An
+ * absent launchd means that the runs are not known; it is no error. The list is bounded to JOBS_MAX, and
+ * every text to its field.
  */
 #include <systemd/sd-event.h>
 
@@ -11,7 +12,8 @@
 #define JOBS_MAX 64
 
 struct job {
-        char name[64], unit[96], state[16], cause[32], code[16], status[16], framework[16], malloc[64], user[64], command[257];
+        char name[64], unit[96], state[16], cause[32], code[16], status[16], framework[16], malloc[64],
+                user[64], command[257];
         usec_t started_real, ended_real; /* 0: not yet */
         uint32_t main_pid, processes;
 };
@@ -23,27 +25,33 @@ struct job_list {
 };
 
 struct jobs_handlers {
-        /* A run was seen to start or to end at or after the time that jobs_new() was given. Each transition is told once. */
+        /* A run was seen to start or to end at or after the time that jobs_new() was given. Each transition
+         * is told once. */
         void (*started)(const struct job *j, void *userdata);
         void (*exited)(const struct job *j, void *userdata);
 };
 
 struct jobs;
 /* socket: launchd's; NULL or empty: runs are never known. handlers borrowed. since_real: now. */
-int jobs_new(sd_event *e, const char *socket, usec_t since_real, const struct jobs_handlers *h, void *userdata, struct jobs **ret);
+int jobs_new(sd_event *e, const char *socket, usec_t since_real, const struct jobs_handlers *h,
+             void *userdata, struct jobs **ret);
 struct jobs *jobs_free(struct jobs *j);
 DEFINE_CLEANUP(struct jobs *, jobs_free)
 
 /* Asks for the list. A question that is still unanswered when the next one is due counts as no answer. */
 void jobs_refresh(struct jobs *j);
+/* The same out of turn: a question that is still open is left alone. */
+void jobs_ask(struct jobs *j);
 const struct job_list *jobs_get(const struct jobs *j);
 /* NULL when there is none of that name. */
 const struct job *jobs_find(const struct jobs *j, const char *name);
 
 /*
- * Pure: goes from old to new and tells what changed: a run not in old, or started anew, whose start is at or after since, has started; one that is
- * "exited" in new and was not in old (or was never seen) and ended at or after since, has exited.
+ * Pure: goes from old to new and tells what changed: a run not in old, or started anew, whose start is at or
+ * after since, has started; one that is "exited" in new and was not in old (or was never seen) and ended at
+ * or after since, has exited.
  */
-void jobs_compare(const struct job_list *old, const struct job_list *new, usec_t since, const struct jobs_handlers *h, void *userdata);
+void jobs_compare(const struct job_list *old, const struct job_list *new, usec_t since,
+                  const struct jobs_handlers *h, void *userdata);
 /* [a-z0-9][a-z0-9-]{0,40}, as in proto/local.proto. */
 bool job_name_valid(const char *name);

@@ -29,7 +29,8 @@ static int on_reload_signal(sd_event_source *source, const struct signalfd_sigin
         return 0;
 }
 
-static int watch_signal(sd_event *e, int signal, sd_event_signal_handler_t handler, void *userdata, const char *name) {
+static int watch_signal(sd_event *e, int signal, sd_event_signal_handler_t handler, void *userdata,
+                        const char *name) {
         _cleanup_(sd_event_source_unrefp) sd_event_source *source = NULL;
         int r = sd_event_add_signal(e, &source, signal, handler, userdata);
 
@@ -43,8 +44,8 @@ static int watch_signal(sd_event *e, int signal, sd_event_signal_handler_t handl
 static int block_signals(void) {
         sigset_t set;
 
-        if (sigemptyset(&set) < 0 || sigaddset(&set, SIGTERM) < 0 || sigaddset(&set, SIGINT) < 0 || sigaddset(&set, SIGHUP) < 0 ||
-            sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        if (sigemptyset(&set) < 0 || sigaddset(&set, SIGTERM) < 0 || sigaddset(&set, SIGINT) < 0 ||
+            sigaddset(&set, SIGHUP) < 0 || sigprocmask(SIG_BLOCK, &set, NULL) < 0)
                 return -errno;
         return signal(SIGPIPE, SIG_IGN) == SIG_ERR ? -errno : 0;
 }
@@ -84,7 +85,8 @@ static int act(const struct arguments *args, const struct host *h, const char *c
 
         r = settings_load(&settings, &source, h, config_file);
         if (r < 0)
-                (void) log_error_errno(r, "the configuration %s cannot be read: %m", config_file ? config_file : "");
+                (void) log_error_errno(r, "the configuration %s cannot be read: %m",
+                                       config_file ? config_file : "");
         else if (args->show_config)
                 r = config_show(&source.config, stdout);
         else if (args->check_config)
@@ -98,8 +100,12 @@ static int act(const struct arguments *args, const struct host *h, const char *c
 int main(int argc, char *argv[]) {
         struct arguments args = { 0 };
         const struct option_def defs[] = {
-                { .name = "check-config", .help = "say what is wrong with the configuration and exit", .flag = &args.check_config },
-                { .name = "show-config", .help = "print what is in force and where it is from", .flag = &args.show_config },
+                { .name = "check-config",
+                  .help = "say what is wrong with the configuration and exit",
+                  .flag = &args.check_config },
+                { .name = "show-config",
+                  .help = "print what is in force and where it is from",
+                  .flag = &args.show_config },
         };
         struct options o = {
                 .program = "tpu-hostd",
@@ -116,7 +122,8 @@ int main(int argc, char *argv[]) {
         if (r < 0)
                 return options_exit(r);
         if (r < argc) {
-                (void) fprintf(stderr, "tpu-hostd: '%s' is not understood: it takes options only (--help)\n", argv[r]);
+                (void) fprintf(stderr, "tpu-hostd: '%s' is not understood: it takes options only (--help)\n",
+                               argv[r]);
                 return EXIT_USAGE;
         }
         (void) umask(077);

@@ -8,9 +8,16 @@ static const char *unit_suffix(const struct sample *m) {
         static const struct {
                 const char *unit, *suffix;
         } table[] = {
-                { "By", "_bytes" },   { "s", "_seconds" },      { "ms", "_milliseconds" }, { "Hz", "_hertz" },
-                { "Cel", "_celsius" }, { "W", "_watts" },       { "J", "_joules" },        { "%", "_percent" },
-                { "bit/s", "_bits_per_second" }, { "By/s", "_bytes_per_second" },
+                { "By", "_bytes" },
+                { "s", "_seconds" },
+                { "ms", "_milliseconds" },
+                { "Hz", "_hertz" },
+                { "Cel", "_celsius" },
+                { "W", "_watts" },
+                { "J", "_joules" },
+                { "%", "_percent" },
+                { "bit/s", "_bits_per_second" },
+                { "By/s", "_bytes_per_second" },
         };
 
         if (!m->unit)
@@ -102,7 +109,8 @@ static int print_all(FILE *f, const struct sample_slot **sorted, size_t n) {
                 if (!family || !streq(family, m->name)) {
                         fprintf(f, "# HELP %s ", name);
                         print_escaped(f, m->description ? m->description : m->name, false);
-                        fprintf(f, "\n# TYPE %s %s\n", name, m->kind == SAMPLE_COUNTER ? "counter" : "gauge");
+                        fprintf(f, "\n# TYPE %s %s\n", name,
+                                m->kind == SAMPLE_COUNTER ? "counter" : "gauge");
                         family = m->name;
                 }
                 print_sample(f, name, m);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The latest samples as Prometheus' text format 0.0.4. Names follow OpenTelemetry's mapping: dots become underscores, the unit becomes a
- * suffix ("By" → _bytes, "s" → _seconds, "1" of a gauge → _ratio), counters end in _total. Families are in one piece, sorted by name.
+ * The latest samples as Prometheus' text format 0.0.4. Names follow OpenTelemetry's mapping: dots become
+ * underscores, the unit becomes a suffix ("By" → _bytes, "s" → _seconds, "1" of a gauge → _ratio), counters
+ * end in _total. Families are in one piece, sorted by name.
  */
 #include "samples.h"
 

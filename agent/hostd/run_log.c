@@ -25,7 +25,8 @@ int run_log_job_of_unit(const char *unit, size_t len, char ret[static 64]) {
         const size_t p = sizeof(prefix) - 1, s = sizeof(suffix) - 1;
         char name[64];
 
-        if (len <= p + s || len - p - s >= sizeof(name) || memcmp(unit, prefix, p) != 0 || memcmp(unit + len - s, suffix, s) != 0)
+        if (len <= p + s || len - p - s >= sizeof(name) || memcmp(unit, prefix, p) != 0 ||
+            memcmp(unit + len - s, suffix, s) != 0)
                 return -EINVAL;
         memcpy(name, unit + p, len - p - s);
         name[len - p - s] = 0;
@@ -35,7 +36,8 @@ int run_log_job_of_unit(const char *unit, size_t len, char ret[static 64]) {
         return 0;
 }
 
-/* The slot of a job; a new one takes the place of the run that has been silent longest when all are taken. */
+/* The slot of a job; a new one takes the place of the run that has been silent longest when all are taken.
+ */
 static struct run_progress *slot_of(struct run_log *l, const char *job) {
         struct run_progress *oldest = &l->runs[0];
 
@@ -77,7 +79,8 @@ static void take_entry(struct run_log *l) {
 
         if (field(l->journal, "_SYSTEMD_UNIT", &unit, &len) < 0 || run_log_job_of_unit(unit, len, job) < 0)
                 return;
-        if (field(l->journal, "MESSAGE", &line, &len) < 0 || !step_line_parse(line, MIN(len, (size_t) RUN_LOG_LINE_MAX), &step))
+        if (field(l->journal, "MESSAGE", &line, &len) < 0 ||
+            !step_line_parse(line, MIN(len, (size_t) RUN_LOG_LINE_MAX), &step))
                 return;
         (void) sd_journal_get_realtime_usec(l->journal, &real); /* 0 then: not known */
         (void) sd_event_now(l->event, CLOCK_BOOTTIME, &now);
@@ -99,7 +102,8 @@ static int read_some(sd_event_source *source, void *userdata) {
                 take_entry(l);
         }
         if (r < 0)
-                (void) log_warning_errno(r, "the journal cannot be read on, steps of runs may be missed: %m");
+                (void) log_warning_errno(r,
+                                         "the journal cannot be read on, steps of runs may be missed: %m");
         r = sd_event_source_set_enabled(l->more, r > 0 ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
         if (r < 0)
                 (void) log_warning_errno(r, "the journal is read on at its next change only: %m");
@@ -181,7 +185,8 @@ static int open_journal(const char *directory, sd_journal **ret) {
         return 0;
 }
 
-int run_log_new(sd_event *e, const char *directory, void (*stepped)(const char *job, void *userdata), void *userdata, struct run_log **ret) {
+int run_log_new(sd_event *e, const char *directory, void (*stepped)(const char *job, void *userdata),
+                void *userdata, struct run_log **ret) {
         _cleanup_(run_log_freep) struct run_log *l = calloc(1, sizeof(*l));
         int r;
 
@@ -193,7 +198,8 @@ int run_log_new(sd_event *e, const char *directory, void (*stepped)(const char *
         r = open_journal(directory, &l->journal);
         if (r < 0)
                 return r;
-        r = sd_event_add_io(e, &l->io, sd_journal_get_fd(l->journal), (uint32_t) sd_journal_get_events(l->journal), on_change, l);
+        r = sd_event_add_io(e, &l->io, sd_journal_get_fd(l->journal),
+                            (uint32_t) sd_journal_get_events(l->journal), on_change, l);
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(l->io, "journal");

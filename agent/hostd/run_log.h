@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Follows the journal for the output of runs and keeps each run's progress. An entry counts only when the journal itself says (trusted field
- * _SYSTEMD_UNIT) that it came from a service tpu-run-NAME.service: what a process claims about itself proves nothing.
- * Reading starts at the journal's end; a wakeup reads a bounded number of entries and goes on in the next turn of the loop.
+ * Follows the journal for the output of runs and keeps each run's progress. An entry counts only when the
+ * journal itself says (trusted field _SYSTEMD_UNIT) that it came from a service tpu-run-NAME.service: what a
+ * process claims about itself proves nothing. Reading starts at the journal's end; a wakeup reads a bounded
+ * number of entries and goes on in the next turn of the loop.
  */
 #include <systemd/sd-event.h>
 
@@ -21,10 +22,12 @@ struct run_progress {
 
 struct run_log;
 /*
- * directory: NULL for the system's journal, else a directory of journal files. stepped is called for each step line's job (a caller may
- * want to ask about a job that it does not know). -errno: there is no journal to read.
+ * directory: NULL for the system's journal, else a directory of journal files. stepped is called for each
+ * step line's job (a caller may want to ask about a job that it does not know). -errno: there is no journal
+ * to read.
  */
-int run_log_new(sd_event *e, const char *directory, void (*stepped)(const char *job, void *userdata), void *userdata, struct run_log **ret);
+int run_log_new(sd_event *e, const char *directory, void (*stepped)(const char *job, void *userdata),
+                void *userdata, struct run_log **ret);
 struct run_log *run_log_free(struct run_log *l);
 DEFINE_CLEANUP(struct run_log *, run_log_free)
 

@@ -33,8 +33,9 @@ static bool same_series(const struct sample_slot *slot, const struct sample *m, 
         for (size_t k = 0; k < ELEMENTSOF(m->keys); k++) {
                 if (!m->keys[k] != !slot->sample.keys[k])
                         return false;
-                if (m->keys[k] && (!streq(m->keys[k], slot->sample.keys[k]) ||
-                                   strncmp(slot->texts[k], m->values[k] ? m->values[k] : "", SAMPLE_TEXT_MAX - 1) != 0))
+                if (m->keys[k] &&
+                    (!streq(m->keys[k], slot->sample.keys[k]) ||
+                     strncmp(slot->texts[k], m->values[k] ? m->values[k] : "", SAMPLE_TEXT_MAX - 1) != 0))
                         return false;
         }
         return true;

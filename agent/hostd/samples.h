@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The latest value of each series (name and attribute values), for /metrics and for the next push. Bounded; allocates once. Names, units,
- * descriptions and keys of a sample are static texts; attribute values are copied (cut at SAMPLE_TEXT_MAX - 1).
+ * The latest value of each series (name and attribute values), for /metrics and for the next push. Bounded;
+ * allocates once. Names, units, descriptions and keys of a sample are static texts; attribute values are
+ * copied (cut at SAMPLE_TEXT_MAX - 1).
  */
 #include "base.h"
 #include "probe.h"

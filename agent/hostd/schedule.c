@@ -71,12 +71,14 @@ static void arm(struct slot *slot) {
         uint32_t random = 0;
         int r;
 
-        (void) getrandom(&random, sizeof(random), GRND_NONBLOCK); /* without randomness there is no jitter, and that is all */
+        (void) getrandom(&random, sizeof(random),
+                         GRND_NONBLOCK); /* without randomness there is no jitter, and that is all */
         r = sd_event_source_set_time_relative(slot->timer, schedule_jitter(interval, random));
         if (r >= 0)
                 r = sd_event_source_set_enabled(slot->timer, SD_EVENT_ONESHOT);
         if (r < 0)
-                (void) log_error_errno(r, "probe %s will not run again: its timer cannot be set: %m", slot->probe->name);
+                (void) log_error_errno(r, "probe %s will not run again: its timer cannot be set: %m",
+                                       slot->probe->name);
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -95,7 +97,8 @@ static int add(struct schedule *s, sd_event *e, const struct probe *p) {
         int r;
 
         *slot = (struct slot) { .schedule = s, .probe = p, .source = (unsigned) s->n };
-        r = sd_event_add_time_relative(e, &slot->timer, CLOCK_BOOTTIME, interval, MIN(ACCURACY, interval / 10), on_timer, slot);
+        r = sd_event_add_time_relative(e, &slot->timer, CLOCK_BOOTTIME, interval,
+                                       MIN(ACCURACY, interval / 10), on_timer, slot);
         if (r < 0)
                 return r;
         s->n++;
@@ -103,8 +106,9 @@ static int add(struct schedule *s, sd_event *e, const struct probe *p) {
         return 0;
 }
 
-int schedule_new(sd_event *e, const struct probe *const *probes, usec_t interval, const struct host *h, const struct probe_context *c,
-                 const struct schedule_handlers *handlers, void *userdata, struct schedule **ret) {
+int schedule_new(sd_event *e, const struct probe *const *probes, usec_t interval, const struct host *h,
+                 const struct probe_context *c, const struct schedule_handlers *handlers, void *userdata,
+                 struct schedule **ret) {
         _cleanup_(schedule_freep) struct schedule *s = calloc(1, sizeof(*s));
 
         if (!s)

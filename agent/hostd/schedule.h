@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * When each probe runs: at once when the schedule starts, then at its interval with jitter, so that a fleet started together does not look
- * together. Probes run in this process: the ones of today do not block. A probe that can block will run in a worker, whose
- * results enter through the same handlers.
+ * When each probe runs: at once when the schedule starts, then at its interval with jitter, so that a fleet
+ * started together does not look together. Probes run in this process: the ones of today do not block. A
+ * probe that can block will run in a worker, whose results enter through the same handlers.
  */
 #include <systemd/sd-event.h>
 
@@ -16,17 +16,19 @@ struct schedule_handlers {
         /* What probe number source said in its run number run. */
         void (*finding)(unsigned source, unsigned run, const struct finding *f, void *userdata);
         void (*sample)(unsigned source, unsigned run, const struct sample *m, void *userdata);
-        /* The run is over: whole when the probe could look (else one UNKNOWN finding named after the probe was handed over). */
+        /* The run is over: whole when the probe could look (else one UNKNOWN finding named after the probe
+         * was handed over). */
         void (*done)(unsigned source, unsigned run, bool whole, void *userdata);
 };
 
 struct schedule;
 /*
- * probes: ended by NULL. interval: for every probe, 0: each one's own. h, c, handlers are borrowed. All probes run once before this
- * returns, so that the host's state is known when the agent says it is ready.
+ * probes: ended by NULL. interval: for every probe, 0: each one's own. h, c, handlers are borrowed. All
+ * probes run once before this returns, so that the host's state is known when the agent says it is ready.
  */
-int schedule_new(sd_event *e, const struct probe *const *probes, usec_t interval, const struct host *h, const struct probe_context *c,
-                 const struct schedule_handlers *handlers, void *userdata, struct schedule **ret);
+int schedule_new(sd_event *e, const struct probe *const *probes, usec_t interval, const struct host *h,
+                 const struct probe_context *c, const struct schedule_handlers *handlers, void *userdata,
+                 struct schedule **ret);
 struct schedule *schedule_free(struct schedule *s);
 DEFINE_CLEANUP(struct schedule *, schedule_free)
 /* Runs every probe now (the wanted values changed). */

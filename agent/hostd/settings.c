@@ -39,7 +39,8 @@ static int parse_between(const char *value, usec_t least, usec_t most, usec_t *d
         if (r < 0)
                 return r;
         if (span < least || span > most) {
-                (void) snprintf(why, 96, "must be from %" PRIu64 "ms to %" PRIu64 "s", least / USEC_PER_MSEC, most / USEC_PER_SEC);
+                (void) snprintf(why, 96, "must be from %" PRIu64 "ms to %" PRIu64 "s", least / USEC_PER_MSEC,
+                                most / USEC_PER_SEC);
                 return -ERANGE;
         }
         *dest = span;
@@ -86,7 +87,8 @@ static int parse_spool_bytes(const char *value, void *dest, char why[static 96])
         return 0;
 }
 
-int settings_load(struct settings *s, struct settings_source *source, const struct host *h, const char *config_file) {
+int settings_load(struct settings *s, struct settings_source *source, const struct host *h,
+                  const char *config_file) {
         const struct config_item table[] = {
                 { "Hostd", "Endpoint", parse_endpoint, s->endpoint, "" },
                 { "Hostd", "MetricsInterval", parse_interval, &s->metrics_interval, "10s" },
@@ -124,12 +126,14 @@ unsigned settings_keep_fixed(struct settings *s, const struct settings *old) {
 
         for (size_t i = 0; i < ELEMENTSOF(texts); i++)
                 if (!streq(texts[i].now, texts[i].before)) {
-                        log_warning("[Hostd] %s= changed: restart tpu-hostd for it to take effect", texts[i].key);
+                        log_warning("[Hostd] %s= changed: restart tpu-hostd for it to take effect",
+                                    texts[i].key);
                         (void) snprintf(texts[i].now, sizeof(s->endpoint), "%s", texts[i].before);
                         kept++;
                 }
         if (s->spool_bytes != old->spool_bytes || s->capture_timeout != old->capture_timeout) {
-                log_warning("[Hostd] SpoolBytes= or CaptureTimeout= changed: restart tpu-hostd for it to take effect");
+                log_warning("[Hostd] SpoolBytes= or CaptureTimeout= changed: restart tpu-hostd for it to "
+                            "take effect");
                 s->spool_bytes = old->spool_bytes;
                 s->capture_timeout = old->capture_timeout;
                 kept++;
@@ -138,5 +142,7 @@ unsigned settings_keep_fixed(struct settings *s, const struct settings *old) {
 }
 
 struct health_policy settings_policy(const struct settings *s) {
-        return (struct health_policy) { .fail_after = s->fail_after, .heal_after = s->heal_after, .hold = s->hold };
+        return (struct health_policy){ .fail_after = s->fail_after,
+                                       .heal_after = s->heal_after,
+                                       .hold = s->hold };
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * hostd.conf: the sections [Hostd] and [Health]. Each value's bounds and default stand in one table in settings.c.
+ * hostd.conf: the sections [Hostd] and [Health]. Each value's bounds and default stand in one table in
+ * settings.c.
  */
 #include "base.h"
 #include "config.h"
@@ -26,8 +27,10 @@ struct settings_source {
         struct config_item items[SETTINGS_ITEMS];
 };
 
-/* Loads s; problems in content were logged and are counted in source->config.warnings. Clear with config_clear(&source->config). */
-int settings_load(struct settings *s, struct settings_source *source, const struct host *h, const char *config_file);
+/* Loads s; problems in content were logged and are counted in source->config.warnings. Clear with
+ * config_clear(&source->config). */
+int settings_load(struct settings *s, struct settings_source *source, const struct host *h,
+                  const char *config_file);
 /* What needs a restart to change is taken back from old, with a warning for each. Returns how many. */
 unsigned settings_keep_fixed(struct settings *s, const struct settings *old);
 struct health_policy settings_policy(const struct settings *s);

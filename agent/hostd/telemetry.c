@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "telemetry.h"
 
-int telemetry_describe(struct telemetry *t, const struct identity *i, const char *host, const char *host_id, const char *boot_id) {
+int telemetry_describe(struct telemetry *t, const struct identity *i, const char *host, const char *host_id,
+                       const char *boot_id) {
         const struct otlp_attribute all[] = {
                 { .key = "host.name", .text = host },
                 { .key = "host.id", .text = host_id[0] ? host_id : NULL },
@@ -68,7 +69,8 @@ static int add_point(struct telemetry *t, const struct sample_slot *slot) {
                 p.d = m->d;
         for (size_t k = 0; k < ELEMENTSOF(m->keys); k++)
                 if (m->keys[k])
-                        attributes[p.n_attributes++] = (struct otlp_attribute) { .key = m->keys[k], .text = m->values[k] };
+                        attributes[p.n_attributes++] =
+                                (struct otlp_attribute){ .key = m->keys[k], .text = m->values[k] };
         return otlp_add_point(t->otlp, &p);
 }
 
@@ -96,7 +98,9 @@ int telemetry_push(struct telemetry *t, struct sample_store *s) {
 
 int telemetry_event(struct telemetry *t, enum event_id id, enum otlp_severity severity, usec_t time_real,
                     const struct otlp_attribute *body, size_t n, uint64_t *ret_seq) {
-        struct otlp_attribute identity[] = { { .key = "tpu.spool.id" }, { .key = "tpu.spool.class" }, { .key = "tpu.spool.seq" } };
+        struct otlp_attribute identity[] = { { .key = "tpu.spool.id" },
+                                             { .key = "tpu.spool.class" },
+                                             { .key = "tpu.spool.seq" } };
         struct otlp_event e = {
                 .name = event_def(id)->name,
                 .severity = severity,
@@ -110,7 +114,8 @@ int telemetry_event(struct telemetry *t, enum event_id id, enum otlp_severity se
         size_t len;
         int r;
 
-        /* The same names as in the header of the push, so that a store behind any receiver can drop repeats. */
+        /* The same names as in the header of the push, so that a store behind any receiver can drop repeats.
+         */
         if (uplink_next(t->uplink, UPLINK_EVENTS, &spool, &seq) >= 0) {
                 (void) snprintf(spool_text, sizeof(spool_text), "%016" PRIx64, spool);
                 identity[0].text = spool_text;

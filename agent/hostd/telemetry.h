@@ -15,11 +15,14 @@ struct telemetry {
         uint64_t lost;         /* records that could not be built or that the uplink refused */
 };
 
-/* Makes the resource anew (start, and reload of the identity). host_id may be empty. The old one stays on failure. */
-int telemetry_describe(struct telemetry *t, const struct identity *i, const char *host, const char *host_id, const char *boot_id);
+/* Makes the resource anew (start, and reload of the identity). host_id may be empty. The old one stays on
+ * failure. */
+int telemetry_describe(struct telemetry *t, const struct identity *i, const char *host, const char *host_id,
+                       const char *boot_id);
 void telemetry_clear(struct telemetry *t);
 
-/* Submits every sample taken since the last push, in as many records as it takes. Returns the first error; what failed is counted. */
+/* Submits every sample taken since the last push, in as many records as it takes. Returns the first error;
+ * what failed is counted. */
 int telemetry_push(struct telemetry *t, struct sample_store *s);
 /* Submits one event; ret_seq (may be NULL) is its record's. */
 int telemetry_event(struct telemetry *t, enum event_id id, enum otlp_severity severity, usec_t time_real,

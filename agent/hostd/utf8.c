@@ -24,7 +24,8 @@ static size_t sequence(const unsigned char *s, size_t len) {
                                 return 0;
                         code = code << 6 | (s[k] & 0x3f);
                 }
-                if (code < MAX(forms[i].least, (uint32_t) 0xa0) || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff))
+                if (code < MAX(forms[i].least, (uint32_t) 0xa0) || code > 0x10ffff ||
+                    (code >= 0xd800 && code <= 0xdfff))
                         return 0;
                 return need;
         }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Text from outside (log lines, frames) before it goes into JSON, protobuf strings or /metrics, all of which must be UTF-8.
+ * Text from outside (log lines, frames) before it goes into JSON, protobuf strings or /metrics, all of which
+ * must be UTF-8.
  */
 #include "base.h"
 
-/* Replaces each byte that is no part of valid UTF-8 (RFC 3629: no surrogates, no overlong forms), and each control
- * character (C0, DEL, C1) but tab and newline, by '?'. In place; the length stays. Returns how many bytes were replaced. */
+/* Replaces each byte that is no part of valid UTF-8 (RFC 3629: no surrogates, no overlong forms), and each
+ * control character (C0, DEL, C1) but tab and newline, by '?'. In place; the length stays. Returns how many
+ * bytes were replaced. */
 size_t utf8_scrub(char *s, size_t len);
 
 /* Copies a text of the wire (NULL is the empty text) into dst, cut at size - 1 bytes, and scrubs it. */

@@ -15,6 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 from around import BINARY, CAPTURE_REPLY, CAPTURE_REQUEST, ERROR, Hostd, Launchd, Receiver, message, wait_until  # noqa: E402
 
+JOURNAL_WRITER = os.environ.get("JOURNAL_WRITER", "/lib/systemd/systemd-journal-remote")
 WRONG = "4096\t131072\t6291456"
 TRAIN = {1: "train", 2: "tpu-run-train.service", 3: "running", 7: "jax", 8: "tcmalloc", 9: "alice", 10: "python3 train.py", 13: 4242, 14: 2}
 
@@ -367,6 +368,46 @@ class Runs(Case):
         owned.mkdir()
         os.chown(owned, 65534, 65534)
         self.assertEqual(as_nobody("/v1/jobs/train/stack", "POST"), "200")
+
+
+@unittest.skipUnless(os.path.exists(JOURNAL_WRITER), "systemd-journal-remote is not installed")
+class Journal(Case):
+    def test_steps(self):
+        """Only what the journal itself says is a run's counts, from the start of the agent on, however much comes at once."""
+        h = self.hostd(Journal="/tmp")
+        folder = h.folder / "journal"
+        folder.mkdir()
+        h.config.write_text(h.config.read_text().replace("Journal=/tmp", f"Journal={folder}"))
+        writer = subprocess.Popen([JOURNAL_WRITER, "-o", folder / "system.journal", "-"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.addCleanup(lambda: (writer.stdin.close(), writer.wait(10)))
+
+        def entry(unit, line, identifier="tpu-run"):
+            writer.stdin.write((f"__REALTIME_TIMESTAMP={time.time_ns() // 1000}\n__MONOTONIC_TIMESTAMP={time.monotonic_ns() // 1000}\n"
+                                f"_BOOT_ID={'5e0f3a5252a74d2b9b1c6a1f0e4d7c3b'}\nSYSLOG_IDENTIFIER={identifier}\n"
+                                f"_SYSTEMD_UNIT={unit}\nMESSAGE={line}\n\n").encode())
+            writer.stdin.flush()
+
+        def step(n):
+            return f"completed step: {n}, seconds: 0.5, TFLOP/s/device: 1.0, Tokens/s/device: 11.5, total_weights: 2, loss: 1.5"
+
+        entry("tpu-run-train.service", step(7777))
+        wait_until(lambda: list(folder.glob("*.journal")), 5, "the journal file")
+        time.sleep(0.5)  # the writer tells nobody when its entry is in the file
+        h.start()
+        launchd = self.launchd(h)
+        launchd.jobs = [TRAIN]
+        wait_until(lambda: h.get("/v1/status")["jobs"] == 1, 10, "the run to be known")
+        self.assertIsNone(h.get("/v1/jobs")["jobs"][0]["step"])
+        for n in range(1, 400):
+            entry("tpu-run-train.service", step(n))
+        entry("ssh.service", step(8888))
+        entry("tpu-run-train.service", step(9999), identifier="liar")
+        entry("tpu-run-train.service", "completed step: nan, seconds: 1")
+        wait_until(lambda: h.get("/v1/jobs")["jobs"][0]["step"] == 399, 10, "step 399")
+        wait_until(lambda: 'tpu_run_step{job="train"} 399' in h.call("/metrics")[2].decode(), 5, "the metric")
+        launchd.jobs = [{**TRAIN, 3: "exited"}]
+        wait_until(lambda: "tpu_run_step" not in h.call("/metrics")[2].decode(), 5, "the ended run's metrics to go")
+        self.assertNotIn("8888", h.output.read_text())
 
 
 class Api(Case):

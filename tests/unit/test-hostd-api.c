@@ -6,7 +6,8 @@
 
 static const struct health_policy policy = { .fail_after = 1, .heal_after = 1, .hold = 0 };
 
-static void take(struct check_table *t, const char *check, enum verdict v, const char *found, const char *wanted, const char *reason, usec_t now) {
+static void take(struct check_table *t, const char *check, enum verdict v, const char *found,
+                 const char *wanted, const char *reason, usec_t now) {
         struct check_change c;
         struct finding f;
 
@@ -51,8 +52,16 @@ static void test_status(void) {
         struct job_list *jobs = calloc(1, sizeof(*jobs));
         struct uplink_stats uplink = { .durable = true, .last_ok_boot = 5 * USEC_PER_SEC };
         struct api_status s = {
-                .host = "h0", .boot_id = "b", .started_real = (usec_t) 1795237200000000, .now = 10 * USEC_PER_SEC,
-                .now_real = (usec_t) 1795237210000000, .checks = &t, .identity = &identity, .jobs = jobs, .uplink = &uplink, .endpoint = "",
+                .host = "h0",
+                .boot_id = "b",
+                .started_real = (usec_t) 1795237200000000,
+                .now = 10 * USEC_PER_SEC,
+                .now_real = (usec_t) 1795237210000000,
+                .checks = &t,
+                .identity = &identity,
+                .jobs = jobs,
+                .uplink = &uplink,
+                .endpoint = "",
         };
         json_t *v;
 
@@ -65,8 +74,12 @@ static void test_status(void) {
         ASSERT_TRUE(json_is_null(json_object_get(json_object_get(v, "identity"), "slice")));
         ASSERT_STREQ(text_at(v, "started"), "2026-11-21T05:00:00.000Z");
         ASSERT_STREQ(text_at(json_object_get(v, "uplink"), "last_ok"), "2026-11-21T05:00:05.000Z");
-        ASSERT_EQ(json_integer_value(json_object_get(
-                          json_object_get(json_object_get(json_object_get(v, "uplink"), "classes"), "events"), "kept")), 3);
+        ASSERT_EQ(json_integer_value(
+                          json_object_get(json_object_get(json_object_get(json_object_get(v, "uplink"),
+                                                                          "classes"),
+                                                          "events"),
+                                          "kept")),
+                  3);
         json_decref(v);
         jobs->known = true;
         jobs->n = 2;
@@ -85,7 +98,9 @@ static const struct run_progress *progress_of(const char *job, void *userdata) {
 
 static void test_jobs(void) {
         struct job_list *l = calloc(1, sizeof(*l));
-        struct run_progress p = { .progress = { .lines = 1, .last_step = 12, .last = { .step = 12, .seconds = 0.5 } } };
+        struct run_progress p = {
+                .progress = { .lines = 1, .last_step = 12, .last = { .step = 12, .seconds = 0.5 } }
+        };
         json_t *v, *list;
 
         ASSERT_TRUE(l);
@@ -105,7 +120,8 @@ static void test_jobs(void) {
 
 /* Bad values keep the default and are counted. */
 static void test_settings(void) {
-        static const char text[] = "[Hostd]\nEndpoint=ftp://x\nMetricsInterval=1ms\nSpoolBytes=1\nApiSocket=relative\nNoSuchKey=1\n"
+        static const char text[] = "[Hostd]\nEndpoint=ftp://"
+                                   "x\nMetricsInterval=1ms\nSpoolBytes=1\nApiSocket=relative\nNoSuchKey=1\n"
                                    "Endpoint=http://user:secret@x:1\n[Health]\nFailAfter=0\nHealAfter=5\n";
         char path[] = "/tmp/test-hostd-settings-XXXXXX";
         _cleanup_host_ struct host h = HOST_NULL;

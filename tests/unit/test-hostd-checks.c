@@ -18,7 +18,8 @@ static struct finding finding(const char *subject, enum verdict v, const char *f
 static void test_transitions(void) {
         struct check_table t;
         struct check_change c;
-        struct finding good = finding("eth0", VERDICT_OK, "8896"), bad = finding("eth0", VERDICT_FAIL, "1460");
+        struct finding good = finding("eth0", VERDICT_OK, "8896"),
+                       bad = finding("eth0", VERDICT_FAIL, "1460");
         char text[64];
 
         ASSERT_OK(check_table_init(&t));
@@ -37,7 +38,8 @@ static void test_transitions(void) {
         ASSERT_STREQ(check_table_reasons(&t, text, sizeof(text)), "nic.mtu eth0 FAIL");
         ASSERT_EQ(check_table_take(&t, &policy, 0, 4, &bad, 40, &c), 0); /* still: no news */
         ASSERT_EQ(check_table_take(&t, &policy, 0, 5, &good, 50, &c), 0);
-        ASSERT_STREQ(t.entries[0].settled.found, "1460"); /* while it heals, the reason is still why it counts */
+        ASSERT_STREQ(t.entries[0].settled.found,
+                     "1460"); /* while it heals, the reason is still why it counts */
         ASSERT_EQ(check_table_take(&t, &policy, 0, 6, &good, 60, &c), 1);
         ASSERT_EQ(c.to, VERDICT_OK);
         check_table_clear(&t);
@@ -66,7 +68,8 @@ static void on_gone(const struct check_change *c, void *userdata) {
 static void test_gone(void) {
         struct check_table t;
         struct check_change c;
-        struct finding a = finding("eth0", VERDICT_FAIL, "x"), b = finding("eth1", VERDICT_OK, "y"), other = finding("z", VERDICT_OK, "z");
+        struct finding a = finding("eth0", VERDICT_FAIL, "x"), b = finding("eth1", VERDICT_OK, "y"),
+                       other = finding("z", VERDICT_OK, "z");
         char subject[] = "eth0";
 
         ASSERT_OK(check_table_init(&t));

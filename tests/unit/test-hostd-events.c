@@ -44,13 +44,16 @@ static void test_catalog(void) {
         }
         for (enum event_id i = 0; i < _EVENT_MAX; i++)
                 if (!explained[i])
-                        test_fail(CATALOG, 0, "%s (%s) is not explained", event_def(i)->name, event_def(i)->message_id);
+                        test_fail(CATALOG, 0, "%s (%s) is not explained", event_def(i)->name,
+                                  event_def(i)->message_id);
 }
 
 static void add(struct event_ring *r, int64_t number) {
-        const struct otlp_attribute body[] = { { .key = "number", .number = number }, { .key = "who", .text = "a \"b\"" } };
+        const struct otlp_attribute body[] = { { .key = "number", .number = number },
+                                               { .key = "who", .text = "a \"b\"" } };
 
-        ASSERT_OK(event_ring_add(r, EVENT_CHECK_CHANGED, OTLP_ERROR, (usec_t) 1795237200123000, body, ELEMENTSOF(body)));
+        ASSERT_OK(event_ring_add(r, EVENT_CHECK_CHANGED, OTLP_ERROR, (usec_t) 1795237200123000, body,
+                                 ELEMENTSOF(body)));
 }
 
 static void test_ring(void) {
@@ -89,7 +92,8 @@ static void test_ring(void) {
 /* A stack is in its record, not in the ring and not in the journal. */
 static void test_long_text(void) {
         char text[EVENT_TEXT_MAX + 2];
-        const struct otlp_attribute body[] = { { .key = "job", .text = "train" }, { .key = "text", .text = text } };
+        const struct otlp_attribute body[] = { { .key = "job", .text = "train" },
+                                               { .key = "text", .text = text } };
         json_t *v;
 
         memset(text, 'x', sizeof(text) - 1);

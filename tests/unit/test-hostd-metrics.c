@@ -4,10 +4,17 @@
 #include "metrics_text.h"
 #include "test.h"
 
-static struct sample sample(const char *name, const char *unit, enum sample_kind kind, int64_t value, const char *device) {
-        return (struct sample) {
-                .name = name, .unit = unit, .description = "about it", .kind = kind, .is_int = true, .i = value,
-                .keys = { device ? "network.interface.name" : NULL }, .values = { device },
+static struct sample sample(const char *name, const char *unit, enum sample_kind kind, int64_t value,
+                            const char *device) {
+        return (struct sample){
+                .name = name,
+                .unit = unit,
+                .description = "about it",
+                .kind = kind,
+                .is_int = true,
+                .i = value,
+                .keys = { device ? "network.interface.name" : NULL },
+                .values = { device },
         };
 }
 
@@ -27,7 +34,8 @@ static void test_names(void) {
                 { "system.memory.usage", "By", SAMPLE_GAUGE, "system_memory_usage_bytes" },
                 { "system.memory.utilization", "1", SAMPLE_GAUGE, "system_memory_utilization_ratio" },
                 { "process.cpu.time", "s", SAMPLE_COUNTER, "process_cpu_time_seconds_total" },
-                { "system.network.packet.count", "{packet}", SAMPLE_COUNTER, "system_network_packet_count_total" },
+                { "system.network.packet.count", "{packet}", SAMPLE_COUNTER,
+                  "system_network_packet_count_total" },
                 { "tpu.run.loss", NULL, SAMPLE_GAUGE, "tpu_run_loss" },
                 { "tpu.x.bytes", "By", SAMPLE_GAUGE, "tpu_x_bytes" },
         };
@@ -59,11 +67,13 @@ static void test_text(void) {
         ASSERT_OK(take(&s, 0, 1, &b));
         ASSERT_OK(take(&s, 0, 1, &c));
         ASSERT_OK(metrics_text(&s, &text, &len));
-        ASSERT_STREQ(text, "# HELP system_memory_usage_bytes about it\n# TYPE system_memory_usage_bytes gauge\n"
-                           "system_memory_usage_bytes 7\n"
-                           "# HELP system_network_io_bytes_total about it\n# TYPE system_network_io_bytes_total counter\n"
-                           "system_network_io_bytes_total{network_interface_name=\"eth0\"} 5\n"
-                           "system_network_io_bytes_total{network_interface_name=\"e\\\"t\\\\h\\n1\"} 6\n");
+        ASSERT_STREQ(text,
+                     "# HELP system_memory_usage_bytes about it\n# TYPE system_memory_usage_bytes gauge\n"
+                     "system_memory_usage_bytes 7\n"
+                     "# HELP system_network_io_bytes_total about it\n# TYPE system_network_io_bytes_total "
+                     "counter\n"
+                     "system_network_io_bytes_total{network_interface_name=\"eth0\"} 5\n"
+                     "system_network_io_bytes_total{network_interface_name=\"e\\\"t\\\\h\\n1\"} 6\n");
         ASSERT_EQ(len, strlen(text));
         free(text);
         sample_store_clear(&s);
@@ -121,7 +131,8 @@ static void test_store_bound(void) {
 static void test_stat(void) {
         uint64_t user, system;
 
-        ASSERT_OK(cost_parse_stat("1234 (a) b (c)) S 1 1234 1234 0 -1 4194560 2570 100 3 4 77 33 0 0 20 0", &user, &system));
+        ASSERT_OK(cost_parse_stat("1234 (a) b (c)) S 1 1234 1234 0 -1 4194560 2570 100 3 4 77 33 0 0 20 0",
+                                  &user, &system));
         ASSERT_EQ(user, 77);
         ASSERT_EQ(system, 33);
         ASSERT_EQ(cost_parse_stat("1234 (a", &user, &system), -EBADMSG);

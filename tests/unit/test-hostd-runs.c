@@ -6,8 +6,17 @@
 
 static void test_unit(void) {
         static const char *const refused[] = {
-                "sshd.service", "tpu-run-.service", "tpu-run-train.slice", "tpu-run-train.service.evil", "xtpu-run-train.service",
-                "tpu-run-Train.service", "tpu-run--train.service", "tpu-run-../x.service", "tpu-run-a b.service", "tpu-run-", "",
+                "sshd.service",
+                "tpu-run-.service",
+                "tpu-run-train.slice",
+                "tpu-run-train.service.evil",
+                "xtpu-run-train.service",
+                "tpu-run-Train.service",
+                "tpu-run--train.service",
+                "tpu-run-../x.service",
+                "tpu-run-a b.service",
+                "tpu-run-",
+                "",
         };
         char job[64];
 
@@ -53,7 +62,8 @@ static void test_compare(void) {
         struct job_list *l = calloc(6, sizeof(*l));
 
         ASSERT_TRUE(l);
-        /* l[0] is empty: the first answer. What was over, or had started, before the agent did is no news. */
+        /* l[0] is empty: the first answer. What was over, or had started, before the agent did is no news.
+         */
         add(&l[1], "old", "exited", 100, 900);
         add(&l[1], "running", "running", 500, 0);
         ASSERT_STREQ(compare(&l[0], &l[1]), "");
