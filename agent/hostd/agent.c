@@ -220,9 +220,14 @@ static void on_durable(enum uplink_class c, uint64_t seq, void *userdata) {
 }
 
 static uint64_t spool_limit(const struct settings *s) {
+        char parent[sizeof(s->spool_directory)];
+        const char *slash = strrchr(s->spool_directory, '/');
         struct statvfs fs;
 
-        if (statvfs(s->spool_directory, &fs) < 0)
+        /* At the first start there is no spool yet, but the directory that it will be in. */
+        (void) snprintf(parent, sizeof(parent), "%.*s", (int) (slash ? slash - s->spool_directory : 0),
+                        s->spool_directory);
+        if (statvfs(s->spool_directory, &fs) < 0 && statvfs(parent[0] ? parent : "/", &fs) < 0)
                 return s->spool_bytes;
         return MAX(SPOOL_LEAST, MIN(s->spool_bytes, (uint64_t) fs.f_blocks * fs.f_frsize / DISK_SHARE));
 }
