@@ -33,5 +33,8 @@
 #define PORT_COLLECTOR_API 9471
 #define PORT_HOSTD_API 9470
 
-/* A run NAME owns the slice tpu-run-NAME.slice and the service tpu-run-NAME.service in it. */
+/*
+ * A run NAME owns the slice tpu-run-NAME.slice and the service tpu-run-NAME.service in it. In the slice's name each '-' of NAME
+ * is a '_' (no NAME holds one): systemd nests slices at '-', and tpu-run-a-b.slice would lie inside the slice of run "a".
+ */
 #define RUN_UNIT_PREFIX "tpu-run-"

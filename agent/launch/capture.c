@@ -129,6 +129,8 @@ static int on_err(sd_event_source *s, int fd, uint32_t revents, void *userdata) 
                 c->problem[c->problem_len] = '\0';
                 return 0;
         }
+        while (c->problem_len > 0 && c->problem[c->problem_len - 1] == '\n')
+                c->problem[--c->problem_len] = '\0';
         close_pipe(&c->err_io, &c->err_fd);
         settle(c);
         return 0;

@@ -48,6 +48,9 @@ const char *job_command(const struct job *j, char *buf, size_t size) {
                         break;
                 n += (size_t) k;
         }
+        for (char *p = buf; *p; p++)
+                if ((unsigned char) *p < ' ')
+                        *p = ' '; /* one line, whatever the arguments hold */
         if (n >= size)
                 for (n = size - 1; n > 0 && ((unsigned char) buf[n - 1] & 0xc0) == 0x80; n--) /* no half a character */
                         buf[n - 1] = '\0';

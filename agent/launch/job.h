@@ -52,7 +52,7 @@ const char *job_state_name(enum job_state s);
 const char *job_unit(const char *name, char buf[static JOB_UNIT_MAX]);
 /* '-' nests slices (tpu-run-a-b.slice lies inside tpu-run-a.slice), so that a name's '-' is a '_' there. */
 const char *job_slice(const char *name, char buf[static JOB_UNIT_MAX]);
-/* argv joined by blanks, cut at size. */
+/* argv joined by blanks, in one line, cut at size. */
 const char *job_command(const struct job *j, char *buf, size_t size);
 
 struct job *job_free(struct job *j);

@@ -4,136 +4,32 @@
 #include "cgroup.h"
 #include "handover.h"
 #include "log.h"
+#include "run_table.h"
 #include "state.h"
 
-struct run {
-        struct run *next;
-        struct runs *owner;
-        struct job *job;
-        struct job *replaced; /* an ended run of this name, until the new one has its unit */
-        sd_event_source *kill_timer;
-        struct capture *capture;
-        usec_t captured_boot, captured_real; /* when the last capture began; 0: none yet */
-};
-
-struct runs {
-        sd_event *event;
-        const struct host *host;
-        const char *stack_tool;
-        const struct runs_events *events;
-        void *userdata;
-        const struct unit_backend *units;
-        void *backend;
-        int jobs_fd, exits_fd, handover_fd;
-        struct run *list; /* newest first */
-};
-
-/* --- The table ----------------------------------------------------------------------------------------- */
-
-static struct run *run_free(struct run *run) {
-        run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
-        run->capture = capture_free(run->capture);
-        (void) job_free(run->job);
-        (void) job_free(run->replaced);
-        free(run);
-        return NULL;
-}
-
-static struct run *find(const struct runs *r, const char *name) {
-        for (struct run *run = r->list; run; run = run->next)
-                if (streq(run->job->name, name))
-                        return run;
-        return NULL;
-}
-
-static void unlink_run(struct runs *r, struct run *run) {
-        for (struct run **p = &r->list; *p; p = &(*p)->next)
-                if (*p == run) {
-                        *p = run->next;
-                        return;
-                }
-}
-
-static struct run *insert(struct runs *r, struct job *j) {
-        struct run *run = calloc(1, sizeof(*run)), **p = &r->list;
-
-        if (!run)
-                return NULL;
-        run->owner = r;
-        run->job = j;
-        while (*p && (*p)->job->started_real > j->started_real)
-                p = &(*p)->next;
-        run->next = *p;
-        *p = run;
-        return run;
-}
-
-static void remove_files(struct runs *r, const char *name, bool exits) {
-        (void) unlinkat(r->jobs_fd, name, 0); /* a file that stays is read, and forgotten again, at the next start */
-        if (exits)
-                (void) unlinkat(r->exits_fd, name, 0);
-        handover_remove(r->handover_fd, name);
-}
-
-/* Forgets what ended longest ago. */
-static void prune(struct runs *r) {
-        unsigned kept = 0;
-
-        for (struct run *run = r->list, *next; run; run = next) {
-                next = run->next;
-                if (run->job->state != JOB_EXITED || run->capture || ++kept <= JOBS_KEPT)
-                        continue;
-                remove_files(r, run->job->name, true);
-                unlink_run(r, run);
-                (void) run_free(run);
-        }
-}
-
-static unsigned count_active(const struct runs *r) {
-        unsigned n = 0;
-
-        for (struct run *run = r->list; run; run = run->next)
-                n += run->job->state != JOB_EXITED;
-        return n;
-}
-
-/* --- How a run ended ------------------------------------------------------------------------------------ */
-
-/* Takes the record of this very run. Returns whether there is one. */
-static bool adopt_record(struct runs *r, struct job *j) {
-        int k = exit_record_read(r->exits_fd, j->name, j->id, &j->end);
-
-        if (k < 0 && k != -ENOENT)
-                (void) log_warning_errno(k, "run %s: its exit record cannot be read: %m", j->name);
-        return k == 0;
-}
-
-/* The unit is gone: with its record, or of unknown cause. Never a success without one. */
-static void settle(struct runs *r, struct run *run) {
-        struct job *j = run->job;
-
-        if (j->state == JOB_EXITED)
-                return;
-        if (!adopt_record(r, j)) {
-                j->end = (struct exit_record) { 0 };
-                (void) snprintf(j->end.result, sizeof(j->end.result), "unknown");
-        }
-        j->state = JOB_EXITED;
-        j->main_pid = 0;
-        run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
-        handover_remove(r->handover_fd, j->name);
-        if (streq(j->end.result, "unknown"))
-                log_warning("run %s is gone without an exit record: its cause is unknown", j->name);
-        else
-                log_notice("run %s ended: %s%s%s %s", j->name, j->end.result, j->end.code[0] ? ", " : "", j->end.code, j->end.status);
+/*
+ * Stops the slice of a run that has ended: what it left there (containers, for one) goes with it, and so does the slice,
+ * which systemd would keep for good.
+ */
+static void sweep(struct runs *r, struct run *run) {
+        if (!run->swept && r->units->stop(r->backend, run->job->name) == 0)
+                run->swept = true;
 }
 
 static void end(struct runs *r, struct run *run) {
+        bool was_starting = run->job->state == JOB_STARTING;
+        struct problem p;
+
         if (run->job->state == JOB_EXITED)
                 return;
-        settle(r, run);
+        run_settle(r, run);
+        if (was_starting) /* nobody who waits for a start is left without an answer */
+                r->events->started(run->job, problem_set(&p, -EIO, "see: journalctl -b -u tpu-run-NAME.service",
+                                                         "run %s ended before it was seen to run: %s", run->job->name, run->job->end.result),
+                                   &p, r->userdata);
+        sweep(r, run);
         r->events->ended(run->job, r->userdata);
-        prune(r);
+        runs_prune(r);
 }
 
 /* --- What the units tell ------------------------------------------------------------------------------- */
@@ -142,11 +38,11 @@ static void end(struct runs *r, struct run *run) {
 static void undo(struct runs *r, struct run *run) {
         int k = 0;
 
-        unlink_run(r, run);
-        remove_files(r, run->job->name, false);
+        run_unlink(r, run);
+        run_remove_files(r, run->job->name, false);
         if (run->replaced) {
                 k = job_write(r->jobs_fd, run->replaced);
-                if (k < 0 || !insert(r, run->replaced))
+                if (k < 0 || !run_insert(r, run->replaced))
                         (void) log_warning_errno(k, "run %s: what is known of the run before it is lost", run->job->name);
                 else
                         run->replaced = NULL;
@@ -156,7 +52,7 @@ static void undo(struct runs *r, struct run *run) {
 
 static void on_refused(const char *name, int error, const char *text, void *userdata) {
         struct runs *r = userdata;
-        struct run *run = find(r, name);
+        struct run *run = run_find(r, name);
         struct problem p;
 
         if (!run || run->job->state != JOB_STARTING)
@@ -178,7 +74,7 @@ static void on_refused(const char *name, int error, const char *text, void *user
 
 static void on_started(const char *name, const char *result, void *userdata) {
         struct runs *r = userdata;
-        struct run *run = find(r, name);
+        struct run *run = run_find(r, name);
         struct problem p = { 0 };
         int error = 0;
 
@@ -194,7 +90,7 @@ static void on_started(const char *name, const char *result, void *userdata) {
 
 static void on_running(const char *name, uint32_t main_pid, const char *control_group, void *userdata) {
         struct runs *r = userdata;
-        struct run *run = find(r, name);
+        struct run *run = run_find(r, name);
         const char *slash = strrchr(control_group, '/');
 
         if (!run || run->job->state == JOB_EXITED)
@@ -209,7 +105,7 @@ static void on_running(const char *name, uint32_t main_pid, const char *control_
 
 static void on_gone(const char *name, void *userdata) {
         struct runs *r = userdata;
-        struct run *run = find(r, name);
+        struct run *run = run_find(r, name);
 
         if (run)
                 end(r, run);
@@ -217,10 +113,14 @@ static void on_gone(const char *name, void *userdata) {
 
 static void on_connected(void *userdata) {
         struct runs *r = userdata;
+        char boot_id[BOOT_ID_MAX] = "";
 
+        (void) host_boot_id(r->host, boot_id);
         for (struct run *run = r->list; run; run = run->next)
                 if (run->job->state != JOB_EXITED)
                         (void) r->units->query(r->backend, run->job->name); /* a bus that is lost again comes back again */
+                else if (streq(run->job->boot_id, boot_id))
+                        sweep(r, run); /* it ended while we were away */
 }
 
 const struct unit_events runs_unit_events = {
@@ -255,21 +155,21 @@ static int write_files(struct runs *r, const struct job *j, struct problem *p) {
 
 /* Gives the place of an ended run of this name to the new one. */
 static int take_place(struct runs *r, struct job *j, struct run **ret, struct problem *p) {
-        struct run *before = find(r, j->name), *run;
+        struct run *before = run_find(r, j->name), *run;
 
         if (before && before->job->state != JOB_EXITED)
                 return problem_set(p, -EEXIST, "choose another name, or: tpuctl stop NAME", "run %s is %s", j->name,
                                    job_state_name(before->job->state));
         if (before && before->capture)
                 return problem_set(p, -EBUSY, "choose another name", "a capture of the run %s before this one has not ended", j->name);
-        if (count_active(r) >= JOBS_ACTIVE_MAX)
+        if (runs_count_active(r) >= JOBS_ACTIVE_MAX)
                 return problem_set(p, -EBUSY, "stop one: tpuctl jobs", "%d runs are active, which is the most", JOBS_ACTIVE_MAX);
-        run = insert(r, j);
+        run = run_insert(r, j);
         if (!run)
                 return problem_set(p, -ENOMEM, "try again", "out of memory");
         if (before) {
                 run->replaced = TAKE_PTR(before->job);
-                unlink_run(r, before);
+                run_unlink(r, before);
                 (void) run_free(before);
         }
         *ret = run;
@@ -325,7 +225,7 @@ static int no_such_run(const char *name, struct problem *p) {
 }
 
 int runs_stop(struct runs *r, const char *name, usec_t grace, struct problem *p) {
-        struct run *run = find(r, name);
+        struct run *run = run_find(r, name);
         int k;
 
         if (!run)
@@ -365,7 +265,7 @@ static void on_capture_gone(struct capture *c, void *userdata) {
 int runs_capture(struct runs *r, const char *name, struct problem *p) {
         static const struct capture_handlers handlers = { .done = on_captured, .gone = on_capture_gone };
         _cleanup_free_ struct pid_list *pids = malloc(sizeof(*pids));
-        struct run *run = find(r, name);
+        struct run *run = run_find(r, name);
         usec_t now = host_now(r->host);
         int k;
 
@@ -393,7 +293,7 @@ int runs_capture(struct runs *r, const char *name, struct problem *p) {
 /* --- Questions ----------------------------------------------------------------------------------------- */
 
 const struct job *runs_find(const struct runs *r, const char *name) {
-        struct run *run = find(r, name);
+        struct run *run = run_find(r, name);
 
         return run ? run->job : NULL;
 }
@@ -404,7 +304,7 @@ void runs_visit(struct runs *r, void (*visit)(const struct job *j, void *userdat
 
                 /* A unit that somebody holds is never seen to go; its record says that the run has. */
                 if (run->job->state != JOB_EXITED && exit_record_read(r->exits_fd, run->job->name, run->job->id, &record) == 0) {
-                        settle(r, run);
+                        run_settle(r, run);
                         r->events->ended(run->job, r->userdata);
                 }
                 visit(run->job, userdata);
@@ -420,33 +320,6 @@ uint32_t runs_processes(const struct runs *r, const struct job *j) {
 }
 
 /* --- Beginning and end --------------------------------------------------------------------------------- */
-
-static int load_one(const char *name, void *userdata) {
-        _cleanup_(job_freep) struct job *j = NULL;
-        char boot_id[BOOT_ID_MAX] = "";
-        struct runs *r = userdata;
-        struct run *run;
-        int k;
-
-        if (name[0] == '.') /* what a crash left of a write */
-                return 0;
-        k = job_read(r->jobs_fd, name, &j);
-        if (k < 0) {
-                (void) log_warning_errno(k, "%s/%s/%s cannot be read, left out: %m", PATH_LAUNCHD_STATE, STATE_JOBS, name);
-                return 0;
-        }
-        run = insert(r, j);
-        if (!run)
-                return -ENOMEM;
-        j = NULL;
-        run->job->state = JOB_RUNNING; /* until systemd says otherwise */
-        (void) host_boot_id(r->host, boot_id);
-        if (exit_record_read(r->exits_fd, name, run->job->id, &run->job->end) == 0)
-                run->job->state = JOB_EXITED;
-        else if (!streq(run->job->boot_id, boot_id))
-                settle(r, run); /* the host went down with it */
-        return 0;
-}
 
 int runs_new(sd_event *e, const struct host *h, const char *stack_tool, const struct runs_events *events, void *userdata,
              struct runs **ret) {
@@ -470,10 +343,10 @@ int runs_new(sd_event *e, const struct host *h, const char *stack_tool, const st
         r->handover_fd = state_make_handover(h);
         if (r->handover_fd < 0)
                 return log_error_errno(r->handover_fd, "%s/%s cannot be made: %m", PATH_LAUNCHD_RUNTIME, STATE_HANDOVER);
-        k = host_list(h, PATH_LAUNCHD_STATE "/" STATE_JOBS, load_one, r);
+        k = runs_load(r);
         if (k < 0)
                 return log_error_errno(k, "%s/%s cannot be read: %m", PATH_LAUNCHD_STATE, STATE_JOBS);
-        prune(r);
+        runs_prune(r);
         *ret = TAKE_PTR(r);
         return 0;
 }

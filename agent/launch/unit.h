@@ -5,8 +5,8 @@
  * here blocks: each call says whether the question is on its way, and the answer comes as an event. A run's unit is not
  * ours: it goes on when we, the bus or its daemon die.
  *
- * What was learnt by trying: JobRemoved is subscribed before the start is asked for; each run has its own two match rules, by
- * unit name, so that other units' comings and goings never wake us; a "$" in an argument would be expanded by systemd unless
+ * What was learnt by trying: JobRemoved is subscribed before the start is asked for; a run's own rule for
+ * UnitRemoved names the unit, so that other units' comings and goings do not wake us; a "$" in an argument would be expanded by systemd unless
  * told not to.
  */
 #include <systemd/sd-event.h>

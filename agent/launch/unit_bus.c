@@ -84,6 +84,7 @@ static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *e) {
         if (sd_bus_message_read(m, "uoss", &id, &path, &unit, &result) < 0 || !w->start_job || !streq(path, w->start_job))
                 return 0;
         free(TAKE_PTR(w->start_job));
+        w->job_removed = sd_bus_slot_unref(w->job_removed);
         (void) ask(w); /* for its pid and group, or whether it is gone already; a lost bus is asked again when it is back */
         w->owner->events->started(w->name, result, w->owner->userdata);
         return 0;
@@ -94,6 +95,17 @@ static int on_unit_removed(sd_bus_message *m, void *userdata, sd_bus_error *e) {
         (void) e;
         watch_gone(userdata);
         return 0;
+}
+
+/*
+ * sd-bus does not match arguments behind one that is no string, and JobRemoved begins with a number: this rule lets in the
+ * jobs of all units, and so it stands only while a start is under way.
+ */
+static int watch_start(struct watch *w) {
+        int r = sd_bus_match_signal_async(w->owner->bus, &w->job_removed, SYSTEMD_SERVICE, SYSTEMD_PATH, SYSTEMD_MANAGER, "JobRemoved",
+                                          on_job_removed, NULL, w);
+
+        return r < 0 ? r : 0;
 }
 
 static int watch_new(struct unit_bus *u, const char *name, struct watch **ret) {
@@ -107,13 +119,9 @@ static int watch_new(struct unit_bus *u, const char *name, struct watch **ret) {
                 return -ENOMEM;
         w->owner = u;
         (void) snprintf(w->name, sizeof(w->name), "%s", name);
-        (void) snprintf(rule, sizeof(rule), "type='signal',sender='%s',path='%s',interface='%s',member='JobRemoved',arg2='%s'", SYSTEMD_SERVICE,
-                        SYSTEMD_PATH, SYSTEMD_MANAGER, job_unit(name, unit));
-        r = sd_bus_add_match_async(u->bus, &w->job_removed, rule, on_job_removed, NULL, w);
         (void) snprintf(rule, sizeof(rule), "type='signal',sender='%s',path='%s',interface='%s',member='UnitRemoved',arg0='%s'", SYSTEMD_SERVICE,
-                        SYSTEMD_PATH, SYSTEMD_MANAGER, unit);
-        if (r >= 0)
-                r = sd_bus_add_match_async(u->bus, &w->unit_removed, rule, on_unit_removed, NULL, w);
+                        SYSTEMD_PATH, SYSTEMD_MANAGER, job_unit(name, unit));
+        r = sd_bus_add_match_async(u->bus, &w->unit_removed, rule, on_unit_removed, NULL, w);
         if (r < 0) {
                 (void) watch_free(w);
                 return r;
@@ -231,6 +239,8 @@ static int bus_start(void *backend, const struct unit_spec *s) {
         if (r < 0)
                 return r;
         r = watch_new(u, s->name, &w); /* before the call: a run may have ended when its answer comes */
+        if (r >= 0)
+                r = watch_start(w);
         if (r >= 0)
                 r = sd_bus_call_async(u->bus, &w->call, m, on_start_reply, w, 0);
         sd_bus_message_unref(m);

@@ -264,6 +264,19 @@ static void test_run_and_exit(void) {
         (void) close(fd);
 }
 
+/* Whatever order systemd's news come in, the caller gets an answer. */
+static void test_gone_before_started(void) {
+        _cleanup_bench_ struct bench b;
+        int fd;
+
+        bench_init(&b);
+        fd = ask_run(&b, "a", NULL, 0);
+        record(&b, "exit-code", "exited", "203");
+        runs_unit_events.gone("a", b.runs);
+        expect_error(&b, fd, EIO, "exit-code");
+        expect_job(&b, "exited", "exit-code", "203");
+}
+
 /* The caller that asked is gone: its run is as alive as before, and nothing of ours points to it. */
 static void test_caller_goes_away(void) {
         _cleanup_bench_ struct bench b;
@@ -402,6 +415,7 @@ static void test_stop(void) {
         runs_unit_events.gone("a", b.runs);
         local__stop_reply__free_unpacked((Local__StopReply *) take(&b, fd, LOCAL__KIND__KIND_STOP_REPLY, &local__stop_reply__descriptor), NULL);
         (void) close(fd);
+        ASSERT_EQ(b.fake.stops, 2); /* what is left in the slice goes, too */
         expect_error(&b, ask(&b, LOCAL__KIND__KIND_STOP_REQUEST, &q.base), EALREADY, "ended already");
 }
 
@@ -501,7 +515,7 @@ static void test_prune(void) {
 }
 
 int main(void) {
-        void (*const tests[])(void) = { test_run_and_exit, test_caller_goes_away, test_gone_without_record_is_unknown, test_restart,
+        void (*const tests[])(void) = { test_run_and_exit, test_gone_before_started, test_caller_goes_away, test_gone_without_record_is_unknown, test_restart,
                                         test_refused_by_systemd, test_bad_requests, test_stop, test_capture, test_capture_hangs, test_prune };
 
         if (getuid() != 0) {

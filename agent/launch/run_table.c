@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "handover.h"
+#include "log.h"
+#include "run_table.h"
+#include "state.h"
+
+/* --- The table ----------------------------------------------------------------------------------------- */
+
+struct run *run_free(struct run *run) {
+        run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
+        run->capture = capture_free(run->capture);
+        (void) job_free(run->job);
+        (void) job_free(run->replaced);
+        free(run);
+        return NULL;
+}
+
+struct run *run_find(const struct runs *r, const char *name) {
+        for (struct run *run = r->list; run; run = run->next)
+                if (streq(run->job->name, name))
+                        return run;
+        return NULL;
+}
+
+void run_unlink(struct runs *r, struct run *run) {
+        for (struct run **p = &r->list; *p; p = &(*p)->next)
+                if (*p == run) {
+                        *p = run->next;
+                        return;
+                }
+}
+
+struct run *run_insert(struct runs *r, struct job *j) {
+        struct run *run = calloc(1, sizeof(*run)), **p = &r->list;
+
+        if (!run)
+                return NULL;
+        run->owner = r;
+        run->job = j;
+        while (*p && (*p)->job->started_real > j->started_real)
+                p = &(*p)->next;
+        run->next = *p;
+        *p = run;
+        return run;
+}
+
+void run_remove_files(struct runs *r, const char *name, bool exits) {
+        (void) unlinkat(r->jobs_fd, name, 0); /* a file that stays is read, and forgotten again, at the next start */
+        if (exits)
+                (void) unlinkat(r->exits_fd, name, 0);
+        handover_remove(r->handover_fd, name);
+}
+
+void runs_prune(struct runs *r) {
+        unsigned kept = 0;
+
+        for (struct run *run = r->list, *next; run; run = next) {
+                next = run->next;
+                if (run->job->state != JOB_EXITED || run->capture || ++kept <= JOBS_KEPT)
+                        continue;
+                run_remove_files(r, run->job->name, true);
+                run_unlink(r, run);
+                (void) run_free(run);
+        }
+}
+
+unsigned runs_count_active(const struct runs *r) {
+        unsigned n = 0;
+
+        for (struct run *run = r->list; run; run = run->next)
+                n += run->job->state != JOB_EXITED;
+        return n;
+}
+
+/* --- How a run ended ------------------------------------------------------------------------------------ */
+
+/* Takes the record of this very run. Returns whether there is one. */
+static bool adopt_record(struct runs *r, struct job *j) {
+        int k = exit_record_read(r->exits_fd, j->name, j->id, &j->end);
+
+        if (k < 0 && k != -ENOENT)
+                (void) log_warning_errno(k, "run %s: its exit record cannot be read: %m", j->name);
+        return k == 0;
+}
+
+void run_settle(struct runs *r, struct run *run) {
+        struct job *j = run->job;
+
+        if (j->state == JOB_EXITED)
+                return;
+        if (!adopt_record(r, j)) {
+                j->end = (struct exit_record) { 0 };
+                (void) snprintf(j->end.result, sizeof(j->end.result), "unknown");
+        }
+        j->state = JOB_EXITED;
+        j->main_pid = 0;
+        run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
+        handover_remove(r->handover_fd, j->name);
+        if (streq(j->end.result, "unknown"))
+                log_warning("run %s is gone without an exit record: its cause is unknown", j->name);
+        else
+                log_notice("run %s ended: %s%s%s %s", j->name, j->end.result, j->end.code[0] ? ", " : "", j->end.code, j->end.status);
+}
+
+/* --- Loading ------------------------------------------------------------------------------------------- */
+
+static int load_one(const char *name, void *userdata) {
+        _cleanup_(job_freep) struct job *j = NULL;
+        char boot_id[BOOT_ID_MAX] = "";
+        struct runs *r = userdata;
+        struct run *run;
+        int k;
+
+        if (name[0] == '.') /* what a crash left of a write */
+                return 0;
+        k = job_read(r->jobs_fd, name, &j);
+        if (k < 0) {
+                (void) log_warning_errno(k, "%s/%s/%s cannot be read, left out: %m", PATH_LAUNCHD_STATE, STATE_JOBS, name);
+                return 0;
+        }
+        run = run_insert(r, j);
+        if (!run)
+                return -ENOMEM;
+        j = NULL;
+        run->job->state = JOB_RUNNING; /* until systemd says otherwise */
+        (void) host_boot_id(r->host, boot_id);
+        if (exit_record_read(r->exits_fd, name, run->job->id, &run->job->end) == 0) {
+                run->job->state = JOB_EXITED;
+                handover_remove(r->handover_fd, name);
+        }
+        if (run->job->state != JOB_EXITED && !streq(run->job->boot_id, boot_id))
+                run_settle(r, run); /* the host went down with it */
+        return 0;
+}
+
+int runs_load(struct runs *r) {
+        return host_list(r->host, PATH_LAUNCHD_STATE "/" STATE_JOBS, load_one, r);
+}
