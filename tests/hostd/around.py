@@ -174,7 +174,7 @@ class Hostd:
     """One tpu-hostd on a machine of its own below a temporary folder."""
 
     def __init__(self, endpoint="", **hostd):
-        self.folder = Path(tempfile.mkdtemp(prefix="tpu-hostd-test-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="hostd-process-test-"))
         self.folder.chmod(0o755)
         self.root = self.folder / "root"
         shutil.copytree(MACHINE, self.root, symlinks=True)
