@@ -14,7 +14,7 @@
 struct text_state {
         const struct config_reader *reader;
         const char *at, *end;
-        unsigned line, overlong_line;
+        unsigned line;
 };
 
 static char *next_line(char *buf, int size, void *stream) {
@@ -43,7 +43,8 @@ static char *next_line(char *buf, int size, void *stream) {
 static int on_entry(void *userdata, const char *section, const char *key, const char *value) {
         struct text_state *s = userdata;
 
-        return s->reader->entry(s->reader->userdata, s->line, section, key, value ? value : "") >= 0;
+        s->reader->entry(s->reader->userdata, s->line, section, key, value ? value : "");
+        return 1;
 }
 
 int config_read_text(const struct config_reader *r, const char *text, size_t len) {
@@ -54,10 +55,11 @@ int config_read_text(const struct config_reader *r, const char *text, size_t len
                 r->problem(r->userdata, 1, "holds a NUL byte, ignored");
                 return -EBADMSG;
         }
-        /* inih stops counting at the first bad line and goes on: the line it names is the one to report. */
         bad = ini_parse_stream((ini_reader) next_line, &s, on_entry, &s);
         if (bad == -2)
                 return -ENOMEM;
+        if (bad > 0) /* on_entry() never fails: inih itself could not read this line; it went on with the next */
+                r->problem(r->userdata, (unsigned) bad, "neither [section] nor key=value, ignored");
         return 0;
 }
 
@@ -104,28 +106,27 @@ static int set_item(struct config *c, size_t i, const char *key, const char *val
         return item->parse(pair, item->dest, why);
 }
 
-static int on_item(void *userdata, unsigned line, const char *section, const char *key, const char *value) {
+static void on_item(void *userdata, unsigned line, const char *section, const char *key, const char *value) {
         struct file_state *f = userdata;
         struct config *c = f->config;
         char why[96], text[512];
         ssize_t i;
 
-        if (is_foreign(c, section))
-                return 0;
         i = find_item(c, section, key);
         if (i < 0) {
+                if (is_foreign(c, section))
+                        return;
                 (void) snprintf(text, sizeof(text), "unknown key '%s' in section [%s], ignored", key, section);
                 warn_at(c, f->path, line, text);
-                return 0;
+                return;
         }
         if (set_item(c, (size_t) i, key, value, why) < 0) {
                 (void) snprintf(text, sizeof(text), "%s=%s: %s; kept %s (%s)", key, value, why, c->origins[i].value, c->origins[i].where);
                 warn_at(c, f->path, line, text);
-                return 0;
+                return;
         }
         (void) snprintf(c->origins[i].where, sizeof(c->origins[i].where), "%s:%u", f->path, line);
         (void) snprintf(c->origins[i].value, sizeof(c->origins[i].value), "%s", value);
-        return 0;
 }
 
 static int read_file(struct config *c, const struct host *h, const char *path) {

@@ -33,7 +33,7 @@ struct config_origin {
 struct config {
         const struct config_item *items; /* borrowed */
         size_t n_items;
-        const char *const *foreign; /* sections that belong to another program reading the same file; NULL-terminated, or NULL */
+        const char *const *foreign; /* NULL, or NULL-terminated: sections in which keys that are no item belong to another program */
         struct config_origin *origins; /* n_items, made by config_load, freed by config_clear */
         unsigned warnings;             /* unknown keys, bad values, unreadable files; each was logged with file:line */
 };
@@ -44,9 +44,9 @@ struct config {
  */
 int config_load(struct config *c, const struct host *h, const char *name, const char *file);
 
-/* Reads one ini text with line numbers (profiles use it). entry returns 0 or -errno with why set; each failure is reported through problem. */
+/* Reads one ini text with line numbers (profiles use it). Lines that cannot be read go to problem, and reading goes on. */
 struct config_reader {
-        int (*entry)(void *userdata, unsigned line, const char *section, const char *key, const char *value);
+        void (*entry)(void *userdata, unsigned line, const char *section, const char *key, const char *value);
         void (*problem)(void *userdata, unsigned line, const char *text);
         void *userdata;
 };

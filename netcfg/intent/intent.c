@@ -51,15 +51,6 @@ static int parse_network_mtu(const char *value, void *dest, char why[static 96])
         return 0;
 }
 
-/* [Identity] belongs to the identity room, which checks its keys; one of them is read here, too. */
-static int parse_identity(const char *value, void *dest, char why[static 96]) {
-        static const char key[] = "AcceleratorType=";
-
-        if (!startswith(value, key))
-                return 0;
-        return config_parse_string63(value + strlen(key), dest, why);
-}
-
 static int load_netcfg(const struct host *h, const char *file, struct choice *c, bool *ret_observe) {
         static const char *const elsewhere[] = { "Identity", "Network", NULL };
         const struct config_item items[] = {
@@ -76,14 +67,15 @@ static int load_netcfg(const struct host *h, const char *file, struct choice *c,
 }
 
 static int load_network(const struct host *h, const char *file, struct choice *c, struct intent *i) {
-        static const char *const elsewhere[] = { "Netcfg", NULL };
+        /* [Identity] belongs to the identity room, which checks its keys; one of them is read here, too. */
+        static const char *const elsewhere[] = { "Identity", "Netcfg", NULL }, *const identity[] = { "Identity", NULL };
         const struct config_item items[] = {
                 { "Network", "Mtu", parse_network_mtu, &i->network_mtu, NULL },
-                { "Identity", "*", parse_identity, c->accelerator, NULL },
+                { "Identity", "AcceleratorType", config_parse_string63, c->accelerator, NULL },
         };
         struct config config = { .items = items,
                                  .n_items = ELEMENTSOF(items),
-                                 .foreign = file ? elsewhere : NULL };
+                                 .foreign = file ? elsewhere : identity };
         int r = config_load(&config, h, "identity", file);
 
         if (r == 0 && i->network_mtu > 0)

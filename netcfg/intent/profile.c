@@ -118,7 +118,7 @@ static void finish_section(struct reading *r) {
         r->section = (struct section) { 0 };
 }
 
-static int on_entry(void *userdata, unsigned line, const char *section, const char *key, const char *value) {
+static void on_entry(void *userdata, unsigned line, const char *section, const char *key, const char *value) {
         struct reading *r = userdata;
         char *dest;
 
@@ -129,15 +129,14 @@ static int on_entry(void *userdata, unsigned line, const char *section, const ch
         }
         if (!streq(key, "Value") && !streq(key, "Source")) {
                 on_problem(r, line, "unknown key: a section has Value= and Source=");
-                return 0;
+                return;
         }
         dest = streq(key, "Value") ? r->section.value : r->section.source;
         if (dest[0]) {
                 on_problem(r, line, "the key is there twice, the first one counts");
-                return 0;
+                return;
         }
         (void) snprintf(dest, CONFIG_LINE_MAX + 1, "%s", value);
-        return 0;
 }
 
 int profile_parse(const char *path, const char *text, size_t len, struct intent *i) {

@@ -54,7 +54,7 @@ static void test_bad_content_keeps_defaults(void) {
         struct values v;
         char text[1000];
 
-        (void) snprintf(text, sizeof(text), "[Hostd]\nMetricsInterval=soon\nSpoolBytes=-1\nNoSuchKey=1\nEndpoint=%0*d\nObserve=yes\n[Network]\nMtu=8896\n[Odd]\nx=1\n",
+        (void) snprintf(text, sizeof(text), "[Hostd]\nMetricsInterval=soon\nSpoolBytes=-1\nNoSuchKey=1\nEndpoint=%0*d\nObserve=yes\n[Network]\nMtu=8896\n[Odd]\nx=1\nno sense\n",
                         300, 0);
         scratch_write(&s, "etc/tpu-hostd/hostd.conf.d/a.conf", text);
         load(&c, items, &v, s.path, NULL);
@@ -63,7 +63,8 @@ static void test_bad_content_keeps_defaults(void) {
         ASSERT_STREQ(v.endpoint, "");
         ASSERT_TRUE(v.observe); /* what follows the bad lines still counts */
         ASSERT_STREQ(c.origins[3].where, "/etc/tpu-hostd/hostd.conf.d/a.conf:6");
-        ASSERT_EQ(c.warnings, 5); /* interval, bytes, unknown key, long line, [Odd]; [Network] is another program's */
+        /* interval, bytes, unknown key, long line, [Odd], a line that is nothing; [Network] is another program's */
+        ASSERT_EQ(c.warnings, 6);
         config_clear(&c);
 }
 
