@@ -1,0 +1,214 @@
+#!/usr/bin/python3
+"""tpu-launchd on a booted host, judged by systemd, /proc and the journal. Needs root and the packages in build/debs.
+
+Runs are asked for by launch_frames.py, so that nothing here rests on tpuctl.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(HERE))
+
+from lab import Lab              # noqa: E402  (the path comes first)
+from lab.check import check      # noqa: E402
+import scenario                  # noqa: E402
+
+IDENTITY = """[Identity]
+SliceName=lab
+AcceleratorType=v6e-4
+Topology=2x2
+WorkerId=0
+WorkerHostnames=h0
+Chips=4
+"""
+# Writes down who loads it.
+PRELOADED = """
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+__attribute__((constructor)) static void loaded(void) {
+        int fd = open("/srv/loaded/by", O_WRONLY | O_APPEND);
+        dprintf(fd, "%d\\n", (int) geteuid());
+        close(fd);
+}
+"""
+STEPS = "n=0; while :; do n=$((n + 1)); echo $n >/srv/loaded/steps; sleep 0.05; done"
+JOB = {1: "name", 2: "unit", 3: "state", 4: "cause", 5: "code", 6: "status", 8: "malloc", 9: "user", 10: "command",
+       11: "started", 12: "ended", 13: "main_pid", 14: "processes", 15: "control_group"}
+KIND_ERROR = 1
+
+
+def setUpModule():
+    missing = [f"{name}: {reason}" for name, reason in check() if reason]
+    if missing:
+        raise unittest.SkipTest("this machine does not permit a lab: " + "; ".join(missing))
+
+
+class Refused(Exception):
+    """tpu-launchd's KIND_ERROR: code, text, remedy."""
+
+
+class Launch(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        host_deb, _ = scenario.debs(os.environ.get("TPU_HOSTD_DEBS"))
+        cls.lab = cls.enterClassContext(Lab(hosts=1, debs=[host_deb], before_boot=lambda h: h.write(
+            "/etc/tpu-hostd/identity.conf.d/10-site.conf", IDENTITY)))
+        cls.host = cls.lab.hosts[0]
+        cls.host.write("/usr/local/bin/frames", (HERE / "launch_frames.py").read_text(), 0o755)
+        cls.host.sh("useradd -m -G tpu-run alice; useradd -m bob; mkdir -m 0777 /srv/loaded")
+
+    def ask(self, verb, *words, user=None):
+        """Returns the answer of tpu-launchd to user (root when None)."""
+        r = self.host.run(["/usr/bin/python3", "/usr/local/bin/frames", verb, *words], user=user, timeout=60)
+        answer = json.loads(r.out)
+        if answer["kind"] == KIND_ERROR:
+            raise Refused(*(answer["fields"].get(n, [""])[0] for n in ("1", "2", "3")))
+        return answer
+
+    def start(self, name, *argv, user="alice", env=(), **fields):
+        numbers = {"framework": 2, "malloc": 3, "user": 4, "directory": 7}
+        return self.ask("run", f"1={name}", *(f"6={e}" for e in env), *(f"{numbers[k]}={v}" for k, v in fields.items()),
+                        "--", *argv, user=user)["fields"]
+
+    def job(self, name):
+        job, = self.ask("jobs", f"1={name}", user="bob")["jobs"]
+        return {JOB[int(n)]: v[0] for n, v in job.items() if int(n) in JOB}
+
+    def ended(self, name):
+        self.host.wait_for(lambda: self.job(name)["state"] == "exited", timeout=10)
+        return self.job(name)
+
+    def refused(self, code, verb, *words, **kwargs):
+        with self.assertRaises(Refused) as caught:
+            self.ask(verb, *words, **kwargs)
+        self.assertEqual(caught.exception.args[0], code, caught.exception.args)
+        self.assertTrue(caught.exception.args[1] and caught.exception.args[2], "an error without text or remedy")
+        return caught.exception.args[1]
+
+    def show(self, name, prop):
+        return self.host.sh(f"systemctl show -P {prop} tpu-run-{name}.service").strip()
+
+    def steps(self):
+        return int(self.host.sh("cat /srv/loaded/steps").strip() or 0)
+
+    def test_service_of_its_own(self):
+        """The command runs as its user, in its slice, with its words unchanged; its exit code is known."""
+        words = "echo \"$A|$0|$1|$(id -un)|$(pwd)\"; exit 3"
+        self.start("own", "sh", "-c", words, "${HOME} %n", "$$ b", env=["A=x $y"], directory="/srv")
+        job = self.ended("own")
+        self.assertEqual((job["cause"], job["code"], job["status"], job["user"]), ("exit-code", "exited", "3", "alice"))
+        line = self.host.sh("journalctl -o cat -t tpu-run TPU_JOB=own").strip()
+        self.assertEqual(line, "x $y|${HOME} %n|$$ b|alice|/srv")
+
+    def test_slice_environment_allocator(self):
+        answer = self.start("env-1", "sleep", "1000", framework="jax", env=["JAX_PLATFORMS=cpu"])
+        self.assertIn("JAX_PLATFORMS: yours 'cpu' kept, ours would be 'tpu,cpu'", answer["4"][0])
+        self.assertEqual(self.show("env-1", "Slice"), "tpu-run-env_1.slice")
+        pid = self.show("env-1", "MainPID")
+        env = dict(e.split("=", 1) for e in self.host.sh(f"cat /proc/{pid}/environ").split("\0") if e)
+        self.assertEqual((env["TPU_WORKER_ID"], env["TPU_SKIP_MDS_QUERY"], env["TPU_HOST_BOUNDS"], env["JAX_PLATFORMS"]),
+                         ("0", "1", "1,1,1", "cpu"))
+        maps = self.host.sh(f"cat /proc/{pid}/maps")
+        self.assertEqual("libtcmalloc" in maps, answer["3"][0].startswith("tcmalloc"), answer["3"])
+        # Not even root's own tools show a run's variables, which may be secrets.
+        self.assertEqual(self.show("env-1", "Environment"), "")
+        self.ask("stop", "1=env-1", user="alice")
+        self.assertNotIn("tpu-run-env_1.slice", self.host.sh("systemctl list-units --all --plain --no-legend 'tpu-run-*.slice'"))
+
+    def test_agents_die_and_the_run_goes_on(self):
+        self.start("alive", "sh", "-c", STEPS)
+        pid = self.show("alive", "MainPID")
+        for _ in range(3):
+            before = self.steps()
+            self.host.sh("systemctl kill -s KILL tpu-launchd.service")
+            self.host.wait_for(lambda: self.steps() > before + 3, timeout=10)
+        self.assertEqual(self.show("alive", "MainPID"), pid)
+        self.host.wait_for(lambda: self.job("alive")["state"] == "running" and self.job("alive").get("main_pid") == int(pid), timeout=10)
+        # It ends while nobody is there to see.
+        self.host.sh("systemctl stop tpu-launchd.socket tpu-launchd.service; kill -KILL " + pid)
+        self.host.wait_for(lambda: self.show("alive", "ActiveState") == "inactive", timeout=10)
+        self.host.sh("systemctl start tpu-launchd.socket tpu-launchd.service")
+        job = self.ended("alive")
+        self.assertEqual((job["cause"], job["code"], job["status"]), ("signal", "killed", "KILL"))
+        self.assertEqual(self.host.sh("ls /run/tpu-launchd/handover").strip(), "")
+
+    def test_no_record_is_never_success(self):
+        self.start("lost", "sleep", "1000")
+        self.host.sh("mv /usr/sbin/tpu-launchd /usr/sbin/tpu-launchd.away; systemctl kill -s TERM tpu-run-lost.service")
+        self.host.wait_for(lambda: self.show("lost", "ActiveState") == "inactive", timeout=10)
+        self.host.sh("mv /usr/sbin/tpu-launchd.away /usr/sbin/tpu-launchd")
+        self.assertEqual(self.host.sh("systemctl show -P Result tpu-run-lost.service").strip(), "success")  # what systemd has forgotten
+        self.assertEqual(self.ended("lost")["cause"], "unknown")
+
+    def test_stop(self):
+        self.start("soft", "sleep", "1000")
+        self.ask("stop", "1=soft", user="alice")
+        self.assertEqual(self.job("soft")["status"], "TERM")
+        self.start("stubborn", "sh", "-c", "trap '' TERM; while :; do sleep 1; done")
+        start = time.monotonic()
+        self.ask("stop", "1=stubborn", "2=500000")
+        self.assertLess(time.monotonic() - start, 5)
+        self.assertEqual((self.job("stubborn")["cause"], self.job("stubborn")["status"]), ("signal", "KILL"))
+
+    def test_rights(self):
+        self.start("rights", "sleep", "1000")
+        self.assertIn("not in group tpu-run", self.refused(13, "run", "--", "true", user="bob"))
+        self.refused(13, "run", "4=root", "--", "true", user="alice")
+        self.refused(13, "stop", "1=rights", user="bob")
+        self.refused(13, "capture", "1=rights", user="bob")
+        self.refused(13, "run", "--", "true", user="tpu-hostd")
+        self.refused(13, "stop", "1=rights", user="tpu-hostd")
+        self.refused(17, "run", "1=rights", "--", "true", user="alice")
+        self.refused(2, "run", "--", "no-such-command", user="alice")
+        self.assertEqual(self.job("rights")["state"], "running")
+        self.ask("stop", "1=rights")
+
+    def test_a_users_library_is_never_roots(self):
+        """LD_PRELOAD of a run is loaded by the run, and by no process of root's: neither our recorder nor systemd's own."""
+        with tempfile.TemporaryDirectory() as d:
+            Path(d, "x.c").write_text(PRELOADED)
+            subprocess.run(["cc", "-shared", "-fPIC", "-o", f"{d}/x.so", f"{d}/x.c"], check=True)
+            self.host.path("/srv/x.so").write_bytes(Path(d, "x.so").read_bytes())
+        self.host.sh("install -m 0666 /dev/null /srv/loaded/by; chmod 0755 /srv/x.so")
+        self.start("preload", "sleep", "0.1", env=["LD_PRELOAD=/srv/x.so"])
+        self.assertEqual(self.ended("preload")["cause"], "success")
+        loaded_by = set(self.host.sh("cat /srv/loaded/by").split())
+        self.assertEqual(loaded_by, {self.host.sh("id -u alice").strip()})
+
+    def test_bus_comes_back(self):
+        self.start("bus", "sleep", "1000")
+        self.host.sh("systemctl restart dbus.service")
+
+        def starts():
+            try:
+                return self.start("after", "true")
+            except Refused as refused:
+                self.assertIn("system bus", refused.args[1])
+                return None
+
+        self.host.wait_for(starts, timeout=10)
+        self.assertEqual(self.job("bus")["state"], "running")
+        self.ask("stop", "1=bus", user="alice")
+        self.assertEqual(self.job("bus")["status"], "TERM")
+
+    def test_capture(self):
+        self.start("stack", "python3", "-c", "import time\ndef wait_for_ever():\n    time.sleep(1000)\nwait_for_ever()")
+        self.host.wait_for(lambda: "python3" in self.host.sh(f"cat /proc/{self.show('stack', 'MainPID')}/comm"), timeout=10)
+        time.sleep(1)
+        fields = self.ask("capture", "1=stack", user="tpu-hostd")["fields"]
+        self.assertIn("wait_for_ever", fields["2"][0])
+        self.assertEqual((fields["4"], fields["5"]), ([1], [1]))
+        self.ask("stop", "1=stack")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
