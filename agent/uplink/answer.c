@@ -24,13 +24,15 @@ static void set_text(char ret[static ANSWER_TEXT_MAX], const char *what, const c
         ret[n] = '\0';
 }
 
-static enum answer judge_success(const char *content_type, const void *body, size_t len, uint64_t *ret_rejected, char *text) {
+static enum answer judge_success(const char *content_type, const void *body, size_t len,
+                                 uint64_t *ret_rejected, char *text) {
         Otlp__ExportResponse *m;
         enum answer a = ANSWER_DONE;
 
         if (len == 0 || is_type(content_type, "application/json"))
                 return ANSWER_DONE;
-        m = is_type(content_type, "application/x-protobuf") ? otlp__export_response__unpack(NULL, len, body) : NULL;
+        m = is_type(content_type, "application/x-protobuf") ? otlp__export_response__unpack(NULL, len, body)
+                                                            : NULL;
         if (!m) {
                 set_text(text, "HTTP 200, but the body is no OTLP answer; is this an OTLP endpoint?", NULL);
                 return ANSWER_PARKED;
@@ -57,8 +59,8 @@ static void error_text(long status, const char *content_type, const void *body, 
                 otlp__status__free_unpacked(m, NULL);
 }
 
-enum answer answer_judge(long status, const char *content_type, const void *body, size_t len, uint64_t *ret_rejected,
-                         char ret_text[static ANSWER_TEXT_MAX]) {
+enum answer answer_judge(long status, const char *content_type, const void *body, size_t len,
+                         uint64_t *ret_rejected, char ret_text[static ANSWER_TEXT_MAX]) {
         ret_text[0] = '\0';
         *ret_rejected = 0;
         if (status == 200)

@@ -44,7 +44,10 @@ void *arena_alloc(struct arena *a, size_t size) {
         return memset(p, 0, size);
 }
 
-/* Bytes of the UTF-8 sequence at p (RFC 3629: no surrogates, nothing overlong, up to U+10FFFF); 0: there is none. */
+/*
+ * Bytes of the UTF-8 sequence at p (RFC 3629: no surrogates, nothing overlong, up to U+10FFFF); 0: there
+ * is none.
+ */
 static size_t utf8_len(const uint8_t *p) {
         uint32_t c;
         size_t n;

@@ -24,7 +24,10 @@ int backoff_parse_retry_after(const char *text, usec_t now_real, usec_t *ret) {
                 *ret = MIN(seconds, BACKOFF_RETRY_AFTER_MAX / USEC_PER_SEC) * USEC_PER_SEC;
                 return 0;
         }
-        /* all three forms of a date begin with the day's name; curl_getdate() alone would take "12.5" for one */
+        /*
+         * all three forms of a date begin with the day's name; curl_getdate() alone would take "12.5" for
+         * one
+         */
         if (!isalpha((unsigned char) text[0]) || !strchr(text, ':'))
                 return -EBADMSG;
         t = curl_getdate(text, NULL);

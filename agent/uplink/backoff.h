@@ -10,10 +10,13 @@
 #define BACKOFF_PARKED (60 * USEC_PER_SEC)        /* DESIGN, Wire: a parked endpoint gets one try a minute */
 #define BACKOFF_RETRY_AFTER_MAX (3600 * USEC_PER_SEC) /* a server cannot silence a host for longer */
 
-/* Full jitter: anything from 0 to min(BACKOFF_MAX, BACKOFF_BASE * 2^failures); failures counts from 0. random: 64 random bits. */
+/*
+ * Full jitter: anything from 0 to min(BACKOFF_MAX, BACKOFF_BASE * 2^failures); failures counts from 0.
+ * random: 64 random bits.
+ */
 usec_t backoff_next(unsigned failures, uint64_t random);
 /*
- * The wait a Retry-After header asks for: seconds, or an HTTP-date seen at now_real (RFC 9110, 10.2.3), cut at
- * BACKOFF_RETRY_AFTER_MAX. 0 for a date that has passed. -EBADMSG: neither form.
+ * The wait a Retry-After header asks for: seconds, or an HTTP-date seen at now_real (RFC 9110, 10.2.3),
+ * cut at BACKOFF_RETRY_AFTER_MAX. 0 for a date that has passed. -EBADMSG: neither form.
  */
 int backoff_parse_retry_after(const char *text, usec_t now_real, usec_t *ret);

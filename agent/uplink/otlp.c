@@ -56,7 +56,8 @@ static int make_value(struct arena *arena, const struct otlp_attribute *a, Otlp_
         return ret->string_value ? 0 : -ENOMEM;
 }
 
-static int make_attributes(struct arena *arena, const struct otlp_attribute *a, size_t n, Otlp__KeyValue ***ret) {
+static int make_attributes(struct arena *arena, const struct otlp_attribute *a, size_t n,
+                           Otlp__KeyValue ***ret) {
         struct pair {
                 Otlp__KeyValue kv;
                 Otlp__AnyValue value;
@@ -98,7 +99,8 @@ int otlp_new(const struct otlp_attribute *resource, size_t n, const char *scope_
         o->scope.version = arena_text(&o->resource_arena, scope_version);
         if (!o->scope.name || !o->scope.version)
                 return -ENOMEM;
-        o->resource_bytes = METRIC_BYTES + attributes_bytes(resource, n) + strlen(SCOPE_NAME) + strlen(scope_version);
+        o->resource_bytes =
+                METRIC_BYTES + attributes_bytes(resource, n) + strlen(SCOPE_NAME) + strlen(scope_version);
         o->bytes = o->resource_bytes;
         *ret = TAKE_PTR(o);
         return 0;
@@ -137,7 +139,8 @@ static struct metric *new_metric(struct otlp *o, const struct otlp_point *p) {
         if (!t->m.name || !t->m.unit || !t->m.description)
                 return NULL;
         if (p->counter) {
-                t->sum.aggregation_temporality = OTLP__AGGREGATION_TEMPORALITY__AGGREGATION_TEMPORALITY_CUMULATIVE;
+                t->sum.aggregation_temporality =
+                        OTLP__AGGREGATION_TEMPORALITY__AGGREGATION_TEMPORALITY_CUMULATIVE;
                 t->sum.is_monotonic = true;
                 t->m.data_case = OTLP__METRIC__DATA_SUM;
                 t->m.sum = &t->sum;
@@ -348,7 +351,8 @@ int otlp_encode_event(struct otlp *o, const struct otlp_event *e, const void **r
 
         if (e->n_attributes > OTLP_ATTRIBUTES_MAX)
                 return -EINVAL;
-        if (o->resource_bytes + attributes_bytes(e->attributes, e->n_attributes) + attributes_bytes(e->body, e->n_body) >
+        if (o->resource_bytes + attributes_bytes(e->attributes, e->n_attributes) +
+                    attributes_bytes(e->body, e->n_body) >
             OTLP_REQUEST_MAX)
                 return -E2BIG; /* before anything of that size is copied */
         r = encode_record(o, e, &len);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Builds OTLP requests (protobuf) out of samples and events. A builder is made once and used again: it keeps its
- * memory, so that steady state allocates nothing. Texts are copied when they are added; bytes that are no UTF-8 become '?',
- * because a strict receiver would refuse the whole request for one of them.
+ * Builds OTLP requests (protobuf) out of samples and events. A builder is made once and used again: it
+ * keeps its memory, so that steady state allocates nothing. Texts are copied when they are added; bytes
+ * that are no UTF-8 become '?', because a strict receiver would refuse the whole request for one of them.
  */
 #include "base.h"
 
@@ -50,15 +50,18 @@ struct otlp *otlp_free(struct otlp *o);
 DEFINE_CLEANUP(struct otlp *, otlp_free)
 
 /*
- * Adds a point to the metric of its name; unit, description and kind are those of the name's first point. -E2BIG when the request
- * would exceed OTLP_REQUEST_MAX or OTLP_METRICS_MAX: encode and begin anew. -EINVAL: more than OTLP_ATTRIBUTES_MAX
- * attributes, or the name is there with another kind.
+ * Adds a point to the metric of its name; unit, description and kind are those of the name's first point.
+ * -E2BIG when the request would exceed OTLP_REQUEST_MAX or OTLP_METRICS_MAX: encode and begin anew.
+ * -EINVAL: more than OTLP_ATTRIBUTES_MAX attributes, or the name is there with another kind.
  */
 int otlp_add_point(struct otlp *o, const struct otlp_point *p);
 /*
- * Encodes all points added since the last encode into an ExportMetricsServiceRequest, and begins anew; *ret points into o, valid
- * until the next call of an encode. 0 points: -ENODATA.
+ * Encodes all points added since the last encode into an ExportMetricsServiceRequest, and begins anew;
+ * *ret points into o, valid until the next call of an encode. 0 points: -ENODATA.
  */
 int otlp_encode_metrics(struct otlp *o, const void **ret, size_t *ret_len);
-/* One event as a whole ExportLogsServiceRequest; waiting points are not touched. -E2BIG: longer than OTLP_REQUEST_MAX. -EINVAL: attributes. */
+/*
+ * One event as a whole ExportLogsServiceRequest; waiting points are not touched. -E2BIG: longer than
+ * OTLP_REQUEST_MAX. -EINVAL: attributes.
+ */
 int otlp_encode_event(struct otlp *o, const struct otlp_event *e, const void **ret, size_t *ret_len);

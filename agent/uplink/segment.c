@@ -36,7 +36,8 @@ int segment_open(int dir_fd, uint64_t first_seq, int flags) {
 }
 
 /* Allocates and fills fd, which has no name yet. */
-static int segment_prepare(int fd, uint64_t spool_id, uint64_t first_seq, size_t capacity, struct segment *ret) {
+static int segment_prepare(int fd, uint64_t spool_id, uint64_t first_seq, size_t capacity,
+                           struct segment *ret) {
         struct segment_header h = {
                 .magic = SEGMENT_MAGIC,
                 .version = SPOOL_VERSION,
@@ -70,8 +71,8 @@ static int segment_prepare(int fd, uint64_t spool_id, uint64_t first_seq, size_t
         return 0;
 }
 
-int segment_create(int dir_fd, uint64_t spool_id, uint64_t first_seq, size_t capacity, struct segment *ret, int *ret_fd,
-                   int *ret_sync_fd) {
+int segment_create(int dir_fd, uint64_t spool_id, uint64_t first_seq, size_t capacity, struct segment *ret,
+                   int *ret_fd, int *ret_sync_fd) {
         _cleanup_close_ int fd = -1, sync_fd = -1;
         char name[SEGMENT_NAME_MAX];
         struct segment g;
@@ -106,7 +107,8 @@ int segment_append(struct segment *g, int fd, uint64_t seq, const void *data, si
         iov[0] = (struct iovec) { .iov_base = &rec, .iov_len = sizeof(rec) };
         /* iovec has no const; pwritev() only reads */
         iov[1] = (struct iovec) { .iov_base = (void *) (uintptr_t) data, .iov_len = len };
-        iov[2] = (struct iovec) { .iov_base = (void *) (uintptr_t) zeros, .iov_len = total - sizeof(rec) - len };
+        iov[2] = (struct iovec){ .iov_base = (void *) (uintptr_t) zeros,
+                                 .iov_len = total - sizeof(rec) - len };
         n = pwritev(fd, iov, ELEMENTSOF(iov), (off_t) g->end);
         if (n < 0)
                 return -errno;

@@ -47,15 +47,20 @@ void segment_name(uint64_t first_seq, char buf[static SEGMENT_NAME_MAX]);
 int segment_open(int dir_fd, uint64_t first_seq, int flags);
 
 /*
- * Creates a segment under its name, all of its bytes allocated, replacing one of the same name. Two descriptors of
- * separate open files: the kernel reports a write error once to each, so that neither side of a sync can miss it.
+ * Creates a segment under its name, all of its bytes allocated, replacing one of the same name. Two
+ * descriptors of separate open files: the kernel reports a write error once to each, so that neither side
+ * of a sync can miss it.
  */
-int segment_create(int dir_fd, uint64_t spool_id, uint64_t first_seq, size_t capacity, struct segment *ret, int *ret_fd,
-                   int *ret_sync_fd);
-/* Writes one record at the end; the caller has made sure that it fits. On failure the segment is as before. */
+int segment_create(int dir_fd, uint64_t spool_id, uint64_t first_seq, size_t capacity, struct segment *ret,
+                   int *ret_fd, int *ret_sync_fd);
+/*
+ * Writes one record at the end; the caller has made sure that it fits. On failure the segment is as
+ * before.
+ */
 int segment_append(struct segment *g, int fd, uint64_t seq, const void *data, size_t len);
 /*
- * Reads the whole file (at most SPOOL_SEGMENT_MAX bytes) into *ret (malloc'ed); pages that the disk cannot read are zeros.
+ * Reads the whole file (at most SPOOL_SEGMENT_MAX bytes) into *ret (malloc'ed); pages that the disk cannot
+ * read are zeros.
  */
 int segment_load(int dir_fd, uint64_t first_seq, uint8_t **ret, size_t *ret_len);
 /* Reads exactly len bytes at offset. -EIO on a short read. */

@@ -227,8 +227,10 @@ static int setup_easy(struct sender *s, struct request *q) {
         bad |= curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_USERAGENT, s->user_agent) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long) (s->options.connect_timeout / USEC_PER_MSEC)) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long) (s->options.timeout / USEC_PER_MSEC)) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS,
+                                (long) (s->options.connect_timeout / USEC_PER_MSEC)) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long) (s->options.timeout / USEC_PER_MSEC)) !=
+               CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_HTTPHEADER, q->headers) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body) != CURLE_OK;
@@ -267,12 +269,15 @@ static int prepare(struct sender *s, struct request *q) {
                 q->headers[i].data = q->header_text[i];
                 q->headers[i].next = i + 1 < _HEADER_MAX ? &q->headers[i + 1] : NULL;
         }
-        (void) snprintf(q->header_text[HEADER_TYPE], sizeof(q->header_text[0]), "Content-Type: application/x-protobuf");
-        (void) snprintf(q->header_text[HEADER_EXPECT], sizeof(q->header_text[0]), "Expect:"); /* else 1 s lost on large bodies */
+        (void) snprintf(q->header_text[HEADER_TYPE], sizeof(q->header_text[0]),
+                        "Content-Type: application/x-protobuf");
+        (void) snprintf(q->header_text[HEADER_EXPECT], sizeof(q->header_text[0]),
+                        "Expect:"); /* else 1 s lost on large bodies */
         return setup_easy(s, q);
 }
 
-int sender_post(struct sender *s, size_t slot, const char *url, const char *header, const void *data, size_t len) {
+int sender_post(struct sender *s, size_t slot, const char *url, const char *header, const void *data,
+                size_t len) {
         struct request *q = &s->requests[slot];
         int r;
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * HTTP POST in an sd-event loop by libcurl's multi interface: one easy handle a slot, used again, so that the
- * connection is kept. At most one request a slot at a time. Proxy variables of the environment are ignored. An
- * answer's body is kept up to SENDER_BODY_MAX bytes; one longer than SENDER_ANSWER_MAX ends the exchange as a failure.
- * After an error of the multi handle, whose state is then unknown, all is built anew and the requests at work fail.
+ * HTTP POST in an sd-event loop by libcurl's multi interface: one easy handle a slot, used again, so that
+ * the connection is kept. At most one request a slot at a time. Proxy variables of the environment are
+ * ignored. An answer's body is kept up to SENDER_BODY_MAX bytes; one longer than SENDER_ANSWER_MAX ends
+ * the exchange as a failure. After an error of the multi handle, whose state is then unknown, all is built
+ * anew and the requests at work fail.
  */
 #include <systemd/sd-event.h>
 
@@ -12,7 +13,8 @@
 
 #define SENDER_SLOTS_MAX 4
 #define SENDER_BODY_MAX (16 * 1024)
-#define SENDER_ANSWER_MAX (4 * 1024 * 1024) /* OTLP specification 1.11: what a client should at most accept */
+#define SENDER_ANSWER_MAX \
+        (4 * 1024 * 1024) /* OTLP specification 1.11: what a client should at most accept */
 
 struct sender_answer {
         bool failed;                 /* no whole answer: text says why */
@@ -40,7 +42,9 @@ struct sender *sender_free(struct sender *s);
 DEFINE_CLEANUP(struct sender *, sender_free)
 
 /*
- * Sends data (borrowed until done) as application/x-protobuf; header is one whole header line (copied, cut at 127 bytes). -EBUSY: the
- * slot has a request; -EINVAL: the URL is none; -ENOMEM, -EIO: could not be started.
+ * Sends data (borrowed until done) as application/x-protobuf; header is one whole header line (copied, cut
+ * at 127 bytes). -EBUSY: the slot has a request; -EINVAL: the URL is none; -ENOMEM, -EIO: could not be
+ * started.
  */
-int sender_post(struct sender *s, size_t slot, const char *url, const char *header, const void *data, size_t len);
+int sender_post(struct sender *s, size_t slot, const char *url, const char *header, const void *data,
+                size_t len);

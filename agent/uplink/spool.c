@@ -82,12 +82,21 @@ void spool_trim(struct spool *s, uint64_t wanted) {
                         return;
 }
 
+/*
+ * Half a segment: then unsynced records never lie in more than two segments, and always fit into a new
+ * one.
+ */
+static size_t pending_limit(const struct spool *s) {
+        return (size_t) MIN((uint64_t) SPOOL_PENDING_MAX, s->options.segment_bytes / 2);
+}
+
 static int pending_push(struct spool *s, const void *data, size_t len) {
         size_t need = s->pending_len + segment_record_size(len);
         uint32_t length = (uint32_t) len;
 
         if (need > s->pending_size) {
-                size_t size = MAX(need, MIN(s->pending_size * 2, (size_t) SPOOL_PENDING_MAX));
+                /* all of it at once: only what is used becomes memory, and nothing grows later */
+                size_t size = MAX(need, pending_limit(s));
                 uint8_t *p = realloc(s->pending, size);
 
                 if (!p)
@@ -99,11 +108,6 @@ static int pending_push(struct spool *s, const void *data, size_t len) {
         memcpy(s->pending + s->pending_len + sizeof(length), data, len);
         s->pending_len = need;
         return 0;
-}
-
-/* Half a segment: then unsynced records never lie in more than two segments, and always fit into a new one. */
-static size_t pending_limit(const struct spool *s) {
-        return (size_t) MIN((uint64_t) SPOOL_PENDING_MAX, s->options.segment_bytes / 2);
 }
 
 int spool_append(struct spool *s, const void *data, size_t len, uint64_t *ret_seq) {

@@ -1,31 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * A durable, bounded queue of records in a directory of preallocated segment files; one spool per class, so that
- * metrics never push out events. A record is durable when a sync begun after its append has ended with success:
- * appended records survive SIGKILL, synced ones a power cut. Reading and acknowledging is by sequence number, from 1.
- * Torn tails are cut on open; a bad record in the middle is skipped and counted. Past the byte limit the oldest
- * segment goes first and its records are counted.
+ * A durable, bounded queue of records in a directory of preallocated segment files; one spool per class,
+ * so that metrics never push out events. A record is durable when a sync begun after its append has ended
+ * with success: appended records survive SIGKILL, synced ones a power cut. Reading and acknowledging is by
+ * sequence number, from 1. Torn tails are cut on open; a bad record in the middle is skipped and counted.
+ * Past the byte limit the oldest segment goes first and its records are counted.
  *
- * Invariant: only durable records can be read (and so be sent). A sequence number that anyone may have seen
- * (acknowledged or sent) therefore names a record that is on the disk, and never gets another content:
- *  - a clean last segment is continued: its unsynced records, if a power cut took them, were never seen by anyone;
- *  - a last segment that does not end clean (garbage behind the last good record, cut short, bad header) is left
- *    alone, and the next sequence jumps over every number that could have been in it (SPOOL_JUMP). So numbers have
- *    gaps there, which say nothing about lost records; losses are in the stats;
- *  - an older segment is removed only while a younger one is known to be on the disk.
- * What remains: a disk that reports a sync as done and later gives zeros back for that part of the newest segment.
+ * Invariant: only durable records can be read (and so be sent). A sequence number that anyone may have
+ * seen (acknowledged or sent) therefore names a record that is on the disk, and never gets another
+ * content:
+ *  - a clean last segment is continued: its unsynced records, if a power cut took them, were never seen by
+ *    anyone;
+ *  - a last segment that does not end clean (garbage behind the last good record, cut short, bad header)
+ *    is left alone, and the next sequence jumps over every number that could have been in it (SPOOL_JUMP).
+ *    So numbers have gaps there, which say nothing about lost records; losses are in the stats;
+ *  - an older segment is removed only while a younger one is known to be on the disk. What remains: a disk
+ *    that reports a sync as done and later gives zeros back for that part of the newest segment.
  *
- * After a failed fdatasync the kernel has marked the pages clean, so that a second try would lie: the segment is given
- * up and its unsynced records, kept in memory until they are durable, are written to a new one, under their numbers. On
- * open a segment counts up to where the next one begins, so that a copy in a given-up segment is never read twice.
+ * After a failed fdatasync the kernel has marked the pages clean, so that a second try would lie: the
+ * segment is given up and its unsynced records, kept in memory until they are durable, are written to a
+ * new one, under their numbers. On open a segment counts up to where the next one begins, so that a copy
+ * in a given-up segment is never read twice.
  *
- * File <first_seq as 16 hex digits>.seg: header {u32 magic "TPUS", u16 version, u16 capacity in 64 KiB, u64 spool id,
- * u64 first_seq, u32 salt, u32 crc32c of the 28 bytes before}; then records, 8-byte aligned: {u32 length, u32
- * crc32c(salt, length, seq, payload), u64 seq, payload}. Little endian. The header keeps this layout in every version,
- * so that a newer version is told from damage. File "id": 16 hex digits, born with the directory. File "cursor": two slots
- * {u64 spool id, u64 acknowledged, u32 0, u32 crc32c of the 20 bytes before}, written in turn and not synced: what is lost of it is
- * delivered again.
+ * File <first_seq as 16 hex digits>.seg: header {u32 magic "TPUS", u16 version, u16 capacity in 64 KiB,
+ * u64 spool id, u64 first_seq, u32 salt, u32 crc32c of the 28 bytes before}; then records, 8-byte aligned:
+ * {u32 length, u32 crc32c(salt, length, seq, payload), u64 seq, payload}. Little endian. The header keeps
+ * this layout in every version, so that a newer version is told from damage. File "id": 16 hex digits,
+ * born with the directory. File "cursor": two slots {u64 spool id, u64 acknowledged, u32 0, u32 crc32c of
+ * the 20 bytes before}, written in turn and not synced: what is lost of it is delivered again.
  *
  * The object belongs to one thread. The directory is locked (flock): two daemons never share a spool.
  */
@@ -36,12 +39,15 @@
 #define SPOOL_UNIT (64 * 1024)               /* segments are whole units */
 #define SPOOL_SEGMENT_MIN SPOOL_UNIT
 #define SPOOL_SEGMENT_MAX (64 * 1024 * 1024) /* bounds what recovery reads at a time */
-#define SPOOL_PENDING_MAX (256 * 1024)       /* unsynced bytes kept in memory; more forces a sync in the caller */
-#define SPOOL_JUMP (SPOOL_SEGMENT_MAX / 24)  /* the most records that fit into a segment: 16 bytes + 1 byte, aligned */
+#define SPOOL_PENDING_MAX (256 * 1024) /* unsynced bytes kept in memory; more forces a sync in the caller \
+                                        */
+#define SPOOL_JUMP \
+        (SPOOL_SEGMENT_MAX / 24) /* the most records that fit into a segment: 16 bytes + 1 byte, aligned */
 
 struct spool_options {
         uint64_t max_bytes;     /* of all segments; at least 2 * segment_bytes */
-        uint64_t segment_bytes; /* preallocated size of one segment, SPOOL_SEGMENT_MIN to _MAX; rounded down to units */
+        uint64_t segment_bytes; /* preallocated size of one segment, SPOOL_SEGMENT_MIN to _MAX; rounded down
+                                   to units */
 };
 
 struct spool_stats {
@@ -49,8 +55,9 @@ struct spool_stats {
         uint64_t bytes;               /* of all segment files */
         uint64_t appended;            /* since open */
         uint64_t dropped_bytes_limit; /* records that the byte limit forced out, since open */
-        uint64_t damaged;             /* records skipped because of a bad checksum, and unreadable segments, since open */
-        uint64_t torn;                /* unclean ends that were cut on open (0 or 1): what stood there was not read */
+        uint64_t
+                damaged; /* records skipped because of a bad checksum, and unreadable segments, since open */
+        uint64_t torn;   /* unclean ends that were cut on open (0 or 1): what stood there was not read */
         uint64_t given_up;            /* segments left after a failed sync, since open */
         uint64_t first_seq, next_seq; /* oldest kept unacknowledged; what the next append gets */
         uint64_t synced_seq;          /* every record below or equal is durable */
@@ -59,9 +66,10 @@ struct spool_stats {
 struct spool;
 
 /*
- * Opens or makes the spool in directory path (made 0700 if missing, its parent must exist), recovers it and syncs what it
- * found; blocks for as long as reading all segments takes. -EBUSY: another process has it; -EPROTONOSUPPORT: a segment was
- * written by a newer version (nothing is touched); -EINVAL: options; else not usable (-EACCES, -EROFS, -ENOSPC, -EIO …).
+ * Opens or makes the spool in directory path (made 0700 if missing, its parent must exist), recovers it
+ * and syncs what it found; blocks for as long as reading all segments takes. -EBUSY: another process has
+ * it; -EPROTONOSUPPORT: a segment was written by a newer version (nothing is touched); -EINVAL: options;
+ * else not usable (-EACCES, -EROFS, -ENOSPC, -EIO …).
  */
 int spool_open(const char *path, const struct spool_options *o, struct spool **ret);
 /* Does not sync. */
@@ -70,18 +78,20 @@ DEFINE_CLEANUP(struct spool *, spool_free)
 
 uint64_t spool_id(const struct spool *s);
 /*
- * Appends one record; its sequence in ret_seq. Not durable before the next sync. -EINVAL: empty; -E2BIG: longer than
- * SPOOL_RECORD_MAX or than a segment holds; -ENOSPC, -EROFS, -EIO, -ENOMEM: nothing was appended.
+ * Appends one record; its sequence in ret_seq. Not durable before the next sync. -EINVAL: empty; -E2BIG:
+ * longer than SPOOL_RECORD_MAX or than a segment holds; -ENOSPC, -EROFS, -EIO, -ENOMEM: nothing was
+ * appended.
  */
 int spool_append(struct spool *s, const void *data, size_t len, uint64_t *ret_seq);
 /* Makes durable what was appended, in the calling thread. On failure see spool_sync_end(). */
 int spool_sync(struct spool *s);
 
 /*
- * The same in two halves, so that another thread does the waiting: spool_sync_begin() gives descriptors of its own to
- * fdatasync in this order (the caller closes them) and returns 1, or 0 when there is nothing to do, or -errno.
- * spool_sync_end() takes the result (0 or -errno) back. Returns 0 when everything up to job->seq is durable (or the job was
- * overtaken by a failure that is already dealt with); else the result, and the records are kept and wait for the next sync.
+ * The same in two halves, so that another thread does the waiting: spool_sync_begin() gives descriptors of
+ * its own to fdatasync in this order (the caller closes them) and returns 1, or 0 when there is nothing to
+ * do, or -errno. spool_sync_end() takes the result (0 or -errno) back. Returns 0 when everything up to
+ * job->seq is durable (or the job was overtaken by a failure that is already dealt with); else the result,
+ * and the records are kept and wait for the next sync.
  */
 struct spool_sync_job {
         int fds[3]; /* old segment, current segment, directory; without gaps */
@@ -92,8 +102,8 @@ int spool_sync_begin(struct spool *s, struct spool_sync_job *ret);
 int spool_sync_end(struct spool *s, const struct spool_sync_job *job, int result);
 
 /*
- * Copies the oldest durable, unacknowledged record with seq > after into buf. 1: one read (ret_len, ret_seq); 0: none;
- * -ENOBUFS: buf is too small (SPOOL_RECORD_MAX always suffices); else -errno.
+ * Copies the oldest durable, unacknowledged record with seq > after into buf. 1: one read (ret_len,
+ * ret_seq); 0: none; -ENOBUFS: buf is too small (SPOOL_RECORD_MAX always suffices); else -errno.
  */
 int spool_read(struct spool *s, uint64_t after, void *buf, size_t size, size_t *ret_len, uint64_t *ret_seq);
 /* Everything up to seq was delivered: may be forgotten. Only durable records can be: a larger seq is cut. */
@@ -103,8 +113,9 @@ int spool_save_cursor(struct spool *s);
 void spool_get_stats(const struct spool *s, struct spool_stats *ret);
 
 /*
- * Pure recovery scan over one segment's bytes: calls record (may be NULL) for each good one, in rising order of seq. Returns 0;
- * -EBADMSG when the header is not ours; -EPROTONOSUPPORT when it is of a newer version.
+ * Pure recovery scan over one segment's bytes: calls record (may be NULL) for each good one, in rising
+ * order of seq. Returns 0; -EBADMSG when the header is not ours; -EPROTONOSUPPORT when it is of a newer
+ * version.
  */
 struct spool_scan {
         uint64_t spool_id, first_seq, next_seq; /* next_seq: behind the last good record */
@@ -114,5 +125,6 @@ struct spool_scan {
         size_t end;             /* offset behind the last good record */
         bool clean;             /* nothing but zeros behind end */
 };
-int spool_scan(const void *data, size_t len, void (*record)(void *userdata, uint64_t seq, size_t offset, size_t payload_len),
+int spool_scan(const void *data, size_t len,
+               void (*record)(void *userdata, uint64_t seq, size_t offset, size_t payload_len),
                void *userdata, struct spool_scan *ret);

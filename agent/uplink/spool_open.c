@@ -110,8 +110,12 @@ static int recover_segment(struct spool *s, size_t i, bool *ret_clean) {
         }
         g->salt = scan.salt;
         s->damaged += scan.damaged;
-        /* an unreadable end of an older segment; behind a torn one, which held nothing acknowledged, there is a whole jump */
-        if (!scan.clean && i + 1 < s->n_segments && v.before - g->last_seq > 1 && v.before - g->last_seq <= SPOOL_JUMP)
+        /*
+         * an unreadable end of an older segment; behind a torn one, which held nothing acknowledged,
+         * there is a whole jump
+         */
+        if (!scan.clean && i + 1 < s->n_segments && v.before - g->last_seq > 1 &&
+            v.before - g->last_seq <= SPOOL_JUMP)
                 s->damaged++;
         *ret_clean = scan.clean && len == scan.capacity;
         return 0;
@@ -138,7 +142,8 @@ static void read_cursor(struct spool *s) {
         for (unsigned i = 0; i < ELEMENTSOF(c); i++) {
                 if (segment_pread(fd, &c[i], sizeof(c[i]), i * sizeof(c[i])) < 0)
                         continue;
-                if (c[i].crc != spool_cursor_crc(&c[i]) || c[i].spool_id != s->id || c[i].acked > UINT64_MAX / 2)
+                if (c[i].crc != spool_cursor_crc(&c[i]) || c[i].spool_id != s->id ||
+                    c[i].acked > UINT64_MAX / 2)
                         continue;
                 if (c[i].acked >= s->acked) {
                         s->acked = c[i].acked;
@@ -196,8 +201,8 @@ static int recover_segments(struct spool *s, bool *ret_clean) {
         if (r < 0)
                 return r;
         /*
-         * Backwards: the newest readable header gives the id, rather than the file "id", which has no checksum. Nothing is
-         * changed before all are seen.
+         * Backwards: the newest readable header gives the id, rather than the file "id", which has no
+         * checksum. Nothing is changed before all are seen.
          */
         for (size_t i = s->n_segments; i > 0; i--) {
                 bool c;
@@ -219,7 +224,10 @@ static int recover_segments(struct spool *s, bool *ret_clean) {
         return 0;
 }
 
-/* Decides the next sequence number (spool.h, Invariant), and goes on in the last segment where that is safe. */
+/*
+ * Decides the next sequence number (spool.h, Invariant), and goes on in the last segment where that is
+ * safe.
+ */
 static int continue_last(struct spool *s, bool clean) {
         const struct segment *g = s->n_segments > 0 ? &s->segments[s->n_segments - 1] : NULL;
         int fd, sync_fd;

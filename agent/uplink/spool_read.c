@@ -27,7 +27,10 @@ static void search_record(void *userdata, uint64_t seq, size_t offset, size_t pa
         }
 }
 
-/* After a bad record: scans the whole segment for the next good one. 0: there is none. Counts what is missing once. */
+/*
+ * After a bad record: scans the whole segment for the next good one. 0: there is none. Counts what is
+ * missing once.
+ */
 static int search_segment(struct spool *s, struct segment *g, uint64_t want) {
         struct search f = { .want = want, .last = g->last_seq };
         _cleanup_free_ uint8_t *data = NULL;
@@ -72,7 +75,8 @@ static int reader_open(struct spool *s, const struct segment *g, uint64_t want) 
 static int header_here(const struct spool *s, const struct segment *g, struct segment_record *ret) {
         struct segment_record rec;
 
-        if (s->read_offset + sizeof(rec) > g->end || segment_pread(s->read_fd, &rec, sizeof(rec), s->read_offset) < 0)
+        if (s->read_offset + sizeof(rec) > g->end ||
+            segment_pread(s->read_fd, &rec, sizeof(rec), s->read_offset) < 0)
                 return -EBADMSG;
         if (rec.length == 0 || rec.length > SPOOL_RECORD_MAX || rec.seq != s->read_seq ||
             s->read_offset + segment_record_size(rec.length) > g->end)
@@ -87,7 +91,8 @@ static void step(struct spool *s, const struct segment_record *rec) {
 }
 
 /* The record at the reader's place, whole and checked; steps behind it. 1, -EBADMSG, -ENOBUFS. */
-static int record_here(struct spool *s, const struct segment *g, const struct segment_record *rec, void *buf, size_t size) {
+static int record_here(struct spool *s, const struct segment *g, const struct segment_record *rec, void *buf,
+                       size_t size) {
         if (rec->length > size)
                 return -ENOBUFS;
         if (segment_pread(s->read_fd, buf, rec->length, s->read_offset + sizeof(*rec)) < 0 ||
@@ -98,7 +103,8 @@ static int record_here(struct spool *s, const struct segment *g, const struct se
 }
 
 /* The first good record of g with seq >= want. 1: read; 0: none. */
-static int read_segment(struct spool *s, struct segment *g, uint64_t want, void *buf, size_t size, struct segment_record *ret) {
+static int read_segment(struct spool *s, struct segment *g, uint64_t want, void *buf, size_t size,
+                        struct segment_record *ret) {
         uint64_t last = MIN(g->last_seq, s->synced);
         int r;
 

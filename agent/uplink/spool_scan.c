@@ -5,11 +5,13 @@ struct scan {
         const uint8_t *data;
         size_t len;
         uint32_t salt;
-        size_t budget; /* bytes that the search behind bad places may still check: keeps hostile files linear */
+        size_t budget; /* bytes that the search behind bad places may still check: keeps hostile files linear
+                        */
 };
 
 /* Whether a good record with min <= seq <= max begins at offset. */
-static bool good_at(const struct scan *s, size_t offset, uint64_t min, uint64_t max, struct segment_record *ret) {
+static bool good_at(const struct scan *s, size_t offset, uint64_t min, uint64_t max,
+                    struct segment_record *ret) {
         struct segment_record r;
 
         if (offset > s->len || s->len - offset < sizeof(r))
@@ -26,10 +28,11 @@ static bool good_at(const struct scan *s, size_t offset, uint64_t min, uint64_t 
 }
 
 /*
- * Looks behind a bad place for the next good record: it lies on the 8-byte grid, and between it and the bad place the missing
- * ones must have had room.
+ * Looks behind a bad place for the next good record: it lies on the 8-byte grid, and between it and the
+ * bad place the missing ones must have had room.
  */
-static bool find_next(struct scan *s, size_t bad, uint64_t expected, size_t *ret_offset, struct segment_record *ret) {
+static bool find_next(struct scan *s, size_t bad, uint64_t expected, size_t *ret_offset,
+                      struct segment_record *ret) {
         for (size_t at = bad + SEGMENT_RECORD_MIN; at < s->len; at += 8) {
                 uint32_t length;
 
@@ -74,7 +77,8 @@ static int scan_header(const void *data, size_t len, struct segment_header *ret)
         return 0;
 }
 
-int spool_scan(const void *data, size_t len, void (*record)(void *userdata, uint64_t seq, size_t offset, size_t payload_len),
+int spool_scan(const void *data, size_t len,
+               void (*record)(void *userdata, uint64_t seq, size_t offset, size_t payload_len),
                void *userdata, struct spool_scan *ret) {
         struct scan s = { .data = data, .len = len, .budget = 4 * len + SPOOL_RECORD_MAX };
         struct segment_record rec;
@@ -95,7 +99,8 @@ int spool_scan(const void *data, size_t len, void (*record)(void *userdata, uint
                 .capacity = (size_t) h.capacity * SPOOL_UNIT,
                 .end = at,
         };
-        while (good_at(&s, at, out.next_seq, out.next_seq, &rec) || find_next(&s, at, out.next_seq, &at, &rec)) {
+        while (good_at(&s, at, out.next_seq, out.next_seq, &rec) ||
+               find_next(&s, at, out.next_seq, &at, &rec)) {
                 out.damaged += rec.seq - out.next_seq;
                 out.next_seq = rec.seq + 1;
                 out.good++;

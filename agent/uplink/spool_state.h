@@ -22,7 +22,10 @@ struct spool {
         uint64_t next_seq, acked, synced;
         uint64_t generation; /* of segments given up: results of jobs from before are void */
 
-        /* payloads of synced + 1 … next_seq - 1: each behind its u32 length, and as far apart as in the file */
+        /*
+         * payloads of synced + 1 … next_seq - 1: each behind its u32 length, and as far apart as in the
+         * file
+         */
         uint8_t *pending;
         size_t pending_len, pending_size;
 
@@ -49,6 +52,9 @@ int spool_reserve_segment(struct spool *s);
 uint64_t spool_segment_open_records(const struct spool *s, const struct segment *g);
 /* Removes acknowledged segments, then the oldest ones until wanted more bytes fit under the limit. */
 void spool_trim(struct spool *s, uint64_t wanted);
-/* Makes sure of a current segment with room for a record of len; moves pending records into it after a failure. */
+/*
+ * Makes sure of a current segment with room for a record of len; moves pending records into it after a
+ * failure.
+ */
 int spool_make_room(struct spool *s, size_t len);
 void spool_forget_reader(struct spool *s);

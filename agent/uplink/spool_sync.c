@@ -38,7 +38,10 @@ static int rewrite_pending(struct spool *s, struct segment *g, int fd) {
         return 0;
 }
 
-/* Makes a new current segment; without one before it (after a failure, after open) it begins with what is pending. */
+/*
+ * Makes a new current segment; without one before it (after a failure, after open) it begins with what is
+ * pending.
+ */
 static int new_current(struct spool *s) {
         _cleanup_close_ int fd = -1, sync_fd = -1;
         bool fresh = s->fd < 0;
@@ -52,7 +55,8 @@ static int new_current(struct spool *s) {
         if (r < 0)
                 return r;
         spool_trim(s, s->options.segment_bytes);
-        r = segment_create(s->dir_fd, s->id, first_seq, (size_t) s->options.segment_bytes, &g, &fd, &sync_fd);
+        r = segment_create(s->dir_fd, s->id, first_seq, (size_t) s->options.segment_bytes, &g, &fd,
+                           &sync_fd);
         if (r < 0)
                 return r;
         if (fresh) {
@@ -172,15 +176,16 @@ static void pop_pending(struct spool *s, uint64_t n) {
         }
         memmove(s->pending, s->pending + at, s->pending_len - at);
         s->pending_len -= at;
-        if (s->pending_len == 0 && s->pending_size > SPOOL_PENDING_MAX) { /* one large record: not kept for ever */
+        if (s->pending_len == 0 &&
+            s->pending_size > SPOOL_PENDING_MAX) { /* one large record: not kept for ever */
                 free(TAKE_PTR(s->pending));
                 s->pending_size = 0;
         }
 }
 
 /*
- * Nothing of the segments in use counts beyond the last good sync. A segment that begins right behind it stays until the next
- * one takes its name: it keeps the sequence numbers.
+ * Nothing of the segments in use counts beyond the last good sync. A segment that begins right behind it
+ * stays until the next one takes its name: it keeps the sequence numbers.
  */
 static void give_up(struct spool *s) {
         s->generation++;
@@ -203,7 +208,8 @@ static void give_up(struct spool *s) {
                 char name[SEGMENT_NAME_MAX];
 
                 segment_name(s->segments[--s->n_segments].first_seq, name);
-                (void) unlinkat(s->dir_fd, name, 0); /* if it stays, it is a copy of records that were never acknowledged */
+                (void) unlinkat(s->dir_fd, name,
+                                0); /* if it stays, it is a copy of records that were never acknowledged */
         }
 }
 
@@ -213,7 +219,8 @@ int spool_sync_end(struct spool *s, const struct spool_sync_job *job, int result
         if (result < 0) {
                 give_up(s);
                 if (s->pending_len > 0)
-                        (void) spool_make_room(s, 1); /* if this fails, the next append or sync tries again */
+                        (void) spool_make_room(s,
+                                               1); /* if this fails, the next append or sync tries again */
                 return result;
         }
         if (job->seq > s->synced) {

@@ -110,7 +110,8 @@ static int start_thread(struct sync *s) {
         return 0;
 }
 
-int sync_new(sd_event *e, void (*done)(size_t slot, int result, void *userdata), void *userdata, struct sync **ret) {
+int sync_new(sd_event *e, void (*done)(size_t slot, int result, void *userdata), void *userdata,
+             struct sync **ret) {
         _cleanup_(sync_freep) struct sync *s = calloc(1, sizeof(*s));
         int r;
 

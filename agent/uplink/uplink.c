@@ -7,7 +7,8 @@
 
 #define SYNC_ACCURACY (250 * USEC_PER_MSEC)
 
-static_assert(_UPLINK_CLASS_MAX <= SENDER_SLOTS_MAX && _UPLINK_CLASS_MAX <= SYNC_SLOTS_MAX, "a slot for each class");
+static_assert(_UPLINK_CLASS_MAX <= SENDER_SLOTS_MAX && _UPLINK_CLASS_MAX <= SYNC_SLOTS_MAX,
+              "a slot for each class");
 
 const char *uplink_class_name(enum uplink_class c) {
         switch (c) {
@@ -111,7 +112,8 @@ static void on_synced(size_t slot, int result, void *userdata) {
 static int channel_open(struct channel *ch) {
         struct uplink *u = ch->uplink;
         uint64_t share = u->options.max_bytes / _UPLINK_CLASS_MAX;
-        uint64_t segment = MAX(MIN((uint64_t) UPLINK_SEGMENT_BYTES, share / 8), (uint64_t) SPOOL_SEGMENT_MIN);
+        uint64_t segment =
+                MAX(MIN((uint64_t) UPLINK_SEGMENT_BYTES, share / 8), (uint64_t) SPOOL_SEGMENT_MIN);
         struct spool_options o = { .max_bytes = share, .segment_bytes = segment };
         _cleanup_free_ char *path = NULL;
         struct spool_stats st;
@@ -155,7 +157,8 @@ static int channel_new(struct uplink *u, enum uplink_class c) {
 
         ch->uplink = u;
         ch->class = c;
-        r = sd_event_add_time_relative(u->event, &ch->sync_timer, CLOCK_MONOTONIC, 0, SYNC_ACCURACY, on_sync_timer, ch);
+        r = sd_event_add_time_relative(u->event, &ch->sync_timer, CLOCK_MONOTONIC, 0, SYNC_ACCURACY,
+                                       on_sync_timer, ch);
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(ch->sync_timer, "spool-sync");
@@ -183,7 +186,8 @@ static void on_answered(size_t slot, const struct sender_answer *a, void *userda
 
 /* Credentials do not belong into the URL: it is shown. */
 static bool endpoint_ok(const char *s) {
-        return (startswith(s, "http://") || startswith(s, "https://")) && !strchr(s, '@') && strlen(s) < 1024;
+        return (startswith(s, "http://") || startswith(s, "https://")) && !strchr(s, '@') &&
+               strlen(s) < 1024;
 }
 
 int uplink_new(sd_event *e, const struct uplink_options *o, struct uplink **ret) {

@@ -23,7 +23,8 @@ static const char *class_path(enum uplink_class c) {
 static uint64_t chance(void) {
         uint64_t v = 0;
 
-        (void) getrandom(&v, sizeof(v), GRND_NONBLOCK); /* without entropy yet: at once, which is a valid draw, too */
+        (void) getrandom(&v, sizeof(v),
+                         GRND_NONBLOCK); /* without entropy yet: at once, which is a valid draw, too */
         return v;
 }
 
@@ -119,7 +120,8 @@ static void delivered(struct channel *ch) {
         ch->parked = false;
         spool_ack(ch->spool, ch->seq);
         ch->seq = 0;
-        (void) spool_save_cursor(ch->spool); /* if it cannot be written, the record is sent once more after a restart */
+        (void) spool_save_cursor(
+                ch->spool); /* if it cannot be written, the record is sent once more after a restart */
         (void) sd_event_now(u->event, CLOCK_BOOTTIME, &u->last_ok_boot);
         channel_send(ch);
 }
@@ -179,8 +181,8 @@ int channel_init_send(struct channel *ch, const char *endpoint) {
                 ch->url = NULL;
                 return -ENOMEM;
         }
-        r = sd_event_add_time_relative(ch->uplink->event, &ch->send_timer, CLOCK_MONOTONIC, 0, 50 * USEC_PER_MSEC,
-                                       on_send_timer, ch);
+        r = sd_event_add_time_relative(ch->uplink->event, &ch->send_timer, CLOCK_MONOTONIC, 0,
+                                       50 * USEC_PER_MSEC, on_send_timer, ch);
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(ch->send_timer, "uplink-retry");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Durable appends beside SQLite (WAL, synchronous=FULL) at equal durability, in one run and turn by turn: 50,000 records of
- * 1 KiB with a commit per 100, then 2,000 with a commit each. Prints records per second, medians of 5, and the ratio.
- * Usage: bench-spool [DIRECTORY] (default: the current one; a tmpfs measures nothing).
+ * Durable appends beside SQLite (WAL, synchronous=FULL) at equal durability, in one run and turn by turn:
+ * 50,000 records of 1 KiB with a commit per 100, then 2,000 with a commit each. Prints records per second,
+ * medians of 5, and the ratio. Usage: bench-spool [DIRECTORY] (default: the current one; a tmpfs measures
+ * nothing).
  */
 #include <ftw.h>
 #include <sqlite3.h>
@@ -84,7 +85,8 @@ static double run_sqlite(const char *dir, unsigned records, unsigned per_commit)
         (void) snprintf(file, sizeof(file), "%s/db", path);
         if (sqlite3_open(file, &db) != SQLITE_OK)
                 die(file, sqlite3_errmsg(db));
-        sql(db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE q (seq INTEGER PRIMARY KEY, data BLOB)");
+        sql(db, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; CREATE TABLE q (seq INTEGER PRIMARY KEY, "
+                "data BLOB)");
         if (sqlite3_prepare_v2(db, "INSERT INTO q (data) VALUES (?)", -1, &insert, NULL) != SQLITE_OK)
                 die(file, sqlite3_errmsg(db));
         start = now();

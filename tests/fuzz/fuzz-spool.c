@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The recovery scan over any bytes: what it calls good is inside of the file, behind the header, and in rising order. */
+/* The recovery scan over any bytes: what it calls good is inside of the file, behind the header, and in
+ * rising order. */
 #include <assert.h>
 
 #include "crc32c.h"
@@ -43,7 +44,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         uint8_t *copy;
 
         scan(data, size);
-        /* once more with the checksums put right, so that the fuzzer comes behind the header and the first records */
+        /* once more with the checksums put right, so that the fuzzer comes behind the header and the first
+         * records */
         if (size < sizeof(struct segment_header))
                 return 0;
         copy = malloc(size);

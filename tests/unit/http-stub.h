@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * A tiny HTTP server on loopback in threads of its own: answers each POST by the next step of a script (then by 200), and
- * remembers what it took: path, record header, body.
+ * A tiny HTTP server on loopback in threads of its own: answers each POST by the next step of a script
+ * (then by 200), and remembers what it took: path, record header, body.
  */
 #include <arpa/inet.h>
 #include <pthread.h>
@@ -11,7 +11,17 @@
 
 #include "test.h"
 
-enum stub_step { STUB_OK, STUB_BUSY, STUB_HANG, STUB_RESET, STUB_BAD, STUB_DENIED, STUB_PARTIAL, STUB_PAGE, STUB_HUGE };
+enum stub_step {
+        STUB_OK,
+        STUB_BUSY,
+        STUB_HANG,
+        STUB_RESET,
+        STUB_BAD,
+        STUB_DENIED,
+        STUB_PARTIAL,
+        STUB_PAGE,
+        STUB_HUGE
+};
 
 #define STUB_TAKEN_MAX 4096
 struct stub_taken {
@@ -25,7 +35,7 @@ struct stub {
         int listen_fd;
         uint16_t port;
         const enum stub_step *script;
-        size_t n_script, requests, connections;
+        size_t n_script, requests, connections, open;
         struct stub_taken taken[STUB_TAKEN_MAX];
         size_t n_taken;
         pthread_t thread;
@@ -64,7 +74,8 @@ static bool stub_answer(struct stub *s, int fd, const struct stub_taken *t) {
 
         switch (stub_next(s, t)) {
         case STUB_OK:
-                STUB_SEND(fd, "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 0\r\n\r\n");
+                STUB_SEND(fd, "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: "
+                              "0\r\n\r\n");
                 return true;
         case STUB_BUSY:
                 STUB_SEND(fd, "HTTP/1.1 503 Busy\r\nretry-after:  1 \r\nContent-Length: 0\r\n\r\n");
@@ -80,16 +91,19 @@ static bool stub_answer(struct stub *s, int fd, const struct stub_taken *t) {
                 (void) setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
                 return false;
         case STUB_BAD:
-                STUB_SEND(fd, "HTTP/1.1 400 Bad\r\nContent-Type: application/x-protobuf\r\nContent-Length: 7\r\n\r\n\x12\x05wrong");
+                STUB_SEND(fd, "HTTP/1.1 400 Bad\r\nContent-Type: application/x-protobuf\r\nContent-Length: "
+                              "7\r\n\r\n\x12\x05wrong");
                 return true;
         case STUB_DENIED:
                 STUB_SEND(fd, "HTTP/1.1 401 No\r\nContent-Length: 0\r\n\r\n");
                 return true;
         case STUB_PARTIAL:
-                STUB_SEND(fd, "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 4\r\n\r\n\x0a\x02\x08\x05");
+                STUB_SEND(fd, "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: "
+                              "4\r\n\r\n\x0a\x02\x08\x05");
                 return true;
         case STUB_PAGE:
-                STUB_SEND(fd, "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>");
+                STUB_SEND(fd,
+                          "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>");
                 return true;
         case STUB_HUGE: {
                 static const char zeros[65536];
@@ -142,6 +156,9 @@ static void *stub_serve(void *userdata) {
         while (stub_receive(c->fd, &t) && stub_answer(c->stub, c->fd, &t))
                 ;
         (void) close(c->fd);
+        pthread_mutex_lock(&c->stub->lock);
+        c->stub->open--;
+        pthread_mutex_unlock(&c->stub->lock);
         free(c);
         return NULL;
 }
@@ -158,6 +175,7 @@ static void *stub_main(void *userdata) {
                 *c = (struct stub_connection) { s, fd };
                 pthread_mutex_lock(&s->lock);
                 s->connections++;
+                s->open++;
                 pthread_mutex_unlock(&s->lock);
                 ASSERT_OK(pthread_create(&thread, NULL, stub_serve, c));
                 ASSERT_OK(pthread_detach(thread));
@@ -188,11 +206,21 @@ static inline void stub_start(struct stub *s) {
         ASSERT_OK(pthread_create(&s->thread, NULL, stub_main, s));
 }
 
-/* Ends the listening; connections end when their clients close them. The struct stays with their threads. */
+/* Ends the listening, waits until the clients' connections are closed (at most 5 s), and frees. */
 static inline void stub_stop(struct stub *s) {
+        size_t open = 1;
+
         (void) shutdown(s->listen_fd, SHUT_RDWR);
         (void) pthread_join(s->thread, NULL);
         (void) close(s->listen_fd);
+        for (int i = 0; i < 5000 && open > 0; i++) {
+                (void) usleep(1000);
+                pthread_mutex_lock(&s->lock);
+                open = s->open;
+                pthread_mutex_unlock(&s->lock);
+        }
+        ASSERT_EQ(open, 0);
+        free(s);
 }
 
 static inline size_t stub_taken_count(struct stub *s) {

@@ -10,6 +10,16 @@
 #include "spool.h"
 #include "test.h"
 
+/*
+ * In memory where there is such a place: tests of logic need no disk. SCRATCH_ON_DISK before the include:
+ * a real one.
+ */
+#ifdef SCRATCH_ON_DISK
+#define SCRATCH_FAST "/tmp"
+#else
+#define SCRATCH_FAST "/dev/shm"
+#endif
+
 static int scratch_remove(const char *path, const struct stat *st, int flag, struct FTW *ftw) {
         (void) st;
         (void) flag;
@@ -22,7 +32,8 @@ static inline void scratch_clear(const char *path) {
 }
 
 static inline void scratch_make(char buf[static 64]) {
-        (void) snprintf(buf, 64, "/tmp/tpu-hostd-test-XXXXXX");
+        (void) snprintf(buf, 64, "%s/tpu-hostd-spool-XXXXXX",
+                        access(SCRATCH_FAST, W_OK) == 0 ? SCRATCH_FAST : "/tmp");
         ASSERT_TRUE(mkdtemp(buf));
 }
 
@@ -41,7 +52,8 @@ static inline size_t record_make(uint64_t life, uint64_t n, uint8_t *buf, size_t
 }
 
 /* Whether data is exactly a record that record_make() makes with this max; tells which. */
-static inline bool record_check(const uint8_t *data, size_t len, size_t max, uint64_t *ret_life, uint64_t *ret_n) {
+static inline bool record_check(const uint8_t *data, size_t len, size_t max, uint64_t *ret_life,
+                                uint64_t *ret_n) {
         static uint8_t wanted[SPOOL_RECORD_MAX];
 
         if (len < 16)

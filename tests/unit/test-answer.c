@@ -4,7 +4,8 @@
 
 #define PROTOBUF "application/x-protobuf"
 
-static enum answer judge(long status, const char *type, const char *body, size_t len, uint64_t *rejected, char *text) {
+static enum answer judge(long status, const char *type, const char *body, size_t len, uint64_t *rejected,
+                         char *text) {
         return answer_judge(status, type, body, len, rejected, text);
 }
 
@@ -13,11 +14,12 @@ static void test_status(void) {
                 long status;
                 enum answer answer;
         } table[] = {
-                { 200, ANSWER_DONE },   { 400, ANSWER_REFUSED }, { 413, ANSWER_REFUSED }, { 422, ANSWER_REFUSED },
-                { 429, ANSWER_RETRY },  { 502, ANSWER_RETRY },   { 503, ANSWER_RETRY },   { 504, ANSWER_RETRY },
-                { 401, ANSWER_PARKED }, { 403, ANSWER_PARKED },  { 404, ANSWER_PARKED },  { 408, ANSWER_PARKED },
-                { 500, ANSWER_PARKED }, { 301, ANSWER_PARKED },  { 204, ANSWER_PARKED },  { 0, ANSWER_PARKED },
-                { 999, ANSWER_PARKED },
+                { 200, ANSWER_DONE },    { 400, ANSWER_REFUSED }, { 413, ANSWER_REFUSED },
+                { 422, ANSWER_REFUSED }, { 429, ANSWER_RETRY },   { 502, ANSWER_RETRY },
+                { 503, ANSWER_RETRY },   { 504, ANSWER_RETRY },   { 401, ANSWER_PARKED },
+                { 403, ANSWER_PARKED },  { 404, ANSWER_PARKED },  { 408, ANSWER_PARKED },
+                { 500, ANSWER_PARKED },  { 301, ANSWER_PARKED },  { 204, ANSWER_PARKED },
+                { 0, ANSWER_PARKED },    { 999, ANSWER_PARKED },
         };
         char text[ANSWER_TEXT_MAX];
         uint64_t rejected = 9;

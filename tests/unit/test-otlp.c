@@ -31,14 +31,23 @@ static void dump(const char *name, const void *data, size_t len) {
 }
 
 static void add_sample_points(struct otlp *o) {
-        const struct otlp_attribute eth0[] = { { "network.interface.name", "eth0", 0 }, { "queue", NULL, 7 } };
+        const struct otlp_attribute eth0[] = { { "network.interface.name", "eth0", 0 },
+                                               { "queue", NULL, 7 } };
         const struct otlp_attribute eth1[] = { { "network.interface.name", "eth1", 0 } };
-        struct otlp_point p = { .name = "system.network.io", .unit = "By", .description = "bytes", .counter = true,
-                                .is_int = true, .i = 123456789012, .time_real = T0 + 1, .start_real = T0,
-                                .attributes = eth0, .n_attributes = 2 };
+        struct otlp_point p = { .name = "system.network.io",
+                                .unit = "By",
+                                .description = "bytes",
+                                .counter = true,
+                                .is_int = true,
+                                .i = 123456789012,
+                                .time_real = T0 + 1,
+                                .start_real = T0,
+                                .attributes = eth0,
+                                .n_attributes = 2 };
 
         ASSERT_OK(otlp_add_point(o, &p));
-        ASSERT_OK(otlp_add_point(o, &(struct otlp_point) { .name = "tpu.load", .d = -0.25, .time_real = T0 + 2 }));
+        ASSERT_OK(otlp_add_point(
+                o, &(struct otlp_point){ .name = "tpu.load", .d = -0.25, .time_real = T0 + 2 }));
         p.attributes = eth1;
         p.n_attributes = 1;
         p.i = -1;
@@ -84,8 +93,13 @@ static void test_metrics(void) {
 static void test_event(void) {
         const struct otlp_attribute body[] = { { "found", "mtu 1460", 0 }, { "wanted", NULL, 8896 } };
         const struct otlp_attribute attributes[] = { { "tpu.spool.seq", NULL, 42 } };
-        const struct otlp_event e = { .name = "tpu.nic.mtu_drift", .severity = OTLP_WARN, .time_real = T0, .body = body,
-                                      .n_body = 2, .attributes = attributes, .n_attributes = 1 };
+        const struct otlp_event e = { .name = "tpu.nic.mtu_drift",
+                                      .severity = OTLP_WARN,
+                                      .time_real = T0,
+                                      .body = body,
+                                      .n_body = 2,
+                                      .attributes = attributes,
+                                      .n_attributes = 1 };
         _cleanup_(otlp_freep) struct otlp *o = make();
         Otlp__ExportLogsServiceRequest *m;
         const Otlp__LogRecord *r;
@@ -125,7 +139,9 @@ static void test_utf8(void) {
 
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {
                 const struct otlp_attribute a[] = { { "k", table[i].in, 0 } };
-                const struct otlp_event e = { .name = "n", .severity = OTLP_INFO, .attributes = a, .n_attributes = 1 };
+                const struct otlp_event e = {
+                        .name = "n", .severity = OTLP_INFO, .attributes = a, .n_attributes = 1
+                };
                 Otlp__ExportLogsServiceRequest *m;
                 const void *data;
                 size_t len;
@@ -133,7 +149,12 @@ static void test_utf8(void) {
                 ASSERT_OK(otlp_encode_event(o, &e, &data, &len));
                 m = otlp__export_logs_service_request__unpack(NULL, len, data);
                 ASSERT_TRUE(m);
-                ASSERT_STREQ(m->resource_logs[0]->scope_logs[0]->log_records[0]->attributes[0]->value->string_value, table[i].out);
+                ASSERT_STREQ(m->resource_logs[0]
+                                     ->scope_logs[0]
+                                     ->log_records[0]
+                                     ->attributes[0]
+                                     ->value->string_value,
+                             table[i].out);
                 otlp__export_logs_service_request__free_unpacked(m, NULL);
         }
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * SIGKILL at random points. A child appends, syncs, acknowledges and rotates as fast as it can and says through a pipe what was
- * durable; the parent kills it, opens the spool and compares: everything said durable and not acknowledged is there, in order;
- * nothing is there that was not appended; numbers said durable are never given again. Numbers have gaps of SPOOL_JUMP only.
+ * SIGKILL at random points. A child appends, syncs, acknowledges and rotates as fast as it can and says
+ * through a pipe what was durable; the parent kills it, opens the spool and compares: everything said
+ * durable and not acknowledged is there, in order; nothing is there that was not appended; numbers said
+ * durable are never given again. Numbers have gaps of SPOOL_JUMP only.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -12,7 +13,8 @@
 #define MAX_RECORD 2000
 #define KILLS 120
 
-static const struct spool_options options = { .max_bytes = 1024 * SPOOL_SEGMENT_MIN, .segment_bytes = SPOOL_SEGMENT_MIN };
+static const struct spool_options options = { .max_bytes = 1024 * SPOOL_SEGMENT_MIN,
+                                              .segment_bytes = SPOOL_SEGMENT_MIN };
 
 struct said {
         uint64_t durable, acked; /* sequence numbers */
@@ -34,7 +36,8 @@ __attribute__((noreturn)) static void child(const char *dir, int out, unsigned s
                         uint64_t seq = 0;
 
                         spool_get_stats(s, &st);
-                        if (spool_append(s, buf, record_make(3, st.next_seq, buf, sizeof(buf)), &seq) < 0 || seq != st.next_seq)
+                        if (spool_append(s, buf, record_make(3, st.next_seq, buf, sizeof(buf)), &seq) < 0 ||
+                            seq != st.next_seq)
                                 _exit(4);
                         said.durable = seq;
                 }

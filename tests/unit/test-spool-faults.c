@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The disk says no: fdatasync and pwritev fail on demand (linked with --wrap), a full and a read-only file system. */
+/*
+ * The disk says no: fdatasync and pwritev fail on demand (linked with --wrap), a full and a read-only
+ * file system.
+ */
 #include <sys/mount.h>
 #include <sys/uio.h>
 
+#define SCRATCH_ON_DISK
 #include "spool-support.h"
 
 #define MAX_RECORD 3000
-static const struct spool_options small = { .max_bytes = 8 * SPOOL_SEGMENT_MIN, .segment_bytes = SPOOL_SEGMENT_MIN };
+static const struct spool_options small = { .max_bytes = 8 * SPOOL_SEGMENT_MIN,
+                                            .segment_bytes = SPOOL_SEGMENT_MIN };
 
 static unsigned syncs_to_fail, writes_to_fail, syncs;
 
@@ -59,9 +64,15 @@ static void expect(struct spool *s, uint64_t n) {
         ASSERT_EQ(spool_read(s, seq, buf, sizeof(buf), &len, &seq), 0);
 }
 
-/* After a failed sync nothing unsynced is called durable; it is written to another file, and is durable after the next sync. */
+/*
+ * After a failed sync nothing unsynced is called durable; it is written to another file, and is durable
+ * after the next sync.
+ */
 static void test_failed_sync(void) {
-        /* so many durable, then so many more that the sync fails on: within one segment, over two, none before */
+        /*
+         * so many durable, then so many more that the sync fails on: within one segment, over two, none
+         * before
+         */
         static const uint64_t before[] = { 10, 40, 0, 0 }, more[] = { 5, 15, 5, 20 };
         struct spool_stats st;
         struct spool *s;
@@ -94,7 +105,8 @@ static void test_failed_sync(void) {
                         ASSERT_OK(spool_sync(s));
                         expect(s, n);
                         spool_free(s);
-                        ASSERT_OK(spool_open(dir, &small, &s)); /* the copies in the segments given up are not read */
+                        ASSERT_OK(spool_open(dir, &small,
+                                             &s)); /* the copies in the segments given up are not read */
                         expect(s, n);
                         spool_get_stats(s, &st);
                         ASSERT_EQ(st.damaged, 0);
@@ -184,7 +196,8 @@ static void test_forced_sync(void) {
 static bool make_tmpfs(const char *dir) {
         if (mount("tpu-hostd-test", dir, "tmpfs", 0, "size=256k") >= 0)
                 return true;
-        printf("SKIP full and read-only file system: mounting a tmpfs is not permitted here (%s)\n", strerror(errno));
+        printf("SKIP full and read-only file system: mounting a tmpfs is not permitted here (%s)\n",
+               strerror(errno));
         return false;
 }
 

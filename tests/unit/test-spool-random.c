@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random sequences of append, sync, read, ack, reopen and damage against a model. Without damage: exactly the durable records
- * are there, in order. With it: what is read is a record that was appended under that number, in order; records in front of
- * the damage are all there; and no number that was durable is given again.
+ * Random sequences of append, sync, read, ack, reopen and damage against a model. Without damage: exactly
+ * the durable records are there, in order. With it: what is read is a record that was appended under that
+ * number, in order; records in front of the damage are all there; and no number that was durable is given
+ * again.
  */
 #include "spool-support.h"
 
@@ -11,7 +12,8 @@
 #define STEPS 60
 #define MODEL_MAX 4096
 
-static const struct spool_options options = { .max_bytes = 64 * SPOOL_SEGMENT_MIN, .segment_bytes = SPOOL_SEGMENT_MIN };
+static const struct spool_options options = { .max_bytes = 64 * SPOOL_SEGMENT_MIN,
+                                              .segment_bytes = SPOOL_SEGMENT_MIN };
 
 struct model {
         char dir[64];
@@ -73,8 +75,8 @@ static void m_check(struct model *m, size_t first_bad) {
                 ASSERT_EQ(m->seqs[n], seq);
                 ASSERT_TRUE(seq > after && n >= want);
                 if (n > want && !m->damaged)
-                        test_fail(__FILE__, __LINE__, "records %llu to %llu are missing", (unsigned long long) want,
-                                  (unsigned long long) n - 1);
+                        test_fail(__FILE__, __LINE__, "records %llu to %llu are missing",
+                                  (unsigned long long) want, (unsigned long long) n - 1);
                 if (m->damaged && want < first_bad)
                         ASSERT_EQ(n, want);
                 want = n + 1;

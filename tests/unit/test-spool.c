@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "crc32c.h"
 #include "segment.h"
+#define SCRATCH_ON_DISK
 #include "spool-support.h"
 
 #define MAX_RECORD 3000
-static const struct spool_options small = { .max_bytes = 8 * SPOOL_SEGMENT_MIN, .segment_bytes = SPOOL_SEGMENT_MIN };
+static const struct spool_options small = { .max_bytes = 8 * SPOOL_SEGMENT_MIN,
+                                            .segment_bytes = SPOOL_SEGMENT_MIN };
 
 static uint64_t append(struct spool *s, uint64_t n) {
         uint8_t buf[MAX_RECORD];
@@ -46,7 +48,8 @@ static void test_crc32c(void) {
                 data[i] = (uint8_t) (i * 7);
         for (size_t i = 0; i < sizeof(data); i++) {
                 ASSERT_EQ(crc32c(5, data, i), crc32c_table(5, data, i));
-                ASSERT_EQ(crc32c(crc32c(0, data, i), data + i, sizeof(data) - i), crc32c(0, data, sizeof(data)));
+                ASSERT_EQ(crc32c(crc32c(0, data, i), data + i, sizeof(data) - i),
+                          crc32c(0, data, sizeof(data)));
         }
 }
 
@@ -195,7 +198,11 @@ static void patch_file(const char *path, off_t at, const void *data, size_t len)
 }
 
 static void test_newer_version(void) {
-        struct segment_header h = { .magic = SEGMENT_MAGIC, .version = SPOOL_VERSION + 1, .capacity = 1, .spool_id = 5, .first_seq = 1 };
+        struct segment_header h = { .magic = SEGMENT_MAGIC,
+                                    .version = SPOOL_VERSION + 1,
+                                    .capacity = 1,
+                                    .spool_id = 5,
+                                    .first_seq = 1 };
         struct spool *s;
         struct stat st;
         char dir[64], path[512];
@@ -229,7 +236,8 @@ static void test_damage_in_the_middle(void) {
                 ASSERT_TRUE(scratch_segment(dir, true, path));
                 if (!running)
                         spool_free(s);
-                patch_file(path, sizeof(struct segment_header) + 20, "\xde\xad\xbe\xef", 4); /* inside of record 1 */
+                patch_file(path, sizeof(struct segment_header) + 20, "\xde\xad\xbe\xef",
+                           4); /* inside of record 1 */
                 if (!running)
                         s = open_ok(dir);
                 ASSERT_EQ(read_next(s, 0), 2);
@@ -248,7 +256,8 @@ static void test_damage_in_the_middle(void) {
 
 /* Where the end of the newest segment is damaged, no number that could have been there is given again. */
 static void test_numbers_are_never_reused(void) {
-        static const char *const how[] = { "flip the last record", "cut the file", "destroy the header", "lose the id file" };
+        static const char *const how[] = { "flip the last record", "cut the file", "destroy the header",
+                                           "lose the id file" };
         struct spool_stats st;
         struct spool *s;
         char dir[64], path[512];
@@ -299,5 +308,5 @@ static void test_numbers_are_never_reused(void) {
         }
 }
 
-TEST_MAIN(test_crc32c, test_only_durable_is_read, test_reopen_and_cursor, test_byte_limit, test_limits_and_lock,
-          test_newer_version, test_damage_in_the_middle, test_numbers_are_never_reused)
+TEST_MAIN(test_crc32c, test_only_durable_is_read, test_reopen_and_cursor, test_byte_limit,
+          test_limits_and_lock, test_newer_version, test_damage_in_the_middle, test_numbers_are_never_reused)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Steady state allocates nothing: after a warm-up, 1,000 rounds of points, events, encoding, submitting and syncing call malloc
- * not once from our code (linked with --wrap; calls inside of shared libraries are theirs).
+ * Steady state allocates nothing: after a warm-up, 1,000 rounds of points, events, encoding, submitting
+ * and syncing call malloc not once from our code (linked with --wrap; calls inside of shared libraries are
+ * theirs).
  */
 #include "otlp.h"
 #include "spool-support.h"
@@ -42,14 +43,19 @@ static void submit(struct uplink *u, enum uplink_class c, const void *data, size
 
 static void one_round(sd_event *e, struct uplink *u, struct otlp *o, unsigned n) {
         const struct otlp_attribute a[] = { { "network.interface.name", "eth0", 0 }, { "queue", NULL, n } };
-        const struct otlp_event event = { .name = "tpu.test", .severity = OTLP_INFO, .time_real = n, .body = a, .n_body = 2 };
+        const struct otlp_event event = {
+                .name = "tpu.test", .severity = OTLP_INFO, .time_real = n, .body = a, .n_body = 2
+        };
         const void *data;
         char name[32];
         size_t len;
 
         for (unsigned i = 0; i < 150; i++) {
                 (void) snprintf(name, sizeof(name), "tpu.metric.%u", i / 3);
-                ASSERT_OK(otlp_add_point(o, &(struct otlp_point) { .name = name, .is_int = true, .i = n, .attributes = a, .n_attributes = 2 }));
+                ASSERT_OK(otlp_add_point(
+                        o,
+                        &(struct otlp_point){
+                                .name = name, .is_int = true, .i = n, .attributes = a, .n_attributes = 2 }));
         }
         ASSERT_OK(otlp_encode_metrics(o, &data, &len));
         submit(u, UPLINK_METRICS, data, len);

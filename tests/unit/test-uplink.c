@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The whole way over real HTTP on loopback, against a stub with a script. fdatasync goes through the test (--wrap). */
+/*
+ * The whole way over real HTTP on loopback, against a stub with a script. fdatasync goes through the test
+ * (--wrap).
+ */
 #include <stdatomic.h>
 
 #include "clock.h"
@@ -36,7 +39,8 @@ struct run {
         struct uplink *uplink;
         struct stub *stub;
         uint64_t durable[_UPLINK_CLASS_MAX], submitted[_UPLINK_CLASS_MAX];
-        unsigned syncs_before[_UPLINK_CLASS_MAX][128]; /* how many syncs had returned when this number was submitted */
+        unsigned syncs_before[_UPLINK_CLASS_MAX]
+                             [128]; /* how many syncs had returned when this number was submitted */
 };
 
 static void on_durable(enum uplink_class c, uint64_t seq, void *userdata) {
@@ -114,7 +118,10 @@ static void spin(struct run *r, usec_t span) {
                 ASSERT_TRUE(sd_event_run(r->event, 10 * USEC_PER_MSEC) >= 0);
 }
 
-/* Every record 1 … n of the class was taken, whole and under its own number; returns how many came more than once. */
+/*
+ * Every record 1 … n of the class was taken, whole and under its own number; returns how many came more
+ * than once.
+ */
 static size_t expect_taken(struct run *r, enum uplink_class c, uint64_t n) {
         uint64_t id, next, got = 0, more = 0;
         bool *seen = calloc(n + 1, sizeof(*seen));
@@ -130,7 +137,8 @@ static size_t expect_taken(struct run *r, enum uplink_class c, uint64_t n) {
                 if (!streq(t->path, c == UPLINK_EVENTS ? "/v1/logs" : "/v1/metrics"))
                         continue;
                 ASSERT_TRUE(record_check(t->body, t->len, MAX_RECORD, &life, &number));
-                (void) snprintf(wanted, sizeof(wanted), "%016" PRIx64 "/%s/%" PRIu64, id, uplink_class_name(c), number);
+                (void) snprintf(wanted, sizeof(wanted), "%016" PRIx64 "/%s/%" PRIu64, id,
+                                uplink_class_name(c), number);
                 ASSERT_STREQ(t->record, wanted);
                 ASSERT_EQ(life, c);
                 seq = number;
@@ -170,9 +178,13 @@ static void test_delivers_and_keeps_alive(void) {
         run_end(&r);
 }
 
-/* 503 with Retry-After, an answer that never comes, one that breaks off, 400, partial success, an endless answer: in one go. */
+/*
+ * 503 with Retry-After, an answer that never comes, one that breaks off, 400, partial success, an endless
+ * answer: in one go.
+ */
 static void test_every_answer(void) {
-        static const enum stub_step script[] = { STUB_BUSY, STUB_HANG, STUB_RESET, STUB_OK, STUB_BAD, STUB_PARTIAL, STUB_HUGE, STUB_OK };
+        static const enum stub_step script[] = { STUB_BUSY, STUB_HANG,    STUB_RESET, STUB_OK,
+                                                 STUB_BAD,  STUB_PARTIAL, STUB_HUGE,  STUB_OK };
         usec_t start = clock_boot(&clock_system);
         struct uplink_stats st;
         struct run r;
@@ -190,7 +202,8 @@ static void test_every_answer(void) {
         ASSERT_EQ(st.classes[UPLINK_EVENTS].spool.records, 0);
         ASSERT_EQ(r.stub->requests, 8);
         ASSERT_TRUE(clock_boot(&clock_system) - start >= USEC_PER_SEC); /* Retry-After: 1 */
-        ASSERT_STREQ(r.stub->taken[0].record, r.stub->taken[1].record); /* the broken answer: once more, same number */
+        ASSERT_STREQ(r.stub->taken[0].record,
+                     r.stub->taken[1].record); /* the broken answer: once more, same number */
         ASSERT_FALSE(st.parked);
         run_end(&r);
 }
@@ -300,7 +313,9 @@ static void test_metrics_are_synced_within_a_second(void) {
 }
 
 static void test_unusable_spool(void) {
-        struct uplink_options o = { .spool_dir = "/proc/nowhere/spool", .max_bytes = 4 << 20, .user_agent = "test/1" };
+        struct uplink_options o = { .spool_dir = "/proc/nowhere/spool",
+                                    .max_bytes = 4 << 20,
+                                    .user_agent = "test/1" };
         struct uplink_stats st;
         sd_event *e = NULL;
         struct uplink *u, *other;
@@ -328,5 +343,6 @@ static void test_unusable_spool(void) {
         scratch_clear(dir);
 }
 
-TEST_MAIN(test_delivers_and_keeps_alive, test_every_answer, test_parks_and_keeps, test_refused_connection_then_up,
-          test_nothing_before_the_sync, test_failing_disk, test_metrics_are_synced_within_a_second, test_unusable_spool)
+TEST_MAIN(test_delivers_and_keeps_alive, test_every_answer, test_parks_and_keeps,
+          test_refused_connection_then_up, test_nothing_before_the_sync, test_failing_disk,
+          test_metrics_are_synced_within_a_second, test_unusable_spool)
