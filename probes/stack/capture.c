@@ -42,16 +42,21 @@ static int resolve(struct capture *c, struct chain *chain) {
 
                 if (r < 0 && r != -E2BIG)
                         return r;
+                if (f->code && !code_holds(f->code, f->instruction))
+                        return -EBADMSG;
         }
         return 0;
+}
+
+static size_t frames_limit(const struct capture *c) {
+        return MIN((size_t) WALK_FRAMES_MAX, WALK_FRAMES_TOTAL_MAX - c->frames);
 }
 
 /* First reading of t; local errors are remembered in it. */
 static int read_first(struct capture *c, struct python_thread *t) {
         int r;
 
-        chain_clear(&t->chain);
-        t->limit = MIN((size_t) WALK_FRAMES_MAX, WALK_FRAMES_TOTAL_MAX - c->frames);
+        t->limit = frames_limit(c);
         r = walk_frames(&c->memory, &c->interpreter, t->id.state, t->limit, &t->chain);
         if (r == 0)
                 r = resolve(c, &t->chain);
@@ -60,7 +65,7 @@ static int read_first(struct capture *c, struct python_thread *t) {
         return is_local(r) ? 0 : r;
 }
 
-/* Second reading: whether it is equal. When it is, the innermost instruction is the later one. */
+/* Second reading: whether it is equal. */
 static int read_second(struct capture *c, struct python_thread *t) {
         _cleanup_(chain_clear) struct chain again = { 0 };
         int r = walk_frames(&c->memory, &c->interpreter, t->id.state, t->limit, &again);
@@ -68,8 +73,6 @@ static int read_second(struct capture *c, struct python_thread *t) {
         if (r < 0 && !is_local(r))
                 return r;
         t->changed = r < 0 || t->error || !chain_equal(&t->chain, &again);
-        if (!t->changed && again.n > 0)
-                t->chain.frames[0].instruction = again.frames[0].instruction;
         return 0;
 }
 
@@ -80,30 +83,59 @@ static void start_anew(struct capture *c) {
         c->codes.generation++;
 }
 
+/* Both readings of a thread on pages copied twice by one call; then the names. */
+static int read_pair(struct capture *c, struct python_thread *t) {
+        _cleanup_(chain_clear) struct chain again = { 0 };
+        int r = memory_refresh_twice(&c->memory);
+        size_t known = c->memory.n_pages;
+
+        t->limit = frames_limit(c);
+        if (r == 0)
+                r = walk_frames(&c->memory, &c->interpreter, t->id.state, t->limit, &t->chain);
+        c->memory.side = 1;
+        if (r == 0)
+                r = walk_frames(&c->memory, &c->interpreter, t->id.state, t->limit, &again);
+        if (r == 0)
+                r = resolve(c, &t->chain);
+        c->frames += t->chain.n;
+        t->error = is_local(r) ? r : 0;
+        t->changed = t->error || c->memory.n_pages != known || !chain_equal(&t->chain, &again);
+        return is_local(r) ? 0 : r;
+}
+
+/* Remembers where the thread is, to tell one that runs from one whose memory makes no sense. */
+static void note_place(struct capture *c, struct python_thread *t) {
+        _cleanup_(chain_clear) struct chain head = { 0 };
+        int r = walk_frames(&c->memory, &c->interpreter, t->id.state, 1, &head);
+        uint64_t place = r < 0 || head.n == 0 ? (uint64_t) -(int64_t) r : head.frames[0].address + head.frames[0].instruction * 31;
+
+        t->moves = t->moves || (t->noted && place != t->place);
+        t->noted = true;
+        t->place = place;
+}
+
 /*
- * Reads one thread anew. The first walk only finds out which pages matter, so that each of the two that count is made on pages copied
- * by one call. A reading that makes no sense does not replace one that did.
+ * Reads one thread anew, one that moves or may move. The first walk only finds out which pages matter. A reading that makes no sense does not
+ * replace one that did.
  */
 static int read_again(struct capture *c, struct python_thread *t) {
         _cleanup_(chain_clear) struct chain scout = { 0 };
-        struct python_thread again = { .id = t->id };
+        struct python_thread again = { .id = t->id, .changed = true };
         int r;
 
         start_anew(c);
+        note_place(c, t);
         r = walk_frames(&c->memory, &c->interpreter, t->id.state, WALK_FRAMES_MAX, &scout);
         if (r == 0 || is_local(r))
-                r = memory_refresh(&c->memory);
-        if (r == 0)
-                r = read_first(c, &again);
-        if (r == 0)
-                r = memory_refresh(&c->memory);
-        if (r == 0)
-                r = read_second(c, &again);
+                r = read_pair(c, &again);
+        if (r == -E2BIG && scout.n > 0) {
+                chain_clear(&again.chain);
+                return 0; /* too deep for one call: it stays marked */
+        }
         if (r == 0 && (!again.error || t->error)) {
                 struct chain old = t->chain;
 
                 t->chain = again.chain;
-                t->limit = again.limit;
                 t->error = again.error;
                 t->changed = again.changed;
                 again.chain = old;
@@ -158,6 +190,19 @@ static void drop_ended(struct capture *c, const struct thread_list *now) {
         c->n_threads = kept;
 }
 
+/* Reads a thread that changed until two readings are equal, or it is clear that they will not be. */
+static int settle(struct capture *c, struct python_thread *t) {
+        for (unsigned n = 0; t->changed && n < (t->error ? CAPTURE_TRIES : CAPTURE_RETRIES); n++) {
+                int r = read_again(c, t);
+
+                if (r < 0)
+                        return r;
+        }
+        if (t->error && t->moves)
+                t->error = 0; /* it ran all the time: changed, and no frame to show */
+        return 0;
+}
+
 static int second_pass(struct capture *c, uint64_t gil_holder) {
         _cleanup_(thread_list_clear) struct thread_list list = { 0 };
         int r = memory_refresh(&c->memory);
@@ -172,14 +217,16 @@ static int second_pass(struct capture *c, uint64_t gil_holder) {
                 r = read_second(c, &c->threads[i]);
                 if (r < 0)
                         return r;
+                /* Who holds the interpreter lock may run, and passes only when both readings are a moment apart. */
+                if (c->threads[i].id.state == gil_holder || c->threads[i].id.state == list.gil_holder)
+                        c->threads[i].changed = true;
         }
         c->memory.ahead = 1;
-        for (size_t i = 0; i < c->n_threads; i++)
-                for (unsigned n = 0; c->threads[i].changed && n < (c->threads[i].error ? CAPTURE_TRIES : CAPTURE_RETRIES); n++) {
-                        r = read_again(c, &c->threads[i]);
-                        if (r < 0)
-                                return r;
-                }
+        for (size_t i = 0; i < c->n_threads; i++) {
+                r = settle(c, &c->threads[i]);
+                if (r < 0)
+                        return r;
+        }
         return 0;
 }
 

@@ -9,7 +9,7 @@
 #include "process.h"
 #include "thread_walk.h"
 
-#define CAPTURE_RETRIES 3u
+#define CAPTURE_RETRIES 8u /* each takes some 20 µs */
 #define CAPTURE_TRIES 20u /* for a thread of which no reading made sense yet, before it counts as not readable */
 
 struct python_thread {
@@ -19,6 +19,8 @@ struct python_thread {
         struct chain chain;      /* frames whose code could not be read have code NULL */
         bool gil;     /* held the GIL in both readings */
         bool changed; /* no two readings were equal: the chain may be one the program never had */
+        bool noted, moves; /* seen at two places */
+        uint64_t place;
         int error;    /* 0, or -errno why it could not be read: the chain is empty */
 };
 

@@ -69,6 +69,7 @@ static int code_read(struct memory *m, const struct python_layout *l, const stru
         memcpy(&type, head + l->object.type, 8);
         if (t->code && type != t->code)
                 return -EBADMSG;
+        memcpy(&c->units, head + l->object.var_size, 8);
         memcpy(&file, head + l->code.filename, 8);
         memcpy(&function, head + l->code.qualname, 8);
         memcpy(&table, head + l->code.linetable, 8);
@@ -110,6 +111,10 @@ int code_get(struct code_cache *c, struct memory *m, const struct python_layout 
         new->next = *bucket;
         *ret = *bucket = TAKE_PTR(new);
         return 0;
+}
+
+bool code_holds(const struct code *c, uint64_t instruction) {
+        return (instruction - (c->instructions - 2)) / 2 <= c->units;
 }
 
 int code_line(const struct code *c, uint64_t instruction) {

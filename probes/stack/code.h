@@ -24,6 +24,7 @@ struct code {
         int first_line;
         int64_t first_traceable; /* code units before it run before the function "is there" */
         uint64_t instructions;   /* address of the first code unit */
+        uint64_t units;          /* how many there are */
         char *file, *function;   /* UTF-8; function is co_qualname */
         uint8_t *table;          /* NULL: could not be had, lines are 0 */
         size_t table_len;
@@ -41,6 +42,9 @@ void code_cache_clear(struct code_cache *c);
 /* -EBADMSG: no code object is there; -E2BIG: a bound is reached; else as memory_read(). *ret is owned by the cache. */
 int code_get(struct code_cache *c, struct memory *m, const struct python_layout *l, const struct python_types *t,
              uint64_t address, const struct code **ret);
+
+/* Whether a frame whose prev_instr is instruction can be of this code (before the first unit: not begun). */
+bool code_holds(const struct code *c, uint64_t instruction);
 
 /* The line of a frame whose prev_instr is instruction; 0 when unknown. */
 int code_line(const struct code *c, uint64_t instruction);

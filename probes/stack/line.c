@@ -38,7 +38,7 @@ static bool line_delta(unsigned kind, const uint8_t *p, const uint8_t *end, int6
 }
 
 int line_of_unit(const uint8_t *table, size_t len, int first_line, int64_t unit) {
-        const uint8_t *p = table, *end = table + len;
+        const uint8_t *p = table, *end = len > 0 ? table + len : table;
         int64_t line = first_line, at = 0;
 
         if (unit < 0)

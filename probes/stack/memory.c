@@ -5,7 +5,7 @@
 #define BATCH 512u                        /* pages of one call; the kernel's limit is 1024 (IOV_MAX) */
 
 int memory_init(struct memory *m, struct memory_source source) {
-        *m = (struct memory) { .source = source, .ahead = MEMORY_AHEAD_MAX };
+        *m = (struct memory) { .source = source, .ahead = MEMORY_AHEAD_MAX, .sides = 1 };
         m->pages = calloc(MEMORY_PAGES_MAX, sizeof(*m->pages));
         m->table = calloc(TABLE_SIZE, sizeof(*m->table));
         if (!m->pages || !m->table) {
@@ -61,34 +61,42 @@ static int page_add(struct memory *m, uint64_t number, struct memory_page **ret)
         return 0;
 }
 
-/* Fills pages [first, first + n), n ≤ BATCH, in as few calls as the holes among them allow. */
-static int pages_fill(struct memory *m, size_t first, size_t n) {
-        struct iovec local[BATCH], remote[BATCH];
-        size_t done = 0;
-
-        for (size_t i = 0; i < n; i++) {
-                struct memory_page *p = m->pages[first + i];
-
-                p->present = false;
-                local[i] = (struct iovec) { p->data, MEMORY_PAGE };
-                remote[i] = (struct iovec) { (void *) (uintptr_t) (p->number * MEMORY_PAGE), MEMORY_PAGE };
-        }
-        while (done < n) {
-                ssize_t r;
+/* Asks the target for n parts of one page each; done[i] says whether part i came. In as few calls as the holes among them allow. */
+static int parts_fetch(struct memory *m, const struct iovec *local, const struct iovec *remote, size_t n, bool *done) {
+        for (size_t at = 0; at < n;) {
                 size_t got;
+                ssize_t r;
 
-                if (m->bytes_read + (n - done) * MEMORY_PAGE > MEMORY_READ_MAX)
+                if (m->bytes_read + (n - at) * MEMORY_PAGE > MEMORY_READ_MAX)
                         return -E2BIG;
-                m->bytes_read += (n - done) * MEMORY_PAGE;
-                r = m->source.readv(m->source.userdata, local + done, remote + done, n - done);
+                m->bytes_read += (n - at) * MEMORY_PAGE;
+                r = m->source.readv(m->source.userdata, local + at, remote + at, n - at);
                 if (r < 0 && r != -EFAULT)
                         return (int) r;
                 got = r < 0 ? 0 : (size_t) r / MEMORY_PAGE;
-                for (size_t i = 0; i < got && done + i < n; i++)
-                        m->pages[first + done + i]->present = true;
-                done += got + 1; /* the page after the last whole one could not be read */
+                for (size_t i = 0; i < got && at + i < n; i++)
+                        done[at + i] = true;
+                at += got + 1; /* the part after the last whole one could not be read */
         }
         return 0;
+}
+
+/* Fills pages [first, first + n) on sides 0 to sides - 1, n * sides ≤ BATCH. */
+static int pages_fill(struct memory *m, size_t first, size_t n, unsigned sides) {
+        struct iovec local[BATCH], remote[BATCH];
+        bool done[BATCH] = { false };
+        int r;
+
+        for (size_t i = 0; i < n * sides; i++) {
+                struct memory_page *p = m->pages[first + i % n];
+
+                local[i] = (struct iovec) { p->data[i / n], MEMORY_PAGE };
+                remote[i] = (struct iovec) { (void *) (uintptr_t) (p->number * MEMORY_PAGE), MEMORY_PAGE };
+        }
+        r = parts_fetch(m, local, remote, n * sides, done);
+        for (size_t i = 0; i < n; i++)
+                m->pages[first + i]->present = done[i] && done[i + n * (sides - 1)];
+        return r;
 }
 
 /* The page with that number, and its neighbours with it on a miss. */
@@ -114,7 +122,7 @@ static int page_get(struct memory *m, uint64_t number, const struct memory_page 
                         r = page_add(m, block + i, &neighbour);
         }
         if (r == 0)
-                r = pages_fill(m, first, m->n_pages - first);
+                r = pages_fill(m, first, m->n_pages - first, m->sides);
         if (r < 0)
                 return r;
         *ret = page;
@@ -134,7 +142,7 @@ int memory_read(struct memory *m, uint64_t address, void *buf, size_t len) {
 
                 if (r < 0)
                         return r;
-                memcpy(to, page->data + offset, part);
+                memcpy(to, page->data[m->side] + offset, part);
                 to += part;
                 address += part;
                 len -= part;
@@ -153,8 +161,10 @@ int memory_read_u64(struct memory *m, uint64_t address, uint64_t *ret) {
 }
 
 int memory_refresh(struct memory *m) {
+        m->side = 0;
+        m->sides = 1;
         for (size_t i = 0; i < m->n_pages; i += BATCH) {
-                int r = pages_fill(m, i, MIN(m->n_pages - i, (size_t) BATCH));
+                int r = pages_fill(m, i, MIN(m->n_pages - i, (size_t) BATCH), 1);
 
                 if (r < 0)
                         return r;
@@ -162,7 +172,17 @@ int memory_refresh(struct memory *m) {
         return 0;
 }
 
+int memory_refresh_twice(struct memory *m) {
+        m->side = 0;
+        m->sides = 2;
+        if (m->n_pages > BATCH / 2)
+                return -E2BIG;
+        return m->n_pages > 0 ? pages_fill(m, 0, m->n_pages, 2) : 0;
+}
+
 void memory_forget(struct memory *m) {
         memset(m->table, 0, TABLE_SIZE * sizeof(*m->table));
         m->n_pages = 0;
+        m->side = 0;
+        m->sides = 1;
 }

@@ -14,7 +14,7 @@
 #include "base.h"
 
 #define MEMORY_PAGE 4096u
-#define MEMORY_PAGES_MAX 8192u             /* kept at a time: 32 MiB; when full, all are forgotten */
+#define MEMORY_PAGES_MAX 4096u             /* kept at a time, two copies of each: 32 MiB; when full, all are forgotten */
 #define MEMORY_AHEAD_MAX 4u                 /* the initial value: a data stack chunk of CPython is 16 KiB */
 #define MEMORY_READ_MAX (UINT64_C(1) << 30) /* of one target in all */
 
@@ -27,7 +27,7 @@ struct memory_source {
 struct memory_page {
         uint64_t number; /* address / MEMORY_PAGE */
         bool present;    /* false: was not readable */
-        uint8_t data[MEMORY_PAGE];
+        uint8_t data[2][MEMORY_PAGE]; /* two sides: see memory_refresh_twice() */
 };
 
 struct memory {
@@ -36,6 +36,8 @@ struct memory {
         size_t n_pages, n_allocated;
         uint32_t *table; /* page number → index + 1 */
         uint64_t bytes_read;
+        unsigned side;  /* which of the two copies memory_read() reads: 0 or 1 */
+        unsigned sides; /* how many are filled: 2 after memory_refresh_twice() */
         unsigned ahead; /* pages read together on a miss, 1 to MEMORY_AHEAD_MAX: fewer calls against a shorter moment */
 };
 
@@ -52,5 +54,11 @@ int memory_read_u64(struct memory *m, uint64_t address, uint64_t *ret);
 
 /* Reads every kept page again, in as few calls as possible. */
 int memory_refresh(struct memory *m);
+/*
+ * Reads every kept page twice in one call, first all into side 0, then all into side 1, so that the two copies are a microsecond apart
+ * and what moved while they were made differs. More pages than fit one call: -E2BIG.
+ * A page first read after it has two copies that are the same: n_pages tells.
+ */
+int memory_refresh_twice(struct memory *m);
 /* Drops every kept page: the next read asks the target. */
 void memory_forget(struct memory *m);

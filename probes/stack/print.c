@@ -131,6 +131,8 @@ static void text_thread(struct output *o, const struct python_thread *t) {
                 put(o, "  (not readable: %s)\n", t->error == -ELOOP ? "the frames form a loop" : "the frames do not make sense");
         else if (t->chain.cut)
                 put(o, "  (more frames: only the innermost %zu were read)\n", t->chain.n);
+        else if (shown == 0 && t->changed)
+                put(o, "  (it ran all the time: no reading made sense)\n");
         else if (shown == 0)
                 put(o, "  (no Python frame)\n");
 }

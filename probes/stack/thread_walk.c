@@ -119,19 +119,22 @@ int walk_threads(struct memory *m, const struct interpreter *i, struct thread_li
 }
 
 /*
- * What holds at every moment of a chain in use, and not of one whose frames were copied at different moments: a frame that called another
- * inside the interpreter loop has put its stack pointer away, and a generator on the chain is executing.
+ * What holds at every moment of a chain in use, and not of one whose frames were copied at different moments: a frame
+ * that called another inside the interpreter loop has put its stack pointer away, and a generator that has nobody to
+ * return to is executing (one that is just yielding still has its caller).
  */
 static int check_in_use(struct memory *m, const struct python_layout *l, const struct frame *f, const uint8_t *head,
                         bool calls_inside) {
+        uint64_t previous;
         int32_t stack_top;
         uint8_t state;
         int r;
 
         memcpy(&stack_top, head + l->frame.stack_top, 4);
+        memcpy(&previous, head + l->frame.previous, 8);
         if (calls_inside && stack_top < 0)
                 return -EBADMSG;
-        if (!f->of_generator)
+        if (!f->of_generator || previous)
                 return 0;
         r = memory_read(m, f->address - l->frame.generator_state, &state, 1);
         return r < 0 ? r : state == l->frame.executing ? 0 : -EBADMSG;

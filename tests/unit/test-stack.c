@@ -236,6 +236,7 @@ static void make_image(struct image *i) {
                 put_u64(i, FRAME + k * 0x100 + 56, CODE + 184 + k * 2);
         }
         put_u64(i, CODE + 8, 7);
+        put_u64(i, CODE + 16, 2);
         put_u64(i, CODE + 112, NAME);
         put_u64(i, CODE + 128, NAME);
         put_u64(i, CODE + 136, TABLE);
@@ -284,6 +285,7 @@ static void test_image_broken(void) {
         ASSERT_EQ(thread_error(FRAME + 48, UINT64_MAX - 8), -EFAULT);            /* one that wraps */
         ASSERT_EQ(thread_error(THREAD + 56, 0), -EFAULT);
         ASSERT_EQ(thread_error(CODE + 8, 8), -EBADMSG);                          /* no code object */
+        ASSERT_EQ(thread_error(CODE + 16, 0), -EBADMSG);                         /* an instruction past its end */
         ASSERT_EQ(thread_error(FRAME + 64, 0x00000000), 0);
         ASSERT_EQ(thread_error(FRAME + 0x100 + 64, 0xFFFFFFFF), -EBADMSG);       /* a caller that is executing itself */
         ASSERT_EQ(thread_error(NAME + 16, UINT64_MAX), -EBADMSG);                /* a string of impossible length */

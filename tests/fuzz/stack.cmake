@@ -1,0 +1,1 @@
+fuzz_target(stack KNOWS pystack base)
