@@ -78,7 +78,7 @@ static void check_nodes(const struct tpu_inventory *v, struct sink *s) {
         finding_init(&f, "tpu.nodes", NULL);
         f.verdict = first ? VERDICT_FAIL : VERDICT_OK;
         finding_set(f.found, "%zu of %zu chips", usable, v->n);
-        finding_set(f.wanted, "all chips with a device node");
+        finding_set(f.wanted, "%zu of %zu chips", v->n, v->n);
         finding_set(f.source, "a program opens a chip by its vfio or accel node");
         if (first) {
                 finding_set(f.reason, "%s is bound neither to vfio-pci nor behind an accel node", first->address);

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <curl/curl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "http.h"
+
+DEFINE_CLEANUP(CURL *, curl_easy_cleanup)
+
+struct body {
+        char *data;
+        size_t len;
+        bool too_large;
+};
+
+static void body_clear(struct body *b) {
+        free(b->data);
+}
+
+static size_t take_body(char *data, size_t size, size_t n, void *userdata) {
+        struct body *b = userdata;
+        char *grown;
+
+        (void) size; /* always 1 */
+        if (n > HTTP_ANSWER_MAX - b->len) {
+                b->too_large = true;
+                return 0;
+        }
+        grown = realloc(b->data, b->len + n + 1);
+        if (!grown)
+                return 0;
+        b->data = grown;
+        memcpy(b->data + b->len, data, n);
+        b->len += n;
+        return n;
+}
+
+#define SET(option, value) (r = r == CURLE_OK ? curl_easy_setopt(curl, option, value) : r)
+
+static CURLcode prepare(CURL *curl, const struct http_request *q, struct body *b) {
+        CURLcode r = CURLE_OK;
+
+        SET(CURLOPT_URL, q->url);
+        SET(CURLOPT_NOSIGNAL, 1L);
+        SET(CURLOPT_NOPROXY, "*");
+        SET(CURLOPT_FOLLOWLOCATION, 0L);
+        SET(CURLOPT_CONNECTTIMEOUT_MS, (long) MIN(q->timeout / USEC_PER_MSEC, (usec_t) 5000));
+        SET(CURLOPT_TIMEOUT_MS, (long) (q->timeout / USEC_PER_MSEC));
+        SET(CURLOPT_WRITEFUNCTION, take_body);
+        SET(CURLOPT_WRITEDATA, b);
+        SET(CURLOPT_USERAGENT, "tpuctl/" TPU_HOSTD_VERSION);
+#if LIBCURL_VERSION_NUM >= 0x075500
+        SET(CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+        SET(CURLOPT_PROTOCOLS, (long) (CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+        if (q->unix_socket)
+                SET(CURLOPT_UNIX_SOCKET_PATH, q->unix_socket);
+        if (q->post) {
+                SET(CURLOPT_POSTFIELDS, "");
+                SET(CURLOPT_POSTFIELDSIZE, 0L);
+        }
+        return r;
+}
+
+static const char *where(const struct http_request *q) {
+        return q->unix_socket ? q->unix_socket : q->url;
+}
+
+/* What curl says, in the words of the kernel where it has them. */
+static int transport_failure(CURL *curl, CURLcode code, const struct http_request *q, const struct body *b, struct problem *p) {
+        long os = 0;
+
+        if (b->too_large)
+                return problem_set(p, -E2BIG, NULL, "the answer of %s is longer than %d MiB", where(q), HTTP_ANSWER_MAX / 1024 / 1024);
+        if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL)
+                return problem_set(p, -EINVAL, NULL, "'%s' is no http or https URL", where(q));
+        p->no_answer = true;
+        (void) curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &os);
+        if (code == CURLE_COULDNT_CONNECT && os > 0)
+                return problem_set(p, -(int) os, NULL, "no answer from %s: %s", where(q), strerror((int) os));
+        return problem_set(p, code == CURLE_OPERATION_TIMEDOUT ? -ETIMEDOUT : -ECONNREFUSED, NULL, "no answer from %s: %s", where(q),
+                           curl_easy_strerror(code));
+}
+
+static int read_answer(long status, const struct body *b, const struct http_request *q, json_t **ret, struct problem *p) {
+        json_t *v = b->len > 0 ? json_loadb(b->data, b->len, JSON_REJECT_DUPLICATES, NULL) : NULL;
+        const char *text = json_string_value(json_object_get(v, "error"));
+
+        if (status == 200 && json_is_object(v)) {
+                *ret = v;
+                return 0;
+        }
+        p->no_answer = status == 503;
+        if (status == 200)
+                (void) problem_set(p, 0, NULL, "the answer of %s is no JSON object: something else listens there", where(q));
+        else if (text)
+                (void) problem_set(p, 0, json_string_value(json_object_get(v, "remedy")), "%s", text);
+        else
+                (void) problem_set(p, 0, NULL, "%s answers HTTP %ld", where(q), status);
+        json_decref(v);
+        return status == 404 ? -ENOENT : -EPROTO;
+}
+
+int http_json(const struct http_request *q, json_t **ret, struct problem *problem) {
+        _cleanup_(curl_easy_cleanupp) CURL *curl = curl_easy_init();
+        _cleanup_(body_clear) struct body b = { 0 };
+        long status = 0;
+        CURLcode code;
+
+        *problem = (struct problem) { 0 };
+        if (!curl || prepare(curl, q, &b) != CURLE_OK)
+                return problem_set(problem, -ENOMEM, NULL, "out of memory");
+        code = curl_easy_perform(curl);
+        if (code != CURLE_OK)
+                return transport_failure(curl, code, q, &b, problem);
+        (void) curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+        return read_answer(status, &b, q, ret, problem);
+}
+
+int socket_path(const char *root, const char *path, char **ret) {
+        char *joined;
+
+        if (asprintf(&joined, "%s%s", root && !streq(root, "/") ? root : "", path) < 0)
+                return -ENOMEM;
+        if (strlen(joined) >= sizeof(((struct sockaddr_un *) NULL)->sun_path)) {
+                free(joined);
+                return -ENAMETOOLONG;
+        }
+        *ret = joined;
+        return 0;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tpuctl: the command line of a host, and of the fleet. */
+#include <curl/curl.h>
+
+#include "ctl.h"
+#include "log.h"
+
+struct verb {
+        const char *name, *words, *summary;
+        int (*run)(const struct ctl *c, int argc, char *argv[]);
+};
+
+static const struct verb verbs[] = {
+        { "check", "[NAME]", "look at this host now: chips, NICs, kernel settings, memory", verb_check },
+        { "status", "", "what the agent knows of this host: state, reasons, uplink", verb_status },
+        { "identity", "", "which slice and worker this host is, and who says so", verb_identity },
+        { "env", "[KEY=VALUE…]", "the environment that a run gets", verb_env },
+        { "run", "-- COMMAND…", "start a run", verb_run },
+        { "jobs", "", "the runs of this host", verb_jobs },
+        { "logs", "NAME [-f]", "what a run has printed", verb_logs },
+        { "stop", "NAME", "end a run", verb_stop },
+        { "stack", "NAME", "where every Python thread of a run is", verb_stack },
+        { "fleet", "", "all hosts, as the collector knows them", verb_fleet },
+        { "events", "[--host NAME]", "what happened lately, on all hosts or one", verb_events },
+};
+
+/* The text of --help: the summary and one line a verb. */
+static char *summary_text(void) {
+        char *text = NULL;
+        size_t size = 0;
+        FILE *f = open_memstream(&text, &size);
+
+        if (!f)
+                return NULL;
+        fputs("Shows and drives a TPU host and its fleet. 'tpuctl VERB --help' says more.\n\nVerbs:", f);
+        for (size_t i = 0; i < ELEMENTSOF(verbs); i++) {
+                char left[64];
+
+                (void) snprintf(left, sizeof(left), "%s %s", verbs[i].name, verbs[i].words);
+                /* The ellipsis is three bytes for one column. */
+                fprintf(f, "\n  %-*s %s", strstr(left, "…") ? 28 : 26, left, verbs[i].summary);
+        }
+        fputs("\n\nExit codes: 0 OK, 1 WARN or refused, 2 FAIL, 3 UNKNOWN or no answer, 64 usage error.", f);
+        if (fclose(f) == EOF) {
+                free(text);
+                return NULL;
+        }
+        return text;
+}
+
+static int usage(const char *word) {
+        if (word)
+                fprintf(stderr, "tpuctl: there is no verb '%s'\n", word);
+        else
+                fprintf(stderr, "tpuctl: a verb is missing\n");
+        fprintf(stderr, "Try 'tpuctl --help'.\n");
+        return EXIT_USAGE;
+}
+
+int main(int argc, char *argv[]) {
+        _cleanup_free_ char *summary = summary_text();
+        struct options o = { .program = "tpuctl", .synopsis = "[OPTION…] VERB …", .summary = summary ? summary : "" };
+        struct ctl c;
+        int r;
+
+        log_open("tpuctl");
+        r = options_parse(&o, argc, argv);
+        if (r < 0)
+                return options_exit(r);
+        if (r == argc)
+                return usage(NULL);
+        c = (struct ctl) { o.root, o.config };
+        for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
+                if (streq(argv[r], verbs[i].name)) {
+                        int code;
+
+                        if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+                                return EXIT_NO_ANSWER;
+                        code = verbs[i].run(&c, argc - r, argv + r);
+                        curl_global_cleanup();
+                        return code;
+                }
+        return usage(argv[r]);
+}

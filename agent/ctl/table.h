@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Aligned text for a person: columns as wide as their widest cell, two blanks between, the last one free. Whatever comes from elsewhere is
+ * made harmless for a terminal: control characters become '?', bad UTF-8 too.
+ */
+#include "base.h"
+
+#define TABLE_COLUMNS_MAX 10
+#define TABLE_CELL_MAX 60 /* characters; a longer cell is cut with "…", but never the last column */
+
+struct table {
+        size_t columns;
+        char **cells; /* rows * columns */
+        size_t rows, size;
+};
+#define TABLE_NULL(n) ((struct table) { .columns = (n) })
+
+/* Adds one row of t->columns cells (copied; NULL and "" are shown as "-"). -ENOMEM. */
+int table_add(struct table *t, const char *const cells[]);
+int table_print(const struct table *t, FILE *out);
+void table_clear(struct table *t);
+#define _cleanup_table_ _cleanup_(table_clear)
+
+/* Writes text with control characters replaced; newlines and tabs are kept when lines is true. */
+void print_clean(FILE *out, const char *text, bool lines);
+
+/* "9 s", "3 min", "5 h", "2 d"; "-" when seconds is negative or no number. */
+#define SPAN_TEXT_MAX 24
+const char *span_text(double seconds, char buf[static SPAN_TEXT_MAX]);
+
+/* Prints one assignment so that a shell reads it back: KEY='a b'. */
+void print_shell_assignment(FILE *out, const char *assignment);
