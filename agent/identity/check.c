@@ -93,7 +93,7 @@ static int check_unique(const struct facts *k, struct finding_list *out) {
         if (!names)
                 return -ENOMEM;
         for (size_t i = 0; i < k->n_hosts; i++) {
-                names[i] = (struct name) { at, strcspn(at, ",") };
+                names[i] = (struct name){ at, strcspn(at, ",") };
                 at += names[i].len + 1;
         }
         qsort(names, k->n_hosts, sizeof(*names), compare_names);
@@ -147,7 +147,8 @@ static int check_chips(const struct facts *k, struct finding_list *out) {
         if (k->n_hosts == 0 || shape_count(&hosts) == k->n_hosts)
                 return 0;
         finding_set(f.wanted, "%" PRIu32 " hosts", shape_count(&hosts));
-        finding_set(f.reason, "worker-hostnames names %zu hosts, the topology has %" PRIu32, k->n_hosts, shape_count(&hosts));
+        finding_set(f.reason, "worker-hostnames names %zu hosts, the topology has %" PRIu32, k->n_hosts,
+                    shape_count(&hosts));
         return finding_list_add(out, &f);
 }
 
@@ -160,12 +161,14 @@ static int report_sound(const struct facts *k, struct finding_list *out) {
         if (!slice && !k->has_worker_id) {
                 finding_set(f.found, "no slice");
                 finding_set(f.reason, "no source says which slice this host belongs to");
-                finding_set(f.remedy, "write [Identity] into /etc/tpu-hostd/identity.conf.d/10-slice.conf, then: tpuctl identity");
+                finding_set(f.remedy, "write [Identity] into /etc/tpu-hostd/identity.conf.d/10-slice.conf, "
+                                      "then: tpuctl identity");
                 return finding_list_add(out, &f);
         }
         f.verdict = VERDICT_OK;
         if (k->has_worker_id && k->n_hosts > 0)
-                finding_set(f.found, "worker %" PRIu32 " of %zu in slice %s", k->worker_id, k->n_hosts, slice ? slice : "(no name)");
+                finding_set(f.found, "worker %" PRIu32 " of %zu in slice %s", k->worker_id, k->n_hosts,
+                            slice ? slice : "(no name)");
         else
                 finding_set(f.found, "slice %s", slice ? slice : "(no name)");
         return finding_list_add(out, &f);
@@ -173,7 +176,10 @@ static int report_sound(const struct facts *k, struct finding_list *out) {
 
 int identity_check(const struct identity *i, struct finding_list *ret) {
         static int (*const checks[])(const struct facts *, struct finding_list *) = {
-                check_worker_id, check_unique, check_accelerator_type, check_chips,
+                check_worker_id,
+                check_unique,
+                check_accelerator_type,
+                check_chips,
         };
         const char *name = identity_get(i, IDENTITY_HOST_NAME);
         struct facts k = { .identity = i, .subject = name ? name : "" };

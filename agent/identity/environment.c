@@ -72,16 +72,18 @@ static int check_assignment(const char *a, char why[static 256]) {
 
         if (n == 0) {
                 (void) snprintf(why, 256, "'%.*s' is not NAME=VALUE with a name of letters, digits and '_'",
-                                (int) MIN(strcspn(a, "="), (size_t) 64), environment_text_is_valid(a) ? a : "(binary)");
+                                (int) MIN(strcspn(a, "="), (size_t) 64),
+                                environment_text_is_valid(a) ? a : "(binary)");
                 return -EINVAL;
         }
         if (strlen(a) > ENVIRONMENT_ASSIGNMENT_MAX) {
-                (void) snprintf(why, 256, "variable %.*s is longer than %d bytes", (int) MIN(n, (size_t) 64), a,
-                                ENVIRONMENT_ASSIGNMENT_MAX);
+                (void) snprintf(why, 256, "variable %.*s is longer than %d bytes", (int) MIN(n, (size_t) 64),
+                                a, ENVIRONMENT_ASSIGNMENT_MAX);
                 return -EINVAL;
         }
         if (!environment_text_is_valid(a + n + 1)) {
-                (void) snprintf(why, 256, "variable %.*s holds bytes that are not UTF-8 text", (int) MIN(n, (size_t) 64), a);
+                (void) snprintf(why, 256, "variable %.*s holds bytes that are not UTF-8 text",
+                                (int) MIN(n, (size_t) 64), a);
                 return -EINVAL;
         }
         return 0;
@@ -106,7 +108,7 @@ static int append(struct environment *e, const char *assignment, const char *rea
                 return -ENOMEM;
         e->entries = entries;
         entry = &entries[e->n];
-        *entry = (struct environment_entry) { .assignment = strdup(assignment), .reason = strdup(reason) };
+        *entry = (struct environment_entry){ .assignment = strdup(assignment), .reason = strdup(reason) };
         e->n++;
         return entry->assignment && entry->reason ? 0 : -ENOMEM;
 }
@@ -141,8 +143,8 @@ static int add_ours(struct environment *e, const char *name, const char *value, 
                 return append(e, assignment, reason);
         if (streq(theirs->assignment, assignment))
                 return 0;
-        if (asprintf(&theirs->conflict, "yours '%.200s' kept, ours would be '%.200s' (%s)", theirs->assignment + strlen(name) + 1,
-                     value, reason) < 0) {
+        if (asprintf(&theirs->conflict, "yours '%.200s' kept, ours would be '%.200s' (%s)",
+                     theirs->assignment + strlen(name) + 1, value, reason) < 0) {
                 theirs->conflict = NULL;
                 return -ENOMEM;
         }
@@ -156,7 +158,8 @@ static int missing(enum framework f, enum identity_field field, char why[static 
 }
 
 /* The variables that any program may use; a framework that reads them as a whole needs each. */
-static int add_identity(const struct identity *i, enum framework f, struct environment *e, char why[static 256]) {
+static int add_identity(const struct identity *i, enum framework f, struct environment *e,
+                        char why[static 256]) {
         static const struct {
                 const char *name;
                 enum identity_field field;
@@ -178,7 +181,8 @@ static int add_identity(const struct identity *i, enum framework f, struct envir
                         return missing(f, variables[v].field, why);
                 if (!known->text)
                         continue;
-                (void) snprintf(reason, sizeof(reason), "%s from %s", identity_field_name(variables[v].field), known->origin);
+                (void) snprintf(reason, sizeof(reason), "%s from %s",
+                                identity_field_name(variables[v].field), known->origin);
                 r = add_ours(e, variables[v].name, known->text, reason);
                 if (r == -E2BIG)
                         (void) snprintf(why, 256, "%s is longer than a variable can be", variables[v].name);
@@ -189,7 +193,8 @@ static int add_identity(const struct identity *i, enum framework f, struct envir
 }
 
 /* The box of chips of this host, and of hosts in the slice. */
-static int shapes(const struct identity *i, struct shape *ret_host, struct shape *ret_slice, char why[static 256]) {
+static int shapes(const struct identity *i, struct shape *ret_host, struct shape *ret_slice,
+                  char why[static 256]) {
         const char *topology = identity_get(i, IDENTITY_TOPOLOGY);
         struct shape host, slice, whole;
         uint32_t chips = 0;
@@ -197,13 +202,16 @@ static int shapes(const struct identity *i, struct shape *ret_host, struct shape
         if (identity_get_u32(i, IDENTITY_CHIPS, &chips) < 0)
                 return missing(FRAMEWORK_JAX, IDENTITY_CHIPS, why);
         if (shape_of_host(chips, &host) < 0) {
-                (void) snprintf(why, 256, "a jax run needs chips 1, 2, 4 or 8, this host says %" PRIu32 " (%s)", chips,
+                (void) snprintf(why, 256,
+                                "a jax run needs chips 1, 2, 4 or 8, this host says %" PRIu32 " (%s)", chips,
                                 i->fields[IDENTITY_CHIPS].origin);
                 return -ENODATA;
         }
         if (shape_parse_topology(topology, &whole) < 0 || shape_hosts(&whole, &host, &slice) < 0) {
-                (void) snprintf(why, 256, "a jax run needs a topology that hosts of %" PRIu32 " chips fill, this one is %s (%s)", chips,
-                                topology, i->fields[IDENTITY_TOPOLOGY].origin);
+                (void) snprintf(why, 256,
+                                "a jax run needs a topology that hosts of %" PRIu32
+                                " chips fill, this one is %s (%s)",
+                                chips, topology, i->fields[IDENTITY_TOPOLOGY].origin);
                 return -ENODATA;
         }
         *ret_host = host;
@@ -222,10 +230,11 @@ static int add_jax(const struct identity *i, struct environment *e, char why[sta
                 return r;
         (void) shape_text(&host, box);
         (void) shape_text(&slice, hosts);
-        (void) snprintf(from, sizeof(from), "topology %.24s in hosts of %.4s chips", identity_get(i, IDENTITY_TOPOLOGY),
-                        identity_get(i, IDENTITY_CHIPS));
+        (void) snprintf(from, sizeof(from), "topology %.24s in hosts of %.4s chips",
+                        identity_get(i, IDENTITY_TOPOLOGY), identity_get(i, IDENTITY_CHIPS));
 
-        /* The seventh generation's process bounds have a fourth number that no public source explains: left out. */
+        /* The seventh generation's process bounds have a fourth number that no public source explains: left
+         * out. */
         const bool seventh = startswith(type, "tpu7") || startswith(type, "v7");
         const struct {
                 const char *name, *value, *reason;
@@ -235,8 +244,10 @@ static int add_jax(const struct identity *i, struct environment *e, char why[sta
                 { "TPU_HOST_BOUNDS", hosts, from, true },
                 { "TPU_CHIPS_PER_PROCESS_BOUNDS", box, "one process per host", !seventh },
                 { "TPU_PROCESS_BOUNDS", hosts, "one process per host", !seventh },
-                { "TPU_SKIP_MDS_QUERY", "1", "the variables here are complete: no metadata server is asked", true },
-                { "JAX_PLATFORMS", "tpu,cpu", "a TPU that does not start is an error, never a run on the CPU", true },
+                { "TPU_SKIP_MDS_QUERY", "1", "the variables here are complete: no metadata server is asked",
+                  true },
+                { "JAX_PLATFORMS", "tpu,cpu",
+                  "a TPU that does not start is an error, never a run on the CPU", true },
         };
 
         for (size_t v = 0; v < ELEMENTSOF(ours); v++) {
@@ -249,7 +260,8 @@ static int add_jax(const struct identity *i, struct environment *e, char why[sta
         return 0;
 }
 
-static int add_framework(const struct identity *i, enum framework f, struct environment *e, char why[static 256]) {
+static int add_framework(const struct identity *i, enum framework f, struct environment *e,
+                         char why[static 256]) {
         switch (f) {
         case FRAMEWORK_PLAIN:
                 return 0;

@@ -94,7 +94,8 @@ static int parse_worker_id(const char *value, void *dest, char why[static 96]) {
 }
 
 static int parse_chips(const char *value, void *dest, char why[static 96]) {
-        return parse_number(value, dest, why, 64); /* eight is the most known; a sane bound, judged by identity_check() */
+        /* eight is the most known; a sane bound, judged by identity_check() */
+        return parse_number(value, dest, why, 64);
 }
 
 static int worker_list_append(struct worker_list *l, const char *name, size_t len) {
@@ -118,7 +119,7 @@ static int parse_worker_hostnames(const char *value, void *dest, char why[static
 
         if (*value == '\0') {
                 free(l->text);
-                *l = (struct worker_list) { 0 };
+                *l = (struct worker_list){ 0 };
                 return 0;
         }
         for (const char *p = value;;) {
@@ -136,7 +137,9 @@ static int parse_worker_hostnames(const char *value, void *dest, char why[static
                         if (l->n >= IDENTITY_HOSTS_MAX)
                                 (void) snprintf(why, 96, "more than %d hosts", IDENTITY_HOSTS_MAX);
                         else
-                                (void) snprintf(why, 96, "host %zu is not a host name; the whole list is ignored", l->n);
+                                (void) snprintf(why, 96,
+                                                "host %zu is not a host name; the whole list is ignored",
+                                                l->n);
                         return -EINVAL;
                 }
                 r = worker_list_append(l, start, len);
@@ -160,7 +163,8 @@ static int host_name_from_kernel(const struct host *h, struct identity *i) {
         char name[HOST_NAME_SIZE];
         _cleanup_free_ char *copy = NULL;
 
-        if (i->fields[IDENTITY_HOST_NAME].text || host_name(h, name) < 0 || !worker_name_is_valid(name, strlen(name)))
+        if (i->fields[IDENTITY_HOST_NAME].text || host_name(h, name) < 0 ||
+            !worker_name_is_valid(name, strlen(name)))
                 return 0;
         copy = strdup(name);
         if (!copy)
@@ -173,14 +177,20 @@ static int load_static(const struct host *h, const char *config_file, char *text
                        struct worker_list *workers, struct identity *ret) {
         static const char *const foreign[] = { "Network", NULL };
         const struct config_item items[] = {
-                [IDENTITY_HOST_NAME] = { "Identity", "HostName", parse_host_name, &text[IDENTITY_HOST_NAME], NULL },
-                [IDENTITY_SLICE_NAME] = { "Identity", "SliceName", parse_label, &text[IDENTITY_SLICE_NAME], NULL },
+                [IDENTITY_HOST_NAME] = { "Identity", "HostName", parse_host_name, &text[IDENTITY_HOST_NAME],
+                                         NULL },
+                [IDENTITY_SLICE_NAME] = { "Identity", "SliceName", parse_label, &text[IDENTITY_SLICE_NAME],
+                                          NULL },
                 [IDENTITY_ACCELERATOR_TYPE] = { "Identity", "AcceleratorType", parse_accelerator_type,
                                                 &text[IDENTITY_ACCELERATOR_TYPE], NULL },
-                [IDENTITY_MACHINE_TYPE] = { "Identity", "MachineType", parse_label, &text[IDENTITY_MACHINE_TYPE], NULL },
-                [IDENTITY_TOPOLOGY] = { "Identity", "Topology", parse_topology, &text[IDENTITY_TOPOLOGY], NULL },
-                [IDENTITY_WORKER_ID] = { "Identity", "WorkerId", parse_worker_id, &text[IDENTITY_WORKER_ID], NULL },
-                [IDENTITY_WORKER_HOSTNAMES] = { "Identity", "WorkerHostnames", parse_worker_hostnames, workers, NULL },
+                [IDENTITY_MACHINE_TYPE] = { "Identity", "MachineType", parse_label,
+                                            &text[IDENTITY_MACHINE_TYPE], NULL },
+                [IDENTITY_TOPOLOGY] = { "Identity", "Topology", parse_topology, &text[IDENTITY_TOPOLOGY],
+                                        NULL },
+                [IDENTITY_WORKER_ID] = { "Identity", "WorkerId", parse_worker_id, &text[IDENTITY_WORKER_ID],
+                                         NULL },
+                [IDENTITY_WORKER_HOSTNAMES] = { "Identity", "WorkerHostnames", parse_worker_hostnames,
+                                                workers, NULL },
                 [IDENTITY_CHIPS] = { "Identity", "Chips", parse_chips, &text[IDENTITY_CHIPS], NULL },
                 [IDENTITY_ZONE] = { "Identity", "Zone", parse_label, &text[IDENTITY_ZONE], NULL },
         };
@@ -245,7 +255,8 @@ json_t *identity_to_json(const struct identity *i) {
 
         for (size_t f = 0; o && f < ELEMENTSOF(i->fields); f++) {
                 const struct identity_value *v = &i->fields[f];
-                json_t *value = v->text ? json_pack("{s:s, s:s}", "value", v->text, "origin", v->origin) : json_null();
+                json_t *value = v->text ? json_pack("{s:s, s:s}", "value", v->text, "origin", v->origin) :
+                                          json_null();
 
                 if (json_object_set_new(o, field_names[f], value) < 0) {
                         json_decref(o);

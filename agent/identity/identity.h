@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Who this host is: slice, worker, peers, chips. Each field keeps where it came from. Today from the static file; other
- * sources join by strength, and a field of a weaker source never replaces one of a stronger.
+ * Who this host is: slice, worker, peers, chips. Each field keeps where it came from. Today from the static
+ * file; other sources join by strength, and a field of a weaker source never replaces one of a stronger.
  *
- * The static file is configuration "identity" (config.h: identity.conf and identity.conf.d/), section [Identity]:
- *   HostName= SliceName= AcceleratorType= MachineType= Topology= WorkerId= WorkerHostnames= Chips= Zone=
- * WorkerHostnames= may be given many times (a line holds 190 bytes): each time appends to the list, an empty value
- * empties it, so that a later file starts anew. One bad name in it makes the whole list unknown, for a list with a
- * hole would give every worker behind it a wrong id. HostName= falls back to the kernel's name (origin "kernel").
- * The section [Network] of the same file belongs to the network's intent and is passed over.
+ * The static file is configuration "identity" (config.h: identity.conf and identity.conf.d/), section
+ * [Identity]: HostName= SliceName= AcceleratorType= MachineType= Topology= WorkerId= WorkerHostnames= Chips=
+ * Zone= WorkerHostnames= may be given many times (a line holds 190 bytes): each time appends to the list, an
+ * empty value empties it, so that a later file starts anew. One bad name in it makes the whole list unknown,
+ * for a list with a hole would give every worker behind it a wrong id. HostName= falls back to the kernel's
+ * name (origin "kernel"). The section [Network] of the same file belongs to the network's intent and is
+ * passed over.
  */
 #include <jansson.h>
 
@@ -23,26 +24,27 @@ enum identity_field {
         IDENTITY_HOST_NAME,
         IDENTITY_SLICE_NAME,
         IDENTITY_ACCELERATOR_TYPE, /* "v6e-16" */
-        IDENTITY_MACHINE_TYPE,     /* "ct6e-standard-4t" */
-        IDENTITY_TOPOLOGY,         /* "4x4" */
-        IDENTITY_WORKER_ID,        /* "0"… decimal */
+        IDENTITY_MACHINE_TYPE, /* "ct6e-standard-4t" */
+        IDENTITY_TOPOLOGY, /* "4x4" */
+        IDENTITY_WORKER_ID, /* "0"… decimal */
         IDENTITY_WORKER_HOSTNAMES, /* comma list in the order of worker ids */
-        IDENTITY_CHIPS,            /* chips on this host, decimal; 0: none */
+        IDENTITY_CHIPS, /* chips on this host, decimal; 0: none */
         IDENTITY_ZONE,
         _IDENTITY_FIELD_MAX,
 };
 
 struct identity_value {
-        char *text;       /* NULL: not known */
+        char *text; /* NULL: not known */
         char origin[128]; /* "file:line", "kernel", … */
 };
 
 struct identity {
         struct identity_value fields[_IDENTITY_FIELD_MAX];
 };
-#define IDENTITY_NULL ((struct identity) { 0 })
+#define IDENTITY_NULL ((struct identity){ 0 })
 
-/* Loads what can be known. config_file: --config or NULL. Bad values warn with file:line and stay unknown. -errno only when out of memory or --config cannot be read. */
+/* Loads what can be known. config_file: --config or NULL. Bad values warn with file:line and stay unknown.
+ * -errno only when out of memory or --config cannot be read. */
 int identity_load(const struct host *h, const char *config_file, struct identity *ret);
 void identity_clear(struct identity *i);
 #define _cleanup_identity_ _cleanup_(identity_clear)

@@ -72,7 +72,8 @@ uint32_t shape_count(const struct shape *s) {
 }
 
 const char *shape_text(const struct shape *s, char buf[static SHAPE_TEXT_MAX]) {
-        (void) snprintf(buf, SHAPE_TEXT_MAX, "%" PRIu32 ",%" PRIu32 ",%" PRIu32, s->size[0], s->size[1], s->size[2]);
+        (void) snprintf(buf, SHAPE_TEXT_MAX, "%" PRIu32 ",%" PRIu32 ",%" PRIu32, s->size[0], s->size[1],
+                        s->size[2]);
         return buf;
 }
 
@@ -103,7 +104,8 @@ static bool is_made_of(const char *text, size_t len, const char *punctuation, si
         if (len == 0 || len > max)
                 return false;
         for (size_t i = 0; i < len; i++)
-                if (text[i] == '\0' || (!is_letter(text[i]) && !is_digit(text[i]) && !strchr(punctuation, text[i])))
+                if (text[i] == '\0' ||
+                    (!is_letter(text[i]) && !is_digit(text[i]) && !strchr(punctuation, text[i])))
                         return false;
         return true;
 }

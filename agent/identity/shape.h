@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The words of an identity as numbers: which texts are well formed, and how the chips of a slice lie on its hosts. Pure.
+ * The words of an identity as numbers: which texts are well formed, and how the chips of a slice lie on its
+ * hosts. Pure.
  *
- * Source of the constants: the public GKE device plugin and Ray. Accelerator types match ^(v|tpu)[0-9]+[a-zA-Z]*-[0-9]+$;
- * chips on a host form a box of 1 → 1,1,1; 2 → 1,2,1; 4 → 2,2,1; 8 → 2,4,1.
+ * Source of the constants: the public GKE device plugin and Ray. Accelerator types match
+ * ^(v|tpu)[0-9]+[a-zA-Z]*-[0-9]+$; chips on a host form a box of 1 → 1,1,1; 2 → 1,2,1; 4 → 2,2,1; 8 → 2,4,1.
  */
 #include "base.h"
 

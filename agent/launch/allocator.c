@@ -31,7 +31,9 @@ int allocator_check_library(const struct host *h, const char *path, char why[sta
 
         fd = host_open_file(h, path, O_RDONLY | O_NONBLOCK);
         if (fd < 0) {
-                (void) snprintf(why, 96, "%s", fd == -ENOENT ? "not installed (package libgoogle-perftools4)" : strerror(-fd));
+                (void) snprintf(why, 96, "%s",
+                                fd == -ENOENT ? "not installed (package libgoogle-perftools4)" :
+                                                strerror(-fd));
                 return fd;
         }
         n = read(fd, &header, sizeof(header));
@@ -39,7 +41,8 @@ int allocator_check_library(const struct host *h, const char *path, char why[sta
                 (void) snprintf(why, 96, "not an ELF file");
                 return -ENOEXEC;
         }
-        if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64 || header.e_type != ET_DYN) {
+        if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64 ||
+            header.e_type != ET_DYN) {
                 (void) snprintf(why, 96, "not a 64-bit x86-64 shared library");
                 return -ENOEXEC;
         }
@@ -113,8 +116,10 @@ static int use_tcmalloc(const char *theirs, bool has_it, const char *reason, con
         return r;
 }
 
-/* Without tcmalloc: nothing may bring it in, be it the user's variable or one that every service of the host inherits. */
-static int use_glibc(const char *theirs, bool has_it, const char *rest, const char *reason, struct allocator_choice *c) {
+/* Without tcmalloc: nothing may bring it in, be it the user's variable or one that every service of the host
+ * inherits. */
+static int use_glibc(const char *theirs, bool has_it, const char *rest, const char *reason,
+                     struct allocator_choice *c) {
         int r;
 
         (void) snprintf(c->note, sizeof(c->note), "glibc (%s)", reason);
@@ -122,7 +127,9 @@ static int use_glibc(const char *theirs, bool has_it, const char *rest, const ch
                 return 0;
         r = *rest ? print(&c->preload, "LD_PRELOAD=%s", rest) : print(&c->preload, "LD_PRELOAD");
         if (r == 0 && has_it)
-                r = print(&c->conflict, "LD_PRELOAD: tcmalloc was taken out of yours '%.200s', for glibc was asked for", theirs);
+                r = print(&c->conflict,
+                          "LD_PRELOAD: tcmalloc was taken out of yours '%.200s', for glibc was asked for",
+                          theirs);
         return r;
 }
 
@@ -137,7 +144,9 @@ static int choose(const struct host *h, enum allocator wanted, const struct envi
                 return use_glibc(theirs, has_it, rest, "asked for", c);
         if (wanted == ALLOCATOR_AUTO && theirs) {
                 (void) snprintf(c->note, sizeof(c->note), "%s (auto: your own LD_PRELOAD is kept)",
-                                has_it ? "tcmalloc" : *rest ? "as preloaded" : "glibc");
+                                has_it ? "tcmalloc" :
+                                *rest  ? "as preloaded" :
+                                         "glibc");
                 return 0;
         }
         r = allocator_check_library(h, ALLOCATOR_LIBRARY, why);
@@ -148,10 +157,13 @@ static int choose(const struct host *h, enum allocator wanted, const struct envi
         (void) snprintf(reason, sizeof(reason), "auto: %s: %s", ALLOCATOR_LIBRARY, why);
         if (r < 0)
                 return use_glibc(theirs, has_it, rest, reason, c);
-        return use_tcmalloc(theirs, has_it, wanted == ALLOCATOR_AUTO ? "auto: installed and loadable" : "asked for", user, c);
+        return use_tcmalloc(theirs, has_it,
+                            wanted == ALLOCATOR_AUTO ? "auto: installed and loadable" : "asked for", user,
+                            c);
 }
 
-int allocator_choose(const struct host *h, enum allocator wanted, const struct environment *user, struct allocator_choice *ret) {
+int allocator_choose(const struct host *h, enum allocator wanted, const struct environment *user,
+                     struct allocator_choice *ret) {
         const char *theirs = find(user, "LD_PRELOAD");
         _cleanup_free_ char *rest = calloc(1, (theirs ? strlen(theirs) : 0) + 1);
         struct allocator_choice c = { 0 };
@@ -170,5 +182,5 @@ void allocator_choice_clear(struct allocator_choice *c) {
         free(c->preload);
         free(c->threshold);
         free(c->conflict);
-        *c = (struct allocator_choice) { 0 };
+        *c = (struct allocator_choice){ 0 };
 }

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The memory allocator of a run: tcmalloc by LD_PRELOAD, or glibc's own. Only the run gets it, never a daemon.
+ * The memory allocator of a run: tcmalloc by LD_PRELOAD, or glibc's own. Only the run gets it, never a
+ * daemon.
  *
- * tcmalloc is what TPU VM images preload for every program; models with huge embedding allocations run faster without it.
- * A library that cannot be loaded would be ignored by ld.so with a line of noise per process: it is looked at first.
+ * tcmalloc is what TPU VM images preload for every program; models with huge embedding allocations run
+ * faster without it. A library that cannot be loaded would be ignored by ld.so with a line of noise per
+ * process: it is looked at first.
  */
 #include "environment.h"
 #include "host.h"
@@ -15,7 +17,8 @@
 #define ALLOCATOR_REPORT_THRESHOLD "107374182400"
 
 enum allocator {
-        ALLOCATOR_AUTO, /* tcmalloc where it can be loaded, else glibc; a user's own LD_PRELOAD is left alone */
+        /* tcmalloc where it can be loaded, else glibc; a user's own LD_PRELOAD is left alone */
+        ALLOCATOR_AUTO,
         ALLOCATOR_TCMALLOC, /* tcmalloc */
         ALLOCATOR_GLIBC,
         _ALLOCATOR_MAX,
@@ -29,8 +32,9 @@ int allocator_parse(const char *name, enum allocator *ret);
 int allocator_check_library(const struct host *h, const char *path, char why[static 96]);
 
 /*
- * What is added to the run's variables. preload and threshold are "KEY=VALUE", "KEY" for one that must not be inherited, or
- * NULL for no change; a preload replaces the user's LD_PRELOAD, of which nothing but tcmalloc is ever taken away.
+ * What is added to the run's variables. preload and threshold are "KEY=VALUE", "KEY" for one that must not
+ * be inherited, or NULL for no change; a preload replaces the user's LD_PRELOAD, of which nothing but
+ * tcmalloc is ever taken away.
  */
 struct allocator_choice {
         char *preload, *threshold;
@@ -39,9 +43,10 @@ struct allocator_choice {
 };
 
 /*
- * user: the run's variables so far. Returns 0; -ENOENT or -ENOEXEC when tcmalloc was asked for by name and cannot be loaded
- * (why in note); -ENOMEM.
+ * user: the run's variables so far. Returns 0; -ENOENT or -ENOEXEC when tcmalloc was asked for by name and
+ * cannot be loaded (why in note); -ENOMEM.
  */
-int allocator_choose(const struct host *h, enum allocator wanted, const struct environment *user, struct allocator_choice *ret);
+int allocator_choose(const struct host *h, enum allocator wanted, const struct environment *user,
+                     struct allocator_choice *ret);
 void allocator_choice_clear(struct allocator_choice *c);
 #define _cleanup_allocator_choice_ _cleanup_(allocator_choice_clear)

@@ -65,7 +65,8 @@ static void waiter_free(struct api *a, struct waiter *w) {
         free(w);
 }
 
-static struct waiter *waiter_new(struct api *a, struct frame_peer *peer, enum action action, const char *name) {
+static struct waiter *waiter_new(struct api *a, struct frame_peer *peer, enum action action,
+                                 const char *name) {
         struct waiter *w = calloc(1, sizeof(*w));
 
         if (!w)
@@ -126,14 +127,17 @@ static void on_ended(const struct job *j, void *userdata) {
 static int capture_problem(const struct job *j, const struct capture_result *r, struct problem *p) {
         if (r->error == -ETIMEDOUT)
                 return problem_set(p, r->error, "see: ps -eo pid,stat,wchan:30,comm",
-                                   "run %s: its stacks did not come within %u s", j->name, (unsigned) (CAPTURE_TIMEOUT / USEC_PER_SEC));
+                                   "run %s: its stacks did not come within %u s", j->name,
+                                   (unsigned) (CAPTURE_TIMEOUT / USEC_PER_SEC));
         if (r->error == -ESRCH)
-                return problem_set(p, r->error, "only Python processes have stacks to show", "run %s: no Python process in it: %.200s", j->name,
-                                   r->problem);
-        return problem_set(p, r->error, "see: journalctl -b -u tpu-launchd", "run %s: tpu-stack failed: %.256s", j->name, r->problem);
+                return problem_set(p, r->error, "only Python processes have stacks to show",
+                                   "run %s: no Python process in it: %.200s", j->name, r->problem);
+        return problem_set(p, r->error, "see: journalctl -b -u tpu-launchd",
+                           "run %s: tpu-stack failed: %.256s", j->name, r->problem);
 }
 
-static void on_captured(const struct job *j, const struct capture_result *r, usec_t taken_real, void *userdata) {
+static void on_captured(const struct job *j, const struct capture_result *r, usec_t taken_real,
+                        void *userdata) {
         Local__CaptureReply reply = LOCAL__CAPTURE_REPLY__INIT;
         struct api *a = userdata;
         struct waiter *w = waiter_find(a, ACTION_CAPTURE, j->name);
@@ -156,7 +160,9 @@ static void on_captured(const struct job *j, const struct capture_result *r, use
         waiter_free(a, w);
 }
 
-const struct runs_events api_runs_events = { .started = on_started, .ended = on_ended, .captured = on_captured };
+const struct runs_events api_runs_events = { .started = on_started,
+                                             .ended = on_ended,
+                                             .captured = on_captured };
 
 /* --- Requests ------------------------------------------------------------------------------------------ */
 
@@ -164,7 +170,8 @@ static int no_memory(struct problem *p) {
         return problem_set(p, -ENOMEM, "try again", "out of memory");
 }
 
-static int handle_run(struct api *a, struct frame_peer *peer, const struct caller *c, const Local__RunRequest *q, struct problem *p) {
+static int handle_run(struct api *a, struct frame_peer *peer, const struct caller *c,
+                      const Local__RunRequest *q, struct problem *p) {
         struct request_result result = { 0 };
         const struct job *j;
         char command[COMMAND_TEXT_MAX];
@@ -181,13 +188,14 @@ static int handle_run(struct api *a, struct frame_peer *peer, const struct calle
                 return r < 0 ? r : no_memory(p);
         }
         w->conflicts = result.conflicts;
-        log_notice("run %s: start asked for by %s (pid %d) as %s: %s", j->name, c->name, (int) frame_peer_creds(peer)->pid, j->user,
-                   job_command(j, command, sizeof(command)));
+        log_notice("run %s: start asked for by %s (pid %d) as %s: %s", j->name, c->name,
+                   (int) frame_peer_creds(peer)->pid, j->user, job_command(j, command, sizeof(command)));
         return 0;
 }
 
 /* Finds the run for an action and asks whether this caller may do it. */
-static int authorize(struct api *a, const struct caller *c, enum action action, const char *name, struct problem *p) {
+static int authorize(struct api *a, const struct caller *c, enum action action, const char *name,
+                     struct problem *p) {
         const struct job *j = runs_find(a->runs, name);
         struct refusal refusal;
 
@@ -195,11 +203,13 @@ static int authorize(struct api *a, const struct caller *c, enum action action, 
         if (authority_decide(c, action, j ? j->uid : c->uid, &refusal) < 0)
                 return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
         if (!j)
-                return problem_set(p, -ENOENT, "see: tpuctl jobs", "there is no run '%.64s' on this host", name);
+                return problem_set(p, -ENOENT, "see: tpuctl jobs", "there is no run '%.64s' on this host",
+                                   name);
         return 0;
 }
 
-static int handle_stop(struct api *a, struct frame_peer *peer, const struct caller *c, const Local__StopRequest *q, struct problem *p) {
+static int handle_stop(struct api *a, struct frame_peer *peer, const struct caller *c,
+                       const Local__StopRequest *q, struct problem *p) {
         int r;
 
         r = authorize(a, c, ACTION_STOP, q->name, p);
@@ -208,12 +218,13 @@ static int handle_stop(struct api *a, struct frame_peer *peer, const struct call
         r = runs_stop(a->runs, q->name, q->grace_usec, p);
         if (r < 0)
                 return r;
-        log_notice("run %s: stop asked for by %s (pid %d)", q->name, c->name, (int) frame_peer_creds(peer)->pid);
+        log_notice("run %s: stop asked for by %s (pid %d)", q->name, c->name,
+                   (int) frame_peer_creds(peer)->pid);
         return waiter_new(a, peer, ACTION_STOP, q->name) ? 0 : no_memory(p);
 }
 
-static int handle_capture(struct api *a, struct frame_peer *peer, const struct caller *c, const Local__CaptureRequest *q,
-                          struct problem *p) {
+static int handle_capture(struct api *a, struct frame_peer *peer, const struct caller *c,
+                          const Local__CaptureRequest *q, struct problem *p) {
         int r;
 
         r = authorize(a, c, ACTION_CAPTURE, q->name, p);
@@ -222,7 +233,8 @@ static int handle_capture(struct api *a, struct frame_peer *peer, const struct c
         r = runs_capture(a->runs, q->name, p);
         if (r < 0)
                 return r;
-        log_info("run %s: stacks asked for by %s (pid %d)", q->name, c->name, (int) frame_peer_creds(peer)->pid);
+        log_info("run %s: stacks asked for by %s (pid %d)", q->name, c->name,
+                 (int) frame_peer_creds(peer)->pid);
         return waiter_new(a, peer, ACTION_CAPTURE, q->name) ? 0 : no_memory(p);
 }
 
@@ -277,7 +289,8 @@ static void list_one(const struct job *j, void *userdata) {
                 l->failed = true;
 }
 
-static int handle_jobs(struct api *a, struct frame_peer *peer, const Local__JobsRequest *q, struct problem *p) {
+static int handle_jobs(struct api *a, struct frame_peer *peer, const Local__JobsRequest *q,
+                       struct problem *p) {
         Local__Job *jobs[JOBS_KEPT + 2 * JOBS_ACTIVE_MAX];
         struct listing l = { .api = a, .name = q->name, .jobs = jobs };
         Local__JobsReply reply = LOCAL__JOBS_REPLY__INIT;
@@ -292,15 +305,18 @@ static int handle_jobs(struct api *a, struct frame_peer *peer, const Local__Jobs
         if (l.failed)
                 return no_memory(p);
         if (l.n == 0 && q->name[0])
-                return problem_set(p, -ENOENT, "see: tpuctl jobs", "there is no run '%.64s' on this host", q->name);
+                return problem_set(p, -ENOENT, "see: tpuctl jobs", "there is no run '%.64s' on this host",
+                                   q->name);
         return 0;
 }
 
 static int malformed(uint16_t kind, struct problem *p) {
-        return problem_set(p, -EBADMSG, "are tpuctl and tpu-launchd of one version?", "a request of kind %u cannot be understood", (unsigned) kind);
+        return problem_set(p, -EBADMSG, "are tpuctl and tpu-launchd of one version?",
+                           "a request of kind %u cannot be understood", (unsigned) kind);
 }
 
-static int handle(struct api *a, struct frame_peer *peer, const struct frame *f, const struct caller *c, struct problem *p) {
+static int handle(struct api *a, struct frame_peer *peer, const struct frame *f, const struct caller *c,
+                  struct problem *p) {
         int r = malformed(f->kind, p);
 
         if (f->kind == LOCAL__KIND__KIND_RUN_REQUEST) {
@@ -334,7 +350,8 @@ static void on_frame(struct frame_peer *peer, const struct frame *f, void *userd
         int r;
 
         if (frame_peer_state(peer))
-                r = problem_set(&p, -EBUSY, "wait for the answer, or open another connection", "this connection still waits for an answer");
+                r = problem_set(&p, -EBUSY, "wait for the answer, or open another connection",
+                                "this connection still waits for an answer");
         else {
                 authority_identify(frame_peer_creds(peer), &caller);
                 r = handle(a, peer, f, &caller, &p);

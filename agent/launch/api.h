@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The local frames of tpu-launchd (proto/local.proto, kinds 20 to 27): each is checked against the caller's credentials
- * (authority.h), done by the runs (runs.h), and answered, be it with KIND_ERROR. When the answers come:
+ * The local frames of tpu-launchd (proto/local.proto, kinds 20 to 27): each is checked against the caller's
+ * credentials (authority.h), done by the runs (runs.h), and answered, be it with KIND_ERROR. When the
+ * answers come:
  *
  *   RUN      when the command has been executed, or could not be
  *   JOBS     at once
  *   STOP     when the run is gone: up to its grace (90 s by default) later
  *   CAPTURE  when tpu-stack is done: within 5 s
  *
- * A connection waits for one answer at a time. A caller that goes away changes nothing for the run it asked for.
+ * A connection waits for one answer at a time. A caller that goes away changes nothing for the run it asked
+ * for.
  */
 #include "frame.h"
 #include "host.h"

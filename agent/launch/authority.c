@@ -53,7 +53,8 @@ void authority_identify(const struct ucred *peer, struct caller *ret) {
         *ret = c;
 }
 
-__attribute__((format(printf, 3, 4))) static int refuse(struct refusal *ret, const char *remedy, const char *fmt, ...) {
+__attribute__((format(printf, 3, 4))) static int refuse(struct refusal *ret, const char *remedy,
+                                                        const char *fmt, ...) {
         va_list ap;
 
         va_start(ap, fmt);
@@ -71,16 +72,20 @@ int authority_decide(const struct caller *c, enum action a, uid_t owner, struct 
         if (c->remote) {
                 if (a == ACTION_CAPTURE)
                         return 0;
-                return refuse(ret, "run tpuctl on the host itself, as root or as a member of group " GROUP_RUN,
-                              "requests that come through %s may not %s on this host", USER_HOSTD, action_names[a]);
+                return refuse(ret,
+                              "run tpuctl on the host itself, as root or as a member of group " GROUP_RUN,
+                              "requests that come through %s may not %s on this host", USER_HOSTD,
+                              action_names[a]);
         }
         if (!c->member) {
                 (void) snprintf(remedy, sizeof(remedy), "sudo usermod -aG %s %s", GROUP_RUN, c->name);
-                return refuse(ret, remedy, "user %s may not %s: not root and not in group %s", c->name, action_names[a], GROUP_RUN);
+                return refuse(ret, remedy, "user %s may not %s: not root and not in group %s", c->name,
+                              action_names[a], GROUP_RUN);
         }
         if (owner != c->uid)
                 return refuse(ret, "use sudo, or act as the user of the run",
-                              a == ACTION_START ? "user %s may %s as itself only" : "user %s may %s of its own only", c->name,
-                              action_names[a]);
+                              a == ACTION_START ? "user %s may %s as itself only" :
+                                                  "user %s may %s of its own only",
+                              c->name, action_names[a]);
         return 0;
 }

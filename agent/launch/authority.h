@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Who may do what: decided on the caller's own credentials, as the kernel tells them. Pure but for authority_identify().
+ * Who may do what: decided on the caller's own credentials, as the kernel tells them. Pure but for
+ * authority_identify().
  *
  *   root                      everything
  *   members of group tpu-run  start runs as themselves; stop and capture runs of their own
- *   the user tpu-hostd        is the principal "remote": may ask for a capture of any run (frames of stacks only)
- *   anyone                    may list runs
+ *   the user tpu-hostd        is the principal "remote": may ask for a capture of any run (frames of stacks
+ * only) anyone                    may list runs
  */
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -24,8 +25,8 @@ enum action {
 struct caller {
         uid_t uid;
         char name[64]; /* of the user, or its number */
-        bool remote;   /* the user tpu-hostd */
-        bool member;   /* of the group tpu-run */
+        bool remote; /* the user tpu-hostd */
+        bool member; /* of the group tpu-run */
 };
 
 struct refusal {

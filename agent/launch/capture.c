@@ -49,7 +49,10 @@ static int judge(const struct capture *c, bool *ret_partial) {
 }
 
 static void report(struct capture *c, int error) {
-        struct capture_result r = { .error = error, .text = c->text ? c->text : "", .len = c->len, .partial = c->cut,
+        struct capture_result r = { .error = error,
+                                    .text = c->text ? c->text : "",
+                                    .len = c->len,
+                                    .partial = c->cut,
                                     .problem = c->problem };
 
         if (c->reported)
@@ -153,7 +156,8 @@ static int on_timeout(sd_event_source *s, uint64_t usec, void *userdata) {
         (void) s;
         (void) usec;
         if (!c->exited)
-                (void) kill(c->pid, SIGKILL); /* our own child, not yet waited for: the pid cannot be another's */
+                /* our own child, not yet waited for: the pid cannot be another's */
+                (void) kill(c->pid, SIGKILL);
         close_pipe(&c->out_io, &c->out_fd);
         close_pipe(&c->err_io, &c->err_fd);
         report(c, -ETIMEDOUT);
@@ -162,7 +166,8 @@ static int on_timeout(sd_event_source *s, uint64_t usec, void *userdata) {
 }
 
 static int spawn(const char *tool, const pid_t *pids, size_t n, int out, int err, pid_t *ret) {
-        char *const environment[] = { (char[]) { "PATH=/usr/sbin:/usr/bin:/sbin:/bin" }, (char[]) { "LANG=C.UTF-8" }, NULL };
+        char *const environment[] = { (char[]){ "PATH=/usr/sbin:/usr/bin:/sbin:/bin" },
+                                      (char[]){ "LANG=C.UTF-8" }, NULL };
         _cleanup_free_ char **argv = calloc(n + 2, sizeof(*argv));
         _cleanup_free_ char *words = calloc(n + 1, 16), *path = strdup(tool);
         posix_spawn_file_actions_t files;
@@ -179,12 +184,14 @@ static int spawn(const char *tool, const pid_t *pids, size_t n, int out, int err
         }
         (void) sigemptyset(&none);
         (void) sigfillset(&all);
-        (void) posix_spawn_file_actions_init(&files); /* these cannot fail in glibc but for lack of memory, which spawn then says */
+        /* these cannot fail in glibc but for lack of memory, which spawn then says */
+        (void) posix_spawn_file_actions_init(&files);
         (void) posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
         (void) posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
         (void) posix_spawn_file_actions_adddup2(&files, err, STDERR_FILENO);
         (void) posix_spawnattr_init(&attributes);
-        (void) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+        (void) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                                             POSIX_SPAWN_SETPGROUP);
         (void) posix_spawnattr_setsigmask(&attributes, &none); /* sd-event blocks the signals it handles */
         (void) posix_spawnattr_setsigdefault(&attributes, &all);
         r = -posix_spawn(ret, tool, &files, &attributes, argv, environment);
@@ -208,15 +215,16 @@ static int watch(struct capture *c, sd_event *e) {
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(c->err_io, "capture-problem");
-        r = sd_event_add_time_relative(e, &c->timer, CLOCK_MONOTONIC, CAPTURE_TIMEOUT, 250 * USEC_PER_MSEC, on_timeout, c);
+        r = sd_event_add_time_relative(e, &c->timer, CLOCK_MONOTONIC, CAPTURE_TIMEOUT, 250 * USEC_PER_MSEC,
+                                       on_timeout, c);
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(c->timer, "capture-timeout");
         return 0;
 }
 
-int capture_new(sd_event *e, const char *tool, const pid_t *pids, size_t n, const struct capture_handlers *h, void *userdata,
-                struct capture **ret) {
+int capture_new(sd_event *e, const char *tool, const pid_t *pids, size_t n, const struct capture_handlers *h,
+                void *userdata, struct capture **ret) {
         int out[2] = { -1, -1 }, err[2] = { -1, -1 };
         struct capture *c;
         int r;

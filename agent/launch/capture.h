@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * One capture of a run's stacks: tpu-stack as a child, its text through a pipe read in the loop. Bounded in size and time;
- * the tool decides what is a Python process and skips the rest.
+ * One capture of a run's stacks: tpu-stack as a child, its text through a pipe read in the loop. Bounded in
+ * size and time; the tool decides what is a Python process and skips the rest.
  */
 #include <systemd/sd-event.h>
 #include <sys/types.h>
@@ -15,10 +15,10 @@
 #define CAPTURE_PIDS_MAX 4096
 
 struct capture_result {
-        int error;          /* 0, -ETIMEDOUT, -EIO, -ENOENT (the tool is missing) */
-        const char *text;   /* of every process that could be read; borrowed */
+        int error; /* 0, -ETIMEDOUT, -EIO, -ENOENT (the tool is missing) */
+        const char *text; /* of every process that could be read; borrowed */
         size_t len;
-        bool partial;       /* some process could not be read, or the text was cut */
+        bool partial; /* some process could not be read, or the text was cut */
         const char *problem; /* what the tool said on standard error; "" */
         uint32_t processes, threads;
 };
@@ -26,7 +26,8 @@ struct capture_result {
 struct capture;
 /* Called once, from the loop. */
 typedef void (*capture_done_t)(struct capture *c, const struct capture_result *r, void *userdata);
-/* Called once, when the tool is gone for good: after a timeout that may be much later, or never (a process in D state). */
+/* Called once, when the tool is gone for good: after a timeout that may be much later, or never (a process
+ * in D state). */
 typedef void (*capture_gone_t)(struct capture *c, void *userdata);
 
 struct capture_handlers {
@@ -35,7 +36,7 @@ struct capture_handlers {
 };
 
 /* tool: path of tpu-stack. -ENOENT when it is not installed. h is borrowed and must outlive the capture. */
-int capture_new(sd_event *e, const char *tool, const pid_t *pids, size_t n, const struct capture_handlers *h, void *userdata,
-                struct capture **ret);
+int capture_new(sd_event *e, const char *tool, const pid_t *pids, size_t n, const struct capture_handlers *h,
+                void *userdata, struct capture **ret);
 /* Kills the tool when it runs, and waits for nothing. */
 struct capture *capture_free(struct capture *c);

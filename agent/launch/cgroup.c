@@ -57,7 +57,8 @@ static int walk(int fd, unsigned depth, struct pid_list *out) {
 }
 
 int cgroup_pids(const struct host *h, const char *control_group, struct pid_list *ret) {
-        static const char *const bases[] = { "/sys/fs/cgroup/unified", "/sys/fs/cgroup", "/sys/fs/cgroup/systemd" };
+        static const char *const bases[] = { "/sys/fs/cgroup/unified", "/sys/fs/cgroup",
+                                             "/sys/fs/cgroup/systemd" };
 
         ret->n = 0;
         ret->more = false;

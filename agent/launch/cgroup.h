@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The processes of a control group and of all below it, in each of the layouts that systemd makes: unified, hybrid, legacy.
+ * The processes of a control group and of all below it, in each of the layouts that systemd makes: unified,
+ * hybrid, legacy.
  */
 #include <sys/types.h>
 

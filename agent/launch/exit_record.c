@@ -16,18 +16,22 @@
 static int copy_word(const char *word, char *dest, size_t size) {
         size_t n = strlen(word);
 
-        if (n >= size || strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-+") != n)
+        if (n >= size ||
+            strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-+") != n)
                 return -EBADMSG;
         memcpy(dest, word, n + 1);
         return 0;
 }
 
 int exit_record_from_environment(const struct host *h, const char *id, struct exit_record *ret) {
-        const char *result = getenv("SERVICE_RESULT"), *code = getenv("EXIT_CODE"), *status = getenv("EXIT_STATUS");
+        const char *result = getenv("SERVICE_RESULT"), *code = getenv("EXIT_CODE"),
+                   *status = getenv("EXIT_STATUS");
         struct exit_record r = { .real = host_now_real(h), .boot = host_now(h) };
 
-        if (!result || !result[0] || copy_word(id, r.id, sizeof(r.id)) < 0 || copy_word(result, r.result, sizeof(r.result)) < 0 ||
-            copy_word(code ? code : "", r.code, sizeof(r.code)) < 0 || copy_word(status ? status : "", r.status, sizeof(r.status)) < 0)
+        if (!result || !result[0] || copy_word(id, r.id, sizeof(r.id)) < 0 ||
+            copy_word(result, r.result, sizeof(r.result)) < 0 ||
+            copy_word(code ? code : "", r.code, sizeof(r.code)) < 0 ||
+            copy_word(status ? status : "", r.status, sizeof(r.status)) < 0)
                 return -EBADMSG;
         (void) host_boot_id(h, r.boot_id); /* empty when unreadable: the id tells the run */
         *ret = r;
@@ -39,9 +43,9 @@ int exit_record_write(int exits_fd, const char *name, const struct exit_record *
         json_t *o;
         int w;
 
-        o = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "version", RECORD_VERSION, "id", r->id, "result", r->result, "code",
-                      r->code, "status", r->status, "boot_id", r->boot_id, "real_usec", (json_int_t) r->real, "boot_usec",
-                      (json_int_t) r->boot);
+        o = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "version", RECORD_VERSION, "id", r->id,
+                      "result", r->result, "code", r->code, "status", r->status, "boot_id", r->boot_id,
+                      "real_usec", (json_int_t) r->real, "boot_usec", (json_int_t) r->boot);
         if (!o)
                 return -ENOMEM;
         text = json_dumps(o, JSON_COMPACT);
@@ -58,14 +62,17 @@ static int parse(json_t *o, const char *id, struct exit_record *ret) {
         json_int_t real, boot;
         int version;
 
-        if (json_unpack(o, "{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "version", &version, "id", &rid, "result", &result, "code",
-                        &code, "status", &status, "boot_id", &boot_id, "real_usec", &real, "boot_usec", &boot) < 0)
+        if (json_unpack(o, "{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "version", &version, "id", &rid,
+                        "result", &result, "code", &code, "status", &status, "boot_id", &boot_id,
+                        "real_usec", &real, "boot_usec", &boot) < 0)
                 return -EBADMSG;
         if (!streq(rid, id))
                 return -ENOENT;
         if (version < 1 || real < 0 || boot < 0 || copy_word(rid, r.id, sizeof(r.id)) < 0 ||
-            copy_word(result, r.result, sizeof(r.result)) < 0 || copy_word(code, r.code, sizeof(r.code)) < 0 ||
-            copy_word(status, r.status, sizeof(r.status)) < 0 || copy_word(boot_id, r.boot_id, sizeof(r.boot_id)) < 0 || !r.result[0])
+            copy_word(result, r.result, sizeof(r.result)) < 0 ||
+            copy_word(code, r.code, sizeof(r.code)) < 0 ||
+            copy_word(status, r.status, sizeof(r.status)) < 0 ||
+            copy_word(boot_id, r.boot_id, sizeof(r.boot_id)) < 0 || !r.result[0])
                 return -EBADMSG;
         r.real = (usec_t) real;
         r.boot = (usec_t) boot;
@@ -99,12 +106,16 @@ int exit_record_main(const struct host *h, const char *name, const char *id) {
                 return log_error_errno(EINVAL, "--record '%.64s' is not the name of a run", name);
         r = exit_record_from_environment(h, id, &record);
         if (r < 0)
-                return log_error_errno(r, "run %s: no exit status: this is for the ExecStopPost= of a run's unit only", name);
+                return log_error_errno(
+                        r, "run %s: no exit status: this is for the ExecStopPost= of a run's unit only",
+                        name);
         exits = state_open(h, STATE_EXITS);
         if (exits < 0)
-                return log_error_errno(exits, "run %s: %s/%s cannot be opened: %m", name, PATH_LAUNCHD_STATE, STATE_EXITS);
+                return log_error_errno(exits, "run %s: %s/%s cannot be opened: %m", name, PATH_LAUNCHD_STATE,
+                                       STATE_EXITS);
         r = exit_record_write(exits, name, &record);
         if (r < 0)
-                return log_error_errno(r, "run %s: its end (%s %s) could not be recorded: %m", name, record.result, record.status);
+                return log_error_errno(r, "run %s: its end (%s %s) could not be recorded: %m", name,
+                                       record.result, record.status);
         return 0;
 }

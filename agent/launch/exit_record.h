@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * How a run ended, as systemd told it to the ExecStopPost= of the run's own unit: written durably by a process of its own
- * ("tpu-launchd --record"), so that no daemon need be alive. systemd itself forgets, and answers "success" for a unit it
- * has forgotten: a run that is gone without a record is of unknown cause, never a success.
+ * How a run ended, as systemd told it to the ExecStopPost= of the run's own unit: written durably by a
+ * process of its own
+ * ("tpu-launchd --record"), so that no daemon need be alive. systemd itself forgets, and answers "success"
+ * for a unit it has forgotten: a run that is gone without a record is of unknown cause, never a success.
  *
  * A record is one JSON object in exits/NAME; it belongs to the run whose id it carries, not to the name.
  */
@@ -14,14 +15,17 @@
 
 struct exit_record {
         char id[RUN_ID_MAX];
-        char result[32]; /* systemd's: success, exit-code, signal, core-dump, timeout, oom-kill, …; "unknown" without a record */
-        char code[16];   /* exited, killed, dumped; empty when the command was never started */
+        /* systemd's: success, exit-code, signal, core-dump, timeout, oom-kill, …; "unknown" without a record
+         */
+        char result[32];
+        char code[16]; /* exited, killed, dumped; empty when the command was never started */
         char status[16]; /* "0", "TERM" */
         char boot_id[BOOT_ID_MAX];
         usec_t real, boot;
 };
 
-/* The record out of $SERVICE_RESULT, $EXIT_CODE and $EXIT_STATUS (systemd.exec(5)). -EBADMSG without a result. */
+/* The record out of $SERVICE_RESULT, $EXIT_CODE and $EXIT_STATUS (systemd.exec(5)). -EBADMSG without a
+ * result. */
 int exit_record_from_environment(const struct host *h, const char *id, struct exit_record *ret);
 
 int exit_record_write(int exits_fd, const char *name, const struct exit_record *r);

@@ -43,7 +43,8 @@ int handover_write(int handover_fd, const char *name, uid_t uid, const char *dir
 }
 
 void handover_remove(int handover_fd, const char *name) {
-        (void) unlinkat(handover_fd, name, 0); /* there may be none; what stays is overwritten by the next run of this name */
+        /* there may be none; what stays is overwritten by the next run of this name */
+        (void) unlinkat(handover_fd, name, 0);
 }
 
 /* Applies the texts from behind the directory on. putenv() keeps them: buf lives as long as the process. */
@@ -65,13 +66,15 @@ static int enter(const struct host *h, const char *name) {
 
         dir = host_open_file(h, PATH_LAUNCHD_RUNTIME "/" STATE_HANDOVER, O_PATH | O_DIRECTORY);
         if (dir < 0)
-                return log_error_errno(dir, "%s/%s cannot be opened: %m", PATH_LAUNCHD_RUNTIME, STATE_HANDOVER);
+                return log_error_errno(dir, "%s/%s cannot be opened: %m", PATH_LAUNCHD_RUNTIME,
+                                       STATE_HANDOVER);
         r = durable_read(dir, name, HANDOVER_SIZE_MAX, &text, &len);
         if (r < 0)
                 return log_error_errno(r, "the handover of run %s cannot be read: %m", name);
         if (len == 0 || text[len - 1] != '\0') {
                 free(text);
-                return log_error_errno(EBADMSG, "the handover of run %s is damaged; start the run anew", name);
+                return log_error_errno(EBADMSG, "the handover of run %s is damaged; start the run anew",
+                                       name);
         }
         end = text + strlen(text) + 1;
         if (chdir(text) < 0) {
@@ -86,7 +89,8 @@ int handover_main(const struct host *h, const char *name, char *const argv[]) {
         int r;
 
         if (!job_name_is_valid(name) || !argv[0]) {
-                (void) log_error_errno(EINVAL, "--exec '%.64s' needs the name of a run, '--', and a command", name);
+                (void) log_error_errno(EINVAL, "--exec '%.64s' needs the name of a run, '--', and a command",
+                                       name);
                 return HANDOVER_EXIT_NOT_STARTED;
         }
         r = enter(h, name);

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * How a run gets its environment: its unit starts "tpu-launchd --exec NAME -- COMMAND", which runs as the run's user, reads
- * the handover of NAME, enters the directory and becomes the command.
+ * How a run gets its environment: its unit starts "tpu-launchd --exec NAME -- COMMAND", which runs as the
+ * run's user, reads the handover of NAME, enters the directory and becomes the command.
  *
- * Why not Environment= of the unit: systemd would give it to every command of the unit, and so a user's LD_PRELOAD to the
- * recorder, which runs as root; and anyone may read a unit's properties, while the handover is readable by its user only.
- * Besides, PATH and the directory are then looked up with the user's own rights.
+ * Why not Environment= of the unit: systemd would give it to every command of the unit, and so a user's
+ * LD_PRELOAD to the recorder, which runs as root; and anyone may read a unit's properties, while the
+ * handover is readable by its user only. Besides, PATH and the directory are then looked up with the user's
+ * own rights.
  *
- * A handover is /run/tpu-launchd/handover/NAME: NUL-terminated texts, first the directory, then "KEY=VALUE" to set or "KEY"
- * to take away.
+ * A handover is /run/tpu-launchd/handover/NAME: NUL-terminated texts, first the directory, then "KEY=VALUE"
+ * to set or "KEY" to take away.
  */
 #include <sys/types.h>
 
@@ -24,5 +25,6 @@ int handover_write(int handover_fd, const char *name, uid_t uid, const char *dir
 /* It is no error when there is none. */
 void handover_remove(int handover_fd, const char *name);
 
-/* The whole of "tpu-launchd --exec": does not return when the command was started, else the exit code of the process. */
+/* The whole of "tpu-launchd --exec": does not return when the command was started, else the exit code of the
+ * process. */
 int handover_main(const struct host *h, const char *name, char *const argv[]);

@@ -17,7 +17,8 @@ _Static_assert(ELEMENTSOF(state_names) == _JOB_STATE_MAX, "every state has a nam
 bool job_name_is_valid(const char *name) {
         size_t n = strlen(name);
 
-        return n >= 1 && n <= JOB_NAME_MAX && name[0] != '-' && strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == n;
+        return n >= 1 && n <= JOB_NAME_MAX && name[0] != '-' &&
+               strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-") == n;
 }
 
 const char *job_state_name(enum job_state s) {
@@ -52,7 +53,8 @@ const char *job_command(const struct job *j, char *buf, size_t size) {
                 if ((unsigned char) *p < ' ')
                         *p = ' '; /* one line, whatever the arguments hold */
         if (n >= size)
-                for (n = size - 1; n > 0 && ((unsigned char) buf[n - 1] & 0xc0) == 0x80; n--) /* no half a character */
+                /* no half a character */
+                for (n = size - 1; n > 0 && ((unsigned char) buf[n - 1] & 0xc0) == 0x80; n--)
                         buf[n - 1] = '\0';
         return buf;
 }
@@ -118,10 +120,12 @@ int job_write(int jobs_fd, const struct job *j) {
         _cleanup_free_ char *text = NULL;
         json_t *o;
 
-        o = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:o, s:o, s:I, s:I}", "version", JOB_VERSION, "name", j->name, "id",
-                      j->id, "boot_id", j->boot_id, "framework", j->framework, "malloc", j->malloc, "uid", (json_int_t) j->uid, "user",
-                      j->user, "directory", j->directory, "argv", strings_to_json(j->argv), "env", strings_to_json(j->env),
-                      "started_real_usec", (json_int_t) j->started_real, "started_boot_usec", (json_int_t) j->started_boot);
+        o = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:o, s:o, s:I, s:I}", "version",
+                      JOB_VERSION, "name", j->name, "id", j->id, "boot_id", j->boot_id, "framework",
+                      j->framework, "malloc", j->malloc, "uid", (json_int_t) j->uid, "user", j->user,
+                      "directory", j->directory, "argv", strings_to_json(j->argv), "env",
+                      strings_to_json(j->env), "started_real_usec", (json_int_t) j->started_real,
+                      "started_boot_usec", (json_int_t) j->started_boot);
         if (!o)
                 return -ENOMEM;
         text = json_dumps(o, JSON_COMPACT);
@@ -146,14 +150,16 @@ static int parse(json_t *o, const char *name, struct job *j) {
         json_t *argv, *env;
         int version;
 
-        if (json_unpack(o, "{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:o, s:o, s:I, s:I}", "version", &version, "name", &own, "id",
-                        &id, "boot_id", &boot_id, "framework", &framework, "malloc", &malloc_note, "uid", &uid, "user", &user,
-                        "directory", &directory, "argv", &argv, "env", &env, "started_real_usec", &real, "started_boot_usec", &boot) < 0)
+        if (json_unpack(o, "{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:o, s:o, s:I, s:I}", "version",
+                        &version, "name", &own, "id", &id, "boot_id", &boot_id, "framework", &framework,
+                        "malloc", &malloc_note, "uid", &uid, "user", &user, "directory", &directory, "argv",
+                        &argv, "env", &env, "started_real_usec", &real, "started_boot_usec", &boot) < 0)
                 return -EBADMSG;
         if (version < 1 || !streq(own, name) || uid < 0 || uid >= UINT32_MAX || real < 0 || boot < 0)
                 return -EBADMSG;
         if (copy_text(name, j->name, sizeof(j->name)) < 0 || copy_text(id, j->id, sizeof(j->id)) < 0 ||
-            copy_text(boot_id, j->boot_id, sizeof(j->boot_id)) < 0 || copy_text(framework, j->framework, sizeof(j->framework)) < 0 ||
+            copy_text(boot_id, j->boot_id, sizeof(j->boot_id)) < 0 ||
+            copy_text(framework, j->framework, sizeof(j->framework)) < 0 ||
             copy_text(malloc_note, j->malloc, sizeof(j->malloc)) < 0)
                 return -EBADMSG;
         j->uid = (uid_t) uid;

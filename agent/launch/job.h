@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * A run: its frozen specification, kept in jobs/NAME before its unit is asked for, and what is known of its state. The
- * state is never written: it follows from the unit and from the exit record (exit_record.h), so that it cannot be stale.
+ * A run: its frozen specification, kept in jobs/NAME before its unit is asked for, and what is known of its
+ * state. The state is never written: it follows from the unit and from the exit record (exit_record.h), so
+ * that it cannot be stale.
  *
- * The specification holds the run's environment, which may hold secrets: the file is root's alone, and nothing here prints it.
+ * The specification holds the run's environment, which may hold secrets: the file is root's alone, and
+ * nothing here prints it.
  */
 #include <sys/types.h>
 
@@ -13,9 +15,9 @@
 #include "host.h"
 #include "paths.h"
 
-#define JOB_NAME_MAX 41  /* [a-z0-9][a-z0-9-]{0,40} */
-#define JOB_UNIT_MAX 80  /* "tpu-run-" NAME ".service" and NUL */
-#define JOBS_KEPT 64     /* runs that ended: older ones are forgotten */
+#define JOB_NAME_MAX 41 /* [a-z0-9][a-z0-9-]{0,40} */
+#define JOB_UNIT_MAX 80 /* "tpu-run-" NAME ".service" and NUL */
+#define JOBS_KEPT 64 /* runs that ended: older ones are forgotten */
 #define JOBS_ACTIVE_MAX 64
 #define JOB_ARGV_MAX 1024
 #define JOB_ENV_MAX (ENVIRONMENT_USER_MAX + 64) /* and ours */
@@ -37,7 +39,8 @@ struct job {
         char malloc[192]; /* what the allocator became, and why */
         uid_t uid;
         char *user, *directory;
-        char **argv, **env; /* NULL-terminated; env is "KEY=VALUE", or "KEY" for one that must not be inherited */
+        /* NULL-terminated; env is "KEY=VALUE", or "KEY" for one that must not be inherited */
+        char **argv, **env;
         usec_t started_real, started_boot;
 
         /* Known while we run. */

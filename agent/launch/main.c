@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tpu-launchd: starts training runs as transient services, and knows how they ended. Run with --record or --exec it is
- * a small helper inside a run's unit (exit_record.h, handover.h).
+ * tpu-launchd: starts training runs as transient services, and knows how they ended. Run with --record or
+ * --exec it is a small helper inside a run's unit (exit_record.h, handover.h).
  */
 #include <signal.h>
 #include <systemd/sd-daemon.h>
@@ -42,7 +42,8 @@ static int watch_signals(sd_event *e) {
         (void) sigaddset(&mask, SIGCHLD); /* sd-event wants it blocked for captures */
         if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
                 return -errno;
-        r = sd_event_add_signal(e, NULL, SIGTERM, NULL, NULL); /* ends the loop at once: runs are not ours to wait for */
+        /* ends the loop at once: runs are not ours to wait for */
+        r = sd_event_add_signal(e, NULL, SIGTERM, NULL, NULL);
         return r < 0 ? r : sd_event_add_signal(e, NULL, SIGINT, NULL, NULL);
 }
 
@@ -95,7 +96,8 @@ static int serve(const struct options *o) {
 }
 
 /* The helpers of a run's unit. */
-static int help_run(const struct options *o, const char *record, const char *id, const char *exec, char *argv[]) {
+static int help_run(const struct options *o, const char *record, const char *id, const char *exec,
+                    char *argv[]) {
         _cleanup_host_ struct host h = HOST_NULL;
         int r;
 
@@ -112,7 +114,8 @@ int main(int argc, char *argv[]) {
         const struct option_def defs[] = {
                 { "record", "NAME", "record how run NAME ended (ExecStopPost= of its unit)", &record, NULL },
                 { "id", "ID", "with --record: which run of that name", &id, NULL },
-                { "exec", "NAME", "become the command behind '--' (ExecStart= of the unit of run NAME)", &exec, NULL },
+                { "exec", "NAME", "become the command behind '--' (ExecStart= of the unit of run NAME)",
+                  &exec, NULL },
         };
         struct options o = {
                 .program = "tpu-launchd",
@@ -129,7 +132,8 @@ int main(int argc, char *argv[]) {
                 return options_exit(i);
         if ((record && exec) || !record != !id || (i < argc && !exec)) {
                 fprintf(stderr, "tpu-launchd: %s\nTry 'tpu-launchd --help'.\n",
-                        i < argc && !exec ? "no arguments are taken" : "--record goes with --id, and not with --exec");
+                        i < argc && !exec ? "no arguments are taken" :
+                                            "--record goes with --id, and not with --exec");
                 return EXIT_USAGE;
         }
         if (record || exec)

@@ -4,7 +4,7 @@
 #include "base.h"
 
 struct problem {
-        char text[384];   /* what is wrong, naming the input */
+        char text[384]; /* what is wrong, naming the input */
         char remedy[256]; /* what to do; may be empty */
 };
 

@@ -29,16 +29,19 @@ static int no_memory(struct problem *p) {
 
 /* --- Who, where, what ---------------------------------------------------------------------------------- */
 
-static int set_user(const Local__RunRequest *q, const struct caller *c, struct job *j, char **ret_home, struct problem *p) {
+static int set_user(const Local__RunRequest *q, const struct caller *c, struct job *j, char **ret_home,
+                    struct problem *p) {
         _cleanup_free_ char *buf = malloc(LOOKUP_SIZE);
         struct passwd pw, *found = NULL;
         int r;
 
         if (!buf)
                 return no_memory(p);
-        r = q->user[0] ? getpwnam_r(q->user, &pw, buf, LOOKUP_SIZE, &found) : getpwuid_r(c->uid, &pw, buf, LOOKUP_SIZE, &found);
+        r = q->user[0] ? getpwnam_r(q->user, &pw, buf, LOOKUP_SIZE, &found) :
+                         getpwuid_r(c->uid, &pw, buf, LOOKUP_SIZE, &found);
         if (!found)
-                return problem_set(p, -ESRCH, "name a user that 'getent passwd' shows", "user %.64s is not known on this host%s%s",
+                return problem_set(p, -ESRCH, "name a user that 'getent passwd' shows",
+                                   "user %.64s is not known on this host%s%s",
                                    q->user[0] ? q->user : c->name, r ? ": " : "", r ? strerror(r) : "");
         j->uid = pw.pw_uid;
         j->user = strdup(pw.pw_name);
@@ -55,15 +58,18 @@ static int exists(const struct host *h, const char *path, int flags) {
         return fd == -ENOENT || fd == -ENOTDIR ? 0 : fd;
 }
 
-static int set_directory(const struct host *h, const Local__RunRequest *q, const char *home, struct job *j, struct problem *p) {
+static int set_directory(const struct host *h, const Local__RunRequest *q, const char *home, struct job *j,
+                         struct problem *p) {
         const char *directory = q->directory;
 
         if (directory[0] == '\0')
                 directory = home[0] == '/' && exists(h, home, O_DIRECTORY) != 0 ? home : "/";
         else if (directory[0] != '/' || strlen(directory) > 4095 || !environment_text_is_valid(directory))
-                return problem_set(p, -EINVAL, "give an absolute path", "directory '%.128s' is not an absolute path", directory);
+                return problem_set(p, -EINVAL, "give an absolute path",
+                                   "directory '%.128s' is not an absolute path", directory);
         else if (exists(h, directory, O_DIRECTORY) == 0)
-                return problem_set(p, -ENOENT, "create it, or name another", "directory %.256s does not exist", directory);
+                return problem_set(p, -ENOENT, "create it, or name another",
+                                   "directory %.256s does not exist", directory);
         j->directory = strdup(directory);
         return j->directory ? 0 : no_memory(p);
 }
@@ -74,14 +80,17 @@ static int set_argv(const Local__RunRequest *q, struct job *j, struct problem *p
         if (q->n_argv == 0 || q->argv[0][0] == '\0')
                 return problem_set(p, -EINVAL, "tpuctl run -- COMMAND", "no command was given");
         if (q->n_argv > JOB_ARGV_MAX)
-                return problem_set(p, -E2BIG, "put them into a file", "%zu arguments are more than %d", q->n_argv, JOB_ARGV_MAX);
+                return problem_set(p, -E2BIG, "put them into a file", "%zu arguments are more than %d",
+                                   q->n_argv, JOB_ARGV_MAX);
         for (size_t i = 0; i < q->n_argv; i++) {
                 bytes += strlen(q->argv[i]) + 1;
                 if (!environment_text_is_valid(q->argv[i]))
-                        return problem_set(p, -EINVAL, "put such bytes into a file", "argument %zu holds bytes that are not UTF-8 text", i);
+                        return problem_set(p, -EINVAL, "put such bytes into a file",
+                                           "argument %zu holds bytes that are not UTF-8 text", i);
         }
         if (bytes > REQUEST_ARGV_BYTES_MAX)
-                return problem_set(p, -E2BIG, "put them into a file", "the arguments are longer than %d bytes", REQUEST_ARGV_BYTES_MAX);
+                return problem_set(p, -E2BIG, "put them into a file",
+                                   "the arguments are longer than %d bytes", REQUEST_ARGV_BYTES_MAX);
         j->argv = strings_copy((const char *const *) q->argv, q->n_argv);
         return j->argv ? 0 : no_memory(p);
 }
@@ -99,7 +108,8 @@ static int is_in(const struct host *h, const struct job *j, const char *dir, siz
         bool absolute = len > 0 ? dir[0] == '/' : j->argv[0][0] == '/';
         int n;
 
-        n = asprintf(&path, "%s%s%.*s/%s", absolute ? "" : j->directory, absolute ? "" : "/", (int) len, dir, j->argv[0]);
+        n = asprintf(&path, "%s%s%.*s/%s", absolute ? "" : j->directory, absolute ? "" : "/", (int) len, dir,
+                     j->argv[0]);
         if (n < 0) {
                 path = NULL;
                 return -ENOMEM;
@@ -107,12 +117,14 @@ static int is_in(const struct host *h, const struct job *j, const char *dir, siz
         return exists(h, path, 0);
 }
 
-/* A command that surely does not exist is said at once; one that may only be visible to its user is left to the start. */
+/* A command that surely does not exist is said at once; one that may only be visible to its user is left to
+ * the start. */
 static int check_command(const struct host *h, const struct job *j, struct problem *p) {
         if (strchr(j->argv[0], '/')) {
                 if (is_in(h, j, "", 0) != 0)
                         return 0;
-                return problem_set(p, -ENOENT, "check the spelling and --directory", "command %.256s does not exist", j->argv[0]);
+                return problem_set(p, -ENOENT, "check the spelling and --directory",
+                                   "command %.256s does not exist", j->argv[0]);
         }
         for (const char *dir = path_of(j);; dir++) {
                 size_t len = strcspn(dir, ":");
@@ -123,8 +135,8 @@ static int check_command(const struct host *h, const struct job *j, struct probl
                 if (*dir == '\0')
                         break;
         }
-        return problem_set(p, -ENOENT, "give its whole path, or set PATH", "command '%.128s' is in none of the directories %.160s", j->argv[0],
-                           path_of(j));
+        return problem_set(p, -ENOENT, "give its whole path, or set PATH",
+                           "command '%.128s' is in none of the directories %.160s", j->argv[0], path_of(j));
 }
 
 /* --- Environment --------------------------------------------------------------------------------------- */
@@ -142,7 +154,8 @@ static int add_conflict(char **conflicts, const struct environment_entry *e) {
         return 0;
 }
 
-/* The environment's assignments and the allocator's, in one list; the allocator's LD_PRELOAD stands for the user's. */
+/* The environment's assignments and the allocator's, in one list; the allocator's LD_PRELOAD stands for the
+ * user's. */
 static int freeze(const struct environment *e, struct allocator_choice *c, struct job *j, char **conflicts) {
         size_t n = 0;
 
@@ -177,17 +190,19 @@ static int set_allocator(const struct host *h, const Local__RunRequest *q, const
         int r;
 
         if (allocator_parse(q->malloc, &wanted) < 0)
-                return problem_set(p, -EINVAL, "--malloc auto, tcmalloc or glibc", "there is no allocator '%.32s'", q->malloc);
+                return problem_set(p, -EINVAL, "--malloc auto, tcmalloc or glibc",
+                                   "there is no allocator '%.32s'", q->malloc);
         r = allocator_choose(h, wanted, e, ret);
         if (r == -ENOMEM)
                 return no_memory(p);
         if (r < 0)
-                return problem_set(p, r, "apt-get install libgoogle-perftools4, or --malloc glibc", "%s", ret->note);
+                return problem_set(p, r, "apt-get install libgoogle-perftools4, or --malloc glibc", "%s",
+                                   ret->note);
         return 0;
 }
 
-static int set_environment(const struct host *h, const char *identity_config, const Local__RunRequest *q, struct job *j,
-                           char ***ret_conflicts, struct problem *p) {
+static int set_environment(const struct host *h, const char *identity_config, const Local__RunRequest *q,
+                           struct job *j, char ***ret_conflicts, struct problem *p) {
         _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
         _cleanup_allocator_choice_ struct allocator_choice choice = { 0 };
         _cleanup_identity_ struct identity identity = IDENTITY_NULL;
@@ -196,14 +211,17 @@ static int set_environment(const struct host *h, const char *identity_config, co
         int r;
 
         if (q->framework[0] && framework_parse(q->framework, &f) < 0)
-                return problem_set(p, -EINVAL, "--framework plain or jax", "there is no framework '%.32s'", q->framework);
+                return problem_set(p, -EINVAL, "--framework plain or jax", "there is no framework '%.32s'",
+                                   q->framework);
         (void) snprintf(j->framework, sizeof(j->framework), "%s", framework_name(f));
         r = identity_load(h, identity_config, &identity);
         if (r < 0)
-                return problem_set(p, r, "see: tpuctl identity", "the identity of this host cannot be read: %s", strerror(-r));
+                return problem_set(p, r, "see: tpuctl identity",
+                                   "the identity of this host cannot be read: %s", strerror(-r));
         r = environment_build(&identity, f, (const char *const *) q->env, q->n_env, &e, why);
         if (r < 0)
-                return r == -ENOMEM ? no_memory(p) : problem_set(p, r, "see: tpuctl identity, tpuctl env", "%s", why);
+                return r == -ENOMEM ? no_memory(p) :
+                                      problem_set(p, r, "see: tpuctl identity, tpuctl env", "%s", why);
         r = set_allocator(h, q, &e, &choice, p);
         if (r < 0)
                 return r;
@@ -215,8 +233,8 @@ static int set_environment(const struct host *h, const char *identity_config, co
 
 /* --- All ----------------------------------------------------------------------------------------------- */
 
-static int fill(const struct host *h, const char *identity_config, const Local__RunRequest *q, const struct caller *c, struct job *j,
-                char ***ret_conflicts, struct problem *p) {
+static int fill(const struct host *h, const char *identity_config, const Local__RunRequest *q,
+                const struct caller *c, struct job *j, char ***ret_conflicts, struct problem *p) {
         _cleanup_free_ char *home = NULL;
         struct refusal refusal;
         int r;
@@ -238,15 +256,16 @@ static int fill(const struct host *h, const char *identity_config, const Local__
         return r < 0 ? r : check_command(h, j, p);
 }
 
-int request_build(const struct host *h, const char *identity_config, const Local__RunRequest *q, const struct caller *c,
-                  struct request_result *ret, struct problem *p) {
+int request_build(const struct host *h, const char *identity_config, const Local__RunRequest *q,
+                  const struct caller *c, struct request_result *ret, struct problem *p) {
         _cleanup_(job_freep) struct job *j = calloc(1, sizeof(*j));
         char **conflicts = NULL;
         struct refusal refusal;
         sd_id128_t id;
         int r;
 
-        /* First of all, and on nobody's account in particular: who may start nothing learns nothing about this host. */
+        /* First of all, and on nobody's account in particular: who may start nothing learns nothing about
+         * this host. */
         if (authority_decide(c, ACTION_START, c->uid, &refusal) < 0)
                 return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
         if (!j)

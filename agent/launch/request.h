@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * From a RunRequest to a job: everything that can be wrong with what was asked is found here, before anything is written or
- * any unit is made. The job leaves with its user, directory, arguments, allocator and whole environment frozen.
+ * From a RunRequest to a job: everything that can be wrong with what was asked is found here, before
+ * anything is written or any unit is made. The job leaves with its user, directory, arguments, allocator and
+ * whole environment frozen.
  */
 #include "authority.h"
 #include "host.h"
@@ -13,10 +14,11 @@
 #define REQUEST_ARGV_BYTES_MAX (128 * 1024)
 
 struct request_result {
-        struct job *job;  /* name is still empty when the caller left it to us */
+        struct job *job; /* name is still empty when the caller left it to us */
         char **conflicts; /* "NAME: yours 'x' kept, ours would be 'y'", NULL-terminated */
 };
 
-/* identity_config: --config or NULL. Returns 0, or -errno with p filled; nothing in ret is to be freed then. */
-int request_build(const struct host *h, const char *identity_config, const Local__RunRequest *q, const struct caller *c,
-                  struct request_result *ret, struct problem *p);
+/* identity_config: --config or NULL. Returns 0, or -errno with p filled; nothing in ret is to be freed then.
+ */
+int request_build(const struct host *h, const char *identity_config, const Local__RunRequest *q,
+                  const struct caller *c, struct request_result *ret, struct problem *p);

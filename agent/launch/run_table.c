@@ -45,7 +45,8 @@ struct run *run_insert(struct runs *r, struct job *j) {
 }
 
 void run_remove_files(struct runs *r, const char *name, bool exits) {
-        (void) unlinkat(r->jobs_fd, name, 0); /* a file that stays is read, and forgotten again, at the next start */
+        /* a file that stays is read, and forgotten again, at the next start */
+        (void) unlinkat(r->jobs_fd, name, 0);
         if (exits)
                 (void) unlinkat(r->exits_fd, name, 0);
         handover_remove(r->handover_fd, name);
@@ -72,7 +73,8 @@ unsigned runs_count_active(const struct runs *r) {
         return n;
 }
 
-/* --- How a run ended ------------------------------------------------------------------------------------ */
+/* --- How a run ended ------------------------------------------------------------------------------------
+ */
 
 /* Takes the record of this very run. Returns whether there is one. */
 static bool adopt_record(struct runs *r, struct job *j) {
@@ -89,7 +91,7 @@ void run_settle(struct runs *r, struct run *run) {
         if (j->state == JOB_EXITED)
                 return;
         if (!adopt_record(r, j)) {
-                j->end = (struct exit_record) { 0 };
+                j->end = (struct exit_record){ 0 };
                 (void) snprintf(j->end.result, sizeof(j->end.result), "unknown");
         }
         j->state = JOB_EXITED;
@@ -99,7 +101,8 @@ void run_settle(struct runs *r, struct run *run) {
         if (streq(j->end.result, "unknown"))
                 log_warning("run %s is gone without an exit record: its cause is unknown", j->name);
         else
-                log_notice("run %s ended: %s%s%s %s", j->name, j->end.result, j->end.code[0] ? ", " : "", j->end.code, j->end.status);
+                log_notice("run %s ended: %s%s%s %s", j->name, j->end.result, j->end.code[0] ? ", " : "",
+                           j->end.code, j->end.status);
 }
 
 /* --- Loading ------------------------------------------------------------------------------------------- */
@@ -115,7 +118,8 @@ static int load_one(const char *name, void *userdata) {
                 return 0;
         k = job_read(r->jobs_fd, name, &j);
         if (k < 0) {
-                (void) log_warning_errno(k, "%s/%s/%s cannot be read, left out: %m", PATH_LAUNCHD_STATE, STATE_JOBS, name);
+                (void) log_warning_errno(k, "%s/%s/%s cannot be read, left out: %m", PATH_LAUNCHD_STATE,
+                                         STATE_JOBS, name);
                 return 0;
         }
         run = run_insert(r, j);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The runs in memory and their files: the inside of runs.h, shared by runs.c (what happens) and run_table.c (what is kept).
+ * The runs in memory and their files: the inside of runs.h, shared by runs.c (what happens) and run_table.c
+ * (what is kept).
  */
 #include "runs.h"
 

@@ -8,8 +8,8 @@
 #include "state.h"
 
 /*
- * Stops the slice of a run that has ended: what it left there (containers, for one) goes with it, and so does the slice,
- * which systemd would keep for good.
+ * Stops the slice of a run that has ended: what it left there (containers, for one) goes with it, and so
+ * does the slice, which systemd would keep for good.
  */
 static void sweep(struct runs *r, struct run *run) {
         if (!run->swept && r->units->stop(r->backend, run->job->name) == 0)
@@ -24,8 +24,10 @@ static void end(struct runs *r, struct run *run) {
                 return;
         run_settle(r, run);
         if (was_starting) /* nobody who waits for a start is left without an answer */
-                r->events->started(run->job, problem_set(&p, -EIO, "see: journalctl -b -u tpu-run-NAME.service",
-                                                         "run %s ended before it was seen to run: %s", run->job->name, run->job->end.result),
+                r->events->started(run->job,
+                                   problem_set(&p, -EIO, "see: journalctl -b -u tpu-run-NAME.service",
+                                               "run %s ended before it was seen to run: %s", run->job->name,
+                                               run->job->end.result),
                                    &p, r->userdata);
         sweep(r, run);
         r->events->ended(run->job, r->userdata);
@@ -43,7 +45,8 @@ static void undo(struct runs *r, struct run *run) {
         if (run->replaced) {
                 k = job_write(r->jobs_fd, run->replaced);
                 if (k < 0 || !run_insert(r, run->replaced))
-                        (void) log_warning_errno(k, "run %s: what is known of the run before it is lost", run->job->name);
+                        (void) log_warning_errno(k, "run %s: what is known of the run before it is lost",
+                                                 run->job->name);
                 else
                         run->replaced = NULL;
         }
@@ -58,15 +61,21 @@ static void on_refused(const char *name, int error, const char *text, void *user
         if (!run || run->job->state != JOB_STARTING)
                 return;
         if (error == -ENOTCONN) {
-                (void) problem_set(&p, error, "see: tpuctl jobs", "run %s: the system bus was lost while systemd was asked to start it", name);
+                (void) problem_set(&p, error, "see: tpuctl jobs",
+                                   "run %s: the system bus was lost while systemd was asked to start it",
+                                   name);
                 r->events->started(run->job, error, &p, r->userdata);
                 return; /* whether there is a unit is seen when the bus is back */
         }
         if (error == -EEXIST)
-                (void) problem_set(&p, error, "choose another name, or wait until 'systemctl status tpu-run-NAME' knows it no more",
-                                   "run %s: there still is a unit %s%s.service", name, RUN_UNIT_PREFIX, name);
+                (void) problem_set(&p, error,
+                                   "choose another name, or wait until 'systemctl status tpu-run-NAME' "
+                                   "knows it no more",
+                                   "run %s: there still is a unit %s%s.service", name, RUN_UNIT_PREFIX,
+                                   name);
         else
-                (void) problem_set(&p, error, "see: journalctl -b -u tpu-launchd", "run %s: systemd refuses it: %.200s", name, text);
+                (void) problem_set(&p, error, "see: journalctl -b -u tpu-launchd",
+                                   "run %s: systemd refuses it: %.200s", name, text);
         log_warning("%s", p.text);
         r->events->started(run->job, error, &p, r->userdata);
         undo(r, run);
@@ -84,7 +93,8 @@ static void on_started(const char *name, const char *result, void *userdata) {
         if (streq(result, "done"))
                 run->job->state = JOB_RUNNING;
         else
-                error = problem_set(&p, -EIO, "see: journalctl -b -u tpu-run-NAME.service", "run %s could not be started: %.32s", name, result);
+                error = problem_set(&p, -EIO, "see: journalctl -b -u tpu-run-NAME.service",
+                                    "run %s could not be started: %.32s", name, result);
         r->events->started(run->job, error, &p, r->userdata);
 }
 
@@ -100,7 +110,8 @@ static void on_running(const char *name, uint32_t main_pid, const char *control_
         if (!slash || slash == control_group)
                 return;
         free(run->job->control_group);
-        run->job->control_group = strndup(control_group, (size_t) (slash - control_group)); /* the slice: containers are in it, too */
+        /* the slice: containers are in it, too */
+        run->job->control_group = strndup(control_group, (size_t) (slash - control_group));
 }
 
 static void on_gone(const char *name, void *userdata) {
@@ -118,13 +129,18 @@ static void on_connected(void *userdata) {
         (void) host_boot_id(r->host, boot_id);
         for (struct run *run = r->list; run; run = run->next)
                 if (run->job->state != JOB_EXITED)
-                        (void) r->units->query(r->backend, run->job->name); /* a bus that is lost again comes back again */
+                        /* a bus that is lost again comes back again */
+                        (void) r->units->query(r->backend, run->job->name);
                 else if (streq(run->job->boot_id, boot_id))
                         sweep(r, run); /* it ended while we were away */
 }
 
 const struct unit_events runs_unit_events = {
-        .refused = on_refused, .started = on_started, .running = on_running, .gone = on_gone, .connected = on_connected,
+        .refused = on_refused,
+        .started = on_started,
+        .running = on_running,
+        .gone = on_gone,
+        .connected = on_connected,
 };
 
 /* --- Start --------------------------------------------------------------------------------------------- */
@@ -144,12 +160,14 @@ static int write_files(struct runs *r, const struct job *j, struct problem *p) {
 
         k = job_write(r->jobs_fd, j);
         if (k < 0)
-                return problem_set(p, k, "see: df " PATH_LAUNCHD_STATE, "run %s: %s/%s cannot be written: %s", j->name, PATH_LAUNCHD_STATE,
+                return problem_set(p, k, "see: df " PATH_LAUNCHD_STATE,
+                                   "run %s: %s/%s cannot be written: %s", j->name, PATH_LAUNCHD_STATE,
                                    STATE_JOBS, strerror(-k));
         k = handover_write(r->handover_fd, j->name, j->uid, j->directory, j->env);
         if (k < 0)
-                return problem_set(p, k, "see: df " PATH_LAUNCHD_RUNTIME, "run %s: %s/%s cannot be written: %s", j->name,
-                                   PATH_LAUNCHD_RUNTIME, STATE_HANDOVER, strerror(-k));
+                return problem_set(p, k, "see: df " PATH_LAUNCHD_RUNTIME,
+                                   "run %s: %s/%s cannot be written: %s", j->name, PATH_LAUNCHD_RUNTIME,
+                                   STATE_HANDOVER, strerror(-k));
         return 0;
 }
 
@@ -158,12 +176,14 @@ static int take_place(struct runs *r, struct job *j, struct run **ret, struct pr
         struct run *before = run_find(r, j->name), *run;
 
         if (before && before->job->state != JOB_EXITED)
-                return problem_set(p, -EEXIST, "choose another name, or: tpuctl stop NAME", "run %s is %s", j->name,
-                                   job_state_name(before->job->state));
+                return problem_set(p, -EEXIST, "choose another name, or: tpuctl stop NAME", "run %s is %s",
+                                   j->name, job_state_name(before->job->state));
         if (before && before->capture)
-                return problem_set(p, -EBUSY, "choose another name", "a capture of the run %s before this one has not ended", j->name);
+                return problem_set(p, -EBUSY, "choose another name",
+                                   "a capture of the run %s before this one has not ended", j->name);
         if (runs_count_active(r) >= JOBS_ACTIVE_MAX)
-                return problem_set(p, -EBUSY, "stop one: tpuctl jobs", "%d runs are active, which is the most", JOBS_ACTIVE_MAX);
+                return problem_set(p, -EBUSY, "stop one: tpuctl jobs",
+                                   "%d runs are active, which is the most", JOBS_ACTIVE_MAX);
         run = run_insert(r, j);
         if (!run)
                 return problem_set(p, -ENOMEM, "try again", "out of memory");
@@ -196,9 +216,11 @@ int runs_start(struct runs *r, struct job *j, const struct job **ret, struct pro
         if (k >= 0) {
                 k = r->units->start(r->backend, &spec);
                 if (k == -ENOTCONN)
-                        (void) problem_set(p, k, "try again; see: systemctl status dbus", "the system bus cannot be reached at this moment");
+                        (void) problem_set(p, k, "try again; see: systemctl status dbus",
+                                           "the system bus cannot be reached at this moment");
                 else if (k < 0)
-                        (void) problem_set(p, k, "see: journalctl -b -u tpu-launchd", "run %s: systemd cannot be asked: %s", j->name, strerror(-k));
+                        (void) problem_set(p, k, "see: journalctl -b -u tpu-launchd",
+                                           "run %s: systemd cannot be asked: %s", j->name, strerror(-k));
         }
         if (k < 0) {
                 undo(r, run);
@@ -216,7 +238,8 @@ static int on_kill(sd_event_source *s, uint64_t usec, void *userdata) {
         (void) s;
         (void) usec;
         run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
-        (void) run->owner->units->kill(run->owner->backend, run->job->name); /* without a bus, systemd's own timeout kills */
+        /* without a bus, systemd's own timeout kills */
+        (void) run->owner->units->kill(run->owner->backend, run->job->name);
         return 0;
 }
 
@@ -231,18 +254,23 @@ int runs_stop(struct runs *r, const char *name, usec_t grace, struct problem *p)
         if (!run)
                 return no_such_run(name, p);
         if (run->job->state == JOB_EXITED)
-                return problem_set(p, -EALREADY, "see: tpuctl jobs", "run %s has ended already (%s)", name, run->job->end.result);
+                return problem_set(p, -EALREADY, "see: tpuctl jobs", "run %s has ended already (%s)", name,
+                                   run->job->end.result);
         if (grace > UNIT_STOP_TIMEOUT)
-                return problem_set(p, -ERANGE, "give less", "a grace of more than %u s is not possible", (unsigned) (UNIT_STOP_TIMEOUT / USEC_PER_SEC));
+                return problem_set(p, -ERANGE, "give less", "a grace of more than %u s is not possible",
+                                   (unsigned) (UNIT_STOP_TIMEOUT / USEC_PER_SEC));
         k = r->units->stop(r->backend, name);
         if (k < 0)
-                return problem_set(p, k, "try again; see: systemctl status dbus", "run %s: systemd cannot be asked to stop it: %s", name, strerror(-k));
+                return problem_set(p, k, "try again; see: systemctl status dbus",
+                                   "run %s: systemd cannot be asked to stop it: %s", name, strerror(-k));
         run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
         if (grace == 0)
                 return 0;
-        k = sd_event_add_time_relative(r->event, &run->kill_timer, CLOCK_MONOTONIC, grace, 10 * USEC_PER_MSEC, on_kill, run);
+        k = sd_event_add_time_relative(r->event, &run->kill_timer, CLOCK_MONOTONIC, grace,
+                                       10 * USEC_PER_MSEC, on_kill, run);
         if (k < 0)
-                return problem_set(p, k, "try again", "run %s: no timer for its grace: %s", name, strerror(-k));
+                return problem_set(p, k, "try again", "run %s: no timer for its grace: %s", name,
+                                   strerror(-k));
         (void) sd_event_source_set_description(run->kill_timer, "stop-grace");
         return 0;
 }
@@ -274,16 +302,20 @@ int runs_capture(struct runs *r, const char *name, struct problem *p) {
         if (run->job->state == JOB_EXITED)
                 return problem_set(p, -ESRCH, "see: tpuctl jobs", "run %s has ended", name);
         if (run->capture || (run->captured_boot && now < run->captured_boot + CAPTURE_INTERVAL))
-                return problem_set(p, -EBUSY, "ask again in a second", "run %s: a capture is under way, or was taken a moment ago", name);
+                return problem_set(p, -EBUSY, "ask again in a second",
+                                   "run %s: a capture is under way, or was taken a moment ago", name);
         if (!run->job->control_group)
-                return problem_set(p, -EAGAIN, "ask again in a second", "run %s: its control group is not known yet", name);
+                return problem_set(p, -EAGAIN, "ask again in a second",
+                                   "run %s: its control group is not known yet", name);
         if (!pids)
                 return problem_set(p, -ENOMEM, "try again", "out of memory");
         k = cgroup_pids(r->host, run->job->control_group, pids);
         if (k == 0)
                 k = capture_new(r->event, r->stack_tool, pids->pids, pids->n, &handlers, run, &run->capture);
         if (k < 0)
-                return problem_set(p, k, k == -ENOENT ? "is the package installed whole? " PATH_STACK_TOOL : "try again",
+                return problem_set(p, k,
+                                   k == -ENOENT ? "is the package installed whole? " PATH_STACK_TOOL :
+                                                  "try again",
                                    "run %s: its stacks cannot be taken: %s", name, strerror(-k));
         run->captured_boot = now;
         run->captured_real = host_now_real(r->host);
@@ -303,7 +335,8 @@ void runs_visit(struct runs *r, void (*visit)(const struct job *j, void *userdat
                 struct exit_record record;
 
                 /* A unit that somebody holds is never seen to go; its record says that the run has. */
-                if (run->job->state != JOB_EXITED && exit_record_read(r->exits_fd, run->job->name, run->job->id, &record) == 0) {
+                if (run->job->state != JOB_EXITED &&
+                    exit_record_read(r->exits_fd, run->job->name, run->job->id, &record) == 0) {
                         run_settle(r, run);
                         r->events->ended(run->job, r->userdata);
                 }
@@ -314,15 +347,16 @@ void runs_visit(struct runs *r, void (*visit)(const struct job *j, void *userdat
 uint32_t runs_processes(const struct runs *r, const struct job *j) {
         _cleanup_free_ struct pid_list *pids = malloc(sizeof(*pids));
 
-        if (j->state == JOB_EXITED || !j->control_group || !pids || cgroup_pids(r->host, j->control_group, pids) < 0)
+        if (j->state == JOB_EXITED || !j->control_group || !pids ||
+            cgroup_pids(r->host, j->control_group, pids) < 0)
                 return 0;
         return (uint32_t) pids->n;
 }
 
 /* --- Beginning and end --------------------------------------------------------------------------------- */
 
-int runs_new(sd_event *e, const struct host *h, const char *stack_tool, const struct runs_events *events, void *userdata,
-             struct runs **ret) {
+int runs_new(sd_event *e, const struct host *h, const char *stack_tool, const struct runs_events *events,
+             void *userdata, struct runs **ret) {
         _cleanup_(runs_freep) struct runs *r = calloc(1, sizeof(*r));
         int k;
 
@@ -336,13 +370,16 @@ int runs_new(sd_event *e, const struct host *h, const char *stack_tool, const st
         r->exits_fd = r->handover_fd = -1;
         r->jobs_fd = state_make(h, STATE_JOBS);
         if (r->jobs_fd < 0)
-                return log_error_errno(r->jobs_fd, "%s/%s cannot be made: %m", PATH_LAUNCHD_STATE, STATE_JOBS);
+                return log_error_errno(r->jobs_fd, "%s/%s cannot be made: %m", PATH_LAUNCHD_STATE,
+                                       STATE_JOBS);
         r->exits_fd = state_make(h, STATE_EXITS);
         if (r->exits_fd < 0)
-                return log_error_errno(r->exits_fd, "%s/%s cannot be made: %m", PATH_LAUNCHD_STATE, STATE_EXITS);
+                return log_error_errno(r->exits_fd, "%s/%s cannot be made: %m", PATH_LAUNCHD_STATE,
+                                       STATE_EXITS);
         r->handover_fd = state_make_handover(h);
         if (r->handover_fd < 0)
-                return log_error_errno(r->handover_fd, "%s/%s cannot be made: %m", PATH_LAUNCHD_RUNTIME, STATE_HANDOVER);
+                return log_error_errno(r->handover_fd, "%s/%s cannot be made: %m", PATH_LAUNCHD_RUNTIME,
+                                       STATE_HANDOVER);
         k = runs_load(r);
         if (k < 0)
                 return log_error_errno(k, "%s/%s cannot be read: %m", PATH_LAUNCHD_STATE, STATE_JOBS);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * All runs of this host: from their files at start, through their units, to their records. Owns the jobs. What it is told
- * comes as unit_events; what it tells goes out as runs_events. It never waits.
+ * All runs of this host: from their files at start, through their units, to their records. Owns the jobs.
+ * What it is told comes as unit_events; what it tells goes out as runs_events. It never waits.
  */
 #include <systemd/sd-event.h>
 
@@ -13,17 +13,20 @@
 #include "unit.h"
 
 struct runs_events {
-        /* error 0: the command runs; else p says why it does not. The job is freed afterwards when no unit was made. */
+        /* error 0: the command runs; else p says why it does not. The job is freed afterwards when no unit
+         * was made. */
         void (*started)(const struct job *j, int error, const struct problem *p, void *userdata);
         void (*ended)(const struct job *j, void *userdata);
-        void (*captured)(const struct job *j, const struct capture_result *r, usec_t taken_real, void *userdata);
+        void (*captured)(const struct job *j, const struct capture_result *r, usec_t taken_real,
+                         void *userdata);
 };
 
 struct runs;
 
-/* h and events are borrowed. stack_tool: PATH_STACK_TOOL, or a test's. Reads the jobs that are there; -errno when a directory cannot be made. */
-int runs_new(sd_event *e, const struct host *h, const char *stack_tool, const struct runs_events *events, void *userdata,
-             struct runs **ret);
+/* h and events are borrowed. stack_tool: PATH_STACK_TOOL, or a test's. Reads the jobs that are there; -errno
+ * when a directory cannot be made. */
+int runs_new(sd_event *e, const struct host *h, const char *stack_tool, const struct runs_events *events,
+             void *userdata, struct runs **ret);
 struct runs *runs_free(struct runs *r);
 DEFINE_CLEANUP(struct runs *, runs_free)
 
@@ -32,13 +35,15 @@ extern const struct unit_events runs_unit_events;
 void runs_attach(struct runs *r, const struct unit_backend *backend, void *userdata);
 
 /*
- * Starts a job, which is taken over in any case: "started" is told later. An empty name becomes "run-N". Nothing is left
- * behind on failure, and a run of that name that has ended keeps its place.
+ * Starts a job, which is taken over in any case: "started" is told later. An empty name becomes "run-N".
+ * Nothing is left behind on failure, and a run of that name that has ended keeps its place.
  */
 int runs_start(struct runs *r, struct job *j, const struct job **ret, struct problem *p);
-/* grace: until KILL, 0 for UNIT_STOP_TIMEOUT. "ended" is told later, when the run is gone. -EALREADY when it has ended. */
+/* grace: until KILL, 0 for UNIT_STOP_TIMEOUT. "ended" is told later, when the run is gone. -EALREADY when it
+ * has ended. */
 int runs_stop(struct runs *r, const char *name, usec_t grace, struct problem *p);
-/* "captured" is told later. -EBUSY while one is under way or the last began less than CAPTURE_INTERVAL ago. */
+/* "captured" is told later. -EBUSY while one is under way or the last began less than CAPTURE_INTERVAL ago.
+ */
 int runs_capture(struct runs *r, const char *name, struct problem *p);
 
 const struct job *runs_find(const struct runs *r, const char *name);

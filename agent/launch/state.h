@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The directories of tpu-launchd, below PATH_LAUNCHD_STATE (kept) and PATH_LAUNCHD_RUNTIME (of this boot), through the seam.
+ * The directories of tpu-launchd, below PATH_LAUNCHD_STATE (kept) and PATH_LAUNCHD_RUNTIME (of this boot),
+ * through the seam.
  */
 #include "host.h"
 #include "paths.h"
 
-#define STATE_JOBS "jobs"   /* one file a run: its specification, 0600 */
+#define STATE_JOBS "jobs" /* one file a run: its specification, 0600 */
 #define STATE_EXITS "exits" /* one file a run that ended: exit_record.h */
 /* Below PATH_LAUNCHD_RUNTIME: one file a run, handover.h. Not listable, so that a name is no news. */
 #define STATE_HANDOVER "handover"

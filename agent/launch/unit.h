@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The unit of a run, as PID 1 sees it: a transient service in a slice of its own, asked for over the system bus. Nothing
- * here blocks: each call says whether the question is on its way, and the answer comes as an event. A run's unit is not
- * ours: it goes on when we, the bus or its daemon die.
+ * The unit of a run, as PID 1 sees it: a transient service in a slice of its own, asked for over the system
+ * bus. Nothing here blocks: each call says whether the question is on its way, and the answer comes as an
+ * event. A run's unit is not ours: it goes on when we, the bus or its daemon die.
  *
  * What was learnt by trying: JobRemoved is subscribed before the start is asked for; a run's own rule for
- * UnitRemoved names the unit, so that other units' comings and goings do not wake us; a "$" in an argument would be expanded by systemd unless
- * told not to.
+ * UnitRemoved names the unit, so that other units' comings and goings do not wake us; a "$" in an argument
+ * would be expanded by systemd unless told not to.
  */
 #include <systemd/sd-event.h>
 
 #include "base.h"
 #include "job.h"
 
-#define UNIT_STOP_TIMEOUT (90 * USEC_PER_SEC) /* systemd's own DefaultTimeoutStopSec=; a stop may ask for less */
+#define UNIT_STOP_TIMEOUT                                                                                   \
+        (90 * USEC_PER_SEC) /* systemd's own DefaultTimeoutStopSec=; a stop may ask for less */
 
 struct unit_spec {
         const char *name, *id; /* of the run */
@@ -24,8 +25,9 @@ struct unit_spec {
 
 /* All of them by the name of the run; texts are borrowed. */
 struct unit_events {
-        /* No unit was made: -EEXIST when there is one of this name, -EIO with systemd's own words, -ENOTCONN when the bus was lost
-         * before the answer (then it is not known whether a unit was made, and query() tells later). */
+        /* No unit was made: -EEXIST when there is one of this name, -EIO with systemd's own words, -ENOTCONN
+         * when the bus was lost before the answer (then it is not known whether a unit was made, and query()
+         * tells later). */
         void (*refused)(const char *name, int error, const char *text, void *userdata);
         /* systemd's start job ended: "done", else "failed", "timeout", … */
         void (*started)(const char *name, const char *result, void *userdata);
@@ -36,10 +38,12 @@ struct unit_events {
         void (*connected)(void *userdata);
 };
 
-/* A way to run units: systemd's (unit_bus.c), or a test's. Each returns 0 or -errno (-ENOTCONN: no bus at this moment). */
+/* A way to run units: systemd's (unit_bus.c), or a test's. Each returns 0 or -errno (-ENOTCONN: no bus at
+ * this moment). */
 struct unit_backend {
         int (*start)(void *backend, const struct unit_spec *s);
-        int (*stop)(void *backend, const char *name); /* TERM to all of the slice, KILL after UNIT_STOP_TIMEOUT */
+        /* TERM to all of the slice, KILL after UNIT_STOP_TIMEOUT */
+        int (*stop)(void *backend, const char *name);
         int (*kill)(void *backend, const char *name); /* KILL to all of the slice */
         int (*query)(void *backend, const char *name); /* answered by running or gone */
         void (*forget)(void *backend, const char *name); /* no more events of it */

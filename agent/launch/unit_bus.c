@@ -81,11 +81,13 @@ static int on_job_removed(sd_bus_message *m, void *userdata, sd_bus_error *e) {
         uint32_t id;
 
         (void) e;
-        if (sd_bus_message_read(m, "uoss", &id, &path, &unit, &result) < 0 || !w->start_job || !streq(path, w->start_job))
+        if (sd_bus_message_read(m, "uoss", &id, &path, &unit, &result) < 0 || !w->start_job ||
+            !streq(path, w->start_job))
                 return 0;
         free(TAKE_PTR(w->start_job));
         w->job_removed = sd_bus_slot_unref(w->job_removed);
-        (void) ask(w); /* for its pid and group, or whether it is gone already; a lost bus is asked again when it is back */
+        /* for its pid and group, or whether it is gone already; a lost bus is asked again when it is back */
+        (void) ask(w);
         w->owner->events->started(w->name, result, w->owner->userdata);
         return 0;
 }
@@ -98,12 +100,12 @@ static int on_unit_removed(sd_bus_message *m, void *userdata, sd_bus_error *e) {
 }
 
 /*
- * sd-bus does not match arguments behind one that is no string, and JobRemoved begins with a number: this rule lets in the
- * jobs of all units, and so it stands only while a start is under way.
+ * sd-bus does not match arguments behind one that is no string, and JobRemoved begins with a number: this
+ * rule lets in the jobs of all units, and so it stands only while a start is under way.
  */
 static int watch_start(struct watch *w) {
-        int r = sd_bus_match_signal_async(w->owner->bus, &w->job_removed, SYSTEMD_SERVICE, SYSTEMD_PATH, SYSTEMD_MANAGER, "JobRemoved",
-                                          on_job_removed, NULL, w);
+        int r = sd_bus_match_signal_async(w->owner->bus, &w->job_removed, SYSTEMD_SERVICE, SYSTEMD_PATH,
+                                          SYSTEMD_MANAGER, "JobRemoved", on_job_removed, NULL, w);
 
         return r < 0 ? r : 0;
 }
@@ -119,8 +121,9 @@ static int watch_new(struct unit_bus *u, const char *name, struct watch **ret) {
                 return -ENOMEM;
         w->owner = u;
         (void) snprintf(w->name, sizeof(w->name), "%s", name);
-        (void) snprintf(rule, sizeof(rule), "type='signal',sender='%s',path='%s',interface='%s',member='UnitRemoved',arg0='%s'", SYSTEMD_SERVICE,
-                        SYSTEMD_PATH, SYSTEMD_MANAGER, job_unit(name, unit));
+        (void) snprintf(rule, sizeof(rule),
+                        "type='signal',sender='%s',path='%s',interface='%s',member='UnitRemoved',arg0='%s'",
+                        SYSTEMD_SERVICE, SYSTEMD_PATH, SYSTEMD_MANAGER, job_unit(name, unit));
         r = sd_bus_add_match_async(u->bus, &w->unit_removed, rule, on_unit_removed, NULL, w);
         if (r < 0) {
                 (void) watch_free(w);
@@ -134,7 +137,8 @@ static int watch_new(struct unit_bus *u, const char *name, struct watch **ret) {
 
 /* --- Questions: state, then pid, then group ------------------------------------------------------------ */
 
-static int get(struct watch *w, const char *interface, const char *property, sd_bus_message_handler_t handler) {
+static int get(struct watch *w, const char *interface, const char *property,
+               sd_bus_message_handler_t handler) {
         _cleanup_free_ char *path = NULL;
         char unit[JOB_UNIT_MAX];
         int r;
@@ -143,8 +147,9 @@ static int get(struct watch *w, const char *interface, const char *property, sd_
         if (r < 0)
                 return r;
         w->call = sd_bus_slot_unref(w->call);
-        return sd_bus_call_method_async(w->owner->bus, &w->call, SYSTEMD_SERVICE, path, "org.freedesktop.DBus.Properties", "Get", handler,
-                                        w, "ss", interface, property);
+        return sd_bus_call_method_async(w->owner->bus, &w->call, SYSTEMD_SERVICE, path,
+                                        "org.freedesktop.DBus.Properties", "Get", handler, w, "ss",
+                                        interface, property);
 }
 
 static int on_group(sd_bus_message *m, void *userdata, sd_bus_error *e) {
@@ -218,10 +223,12 @@ static int on_start_reply(sd_bus_message *m, void *userdata, sd_bus_error *ret_e
                 return 0;
         if (e && sd_bus_error_has_name(e, "org.freedesktop.systemd1.UnitExists"))
                 error = -EEXIST;
-        else if (e && (sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY) || sd_bus_error_has_name(e, SD_BUS_ERROR_DISCONNECTED)))
+        else if (e && (sd_bus_error_has_name(e, SD_BUS_ERROR_NO_REPLY) ||
+                       sd_bus_error_has_name(e, SD_BUS_ERROR_DISCONNECTED)))
                 error = -ENOTCONN;
         memcpy(name, w->name, sizeof(name));
-        u->events->refused(name, error, e && e->message ? e->message : "no answer that can be understood", u->userdata);
+        u->events->refused(name, error, e && e->message ? e->message : "no answer that can be understood",
+                           u->userdata);
         if (error != -ENOTCONN)
                 bus_forget(u, name);
         return 0;
@@ -254,7 +261,8 @@ static int on_done(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
 
         (void) userdata;
         (void) ret_error;
-        if (e && !sd_bus_error_has_name(e, "org.freedesktop.systemd1.NoSuchUnit")) /* then it is gone, as was wanted */
+        /* then it is gone, as was wanted */
+        if (e && !sd_bus_error_has_name(e, "org.freedesktop.systemd1.NoSuchUnit"))
                 log_warning("stopping a run: %s", e->message ? e->message : e->name);
         return 0;
 }
@@ -266,8 +274,8 @@ static int bus_stop(void *backend, const char *name) {
 
         if (!u->connected)
                 return -ENOTCONN;
-        r = sd_bus_call_method_async(u->bus, NULL, SYSTEMD_SERVICE, SYSTEMD_PATH, SYSTEMD_MANAGER, "StopUnit", on_done, u, "ss",
-                                     job_slice(name, slice), "replace");
+        r = sd_bus_call_method_async(u->bus, NULL, SYSTEMD_SERVICE, SYSTEMD_PATH, SYSTEMD_MANAGER,
+                                     "StopUnit", on_done, u, "ss", job_slice(name, slice), "replace");
         return r < 0 ? r : 0;
 }
 
@@ -278,13 +286,18 @@ static int bus_kill(void *backend, const char *name) {
 
         if (!u->connected)
                 return -ENOTCONN;
-        r = sd_bus_call_method_async(u->bus, NULL, SYSTEMD_SERVICE, SYSTEMD_PATH, SYSTEMD_MANAGER, "KillUnit", on_done, u, "ssi",
-                                     job_slice(name, slice), "all", 9 /* SIGKILL */);
+        r = sd_bus_call_method_async(u->bus, NULL, SYSTEMD_SERVICE, SYSTEMD_PATH, SYSTEMD_MANAGER,
+                                     "KillUnit", on_done, u, "ssi", job_slice(name, slice), "all",
+                                     9 /* SIGKILL */);
         return r < 0 ? r : 0;
 }
 
 const struct unit_backend unit_bus_backend = {
-        .start = bus_start, .stop = bus_stop, .kill = bus_kill, .query = bus_query, .forget = bus_forget,
+        .start = bus_start,
+        .stop = bus_stop,
+        .kill = bus_kill,
+        .query = bus_query,
+        .forget = bus_forget,
 };
 
 /* --- The connection ------------------------------------------------------------------------------------ */
@@ -340,7 +353,8 @@ static int on_subscribed(sd_bus_message *m, void *userdata, sd_bus_error *ret_er
 
         (void) ret_error;
         if (e && !sd_bus_error_has_name(e, "org.freedesktop.systemd1.AlreadySubscribed")) {
-                log_warning("systemd does not answer on the system bus: %s; tried again", e->message ? e->message : e->name);
+                log_warning("systemd does not answer on the system bus: %s; tried again",
+                            e->message ? e->message : e->name);
                 drop_all(u);
                 retry_later(u);
                 return 0;
@@ -361,11 +375,12 @@ static int bus_connect(struct unit_bus *u) {
         if (r >= 0)
                 r = sd_bus_attach_event(u->bus, u->event, SD_EVENT_PRIORITY_NORMAL);
         if (r >= 0)
-                r = sd_bus_match_signal_async(u->bus, &u->disconnected, NULL, "/org/freedesktop/DBus/Local", "org.freedesktop.DBus.Local",
-                                              "Disconnected", on_disconnected, NULL, u);
+                r = sd_bus_match_signal_async(u->bus, &u->disconnected, NULL, "/org/freedesktop/DBus/Local",
+                                              "org.freedesktop.DBus.Local", "Disconnected", on_disconnected,
+                                              NULL, u);
         if (r >= 0)
-                r = sd_bus_call_method_async(u->bus, &u->subscribe, SYSTEMD_SERVICE, SYSTEMD_PATH, SYSTEMD_MANAGER, "Subscribe",
-                                             on_subscribed, u, NULL);
+                r = sd_bus_call_method_async(u->bus, &u->subscribe, SYSTEMD_SERVICE, SYSTEMD_PATH,
+                                             SYSTEMD_MANAGER, "Subscribe", on_subscribed, u, NULL);
         if (r >= 0)
                 return 0;
         (void) log_warning_errno(r, "the system bus cannot be reached, tried again: %m");
@@ -382,7 +397,8 @@ int unit_bus_new(sd_event *e, const struct unit_events *events, void *userdata, 
         u->events = events;
         u->userdata = userdata;
         u->backoff = RECONNECT_FIRST;
-        (void) bus_connect(u); /* logged and tried again: a host without its bus for a moment still answers questions */
+        /* logged and tried again: a host without its bus for a moment still answers questions */
+        (void) bus_connect(u);
         *ret = u;
         return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "unit_message.h"
 
-/* Each step of a message can fail for lack of memory, or by our own mistake, only: the first error is kept, the rest skipped. */
+/* Each step of a message can fail for lack of memory, or by our own mistake, only: the first error is kept,
+ * the rest skipped. */
 
 static int add_string(sd_bus_message *m, const char *key, const char *value) {
         return sd_bus_message_append(m, "(sv)", key, "s", value);
@@ -22,8 +23,8 @@ static int append_words(sd_bus_message *m, const char *const *first, char *const
 }
 
 /* ExecStartEx and ExecStopPostEx: a list of one {path, argv, flags} (systemd 243 and later). */
-static int add_exec(sd_bus_message *m, const char *key, const char *const *first, char *const *second, const char *flag,
-                    const char *flag2) {
+static int add_exec(sd_bus_message *m, const char *key, const char *const *first, char *const *second,
+                    const char *flag, const char *flag2) {
         int r;
 
         r = sd_bus_message_open_container(m, 'r', "sv");
@@ -33,7 +34,9 @@ static int add_exec(sd_bus_message *m, const char *key, const char *const *first
         r = r < 0 ? r : sd_bus_message_open_container(m, 'r', "sasas");
         r = r < 0 ? r : sd_bus_message_append_basic(m, 's', PATH_LAUNCHD_TOOL);
         r = r < 0 ? r : append_words(m, first, second);
-        r = r < 0 ? r : flag2 ? sd_bus_message_append(m, "as", 2, flag, flag2) : sd_bus_message_append(m, "as", 1, flag);
+        r = r < 0 ? r :
+            flag2 ? sd_bus_message_append(m, "as", 2, flag, flag2) :
+                    sd_bus_message_append(m, "as", 1, flag);
         for (int i = 0; r >= 0 && i < 4; i++)
                 r = sd_bus_message_close_container(m);
         return r;
@@ -69,13 +72,14 @@ static int add_properties(sd_bus_message *m, const struct unit_spec *s) {
         r = r < 0 ? r : add_exec(m, "ExecStopPostEx", record, NULL, "privileged", "no-env-expand");
         r = r < 0 ? r : add_string(m, "KillMode", "control-group");
         r = r < 0 ? r : add_number(m, "TimeoutStopUSec", UNIT_STOP_TIMEOUT);
-        /* The name is free again as soon as the run has ended, however it ended: the record is what remembers. */
+        /* The name is free again as soon as the run has ended, however it ended: the record is what
+         * remembers. */
         r = r < 0 ? r : add_string(m, "CollectMode", "inactive-or-failed");
         r = r < 0 ? r : add_string(m, "SyslogIdentifier", "tpu-run");
         r = r < 0 ? r : add_number(m, "LogRateLimitIntervalUSec", 0); /* step lines are never dropped */
         r = r < 0 ? r : add_journal_field(m, s->name);
         r = r < 0 ? r : add_number(m, "LimitMEMLOCK", UINT64_MAX); /* libtpu locks its DMA pool in memory */
-        r = r < 0 ? r : add_number(m, "LimitNOFILE", 100000);      /* as MaxText's own scripts set it */
+        r = r < 0 ? r : add_number(m, "LimitNOFILE", 100000); /* as MaxText's own scripts set it */
         return r;
 }
 
@@ -84,7 +88,8 @@ int unit_message_new(sd_bus *bus, const struct unit_spec *s, sd_bus_message **re
         char unit[JOB_UNIT_MAX];
         int r;
 
-        r = sd_bus_message_new_method_call(bus, &m, SYSTEMD_SERVICE, SYSTEMD_PATH, SYSTEMD_MANAGER, "StartTransientUnit");
+        r = sd_bus_message_new_method_call(bus, &m, SYSTEMD_SERVICE, SYSTEMD_PATH, SYSTEMD_MANAGER,
+                                           "StartTransientUnit");
         r = r < 0 ? r : sd_bus_message_append(m, "ss", job_unit(s->name, unit), "fail");
         r = r < 0 ? r : sd_bus_message_open_container(m, 'a', "(sv)");
         r = r < 0 ? r : add_properties(m, s);

@@ -5,8 +5,11 @@
 
 #include <elf.h>
 
-static void write_library(const struct scratch *s, const char *name, unsigned char class, uint16_t machine, uint16_t type, size_t len) {
-        Elf64_Ehdr h = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, class }, .e_type = type, .e_machine = machine };
+static void write_library(const struct scratch *s, const char *name, unsigned char class, uint16_t machine,
+                          uint16_t type, size_t len) {
+        Elf64_Ehdr h = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, class },
+                         .e_type = type,
+                         .e_machine = machine };
         char path[512];
         FILE *f;
 
@@ -16,8 +19,8 @@ static void write_library(const struct scratch *s, const char *name, unsigned ch
         ASSERT_OK(fclose(f));
 }
 
-static void choose(const struct scratch *s, enum allocator a, const char *preload, const char *threshold, int expected,
-                   struct allocator_choice *ret) {
+static void choose(const struct scratch *s, enum allocator a, const char *preload, const char *threshold,
+                   int expected, struct allocator_choice *ret) {
         _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
         _cleanup_identity_ struct identity i = IDENTITY_NULL;
         _cleanup_host_ struct host h = HOST_NULL;
@@ -29,7 +32,8 @@ static void choose(const struct scratch *s, enum allocator a, const char *preloa
         ASSERT_EQ(allocator_choose(&h, a, &e, ret), expected);
 }
 
-static void expect(const struct scratch *s, enum allocator a, const char *theirs, const char *preload, bool threshold, bool conflict) {
+static void expect(const struct scratch *s, enum allocator a, const char *theirs, const char *preload,
+                   bool threshold, bool conflict) {
         _cleanup_allocator_choice_ struct allocator_choice c = { 0 };
 
         choose(s, a, theirs, NULL, 0, &c);
@@ -49,7 +53,8 @@ static void test_present(void) {
         struct allocator_choice c = { 0 };
 
         /* As packages install it: a link to the versioned file. */
-        write_library(&s, "usr/lib/x86_64-linux-gnu/libtcmalloc.so.4.5.9", ELFCLASS64, EM_X86_64, ET_DYN, sizeof(Elf64_Ehdr));
+        write_library(&s, "usr/lib/x86_64-linux-gnu/libtcmalloc.so.4.5.9", ELFCLASS64, EM_X86_64, ET_DYN,
+                      sizeof(Elf64_Ehdr));
         scratch_link(&s, "usr/lib/x86_64-linux-gnu/libtcmalloc.so.4", "libtcmalloc.so.4.5.9");
 
         expect(&s, ALLOCATOR_AUTO, NULL, OURS, true, false);
@@ -61,11 +66,13 @@ static void test_present(void) {
         expect(&s, ALLOCATOR_AUTO, "LD_PRELOAD=/lib/jemalloc.so", NULL, false, false);
         /* glibc: tcmalloc goes, the rest stays; what is inherited goes, too. */
         expect(&s, ALLOCATOR_GLIBC, NULL, "LD_PRELOAD", false, false);
-        expect(&s, ALLOCATOR_GLIBC, "LD_PRELOAD=/lib/a.so:/usr/lib/libtcmalloc_minimal.so.4 /lib/b.so", "LD_PRELOAD=/lib/a.so:/lib/b.so", false, true);
+        expect(&s, ALLOCATOR_GLIBC, "LD_PRELOAD=/lib/a.so:/usr/lib/libtcmalloc_minimal.so.4 /lib/b.so",
+               "LD_PRELOAD=/lib/a.so:/lib/b.so", false, true);
         expect(&s, ALLOCATOR_GLIBC, "LD_PRELOAD=libtcmalloc.so.4", "LD_PRELOAD", false, true);
         expect(&s, ALLOCATOR_GLIBC, "LD_PRELOAD=/lib/a.so", NULL, false, false);
 
-        choose(&s, ALLOCATOR_TCMALLOC, "LD_PRELOAD=/x/libtcmalloc.so.4", "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD=5", 0, &c);
+        choose(&s, ALLOCATOR_TCMALLOC, "LD_PRELOAD=/x/libtcmalloc.so.4",
+               "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD=5", 0, &c);
         ASSERT_TRUE(c.threshold == NULL);
         allocator_choice_clear(&c);
         choose(&s, ALLOCATOR_AUTO, NULL, NULL, 0, &c);
@@ -90,8 +97,10 @@ static void test_not_loadable(void) {
                 uint16_t machine, type;
                 size_t len;
         } bad[] = {
-                { ELFCLASS32, EM_X86_64, ET_DYN, sizeof(Elf64_Ehdr) }, { ELFCLASS64, EM_AARCH64, ET_DYN, sizeof(Elf64_Ehdr) },
-                { ELFCLASS64, EM_X86_64, ET_EXEC, sizeof(Elf64_Ehdr) }, { ELFCLASS64, EM_X86_64, ET_DYN, sizeof(Elf64_Ehdr) - 1 },
+                { ELFCLASS32, EM_X86_64, ET_DYN, sizeof(Elf64_Ehdr) },
+                { ELFCLASS64, EM_AARCH64, ET_DYN, sizeof(Elf64_Ehdr) },
+                { ELFCLASS64, EM_X86_64, ET_EXEC, sizeof(Elf64_Ehdr) },
+                { ELFCLASS64, EM_X86_64, ET_DYN, sizeof(Elf64_Ehdr) - 1 },
                 { ELFCLASS64, EM_X86_64, ET_DYN, 0 },
         };
 
@@ -99,7 +108,8 @@ static void test_not_loadable(void) {
                 _cleanup_scratch_ struct scratch s = scratch_new();
                 struct allocator_choice c = { 0 };
 
-                write_library(&s, "usr/lib/x86_64-linux-gnu/libtcmalloc.so.4", bad[i].class, bad[i].machine, bad[i].type, bad[i].len);
+                write_library(&s, "usr/lib/x86_64-linux-gnu/libtcmalloc.so.4", bad[i].class, bad[i].machine,
+                              bad[i].type, bad[i].len);
                 expect(&s, ALLOCATOR_AUTO, NULL, "LD_PRELOAD", false, false);
                 choose(&s, ALLOCATOR_TCMALLOC, NULL, NULL, -ENOEXEC, &c);
                 allocator_choice_clear(&c);

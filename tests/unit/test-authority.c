@@ -2,10 +2,17 @@
 #include "authority.h"
 #include "test.h"
 
-enum who { ROOT, MEMBER, REMOTE, REMOTE_AND_MEMBER, NOBODY };
+enum who {
+        ROOT,
+        MEMBER,
+        REMOTE,
+        REMOTE_AND_MEMBER,
+        NOBODY
+};
 
 static struct caller make(enum who w) {
-        struct caller c = { .uid = w == ROOT ? 0 : 1000, .member = w == MEMBER || w == REMOTE_AND_MEMBER,
+        struct caller c = { .uid = w == ROOT ? 0 : 1000,
+                            .member = w == MEMBER || w == REMOTE_AND_MEMBER,
                             .remote = w == REMOTE || w == REMOTE_AND_MEMBER };
 
         (void) snprintf(c.name, sizeof(c.name), "%s", w == ROOT ? "root" : "alice");
@@ -19,17 +26,27 @@ static void test_table(void) {
                 enum action action;
                 bool own, others; /* allowed */
         } table[] = {
-                { ROOT, ACTION_LIST, true, true },        { ROOT, ACTION_START, true, true },
-                { ROOT, ACTION_STOP, true, true },        { ROOT, ACTION_CAPTURE, true, true },
-                { MEMBER, ACTION_LIST, true, true },      { MEMBER, ACTION_START, true, false },
-                { MEMBER, ACTION_STOP, true, false },     { MEMBER, ACTION_CAPTURE, true, false },
-                { REMOTE, ACTION_LIST, true, true },      { REMOTE, ACTION_START, false, false },
-                { REMOTE, ACTION_STOP, false, false },    { REMOTE, ACTION_CAPTURE, true, true },
+                { ROOT, ACTION_LIST, true, true },
+                { ROOT, ACTION_START, true, true },
+                { ROOT, ACTION_STOP, true, true },
+                { ROOT, ACTION_CAPTURE, true, true },
+                { MEMBER, ACTION_LIST, true, true },
+                { MEMBER, ACTION_START, true, false },
+                { MEMBER, ACTION_STOP, true, false },
+                { MEMBER, ACTION_CAPTURE, true, false },
+                { REMOTE, ACTION_LIST, true, true },
+                { REMOTE, ACTION_START, false, false },
+                { REMOTE, ACTION_STOP, false, false },
+                { REMOTE, ACTION_CAPTURE, true, true },
                 /* Whoever owns hostd gains nothing by a group. */
-                { REMOTE_AND_MEMBER, ACTION_LIST, true, true },   { REMOTE_AND_MEMBER, ACTION_START, false, false },
-                { REMOTE_AND_MEMBER, ACTION_STOP, false, false }, { REMOTE_AND_MEMBER, ACTION_CAPTURE, true, true },
-                { NOBODY, ACTION_LIST, true, true },      { NOBODY, ACTION_START, false, false },
-                { NOBODY, ACTION_STOP, false, false },    { NOBODY, ACTION_CAPTURE, false, false },
+                { REMOTE_AND_MEMBER, ACTION_LIST, true, true },
+                { REMOTE_AND_MEMBER, ACTION_START, false, false },
+                { REMOTE_AND_MEMBER, ACTION_STOP, false, false },
+                { REMOTE_AND_MEMBER, ACTION_CAPTURE, true, true },
+                { NOBODY, ACTION_LIST, true, true },
+                { NOBODY, ACTION_START, false, false },
+                { NOBODY, ACTION_STOP, false, false },
+                { NOBODY, ACTION_CAPTURE, false, false },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(table); i++)
@@ -65,7 +82,8 @@ static void test_words(void) {
 }
 
 static void test_identify(void) {
-        const struct ucred root = { .pid = 1, .uid = 0, .gid = 0 }, unknown = { .pid = 1, .uid = 3999999999u, .gid = 3999999999u };
+        const struct ucred root = { .pid = 1, .uid = 0, .gid = 0 },
+                           unknown = { .pid = 1, .uid = 3999999999u, .gid = 3999999999u };
         struct caller c;
 
         authority_identify(&root, &c);

@@ -19,7 +19,8 @@ static void make_slice(struct identity *i) {
 
 static const struct environment_entry *get(const struct environment *e, const char *name) {
         for (size_t i = 0; i < e->n; i++)
-                if (startswith(e->entries[i].assignment, name) && e->entries[i].assignment[strlen(name)] == '=')
+                if (startswith(e->entries[i].assignment, name) &&
+                    e->entries[i].assignment[strlen(name)] == '=')
                         return &e->entries[i];
         return NULL;
 }
@@ -74,8 +75,9 @@ static void test_jax(void) {
 
 /* Half an environment would leave JAX waiting for a server that it was told not to ask. */
 static void test_jax_needs_all(void) {
-        static const enum identity_field needed[] = { IDENTITY_ACCELERATOR_TYPE, IDENTITY_TOPOLOGY, IDENTITY_WORKER_ID,
-                                                      IDENTITY_WORKER_HOSTNAMES, IDENTITY_CHIPS };
+        static const enum identity_field needed[] = { IDENTITY_ACCELERATOR_TYPE, IDENTITY_TOPOLOGY,
+                                                      IDENTITY_WORKER_ID, IDENTITY_WORKER_HOSTNAMES,
+                                                      IDENTITY_CHIPS };
         _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
         char why[256];
 
@@ -99,8 +101,8 @@ static void test_jax_needs_all(void) {
 }
 
 static void test_users_values_stand(void) {
-        static const char *const user[] = { "TPU_WORKER_ID=7", "MY_TOKEN=secret", "JAX_PLATFORMS=cpu", "EMPTY=", "TPU_NAME=slice-a",
-                                            "MY_TOKEN=later" };
+        static const char *const user[] = { "TPU_WORKER_ID=7", "MY_TOKEN=secret",  "JAX_PLATFORMS=cpu",
+                                            "EMPTY=",          "TPU_NAME=slice-a", "MY_TOKEN=later" };
         _cleanup_identity_ struct identity i = IDENTITY_NULL;
         _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
         char why[256];
@@ -111,7 +113,8 @@ static void test_users_values_stand(void) {
         expect(&e, "JAX_PLATFORMS", "cpu");
         expect(&e, "MY_TOKEN", "later");
         expect(&e, "EMPTY", "");
-        ASSERT_STREQ(get(&e, "TPU_WORKER_ID")->conflict, "yours '7' kept, ours would be '3' (worker-id from /etc/x.conf:5)");
+        ASSERT_STREQ(get(&e, "TPU_WORKER_ID")->conflict,
+                     "yours '7' kept, ours would be '3' (worker-id from /etc/x.conf:5)");
         ASSERT_TRUE(strstr(get(&e, "JAX_PLATFORMS")->conflict, "'tpu,cpu'") != NULL);
         ASSERT_TRUE(get(&e, "TPU_NAME")->conflict == NULL);
         ASSERT_TRUE(get(&e, "TPU_TOPOLOGY")->conflict == NULL);
@@ -119,8 +122,21 @@ static void test_users_values_stand(void) {
 }
 
 static void test_hostile_assignments(void) {
-        static const char *const bad[] = { "", "=", "=x", "NAME", "1A=x", "A B=x", "A-B=x", "A=\x1b[31m", "A=\xff\xfe", "A=\xc0\xaf",
-                                           "A=\xed\xa0\x80", "A=\xf5\x80\x80\x80", "A=\xe2\x82", "\xff=x", "B\n=1" };
+        static const char *const bad[] = { "",
+                                           "=",
+                                           "=x",
+                                           "NAME",
+                                           "1A=x",
+                                           "A B=x",
+                                           "A-B=x",
+                                           "A=\x1b[31m",
+                                           "A=\xff\xfe",
+                                           "A=\xc0\xaf",
+                                           "A=\xed\xa0\x80",
+                                           "A=\xf5\x80\x80\x80",
+                                           "A=\xe2\x82",
+                                           "\xff=x",
+                                           "B\n=1" };
         _cleanup_identity_ struct identity i = IDENTITY_NULL;
         _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
         _cleanup_free_ char *huge = malloc(ENVIRONMENT_ASSIGNMENT_MAX + 2);
@@ -154,4 +170,5 @@ static void test_frameworks(void) {
         ASSERT_EQ(framework_parse("ray", &f), -EINVAL);
 }
 
-TEST_MAIN(test_plain, test_jax, test_jax_needs_all, test_users_values_stand, test_hostile_assignments, test_frameworks)
+TEST_MAIN(test_plain, test_jax, test_jax_needs_all, test_users_values_stand, test_hostile_assignments,
+          test_frameworks)

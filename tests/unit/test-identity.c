@@ -39,12 +39,14 @@ static void test_static_file(void) {
         load("slice", &i);
         ASSERT_STREQ(identity_get(&i, IDENTITY_HOST_NAME), "t1v-n-abc-w-1");
         ASSERT_STREQ(identity_get(&i, IDENTITY_SLICE_NAME), "slice-a");
-        ASSERT_STREQ(identity_get(&i, IDENTITY_WORKER_HOSTNAMES), "t1v-n-abc-w-0,t1v-n-abc-w-1,t1v-n-abc-w-2,t1v-n-abc-w-3");
+        ASSERT_STREQ(identity_get(&i, IDENTITY_WORKER_HOSTNAMES),
+                     "t1v-n-abc-w-0,t1v-n-abc-w-1,t1v-n-abc-w-2,t1v-n-abc-w-3");
         ASSERT_STREQ(identity_get(&i, IDENTITY_WORKER_ID), "1");
         ASSERT_OK(identity_get_u32(&i, IDENTITY_CHIPS, &n));
         ASSERT_EQ(n, 4);
         ASSERT_STREQ(i.fields[IDENTITY_SLICE_NAME].origin, "/etc/tpu-hostd/identity.conf.d/10-slice.conf:3");
-        ASSERT_STREQ(i.fields[IDENTITY_WORKER_HOSTNAMES].origin, "/etc/tpu-hostd/identity.conf.d/10-slice.conf:9");
+        ASSERT_STREQ(i.fields[IDENTITY_WORKER_HOSTNAMES].origin,
+                     "/etc/tpu-hostd/identity.conf.d/10-slice.conf:9");
         expect_one(&i, VERDICT_OK, "identity");
 }
 
@@ -78,7 +80,9 @@ static void test_given_file_must_be_readable(void) {
 
         ASSERT_OK(host_open(FIXTURES "/identity/slice", &h));
         ASSERT_EQ(identity_load(&h, FIXTURES "/identity/no-such-file", &i), -ENOENT);
-        ASSERT_OK(identity_load(&h, FIXTURES "/identity/override/etc/tpu-hostd/identity.conf.d/10-slice.conf", &i));
+        ASSERT_OK(identity_load(&h,
+                                FIXTURES "/identity/override/etc/tpu-hostd/identity.conf.d/10-slice.conf",
+                                &i));
         ASSERT_STREQ(identity_get(&i, IDENTITY_WORKER_HOSTNAMES), "old-0,old-1");
 }
 
@@ -126,9 +130,20 @@ static void test_what_does_not_fit(void) {
 }
 
 static void test_shapes(void) {
-        static const char *const bad[] = { "", "4", "x", "4x", "x4", "4x4x", "4x4x4x4", "0x4", "4 x4", "-4x4", "4x4\n",
-                                           "99999999999999999999x1", "1048576x2" };
-        static const char *const bad_types[] = { "", "v-8", "v6e", "v6e-", "6e-8", "V6e-8", "tpu-8", "v6e-8 ", "v6e-8x", "tpu7x8",
+        static const char *const bad[] = { "",         "4",    "x",       "4x",
+                                           "x4",       "4x4x", "4x4x4x4", "0x4",
+                                           "4 x4",     "-4x4", "4x4\n",   "99999999999999999999x1",
+                                           "1048576x2" };
+        static const char *const bad_types[] = { "",
+                                                 "v-8",
+                                                 "v6e",
+                                                 "v6e-",
+                                                 "6e-8",
+                                                 "V6e-8",
+                                                 "tpu-8",
+                                                 "v6e-8 ",
+                                                 "v6e-8x",
+                                                 "tpu7x8",
                                                  "v66666666666666666666666666666666-8" };
         struct shape s, box, hosts;
         char text[SHAPE_TEXT_MAX];
@@ -156,5 +171,5 @@ static void test_shapes(void) {
         ASSERT_FALSE(label_is_valid("a\tb"));
 }
 
-TEST_MAIN(test_static_file, test_later_file_starts_the_list_anew, test_bad_values_stay_unknown, test_given_file_must_be_readable,
-          test_json, test_what_does_not_fit, test_shapes)
+TEST_MAIN(test_static_file, test_later_file_starts_the_list_anew, test_bad_values_stay_unknown,
+          test_given_file_must_be_readable, test_json, test_what_does_not_fit, test_shapes)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The frames of tpu-launchd against runs with a backend of the test's: what a caller asks, what systemd is asked, what is answered. */
+/* The frames of tpu-launchd against runs with a backend of the test's: what a caller asks, what systemd is
+ * asked, what is answered. */
 #include <fcntl.h>
 #include <pwd.h>
 #include <signal.h>
@@ -52,7 +53,8 @@ static void fake_forget(void *backend, const char *name) {
         (void) name;
 }
 
-static const struct unit_backend fake_backend = { fake_start, fake_stop, fake_kill, fake_query, fake_forget };
+static const struct unit_backend fake_backend = { fake_start, fake_stop, fake_kill, fake_query,
+                                                  fake_forget };
 
 struct bench {
         struct scratch scratch;
@@ -92,16 +94,20 @@ static void bench_down(struct bench *b) {
 static void bench_init(struct bench *b) {
         sigset_t mask;
 
-        *b = (struct bench) { .scratch = scratch_new(), .host = HOST_NULL, .now = { .boot = 1000 * USEC_PER_SEC, .real = 1700000000 * USEC_PER_SEC } };
+        *b = (struct bench){ .scratch = scratch_new(),
+                             .host = HOST_NULL,
+                             .now = { .boot = 1000 * USEC_PER_SEC, .real = 1700000000 * USEC_PER_SEC } };
         ASSERT_OK(sigemptyset(&mask));
         ASSERT_OK(sigaddset(&mask, SIGCHLD));
         ASSERT_OK(sigprocmask(SIG_BLOCK, &mask, NULL));
-        scratch_write(&b->scratch, "proc/sys/kernel/random/boot_id", "11111111-2222-3333-4444-555555555555\n");
+        scratch_write(&b->scratch, "proc/sys/kernel/random/boot_id",
+                      "11111111-2222-3333-4444-555555555555\n");
         scratch_write(&b->scratch, "proc/sys/kernel/hostname", "h0\n");
         scratch_write(&b->scratch, "var/lib/tpu-launchd/x", "");
         scratch_write(&b->scratch, "run/tpu-launchd/x", "");
         scratch_write(&b->scratch, "usr/bin/python3", "");
-        scratch_write(&b->scratch, "etc/tpu-hostd/identity.conf.d/1.conf", "[Identity]\nSliceName=s\nWorkerId=0\nWorkerHostnames=h0\n");
+        scratch_write(&b->scratch, "etc/tpu-hostd/identity.conf.d/1.conf",
+                      "[Identity]\nSliceName=s\nWorkerId=0\nWorkerHostnames=h0\n");
         scratch_path(&b->scratch, "sock", b->socket);
         scratch_path(&b->scratch, "tool", b->tool);
         bench_up(b);
@@ -127,7 +133,8 @@ static int ask(struct bench *b, uint16_t kind, const ProtobufCMessage *m) {
         return fd;
 }
 
-/* Receives one frame while the loop that serves it turns: a long answer does not fit into a socket's buffer. */
+/* Receives one frame while the loop that serves it turns: a long answer does not fit into a socket's buffer.
+ */
 static uint8_t *receive(struct bench *b, int fd, uint16_t *ret_kind, size_t *ret_len) {
         size_t n = 0, size = FRAME_MAX + 8;
         uint8_t *buf = malloc(size);
@@ -180,7 +187,7 @@ static void expect_error(struct bench *b, int fd, int code, const char *part) {
         (void) close(fd);
 }
 
-static char *python[] = { (char[]) { "python3" }, (char[]) { "train.py" } };
+static char *python[] = { (char[]){ "python3" }, (char[]){ "train.py" } };
 
 static int ask_run(struct bench *b, const char *name, char **env, size_t n_env) {
         Local__RunRequest q = LOCAL__RUN_REQUEST__INIT;
@@ -198,7 +205,9 @@ static void start(struct bench *b, const char *name) {
         int fd = ask_run(b, name, NULL, 0);
 
         runs_unit_events.started(b->fake.name, "done", b->runs);
-        local__run_reply__free_unpacked((Local__RunReply *) take(b, fd, LOCAL__KIND__KIND_RUN_REPLY, &local__run_reply__descriptor), NULL);
+        local__run_reply__free_unpacked((Local__RunReply *) take(b, fd, LOCAL__KIND__KIND_RUN_REPLY,
+                                                                 &local__run_reply__descriptor),
+                                        NULL);
         (void) close(fd);
 }
 
@@ -206,7 +215,8 @@ static void start(struct bench *b, const char *name) {
 static Local__JobsReply *list(struct bench *b, size_t expected) {
         Local__JobsRequest q = LOCAL__JOBS_REQUEST__INIT;
         int fd = ask(b, LOCAL__KIND__KIND_JOBS_REQUEST, &q.base);
-        Local__JobsReply *reply = (Local__JobsReply *) take(b, fd, LOCAL__KIND__KIND_JOBS_REPLY, &local__jobs_reply__descriptor);
+        Local__JobsReply *reply = (Local__JobsReply *) take(b, fd, LOCAL__KIND__KIND_JOBS_REPLY,
+                                                            &local__jobs_reply__descriptor);
 
         (void) close(fd);
         ASSERT_EQ(reply->n_job, expected);
@@ -234,7 +244,7 @@ static void record(struct bench *b, const char *result, const char *code, const 
 }
 
 static void test_run_and_exit(void) {
-        char *env[] = { (char[]) { "TPU_WORKER_ID=9" }, (char[]) { "SECRET=s3cr3t" } };
+        char *env[] = { (char[]){ "TPU_WORKER_ID=9" }, (char[]){ "SECRET=s3cr3t" } };
         _cleanup_bench_ struct bench b;
         Local__RunReply *reply;
         int fd;
@@ -250,7 +260,8 @@ static void test_run_and_exit(void) {
         reply = (Local__RunReply *) take(&b, fd, LOCAL__KIND__KIND_RUN_REPLY, &local__run_reply__descriptor);
         ASSERT_STREQ(reply->unit, "tpu-run-run-1.service");
         ASSERT_EQ(reply->n_conflict, 1);
-        ASSERT_STREQ(reply->conflict[0], "TPU_WORKER_ID: yours '9' kept, ours would be '0' (worker-id from /etc/tpu-hostd/identity.conf.d/1.conf:3)");
+        ASSERT_STREQ(reply->conflict[0], "TPU_WORKER_ID: yours '9' kept, ours would be '0' (worker-id from "
+                                         "/etc/tpu-hostd/identity.conf.d/1.conf:3)");
         ASSERT_TRUE(startswith(reply->malloc, "glibc (auto: "));
         local__run_reply__free_unpacked(reply, NULL);
         (void) close(fd);
@@ -313,7 +324,8 @@ static void test_restart(void) {
         expect_job(&b, "running", "", "");
         runs_unit_events.connected(b.runs);
         ASSERT_EQ(b.fake.queries, 1);
-        runs_unit_events.running("a", 42, "/tpu.slice/tpu-run.slice/tpu-run-a.slice/tpu-run-a.service", b.runs);
+        runs_unit_events.running("a", 42, "/tpu.slice/tpu-run.slice/tpu-run-a.slice/tpu-run-a.service",
+                                 b.runs);
         {
                 Local__JobsReply *reply = list(&b, 1);
 
@@ -331,7 +343,8 @@ static void test_restart(void) {
         /* And after a boot, a run without a record is of unknown cause at once. */
         start(&b, "a");
         bench_down(&b);
-        scratch_write(&b.scratch, "proc/sys/kernel/random/boot_id", "99999999-2222-3333-4444-555555555555\n");
+        scratch_write(&b.scratch, "proc/sys/kernel/random/boot_id",
+                      "99999999-2222-3333-4444-555555555555\n");
         bench_up(&b);
         expect_job(&b, "exited", "unknown", "");
 }
@@ -361,7 +374,7 @@ static void test_refused_by_systemd(void) {
 }
 
 static void test_bad_requests(void) {
-        char *bad_env[] = { (char[]) { "1=2" } }, *nothing[] = { (char[]) { "no-such-command" } };
+        char *bad_env[] = { (char[]){ "1=2" } }, *nothing[] = { (char[]){ "no-such-command" } };
         _cleanup_bench_ struct bench b;
         Local__RunRequest q = LOCAL__RUN_REQUEST__INIT;
         Local__StopRequest s = LOCAL__STOP_REQUEST__INIT;
@@ -375,21 +388,21 @@ static void test_bad_requests(void) {
         q.n_argv = 1;
         expect_error(&b, ask(&b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base), ENOENT, "no-such-command");
         q.argv = python;
-        q.framework = (char[]) { "ray" };
+        q.framework = (char[]){ "ray" };
         expect_error(&b, ask(&b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base), EINVAL, "'ray'");
-        q.framework = (char[]) { "jax" };
+        q.framework = (char[]){ "jax" };
         expect_error(&b, ask(&b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base), ENODATA, "accelerator-type");
-        q.framework = (char[]) { "" };
-        q.malloc = (char[]) { "tcmalloc" };
+        q.framework = (char[]){ "" };
+        q.malloc = (char[]){ "tcmalloc" };
         expect_error(&b, ask(&b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base), ENOENT, "libtcmalloc");
-        q.malloc = (char[]) { "" };
-        q.directory = (char[]) { "/not/there" };
+        q.malloc = (char[]){ "" };
+        q.directory = (char[]){ "/not/there" };
         expect_error(&b, ask(&b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base), ENOENT, "/not/there");
-        q.directory = (char[]) { "" };
-        q.user = (char[]) { "no-such-user" };
+        q.directory = (char[]){ "" };
+        q.user = (char[]){ "no-such-user" };
         expect_error(&b, ask(&b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base), ESRCH, "no-such-user");
         expect_error(&b, ask(&b, 99, &q.base), EBADMSG, "99");
-        s.name = c.name = (char[]) { "ghost" };
+        s.name = c.name = (char[]){ "ghost" };
         expect_error(&b, ask(&b, LOCAL__KIND__KIND_STOP_REQUEST, &s.base), ENOENT, "ghost");
         expect_error(&b, ask(&b, LOCAL__KIND__KIND_CAPTURE_REQUEST, &c.base), ENOENT, "ghost");
         ASSERT_EQ(b.fake.starts, 0);
@@ -404,7 +417,7 @@ static void test_stop(void) {
         bench_init(&b);
         start(&b, "a");
         expect_error(&b, ask_run(&b, "a", NULL, 0), EEXIST, "run a is running");
-        q.name = (char[]) { "a" };
+        q.name = (char[]){ "a" };
         q.grace_usec = 10 * USEC_PER_MSEC;
         fd = ask(&b, LOCAL__KIND__KIND_STOP_REQUEST, &q.base);
         ASSERT_EQ(b.fake.stops, 1);
@@ -413,7 +426,9 @@ static void test_stop(void) {
         ASSERT_EQ(b.fake.kills, 1);
         record(&b, "signal", "killed", "KILL");
         runs_unit_events.gone("a", b.runs);
-        local__stop_reply__free_unpacked((Local__StopReply *) take(&b, fd, LOCAL__KIND__KIND_STOP_REPLY, &local__stop_reply__descriptor), NULL);
+        local__stop_reply__free_unpacked((Local__StopReply *) take(&b, fd, LOCAL__KIND__KIND_STOP_REPLY,
+                                                                   &local__stop_reply__descriptor),
+                                         NULL);
         (void) close(fd);
         ASSERT_EQ(b.fake.stops, 2); /* what is left in the slice goes, too */
         expect_error(&b, ask(&b, LOCAL__KIND__KIND_STOP_REQUEST, &q.base), EALREADY, "ended already");
@@ -427,13 +442,14 @@ static void write_tool(struct bench *b, const char *script) {
 static int ask_capture(struct bench *b) {
         Local__CaptureRequest q = LOCAL__CAPTURE_REQUEST__INIT;
 
-        q.name = (char[]) { "a" };
+        q.name = (char[]){ "a" };
         b->now.boot += 2 * USEC_PER_SEC;
         return ask(b, LOCAL__KIND__KIND_CAPTURE_REQUEST, &q.base);
 }
 
 static Local__CaptureReply *captured(struct bench *b, int fd) {
-        Local__CaptureReply *r = (Local__CaptureReply *) take(b, fd, LOCAL__KIND__KIND_CAPTURE_REPLY, &local__capture_reply__descriptor);
+        Local__CaptureReply *r = (Local__CaptureReply *) take(b, fd, LOCAL__KIND__KIND_CAPTURE_REPLY,
+                                                              &local__capture_reply__descriptor);
 
         (void) close(fd);
         return r;
@@ -446,7 +462,8 @@ static void test_capture(void) {
 
         bench_init(&b);
         scratch_write(&b.scratch, "sys/fs/cgroup/s.slice/x.service/cgroup.procs", "10\n11\n");
-        write_tool(&b, "#!/bin/sh\necho \"process $1 'x'\nthread 1\n  process no\nprocess $2\nthread 2\nthread 3\"\n");
+        write_tool(&b, "#!/bin/sh\necho \"process $1 'x'\nthread 1\n  process no\nprocess $2\nthread "
+                       "2\nthread 3\"\n");
         start(&b, "a");
         expect_error(&b, ask_capture(&b), EAGAIN, "control group");
         runs_unit_events.running("a", 10, "/s.slice/x.service", b.runs);
@@ -515,8 +532,17 @@ static void test_prune(void) {
 }
 
 int main(void) {
-        void (*const tests[])(void) = { test_run_and_exit, test_gone_before_started, test_caller_goes_away, test_gone_without_record_is_unknown, test_restart,
-                                        test_refused_by_systemd, test_bad_requests, test_stop, test_capture, test_capture_hangs, test_prune };
+        void (*const tests[])(void) = { test_run_and_exit,
+                                        test_gone_before_started,
+                                        test_caller_goes_away,
+                                        test_gone_without_record_is_unknown,
+                                        test_restart,
+                                        test_refused_by_systemd,
+                                        test_bad_requests,
+                                        test_stop,
+                                        test_capture,
+                                        test_capture_hangs,
+                                        test_prune };
 
         if (getuid() != 0) {
                 printf("skipped: only root may start runs without a group\n");

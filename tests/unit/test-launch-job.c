@@ -21,7 +21,16 @@ static int open_dir(const struct scratch *s) {
 }
 
 static void test_names(void) {
-        static const char *const bad[] = { "", "-a", "A", "a_b", "a.b", "a/b", "..", "a b", "a\n", "\xc3\xa4",
+        static const char *const bad[] = { "",
+                                           "-a",
+                                           "A",
+                                           "a_b",
+                                           "a.b",
+                                           "a/b",
+                                           "..",
+                                           "a b",
+                                           "a\n",
+                                           "\xc3\xa4",
                                            "a12345678901234567890123456789012345678901" };
         char unit[JOB_UNIT_MAX], slice[JOB_UNIT_MAX];
 
@@ -36,7 +45,8 @@ static void test_names(void) {
 }
 
 static void test_job_round_trip(void) {
-        static const char *const argv[] = { "python3", "-c", "print(\"\xe2\x82\xac $HOME %n\")", "", "a\nb" };
+        static const char *const argv[] = { "python3", "-c", "print(\"\xe2\x82\xac $HOME %n\")", "",
+                                            "a\nb" };
         static const char *const env[] = { "A=1", "LD_PRELOAD", "B=x=y" };
         _cleanup_scratch_ struct scratch s = scratch_new();
         _cleanup_close_ int dir = open_dir(&s);
@@ -68,7 +78,9 @@ static void test_job_round_trip(void) {
 }
 
 static void test_bad_job_files(void) {
-        static const char *const bad[] = { "", "{", "[]", "{}", "{\"version\":1,\"name\":\"x\"}", "\x00\x01" };
+        static const char *const bad[] = {
+                "", "{", "[]", "{}", "{\"version\":1,\"name\":\"x\"}", "\x00\x01"
+        };
         _cleanup_scratch_ struct scratch s = scratch_new();
         _cleanup_close_ int dir = open_dir(&s);
         struct job *j = NULL;
@@ -84,7 +96,13 @@ static void test_bad_job_files(void) {
 static void test_exit_record(void) {
         _cleanup_scratch_ struct scratch s = scratch_new();
         _cleanup_close_ int dir = open_dir(&s);
-        struct exit_record r = { .id = ID, .result = "signal", .code = "killed", .status = "KILL", .real = 5, .boot = 4 }, back;
+        struct exit_record r = { .id = ID,
+                                 .result = "signal",
+                                 .code = "killed",
+                                 .status = "KILL",
+                                 .real = 5,
+                                 .boot = 4 },
+                           back;
         char path[512], whole[512] = "";
         FILE *f;
         size_t n;
@@ -114,7 +132,10 @@ static void test_exit_record(void) {
                 whole[cut] = c;
                 ASSERT_EQ(exit_record_read(dir, "torn", ID, &back), -EBADMSG);
         }
-        scratch_write(&s, "hostile", "{\"version\":1,\"id\":\"" ID "\",\"result\":\"a b\\u001b\",\"code\":\"\",\"status\":\"\",\"boot_id\":\"\",\"real_usec\":1,\"boot_usec\":1}");
+        scratch_write(&s, "hostile",
+                      "{\"version\":1,\"id\":\"" ID "\",\"result\":\"a "
+                                                    "b\\u001b\",\"code\":\"\",\"status\":\"\",\"boot_id\":"
+                                                    "\"\",\"real_usec\":1,\"boot_usec\":1}");
         ASSERT_EQ(exit_record_read(dir, "hostile", ID, &back), -EBADMSG);
 }
 
@@ -147,9 +168,12 @@ static void test_handover(void) {
         _cleanup_scratch_ struct scratch s = scratch_new();
         _cleanup_host_ struct host h = HOST_NULL;
         _cleanup_close_ int dir = -1;
-        char *const env[] = { (char[]) { "TEST_A=one two" }, (char[]) { "TEST_GONE" }, NULL };
-        char *const argv[] = { (char[]) { "sh" }, (char[]) { "-c" }, (char[]) { "test \"$TEST_A\" = 'one two' && test -z \"${TEST_GONE+x}\" && test \"$TEST_KEPT\" = k && pwd" }, NULL };
-        char *const missing[] = { (char[]) { "no-such-command" }, NULL };
+        char *const env[] = { (char[]){ "TEST_A=one two" }, (char[]){ "TEST_GONE" }, NULL };
+        char *const argv[] = { (char[]){ "sh" }, (char[]){ "-c" },
+                               (char[]){ "test \"$TEST_A\" = 'one two' && test -z \"${TEST_GONE+x}\" && "
+                                         "test \"$TEST_KEPT\" = k && pwd" },
+                               NULL };
+        char *const missing[] = { (char[]){ "no-such-command" }, NULL };
         struct stat st;
 
         scratch_write(&s, "run/tpu-launchd/x", "");
@@ -208,5 +232,5 @@ static void test_cgroup(void) {
         ASSERT_EQ(l->n, 1);
 }
 
-TEST_MAIN(test_names, test_job_round_trip, test_bad_job_files, test_exit_record, test_record_from_environment, test_handover,
-          test_cgroup)
+TEST_MAIN(test_names, test_job_round_trip, test_bad_job_files, test_exit_record,
+          test_record_from_environment, test_handover, test_cgroup)
