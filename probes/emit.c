@@ -12,8 +12,8 @@ static struct sample sample_of(const struct metric *m, const char *key0, const c
         };
 }
 
-void emit_int(struct sink *s, const struct metric *m, int64_t value, const char *key0, const char *value0, const char *key1,
-              const char *value1) {
+void emit_int(struct sink *s, const struct metric *m, int64_t value, const char *key0, const char *value0,
+              const char *key1, const char *value1) {
         struct sample x = sample_of(m, key0, value0);
 
         x.is_int = true;
@@ -23,7 +23,8 @@ void emit_int(struct sink *s, const struct metric *m, int64_t value, const char 
         s->sample(s, &x);
 }
 
-void emit_double(struct sink *s, const struct metric *m, double value, const char *key0, const char *value0) {
+void emit_double(struct sink *s, const struct metric *m, double value, const char *key0,
+                 const char *value0) {
         struct sample x = sample_of(m, key0, value0);
 
         x.d = value;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Shorthand for probes: a sample with up to two attributes into a sink, and text of the machine made fit to print. */
+/* Shorthand for probes: a sample with up to two attributes into a sink, and text of the machine made fit to
+ * print. */
 #include "probe.h"
 
 struct metric {
@@ -9,9 +10,10 @@ struct metric {
 };
 
 /* key/value NULL: no such attribute. */
-void emit_int(struct sink *s, const struct metric *m, int64_t value, const char *key0, const char *value0, const char *key1,
-              const char *value1);
+void emit_int(struct sink *s, const struct metric *m, int64_t value, const char *key0, const char *value0,
+              const char *key1, const char *value1);
 void emit_double(struct sink *s, const struct metric *m, double value, const char *key0, const char *value0);
 
-/* Replaces control characters by '?', in place: nothing that was read may move the reader's cursor. Returns text. */
+/* Replaces control characters by '?', in place: nothing that was read may move the reader's cursor. Returns
+ * text. */
 char *make_printable(char *text);

@@ -6,11 +6,13 @@
 #define MEMINFO_MAX (16 * 1024) /* about 1.5 KiB today */
 
 /* OpenTelemetry semantic conventions 1.44, system.memory.*. */
-static const struct metric metric_limit = { "system.memory.limit", "By", "Memory of the host", SAMPLE_GAUGE };
+static const struct metric metric_limit = { "system.memory.limit", "By", "Memory of the host",
+                                            SAMPLE_GAUGE };
 static const struct metric metric_usage = { "system.memory.usage", "By", "Memory by state", SAMPLE_GAUGE };
-static const struct metric metric_available = { "system.memory.linux.available", "By", "Memory that can be had without swapping",
-                                                SAMPLE_GAUGE };
-static const struct metric metric_stall = { "tpu.memory.stall_time", "s", "Time that tasks waited for memory (PSI)", SAMPLE_COUNTER };
+static const struct metric metric_available = { "system.memory.linux.available", "By",
+                                                "Memory that can be had without swapping", SAMPLE_GAUGE };
+static const struct metric metric_stall = { "tpu.memory.stall_time", "s",
+                                            "Time that tasks waited for memory (PSI)", SAMPLE_COUNTER };
 
 /* "MemTotal:       754974720 kB" → bytes. -ENODATA: no such line; -EBADMSG: no number of kB. */
 static int meminfo_bytes(const char *text, const char *key, uint64_t *ret) {
@@ -82,7 +84,8 @@ static void sample_sizes(const char *text, uint64_t total, uint64_t available, s
                 emit_int(s, &metric_usage, (int64_t) (total - not_used), state, "used", NULL, NULL);
 }
 
-/* "some avg10=0.00 avg60=0.00 avg300=0.00 total=1234" (microseconds). A kernel without PSI has no such file: nothing to say then. */
+/* "some avg10=0.00 avg60=0.00 avg300=0.00 total=1234" (microseconds). A kernel without PSI has no such file:
+ * nothing to say then. */
 static void sample_pressure(const struct host *h, struct sink *s) {
         static const char *const kinds[] = { "some", "full" };
         char text[512];
@@ -114,7 +117,8 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
         r = host_read(h, path, text, sizeof(text), NULL);
         if (r < 0)
                 finding_set(f.reason, "%s cannot be read: %s", path, strerror(-r));
-        else if (meminfo_bytes(text, "MemTotal", &total) < 0 || meminfo_bytes(text, "MemAvailable", &available) < 0)
+        else if (meminfo_bytes(text, "MemTotal", &total) < 0 ||
+                 meminfo_bytes(text, "MemAvailable", &available) < 0)
                 finding_set(f.reason, "%s has no usable MemTotal and MemAvailable", path);
         else if (total == 0 || available > total)
                 finding_set(f.reason, "%s contradicts itself: MemAvailable is above MemTotal", path);

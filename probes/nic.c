@@ -10,10 +10,14 @@
 
 /* OpenTelemetry semantic conventions 1.44, system.network.*; hw.network.up is its 0/1 gauge. */
 static const struct metric metric_io = { "system.network.io", "By", "Bytes through a NIC", SAMPLE_COUNTER };
-static const struct metric metric_packets = { "system.network.packet.count", "{packet}", "Packets through a NIC", SAMPLE_COUNTER };
-static const struct metric metric_errors = { "system.network.errors", "{error}", "Errors that a NIC counted", SAMPLE_COUNTER };
-static const struct metric metric_dropped = { "system.network.packet.dropped", "{packet}", "Packets that a NIC dropped", SAMPLE_COUNTER };
-static const struct metric metric_up = { "hw.network.up", "1", "1: administratively up and with carrier", SAMPLE_GAUGE };
+static const struct metric metric_packets = { "system.network.packet.count", "{packet}",
+                                              "Packets through a NIC", SAMPLE_COUNTER };
+static const struct metric metric_errors = { "system.network.errors", "{error}", "Errors that a NIC counted",
+                                             SAMPLE_COUNTER };
+static const struct metric metric_dropped = { "system.network.packet.dropped", "{packet}",
+                                              "Packets that a NIC dropped", SAMPLE_COUNTER };
+static const struct metric metric_up = { "hw.network.up", "1", "1: administratively up and with carrier",
+                                         SAMPLE_GAUGE };
 static const struct metric metric_mtu = { "tpu.nic.mtu", "By", "MTU of a NIC", SAMPLE_GAUGE };
 
 static const struct {
@@ -32,10 +36,13 @@ static void sample_counters(const struct host *h, const char *nic, struct sink *
                 char path[128];
                 uint64_t v;
 
-                (void) snprintf(path, sizeof(path), "/sys/class/net/%s/statistics/%s", nic, counters[i].file);
-                /* A counter that cannot be read is left out: a zero would be a lie, and the NIC's own findings say what is wrong. */
+                (void) snprintf(path, sizeof(path), "/sys/class/net/%s/statistics/%s", nic,
+                                counters[i].file);
+                /* A counter that cannot be read is left out: a zero would be a lie, and the NIC's own
+                 * findings say what is wrong. */
                 if (host_read_u64(h, path, &v) == 0 && v <= INT64_MAX)
-                        emit_int(s, counters[i].metric, (int64_t) v, NIC_KEY, nic, DIRECTION_KEY, counters[i].direction);
+                        emit_int(s, counters[i].metric, (int64_t) v, NIC_KEY, nic, DIRECTION_KEY,
+                                 counters[i].direction);
         }
 }
 
@@ -77,7 +84,8 @@ static void check_mtu(const struct probe_context *c, const struct link *l, const
         s->finding(s, &f);
 }
 
-static void look_at(const struct host *h, const struct probe_context *c, const struct link *l, struct sink *s) {
+static void look_at(const struct host *h, const struct probe_context *c, const struct link *l,
+                    struct sink *s) {
         char nic[IF_NAMESIZE];
 
         memcpy(nic, l->name, sizeof(nic));

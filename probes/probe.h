@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * A probe looks at one thing of the host and says what it found: findings (verdicts with reasons) and samples (numbers).
- * It reads through the host seam only, keeps nothing between runs, allocates nothing per sample, and is done within its timeout.
- * Adding one: a file probes/NAME.c exporting `const struct probe probe_NAME`, a line PROBE(NAME) in probes.def,
- * a fixture test.
+ * A probe looks at one thing of the host and says what it found: findings (verdicts with reasons) and
+ * samples (numbers). It reads through the host seam only, keeps nothing between runs, allocates nothing per
+ * sample, and is done within its timeout. Adding one: a file probes/NAME.c exporting `const struct probe
+ * probe_NAME`, a line PROBE(NAME) in probes.def, a fixture test.
  */
 #include "base.h"
 #include "finding.h"
@@ -39,7 +39,8 @@ struct sink {
 /* What a probe may use besides the seam; pointers may be NULL when unknown. */
 struct probe_context {
         const struct intent *intent;
-        uint32_t chips_wanted; /* chips that the identity says this host has; 0 with a chips_source: none; 0 without: not known */
+        uint32_t chips_wanted; /* chips that the identity says this host has; 0 with a chips_source: none; 0
+                                  without: not known */
         const char *chips_source; /* who says so */
 };
 
@@ -55,7 +56,7 @@ extern const struct probe *const probe_table[];
 /* NULL when there is no probe of that name. */
 const struct probe *probe_find(const char *name);
 /*
- * Runs p and makes its failure a finding: check and subject of the probe's name, UNKNOWN, with the reason. Callers use this, not p->run().
- * Returns what p->run() returned.
+ * Runs p and makes its failure a finding: check and subject of the probe's name, UNKNOWN, with the reason.
+ * Callers use this, not p->run(). Returns what p->run() returned.
  */
 int probe_run(const struct probe *p, const struct host *h, const struct probe_context *c, struct sink *s);

@@ -5,9 +5,12 @@
 
 #define LOOK "lspci -nnk -d 1ae0:"
 
-static const struct metric metric_present = { "tpu.chips.present", "{chip}", "TPU chips that the PCI bus shows", SAMPLE_GAUGE };
-static const struct metric metric_usable = { "tpu.chips.usable", "{chip}", "TPU chips with a device node", SAMPLE_GAUGE };
-static const struct metric metric_wanted = { "tpu.chips.wanted", "{chip}", "TPU chips that this host should have", SAMPLE_GAUGE };
+static const struct metric metric_present = { "tpu.chips.present", "{chip}",
+                                              "TPU chips that the PCI bus shows", SAMPLE_GAUGE };
+static const struct metric metric_usable = { "tpu.chips.usable", "{chip}", "TPU chips with a device node",
+                                             SAMPLE_GAUGE };
+static const struct metric metric_wanted = { "tpu.chips.wanted", "{chip}",
+                                             "TPU chips that this host should have", SAMPLE_GAUGE };
 
 static bool is_mixed(const struct tpu_inventory *v) {
         for (size_t i = 1; i < v->n; i++)
@@ -33,7 +36,9 @@ static void judge_count(const struct tpu_inventory *v, const struct probe_contex
                 f->verdict = VERDICT_OK;
         else if (v->n < c->chips_wanted) {
                 f->verdict = VERDICT_FAIL;
-                finding_set(f->reason, "%s chips are missing from the PCI bus: no driver can bring them back", v->n == 0 ? "all" : "some");
+                finding_set(f->reason,
+                            "%s chips are missing from the PCI bus: no driver can bring them back",
+                            v->n == 0 ? "all" : "some");
                 finding_set(f->remedy, LOOK);
         } else {
                 f->verdict = VERDICT_WARN;
@@ -49,7 +54,8 @@ static void check_count(const struct tpu_inventory *v, const struct probe_contex
         if (v->n == 0)
                 finding_set(f.found, "0");
         else
-                finding_set(f.found, "%zu %s", v->n, is_mixed(v) ? "of several generations" : v->chips[0].model->generation);
+                finding_set(f.found, "%zu %s", v->n,
+                            is_mixed(v) ? "of several generations" : v->chips[0].model->generation);
         judge_count(v, c, &f);
         if (f.verdict == VERDICT_OK && is_mixed(v)) {
                 f.verdict = VERDICT_WARN;
@@ -81,7 +87,8 @@ static void check_nodes(const struct tpu_inventory *v, struct sink *s) {
         finding_set(f.wanted, "%zu of %zu chips", v->n, v->n);
         finding_set(f.source, "a program opens a chip by its vfio or accel node");
         if (first) {
-                finding_set(f.reason, "%s is bound neither to vfio-pci nor behind an accel node", first->address);
+                finding_set(f.reason, "%s is bound neither to vfio-pci nor behind an accel node",
+                            first->address);
                 finding_set(f.remedy, LOOK);
         }
         s->finding(s, &f);
@@ -96,7 +103,8 @@ static void report_strange(const struct tpu_inventory *v, struct sink *s) {
         memcpy(address, v->strange, sizeof(address));
         finding_init(&f, "tpu.unknown", make_printable(address));
         f.verdict = VERDICT_WARN;
-        finding_set(f.found, "%u accelerator%s of vendor 0x1ae0, device 0x%04x", v->n_strange, v->n_strange == 1 ? "" : "s", v->strange_device);
+        finding_set(f.found, "%u accelerator%s of vendor 0x1ae0, device 0x%04x", v->n_strange,
+                    v->n_strange == 1 ? "" : "s", v->strange_device);
         finding_set(f.reason, "an accelerator that this version does not know: it is not counted as a chip");
         finding_set(f.remedy, LOOK);
         s->finding(s, &f);
@@ -110,8 +118,10 @@ static void report_unreadable(const struct tpu_inventory *v, struct sink *s) {
                 return;
         memcpy(address, v->unreadable, sizeof(address));
         finding_init(&f, "tpu.pci", make_printable(address));
-        finding_set(f.found, "%u device%s without readable ids", v->n_unreadable, v->n_unreadable == 1 ? "" : "s");
-        finding_set(f.reason, "vendor, device or class below /sys/bus/pci/devices cannot be read or is no id: a chip may be missing from the count");
+        finding_set(f.found, "%u device%s without readable ids", v->n_unreadable,
+                    v->n_unreadable == 1 ? "" : "s");
+        finding_set(f.reason, "vendor, device or class below /sys/bus/pci/devices cannot be read or is no "
+                              "id: a chip may be missing from the count");
         finding_set(f.remedy, LOOK);
         s->finding(s, &f);
 }

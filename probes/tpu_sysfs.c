@@ -7,15 +7,18 @@
 #define CLASS_ACCELERATOR 0x1200 /* PCI: processing accelerator */
 
 /*
- * Device ids: jax, jax/_src/hardware_utils.py, and Google's cloud-accelerator-diagnostics, tpu_info/device.py. 0x0027 is v2 or v3, told
- * apart by the subsystem id only. tpu7x shows one function per core (same device.py: it groups them by slot).
+ * Device ids: jax, jax/_src/hardware_utils.py, and Google's cloud-accelerator-diagnostics,
+ * tpu_info/device.py. 0x0027 is v2 or v3, told apart by the subsystem id only. tpu7x shows one function per
+ * core (same device.py: it groups them by slot).
  */
 static const struct tpu_model models[] = {
-        { 0x0027, false, "v2/v3" }, { 0x005e, false, "v4" },  { 0x0062, false, "v5p" },   { 0x0063, false, "v5e" },
-        { 0x006f, false, "v6e" },   { 0x0076, true, "tpu7x" }, { 0x0083, false, "tpu8i" }, { 0x007c, false, "tpu8t" },
+        { 0x0027, false, "v2/v3" }, { 0x005e, false, "v4" },    { 0x0062, false, "v5p" },
+        { 0x0063, false, "v5e" },   { 0x006f, false, "v6e" },   { 0x0076, true, "tpu7x" },
+        { 0x0083, false, "tpu8i" }, { 0x007c, false, "tpu8t" },
 };
 
-/* Same vendor, no TPU: NVMe, gVNIC and a test device (kubernetes-sigs/dra-driver-google-tpu, hardware.go). */
+/* Same vendor, no TPU: NVMe, gVNIC and a test device (kubernetes-sigs/dra-driver-google-tpu, hardware.go).
+ */
 static const uint16_t not_tpu[] = { 0x001f, 0x0042, 0xabcd };
 
 struct walk {
@@ -37,7 +40,8 @@ static bool is_known_other(uint64_t device) {
         return false;
 }
 
-static int read_id(const struct host *h, const char *address, const char *file, uint64_t limit, uint64_t *ret) {
+static int read_id(const struct host *h, const char *address, const char *file, uint64_t limit,
+                   uint64_t *ret) {
         char path[128];
         int r;
 
@@ -94,7 +98,8 @@ static int visit_pci(const char *address, void *userdata) {
         uint64_t vendor, device, class;
         const struct tpu_model *m;
 
-        if (strlen(address) >= PCI_ADDRESS_SIZE || read_id(w->h, address, "vendor", UINT16_MAX, &vendor) < 0) {
+        if (strlen(address) >= PCI_ADDRESS_SIZE ||
+            read_id(w->h, address, "vendor", UINT16_MAX, &vendor) < 0) {
                 note_first(v->unreadable, &v->n_unreadable, address);
                 return 0;
         }
@@ -119,7 +124,8 @@ static int visit_pci(const char *address, void *userdata) {
         return 0;
 }
 
-/* The chip whose function stands behind an accel node has one more node. Nodes of other vendors' devices match no chip. */
+/* The chip whose function stands behind an accel node has one more node. Nodes of other vendors' devices
+ * match no chip. */
 static int visit_accel(const char *name, void *userdata) {
         static const char key[] = "PCI_SLOT_NAME=";
         struct walk *w = userdata;
@@ -136,7 +142,8 @@ static int visit_accel(const char *name, void *userdata) {
         for (size_t i = 0; i < w->inventory->n; i++) {
                 struct tpu_chip *c = &w->inventory->chips[i];
 
-                if (c->nodes < c->functions && (c->model->function_per_core ? same_slot(c->address, slot) : streq(c->address, slot)))
+                if (c->nodes < c->functions &&
+                    (c->model->function_per_core ? same_slot(c->address, slot) : streq(c->address, slot)))
                         c->nodes++;
         }
         return 0;

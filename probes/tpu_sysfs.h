@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * TPU chips as sysfs shows them: /sys/bus/pci/devices/ADDRESS/{vendor,device,class,driver}, and the nodes of the accel class. Never /dev: other
- * vendors make /dev/accel and /dev/vfio nodes, too.
+ * TPU chips as sysfs shows them: /sys/bus/pci/devices/ADDRESS/{vendor,device,class,driver}, and the nodes of
+ * the accel class. Never /dev: other vendors make /dev/accel and /dev/vfio nodes, too.
  */
 #include "base.h"
 #include "host.h"
 
-#define TPU_CHIPS_MAX 64 /* the largest host has 8; more than this is no TPU host */
+#define TPU_CHIPS_MAX 64    /* the largest host has 8; more than this is no TPU host */
 #define PCI_ADDRESS_SIZE 16 /* "0000:00:04.0" and NUL, with room for wider domains */
 
 struct tpu_model {
@@ -26,10 +26,12 @@ struct tpu_chip {
 struct tpu_inventory {
         struct tpu_chip chips[TPU_CHIPS_MAX];
         size_t n;
-        char strange[PCI_ADDRESS_SIZE]; /* first device of the vendor and of class 0x1200 whose id is in no table; n_strange of them */
+        char strange[PCI_ADDRESS_SIZE]; /* first device of the vendor and of class 0x1200 whose id is in no
+                                           table; n_strange of them */
         uint16_t strange_device;
         unsigned n_strange;
-        char unreadable[PCI_ADDRESS_SIZE]; /* first device whose ids could not be read; n_unreadable of them */
+        char unreadable[PCI_ADDRESS_SIZE]; /* first device whose ids could not be read; n_unreadable of them
+                                            */
         unsigned n_unreadable;
 };
 

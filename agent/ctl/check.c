@@ -17,7 +17,8 @@ struct collected {
 static void take_finding(struct sink *s, const struct finding *f) {
         struct collected *c = (struct collected *) s;
 
-        /* A probe that could not look at all answers by its own name: that must not vanish behind the filter. */
+        /* A probe that could not look at all answers by its own name: that must not vanish behind the
+         * filter. */
         if (c->only && !streq(f->check, c->only) && strchr(f->check, '.'))
                 return;
         c->incomplete |= finding_list_add(&c->list, f) < 0;
@@ -47,7 +48,8 @@ static int select_probe(const char *name, const struct probe **ret_probe, const 
         return -EINVAL;
 }
 
-static void run_probes(const struct host *h, const struct probe *one, const struct probe_context *context, struct collected *c) {
+static void run_probes(const struct host *h, const struct probe *one, const struct probe_context *context,
+                       struct collected *c) {
         for (size_t i = 0; probe_table[i]; i++)
                 if (!one || one == probe_table[i])
                         (void) probe_run(probe_table[i], h, context, &c->sink); /* a failure is a finding */
@@ -58,7 +60,8 @@ static void print_sums(const struct finding_list *l) {
 
         for (size_t i = 0; i < l->n; i++)
                 n[l->items[i].verdict]++;
-        printf("\n%zu checks: %zu OK, %zu WARN, %zu FAIL, %zu UNKNOWN\n", l->n, n[VERDICT_OK], n[VERDICT_WARN], n[VERDICT_FAIL], n[VERDICT_UNKNOWN]);
+        printf("\n%zu checks: %zu OK, %zu WARN, %zu FAIL, %zu UNKNOWN\n", l->n, n[VERDICT_OK],
+               n[VERDICT_WARN], n[VERDICT_FAIL], n[VERDICT_UNKNOWN]);
 }
 
 static int print(const struct host *h, const struct collected *c, bool json) {
@@ -69,14 +72,16 @@ static int print(const struct host *h, const struct collected *c, bool json) {
         if (host_name(h, host) < 0)
                 host[0] = '\0';
         if (json)
-                r = report_print_json(stdout, json_pack("{s:s, s:s, s:o}", "host", host, "verdict", verdict_name(worst), "checks",
+                r = report_print_json(stdout, json_pack("{s:s, s:s, s:o}", "host", host, "verdict",
+                                                        verdict_name(worst), "checks",
                                                         finding_list_to_json(&c->list)));
         else {
                 r = report_print_text(stdout, &c->list);
                 print_sums(&c->list);
         }
         if (r < 0 || c->incomplete) {
-                fprintf(stderr, "tpuctl check: the report is not complete: %s\n", r < 0 ? strerror(-r) : "more findings than fit");
+                fprintf(stderr, "tpuctl check: the report is not complete: %s\n",
+                        r < 0 ? strerror(-r) : "more findings than fit");
                 return EXIT_NO_ANSWER;
         }
         return c->list.n == 0 ? EXIT_NO_ANSWER : verdict_exit_code(worst);
@@ -92,7 +97,8 @@ static int check(const struct options *o, const struct probe *one, const char *o
 
         r = host_open(o->root, &h);
         if (r < 0) {
-                fprintf(stderr, "tpuctl check: --root '%s' cannot be opened: %s\n", o->root ? o->root : "/", strerror(-r));
+                fprintf(stderr, "tpuctl check: --root '%s' cannot be opened: %s\n", o->root ? o->root : "/",
+                        strerror(-r));
                 return EXIT_USAGE;
         }
         r = intent_load(&h, o->config, &intent);
@@ -103,7 +109,8 @@ static int check(const struct options *o, const struct probe *one, const char *o
                 if (intent.profile_note[0])
                         fprintf(stderr, "tpuctl check: %s\n", intent.profile_note);
         }
-        if (identity_load(&h, o->config, &identity) == 0 && identity_get_u32(&identity, IDENTITY_CHIPS, &context.chips_wanted) == 0)
+        if (identity_load(&h, o->config, &identity) == 0 &&
+            identity_get_u32(&identity, IDENTITY_CHIPS, &context.chips_wanted) == 0)
                 context.chips_source = identity.fields[IDENTITY_CHIPS].origin;
         run_probes(&h, one, &context, &c);
         if (only && c.list.n == 0)
@@ -116,8 +123,12 @@ static int check(const struct options *o, const struct probe *one, const char *o
 int verb_check(const struct ctl *c, int argc, char *argv[]) {
         bool json = false;
         const struct option_def defs[] = { { "json", NULL, "print JSON", NULL, &json } };
-        struct options o = { .program = "tpuctl check", .synopsis = "[NAME] [--json]", .defs = defs, .n_defs = ELEMENTSOF(defs),
-                             .summary = "Looks at this host now, without any daemon and without root. NAME is a probe (nic) or one of its checks\n"
+        struct options o = { .program = "tpuctl check",
+                             .synopsis = "[NAME] [--json]",
+                             .defs = defs,
+                             .n_defs = ELEMENTSOF(defs),
+                             .summary = "Looks at this host now, without any daemon and without root. NAME "
+                                        "is a probe (nic) or one of its checks\n"
                                         "(nic.mtu). Exit code: 0 all OK, 1 WARN, 2 FAIL, 3 UNKNOWN." };
         const struct probe *one;
         const char *only;

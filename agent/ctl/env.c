@@ -13,7 +13,8 @@ static void print(const struct environment *e, bool explain) {
                         putchar('\n');
                 }
                 if (e->entries[i].conflict) {
-                        fprintf(stderr, "tpuctl env: %.*s: ", (int) strcspn(e->entries[i].assignment, "="), e->entries[i].assignment);
+                        fprintf(stderr, "tpuctl env: %.*s: ", (int) strcspn(e->entries[i].assignment, "="),
+                                e->entries[i].assignment);
                         print_clean(stderr, e->entries[i].conflict, false);
                         fputc('\n', stderr);
                 }
@@ -50,10 +51,15 @@ int verb_env(const struct ctl *c, int argc, char *argv[]) {
                 { "framework", "NAME", "plain (default) or jax", &framework, NULL },
                 { "explain", NULL, "say in a comment before each line where it comes from", NULL, &explain },
         };
-        struct options o = { .program = "tpuctl env", .synopsis = "[--framework NAME] [--explain] [KEY=VALUE…]", .defs = defs,
-                             .n_defs = ELEMENTSOF(defs),
-                             .summary = "Prints the environment that 'tpuctl run' gives a run, ready for a shell. KEY=VALUE: what you would set yourself;\n"
-                                        "it is never overridden, and a difference is reported on standard error." };
+        struct options o = {
+                .program = "tpuctl env",
+                .synopsis = "[--framework NAME] [--explain] [KEY=VALUE…]",
+                .defs = defs,
+                .n_defs = ELEMENTSOF(defs),
+                .summary = "Prints the environment that 'tpuctl run' gives a run, ready for a shell. "
+                           "KEY=VALUE: what you would set yourself;\n"
+                           "it is never overridden, and a difference is reported on standard error."
+        };
         enum framework f;
         struct words w;
         int r;

@@ -15,8 +15,7 @@
 #define TEXT(x) TEXT_OF(x)
 #define COLLECTOR_DEFAULT "http://127.0.0.1:" TEXT(PORT_COLLECTOR_API)
 #define COLLECTOR_TIMEOUT (15 * USEC_PER_SEC)
-#define EVENTS_KEPT 200   /* the newest are shown */
-#define EVENT_PAGES_MAX 200
+#define EVENTS_SHOWN 200 /* without since= the collector answers with the newest */
 
 static int parse_url(const char *value, void *dest, char why[static 96]) {
         if (!startswith(value, "http://") && !startswith(value, "https://")) {
@@ -45,7 +44,8 @@ static int collector_url(const struct options *o, const char *given, char url[st
                         r = config_load(&config, &h, "tpuctl", o->config);
                 config_clear(&config);
                 if (r < 0)
-                        fprintf(stderr, "%s: the configuration cannot be read: %s\n", o->program, strerror(-r));
+                        fprintf(stderr, "%s: the configuration cannot be read: %s\n", o->program,
+                                strerror(-r));
         }
         if (r < 0)
                 return r;
@@ -65,7 +65,8 @@ static int ask(const char *collector, const char *path, json_t **ret, struct pro
         q.url = url;
         r = http_json(&q, ret, problem);
         if (r < 0 && problem->no_answer && !problem->remedy[0])
-                (void) snprintf(problem->remedy, sizeof(problem->remedy), "name the collector with --collector URL or in " PATH_SITE
+                (void) snprintf(problem->remedy, sizeof(problem->remedy),
+                                "name the collector with --collector URL or in " PATH_SITE
                                 "/tpuctl.conf.d/; on its machine: systemctl status tpu-collectord");
         return r;
 }
@@ -79,11 +80,17 @@ int verb_fleet(const struct ctl *c, int argc, char *argv[]) {
         const char *collector = NULL;
         bool json = false;
         const struct option_def defs[] = {
-                { "collector", "URL", "where the collector's API is; default: tpuctl.conf, else " COLLECTOR_DEFAULT, &collector, NULL },
+                { "collector", "URL",
+                  "where the collector's API is; default: tpuctl.conf, else " COLLECTOR_DEFAULT, &collector,
+                  NULL },
                 { "json", NULL, "print JSON", NULL, &json },
         };
-        struct options o = { .program = "tpuctl fleet", .synopsis = "[--collector URL] [--json]", .defs = defs, .n_defs = ELEMENTSOF(defs),
-                             .summary = "Lists all hosts that report to the collector, by slice and worker." };
+        struct options o = { .program = "tpuctl fleet",
+                             .synopsis = "[--collector URL] [--json]",
+                             .defs = defs,
+                             .n_defs = ELEMENTSOF(defs),
+                             .summary =
+                                     "Lists all hosts that report to the collector, by slice and worker." };
         struct problem problem;
         json_t *answer;
         char url[256];
@@ -103,51 +110,12 @@ int verb_fleet(const struct ctl *c, int argc, char *argv[]) {
         return r < 0 ? show_failed("fleet", r) : 0;
 }
 
-/* Moves what is in page to the end of all, which keeps the newest only. */
-static int keep_newest(json_t *all, const json_t *page) {
-        const json_t *e;
-        size_t i;
-
-        json_array_foreach(page, i, e)
-                if (json_array_append(all, (json_t *) (uintptr_t) e) < 0)
-                        return -ENOMEM;
-        while (json_array_size(all) > EVENTS_KEPT)
-                (void) json_array_remove(all, 0);
-        return 0;
-}
-
-/* The API answers from the oldest on, in pages; the newest are wanted. */
-static int read_events(const char *url, const char *filter, json_t *all, struct problem *problem) {
-        json_int_t since = 0;
-
-        for (unsigned page = 0; page < EVENT_PAGES_MAX; page++) {
-                json_t *answer, *events;
-                char path[512];
-                json_int_t next;
-                int r;
-
-                (void) snprintf(path, sizeof(path), "/api/v1/events?since=%" JSON_INTEGER_FORMAT "&limit=1000%s", since, filter);
-                r = ask(url, path, &answer, problem);
-                if (r < 0)
-                        return r;
-                events = json_object_get(answer, "events");
-                next = json_integer_value(json_object_get(answer, "next"));
-                r = json_is_array(events) ? keep_newest(all, events) : -EPROTO;
-                if (json_array_size(events) == 0 || next <= since)
-                        page = EVENT_PAGES_MAX;
-                json_decref(answer);
-                if (r < 0)
-                        return problem_set(problem, r, NULL, "the collector's answer holds no list of events");
-                since = next;
-        }
-        return 0;
-}
-
-static int filter_of(const char *host, char filter[static 384]) {
+/* The path of the call, for one host when host is set. */
+static int events_path(const char *host, char path[static 512]) {
         CURL *curl;
         char *escaped;
 
-        filter[0] = '\0';
+        (void) snprintf(path, 512, "/api/v1/events?limit=" TEXT(EVENTS_SHOWN));
         if (!host)
                 return 0;
         if (strlen(host) > 100)
@@ -157,7 +125,7 @@ static int filter_of(const char *host, char filter[static 384]) {
         curl_easy_cleanup(curl);
         if (!escaped)
                 return -ENOMEM;
-        (void) snprintf(filter, 384, "&host=%s", escaped);
+        (void) snprintf(path, 512, "/api/v1/events?limit=" TEXT(EVENTS_SHOWN) "&host=%s", escaped);
         curl_free(escaped);
         return 0;
 }
@@ -166,16 +134,22 @@ int verb_events(const struct ctl *c, int argc, char *argv[]) {
         const char *collector = NULL, *host = NULL;
         bool json = false;
         const struct option_def defs[] = {
-                { "collector", "URL", "where the collector's API is; default: tpuctl.conf, else " COLLECTOR_DEFAULT, &collector, NULL },
+                { "collector", "URL",
+                  "where the collector's API is; default: tpuctl.conf, else " COLLECTOR_DEFAULT, &collector,
+                  NULL },
                 { "host", "NAME", "events of this host only", &host, NULL },
                 { "json", NULL, "print JSON", NULL, &json },
         };
-        struct options o = { .program = "tpuctl events", .synopsis = "[--collector URL] [--host NAME] [--json]", .defs = defs, .n_defs = ELEMENTSOF(defs),
-                             .summary = "Shows the newest " TEXT(EVENTS_KEPT) " events that the collector has, newest last." };
-        struct problem problem = { 0 };
-        char url[256], filter[384];
+        struct options o = { .program = "tpuctl events",
+                             .synopsis = "[--collector URL] [--host NAME] [--json]",
+                             .defs = defs,
+                             .n_defs = ELEMENTSOF(defs),
+                             .summary = "Shows the newest " TEXT(
+                                     EVENTS_SHOWN) " events that the collector has, newest last." };
+        char url[256], path[512];
+        struct problem problem;
         struct words w;
-        json_t *all;
+        json_t *answer;
         int r;
 
         r = words_parse(c, &o, argc, argv, 0, 0, &w);
@@ -183,17 +157,15 @@ int verb_events(const struct ctl *c, int argc, char *argv[]) {
                 return options_exit(r);
         if (collector_url(&o, collector, url) < 0)
                 return EXIT_USAGE;
-        if (filter_of(host, filter) < 0) {
+        if (events_path(host, path) < 0) {
                 fprintf(stderr, "tpuctl events: --host: not a host name\n");
                 return EXIT_USAGE;
         }
-        all = json_array();
-        r = read_events(url, filter, all, &problem);
-        if (r < 0) {
-                json_decref(all);
+        r = ask(url, path, &answer, &problem);
+        if (r < 0)
                 return problem_complain(&problem);
-        }
-        r = json ? report_print_json(stdout, json_pack("{s:O}", "events", all)) : screen_events(all, stdout);
-        json_decref(all);
+        r = json ? report_print_json(stdout, json_incref(answer))
+                 : screen_events(json_object_get(answer, "events"), stdout);
+        json_decref(answer);
         return r < 0 ? show_failed("events", r) : 0;
 }

@@ -4,4 +4,5 @@
 #include "http.h"
 
 /* 0 and a new reference; -errno with problem set, its remedy naming the service when nobody answers. */
-int hostd_ask(const char *root, const char *path, bool post, usec_t timeout, json_t **ret, struct problem *problem);
+int hostd_ask(const char *root, const char *path, bool post, usec_t timeout, json_t **ret,
+              struct problem *problem);

@@ -68,22 +68,26 @@ static const char *where(const struct http_request *q) {
 }
 
 /* What curl says, in the words of the kernel where it has them. */
-static int transport_failure(CURL *curl, CURLcode code, const struct http_request *q, const struct body *b, struct problem *p) {
+static int transport_failure(CURL *curl, CURLcode code, const struct http_request *q, const struct body *b,
+                             struct problem *p) {
         long os = 0;
 
         if (b->too_large)
-                return problem_set(p, -E2BIG, NULL, "the answer of %s is longer than %d MiB", where(q), HTTP_ANSWER_MAX / 1024 / 1024);
+                return problem_set(p, -E2BIG, NULL, "the answer of %s is longer than %d MiB", where(q),
+                                   HTTP_ANSWER_MAX / 1024 / 1024);
         if (code == CURLE_URL_MALFORMAT || code == CURLE_UNSUPPORTED_PROTOCOL)
                 return problem_set(p, -EINVAL, NULL, "'%s' is no http or https URL", where(q));
         p->no_answer = true;
         (void) curl_easy_getinfo(curl, CURLINFO_OS_ERRNO, &os);
         if (code == CURLE_COULDNT_CONNECT && os > 0)
-                return problem_set(p, -(int) os, NULL, "no answer from %s: %s", where(q), strerror((int) os));
-        return problem_set(p, code == CURLE_OPERATION_TIMEDOUT ? -ETIMEDOUT : -ECONNREFUSED, NULL, "no answer from %s: %s", where(q),
-                           curl_easy_strerror(code));
+                return problem_set(p, -(int) os, NULL, "no answer from %s: %s", where(q),
+                                   strerror((int) os));
+        return problem_set(p, code == CURLE_OPERATION_TIMEDOUT ? -ETIMEDOUT : -ECONNREFUSED, NULL,
+                           "no answer from %s: %s", where(q), curl_easy_strerror(code));
 }
 
-static int read_answer(long status, const struct body *b, const struct http_request *q, json_t **ret, struct problem *p) {
+static int read_answer(long status, const struct body *b, const struct http_request *q, json_t **ret,
+                       struct problem *p) {
         json_t *v = b->len > 0 ? json_loadb(b->data, b->len, JSON_REJECT_DUPLICATES, NULL) : NULL;
         const char *text = json_string_value(json_object_get(v, "error"));
 
@@ -93,7 +97,9 @@ static int read_answer(long status, const struct body *b, const struct http_requ
         }
         p->no_answer = status == 503;
         if (status == 200)
-                (void) problem_set(p, 0, NULL, "the answer of %s is no JSON object: something else listens there", where(q));
+                (void) problem_set(p, 0, NULL,
+                                   "the answer of %s is no JSON object: something else listens there",
+                                   where(q));
         else if (text)
                 (void) problem_set(p, 0, json_string_value(json_object_get(v, "remedy")), "%s", text);
         else

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * One HTTP exchange of a command-line program: blocking, bounded in time and size, no redirects, no proxy of the environment. The answer must be
- * JSON; an error answer's own text and remedy (docs/api.md) are passed on.
+ * One HTTP exchange of a command-line program: blocking, bounded in time and size, no redirects, no proxy of
+ * the environment. The answer must be JSON; an error answer's own text and remedy (docs/api.md) are passed
+ * on.
  */
 #include <jansson.h>
 
 #include "base.h"
 #include "problem.h"
 
-#define HTTP_ANSWER_MAX (4 * 1024 * 1024)
+#define HTTP_ANSWER_MAX (32 * 1024 * 1024) /* 200 events with their stacks, or 50,000 hosts */
 
 struct http_request {
         const char *unix_socket; /* path, or NULL: by the URL's host */
@@ -21,5 +22,6 @@ struct http_request {
 /* 0 and a new reference; -errno with problem set. */
 int http_json(const struct http_request *q, json_t **ret, struct problem *problem);
 
-/* The path of a socket below root ("/run/…"), malloc'ed. -ENOMEM, -ENAMETOOLONG past what a socket address holds. */
+/* The path of a socket below root ("/run/…"), malloc'ed. -ENOMEM, -ENAMETOOLONG past what a socket address
+ * holds. */
 int socket_path(const char *root, const char *path, char **ret);

@@ -11,7 +11,8 @@ static int print_text(const struct identity *i, const struct finding_list *findi
         int r = table_add(&t, (const char *const[]) { "FIELD", "FROM", "VALUE" });
 
         for (enum identity_field f = 0; f < _IDENTITY_FIELD_MAX && r == 0; f++)
-                r = table_add(&t, (const char *const[]) { identity_field_name(f), i->fields[f].origin, identity_get(i, f) });
+                r = table_add(&t, (const char *const[]) { identity_field_name(f), i->fields[f].origin,
+                                                         identity_get(i, f) });
         if (r == 0)
                 r = table_print(&t, stdout);
         if (r == 0 && findings->n > 0) {
@@ -24,7 +25,9 @@ static int print_text(const struct identity *i, const struct finding_list *findi
 static int print_json(const struct identity *i, const struct finding_list *findings) {
         json_t *v = identity_to_json(i);
 
-        return report_print_json(stdout, v ? json_pack("{s:o, s:o}", "identity", v, "checks", finding_list_to_json(findings)) : NULL);
+        return report_print_json(
+                stdout,
+                v ? json_pack("{s:o, s:o}", "identity", v, "checks", finding_list_to_json(findings)) : NULL);
 }
 
 int verb_identity(const struct ctl *c, int argc, char *argv[]) {
@@ -33,9 +36,15 @@ int verb_identity(const struct ctl *c, int argc, char *argv[]) {
         _cleanup_host_ struct host h = HOST_NULL;
         bool json = false;
         const struct option_def defs[] = { { "json", NULL, "print JSON", NULL, &json } };
-        struct options o = { .program = "tpuctl identity", .synopsis = "[--json]", .defs = defs, .n_defs = ELEMENTSOF(defs),
-                             .summary = "Shows who this host is: slice, worker, peers and chips, each with where it comes from, and what of it does not\n"
-                                        "fit together. --config FILE stands for identity.conf. Exit code as of a check." };
+        struct options o = {
+                .program = "tpuctl identity",
+                .synopsis = "[--json]",
+                .defs = defs,
+                .n_defs = ELEMENTSOF(defs),
+                .summary = "Shows who this host is: slice, worker, peers and chips, each with where it "
+                           "comes from, and what of it does not\n"
+                           "fit together. --config FILE stands for identity.conf. Exit code as of a check."
+        };
         struct words w;
         int r;
 
@@ -50,7 +59,8 @@ int verb_identity(const struct ctl *c, int argc, char *argv[]) {
         if (r == 0)
                 r = json ? print_json(&identity, &findings) : print_text(&identity, &findings);
         if (r < 0) {
-                fprintf(stderr, "tpuctl identity: %s%s%s\n", o.config ? o.config : "", o.config ? ": " : "", strerror(-r));
+                fprintf(stderr, "tpuctl identity: %s%s%s\n", o.config ? o.config : "", o.config ? ": " : "",
+                        strerror(-r));
                 return EXIT_NO_ANSWER;
         }
         return verdict_exit_code(finding_list_worst(&findings));

@@ -18,10 +18,12 @@ static json_t *time_json(uint64_t real) {
 }
 
 static json_t *job_json(const Local__Job *j) {
-        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:n, s:n}", "name", j->name, "unit", j->unit, "state",
-                         j->state, "cause", j->cause, "code", j->code, "status", j->status, "framework", j->framework, "malloc", j->malloc, "user",
-                         j->user, "command", j->command, "started", time_json(j->started_real_usec), "ended", time_json(j->ended_real_usec), "main_pid",
-                         (json_int_t) j->main_pid, "processes", (json_int_t) j->processes, "step", "step_seconds");
+        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:n, s:n}",
+                         "name", j->name, "unit", j->unit, "state", j->state, "cause", j->cause, "code",
+                         j->code, "status", j->status, "framework", j->framework, "malloc", j->malloc,
+                         "user", j->user, "command", j->command, "started", time_json(j->started_real_usec),
+                         "ended", time_json(j->ended_real_usec), "main_pid", (json_int_t) j->main_pid,
+                         "processes", (json_int_t) j->processes, "step", "step_seconds");
 }
 
 /* The same shape as GET /v1/jobs, but without steps: launchd reads no logs. */
@@ -33,7 +35,8 @@ static int ask_launchd(const char *root, json_t **ret, struct problem *problem) 
         json_t *list;
         int r;
 
-        r = launchd_ask(root, LOCAL__KIND__KIND_JOBS_REQUEST, &m.base, LOCAL__KIND__KIND_JOBS_REPLY, 5 * USEC_PER_SEC, &f, &buf, problem);
+        r = launchd_ask(root, LOCAL__KIND__KIND_JOBS_REQUEST, &m.base, LOCAL__KIND__KIND_JOBS_REPLY,
+                        5 * USEC_PER_SEC, &f, &buf, problem);
         if (r < 0)
                 return r;
         reply = local__jobs_reply__unpack(NULL, f.len, f.data);
@@ -41,7 +44,8 @@ static int ask_launchd(const char *root, json_t **ret, struct problem *problem) 
                 return launchd_garbled(problem);
         list = json_array();
         for (size_t i = 0; i < reply->n_job && r == 0; i++)
-                r = json_array_append_new(list, job_json(reply->job[i])); /* refuses NULL: text that is no UTF-8 */
+                r = json_array_append_new(list,
+                                          job_json(reply->job[i])); /* refuses NULL: text that is no UTF-8 */
         local__jobs_reply__free_unpacked(reply, NULL);
         if (r < 0) {
                 json_decref(list);
@@ -54,8 +58,12 @@ static int ask_launchd(const char *root, json_t **ret, struct problem *problem) 
 int verb_jobs(const struct ctl *c, int argc, char *argv[]) {
         bool json = false;
         const struct option_def defs[] = { { "json", NULL, "print JSON", NULL, &json } };
-        struct options o = { .program = "tpuctl jobs", .synopsis = "[--json]", .defs = defs, .n_defs = ELEMENTSOF(defs),
-                             .summary = "Lists the runs of this host. Steps come from tpu-hostd; when it does not answer, tpu-launchd is asked itself." };
+        struct options o = { .program = "tpuctl jobs",
+                             .synopsis = "[--json]",
+                             .defs = defs,
+                             .n_defs = ELEMENTSOF(defs),
+                             .summary = "Lists the runs of this host. Steps come from tpu-hostd; when it "
+                                        "does not answer, tpu-launchd is asked itself." };
         struct problem problem = { 0 };
         json_t *answer = NULL;
         struct words w;
@@ -69,9 +77,12 @@ int verb_jobs(const struct ctl *c, int argc, char *argv[]) {
                 r = ask_launchd(o.root, &answer, &problem);
                 if (r < 0)
                         return problem_complain(&problem);
-                fputs("tpuctl jobs: tpu-hostd does not answer, so steps are not known (systemctl status tpu-hostd)\n", stderr);
+                fputs("tpuctl jobs: tpu-hostd does not answer, so steps are not known (systemctl status "
+                      "tpu-hostd)\n",
+                      stderr);
         }
-        r = json ? report_print_json(stdout, json_incref(answer)) : screen_jobs(answer, clock_real(&clock_system), stdout);
+        r = json ? report_print_json(stdout, json_incref(answer))
+                 : screen_jobs(answer, clock_real(&clock_system), stdout);
         json_decref(answer);
         if (r < 0)
                 fprintf(stderr, "tpuctl jobs: the answer cannot be shown: %s\n", strerror(-r));
@@ -79,8 +90,10 @@ int verb_jobs(const struct ctl *c, int argc, char *argv[]) {
 }
 
 int verb_stop(const struct ctl *c, int argc, char *argv[]) {
-        struct options o = { .program = "tpuctl stop", .synopsis = "NAME",
-                             .summary = "Ends a run: TERM to all its processes, KILL after its grace time." };
+        struct options o = { .program = "tpuctl stop",
+                             .synopsis = "NAME",
+                             .summary =
+                                     "Ends a run: TERM to all its processes, KILL after its grace time." };
         Local__StopRequest m = LOCAL__STOP_REQUEST__INIT;
         _cleanup_free_ uint8_t *buf = NULL;
         struct problem problem;
@@ -94,7 +107,8 @@ int verb_stop(const struct ctl *c, int argc, char *argv[]) {
         if (words_check_run_name(&o, w.items[0]) < 0)
                 return EXIT_USAGE;
         m.name = wire_text(w.items[0]);
-        r = launchd_ask(o.root, LOCAL__KIND__KIND_STOP_REQUEST, &m.base, LOCAL__KIND__KIND_STOP_REPLY, STOP_TIMEOUT, &f, &buf, &problem);
+        r = launchd_ask(o.root, LOCAL__KIND__KIND_STOP_REQUEST, &m.base, LOCAL__KIND__KIND_STOP_REPLY,
+                        STOP_TIMEOUT, &f, &buf, &problem);
         if (r < 0)
                 return problem_complain(&problem);
         printf("%s stopped\n", w.items[0]);
@@ -103,10 +117,16 @@ int verb_stop(const struct ctl *c, int argc, char *argv[]) {
 
 int verb_logs(const struct ctl *c, int argc, char *argv[]) {
         bool follow = false;
-        const struct option_def defs[] = { { "follow", NULL, "go on with new lines as they come (also: -f)", NULL, &follow } };
-        struct options o = { .program = "tpuctl logs", .synopsis = "NAME [-f]", .defs = defs, .n_defs = ELEMENTSOF(defs),
-                             .summary = "Shows what a run has printed: journalctl -u " RUN_UNIT_PREFIX "NAME.service -o cat." };
-        static char journalctl[] = "journalctl", by_unit[] = "-u", output[] = "-o", cat[] = "cat", short_follow[] = "-f", long_follow[] = "--follow";
+        const struct option_def defs[] = { { "follow", NULL, "go on with new lines as they come (also: -f)",
+                                             NULL, &follow } };
+        struct options o = { .program = "tpuctl logs",
+                             .synopsis = "NAME [-f]",
+                             .defs = defs,
+                             .n_defs = ELEMENTSOF(defs),
+                             .summary = "Shows what a run has printed: journalctl -u " RUN_UNIT_PREFIX
+                                        "NAME.service -o cat." };
+        static char journalctl[] = "journalctl", by_unit[] = "-u", output[] = "-o", cat[] = "cat",
+                    short_follow[] = "-f", long_follow[] = "--follow";
         char unit[80], *args[] = { journalctl, by_unit, unit, output, cat, NULL, NULL };
         struct words w;
         int r;

@@ -8,11 +8,11 @@
 #include "problem.h"
 
 /*
- * Sends m as kind and waits for a frame of kind want, whose payload is then in *ret (pointing into *ret_buf, malloc'ed). -errno with problem set: nobody
- * there, or launchd's own refusal with its remedy.
+ * Sends m as kind and waits for a frame of kind want, whose payload is then in *ret (pointing into *ret_buf,
+ * malloc'ed). -errno with problem set: nobody there, or launchd's own refusal with its remedy.
  */
-int launchd_ask(const char *root, uint16_t kind, const ProtobufCMessage *m, uint16_t want, usec_t timeout, struct frame *ret, uint8_t **ret_buf,
-                struct problem *problem);
+int launchd_ask(const char *root, uint16_t kind, const ProtobufCMessage *m, uint16_t want, usec_t timeout,
+                struct frame *ret, uint8_t **ret_buf, struct problem *problem);
 
 /* protobuf-c's messages hold writable pointers, also where it only reads: texts of a request. */
 static inline char *wire_text(const char *s) {

@@ -59,7 +59,9 @@ static int usage(const char *word) {
 
 int main(int argc, char *argv[]) {
         _cleanup_free_ char *summary = summary_text();
-        struct options o = { .program = "tpuctl", .synopsis = "[OPTION…] VERB …", .summary = summary ? summary : "" };
+        struct options o = { .program = "tpuctl",
+                             .synopsis = "[OPTION…] VERB …",
+                             .summary = summary ? summary : "" };
         struct ctl c;
         int r;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Why something asked for did not happen, for a person: what is wrong, what to do, and whether anybody answered at all. */
+/* Why something asked for did not happen, for a person: what is wrong, what to do, and whether anybody
+ * answered at all. */
 #include "base.h"
 
 struct problem {
@@ -11,5 +12,6 @@ struct problem {
 /* Fills p; remedy may be NULL. Returns error. */
 int problem_set(struct problem *p, int error, const char *remedy, const char *fmt, ...) _printf_(4, 5);
 
-/* "tpuctl: TEXT" and "to do: REMEDY" on standard error, harmless for a terminal; returns the exit code that fits. */
+/* "tpuctl: TEXT" and "to do: REMEDY" on standard error, harmless for a terminal; returns the exit code that
+ * fits. */
 int problem_complain(const struct problem *p);

@@ -56,19 +56,27 @@ static int print(const struct frame *f) {
 }
 
 int verb_run(const struct ctl *c, int argc, char *argv[]) {
-        const char *name = "", *framework = "plain", *allocator = "auto", *user = "", *directory = "", *assignment = NULL;
+        const char *name = "", *framework = "plain", *allocator = "auto", *user = "", *directory = "",
+                   *assignment = NULL;
         const struct option_def defs[] = {
                 { "name", "NAME", "the run's name: a-z, 0-9 and '-'; default: one is chosen", &name, NULL },
                 { "framework", "NAME", "plain (default) or jax", &framework, NULL },
                 { "malloc", "NAME", "auto (default), tcmalloc or glibc", &allocator, NULL },
                 { "user", "USER", "run as USER (root only); default: you", &user, NULL },
                 { "directory", "DIR", "working directory; default: the user's home", &directory, NULL },
-                { "env", "KEY=VALUE", "a variable of the run, never overridden; may be repeated", &assignment, NULL },
+                { "env", "KEY=VALUE", "a variable of the run, never overridden; may be repeated",
+                  &assignment, NULL },
         };
-        struct options o = { .program = "tpuctl run", .synopsis = "[OPTION…] -- COMMAND…", .defs = defs, .n_defs = ELEMENTSOF(defs), .root = c->root,
+        struct options o = { .program = "tpuctl run",
+                             .synopsis = "[OPTION…] -- COMMAND…",
+                             .defs = defs,
+                             .n_defs = ELEMENTSOF(defs),
+                             .root = c->root,
                              .config = c->config,
-                             .summary = "Starts COMMAND as a service of its own that outlives tpuctl and every agent, with the environment that\n"
-                                        "'tpuctl env' shows. Watch it with 'tpuctl jobs' and 'tpuctl logs NAME', end it with 'tpuctl stop NAME'." };
+                             .summary = "Starts COMMAND as a service of its own that outlives tpuctl and "
+                                        "every agent, with the environment that\n"
+                                        "'tpuctl env' shows. Watch it with 'tpuctl jobs' and 'tpuctl logs "
+                                        "NAME', end it with 'tpuctl stop NAME'." };
         _cleanup_free_ uint8_t *buf = NULL;
         Local__RunRequest m = LOCAL__RUN_REQUEST__INIT;
         struct problem problem;
@@ -92,6 +100,7 @@ int verb_run(const struct ctl *c, int argc, char *argv[]) {
         m.n_env = env.n;
         if (check_words(&o, &m) < 0)
                 return EXIT_USAGE;
-        r = launchd_ask(o.root, LOCAL__KIND__KIND_RUN_REQUEST, &m.base, LOCAL__KIND__KIND_RUN_REPLY, RUN_TIMEOUT, &reply, &buf, &problem);
+        r = launchd_ask(o.root, LOCAL__KIND__KIND_RUN_REQUEST, &m.base, LOCAL__KIND__KIND_RUN_REPLY,
+                        RUN_TIMEOUT, &reply, &buf, &problem);
         return r < 0 ? problem_complain(&problem) : print(&reply);
 }

@@ -43,21 +43,29 @@ static const char *exit_text(const json_t *job, char *buf, size_t size) {
                 return "";
         if (streq(cause, "unknown"))
                 return "unknown: no record of its end";
-        (void) snprintf(buf, size, "%s%s%s", cause, streq(cause, "success") || !status[0] ? "" : " ", streq(cause, "success") ? "" : status);
+        (void) snprintf(buf, size, "%s%s%s", cause, streq(cause, "success") || !status[0] ? "" : " ",
+                        streq(cause, "success") ? "" : status);
         return buf;
 }
 
 static int add_job(struct table *t, const json_t *job, usec_t now) {
-        char step[FIELD_TEXT_MAX], seconds[FIELD_TEXT_MAX + 4], number[FIELD_TEXT_MAX], age[SPAN_TEXT_MAX], end[256], n[4][FIELD_TEXT_MAX];
+        char step[FIELD_TEXT_MAX], seconds[FIELD_TEXT_MAX + 4], number[FIELD_TEXT_MAX], age[SPAN_TEXT_MAX],
+                end[256], n[4][FIELD_TEXT_MAX];
         bool exited = streq(field_text(job, "state", number), "exited");
         const char *per_step = field_text(job, "step_seconds", number);
 
         (void) snprintf(seconds, sizeof(seconds), "%s%s", per_step, per_step[0] ? " s" : "");
         return table_add(t, (const char *const[]) {
-                field_text(job, "name", n[0]), field_text(job, "state", n[1]), field_text(job, "user", n[2]), field_text(job, "framework", n[3]),
-                span_text(field_age(job, exited ? "ended" : "started", now), age), field_text(job, "step", step), seconds,
-                exit_text(job, end, sizeof(end)), json_string_value(json_object_get(job, "command")),
-        });
+                                    field_text(job, "name", n[0]),
+                                    field_text(job, "state", n[1]),
+                                    field_text(job, "user", n[2]),
+                                    field_text(job, "framework", n[3]),
+                                    span_text(field_age(job, exited ? "ended" : "started", now), age),
+                                    field_text(job, "step", step),
+                                    seconds,
+                                    exit_text(job, end, sizeof(end)),
+                                    json_string_value(json_object_get(job, "command")),
+                            });
 }
 
 int screen_jobs(const json_t *answer, usec_t now, FILE *out) {
@@ -72,7 +80,8 @@ int screen_jobs(const json_t *answer, usec_t now, FILE *out) {
                 fputs("no runs on this host\n", out);
                 return 0;
         }
-        r = table_add(&t, (const char *const[]) { "NAME", "STATE", "USER", "FRAMEWORK", "SINCE", "STEP", "PER STEP", "END", "COMMAND" });
+        r = table_add(&t, (const char *const[]) { "NAME", "STATE", "USER", "FRAMEWORK", "SINCE", "STEP",
+                                                 "PER STEP", "END", "COMMAND" });
         json_array_foreach(jobs, i, job)
                 if (r == 0)
                         r = add_job(&t, job, now);
@@ -96,14 +105,19 @@ static int add_host(struct table *t, const json_t *host, struct sums *sums) {
         while (k < 3 && !streq(states[k], state))
                 k++;
         if (silent) {
-                (void) snprintf(reason, sizeof(reason), "nothing heard for %s; was %s then%s%s", age, state[0] ? state : "unknown",
-                                field_text(host, "reasons", n[1])[0] ? ": " : "", field_text(host, "reasons", n[1]));
+                (void) snprintf(reason, sizeof(reason), "nothing heard for %s; was %s then%s%s", age,
+                                state[0] ? state : "unknown",
+                                field_text(host, "reasons", n[1])[0] ? ": " : "",
+                                field_text(host, "reasons", n[1]));
                 state = "SILENT";
         }
         sums->hosts++;
         *(silent ? &sums->silent : &sums->n[k]) += 1;
-        return table_add(t, (const char *const[]) { field_text(host, "slice", n[2]), field_text(host, "worker_id", n[3]), field_text(host, "name", n[4]),
-                                                    state, json_string_value(json_object_get(host, "job")), field_text(host, "step", n[5]), age, reason });
+        return table_add(t, (const char *const[]) { field_text(host, "slice", n[2]),
+                                                   field_text(host, "worker_id", n[3]),
+                                                   field_text(host, "name", n[4]), state,
+                                                   json_string_value(json_object_get(host, "job")),
+                                                   field_text(host, "step", n[5]), age, reason });
 }
 
 static void print_sums(const struct sums *s, FILE *out) {
@@ -129,7 +143,8 @@ int screen_fleet(const json_t *answer, FILE *out) {
                 fputs("no host has reported to this collector yet\n", out);
                 return 0;
         }
-        r = table_add(&t, (const char *const[]) { "SLICE", "WORKER", "HOST", "STATE", "JOB", "STEP", "AGE", "REASON" });
+        r = table_add(&t, (const char *const[]) { "SLICE", "WORKER", "HOST", "STATE", "JOB", "STEP", "AGE",
+                                                 "REASON" });
         json_array_foreach(hosts, i, host)
                 if (r == 0)
                         r = add_host(&t, host, &sums);
@@ -140,7 +155,7 @@ int screen_fleet(const json_t *answer, FILE *out) {
         return r;
 }
 
-/* "key=value …" of an event's body, in order; texts of several lines (stacks) are named by their size only. */
+/* "key=value …" of an event's body, in order; texts of several lines (stacks) by their size only. */
 static char *body_text(const json_t *body) {
         char *text = NULL;
         size_t size = 0;
@@ -150,7 +165,8 @@ static char *body_text(const json_t *body) {
 
         if (!f)
                 return NULL;
-        json_object_foreach((json_t *) (uintptr_t) body, key, v) { /* jansson's iteration wants it writable, and does not write */
+        /* jansson's iteration wants it writable, and does not write. */
+        json_object_foreach((json_t *) (uintptr_t) body, key, v) {
                 char n[FIELD_TEXT_MAX];
                 const char *s = field_text(body, key, n);
 
@@ -182,7 +198,9 @@ static int add_event(struct table *t, const json_t *e) {
         len = strlen(time);
         if (len == 24 && time[19] == '.') /* milliseconds are noise here */
                 memcpy(time + 19, "Z", 2);
-        return table_add(t, (const char *const[]) { time, field_text(e, "severity", n[1]), field_text(e, "host", n[2]), field_text(e, "name", n[3]), body });
+        return table_add(t, (const char *const[]) { time, field_text(e, "severity", n[1]),
+                                                   field_text(e, "host", n[2]), field_text(e, "name", n[3]),
+                                                   body });
 }
 
 int screen_events(const json_t *events, FILE *out) {

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The screens of tpuctl: JSON of an agent or a collector (docs/api.md) as text for a person. The JSON is foreign input: what is missing or of the
- * wrong type shows as "-". now is the real clock, for ages.
+ * The screens of tpuctl: JSON of an agent or a collector (docs/api.md) as text for a person. The JSON is
+ * foreign input: what is missing or of the wrong type shows as "-". now is the real clock, for ages.
  */
 #include <jansson.h>
 
 #include "base.h"
 #include "finding.h"
 
-#define HOST_SILENT_SECONDS 180 /* agents push at least once a minute: three missed in a row */
+#define HOST_SILENT_SECONDS \
+        60 /* agents push metrics every 10 s unless told otherwise: six missed in a row */
 
-/* The text of o[key]: a string as it is, a number or boolean in decimal; "" when missing. buf is used for numbers. */
+/* The text of o[key]: a string as it is, a number or boolean in decimal; "" when missing. buf is used for
+ * numbers. */
 #define FIELD_TEXT_MAX 32
 const char *field_text(const json_t *o, const char *key, char buf[static FIELD_TEXT_MAX]);
 
@@ -23,7 +25,8 @@ enum verdict status_verdict(const json_t *status);
 void screen_status(const json_t *status, usec_t now, FILE *out);
 /* GET /v1/jobs */
 int screen_jobs(const json_t *answer, usec_t now, FILE *out);
-/* GET /api/v1/hosts, and a line of sums. A host that has been silent for long is shown as that, not in its last known state. */
+/* GET /api/v1/hosts, and a line of sums. A host that has been silent for long is shown as that, not in its
+ * last known state. */
 int screen_fleet(const json_t *answer, FILE *out);
 /* events: an array of GET /api/v1/events' */
 int screen_events(const json_t *events, FILE *out);

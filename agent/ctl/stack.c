@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tpuctl stack: where every thread of a run is. By tpu-hostd, which also sends the record; without it by tpu-launchd alone. */
+/* tpuctl stack: where every thread of a run is. By tpu-hostd, which also sends the record; without it by
+ * tpu-launchd alone. */
 #include "clock.h"
 #include "ctl.h"
 #include "hostd.h"
@@ -15,12 +16,14 @@ static void print(const json_t *a) {
         const json_t *record = json_object_get(a, "record");
         char n[7][FIELD_TEXT_MAX], line[512];
 
-        (void) snprintf(line, sizeof(line), "run %s: %s processes, %s threads, taken %s", field_text(a, "name", n[0]), field_text(a, "processes", n[1]),
+        (void) snprintf(line, sizeof(line), "run %s: %s processes, %s threads, taken %s",
+                        field_text(a, "name", n[0]), field_text(a, "processes", n[1]),
                         field_text(a, "threads", n[2]), field_text(a, "taken", n[3]));
         print_clean(stdout, line, false);
         if (json_is_object(record)) {
-                (void) snprintf(line, sizeof(line), "\nrecord %s/%s/%s is durable and goes to the collector", field_text(record, "spool", n[4]),
-                                field_text(record, "class", n[5]), field_text(record, "seq", n[6]));
+                (void) snprintf(line, sizeof(line), "\nrecord %s/%s/%s is durable and goes to the collector",
+                                field_text(record, "spool", n[4]), field_text(record, "class", n[5]),
+                                field_text(record, "seq", n[6]));
                 print_clean(stdout, line, true);
         }
         fputs("\n\n", stdout);
@@ -38,14 +41,17 @@ static int ask_launchd(const char *root, const char *name, json_t **ret, struct 
         int r;
 
         m.name = wire_text(name);
-        r = launchd_ask(root, LOCAL__KIND__KIND_CAPTURE_REQUEST, &m.base, LOCAL__KIND__KIND_CAPTURE_REPLY, STACK_TIMEOUT, &f, &buf, problem);
+        r = launchd_ask(root, LOCAL__KIND__KIND_CAPTURE_REQUEST, &m.base, LOCAL__KIND__KIND_CAPTURE_REPLY,
+                        STACK_TIMEOUT, &f, &buf, problem);
         if (r < 0)
                 return r;
         reply = local__capture_reply__unpack(NULL, f.len, f.data);
         if (!reply)
                 return launchd_garbled(problem);
-        *ret = json_pack("{s:s, s:s, s:I, s:I, s:s, s:n}", "name", reply->name, "taken", clock_text(reply->taken_real_usec, taken), "processes",
-                         (json_int_t) reply->processes, "threads", (json_int_t) reply->threads, "text", reply->text, "record");
+        *ret = json_pack("{s:s, s:s, s:I, s:I, s:s, s:n}", "name", reply->name, "taken",
+                         clock_text(reply->taken_real_usec, taken), "processes",
+                         (json_int_t) reply->processes, "threads", (json_int_t) reply->threads, "text",
+                         reply->text, "record");
         local__capture_reply__free_unpacked(reply, NULL);
         return *ret ? 0 : launchd_garbled(problem);
 }
@@ -53,8 +59,12 @@ static int ask_launchd(const char *root, const char *name, json_t **ret, struct 
 int verb_stack(const struct ctl *c, int argc, char *argv[]) {
         bool json = false;
         const struct option_def defs[] = { { "json", NULL, "print JSON", NULL, &json } };
-        struct options o = { .program = "tpuctl stack", .synopsis = "NAME [--json]", .defs = defs, .n_defs = ELEMENTSOF(defs),
-                             .summary = "Shows the Python stacks of all threads of a run, without stopping it, and sends them to the collector as a record." };
+        struct options o = { .program = "tpuctl stack",
+                             .synopsis = "NAME [--json]",
+                             .defs = defs,
+                             .n_defs = ELEMENTSOF(defs),
+                             .summary = "Shows the Python stacks of all threads of a run, without stopping "
+                                        "it, and sends them to the collector as a record." };
         struct problem problem = { 0 };
         json_t *answer = NULL;
         char path[80];
@@ -74,7 +84,9 @@ int verb_stack(const struct ctl *c, int argc, char *argv[]) {
                 r = ask_launchd(o.root, w.items[0], &answer, &problem);
                 if (r == 0) {
                         (void) problem_complain(&hostd);
-                        fputs("tpuctl: taken by tpu-launchd alone; the record was NOT sent to the collector\n", stderr);
+                        fputs("tpuctl: taken by tpu-launchd alone; the record was NOT sent to the "
+                              "collector\n",
+                              stderr);
                 }
         }
         if (r < 0)

@@ -19,19 +19,22 @@ static void print_line(FILE *out, const char *label, const char *text) {
 static void print_who(const json_t *s, usec_t now, FILE *out) {
         const json_t *identity = json_object_get(s, "identity");
         char text[512], n[4][FIELD_TEXT_MAX], span[SPAN_TEXT_MAX];
-        const char *slice = field_text(identity, "slice", n[0]), *type = field_text(identity, "accelerator_type", n[1]);
+        const char *slice = field_text(identity, "slice", n[0]),
+                   *type = field_text(identity, "accelerator_type", n[1]);
         const char *worker = field_text(identity, "worker_id", n[2]);
 
         print_line(out, "host", field_text(s, "host", n[3]));
-        (void) snprintf(text, sizeof(text), "%s, worker %s, %s", slice[0] ? slice : "not known", worker[0] ? worker : "not known",
-                        type[0] ? type : "accelerator type not known");
+        (void) snprintf(text, sizeof(text), "%s, worker %s, %s", slice[0] ? slice : "not known",
+                        worker[0] ? worker : "not known", type[0] ? type : "accelerator type not known");
         print_line(out, "slice", text);
-        (void) snprintf(text, sizeof(text), "tpu-hostd %s, up %s", field_text(s, "version", n[0]), span_text(field_age(s, "started", now), span));
+        (void) snprintf(text, sizeof(text), "tpu-hostd %s, up %s", field_text(s, "version", n[0]),
+                        span_text(field_age(s, "started", now), span));
         print_line(out, "agent", text);
         if (json_is_integer(json_object_get(s, "jobs")))
                 (void) snprintf(text, sizeof(text), "%s running", field_text(s, "jobs", n[1]));
         else
-                (void) snprintf(text, sizeof(text), "not known: tpu-launchd does not answer (systemctl status tpu-launchd)");
+                (void) snprintf(text, sizeof(text),
+                                "not known: tpu-launchd does not answer (systemctl status tpu-launchd)");
         print_line(out, "runs", text);
 }
 
@@ -45,7 +48,8 @@ static void print_class(const char *name, const json_t *c, FILE *out) {
         for (size_t i = 0; i < ELEMENTSOF(bad); i++)
                 if (json_integer_value(json_object_get(c, bad[i])) > 0) {
                         len = strlen(text);
-                        (void) snprintf(text + len, sizeof(text) - len, ", %s %s", field_text(c, bad[i], n), bad[i]);
+                        (void) snprintf(text + len, sizeof(text) - len, ", %s %s", field_text(c, bad[i], n),
+                                        bad[i]);
                 }
         print_line(out, "", text);
 }
@@ -53,24 +57,30 @@ static void print_class(const char *name, const json_t *c, FILE *out) {
 static void print_uplink(const json_t *s, usec_t now, FILE *out) {
         const json_t *u = json_object_get(s, "uplink");
         char text[768], n[3][FIELD_TEXT_MAX], span[SPAN_TEXT_MAX];
-        const char *endpoint = field_text(u, "endpoint", n[0]), *error = field_text(u, "last_error", n[1]), *key;
+        const char *endpoint = field_text(u, "endpoint", n[0]), *error = field_text(u, "last_error", n[1]),
+                   *key;
         double age = field_age(u, "last_ok", now);
         json_t *c;
 
         if (!endpoint[0])
-                (void) snprintf(text, sizeof(text), "no endpoint is configured: records are kept on this host only");
+                (void) snprintf(text, sizeof(text),
+                                "no endpoint is configured: records are kept on this host only");
         else if (isnan(age))
-                (void) snprintf(text, sizeof(text), "%s has not answered yet%s", endpoint, json_is_true(json_object_get(u, "parked")) ? "; one try a minute" : "");
+                (void) snprintf(text, sizeof(text), "%s has not answered yet%s", endpoint,
+                                json_is_true(json_object_get(u, "parked")) ? "; one try a minute" : "");
         else
-                (void) snprintf(text, sizeof(text), "%s, last good answer %s ago%s", endpoint, span_text(age, span),
-                                json_is_true(json_object_get(u, "parked")) ? "; it refuses: one try a minute" : "");
+                (void) snprintf(
+                        text, sizeof(text), "%s, last good answer %s ago%s", endpoint, span_text(age, span),
+                        json_is_true(json_object_get(u, "parked")) ? "; it refuses: one try a minute" : "");
         print_line(out, "uplink", text);
         if (error[0]) {
                 (void) snprintf(text, sizeof(text), "last error: %s", error);
                 print_line(out, "", text);
         }
         if (json_is_false(json_object_get(u, "durable")))
-                print_line(out, "", "the spool cannot be written: records are kept in memory only and lost with the agent");
+                print_line(out, "",
+                           "the spool cannot be written: records are kept in memory only and lost with the "
+                           "agent");
         json_object_foreach(json_object_get(u, "classes"), key, c)
                 print_class(key, c, out);
 }
@@ -81,10 +91,12 @@ static void print_reasons(const json_t *reasons, FILE *out) {
 
         json_array_foreach(reasons, i, reason) {
                 char text[1024], n[5][FIELD_TEXT_MAX];
-                const char *subject = field_text(reason, "subject", n[0]), *remedy = field_text(reason, "remedy", n[1]);
+                const char *subject = field_text(reason, "subject", n[0]),
+                           *remedy = field_text(reason, "remedy", n[1]);
 
-                (void) snprintf(text, sizeof(text), "%-7s  %s%s%s: %s", field_text(reason, "verdict", n[2]), field_text(reason, "check", n[3]),
-                                subject[0] ? " " : "", subject, field_text(reason, "reason", n[4]));
+                (void) snprintf(text, sizeof(text), "%-7s  %s%s%s: %s", field_text(reason, "verdict", n[2]),
+                                field_text(reason, "check", n[3]), subject[0] ? " " : "", subject,
+                                field_text(reason, "reason", n[4]));
                 print_clean(out, text, false);
                 fputc('\n', out);
                 if (remedy[0]) {
@@ -124,8 +136,12 @@ void screen_status(const json_t *s, usec_t now, FILE *out) {
 int verb_status(const struct ctl *c, int argc, char *argv[]) {
         bool json = false;
         const struct option_def defs[] = { { "json", NULL, "print JSON", NULL, &json } };
-        struct options o = { .program = "tpuctl status", .synopsis = "[--json]", .defs = defs, .n_defs = ELEMENTSOF(defs),
-                             .summary = "Asks tpu-hostd how this host is. Exit code: 0 ready, 1 degraded, 2 unfit, 3 unknown or no answer." };
+        struct options o = { .program = "tpuctl status",
+                             .synopsis = "[--json]",
+                             .defs = defs,
+                             .n_defs = ELEMENTSOF(defs),
+                             .summary = "Asks tpu-hostd how this host is. Exit code: 0 ready, 1 degraded, 2 "
+                                        "unfit, 3 unknown or no answer." };
         struct problem problem = { 0 };
         enum verdict v;
         json_t *status;

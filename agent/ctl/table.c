@@ -18,7 +18,8 @@ static size_t printable_length(const unsigned char *p) {
         if (p[0] == 0xc2 && p[1] < 0xa0)
                 return 0;
         /* Marks that turn the reading direction can make a screen say something else. */
-        if (p[0] == 0xe2 && ((p[1] == 0x80 && p[2] >= 0xaa && p[2] <= 0xae) || (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9)))
+        if (p[0] == 0xe2 && ((p[1] == 0x80 && p[2] >= 0xaa && p[2] <= 0xae) ||
+                             (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9)))
                 return 0;
         return n;
 }
@@ -105,7 +106,9 @@ int table_print(const struct table *t, FILE *out) {
         for (size_t i = 0; i < t->rows * t->columns; i++) {
                 bool last = i % t->columns + 1 == t->columns;
 
-                fprintf(out, "%s%*s%s", t->cells[i], last ? 0 : (int) (widths[i % t->columns] - width_of(t->cells[i])), "", last ? "\n" : "  ");
+                fprintf(out, "%s%*s%s", t->cells[i],
+                        last ? 0 : (int) (widths[i % t->columns] - width_of(t->cells[i])), "",
+                        last ? "\n" : "  ");
         }
         return fflush(out) == EOF ? -EIO : 0;
 }
@@ -133,7 +136,8 @@ const char *span_text(double seconds, char buf[static SPAN_TEXT_MAX]) {
 }
 
 void print_shell_assignment(FILE *out, const char *assignment) {
-        static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=,./:@%";
+        static const char plain[] =
+                "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=,./:@%";
         const char *value = strchr(assignment, '=');
 
         if (!value || value[1 + strspn(value + 1, plain)] == '\0') {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Aligned text for a person: columns as wide as their widest cell, two blanks between, the last one free. Whatever comes from elsewhere is
- * made harmless for a terminal: control characters become '?', bad UTF-8 too.
+ * Aligned text for a person: columns as wide as their widest cell, two blanks between, the last one free.
+ * Whatever comes from elsewhere is made harmless for a terminal: control characters become '?', bad UTF-8
+ * too.
  */
 #include "base.h"
 

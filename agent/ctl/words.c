@@ -2,7 +2,8 @@
 #include "words.h"
 
 static int usage_error(const struct options *o, const char *text, const char *word) {
-        fprintf(stderr, "%s: %s%s%s%s\nTry '%s --help'.\n", o->program, text, word ? " '" : "", word ? word : "", word ? "'" : "", o->program);
+        fprintf(stderr, "%s: %s%s%s%s\nTry '%s --help'.\n", o->program, text, word ? " '" : "",
+                word ? word : "", word ? "'" : "", o->program);
         return -EINVAL;
 }
 
@@ -13,7 +14,8 @@ static int keep(struct words *w, const char *word) {
         return 0;
 }
 
-int words_parse(const struct ctl *c, struct options *o, int argc, char *argv[], size_t min, size_t max, struct words *ret) {
+int words_parse(const struct ctl *c, struct options *o, int argc, char *argv[], size_t min, size_t max,
+                struct words *ret) {
         int at = 0; /* options_parse() passes over argv[at]: the verb, or the word before */
         int r = 0;
 
@@ -49,7 +51,8 @@ static bool takes_value(const struct options *o, const char *word) {
         return false;
 }
 
-int words_take_repeated(const struct options *o, const char *name, int *argc, char *argv[], struct words *ret) {
+int words_take_repeated(const struct options *o, const char *name, int *argc, char *argv[],
+                        struct words *ret) {
         int from = 1, to = 1;
         size_t n = strlen(name);
 

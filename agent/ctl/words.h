@@ -11,16 +11,20 @@ struct words {
 };
 
 /*
- * Takes the verb's options out of argv wherever they stand and keeps the other words (all words behind "--"). o gets --root and --config from
- * before the verb. Fewer than min or more than max words is a usage error. Returns 0 or -errno for options_exit(), after saying why.
+ * Takes the verb's options out of argv wherever they stand and keeps the other words (all words behind
+ * "--"). o gets --root and --config from before the verb. Fewer than min or more than max words is a usage
+ * error. Returns 0 or -errno for options_exit(), after saying why.
  */
-int words_parse(const struct ctl *c, struct options *o, int argc, char *argv[], size_t min, size_t max, struct words *ret);
+int words_parse(const struct ctl *c, struct options *o, int argc, char *argv[], size_t min, size_t max,
+                struct words *ret);
 
 /*
- * Takes every "--NAME VALUE" or "--NAME=VALUE" out of argv, which is shortened, for an option that may be given many times. Looks only at options: ends
- * at "--" and at the first word. defs tells which options take a value. -EINVAL after saying that a value is missing.
+ * Takes every "--NAME VALUE" or "--NAME=VALUE" out of argv, which is shortened, for an option that may be
+ * given many times. Looks only at options: ends at "--" and at the first word. defs tells which options take
+ * a value. -EINVAL after saying that a value is missing.
  */
-int words_take_repeated(const struct options *o, const char *name, int *argc, char *argv[], struct words *ret);
+int words_take_repeated(const struct options *o, const char *name, int *argc, char *argv[],
+                        struct words *ret);
 
 /* A run's name: [a-z0-9][a-z0-9-]{0,40}. Else says so and returns -EINVAL. */
 int words_check_run_name(const struct options *o, const char *name);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Health of a check over time: verdicts in, transitions out. Pure; time is an argument. The first verdict settles at once. From then on
+ * Health of a check over time: verdicts in, transitions out. Pure; time is an argument. The first verdict
+ * settles at once. From then on
  *   - it gets worse after fail_after verdicts in a row that are graver than what is settled;
- *   - it gets better after heal_after verdicts in a row that are milder, and not before hold since it last changed. UNKNOWN is no proof
- *     of healing: it never takes a check out of WARN or FAIL, and breaks the row;
- *   - it settles at what the whole row supports: the mildest of a row that got worse, the gravest of one that got better.
- * Gravity is finding.h's: FAIL > WARN > UNKNOWN > OK. A check that flaps between OK and FAIL therefore stays FAIL until it is quiet.
- * The host's state follows from all its checks:
- *   unfit: a check FAILs · degraded: a check WARNs · unknown: nothing worse, but something could not be looked at · ready: all OK.
+ *   - it gets better after heal_after verdicts in a row that are milder, and not before hold since it last
+ * changed. UNKNOWN is no proof of healing: it never takes a check out of WARN or FAIL, and breaks the row;
+ *   - it settles at what the whole row supports: the mildest of a row that got worse, the gravest of one
+ * that got better. Gravity is finding.h's: FAIL > WARN > UNKNOWN > OK. A check that flaps between OK and
+ * FAIL therefore stays FAIL until it is quiet. The host's state follows from all its checks: unfit: a check
+ * FAILs · degraded: a check WARNs · unknown: nothing worse, but something could not be looked at · ready:
+ * all OK.
  */
 #include "base.h"
 #include "finding.h"

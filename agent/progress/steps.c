@@ -23,7 +23,8 @@ static bool is_digit(char c) {
 
 /* A number must end where a field ends: "12abc" is none. */
 static bool at_field_end(const struct text *t) {
-        return t->p == t->end || *t->p == ',' || *t->p == ' ' || *t->p == '\t' || *t->p == '\r' || *t->p == '\n';
+        return t->p == t->end || *t->p == ',' || *t->p == ' ' || *t->p == '\t' || *t->p == '\r' ||
+               *t->p == '\n';
 }
 
 static bool take_step(struct text *t, uint64_t *ret) {
@@ -47,7 +48,8 @@ static bool take_decimal(struct text *t, double *ret) {
         size_t n = 0;
         double d;
 
-        while (t->p + n < t->end && n < sizeof(buf) - 1 && (is_digit(t->p[n]) || (t->p[n] != '\0' && strchr("+-.eE", t->p[n])))) {
+        while (t->p + n < t->end && n < sizeof(buf) - 1 &&
+               (is_digit(t->p[n]) || (t->p[n] != '\0' && strchr("+-.eE", t->p[n])))) {
                 buf[n] = t->p[n];
                 n++;
         }

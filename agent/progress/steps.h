@@ -2,24 +2,27 @@
 #pragma once
 /*
  * Training steps from log lines, without any change to the training code. The format is MaxText's
- *   "completed step: 12, seconds: 0.693, TFLOP/s/device: 83.171, Tokens/s/device: 11819.175, total_weights: 262144, loss: 0.334"
- * anywhere in the line (Ray puts a prefix before it and "[repeated 6x across cluster]" behind it). Pure; lines are hostile input.
+ *   "completed step: 12, seconds: 0.693, TFLOP/s/device: 83.171, Tokens/s/device: 11819.175, total_weights:
+ * 262144, loss: 0.334" anywhere in the line (Ray puts a prefix before it and "[repeated 6x across cluster]"
+ * behind it). Pure; lines are hostile input.
  */
 #include "base.h"
 
-#define STEP_LINE_MAX 4096          /* bytes of a line that are looked at; MaxText's own are below 200 */
+#define STEP_LINE_MAX 4096 /* bytes of a line that are looked at; MaxText's own are below 200 */
 #define STEP_MAX UINT64_C(1000000000000) /* far above any run; anything larger is no step number */
-#define STEP_SECONDS_MAX 604800.0   /* a week: anything longer is no step time */
+#define STEP_SECONDS_MAX 604800.0        /* a week: anything longer is no step time */
 
 struct step_line {
         uint64_t step;
         double seconds;
-        double tflops, tokens_per_second, loss; /* NAN when the line does not say, or says "nan", or no number */
+        double tflops, tokens_per_second,
+                loss; /* NAN when the line does not say, or says "nan", or no number */
 };
 
 /*
- * True when line (len bytes, need not end in NUL) reports a completed step. A step or a duration out of range, negative or not
- * finite refuses the line; an optional number that cannot be used does not: a diverged loss ("nan") is still a step.
+ * True when line (len bytes, need not end in NUL) reports a completed step. A step or a duration out of
+ * range, negative or not finite refuses the line; an optional number that cannot be used does not: a
+ * diverged loss ("nan") is still a step.
  */
 bool step_line_parse(const char *line, size_t len, struct step_line *ret);
 
@@ -30,5 +33,6 @@ struct progress {
         usec_t last_at;     /* boot clock of the last step line */
         struct step_line last;
 };
-/* Takes one more step line seen at now. A step number going back (restart from a checkpoint) is taken as it is. */
+/* Takes one more step line seen at now. A step number going back (restart from a checkpoint) is taken as it
+ * is. */
 void progress_step(struct progress *p, const struct step_line *s, usec_t now);

@@ -9,7 +9,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct step_line s;
 
         if (step_line_parse((const char *) data, size, &s))
-                if (s.step > STEP_MAX || !(s.seconds >= 0 && s.seconds <= STEP_SECONDS_MAX) || isinf(s.loss) || isinf(s.tflops))
+                if (s.step > STEP_MAX || !(s.seconds >= 0 && s.seconds <= STEP_SECONDS_MAX) ||
+                    isinf(s.loss) || isinf(s.tflops))
                         abort();
         return 0;
 }

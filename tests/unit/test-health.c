@@ -66,8 +66,10 @@ static int gravity(enum verdict v) {
         abort();
 }
 
-/* Looks back over the whole history instead of keeping state: what must be true when settled changes, and when it may not stay. */
-static bool row(const enum verdict *h, size_t now, size_t from, int settled, unsigned need, bool worse, int *ret_edge) {
+/* Looks back over the whole history instead of keeping state: what must be true when settled changes, and
+ * when it may not stay. */
+static bool row(const enum verdict *h, size_t now, size_t from, int settled, unsigned need, bool worse,
+                int *ret_edge) {
         unsigned n = 0;
         int edge = worse ? 3 : 0;
 
@@ -93,13 +95,15 @@ static void against_model(unsigned seed) {
         int settled = 0;
 
         srandom(seed);
-        p = (struct health_policy) { 1 + (unsigned) random() % 4, 1 + (unsigned) random() % 4, (usec_t) (random() % 30) };
+        p = (struct health_policy) { 1 + (unsigned) random() % 4, 1 + (unsigned) random() % 4,
+                                    (usec_t) (random() % 30) };
         for (size_t i = 0; i < STEPS; i++) {
                 int worse_edge, better_edge;
                 bool must, did;
 
                 now += (usec_t) (random() % 5);
-                history[i] = i > 0 && random() % 3 ? history[i - 1] : (enum verdict) (random() % _VERDICT_MAX);
+                history[i] =
+                        i > 0 && random() % 3 ? history[i - 1] : (enum verdict)(random() % _VERDICT_MAX);
                 did = check_health_step(&p, &c, history[i], now);
                 if (i == 0) {
                         ASSERT_TRUE(did);
@@ -111,12 +115,14 @@ static void against_model(unsigned seed) {
                         must = true;
                         settled = worse_edge;
                 } else {
-                        must = row(history, i, changed + 1, settled, p.heal_after, false, &better_edge) && now - since >= p.hold;
+                        must = row(history, i, changed + 1, settled, p.heal_after, false, &better_edge) &&
+                               now - since >= p.hold;
                         settled = must ? better_edge : settled;
                 }
                 if (must != did || gravity(c.settled) != settled)
-                        test_fail(__FILE__, __LINE__, "seed %u step %zu: changed %d, should be %d; settled %s", seed, i, did, must,
-                                  verdict_name(c.settled));
+                        test_fail(__FILE__, __LINE__,
+                                  "seed %u step %zu: changed %d, should be %d; settled %s", seed, i, did,
+                                  must, verdict_name(c.settled));
                 if (did) {
                         changed = i;
                         since = now;

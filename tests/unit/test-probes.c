@@ -54,7 +54,9 @@ static const struct finding *find(const struct collected *c, const char *check, 
         test_fail(__FILE__, __LINE__, "no finding %s %s", check, subject);
 }
 
-#define ASSERT_HAS(text, part) (strstr((text), (part)) ? (void) 0 : test_fail(__FILE__, __LINE__, "no \"%s\" in:\n%s", (part), (text)))
+#define ASSERT_HAS(text, part)             \
+        (strstr((text), (part)) ? (void) 0 \
+                                : test_fail(__FILE__, __LINE__, "no \"%s\" in:\n%s", (part), (text)))
 
 static struct intent intent_v6e(void) {
         return (struct intent) {
@@ -89,7 +91,8 @@ static void table(void) {
         for (size_t i = 0; i < ELEMENTSOF(names); i++) {
                 ASSERT_STREQ(probe_table[i]->name, names[i]);
                 ASSERT_TRUE(probe_find(names[i]) == probe_table[i]);
-                ASSERT_TRUE(probe_table[i]->interval > 0 && probe_table[i]->timeout > 0 && probe_table[i]->summary);
+                ASSERT_TRUE(probe_table[i]->interval > 0 && probe_table[i]->timeout > 0 &&
+                            probe_table[i]->summary);
         }
         ASSERT_TRUE(probe_table[ELEMENTSOF(names)] == NULL);
         ASSERT_TRUE(probe_find("nothing") == NULL);
@@ -99,7 +102,8 @@ static void table(void) {
 static void empty_machine(void) {
         _cleanup_scratch_ struct scratch s = scratch_new();
         struct intent intent = intent_v6e();
-        const struct probe_context with = { .intent = &intent, .chips_wanted = 4, .chips_source = "test" }, without = { 0 };
+        const struct probe_context with = { .intent = &intent, .chips_wanted = 4, .chips_source = "test" },
+                                   without = { 0 };
 
         for (size_t i = 0; probe_table[i]; i++)
                 for (size_t k = 0; k < 2; k++) {
@@ -123,8 +127,11 @@ static void nic_good(void) {
         ASSERT_EQ(got.findings.n, 4); /* eth0 and eth1; neither lo nor docker0 */
         ASSERT_EQ(finding_list_worst(&got.findings), VERDICT_OK);
         ASSERT_STREQ(find(&got, "nic.mtu", "eth1")->found, "8896");
-        ASSERT_HAS(got.samples, "system.network.io{network.interface.name=eth0,network.io.direction=receive} 123456789\n");
-        ASSERT_HAS(got.samples, "system.network.packet.dropped{network.interface.name=eth1,network.io.direction=transmit} 1\n");
+        ASSERT_HAS(
+                got.samples,
+                "system.network.io{network.interface.name=eth0,network.io.direction=receive} 123456789\n");
+        ASSERT_HAS(got.samples, "system.network.packet.dropped{network.interface.name=eth1,network.io."
+                                "direction=transmit} 1\n");
         ASSERT_HAS(got.samples, "tpu.nic.mtu{network.interface.name=eth0} 8896\n");
         ASSERT_HAS(got.samples, "hw.network.up{network.interface.name=eth1,hw.id=eth1} 1\n");
 }
@@ -169,7 +176,9 @@ static void nic_counters_garbage(void) {
         scratch_write(&s, "sys/class/net/eth0/statistics/rx_packets", "5\n");
         ASSERT_OK(probe(s.path, "nic", &c, &got));
         ASSERT_TRUE(strstr(got.samples, "system.network.io") == NULL);
-        ASSERT_HAS(got.samples, "system.network.packet.count{network.interface.name=eth0,network.io.direction=receive} 5\n");
+        ASSERT_HAS(
+                got.samples,
+                "system.network.packet.count{network.interface.name=eth0,network.io.direction=receive} 5\n");
 }
 
 static void sysctls(void) {
@@ -195,7 +204,8 @@ static void sysctls(void) {
                 ASSERT_EQ(find(&got, "sysctl", "net.ipv4.tcp_rmem")->verdict, cases[i].verdict);
                 ASSERT_TRUE(strchr(got.findings.items[0].found, '\033') == NULL);
                 if (cases[i].verdict == VERDICT_FAIL)
-                        ASSERT_STREQ(got.findings.items[0].remedy, "sysctl -w net.ipv4.tcp_rmem='4096 41943040 314572800'");
+                        ASSERT_STREQ(got.findings.items[0].remedy,
+                                     "sysctl -w net.ipv4.tcp_rmem='4096 41943040 314572800'");
         }
         memset(huge, '1', sizeof(huge) - 1);
         {
@@ -251,7 +261,8 @@ static void memory_odd(void) {
                 scratch_write(&s, "proc/pressure/memory", "some total=\nfull avg10=x total=-1");
                 ASSERT_OK(probe(s.path, "memory", &c, &got));
                 if (got.findings.items[0].verdict != cases[i].verdict)
-                        test_fail(__FILE__, __LINE__, "case %zu: %s", i, verdict_name(got.findings.items[0].verdict));
+                        test_fail(__FILE__, __LINE__, "case %zu: %s", i,
+                                  verdict_name(got.findings.items[0].verdict));
                 ASSERT_TRUE(strstr(got.samples, "stall") == NULL);
         }
 }
@@ -261,14 +272,16 @@ static void tpu_good(void) {
         _cleanup_collected_ struct collected got;
 
         ASSERT_OK(probe(GOOD, "tpu", &c, &got));
-        ASSERT_EQ(got.findings.n, 2); /* the NVMe disk and both gVNICs of the same vendor are no chips and no news */
+        ASSERT_EQ(got.findings.n,
+                  2); /* the NVMe disk and both gVNICs of the same vendor are no chips and no news */
         ASSERT_STREQ(find(&got, "tpu.chips", "")->found, "4 v6e");
         ASSERT_STREQ(find(&got, "tpu.nodes", "")->found, "4 of 4 chips");
         ASSERT_EQ(finding_list_worst(&got.findings), VERDICT_OK);
         ASSERT_STREQ(got.samples, "tpu.chips.present{} 4\ntpu.chips.wanted{} 4\ntpu.chips.usable{} 4\n");
 }
 
-static void add_device(const struct scratch *s, const char *address, const char *vendor, const char *device, const char *class, const char *driver) {
+static void add_device(const struct scratch *s, const char *address, const char *vendor, const char *device,
+                       const char *class, const char *driver) {
         const struct {
                 const char *file, *text;
         } files[] = { { "vendor", vendor }, { "device", device }, { "class", class } };
@@ -311,7 +324,8 @@ static void tpu_counts(void) {
         }
 }
 
-/* tpu7x shows two functions a chip; a v4 chip is opened by an accel node; another vendor's accel node is nobody's. */
+/* tpu7x shows two functions a chip; a v4 chip is opened by an accel node; another vendor's accel node is
+ * nobody's. */
 static void tpu_generations(void) {
         _cleanup_scratch_ struct scratch pairs = scratch_new(), v4 = scratch_new();
         const struct probe_context c = { .chips_wanted = 2 };
@@ -328,7 +342,8 @@ static void tpu_generations(void) {
         add_device(&v4, "0000:00:04.0", "0x1ae0", "0x005e", "0x120000", NULL);
         add_device(&v4, "0000:00:05.0", "0x1ae0", "0x005e", "0x120000", NULL);
         add_device(&v4, "0000:00:06.0", "0x10de", "0x2330", "0x030200", "nvidia");
-        scratch_write(&v4, "sys/class/accel/accel0/device/uevent", "PCI_ID=1AE0:005E\nPCI_SLOT_NAME=0000:00:04.0\nMODALIAS=x\n");
+        scratch_write(&v4, "sys/class/accel/accel0/device/uevent",
+                      "PCI_ID=1AE0:005E\nPCI_SLOT_NAME=0000:00:04.0\nMODALIAS=x\n");
         scratch_write(&v4, "sys/class/accel/accel1/device/uevent", "PCI_SLOT_NAME=0000:00:06.0\n");
         ASSERT_OK(probe(v4.path, "tpu", &c, &got4));
         ASSERT_STREQ(find(&got4, "tpu.chips", "")->found, "2 v4");
@@ -341,10 +356,12 @@ static void tpu_strange(void) {
         const struct probe_context c = { .chips_wanted = 1 };
         _cleanup_collected_ struct collected got;
 
-        add_device(&s, "0000:00:01.0", "0x15b3", "0xa2d6", "0x020000", "vfio-pci"); /* a BlueField bound to vfio */
+        add_device(&s, "0000:00:01.0", "0x15b3", "0xa2d6", "0x020000",
+                   "vfio-pci"); /* a BlueField bound to vfio */
         add_device(&s, "0000:00:04.0", "0x1ae0", "0x006f", "0x120000", "vfio-pci");
-        add_device(&s, "0000:00:05.0", "0x1ae0", "0x0999", "0x120000", "vfio-pci"); /* a generation to come */
-        add_device(&s, "0000:00:06.0", "0x1ae0", "0x0998", "0x020000", NULL);       /* some NIC to come */
+        add_device(&s, "0000:00:05.0", "0x1ae0", "0x0999", "0x120000",
+                   "vfio-pci");                                               /* a generation to come */
+        add_device(&s, "0000:00:06.0", "0x1ae0", "0x0998", "0x020000", NULL); /* some NIC to come */
         add_device(&s, "0000:00:07.0", "garbage", "0x006f", "0x120000", NULL);
         add_device(&s, "0000:00:08.0", "0x1ae0", NULL, "0x120000", NULL);
         add_device(&s, "0000:00:09.0", "0x1ae0", "0xfffff006f", "0x120000", NULL);
@@ -371,5 +388,5 @@ static void tpu_huge(void) {
         ASSERT_EQ(find(&got, "tpu", "")->verdict, VERDICT_UNKNOWN);
 }
 
-TEST_MAIN(table, empty_machine, nic_good, nic_drift, nic_garbage, nic_counters_garbage, sysctls, memory_sizes, memory_odd, tpu_good, tpu_counts,
-          tpu_generations, tpu_strange, tpu_huge)
+TEST_MAIN(table, empty_machine, nic_good, nic_drift, nic_garbage, nic_counters_garbage, sysctls,
+          memory_sizes, memory_odd, tpu_good, tpu_counts, tpu_generations, tpu_strange, tpu_huge)

@@ -1,0 +1,390 @@
+#!/usr/bin/python3
+"""The screens and exit codes of tpuctl, compared exactly, against a folder of fixtures and servers that stand in for the daemons.
+
+BUILD_DIR names the build. The stand-ins speak the real contracts: HTTP as in docs/api.md, frames as in agent/base/frame.h and
+proto/local.proto (encoded by hand here, so that a mistake in our own generated code cannot hide).
+"""
+import datetime
+import http.server
+import json
+import os
+import pathlib
+import shutil
+import socket
+import socketserver
+import struct
+import subprocess
+import tempfile
+import threading
+import unittest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+TPUCTL = pathlib.Path(os.environ["BUILD_DIR"]) / "agent/ctl/tpuctl"
+
+
+def ago(seconds):
+    return (datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+
+
+def varint(n):
+    out = b""
+    while n > 0x7F:
+        out += bytes([n & 0x7F | 0x80])
+        n >>= 7
+    return out + bytes([n])
+
+
+def field(number, value):
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    data = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def strings_of(payload):
+    """All length-delimited fields of a flat message: [(number, text)]."""
+    found, i = [], 0
+    while i < len(payload):
+        key, i = payload[i], i + 1
+        size, shift = 0, 0
+        while True:
+            size |= (payload[i] & 0x7F) << shift
+            shift += 7
+            i += 1
+            if not payload[i - 1] & 0x80:
+                break
+        if key & 7 == 2:
+            found.append((key >> 3, payload[i:i + size].decode()))
+            i += size
+    return found
+
+
+class UnixHttp(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def answer(self):
+        self.server.seen.append((self.command, self.path))
+        status, body = self.server.answers.get((self.command, self.path.split("?")[0]), (404, {"error": "no such call", "remedy": ""}))
+        data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        try:
+            self.wfile.write(data)
+        except OSError:
+            pass
+
+    do_GET = do_POST = answer
+
+    def address_string(self):
+        return "unix"
+
+    def log_message(self, *_):
+        pass
+
+
+class Launchd(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+
+
+class LaunchdHandler(socketserver.StreamRequestHandler):
+    def handle(self):
+        length, _, kind = struct.unpack("<IHH", self.rfile.read(8))
+        self.server.seen.append((kind, self.rfile.read(length)))
+        reply_kind, payload = self.server.answers[kind]
+        self.wfile.write(struct.pack("<IHH", len(payload), 1, reply_kind) + payload)
+
+
+class Ctl(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        self.root = pathlib.Path(tempfile.mkdtemp(prefix="tpuctl-test-"))
+        self.addCleanup(shutil.rmtree, self.root)
+        shutil.copytree(SOURCE / "tests/fixtures/machine-v6e-4t", self.root, symlinks=True, dirs_exist_ok=True)
+        shutil.copytree(SOURCE / "netcfg/profiles", self.root / "usr/lib/tpu-hostd/profiles")
+
+    def serve(self, server):
+        server.seen, server.answers = [], {}
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return server
+
+    def hostd(self):
+        path = self.root / "run/tpu-hostd/api.sock"
+        path.parent.mkdir(parents=True)
+        return self.serve(UnixHttp(str(path), Handler))
+
+    def launchd(self):
+        path = self.root / "run/tpu-launchd/launchd.sock"
+        path.parent.mkdir(parents=True)
+        return self.serve(Launchd(str(path), LaunchdHandler))
+
+    def collector(self):
+        server = self.serve(http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler))
+        server.daemon_threads = True
+        return server, f"http://127.0.0.1:{server.server_port}"
+
+    def run_ctl(self, *args):
+        done = subprocess.run([TPUCTL, "--root", self.root, *args], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60,
+                              env={"PATH": "/usr/bin:/bin", "http_proxy": "http://127.0.0.1:1"}, check=False)
+        self.assertNotIn("\033", done.stdout + done.stderr)
+        return done
+
+    def expect(self, args, code, stdout=None, stderr=None):
+        done = self.run_ctl(*args)
+        self.assertEqual((done.returncode, stdout if stdout is not None else done.stdout, stderr if stderr is not None else done.stderr),
+                         (code, done.stdout, done.stderr))
+        return done
+
+
+class Usage(Ctl):
+    def test_errors_exit_64(self):
+        for args in ([], ["frob"], ["check", "nothing"], ["check", "a", "b"], ["status", "--bad"], ["run"], ["run", "--malloc", "x", "--", "true"],
+                     ["run", "--framework", "tf", "--", "true"], ["run", "--directory", "rel", "--", "true"], ["stop"], ["stop", "Bad_Name"],
+                     ["stack", "../x"], ["logs", "a b"], ["env", "--framework", "tf"], ["env", "1X=2"], ["fleet", "--collector", "gopher://x"]):
+            with self.subTest(args=args):
+                done = self.expect(args, 64, stdout="")
+                self.assertTrue(done.stderr)
+
+    def test_help_names_every_verb(self):
+        text = self.expect(["--help"], 0, stderr="").stdout
+        for verb in "check status identity env run jobs logs stop stack fleet events".split():
+            self.assertIn(f"\n  {verb} ", text)
+            self.assertIn(f"Usage: tpuctl {verb} ", self.expect([verb, "--help"], 0, stderr="").stdout)
+
+
+class Check(Ctl):
+    def test_good(self):
+        self.expect(["check"], 0, stderr="", stdout="""\
+OK       tpu.chips                            4 v6e                             wanted 4
+OK       tpu.nodes                            4 of 4 chips
+OK       nic.link          eth0               up
+OK       nic.mtu           eth0               8896
+OK       nic.link          eth1               up
+OK       nic.mtu           eth1               8896
+OK       sysctl            net.ipv4.tcp_rmem  4096 41943040 314572800
+OK       memory.available                     704.0 GiB of 720.0 GiB available
+
+8 checks: 8 OK, 0 WARN, 0 FAIL, 0 UNKNOWN
+""")
+
+    def test_worst_first(self):
+        (self.root / "proc/sys/net/ipv4/tcp_rmem").write_text("4096\t131072\t6291456\n")
+        (self.root / "proc/meminfo").write_text("MemTotal: 1000000 kB\nMemAvailable: 40000 kB\n")
+        shutil.rmtree(self.root / "sys/bus/pci/devices")
+        shutil.copy(self.root / "netlink/links.drift", self.root / "netlink/links")
+        done = self.expect(["check"], 2, stderr="")
+        heads = [line.split()[:2] for line in done.stdout.splitlines() if line and line[0].isupper()]
+        self.assertEqual(heads, [["FAIL", "nic.mtu"], ["FAIL", "sysctl"], ["WARN", "memory.available"], ["UNKNOWN", "tpu"],
+                                 ["OK", "nic.link"], ["OK", "nic.mtu"], ["OK", "nic.link"]])
+        self.assertIn("         to do:  sysctl -w net.ipv4.tcp_rmem='4096 41943040 314572800'\n", done.stdout)
+
+    def test_one(self):
+        self.expect(["check", "nic.link"], 0, stderr="", stdout="OK       nic.link  eth0  up\nOK       nic.link  eth1  up\n\n"
+                    "2 checks: 2 OK, 0 WARN, 0 FAIL, 0 UNKNOWN\n")
+        (self.root / "proc/meminfo").write_text("MemTotal: 1000000 kB\nMemAvailable: 40000 kB\n")
+        self.expect(["check", "memory"], 1)
+        (self.root / "proc/meminfo").unlink()
+        self.expect(["check", "memory.available"], 3)
+        (self.root / "netlink/links").unlink()
+        self.assertIn("UNKNOWN  nic ", self.expect(["check", "nic.mtu"], 3).stdout)
+
+    def test_json(self):
+        report = json.loads(self.expect(["check", "sysctl", "--json"], 0).stdout)
+        self.assertEqual((report["host"], report["verdict"], len(report["checks"])), ("t1v-n-0a1b2c3d-w-0", "OK", 1))
+        self.assertEqual(report["checks"][0]["found"], "4096 41943040 314572800")
+
+    def test_no_root(self):
+        done = subprocess.run([TPUCTL, "check", "--root", "/nonexistent"], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 64)
+        self.assertIn("/nonexistent", done.stderr)
+
+
+class Identity(Ctl):
+    def test_fields_and_origins(self):
+        done = self.expect(["identity"], 0, stderr="")
+        self.assertIn("\nworker-id         /etc/tpu-hostd/identity.conf.d/10-site.conf:6  0\n", done.stdout)
+        fields = json.loads(self.expect(["identity", "--json"], 0).stdout)["identity"]
+        self.assertEqual(fields["chips"], {"value": "4", "origin": "/etc/tpu-hostd/identity.conf.d/10-site.conf:7"})
+
+    def test_env(self):
+        done = self.expect(["env", "--framework", "jax", "TPU_WORKER_ID=3", "A=b c"], 0)
+        lines = done.stdout.splitlines()
+        self.assertEqual(lines[:2], ["TPU_WORKER_ID=3", "A='b c'"])
+        self.assertIn("TPU_TOPOLOGY=4x4", lines)
+        self.assertIn("TPU_WORKER_ID", done.stderr)
+        read_back = subprocess.run(["/bin/sh", "-c", done.stdout + 'printf %s "$A"'], capture_output=True, text=True, check=True)
+        self.assertEqual(read_back.stdout, "b c")
+
+    def test_env_without_identity(self):
+        (self.root / "etc/tpu-hostd/identity.conf.d/10-site.conf").unlink()
+        done = self.expect(["env", "--framework", "jax"], 3, stdout="")
+        self.assertIn("/etc/tpu-hostd/identity.conf.d/", done.stderr)
+
+
+STATUS = {
+    "host": "h0", "boot_id": "b", "version": "0.1.0", "state": "unfit", "jobs": 1, "started": None,
+    "identity": {"slice": "v6e-a", "worker_id": "0", "accelerator_type": "v6e-16"},
+    "reasons": [{"check": "nic.mtu", "subject": "eth1", "verdict": "FAIL", "reason": "found 1460,\033[2J wanted 8896", "remedy": "tpu-netcfg --once"}],
+    "uplink": {"endpoint": "http://10.0.0.2:4318", "durable": True, "parked": False, "last_error": "Connection refused", "last_ok": None,
+               "classes": {"events": {"kept": 3, "dropped": 0, "refused": 2, "damaged": 0}, "metrics": {"kept": 0}}},
+}
+
+
+class Status(Ctl):
+    def test_no_agent(self):
+        self.expect(["status"], 3, stdout="", stderr=f"tpuctl: no answer from {self.root}/run/tpu-hostd/api.sock: No such file or directory\n"
+                    "to do:  systemctl status tpu-hostd\n")
+
+    def test_screen(self):
+        hostd = self.hostd()
+        status = json.loads(json.dumps(STATUS))
+        status["started"], status["uplink"]["last_ok"] = ago(3 * 3600 + 60), ago(200)
+        hostd.answers[("GET", "/v1/status")] = (200, status)
+        self.expect(["status"], 2, stderr="", stdout="""\
+state    unfit
+host     h0
+slice    v6e-a, worker 0, v6e-16
+agent    tpu-hostd 0.1.0, up 3 h
+runs     1 running
+uplink   http://10.0.0.2:4318, last good answer 3 min ago
+         last error: Connection refused
+         events: 3 waiting, 2 refused
+         metrics: 0 waiting
+
+FAIL     nic.mtu eth1: found 1460,?[2J wanted 8896
+         to do:  tpu-netcfg --once
+""")
+        self.assertEqual(json.loads(self.expect(["status", "--json"], 2).stdout), status)
+
+    def test_states_and_bad_answers(self):
+        hostd = self.hostd()
+        for state, code in (("ready", 0), ("degraded", 1), ("unfit", 2), ("unknown", 3)):
+            hostd.answers[("GET", "/v1/status")] = (200, dict(STATUS, state=state))
+            self.expect(["status"], code)
+        for body in (b"<html>", b"[1]", b"", b'{"a":1,"a":2}'):
+            hostd.answers[("GET", "/v1/status")] = (200, body)
+            self.assertIn("something else listens there", self.expect(["status"], 1, stdout="").stderr)
+        hostd.answers[("GET", "/v1/status")] = (200, b'{"a":"' + b"x" * (33 << 20) + b'"}')
+        self.assertIn("longer than 32 MiB", self.expect(["status"], 1, stdout="").stderr)
+        hostd.answers[("GET", "/v1/status")] = (500, {"error": "it broke", "remedy": "mend it"})
+        self.expect(["status"], 1, stdout="", stderr="tpuctl: it broke\nto do:  mend it\n")
+
+
+JOB = {"name": "train", "unit": "tpu-run-train.service", "state": "running", "cause": "", "code": "", "status": "", "framework": "jax", "malloc": "tcmalloc",
+       "user": "ada", "command": "python3 train.py", "ended": None, "main_pid": 7, "processes": 2, "step": 12, "step_seconds": 0.5}
+
+
+class Runs(Ctl):
+    def test_jobs(self):
+        self.hostd().answers[("GET", "/v1/jobs")] = (200, {"jobs": [dict(JOB, started=ago(300)), dict(
+            JOB, name="old", state="exited", cause="signal", status="KILL", step=None, step_seconds=None, started=ago(9999), ended=ago(60 * 60 * 5))]})
+        self.expect(["jobs"], 0, stderr="", stdout="""\
+NAME   STATE    USER  FRAMEWORK  SINCE  STEP  PER STEP  END          COMMAND
+train  running  ada   jax        5 min  12    0.5 s     -            python3 train.py
+old    exited   ada   jax        5 h    -     -         signal KILL  python3 train.py
+""")
+
+    def test_jobs_without_hostd(self):
+        job = b"".join(field(i + 1, v) for i, v in enumerate(("train", "tpu-run-train.service", "running", "", "", "", "plain", "glibc", "ada", "sleep 9")))
+        self.launchd().answers[22] = (23, field(1, job))
+        done = self.expect(["jobs"], 0)
+        self.assertEqual(done.stdout.splitlines()[1], "train  running  ada   plain      -      -     -         -    sleep 9")
+        self.assertIn("systemctl status tpu-hostd", done.stderr)
+
+    def test_run(self):
+        launchd = self.launchd()
+        launchd.answers[20] = (21, field(1, "train") + field(2, "tpu-run-train.service") + field(3, "glibc (tcmalloc is not installed)") +
+                               field(4, "X: yours '1' kept, ours would be '2'"))
+        self.expect(["run", "--name", "train", "--framework=jax", "--env", "X=1", "--env=Y=a b", "--", "python3", "--env", "t.py"], 0,
+                    stdout="train started as tpu-run-train.service, malloc glibc (tcmalloc is not installed)\n",
+                    stderr="tpuctl run: warning: X: yours '1' kept, ours would be '2'\n")
+        self.assertEqual(launchd.seen[0][0], 20)
+        self.assertEqual(strings_of(launchd.seen[0][1]), [(1, "train"), (2, "jax"), (3, "auto"), (5, "python3"), (5, "--env"), (5, "t.py"),
+                                                          (6, "X=1"), (6, "Y=a b")])
+
+    def test_refused(self):
+        self.launchd().answers[20] = (1, field(1, 1) + field(2, "you may not start runs") + field(3, "ask to be in the group tpu-run"))
+        self.expect(["run", "true"], 1, stdout="", stderr="tpuctl: you may not start runs\nto do:  ask to be in the group tpu-run\n")
+
+    def test_garbled(self):
+        launchd = self.launchd()
+        for answer in ((21, b"\xff\xff\xff"), (27, b""), (1, b"\xff")):
+            launchd.answers[20] = answer
+            self.assertIn("cannot be understood", self.expect(["run", "true"], 1, stdout="").stderr)
+
+    def test_stop(self):
+        launchd = self.launchd()
+        launchd.answers[24] = (25, field(1, "train"))
+        self.expect(["stop", "train"], 0, stdout="train stopped\n", stderr="")
+        self.assertEqual(strings_of(launchd.seen[0][1]), [(1, "train")])
+
+    def test_no_launchd(self):
+        for args in (["run", "true"], ["stop", "a"], ["jobs"], ["stack", "a"]):
+            self.assertIn("to do:  systemctl status tpu-launchd", self.expect(args, 3, stdout="").stderr)
+
+    def test_stack(self):
+        hostd = self.hostd()
+        hostd.answers[("POST", "/v1/jobs/train/stack")] = (200, {"name": "train", "taken": "2026-11-21T05:00:00.000Z", "processes": 1, "threads": 2,
+                                                                 "text": "Thread 1\n  train_step (train.py:7)\n", "record": {"spool": "ab", "class": "events", "seq": 9}})
+        self.expect(["stack", "train"], 0, stderr="", stdout="run train: 1 processes, 2 threads, taken 2026-11-21T05:00:00.000Z\n"
+                    "record ab/events/9 is durable and goes to the collector\n\nThread 1\n  train_step (train.py:7)\n")
+        hostd.answers[("POST", "/v1/jobs/train/stack")] = (404, {"error": "there is no run 'train'", "remedy": "tpuctl jobs"})
+        self.expect(["stack", "train"], 1, stdout="", stderr="tpuctl: there is no run 'train'\nto do:  tpuctl jobs\n")
+
+    def test_stack_without_hostd(self):
+        self.launchd().answers[26] = (27, field(1, "train") + field(2, "Thread 1\n") + field(3, 1763701200000000) + field(4, 1) + field(5, 1))
+        done = self.expect(["stack", "train"], 0, stdout="run train: 1 processes, 1 threads, taken 2025-11-21T05:00:00.000Z\n\nThread 1\n")
+        self.assertIn("NOT sent", done.stderr)
+
+
+class Fleet(Ctl):
+    def test_hosts(self):
+        server, url = self.collector()
+        hosts = [dict(name="h0", slice="v6e-a", worker_id="0", state="ready", reasons="", age_seconds=4.2, job="train", step=12),
+                 dict(name="h1", slice="v6e-a", worker_id="1", state="unfit", reasons="nic.mtu eth1", age_seconds=9, job="train", step=12),
+                 dict(name="h2", slice="v6e-a", worker_id="2", state="ready", reasons="", age_seconds=7300, job=None, step=None)]
+        server.answers[("GET", "/api/v1/hosts")] = (200, {"hosts": hosts})
+        screen = """\
+SLICE  WORKER  HOST  STATE   JOB    STEP  AGE  REASON
+v6e-a  0       h0    ready   train  12    4 s  -
+v6e-a  1       h1    unfit   train  12    9 s  nic.mtu eth1
+v6e-a  2       h2    SILENT  -      -     2 h  nothing heard for 2 h; was ready then
+3 hosts: 1 silent 1 ready 1 unfit
+"""
+        self.expect(["fleet", "--collector", url + "/"], 0, stdout=screen, stderr="")
+        (self.root / "etc/tpu-hostd/tpuctl.conf.d").mkdir()
+        (self.root / "etc/tpu-hostd/tpuctl.conf.d/10-site.conf").write_text(f"[Ctl]\nCollector={url}\n")
+        self.expect(["fleet"], 0, stdout=screen, stderr="")
+        self.assertEqual(json.loads(self.expect(["fleet", "--json"], 0).stdout), {"hosts": hosts})
+
+    def test_no_collector(self):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            url = f"http://127.0.0.1:{s.getsockname()[1]}"
+            done = self.expect(["fleet", "--collector", url], 3, stdout="")
+        self.assertIn(f"no answer from {url}/api/v1/hosts: Connection refused", done.stderr)
+        self.assertIn("to do:", done.stderr)
+
+    def test_events(self):
+        server, url = self.collector()
+        server.answers[("GET", "/api/v1/events")] = (200, {"next": 0, "events": [
+            dict(id=1, host="h0", time="2026-11-21T05:00:00.123Z", name="tpu.job.exited", severity="ERROR", body={"job": "train", "cause": "signal"}),
+            dict(id=2, host="h0", time="2026-11-21T05:00:09.000Z", name="tpu.stack", severity="INFO", body={"text": "a\nb\n", "threads": 3})]})
+        self.expect(["events", "--collector", url, "--host", "h 0&x"], 0, stderr="", stdout="""\
+TIME                  SEVERITY  HOST  EVENT           BODY
+2026-11-21T05:00:00Z  ERROR     h0    tpu.job.exited  job=train  cause=signal
+2026-11-21T05:00:09Z  INFO      h0    tpu.stack       text=(4 bytes of text, see --json)  threads=3
+""")
+        self.assertEqual(server.seen[0][1], "/api/v1/events?limit=200&host=h%200%26x")
+
+
+if __name__ == "__main__":
+    unittest.main()
