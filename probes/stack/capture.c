@@ -4,7 +4,11 @@
 int capture_init(struct capture *c, struct memory_source source) {
         int r = memory_init(&c->memory, source);
 
-        return r < 0 ? r : memory_init(&c->names, source);
+        if (r == 0)
+                r = memory_init(&c->names, source);
+        if (r == 0)
+                c->names.ahead = 1;
+        return r;
 }
 
 static void clear_threads(struct capture *c) {
@@ -38,7 +42,8 @@ static bool is_local(int error) {
 static int resolve(struct capture *c, struct chain *chain) {
         for (size_t i = 0; i < chain->n; i++) {
                 struct frame *f = &chain->frames[i];
-                int r = code_get(&c->codes, &c->names, c->interpreter.layout, &c->interpreter.types, f->code_address, &f->code);
+                int r = code_get(&c->codes, &c->names, c->interpreter.layout, &c->interpreter.types,
+                                 f->code_address, &f->code);
 
                 if (r < 0 && r != -E2BIG)
                         return r;
@@ -107,7 +112,8 @@ static int read_pair(struct capture *c, struct python_thread *t) {
 static void note_place(struct capture *c, struct python_thread *t) {
         _cleanup_(chain_clear) struct chain head = { 0 };
         int r = walk_frames(&c->memory, &c->interpreter, t->id.state, 1, &head);
-        uint64_t place = r < 0 || head.n == 0 ? (uint64_t) -(int64_t) r : head.frames[0].address + head.frames[0].instruction * 31;
+        uint64_t place = r < 0 || head.n == 0 ? (uint64_t) -(int64_t) r
+                                              : head.frames[0].address + head.frames[0].instruction * 31;
 
         t->moves = t->moves || (t->noted && place != t->place);
         t->noted = true;
@@ -115,8 +121,8 @@ static void note_place(struct capture *c, struct python_thread *t) {
 }
 
 /*
- * Reads one thread anew, one that moves or may move. The first walk only finds out which pages matter. A reading that makes no sense does not
- * replace one that did.
+ * Reads one thread anew, one that moves or may move. The first walk only finds out which pages matter. A
+ * reading that makes no sense does not replace one that did.
  */
 static int read_again(struct capture *c, struct python_thread *t) {
         _cleanup_(chain_clear) struct chain scout = { 0 };
@@ -167,8 +173,8 @@ static int first_pass(struct capture *c, uint64_t *ret_gil_holder) {
 }
 
 /*
- * Threads that ended meanwhile are dropped: they are no part of the later moment. Both lists keep their order, so that the next one
- * is most often the one looked for.
+ * Threads that ended meanwhile are dropped: they are no part of the later moment. Both lists keep their
+ * order, so that the next one is most often the one looked for.
  */
 static void drop_ended(struct capture *c, const struct thread_list *now) {
         size_t kept = 0, expected = now->n;
@@ -177,7 +183,8 @@ static void drop_ended(struct capture *c, const struct thread_list *now) {
                 const struct thread_id *id = &c->threads[i].id;
                 size_t at = expected;
 
-                while (at > 0 && (now->items[at - 1].state != id->state || now->items[at - 1].native != id->native))
+                while (at > 0 &&
+                       (now->items[at - 1].state != id->state || now->items[at - 1].native != id->native))
                         at--;
                 if (at > 0) {
                         expected = at - 1;
@@ -217,7 +224,8 @@ static int second_pass(struct capture *c, uint64_t gil_holder) {
                 r = read_second(c, &c->threads[i]);
                 if (r < 0)
                         return r;
-                /* Who holds the interpreter lock may run, and passes only when both readings are a moment apart. */
+                /* Who holds the interpreter lock may run, and passes only when both readings are a moment
+                 * apart. */
                 if (c->threads[i].id.state == gil_holder || c->threads[i].id.state == list.gil_holder)
                         c->threads[i].changed = true;
         }
@@ -269,7 +277,8 @@ static void join_tasks(struct capture *c) {
 
                 if (t->id.native <= INT32_MAX)
                         t->task = find_task(c, (pid_t) t->id.native);
-                /* After fork() the one thread left still has its parent's number, and is the process's first. */
+                /* After fork() the one thread left still has its parent's number, and is the process's
+                 * first. */
                 for (size_t k = 0; !t->task && t->id.pthread == c->main_thread && k < c->tasks.n; k++)
                         if (c->tasks.items[k].tid == c->process.pid)
                                 t->task = &c->tasks.items[k];
@@ -288,7 +297,8 @@ static int check_unchanged(struct capture *c, char why[static REASON_MAX]) {
         if (process_state(&c->process) == '\0')
                 return interpreter_reason(&c->process, -ESRCH, why);
         if (r < 0 || version != c->interpreter.version) {
-                (void) snprintf(why, REASON_MAX, "it became another program (execve) while it was read; try again");
+                (void) snprintf(why, REASON_MAX,
+                                "it became another program (execve) while it was read; try again");
                 return -EAGAIN;
         }
         return 0;
@@ -307,7 +317,8 @@ int capture_process(const struct host *h, pid_t pid, struct capture *c, char why
         }
         process_command(&c->process, c->command);
         if (!h->real_root) {
-                (void) snprintf(why, REASON_MAX, "memory can be read on the real machine only, not below --root");
+                (void) snprintf(why, REASON_MAX,
+                                "memory can be read on the real machine only, not below --root");
                 return -EOPNOTSUPP;
         }
         c->memory_pid = pid;

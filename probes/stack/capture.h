@@ -1,34 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * All Python stacks of one process, read while it runs. Every thread is read twice with its names looked up in between, so that
- * what the names belong to existed throughout; equal readings are accepted, others are tried again up to CAPTURE_RETRIES
- * times and then marked as changed.
+ * All Python stacks of one process, read while it runs. Every thread is read twice, with its names looked up
+ * in between so that what they belong to existed throughout; a thread that did not hold the GIL and reads the
+ * same both times is accepted. The others are read again from pages copied twice by one call, a microsecond
+ * apart, up to CAPTURE_RETRIES times, and marked as changed when no two copies agree.
  */
 #include "interpreter.h"
 #include "process.h"
 #include "thread_walk.h"
 
 #define CAPTURE_RETRIES 8u /* each takes some 20 µs */
-#define CAPTURE_TRIES 20u /* for a thread of which no reading made sense yet, before it counts as not readable */
+#define CAPTURE_TRIES 20u  /* while no reading made sense, before a thread counts as not readable */
 
 struct python_thread {
         struct thread_id id;
-        const struct task *task; /* what the kernel says of it; NULL: no thread of the process has that number */
-        size_t limit;            /* frames that could be read of it */
-        struct chain chain;      /* frames whose code could not be read have code NULL */
-        bool gil;     /* held the GIL in both readings */
-        bool changed; /* no two readings were equal: the chain may be one the program never had */
-        bool noted, moves; /* seen at two places */
+        const struct task *task; /* what the kernel says of it; NULL: no thread has that number */
+        size_t limit;       /* frames that could be read of it */
+        struct chain chain; /* frames whose code could not be read have code NULL */
+        bool gil;           /* held the GIL in both readings */
+        bool changed;       /* no two readings were equal: the chain may be one the program never had */
+        bool noted, moves;  /* seen at two places */
         uint64_t place;
-        int error;    /* 0, or -errno why it could not be read: the chain is empty */
+        int error; /* 0, or -errno why it could not be read: the chain is empty */
 };
 
 struct capture {
         struct process process;
         char command[PROCESS_COMMAND_MAX];
         struct interpreter interpreter;
-        pid_t memory_pid; /* the source's pid lives here */
+        pid_t memory_pid;     /* the source's pid lives here */
         struct memory memory; /* for lists and frames, which move */
         struct memory names;  /* for code objects and names, which stay: the same target */
         struct code_cache codes;
@@ -41,12 +42,18 @@ struct capture {
 };
 #define CAPTURE_NULL ((struct capture) { .process = PROCESS_NULL })
 
-/* Captures pid into *c (empty before). 0, or -errno with why for people. Clear with capture_clear() either way. */
+/*
+ * Captures pid into *c (empty before). 0, or -errno with why for people. Clear with capture_clear() either
+ * way.
+ */
 int capture_process(const struct host *h, pid_t pid, struct capture *c, char why[static REASON_MAX]);
 
 /* Sets up both memories of an empty capture. -ENOMEM; clear with capture_clear() either way. */
 int capture_init(struct capture *c, struct memory_source source);
-/* The part that needs no /proc: after capture_init(), with c->interpreter set. For tests on memory images, too. */
+/*
+ * The part that needs no /proc: after capture_init(), with c->interpreter set. For tests on memory images,
+ * too.
+ */
 int capture_stacks(struct capture *c);
 
 void capture_clear(struct capture *c);

@@ -24,7 +24,8 @@ void code_cache_clear(struct code_cache *c) {
         *c = (struct code_cache) { 0 };
 }
 
-static int read_name(struct memory *m, const struct python_layout *l, uint64_t type, uint64_t address, char **ret) {
+static int read_name(struct memory *m, const struct python_layout *l, uint64_t type, uint64_t address,
+                     char **ret) {
         char buf[TEXT_MAX];
         int r = text_read(m, l, type, address, buf);
 
@@ -34,8 +35,12 @@ static int read_name(struct memory *m, const struct python_layout *l, uint64_t t
         return *ret ? 0 : -ENOMEM;
 }
 
-/* A bytes object; one that is no bytes object or too long leaves *ret NULL, for a stack without lines is still a stack. */
-static int read_table(struct memory *m, const struct python_layout *l, uint64_t type, uint64_t address, struct code *ret) {
+/*
+ * A bytes object; one that is no bytes object or too long leaves *ret NULL, for a stack without lines is
+ * still a stack.
+ */
+static int read_table(struct memory *m, const struct python_layout *l, uint64_t type, uint64_t address,
+                      struct code *ret) {
         uint8_t head[64];
         uint64_t found_type, len;
         int r = memory_read(m, address, head, l->object.bytes_data);
@@ -58,7 +63,8 @@ static int read_table(struct memory *m, const struct python_layout *l, uint64_t 
         return 0;
 }
 
-static int code_read(struct memory *m, const struct python_layout *l, const struct python_types *t, struct code *c) {
+static int code_read(struct memory *m, const struct python_layout *l, const struct python_types *t,
+                     struct code *c) {
         uint8_t head[256];
         uint64_t type, file, function, table;
         int32_t first_traceable;
@@ -85,8 +91,8 @@ static int code_read(struct memory *m, const struct python_layout *l, const stru
         return r;
 }
 
-int code_get(struct code_cache *c, struct memory *m, const struct python_layout *l, const struct python_types *t,
-             uint64_t address, const struct code **ret) {
+int code_get(struct code_cache *c, struct memory *m, const struct python_layout *l,
+             const struct python_types *t, uint64_t address, const struct code **ret) {
         struct code **bucket = &c->buckets[(address >> 4) % ELEMENTSOF(c->buckets)];
         _cleanup_(code_freep) struct code *new = NULL;
         int r;

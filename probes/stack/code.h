@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Code objects of the target: file, qualified name, line table. Each is read once a generation; a new generation is
- * begun when a thread is read again, because a code object may have been freed and its place taken meanwhile.
- * Owned by the cache until it is cleared; total size bounded by CODE_BYTES_MAX.
+ * Code objects of the target: file, qualified name, line table. Each is read once a generation; a new
+ * generation is begun when a thread is read again, because a code object may have been freed and its place
+ * taken meanwhile. Owned by the cache until it is cleared; total size bounded by CODE_BYTES_MAX.
  */
 #include "layout.h"
 #include "memory.h"
@@ -12,7 +12,10 @@
 #define CODE_TABLE_MAX (1024u * 1024)      /* one line table */
 #define CODE_MAX 65536u
 
-/* Addresses of the type objects that an object's type is checked against; 0 when the file does not name them. */
+/*
+ * Addresses of the type objects that an object's type is checked against; 0 when the file does not name
+ * them.
+ */
 struct python_types {
         uint64_t code, unicode, bytes;
 };
@@ -39,9 +42,12 @@ struct code_cache {
 void code_cache_clear(struct code_cache *c);
 #define _cleanup_code_cache_ _cleanup_(code_cache_clear)
 
-/* -EBADMSG: no code object is there; -E2BIG: a bound is reached; else as memory_read(). *ret is owned by the cache. */
-int code_get(struct code_cache *c, struct memory *m, const struct python_layout *l, const struct python_types *t,
-             uint64_t address, const struct code **ret);
+/*
+ * -EBADMSG: no code object is there; -E2BIG: a bound is reached; else as memory_read(). *ret is owned by the
+ * cache.
+ */
+int code_get(struct code_cache *c, struct memory *m, const struct python_layout *l,
+             const struct python_types *t, uint64_t address, const struct code **ret);
 
 /* Whether a frame whose prev_instr is instruction can be of this code (before the first unit: not begun). */
 bool code_holds(const struct code *c, uint64_t instruction);

@@ -11,7 +11,8 @@ static void match(struct elf_symbol *symbols, size_t n, const char *name, uint64
                         symbols[i].value = value;
 }
 
-static int search_table(Elf *elf, Elf_Scn *scn, const GElf_Shdr *header, struct elf_symbol *symbols, size_t n) {
+static int search_table(Elf *elf, Elf_Scn *scn, const GElf_Shdr *header, struct elf_symbol *symbols,
+                        size_t n) {
         Elf_Data *data;
 
         if (header->sh_size > ELF_TABLE_MAX)
@@ -92,7 +93,8 @@ static int first_address(Elf *elf, uint64_t *ret) {
         return -ENOEXEC;
 }
 
-int elf_symbols_find(int fd, struct elf_symbol *symbols, size_t n, const char *section, struct elf_answer *ret) {
+int elf_symbols_find(int fd, struct elf_symbol *symbols, size_t n, const char *section,
+                     struct elf_answer *ret) {
         _cleanup_(elf_endp) Elf *elf = NULL;
         struct elf_answer answer = { 0 };
         GElf_Ehdr header;
@@ -101,8 +103,8 @@ int elf_symbols_find(int fd, struct elf_symbol *symbols, size_t n, const char *s
         if (elf_version(EV_CURRENT) == EV_NONE)
                 return -EOPNOTSUPP;
         elf = elf_begin(fd, ELF_C_READ, NULL);
-        if (!elf || elf_kind(elf) != ELF_K_ELF || gelf_getclass(elf) != ELFCLASS64 || !gelf_getehdr(elf, &header) ||
-            header.e_machine != EM_X86_64)
+        if (!elf || elf_kind(elf) != ELF_K_ELF || gelf_getclass(elf) != ELFCLASS64 ||
+            !gelf_getehdr(elf, &header) || header.e_machine != EM_X86_64)
                 return -ENOEXEC;
         r = first_address(elf, &answer.first_address);
         if (r == 0)

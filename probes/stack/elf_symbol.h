@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Symbols and sections of an ELF file by name (libelf). The file belongs to a foreign process: it is read, never mapped (a file
- * cut short meanwhile would end us with SIGBUS), and bounded.
+ * Symbols and sections of an ELF file by name (libelf). The file belongs to a foreign process: it is read,
+ * never mapped (a file cut short meanwhile would end us with SIGBUS), and bounded.
  */
 #include "base.h"
 
@@ -19,7 +19,9 @@ struct elf_answer {
 };
 
 /*
- * Looks for the symbols in .dynsym, then, for those not found, in .symtab. -ENOEXEC: no x86-64 ELF program or library; -EIO from
- * reading; -E2BIG: a table is too large. The values are filled in even when some are missing.
+ * Looks for the symbols in .dynsym, then, for those not found, in .symtab. -ENOEXEC: no x86-64 ELF program
+ * or library; -EIO from reading; -E2BIG: a table is too large. The values are filled in even when some are
+ * missing.
  */
-int elf_symbols_find(int fd, struct elf_symbol *symbols, size_t n, const char *section, struct elf_answer *ret);
+int elf_symbols_find(int fd, struct elf_symbol *symbols, size_t n, const char *section,
+                     struct elf_answer *ret);

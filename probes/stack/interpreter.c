@@ -10,10 +10,11 @@
 #include "maps.h"
 
 #define CANDIDATES_MAX 16u
-#define COMPARED 1024u /* bytes at the start of a file: its ELF header, its segments and most often its build id */
+#define COMPARED 1024u /* bytes at the start of a file: ELF header, segments and most often the build id */
 
 struct candidates {
-        struct mapping *items[CANDIDATES_MAX]; /* the libpythons first, then the program, then other "python…" files */
+        struct mapping *items[CANDIDATES_MAX]; /* the libpythons first, then the program, then other
+                                                  "python…" files */
         size_t n;
         char exe[MAPS_PATH_MAX + 16];
 };
@@ -67,7 +68,9 @@ static void read_exe(const struct process *p, char *buf, size_t size) {
                 *deleted = '\0';
 }
 
-/* Opens for reading what a handle (O_PATH) stands for, when it is an ordinary file: never a device or fifo. */
+/*
+ * Opens for reading what a handle (O_PATH) stands for, when it is an ordinary file: never a device or fifo.
+ */
 static int reopen_file(const struct process *p, int handle) {
         struct stat st;
         char path[64];
@@ -92,7 +95,8 @@ static int open_link(const struct process *p, const char *name) {
 
 static int open_below_root(const struct process *p, const char *path) {
         _cleanup_close_ int root = openat(p->dir_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC), handle = -1;
-        struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+        struct open_how how = { .flags = O_PATH | O_CLOEXEC,
+                                .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
 
         if (root < 0)
                 return -errno;
@@ -100,7 +104,9 @@ static int open_below_root(const struct process *p, const char *path) {
         return reopen_file(p, handle);
 }
 
-/* Whether the file begins with what the process has mapped at the address. 0, -ESTALE when not, or -errno. */
+/*
+ * Whether the file begins with what the process has mapped at the address. 0, -ESTALE when not, or -errno.
+ */
 static int check_same(int fd, struct memory *m, uint64_t address) {
         uint8_t file[COMPARED], mapped[COMPARED];
         ssize_t n = pread(fd, file, sizeof(file), 0);
@@ -117,7 +123,8 @@ static int check_same(int fd, struct memory *m, uint64_t address) {
 }
 
 /* An open descriptor of the mapped file, or -errno of the last way that was tried. */
-static int open_mapped(const struct process *p, struct memory *m, const struct candidates *c, const struct mapping *map) {
+static int open_mapped(const struct process *p, struct memory *m, const struct candidates *c,
+                       const struct mapping *map) {
         char name[64];
         int r = -ENOENT;
 
@@ -129,7 +136,9 @@ static int open_mapped(const struct process *p, struct memory *m, const struct c
                         continue;
                 if (way == 2 && map->deleted)
                         continue;
-                fd = way == 0 ? open_link(p, name) : way == 1 ? open_link(p, "exe") : open_below_root(p, map->path);
+                fd = way == 0   ? open_link(p, name)
+                     : way == 1 ? open_link(p, "exe")
+                                : open_below_root(p, map->path);
                 r = fd < 0 ? fd : check_same(fd, m, map->start);
                 if (r == 0)
                         return TAKE_FD(fd);
@@ -153,16 +162,20 @@ int interpreter_reason(const struct process *p, int error, char why[static REASO
         char state = process_state(p);
 
         if (state == 'Z')
-                (void) snprintf(why, REASON_MAX, "it has exited and waits for its parent to collect it (zombie)");
+                (void) snprintf(why, REASON_MAX,
+                                "it has exited and waits for its parent to collect it (zombie)");
         else if (state == '\0' || state == 'X' || error == -ESRCH)
                 (void) snprintf(why, REASON_MAX, "it ended while it was read");
         else if (error == -EPERM || error == -EACCES)
-                (void) snprintf(why, REASON_MAX, "not permitted to read its memory: run as its own user, or with CAP_SYS_PTRACE "
-                                "(and CAP_CHECKPOINT_RESTORE or CAP_DAC_READ_SEARCH for its files)");
+                (void) snprintf(
+                        why, REASON_MAX,
+                        "not permitted to read its memory: run as its own user, or with CAP_SYS_PTRACE "
+                        "(and CAP_CHECKPOINT_RESTORE or CAP_DAC_READ_SEARCH for its files)");
         else if (error == -E2BIG)
                 (void) snprintf(why, REASON_MAX, "it is larger than what is read of one process");
         else if (error == -EFAULT || error == -EBADMSG)
-                (void) snprintf(why, REASON_MAX, "its interpreter's memory does not hold what CPython keeps there");
+                (void) snprintf(why, REASON_MAX,
+                                "its interpreter's memory does not hold what CPython keeps there");
         else
                 (void) snprintf(why, REASON_MAX, "%s", strerror(-error));
         return error;
@@ -178,15 +191,18 @@ static int take_version(struct memory *m, struct interpreter *i, char why[static
         i->layout = python_layout_find(i->version);
         if (i->layout)
                 return 0;
-        (void) snprintf(why, REASON_MAX, "CPython %s is not supported yet; supported: %s", python_version_text(i->version, text),
-                        python_layout_supported);
+        (void) snprintf(why, REASON_MAX, "CPython %s is not supported yet; supported: %s",
+                        python_version_text(i->version, text), python_layout_supported);
         return -EOPNOTSUPP;
 }
 
 /* -ENOENT: this file holds no interpreter. */
-static int look_into(const struct process *p, struct memory *m, const struct candidates *c, const struct mapping *map,
-                     struct interpreter *ret, char why[static REASON_MAX]) {
-        struct elf_symbol s[] = { { "_PyRuntime", 0 }, { "Py_Version", 0 }, { "PyCode_Type", 0 }, { "PyUnicode_Type", 0 },
+static int look_into(const struct process *p, struct memory *m, const struct candidates *c,
+                     const struct mapping *map, struct interpreter *ret, char why[static REASON_MAX]) {
+        struct elf_symbol s[] = { { "_PyRuntime", 0 },
+                                  { "Py_Version", 0 },
+                                  { "PyCode_Type", 0 },
+                                  { "PyUnicode_Type", 0 },
                                   { "PyBytes_Type", 0 } };
         _cleanup_close_ int fd = open_mapped(p, m, c, map);
         struct elf_answer answer;
@@ -195,8 +211,11 @@ static int look_into(const struct process *p, struct memory *m, const struct can
 
         if (fd < 0) {
                 if (fd == -ESTALE || fd == -ENOENT)
-                        (void) snprintf(why, REASON_MAX, "the file it runs, %.150s, was replaced or deleted, and opening the old one "
-                                        "needs CAP_CHECKPOINT_RESTORE", map->path);
+                        (void) snprintf(
+                                why, REASON_MAX,
+                                "the file it runs, %.150s, was replaced or deleted, and opening the old one "
+                                "needs CAP_CHECKPOINT_RESTORE",
+                                map->path);
                 return fd;
         }
         r = elf_symbols_find(fd, s, ELEMENTSOF(s), ".PyRuntime", &answer);
@@ -204,14 +223,18 @@ static int look_into(const struct process *p, struct memory *m, const struct can
                 return r;
         runtime = s[0].value ? s[0].value : answer.section; /* a stripped program still has the section */
         if (!runtime && s[2].value) {
-                (void) snprintf(why, REASON_MAX, "CPython before 3.7 is not supported; supported: %s", python_layout_supported);
+                (void) snprintf(why, REASON_MAX, "CPython before 3.7 is not supported; supported: %s",
+                                python_layout_supported);
                 return -EOPNOTSUPP;
         }
         if (!runtime)
                 return -ENOENT;
         if (!s[1].value) {
-                (void) snprintf(why, REASON_MAX, "CPython before 3.11, or without its symbol Py_Version, is not supported yet; "
-                                "supported: %s", python_layout_supported);
+                (void) snprintf(
+                        why, REASON_MAX,
+                        "CPython before 3.11, or without its symbol Py_Version, is not supported yet; "
+                        "supported: %s",
+                        python_layout_supported);
                 return -EOPNOTSUPP;
         }
         bias = map->start - answer.first_address;
@@ -229,8 +252,8 @@ static bool is_started(struct memory *m, const struct interpreter *i) {
         return memory_read_u64(m, i->runtime + i->layout->runtime.interpreters, &head) == 0 && head != 0;
 }
 
-static int choose(const struct process *p, struct memory *m, const struct candidates *c, struct interpreter *ret,
-                  char why[static REASON_MAX]) {
+static int choose(const struct process *p, struct memory *m, const struct candidates *c,
+                  struct interpreter *ret, char why[static REASON_MAX]) {
         int worst = -ENOENT;
 
         for (size_t i = 0; i < c->n; i++) {
@@ -239,7 +262,8 @@ static int choose(const struct process *p, struct memory *m, const struct candid
                 if (r == 0 && is_started(m, ret))
                         return 0;
                 if (r == 0) {
-                        (void) snprintf(why, REASON_MAX, "its CPython interpreter is not started yet, or already ended");
+                        (void) snprintf(why, REASON_MAX,
+                                        "its CPython interpreter is not started yet, or already ended");
                         r = -EAGAIN;
                 }
                 if (r != -ENOENT && r != -ENOEXEC)
@@ -248,7 +272,8 @@ static int choose(const struct process *p, struct memory *m, const struct candid
         return worst;
 }
 
-int interpreter_find(const struct process *p, struct memory *m, struct interpreter *ret, char why[static REASON_MAX]) {
+int interpreter_find(const struct process *p, struct memory *m, struct interpreter *ret,
+                     char why[static REASON_MAX]) {
         _cleanup_(candidates_clear) struct candidates c = { 0 };
         _cleanup_close_ int fd = openat(p->dir_fd, "maps", O_RDONLY | O_CLOEXEC);
         bool empty = false;
@@ -260,7 +285,8 @@ int interpreter_find(const struct process *p, struct memory *m, struct interpret
         read_exe(p, c.exe, sizeof(c.exe));
         r = maps_read(fd, consider, &c, &empty);
         if (r == 0 && empty && !strchr("ZX", process_state(p))) {
-                (void) snprintf(why, REASON_MAX, "no CPython interpreter in its memory map: it has none (a kernel thread)");
+                (void) snprintf(why, REASON_MAX,
+                                "no CPython interpreter in its memory map: it has none (a kernel thread)");
                 return -ENOENT;
         }
         if (r < 0 || empty)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Where in a process a CPython interpreter is, and which version. The file that holds it (the program itself or a
- * libpython) is found in the memory map, opened by the mapping itself where permitted (/proc/PID/map_files, then /proc/PID/exe: true for
- * deleted files and across mount namespaces), else by its path below the process's own root; it counts only when its
- * first bytes are those that are mapped.
+ * Where in a process a CPython interpreter is, and which version. The file that holds it (the program itself
+ * or a libpython) is found in the memory map, opened by the mapping itself where permitted
+ * (/proc/PID/map_files, then /proc/PID/exe: true for deleted files and across mount namespaces), else by its
+ * path below the process's own root; it counts only when its first bytes are those that are mapped.
  */
 #include "code.h"
 #include "layout.h"
@@ -22,10 +22,12 @@ struct interpreter {
 };
 
 /*
- * Returns 0, or -errno with why in words ("no CPython interpreter in its memory map"): -ENOENT no interpreter, -EOPNOTSUPP an
- * interpreter of a version without a layout, -EPERM or -EACCES not permitted, -ESRCH gone.
+ * Returns 0, or -errno with why in words ("no CPython interpreter in its memory map"): -ENOENT no
+ * interpreter, -EOPNOTSUPP an interpreter of a version without a layout, -EPERM or -EACCES not permitted,
+ * -ESRCH gone.
  */
-int interpreter_find(const struct process *p, struct memory *m, struct interpreter *ret, char why[static REASON_MAX]);
+int interpreter_find(const struct process *p, struct memory *m, struct interpreter *ret,
+                     char why[static REASON_MAX]);
 
 /* The words for an error of reading the process or its memory. Returns error. */
 int interpreter_reason(const struct process *p, int error, char why[static REASON_MAX]);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Where CPython keeps what a stack is made of: byte offsets, one row a minor version. Offsets are no part of Python's
- * stable interface; they are the same through all releases of one minor version from its release candidate on. A
- * version without a row is refused, never guessed.
+ * Where CPython keeps what a stack is made of: byte offsets, one row a minor version. Offsets are no part of
+ * Python's stable interface; they are the same through all releases of one minor version from its release
+ * candidate on. A version without a row is refused, never guessed.
  */
 #include "base.h"
 
@@ -24,7 +24,8 @@ struct python_layout {
         } cframe;
         struct { /* _PyInterpreterFrame */
                 uint32_t code, previous, instruction, stack_top, is_entry, owner, size;
-                uint32_t generator_state; /* of a generator's frame: how many bytes before it is gi_frame_state */
+                uint32_t generator_state; /* of a generator's frame: how many bytes before it is
+                                             gi_frame_state */
                 uint8_t owned_by_generator, executing;
         } frame;
         struct { /* PyCodeObject; size: up to the first instruction */
@@ -35,7 +36,8 @@ struct python_layout {
         } object;
         struct { /* PyASCIIObject, PyCompactUnicodeObject, PyUnicodeObject */
                 uint32_t length, state, ascii_data, compact_data, data_pointer;
-                uint8_t kind_shift, compact_bit, ascii_bit; /* in the bit field "state"; kind has three bits */
+                uint8_t kind_shift, compact_bit,
+                        ascii_bit; /* in the bit field "state"; kind has three bits */
         } unicode;
 };
 

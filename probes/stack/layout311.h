@@ -2,8 +2,8 @@
 #pragma once
 /*
  * CPython 3.11. Each number is offsetof() in the public headers of 3.11 (Include/internal/pycore_runtime.h,
- * pycore_interp.h, pycore_frame.h, Include/cpython/pystate.h, code.h, unicodeobject.h) on x86-64 without Py_TRACE_REFS;
- * tests/stack/derive311.c computes them again from installed headers and compares.
+ * pycore_interp.h, pycore_frame.h, Include/cpython/pystate.h, code.h, unicodeobject.h) on x86-64 without
+ * Py_TRACE_REFS; tests/stack/derive311.c computes them again from installed headers and compares.
  */
 #include "layout.h"
 
@@ -25,7 +25,7 @@ static const struct python_layout python_layout_311 = {
                 .next = 8,
                 .cframe = 56,
                 .thread_id = 152, /* pthread_self() */
-                .native_thread_id = 160, /* gettid() of the thread's birth: in its own pid namespace, stale after fork() */
+                .native_thread_id = 160, /* gettid() in its own namespace; stale after fork() */
                 .size = 168,
         },
         .cframe = {
@@ -48,7 +48,7 @@ static const struct python_layout python_layout_311 = {
                 .qualname = 128,
                 .linetable = 136,
                 .first_line = 72,
-                .first_traceable = 168, /* in code units; a frame before it is incomplete (_PyFrame_IsIncomplete) */
+                .first_traceable = 168, /* in code units: before it a frame is incomplete */
                 .size = 184,            /* co_code_adaptive */
         },
         .object = {

@@ -5,14 +5,16 @@
 #define MORE 0x40u  /* another 6 bits of a varint follow */
 
 enum location_kind { /* _PyCodeLocationInfoKind; 0 to 9: short forms on the same line */
-        LOCATION_ONE_LINE0 = 10, /* 10, 11, 12: zero, one, two lines further */
-        LOCATION_ONE_LINE2 = 12,
-        LOCATION_NO_COLUMNS = 13,
-        LOCATION_LONG = 14,
-        LOCATION_NONE = 15,
+                     LOCATION_ONE_LINE0 = 10, /* 10, 11, 12: zero, one, two lines further */
+                     LOCATION_ONE_LINE2 = 12,
+                     LOCATION_NO_COLUMNS = 13,
+                     LOCATION_LONG = 14,
+                     LOCATION_NONE = 15,
 };
 
-/* A signed varint: 6 bits a byte, least significant first, the sign in the lowest bit. False when malformed. */
+/*
+ * A signed varint: 6 bits a byte, least significant first, the sign in the lowest bit. False when malformed.
+ */
 static bool read_svarint(const uint8_t *p, const uint8_t *end, int64_t *ret) {
         uint64_t v = 0;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tpu-stack PID…: all threads' Python stacks, by reading memory only. The target is never stopped, traced or signalled.
- * Exit: 0 every process was read; 3 one was not (the message says which and why); 64 usage.
+ * tpu-stack PID…: all threads' Python stacks, by reading memory only. The target is never stopped, traced or
+ * signalled. Exit: 0 every process was read; 3 one was not (the message says which and why); 64 usage.
  */
 #include "finding.h"
 #include "host.h"
@@ -74,7 +74,8 @@ static size_t unreadable_threads(const struct capture *c) {
 }
 
 /*
- * With --children a process without Python, or one that ended meanwhile, is no failure; that nothing at all was read is said at the end.
+ * With --children a process without Python, or one that ended meanwhile, is no failure; that nothing at all
+ * was read is said at the end.
  */
 static bool is_failure(const struct program *p, size_t index, int error) {
         if (!p->children)
@@ -101,7 +102,8 @@ static int read_one(struct program *p, size_t index) {
         p->read++;
         unreadable = unreadable_threads(&c);
         if (unreadable > 0) {
-                log_error("process %d: %zu of %zu threads could not be read", (int) pid, unreadable, c.n_threads);
+                log_error("process %d: %zu of %zu threads could not be read", (int) pid, unreadable,
+                          c.n_threads);
                 p->failed++;
         }
         return output_capture(&p->output, &c);
@@ -118,7 +120,8 @@ static int run(struct program *p) {
                         return log_error_errno(r, "process %d: %m", (int) p->pids[i]);
         }
         if (p->read == 0 && p->failed == 0) {
-                log_error("process %d: no CPython interpreter in its memory map, nor in its descendants'", (int) p->pids[0]);
+                log_error("process %d: no CPython interpreter in its memory map, nor in its descendants'",
+                          (int) p->pids[0]);
                 p->failed++;
         }
         if (p->output.cut) {
@@ -133,7 +136,8 @@ static int run(struct program *p) {
 
 static int take_pids(struct program *p, int n, char *words[]) {
         if (n <= 0 || n > (int) PROCESSES_MAX) {
-                fprintf(stderr, "tpu-stack: name 1 to %u processes by PID\nTry 'tpu-stack --help'.\n", PROCESSES_MAX);
+                fprintf(stderr, "tpu-stack: name 1 to %u processes by PID\nTry 'tpu-stack --help'.\n",
+                        PROCESSES_MAX);
                 return -EINVAL;
         }
         p->pids = calloc(PROCESSES_MAX, sizeof(*p->pids));
@@ -143,7 +147,8 @@ static int take_pids(struct program *p, int n, char *words[]) {
                 pid_t pid;
 
                 if (parse_pid(words[i], &pid) < 0) {
-                        fprintf(stderr, "tpu-stack: '%s' is not a process number\nTry 'tpu-stack --help'.\n", words[i]);
+                        fprintf(stderr, "tpu-stack: '%s' is not a process number\nTry 'tpu-stack --help'.\n",
+                                words[i]);
                         return -EINVAL;
                 }
                 (void) add_pid(pid, p);
@@ -156,12 +161,14 @@ int main(int argc, char *argv[]) {
         _cleanup_(program_clear) struct program p = { .host = HOST_NULL };
         const struct option_def defs[] = {
                 { "json", NULL, "print one JSON object instead of text (docs/stack.md)", NULL, &p.json },
-                { "children", NULL, "also the Python processes that the PIDs started, and those started", NULL, &p.children },
+                { "children", NULL, "also the Python processes that the PIDs started, and those started",
+                  NULL, &p.children },
         };
         struct options o = {
                 .program = "tpu-stack",
                 .synopsis = "[--json] [--children] PID…",
-                .summary = "Prints the Python stacks of all threads of running processes, innermost frame first.\n"
+                .summary = "Prints the Python stacks of all threads of running processes, innermost frame "
+                           "first.\n"
                            "Reads their memory only: they are never stopped, traced or signalled.\n"
                            "Exit code: 0 every process was read, 3 one was not, 64 wrong usage.",
                 .defs = defs,
@@ -175,7 +182,8 @@ int main(int argc, char *argv[]) {
                 return options_exit(r);
         if (take_pids(&p, argc - r, argv + r) < 0)
                 return EXIT_USAGE;
-        (void) alarm(ALARM_SECONDS); /* its default action ends us even inside a system call that does not return */
+        (void) alarm(ALARM_SECONDS); /* its default action ends us even inside a system call that does not
+                                        return */
         r = host_open(o.root, &p.host);
         if (r < 0) {
                 (void) log_error_errno(r, "%s: %m", o.root ? o.root : "/");

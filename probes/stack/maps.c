@@ -10,7 +10,9 @@ static bool take_number(const char **p, const char *end, unsigned base, char aft
 
         for (; *p < end; (*p)++) {
                 char c = **p;
-                unsigned digit = c >= '0' && c <= '9' ? (unsigned) (c - '0') : c >= 'a' && c <= 'f' ? (unsigned) (c - 'a') + 10 : 99;
+                unsigned digit = c >= '0' && c <= '9'   ? (unsigned) (c - '0')
+                                 : c >= 'a' && c <= 'f' ? (unsigned) (c - 'a') + 10
+                                                        : 99;
 
                 if (digit >= base)
                         break;
@@ -30,7 +32,8 @@ int maps_parse_line(const char *line, size_t len, struct mapping *ret) {
         uint64_t major, minor;
         size_t n;
 
-        if (!take_number(&p, end, 16, '-', &ret->start) || !take_number(&p, end, 16, ' ', &ret->end) || end - p < 5 || p[4] != ' ')
+        if (!take_number(&p, end, 16, '-', &ret->start) || !take_number(&p, end, 16, ' ', &ret->end) ||
+            end - p < 5 || p[4] != ' ')
                 return -EBADMSG;
         p += 5; /* "r-xp " */
         if (!take_number(&p, end, 16, ' ', &ret->offset) || !take_number(&p, end, 16, ':', &major) ||
@@ -53,8 +56,8 @@ int maps_parse_line(const char *line, size_t len, struct mapping *ret) {
 }
 
 /* Visits the whole lines of buf; *ret_used: how many bytes they were. */
-static int visit_lines(const char *buf, size_t n, int (*visit)(const struct mapping *m, void *userdata), void *userdata,
-                       size_t *ret_used) {
+static int visit_lines(const char *buf, size_t n, int (*visit)(const struct mapping *m, void *userdata),
+                       void *userdata, size_t *ret_used) {
         struct mapping m;
         size_t used = 0;
 
@@ -72,7 +75,8 @@ static int visit_lines(const char *buf, size_t n, int (*visit)(const struct mapp
         return 0;
 }
 
-int maps_read(int fd, int (*visit)(const struct mapping *m, void *userdata), void *userdata, bool *ret_empty) {
+int maps_read(int fd, int (*visit)(const struct mapping *m, void *userdata), void *userdata,
+              bool *ret_empty) {
         char buf[32768];
         size_t n = 0, total = 0;
 

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory.h"
 
+#include <sys/mman.h>
+
 #define TABLE_SIZE (MEMORY_PAGES_MAX * 2) /* a power of two, at most half full */
 #define BATCH 512u                        /* pages of one call; the kernel's limit is 1024 (IOV_MAX) */
+#define SLAB_PAGES 32u
+#define SLABS_MAX (2 * MEMORY_PAGES_MAX / SLAB_PAGES) /* enough for both sides of every page */
 
 int memory_init(struct memory *m, struct memory_source source) {
         *m = (struct memory) { .source = source, .ahead = MEMORY_AHEAD_MAX, .sides = 1 };
         m->pages = calloc(MEMORY_PAGES_MAX, sizeof(*m->pages));
         m->table = calloc(TABLE_SIZE, sizeof(*m->table));
-        if (!m->pages || !m->table) {
+        m->slabs = calloc(SLABS_MAX, sizeof(*m->slabs));
+        if (!m->pages || !m->table || !m->slabs) {
                 memory_clear(m);
                 return -ENOMEM;
         }
@@ -16,14 +21,33 @@ int memory_init(struct memory *m, struct memory_source source) {
 }
 
 void memory_clear(struct memory *m) {
-        for (size_t i = 0; i < m->n_allocated; i++)
-                free(m->pages[i]);
+        for (size_t i = 0; i < m->n_slabs; i++)
+                (void) munmap(m->slabs[i], SLAB_PAGES * MEMORY_PAGE); /* ours, whole: cannot fail */
+        free(m->slabs);
         free(m->pages);
         free(m->table);
         *m = (struct memory) { 0 };
 }
 
-static ssize_t process_readv(void *userdata, const struct iovec *local, const struct iovec *remote, size_t n) {
+/* Room for one page. By slabs whose pages are there at once: page faults are most of what a short program costs. */
+static uint8_t *page_room(struct memory *m) {
+        if (m->n_slabs == 0 || m->slab_used == SLAB_PAGES) {
+                void *slab;
+
+                if (m->n_slabs == SLABS_MAX)
+                        return NULL;
+                slab = mmap(NULL, SLAB_PAGES * MEMORY_PAGE, PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+                if (slab == MAP_FAILED)
+                        return NULL;
+                m->slabs[m->n_slabs++] = slab;
+                m->slab_used = 0;
+        }
+        return m->slabs[m->n_slabs - 1] + m->slab_used++ * MEMORY_PAGE;
+}
+
+static ssize_t process_readv(void *userdata, const struct iovec *local, const struct iovec *remote,
+                             size_t n) {
         ssize_t r = process_vm_readv(*(pid_t *) userdata, local, n, remote, n, 0);
 
         return r < 0 ? -errno : r;
@@ -40,29 +64,31 @@ static uint32_t *table_slot(struct memory *m, uint64_t number) {
         for (;; i++) {
                 uint32_t *slot = &m->table[i & (TABLE_SIZE - 1)];
 
-                if (*slot == 0 || m->pages[*slot - 1]->number == number)
+                if (*slot == 0 || m->pages[*slot - 1].number == number)
                         return slot;
         }
 }
 
-static int page_add(struct memory *m, uint64_t number, struct memory_page **ret) {
+static int page_add(struct memory *m, uint64_t number, size_t *ret_index) {
         uint32_t *slot = table_slot(m, number);
+        struct memory_page *page = &m->pages[m->n_pages];
 
-        if (m->n_pages == m->n_allocated) {
-                m->pages[m->n_pages] = malloc(sizeof(struct memory_page));
-                if (!m->pages[m->n_pages])
+        for (unsigned side = 0; side < m->sides; side++)
+                if (!page->data[side] && !(page->data[side] = page_room(m)))
                         return -ENOMEM;
-                m->n_allocated++;
-        }
-        *ret = m->pages[m->n_pages++];
-        (*ret)->number = number;
-        (*ret)->present = false;
+        page->number = number;
+        page->present = false;
+        *ret_index = m->n_pages++;
         *slot = (uint32_t) m->n_pages;
         return 0;
 }
 
-/* Asks the target for n parts of one page each; done[i] says whether part i came. In as few calls as the holes among them allow. */
-static int parts_fetch(struct memory *m, const struct iovec *local, const struct iovec *remote, size_t n, bool *done) {
+/*
+ * Asks the target for n parts of one page each; done[i] says whether part i came. In as few calls as the
+ * holes among them allow.
+ */
+static int parts_fetch(struct memory *m, const struct iovec *local, const struct iovec *remote, size_t n,
+                       bool *done) {
         for (size_t at = 0; at < n;) {
                 size_t got;
                 ssize_t r;
@@ -88,14 +114,14 @@ static int pages_fill(struct memory *m, size_t first, size_t n, unsigned sides) 
         int r;
 
         for (size_t i = 0; i < n * sides; i++) {
-                struct memory_page *p = m->pages[first + i % n];
+                struct memory_page *p = &m->pages[first + i % n];
 
                 local[i] = (struct iovec) { p->data[i / n], MEMORY_PAGE };
                 remote[i] = (struct iovec) { (void *) (uintptr_t) (p->number * MEMORY_PAGE), MEMORY_PAGE };
         }
         r = parts_fetch(m, local, remote, n * sides, done);
         for (size_t i = 0; i < n; i++)
-                m->pages[first + i]->present = done[i] && done[i + n * (sides - 1)];
+                m->pages[first + i].present = done[i] && done[i + n * (sides - 1)];
         return r;
 }
 
@@ -103,30 +129,25 @@ static int pages_fill(struct memory *m, size_t first, size_t n, unsigned sides) 
 static int page_get(struct memory *m, uint64_t number, const struct memory_page **ret) {
         uint32_t *slot = table_slot(m, number);
         uint64_t block = number - number % m->ahead;
-        struct memory_page *page;
-        size_t first;
+        size_t index, neighbour;
         int r;
 
         if (*slot) {
-                *ret = m->pages[*slot - 1];
+                *ret = &m->pages[*slot - 1];
                 return (*ret)->present ? 0 : -EFAULT;
         }
         if (m->n_pages + m->ahead > MEMORY_PAGES_MAX)
                 memory_forget(m);
-        first = m->n_pages;
-        r = page_add(m, number, &page);
-        for (uint64_t i = 0; r == 0 && i < m->ahead; i++) {
-                struct memory_page *neighbour;
-
+        r = page_add(m, number, &index);
+        for (uint64_t i = 0; r == 0 && i < m->ahead; i++)
                 if (block + i != number && *table_slot(m, block + i) == 0)
                         r = page_add(m, block + i, &neighbour);
-        }
         if (r == 0)
-                r = pages_fill(m, first, m->n_pages - first, m->sides);
+                r = pages_fill(m, index, m->n_pages - index, m->sides);
         if (r < 0)
                 return r;
-        *ret = page;
-        return page->present ? 0 : -EFAULT;
+        *ret = &m->pages[index];
+        return m->pages[index].present ? 0 : -EFAULT;
 }
 
 int memory_read(struct memory *m, uint64_t address, void *buf, size_t len) {
@@ -177,6 +198,9 @@ int memory_refresh_twice(struct memory *m) {
         m->sides = 2;
         if (m->n_pages > BATCH / 2)
                 return -E2BIG;
+        for (size_t i = 0; i < m->n_pages; i++)
+                if (!m->pages[i].data[1] && !(m->pages[i].data[1] = page_room(m)))
+                        return -ENOMEM;
         return m->n_pages > 0 ? pages_fill(m, 0, m->n_pages, 2) : 0;
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The memory of another process, read only, by pages that are kept until refreshed or forgotten, so that a walk needs few
- * system calls. The target is not stopped: two reads of one page may differ, and a page may be copied while it is
- * being written. Nothing read from here may be trusted.
+ * The memory of another process, read only, by pages that are kept until refreshed or forgotten, so that a
+ * walk needs few system calls. The target is not stopped: two reads of one page may differ, and a page may
+ * be copied while it is being written. Nothing read from here may be trusted.
  *
- * All functions return 0 or -errno: -EFAULT the address is not mapped (or wraps), -EPERM not allowed, -ESRCH the
- * process is gone, -E2BIG more than MEMORY_READ_MAX bytes were asked of the target in all, -ENOMEM.
+ * All functions return 0 or -errno: -EFAULT the address is not mapped (or wraps), -EPERM not allowed, -ESRCH
+ * the process is gone, -E2BIG more than MEMORY_READ_MAX bytes were asked of the target in all, -ENOMEM.
  */
 #include <sys/types.h>
 #include <sys/uio.h>
@@ -14,8 +14,8 @@
 #include "base.h"
 
 #define MEMORY_PAGE 4096u
-#define MEMORY_PAGES_MAX 4096u             /* kept at a time, two copies of each: 32 MiB; when full, all are forgotten */
-#define MEMORY_AHEAD_MAX 4u                 /* the initial value: a data stack chunk of CPython is 16 KiB */
+#define MEMORY_PAGES_MAX 4096u /* kept at a time: 16 MiB; when full, all are forgotten */
+#define MEMORY_AHEAD_MAX 4u    /* the initial value: a data stack chunk of CPython is 16 KiB */
 #define MEMORY_READ_MAX (UINT64_C(1) << 30) /* of one target in all */
 
 /* Where bytes come from. readv has the contract of process_vm_readv(2), but for -errno in place of -1. */
@@ -25,27 +25,33 @@ struct memory_source {
 };
 
 struct memory_page {
-        uint64_t number; /* address / MEMORY_PAGE */
-        bool present;    /* false: was not readable */
-        uint8_t data[2][MEMORY_PAGE]; /* two sides: see memory_refresh_twice() */
+        uint64_t number;              /* address / MEMORY_PAGE */
+        bool present; /* false: was not readable */
+        uint8_t *data[2]; /* two sides: see memory_refresh_twice(); the second is NULL until then */
 };
 
 struct memory {
         struct memory_source source;
-        struct memory_page **pages; /* in the order they were first read */
-        size_t n_pages, n_allocated;
+        struct memory_page *pages; /* in the order they were first read */
+        size_t n_pages;
+        uint8_t **slabs; /* where their data lies */
+        size_t n_slabs, slab_used;
         uint32_t *table; /* page number → index + 1 */
         uint64_t bytes_read;
         unsigned side;  /* which of the two copies memory_read() reads: 0 or 1 */
         unsigned sides; /* how many are filled: 2 after memory_refresh_twice() */
-        unsigned ahead; /* pages read together on a miss, 1 to MEMORY_AHEAD_MAX: fewer calls against a shorter moment */
+        unsigned ahead; /* pages read together on a miss, 1 to MEMORY_AHEAD_MAX: fewer calls against a
+                           shorter moment */
 };
 
 int memory_init(struct memory *m, struct memory_source source);
 void memory_clear(struct memory *m);
 #define _cleanup_memory_ _cleanup_(memory_clear)
 
-/* The memory of a process, by process_vm_readv(2). pid is stored in *pid_slot (borrowed, must outlive the source). */
+/*
+ * The memory of a process, by process_vm_readv(2). pid is stored in *pid_slot (borrowed, must outlive the
+ * source).
+ */
 struct memory_source memory_source_process(pid_t *pid_slot);
 
 int memory_read(struct memory *m, uint64_t address, void *buf, size_t len);
@@ -55,9 +61,9 @@ int memory_read_u64(struct memory *m, uint64_t address, uint64_t *ret);
 /* Reads every kept page again, in as few calls as possible. */
 int memory_refresh(struct memory *m);
 /*
- * Reads every kept page twice in one call, first all into side 0, then all into side 1, so that the two copies are a microsecond apart
- * and what moved while they were made differs. More pages than fit one call: -E2BIG.
- * A page first read after it has two copies that are the same: n_pages tells.
+ * Reads every kept page twice in one call, first all into side 0, then all into side 1, so that the two
+ * copies are a microsecond apart and what moved while they were made differs. More pages than fit one call:
+ * -E2BIG. A page first read after it has two copies that are the same: n_pages tells.
  */
 int memory_refresh_twice(struct memory *m);
 /* Drops every kept page: the next read asks the target. */

@@ -3,8 +3,8 @@
 
 #include <stdarg.h>
 
-#define LINE_MAX_BYTES (40u * 1024) /* a frame's line: two names of TEXT_MAX, each byte escaped to four, and more */
-#define JSON_FRAME_BYTES 64u        /* a frame's JSON without its names */
+#define LINE_MAX_BYTES (40u * 1024) /* a frame in text: two names of TEXT_MAX, each byte escaped to four */
+#define JSON_FRAME_BYTES 64u /* a frame's JSON without its names */
 
 int output_init(struct output *o, FILE *file, bool json) {
         *o = (struct output) { .file = file };
@@ -128,7 +128,8 @@ static void text_thread(struct output *o, const struct python_thread *t) {
                 shown++;
         }
         if (t->error)
-                put(o, "  (not readable: %s)\n", t->error == -ELOOP ? "the frames form a loop" : "the frames do not make sense");
+                put(o, "  (not readable: %s)\n",
+                    t->error == -ELOOP ? "the frames form a loop" : "the frames do not make sense");
         else if (t->chain.cut)
                 put(o, "  (more frames: only the innermost %zu were read)\n", t->chain.n);
         else if (shown == 0 && t->changed)
@@ -146,8 +147,8 @@ static void text_capture(struct output *o, const struct capture *c) {
         for (size_t i = 0; i < c->n_threads && has_room(o, 0); i++)
                 text_thread(o, &c->threads[i]);
         if (c->other_threads > 0)
-                put(o, "%zu other thread%s of this process run%s no Python\n", c->other_threads, c->other_threads == 1 ? "" : "s",
-                    c->other_threads == 1 ? "s" : "");
+                put(o, "%zu other thread%s of this process run%s no Python\n", c->other_threads,
+                    c->other_threads == 1 ? "" : "s", c->other_threads == 1 ? "s" : "");
 }
 
 /* Bytes of s in JSON: control characters take six. */
@@ -162,7 +163,8 @@ static size_t json_bytes(const char *s) {
 static int json_frames(struct output *o, const struct python_thread *t, json_t *array) {
         for (size_t i = 0; i < t->chain.n && !t->error; i++) {
                 const struct frame *f = &t->chain.frames[i];
-                const char *file = f->code ? f->code->file : "?", *function = f->code ? f->code->function : "?";
+                const char *file = f->code ? f->code->file : "?",
+                           *function = f->code ? f->code->function : "?";
                 size_t bytes = JSON_FRAME_BYTES + json_bytes(file) + json_bytes(function);
                 int line = f->code ? code_line(f->code, f->instruction) : 0;
 
@@ -171,7 +173,8 @@ static int json_frames(struct output *o, const struct python_thread *t, json_t *
                 if (!has_room(o, bytes))
                         return 0;
                 o->bytes += bytes;
-                if (json_array_append_new(array, json_pack("{s:s, s:i, s:s}", "file", file, "line", line, "function", function)) < 0)
+                if (json_array_append_new(array, json_pack("{s:s, s:i, s:s}", "file", file, "line", line,
+                                                           "function", function)) < 0)
                         return -ENOMEM;
         }
         return 0;
@@ -186,14 +189,16 @@ static json_t *json_thread(struct output *o, const struct python_thread *t) {
                 json_decref(frames);
                 return NULL;
         }
-        v = json_pack("{s:I, s:b, s:b, s:b, s:o}", "interpreter", (json_int_t) t->id.interpreter, "gil", t->gil, "changed",
-                      t->changed, "frames_cut", t->chain.cut || o->cut, "frames", frames);
+        v = json_pack("{s:I, s:b, s:b, s:b, s:o}", "interpreter", (json_int_t) t->id.interpreter, "gil",
+                      t->gil, "changed", t->changed, "frames_cut", t->chain.cut || o->cut, "frames", frames);
         if (v && t->error)
-                (void) json_object_set_new(v, "error", json_string(t->error == -ELOOP ? "loop" : "malformed"));
+                (void) json_object_set_new(v, "error",
+                                           json_string(t->error == -ELOOP ? "loop" : "malformed"));
         if (v && task) {
                 char state[2] = { task->state, '\0' };
 
-                (void) json_object_update_new(v, json_pack("{s:i, s:s, s:s}", "tid", (int) task->tid, "name", task->name, "state", state));
+                (void) json_object_update_new(v, json_pack("{s:i, s:s, s:s}", "tid", (int) task->tid, "name",
+                                                           task->name, "state", state));
                 if (task->wait[0])
                         (void) json_object_set_new(v, "wait", json_string(task->wait));
         }
@@ -212,9 +217,9 @@ static int json_capture(struct output *o, const struct capture *c) {
                         json_decref(threads);
                         return -ENOMEM;
                 }
-        v = json_pack("{s:i, s:s, s:s, s:I, s:o}", "pid", (int) c->process.pid, "command", c->command, "python",
-                      python_version_text(c->interpreter.version, version), "other_threads", (json_int_t) c->other_threads, "threads",
-                      threads);
+        v = json_pack("{s:i, s:s, s:s, s:I, s:o}", "pid", (int) c->process.pid, "command", c->command,
+                      "python", python_version_text(c->interpreter.version, version), "other_threads",
+                      (json_int_t) c->other_threads, "threads", threads);
         return json_array_append_new(o->processes, v) < 0 ? -ENOMEM : 0;
 }
 
@@ -241,7 +246,8 @@ int output_finish(struct output *o) {
         int r = 0;
 
         if (o->processes) {
-                json_t *v = json_pack("{s:i, s:b, s:o}", "version", 1, "cut", o->cut, "processes", TAKE_PTR(o->processes));
+                json_t *v = json_pack("{s:i, s:b, s:o}", "version", 1, "cut", o->cut, "processes",
+                                      TAKE_PTR(o->processes));
 
                 if (!v)
                         r = -ENOMEM;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Captures as text for people and as JSON for programs. At most OUTPUT_MAX bytes leave the program, whatever the
- * targets hold; the rest is left out and said so. Control characters in names are shown as \xNN in text.
+ * Captures as text for people and as JSON for programs. At most OUTPUT_MAX bytes leave the program, whatever
+ * the targets hold; the rest is left out and said so. Control characters in names are shown as \xNN in text.
  */
 #include <jansson.h>
 
@@ -13,7 +13,7 @@
 struct output {
         FILE *file;
         size_t bytes;
-        bool cut;   /* something was left out */
+        bool cut;          /* something was left out */
         json_t *processes; /* an array when JSON is wanted, else NULL: text is written at once */
 };
 

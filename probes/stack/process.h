@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * One process by its directory in /proc. The directory comes from the host seam and stays open, so that everything read
- * through it is of the same process: when that one is gone, reads fail with -ESRCH even if its number was given away again.
+ * One process by its directory in /proc. The directory comes from the host seam and stays open, so that
+ * everything read through it is of the same process: when that one is gone, reads fail with -ESRCH even if
+ * its number was given away again.
  */
 #include <sys/types.h>
 
@@ -19,10 +20,10 @@ struct process {
 #define PROCESS_NULL ((struct process) { .dir_fd = -1 })
 
 struct task {
-        pid_t tid;    /* as /proc numbers it */
-        pid_t own;    /* as the process itself numbers it */
+        pid_t tid;     /* as /proc numbers it */
+        pid_t own;     /* as the process itself numbers it */
         char name[64]; /* comm */
-        char state;   /* 'R', 'S', 'D', 'T', … as in /proc/TID/stat; '?' */
+        char state;    /* 'R', 'S', 'D', 'T', … as in /proc/TID/stat; '?' */
         char wait[64]; /* kernel function it waits in; empty: not waiting, or not permitted to know */
 };
 
@@ -36,15 +37,18 @@ int process_open(const struct host *h, pid_t pid, struct process *ret);
 void process_close(struct process *p);
 #define _cleanup_process_ _cleanup_(process_close)
 
-/* Reads a file of the process's directory ("maps", "task/7/comm") into buf and ends it with NUL; what does not fit is cut. */
+/*
+ * Reads a file of the process's directory ("maps", "task/7/comm") into buf and ends it with NUL; what does
+ * not fit is cut.
+ */
 int process_read(const struct process *p, const char *name, char *buf, size_t size, size_t *ret_len);
 
 /* The letter of /proc/PID/stat; '\0' when the process is gone. */
 char process_state(const struct process *p);
 
 /*
- * What it runs, for people: "python3 /srv/train.py", "python3 -m pkg", "python3 -c". Other arguments are left out,
- * because they may hold secrets.
+ * What it runs, for people: "python3 /srv/train.py", "python3 -m pkg", "python3 -c". Other arguments are
+ * left out, because they may hold secrets.
  */
 #define PROCESS_COMMAND_MAX 512
 void process_command(const struct process *p, char buf[static PROCESS_COMMAND_MAX]);

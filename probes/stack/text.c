@@ -62,7 +62,8 @@ size_t text_to_utf8(const void *data, unsigned width, size_t n, char *buf, size_
         return used;
 }
 
-int text_read(struct memory *m, const struct python_layout *l, uint64_t type, uint64_t address, char buf[static TEXT_MAX]) {
+int text_read(struct memory *m, const struct python_layout *l, uint64_t type, uint64_t address,
+              char buf[static TEXT_MAX]) {
         uint8_t head[128], data[TEXT_MAX * 4];
         uint64_t found_type, length, from;
         uint32_t state;
@@ -83,7 +84,8 @@ int text_read(struct memory *m, const struct python_layout *l, uint64_t type, ui
                 if (r < 0)
                         return r;
         } else
-                from = address + (state >> l->unicode.ascii_bit & 1 ? l->unicode.ascii_data : l->unicode.compact_data);
+                from = address +
+                       (state >> l->unicode.ascii_bit & 1 ? l->unicode.ascii_data : l->unicode.compact_data);
         n = (size_t) MIN(length, (uint64_t) TEXT_MAX);
         r = memory_read(m, from, data, n * width);
         if (r < 0)

@@ -29,22 +29,21 @@ void thread_list_clear(struct thread_list *l) {
         *l = (struct thread_list) { 0 };
 }
 
-
 bool chain_equal(const struct chain *a, const struct chain *b) {
         if (a->n != b->n || a->cut != b->cut)
                 return false;
         for (size_t i = 0; i < a->n; i++) {
                 const struct frame *x = &a->frames[i], *y = &b->frames[i];
 
-                if (x->address != y->address || x->code_address != y->code_address || x->of_generator != y->of_generator ||
-                    (i > 0 && x->instruction != y->instruction))
+                if (x->address != y->address || x->code_address != y->code_address ||
+                    x->of_generator != y->of_generator || (i > 0 && x->instruction != y->instruction))
                         return false;
         }
         return true;
 }
 
-static int add_thread(struct memory *m, const struct python_layout *l, uint64_t state, uint64_t interpreter, size_t *size,
-                      struct thread_list *list, uint64_t *ret_next) {
+static int add_thread(struct memory *m, const struct python_layout *l, uint64_t state, uint64_t interpreter,
+                      size_t *size, struct thread_list *list, uint64_t *ret_next) {
         struct thread_id t = { .state = state, .interpreter = interpreter };
         uint8_t head[256];
         int r;
@@ -57,7 +56,8 @@ static int add_thread(struct memory *m, const struct python_layout *l, uint64_t 
         memcpy(&t.pthread, head + l->thread.thread_id, 8);
         memcpy(&t.native, head + l->thread.native_thread_id, 8);
         if (list->n == *size) {
-                struct thread_id *more = realloc(list->items, (*size = *size ? *size * 2 : 32) * sizeof(*more));
+                struct thread_id *more = realloc(list->items,
+                                                 (*size = *size ? *size * 2 : 32) * sizeof(*more));
 
                 if (!more)
                         return -ENOMEM;
@@ -119,12 +119,12 @@ int walk_threads(struct memory *m, const struct interpreter *i, struct thread_li
 }
 
 /*
- * What holds at every moment of a chain in use, and not of one whose frames were copied at different moments: a frame
- * that called another inside the interpreter loop has put its stack pointer away, and a generator that has nobody to
- * return to is executing (one that is just yielding still has its caller).
+ * What holds at every moment of a chain in use, and not of one whose frames were copied at different
+ * moments: a frame that called another inside the interpreter loop has put its stack pointer away, and a
+ * generator that has nobody to return to is executing (one that is just yielding still has its caller).
  */
-static int check_in_use(struct memory *m, const struct python_layout *l, const struct frame *f, const uint8_t *head,
-                        bool calls_inside) {
+static int check_in_use(struct memory *m, const struct python_layout *l, const struct frame *f,
+                        const uint8_t *head, bool calls_inside) {
         uint64_t previous;
         int32_t stack_top;
         uint8_t state;
@@ -140,8 +140,8 @@ static int check_in_use(struct memory *m, const struct python_layout *l, const s
         return r < 0 ? r : state == l->frame.executing ? 0 : -EBADMSG;
 }
 
-static int add_frame(struct memory *m, const struct python_layout *l, uint64_t address, size_t *size, struct chain *chain,
-                     bool *called_inside, uint64_t *ret_previous) {
+static int add_frame(struct memory *m, const struct python_layout *l, uint64_t address, size_t *size,
+                     struct chain *chain, bool *called_inside, uint64_t *ret_previous) {
         struct frame f = { .address = address };
         uint8_t head[128];
         int r = memory_read(m, address, head, l->frame.size);
@@ -156,7 +156,8 @@ static int add_frame(struct memory *m, const struct python_layout *l, uint64_t a
                 return r;
         *called_inside = !head[l->frame.is_entry];
         if (chain->n == *size) {
-                struct frame *more = realloc(chain->frames, (*size = *size ? *size * 2 : 64) * sizeof(*more));
+                struct frame *more = realloc(chain->frames,
+                                             (*size = *size ? *size * 2 : 64) * sizeof(*more));
 
                 if (!more)
                         return -ENOMEM;
@@ -167,7 +168,8 @@ static int add_frame(struct memory *m, const struct python_layout *l, uint64_t a
         return 0;
 }
 
-int walk_frames(struct memory *m, const struct interpreter *i, uint64_t state, size_t max, struct chain *ret) {
+int walk_frames(struct memory *m, const struct interpreter *i, uint64_t state, size_t max,
+                struct chain *ret) {
         _cleanup_(chain_clear) struct chain chain = { 0 };
         const struct python_layout *l = i->layout;
         struct loop_guard guard = { 0 };

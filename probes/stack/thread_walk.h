@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The lists and chains of the interpreter: interpreters → threads → frames. The lists change while they are read and may be
- * hostile: every one is bounded, and one that returns to itself is told (-ELOOP). Names and lines are not looked at here.
+ * The lists and chains of the interpreter: interpreters → threads → frames. The lists change while they are
+ * read and may be hostile: every one is bounded, and one that returns to itself is told (-ELOOP). Names and
+ * lines are not looked at here.
  */
 #include "code.h"
 #include "interpreter.h"
@@ -27,7 +28,10 @@ struct chain {
 };
 
 void chain_clear(struct chain *c);
-/* The same calls at the same places; the innermost frame may be at another instruction, for that is what running means. */
+/*
+ * The same calls at the same places; the innermost frame may be at another instruction, for that is what
+ * running means.
+ */
 bool chain_equal(const struct chain *a, const struct chain *b);
 
 struct thread_id {
@@ -50,4 +54,5 @@ void thread_list_clear(struct thread_list *l);
 int walk_threads(struct memory *m, const struct interpreter *i, struct thread_list *ret);
 
 /* The frames of a thread, at most max. Errors as above. Clear *ret. */
-int walk_frames(struct memory *m, const struct interpreter *i, uint64_t state, size_t max, struct chain *ret);
+int walk_frames(struct memory *m, const struct interpreter *i, uint64_t state, size_t max,
+                struct chain *ret);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tpu-stack's foreign input: even first byte, the rest is lines of /proc/PID/maps; odd, the rest is the memory of a process in
- * which _PyRuntime lies at the start.
+ * tpu-stack's foreign input: even first byte, the rest is lines of /proc/PID/maps; odd, the rest is the
+ * memory of a process in which _PyRuntime lies at the start.
  */
 #include "capture.h"
 #include "maps.h"
 
 #include "layout311.h"
 
-#define BASE UINT64_C(0x10000) /* where the image lies; small, so that few bits must be right for a pointer into it */
+#define BASE \
+        UINT64_C(0x10000) /* where the image lies; small, so that few bits must be right for a pointer into \
+                             it */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -39,7 +41,8 @@ static void fuzz_maps(const char *text, size_t len) {
         for (const char *end; len > 0; len -= (size_t) (end - text), text = end) {
                 end = memchr(text, '\n', len);
                 end = end ? end : text + len;
-                if (maps_parse_line(text, (size_t) (end - text), &m) == 0 && (m.end <= m.start || strlen(m.path) >= MAPS_PATH_MAX))
+                if (maps_parse_line(text, (size_t) (end - text), &m) == 0 &&
+                    (m.end <= m.start || strlen(m.path) >= MAPS_PATH_MAX))
                         abort();
                 if (end < text + len)
                         end++;
@@ -58,7 +61,8 @@ static void fuzz_memory(struct image *image) {
         for (size_t i = 0; i < c.n_threads; i++)
                 for (size_t k = 0; k < c.threads[i].chain.n; k++)
                         if (c.threads[i].chain.frames[k].code)
-                                (void) code_line(c.threads[i].chain.frames[k].code, c.threads[i].chain.frames[k].instruction);
+                                (void) code_line(c.threads[i].chain.frames[k].code,
+                                                 c.threads[i].chain.frames[k].instruction);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

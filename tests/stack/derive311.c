@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Computes every number of layout311.h again from installed headers of CPython 3.11 and compares. Exit code 1 and a line
- * each when one differs. Built by test_stack.py with -I of the headers, of their internal/ and of probes/stack.
+ * Computes every number of layout311.h again from installed headers of CPython 3.11 and compares. Exit code
+ * 1 and a line each when one differs. Built by test_stack.py with -I of the headers, of their internal/ and
+ * of probes/stack.
  */
 #define Py_BUILD_CORE 1
 #include <Python.h>
@@ -15,24 +16,24 @@
 #undef MAX
 #include "layout311.h"
 
-#define SAME(member, value)                                                                                   \
-        do {                                                                                                  \
-                compared++;                                                                                   \
-                if ((size_t) python_layout_311.member != (size_t) (value)) {                                  \
-                        printf("%s is %zu, the headers say %zu\n", #member,                                   \
-                               (size_t) python_layout_311.member, (size_t) (value));                          \
-                        wrong++;                                                                              \
-                }                                                                                             \
+#define SAME(member, value) \
+        do { \
+                compared++; \
+                if ((size_t) python_layout_311.member != (size_t) (value)) { \
+                        printf("%s is %zu, the headers say %zu\n", #member, \
+                               (size_t) python_layout_311.member, (size_t) (value)); \
+                        wrong++; \
+                } \
         } while (0)
 
 /* The bit that a bit field of PyASCIIObject.state starts at. */
-#define FIRST_BIT(field)                                                \
-        ({                                                              \
-                PyASCIIObject o = { 0 };                                \
-                uint32_t bits;                                          \
-                o.state.field = 1;                                      \
-                memcpy(&bits, &o.state, sizeof(bits));                  \
-                __builtin_ctz(bits);                                    \
+#define FIRST_BIT(field) \
+        ({ \
+                PyASCIIObject o = { 0 }; \
+                uint32_t bits; \
+                o.state.field = 1; \
+                memcpy(&bits, &o.state, sizeof(bits)); \
+                __builtin_ctz(bits); \
         })
 
 int main(void) {
@@ -55,7 +56,8 @@ int main(void) {
         SAME(frame.instruction, offsetof(_PyInterpreterFrame, prev_instr));
         SAME(frame.stack_top, offsetof(_PyInterpreterFrame, stacktop));
         SAME(frame.is_entry, offsetof(_PyInterpreterFrame, is_entry));
-        SAME(frame.generator_state, offsetof(PyGenObject, gi_iframe) - offsetof(PyGenObject, gi_frame_state));
+        SAME(frame.generator_state,
+             offsetof(PyGenObject, gi_iframe) - offsetof(PyGenObject, gi_frame_state));
         SAME(frame.executing, FRAME_EXECUTING);
         SAME(frame.owner, offsetof(_PyInterpreterFrame, owner));
         SAME(frame.size, offsetof(_PyInterpreterFrame, localsplus));

@@ -10,16 +10,19 @@
 #include "layout311.h"
 #include "test.h"
 
-/* --- line tables ---------------------------------------------------------------------------------------- */
+/*
+ * --- line tables ----------------------------------------------------------------------------------------
+ */
 
 static void test_line_table(void) {
-        /* First line 10: two units on it, one with no line, three of line 12, one back on 11 (long form), two a line further. */
+        /* First line 10: two units on it, one with no line, three of line 12, one back on 11 (long form),
+         * two a line further. */
         const uint8_t table[] = {
-                0x80 | 0 << 3 | 1, 0x00,             /* short form, 2 units */
-                0x80 | 15 << 3 | 0,                  /* none, 1 unit */
-                0x80 | 12 << 3 | 2, 0x01, 0x02,      /* one line form, +2, 3 units */
-                0x80 | 14 << 3 | 0, 0x03, 0, 0, 0,   /* long form, -1, 1 unit */
-                0x80 | 13 << 3 | 1, 0x02,            /* no columns, +1, 2 units */
+                0x80 | 0 << 3 | 1,  0x00,             /* short form, 2 units */
+                0x80 | 15 << 3 | 0,                   /* none, 1 unit */
+                0x80 | 12 << 3 | 2, 0x01, 0x02,       /* one line form, +2, 3 units */
+                0x80 | 14 << 3 | 0, 0x03, 0,    0, 0, /* long form, -1, 1 unit */
+                0x80 | 13 << 3 | 1, 0x02,             /* no columns, +1, 2 units */
         };
         const int wanted[] = { 10, 10, 0, 12, 12, 12, 11, 12, 12, 0, 0 };
 
@@ -29,13 +32,15 @@ static void test_line_table(void) {
 }
 
 static void test_line_table_large_delta(void) {
-        const uint8_t table[] = { 0x80 | 13 << 3 | 7, 0x40 | 0x30, 0x40 | 0x3A, 0x01 }; /* (0x30 | 0x3A << 6 | 1 << 12) >> 1 = 3928 */
+        const uint8_t table[] = { 0x80 | 13 << 3 | 7, 0x40 | 0x30, 0x40 | 0x3A,
+                                  0x01 }; /* (0x30 | 0x3A << 6 | 1 << 12) >> 1 = 3928 */
 
         ASSERT_EQ(line_of_unit(table, sizeof(table), 1, 7), 1 + (0x30 + (0x3A << 6) + (1 << 12)) / 2);
 }
 
 static void test_line_table_malformed(void) {
-        const uint8_t no_entry[] = { 0x01, 0x02 }, unfinished[] = { 0x80 | 13 << 3, 0x7F }, below[] = { 0x80 | 13 << 3, 0x3F };
+        const uint8_t no_entry[] = { 0x01, 0x02 }, unfinished[] = { 0x80 | 13 << 3, 0x7F },
+                      below[] = { 0x80 | 13 << 3, 0x3F };
         const uint8_t endless[] = { 0x80 | 13 << 3, 0x7F, 0x7F, 0x7F, 0x7F, 0x7F, 0x7F, 0x7F, 0x7F, 0x01 };
 
         ASSERT_EQ(line_of_unit(no_entry, 2, 1, 0), 0);
@@ -46,15 +51,20 @@ static void test_line_table_malformed(void) {
         ASSERT_EQ(line_of_unit(NULL, 0, -5, -1), 0);
 }
 
-/* --- memory maps ---------------------------------------------------------------------------------------- */
+/*
+ * --- memory maps ----------------------------------------------------------------------------------------
+ */
 
 static void test_maps_line(void) {
-        const char *line = "55d0c1c00000-55d0c1e21000 r--p 00001000 fe:01 1316412                    /usr/bin/python 3 (deleted)";
-        const char *anonymous = "7ffd5a5f8000-7ffd5a619000 rw-p 00000000 00:00 0                          [stack]";
+        const char *line = "55d0c1c00000-55d0c1e21000 r--p 00001000 fe:01 1316412                    "
+                           "/usr/bin/python 3 (deleted)";
+        const char *anonymous =
+                "7ffd5a5f8000-7ffd5a619000 rw-p 00000000 00:00 0                          [stack]";
         struct mapping m;
 
         ASSERT_OK(maps_parse_line(line, strlen(line), &m));
-        ASSERT_TRUE(m.start == 0x55d0c1c00000 && m.end == 0x55d0c1e21000 && m.offset == 0x1000 && m.inode == 1316412);
+        ASSERT_TRUE(m.start == 0x55d0c1c00000 && m.end == 0x55d0c1e21000 && m.offset == 0x1000 &&
+                    m.inode == 1316412);
         ASSERT_TRUE(m.deleted);
         ASSERT_STREQ(m.path, "/usr/bin/python 3");
         ASSERT_OK(maps_parse_line(anonymous, strlen(anonymous), &m));
@@ -65,8 +75,16 @@ static void test_maps_line(void) {
 }
 
 static void test_maps_malformed(void) {
-        const char *bad[] = { "", "-", "1000-", "2000-1000 r--p 0 0:0 0 /a", "1000-1000 r--p 0 0:0 0 /a", "1000-2000 r--p 0 0 0 /a",
-                              "11111111111111111-2 r--p 0 0:0 0 /a", "1000-2000 r--", "1000-2000 r--pp 0 0:0 0 /a", "x" };
+        const char *bad[] = { "",
+                              "-",
+                              "1000-",
+                              "2000-1000 r--p 0 0:0 0 /a",
+                              "1000-1000 r--p 0 0:0 0 /a",
+                              "1000-2000 r--p 0 0 0 /a",
+                              "11111111111111111-2 r--p 0 0:0 0 /a",
+                              "1000-2000 r--",
+                              "1000-2000 r--pp 0 0:0 0 /a",
+                              "x" };
         struct mapping m;
 
         for (size_t i = 0; i < ELEMENTSOF(bad); i++)
@@ -112,7 +130,9 @@ static void test_maps_stream(void) {
         free(text);
 }
 
-/* --- texts ---------------------------------------------------------------------------------------------- */
+/*
+ * --- texts ----------------------------------------------------------------------------------------------
+ */
 
 static void test_text(void) {
         const uint8_t latin[] = { 'g', 'r', 0xF6, 0xDF, 'e', 0 };
@@ -121,7 +141,9 @@ static void test_text(void) {
         char buf[64];
 
         ASSERT_EQ(text_to_utf8(latin, 1, 6, buf, sizeof(buf)), 10);
-        ASSERT_STREQ(buf, "grö" "\xC3\x9F" "e\xEF\xBF\xBD");
+        ASSERT_STREQ(buf, "grö"
+                          "\xC3\x9F"
+                          "e\xEF\xBF\xBD");
         (void) text_to_utf8(two, 2, 4, buf, sizeof(buf));
         ASSERT_STREQ(buf, "測\xEF\xBF\xBD\xEF\xBF\xBDx");
         (void) text_to_utf8(four, 4, 5, buf, sizeof(buf));
@@ -130,7 +152,9 @@ static void test_text(void) {
         ASSERT_STREQ(buf, "");
 }
 
-/* Every length around the limit: never past it, always whole characters, "…" only when something is missing. */
+/*
+ * Every length around the limit: never past it, always whole characters, "…" only when something is missing.
+ */
 static void test_text_cut(void) {
         uint16_t two[40];
         char buf[32];
@@ -162,7 +186,9 @@ static void test_text_clean(void) {
         ASSERT_STREQ(s, "a?z\xC3\xA9?(?????\?\?\?\?");
 }
 
-/* --- hostile memory ------------------------------------------------------------------------------------- */
+/*
+ * --- hostile memory -------------------------------------------------------------------------------------
+ */
 
 #define BASE UINT64_C(0x10000)
 #define IMAGE 65536u
@@ -210,7 +236,9 @@ static void put_u32(struct image *i, uint64_t address, uint32_t v) {
 
 static int capture_image(struct image *i, struct capture *c) {
         ASSERT_OK(capture_init(c, (struct memory_source) { image_readv, i }));
-        c->interpreter = (struct interpreter) { .layout = &python_layout_311, .runtime = RUNTIME, .types = { 7, 0, 9 } };
+        c->interpreter = (struct interpreter) { .layout = &python_layout_311,
+                                               .runtime = RUNTIME,
+                                               .types = { 7, 0, 9 } };
         return capture_stacks(c);
 }
 
@@ -246,8 +274,8 @@ static void make_image(struct image *i) {
         i->bytes[NAME + 48 - BASE] = 'f';
         put_u64(i, TABLE + 8, 9);
         put_u64(i, TABLE + 16, 2);
-        i->bytes[TABLE + 32 - BASE] = 0x80;             /* line 5, one unit */
-        i->bytes[TABLE + 33 - BASE] = 0x80 | 11 << 3;   /* one more */
+        i->bytes[TABLE + 32 - BASE] = 0x80;           /* line 5, one unit */
+        i->bytes[TABLE + 33 - BASE] = 0x80 | 11 << 3; /* one more */
 }
 
 static void test_image(void) {
@@ -277,22 +305,23 @@ static int thread_error(uint64_t address, uint64_t value) {
 }
 
 static void test_image_broken(void) {
-        ASSERT_EQ(thread_error(FRAME + 0x100 + 48, FRAME), -ELOOP);              /* frames in a loop */
+        ASSERT_EQ(thread_error(FRAME + 0x100 + 48, FRAME), -ELOOP); /* frames in a loop */
         ASSERT_EQ(thread_error(FRAME + 0x100 + 48, FRAME + 0x100), -ELOOP);
-        ASSERT_EQ(thread_error(THREAD + 8, THREAD), -ELOOP);                     /* threads in a loop */
-        ASSERT_EQ(thread_error(INTERPRETER, INTERPRETER), -ELOOP);               /* interpreters in a loop */
-        ASSERT_EQ(thread_error(FRAME + 48, 0xdeadbeef0000), -EFAULT);            /* a wild pointer */
-        ASSERT_EQ(thread_error(FRAME + 48, UINT64_MAX - 8), -EFAULT);            /* one that wraps */
+        ASSERT_EQ(thread_error(THREAD + 8, THREAD), -ELOOP);          /* threads in a loop */
+        ASSERT_EQ(thread_error(INTERPRETER, INTERPRETER), -ELOOP);    /* interpreters in a loop */
+        ASSERT_EQ(thread_error(FRAME + 48, 0xdeadbeef0000), -EFAULT); /* a wild pointer */
+        ASSERT_EQ(thread_error(FRAME + 48, UINT64_MAX - 8), -EFAULT); /* one that wraps */
         ASSERT_EQ(thread_error(THREAD + 56, 0), -EFAULT);
-        ASSERT_EQ(thread_error(CODE + 8, 8), -EBADMSG);                          /* no code object */
-        ASSERT_EQ(thread_error(CODE + 16, 0), -EBADMSG);                         /* an instruction past its end */
+        ASSERT_EQ(thread_error(CODE + 8, 8), -EBADMSG);  /* no code object */
+        ASSERT_EQ(thread_error(CODE + 16, 0), -EBADMSG); /* an instruction past its end */
         ASSERT_EQ(thread_error(FRAME + 64, 0x00000000), 0);
-        ASSERT_EQ(thread_error(FRAME + 0x100 + 64, 0xFFFFFFFF), -EBADMSG);       /* a caller that is executing itself */
-        ASSERT_EQ(thread_error(NAME + 16, UINT64_MAX), -EBADMSG);                /* a string of impossible length */
-        ASSERT_EQ(thread_error(NAME + 16, UINT64_C(1) << 62), 0);                /* a huge one is cut */
-        ASSERT_EQ(thread_error(NAME + 32, 5 << 2), -EBADMSG);                    /* characters of five bytes */
-        ASSERT_EQ(thread_error(TABLE + 16, UINT64_C(1) << 40), 0);               /* no lines, but a stack */
-        ASSERT_EQ(thread_error(RUNTIME + 40, 0), 1000);                          /* no interpreter: no thread */
+        ASSERT_EQ(thread_error(FRAME + 0x100 + 64, 0xFFFFFFFF),
+                  -EBADMSG);                                       /* a caller that is executing itself */
+        ASSERT_EQ(thread_error(NAME + 16, UINT64_MAX), -EBADMSG);  /* a string of impossible length */
+        ASSERT_EQ(thread_error(NAME + 16, UINT64_C(1) << 62), 0);  /* a huge one is cut */
+        ASSERT_EQ(thread_error(NAME + 32, 5 << 2), -EBADMSG);      /* characters of five bytes */
+        ASSERT_EQ(thread_error(TABLE + 16, UINT64_C(1) << 40), 0); /* no lines, but a stack */
+        ASSERT_EQ(thread_error(RUNTIME + 40, 0), 1000);            /* no interpreter: no thread */
 }
 
 /* Pointers into the image, small numbers and noise: whatever it makes of it, it ends, within its bounds. */
@@ -309,10 +338,13 @@ static void test_image_random(void) {
                 i->seed = random_next(&seed);
                 i->moves = round % 2;
                 for (unsigned k = 0; k < changes; k++) {
-                        uint64_t at = (random_next(&seed) % 8) * 0x1000 + random_next(&seed) % 0x280 / 8 * 8, kind = random_next(&seed);
+                        uint64_t at = (random_next(&seed) % 8) * 0x1000 + random_next(&seed) % 0x280 / 8 * 8,
+                                 kind = random_next(&seed);
 
-                        put_u64(i, BASE + at, kind % 3 == 0 ? BASE + random_next(&seed) % (IMAGE + 4096) / 8 * 8 :
-                                              kind % 3 == 1 ? random_next(&seed) % 64 : random_next(&seed));
+                        put_u64(i, BASE + at,
+                                kind % 3 == 0   ? BASE + random_next(&seed) % (IMAGE + 4096) / 8 * 8
+                                : kind % 3 == 1 ? random_next(&seed) % 64
+                                                : random_next(&seed));
                 }
                 (void) capture_image(i, &c);
                 ASSERT_TRUE(c.n_threads <= WALK_THREADS_MAX && c.frames <= WALK_FRAMES_TOTAL_MAX);
@@ -334,5 +366,6 @@ static void test_layouts(void) {
         ASSERT_TRUE(python_layout_find(0) == NULL);
 }
 
-TEST_MAIN(test_line_table, test_line_table_large_delta, test_line_table_malformed, test_maps_line, test_maps_malformed, test_maps_stream,
-          test_text, test_text_cut, test_text_clean, test_image, test_image_broken, test_image_random, test_layouts)
+TEST_MAIN(test_line_table, test_line_table_large_delta, test_line_table_malformed, test_maps_line,
+          test_maps_malformed, test_maps_stream, test_text, test_text_cut, test_text_clean, test_image,
+          test_image_broken, test_image_random, test_layouts)
