@@ -17,8 +17,7 @@ static const struct tpu_model models[] = {
         { 0x0083, false, "tpu8i" }, { 0x007c, false, "tpu8t" },
 };
 
-/* Same vendor, no TPU: NVMe, gVNIC and a test device (kubernetes-sigs/dra-driver-google-tpu, hardware.go).
- */
+/* Same vendor, no TPU: NVMe, gVNIC, a test device (kubernetes-sigs/dra-driver-google-tpu, hardware.go). */
 static const uint16_t not_tpu[] = { 0x001f, 0x0042, 0xabcd };
 
 struct walk {

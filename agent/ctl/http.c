@@ -9,7 +9,7 @@ DEFINE_CLEANUP(CURL *, curl_easy_cleanup)
 
 struct body {
         char *data;
-        size_t len;
+        size_t len, size;
         bool too_large;
 };
 
@@ -26,10 +26,15 @@ static size_t take_body(char *data, size_t size, size_t n, void *userdata) {
                 b->too_large = true;
                 return 0;
         }
-        grown = realloc(b->data, b->len + n + 1);
-        if (!grown)
-                return 0;
-        b->data = grown;
+        if (n > b->size - b->len) {
+                size_t wanted = MAX(b->size * 2, b->len + n);
+
+                grown = realloc(b->data, wanted);
+                if (!grown)
+                        return 0;
+                b->data = grown;
+                b->size = wanted;
+        }
         memcpy(b->data + b->len, data, n);
         b->len += n;
         return n;

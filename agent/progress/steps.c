@@ -107,10 +107,11 @@ static bool step_fields(struct text t, struct step_line *ret) {
 
 bool step_line_parse(const char *line, size_t len, struct step_line *ret) {
         static const char mark[] = "completed step: ";
-        struct text t = { line, line + MIN(len, (size_t) STEP_LINE_MAX) };
+        struct text t;
 
-        if (len == 0)
+        if (len == 0) /* line may be NULL then */
                 return false;
+        t = (struct text) { line, line + MIN(len, (size_t) STEP_LINE_MAX) };
         /* A broken mention before the real one must not hide it. */
         while ((t.p = memmem(t.p, (size_t) (t.end - t.p), mark, sizeof(mark) - 1))) {
                 t.p += sizeof(mark) - 1;
