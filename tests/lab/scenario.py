@@ -102,7 +102,7 @@ def wait_step(host, job, beyond, timeout=60):
 
 def query(lab, sql, *arguments):
     """Asks the collector's database file, read-only, without the collector."""
-    path = lab.collector.path(DATABASE)
+    path = f"{lab.collector.tree}{DATABASE}"  # not through /proc/PID/root: SQLite resolves links itself
     connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=10)
     try:
         return connection.execute(sql, arguments).fetchall()
