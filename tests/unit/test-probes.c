@@ -362,13 +362,14 @@ static void tpu_strange(void) {
         add_device(&s, "0000:00:05.0", "0x1ae0", "0x0999", "0x120000",
                    "vfio-pci");                                               /* a generation to come */
         add_device(&s, "0000:00:06.0", "0x1ae0", "0x0998", "0x020000", NULL); /* some NIC to come */
+        add_device(&s, "0000:00:03.0", "0x1ae0", "0xabcd", "0x120000", NULL); /* known not to be a TPU */
         add_device(&s, "0000:00:07.0", "garbage", "0x006f", "0x120000", NULL);
         add_device(&s, "0000:00:08.0", "0x1ae0", NULL, "0x120000", NULL);
         add_device(&s, "0000:00:09.0", "0x1ae0", "0xfffff006f", "0x120000", NULL);
         ASSERT_OK(probe(s.path, "tpu", &c, &got));
         ASSERT_STREQ(find(&got, "tpu.chips", "")->found, "1 v6e");
         ASSERT_EQ(find(&got, "tpu.unknown", "0000:00:05.0")->verdict, VERDICT_WARN);
-        ASSERT_HAS(find(&got, "tpu.unknown", "0000:00:05.0")->found, "0x0999");
+        ASSERT_HAS(find(&got, "tpu.unknown", "0000:00:05.0")->found, "1 accelerator of vendor 0x1ae0, device 0x0999");
         ASSERT_EQ(find(&got, "tpu.pci", "0000:00:07.0")->verdict, VERDICT_UNKNOWN);
         ASSERT_HAS(find(&got, "tpu.pci", "0000:00:07.0")->found, "3 devices");
 }
