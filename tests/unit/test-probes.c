@@ -369,7 +369,8 @@ static void tpu_strange(void) {
         ASSERT_OK(probe(s.path, "tpu", &c, &got));
         ASSERT_STREQ(find(&got, "tpu.chips", "")->found, "1 v6e");
         ASSERT_EQ(find(&got, "tpu.unknown", "0000:00:05.0")->verdict, VERDICT_WARN);
-        ASSERT_HAS(find(&got, "tpu.unknown", "0000:00:05.0")->found, "1 accelerator of vendor 0x1ae0, device 0x0999");
+        ASSERT_HAS(find(&got, "tpu.unknown", "0000:00:05.0")->found,
+                   "1 accelerator of vendor 0x1ae0, device 0x0999");
         ASSERT_EQ(find(&got, "tpu.pci", "0000:00:07.0")->verdict, VERDICT_UNKNOWN);
         ASSERT_HAS(find(&got, "tpu.pci", "0000:00:07.0")->found, "3 devices");
 }
