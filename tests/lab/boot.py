@@ -48,6 +48,9 @@ fi
 for controller in memory pids devices; do
     [ ! -d /sys/fs/cgroup/$controller ] || mount -o remount,bind,rw /sys/fs/cgroup/$controller
 done
+# nspawn lays a boot id of its own over the kernel's, but units with ProtectKernelTunables= get a /proc without it: one id for
+# all, as on a real host, rather than two in one host.
+while umount /proc/sys/kernel/random/boot_id 2>/dev/null; do :; done
 [ -e /dev/kmsg ] || mknod -m 644 /dev/kmsg c 1 11
 bind_chips
 exec /lib/systemd/systemd "$@"
