@@ -111,8 +111,7 @@ def show_stack(lab):
     wrong = s.wrong_frames(frames)
     if not frames or wrong:
         raise LabError(f"wrong frames {wrong} in: {shown}")
-    s.wait_until(lambda: s.query(lab, "SELECT 1 FROM events WHERE host = ? AND name = 'tpu.stack.captured'", host.name), 20,
-                 "the stack in the collector's database")
+    s.wait_until(lambda: s.events(lab, host, "tpu.stack.captured"), 20, "the stack in the collector's database")
     main_thread = shown.split("\nthread ")[1]
     return (f"tpuctl stack train on h3:\nthread {main_thread.rstrip()}\n"
             f"[training script: line {frames[0][0]} lies in {frames[0][1]}; database: the record is there]")

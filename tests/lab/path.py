@@ -64,9 +64,13 @@ def network_one_shots(lab):
     host.run(["tpu-netcfg", "--restore"], check=True)
     check(s.link(host, "eth0")["mtu"] == 1460 and s.link(host, "eth1")["mtu"] == 1460, "--restore: MTU is not the original")
     check(s.tcp_rmem(host) != s.WANTED_RMEM, "--restore: tcp_rmem is not the original")
+    # A person's restore holds: the daemon only observes until --once.
     host.sh("systemctl start tpu-netcfg.service")
-    host.wait_for(lambda: s.link(host, "eth0")["mtu"] == 8896 and s.tcp_rmem(host) == s.WANTED_RMEM, 10)
-    return "by ip and /proc after each"
+    time.sleep(1)
+    check(s.link(host, "eth0")["mtu"] == 1460, "the daemon undid a person's --restore")
+    host.run(["tpu-netcfg", "--once"], check=True)
+    check(s.link(host, "eth0")["mtu"] == 8896 and s.tcp_rmem(host) == s.WANTED_RMEM, "--once after --restore did not apply")
+    return "by ip and /proc after each; the daemon honours a person's --restore"
 
 
 def network_limits(lab):
@@ -195,6 +199,10 @@ def hostd_looks(lab):
     return f"unfit because of {bad['reasons'][0]['subject']}, then ready again"
 
 
+def unfit(lab, host):
+    return [e for e in s.events(lab, host, "tpu.host.state_changed") if '"to": "unfit"' in e or '"to":"unfit"' in e]
+
+
 def telemetry_arrives(lab):
     """tpu-hostd to tpu-collectord: metrics, events and step lines through the spool; hosts announce themselves"""
     def collected():
@@ -210,6 +218,7 @@ def telemetry_arrives(lab):
         own = s.last_step(host, "train")
         return row.get("job") == "train" and row.get("step") is not None and own - 60 <= row["step"] <= own and (row["step"], own)
     step, own = s.wait_until(in_step, 20, "the collector's step to follow the training's own log")
+    before = len(unfit(lab, host))
     # The collector is away while a host's state changes: nothing may be missing afterwards.
     lab.collector.sh("systemctl stop tpu-collectord")
     host.sh("ip link set eth1 down")
@@ -217,9 +226,7 @@ def telemetry_arrives(lab):
     host.sh("ip link set eth1 up")
     host.sh("kill -KILL $(systemctl show -P MainPID tpu-hostd.service)")
     lab.collector.sh("systemctl start tpu-collectord")
-    s.wait_until(lambda: "unfit" in json.dumps(s.query(
-        lab, "SELECT body FROM events WHERE host = ? AND name = 'tpu.host.state_changed' ORDER BY id DESC LIMIT 5", host.name)),
-        90, "the event of the time when the collector was away")
+    s.wait_until(lambda: len(unfit(lab, host)) == before + 1, 90, "the event of the time when the collector was away")
     return f"database has {len(lab.hosts)} hosts; step {step} there, {own} in the training's log; an outage lost nothing"
 
 
@@ -276,10 +283,8 @@ def stack_is_sent(lab):
         shown = s.ctl(host, "stack", "train").out
         frames = s.frames_in(shown)
         check(frames and not s.wrong_frames(frames), f"stack: {shown}")
-        rows = s.wait_until(lambda: s.query(
-            lab, "SELECT body FROM events WHERE host = ? AND name = 'tpu.stack.captured' ORDER BY id DESC LIMIT 1", host.name),
-            20, "the stack in the collector's database")
-        check("stacktraceanalyzer" in rows[0][0] and frames[0][1] in rows[0][0], f"record: {rows[0][0][:300]}")
+        stored = s.wait_until(lambda: s.events(lab, host, "tpu.stack.captured"), 20, "the stack in the collector's database")
+        check("stacktraceanalyzer" in stored[0] and frames[0][1] in stored[0], f"record: {stored[0][:300]}")
     finally:
         host.sh(f"kill -CONT {pid}")
     s.wait_step(lab.hosts[0], "train", at + 5, 60)

@@ -110,6 +110,12 @@ def query(lab, sql, *arguments):
         connection.close()
 
 
+def events(lab, host, name):
+    """Returns the bodies of a host's events of that name in the collector's database, newest first."""
+    return [body for body, in query(lab, "SELECT body FROM events JOIN hosts ON hosts.id = events.host "
+                                         "WHERE hosts.name = ? AND events.name = ? ORDER BY events.id DESC", host.name, name)]
+
+
 def functions_of(script):
     """Returns {function's name: (first line, last line)} of a Python source, methods as Class.method."""
     found = {}
