@@ -6,7 +6,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "api.h"
-#include "log.h"
+#include "journal.h"
 #include "receive.h"
 #include "settings.h"
 
@@ -131,7 +131,7 @@ int main(int argc, char *argv[]) {
         _cleanup_(collector_clear) struct collector c = { 0 };
         int exit_code;
 
-        log_open("tpu-collectord");
+        journal_open("tpu-collectord");
         if (!settings_load(argc, argv, &c.settings, &exit_code))
                 return exit_code;
         return run(&c) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon.h"
 #include "kernel.h"
-#include "log.h"
+#include "journal.h"
 #include "oneshot.h"
 #include "options.h"
 #include "paths.h"
@@ -97,7 +97,7 @@ int main(int argc, char *argv[]) {
         struct arguments a = { 0 };
         int r;
 
-        log_open("tpu-netcfg");
+        journal_open("tpu-netcfg");
         r = parse(&a, argc, argv);
         if (r < 0)
                 return options_exit(r);

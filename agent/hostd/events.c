@@ -3,7 +3,7 @@
 
 #include "clock.h"
 #include "events.h"
-#include "log.h"
+#include "journal.h"
 #include "utf8.h"
 
 #define BODY_MAX 16
@@ -97,7 +97,7 @@ int event_to_journal(enum event_id id, enum otlp_severity severity, const char *
                         fields[k] = texts[k];
                         k++;
                 }
-        return log_event(event_priority(severity), table[id].message_id, message, fields, k);
+        return journal_event(event_priority(severity), table[id].message_id, message, fields, k);
 }
 
 json_t *event_body_to_json(const struct otlp_attribute *body, size_t n) {

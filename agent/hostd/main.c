@@ -5,7 +5,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "agent.h"
-#include "log.h"
+#include "journal.h"
 #include "options.h"
 
 struct arguments {
@@ -117,7 +117,7 @@ int main(int argc, char *argv[]) {
         _cleanup_host_ struct host h = HOST_NULL;
         int r;
 
-        log_open("tpu-hostd");
+        journal_open("tpu-hostd");
         r = options_parse(&o, argc, argv);
         if (r < 0)
                 return options_exit(r);

@@ -8,7 +8,7 @@
 
 #include "api.h"
 #include "handover.h"
-#include "log.h"
+#include "journal.h"
 #include "options.h"
 #include "runs.h"
 
@@ -126,7 +126,7 @@ int main(int argc, char *argv[]) {
         };
         int i;
 
-        log_open("tpu-launchd");
+        journal_open("tpu-launchd");
         i = options_parse(&o, argc, argv);
         if (i < 0)
                 return options_exit(i);
