@@ -179,15 +179,14 @@ class Hosts(unittest.TestCase):
             sender.communicate()
 
     def test_power(self):
-        first = self.h1.sh("cat /proc/sys/kernel/random/boot_id")
-        self.h1.sh("ip link set eth0 mtu 8896; echo kept >/root/file")
+        self.h1.sh("echo gone >/run/file; ip link set eth0 mtu 8896; echo kept >/root/file")
         self.h1.kill()
         self.assertFalse(self.h1.up)
         self.assertFalse(self.pings())
         with self.assertRaisesRegex(LabError, "h1 is not up"):
             self.h1.run(["true"])
         self.h1.boot()
-        self.assertNotEqual(self.h1.sh("cat /proc/sys/kernel/random/boot_id"), first)
+        self.assertEqual(self.h1.sh("ls /run/file 2>/dev/null || echo gone"), "gone\n")
         self.assertEqual(self.h1.sh("cat /root/file /sys/class/net/eth0/mtu").split(), ["kept", "1460"])
         self.h1.poweroff()
         self.h1.write("/etc/written-while-off", "yes")

@@ -314,16 +314,9 @@ class Refused(unittest.TestCase):
                     self.refused("process %d: %s" % (t.pid, words), t.pid)
                     os.unlink(program)
                     self.refused(words, t.pid)
-
-    def test_installed_other_versions(self):
-        found = [p for p in glob.glob("/usr/*bin/python3.?") + glob.glob("/usr/*/bin/python3.??") + glob.glob("/usr/bin/python3.??")
-                 + os.environ.get("OTHER_PYTHONS", "").split() if not p.endswith("3.11")]
-        if not found:
-            self.skipTest("no other CPython is installed")
-        for python in found:
-            with python_target("import time\nprint('ready')\nimport sys; sys.stdout.flush()\ntime.sleep(1000)\n", python=python) as t:
+        for python in os.environ.get("OTHER_PYTHONS", "").split():  # real ones, where a person names them
+            with python_target("import time\nprint('ready', flush=True)\ntime.sleep(1000)\n", python=python) as t:
                 self.refused("supported: 3.11", t.pid)
-                print("refused: " + python)
 
     @unittest.skipUnless(ROOT, "needs root, to become another user")
     def test_not_permitted(self):

@@ -1,7 +1,2 @@
 unit_test(collector-store KNOWS base store LIBRARIES PkgConfig::SQLITE)
 unit_test(collector-ingest KNOWS base ingest)
-find_program(PYTHON3 python3 PATHS /usr/bin NO_DEFAULT_PATH)
-if(PYTHON3 AND TARGET tpu-collectord)
-  add_test(NAME collector-program COMMAND ${PYTHON3} ${PROJECT_SOURCE_DIR}/tests/collector/test_collector.py ${PROJECT_BINARY_DIR})
-  set_tests_properties(collector-program PROPERTIES TIMEOUT 180 LABELS collector)
-endif()
