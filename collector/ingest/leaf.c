@@ -87,7 +87,7 @@ static int number_point(struct walk *w, struct metric *m, const Otlp__NumberData
                 return 0;
         m->attributes = n->attributes;
         m->n_attributes = n->n_attributes;
-        switch (n->value_case) {
+        switch ((int) n->value_case) { /* protobuf-c's padding member has another name before 1.4 */
         case OTLP__NUMBER_DATA_POINT__VALUE_AS_DOUBLE:
                 p.d = n->as_double;
                 return visit_point(w, m, &p);
@@ -96,8 +96,7 @@ static int number_point(struct walk *w, struct metric *m, const Otlp__NumberData
                 p.i = n->as_int;
                 p.d = (double) n->as_int;
                 return visit_point(w, m, &p);
-        case OTLP__NUMBER_DATA_POINT__VALUE__NOT_SET:
-        case _OTLP__NUMBER_DATA_POINT__VALUE__CASE_IS_INT_SIZE:
+        default: /* not set */
                 break;
         }
         walk_reject(w, m->name, "a point without a value");
@@ -145,7 +144,7 @@ int leaf_metric(struct walk *w, const uint8_t *data, size_t len) {
                 return r;
         text_name(m.name, sizeof(m.name), o->name);
         text_name(m.unit, sizeof(m.unit), o->unit);
-        switch (o->data_case) {
+        switch ((int) o->data_case) { /* protobuf-c's padding member has another name before 1.4 */
         case OTLP__METRIC__DATA_GAUGE:
                 return number_points(w, &m, o->gauge->data_points, o->gauge->n_data_points);
         case OTLP__METRIC__DATA_SUM:
@@ -154,8 +153,7 @@ int leaf_metric(struct walk *w, const uint8_t *data, size_t len) {
                 for (size_t i = 0; r == 0 && i < o->histogram->n_data_points; i++)
                         r = histogram_point(w, &m, o->histogram->data_points[i]);
                 return r;
-        case OTLP__METRIC__DATA__NOT_SET:
-        case _OTLP__METRIC__DATA__CASE_IS_INT_SIZE:
+        default: /* not set */
                 break;
         }
         walk_reject(w, m.name, "neither gauge, sum nor histogram");

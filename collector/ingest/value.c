@@ -40,7 +40,7 @@ static json_t *array(const Otlp__ArrayValue *a) {
 json_t *value_to_json(const Otlp__AnyValue *v) {
         if (!v)
                 return json_null();
-        switch (v->value_case) {
+        switch ((int) v->value_case) { /* protobuf-c's padding member has another name before 1.4 */
         case OTLP__ANY_VALUE__VALUE_STRING_VALUE:
                 return text_json(v->string_value);
         case OTLP__ANY_VALUE__VALUE_BOOL_VALUE:
@@ -55,8 +55,7 @@ json_t *value_to_json(const Otlp__AnyValue *v) {
                 return value_list_to_json(v->kvlist_value->values, v->kvlist_value->n_values);
         case OTLP__ANY_VALUE__VALUE_BYTES_VALUE:
                 return hex(&v->bytes_value);
-        case OTLP__ANY_VALUE__VALUE__NOT_SET:
-        case _OTLP__ANY_VALUE__VALUE__CASE_IS_INT_SIZE:
+        default: /* not set */
                 break;
         }
         return json_null();

@@ -2,9 +2,7 @@
 #include "interpreter.h"
 
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include "elf_symbol.h"
 #include "maps.h"
@@ -93,15 +91,15 @@ static int open_link(const struct process *p, const char *name) {
         return reopen_file(p, handle);
 }
 
+/* The process's root is a host of its own: links in it are followed as the process would. */
 static int open_below_root(const struct process *p, const char *path) {
         _cleanup_close_ int root = openat(p->dir_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC), handle = -1;
-        struct open_how how = { .flags = O_PATH | O_CLOEXEC,
-                                .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS };
+        const struct host inside = { .root_fd = root };
 
         if (root < 0)
                 return -errno;
-        handle = (int) syscall(SYS_openat2, root, path, &how, sizeof(how));
-        return reopen_file(p, handle);
+        handle = host_open_file(&inside, path, O_PATH);
+        return handle < 0 ? handle : reopen_file(p, handle);
 }
 
 /*
