@@ -3,22 +3,7 @@
 #include <sys/stat.h>
 
 #include "durable.h"
-
-static int write_all(int fd, const void *data, size_t len) {
-        const uint8_t *p = data;
-
-        while (len > 0) {
-                ssize_t n = write(fd, p, len);
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return -errno;
-                p += n;
-                len -= (size_t) n;
-        }
-        return 0;
-}
+#include "io.h"
 
 static int write_and_sync(int dir_fd, const char *name, const void *data, size_t len, mode_t mode) {
         _cleanup_close_ int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
@@ -26,7 +11,7 @@ static int write_and_sync(int dir_fd, const char *name, const void *data, size_t
 
         if (fd < 0)
                 return -errno;
-        r = write_all(fd, data, len);
+        r = io_write_all(fd, data, len);
         if (r < 0)
                 return r;
         return fdatasync(fd) < 0 ? -errno : 0;
@@ -55,7 +40,7 @@ int durable_read(int dir_fd, const char *name, size_t max, char **ret, size_t *r
         _cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         _cleanup_free_ char *buf = NULL;
         struct stat st;
-        size_t n = 0;
+        ssize_t n;
 
         if (fd < 0 || fstat(fd, &st) < 0)
                 return -errno;
@@ -66,20 +51,12 @@ int durable_read(int dir_fd, const char *name, size_t max, char **ret, size_t *r
         buf = malloc((size_t) st.st_size + 1);
         if (!buf)
                 return -ENOMEM;
-        while (n < (size_t) st.st_size) {
-                ssize_t k = read(fd, buf + n, (size_t) st.st_size - n);
-
-                if (k < 0 && errno == EINTR)
-                        continue;
-                if (k < 0)
-                        return -errno;
-                if (k == 0)
-                        break;
-                n += (size_t) k;
-        }
+        n = io_read_up_to(fd, buf, (size_t) st.st_size);
+        if (n < 0)
+                return (int) n;
         buf[n] = '\0';
         *ret = TAKE_PTR(buf);
         if (ret_len)
-                *ret_len = n;
+                *ret_len = (size_t) n;
         return 0;
 }

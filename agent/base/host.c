@@ -4,6 +4,7 @@
 #include <sys/syscall.h> /* __NR_openat2 comes from the kernel: Debian 11's C library has no SYS_openat2 */
 
 #include "host.h"
+#include "io.h"
 
 int host_open(const char *root, struct host *ret) {
         struct host h = { .root_fd = -1, .clock = clock_system };
@@ -36,31 +37,13 @@ int host_open_file(const struct host *h, const char *path, int flags) {
         return fd < 0 ? -errno : (int) fd;
 }
 
-/* Reads until the end or until the buffer is full; returns the number of bytes or -errno. */
-static ssize_t read_up_to(int fd, char *buf, size_t size) {
-        size_t n = 0;
-
-        while (n < size) {
-                ssize_t k = read(fd, buf + n, size - n);
-
-                if (k < 0 && errno == EINTR)
-                        continue;
-                if (k < 0)
-                        return -errno;
-                if (k == 0)
-                        break;
-                n += (size_t) k;
-        }
-        return (ssize_t) n;
-}
-
 int host_read(const struct host *h, const char *path, char *buf, size_t size, size_t *ret_len) {
         _cleanup_close_ int fd = host_open_file(h, path, O_RDONLY);
         ssize_t n;
 
         if (fd < 0)
                 return fd;
-        n = read_up_to(fd, buf, size);
+        n = io_read_up_to(fd, buf, size);
         if (n < 0)
                 return (int) n;
         if ((size_t) n == size)

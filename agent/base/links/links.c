@@ -9,6 +9,7 @@
 #include <netlink/netlink.h>
 #include <netlink/socket.h>
 
+#include "io.h"
 #include "links.h"
 
 #define LINKS_DUMP "/netlink/links"
@@ -173,25 +174,17 @@ int links_parse(const void *data, size_t len, struct link_table *ret) {
 static int read_recorded(const struct host *h, struct link_table *ret) {
         _cleanup_close_ int fd = host_open_file(h, LINKS_DUMP, O_RDONLY);
         _cleanup_free_ char *buf = NULL;
-        size_t n = 0;
+        ssize_t n;
 
         if (fd < 0)
                 return fd == -ENOENT ? -ENODATA : fd;
         buf = malloc(DUMP_MAX + 1);
         if (!buf)
                 return -ENOMEM;
-        while (n <= DUMP_MAX) {
-                ssize_t k = read(fd, buf + n, DUMP_MAX + 1 - n);
-
-                if (k < 0 && errno == EINTR)
-                        continue;
-                if (k < 0)
-                        return -errno;
-                if (k == 0)
-                        return links_parse(buf, n, ret);
-                n += (size_t) k;
-        }
-        return -E2BIG;
+        n = io_read_up_to(fd, buf, DUMP_MAX + 1);
+        if (n < 0)
+                return (int) n;
+        return n > DUMP_MAX ? -E2BIG : links_parse(buf, (size_t) n, ret);
 }
 
 DEFINE_CLEANUP(struct nl_sock *, nl_socket_free)

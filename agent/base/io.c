@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "io.h"
+
+ssize_t io_read_up_to(int fd, void *buf, size_t size) {
+        uint8_t *p = buf;
+        size_t n = 0;
+
+        while (n < size) {
+                ssize_t k = read(fd, p + n, size - n);
+
+                if (k < 0 && errno == EINTR)
+                        continue;
+                if (k < 0)
+                        return -errno;
+                if (k == 0)
+                        break;
+                n += (size_t) k;
+        }
+        return (ssize_t) n;
+}
+
+int io_write_all(int fd, const void *data, size_t len) {
+        const uint8_t *p = data;
+
+        while (len > 0) {
+                ssize_t n = write(fd, p, len);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return -errno;
+                p += n;
+                len -= (size_t) n;
+        }
+        return 0;
+}
