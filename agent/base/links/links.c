@@ -184,7 +184,7 @@ static int read_recorded(const struct host *h, struct link_table *ret) {
         n = io_read_up_to(fd, buf, DUMP_MAX + 1);
         if (n < 0)
                 return (int) n;
-        return n > DUMP_MAX ? -E2BIG : links_parse(buf, (size_t) n, ret);
+        return (size_t) n > DUMP_MAX ? -E2BIG : links_parse(buf, (size_t) n, ret);
 }
 
 DEFINE_CLEANUP(struct nl_sock *, nl_socket_free)
