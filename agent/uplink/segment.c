@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <sys/random.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 
 #include "crc32c.h"
 #include "segment.h"
@@ -96,27 +95,31 @@ int segment_create(int dir_fd, uint64_t spool_id, uint64_t first_seq, size_t cap
         return 0;
 }
 
-int segment_append(struct segment *g, int fd, uint64_t seq, const void *data, size_t len) {
-        static const uint8_t zeros[8];
+void segment_put(struct segment *g, uint64_t seq, uint8_t *out, size_t len) {
         struct segment_record rec = { .length = (uint32_t) len, .seq = seq };
         size_t total = segment_record_size(len);
-        struct iovec iov[3];
-        ssize_t n;
 
-        rec.crc = segment_record_crc(g->salt, &rec, data);
-        iov[0] = (struct iovec) { .iov_base = &rec, .iov_len = sizeof(rec) };
-        /* iovec has no const; pwritev() only reads */
-        iov[1] = (struct iovec) { .iov_base = (void *) (uintptr_t) data, .iov_len = len };
-        iov[2] = (struct iovec){ .iov_base = (void *) (uintptr_t) zeros,
-                                 .iov_len = total - sizeof(rec) - len };
-        n = pwritev(fd, iov, ELEMENTSOF(iov), (off_t) g->end);
-        if (n < 0)
-                return -errno;
-        if ((size_t) n != total)
-                return -EIO;
+        rec.crc = segment_record_crc(g->salt, &rec, out + sizeof(rec));
+        memcpy(out, &rec, sizeof(rec));
+        memset(out + sizeof(rec) + len, 0, total - sizeof(rec) - len);
         g->end += total;
         g->last_seq = seq;
         g->records++;
+}
+
+int segment_write(const struct segment *g, int fd, const uint8_t *data, size_t len) {
+        uint64_t offset = g->end - len;
+        size_t done = 0;
+
+        while (done < len) {
+                ssize_t n = pwrite(fd, data + done, len - done, (off_t) (offset + done));
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n <= 0)
+                        return n < 0 ? -errno : -EIO;
+                done += (size_t) n;
+        }
         return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * One segment file of a spool (layout: spool.h): create preallocated, append, load. Nothing here syncs.
+ * One segment file of a spool (layout: spool.h): create preallocated, write, load. Nothing here syncs.
  */
 #include <assert.h>
 
@@ -30,7 +30,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the files are little e
 struct segment {
         uint64_t first_seq, last_seq; /* last_seq = first_seq - 1: none */
         uint64_t records;             /* readable ones of them */
-        uint64_t size, end;           /* bytes of the file; behind the last record */
+        uint64_t size, end;           /* bytes of the file; behind the last record, written or not */
         uint32_t salt;
         bool durable; /* the file, its header and its directory entry are on the disk */
 };
@@ -54,10 +54,13 @@ int segment_open(int dir_fd, uint64_t first_seq, int flags);
 int segment_create(int dir_fd, uint64_t spool_id, uint64_t first_seq, size_t capacity, struct segment *ret,
                    int *ret_fd, int *ret_sync_fd);
 /*
- * Writes one record at the end; the caller has made sure that it fits. On failure the segment is as
- * before.
+ * Makes a record of the len bytes that lie at out + sizeof(struct segment_record): header before, zeros
+ * behind, segment_record_size(len) bytes in all; and counts it as the segment's last one. The caller has
+ * made sure that it fits, and writes it.
  */
-int segment_append(struct segment *g, int fd, uint64_t seq, const void *data, size_t len);
+void segment_put(struct segment *g, uint64_t seq, uint8_t *out, size_t len);
+/* Writes such records, the last len bytes in front of g->end. On failure any part of them may be there. */
+int segment_write(const struct segment *g, int fd, const uint8_t *data, size_t len);
 /*
  * Reads the whole file (at most SPOOL_SEGMENT_MAX bytes) into *ret (malloc'ed); pages that the disk cannot
  * read are zeros.

@@ -82,36 +82,25 @@ void spool_trim(struct spool *s, uint64_t wanted) {
                         return;
 }
 
-/*
- * Half a segment: then unsynced records never lie in more than two segments, and always fit into a new
- * one.
- */
-static size_t pending_limit(const struct spool *s) {
-        return (size_t) MIN((uint64_t) SPOOL_PENDING_MAX, s->options.segment_bytes / 2);
-}
+/* Room for a record with len bytes of payload behind what is pending. */
+static int pending_reserve(struct spool *s, size_t len) {
+        size_t need = s->pending_len + segment_record_size(len), size;
+        uint8_t *p;
 
-static int pending_push(struct spool *s, const void *data, size_t len) {
-        size_t need = s->pending_len + segment_record_size(len);
-        uint32_t length = (uint32_t) len;
-
-        if (need > s->pending_size) {
-                /* all of it at once: only what is used becomes memory, and nothing grows later */
-                size_t size = MAX(need, pending_limit(s));
-                uint8_t *p = realloc(s->pending, size);
-
-                if (!p)
-                        return -ENOMEM;
-                s->pending = p;
-                s->pending_size = size;
-        }
-        memcpy(s->pending + s->pending_len, &length, sizeof(length));
-        memcpy(s->pending + s->pending_len + sizeof(length), data, len);
-        s->pending_len = need;
+        if (need <= s->pending_size)
+                return 0;
+        /* all of it at once: only what is used becomes memory, and nothing grows later */
+        size = MAX(need, spool_pending_limit(s));
+        p = realloc(s->pending, size);
+        if (!p)
+                return -ENOMEM;
+        s->pending = p;
+        s->pending_size = size;
         return 0;
 }
 
 int spool_append(struct spool *s, const void *data, size_t len, uint64_t *ret_seq) {
-        size_t before;
+        uint8_t *out;
         int r;
 
         if (len == 0)
@@ -119,7 +108,7 @@ int spool_append(struct spool *s, const void *data, size_t len, uint64_t *ret_se
         if (len > SPOOL_RECORD_MAX ||
             segment_record_size(len) > s->options.segment_bytes - sizeof(struct segment_header))
                 return -E2BIG;
-        if (s->pending_len > 0 && s->pending_len + segment_record_size(len) > pending_limit(s)) {
+        if (s->pending_len > 0 && s->pending_len + segment_record_size(len) > spool_pending_limit(s)) {
                 r = spool_sync(s);
                 if (r < 0)
                         return r;
@@ -127,15 +116,13 @@ int spool_append(struct spool *s, const void *data, size_t len, uint64_t *ret_se
         r = spool_make_room(s, len);
         if (r < 0)
                 return r;
-        before = s->pending_len;
-        r = pending_push(s, data, len);
+        r = pending_reserve(s, len);
         if (r < 0)
                 return r;
-        r = segment_append(spool_current(s), s->fd, s->next_seq, data, len);
-        if (r < 0) {
-                s->pending_len = before;
-                return r;
-        }
+        out = s->pending + s->pending_len;
+        memcpy(out + sizeof(struct segment_record), data, len);
+        segment_put(spool_current(s), s->next_seq, out, len);
+        s->pending_len += segment_record_size(len);
         s->appended++;
         *ret_seq = s->next_seq++;
         return 0;

@@ -3,7 +3,9 @@
 /*
  * A durable, bounded queue of records in a directory of preallocated segment files; one spool per class,
  * so that metrics never push out events. A record is durable when a sync begun after its append has ended
- * with success: appended records survive SIGKILL, synced ones a power cut. Reading and acknowledging is by
+ * with success: then it survives SIGKILL and a power cut. Before that it may be in memory only, because what
+ * is appended between two syncs is written by one call: a call for each record cost more than the disk did.
+ * Reading and acknowledging is by
  * sequence number, from 1. Torn tails are cut on open; a bad record in the middle is skipped and counted.
  * Past the byte limit the oldest segment goes first and its records are counted.
  *
@@ -18,8 +20,8 @@
  *  - an older segment is removed only while a younger one is known to be on the disk. What remains: a disk
  *    that reports a sync as done and later gives zeros back for that part of the newest segment.
  *
- * After a failed fdatasync the kernel has marked the pages clean, so that a second try would lie: the
- * segment is given up and its unsynced records, kept in memory until they are durable, are written to a
+ * After a failed write nobody knows what is in the file, and after a failed fdatasync the kernel has marked
+ * the pages clean, so that a second try would lie: the segment is given up and its unsynced records, kept in memory until they are durable, are written to a
  * new one, under their numbers. On open a segment counts up to where the next one begins, so that a copy
  * in a given-up segment is never read twice.
  *
@@ -80,22 +82,23 @@ uint64_t spool_id(const struct spool *s);
 /*
  * Appends one record; its sequence in ret_seq. Not durable before the next sync. -EINVAL: empty; -E2BIG:
  * longer than SPOOL_RECORD_MAX or than a segment holds; -ENOSPC, -EROFS, -EIO, -ENOMEM: nothing was
- * appended.
+ * appended. A disk that fails is noticed when a segment is full, at SPOOL_PENDING_MAX, and by the sync.
  */
 int spool_append(struct spool *s, const void *data, size_t len, uint64_t *ret_seq);
 /* Makes durable what was appended, in the calling thread. On failure see spool_sync_end(). */
 int spool_sync(struct spool *s);
 
 /*
- * The same in two halves, so that another thread does the waiting: spool_sync_begin() gives descriptors of
- * its own to fdatasync in this order (the caller closes them) and returns 1, or 0 when there is nothing to
- * do, or -errno. spool_sync_end() takes the result (0 or -errno) back. Returns 0 when everything up to
+ * The same in two halves, so that another thread does the waiting: spool_sync_begin() writes what is in
+ * memory, gives descriptors of its own to fdatasync in this order (the caller closes them) and returns 1, or
+ * 0 when there is nothing to do, or -errno. spool_sync_end() takes the result (0 or -errno) back. Returns 0 when everything up to
  * job->seq is durable (or the job was overtaken by a failure that is already dealt with); else the result,
  * and the records are kept and wait for the next sync.
  */
 struct spool_sync_job {
         int fds[3]; /* old segment, current segment, directory; without gaps */
         size_t n_fds;
+        bool directory; /* the last one is: fsync, because fdatasync may leave a new name out */
         uint64_t seq, segment, generation;
 };
 int spool_sync_begin(struct spool *s, struct spool_sync_job *ret);

@@ -32,7 +32,9 @@ static void search_record(void *userdata, uint64_t seq, size_t offset, size_t pa
  * missing once.
  */
 static int search_segment(struct spool *s, struct segment *g, uint64_t want) {
-        struct search f = { .want = want, .last = g->last_seq };
+        uint64_t last = MIN(g->last_seq, MAX(s->synced, g->first_seq - 1)); /* younger ones may not be there */
+        uint64_t wanted = g->records - MIN(g->records, g->last_seq - last);
+        struct search f = { .want = want, .last = last };
         _cleanup_free_ uint8_t *data = NULL;
         struct spool_scan scan;
         size_t len;
@@ -43,9 +45,9 @@ static int search_segment(struct spool *s, struct segment *g, uint64_t want) {
                 return r; /* says nothing about the segment */
         if (r >= 0 && spool_scan(data, len, search_record, &f, &scan) < 0)
                 f = (struct search) { 0 };
-        if (f.good < g->records) {
-                s->damaged += g->records - f.good;
-                g->records = f.good;
+        if (f.good < wanted) {
+                s->damaged += wanted - f.good;
+                g->records -= wanted - f.good;
         }
         s->read_seq = f.seq;
         s->read_offset = f.offset;

@@ -23,11 +23,11 @@ struct spool {
         uint64_t generation; /* of segments given up: results of jobs from before are void */
 
         /*
-         * payloads of synced + 1 … next_seq - 1: each behind its u32 length, and as far apart as in the
-         * file
+         * Records synced + 1 … next_seq - 1 as they are in the file. Those behind written are nowhere else
+         * yet, and all belong into the current segment.
          */
         uint8_t *pending;
-        size_t pending_len, pending_size;
+        size_t pending_len, pending_size, written;
 
         int read_fd; /* where the next spool_read() goes on */
         uint64_t read_segment, read_seq, read_offset;
@@ -53,8 +53,12 @@ uint64_t spool_segment_open_records(const struct spool *s, const struct segment 
 /* Removes acknowledged segments, then the oldest ones until wanted more bytes fit under the limit. */
 void spool_trim(struct spool *s, uint64_t wanted);
 /*
- * Makes sure of a current segment with room for a record of len; moves pending records into it after a
+ * Makes sure of a current segment with room for a record of len; what is pending becomes part of it after a
  * failure.
  */
 int spool_make_room(struct spool *s, size_t len);
+/* Half a segment: unsynced records never lie in more than two segments, and always fit into a new one. */
+static inline size_t spool_pending_limit(const struct spool *s) {
+        return (size_t) MIN((uint64_t) SPOOL_PENDING_MAX, s->options.segment_bytes / 2);
+}
 void spool_forget_reader(struct spool *s);

@@ -23,19 +23,16 @@ static void retire_current(struct spool *s) {
         s->old_sync_fd = TAKE_FD(s->sync_fd);
 }
 
-/* Writes the unsynced records again, into a fresh segment. */
-static int rewrite_pending(struct spool *s, struct segment *g, int fd) {
+/* Makes the unsynced records part of a fresh segment, which they are then to be written to. */
+static void adopt_pending(struct spool *s, struct segment *g) {
         uint64_t seq = s->synced + 1;
         uint32_t length;
-        int r;
 
         for (size_t at = 0; at < s->pending_len; at += segment_record_size(length), seq++) {
                 memcpy(&length, s->pending + at, sizeof(length));
-                r = segment_append(g, fd, seq, s->pending + at + sizeof(length), length);
-                if (r < 0)
-                        return r;
+                segment_put(g, seq, s->pending + at, length);
         }
-        return 0;
+        s->written = 0;
 }
 
 /*
@@ -59,11 +56,8 @@ static int new_current(struct spool *s) {
                            &sync_fd);
         if (r < 0)
                 return r;
-        if (fresh) {
-                r = rewrite_pending(s, &g, fd);
-                if (r < 0)
-                        return r; /* the next try replaces the file */
-        }
+        if (fresh)
+                adopt_pending(s, &g);
         last = s->n_segments > 0 ? &s->segments[s->n_segments - 1] : NULL;
         if (last && last->first_seq == first_seq) {
                 *last = g; /* it was empty, and its file is replaced */
@@ -86,6 +80,57 @@ static bool fits(struct spool *s, size_t len) {
         return g && g->end + segment_record_size(len) <= g->size;
 }
 
+/*
+ * Nothing of the segments in use counts beyond the last good sync. A segment that begins right behind it
+ * stays until the next one takes its name: it keeps the sequence numbers.
+ */
+static void give_up(struct spool *s) {
+        s->generation++;
+        s->given_up++;
+        closep(&s->fd);
+        closep(&s->sync_fd);
+        closep(&s->old_fd);
+        closep(&s->old_sync_fd);
+        spool_forget_reader(s);
+        for (size_t i = 0; i < s->n_segments; i++) {
+                struct segment *g = &s->segments[i];
+                uint64_t last = MAX(s->synced, g->first_seq - 1);
+
+                if (g->last_seq <= last)
+                        continue;
+                g->records -= MIN(g->records, g->last_seq - last);
+                g->last_seq = last;
+        }
+        while (s->n_segments > 0 && s->segments[s->n_segments - 1].first_seq > s->synced + 1) {
+                char name[SEGMENT_NAME_MAX];
+
+                segment_name(s->segments[--s->n_segments].first_seq, name);
+                (void) unlinkat(s->dir_fd, name,
+                                0); /* if it stays, it is a copy of records that were never acknowledged */
+        }
+}
+
+/* A write or a sync has failed with error, which is returned. */
+static int start_anew(struct spool *s, int error) {
+        give_up(s);
+        if (s->pending_len > 0)
+                (void) new_current(s); /* if this fails, the next append or sync tries again */
+        return error;
+}
+
+/* Writes what is in memory only, all of it by one call. */
+static int flush(struct spool *s) {
+        int r;
+
+        if (s->written == s->pending_len)
+                return 0;
+        r = segment_write(spool_current(s), s->fd, s->pending + s->written, s->pending_len - s->written);
+        if (r < 0)
+                return start_anew(s, r);
+        s->written = s->pending_len;
+        return 0;
+}
+
 int spool_make_room(struct spool *s, size_t len) {
         int r;
 
@@ -101,7 +146,10 @@ int spool_make_room(struct spool *s, size_t len) {
                 if (r < 0)
                         return r;
         }
-        return fits(s, len) ? 0 : new_current(s);
+        if (fits(s, len))
+                return 0;
+        r = flush(s);
+        return r < 0 ? r : new_current(s);
 }
 
 /* Lists the spool's own descriptors that a sync needs now: 0 when nothing waits. */
@@ -113,10 +161,13 @@ static int collect(struct spool *s, bool own, struct spool_sync_job *ret) {
         if (s->fd < 0) {
                 if (s->pending_len == 0)
                         return 0;
-                r = spool_make_room(s, 1);
+                r = new_current(s);
                 if (r < 0)
                         return r;
         }
+        r = flush(s);
+        if (r < 0)
+                return r;
         g = spool_current(s);
         if (s->pending_len == 0 && g->durable)
                 return 0;
@@ -125,6 +176,7 @@ static int collect(struct spool *s, bool own, struct spool_sync_job *ret) {
         j.fds[j.n_fds++] = own ? s->fd : s->sync_fd;
         if (!g->durable)
                 j.fds[j.n_fds++] = s->dir_fd;
+        j.directory = !g->durable;
         j.segment = g->first_seq;
         *ret = j;
         return 1;
@@ -161,7 +213,7 @@ int spool_sync(struct spool *s) {
                 return r;
         r = 0;
         for (size_t i = 0; i < j.n_fds && r == 0; i++)
-                if (fdatasync(j.fds[i]) < 0)
+                if ((j.directory && i + 1 == j.n_fds ? fsync(j.fds[i]) : fdatasync(j.fds[i])) < 0)
                         r = -errno;
         return spool_sync_end(s, &j, r);
 }
@@ -176,6 +228,7 @@ static void pop_pending(struct spool *s, uint64_t n) {
         }
         memmove(s->pending, s->pending + at, s->pending_len - at);
         s->pending_len -= at;
+        s->written -= at; /* only what was written can have been synced */
         if (s->pending_len == 0 &&
             s->pending_size > SPOOL_PENDING_MAX) { /* one large record: not kept for ever */
                 free(TAKE_PTR(s->pending));
@@ -183,46 +236,11 @@ static void pop_pending(struct spool *s, uint64_t n) {
         }
 }
 
-/*
- * Nothing of the segments in use counts beyond the last good sync. A segment that begins right behind it
- * stays until the next one takes its name: it keeps the sequence numbers.
- */
-static void give_up(struct spool *s) {
-        s->generation++;
-        s->given_up++;
-        closep(&s->fd);
-        closep(&s->sync_fd);
-        closep(&s->old_fd);
-        closep(&s->old_sync_fd);
-        spool_forget_reader(s);
-        for (size_t i = 0; i < s->n_segments; i++) {
-                struct segment *g = &s->segments[i];
-                uint64_t last = MAX(s->synced, g->first_seq - 1);
-
-                if (g->last_seq <= last)
-                        continue;
-                g->records -= MIN(g->records, g->last_seq - last);
-                g->last_seq = last;
-        }
-        while (s->n_segments > 0 && s->segments[s->n_segments - 1].first_seq > s->synced + 1) {
-                char name[SEGMENT_NAME_MAX];
-
-                segment_name(s->segments[--s->n_segments].first_seq, name);
-                (void) unlinkat(s->dir_fd, name,
-                                0); /* if it stays, it is a copy of records that were never acknowledged */
-        }
-}
-
 int spool_sync_end(struct spool *s, const struct spool_sync_job *job, int result) {
         if (job->generation != s->generation)
                 return 0;
-        if (result < 0) {
-                give_up(s);
-                if (s->pending_len > 0)
-                        (void) spool_make_room(s,
-                                               1); /* if this fails, the next append or sync tries again */
-                return result;
-        }
+        if (result < 0)
+                return start_anew(s, result);
         if (job->seq > s->synced) {
                 pop_pending(s, job->seq - s->synced);
                 s->synced = job->seq;

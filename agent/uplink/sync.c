@@ -12,6 +12,7 @@ struct sync_slot {
         enum sync_state state;
         int fds[SYNC_FDS_MAX];
         size_t n;
+        bool directory;
         int result;
 };
 
@@ -40,7 +41,9 @@ static int run_job(const struct sync_slot *j) {
         int result = 0;
 
         for (size_t i = 0; i < j->n; i++) {
-                if (result == 0 && fdatasync(j->fds[i]) < 0)
+                bool whole = j->directory && i + 1 == j->n;
+
+                if (result == 0 && (whole ? fsync(j->fds[i]) : fdatasync(j->fds[i])) < 0)
                         result = -errno;
                 (void) close(j->fds[i]);
         }
@@ -158,13 +161,13 @@ struct sync *sync_free(struct sync *s) {
         return NULL;
 }
 
-int sync_start(struct sync *s, size_t slot, const int *fds, size_t n) {
+int sync_start(struct sync *s, size_t slot, const int *fds, size_t n, bool directory) {
         int r = 0;
 
         assert(slot < SYNC_SLOTS_MAX && n <= SYNC_FDS_MAX);
         (void) pthread_mutex_lock(&s->lock);
         if (s->slots[slot].state == SYNC_IDLE) {
-                s->slots[slot] = (struct sync_slot) { .state = SYNC_QUEUED, .n = n };
+                s->slots[slot] = (struct sync_slot) { .state = SYNC_QUEUED, .n = n, .directory = directory };
                 memcpy(s->slots[slot].fds, fds, n * sizeof(*fds));
                 (void) pthread_cond_signal(&s->wake);
         } else

@@ -24,6 +24,9 @@ int sync_new(sd_event *e, void (*done)(size_t slot, int result, void *userdata),
 struct sync *sync_free(struct sync *s);
 DEFINE_CLEANUP(struct sync *, sync_free)
 
-/* Takes over n descriptors. -EBUSY: the slot has a job; they then stay the caller's. */
-int sync_start(struct sync *s, size_t slot, const int *fds, size_t n);
+/*
+ * Takes over n descriptors; directory: the last one is one, and gets an fsync. -EBUSY: the slot has a job;
+ * they then stay the caller's.
+ */
+int sync_start(struct sync *s, size_t slot, const int *fds, size_t n, bool directory);
 bool sync_busy(struct sync *s, size_t slot);

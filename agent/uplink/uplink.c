@@ -66,7 +66,8 @@ static void channel_sync(struct channel *ch) {
                 spool_failed(ch, r);
         if (r <= 0)
                 return;
-        r = sync_start(ch->uplink->sync, ch->class, ch->job.fds, ch->job.n_fds);
+        r = sync_start(ch->uplink->sync, ch->class, ch->job.fds, ch->job.n_fds,
+                       ch->job.directory);
         if (r < 0) { /* cannot be: one job a class */
                 for (size_t i = 0; i < ch->job.n_fds; i++)
                         (void) close(ch->job.fds[i]);

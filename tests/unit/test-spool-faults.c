@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The disk says no: fdatasync and pwritev fail on demand (linked with --wrap), a full and a read-only
+ * The disk says no: fdatasync, fsync and pwrite fail on demand (linked with --wrap), a full and a read-only
  * file system.
  */
 #include <sys/mount.h>
-#include <sys/uio.h>
 
 #define SCRATCH_ON_DISK
 #include "spool-support.h"
@@ -13,7 +12,7 @@
 static const struct spool_options small = { .max_bytes = 8 * SPOOL_SEGMENT_MIN,
                                             .segment_bytes = SPOOL_SEGMENT_MIN };
 
-static unsigned syncs_to_fail, writes_to_fail, syncs;
+static unsigned syncs_to_fail, writes_to_fail, syncs, directory_syncs;
 
 int __real_fdatasync(int fd);
 int __wrap_fdatasync(int fd);
@@ -27,15 +26,26 @@ int __wrap_fdatasync(int fd) {
         return __real_fdatasync(fd);
 }
 
-ssize_t __real_pwritev(int fd, const struct iovec *iov, int n, off_t at);
-ssize_t __wrap_pwritev(int fd, const struct iovec *iov, int n, off_t at);
-ssize_t __wrap_pwritev(int fd, const struct iovec *iov, int n, off_t at) {
+/* fdatasync of a directory may leave a new name out (ext4 before 5.16): the spool must not rely on it. */
+int __real_fsync(int fd);
+int __wrap_fsync(int fd);
+int __wrap_fsync(int fd) {
+        struct stat st;
+
+        if (fstat(fd, &st) == 0 && S_ISDIR(st.st_mode))
+                directory_syncs++;
+        return __real_fsync(fd);
+}
+
+ssize_t __real_pwrite(int fd, const void *data, size_t len, off_t at);
+ssize_t __wrap_pwrite(int fd, const void *data, size_t len, off_t at);
+ssize_t __wrap_pwrite(int fd, const void *data, size_t len, off_t at) {
         if (writes_to_fail > 0) {
                 writes_to_fail--;
                 errno = EIO;
                 return -1;
         }
-        return __real_pwritev(fd, iov, n, at);
+        return __real_pwrite(fd, data, len, at);
 }
 
 static int append(struct spool *s, uint64_t n) {
@@ -62,6 +72,21 @@ static void expect(struct spool *s, uint64_t n) {
                 ASSERT_EQ(seq, i + 1);
         }
         ASSERT_EQ(spool_read(s, seq, buf, sizeof(buf), &len, &seq), 0);
+}
+
+/* Records up to n - 1 are there, without gaps from the first one that the byte limit left. */
+static void expect_tail(struct spool *s, uint64_t n) {
+        uint8_t buf[MAX_RECORD];
+        uint64_t seq = 0, last = 0, life, at;
+        size_t len;
+
+        while (spool_read(s, seq, buf, sizeof(buf), &len, &seq) == 1) {
+                ASSERT_TRUE(last == 0 || seq == last + 1);
+                ASSERT_TRUE(record_check(buf, len, MAX_RECORD, &life, &at));
+                ASSERT_EQ(at, seq - 1);
+                last = seq;
+        }
+        ASSERT_EQ(last, n);
 }
 
 /*
@@ -150,21 +175,93 @@ static void test_failed_write(void) {
         ASSERT_OK(spool_open(dir, &small, &s));
         for (; n < 10; n++)
                 ASSERT_OK(append(s, n));
-        writes_to_fail = 1;
-        ASSERT_EQ(append(s, n), -EIO);
-        ASSERT_OK(append(s, n++));
         ASSERT_OK(spool_sync(s));
-        expect(s, n);
-        writes_to_fail = 2;
-        syncs_to_fail = 1;
-        ASSERT_OK(append(s, n++) < 0 ? (n--, 0) : 0);
-        ASSERT_OK(append(s, n) < 0 ? 0 : (n++, 0));
-        while (append(s, n) < 0)
-                ;
-        n++;
+        for (unsigned fails = 1; fails < 4; fails++) { /* 2, 3: the header of the next segment, too */
+                ASSERT_OK(append(s, n++));
+                ASSERT_OK(append(s, n++));
+                writes_to_fail = fails;
+                ASSERT_EQ(spool_sync(s), -EIO);
+                expect(s, n - 2);
+                ASSERT_OK(append(s, n) < 0 ? 0 : (n++, 0));
+                while (spool_sync(s) < 0)
+                        ;
+                expect(s, n);
+        }
+        for (unsigned i = 0; i < 300; i++) { /* and where one segment ends */
+                writes_to_fail = i % 10 == 0;
+                if (append(s, n) >= 0)
+                        n++;
+        }
+        writes_to_fail = 0;
         while (spool_sync(s) < 0)
                 ;
-        expect(s, n);
+        spool_free(s);
+        ASSERT_OK(spool_open(dir, &small, &s));
+        expect_tail(s, n);
+        spool_free(s);
+        scratch_clear(dir);
+}
+
+/* One record as long as a segment, on a disk that takes no writes for a while. */
+static void test_failed_write_of_a_whole_segment(void) {
+        static uint8_t buf[SPOOL_SEGMENT_MIN - 32 - 16], back[SPOOL_SEGMENT_MIN];
+        struct spool_stats st;
+        struct spool *s;
+        uint64_t seq = 0;
+        char dir[64];
+        size_t len;
+
+        scratch_make(dir);
+        ASSERT_OK(spool_open(dir, &small, &s));
+        memset(buf, 7, sizeof(buf));
+        ASSERT_OK(spool_append(s, buf, sizeof(buf), &seq));
+        writes_to_fail = 1000;
+        for (int i = 0; i < 20; i++)
+                ASSERT_EQ(i % 2 ? spool_sync(s) : spool_append(s, buf, 100, &seq), -EIO);
+        writes_to_fail = 0;
+        ASSERT_OK(spool_sync(s));
+        spool_get_stats(s, &st);
+        ASSERT_EQ(st.synced_seq, 1);
+        ASSERT_EQ(spool_read(s, 0, back, sizeof(back), &len, &seq), 1);
+        ASSERT_EQ(len, sizeof(buf));
+        ASSERT_EQ(memcmp(back, buf, len), 0);
+        spool_free(s);
+        scratch_clear(dir);
+}
+
+/* What is durable is read past a bad place; what is in memory only is not taken for damage. */
+static void test_damage_before_unwritten(void) {
+        struct spool_stats st;
+        struct spool *s;
+        char dir[64], path[512];
+        uint8_t buf[MAX_RECORD];
+        uint64_t seq = 0;
+        size_t len;
+        int fd;
+
+        scratch_make(dir);
+        ASSERT_OK(spool_open(dir, &small, &s));
+        for (uint64_t n = 0; n < 3; n++)
+                ASSERT_OK(append(s, n));
+        ASSERT_OK(spool_sync(s));
+        ASSERT_EQ(directory_syncs > 0, true);
+        for (uint64_t n = 3; n < 6; n++)
+                ASSERT_OK(append(s, n));
+        ASSERT_TRUE(scratch_segment(dir, true, path));
+        fd = open(path, O_WRONLY | O_CLOEXEC);
+        ASSERT_TRUE(fd >= 0);
+        ASSERT_EQ(pwrite(fd, "\xde\xad", 2, 32 + 18), 2); /* inside of the first */
+        (void) close(fd);
+        ASSERT_EQ(spool_read(s, 0, buf, sizeof(buf), &len, &seq), 1);
+        ASSERT_EQ(seq, 2);
+        spool_get_stats(s, &st);
+        ASSERT_EQ(st.damaged, 1);
+        ASSERT_EQ(st.records, 5);
+        ASSERT_OK(spool_sync(s));
+        for (uint64_t n = 2; n < 6; n++) {
+                ASSERT_EQ(spool_read(s, n, buf, sizeof(buf), &len, &seq), 1);
+                ASSERT_EQ(seq, n + 1);
+        }
         spool_free(s);
         scratch_clear(dir);
 }
@@ -244,4 +341,5 @@ static void test_full_and_read_only(void) {
         scratch_clear(mnt);
 }
 
-TEST_MAIN(test_failed_sync, test_stale_job, test_failed_write, test_forced_sync, test_full_and_read_only)
+TEST_MAIN(test_failed_sync, test_stale_job, test_failed_write, test_failed_write_of_a_whole_segment,
+          test_damage_before_unwritten, test_forced_sync, test_full_and_read_only)

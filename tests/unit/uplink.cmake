@@ -8,8 +8,8 @@ unit_test(spool-crash KNOWS base uplink)
 unit_test(uplink KNOWS base uplink)
 unit_test(uplink-memory KNOWS base uplink)
 if(TARGET test-spool-faults)
-  # the disk's answers are the test's: fdatasync and pwritev go through it
-  target_link_options(test-spool-faults PRIVATE -Wl,--wrap=fdatasync,--wrap=pwritev)
+  # the disk's answers are the test's: what syncs and writes goes through it
+  target_link_options(test-spool-faults PRIVATE -Wl,--wrap=fdatasync,--wrap=fsync,--wrap=pwrite)
 endif()
 if(TARGET test-uplink)
   target_link_options(test-uplink PRIVATE -Wl,--wrap=fdatasync)
