@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""tests/collector/test_collector.py BUILD_DIR: the real tpu-collectord on loopback, seen by HTTP and by sqlite3."""
+"""BUILD_DIR=… tests/collector/test_collector.py: the real tpu-collectord on loopback, seen by HTTP and by sqlite3."""
 
 import gzip
 import http.client
@@ -17,7 +17,7 @@ import unittest
 
 import otlp
 
-BUILD = os.path.abspath(sys.argv.pop(1)) if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else os.environ.get("BUILD_DIR", "build")
+BUILD = os.path.abspath(os.environ.get("BUILD_DIR", "build/dev"))
 PROGRAM = os.path.join(BUILD, "collector", "tpu-collectord")
 PROTOBUF = {"Content-Type": "application/x-protobuf"}
 AGENT = {"host.name": "h0", "service.name": "tpu-hostd", "service.version": "0.1.0", "tpu.boot.id": "b-1",
