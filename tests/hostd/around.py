@@ -189,10 +189,11 @@ class Hostd:
         self.notify.bind(str(self.folder / "notify"))
         self.notify.settimeout(0.02)
         self.told, self.process, self.output = [], None, self.folder / "output"
+        self.environment = {}  # more of it for the next start
 
     def start(self, watchdog_usec=None):
         environment = {"PATH": os.environ["PATH"], "NOTIFY_SOCKET": str(self.folder / "notify"), "LC_ALL": "C.UTF-8",
-                       **{k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")}}
+                       **{k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")}, **self.environment}
         if watchdog_usec:
             environment["WATCHDOG_USEC"] = str(watchdog_usec)
         self.told.clear()
@@ -230,8 +231,8 @@ class Hostd:
         c = http.client.HTTPConnection("localhost", timeout=timeout)
         c.sock = socket.socket(socket.AF_UNIX)
         c.sock.settimeout(timeout)
-        c.sock.connect(str(self.api))
         try:
+            c.sock.connect(str(self.api))
             c.request(method, path)
             r = c.getresponse()
             return r.status, r.getheader("Content-Type"), r.read()
