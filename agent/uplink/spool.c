@@ -128,6 +128,11 @@ int spool_append(struct spool *s, const void *data, size_t len, uint64_t *ret_se
         return 0;
 }
 
+int spool_prepare(struct spool *s) {
+        return spool_make_room(s, spool_pending_limit(s) - sizeof(struct segment_header) -
+                                          sizeof(struct segment_record));
+}
+
 void spool_ack(struct spool *s, uint64_t seq) {
         seq = MIN(seq, s->synced);
         if (seq <= s->acked)

@@ -85,6 +85,11 @@ uint64_t spool_id(const struct spool *s);
  * appended. A disk that fails is noticed when a segment is full, at SPOOL_PENDING_MAX, and by the sync.
  */
 int spool_append(struct spool *s, const void *data, size_t len, uint64_t *ret_seq);
+/*
+ * After an error: makes sure of room for the next records, so far as that can be done before they are known.
+ * 0: appends may be hoped for again.
+ */
+int spool_prepare(struct spool *s);
 /* Makes durable what was appended, in the calling thread. On failure see spool_sync_end(). */
 int spool_sync(struct spool *s);
 

@@ -62,6 +62,11 @@ static void channel_sync(struct channel *ch) {
         if (!ch->spool || ch->syncing)
                 return;
         r = spool_sync_begin(ch->spool, &ch->job);
+        if (r == 0 && !ch->durable) { /* what met the failure was refused; nothing else will find out */
+                r = spool_prepare(ch->spool);
+                if (r >= 0)
+                        spool_works(ch);
+        }
         if (r < 0)
                 spool_failed(ch, r);
         if (r <= 0)
@@ -98,8 +103,9 @@ static void on_synced(size_t slot, int result, void *userdata) {
                 spool_failed(ch, r);
                 return;
         }
-        spool_works(ch);
         spool_get_stats(ch->spool, &st);
+        if (st.synced_seq >= ch->job.seq) /* else a failure has overtaken the job, and was said */
+                spool_works(ch);
         if (st.synced_seq > ch->told) {
                 ch->told = st.synced_seq;
                 if (u->options.on_durable)

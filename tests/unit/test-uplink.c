@@ -33,6 +33,14 @@ int __wrap_fdatasync(int fd) {
         return 0;
 }
 
+static atomic_bool disk_full;
+
+int __real_posix_fallocate(int fd, off_t at, off_t len);
+int __wrap_posix_fallocate(int fd, off_t at, off_t len);
+int __wrap_posix_fallocate(int fd, off_t at, off_t len) {
+        return atomic_load(&disk_full) ? ENOSPC : __real_posix_fallocate(fd, at, len);
+}
+
 struct run {
         char dir[64], endpoint[64];
         sd_event *event;
@@ -297,6 +305,33 @@ static void test_failing_disk(void) {
         run_end(&r);
 }
 
+/* What meets a full disk is refused and counted; that the disk has room again is noticed without another. */
+static void test_full_disk_heals(void) {
+        struct uplink_stats st;
+        uint64_t seq = 0;
+        struct run r;
+
+        run_new(&r, NULL, 0);
+        stub_start(r.stub);
+        atomic_store(&disk_full, true);
+        ASSERT_EQ(uplink_submit(r.uplink, UPLINK_EVENTS, "x", 1, &seq), -ENOSPC);
+        spin(&r, 1500 * USEC_PER_MSEC);
+        st = stats(&r);
+        ASSERT_FALSE(st.durable);
+        ASSERT_TRUE(strstr(st.spool_error, "No space left on device"));
+        ASSERT_EQ(st.classes[UPLINK_EVENTS].not_kept, 1);
+        atomic_store(&disk_full, false);
+        for (int i = 0; i < 500 && !stats(&r).durable; i++)
+                ASSERT_TRUE(sd_event_run(r.event, 10 * USEC_PER_MSEC) >= 0);
+        st = stats(&r);
+        ASSERT_TRUE(st.durable);
+        ASSERT_STREQ(st.spool_error, "");
+        submit(&r, UPLINK_EVENTS);
+        until(&r, 1, 0);
+        ASSERT_EQ(r.durable[UPLINK_EVENTS], 1);
+        run_end(&r);
+}
+
 static void test_metrics_are_synced_within_a_second(void) {
         usec_t start;
         struct run r;
@@ -344,5 +379,5 @@ static void test_unusable_spool(void) {
 }
 
 TEST_MAIN(test_delivers_and_keeps_alive, test_every_answer, test_parks_and_keeps,
-          test_refused_connection_then_up, test_nothing_before_the_sync, test_failing_disk,
+          test_refused_connection_then_up, test_nothing_before_the_sync, test_failing_disk, test_full_disk_heals,
           test_metrics_are_synced_within_a_second, test_unusable_spool)
