@@ -9,8 +9,12 @@
 
 struct arguments {
         struct options options;
-        bool dry_run, once, restore, json;
+        bool dry_run, once, restore, json, check_config, show_config;
 };
+
+static bool config_only(const struct arguments *a) {
+        return a->check_config || a->show_config;
+}
 
 static int parse(struct arguments *a, int argc, char *argv[]) {
         const struct option_def defs[] = {
@@ -19,12 +23,15 @@ static int parse(struct arguments *a, int argc, char *argv[]) {
                 { "restore", NULL, "bring back the values from before tpu-netcfg's first write of this boot",
                   NULL, &a->restore },
                 { "json", NULL, "print the report of a one-shot as JSON", NULL, &a->json },
+                { "check-config", NULL, "say what is wrong with the configuration and exit", NULL,
+                  &a->check_config },
+                { "show-config", NULL, "print what is in force and where it is from", NULL, &a->show_config },
         };
         int r;
 
         a->options = (struct options) {
                 .program = "tpu-netcfg",
-                .synopsis = "[--dry-run | --once | --restore] [--json]",
+                .synopsis = "[--dry-run | --once | --restore] [--json] | --check-config | --show-config",
                 .summary = "Sets and keeps the MTU of the data-centre NICs and the sysctls that the profile "
                            "of this TPU generation wants.\n"
                            "Without an option it stays and repairs what drifts. Exit code of a one-shot: 0 "
@@ -40,17 +47,34 @@ static int parse(struct arguments *a, int argc, char *argv[]) {
                 fprintf(stderr, "tpu-netcfg: no argument is taken, not '%s' either\n", argv[r]);
                 return -EINVAL;
         }
-        if (a->dry_run + a->once + a->restore > 1 || (a->json && !(a->dry_run || a->once || a->restore))) {
-                fputs("tpu-netcfg: one of --dry-run, --once and --restore; --json goes with one of them\n",
+        if (a->dry_run + a->once + a->restore + config_only(a) > 1 ||
+            (a->json && !(a->dry_run || a->once || a->restore))) {
+                fputs("tpu-netcfg: one of --dry-run, --once, --restore, --check-config and --show-config; --json "
+                      "goes with the first three\n",
                       stderr);
                 return -EINVAL;
         }
-        if (a->options.root && !streq(a->options.root, "/") && !a->dry_run) {
+        if (a->options.root && !streq(a->options.root, "/") && !a->dry_run && !config_only(a)) {
                 fprintf(stderr, "tpu-netcfg: --root %s is a recorded machine: only --dry-run looks at one\n",
                         a->options.root);
                 return -EINVAL;
         }
         return 0;
+}
+
+static int report_config(const struct arguments *a) {
+        _cleanup_host_ struct host h = HOST_NULL;
+        unsigned warnings = 0;
+        int r;
+
+        r = host_open(a->options.root, &h);
+        if (r < 0)
+                return log_error_errno(r, "--root %s: %m", a->options.root ? a->options.root : "/");
+        r = intent_report_config(&h, a->options.config, a->show_config ? stdout : NULL, &warnings);
+        if (r < 0)
+                return log_error_errno(r, "%s: configuration and profile cannot be loaded: %m",
+                                       a->options.config ? a->options.config : PATH_SITE);
+        return a->check_config && warnings > 0 ? -EINVAL : 0; /* each was named */
 }
 
 /* Before anything is touched: with a right missing, say for which setting. */
@@ -101,6 +125,8 @@ int main(int argc, char *argv[]) {
         r = parse(&a, argc, argv);
         if (r < 0)
                 return options_exit(r);
+        if (config_only(&a))
+                return report_config(&a) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
         if (set_up(&n, &a) < 0)
                 return a.dry_run ? verdict_exit_code(VERDICT_UNKNOWN) : verdict_exit_code(VERDICT_FAIL);
         if (a.dry_run)

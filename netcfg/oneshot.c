@@ -83,6 +83,7 @@ int oneshot_once(struct netcfg *n, bool json) {
                                        "/restored cannot be removed: %m; nothing was changed");
                 return verdict_exit_code(VERDICT_FAIL);
         }
+        finding_list_clear(&n->report); /* what was found before is no answer when the pass cannot be made */
         r = pass_run(n, PASS_APPLY, LOCK_WAIT);
         if (r == -EAGAIN)
                 (void) log_locked();

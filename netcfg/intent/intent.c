@@ -51,7 +51,22 @@ static int parse_network_mtu(const char *value, void *dest, char why[static 96])
         return 0;
 }
 
-static int load_netcfg(const struct host *h, const char *file, struct choice *c, bool *ret_observe) {
+/* What the caller wants to know of the configuration itself. */
+struct config_report {
+        FILE *out; /* NULL: nothing is shown */
+        unsigned warnings;
+};
+
+static int report_config(struct config_report *report, const struct config *c, const char *before) {
+        report->warnings += c->warnings;
+        if (!report->out)
+                return 0;
+        fputs(before, report->out);
+        return config_show(c, report->out);
+}
+
+static int load_netcfg(const struct host *h, const char *file, struct choice *c, bool *ret_observe,
+                       struct config_report *report) {
         static const char *const elsewhere[] = { "Identity", "Network", NULL };
         const struct config_item items[] = {
                 { "Netcfg", "Profile", parse_profile_name, c->profile, NULL },
@@ -62,11 +77,14 @@ static int load_netcfg(const struct host *h, const char *file, struct choice *c,
                                  .foreign = file ? elsewhere : NULL };
         int r = config_load(&config, h, "netcfg", file);
 
+        if (r == 0)
+                r = report_config(report, &config, "");
         config_clear(&config);
         return r;
 }
 
-static int load_network(const struct host *h, const char *file, struct choice *c, struct intent *i) {
+static int load_network(const struct host *h, const char *file, struct choice *c, struct intent *i,
+                        struct config_report *report) {
         /* [Identity] belongs to the identity room, which checks its keys; one of them is read here, too. */
         static const char *const elsewhere[] = { "Identity", "Netcfg", NULL }, *const identity[] = { "Identity", NULL };
         const struct config_item items[] = {
@@ -81,6 +99,8 @@ static int load_network(const struct host *h, const char *file, struct choice *c
         if (r == 0 && i->network_mtu > 0)
                 (void) snprintf(i->network_mtu_source, sizeof(i->network_mtu_source), "%.*s",
                                 (int) sizeof(i->network_mtu_source) - 1, config.origins[0].where);
+        if (r == 0)
+                r = report_config(report, &config, "\n");
         config_clear(&config);
         return r;
 }
@@ -140,20 +160,43 @@ static int pick_profile(const struct host *h, const struct choice *c, struct int
         return read_profile(h, GENERIC, i);
 }
 
-int intent_load(const struct host *h, const char *config_file, struct intent *ret) {
+static int load(const struct host *h, const char *config_file, struct config_report *report,
+                struct intent *ret) {
         struct choice choice = { 0 };
         struct intent i = { 0 };
         int r;
 
-        r = load_netcfg(h, config_file, &choice, &i.observe);
+        r = load_netcfg(h, config_file, &choice, &i.observe, report);
         if (r < 0)
                 return r;
-        r = load_network(h, config_file, &choice, &i);
+        r = load_network(h, config_file, &choice, &i, report);
         if (r < 0)
                 return r;
         r = pick_profile(h, &choice, &i);
         if (r < 0)
                 return r;
         *ret = i;
+        return 0;
+}
+
+int intent_load(const struct host *h, const char *config_file, struct intent *ret) {
+        struct config_report report = { 0 };
+
+        return load(h, config_file, &report, ret);
+}
+
+int intent_report_config(const struct host *h, const char *config_file, FILE *out, unsigned *ret_warnings) {
+        struct config_report report = { .out = out };
+        struct intent i;
+        int r;
+
+        r = load(h, config_file, &report, &i);
+        if (r < 0)
+                return r;
+        if (i.profile_note[0]) {
+                log_warning("%s; the generic profile stands in", i.profile_note);
+                report.warnings++;
+        }
+        *ret_warnings = report.warnings;
         return 0;
 }

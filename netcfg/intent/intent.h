@@ -45,6 +45,13 @@ struct intent {
 int intent_load(const struct host *h, const char *config_file, struct intent *ret);
 
 /*
+ * For --show-config and --check-config: loads as intent_load() does, prints to out (unless NULL) what is in
+ * force and where it is from, and counts in *ret_warnings what was wrong; each was logged. A profile that had
+ * to be replaced by the generic one counts.
+ */
+int intent_report_config(const struct host *h, const char *config_file, FILE *out, unsigned *ret_warnings);
+
+/*
  * The MTU rule: min(profile, the NIC's max_mtu, the network's MTU). 0 when nothing may be wanted (the
  * network's MTU is not known, or the profile wants none), with the reason in *ret_why (static text, NULL
  * when there is nothing to explain; ret_why may be NULL). Never above what the network carries, whatever the

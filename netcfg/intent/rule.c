@@ -28,9 +28,9 @@ static void judge_unknown_mtu(const struct intent *i, const char *why, struct fi
         finding_set(f->reason, "%s", why);
         if (i->mtu > 0 && i->network_mtu == 0)
                 finding_set(f->remedy,
-                            "state it in /etc/tpu-hostd/identity.conf.d/10-network.conf, two lines: "
-                            "[Network] and Mtu=%u",
-                            i->mtu);
+                            "gcloud compute networks describe NETWORK --format='value(mtu)', then write what it "
+                            "says into /etc/tpu-hostd/identity.conf.d/10-network.conf, two lines: [Network] "
+                            "and Mtu=NUMBER");
         else if (i->mtu > 0)
                 f->verdict = VERDICT_FAIL;
 }

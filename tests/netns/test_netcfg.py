@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """tpu-netcfg in network namespaces of its own, beside what ip and /proc say. Needs root; exit code 77 (skipped, with
 the reason) where namespaces are not permitted. The programs are those of BUILD_DIR (build/dev)."""
+import fcntl
 import json
 import os
 import signal
@@ -111,8 +112,29 @@ class OneShot(Case):
         self.assertEqual(self.state(), self.before)
         self.assertIn(f"{RUNTIME}/originals:2", self.netcfg("--restore", code=2).stderr)
 
+    def test_a_pass_that_was_not_made_is_no_success(self):
+        self.netcfg("--once")
+        lock = open(self.host.path(f"{RUNTIME}/lock"), "rb")
+        self.addCleanup(lock.close)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = self.netcfg("--once", code=2)
+        self.assertIn("another tpu-netcfg", done.stderr)
+        self.assertEqual(done.stdout, "")
+
+    def test_show_and_check_config(self):
+        shown = self.netcfg("--show-config").stdout
+        self.assertIn("Mtu = 8896    # from /etc/tpu-hostd/identity.conf.d/", shown)
+        self.assertIn("Mode = repair    # from default", shown)
+        self.netcfg("--check-config")
+        self.host.identity("[Identity]\nAcceleratorType=v9x-16\n[Network]\nMtu=9000\n")
+        done = self.netcfg("--check-config", code=1)
+        self.assertIn("Mtu=9000: the MTU of a network is between 1300 and 8896", done.stderr)
+        self.assertIn("there is no profile for v9x-16", done.stderr)
+        self.assertEqual(self.state(), self.before)
+
     def test_usage(self):
-        for words in (["--once", "--restore"], ["--json"], ["--nonsense"], ["word"], ["--root", "/tmp", "--once"]):
+        for words in (["--once", "--restore"], ["--json"], ["--nonsense"], ["word"], ["--root", "/tmp", "--once"],
+                      ["--once", "--check-config"], ["--show-config", "--json"]):
             self.netcfg(*words, code=64)
 
 

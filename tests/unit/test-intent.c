@@ -224,7 +224,7 @@ static void test_mtu_verdicts(void) {
         judge(8896, 1460, 1460, 65535, VERDICT_FAIL, "gcloud compute networks update NETWORK --mtu=8896");
         judge(8896, 1460, 8896, 65535, VERDICT_FAIL, "gcloud");
         judge(8896, 8896, 1500, 1500, VERDICT_WARN, "GVNIC");
-        judge(8896, 0, 1460, 65535, VERDICT_UNKNOWN, "Mtu=8896");
+        judge(8896, 0, 1460, 65535, VERDICT_UNKNOWN, "gcloud compute networks describe NETWORK");
         judge(0, 8896, 1460, 65535, VERDICT_OK, "");
 }
 
