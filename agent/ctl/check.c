@@ -29,7 +29,9 @@ static void drop_sample(struct sink *s, const struct sample *m) {
         (void) m;
 }
 
-/* "nic" or "nic.mtu" → the probe; NULL stands for all. */
+#define IDENTITY_CHECK "identity" /* who this host is: no probe, but a check like the others */
+
+/* "nic" or "nic.mtu" → the probe; NULL stands for all, and for none with the name of the identity's checks. */
 static int select_probe(const char *name, const struct probe **ret_probe, const char **ret_only) {
         char probe[32];
 
@@ -40,11 +42,12 @@ static int select_probe(const char *name, const struct probe **ret_probe, const 
         (void) snprintf(probe, sizeof(probe), "%.*s", (int) strcspn(name, "."), name);
         *ret_probe = probe_find(probe);
         *ret_only = strchr(name, '.') ? name : NULL;
-        if (*ret_probe)
+        if (*ret_probe || streq(probe, IDENTITY_CHECK))
                 return 0;
         fprintf(stderr, "tpuctl check: there is no check '%s'. There are:\n", name);
         for (size_t i = 0; probe_table[i]; i++)
                 fprintf(stderr, "  %-8s %s\n", probe_table[i]->name, probe_table[i]->summary);
+        fprintf(stderr, "  %-8s %s\n", IDENTITY_CHECK, "slice, worker and chips: what does not fit together");
         return -EINVAL;
 }
 
@@ -53,6 +56,14 @@ static void run_probes(const struct host *h, const struct probe *one, const stru
         for (size_t i = 0; probe_table[i]; i++)
                 if (!one || one == probe_table[i])
                         (void) probe_run(probe_table[i], h, context, &c->sink); /* a failure is a finding */
+}
+
+static void check_identity(const struct identity *i, struct collected *c) {
+        _cleanup_finding_list_ struct finding_list findings = FINDING_LIST_NULL;
+
+        c->incomplete |= identity_check(i, &findings) < 0;
+        for (size_t k = 0; k < findings.n; k++)
+                take_finding(&c->sink, &findings.items[k]);
 }
 
 static void print_sums(const struct finding_list *l) {
@@ -77,7 +88,8 @@ static int print(const struct host *h, const struct collected *c, bool json) {
                                                         finding_list_to_json(&c->list)));
         else {
                 r = report_print_text(stdout, &c->list);
-                print_sums(&c->list);
+                if (c->list.n > 0)
+                        print_sums(&c->list);
         }
         if (r < 0 || c->incomplete) {
                 fprintf(stderr, "tpuctl check: the report is not complete: %s\n",
@@ -87,7 +99,9 @@ static int print(const struct host *h, const struct collected *c, bool json) {
         return c->list.n == 0 ? EXIT_NO_ANSWER : verdict_exit_code(worst);
 }
 
-static int check(const struct options *o, const struct probe *one, const char *only, bool json) {
+/* name: what was asked for, or NULL; one and only: as select_probe() told them apart. */
+static int check(const struct options *o, const char *name, const struct probe *one, const char *only,
+                 bool json) {
         _cleanup_identity_ struct identity identity = IDENTITY_NULL;
         _cleanup_host_ struct host h = HOST_NULL;
         struct collected c = { .sink = { take_finding, drop_sample }, .only = only };
@@ -112,9 +126,13 @@ static int check(const struct options *o, const struct probe *one, const char *o
         if (identity_load(&h, o->config, &identity) == 0 &&
             identity_get_u32(&identity, IDENTITY_CHIPS, &context.chips_wanted) == 0)
                 context.chips_source = identity.fields[IDENTITY_CHIPS].origin;
-        run_probes(&h, one, &context, &c);
+        if (one || !name)
+                run_probes(&h, one, &context, &c);
+        if (!one)
+                check_identity(&identity, &c);
         if (only && c.list.n == 0)
-                fprintf(stderr, "tpuctl check: nothing was found under the name '%s'\n", only);
+                fprintf(stderr, "tpuctl check: no check answers to the name '%s'; those that do: tpuctl check %.*s\n",
+                        only, (int) strcspn(only, "."), only);
         r = print(&h, &c, json);
         finding_list_clear(&c.list);
         return r;
@@ -128,17 +146,18 @@ int verb_check(const struct ctl *c, int argc, char *argv[]) {
                              .defs = defs,
                              .n_defs = ELEMENTSOF(defs),
                              .summary = "Looks at this host now, without any daemon and without root. NAME "
-                                        "is a probe (nic) or one of its checks\n"
-                                        "(nic.mtu). Exit code: 0 all OK, 1 WARN, 2 FAIL, 3 UNKNOWN." };
+                                        "is a group of checks (tpu, nic, sysctl,\n"
+                                        "memory, identity) or one of them (nic.mtu). Exit code: 0 all OK, 1 WARN, 2 FAIL, 3 UNKNOWN." };
         const struct probe *one;
-        const char *only;
+        const char *name, *only;
         struct words w;
         int r;
 
         r = words_parse(c, &o, argc, argv, 0, 1, &w);
         if (r < 0)
                 return options_exit(r);
-        if (select_probe(w.n > 0 ? w.items[0] : NULL, &one, &only) < 0)
+        name = w.n > 0 ? w.items[0] : NULL;
+        if (select_probe(name, &one, &only) < 0)
                 return EXIT_USAGE;
-        return check(&o, one, only, json);
+        return check(&o, name, one, only, json);
 }

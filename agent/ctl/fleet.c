@@ -90,7 +90,9 @@ int verb_fleet(const struct ctl *c, int argc, char *argv[]) {
                              .defs = defs,
                              .n_defs = ELEMENTSOF(defs),
                              .summary =
-                                     "Lists all hosts that report to the collector, by slice and worker." };
+                                     "Lists all hosts that report to the collector, by slice and worker. A host "
+                                     "that was started just now\n"
+                                     "appears with its first report, within some seconds." };
         struct problem problem;
         json_t *answer;
         char url[256];

@@ -87,8 +87,11 @@ static int transport_failure(CURL *curl, CURLcode code, const struct http_reques
         if (code == CURLE_COULDNT_CONNECT && os > 0)
                 return problem_set(p, -(int) os, NULL, "no answer from %s: %s", where(q),
                                    strerror((int) os));
-        return problem_set(p, code == CURLE_OPERATION_TIMEDOUT ? -ETIMEDOUT : -ECONNREFUSED, NULL,
-                           "no answer from %s: %s", where(q), curl_easy_strerror(code));
+        if (code == CURLE_OPERATION_TIMEDOUT)
+                return problem_set(p, -ETIMEDOUT, NULL, "no answer from %s within %u s", where(q),
+                                   (unsigned) (q->timeout / USEC_PER_SEC));
+        return problem_set(p, -ECONNREFUSED, NULL, "no answer from %s: %s", where(q),
+                           curl_easy_strerror(code));
 }
 
 static int read_answer(long status, const struct body *b, const struct http_request *q, json_t **ret,

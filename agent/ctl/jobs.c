@@ -26,8 +26,8 @@ static json_t *job_json(const Local__Job *j) {
                          "processes", (json_int_t) j->processes, "step", "step_seconds");
 }
 
-/* The same shape as GET /v1/jobs, but without steps: launchd reads no logs. */
-static int ask_launchd(const char *root, json_t **ret, struct problem *problem) {
+/* name: this run only; NULL: all. The same shape as GET /v1/jobs, without steps: launchd reads no logs. */
+static int ask_launchd(const char *root, const char *name, json_t **ret, struct problem *problem) {
         Local__JobsRequest m = LOCAL__JOBS_REQUEST__INIT;
         _cleanup_free_ uint8_t *buf = NULL;
         Local__JobsReply *reply;
@@ -35,6 +35,8 @@ static int ask_launchd(const char *root, json_t **ret, struct problem *problem) 
         json_t *list;
         int r;
 
+        if (name)
+                m.name = wire_text(name);
         r = launchd_ask(root, LOCAL__KIND__KIND_JOBS_REQUEST, &m.base, LOCAL__KIND__KIND_JOBS_REPLY,
                         5 * USEC_PER_SEC, &f, &buf, problem);
         if (r < 0)
@@ -55,6 +57,46 @@ static int ask_launchd(const char *root, json_t **ret, struct problem *problem) 
         return *ret ? 0 : problem_set(problem, -ENOMEM, NULL, "out of memory");
 }
 
+/* The run of the same name and start in hostd's list: a name may have been used again since hostd asked. */
+static const json_t *find_job(const json_t *list, const json_t *job) {
+        const json_t *other;
+        size_t i;
+
+        json_array_foreach(list, i, other)
+                if (json_equal(json_object_get(other, "name"), json_object_get(job, "name")) &&
+                    json_equal(json_object_get(other, "started"), json_object_get(job, "started")))
+                        return other;
+        return NULL;
+}
+
+/* Steps are known to tpu-hostd only, which reads the journal. Its list of runs may be some seconds old; launchd's is not. */
+static void add_steps(json_t *jobs, const char *root) {
+        static const char *const keys[] = { "step", "step_seconds" };
+        struct problem problem = { 0 };
+        json_t *answer = NULL, *job;
+        size_t i;
+
+        if (json_array_size(jobs) == 0)
+                return;
+        if (hostd_ask(root, "/v1/jobs", false, 5 * USEC_PER_SEC, &answer, &problem) < 0) {
+                fputs("tpuctl jobs: tpu-hostd does not answer, so steps are not known (systemctl status "
+                      "tpu-hostd)\n",
+                      stderr);
+                return;
+        }
+        json_array_foreach(jobs, i, job) {
+                const json_t *seen = find_job(json_object_get(answer, "jobs"), job);
+
+                for (size_t k = 0; k < ELEMENTSOF(keys); k++) {
+                        json_t *v = json_object_get(seen, keys[k]);
+
+                        if (json_is_number(v)) /* jansson copes with a failure: the step stays null */
+                                (void) json_object_set(job, keys[k], v);
+                }
+        }
+        json_decref(answer);
+}
+
 int verb_jobs(const struct ctl *c, int argc, char *argv[]) {
         bool json = false;
         const struct option_def defs[] = { { "json", NULL, "print JSON", NULL, &json } };
@@ -62,8 +104,8 @@ int verb_jobs(const struct ctl *c, int argc, char *argv[]) {
                              .synopsis = "[--json]",
                              .defs = defs,
                              .n_defs = ELEMENTSOF(defs),
-                             .summary = "Lists the runs of this host. Steps come from tpu-hostd; when it "
-                                        "does not answer, tpu-launchd is asked itself." };
+                             .summary = "Lists the runs of this host, as tpu-launchd tells them; their steps "
+                                        "come from tpu-hostd." };
         struct problem problem = { 0 };
         json_t *answer = NULL;
         struct words w;
@@ -72,15 +114,10 @@ int verb_jobs(const struct ctl *c, int argc, char *argv[]) {
         r = words_parse(c, &o, argc, argv, 0, 0, &w);
         if (r < 0)
                 return options_exit(r);
-        r = hostd_ask(o.root, "/v1/jobs", false, 5 * USEC_PER_SEC, &answer, &problem);
-        if (r < 0) {
-                r = ask_launchd(o.root, &answer, &problem);
-                if (r < 0)
-                        return problem_complain(&problem);
-                fputs("tpuctl jobs: tpu-hostd does not answer, so steps are not known (systemctl status "
-                      "tpu-hostd)\n",
-                      stderr);
-        }
+        r = ask_launchd(o.root, NULL, &answer, &problem);
+        if (r < 0)
+                return problem_complain(&problem);
+        add_steps(json_object_get(answer, "jobs"), o.root);
         r = json ? report_print_json(stdout, json_incref(answer))
                  : screen_jobs(answer, clock_real(&clock_system), stdout);
         json_decref(answer);
@@ -115,6 +152,20 @@ int verb_stop(const struct ctl *c, int argc, char *argv[]) {
         return 0;
 }
 
+/* The journal says nothing of a name it does not know: a typing error must not look like a silent run. */
+static void warn_unknown(const char *root, const char *name) {
+        struct problem problem = { 0 };
+        json_t *answer = NULL;
+
+        if (ask_launchd(root, name, &answer, &problem) == 0 &&
+            json_array_size(json_object_get(answer, "jobs")) == 0)
+                fprintf(stderr,
+                        "tpuctl logs: there is no run '%s' on this host (see: tpuctl jobs); what the journal has "
+                        "of an older one follows\n",
+                        name);
+        json_decref(answer);
+}
+
 int verb_logs(const struct ctl *c, int argc, char *argv[]) {
         bool follow = false;
         const struct option_def defs[] = { { "follow", NULL, "go on with new lines as they come (also: -f)",
@@ -124,7 +175,8 @@ int verb_logs(const struct ctl *c, int argc, char *argv[]) {
                              .defs = defs,
                              .n_defs = ELEMENTSOF(defs),
                              .summary = "Shows what a run has printed: journalctl -u " RUN_UNIT_PREFIX
-                                        "NAME.service -o cat." };
+                                        "NAME.service -o cat.\n"
+                                        "Who is not root needs the group systemd-journal for it." };
         static char journalctl[] = "journalctl", by_unit[] = "-u", output[] = "-o", cat[] = "cat",
                     short_follow[] = "-f", long_follow[] = "--follow";
         char unit[80], *args[] = { journalctl, by_unit, unit, output, cat, NULL, NULL };
@@ -142,6 +194,7 @@ int verb_logs(const struct ctl *c, int argc, char *argv[]) {
         (void) snprintf(unit, sizeof(unit), RUN_UNIT_PREFIX "%s.service", w.items[0]);
         if (follow)
                 args[5] = short_follow;
+        warn_unknown(o.root, w.items[0]);
         (void) execvp(args[0], args);
         fprintf(stderr, "tpuctl logs: journalctl cannot be run: %m\n");
         return EXIT_NO_ANSWER;

@@ -15,9 +15,23 @@ int problem_set(struct problem *p, int error, const char *remedy, const char *fm
         return error;
 }
 
+/* What others say may have several lines: one line here, so that "to do" stays the second. */
+static void print_one_line(const char *text) {
+        char line[sizeof(((struct problem *) NULL)->text)];
+
+        for (size_t n; *text; text += n) {
+                n = strcspn(text, "\n");
+                (void) snprintf(line, sizeof(line), "%.*s", (int) n, text);
+                print_clean(stderr, line, false);
+                n += text[n] == '\n';
+                if (text[n])
+                        fputs("; ", stderr);
+        }
+}
+
 int problem_complain(const struct problem *p) {
         fputs("tpuctl: ", stderr);
-        print_clean(stderr, p->text, false);
+        print_one_line(p->text);
         if (p->remedy[0]) {
                 fputs("\nto do:  ", stderr);
                 print_clean(stderr, p->remedy, false);

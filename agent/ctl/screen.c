@@ -34,7 +34,7 @@ double field_age(const json_t *o, const char *key, usec_t now) {
         return MAX((double) (now / USEC_PER_SEC) - (double) at, 0.0);
 }
 
-/* Exits with a job as systemd tells it: "success", "exit-code 3", "signal KILL", "unknown". */
+/* How a job ended: "success", "stopped TERM", "exit-code 3", "signal KILL", "unknown". */
 static const char *exit_text(const json_t *job, char *buf, size_t size) {
         char n[FIELD_TEXT_MAX], m[FIELD_TEXT_MAX];
         const char *cause = field_text(job, "cause", n), *status = field_text(job, "status", m);
@@ -121,12 +121,18 @@ static int add_host(struct table *t, const json_t *host, struct sums *sums) {
 }
 
 static void print_sums(const struct sums *s, FILE *out) {
+        const char *between = "";
+
         fprintf(out, "%zu host%s:", s->hosts, s->hosts == 1 ? "" : "s");
-        if (s->silent > 0)
+        if (s->silent > 0) {
                 fprintf(out, " %zu silent", s->silent);
+                between = ",";
+        }
         for (size_t k = 0; k < ELEMENTSOF(states); k++)
-                if (s->n[k] > 0)
-                        fprintf(out, " %zu %s", s->n[k], states[k]);
+                if (s->n[k] > 0) {
+                        fprintf(out, "%s %zu %s", between, s->n[k], states[k]);
+                        between = ",";
+                }
         fputc('\n', out);
 }
 
@@ -140,7 +146,7 @@ int screen_fleet(const json_t *answer, FILE *out) {
         if (!json_is_array(hosts))
                 return -EPROTO;
         if (json_array_size(hosts) == 0) {
-                fputs("no host has reported to this collector yet\n", out);
+                fputs("no host has reported to this collector yet (on a host: tpuctl status shows its uplink)\n", out);
                 return 0;
         }
         r = table_add(&t, (const char *const[]) { "SLICE", "WORKER", "HOST", "STATE", "JOB", "STEP", "AGE",

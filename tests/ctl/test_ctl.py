@@ -16,6 +16,7 @@ import struct
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -163,17 +164,30 @@ class Usage(Ctl):
 class Check(Ctl):
     def test_good(self):
         self.expect(["check"], 0, stderr="", stdout="""\
-OK       tpu.chips                            4 v6e                             wanted 4
-OK       tpu.nodes                            4 of 4 chips
-OK       nic.link          eth0               up
-OK       nic.mtu           eth0               8896
-OK       nic.link          eth1               up
-OK       nic.mtu           eth1               8896
-OK       sysctl            net.ipv4.tcp_rmem  4096 41943040 314572800
-OK       memory.available                     704.0 GiB of 720.0 GiB available
+OK       tpu.chips                             4 v6e                             wanted 4
+OK       tpu.nodes                             4 of 4 chips
+OK       nic.link          eth0                up
+OK       nic.mtu           eth0                8896
+OK       nic.link          eth1                up
+OK       nic.mtu           eth1                8896
+OK       sysctl            net.ipv4.tcp_rmem   4096 41943040 314572800
+OK       memory.available                      704.0 GiB of 720.0 GiB available
+OK       identity          t1v-n-0a1b2c3d-w-0  worker 0 of 4 in slice v6e-a
 
-8 checks: 8 OK, 0 WARN, 0 FAIL, 0 UNKNOWN
+9 checks: 9 OK, 0 WARN, 0 FAIL, 0 UNKNOWN
 """)
+
+    def test_identity_counts(self):
+        config = self.root / "etc/tpu-hostd/identity.conf.d/10-site.conf"
+        config.write_text(config.read_text().replace("WorkerId=0", "WorkerId=9"))
+        self.assertIn("FAIL     identity.worker_id  ", self.expect(["check", "identity"], 2).stdout)
+        self.assertIn("FAIL     identity.worker_id  ", self.expect(["check"], 2).stdout)
+        self.assertEqual(self.expect(["check", "nic"], 0).stdout.count("identity"), 0)
+
+    def test_unknown_names(self):
+        self.assertIn("  identity slice,", self.expect(["check", "foo"], 64, stdout="").stderr)
+        self.expect(["check", "nic.mtuu"], 3, stdout="", stderr="tpuctl check: no check answers to the name 'nic.mtuu'; "
+                    "those that do: tpuctl check nic\n")
 
     def test_worst_first(self):
         (self.root / "proc/sys/net/ipv4/tcp_rmem").write_text("4096\t131072\t6291456\n")
@@ -183,7 +197,7 @@ OK       memory.available                     704.0 GiB of 720.0 GiB available
         done = self.expect(["check"], 2, stderr="")
         heads = [line.split()[:2] for line in done.stdout.splitlines() if line and line[0].isupper()]
         self.assertEqual(heads, [["FAIL", "nic.mtu"], ["FAIL", "sysctl"], ["WARN", "memory.available"], ["UNKNOWN", "tpu"],
-                                 ["OK", "nic.link"], ["OK", "nic.mtu"], ["OK", "nic.link"]])
+                                 ["OK", "nic.link"], ["OK", "nic.mtu"], ["OK", "nic.link"], ["OK", "identity"]])
         self.assertIn("         to do:  sysctl -w net.ipv4.tcp_rmem='4096 41943040 314572800'\n", done.stdout)
 
     def test_one(self):
@@ -282,18 +296,41 @@ JOB = {"name": "train", "unit": "tpu-run-train.service", "state": "running", "ca
        "user": "ada", "command": "python3 train.py", "ended": None, "main_pid": 7, "processes": 2, "step": 12, "step_seconds": 0.5}
 
 
+def launchd_job(name, state, cause, code, status, started, ended):
+    texts = (name, f"tpu-run-{name}.service", state, cause, code, status, "jax", "tcmalloc", "ada", "python3 train.py")
+    return (b"".join(field(i + 1, t) for i, t in enumerate(texts))
+            + field(11, started * 1000000) + field(12, ended * 1000000))
+
+
 class Runs(Ctl):
     def test_jobs(self):
-        self.hostd().answers[("GET", "/v1/jobs")] = (200, {"jobs": [dict(JOB, started=ago(300)), dict(
-            JOB, name="old", state="exited", cause="signal", status="KILL", step=None, step_seconds=None, started=ago(9999), ended=ago(60 * 60 * 5))]})
+        """Runs are launchd's; hostd adds the steps to those that it knows by name and start."""
+        started = int(time.time()) - 300
+        self.launchd().answers[22] = (23, b"".join(field(1, launchd_job(*j)) for j in (
+            ("train", "running", "", "", "", started, 0), ("anew", "running", "", "", "", started, 0),
+            ("old", "exited", "signal", "killed", "KILL", started - 9999, started - 17700),
+            ("ended", "exited", "stopped", "killed", "TERM", started - 9999, started))))
+        text = datetime.datetime.fromtimestamp(started, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+        self.hostd().answers[("GET", "/v1/jobs")] = (200, {"jobs": [
+            dict(JOB, started=text), dict(JOB, name="anew", started=ago(9999)), dict(JOB, name="forgotten", started=text)]})
         self.expect(["jobs"], 0, stderr="", stdout="""\
-NAME   STATE    USER  FRAMEWORK  SINCE  STEP  PER STEP  END          COMMAND
-train  running  ada   jax        5 min  12    0.5 s     -            python3 train.py
-old    exited   ada   jax        5 h    -     -         signal KILL  python3 train.py
+NAME   STATE    USER  FRAMEWORK  SINCE  STEP  PER STEP  END           COMMAND
+train  running  ada   jax        5 min  12    0.5 s     -             python3 train.py
+anew   running  ada   jax        5 min  -     -         -             python3 train.py
+old    exited   ada   jax        5 h    -     -         signal KILL   python3 train.py
+ended  exited   ada   jax        5 min  -     -         stopped TERM  python3 train.py
 """)
+        self.assertEqual([j["step"] for j in json.loads(self.expect(["jobs", "--json"], 0).stdout)["jobs"]], [12, None, None, None])
+
+    def test_logs_of_an_unknown_run(self):
+        launchd = self.launchd()
+        launchd.answers[22] = (23, b"")
+        self.assertIn("there is no run 'nothere' on this host", self.run_ctl("logs", "nothere").stderr)
+        self.assertEqual(strings_of(launchd.seen[0][1]), [(1, "nothere")])
 
     def test_jobs_without_hostd(self):
-        job = b"".join(field(i + 1, v) for i, v in enumerate(("train", "tpu-run-train.service", "running", "", "", "", "plain", "glibc", "ada", "sleep 9")))
+        job = b"".join(field(i + 1, v) for i, v in enumerate((
+            "train", "tpu-run-train.service", "running", "", "", "", "plain", "glibc", "ada", "sleep 9")))
         self.launchd().answers[22] = (23, field(1, job))
         done = self.expect(["jobs"], 0)
         self.assertEqual(done.stdout.splitlines()[1], "train  running  ada   plain      -      -     -         -    sleep 9")
@@ -319,6 +356,10 @@ old    exited   ada   jax        5 h    -     -         signal KILL  python3 tra
         for answer in ((21, b"\xff\xff\xff"), (27, b""), (1, b"\xff")):
             launchd.answers[20] = answer
             self.assertIn("cannot be understood", self.expect(["run", "true"], 1, stdout="").stderr)
+
+    def test_a_refusal_of_two_lines_stays_one(self):
+        self.launchd().answers[24] = (1, field(1, 1) + field(2, "one\ntwo\n") + field(3, "see: tpuctl jobs"))
+        self.expect(["stop", "a"], 1, stdout="", stderr="tpuctl: one; two\nto do:  see: tpuctl jobs\n")
 
     def test_stop(self):
         launchd = self.launchd()
@@ -357,7 +398,7 @@ SLICE  WORKER  HOST  STATE   JOB    STEP  AGE  REASON
 v6e-a  0       h0    ready   train  12    4 s  -
 v6e-a  1       h1    unfit   train  12    9 s  nic.mtu eth1
 v6e-a  2       h2    SILENT  -      -     2 h  nothing heard for 2 h; was ready then
-3 hosts: 1 silent 1 ready 1 unfit
+3 hosts: 1 silent, 1 ready, 1 unfit
 """
         self.expect(["fleet", "--collector", url + "/"], 0, stdout=screen, stderr="")
         (self.root / "etc/tpu-hostd/tpuctl.conf.d").mkdir()
