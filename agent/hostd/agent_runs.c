@@ -36,12 +36,14 @@ static void on_exited(const struct job *j, void *userdata) {
                 { .key = "cause", .text = j->cause }, { .key = "code", .text = j->code },
                 { .key = "status", .text = j->status },
         };
+        bool meant = streq(j->cause, "success") || streq(j->cause, "stopped");
         char message[256];
 
-        (void) snprintf(message, sizeof(message), "run %s ended: %s (%s %s)", j->name, j->cause, j->code,
-                        j->status);
-        (void) agent_emit(userdata, EVENT_JOB_EXITED, streq(j->cause, "success") ? OTLP_INFO : OTLP_WARN,
-                          message, body, ELEMENTSOF(body), NULL);
+        (void) snprintf(message, sizeof(message), "run %s ended: %s%s%s%s%s%s", j->name, j->cause,
+                        j->code[0] ? " (" : "", j->code, j->code[0] ? " " : "", j->code[0] ? j->status : "",
+                        j->code[0] ? ")" : "");
+        (void) agent_emit(userdata, EVENT_JOB_EXITED, meant ? OTLP_INFO : OTLP_WARN, message,
+                          body, ELEMENTSOF(body), NULL);
 }
 
 static const struct jobs_handlers jobs_handlers = { .started = on_started, .exited = on_exited };

@@ -38,6 +38,10 @@ int exit_record_from_environment(const struct host *h, const char *id, struct ex
         return 0;
 }
 
+const char *exit_record_cause(const struct exit_record *r) {
+        return streq(r->result, "success") && streq(r->code, "killed") ? "stopped" : r->result;
+}
+
 int exit_record_write(int exits_fd, const char *name, const struct exit_record *r) {
         _cleanup_free_ char *text = NULL;
         json_t *o;

@@ -28,6 +28,10 @@ struct exit_record {
  * result. */
 int exit_record_from_environment(const struct host *h, const char *id, struct exit_record *ret);
 
+/* For people: systemd's result, but "stopped" where it says "success" and a signal ended the run (it counts
+ * HUP, INT, TERM and PIPE as a clean end): a training that was ended has not succeeded. */
+const char *exit_record_cause(const struct exit_record *r);
+
 int exit_record_write(int exits_fd, const char *name, const struct exit_record *r);
 /* -ENOENT: there is none for the run of this id; -EBADMSG: there is one, but it cannot be understood. */
 int exit_record_read(int exits_fd, const char *name, const char *id, struct exit_record *ret);

@@ -1,4 +1,5 @@
 unit_test(allocator KNOWS launch)
 unit_test(authority KNOWS launch)
 unit_test(launch-api KNOWS launch)
+unit_test(launch-cause KNOWS launch)
 unit_test(launch-job KNOWS launch)
