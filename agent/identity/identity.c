@@ -173,8 +173,14 @@ static int host_name_from_kernel(const struct host *h, struct identity *i) {
         return 0;
 }
 
+/* What the caller wants to know of the configuration itself. */
+struct config_report {
+        FILE *out; /* NULL: nothing is shown */
+        unsigned warnings;
+};
+
 static int load_static(const struct host *h, const char *config_file, char *text[static _IDENTITY_FIELD_MAX],
-                       struct worker_list *workers, struct identity *ret) {
+                       struct worker_list *workers, struct identity *ret, struct config_report *report) {
         static const char *const foreign[] = { "Network", NULL };
         const struct config_item items[] = {
                 [IDENTITY_HOST_NAME] = { "Identity", "HostName", parse_host_name, &text[IDENTITY_HOST_NAME],
@@ -203,18 +209,22 @@ static int load_static(const struct host *h, const char *config_file, char *text
                         text[IDENTITY_WORKER_HOSTNAMES] = TAKE_PTR(workers->text);
                 for (size_t f = 0; f < _IDENTITY_FIELD_MAX; f++)
                         adopt(ret, (enum identity_field) f, &text[f], c.origins[f].where);
+                report->warnings = c.warnings;
+                if (report->out)
+                        r = config_show(&c, report->out);
         }
         config_clear(&c);
         return r;
 }
 
-int identity_load(const struct host *h, const char *config_file, struct identity *ret) {
+static int load(const struct host *h, const char *config_file, struct config_report *report,
+                struct identity *ret) {
         _cleanup_identity_ struct identity i = IDENTITY_NULL;
         char *text[_IDENTITY_FIELD_MAX] = { NULL };
         struct worker_list workers = { 0 };
         int r;
 
-        r = load_static(h, config_file, text, &workers, &i);
+        r = load_static(h, config_file, text, &workers, &i, report);
         for (size_t f = 0; f < ELEMENTSOF(text); f++)
                 free(text[f]);
         free(workers.text);
@@ -226,6 +236,22 @@ int identity_load(const struct host *h, const char *config_file, struct identity
         *ret = i;
         i = IDENTITY_NULL;
         return 0;
+}
+
+int identity_load(const struct host *h, const char *config_file, struct identity *ret) {
+        struct config_report report = { 0 };
+
+        return load(h, config_file, &report, ret);
+}
+
+int identity_report_config(const struct host *h, const char *config_file, FILE *out, unsigned *ret_warnings) {
+        _cleanup_identity_ struct identity i = IDENTITY_NULL;
+        struct config_report report = { .out = out };
+        int r;
+
+        r = load(h, config_file, &report, &i);
+        *ret_warnings = report.warnings;
+        return r;
 }
 
 void identity_clear(struct identity *i) {

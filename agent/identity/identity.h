@@ -46,6 +46,11 @@ struct identity {
 /* Loads what can be known. config_file: --config or NULL. Bad values warn with file:line and stay unknown.
  * -errno only when out of memory or --config cannot be read. */
 int identity_load(const struct host *h, const char *config_file, struct identity *ret);
+/*
+ * For --show-config and --check-config of programs that read no other configuration: prints to out (unless
+ * NULL) what is in force and where it is from, and counts in *ret_warnings what was wrong; each was logged.
+ */
+int identity_report_config(const struct host *h, const char *config_file, FILE *out, unsigned *ret_warnings);
 void identity_clear(struct identity *i);
 #define _cleanup_identity_ _cleanup_(identity_clear)
 
