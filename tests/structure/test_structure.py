@@ -1,0 +1,51 @@
+#!/usr/bin/python3
+"""docs/structure.md against the build files: every room is in the table, with the folder and the rooms that its KNOWS line names."""
+import pathlib
+import re
+import unittest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+CALL = re.compile(r"^(room|proto_room|program)\((.*?)\)", re.MULTILINE | re.DOTALL)
+KEYWORDS = {"DIR", "SOURCES", "KNOWS", "LIBRARIES"}
+ROW = re.compile(r"^\| `([a-z_-]+)` \| `([^`]*)` \| ([^|]*) \| [^|]*[^| ] *\|$", re.MULTILINE)
+
+
+def calls():
+    """(kind, name, folder, rooms known) of every room and program that the build files declare."""
+    for file in sorted(SOURCE.glob("*/**/CMakeLists.txt")):
+        folder = file.parent.relative_to(SOURCE)
+        if folder.parts[0] in ("tests", "build"):
+            continue
+        for kind, body in CALL.findall(re.sub(r"#.*", "", file.read_text())):
+            words, known, keyword = body.split(), [], None
+            for word in words[1:]:
+                if word in KEYWORDS:
+                    keyword = word
+                elif keyword == "KNOWS":
+                    known.append(word)
+            if "$" not in words[0]:  # the definition of proto_room() itself is no room
+                yield kind, words[0], f"{folder}/", known
+
+
+class Structure(unittest.TestCase):
+    maxDiff = None
+
+    def test_table_is_what_the_build_holds(self):
+        text = (SOURCE / "docs/structure.md").read_text()
+        table = {name: (folder, [] if known.strip() == "nobody" else sorted(re.findall(r"`([a-z_-]+)`", known)))
+                 for name, folder, known in ROW.findall(text)}
+        built = {name: (folder, sorted(known)) for _, name, folder, known in calls()}
+        self.assertGreater(len(built), 20, "the build files were not understood")
+        self.assertEqual(table, built)
+
+    def test_base_and_wire_know_nobody(self):
+        for _, name, _, known in calls():
+            if name in ("base", "proto_local", "proto_otlp"):
+                self.assertEqual(known, [], name)
+
+    def test_nobody_knows_the_agent_but_its_program(self):
+        self.assertEqual([name for _, name, _, known in calls() if "hostd" in known], ["tpu-hostd"])
+
+
+if __name__ == "__main__":
+    unittest.main()
