@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tpu-hostd: the host's agent. Options, configuration, signals; everything else is the agent's. */
+#include <malloc.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <systemd/sd-daemon.h>
@@ -48,6 +49,19 @@ static int block_signals(void) {
             sigaddset(&set, SIGHUP) < 0 || sigprocmask(SIG_BLOCK, &set, NULL) < 0)
                 return -errno;
         return signal(SIGPIPE, SIG_IGN) == SIG_ERR ? -errno : 0;
+}
+
+/*
+ * What is large (a segment of the spool that is read, an answer) goes back to the kernel when it is freed.
+ * Left alone, glibc moves the limit of "large" up to the largest block it has seen freed, and keeps up to
+ * twice that: 4 MiB after every restart. The sync thread allocates nothing worth an arena of its own.
+ */
+static void keep_memory_small(void) {
+#ifdef M_MMAP_THRESHOLD /* glibc */
+        (void) mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+        (void) mallopt(M_TRIM_THRESHOLD, 128 * 1024);
+        (void) mallopt(M_ARENA_MAX, 1);
+#endif
 }
 
 static int run(const struct host *h, const char *config_file, const struct settings *settings) {
@@ -117,6 +131,7 @@ int main(int argc, char *argv[]) {
         _cleanup_host_ struct host h = HOST_NULL;
         int r;
 
+        keep_memory_small();
         journal_open("tpu-hostd");
         r = options_parse(&o, argc, argv);
         if (r < 0)

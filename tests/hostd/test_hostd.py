@@ -104,6 +104,27 @@ class Service(Case):
         self.assertIn(str(h.folder / "spool"), r.stderr)
 
 
+class Memory(Case):
+    def private_dirty(self, h):
+        rollup = Path(f"/proc/{h.process.pid}/smaps_rollup").read_text()
+        return int(re.search(r"Private_Dirty:\s+(\d+)", rollup)[1])
+
+    def test_recovery_leaves_no_memory_behind(self):
+        """A start that reads segments of a spool ends with what a start without any has."""
+        if b"__asan_init" in BINARY.read_bytes():
+            self.skipTest("the sanitizers keep memory of their own")
+        r = self.receiver()
+        h = self.hostd(endpoint=f"http://127.0.0.1:{r.port}").start()
+        wait_until(lambda: r.points() and r.events(), 5, "records of both classes")
+        before = self.private_dirty(h)
+        h.stop()
+        h.start()
+        sent = len(r.records())
+        wait_until(lambda: len(r.records()) > sent + 2, 5, "records after the restart")
+        self.assertGreater(sum(f.stat().st_size for f in (h.folder / "spool").glob("*/*.seg")), 4 << 20)
+        self.assertLess(self.private_dirty(h), before + 1024)
+
+
 class Health(Case):
     def test_everything_is_ready(self):
         h = self.hostd().start()
