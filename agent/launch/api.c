@@ -2,9 +2,11 @@
 #include "api.h"
 
 #include "authority.h"
+#include "job_list.h"
 #include "local.pb-c.h"
 #include "log.h"
 #include "request.h"
+#include "wire_text.h"
 
 #define COMMAND_TEXT_MAX 256
 
@@ -33,22 +35,12 @@ static void answer(struct frame_peer *p, uint16_t kind, const ProtobufCMessage *
                 (void) log_debug_errno(r, "a local caller did not take its answer: %m");
 }
 
-/* protobuf-c's strings are not const, though packing only reads them. */
-static char *text(const char *s) {
-        union {
-                const char *in;
-                char *out;
-        } u = { .in = s };
-
-        return u.out;
-}
-
 static void answer_problem(struct frame_peer *peer, int error, const struct problem *p) {
         Local__Error e = LOCAL__ERROR__INIT;
 
         e.code = abs(error);
-        e.text = text(p->text);
-        e.remedy = text(p->remedy);
+        e.text = wire_text(p->text);
+        e.remedy = wire_text(p->remedy);
         answer(peer, LOCAL__KIND__KIND_ERROR, &e.base);
 }
 
@@ -101,9 +93,9 @@ static void on_started(const struct job *j, int error, const struct problem *p, 
         if (error < 0)
                 answer_problem(w->peer, error, p);
         else {
-                reply.name = text(j->name);
-                reply.unit = text(job_unit(j->name, unit));
-                reply.malloc = text(j->malloc);
+                reply.name = wire_text(j->name);
+                reply.unit = wire_text(job_unit(j->name, unit));
+                reply.malloc = wire_text(j->malloc);
                 reply.conflict = w->conflicts;
                 while (w->conflicts && w->conflicts[reply.n_conflict])
                         reply.n_conflict++;
@@ -117,7 +109,7 @@ static void on_ended(const struct job *j, void *userdata) {
         struct api *a = userdata;
         struct waiter *w;
 
-        reply.name = text(j->name);
+        reply.name = wire_text(j->name);
         while ((w = waiter_find(a, ACTION_STOP, j->name))) {
                 answer(w->peer, LOCAL__KIND__KIND_STOP_REPLY, &reply.base);
                 waiter_free(a, w);
@@ -150,8 +142,8 @@ static void on_captured(const struct job *j, const struct capture_result *r, use
         if (r->error < 0)
                 answer_problem(w->peer, capture_problem(j, r, &p), &p);
         else {
-                reply.name = text(j->name);
-                reply.text = text(r->text);
+                reply.name = wire_text(j->name);
+                reply.text = wire_text(r->text);
                 reply.taken_real_usec = taken_real;
                 reply.processes = r->processes;
                 reply.threads = r->threads;
@@ -238,76 +230,18 @@ static int handle_capture(struct api *a, struct frame_peer *peer, const struct c
         return waiter_new(a, peer, ACTION_CAPTURE, q->name) ? 0 : no_memory(p);
 }
 
-struct listing {
-        const struct api *api;
-        const char *name; /* "": all */
-        Local__Job **jobs;
-        size_t n;
-        bool failed;
-};
-
-/* Everything borrowed from the job, but the command. */
-static Local__Job *describe(const struct api *a, const struct job *j) {
-        struct {
-                Local__Job job;
-                char unit[JOB_UNIT_MAX], command[COMMAND_TEXT_MAX];
-        } *d = malloc(sizeof(*d));
-
-        if (!d)
-                return NULL;
-        local__job__init(&d->job);
-        d->job.name = text(j->name);
-        d->job.unit = text(job_unit(j->name, d->unit));
-        d->job.state = text(job_state_name(j->state));
-        d->job.framework = text(j->framework);
-        d->job.malloc = text(j->malloc);
-        d->job.user = j->user;
-        d->job.command = text(job_command(j, d->command, sizeof(d->command)));
-        d->job.started_real_usec = j->started_real;
-        d->job.main_pid = j->main_pid;
-        d->job.processes = runs_processes(a->runs, j);
-        if (j->control_group)
-                d->job.control_group = j->control_group;
-        if (j->state == JOB_EXITED) {
-                d->job.cause = text(j->end.result);
-                d->job.code = text(j->end.code);
-                d->job.status = text(j->end.status);
-                d->job.ended_real_usec = j->end.real;
-        }
-        return &d->job;
-}
-
-static void list_one(const struct job *j, void *userdata) {
-        struct listing *l = userdata;
-
-        if (l->n >= JOBS_KEPT + 2 * JOBS_ACTIVE_MAX || (l->name[0] && !streq(l->name, j->name)))
-                return;
-        l->jobs[l->n] = describe(l->api, j);
-        if (l->jobs[l->n])
-                l->n++;
-        else
-                l->failed = true;
-}
-
 static int handle_jobs(struct api *a, struct frame_peer *peer, const Local__JobsRequest *q,
                        struct problem *p) {
-        Local__Job *jobs[JOBS_KEPT + 2 * JOBS_ACTIVE_MAX];
-        struct listing l = { .api = a, .name = q->name, .jobs = jobs };
-        Local__JobsReply reply = LOCAL__JOBS_REPLY__INIT;
+        struct job_list list;
+        int r = job_list_make(a->runs, q->name, &list);
 
-        runs_visit(a->runs, list_one, &l);
-        reply.n_job = l.n;
-        reply.job = jobs;
-        if (!l.failed && (l.n > 0 || q->name[0] == '\0'))
-                answer(peer, LOCAL__KIND__KIND_JOBS_REPLY, &reply.base);
-        for (size_t i = 0; i < l.n; i++)
-                free(jobs[i]); /* the first member of what describe() made */
-        if (l.failed)
-                return no_memory(p);
-        if (l.n == 0 && q->name[0])
-                return problem_set(p, -ENOENT, "see: tpuctl jobs", "there is no run '%.64s' on this host",
+        if (r == 0)
+                answer(peer, LOCAL__KIND__KIND_JOBS_REPLY, &list.reply.base);
+        job_list_clear(&list);
+        if (r == -ENOENT)
+                return problem_set(p, r, "see: tpuctl jobs", "there is no run '%.64s' on this host",
                                    q->name);
-        return 0;
+        return r < 0 ? no_memory(p) : 0;
 }
 
 static int malformed(uint16_t kind, struct problem *p) {

@@ -13,15 +13,26 @@ static int put(FILE *f, const char *text) {
         return fwrite(text, 1, strlen(text) + 1, f) == strlen(text) + 1 ? 0 : -EIO;
 }
 
-static int put_all(FILE *f, const char *directory, char *const *env) {
-        int r = put(f, directory);
+static int put_all(FILE *f, const char *directory, char *const *argv, char *const *env) {
+        char count[24];
+        size_t n = 0;
+        int r;
 
+        while (argv[n])
+                n++;
+        (void) snprintf(count, sizeof(count), "%zu", n);
+        r = put(f, directory);
+        if (r == 0)
+                r = put(f, count);
+        for (size_t i = 0; r == 0 && i < n; i++)
+                r = put(f, argv[i]);
         for (size_t i = 0; r == 0 && env[i]; i++)
                 r = put(f, env[i]);
         return r == 0 && fflush(f) == EOF ? -errno : r;
 }
 
-int handover_write(int handover_fd, const char *name, uid_t uid, const char *directory, char *const *env) {
+int handover_write(int handover_fd, const char *name, uid_t uid, const char *directory, char *const *argv,
+                   char *const *env) {
         _cleanup_fclose_ FILE *f = NULL;
         _cleanup_close_ int fd = -1;
         int r;
@@ -34,7 +45,7 @@ int handover_write(int handover_fd, const char *name, uid_t uid, const char *dir
         if (!f)
                 return -errno;
         fd = -1;
-        r = put_all(f, directory, env);
+        r = put_all(f, directory, argv, env);
         if (r == 0 && fchown(fileno(f), uid, (gid_t) -1) < 0)
                 r = -errno;
         if (r < 0)
@@ -47,10 +58,48 @@ void handover_remove(int handover_fd, const char *name) {
         (void) unlinkat(handover_fd, name, 0);
 }
 
-/* Applies the texts from behind the directory on. putenv() keeps them: buf lives as long as the process. */
-static int apply(char *buf, size_t len) {
-        for (char *p = buf, *end = buf + len; p < end; p += strlen(p) + 1) {
-                int r = strchr(p, '=') ? putenv(p) : unsetenv(p);
+/* What is left of a handover in memory. */
+struct texts {
+        char *at, *end;
+};
+
+/* NULL at the end. */
+static char *next_text(struct texts *t) {
+        char *text = t->at;
+
+        if (text == t->end)
+                return NULL;
+        t->at += strlen(text) + 1;
+        return text;
+}
+
+static int load(const struct host *h, const char *name, char **ret, size_t *ret_len) {
+        _cleanup_close_ int dir = -1;
+
+        dir = host_open_file(h, PATH_LAUNCHD_RUNTIME "/" STATE_HANDOVER, O_PATH | O_DIRECTORY);
+        return dir < 0 ? dir : durable_read(dir, name, HANDOVER_SIZE_MAX, ret, ret_len);
+}
+
+static int take_argv(struct texts *t, char **argv) {
+        const char *count = next_text(t);
+        size_t n = count ? strtoul(count, NULL, 10) : 0;
+
+        if (n == 0 || n > JOB_ARGV_MAX)
+                return -EBADMSG;
+        for (size_t i = 0; i < n; i++) {
+                argv[i] = next_text(t);
+                if (!argv[i])
+                        return -EBADMSG;
+        }
+        argv[n] = NULL;
+        return 0;
+}
+
+static int take_environment(struct texts *t) {
+        char *text;
+
+        while ((text = next_text(t))) {
+                int r = strchr(text, '=') ? putenv(text) : unsetenv(text);
 
                 if (r != 0)
                         return -errno;
@@ -58,42 +107,39 @@ static int apply(char *buf, size_t len) {
         return 0;
 }
 
-static int enter(const struct host *h, const char *name) {
-        _cleanup_close_ int dir = -1;
-        char *text, *end;
+static int enter(const struct host *h, const char *name, char **argv) {
+        _cleanup_free_ char *buf = NULL;
+        const char *directory;
+        struct texts t;
         size_t len;
         int r;
 
-        dir = host_open_file(h, PATH_LAUNCHD_RUNTIME "/" STATE_HANDOVER, O_PATH | O_DIRECTORY);
-        if (dir < 0)
-                return log_error_errno(dir, "%s/%s cannot be opened: %m", PATH_LAUNCHD_RUNTIME,
-                                       STATE_HANDOVER);
-        r = durable_read(dir, name, HANDOVER_SIZE_MAX, &text, &len);
+        r = load(h, name, &buf, &len);
         if (r < 0)
                 return log_error_errno(r, "the handover of run %s cannot be read: %m", name);
-        if (len == 0 || text[len - 1] != '\0') {
-                free(text);
+        t = (struct texts){ .at = buf, .end = buf + len };
+        directory = len > 0 && buf[len - 1] == '\0' ? next_text(&t) : NULL;
+        if (!directory || take_argv(&t, argv) < 0)
                 return log_error_errno(EBADMSG, "the handover of run %s is damaged; start the run anew",
                                        name);
-        }
-        end = text + strlen(text) + 1;
-        if (chdir(text) < 0) {
-                r = log_error_errno(errno, "run %s: directory %s: %m", name, text);
-                free(text);
-                return r;
-        }
-        return apply(end, len - (size_t) (end - text)); /* text is the environment's now */
+        if (chdir(directory) < 0)
+                return log_error_errno(errno, "run %s: directory %s: %m", name, directory);
+        r = take_environment(&t);
+        if (r < 0)
+                return log_error_errno(r, "run %s: its environment cannot be set: %m", name);
+        (void) TAKE_PTR(buf); /* argv and the environment point into it */
+        return 0;
 }
 
-int handover_main(const struct host *h, const char *name, char *const argv[]) {
+int handover_main(const struct host *h, const char *name) {
+        char *argv[JOB_ARGV_MAX + 1];
         int r;
 
-        if (!job_name_is_valid(name) || !argv[0]) {
-                (void) log_error_errno(EINVAL, "--exec '%.64s' needs the name of a run, '--', and a command",
-                                       name);
+        if (!job_name_is_valid(name)) {
+                (void) log_error_errno(EINVAL, "--exec '%.64s' is not the name of a run", name);
                 return HANDOVER_EXIT_NOT_STARTED;
         }
-        r = enter(h, name);
+        r = enter(h, name, argv);
         if (r < 0)
                 return HANDOVER_EXIT_NOT_STARTED;
         (void) execvp(argv[0], argv);

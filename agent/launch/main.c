@@ -96,8 +96,7 @@ static int serve(const struct options *o) {
 }
 
 /* The helpers of a run's unit. */
-static int help_run(const struct options *o, const char *record, const char *id, const char *exec,
-                    char *argv[]) {
+static int help_run(const struct options *o, const char *record, const char *id, const char *exec) {
         _cleanup_host_ struct host h = HOST_NULL;
         int r;
 
@@ -105,7 +104,7 @@ static int help_run(const struct options *o, const char *record, const char *id,
         if (r < 0)
                 return log_error_errno(r, "--root %s: %m", o->root ? o->root : "/") < 0;
         if (exec)
-                return handover_main(&h, exec, argv);
+                return handover_main(&h, exec);
         return exit_record_main(&h, record, id) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -114,12 +113,11 @@ int main(int argc, char *argv[]) {
         const struct option_def defs[] = {
                 { "record", "NAME", "record how run NAME ended (ExecStopPost= of its unit)", &record, NULL },
                 { "id", "ID", "with --record: which run of that name", &id, NULL },
-                { "exec", "NAME", "become the command behind '--' (ExecStart= of the unit of run NAME)",
-                  &exec, NULL },
+                { "exec", "NAME", "become the command of run NAME (ExecStart= of its unit)", &exec, NULL },
         };
         struct options o = {
                 .program = "tpu-launchd",
-                .synopsis = "[OPTION…] | --record NAME --id ID | --exec NAME -- COMMAND…",
+                .synopsis = "[OPTION…] | --record NAME --id ID | --exec NAME",
                 .summary = "Starts training runs as services of their own and remembers how they ended.",
                 .defs = defs,
                 .n_defs = ELEMENTSOF(defs),
@@ -130,13 +128,13 @@ int main(int argc, char *argv[]) {
         i = options_parse(&o, argc, argv);
         if (i < 0)
                 return options_exit(i);
-        if ((record && exec) || !record != !id || (i < argc && !exec)) {
+        if ((record && exec) || !record != !id || i < argc) {
                 fprintf(stderr, "tpu-launchd: %s\nTry 'tpu-launchd --help'.\n",
-                        i < argc && !exec ? "no arguments are taken" :
-                                            "--record goes with --id, and not with --exec");
+                        i < argc ? "no arguments are taken" :
+                                   "--record goes with --id, and not with --exec");
                 return EXIT_USAGE;
         }
         if (record || exec)
-                return help_run(&o, record, id, exec, argv + i);
+                return help_run(&o, record, id, exec);
         return serve(&o) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

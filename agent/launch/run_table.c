@@ -85,6 +85,12 @@ static bool adopt_record(struct runs *r, struct job *j) {
         return k == 0;
 }
 
+/* Up to a megabyte each, and it may hold secrets: nobody needs it of a run that has ended. */
+static void drop_environment(struct job *j) {
+        for (size_t i = 0; j->env && j->env[i]; i++)
+                free(TAKE_PTR(j->env[i]));
+}
+
 void run_settle(struct runs *r, struct run *run) {
         struct job *j = run->job;
 
@@ -96,6 +102,7 @@ void run_settle(struct runs *r, struct run *run) {
         }
         j->state = JOB_EXITED;
         j->main_pid = 0;
+        drop_environment(j);
         run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
         handover_remove(r->handover_fd, j->name);
         if (streq(j->end.result, "unknown"))
@@ -130,6 +137,7 @@ static int load_one(const char *name, void *userdata) {
         (void) host_boot_id(r->host, boot_id);
         if (exit_record_read(r->exits_fd, name, run->job->id, &run->job->end) == 0) {
                 run->job->state = JOB_EXITED;
+                drop_environment(run->job);
                 handover_remove(r->handover_fd, name);
         }
         if (run->job->state != JOB_EXITED && !streq(run->job->boot_id, boot_id))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The runs in memory and their files: the inside of runs.h, shared by runs.c (what happens) and run_table.c
- * (what is kept).
+ * The runs in memory and their files: the inside of runs.h, shared by runs.c (what happens), run_start.c
+ * (how they begin) and run_table.c (what is kept).
  */
 #include "runs.h"
 
@@ -37,6 +37,8 @@ struct run *run_insert(struct runs *r, struct job *j);
 void run_unlink(struct runs *r, struct run *run);
 /* exits: the exit record, too. */
 void run_remove_files(struct runs *r, const char *name, bool exits);
+/* The start came to nothing: the files are as they were before. Frees run. */
+void run_undo(struct runs *r, struct run *run);
 /* Forgets what ended longest ago. */
 void runs_prune(struct runs *r);
 unsigned runs_count_active(const struct runs *r);

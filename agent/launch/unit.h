@@ -6,8 +6,9 @@
  * event. A run's unit is not ours: it goes on when we, the bus or its daemon die.
  *
  * What was learnt by trying: JobRemoved is subscribed before the start is asked for; a run's own rule for
- * UnitRemoved names the unit, so that other units' comings and goings do not wake us; a "$" in an argument
- * would be expanded by systemd unless told not to.
+ * UnitRemoved names the unit, so that other units' comings and goings do not wake us; what is asked for is
+ * written into a unit file and read again at each daemon-reload, so that no text of a user's is in it
+ * (handover.h).
  */
 #include <systemd/sd-event.h>
 
@@ -20,7 +21,6 @@
 struct unit_spec {
         const char *name, *id; /* of the run */
         const char *user;
-        char *const *argv; /* what the user asked for */
 };
 
 /* All of them by the name of the run; texts are borrowed. */

@@ -12,31 +12,34 @@ static int add_number(sd_bus_message *m, const char *key, uint64_t value) {
         return sd_bus_message_append(m, "(sv)", key, "t", value);
 }
 
-static int append_words(sd_bus_message *m, const char *const *first, char *const *second) {
+static int append_words(sd_bus_message *m, const char *const *words) {
         int r = sd_bus_message_open_container(m, 'a', "s");
 
-        for (size_t i = 0; r >= 0 && first[i]; i++)
-                r = sd_bus_message_append_basic(m, 's', first[i]);
-        for (size_t i = 0; r >= 0 && second && second[i]; i++)
-                r = sd_bus_message_append_basic(m, 's', second[i]);
+        for (size_t i = 0; r >= 0 && words[i]; i++)
+                r = sd_bus_message_append_basic(m, 's', words[i]);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 
-/* ExecStartEx and ExecStopPostEx: a list of one {path, argv, flags} (systemd 243 and later). */
-static int add_exec(sd_bus_message *m, const char *key, const char *const *first, char *const *second,
-                    const char *flag, const char *flag2) {
+static int add_flag(sd_bus_message *m, const char *key, bool value) {
+        return sd_bus_message_append(m, "(sv)", key, "b", (int) value);
+}
+
+/*
+ * ExecStart and ExecStopPost: a list of one {path, argv, whether a failure is ignored}. Not ExecStartEx and
+ * ExecStopPostEx: up to systemd 252 at least they are written into the unit's file under these very names,
+ * which the next daemon-reload (any package's installation) does not know: the run would lose its recorder.
+ */
+static int add_exec(sd_bus_message *m, const char *key, const char *const *words) {
         int r;
 
         r = sd_bus_message_open_container(m, 'r', "sv");
         r = r < 0 ? r : sd_bus_message_append_basic(m, 's', key);
-        r = r < 0 ? r : sd_bus_message_open_container(m, 'v', "a(sasas)");
-        r = r < 0 ? r : sd_bus_message_open_container(m, 'a', "(sasas)");
-        r = r < 0 ? r : sd_bus_message_open_container(m, 'r', "sasas");
+        r = r < 0 ? r : sd_bus_message_open_container(m, 'v', "a(sasb)");
+        r = r < 0 ? r : sd_bus_message_open_container(m, 'a', "(sasb)");
+        r = r < 0 ? r : sd_bus_message_open_container(m, 'r', "sasb");
         r = r < 0 ? r : sd_bus_message_append_basic(m, 's', PATH_LAUNCHD_TOOL);
-        r = r < 0 ? r : append_words(m, first, second);
-        r = r < 0 ? r :
-            flag2 ? sd_bus_message_append(m, "as", 2, flag, flag2) :
-                    sd_bus_message_append(m, "as", 1, flag);
+        r = r < 0 ? r : append_words(m, words);
+        r = r < 0 ? r : sd_bus_message_append(m, "b", 0);
         for (int i = 0; r >= 0 && i < 4; i++)
                 r = sd_bus_message_close_container(m);
         return r;
@@ -58,7 +61,7 @@ static int add_journal_field(sd_bus_message *m, const char *name) {
 }
 
 static int add_properties(sd_bus_message *m, const struct unit_spec *s) {
-        const char *const start[] = { PATH_LAUNCHD_TOOL, "--exec", s->name, "--", NULL };
+        const char *const start[] = { PATH_LAUNCHD_TOOL, "--exec", s->name, NULL };
         const char *const record[] = { PATH_LAUNCHD_TOOL, "--record", s->name, "--id", s->id, NULL };
         char slice[JOB_UNIT_MAX], description[96];
         int r;
@@ -68,8 +71,11 @@ static int add_properties(sd_bus_message *m, const struct unit_spec *s) {
         r = r < 0 ? r : add_string(m, "Type", "exec");
         r = r < 0 ? r : add_string(m, "Slice", job_slice(s->name, slice));
         r = r < 0 ? r : add_string(m, "User", s->user);
-        r = r < 0 ? r : add_exec(m, "ExecStartEx", start, s->argv, "no-env-expand", NULL);
-        r = r < 0 ? r : add_exec(m, "ExecStopPostEx", record, NULL, "privileged", "no-env-expand");
+        /* User= is for the command; the recorder is root's. By its age the one property that says so in all
+         * versions' unit files; "+" is a flag of the ...Ex properties. */
+        r = r < 0 ? r : add_flag(m, "PermissionsStartOnly", true);
+        r = r < 0 ? r : add_exec(m, "ExecStart", start);
+        r = r < 0 ? r : add_exec(m, "ExecStopPost", record);
         r = r < 0 ? r : add_string(m, "KillMode", "control-group");
         r = r < 0 ? r : add_number(m, "TimeoutStopUSec", UNIT_STOP_TIMEOUT);
         /* The name is free again as soon as the run has ended, however it ended: the record is what

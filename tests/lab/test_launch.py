@@ -200,6 +200,42 @@ class Launch(unittest.TestCase):
         self.ask("stop", "1=bus", user="alice")
         self.assertEqual(self.job("bus")["status"], "TERM")
 
+    def test_systemd_reads_its_units_anew(self):
+        """At a daemon-reload systemd tells that all units are gone, and reads the run's unit from a file."""
+        words = ["%n", "$HOME $$", ";", "a\nExecStopPost=/bin/touch /srv/injected", "\\x41", "'\""]
+        self.start("reload", "sh", "-c", STEPS, *words)
+        pid, words_before = self.show("reload", "MainPID"), self.host.sh(f"cat /proc/{self.show('reload', 'MainPID')}/cmdline")
+        self.assertEqual(words_before.split("\0")[3:-1], words)
+        for verb in ("daemon-reload", "daemon-reload", "daemon-reexec", "daemon-reload"):
+            self.host.sh(f"systemctl {verb}")
+            before = self.steps()
+            self.host.wait_for(lambda: self.steps() > before + 3, timeout=10)
+            self.assertEqual((self.show("reload", "MainPID"), self.show("reload", "LoadState")), (pid, "loaded"), verb)
+            job = self.job("reload")
+            self.assertEqual((job["state"], job["main_pid"]), ("running", int(pid)), verb)
+        self.ask("stop", "1=reload", user="alice")
+        self.assertEqual((self.job("reload")["cause"], self.job("reload")["status"]), ("stopped", "TERM"))
+        self.assertEqual(self.host.sh("ls /srv/injected 2>&1; true").strip(), "ls: cannot access '/srv/injected': No such file or directory")
+
+    def test_same_name_again_at_once(self):
+        """The end of the run before is no end of the one that took its name."""
+        for n in range(10):
+            self.start("again", "true")
+            self.ended("again")
+            started = self.host.wait_for(lambda: self.start_or_none("again", "sleep", "1000"), timeout=10)
+            self.assertEqual(started["1"], ["again"])
+            time.sleep(0.05)
+            job = self.job("again")
+            self.assertEqual((job["state"], self.show("again", "ActiveState")), ("running", "active"), n)
+            self.ask("stop", "1=again")
+
+    def start_or_none(self, *words):
+        try:
+            return self.start(*words)
+        except Refused as refused:
+            self.assertEqual(refused.args[0], 17, refused.args)  # its unit is not quite gone
+            return None
+
     def test_capture(self):
         self.start("stack", "python3", "-c", "import time\ndef wait_for_ever():\n    time.sleep(1000)\nwait_for_ever()")
         self.host.wait_for(lambda: "python3" in self.host.sh(f"cat /proc/{self.show('stack', 'MainPID')}/comm"), timeout=10)

@@ -4,6 +4,7 @@
 
 #include "cgroup.h"
 #include "exit_record.h"
+#include "durable.h"
 #include "handover.h"
 #include "job.h"
 #include "scratch.h"
@@ -171,8 +172,8 @@ static void test_handover(void) {
         char *const env[] = { (char[]){ "TEST_A=one two" }, (char[]){ "TEST_GONE" }, NULL };
         char *const argv[] = { (char[]){ "sh" }, (char[]){ "-c" },
                                (char[]){ "test \"$TEST_A\" = 'one two' && test -z \"${TEST_GONE+x}\" && "
-                                         "test \"$TEST_KEPT\" = k && pwd" },
-                               NULL };
+                                         "test \"$TEST_KEPT\" = k && test \"$#/$2\" = '3/A=b\nc' && pwd" },
+                               (char[]){ "" }, (char[]){ "" }, (char[]){ "A=b\nc" }, (char[]){ "" }, NULL };
         char *const missing[] = { (char[]){ "no-such-command" }, NULL };
         struct stat st;
 
@@ -182,21 +183,22 @@ static void test_handover(void) {
         ASSERT_TRUE(dir >= 0);
         ASSERT_OK(setenv("TEST_GONE", "inherited", 1));
         ASSERT_OK(setenv("TEST_KEPT", "k", 1));
-        ASSERT_EQ(handover_main(&h, "a", missing), HANDOVER_EXIT_NOT_STARTED); /* no handover */
-        ASSERT_OK(handover_write(dir, "a", getuid(), "/usr", env));
-        ASSERT_OK(fstatat(dir, "a", &st, 0));
-        ASSERT_EQ(st.st_mode & 07777, 0400);
+        ASSERT_EQ(handover_main(&h, "a"), HANDOVER_EXIT_NOT_STARTED); /* no handover */
+        ASSERT_EQ(handover_main(&h, "../a"), HANDOVER_EXIT_NOT_STARTED);
         for (int command = 0; command < 2; command++) {
                 int status, out[2];
                 char text[64] = "";
                 pid_t pid;
 
+                ASSERT_OK(handover_write(dir, "a", getuid(), "/usr", command ? missing : argv, env));
+                ASSERT_OK(fstatat(dir, "a", &st, 0));
+                ASSERT_EQ(st.st_mode & 07777, 0400);
                 ASSERT_OK(pipe(out));
                 pid = fork();
                 ASSERT_TRUE(pid >= 0);
                 if (pid == 0) {
                         (void) dup2(out[1], STDOUT_FILENO);
-                        _exit(handover_main(&h, "a", command ? missing : argv));
+                        _exit(handover_main(&h, "a"));
                 }
                 (void) close(out[1]);
                 ASSERT_TRUE(read(out[0], text, sizeof(text) - 1) >= 0);
@@ -209,6 +211,35 @@ static void test_handover(void) {
         }
         handover_remove(dir, "a");
         ASSERT_EQ(fstatat(dir, "a", &st, 0), -1);
+}
+
+static void test_damaged_handover(void) {
+        static const struct {
+                const char *data;
+                size_t len;
+        } damaged[] = { { "", 0 },
+                        { "/usr", 4 },
+                        { "/usr", 5 },
+                        { "/usr\0" "1", 6 },
+                        { "/usr\0" "1", 7 },
+                        { "/usr\0" "0\0true", 12 },
+                        { "/usr\0" "3\0true\0x", 14 },
+                        { "/usr\0" "x\0true", 12 },
+                        { "/usr\0" "1025\0true", 15 },
+                        { "/usr\0" "18446744073709551615\0true", 31 },
+                        { "/no/such/directory\0" "1\0true", 26 } };
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_host_ struct host h = HOST_NULL;
+        _cleanup_close_ int dir = -1;
+
+        scratch_write(&s, "run/tpu-launchd/x", "");
+        ASSERT_OK(host_open(s.path, &h));
+        dir = state_make_handover(&h);
+        ASSERT_TRUE(dir >= 0);
+        for (size_t i = 0; i < ELEMENTSOF(damaged); i++) {
+                ASSERT_OK(durable_write(dir, "a", damaged[i].data, damaged[i].len, 0600));
+                ASSERT_EQ(handover_main(&h, "a"), HANDOVER_EXIT_NOT_STARTED);
+        }
 }
 
 static void test_cgroup(void) {
@@ -233,4 +264,4 @@ static void test_cgroup(void) {
 }
 
 TEST_MAIN(test_names, test_job_round_trip, test_bad_job_files, test_exit_record,
-          test_record_from_environment, test_handover, test_cgroup)
+          test_record_from_environment, test_handover, test_damaged_handover, test_cgroup)

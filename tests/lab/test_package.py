@@ -1,0 +1,138 @@
+#!/usr/bin/python3
+"""The package's whole life on a booted host with a run in progress: installed again, upgraded, downgraded, removed, purged.
+
+The run must not notice any of it. Judged by systemctl, /proc, find and the run's own file. Needs root and the packages in build/debs.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(HERE))
+
+from lab import Lab              # noqa: E402  (the path comes first)
+from lab.check import check      # noqa: E402
+import scenario                  # noqa: E402
+
+UNITS = [f"{agent}.{kind}" for agent in scenario.AGENTS for kind in ("service", "socket")]
+STEPS = "n=0; while :; do n=$((n + 1)); echo $n >/srv/steps/all; sleep 0.05; done"
+# What one of our names leads to, but for what systemd keeps of the run itself.
+OURS = ("find / -xdev ! -path '/proc/*' ! -path '/sys/*' ! -path '/srv/*' "
+        r"\( -name 'tpu-*' -o -name 'tpuctl*' -o -name '90-tpu-*' -o -name 'launchd.sock' \) "
+        "! -path '/run/systemd/transient/tpu-run-*' ! -path '/run/systemd/units/*:tpu-run-*' ! -path '/var/log/journal/*'; "
+        "find /run /dev -name '*tpu-*' ! -path '/run/systemd/transient/tpu-run-*' ! -path '/run/systemd/units/*:tpu-run-*'")
+
+
+def setUpModule():
+    missing = [f"{name}: {reason}" for name, reason in check() if reason]
+    if missing:
+        raise unittest.SkipTest("this machine does not permit a lab: " + "; ".join(missing))
+
+
+def bumped(deb, version, folder):
+    """Returns the same package under another version, its changelog and control changed and nothing else."""
+    tree = Path(folder, "tree")
+    subprocess.run(["dpkg-deb", "-R", deb, tree], check=True)
+    control = tree / "DEBIAN/control"
+    lines = control.read_text().splitlines()
+    old, = [line.removeprefix("Version: ") for line in lines if line.startswith("Version: ")]
+    control.write_text("".join(f"{line}\n".replace(f"Version: {old}", f"Version: {version}") for line in lines))
+    for changelog in (tree / "usr/share/doc").rglob("changelog*"):
+        changelog.write_bytes(b"")
+    out = Path(folder, "bumped.deb")
+    subprocess.run(["dpkg-deb", "-b", "--root-owner-group", "-Znone", tree, out], check=True, stdout=subprocess.DEVNULL)
+    shutil.rmtree(tree)
+    return out
+
+
+class Package(unittest.TestCase):
+    def setUp(self):
+        self.deb, _ = scenario.debs(os.environ.get("TPU_HOSTD_DEBS"))
+        self.version = subprocess.run(["dpkg-deb", "-f", self.deb, "Version"], capture_output=True, text=True, check=True).stdout.strip()
+        self.lab = self.enterContext(Lab(hosts=1, debs=[self.deb]))
+        self.host = self.lab.hosts[0]
+        with tempfile.TemporaryDirectory() as folder:
+            self.host.path("/srv").joinpath("new.deb").write_bytes(bumped(self.deb, "99", folder).read_bytes())
+        self.host.path("/srv").joinpath("old.deb").write_bytes(self.deb.read_bytes())
+        self.host.sh("useradd -m -G tpu-run alice; mkdir -m 0777 /srv/steps")
+
+    def start(self, name, *argv):
+        scenario.ctl(self.host, "run", "--name", name, "--", *argv, user="alice")
+        return scenario.unit(self.host, f"tpu-run-{name}.service", "MainPID")["MainPID"]
+
+    def job(self, name):
+        return next(j for j in scenario.ctl_json(self.host, "jobs")["jobs"] if j["name"] == name)
+
+    def steps(self):
+        return int(self.host.sh("cat /srv/steps/all").strip() or 0)
+
+    def the_run_goes_on(self):
+        """The same process, never started anew, its unit whole and known to systemd, its steps going on."""
+        state = scenario.unit(self.host, "tpu-run-keep.service", "ActiveState", "MainPID", "NRestarts", "LoadState", "User", "Slice")
+        self.assertEqual(state, {"ActiveState": "active", "MainPID": self.pid, "NRestarts": "0", "LoadState": "loaded",
+                                 "User": "alice", "Slice": "tpu-run-keep.slice"})
+        before = self.steps()
+        self.host.wait_for(lambda: self.steps() > before, timeout=5)
+        self.assertEqual(self.host.sh("systemctl list-units --failed --plain --no-legend 'tpu*'"), "")
+
+    def the_agents_are_new(self, version):
+        self.assertEqual(self.host.sh("dpkg-query -W -f '${Version}' tpu-hostd"), version)
+        for name in scenario.AGENTS:
+            state = scenario.unit(self.host, f"{name}.service", "ActiveState", "MainPID", "NRestarts")
+            self.assertEqual((state["ActiveState"], state["NRestarts"]), ("active", "0"), name)
+            # What is mapped is what is installed: the program of before would read "… (deleted)".
+            self.assertEqual(self.host.sh(f"readlink /proc/{state['MainPID']}/exe").strip(), f"/usr/sbin/{name}")
+        self.assertEqual((self.job("keep")["state"], str(self.job("keep")["main_pid"])), ("running", self.pid))
+
+    def test_life(self):
+        host = self.host
+        self.pid = self.start("keep", "sh", "-c", STEPS)
+        short = self.start("short", "sleep", "1000")
+        for step, package, version in (("again", "old", self.version), ("upgrade", "new", "99"), ("downgrade", "old", self.version)):
+            with self.subTest(step):
+                host.run(["dpkg", "-i", f"/srv/{package}.deb"], check=True)
+                self.the_agents_are_new(version)
+                self.the_run_goes_on()
+        with self.subTest("exit truth after upgrades"):
+            host.sh(f"kill -KILL {short}")
+            host.wait_for(lambda: self.job("short")["state"] == "exited", timeout=10)
+            self.assertEqual({k: self.job("short")[k] for k in ("cause", "code", "status")},
+                             {"cause": "signal", "code": "killed", "status": "KILL"})
+        with self.subTest("remove"):
+            host.run(["apt-get", "remove", "-y", "tpu-hostd"], check=True)
+            self.the_run_goes_on()
+            self.nothing_of_ours_runs()
+            self.assertNotEqual(host.sh("ls /var/lib/tpu-launchd/jobs"), "")
+        with self.subTest("install after remove"):
+            host.run(["dpkg", "-i", "/srv/old.deb"], check=True)
+            self.the_agents_are_new(self.version)
+            self.the_run_goes_on()
+        with self.subTest("purge"):
+            host.run(["apt-get", "purge", "-y", "tpu-hostd"], check=True)
+            self.the_run_goes_on()
+            self.nothing_of_ours_runs()
+            self.assertEqual(host.sh(OURS).split(), [])
+        with self.subTest("the run's own end, with nobody there"):
+            host.sh(f"kill -TERM {self.pid}")
+            host.wait_for(lambda: scenario.unit(host, "tpu-run-keep.service", "LoadState")["LoadState"] == "not-found", timeout=10)
+            self.assertEqual(host.sh("systemctl list-units --failed --plain --no-legend 'tpu*'"), "")
+
+    def nothing_of_ours_runs(self):
+        self.assertEqual(self.host.sh("readlink /proc/[0-9]*/exe | grep tpu; true"), "")
+        for unit in UNITS:
+            self.assertEqual(scenario.unit(self.host, unit, "LoadState", "ActiveState"),
+                             {"LoadState": "not-found", "ActiveState": "inactive"}, unit)
+
+
+if __name__ == "__main__":
+    started = time.monotonic()
+    program = unittest.main(verbosity=2, exit=False)
+    print(f"{time.monotonic() - started:.1f} s")
+    sys.exit(not program.result.wasSuccessful())
