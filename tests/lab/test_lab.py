@@ -247,7 +247,10 @@ class Life(unittest.TestCase):
         process.kill()
         process.communicate()
         self.assertGreater(len(traces(lab_id)), 8)
-        self.assertIn(lab_id, guardian.sweep()[0])
+        deadline = time.monotonic() + 10
+        while lab_id not in guardian.sweep()[0]:  # its lock goes with the guardian's last breath, not with our signal
+            self.assertLess(time.monotonic(), deadline, "nobody made up for the killed guardian")
+            time.sleep(0.05)
         self.assertEqual(traces(lab_id), [])
 
     def test_failure_to_boot_is_told_and_leaves_nothing(self):
