@@ -12,6 +12,7 @@
 #include "options.h"
 #include "runs.h"
 
+#define BUS_WAIT (2 * USEC_PER_SEC) /* at the start */
 #define SOCKET_MODE 0666 /* anyone may connect: rights follow from credentials */
 
 struct launchd {
@@ -57,6 +58,15 @@ static int listen_for_callers(struct launchd *l) {
         return r < 0 ? log_error_errno(r, "socket %s cannot be served: %m", PATH_LAUNCHD_SOCKET) : 0;
 }
 
+/* Callers wait in the socket for a moment rather than be told to try again. Without a bus they are answered. */
+static void wait_for_bus(struct launchd *l) {
+        usec_t now = host_now(&l->host), end = now + BUS_WAIT;
+
+        for (; !unit_bus_is_connected(l->bus) && now < end; now = host_now(&l->host))
+                if (sd_event_run(l->event, end - now) < 0)
+                        return; /* asked to end: the loop says so again */
+}
+
 static int launchd_start(struct launchd *l, const char *config) {
         int r;
 
@@ -75,6 +85,7 @@ static int launchd_start(struct launchd *l, const char *config) {
         if (r < 0)
                 return log_error_errno(r, "cannot start: %m");
         runs_attach(l->runs, &unit_bus_backend, l->bus);
+        wait_for_bus(l);
         return listen_for_callers(l);
 }
 
@@ -108,16 +119,44 @@ static int help_run(const struct options *o, const char *record, const char *id,
         return exit_record_main(&h, record, id) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* launchd has no configuration of its own: what it reads is who this host is, for the environment of runs. */
+static int report_config(const struct options *o, bool show) {
+        _cleanup_host_ struct host h = HOST_NULL;
+        unsigned warnings = 0;
+        int r;
+
+        r = host_open(o->root, &h);
+        if (r < 0)
+                return log_error_errno(r, "--root %s: %m", o->root ? o->root : "/");
+        r = identity_report_config(&h, o->config, show ? stdout : NULL, &warnings);
+        if (r < 0)
+                return log_error_errno(r, "the configuration %s cannot be read: %m",
+                                       o->config ? o->config : "identity");
+        return !show && warnings > 0 ? -EINVAL : 0; /* each was named */
+}
+
+/* What is wrong with the options together, or NULL. */
+static const char *misused(bool words, bool exec, const char *record, const char *id, bool config_only) {
+        if (words)
+                return "no arguments are taken";
+        if (!record != !id || exec + !!record + config_only > 1)
+                return "one of --record with --id, --exec, --check-config and --show-config";
+        return NULL;
+}
+
 int main(int argc, char *argv[]) {
-        const char *record = NULL, *id = NULL, *exec = NULL;
+        const char *record = NULL, *id = NULL, *exec = NULL, *wrong;
+        bool check = false, show = false;
         const struct option_def defs[] = {
                 { "record", "NAME", "record how run NAME ended (ExecStopPost= of its unit)", &record, NULL },
                 { "id", "ID", "with --record: which run of that name", &id, NULL },
                 { "exec", "NAME", "become the command of run NAME (ExecStart= of its unit)", &exec, NULL },
+                { "check-config", NULL, "say what is wrong with the configuration and exit", NULL, &check },
+                { "show-config", NULL, "print what is in force and where it is from", NULL, &show },
         };
         struct options o = {
                 .program = "tpu-launchd",
-                .synopsis = "[OPTION…] | --record NAME --id ID | --exec NAME",
+                .synopsis = "[OPTION…] | --record NAME --id ID | --exec NAME | --check-config | --show-config",
                 .summary = "Starts training runs as services of their own and remembers how they ended.",
                 .defs = defs,
                 .n_defs = ELEMENTSOF(defs),
@@ -128,12 +167,13 @@ int main(int argc, char *argv[]) {
         i = options_parse(&o, argc, argv);
         if (i < 0)
                 return options_exit(i);
-        if ((record && exec) || !record != !id || i < argc) {
-                fprintf(stderr, "tpu-launchd: %s\nTry 'tpu-launchd --help'.\n",
-                        i < argc ? "no arguments are taken" :
-                                   "--record goes with --id, and not with --exec");
+        wrong = misused(i < argc, exec, record, id, check || show);
+        if (wrong) {
+                fprintf(stderr, "tpu-launchd: %s\nTry 'tpu-launchd --help'.\n", wrong);
                 return EXIT_USAGE;
         }
+        if (check || show)
+                return report_config(&o, show) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
         if (record || exec)
                 return help_run(&o, record, id, exec);
         return serve(&o) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
