@@ -66,8 +66,9 @@ static void print_uplink(const json_t *s, usec_t now, FILE *out) {
                 (void) snprintf(text, sizeof(text),
                                 "no endpoint is configured: records are kept on this host only");
         else if (isnan(age))
-                (void) snprintf(text, sizeof(text), "%s has not answered yet%s", endpoint,
-                                json_is_true(json_object_get(u, "parked")) ? "; one try a minute" : "");
+                (void) snprintf(text, sizeof(text), "%s %s", endpoint,
+                                json_is_true(json_object_get(u, "parked")) ? "refuses our records; one try a minute"
+                                                                           : "has not answered yet");
         else
                 (void) snprintf(
                         text, sizeof(text), "%s, last good answer %s ago%s", endpoint, span_text(age, span),
@@ -78,9 +79,7 @@ static void print_uplink(const json_t *s, usec_t now, FILE *out) {
                 print_line(out, "", text);
         }
         if (json_is_false(json_object_get(u, "durable")))
-                print_line(out, "",
-                           "the spool cannot be written: records are kept in memory only and lost with the "
-                           "agent");
+                print_line(out, "", "the spool cannot be written: new records are lost");
         json_object_foreach(json_object_get(u, "classes"), key, c)
                 print_class(key, c, out);
 }

@@ -103,8 +103,7 @@ static void judge_uplink(struct agent *a, const struct uplink_stats *u) {
         f.verdict = VERDICT_OK;
         if (!u->durable) {
                 f.verdict = VERDICT_WARN;
-                finding_set(f.reason, "the spool %s cannot be written: new records are lost: %s",
-                            a->settings.spool_directory, u->spool_error);
+                finding_set(f.reason, "new records are lost: %s", u->spool_error);
                 finding_set(f.remedy, "df -h %s; journalctl -u tpu-hostd", a->settings.spool_directory);
         } else if (u->parked) {
                 f.verdict = VERDICT_FAIL;
@@ -112,9 +111,10 @@ static void judge_uplink(struct agent *a, const struct uplink_stats *u) {
                             a->settings.endpoint, u->last_error);
                 finding_set(f.remedy, "curl -v %s/v1/metrics", a->settings.endpoint);
         }
-        finding_set(f.found, "%s", a->settings.endpoint[0] == 0 ? "no endpoint: records stay in the spool"
-                                   : u->last_error[0]           ? u->last_error
-                                                                : "delivering");
+        finding_set(f.found, "%s", !u->durable                    ? "the spool cannot be written"
+                                   : a->settings.endpoint[0] == 0 ? "no endpoint: records stay in the spool"
+                                   : u->last_error[0]             ? u->last_error
+                                                                  : "delivering");
         agent_take_finding(a, SOURCE_AGENT, a->ticks, &f);
         agent_settle(a, SOURCE_AGENT, a->ticks);
 }
