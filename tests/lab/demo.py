@@ -133,7 +133,8 @@ def end(lab):
     if gone:
         raise LabError(f"training processes are left on {gone}")
     lab.stop()
-    return f"runs stopped ({job['cause']}, {job['code']} {job['status']}), no process left [pgrep]; hosts, namespaces and mounts removed"
+    return (f"tpuctl stop on each host; the run reads {job['cause']} {job['status']}, no process is left [pgrep]; "
+            "hosts, namespaces and mounts removed")
 
 
 STEPS = [
