@@ -22,7 +22,12 @@ never.acquire()
 blocked = []
 
 
-def answer():
+def answer(expected):
+    """Says "ready" when every thread, the main one too, is where it blocks; then tells all stacks whenever it is asked."""
+    while len(blocked) < expected:
+        time.sleep(0.01)
+    time.sleep(0.2)
+    print("ready", flush=True)
     for _ in sys.stdin:
         me = threading.get_ident()
         frames = sys._current_frames()
@@ -339,11 +344,7 @@ def main():
     jobs += [functools.partial(recurse, 1000)]
     for job in jobs:
         threading.Thread(target=job, daemon=True).start()
-    threading.Thread(target=answer, daemon=True).start()
-    while len(blocked) < len(jobs):
-        time.sleep(0.01)
-    time.sleep(0.2)
-    print("ready", flush=True)
+    threading.Thread(target=answer, args=(len(jobs) + 1,), daemon=True).start()
     in_lock()
 
 
