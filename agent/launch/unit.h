@@ -55,3 +55,5 @@ struct unit_bus;
 int unit_bus_new(sd_event *e, const struct unit_events *events, void *userdata, struct unit_bus **ret);
 struct unit_bus *unit_bus_free(struct unit_bus *u);
 DEFINE_CLEANUP(struct unit_bus *, unit_bus_free)
+/* Whether systemd has answered on the bus, so that units can be started and asked about. */
+bool unit_bus_is_connected(const struct unit_bus *u);

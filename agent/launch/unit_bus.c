@@ -256,6 +256,10 @@ int unit_bus_new(sd_event *e, const struct unit_events *events, void *userdata, 
         return 0;
 }
 
+bool unit_bus_is_connected(const struct unit_bus *u) {
+        return u->connected;
+}
+
 struct unit_bus *unit_bus_free(struct unit_bus *u) {
         if (!u)
                 return NULL;
