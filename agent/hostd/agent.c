@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <grp.h>
 #include <sys/statvfs.h>
 #include <systemd/sd-daemon.h>
 
@@ -260,13 +259,6 @@ static int start_api(struct agent *a) {
         return r < 0 ? log_error_errno(r, "the API cannot start on %s: %m", a->settings.api_socket) : 0;
 }
 
-/* The name service may ask over the network: it is asked at start and at reload only. */
-static void find_run_group(struct agent *a) {
-        const struct group *g = getgrnam(GROUP_RUN);
-
-        a->run_group = g ? g->gr_gid : (gid_t) -1;
-}
-
 static int start(struct agent *a) {
         const struct otlp_attribute body[] = {
                 { .key = "version", .text = TPU_HOSTD_VERSION },
@@ -276,7 +268,6 @@ static int start(struct agent *a) {
         int r;
 
         read_host(a);
-        find_run_group(a);
         r = load_identity(a);
         if (r < 0)
                 return r;
@@ -360,7 +351,6 @@ void agent_reload(struct agent *a) {
                 schedule_set_interval(a->schedule, fresh.probe_interval);
         }
         config_clear(&source.config);
-        find_run_group(a);
         if (load_identity(a) < 0)
                 return;
         load_wanted(a);

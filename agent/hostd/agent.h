@@ -43,7 +43,10 @@ struct agent {
         struct probe_context context;
         char name[HOST_NAME_SIZE], boot_id[BOOT_ID_MAX], machine_id[40], chips_source[160];
         usec_t started_real, boot_real; /* boot_real: when this boot began, what counters count from */
-        gid_t run_group;                /* of GROUP_RUN; (gid_t) -1: there is none */
+        struct {
+                usec_t since; /* the minute they are counted in */
+                unsigned n;
+        } refusals; /* of acting calls */
 
         struct check_table checks;
         enum host_state state;

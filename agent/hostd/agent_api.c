@@ -9,6 +9,8 @@
 #include "log.h"
 #include "metrics_text.h"
 
+#define REFUSALS_A_MINUTE 10 /* that become events of their own */
+
 /* --- Answers ------------------------------------------------------------------------------------------- */
 
 /* Takes the reference over; NULL means that memory ran out. */
@@ -152,13 +154,31 @@ static bool owns_run(const struct agent *a, const char *job, uid_t uid) {
         return fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == uid;
 }
 
+/*
+ * As tpu-launchd decides when it is asked directly (authority.h): we are trusted with the stacks of any run,
+ * and must not be the way round its answer. Members of tpu-run may start runs, but not look into those of
+ * others.
+ */
 static bool may_act(const struct agent *a, const struct api_request *r, const char *job) {
-        if (r->peer.uid == 0 || (a->run_group != (gid_t) -1 && r->peer.gid == a->run_group))
-                return true;
-        for (size_t i = 0; i < r->n_groups; i++)
-                if (a->run_group != (gid_t) -1 && r->groups[i] == a->run_group)
-                        return true;
-        return owns_run(a, job, r->peer.uid);
+        return r->peer.uid == 0 || owns_run(a, job, r->peer.uid);
+}
+
+/*
+ * Anybody can be refused as often as he likes, and each event costs room in the spool: beyond some a minute
+ * the journal alone, which limits its own rate, tells.
+ */
+static void audit_refusal(struct agent *a, const char *call, const struct ucred *who, const char *result) {
+        usec_t now = host_now(a->host);
+
+        if (a->refusals.since == 0 || now >= a->refusals.since + 60 * USEC_PER_SEC) {
+                a->refusals.since = now;
+                a->refusals.n = 0;
+        }
+        if (a->refusals.n++ < REFUSALS_A_MINUTE)
+                audit(a, call, who, result);
+        else
+                log_notice("uid %u (pid %d) called %s: %s", (unsigned) who->uid, (int) who->pid, call,
+                           result);
 }
 
 /* What is kept while a capture is under way. */
@@ -178,7 +198,7 @@ static void pending_free(struct pending *p) {
 }
 
 static int refuse_start(struct agent *a, const struct pending *p, int error, struct api_answer *ret) {
-        audit(a, p->what, &p->peer, strerror(-error));
+        audit_refusal(a, p->what, &p->peer, strerror(-error));
         if (error == -EBUSY)
                 return answer_error(ret, 503, "try again in a minute", "%d captures are under way already",
                                     CAPTURES_MAX);
@@ -201,11 +221,10 @@ static int post_stack(struct agent *a, const struct api_request *r, const char *
         a->pending = p;
         (void) snprintf(p->what, sizeof(p->what), "POST /v1/jobs/%s/stack", job);
         if (!may_act(a, r, job)) {
-                audit(a, p->what, &p->peer, "refused: no right to act");
+                audit_refusal(a, p->what, &p->peer, "refused: no right to act");
                 pending_free(p);
                 return answer_error(ret, 403,
-                                    "run it as root, as the run's own user, or as a member of the group "
-                                    "tpu-run",
+                                    "run it as root, or as the run's own user",
                                     "uid %u may not capture stacks of run %s", (unsigned) r->peer.uid, job);
         }
         error = captures_start(a->captures, job, p);

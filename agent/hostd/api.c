@@ -76,33 +76,25 @@ static enum MHD_Result send_answer(struct MHD_Connection *c, struct api_answer *
         return r;
 }
 
-static int peer_of(struct MHD_Connection *c, struct ucred *ret, gid_t groups[static API_GROUPS_MAX],
-                   size_t *ret_n) {
+static int peer_of(struct MHD_Connection *c, struct ucred *ret) {
         const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
-        socklen_t len = sizeof(*ret), groups_len = API_GROUPS_MAX * sizeof(gid_t);
+        socklen_t len = sizeof(*ret);
 
         if (!info)
                 return -ENOTCONN;
-        if (getsockopt(info->connect_fd, SOL_SOCKET, SO_PEERCRED, ret, &len) < 0)
-                return -errno;
-        if (getsockopt(info->connect_fd, SOL_SOCKET, SO_PEERGROUPS, groups, &groups_len) < 0)
-                groups_len = 0; /* more than we hold: then none counts */
-        *ret_n = groups_len / sizeof(gid_t);
-        return 0;
+        return getsockopt(info->connect_fd, SOL_SOCKET, SO_PEERCRED, ret, &len) < 0 ? -errno : 0;
 }
 
 static enum MHD_Result dispatch(struct api_call *call, const char *method, const char *path) {
         struct api *a = call->api;
-        gid_t groups[API_GROUPS_MAX];
         struct api_request request = {
                 .method = method,
                 .path = path,
                 .since = MHD_lookup_connection_value(call->connection, MHD_GET_ARGUMENT_KIND, "since"),
-                .groups = groups,
                 .call = call,
         };
 
-        if (peer_of(call->connection, &request.peer, groups, &request.n_groups) < 0)
+        if (peer_of(call->connection, &request.peer) < 0)
                 return MHD_NO;
         call->state = CALL_WAITING;
         if (a->handlers->request(&request, &call->answer, a->userdata) == 0) {

@@ -12,7 +12,6 @@
 
 #define API_CONNECTIONS_MAX 32
 #define API_BODY_MAX (64 * 1024) /* of a request; no call of today reads one */
-#define API_GROUPS_MAX 256
 #define API_IDLE_SECONDS 30
 
 /* One call that waits for its answer; NULL once the client is gone. */
@@ -22,8 +21,6 @@ struct api_request {
         const char *method, *path;
         const char *since; /* the query argument, NULL when absent */
         struct ucred peer; /* of the connect(2), from the kernel */
-        const gid_t *groups; /* the peer's supplementary groups (SO_PEERGROUPS) */
-        size_t n_groups;
         struct api_call *call; /* to answer later */
 };
 
