@@ -12,6 +12,7 @@
 #include "options.h"
 #include "runs.h"
 
+#define BUS_WAIT (2 * USEC_PER_SEC) /* at the start */
 #define SOCKET_MODE 0666 /* anyone may connect: rights follow from credentials */
 
 struct launchd {
@@ -57,6 +58,15 @@ static int listen_for_callers(struct launchd *l) {
         return r < 0 ? log_error_errno(r, "socket %s cannot be served: %m", PATH_LAUNCHD_SOCKET) : 0;
 }
 
+/* Callers wait in the socket for a moment rather than be told to try again; not for ever. */
+static void wait_for_bus(struct launchd *l) {
+        usec_t now = host_now(&l->host), end = now + BUS_WAIT;
+
+        for (; !unit_bus_is_connected(l->bus) && now < end; now = host_now(&l->host))
+                if (sd_event_run(l->event, end - now) < 0)
+                        return; /* asked to end: the loop says so again */
+}
+
 static int launchd_start(struct launchd *l, const char *config) {
         int r;
 
@@ -75,6 +85,7 @@ static int launchd_start(struct launchd *l, const char *config) {
         if (r < 0)
                 return log_error_errno(r, "cannot start: %m");
         runs_attach(l->runs, &unit_bus_backend, l->bus);
+        wait_for_bus(l);
         return listen_for_callers(l);
 }
 
