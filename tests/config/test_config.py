@@ -1,0 +1,61 @@
+#!/usr/bin/python3
+"""--check-config and --show-config of every daemon. BUILD_DIR names the build."""
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+BUILD = pathlib.Path(os.environ["BUILD_DIR"])
+DAEMONS = {  # program: (where it is built, name of its configuration, a good line)
+    "tpu-hostd": ("agent/hostd", "hostd", "[Hostd]\nEndpoint=http://10.0.0.1:4318\n"),
+    "tpu-launchd": ("agent/launch", "identity", "[Identity]\nSliceName=a\n"),
+    "tpu-netcfg": ("netcfg", "netcfg", "[Netcfg]\nMode=observe\n"),
+    "tpu-collectord": ("collector", "collectord", "[Collector]\nDatabase=/tmp/x.db\n"),
+}
+
+
+class Config(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="tpu-config-test-")
+        self.addCleanup(folder.cleanup)
+        self.root = pathlib.Path(folder.name)
+        profiles = self.root / "usr/lib/tpu-hostd/profiles"
+        profiles.mkdir(parents=True)
+        source = pathlib.Path(__file__).resolve().parents[2] / "netcfg/profiles"
+        for profile in source.iterdir():
+            (profiles / profile.name).write_text(profile.read_text())
+        # Only tpu-netcfg would warn that it does not know the generation.
+        self.write("identity", "05-type", "[Identity]\nAcceleratorType=v6e-16\n")
+
+    def write(self, name, file, text):
+        folder = self.root / f"etc/tpu-hostd/{name}.conf.d"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{file}.conf").write_text(text)
+
+    def run_daemon(self, program, option):
+        return subprocess.run([BUILD / DAEMONS[program][0] / program, "--root", self.root, option],
+                              capture_output=True, text=True, timeout=20, check=False)
+
+    def test_good(self):
+        for program, (_, name, text) in DAEMONS.items():
+            with self.subTest(program):
+                self.write(name, "10-good", text)
+                done = self.run_daemon(program, "--check-config")
+                self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+                shown = self.run_daemon(program, "--show-config")
+                key, value = text.splitlines()[1].split("=", 1)
+                self.assertEqual(shown.returncode, 0, shown.stderr)
+                self.assertIn(f"{key} = {value}    # from /etc/tpu-hostd/{name}.conf.d/10-good.conf:2", shown.stdout)
+
+    def test_bad(self):
+        for program, (_, name, text) in DAEMONS.items():
+            with self.subTest(program):
+                self.write(name, "20-bad", text.splitlines()[0] + "\nTypign=1\n")
+                done = self.run_daemon(program, "--check-config")
+                self.assertEqual((done.returncode, done.stdout), (1, ""))
+                self.assertIn(f"/etc/tpu-hostd/{name}.conf.d/20-bad.conf:2: unknown key 'Typign'", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
