@@ -1,7 +1,9 @@
 #!/usr/bin/python3
-"""The demo: four booted hosts of one slice, a real training, a killed agent, a stopped rank with a name. Started by tools/demo.
+"""The demo: four booted hosts of one slice, a real training, a killed agent, a stopped rank with a name.
+Started by tools/demo.
 
-One line a step, with its time. Every fact is read by an outside observer (in brackets: who) beside our own answer.
+One line a step, with its time. Every fact is read by an outside observer (in brackets: who) beside our
+own answer.
 """
 
 import re
@@ -29,8 +31,10 @@ class Teller:
             said = action()
             mark, self.good = "ok  ", self.good + 1
         except Exception as error:
-            said, mark = f"{type(error).__name__ if not isinstance(error, LabError) else 'failed'}: {error}", "FAIL"
-        print(f"{mark}{self.number:2}/{self.total}  {title}  ({time.monotonic() - began:.1f} s)", flush=True)
+            name = "failed" if isinstance(error, LabError) else type(error).__name__
+            said, mark = f"{name}: {error}", "FAIL"
+        took = time.monotonic() - began
+        print(f"{mark}{self.number:2}/{self.total}  {title}  ({took:.1f} s)", flush=True)
         for line in str(said).splitlines():
             print(f"            {line}", flush=True)
         return mark == "ok  "
@@ -47,14 +51,16 @@ def tuned(lab):
         mtus = [s.link(host, nic)["mtu"] for nic in ("eth0", "eth1")]
         if mtus != [s.WANTED_MTU] * 2 or s.tcp_rmem(host) != s.WANTED_RMEM:
             raise LabError(f"{host.name}: ip says {mtus}, /proc says {s.tcp_rmem(host)}")
-        verdicts = {f["subject"]: f["verdict"] for f in s.ctl_json(host, "check")["checks"] if f["check"].startswith(("nic.mtu", "sysctl"))}
-        lines.append(f"{host.name}: MTU {mtus[0]}/{mtus[1]} [ip], tcp_rmem {s.tcp_rmem(host)} [/proc]; tpuctl check: "
-                     + ", ".join(f"{k} {v}" for k, v in verdicts.items()))
+        verdicts = {f["subject"]: f["verdict"] for f in s.ctl_json(host, "check")["checks"]
+                    if f["check"].startswith(("nic.mtu", "sysctl"))}
+        lines.append(f"{host.name}: MTU {mtus[0]}/{mtus[1]} [ip], tcp_rmem {s.tcp_rmem(host)} [/proc]; "
+                     "tpuctl check: " + ", ".join(f"{k} {v}" for k, v in verdicts.items()))
     return "\n".join(lines)
 
 
 def identity(lab):
-    lines = [l for l in s.ctl(lab.hosts[1], "env", "--framework", "jax").out.splitlines() if l.startswith("TPU_")]
+    shown = s.ctl(lab.hosts[1], "env", "--framework", "jax").out
+    lines = [line for line in shown.splitlines() if line.startswith("TPU_")]
     return "h1, tpuctl env --framework jax: " + " ".join(lines)[:300]
 
 
@@ -88,7 +94,8 @@ def kill_agents(lab):
     for host in lab.hosts:
         for name in s.AGENTS:
             host.wait_for(["systemctl", "is-active", "-q", f"{name}.service"], 15)
-    return f"{killed} agent processes killed at step {at}; the training went on to step {then}, none missing [its own log]; agents are back"
+    return (f"{killed} agent processes killed at step {at}; the training went on to step {then}, "
+            "none missing [its own log]; agents are back")
 
 
 def stop_rank(lab):
@@ -111,7 +118,8 @@ def show_stack(lab):
     wrong = s.wrong_frames(frames)
     if not frames or wrong:
         raise LabError(f"wrong frames {wrong} in: {shown}")
-    s.wait_until(lambda: s.events(lab, host, "tpu.stack.captured"), 20, "the stack in the collector's database")
+    s.wait_until(lambda: s.events(lab, host, "tpu.stack.captured"), 20,
+                 "the stack in the collector's database")
     main_thread = shown.split("\nthread ")[1]
     return (f"tpuctl stack train on h3:\nthread {main_thread.rstrip()}\n"
             f"[training script: line {frames[0][0]} lies in {frames[0][1]}; database: the record is there]")
@@ -128,13 +136,16 @@ def end(lab):
     for host in lab.hosts:
         s.ctl(host, "stop", "train")
     first = lab.hosts[0]
-    job = s.wait_until(lambda: next((j for j in s.ctl_json(first, "jobs")["jobs"] if j["state"] == "exited"), None), 40, "the run's end")
+
+    def ended():
+        return next((j for j in s.ctl_json(first, "jobs")["jobs"] if j["state"] == "exited"), None)
+    job = s.wait_until(ended, 40, "the run's end")
     gone = [h.name for h in lab.hosts if h.sh("pgrep -f '^/usr/bin/python3 /srv/train.py' || true").strip()]
     if gone:
         raise LabError(f"training processes are left on {gone}")
     lab.stop()
-    return (f"tpuctl stop on each host; the run reads {job['cause']} {job['status']}, no process is left [pgrep]; "
-            "hosts, namespaces and mounts removed")
+    return (f"tpuctl stop on each host; the run reads {job['cause']} {job['status']}, no process is left "
+            "[pgrep]; hosts, namespaces and mounts removed")
 
 
 STEPS = [
