@@ -46,7 +46,8 @@ class Config(unittest.TestCase):
                 shown = self.run_daemon(program, "--show-config")
                 key, value = text.splitlines()[1].split("=", 1)
                 self.assertEqual(shown.returncode, 0, shown.stderr)
-                self.assertIn(f"{key} = {value}    # from /etc/tpu-hostd/{name}.conf.d/10-good.conf:2", shown.stdout)
+                origin = f"/etc/tpu-hostd/{name}.conf.d/10-good.conf:2"
+                self.assertIn(f"{key} = {value}    # from {origin}", shown.stdout)
 
     def test_bad(self):
         for program, (_, name, text) in DAEMONS.items():
@@ -54,7 +55,8 @@ class Config(unittest.TestCase):
                 self.write(name, "20-bad", text.splitlines()[0] + "\nTypign=1\n")
                 done = self.run_daemon(program, "--check-config")
                 self.assertEqual((done.returncode, done.stdout), (1, ""))
-                self.assertIn(f"/etc/tpu-hostd/{name}.conf.d/20-bad.conf:2: unknown key 'Typign'", done.stderr)
+                where = f"/etc/tpu-hostd/{name}.conf.d/20-bad.conf:2"
+                self.assertIn(f"{where}: unknown key 'Typign'", done.stderr)
 
 
 if __name__ == "__main__":
