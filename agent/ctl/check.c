@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tpuctl check: every probe, here and now, without any daemon and without root. */
+#include "check_path.h"
 #include "ctl.h"
 #include "identity.h"
 #include "intent.h"
@@ -48,6 +49,7 @@ static int select_probe(const char *name, const struct probe **ret_probe, const 
         for (size_t i = 0; probe_table[i]; i++)
                 fprintf(stderr, "  %-8s %s\n", probe_table[i]->name, probe_table[i]->summary);
         fprintf(stderr, "  %-8s %s\n", IDENTITY_CHECK, "slice, worker and chips: what does not fit together");
+        fprintf(stderr, "  %-8s %s\n", "path", "packets of full size to every peer (only when asked for by name)");
         return -EINVAL;
 }
 
@@ -139,15 +141,21 @@ static int check(const struct options *o, const char *name, const struct probe *
 }
 
 int verb_check(const struct ctl *c, int argc, char *argv[]) {
-        bool json = false;
-        const struct option_def defs[] = { { "json", NULL, "print JSON", NULL, &json } };
+        const char *peers = NULL;
+        bool json = false, path;
+        const struct option_def defs[] = {
+                { "json", NULL, "print JSON", NULL, &json },
+                { "peer", "A,B", "check path: these hosts, or NIC=ADDRESS", &peers, NULL },
+        };
         struct options o = { .program = "tpuctl check",
-                             .synopsis = "[NAME] [--json]",
+                             .synopsis = "[NAME] [--json] [--peer A,B]",
                              .defs = defs,
                              .n_defs = ELEMENTSOF(defs),
                              .summary = "Looks at this host now, without any daemon and without root. NAME "
                                         "is a group of checks (tpu, nic, sysctl,\n"
-                                        "memory, identity) or one of them (nic.mtu). Exit code: 0 all OK, 1 WARN, 2 FAIL, 3 UNKNOWN." };
+                                        "memory, identity) or one of them (nic.mtu). 'path' sends packets of full size to\n"
+                                        "the peers and finds what does not arrive; it runs only when asked for.\n"
+                                        "Exit code: 0 all OK, 1 WARN, 2 FAIL, 3 UNKNOWN." };
         const struct probe *one;
         const char *name, *only;
         struct words w;
@@ -157,6 +165,13 @@ int verb_check(const struct ctl *c, int argc, char *argv[]) {
         if (r < 0)
                 return options_exit(r);
         name = w.n > 0 ? w.items[0] : NULL;
+        path = name && (streq(name, "path") || streq(name, "path.mtu"));
+        if (peers && !path) {
+                fprintf(stderr, "tpuctl check: --peer belongs to 'tpuctl check path'\n");
+                return EXIT_USAGE;
+        }
+        if (path)
+                return check_path(&o, peers, json);
         if (select_probe(name, &one, &only) < 0)
                 return EXIT_USAGE;
         return check(&o, name, one, only, json);

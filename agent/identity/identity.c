@@ -181,7 +181,7 @@ struct config_report {
 
 static int load_static(const struct host *h, const char *config_file, char *text[static _IDENTITY_FIELD_MAX],
                        struct worker_list *workers, struct identity *ret, struct config_report *report) {
-        static const char *const foreign[] = { "Network", NULL };
+        static const char *const foreign[] = { "Network", "Path", NULL };
         const struct config_item items[] = {
                 [IDENTITY_HOST_NAME] = { "Identity", "HostName", parse_host_name, &text[IDENTITY_HOST_NAME],
                                          NULL },

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <ifaddrs.h>
+
+#include "path_plan.h"
+#include "route.h"
+#include "verdict.h"
+
+void path_plan_clear(struct path_plan *p) {
+        free(p->paths);
+        free(p->items);
+        *p = PATH_PLAN_NULL;
+}
+
+/* --- Names --------------------------------------------------------------------------------------------- */
+
+static bool usable_nic(const struct link *l) {
+        return link_is_data_nic(l) && l->up;
+}
+
+static size_t count_nics(const struct link_table *links) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < links->n; i++)
+                n += usable_nic(&links->links[i]);
+        return n;
+}
+
+static void add_path(struct path_plan *p, const char *nic, const char *name, const char *suffix, size_t origin) {
+        struct path *x = &p->paths[p->n];
+
+        *x = (struct path) { .derived = suffix != NULL, .origin = origin };
+        (void) snprintf(x->nic, sizeof(x->nic), "%s", nic);
+        if (snprintf(x->name, sizeof(x->name), "%s%s%s", name, suffix ? "-" : "", suffix ? suffix : "") >= (int) sizeof(x->name))
+                return; /* too long a name exists nowhere */
+        p->items[p->n++].name = x->name;
+}
+
+int path_plan_make(const struct link_table *links, const struct path_peers *peers, struct path_plan *ret) {
+        size_t size = peers->n * (count_nics(links) + 1);
+        struct path_plan p = PATH_PLAN_NULL;
+        union address numeric;
+
+        if (size + links->n > FINDING_LIST_MAX) /* each may become a finding */
+                return -E2BIG;
+        p.paths = calloc(size + 1, sizeof(*p.paths));
+        p.items = calloc(size + 1, sizeof(*p.items));
+        if (!p.paths || !p.items) {
+                path_plan_clear(&p);
+                return -ENOMEM;
+        }
+        for (size_t i = 0; i < peers->n; i++) {
+                const struct path_peer *peer = &peers->items[i];
+                size_t origin = p.n;
+
+                add_path(&p, peer->nic, peer->name, NULL, origin);
+                if (peer->nic[0] || address_parse(peer->name, &numeric) == 0)
+                        continue;
+                for (size_t k = 0; k < links->n; k++)
+                        if (usable_nic(&links->links[k]))
+                                add_path(&p, links->links[k].name, peer->name, links->links[k].name, origin);
+        }
+        *ret = p;
+        return 0;
+}
+
+/* --- Routes -------------------------------------------------------------------------------------------- */
+
+struct routing {
+        struct router router;
+        struct ifaddrs *addresses;
+        const struct link_table *links;
+        struct finding_list *findings;
+};
+
+static const struct link *find_link(const struct link_table *links, int index, const char *name) {
+        for (size_t i = 0; i < links->n; i++)
+                if (name ? streq(links->links[i].name, name) : links->links[i].index == index)
+                        return &links->links[i];
+        return NULL;
+}
+
+/* One UNKNOWN of a path that cannot be tried. */
+static int cannot(struct finding_list *l, const struct path *p, const char *found, const char *reason, const char *remedy) {
+        struct path_facts facts = { .nic = p->nic, .name = p->name, .from = &p->from, .to = p->to.sa.sa_family ? &p->to : NULL, .mtu = p->mtu };
+        struct finding f;
+
+        path_finding_init(&f, &facts);
+        finding_set(f.found, "%s", found);
+        finding_set(f.reason, "%s", reason);
+        finding_set(f.remedy, "%s", remedy);
+        return finding_list_add(l, &f);
+}
+
+static int not_resolved(struct finding_list *l, const struct path *p, int error) {
+        char reason[200], remedy[PATH_NAME_MAX + 64];
+
+        (void) snprintf(reason, sizeof(reason), "%s",
+                        error == -ENOENT ? "no such name" : error == -ETIMEDOUT ? "the resolver gave no answer within 1 s" : "the resolver is in trouble");
+        (void) snprintf(remedy, sizeof(remedy), "getent ahosts %s; or name its address: --peer ADDRESS", p->name);
+        return cannot(l, p, "not tried: the name has no address", reason, remedy);
+}
+
+static int wrong_way(struct routing *r, const struct path *p, const struct route *route, int error) {
+        const struct link *other = error < 0 ? NULL : find_link(r->links, route->nic, NULL);
+        char found[96], remedy[160], from[ADDRESS_TEXT_MAX], to[ADDRESS_TEXT_MAX];
+
+        (void) snprintf(remedy, sizeof(remedy), "ip route get %s from %s; ip rule; ip route show table all", address_text(&p->to, to),
+                        address_text(&p->from, from));
+        if (error < 0) {
+                (void) snprintf(found, sizeof(found), "not tried: no route (%s)", strerror(-error));
+                return cannot(r->findings, p, found, "the kernel has no way there from this NIC's address", remedy);
+        }
+        (void) snprintf(found, sizeof(found), "not tried: leaves by %s", other ? other->name : "another NIC");
+        return cannot(r->findings, p, found, "packets from this NIC's address take another NIC: there is no source routing for it, and what they show is "
+                      "not this path", remedy);
+}
+
+/* The NIC of a plain name is the one that the kernel takes. 1: known; 0: not to be tried. */
+static int choose_nic(struct routing *r, struct path *p) {
+        const struct link *l;
+        struct route route;
+        int k = router_ask(&r->router, NULL, &p->to, &route);
+
+        if (k < 0)
+                return wrong_way(r, p, NULL, k);
+        if (route.local) {
+                p->self = true;
+                return 0;
+        }
+        l = find_link(r->links, route.nic, NULL);
+        if (!l || !usable_nic(l))
+                return cannot(r->findings, p, "not tried: no data-centre NIC leads there", "the route to it takes another kind of interface",
+                              "name an address of the data-centre network: --peer ADDRESS");
+        (void) snprintf(p->nic, sizeof(p->nic), "%s", l->name);
+        return 1;
+}
+
+static int use(struct routing *r, struct path *p) {
+        const struct link *l = find_link(r->links, 0, p->nic);
+        struct route route;
+        int k;
+
+        if (!l || !usable_nic(l))
+                return cannot(r->findings, p, "not tried: this host has no such data-centre NIC, or it is down", "", "ip -d link show");
+        p->mtu = l->mtu;
+        k = nic_address(r->addresses, p->nic, p->to.sa.sa_family, &p->from);
+        if (k < 0)
+                return cannot(r->findings, p, "not tried: this NIC has no address of that family", "", "ip address show");
+        k = router_ask(&r->router, &p->from, &p->to, &route);
+        if (k == 0 && route.local)
+                return 0;
+        if (k < 0 || route.nic != l->index)
+                return wrong_way(r, p, &route, k);
+        if (p->mtu <= PROOF_SMALL || p->mtu > UINT16_MAX)
+                return cannot(r->findings, p, "not tried: the NIC's MTU is out of all bounds", "", "ip link show");
+        p->usable = true;
+        return 0;
+}
+
+static int route_one(struct path_plan *plan, size_t i, struct routing *r) {
+        struct path *p = &plan->paths[i];
+        int k;
+
+        if (plan->items[i].error < 0) /* what is derived need not exist: judged at the end */
+                return p->derived ? 0 : not_resolved(r->findings, p, plan->items[i].error);
+        p->to = plan->items[i].address;
+        p->to.in.sin_port = 0;
+        /* What the plain name covers is not tried twice under its long name (h3 and h3-eth0). */
+        if (p->derived && streq(plan->paths[p->origin].nic, p->nic))
+                return 0;
+        if (!p->nic[0]) {
+                k = choose_nic(r, p);
+                if (k <= 0)
+                        return k;
+        }
+        return use(r, p);
+}
+
+/* --- What is left over --------------------------------------------------------------------------------- */
+
+static bool has_path(const struct path_plan *p, const char *nic) {
+        for (size_t i = 0; i < p->n; i++)
+                if (p->paths[i].usable && streq(p->paths[i].nic, nic))
+                        return true;
+        return false;
+}
+
+static bool is_mentioned(const struct finding_list *l, const char *nic) {
+        size_t len = strlen(nic);
+
+        for (size_t i = 0; i < l->n; i++)
+                if (startswith(l->items[i].subject, nic) && startswith(l->items[i].subject + len, "→"))
+                        return true;
+        return false;
+}
+
+/* Where some peers have a name on a NIC, a peer without one stands out. */
+static int names_missing(const struct path_plan *p, struct finding_list *findings) {
+        int r = 0;
+
+        for (size_t i = 0; i < p->n && r == 0; i++) {
+                const struct path *x = &p->paths[i], *plain = &p->paths[x->origin];
+
+                if (x->derived && p->items[i].error < 0 && p->items[x->origin].error == 0 && !plain->self && !streq(plain->nic, x->nic) &&
+                    has_path(p, x->nic))
+                        r = not_resolved(findings, x, p->items[i].error);
+        }
+        return r;
+}
+
+/* A NIC towards which no peer has an address is not proven: that must not go unsaid. */
+static int nics_without_peer(const struct path_plan *p, const struct link_table *links, bool asked_for, struct finding_list *findings) {
+        bool anything = false, derived = false;
+        int r = 0;
+
+        for (size_t i = 0; i < p->n; i++) {
+                anything |= p->paths[i].usable;
+                derived |= p->paths[i].derived;
+        }
+        if (!anything || (asked_for && !derived))
+                return 0;
+        for (size_t i = 0; i < links->n && r == 0; i++) {
+                const struct link *l = &links->links[i];
+                struct finding f;
+
+                if (!usable_nic(l) || has_path(p, l->name) || is_mentioned(findings, l->name))
+                        continue;
+                finding_init(&f, PATH_CHECK, l->name);
+                finding_set(f.found, "not tried: no peer's address on this NIC is known");
+                finding_set(f.reason, "no peer has a name like PEER-%s, and none is configured", l->name);
+                finding_set(f.remedy, "name them in /etc/tpu-hostd/path.conf.d/10-site.conf: [Path] Peers=%s=ADDRESS,…", l->name);
+                r = finding_list_add(findings, &f);
+        }
+        return r;
+}
+
+int path_plan_route(struct path_plan *p, const struct link_table *links, bool asked_for, struct finding_list *findings) {
+        struct routing r = { .router = ROUTER_NULL, .links = links, .findings = findings };
+        int k = router_open(&r.router);
+
+        if (k < 0)
+                return k;
+        if (getifaddrs(&r.addresses) < 0)
+                k = -errno;
+        for (size_t i = 0; i < p->n && k == 0; i++)
+                k = route_one(p, i, &r);
+        if (k == 0)
+                k = names_missing(p, findings);
+        if (k == 0)
+                k = nics_without_peer(p, links, asked_for, findings);
+        if (r.addresses)
+                freeifaddrs(r.addresses);
+        router_close(&r.router);
+        return k;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "peers.h"
+
+static int refuse(char why[static 96], int error, const char *what, const char *word, size_t len) {
+        (void) snprintf(why, 96, "%s: '%.*s'", what, (int) MIN(len, (size_t) 50), word);
+        return error;
+}
+
+static bool holds_only(const char *word, size_t len, const char *marks) {
+        for (size_t i = 0; i < len; i++) {
+                char c = word[i];
+                bool alnum = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+
+                if (!alnum && (c == '\0' || !strchr(marks, c)))
+                        return false;
+        }
+        return true;
+}
+
+static int parse_word(const char *word, size_t len, struct path_peer *ret, char why[static 96]) {
+        const char *equals = memchr(word, '=', len);
+        size_t nic = equals ? (size_t) (equals - word) : 0;
+        const char *name = equals ? equals + 1 : word;
+        size_t n = len - (size_t) (name - word);
+        struct path_peer p = { 0 };
+
+        if (equals && (nic == 0 || nic >= sizeof(p.nic) || !holds_only(word, nic, ".-_@")))
+                return refuse(why, -EINVAL, "not the name of a NIC", word, nic);
+        if (n == 0 || n >= sizeof(p.name) || name[0] == '-' || !holds_only(name, n, ".-_:"))
+                return refuse(why, -EINVAL, "not a host's name or address", name, n);
+        memcpy(p.nic, word, nic);
+        memcpy(p.name, name, n);
+        *ret = p;
+        return 0;
+}
+
+static int add(struct path_peers *p, const struct path_peer *one, char why[static 96]) {
+        struct path_peer *items;
+
+        for (size_t i = 0; i < p->n; i++)
+                if (streq(p->items[i].nic, one->nic) && streq(p->items[i].name, one->name))
+                        return 0;
+        if (p->n == PATH_PEERS_MAX)
+                return refuse(why, -E2BIG, "too many peers at", one->name, strlen(one->name));
+        items = reallocarray(p->items, p->n + 1, sizeof(*items));
+        if (!items) {
+                (void) snprintf(why, 96, "out of memory");
+                return -ENOMEM;
+        }
+        p->items = items;
+        p->items[p->n++] = *one;
+        return 0;
+}
+
+int path_peers_add(struct path_peers *p, const char *list, char why[static 96]) {
+        for (const char *at = list;; at++) {
+                size_t len = strcspn(at, ","), blank = strspn(at, " \t");
+                struct path_peer one;
+                int r;
+
+                blank = MIN(blank, len);
+                at += blank;
+                len -= blank;
+                for (blank = len; blank > 0 && strchr(" \t", at[blank - 1]); blank--)
+                        ;
+                if (blank > 0) {
+                        r = parse_word(at, blank, &one, why);
+                        if (r == 0)
+                                r = add(p, &one, why);
+                        if (r < 0)
+                                return r;
+                } else if (at[len] == ',')
+                        return refuse(why, -EINVAL, "an empty word before", at, strlen(at));
+                at += len;
+                if (*at == '\0')
+                        return 0;
+        }
+}
+
+static int parse_peers(const char *value, void *dest, char why[static 96]) {
+        if (*value == '\0') {
+                path_peers_clear(dest);
+                return 0;
+        }
+        return path_peers_add(dest, value, why);
+}
+
+int path_peers_load(const struct host *h, const char *config_file, struct path_peers *p) {
+        static const char *const elsewhere[] = { "Identity", "Network", "Netcfg", NULL };
+        const struct config_item items[] = { { "Path", "Peers", parse_peers, p, NULL } };
+        struct config c = { .items = items, .n_items = ELEMENTSOF(items), .foreign = config_file ? elsewhere : NULL };
+        int r = config_load(&c, h, "path", config_file);
+
+        config_clear(&c);
+        return r;
+}
+
+void path_peers_clear(struct path_peers *p) {
+        free(p->items);
+        *p = PATH_PEERS_NULL;
+}

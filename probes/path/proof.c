@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+
+#include "proof.h"
+
+#define SEARCH_SIZES 12
+#define SILENT_ROUNDS 4 /* seven small and five full packets without any answer */
+#define BATCH_MAX 24
+
+enum phase {
+        PHASE_FULL,
+        PHASE_ANYBODY,
+        PHASE_SEARCH,
+        PHASE_CONFIRM,
+        PHASE_DONE,
+};
+
+struct packet {
+        enum proof_kind kind;
+        uint32_t size;
+};
+
+struct state {
+        struct proof_target target;
+        enum phase phase;
+        uint32_t low, high; /* largest that passed; smallest that did not, as far as is known */
+        uint32_t fragment;
+        int error;
+        bool confirmed, udp_small, udp_full; /* udp_*: was answered */
+        unsigned silent_rounds, udp_sent, udp_full_sent;
+        struct packet batch[BATCH_MAX]; /* of this round */
+        size_t n, at;
+        usec_t until; /* when the round is over; counts once all of it was sent */
+};
+
+struct lane {
+        usec_t slot;
+        unsigned tokens;
+};
+
+struct proof {
+        struct state *states;
+        size_t n, cursor;
+        struct lane lanes[PROOF_LANES_MAX];
+        bool started;
+        usec_t deadline;
+};
+
+/* --- Rounds -------------------------------------------------------------------------------------------- */
+
+static void put(struct state *s, enum proof_kind kind, uint32_t size) {
+        assert(s->n < BATCH_MAX);
+        s->batch[s->n++] = (struct packet) { kind, size };
+}
+
+static void put_udp(struct state *s, uint32_t size) {
+        if (s->udp_sent == PROOF_UDP_MAX)
+                return;
+        s->udp_sent++;
+        s->udp_full_sent += size == s->target.full;
+        put(s, PROOF_UDP, size);
+}
+
+static void ask_direction(struct state *s) {
+        if (s->udp_full)
+                return;
+        put_udp(s, s->target.full);
+        if (!s->udp_small)
+                put_udp(s, PROOF_SMALL);
+        put_udp(s, s->target.full);
+}
+
+/*
+ * Sizes between low and high: where Google's networks end (1460, the default; 1500) and their neighbours first, then evenly.
+ * An interval that fits is tried whole.
+ */
+static void put_sizes(struct state *s) {
+        static const uint32_t known[] = { 1460, 1461, 1500, 1501 };
+        uint32_t gap = s->high - s->low;
+        size_t n = 0;
+
+        if (s->high == s->target.full)
+                for (size_t i = 0; i < ELEMENTSOF(known); i++)
+                        if (known[i] > s->low && known[i] < s->high && gap > SEARCH_SIZES) {
+                                put(s, PROOF_ECHO, known[i]);
+                                n++;
+                        }
+        n = MIN(SEARCH_SIZES - n, (size_t) gap - 1);
+        for (size_t i = 1; i <= n; i++)
+                put(s, PROOF_ECHO, s->low + (uint32_t) (gap * i / (n + 1)));
+}
+
+static void plan(struct state *s) {
+        s->n = s->at = 0;
+        switch (s->phase) {
+        case PHASE_FULL:
+                put(s, PROOF_ECHO, s->target.full);
+                break;
+        case PHASE_ANYBODY:
+                put(s, PROOF_ECHO, PROOF_SMALL);
+                put(s, PROOF_ECHO, s->target.full);
+                put(s, PROOF_ECHO, PROOF_SMALL);
+                if (s->silent_rounds == 0)
+                        put(s, PROOF_ECHO, s->target.full);
+                break;
+        case PHASE_SEARCH:
+                put_sizes(s);
+                put(s, PROOF_ECHO, s->target.full);
+                ask_direction(s);
+                break;
+        case PHASE_CONFIRM:
+                for (size_t i = 0; i < 3; i++)
+                        put(s, PROOF_ECHO, s->high);
+                put(s, PROOF_ECHO, s->target.full);
+                ask_direction(s);
+                break;
+        case PHASE_DONE:
+                break;
+        }
+}
+
+/* The smallest size of the round that has not passed becomes high. */
+static void narrow(struct state *s) {
+        for (size_t i = 0; i < s->n; i++)
+                if (s->batch[i].kind == PROOF_ECHO && s->batch[i].size > s->low)
+                        s->high = MIN(s->high, s->batch[i].size);
+}
+
+/* The round is over: what comes next? */
+static void advance(struct state *s) {
+        switch (s->phase) {
+        case PHASE_FULL:
+                s->phase = PHASE_ANYBODY;
+                break;
+        case PHASE_ANYBODY:
+                if (s->low > 0)
+                        s->phase = s->high - s->low > 1 ? PHASE_SEARCH : PHASE_CONFIRM;
+                else if (++s->silent_rounds == SILENT_ROUNDS)
+                        s->phase = PHASE_DONE;
+                break;
+        case PHASE_SEARCH:
+                narrow(s);
+                if (s->high - s->low == 1)
+                        s->phase = PHASE_CONFIRM;
+                break;
+        case PHASE_CONFIRM:
+                s->confirmed = s->high - s->low == 1;
+                s->phase = s->confirmed ? PHASE_DONE : PHASE_SEARCH;
+                break;
+        case PHASE_DONE:
+                break;
+        }
+        plan(s);
+}
+
+/* --- Schedule ------------------------------------------------------------------------------------------ */
+
+int proof_new(const struct proof_target *targets, size_t n, struct proof **ret) {
+        _cleanup_(proof_freep) struct proof *p = NULL;
+
+        if (n == 0 || n > PROOF_TARGETS_MAX)
+                return -EINVAL;
+        p = calloc(1, sizeof(*p));
+        if (!p)
+                return -ENOMEM;
+        p->states = calloc(n, sizeof(*p->states));
+        if (!p->states)
+                return -ENOMEM;
+        p->n = n;
+        for (size_t i = 0; i < n; i++) {
+                struct state *s = &p->states[i];
+
+                if (targets[i].full <= PROOF_SMALL || targets[i].full > UINT16_MAX || targets[i].lane >= PROOF_LANES_MAX)
+                        return -EINVAL;
+                s->target = targets[i];
+                s->high = targets[i].full;
+                plan(s);
+        }
+        *ret = TAKE_PTR(p);
+        return 0;
+}
+
+struct proof *proof_free(struct proof *p) {
+        if (p)
+                free(p->states);
+        free(p);
+        return NULL;
+}
+
+static bool take_token(struct lane *l, usec_t now) {
+        if (l->slot != now / PROOF_SLOT + 1)
+                *l = (struct lane) { .slot = now / PROOF_SLOT + 1, .tokens = PROOF_SLOT_PACKETS };
+        if (l->tokens == 0)
+                return false;
+        l->tokens--;
+        return true;
+}
+
+/* 1: *ret is to be sent; 0: nothing before *ret_wake. */
+static int next_of(struct proof *p, size_t i, usec_t now, struct proof_packet *ret, usec_t *ret_wake) {
+        struct state *s = &p->states[i];
+
+        if (s->phase != PHASE_DONE && s->at == s->n && now >= s->until)
+                advance(s);
+        *ret_wake = USEC_INFINITY;
+        if (s->phase == PHASE_DONE)
+                return 0;
+        if (s->at == s->n) {
+                *ret_wake = s->until;
+                return 0;
+        }
+        if (!take_token(&p->lanes[s->target.lane], now)) {
+                *ret_wake = (now / PROOF_SLOT + 1) * PROOF_SLOT;
+                return 0;
+        }
+        *ret = (struct proof_packet) { .target = i, .kind = s->batch[s->at].kind, .size = s->batch[s->at].size };
+        s->at++;
+        s->until = now + PROOF_ROUND;
+        return 1;
+}
+
+int proof_next(struct proof *p, usec_t now, struct proof_packet *ret, usec_t *ret_wake) {
+        usec_t wake = USEC_INFINITY;
+
+        if (!p->started)
+                p->deadline = now + PROOF_DEADLINE;
+        p->started = true;
+        if (now >= p->deadline)
+                for (size_t i = 0; i < p->n; i++)
+                        p->states[i].phase = PHASE_DONE;
+        for (size_t k = 0; k < p->n; k++) {
+                size_t i = (p->cursor + k) % p->n;
+                usec_t own;
+
+                if (next_of(p, i, now, ret, &own) > 0) {
+                        /* One packet each in turn: a peer never gets a burst. */
+                        p->cursor = i + 1;
+                        return 1;
+                }
+                wake = MIN(wake, own);
+        }
+        *ret_wake = wake == USEC_INFINITY ? wake : MIN(wake, p->deadline);
+        return 0;
+}
+
+/* --- Answers ------------------------------------------------------------------------------------------- */
+
+void proof_answered(struct proof *p, const struct proof_packet *packet, uint32_t fragment) {
+        struct state *s;
+
+        if (packet->target >= p->n || packet->size > p->states[packet->target].target.full)
+                return;
+        s = &p->states[packet->target];
+        if (packet->kind == PROOF_UDP) {
+                s->udp_small |= packet->size == PROOF_SMALL;
+                s->udp_full |= packet->size == s->target.full;
+                return;
+        }
+        if (packet->size == s->target.full) {
+                s->low = s->target.full;
+                s->fragment = fragment;
+                s->phase = PHASE_DONE;
+        } else if (fragment == 0 && packet->size > s->low) {
+                s->low = packet->size;
+                /* What was taken for too large was only lost. */
+                if (s->low >= s->high)
+                        s->high = s->target.full;
+        }
+}
+
+void proof_refused(struct proof *p, const struct proof_packet *packet, int error) {
+        assert(packet->target < p->n);
+        p->states[packet->target].error = error;
+        p->states[packet->target].phase = PHASE_DONE;
+}
+
+void proof_result(const struct proof *p, size_t target, struct proof_result *ret) {
+        const struct state *s = &p->states[target];
+        struct proof_result r = { .passes = s->low, .exact = s->confirmed, .error = s->error };
+
+        assert(target < p->n);
+        if (s->low == s->target.full) {
+                r.answer = s->fragment > 0 ? PROOF_PIECES : PROOF_PASSES;
+                r.passes = s->fragment > 0 ? s->fragment : s->low;
+        } else if (s->error < 0)
+                r.answer = PROOF_REFUSED;
+        else if (s->phase != PHASE_DONE)
+                r.answer = PROOF_OPEN;
+        else
+                r.answer = s->low > 0 ? PROOF_SMALLER : PROOF_SILENT;
+        if (r.answer == PROOF_SMALLER && s->udp_full)
+                r.direction = PROOF_BACK;
+        else if (r.answer == PROOF_SMALLER && s->udp_small && s->udp_full_sent >= 3)
+                r.direction = PROOF_THERE;
+        *ret = r;
+}
