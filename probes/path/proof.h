@@ -6,7 +6,7 @@
  *
  *   1. an echo of full size (the NIC's MTU). Answered: the path is proven, and nothing more is sent.
  *   2. again, twice, and two small ones: is anybody there at all?
- *   3. small passes and full does not: the sizes in between, a dozen at once, with full once more each round, until two
+ *   3. small passes and full does not: sizes in between, twenty at once, with full once more each round, until two
  *      neighbours differ; beside them UDP datagrams to a closed port, small and full. The answer to one is a
  *      short ICMP message, so a full one that is answered clears the way there.
  *   4. the smallest size that did not pass, three times more: a lost packet is no verdict.

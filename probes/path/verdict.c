@@ -3,6 +3,7 @@
 
 void path_finding_init(struct finding *f, const struct path_facts *p) {
         char address[ADDRESS_TEXT_MAX] = "", tail[ADDRESS_TEXT_MAX + 4] = "", name[40];
+        size_t room;
 
         finding_init(f, PATH_CHECK, NULL);
         if (p->mtu > 0) {
@@ -11,8 +12,13 @@ void path_finding_init(struct finding *f, const struct path_facts *p) {
         }
         if (p->to && !streq(address_text(p->to, address), p->name))
                 (void) snprintf(tail, sizeof(tail), " (%s)", address);
-        /* The room that is left beside the address is the name's; an address that stands for the name is whole. */
-        finding_format(name, MIN(sizeof(name), sizeof(f->subject) - strlen(p->nic) - strlen("→") - strlen(tail)), "%s", p->name);
+        /* The room that is left beside NIC and address is the name's; where it is none, the address stands alone. */
+        room = sizeof(f->subject) - strlen(p->nic) - strlen("→") - strlen(tail);
+        if (tail[0] && room < 16) {
+                finding_set(f->subject, "%s→%s", p->nic, address);
+                return;
+        }
+        finding_format(name, MIN(sizeof(name), room), "%s", p->name);
         finding_set(f->subject, "%s%s%s%s", p->nic, p->nic[0] ? "→" : "", name, tail);
 }
 

@@ -1,0 +1,1 @@
+unit_test(pathproof KNOWS base links pathproof)
