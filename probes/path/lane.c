@@ -148,7 +148,7 @@ int lane_send(struct lane *l, const union address *to, const struct proof_packet
                                         .target = (uint32_t) packet->target,
                                         .size = packet->size,
                                         .sequence = ++l->sequence,
-                                        .kind = packet->kind };
+                                        .kind = (uint16_t) packet->kind };
         struct icmphdr echo = { .type = l->source.sa.sa_family == AF_INET ? ICMP_ECHO : ICMPV6_ECHO_REQUEST,
                                 .un.echo.sequence = htons(l->sequence) }; /* identifier and checksum are the kernel's */
         bool ping = packet->kind == PROOF_ECHO;

@@ -49,6 +49,42 @@ table inet fault {
 }
 """
 
+# A peer that answers every echo, but never as it was asked: another sequence, another secret, cut short, too long, from
+# another address, and a port unreachable that nobody caused. Prints how many echoes it saw when it is ended.
+HOSTILE = """
+import os, socket, struct, sys
+def checksum(data):
+    data += bytes(len(data) % 2)
+    total = sum(struct.unpack(f'!{len(data) // 2}H', data))
+    while total >> 16:
+        total = (total & 0xffff) + (total >> 16)
+    return total ^ 0xffff
+raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+other = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+raw.bind(('10.10.0.13', 0))
+other.bind(('10.10.0.14', 0))
+def answer(sock, to, kind, code, ident, sequence, payload):
+    message = struct.pack('!BBHHH', kind, code, 0, ident, sequence) + payload
+    sock.sendto(message[:2] + struct.pack('!H', checksum(message)) + message[4:], (to, 0))
+print('ready', flush=True)
+while True:
+    packet, (peer, _) = raw.recvfrom(65535)
+    if packet[20] != 8:
+        continue
+    ident, sequence = struct.unpack('!HH', packet[24:28])
+    payload = packet[28:]
+    answer(raw, peer, 0, 0, ident, sequence ^ 1, payload)
+    answer(raw, peer, 0, 0, ident ^ 1, sequence, payload)
+    answer(raw, peer, 0, 0, ident, sequence, bytes([payload[0] ^ 1]) + payload[1:])
+    answer(raw, peer, 0, 0, ident, sequence, payload[:24])
+    answer(raw, peer, 0, 0, ident, sequence, payload[:3])
+    answer(raw, peer, 0, 0, ident, sequence, b'')
+    answer(raw, peer, 0, 0, ident, sequence, payload[:-1])
+    answer(raw, peer, 0, 1, ident, sequence, payload)
+    answer(other, peer, 0, 0, ident, sequence, payload)
+    answer(raw, peer, 3, 3, 0, 0, packet[:576])
+"""
+
 
 class Path(unittest.TestCase):
     def setUp(self):
@@ -196,6 +232,18 @@ class Unknown(Path):
 
     def test_nobody_is_there(self):
         self.assert_unknown("eth0→10.10.0.99", "no answer", "--peer", "10.10.0.99")
+
+    def test_hostile_answers_are_no_answers(self):
+        self.peer("sysctl", "-qw", "net.ipv4.icmp_echo_ignore_all=1")
+        self.peer("ip", "addr", "add", "10.10.0.14/24", "dev", "p-eth0")
+        words = ["setpriv", "--pdeathsig=KILL", "nsenter", "-t", str(self.host.wire.pid), "-n", "/usr/bin/python3", "-c", HOSTILE]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as hostile:
+            try:
+                self.assertEqual(hostile.stdout.readline(), "ready\n")
+                self.assert_unknown("eth0→h3 (10.10.0.13)", "no answer", "--peer", "eth0=h3")
+                self.assertIsNone(hostile.poll())
+            finally:
+                hostile.kill()
 
     def test_a_narrow_ping_group_range(self):
         self.host.check("sysctl", "-qw", "net.ipv4.ping_group_range=1 0")
