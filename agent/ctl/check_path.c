@@ -21,7 +21,8 @@ static void on_done(struct finding_list *l, const struct pathproof_summary *s, v
         (void) sd_event_exit(a->event, 0); /* fails only in a loop that has ended */
 }
 
-/* Every worker of the slice, and what the configuration names; this host's own name falls out by its address. */
+/* Every worker of the slice, and what the configuration names; this host's own name falls out by its
+ * address. */
 static int default_peers(const struct host *h, const char *config, struct path_peers *peers) {
         _cleanup_identity_ struct identity identity = IDENTITY_NULL;
         const char *workers;
@@ -35,7 +36,8 @@ static int default_peers(const struct host *h, const char *config, struct path_p
                 return r;
         r = path_peers_add(peers, workers, why);
         if (r < 0)
-                fprintf(stderr, "tpuctl check: worker-hostnames from %s: %s\n", identity.fields[IDENTITY_WORKER_HOSTNAMES].origin, why);
+                fprintf(stderr, "tpuctl check: worker-hostnames from %s: %s\n",
+                        identity.fields[IDENTITY_WORKER_HOSTNAMES].origin, why);
         return r;
 }
 
@@ -59,12 +61,15 @@ static int print(const struct host *h, const struct answer *a, bool json) {
         if (host_name(h, name) < 0)
                 name[0] = '\0';
         if (json)
-                r = report_print_json(stdout, json_pack("{s:s, s:s, s:o, s:I, s:I, s:f}", "host", name, "verdict", verdict_name(worst), "checks",
-                                                        finding_list_to_json(&a->list), "paths", (json_int_t) a->summary.paths, "packets",
-                                                        (json_int_t) a->summary.packets, "seconds", seconds));
+                r = report_print_json(
+                        stdout, json_pack("{s:s, s:s, s:o, s:I, s:I, s:f}", "host", name, "verdict",
+                                          verdict_name(worst), "checks", finding_list_to_json(&a->list),
+                                          "paths", (json_int_t) a->summary.paths, "packets",
+                                          (json_int_t) a->summary.packets, "seconds", seconds));
         else {
                 r = report_print_text(stdout, &a->list);
-                printf("\n%zu paths tried with %zu packets in %.2f s\n", a->summary.paths, a->summary.packets, seconds);
+                printf("\n%zu paths tried with %zu packets in %.2f s\n", a->summary.paths,
+                       a->summary.packets, seconds);
         }
         if (r < 0)
                 fprintf(stderr, "tpuctl check: the report is not complete: %s\n", strerror(-r));
@@ -94,9 +99,9 @@ int check_path(const struct options *o, const char *words, bool json) {
                 r = prove(&h, &peers, words != NULL, &a);
         if (r < 0)
                 fprintf(stderr, "tpuctl check: the paths cannot be tried: %s\n",
-                        r == -EOPNOTSUPP ? "--root names another machine's files, and packets leave this one" :
-                        r == -E2BIG      ? "too many peers; name some with --peer" :
-                                           strerror(-r));
+                        r == -EOPNOTSUPP ? "--root names another machine's files, and packets leave this one"
+                        : r == -E2BIG    ? "too many peers; name some with --peer"
+                                         : strerror(-r));
         r = r < 0 ? EXIT_NO_ANSWER : print(&h, &a, json);
         finding_list_clear(&a.list);
         (void) sd_event_unref(a.event);

@@ -10,7 +10,9 @@
 
 #define ECHO_HEADER 8 /* of ICMP, ICMPv6 and UDP alike */
 #define SOCKET_BUFFER (4 * 1024 * 1024) /* the kernel cuts it to net.core.[rw]mem_max */
-#define RECEIVE_MAX 256 /* the head is enough; the rest goes where nobody looks, for only so do ping sockets tell the length */
+#define RECEIVE_MAX                                                                                         \
+        256 /* the head is enough; the rest goes where nobody looks, for only so do ping sockets tell the   \
+               length */
 
 struct lane {
         union address source;
@@ -46,7 +48,7 @@ int address_parse(const char *text, union address *ret) {
         union address a = { .in6 = { .sin6_family = AF_INET6 } };
 
         if (inet_pton(AF_INET6, text, &a.in6.sin6_addr) != 1) {
-                a = (union address) { .in = { .sin_family = AF_INET } };
+                a = (union address){ .in = { .sin_family = AF_INET } };
                 if (inet_pton(AF_INET, text, &a.in.sin_addr) != 1)
                         return -EINVAL;
         }
@@ -69,7 +71,8 @@ static int set_probe_options(int fd, int family) {
         bool v4 = family == AF_INET;
         int r;
 
-        (void) set_option(fd, SOL_SOCKET, SO_RCVBUF, SOCKET_BUFFER); /* a smaller one loses, and lost is tried again */
+        (void) set_option(fd, SOL_SOCKET, SO_RCVBUF,
+                          SOCKET_BUFFER); /* a smaller one loses, and lost is tried again */
         (void) set_option(fd, SOL_SOCKET, SO_SNDBUF, SOCKET_BUFFER);
         r = v4 ? set_option(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE)
                : set_option(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_PROBE);
@@ -82,7 +85,8 @@ static int set_probe_options(int fd, int family) {
 }
 
 static int open_socket(const union address *source, int protocol) {
-        _cleanup_close_ int fd = socket(source->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
+        _cleanup_close_ int fd =
+                socket(source->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
         int r;
 
         if (fd < 0)
@@ -102,7 +106,7 @@ int lane_new(const union address *source, uint64_t secret, struct lane **ret) {
 
         if (!l)
                 return -ENOMEM;
-        *l = (struct lane) { .source = *source, .secret = secret, .ping_fd = -1, .udp_fd = -1 };
+        *l = (struct lane){ .source = *source, .secret = secret, .ping_fd = -1, .udp_fd = -1 };
         l->zeros = calloc(1, UINT16_MAX);
         l->rest = malloc(UINT16_MAX);
         if (!l->zeros || !l->rest)
@@ -150,19 +154,24 @@ int lane_send(struct lane *l, const union address *to, const struct proof_packet
                                         .sequence = ++l->sequence,
                                         .kind = (uint16_t) packet->kind };
         struct icmphdr echo = { .type = l->source.sa.sa_family == AF_INET ? ICMP_ECHO : ICMPV6_ECHO_REQUEST,
-                                .un.echo.sequence = htons(l->sequence) }; /* identifier and checksum are the kernel's */
+                                .un.echo.sequence =
+                                        htons(l->sequence) }; /* identifier and checksum are the kernel's */
         bool ping = packet->kind == PROOF_ECHO;
         union address peer = *to;
         struct iovec parts[] = { { &echo, ping ? sizeof(echo) : 0 },
                                  { &payload, sizeof(payload) },
                                  { l->zeros, packet->size - headers - sizeof(payload) } };
-        struct msghdr m = { .msg_name = &peer, .msg_namelen = address_len(to), .msg_iov = parts, .msg_iovlen = ELEMENTSOF(parts) };
+        struct msghdr m = { .msg_name = &peer,
+                            .msg_namelen = address_len(to),
+                            .msg_iov = parts,
+                            .msg_iovlen = ELEMENTSOF(parts) };
         int error = 0;
 
         if (packet->size < headers + sizeof(payload))
                 return -EINVAL;
         peer.in.sin_port = ping ? 0 : htons(LANE_CLOSED_PORT); /* at the same place for IPv6 */
-        /* An error that waits on the UDP socket belongs to an earlier packet, is in the error queue as well, and goes by being told. */
+        /* An error that waits on the UDP socket belongs to an earlier packet, is in the error queue as well,
+         * and goes by being told. */
         for (int i = 0; i < 3; i++) {
                 if (sendmsg(ping ? l->ping_fd : l->udp_fd, &m, MSG_NOSIGNAL) >= 0)
                         return 0;
@@ -183,11 +192,12 @@ int lane_parse_quote(uint64_t secret, const void *data, size_t got, struct proof
         memcpy(&p, data, sizeof(p));
         if (p.secret != secret || (p.kind != PROOF_ECHO && p.kind != PROOF_UDP))
                 return -EBADMSG;
-        *ret = (struct proof_packet) { .target = p.target, .kind = (enum proof_kind) p.kind, .size = p.size };
+        *ret = (struct proof_packet){ .target = p.target, .kind = (enum proof_kind) p.kind, .size = p.size };
         return 0;
 }
 
-int lane_parse_echo(int family, uint64_t secret, const void *data, size_t got, size_t len, struct proof_packet *ret) {
+int lane_parse_echo(int family, uint64_t secret, const void *data, size_t got, size_t len,
+                    struct proof_packet *ret) {
         uint8_t reply = family == AF_INET ? ICMP_ECHOREPLY : ICMPV6_ECHO_REPLY;
         struct proof_packet packet;
         struct lane_payload p;
@@ -221,8 +231,8 @@ static uint32_t fragment_of(struct msghdr *m) {
 }
 
 /*
- * Whether the error is the peer's own "nobody listens on that port"; *ret_from is who said it. The kernel's and a router's
- * errors say nothing about the size.
+ * Whether the error is the peer's own "nobody listens on that port"; *ret_from is who said it. The kernel's
+ * and a router's errors say nothing about the size.
  */
 static bool port_unreachable(struct msghdr *m, union address *ret_from) {
         for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
@@ -235,13 +245,16 @@ static bool port_unreachable(struct msghdr *m, union address *ret_from) {
                         continue;
                 memcpy(&e, CMSG_DATA(c), sizeof(e));
                 memcpy(ret_from, CMSG_DATA(c) + sizeof(e), len); /* SO_EE_OFFENDER() */
-                return v4 ? e.ee_origin == SO_EE_ORIGIN_ICMP && e.ee_type == ICMP_DEST_UNREACH && e.ee_code == ICMP_PORT_UNREACH
-                          : e.ee_origin == SO_EE_ORIGIN_ICMP6 && e.ee_type == ICMPV6_DEST_UNREACH && e.ee_code == ICMPV6_PORT_UNREACH;
+                return v4 ? e.ee_origin == SO_EE_ORIGIN_ICMP && e.ee_type == ICMP_DEST_UNREACH &&
+                                       e.ee_code == ICMP_PORT_UNREACH
+                          : e.ee_origin == SO_EE_ORIGIN_ICMP6 && e.ee_type == ICMPV6_DEST_UNREACH &&
+                                       e.ee_code == ICMPV6_PORT_UNREACH;
         }
         return false;
 }
 
-/* One message of a socket or its error queue. 1: an answer; 0: something else came; -EAGAIN: nothing is there. */
+/* One message of a socket or its error queue. 1: an answer; 0: something else came; -EAGAIN: nothing is
+ * there. */
 static int receive_one(struct lane *l, bool ping, struct lane_answer *ret) {
         uint8_t data[RECEIVE_MAX];
         union {
@@ -251,8 +264,12 @@ static int receive_one(struct lane *l, bool ping, struct lane_answer *ret) {
         struct lane_answer a = { 0 };
         union address quoted; /* where an error's packet was going */
         struct iovec parts[] = { { data, sizeof(data) }, { l->rest, UINT16_MAX } };
-        struct msghdr m = { .msg_name = ping ? &a.from : &quoted, .msg_namelen = sizeof(a.from), .msg_iov = parts, .msg_iovlen = ELEMENTSOF(parts),
-                            .msg_control = &control, .msg_controllen = sizeof(control) };
+        struct msghdr m = { .msg_name = ping ? &a.from : &quoted,
+                            .msg_namelen = sizeof(a.from),
+                            .msg_iov = parts,
+                            .msg_iovlen = ELEMENTSOF(parts),
+                            .msg_control = &control,
+                            .msg_controllen = sizeof(control) };
         ssize_t n = recvmsg(ping ? l->ping_fd : l->udp_fd, &m, ping ? 0 : MSG_ERRQUEUE);
         size_t got;
         int r;
@@ -264,7 +281,8 @@ static int receive_one(struct lane *l, bool ping, struct lane_answer *ret) {
                 r = lane_parse_echo(l->source.sa.sa_family, l->secret, data, got, (size_t) n, &a.packet);
                 a.fragment = fragment_of(&m);
         } else
-                r = port_unreachable(&m, &a.from) ? lane_parse_quote(l->secret, data, got, &a.packet) : -EBADMSG;
+                r = port_unreachable(&m, &a.from) ? lane_parse_quote(l->secret, data, got, &a.packet)
+                                                  : -EBADMSG;
         if (r < 0 || (!ping && a.packet.kind != PROOF_UDP))
                 return 0;
         *ret = a;

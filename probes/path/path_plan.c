@@ -25,12 +25,14 @@ static size_t count_nics(const struct link_table *links) {
         return n;
 }
 
-static void add_path(struct path_plan *p, const char *nic, const char *name, const char *suffix, size_t origin) {
+static void add_path(struct path_plan *p, const char *nic, const char *name, const char *suffix,
+                     size_t origin) {
         struct path *x = &p->paths[p->n];
 
-        *x = (struct path) { .derived = suffix != NULL, .origin = origin };
+        *x = (struct path){ .derived = suffix != NULL, .origin = origin };
         (void) snprintf(x->nic, sizeof(x->nic), "%s", nic);
-        if (snprintf(x->name, sizeof(x->name), "%s%s%s", name, suffix ? "-" : "", suffix ? suffix : "") >= (int) sizeof(x->name))
+        if (snprintf(x->name, sizeof(x->name), "%s%s%s", name, suffix ? "-" : "", suffix ? suffix : "") >=
+            (int) sizeof(x->name))
                 return; /* too long a name exists nowhere */
         p->items[p->n++].name = x->name;
 }
@@ -80,8 +82,13 @@ static const struct link *find_link(const struct link_table *links, int index, c
 }
 
 /* One UNKNOWN of a path that cannot be tried. */
-static int cannot(struct finding_list *l, const struct path *p, const char *found, const char *reason, const char *remedy) {
-        struct path_facts facts = { .nic = p->nic, .name = p->name, .from = &p->from, .to = p->to.sa.sa_family ? &p->to : NULL, .mtu = p->mtu };
+static int cannot(struct finding_list *l, const struct path *p, const char *found, const char *reason,
+                  const char *remedy) {
+        struct path_facts facts = { .nic = p->nic,
+                                    .name = p->name,
+                                    .from = &p->from,
+                                    .to = p->to.sa.sa_family ? &p->to : NULL,
+                                    .mtu = p->mtu };
         struct finding f;
 
         path_finding_init(&f, &facts);
@@ -95,8 +102,11 @@ static int not_resolved(struct finding_list *l, const struct path *p, int error)
         char reason[200], remedy[PATH_NAME_MAX + 64];
 
         (void) snprintf(reason, sizeof(reason), "%s",
-                        error == -ENOENT ? "no such name" : error == -ETIMEDOUT ? "the resolver gave no answer within 1 s" : "the resolver is in trouble");
-        (void) snprintf(remedy, sizeof(remedy), "getent ahosts %s; or name its address: --peer ADDRESS", p->name);
+                        error == -ENOENT      ? "no such name"
+                        : error == -ETIMEDOUT ? "the resolver gave no answer within 1 s"
+                                              : "the resolver is in trouble");
+        (void) snprintf(remedy, sizeof(remedy), "getent ahosts %s; or name its address: --peer ADDRESS",
+                        p->name);
         return cannot(l, p, "not tried: the name has no address", reason, remedy);
 }
 
@@ -104,15 +114,20 @@ static int wrong_way(struct routing *r, const struct path *p, const struct route
         const struct link *other = error < 0 ? NULL : find_link(r->links, route->nic, NULL);
         char found[96], remedy[160], from[ADDRESS_TEXT_MAX], to[ADDRESS_TEXT_MAX];
 
-        (void) snprintf(remedy, sizeof(remedy), "ip route get %s from %s; ip rule; ip route show table all", address_text(&p->to, to),
-                        address_text(&p->from, from));
+        (void) snprintf(remedy, sizeof(remedy), "ip route get %s from %s; ip rule; ip route show table all",
+                        address_text(&p->to, to), address_text(&p->from, from));
         if (error < 0) {
                 (void) snprintf(found, sizeof(found), "not tried: no route (%s)", strerror(-error));
-                return cannot(r->findings, p, found, "the kernel has no way there from this NIC's address", remedy);
+                return cannot(r->findings, p, found, "the kernel has no way there from this NIC's address",
+                              remedy);
         }
-        (void) snprintf(found, sizeof(found), "not tried: leaves by %s", other ? other->name : "another NIC");
-        return cannot(r->findings, p, found, "packets from this NIC's address take another NIC: there is no source routing for it, and what they show is "
-                      "not this path", remedy);
+        (void) snprintf(found, sizeof(found), "not tried: leaves by %s",
+                        other ? other->name : "another NIC");
+        return cannot(r->findings, p, found,
+                      "packets from this NIC's address take another NIC: there is no source routing for it, "
+                      "and what they show is "
+                      "not this path",
+                      remedy);
 }
 
 /* The NIC of a plain name is the one that the kernel takes. 1: known; 0: not to be tried. */
@@ -129,7 +144,8 @@ static int choose_nic(struct routing *r, struct path *p) {
         }
         l = find_link(r->links, route.nic, NULL);
         if (!l || !usable_nic(l))
-                return cannot(r->findings, p, "not tried: no data-centre NIC leads there", "the route to it takes another kind of interface",
+                return cannot(r->findings, p, "not tried: no data-centre NIC leads there",
+                              "the route to it takes another kind of interface",
                               "name an address of the data-centre network: --peer ADDRESS");
         (void) snprintf(p->nic, sizeof(p->nic), "%s", l->name);
         return 1;
@@ -141,18 +157,22 @@ static int use(struct routing *r, struct path *p) {
         int k;
 
         if (!l || !usable_nic(l))
-                return cannot(r->findings, p, "not tried: this host has no such data-centre NIC, or it is down", "", "ip -d link show");
+                return cannot(r->findings, p,
+                              "not tried: this host has no such data-centre NIC, or it is down", "",
+                              "ip -d link show");
         p->mtu = l->mtu;
         k = nic_address(r->addresses, p->nic, p->to.sa.sa_family, &p->from);
         if (k < 0)
-                return cannot(r->findings, p, "not tried: this NIC has no address of that family", "", "ip address show");
+                return cannot(r->findings, p, "not tried: this NIC has no address of that family", "",
+                              "ip address show");
         k = router_ask(&r->router, &p->from, &p->to, &route);
         if (k == 0 && route.local)
                 return 0;
         if (k < 0 || route.nic != l->index)
                 return wrong_way(r, p, &route, k);
         if (p->mtu <= PROOF_SMALL || p->mtu > UINT16_MAX)
-                return cannot(r->findings, p, "not tried: the NIC's MTU is out of all bounds", "", "ip link show");
+                return cannot(r->findings, p, "not tried: the NIC's MTU is out of all bounds", "",
+                              "ip link show");
         p->usable = true;
         return 0;
 }
@@ -201,15 +221,16 @@ static int names_missing(const struct path_plan *p, struct finding_list *finding
         for (size_t i = 0; i < p->n && r == 0; i++) {
                 const struct path *x = &p->paths[i], *plain = &p->paths[x->origin];
 
-                if (x->derived && p->items[i].error < 0 && p->items[x->origin].error == 0 && !plain->self && !streq(plain->nic, x->nic) &&
-                    has_path(p, x->nic))
+                if (x->derived && p->items[i].error < 0 && p->items[x->origin].error == 0 && !plain->self &&
+                    !streq(plain->nic, x->nic) && has_path(p, x->nic))
                         r = not_resolved(findings, x, p->items[i].error);
         }
         return r;
 }
 
 /* A NIC towards which no peer has an address is not proven: that must not go unsaid. */
-static int nics_without_peer(const struct path_plan *p, const struct link_table *links, bool asked_for, struct finding_list *findings) {
+static int nics_without_peer(const struct path_plan *p, const struct link_table *links, bool asked_for,
+                             struct finding_list *findings) {
         bool anything = false, derived = false;
         int r = 0;
 
@@ -228,13 +249,17 @@ static int nics_without_peer(const struct path_plan *p, const struct link_table 
                 finding_init(&f, PATH_CHECK, l->name);
                 finding_set(f.found, "not tried: no peer's address on this NIC is known");
                 finding_set(f.reason, "no peer has a name like PEER-%s, and none is configured", l->name);
-                finding_set(f.remedy, "name them in /etc/tpu-hostd/path.conf.d/10-site.conf: [Path] Peers=%s=ADDRESS,…", l->name);
+                finding_set(
+                        f.remedy,
+                        "name them in /etc/tpu-hostd/path.conf.d/10-site.conf: [Path] Peers=%s=ADDRESS,…",
+                        l->name);
                 r = finding_list_add(findings, &f);
         }
         return r;
 }
 
-int path_plan_route(struct path_plan *p, const struct link_table *links, bool asked_for, struct finding_list *findings) {
+int path_plan_route(struct path_plan *p, const struct link_table *links, bool asked_for,
+                    struct finding_list *findings) {
         struct routing r = { .router = ROUTER_NULL, .links = links, .findings = findings };
         int k = router_open(&r.router);
 

@@ -84,7 +84,8 @@ static void drain(struct pathproof *p) {
 
         for (size_t i = 0; i < p->n_lanes; i++)
                 while (lane_receive(p->lanes[i], &a) > 0)
-                        if (a.packet.target < p->n_targets && address_equal(&a.from, &path_of(p, a.packet.target)->to))
+                        if (a.packet.target < p->n_targets &&
+                            address_equal(&a.from, &path_of(p, a.packet.target)->to))
                                 proof_answered(p->proof, &a.packet, a.fragment);
 }
 
@@ -99,13 +100,16 @@ static unsigned lane_of(const struct pathproof *p, const struct path *x) {
 static void judge(struct pathproof *p) {
         for (size_t i = 0; i < p->n_targets; i++) {
                 const struct path *x = path_of(p, i);
-                struct path_facts facts = { .nic = x->nic, .name = x->name, .from = &x->from, .to = &x->to, .mtu = x->mtu };
+                struct path_facts facts = {
+                        .nic = x->nic, .name = x->name, .from = &x->from, .to = &x->to, .mtu = x->mtu
+                };
                 struct proof_result r;
                 struct finding f;
 
                 proof_result(p->proof, i, &r);
                 path_judge(&facts, &r, &f);
-                (void) finding_list_add(&p->findings, &f); /* there is room: the number of paths is bounded below it */
+                (void) finding_list_add(&p->findings,
+                                        &f); /* there is room: the number of paths is bounded below it */
         }
         finish(p);
 }
@@ -145,7 +149,8 @@ static int on_answer(sd_event_source *s, int fd, uint32_t events, void *userdata
         (void) fd;
         (void) events;
         drain(userdata);
-        /* The last answer may have settled everything; what is next is asked soon, not within this handler. */
+        /* The last answer may have settled everything; what is next is asked soon, not within this handler.
+         */
         (void) sd_event_source_set_time(((struct pathproof *) userdata)->timer, 0);
         (void) sd_event_source_set_enabled(((struct pathproof *) userdata)->timer, SD_EVENT_ONESHOT);
         return 0;
@@ -166,9 +171,12 @@ static int not_permitted(struct pathproof *p) {
         for (char *c = range; r == 0 && *c; c++)
                 if (*c == '\t')
                         *c = ' ';
-        (void) snprintf(reason, sizeof(reason), "net.ipv4.ping_group_range is \"%s\": no group of this process (gid %u) is in it, so it may not send an echo",
+        (void) snprintf(reason, sizeof(reason),
+                        "net.ipv4.ping_group_range is \"%s\": no group of this process (gid %u) is in it, "
+                        "so it may not send an echo",
                         r == 0 ? range : "not readable", (unsigned) getegid());
-        return unknown(p, "not tried: ping sockets are not permitted", reason, "sysctl -w net.ipv4.ping_group_range='0 2147483647'");
+        return unknown(p, "not tried: ping sockets are not permitted", reason,
+                       "sysctl -w net.ipv4.ping_group_range='0 2147483647'");
 }
 
 static int add_lane(struct pathproof *p, const struct path *x) {
@@ -204,7 +212,7 @@ static int make_targets(struct pathproof *p, struct proof_target *targets) {
                         if (r < 0)
                                 return r;
                 }
-                targets[p->n_targets] = (struct proof_target) { .full = x->mtu, .lane = lane };
+                targets[p->n_targets] = (struct proof_target){ .full = x->mtu, .lane = lane };
                 p->targets[p->n_targets++] = i;
         }
         return 0;
@@ -216,8 +224,10 @@ static int nothing_to_try(struct pathproof *p) {
         if (p->findings.n > 0)
                 return 0;
         if (p->plan.n == 0)
-                return unknown(p, "not tried: no peer is known", "the identity names no workers, and no peer is configured",
-                               "tpuctl check path --peer HOST; or WorkerHostnames= in /etc/tpu-hostd/identity.conf.d/");
+                return unknown(p, "not tried: no peer is known",
+                               "the identity names no workers, and no peer is configured",
+                               "tpuctl check path --peer HOST; or WorkerHostnames= in "
+                               "/etc/tpu-hostd/identity.conf.d/");
         finding_init(&f, PATH_CHECK, NULL);
         f.verdict = VERDICT_OK;
         finding_set(f.found, "no peer but this host: there is no path to prove");
@@ -249,7 +259,8 @@ static int could_not(struct pathproof *p, int error) {
 
         if (error == -EACCES)
                 return not_permitted(p);
-        (void) snprintf(reason, sizeof(reason), "%s", error == -E2BIG ? "too many paths: name fewer peers" : strerror(-error));
+        (void) snprintf(reason, sizeof(reason), "%s",
+                        error == -E2BIG ? "too many paths: name fewer peers" : strerror(-error));
         return unknown(p, "not tried", reason, "tpuctl check path --peer HOST");
 }
 
@@ -260,20 +271,24 @@ static void on_names(void *userdata) {
         if (r == 0)
                 r = start_proof(p);
         if (r < 0)
-                (void) could_not(p, r); /* without memory for one finding, the empty list says that nothing is known */
+                (void) could_not(
+                        p,
+                        r); /* without memory for one finding, the empty list says that nothing is known */
         if (r < 0 || p->n_targets == 0)
                 finish(p);
 }
 
 int pathproof_new(sd_event *e, const struct host *h, const struct path_peers *peers, bool asked_for,
-                  void (*done)(struct finding_list *l, const struct pathproof_summary *s, void *userdata), void *userdata,
-                  struct pathproof **ret) {
+                  void (*done)(struct finding_list *l, const struct pathproof_summary *s, void *userdata),
+                  void *userdata, struct pathproof **ret) {
         _cleanup_(pathproof_freep) struct pathproof *p = calloc(1, sizeof(*p));
         int r;
 
         if (!p)
                 return -ENOMEM;
-        *p = (struct pathproof) { .event = e, .host = h, .asked_for = asked_for, .done = done, .userdata = userdata };
+        *p = (struct pathproof){
+                .event = e, .host = h, .asked_for = asked_for, .done = done, .userdata = userdata
+        };
         if (!h->real_root)
                 return -EOPNOTSUPP;
         p->started = now_of(p);
@@ -281,7 +296,8 @@ int pathproof_new(sd_event *e, const struct host *h, const struct path_peers *pe
         if (r == 0)
                 r = path_plan_make(&p->links, peers, &p->plan);
         if (r == 0)
-                r = resolver_new(e, p->plan.items, p->plan.n, PATHPROOF_NAMES_TIME, on_names, p, &p->resolver);
+                r = resolver_new(e, p->plan.items, p->plan.n, PATHPROOF_NAMES_TIME, on_names, p,
+                                 &p->resolver);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(p);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * An interface at 8896 proves nothing about the path: this sends packets of full size with "don't fragment" from each data-centre NIC to the
- * matching NIC of each peer and says what arrives (proof.h), as findings "path.mtu", one a NIC and peer. Runs in the caller's loop,
- * blocks nothing, needs no right but net.ipv4.ping_group_range, and is over within PATHPROOF_TIME. Knows base and links only.
+ * An interface at 8896 proves nothing about the path: this sends packets of full size with "don't fragment"
+ * from each data-centre NIC to the matching NIC of each peer and says what arrives (proof.h), as findings
+ * "path.mtu", one a NIC and peer. Runs in the caller's loop, blocks nothing, needs no right but
+ * net.ipv4.ping_group_range, and is over within PATHPROOF_TIME. Knows base and links only.
  */
 #include <systemd/sd-event.h>
 
@@ -15,19 +16,20 @@
 #define PATHPROOF_TIME (PATHPROOF_NAMES_TIME + 2 * USEC_PER_SEC)
 
 struct pathproof_summary {
-        size_t paths;   /* tried */
+        size_t paths; /* tried */
         size_t packets; /* sent */
-        usec_t time;    /* from start to end */
+        usec_t time; /* from start to end */
 };
 
 struct pathproof;
 /*
- * peers is copied. asked_for: the peers were named for this one question, so that NICs without any peer among them are no finding unless a peer's
- * name could have had one. done is called once, from the loop, and may free the proof; the list is its to keep (TAKE it) or leave.
- * -errno when nothing could be started at all; what a run cannot find out (no permission, no peers, no NIC) is a finding.
+ * peers is copied. asked_for: the peers were named for this one question, so that NICs without any peer
+ * among them are no finding unless a peer's name could have had one. done is called once, from the loop, and
+ * may free the proof; the list is its to keep (TAKE it) or leave. -errno when nothing could be started at
+ * all; what a run cannot find out (no permission, no peers, no NIC) is a finding.
  */
 int pathproof_new(sd_event *e, const struct host *h, const struct path_peers *peers, bool asked_for,
-                  void (*done)(struct finding_list *l, const struct pathproof_summary *s, void *userdata), void *userdata,
-                  struct pathproof **ret);
+                  void (*done)(struct finding_list *l, const struct pathproof_summary *s, void *userdata),
+                  void *userdata, struct pathproof **ret);
 struct pathproof *pathproof_free(struct pathproof *p);
 DEFINE_CLEANUP(struct pathproof *, pathproof_free)

@@ -89,7 +89,9 @@ static int parse_peers(const char *value, void *dest, char why[static 96]) {
 int path_peers_load(const struct host *h, const char *config_file, struct path_peers *p) {
         static const char *const elsewhere[] = { "Identity", "Network", "Netcfg", NULL };
         const struct config_item items[] = { { "Path", "Peers", parse_peers, p, NULL } };
-        struct config c = { .items = items, .n_items = ELEMENTSOF(items), .foreign = config_file ? elsewhere : NULL };
+        struct config c = { .items = items,
+                            .n_items = ELEMENTSOF(items),
+                            .foreign = config_file ? elsewhere : NULL };
         int r = config_load(&c, h, "path", config_file);
 
         config_clear(&c);

@@ -50,7 +50,7 @@ struct proof {
 
 static void put(struct state *s, enum proof_kind kind, uint32_t size) {
         assert(s->n < BATCH_MAX);
-        s->batch[s->n++] = (struct packet) { kind, size };
+        s->batch[s->n++] = (struct packet){ kind, size };
 }
 
 static void put_udp(struct state *s, uint32_t size) {
@@ -71,8 +71,8 @@ static void ask_direction(struct state *s) {
 }
 
 /*
- * Sizes between low and high: where Google's networks end (1460, the default; 1500) and their neighbours first, then evenly.
- * An interval that fits is tried whole.
+ * Sizes between low and high: where Google's networks end (1460, the default; 1500) and their neighbours
+ * first, then evenly. An interval that fits is tried whole.
  */
 static void put_sizes(struct state *s) {
         static const uint32_t known[] = { 1460, 1461, 1500, 1501 };
@@ -170,7 +170,8 @@ int proof_new(const struct proof_target *targets, size_t n, struct proof **ret) 
         for (size_t i = 0; i < n; i++) {
                 struct state *s = &p->states[i];
 
-                if (targets[i].full <= PROOF_SMALL || targets[i].full > UINT16_MAX || targets[i].lane >= PROOF_LANES_MAX)
+                if (targets[i].full <= PROOF_SMALL || targets[i].full > UINT16_MAX ||
+                    targets[i].lane >= PROOF_LANES_MAX)
                         return -EINVAL;
                 s->target = targets[i];
                 s->high = targets[i].full;
@@ -189,7 +190,7 @@ struct proof *proof_free(struct proof *p) {
 
 static bool take_token(struct lane *l, usec_t now) {
         if (l->slot != now / PROOF_SLOT + 1)
-                *l = (struct lane) { .slot = now / PROOF_SLOT + 1, .tokens = PROOF_SLOT_PACKETS };
+                *l = (struct lane){ .slot = now / PROOF_SLOT + 1, .tokens = PROOF_SLOT_PACKETS };
         if (l->tokens == 0)
                 return false;
         l->tokens--;
@@ -213,7 +214,9 @@ static int next_of(struct proof *p, size_t i, usec_t now, struct proof_packet *r
                 *ret_wake = (now / PROOF_SLOT + 1) * PROOF_SLOT;
                 return 0;
         }
-        *ret = (struct proof_packet) { .target = i, .kind = s->batch[s->at].kind, .size = s->batch[s->at].size };
+        *ret = (struct proof_packet){ .target = i,
+                                      .kind = s->batch[s->at].kind,
+                                      .size = s->batch[s->at].size };
         s->at++;
         s->until = now + PROOF_ROUND;
         return 1;
@@ -233,7 +236,8 @@ int proof_next(struct proof *p, usec_t now, struct proof_packet *ret, usec_t *re
                 usec_t own;
 
                 if (next_of(p, i, now, ret, &own) > 0) {
-                        /* Peer by peer, so that the first ones' answers are waited for while the last ones are asked. */
+                        /* Peer by peer, so that the first ones' answers are waited for while the last ones
+                         * are asked. */
                         p->cursor = i;
                         return 1;
                 }

@@ -6,24 +6,29 @@
  *
  *   1. an echo of full size (the NIC's MTU). Answered: the path is proven, and nothing more is sent.
  *   2. again, twice, and two small ones: is anybody there at all?
- *   3. small passes and full does not: sizes in between, twenty at once, with full once more each round, until two
- *      neighbours differ; beside them UDP datagrams to a closed port, small and full. The answer to one is a
- *      short ICMP message, so a full one that is answered clears the way there.
+ *   3. small passes and full does not: sizes in between, twenty at once, with full once more each round,
+ * until two neighbours differ; beside them UDP datagrams to a closed port, small and full. The answer to one
+ * is a short ICMP message, so a full one that is answered clears the way there.
  *   4. the smallest size that did not pass, three times more: a lost packet is no verdict.
  *
- * An answer counts whenever it comes, also after its round. Sizes are bytes of the whole IP packet, header included.
+ * An answer counts whenever it comes, also after its round. Sizes are bytes of the whole IP packet, header
+ * included.
  */
 #include "base.h"
 
 #define PROOF_TARGETS_MAX 4096
 #define PROOF_LANES_MAX 64
 #define PROOF_SMALL 128 /* the small size: every path carries it */
-/* Each lane (NIC) sends at most so many packets in a slot: at 8896 bytes 1.7 Gbit/s, some 2 % of such a NIC. */
+/* Each lane (NIC) sends at most so many packets in a slot: at 8896 bytes 1.7 Gbit/s, some 2 % of such a NIC.
+ */
 #define PROOF_SLOT (10 * USEC_PER_MSEC)
 #define PROOF_SLOT_PACKETS 240
-#define PROOF_ROUND (200 * USEC_PER_MSEC) /* how long a round waits for its answers; a data centre's is under 1 ms */
-#define PROOF_DEADLINE (1850 * USEC_PER_MSEC) /* from the first packet; what is not settled then is said so */
-/* UDP datagrams to one target: Linux answers six at once to one asker, then one a second (icmp_ratelimit). */
+#define PROOF_ROUND                                                                                         \
+        (200 * USEC_PER_MSEC) /* how long a round waits for its answers; a data centre's is under 1 ms */
+#define PROOF_DEADLINE                                                                                      \
+        (1850 * USEC_PER_MSEC) /* from the first packet; what is not settled then is said so */
+/* UDP datagrams to one target: Linux answers six at once to one asker, then one a second (icmp_ratelimit).
+ */
 #define PROOF_UDP_MAX 6
 
 enum proof_kind {
@@ -43,26 +48,26 @@ struct proof_packet {
 };
 
 enum proof_answer {
-        PROOF_OPEN,    /* not finished */
-        PROOF_PASSES,  /* full size, there and back */
-        PROOF_PIECES,  /* full size there; the answer came in fragments of at most `passes` bytes */
+        PROOF_OPEN, /* not finished */
+        PROOF_PASSES, /* full size, there and back */
+        PROOF_PIECES, /* full size there; the answer came in fragments of at most `passes` bytes */
         PROOF_SMALLER, /* `passes` do, full does not */
-        PROOF_SILENT,  /* no size was answered */
+        PROOF_SILENT, /* no size was answered */
         PROOF_REFUSED, /* this host could not send: error */
 };
 
 enum proof_direction {
         PROOF_DIRECTION_UNKNOWN,
         PROOF_THERE, /* towards the peer; the way back is then not seen */
-        PROOF_BACK,  /* from the peer */
+        PROOF_BACK, /* from the peer */
 };
 
 struct proof_result {
         enum proof_answer answer;
         enum proof_direction direction; /* of PROOF_SMALLER */
         uint32_t passes; /* largest size answered; 0: none */
-        bool exact;      /* passes + 1 was tried four times and does not */
-        int error;       /* -errno of PROOF_REFUSED */
+        bool exact; /* passes + 1 was tried four times and does not */
+        int error; /* -errno of PROOF_REFUSED */
 };
 
 struct proof;
@@ -72,13 +77,13 @@ struct proof *proof_free(struct proof *p);
 DEFINE_CLEANUP(struct proof *, proof_free)
 
 /*
- * 1: send *ret now and ask again. 0: nothing to send before *ret_wake (USEC_INFINITY: all is settled). now never runs
- * backwards.
+ * 1: send *ret now and ask again. 0: nothing to send before *ret_wake (USEC_INFINITY: all is settled). now
+ * never runs backwards.
  */
 int proof_next(struct proof *p, usec_t now, struct proof_packet *ret, usec_t *ret_wake);
 
-/* The answer to a packet came. fragment: size of the largest piece it came in, 0 when it came whole. What was never sent
- * (no such target, larger than full) is ignored. */
+/* The answer to a packet came. fragment: size of the largest piece it came in, 0 when it came whole. What
+ * was never sent (no such target, larger than full) is ignored. */
 void proof_answered(struct proof *p, const struct proof_packet *packet, uint32_t fragment);
 /* The kernel refused to send it: the target is given up with -errno. */
 void proof_refused(struct proof *p, const struct proof_packet *packet, int error);

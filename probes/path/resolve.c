@@ -27,7 +27,9 @@ struct answer { /* written at once, less than PIPE_BUF */
 };
 
 static int ask(const char *name, union address *ret) {
-        const struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM, .ai_flags = AI_ADDRCONFIG };
+        const struct addrinfo hints = { .ai_family = AF_UNSPEC,
+                                        .ai_socktype = SOCK_DGRAM,
+                                        .ai_flags = AI_ADDRCONFIG };
         struct addrinfo *list = NULL;
         int r = getaddrinfo(name, NULL, &hints, &list), found = -ENOENT;
 
@@ -120,15 +122,15 @@ static int start_workers(struct resolver *r, int write_fd) {
         return 0;
 }
 
-int resolver_new(sd_event *e, struct resolve_item *items, size_t n, usec_t timeout, void (*done)(void *userdata), void *userdata,
-                 struct resolver **ret) {
+int resolver_new(sd_event *e, struct resolve_item *items, size_t n, usec_t timeout,
+                 void (*done)(void *userdata), void *userdata, struct resolver **ret) {
         _cleanup_(resolver_freep) struct resolver *r = calloc(1, sizeof(*r));
         _cleanup_close_ int write_fd = -1;
         int fds[2], k;
 
         if (!r)
                 return -ENOMEM;
-        *r = (struct resolver) { .items = items, .n = n, .done = done, .userdata = userdata, .fd = -1 };
+        *r = (struct resolver){ .items = items, .n = n, .done = done, .userdata = userdata, .fd = -1 };
         if (pipe2(fds, O_CLOEXEC) < 0)
                 return -errno;
         r->fd = fds[0];
@@ -143,7 +145,8 @@ int resolver_new(sd_event *e, struct resolve_item *items, size_t n, usec_t timeo
         if (k >= 0)
                 k = sd_event_source_set_description(r->io, "path: names");
         if (k >= 0)
-                k = sd_event_add_time_relative(e, &r->timer, CLOCK_MONOTONIC, timeout, USEC_PER_MSEC, on_time, r);
+                k = sd_event_add_time_relative(e, &r->timer, CLOCK_MONOTONIC, timeout, USEC_PER_MSEC,
+                                               on_time, r);
         if (k >= 0)
                 k = sd_event_source_set_description(r->timer, "path: time for names");
         if (k < 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Names to addresses without blocking the loop: a dozen short-lived workers ask the system's resolver (getaddrinfo(3)
- * may wait for seconds) and are killed when time is up. Addresses as text need no worker.
+ * Names to addresses without blocking the loop: a dozen short-lived workers ask the system's resolver
+ * (getaddrinfo(3) may wait for seconds) and are killed when time is up. Addresses as text need no worker.
  */
 #include <systemd/sd-event.h>
 
@@ -11,14 +11,16 @@
 struct resolve_item {
         const char *name; /* borrowed */
         union address address;
-        int error; /* 0; -ENOENT: no such name; -ETIMEDOUT: no answer in time; -EAGAIN: the resolver is in trouble */
+        int error; /* 0; -ENOENT: no such name; -ETIMEDOUT: no answer in time; -EAGAIN: the resolver is in
+                      trouble */
 };
 
 struct resolver;
 /*
- * Resolves n items (borrowed; filled in place). done is called once, from the loop, never from here. Freeing the resolver kills its workers.
+ * Resolves n items (borrowed; filled in place). done is called once, from the loop, never from here. Freeing
+ * the resolver kills its workers.
  */
-int resolver_new(sd_event *e, struct resolve_item *items, size_t n, usec_t timeout, void (*done)(void *userdata), void *userdata,
-                 struct resolver **ret);
+int resolver_new(sd_event *e, struct resolve_item *items, size_t n, usec_t timeout,
+                 void (*done)(void *userdata), void *userdata, struct resolver **ret);
 struct resolver *resolver_free(struct resolver *r);
 DEFINE_CLEANUP(struct resolver *, resolver_free)

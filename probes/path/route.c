@@ -33,17 +33,20 @@ void router_close(struct router *r) {
 DEFINE_CLEANUP(struct nl_msg *, nlmsg_free)
 
 static int put_address(struct nl_msg *m, int attribute, const union address *a) {
-        return a->sa.sa_family == AF_INET ? nla_put(m, attribute, sizeof(a->in.sin_addr), &a->in.sin_addr)
-                                          : nla_put(m, attribute, sizeof(a->in6.sin6_addr), &a->in6.sin6_addr);
+        return a->sa.sa_family == AF_INET
+                       ? nla_put(m, attribute, sizeof(a->in.sin_addr), &a->in.sin_addr)
+                       : nla_put(m, attribute, sizeof(a->in6.sin6_addr), &a->in6.sin6_addr);
 }
 
 static int send_question(struct nl_sock *s, const union address *from, const union address *to) {
         _cleanup_(nlmsg_freep) struct nl_msg *m = nlmsg_alloc_simple(RTM_GETROUTE, NLM_F_REQUEST);
         uint8_t bits = to->sa.sa_family == AF_INET ? 32 : 128;
-        struct rtmsg question = { .rtm_family = (uint8_t) to->sa.sa_family, .rtm_dst_len = bits, .rtm_src_len = from ? bits : 0 };
+        struct rtmsg question = { .rtm_family = (uint8_t) to->sa.sa_family,
+                                  .rtm_dst_len = bits,
+                                  .rtm_src_len = from ? bits : 0 };
 
-        if (!m || nlmsg_append(m, &question, sizeof(question), NLMSG_ALIGNTO) < 0 || put_address(m, RTA_DST, to) < 0 ||
-            (from && put_address(m, RTA_SRC, from) < 0))
+        if (!m || nlmsg_append(m, &question, sizeof(question), NLMSG_ALIGNTO) < 0 ||
+            put_address(m, RTA_DST, to) < 0 || (from && put_address(m, RTA_SRC, from) < 0))
                 return -ENOMEM;
         errno = 0;
         return nl_send_auto(s, m) < 0 ? (errno ? -errno : -EIO) : 0;
@@ -63,12 +66,12 @@ static int parse_answer(struct nlmsghdr *h, struct route *ret) {
                 return -EBADMSG;
         answer = nlmsg_data(h);
         if (answer->rtm_type == RTN_LOCAL) {
-                *ret = (struct route) { .local = true };
+                *ret = (struct route){ .local = true };
                 return 0;
         }
         if (answer->rtm_type != RTN_UNICAST || !a[RTA_OIF] || nla_len(a[RTA_OIF]) < (int) sizeof(uint32_t))
                 return -ENETUNREACH; /* broadcast, blackhole, … */
-        *ret = (struct route) { .nic = (int) nla_get_u32(a[RTA_OIF]) };
+        *ret = (struct route){ .nic = (int) nla_get_u32(a[RTA_OIF]) };
         return 0;
 }
 
@@ -90,14 +93,16 @@ int router_ask(struct router *r, const union address *from, const union address 
 static bool reachable(const struct sockaddr *a) {
         const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *) (const void *) a;
 
-        return a->sa_family == AF_INET || !(IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr) || IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr));
+        return a->sa_family == AF_INET ||
+               !(IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr) || IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr));
 }
 
 int nic_address(const struct ifaddrs *all, const char *nic, int family, union address *ret) {
         for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
-                if (!i->ifa_addr || i->ifa_addr->sa_family != family || !streq(i->ifa_name, nic) || !reachable(i->ifa_addr))
+                if (!i->ifa_addr || i->ifa_addr->sa_family != family || !streq(i->ifa_name, nic) ||
+                    !reachable(i->ifa_addr))
                         continue;
-                *ret = (union address) { 0 };
+                *ret = (union address){ 0 };
                 memcpy(ret, i->ifa_addr, family == AF_INET ? sizeof(ret->in) : sizeof(ret->in6));
                 return 0;
         }

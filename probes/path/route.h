@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Where a packet would leave, by the kernel's own answer (RTM_GETROUTE, as "ip route get"), and which addresses
- * each NIC has. Of this machine: there is no such answer below another root.
+ * Where a packet would leave, by the kernel's own answer (RTM_GETROUTE, as "ip route get"), and which
+ * addresses each NIC has. Of this machine: there is no such answer below another root.
  */
 #include "lane.h"
 
@@ -10,18 +10,19 @@ struct nl_sock;
 struct router {
         struct nl_sock *socket;
 };
-#define ROUTER_NULL ((struct router) { 0 })
+#define ROUTER_NULL ((struct router){ 0 })
 int router_open(struct router *ret);
 void router_close(struct router *r);
 #define _cleanup_router_ _cleanup_(router_close)
 
 struct route {
-        int nic;    /* interface index */
+        int nic; /* interface index */
         bool local; /* the address is this host's own */
 };
 /* from NULL: as the kernel chooses. -ENETUNREACH, -EHOSTUNREACH: no way there. */
 int router_ask(struct router *r, const union address *from, const union address *to, struct route *ret);
 
-/* The first address of a NIC that others can reach (no link-local one). -EADDRNOTAVAIL: it has none of that family. */
+/* The first address of a NIC that others can reach (no link-local one). -EADDRNOTAVAIL: it has none of that
+ * family. */
 struct ifaddrs;
 int nic_address(const struct ifaddrs *all, const char *nic, int family, union address *ret);

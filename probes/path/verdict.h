@@ -8,10 +8,10 @@
 #define PATH_CHECK "path.mtu"
 
 struct path_facts {
-        const char *nic;  /* "eth0" */
+        const char *nic; /* "eth0" */
         const char *name; /* the peer's, as it was asked for */
         const union address *from, *to; /* NULL: not known */
-        uint32_t mtu;     /* of the NIC; 0: not known */
+        uint32_t mtu; /* of the NIC; 0: not known */
 };
 
 /* Makes the subject: "eth0→h3 (10.10.0.13)"; a long name is cut, never the address. */

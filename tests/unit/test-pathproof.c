@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pure parts of the path proof: the schedule against a simulated network, foreign answers, words and texts. */
+/* The pure parts of the path proof: the schedule against a simulated network, foreign answers, words and
+ * texts. */
 #include <arpa/inet.h>
 
 #include "lane.h"
@@ -77,7 +78,7 @@ static usec_t simulate(struct run *r, size_t n, const struct network *first, con
         ASSERT_TRUE(targets);
         for (size_t i = 0; i < n; i++)
                 targets[i].full = FULL;
-        *r = (struct run) { .started = 12345678, .now = 12345678 };
+        *r = (struct run){ .started = 12345678, .now = 12345678 };
         ASSERT_OK(proof_new(targets, n, &r->proof));
         free(targets);
         while (wake != USEC_INFINITY) {
@@ -161,7 +162,8 @@ static void test_256_black_holes(void) {
 
                 w.there = sizes[k];
                 took = simulate(&r, 256, &w, &w);
-                printf("256 peers that end at %u: %.2f s, %zu packets\n", sizes[k], (double) took / 1e6, r.packets);
+                printf("256 peers that end at %u: %.2f s, %zu packets\n", sizes[k], (double) took / 1e6,
+                       r.packets);
                 for (size_t i = 0; i < 256; i++) {
                         ASSERT_EQ(result_of(&r, i).passes, sizes[k]);
                         ASSERT_EQ(result_of(&r, i).direction, PROOF_THERE);
@@ -170,9 +172,12 @@ static void test_256_black_holes(void) {
         }
 }
 
-/* Lost packets are no verdict: ten percent each way, 256 peers, a hundred times; one peer is really behind 1500. */
+/* Lost packets are no verdict: ten percent each way, 256 peers, a hundred times; one peer is really behind
+ * 1500. */
 static void test_loss(void) {
-        const struct network lossy = { .there = UINT32_MAX, .back = UINT32_MAX, .rtt = 300, .udp = true, .loss = 10 };
+        const struct network lossy = {
+                .there = UINT32_MAX, .back = UINT32_MAX, .rtt = 300, .udp = true, .loss = 10
+        };
         struct network bad = lossy;
 
         bad.there = 1500;
@@ -219,7 +224,9 @@ static void test_late_silent_and_pieces(void) {
 }
 
 static void test_bounds_and_refusal(void) {
-        const struct proof_target bad[] = { { PROOF_SMALL, 0 }, { UINT16_MAX + 1, 0 }, { FULL, PROOF_LANES_MAX } };
+        const struct proof_target bad[] = { { PROOF_SMALL, 0 },
+                                            { UINT16_MAX + 1, 0 },
+                                            { FULL, PROOF_LANES_MAX } };
         const struct proof_target good = { FULL, 0 };
         struct proof_packet packet;
         struct proof_result x;
@@ -234,10 +241,10 @@ static void test_bounds_and_refusal(void) {
         proof_result(p, 0, &x);
         ASSERT_EQ(x.answer, PROOF_OPEN);
         /* What was never sent changes nothing. */
-        proof_answered(p, &(struct proof_packet) { .target = 1, .size = FULL }, 0);
-        proof_answered(p, &(struct proof_packet) { .target = SIZE_MAX, .size = 1 }, 0);
-        proof_answered(p, &(struct proof_packet) { .target = 0, .size = FULL + 1 }, 0);
-        proof_answered(p, &(struct proof_packet) { .target = 0, .kind = PROOF_UDP, .size = 700 }, 0);
+        proof_answered(p, &(struct proof_packet){ .target = 1, .size = FULL }, 0);
+        proof_answered(p, &(struct proof_packet){ .target = SIZE_MAX, .size = 1 }, 0);
+        proof_answered(p, &(struct proof_packet){ .target = 0, .size = FULL + 1 }, 0);
+        proof_answered(p, &(struct proof_packet){ .target = 0, .kind = PROOF_UDP, .size = 700 }, 0);
         proof_result(p, 0, &x);
         ASSERT_EQ(x.answer, PROOF_OPEN);
         ASSERT_EQ(x.passes, 0);
@@ -259,8 +266,11 @@ struct echo {
 };
 
 static void test_echo_answers(void) {
-        const struct echo good = { .type = 0, .sequence = htons(7),
-                                   .payload = { .secret = 42, .target = 3, .size = 1500, .sequence = 7, .kind = PROOF_ECHO } };
+        const struct echo good = {
+                .type = 0,
+                .sequence = htons(7),
+                .payload = { .secret = 42, .target = 3, .size = 1500, .sequence = 7, .kind = PROOF_ECHO }
+        };
         struct proof_packet p = { 0 };
         struct echo e = good;
 
@@ -270,9 +280,11 @@ static void test_echo_answers(void) {
         e.type = 129; /* ICMPv6 */
         ASSERT_OK(lane_parse_echo(AF_INET6, 42, &e, sizeof(e), 1460, &p));
         ASSERT_EQ(lane_parse_echo(AF_INET, 42, &e, sizeof(e), 1480, &p), -EBADMSG);
-        ASSERT_EQ(lane_parse_echo(AF_INET, 42, &good, sizeof(good), 1479, &p), -EBADMSG); /* shorter than asked */
+        ASSERT_EQ(lane_parse_echo(AF_INET, 42, &good, sizeof(good), 1479, &p),
+                  -EBADMSG); /* shorter than asked */
         ASSERT_EQ(lane_parse_echo(AF_INET, 42, &good, sizeof(good), 1481, &p), -EBADMSG);
-        ASSERT_EQ(lane_parse_echo(AF_INET, 43, &good, sizeof(good), 1480, &p), -EBADMSG); /* not our secret */
+        ASSERT_EQ(lane_parse_echo(AF_INET, 43, &good, sizeof(good), 1480, &p),
+                  -EBADMSG); /* not our secret */
         for (size_t got = 0; got < 8 + sizeof(struct lane_payload); got++)
                 ASSERT_EQ(lane_parse_echo(AF_INET, 42, &good, got, 1480, &p), -EBADMSG);
         e = good;
@@ -296,7 +308,8 @@ static void test_echo_answers(void) {
 /* --- Words and texts ----------------------------------------------------------------------------------- */
 
 static void test_peers(void) {
-        static const char *const bad[] = { "a b", "=x", "eth0=", "a,,b", ",", "a$b", "abcdefghijklmnopqrs=x", "-h" };
+        static const char *const bad[] = { "a b", "=x", "eth0=", "a,,b", ",", "a$b", "abcdefghijklmnopqrs=x",
+                                           "-h" };
         _cleanup_path_peers_ struct path_peers p = PATH_PEERS_NULL;
         char why[96], longname[400];
 
@@ -314,7 +327,9 @@ static void test_peers(void) {
 }
 
 static void test_texts(void) {
-        const struct proof_result r = { .answer = PROOF_SMALLER, .direction = PROOF_BACK, .passes = 1500, .exact = true };
+        const struct proof_result r = {
+                .answer = PROOF_SMALLER, .direction = PROOF_BACK, .passes = 1500, .exact = true
+        };
         union address from, to, six;
         struct path_facts facts = { .nic = "eth0", .name = "h3", .from = &from, .to = &to, .mtu = FULL };
         struct finding f;
@@ -343,5 +358,5 @@ static void test_texts(void) {
         ASSERT_STREQ(f.subject, "abcdefghijklmno→2001:db8:1111:2222:3333:4444:5555:6666");
 }
 
-TEST_MAIN(test_well, test_every_size, test_256_black_holes, test_loss, test_late_silent_and_pieces, test_bounds_and_refusal,
-          test_echo_answers, test_peers, test_texts)
+TEST_MAIN(test_well, test_every_size, test_256_black_holes, test_loss, test_late_silent_and_pieces,
+          test_bounds_and_refusal, test_echo_answers, test_peers, test_texts)
