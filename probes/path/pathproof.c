@@ -82,7 +82,7 @@ static struct path *path_of(const struct pathproof *p, size_t target) {
 static void drain(struct pathproof *p) {
         struct lane_answer a;
 
-        for (size_t i = 0; i < p->n_lanes; i++)
+        for (size_t i = 0; p->proof && i < p->n_lanes; i++)
                 while (lane_receive(p->lanes[i], &a) > 0)
                         if (a.packet.target < p->n_targets &&
                             address_equal(&a.from, &path_of(p, a.packet.target)->to))
