@@ -19,18 +19,22 @@ int runtime_open(const struct host *h) {
         return host_open_file(h, PATH_NETCFG_RUNTIME, O_RDONLY | O_DIRECTORY);
 }
 
-/* The file belongs to whom the directory belongs to, so that the daemon can take a lock that root made
- * first. */
+/*
+ * The file belongs to whom the directory belongs to, so that the daemon can take a lock that root made first.
+ * The directory is not root's: what lies there may be a second name of a file that its owner would like to have.
+ */
 static int open_lock(int dir_fd) {
-        int fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-        struct stat dir;
+        _cleanup_close_ int fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        struct stat dir, lock;
 
-        if (fd < 0)
+        if (fd < 0 || fstat(fd, &lock) < 0)
                 return -errno;
-        if (geteuid() == 0 && fstat(dir_fd, &dir) == 0)
+        if (!S_ISREG(lock.st_mode) || lock.st_nlink != 1)
+                return -EMLINK;
+        if (geteuid() == 0 && lock.st_uid == 0 && fstat(dir_fd, &dir) == 0)
                 (void) fchown(fd, dir.st_uid, dir.st_gid); /* root without CAP_CHOWN: it is the owner's loss,
                                                               said when he opens it */
-        return fd;
+        return TAKE_FD(fd);
 }
 
 int runtime_lock(int dir_fd, usec_t wait) {

@@ -112,6 +112,15 @@ class OneShot(Case):
         self.assertEqual(self.state(), self.before)
         self.assertIn(f"{RUNTIME}/originals:2", self.netcfg("--restore", code=2).stderr)
 
+    def test_root_gives_no_file_away(self):
+        """The directory is the daemon's user's: what it put there for the lock is not made its own by root."""
+        self.host.check("sh", "-c", f"install -d -o 65534 -g 65534 {RUNTIME}; install -m 600 /dev/null /run/roots; ln /run/roots {RUNTIME}/lock")
+        self.netcfg("--once", code=2)
+        self.assertEqual(self.host.check("stat", "-c", "%u", "/run/roots").strip(), "0")
+        self.host.check("sh", "-c", f"rm {RUNTIME}/lock; mkfifo {RUNTIME}/lock")
+        self.netcfg("--restore", code=2)
+        self.assertEqual(self.state(), self.before)
+
     def test_a_pass_that_was_not_made_is_no_success(self):
         self.netcfg("--once")
         lock = open(self.host.path(f"{RUNTIME}/lock"), "rb")
