@@ -121,7 +121,7 @@ static void on_item(void *userdata, unsigned line, const char *section, const ch
                 return;
         }
         if (set_item(c, (size_t) i, key, value, why) < 0) {
-                (void) snprintf(text, sizeof(text), "%s=%s: %s; kept %s (%s)", key, value, why, c->origins[i].value, c->origins[i].where);
+                (void) snprintf(text, sizeof(text), "%s=%s: %s; kept '%s' (%s)", key, value, why, c->origins[i].value, c->origins[i].where);
                 warn_at(c, f->path, line, text);
                 return;
         }
@@ -275,7 +275,7 @@ int config_show(const struct config *c, FILE *out) {
                 if (!streq(section, c->items[i].section))
                         fprintf(out, "%s[%s]\n", i ? "\n" : "", c->items[i].section);
                 section = c->items[i].section;
-                fprintf(out, "%s = %s    # from %s\n", c->items[i].key, c->origins[i].value, c->origins[i].where);
+                fprintf(out, "# from %s\n%s = %s\n", c->origins[i].where, c->items[i].key, c->origins[i].value);
         }
         return fflush(out) == EOF ? -EIO : 0;
 }

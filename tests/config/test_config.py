@@ -47,7 +47,7 @@ class Config(unittest.TestCase):
                 key, value = text.splitlines()[1].split("=", 1)
                 self.assertEqual(shown.returncode, 0, shown.stderr)
                 origin = f"/etc/tpu-hostd/{name}.conf.d/10-good.conf:2"
-                self.assertIn(f"{key} = {value}    # from {origin}", shown.stdout)
+                self.assertIn(f"# from {origin}\n{key} = {value}\n", shown.stdout)
 
     def test_bad(self):
         for program, (_, name, text) in DAEMONS.items():

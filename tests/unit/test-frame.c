@@ -107,6 +107,22 @@ static void test_rules(void) {
         sd_event_unref(event);
 }
 
+/* A second daemon must not take a living one's socket; one that nobody serves any more is replaced. */
+static void test_socket_in_use(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        char path[512];
+        int fd;
+
+        scratch_path(&s, "sock", path);
+        fd = listen_socket(path, 0600);
+        ASSERT_TRUE(fd >= 0);
+        ASSERT_EQ(listen_socket(path, 0600), -EADDRINUSE);
+        (void) close_fd(fd);
+        fd = listen_socket(path, 0600);
+        ASSERT_TRUE(fd >= 0);
+        (void) close_fd(fd);
+}
+
 static void test_limits(void) {
         _cleanup_scratch_ struct scratch s = scratch_new();
         _cleanup_(frame_server_freep) struct frame_server *server = NULL;
@@ -130,4 +146,4 @@ static void test_limits(void) {
         sd_event_unref(event);
 }
 
-TEST_MAIN(test_round_trip, test_rules, test_limits)
+TEST_MAIN(test_round_trip, test_rules, test_socket_in_use, test_limits)

@@ -64,7 +64,7 @@ void *frame_peer_state(const struct frame_peer *p);
 struct frame_peer *frame_peer_free(struct frame_peer *p);
 
 /*
- * The listening socket of a daemon: the first one passed by systemd (LISTEN_FDS), else path is bound anew (an
- * old socket file is removed first) with the mode. Returns a non-blocking descriptor or -errno.
+ * The listening socket of a daemon: the first one passed by systemd (LISTEN_FDS), else path is bound anew (a socket file that
+ * nobody serves is removed first) with the mode. Returns a non-blocking descriptor or -errno; -EADDRINUSE: somebody serves it.
  */
 int listen_socket(const char *path, mode_t mode);

@@ -15,10 +15,12 @@ static int socket_address(const char *path, struct sockaddr_un *ret) {
 }
 
 static int bind_new(const char *path, mode_t mode) {
-        _cleanup_close_ int fd = -1;
+        _cleanup_close_ int fd = -1, living = frame_connect(path);
         struct sockaddr_un address;
         int r;
 
+        if (living >= 0 || living == -EAGAIN)
+                return -EADDRINUSE; /* somebody serves it: a second daemon must not take it away */
         r = socket_address(path, &address);
         if (r < 0)
                 return r;
