@@ -1,5 +1,6 @@
 unit_test(allocator KNOWS launch)
 unit_test(authority KNOWS launch)
 unit_test(launch-api KNOWS launch)
+unit_test(launch-capture KNOWS launch)
 unit_test(launch-cause KNOWS launch)
 unit_test(launch-job KNOWS launch)

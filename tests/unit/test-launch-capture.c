@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Captures as callers of tpu-launchd see them, with a tool of the test's. */
+#include "launch-bench.h"
+
+static void write_tool(struct bench *b, const char *script) {
+        scratch_write(&b->scratch, "tool", script);
+        ASSERT_OK(chmod(b->tool, 0755));
+}
+
+static int ask_capture(struct bench *b) {
+        Local__CaptureRequest q = LOCAL__CAPTURE_REQUEST__INIT;
+
+        q.name = (char[]){ "a" };
+        b->now.boot += 2 * USEC_PER_SEC;
+        return ask(b, LOCAL__KIND__KIND_CAPTURE_REQUEST, &q.base);
+}
+
+static Local__CaptureReply *captured(struct bench *b, int fd) {
+        Local__CaptureReply *r = (Local__CaptureReply *) take(b, fd, LOCAL__KIND__KIND_CAPTURE_REPLY,
+                                                              &local__capture_reply__descriptor);
+
+        (void) close(fd);
+        return r;
+}
+
+static void test_capture(void) {
+        _cleanup_bench_ struct bench b;
+        Local__CaptureReply *r;
+        int fd;
+
+        bench_init(&b);
+        scratch_write(&b.scratch, "sys/fs/cgroup/s.slice/x.service/cgroup.procs", "10\n11\n");
+        write_tool(&b, "#!/bin/sh\necho \"process $1 'x'\nthread 1\n  process no\nprocess $2\nthread "
+                       "2\nthread 3\"\n");
+        start(&b, "a");
+        expect_error(&b, ask_capture(&b), EAGAIN, "control group");
+        runs_unit_events.running("a", 10, "/s.slice/x.service", b.runs);
+        r = captured(&b, ask_capture(&b));
+        ASSERT_TRUE(startswith(r->text, "process 10 'x'\n"));
+        ASSERT_EQ(r->processes, 2);
+        ASSERT_EQ(r->threads, 3);
+        ASSERT_EQ(r->taken_real_usec, b.now.real);
+        local__capture_reply__free_unpacked(r, NULL);
+        b.now.boot -= 2 * USEC_PER_SEC; /* no time has passed */
+        expect_error(&b, ask_capture(&b), EBUSY, "a moment ago");
+
+        write_tool(&b, "#!/bin/sh\necho cannot >&2\nexit 3\n");
+        expect_error(&b, ask_capture(&b), ESRCH, "cannot");
+        write_tool(&b, "#!/bin/sh\necho thread; kill -9 $$\n");
+        expect_error(&b, ask_capture(&b), EIO, "tpu-stack failed");
+        /* More text than a frame holds is cut, and the tool that goes on writing ends. */
+        write_tool(&b, "#!/bin/sh\nexec yes 'process 1'\n");
+        fd = ask_capture(&b);
+        for (int i = 0; i < 100; i++)
+                turn(&b);
+        r = captured(&b, fd);
+        ASSERT_EQ(strlen(r->text), CAPTURE_TEXT_MAX);
+        local__capture_reply__free_unpacked(r, NULL);
+}
+
+/* A tool that hangs is killed, the caller is told, and the next capture works. */
+static void test_capture_hangs(void) {
+        _cleanup_bench_ struct bench b;
+        int fd;
+
+        bench_init(&b);
+        scratch_write(&b.scratch, "sys/fs/cgroup/s.slice/x.service/cgroup.procs", "10\n");
+        write_tool(&b, "#!/bin/sh\nexec sleep 1000\n");
+        start(&b, "a");
+        runs_unit_events.running("a", 10, "/s.slice/x.service", b.runs);
+        fd = ask_capture(&b);
+        expect_error(&b, ask_capture(&b), EBUSY, "under way");
+        for (int i = 0; i < 60; i++)
+                (void) sd_event_run(b.event, 100 * USEC_PER_MSEC);
+        expect_error(&b, fd, ETIMEDOUT, "within 5 s");
+        write_tool(&b, "#!/bin/sh\necho 'process 10'\n");
+        local__capture_reply__free_unpacked(captured(&b, ask_capture(&b)), NULL);
+}
+
+/* What ended longest ago is forgotten, with its files. */
+
+int main(void) {
+        void (*const tests[])(void) = {
+                test_capture,
+                test_capture_hangs,
+        };
+
+        return bench_main(tests, ELEMENTSOF(tests));
+}
