@@ -5,10 +5,13 @@
 #include "durable.h"
 #include "io.h"
 
+/* Always a file of our own: what lies there may be a fifo, or a second name of another's file. */
 static int write_and_sync(int dir_fd, const char *name, const void *data, size_t len, mode_t mode) {
-        _cleanup_close_ int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+        _cleanup_close_ int fd = -1;
         int r;
 
+        (void) unlinkat(dir_fd, name, 0); /* there may be none; what cannot be removed is said next */
+        fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
         if (fd < 0)
                 return -errno;
         r = io_write_all(fd, data, len);

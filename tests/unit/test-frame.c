@@ -123,6 +123,43 @@ static void test_socket_in_use(void) {
         (void) close_fd(fd);
 }
 
+/* One who only asks is answered as far as he takes the answers, and keeps the loop from nobody. */
+static void test_flood(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_(frame_server_freep) struct frame_server *server = NULL;
+        Local__StopRequest request = LOCAL__STOP_REQUEST__INIT;
+        struct echo e = { 0 };
+        char path[512], name[3000];
+        sd_event *event = serve(&s, &e, &server, path);
+        int greedy = frame_connect(path), other = frame_connect(path);
+        unsigned sent = 0, before;
+
+        memset(name, 'n', sizeof(name) - 1);
+        name[sizeof(name) - 1] = '\0';
+        request.name = name;
+        while (frame_send(greedy, LOCAL__KIND__KIND_STOP_REQUEST, &request.base, USEC_PER_MSEC) == 0)
+                if (++sent % 16 == 0)
+                        turn(event);
+        before = e.frames;
+        ASSERT_TRUE(sent > 64 && before < sent); /* its buffers are full, and nothing more is read */
+        name[1] = '\0';
+        ASSERT_OK(frame_send(other, LOCAL__KIND__KIND_STOP_REQUEST, &request.base, USEC_PER_SEC));
+        turn(event);
+        ASSERT_EQ(e.frames, before + 1);
+        /* When it takes its answers, it gets every one of them. */
+        for (unsigned i = 0; i < sent; i++) {
+                _cleanup_free_ uint8_t *buf = NULL;
+                struct frame f;
+
+                turn(event);
+                ASSERT_OK(frame_receive(greedy, USEC_PER_SEC, &f, &buf));
+        }
+        (void) close_fd(greedy);
+        (void) close_fd(other);
+        server = frame_server_free(server);
+        sd_event_unref(event);
+}
+
 static void test_limits(void) {
         _cleanup_scratch_ struct scratch s = scratch_new();
         _cleanup_(frame_server_freep) struct frame_server *server = NULL;
@@ -146,4 +183,4 @@ static void test_limits(void) {
         sd_event_unref(event);
 }
 
-TEST_MAIN(test_round_trip, test_rules, test_socket_in_use, test_limits)
+TEST_MAIN(test_round_trip, test_rules, test_socket_in_use, test_flood, test_limits)

@@ -7,13 +7,14 @@
 
 #define READ_CHUNK 16384
 #define FRAMES_A_WAKEUP 16 /* one talkative peer must not keep the loop from the others */
+#define PEERS_OF_A_USER_MAX 16 /* of FRAME_PEERS_MAX; root may have all */
 
 struct frame_peer {
         struct frame_server *server; /* NULL for a client's connection */
         struct frame_peer *next, **previous;
         const struct frame_handlers *handlers;
         void *userdata, *state;
-        sd_event_source *io;
+        sd_event_source *io, *more; /* more: whole frames wait in the buffer */
         int fd;
         struct ucred creds;
         uint8_t *in, *out;
@@ -49,6 +50,7 @@ struct frame_peer *frame_peer_free(struct frame_peer *p) {
                 p->server->n_peers--;
         }
         p->io = sd_event_source_disable_unref(p->io);
+        p->more = sd_event_source_disable_unref(p->more);
         p->fd = close_fd(p->fd);
         free(p->in);
         free(p->out);
@@ -82,8 +84,22 @@ static int peer_flush(struct frame_peer *p) {
         return 0;
 }
 
-static void peer_watch(struct frame_peer *p, bool writing) {
-        (void) sd_event_source_set_io_events(p->io, writing ? EPOLLIN | EPOLLOUT : EPOLLIN); /* cannot fail on a live source */
+/* Whether a whole frame, or the beginning of a bad one, is in the buffer. */
+static bool has_frame(const struct frame_peer *p) {
+        struct frame_header h;
+
+        if (p->in_len < FRAME_HEADER_SIZE)
+                return false;
+        return frame_header_get(p->in, &h) < 0 || p->in_len >= FRAME_HEADER_SIZE + (size_t) h.len;
+}
+
+/* While an answer waits to be taken nothing more is read: a peer that only asks grows nothing. */
+static void peer_watch(struct frame_peer *p) {
+        bool writing = p->out_len > 0, more = !writing && has_frame(p);
+
+        /* neither can fail on a live source */
+        (void) sd_event_source_set_io_events(p->io, writing ? EPOLLOUT : more ? 0 : EPOLLIN);
+        (void) sd_event_source_set_enabled(p->more, more ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 }
 
 static int peer_reserve(struct frame_peer *p, size_t size) {
@@ -99,18 +115,19 @@ static int peer_reserve(struct frame_peer *p, size_t size) {
         return 0;
 }
 
-/* Hands on the whole frames that are in the buffer. Returns -errno when the peer broke the rules. */
+/* Hands on whole frames that are in the buffer, a few. Returns -errno when the peer broke the rules. */
 static int peer_dispatch(struct frame_peer *p) {
         size_t used = 0;
+        int r = 0;
 
-        while (!p->dead && p->in_len - used >= FRAME_HEADER_SIZE) {
+        for (unsigned i = 0; i < FRAMES_A_WAKEUP && !p->dead && p->out_len == 0; i++) {
                 struct frame_header h;
                 struct frame f;
-                int r = frame_header_get(p->in + used, &h);
 
-                if (r < 0)
-                        return r;
-                if (p->in_len - used < FRAME_HEADER_SIZE + (size_t) h.len)
+                if (p->in_len - used < FRAME_HEADER_SIZE)
+                        break;
+                r = frame_header_get(p->in + used, &h);
+                if (r < 0 || p->in_len - used < FRAME_HEADER_SIZE + (size_t) h.len)
                         break;
                 f = (struct frame) { .version = h.version, .kind = h.kind, .data = p->in + used + FRAME_HEADER_SIZE, .len = h.len };
                 used += FRAME_HEADER_SIZE + (size_t) h.len;
@@ -118,7 +135,7 @@ static int peer_dispatch(struct frame_peer *p) {
         }
         memmove(p->in, p->in + used, p->in_len - used);
         p->in_len -= used;
-        return 0;
+        return r;
 }
 
 /* How much room the frame that has begun needs, so that a small frame costs a small buffer. */
@@ -131,36 +148,30 @@ static size_t wanted_room(const struct frame_peer *p) {
 }
 
 static int peer_read(struct frame_peer *p) {
-        for (unsigned i = 0; i < FRAMES_A_WAKEUP && !p->dead; i++) {
-                ssize_t n;
-                int r = peer_reserve(p, wanted_room(p));
+        ssize_t n;
+        int r = peer_reserve(p, wanted_room(p));
 
-                if (r < 0)
-                        return r;
-                n = recv(p->fd, p->in + p->in_len, p->in_size - p->in_len, MSG_DONTWAIT);
-                if (n == 0)
-                        return -ECONNRESET;
-                if (n < 0)
-                        return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-                p->in_len += (size_t) n;
-                r = peer_dispatch(p);
-                if (r < 0)
-                        return r;
-        }
+        if (r < 0)
+                return r;
+        n = recv(p->fd, p->in + p->in_len, p->in_size - p->in_len, MSG_DONTWAIT);
+        if (n == 0)
+                return -ECONNRESET;
+        if (n < 0)
+                return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+        p->in_len += (size_t) n;
         return 0;
 }
 
-static int on_peer_io(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
-        struct frame_peer *p = userdata;
+static void peer_turn(struct frame_peer *p, uint32_t revents) {
         int r = 0;
 
-        (void) source;
-        (void) fd;
         p->in_handler = true;
-        if (revents & EPOLLOUT)
+        if (p->out_len > 0)
                 r = peer_flush(p);
-        if (r >= 0 && revents & (EPOLLIN | EPOLLHUP | EPOLLERR))
+        if (r >= 0 && p->out_len == 0 && !has_frame(p) && revents & (EPOLLIN | EPOLLHUP | EPOLLERR))
                 r = peer_read(p);
+        if (r >= 0)
+                r = peer_dispatch(p);
         p->in_handler = false;
         if (p->dead)
                 (void) frame_peer_free(p);
@@ -169,7 +180,19 @@ static int on_peer_io(sd_event_source *source, int fd, uint32_t revents, void *u
                         (void) log_debug_errno(r, "local connection of pid %d ended: %m", (int) p->creds.pid);
                 peer_close(p);
         } else
-                peer_watch(p, p->out_len > 0);
+                peer_watch(p);
+}
+
+static int on_peer_io(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        (void) source;
+        (void) fd;
+        peer_turn(userdata, revents);
+        return 0;
+}
+
+static int on_more(sd_event_source *source, void *userdata) {
+        (void) source;
+        peer_turn(userdata, 0);
         return 0;
 }
 
@@ -188,11 +211,16 @@ static int peer_new(sd_event *e, int fd, const struct frame_handlers *h, void *u
         r = getsockopt(p->fd, SOL_SOCKET, SO_PEERCRED, &p->creds, &len) < 0 ? -errno : 0;
         if (r == 0)
                 r = sd_event_add_io(e, &p->io, p->fd, EPOLLIN, on_peer_io, p);
+        if (r >= 0)
+                r = sd_event_add_defer(e, &p->more, on_more, p);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(p->more, SD_EVENT_OFF);
         if (r < 0) {
                 (void) frame_peer_free(p);
                 return r;
         }
         (void) sd_event_source_set_description(p->io, "local-frame-peer");
+        (void) sd_event_source_set_description(p->more, "local-frame-more");
         *ret = p;
         return 0;
 }
@@ -216,6 +244,11 @@ int frame_peer_send(struct frame_peer *p, uint16_t kind, const ProtobufCMessage 
                 return r;
         if (p->out_len - p->out_sent + len > 2 * (size_t) FRAME_MAX)
                 return -ENOBUFS;
+        if (p->out_sent > 0) { /* what was taken makes room: else one who reads slowly would grow it for ever */
+                memmove(p->out, p->out + p->out_sent, p->out_len - p->out_sent);
+                p->out_len -= p->out_sent;
+                p->out_sent = 0;
+        }
         out = realloc(p->out, p->out_len + len);
         if (!out)
                 return -ENOMEM;
@@ -225,7 +258,8 @@ int frame_peer_send(struct frame_peer *p, uint16_t kind, const ProtobufCMessage 
         r = peer_flush(p);
         if (r < 0)
                 return r;
-        peer_watch(p, r > 0);
+        if (!p->in_handler)
+                peer_watch(p);
         return 0;
 }
 
@@ -243,6 +277,14 @@ void *frame_peer_state(const struct frame_peer *p) {
 
 /* --- Server ------------------------------------------------------------------------------------------- */
 
+static size_t peers_of_user(const struct frame_server *s, uid_t uid) {
+        size_t n = 0;
+
+        for (const struct frame_peer *p = s->peers; p; p = p->next)
+                n += p->creds.uid == uid;
+        return n;
+}
+
 static void server_add(struct frame_server *s, int fd) {
         struct frame_peer *p;
         int r;
@@ -255,6 +297,12 @@ static void server_add(struct frame_server *s, int fd) {
         r = peer_new(s->event, fd, s->handlers, s->userdata, &p);
         if (r < 0) {
                 (void) log_warning_errno(r, "local connection was refused: %m");
+                return;
+        }
+        if (p->creds.uid != 0 && peers_of_user(s, p->creds.uid) >= PEERS_OF_A_USER_MAX) {
+                log_warning("user %u has %d local connections: one more was refused", (unsigned) p->creds.uid, PEERS_OF_A_USER_MAX);
+                p->handlers = NULL;
+                (void) frame_peer_free(p);
                 return;
         }
         p->server = s;
