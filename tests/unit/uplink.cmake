@@ -1,4 +1,4 @@
-unit_test(backoff KNOWS base uplink)
+unit_test(backoff KNOWS base httploop)
 unit_test(answer KNOWS base uplink)
 unit_test(otlp KNOWS base uplink proto_otlp)
 unit_test(spool KNOWS base uplink)

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http_loop.h"
+
+struct http_loop {
+        sd_event *event;
+        CURLM *multi; /* NULL: could not be made anew; the next prepare tries again */
+        bool global;
+        sd_event_source *timer;
+        char socket_name[32], timer_name[32];
+        struct http_transfer *transfers;
+};
+
+static void drain(struct http_loop *l);
+static void rebuild(struct http_loop *l);
+
+static void step(struct http_loop *l, curl_socket_t fd, int mask) {
+        int running;
+
+        if (curl_multi_socket_action(l->multi, fd, mask, &running) != CURLM_OK)
+                rebuild(l);
+        else
+                drain(l);
+}
+
+static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        int mask = 0;
+
+        (void) source;
+        if (revents & EPOLLIN)
+                mask |= CURL_CSELECT_IN;
+        if (revents & EPOLLOUT)
+                mask |= CURL_CSELECT_OUT;
+        if (revents & (EPOLLERR | EPOLLHUP))
+                mask |= CURL_CSELECT_ERR;
+        step(userdata, fd, mask);
+        return 0;
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        (void) source;
+        (void) usec;
+        step(userdata, CURL_SOCKET_TIMEOUT, 0);
+        return 0;
+}
+
+static int socket_changed(CURL *easy, curl_socket_t fd, int what, void *userdata, void *socketp) {
+        sd_event_source *source = socketp;
+        struct http_loop *l = userdata;
+        uint32_t events = 0;
+
+        (void) easy;
+        if (what == CURL_POLL_REMOVE) {
+                (void) sd_event_source_disable_unref(source);
+                (void) curl_multi_assign(l->multi, fd, NULL);
+                return 0;
+        }
+        if (what != CURL_POLL_OUT)
+                events |= EPOLLIN;
+        if (what != CURL_POLL_IN)
+                events |= EPOLLOUT;
+        if (source)
+                return sd_event_source_set_io_events(source, events) < 0 ? -1 : 0;
+        if (sd_event_add_io(l->event, &source, fd, events, on_io, l) < 0)
+                return -1;
+        (void) sd_event_source_set_description(source, l->socket_name);
+        if (curl_multi_assign(l->multi, fd, source) != CURLM_OK) {
+                (void) sd_event_source_disable_unref(source);
+                return -1;
+        }
+        return 0;
+}
+
+static int timer_changed(CURLM *multi, long timeout_ms, void *userdata) {
+        struct http_loop *l = userdata;
+
+        (void) multi;
+        if (timeout_ms < 0)
+                return sd_event_source_set_enabled(l->timer, SD_EVENT_OFF) < 0 ? -1 : 0;
+        if (sd_event_source_set_time_relative(l->timer, (usec_t) timeout_ms * USEC_PER_MSEC) < 0)
+                return -1;
+        return sd_event_source_set_enabled(l->timer, SD_EVENT_ONESHOT) < 0 ? -1 : 0;
+}
+
+static int new_multi(struct http_loop *l) {
+        l->multi = curl_multi_init();
+        if (!l->multi)
+                return -ENOMEM;
+        if (curl_multi_setopt(l->multi, CURLMOPT_SOCKETFUNCTION, socket_changed) != CURLM_OK ||
+            curl_multi_setopt(l->multi, CURLMOPT_SOCKETDATA, l) != CURLM_OK ||
+            curl_multi_setopt(l->multi, CURLMOPT_TIMERFUNCTION, timer_changed) != CURLM_OK ||
+            curl_multi_setopt(l->multi, CURLMOPT_TIMERDATA, l) != CURLM_OK)
+                return -EIO;
+        return 0;
+}
+
+static void drop_handles(struct http_loop *l) {
+        for (struct http_transfer *t = l->transfers; t; t = t->next)
+                http_transfer_drop(t);
+        if (l->multi)
+                (void) curl_multi_cleanup(l->multi);
+        l->multi = NULL;
+}
+
+/* done may start the transfer's next exchange: what was lost is told apart from that by having no handle. */
+static void rebuild(struct http_loop *l) {
+        drop_handles(l);
+        (void) sd_event_source_set_enabled(l->timer, SD_EVENT_OFF);
+        if (new_multi(l) < 0)
+                drop_handles(l); /* the next prepare tries again */
+        for (struct http_transfer *t = l->transfers; t; t = t->next) {
+                if (t->easy || !t->at_work)
+                        continue;
+                t->at_work = false;
+                t->done(t, "libcurl lost its state; started anew");
+        }
+}
+
+static void drain(struct http_loop *l) {
+        CURLMsg *m;
+        int left;
+
+        while (l->multi && (m = curl_multi_info_read(l->multi, &left))) {
+                CURLcode code = m->data.result;
+                CURL *easy = m->easy_handle;
+
+                if (m->msg != CURLMSG_DONE)
+                        continue;
+                for (struct http_transfer *t = l->transfers; t; t = t->next)
+                        if (t->easy == easy) {
+                                (void) curl_multi_remove_handle(l->multi, easy);
+                                t->at_work = false;
+                                t->done(t, code == CURLE_OK ? NULL : curl_easy_strerror(code));
+                                break;
+                        }
+        }
+}
+
+/* --- Transfers ---------------------------------------------------------------------------------------- */
+
+void http_loop_add(struct http_loop *l, struct http_transfer *t) {
+        t->loop = l;
+        t->next = l->transfers;
+        l->transfers = t;
+}
+
+/* Options of kinds that libcurl takes over by value or copies. */
+static int setup_easy(CURL *c, const struct http_options *o) {
+        int bad = 0;
+
+        bad |= curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_PROXY, "") != CURLE_OK; /* not even from the environment */
+        bad |= curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_USERAGENT, o->user_agent) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long) (o->connect_timeout / USEC_PER_MSEC)) !=
+               CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long) (o->timeout / USEC_PER_MSEC)) != CURLE_OK;
+#if LIBCURL_VERSION_NUM >= 0x075500
+        bad |= curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK;
+#else
+        bad |= curl_easy_setopt(c, CURLOPT_PROTOCOLS, (long) (CURLPROTO_HTTP | CURLPROTO_HTTPS)) != CURLE_OK;
+#endif
+#if LIBCURL_VERSION_NUM >= 0x075700
+        bad |= curl_easy_setopt(c, CURLOPT_QUICK_EXIT, 1L) != CURLE_OK;
+#endif
+        return bad ? -EIO : 0;
+}
+
+int http_transfer_prepare(struct http_transfer *t, const struct http_options *o) {
+        int r;
+
+        if (!t->loop->multi) {
+                r = new_multi(t->loop);
+                if (r < 0)
+                        return r;
+        }
+        if (t->easy)
+                return 0;
+        t->easy = curl_easy_init();
+        if (!t->easy)
+                return -ENOMEM;
+        r = setup_easy(t->easy, o);
+        if (r < 0)
+                http_transfer_drop(t);
+        return r < 0 ? r : 1;
+}
+
+void http_transfer_drop(struct http_transfer *t) {
+        if (t->easy && t->at_work)
+                (void) curl_multi_remove_handle(t->loop->multi, t->easy);
+        if (t->easy)
+                curl_easy_cleanup(t->easy);
+        t->easy = NULL;
+}
+
+int http_transfer_set_timeout(struct http_transfer *t, usec_t timeout) {
+        return curl_easy_setopt(t->easy, CURLOPT_TIMEOUT_MS, (long) (timeout / USEC_PER_MSEC)) == CURLE_OK ?
+                       0 :
+                       -EIO;
+}
+
+int http_transfer_start(struct http_transfer *t) {
+        if (t->at_work)
+                return -EBUSY;
+        if (curl_multi_add_handle(t->loop->multi, t->easy) != CURLM_OK)
+                return -EIO;
+        t->at_work = true;
+        return 0;
+}
+
+/* --- Life --------------------------------------------------------------------------------------------- */
+
+int http_loop_new(sd_event *e, const char *name, struct http_loop **ret) {
+        _cleanup_(http_loop_freep) struct http_loop *l = calloc(1, sizeof(*l));
+        int r;
+
+        if (!l)
+                return -ENOMEM;
+        l->event = sd_event_ref(e);
+        (void) snprintf(l->socket_name, sizeof(l->socket_name), "%s-socket", name);
+        (void) snprintf(l->timer_name, sizeof(l->timer_name), "%s-curl", name);
+        if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+                return -EIO;
+        l->global = true;
+        r = sd_event_add_time_relative(e, &l->timer, CLOCK_MONOTONIC, 0, 1 * USEC_PER_MSEC, on_timer, l);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(l->timer, l->timer_name);
+        r = sd_event_source_set_enabled(l->timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        r = new_multi(l);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(l);
+        return 0;
+}
+
+struct http_loop *http_loop_free(struct http_loop *l) {
+        if (!l)
+                return NULL;
+        drop_handles(l);
+        l->timer = sd_event_source_disable_unref(l->timer);
+        l->event = sd_event_unref(l->event);
+        if (l->global)
+                curl_global_cleanup();
+        free(l);
+        return NULL;
+}

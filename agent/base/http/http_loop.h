@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * libcurl's multi interface in an sd-event loop. What is sent, and what is done with the answer, is the
+ * matter of who owns a transfer; here is what every HTTP client of a daemon shares: sockets, the timer, and
+ * the options that keep a transfer from ever blocking the loop or obeying the daemon's environment.
+ *
+ * After an error of the multi handle, whose state is then unknown, all is built anew: every transfer loses
+ * its easy handle, and those at work end with a failure.
+ */
+#include <curl/curl.h>
+#include <systemd/sd-event.h>
+
+#include "base.h"
+
+struct http_loop;
+
+/*
+ * One exchange at a time, used again for the next, so that the connection is kept. Lives inside its owner's
+ * struct.
+ */
+struct http_transfer {
+        CURL *easy;   /* NULL: http_transfer_prepare() makes it; the owner sets its options on it */
+        bool at_work; /* between http_transfer_start() and done */
+        /* The exchange ended. error: NULL, or why there is no whole answer. May start the next one. */
+        void (*done)(struct http_transfer *t, const char *error);
+        struct http_loop *loop;
+        struct http_transfer *next;
+};
+
+struct http_options {
+        const char *user_agent;
+        usec_t connect_timeout, timeout; /* timeout: of the whole exchange */
+};
+
+/* name: of the event sources ("uplink"). */
+int http_loop_new(sd_event *e, const char *name, struct http_loop **ret);
+/* Drops the transfers that were added; done is not called. */
+struct http_loop *http_loop_free(struct http_loop *l);
+DEFINE_CLEANUP(struct http_loop *, http_loop_free)
+
+/* Makes t (done is set, the rest empty) one of the loop's, until the loop is freed. */
+void http_loop_add(struct http_loop *l, struct http_transfer *t);
+/*
+ * Makes the easy handle if there is none: HTTP only, no proxy, no redirects, no signals. Returns 1 when it
+ * was made and the owner's own options are still to be set, 0 when it was there, -ENOMEM or -EIO.
+ */
+int http_transfer_prepare(struct http_transfer *t, const struct http_options *o);
+/* Gives the easy handle up: an owner whose options could not be set does, so that none is used without them. */
+void http_transfer_drop(struct http_transfer *t);
+/* Another limit of the whole exchange, from the next start on. -EIO. */
+int http_transfer_set_timeout(struct http_transfer *t, usec_t timeout);
+/* -EBUSY: the last exchange has not ended; -EIO. */
+int http_transfer_start(struct http_transfer *t);
