@@ -5,6 +5,7 @@
 
 #include "daemon.h"
 #include "frame.h"
+#include "handover.h"
 #include "local.pb-c.h"
 #include "log.h"
 #include "paths.h"
@@ -22,6 +23,7 @@ struct daemon {
         struct frame_server *server;
         unsigned overruns; /* that were logged */
         int error;         /* of the last pass: logged when it changes */
+        uid_t hostd;       /* tpu-hostd's user, who may hand over what networks carry */
 };
 
 static void daemon_clear(struct daemon *d) {
@@ -68,21 +70,12 @@ static int send_report(struct frame_peer *p, struct netcfg *n) {
         return frame_peer_send(p, LOCAL__KIND__KIND_REPORT, &report.base);
 }
 
-static int send_error(struct frame_peer *p) {
-        char text[] = "tpu-netcfg answers report requests only";
+static int send_error(struct frame_peer *p, int code, const char *text) {
         Local__Error error = LOCAL__ERROR__INIT;
 
-        error.code = EOPNOTSUPP;
-        error.text = text;
+        error.code = code;
+        error.text = (char *) (uintptr_t) text; /* packing only reads it */
         return frame_peer_send(p, LOCAL__KIND__KIND_ERROR, &error.base);
-}
-
-static void on_frame(struct frame_peer *p, const struct frame *f, void *userdata) {
-        struct daemon *d = userdata;
-        int r = f->kind == LOCAL__KIND__KIND_REPORT_REQUEST ? send_report(p, d->n) : send_error(p);
-
-        if (r < 0)
-                (void) log_debug_errno(r, "a request could not be answered: %m");
 }
 
 /* --- Passes ------------------------------------------------------------------------------------------- */
@@ -112,10 +105,10 @@ static int run_pass(struct daemon *d, enum pass_kind kind, usec_t wait) {
         return r;
 }
 
-static void repair(struct daemon *d) {
+static void look(struct daemon *d, enum pass_kind kind) {
         usec_t next = REREAD_INTERVAL;
 
-        if (run_pass(d, PASS_REPAIR, 0) == -EAGAIN)
+        if (run_pass(d, kind, 0) == -EAGAIN)
                 next = LOCKED_RETRY; /* a one-shot is at work: look again when it is through */
         if (sd_event_source_set_time_relative(d->reread, next) < 0 ||
             sd_event_source_set_enabled(d->reread, SD_EVENT_ONESHOT) < 0)
@@ -123,13 +116,43 @@ static void repair(struct daemon *d) {
 }
 
 static void on_link_change(void *userdata) {
-        repair(userdata);
+        look(userdata, PASS_REPAIR);
 }
 
 static int on_reread(sd_event_source *s, uint64_t usec, void *userdata) {
         (void) s, (void) usec;
-        repair(userdata);
+        look(userdata, PASS_REPAIR);
         return 0;
+}
+
+/* --- Requests ----------------------------------------------------------------------------------------- */
+
+static int take_handover(struct daemon *d, struct frame_peer *p, const struct frame *f) {
+        int r;
+
+        if (!handover_permits(frame_peer_creds(p)->uid, d->hostd)) {
+                /* not louder: anybody can make us say it */
+                log_debug("uid %u may not say what a network carries: refused", frame_peer_creds(p)->uid);
+                return send_error(p, EPERM, "only root and the user " USER_HOSTD " may say what a network carries");
+        }
+        r = handover_take(d->n, p, f);
+        if (r > 0)
+                look(d, PASS_APPLY); /* another intent, not a repair: no contest is counted */
+        return r;
+}
+
+static void on_frame(struct frame_peer *p, const struct frame *f, void *userdata) {
+        struct daemon *d = userdata;
+        int r;
+
+        if (f->kind == LOCAL__KIND__KIND_REPORT_REQUEST)
+                r = send_report(p, d->n);
+        else if (f->kind == LOCAL__KIND__KIND_NETWORK_MTU)
+                r = take_handover(d, p, f);
+        else
+                r = send_error(p, EOPNOTSUPP, "tpu-netcfg answers report requests and network MTUs only");
+        if (r < 0)
+                (void) log_debug_errno(r, "a request could not be answered: %m");
 }
 
 /* --- Life --------------------------------------------------------------------------------------------- */
@@ -189,6 +212,7 @@ int daemon_run(struct netcfg *n) {
                 return r;
         if (n->held)
                 log_notice("%s", n->held);
+        d.hostd = handover_user(&n->host);
         r = listen_for_reports(&d);
         if (r < 0)
                 return r;

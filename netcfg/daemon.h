@@ -2,8 +2,8 @@
 #pragma once
 /*
  * The daemon: a first pass, then one whenever a link changed and every 30 s (sysctls tell nobody). Answers
- * ReportRequest frames on /run/tpu-netcfg/netcfg.sock with the last pass. Stops at SIGTERM or SIGINT and
- * leaves the settings as they are.
+ * ReportRequest frames on /run/tpu-netcfg/netcfg.sock with the last pass, and takes NetworkMtu frames there
+ * from root and tpu-hostd (handover.h). Stops at SIGTERM or SIGINT and leaves the settings as they are.
  */
 #include "pass.h"
 

@@ -2,6 +2,7 @@
 #include "config.h"
 #include "intent.h"
 #include "log.h"
+#include "network.h"
 #include "paths.h"
 #include "profile.h"
 
@@ -172,6 +173,7 @@ static int load(const struct host *h, const char *config_file, struct config_rep
         r = load_network(h, config_file, &choice, &i, report);
         if (r < 0)
                 return r;
+        intent_networks_load(h, &i);
         r = pick_profile(h, &choice, &i);
         if (r < 0)
                 return r;

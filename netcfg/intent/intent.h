@@ -5,7 +5,8 @@
  * (/usr/lib/tpu-hostd/profiles/NAME.conf), the site's overrides (/etc/tpu-hostd/netcfg.conf.d), and the MTU
  * of the network itself, which the static file states ([Network] Mtu= in /etc/tpu-hostd/identity.conf.d/).
  * Every value carries its source. Read through the seam; pure otherwise. netcfg plans with it, the nic and
- * sysctl probes compare with it.
+ * sysctl probes compare with it. Where the static file does not state the network's MTU, the one
+ * that tpu-hostd handed over for a NIC counts (network.h).
  */
 #include "base.h"
 #include "finding.h"
@@ -23,14 +24,24 @@ struct intent_sysctl {
         char source[128]; /* where the value comes from: profile, file and the public source it names */
 };
 
+/* What tpu-hostd handed over from the metadata server, for one NIC. */
+#define INTENT_NETWORKS_MAX 32
+struct intent_network {
+        uint8_t mac[6];
+        uint32_t mtu;
+        char source[64];
+};
+
 struct intent {
         char profile[32];       /* "v6e", "generic" */
         char profile_note[192]; /* why the generic profile stands in; empty when the right one was found */
         bool observe;           /* Mode=observe: change nothing */
         uint32_t mtu;           /* the profile's MTU; 0: none wanted */
         char mtu_source[128];
-        uint32_t network_mtu; /* the network's own MTU; 0: not known */
+        uint32_t network_mtu; /* every network's own MTU, from the static file; 0: not stated */
         char network_mtu_source[128];
+        struct intent_network networks[INTENT_NETWORKS_MAX]; /* where the static file does not state it */
+        size_t n_networks;
         struct intent_sysctl sysctls[INTENT_SYSCTLS_MAX];
         size_t n_sysctls;
 };

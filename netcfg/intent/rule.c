@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "intent.h"
+#include "network.h"
 
 uint32_t intent_mtu(const struct intent *i, const struct link *l, const char **ret_why) {
+        uint32_t mtu = 0, network = intent_network_mtu(i, l, NULL);
         const char *why = NULL;
-        uint32_t mtu = 0;
 
         if (i->mtu == 0)
                 why = "the profile wants no MTU";
-        else if (i->network_mtu == 0)
+        else if (network == 0)
                 why = "the network's own MTU is not known, and a NIC above it loses every large packet";
         else {
-                mtu = MIN(i->mtu, i->network_mtu);
+                mtu = MIN(i->mtu, network);
                 if (l->max_mtu > 0)
                         mtu = MIN(mtu, l->max_mtu);
                 if (mtu < l->min_mtu) {
@@ -23,10 +24,10 @@ uint32_t intent_mtu(const struct intent *i, const struct link *l, const char **r
         return mtu;
 }
 
-static void judge_unknown_mtu(const struct intent *i, const char *why, struct finding *f) {
+static void judge_unknown_mtu(const struct intent *i, uint32_t network, const char *why, struct finding *f) {
         f->verdict = i->mtu == 0 ? VERDICT_OK : VERDICT_UNKNOWN;
         finding_set(f->reason, "%s", why);
-        if (i->mtu > 0 && i->network_mtu == 0)
+        if (i->mtu > 0 && network == 0)
                 finding_set(f->remedy,
                             "gcloud compute networks describe NETWORK --format='value(mtu)', then write what it "
                             "says into /etc/tpu-hostd/identity.conf.d/10-network.conf, two lines: [Network] "
@@ -37,7 +38,8 @@ static void judge_unknown_mtu(const struct intent *i, const char *why, struct fi
 
 void intent_judge_mtu(const struct intent *i, const struct link *l, struct finding *ret) {
         const char *why = NULL;
-        uint32_t allowed = intent_mtu(i, l, &why);
+        const char *network_source = NULL;
+        uint32_t allowed = intent_mtu(i, l, &why), network = intent_network_mtu(i, l, &network_source);
 
         finding_init(ret, "nic.mtu", l->name);
         finding_set(ret->found, "%u", l->mtu);
@@ -45,14 +47,14 @@ void intent_judge_mtu(const struct intent *i, const struct link *l, struct findi
         if (i->mtu > 0)
                 finding_set(ret->wanted, "%u", i->mtu);
         if (allowed == 0) {
-                judge_unknown_mtu(i, why, ret);
+                judge_unknown_mtu(i, network, why, ret);
                 return;
         }
         ret->verdict = l->mtu == allowed ? VERDICT_OK : VERDICT_FAIL;
-        if (i->network_mtu < i->mtu) {
+        if (network < i->mtu) {
                 ret->verdict = VERDICT_FAIL;
                 finding_set(ret->reason, "the network carries %u (%s); a NIC is never set above that",
-                            i->network_mtu, i->network_mtu_source);
+                            network, network_source);
                 finding_set(ret->remedy, "gcloud compute networks update NETWORK --mtu=%u", i->mtu);
         } else if (allowed < i->mtu) {
                 ret->verdict = verdict_worse(ret->verdict, VERDICT_WARN);

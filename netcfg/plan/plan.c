@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "network.h"
 #include "plan.h"
 
 const char *op_check(enum op_kind k) {
@@ -43,6 +44,7 @@ static int add_sysctl(struct plan *p, const struct intent_sysctl *wanted, const 
 static int add_mtu(struct plan *p, const struct intent *i, const struct link *l) {
         struct op op = { .kind = OP_MTU, .index = l->index };
         uint32_t mtu = intent_mtu(i, l, NULL);
+        const char *network_source = NULL;
 
         if (mtu == 0 || l->mtu == 0 || mtu == l->mtu)
                 return 0;
@@ -50,9 +52,9 @@ static int add_mtu(struct plan *p, const struct intent *i, const struct link *l)
         finding_set(op.from, "%u", l->mtu);
         finding_set(op.to, "%u", mtu);
         finding_set(op.source, "%s",
-                    mtu == i->mtu           ? i->mtu_source
-                    : mtu == i->network_mtu ? i->network_mtu_source
-                                            : "the NIC's own maximum");
+                    mtu == i->mtu                                          ? i->mtu_source
+                    : mtu == intent_network_mtu(i, l, &network_source) ? network_source
+                                                                           : "the NIC's own maximum");
         return plan_add(p, &op);
 }
 

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <pwd.h>
+
+#include "durable.h"
+#include "handover.h"
+#include "local.pb-c.h"
+#include "log.h"
+#include "network.h"
+#include "paths.h"
+
+#define WHY_MAX 160
+
+uid_t handover_user(const struct host *h) {
+        _cleanup_close_ int fd = host_open_file(h, "/etc/passwd", O_RDONLY);
+        _cleanup_fclose_ FILE *f = fd >= 0 ? fdopen(fd, "re") : NULL;
+        const struct passwd *p;
+
+        if (!f)
+                return (uid_t) -1;
+        (void) TAKE_FD(fd); /* the stream's now */
+        while ((p = fgetpwent(f)))
+                if (streq(p->pw_name, USER_HOSTD))
+                        return p->pw_uid;
+        return (uid_t) -1;
+}
+
+bool handover_permits(uid_t uid, uid_t hostd) {
+        return uid == 0 || (hostd != (uid_t) -1 && uid == hostd);
+}
+
+struct answer {
+        uint32_t taken;
+        bool changed;
+        size_t n_refused;
+        char refused[INTENT_NETWORKS_MAX][WHY_MAX];
+        char *lines[INTENT_NETWORKS_MAX];
+};
+
+static bool same(const struct intent *a, const struct intent *b) {
+        if (a->n_networks != b->n_networks)
+                return false;
+        for (size_t k = 0; k < a->n_networks; k++)
+                if (memcmp(a->networks[k].mac, b->networks[k].mac, sizeof(a->networks[k].mac)) != 0 ||
+                    a->networks[k].mtu != b->networks[k].mtu ||
+                    !streq(a->networks[k].source, b->networks[k].source))
+                        return false;
+        return true;
+}
+
+static void take_one(struct intent *i, const struct link_table *t, const Local__NetworkMtuEntry *e,
+                     struct answer *a) {
+        struct intent_network offer = { .mtu = e->mtu };
+        char *why = a->refused[a->n_refused];
+        int r = -EINVAL;
+
+        if (e->mac.len != sizeof(offer.mac))
+                (void) snprintf(why, WHY_MAX, "a MAC address of %zu bytes", e->mac.len);
+        else if (strlen(e->source) >= sizeof(offer.source))
+                (void) snprintf(why, WHY_MAX, "a source of %zu bytes", strlen(e->source));
+        else {
+                memcpy(offer.mac, e->mac.data, sizeof(offer.mac));
+                memcpy(offer.source, e->source, strlen(e->source) + 1);
+                r = intent_networks_take(i, t, &offer, why);
+        }
+        if (r == 0) {
+                a->taken++;
+                return;
+        }
+        log_warning("tpu-hostd's network MTU is refused: %s", why);
+        a->lines[a->n_refused++] = why;
+}
+
+/* Kept over our own restarts; without the file it holds until the next one. */
+static void save(const struct netcfg *n) {
+        char text[INTENT_NETWORKS_TEXT_MAX];
+        int r = intent_networks_format(&n->intent, n->boot_id, text);
+
+        if (r >= 0)
+                r = durable_write(n->runtime_fd, INTENT_NETWORKS_FILE, text, (size_t) r, 0644);
+        if (r < 0)
+                (void) log_warning_errno(r, PATH_NETCFG_RUNTIME "/" INTENT_NETWORKS_FILE
+                                         " cannot be written, a restart will forget it: %m");
+}
+
+static int take_all(struct netcfg *n, const Local__NetworkMtu *m, struct answer *a) {
+        _cleanup_links_ struct link_table links = LINK_TABLE_NULL;
+        struct intent before = n->intent;
+        int r;
+
+        r = links_read(&n->host, &links);
+        if (r < 0)
+                return r;
+        for (size_t k = 0; k < m->n_entry; k++)
+                take_one(&n->intent, &links, m->entry[k], a);
+        a->changed = !same(&before, &n->intent);
+        if (a->changed)
+                save(n);
+        return 0;
+}
+
+static int send_error(struct frame_peer *p, int error, const char *text) {
+        Local__Error e = LOCAL__ERROR__INIT;
+        char copy[WHY_MAX];
+
+        (void) snprintf(copy, sizeof(copy), "%s", text);
+        e.code = -error;
+        e.text = copy;
+        return frame_peer_send(p, LOCAL__KIND__KIND_ERROR, &e.base);
+}
+
+int handover_take(struct netcfg *n, struct frame_peer *p, const struct frame *f) {
+        Local__NetworkMtuReply reply = LOCAL__NETWORK_MTU_REPLY__INIT;
+        Local__NetworkMtu *m = local__network_mtu__unpack(NULL, f->len, f->data);
+        struct answer a = { 0 };
+        int r = -EBADMSG;
+
+        if (m && m->n_entry <= INTENT_NETWORKS_MAX)
+                r = take_all(n, m, &a);
+        if (m)
+                local__network_mtu__free_unpacked(m, NULL);
+        if (r == -EBADMSG)
+                return send_error(p, r, "not a NetworkMtu message with at most 32 entries");
+        if (r < 0)
+                return send_error(p, r, "the NICs of this host cannot be read");
+        reply.taken = a.taken;
+        reply.n_refused = a.n_refused;
+        reply.refused = a.lines;
+        r = frame_peer_send(p, LOCAL__KIND__KIND_NETWORK_MTU_REPLY, &reply.base);
+        return a.changed ? 1 : r; /* planned with, whether or not the sender still listens */
+}

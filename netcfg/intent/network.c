@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "log.h"
+#include "network.h"
+#include "paths.h"
+
+#define FILE_HEAD "tpu-netcfg-network-mtu 1"
+#define FILE_PATH PATH_NETCFG_RUNTIME "/" INTENT_NETWORKS_FILE
+
+static bool is_of(const struct intent_network *n, const struct link *l) {
+        return l->address_len == sizeof(n->mac) && memcmp(l->address, n->mac, sizeof(n->mac)) == 0;
+}
+
+static struct intent_network *find(struct intent *i, const uint8_t mac[static 6]) {
+        for (size_t k = 0; k < i->n_networks; k++)
+                if (memcmp(i->networks[k].mac, mac, sizeof(i->networks[k].mac)) == 0)
+                        return &i->networks[k];
+        return NULL;
+}
+
+uint32_t intent_network_mtu(const struct intent *i, const struct link *l, const char **ret_source) {
+        const char *source = i->network_mtu_source;
+        uint32_t mtu = i->network_mtu;
+
+        for (size_t k = 0; mtu == 0 && k < i->n_networks; k++)
+                if (is_of(&i->networks[k], l)) {
+                        mtu = i->networks[k].mtu;
+                        source = i->networks[k].source;
+                }
+        if (ret_source && mtu > 0)
+                *ret_source = source;
+        return mtu;
+}
+
+/* --- Taking over -------------------------------------------------------------------------------------- */
+
+static const char *mac_text(const uint8_t mac[static 6], char buf[static 18]) {
+        (void) snprintf(buf, 18, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3], mac[4],
+                        mac[5]);
+        return buf;
+}
+
+static bool source_is_valid(const char *source) {
+        size_t n = 0;
+
+        for (; source[n]; n++)
+                if (source[n] < ' ' || source[n] > '~')
+                        return false;
+        return n > 0 && n < sizeof(((struct intent_network *) NULL)->source) && source[0] != ' ';
+}
+
+static bool mtu_is_valid(uint32_t mtu) {
+        return mtu >= INTENT_MTU_MIN && mtu <= INTENT_MTU_MAX;
+}
+
+static bool has_nic(const struct link_table *t, const struct intent_network *n) {
+        for (size_t k = 0; k < t->n; k++)
+                if (is_of(n, &t->links[k]) && link_is_data_nic(&t->links[k]))
+                        return true;
+        return false;
+}
+
+static void forget_gone(struct intent *i, const struct link_table *t) {
+        size_t kept = 0;
+
+        for (size_t k = 0; k < i->n_networks; k++)
+                if (has_nic(t, &i->networks[k]))
+                        i->networks[kept++] = i->networks[k];
+        i->n_networks = kept;
+}
+
+int intent_networks_take(struct intent *i, const struct link_table *t, const struct intent_network *offer,
+                         char why[static 160]) {
+        struct intent_network *known = find(i, offer->mac);
+        char mac[18];
+        int r = 0;
+
+        (void) mac_text(offer->mac, mac);
+        if (!mtu_is_valid(offer->mtu)) {
+                (void) snprintf(why, 160, "NIC %s: an MTU of %u: a network's is between %d and %d", mac,
+                                offer->mtu, INTENT_MTU_MIN, INTENT_MTU_MAX);
+                r = -ERANGE;
+        } else if (!source_is_valid(offer->source)) {
+                (void) snprintf(why, 160, "NIC %s: the source is not 1 to 63 printable characters", mac);
+                r = -EINVAL;
+        } else if (!has_nic(t, offer)) {
+                (void) snprintf(why, 160, "NIC %s: no data-centre NIC of this host has that address", mac);
+                r = -ENODEV;
+        }
+        if (r < 0)
+                return r;
+        if (!known)
+                forget_gone(i, t);
+        if (!known && i->n_networks == INTENT_NETWORKS_MAX) {
+                (void) snprintf(why, 160, "NIC %s: more than %d NICs", mac, INTENT_NETWORKS_MAX);
+                return -ENOSPC;
+        }
+        if (!known)
+                known = &i->networks[i->n_networks++];
+        *known = *offer;
+        return 0;
+}
+
+/* --- The file ----------------------------------------------------------------------------------------- */
+
+int intent_networks_format(const struct intent *i, const char *boot_id,
+                           char buf[static INTENT_NETWORKS_TEXT_MAX]) {
+        size_t used;
+        int n = snprintf(buf, INTENT_NETWORKS_TEXT_MAX, FILE_HEAD "\nboot %s\n", boot_id);
+
+        for (size_t k = 0;; k++) {
+                char mac[18];
+
+                if (n < 0 || n >= INTENT_NETWORKS_TEXT_MAX)
+                        return -ENOSPC;
+                used = (size_t) n;
+                if (k == i->n_networks)
+                        return n;
+                n = snprintf(buf + used, INTENT_NETWORKS_TEXT_MAX - used, "%s %u %s\n",
+                             mac_text(i->networks[k].mac, mac), i->networks[k].mtu, i->networks[k].source);
+                n = n < 0 ? n : n + (int) used;
+        }
+}
+
+static int parse_entry(const char *line, struct intent *i) {
+        struct intent_network n = { 0 };
+        unsigned mac[6];
+        int end = 0;
+
+        if (sscanf(line, "%2x:%2x:%2x:%2x:%2x:%2x %5" SCNu32 " %n", &mac[0], &mac[1], &mac[2], &mac[3], &mac[4],
+                   &mac[5], &n.mtu, &end) != 7 ||
+            end == 0 || !mtu_is_valid(n.mtu) || !source_is_valid(line + end) ||
+            i->n_networks == INTENT_NETWORKS_MAX)
+                return -EBADMSG;
+        for (size_t k = 0; k < sizeof(n.mac); k++)
+                n.mac[k] = (uint8_t) mac[k];
+        (void) snprintf(n.source, sizeof(n.source), "%s", line + end);
+        i->networks[i->n_networks++] = n;
+        return 0;
+}
+
+int intent_networks_parse(const char *text, size_t len, const char *boot_id, struct intent *i) {
+        struct intent read = { 0 };
+        unsigned number = 0;
+
+        for (const char *at = text; at < text + len;) {
+                size_t n = (size_t) ((const char *) memchr(at, '\n', (size_t) (text + len - at)) ?: text + len) -
+                           (size_t) at;
+                char line[160];
+                int r = 0;
+
+                if (n >= sizeof(line) || memchr(at, '\0', n))
+                        return -EBADMSG;
+                (void) snprintf(line, sizeof(line), "%.*s", (int) n, at);
+                at += n + 1;
+                if (++number == 1)
+                        r = streq(line, FILE_HEAD) ? 0 : -EBADMSG;
+                else if (number > 2)
+                        r = parse_entry(line, &read);
+                else if (!startswith(line, "boot "))
+                        r = -EBADMSG;
+                else if (!streq(line + 5, boot_id))
+                        return 0; /* another boot's: nothing is known */
+                if (r < 0)
+                        return r;
+        }
+        if (number < 2)
+                return -EBADMSG;
+        memcpy(i->networks, read.networks, sizeof(i->networks));
+        i->n_networks = read.n_networks;
+        return 0;
+}
+
+void intent_networks_load(const struct host *h, struct intent *i) {
+        char text[INTENT_NETWORKS_TEXT_MAX], boot_id[BOOT_ID_MAX];
+        size_t len;
+        int r;
+
+        r = host_read(h, FILE_PATH, text, sizeof(text), &len);
+        if (r == -ENOENT)
+                return;
+        if (r == 0)
+                r = host_boot_id(h, boot_id);
+        if (r == 0)
+                r = intent_networks_parse(text, len, boot_id, i);
+        if (r < 0)
+                (void) log_warning_errno(r, FILE_PATH " is passed over: %m");
+}
