@@ -11,6 +11,7 @@
 
 #define PATH_HOSTD_STATE "/var/lib/tpu-hostd"
 #define PATH_SPOOL PATH_HOSTD_STATE "/spool"
+#define PATH_METADATA_COPY PATH_HOSTD_STATE "/metadata.json"
 #define PATH_HOSTD_SOCKET "/run/tpu-hostd/api.sock"
 
 #define PATH_NETCFG_RUNTIME "/run/tpu-netcfg"

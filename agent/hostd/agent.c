@@ -166,6 +166,7 @@ static int load_identity(struct agent *a) {
 
         if (r < 0)
                 return log_error_errno(r, "the identity of this host cannot be read: %m");
+        agent_metadata_fill(a, &fresh);
         identity_clear(&a->identity);
         a->identity = fresh;
         if (identity_get(&a->identity, IDENTITY_HOST_NAME))
@@ -289,6 +290,9 @@ static int start(struct agent *a) {
         r = agent_tick_start(a);
         if (r < 0)
                 return log_error_errno(r, "metrics cannot be collected: %m");
+        r = agent_metadata_start(a);
+        if (r < 0)
+                return log_error_errno(r, "the metadata server cannot be asked: %m");
         return start_api(a);
 }
 
@@ -323,6 +327,7 @@ struct agent *agent_free(struct agent *a) {
         a->api = api_free(a->api);
         a->captures = captures_free(a->captures);
         agent_api_clear(a);
+        agent_metadata_stop(a);
         a->tick = sd_event_source_disable_unref(a->tick);
         a->schedule = schedule_free(a->schedule);
         a->run_log = run_log_free(a->run_log);
@@ -335,6 +340,15 @@ struct agent *agent_free(struct agent *a) {
         identity_clear(&a->identity);
         free(a);
         return NULL;
+}
+
+void agent_look_again(struct agent *a) {
+        if (load_identity(a) < 0)
+                return;
+        load_wanted(a);
+        (void) describe(a);
+        judge_identity(a, ++a->ticks);
+        schedule_run_all(a->schedule);
 }
 
 void agent_reload(struct agent *a) {
@@ -351,11 +365,6 @@ void agent_reload(struct agent *a) {
                 schedule_set_interval(a->schedule, fresh.probe_interval);
         }
         config_clear(&source.config);
-        if (load_identity(a) < 0)
-                return;
-        load_wanted(a);
-        (void) describe(a);
-        judge_identity(a, ++a->ticks);
-        schedule_run_all(a->schedule);
+        agent_look_again(a);
         log_info("configuration, identity and wanted values were read again");
 }

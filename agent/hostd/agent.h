@@ -16,6 +16,9 @@
 #include "identity.h"
 #include "intent.h"
 #include "jobs.h"
+#include "metadata.h"
+#include "metadata_copy.h"
+#include "mtu_handover.h"
 #include "probe.h"
 #include "run_log.h"
 #include "samples.h"
@@ -30,6 +33,7 @@ enum agent_source {
         SOURCE_IDENTITY,
         SOURCE_RUNS,
         SOURCE_HEALTH,
+        SOURCE_METADATA,
 };
 
 struct agent {
@@ -47,6 +51,12 @@ struct agent {
                 usec_t since; /* the minute they are counted in */
                 unsigned n;
         } refusals; /* of acting calls */
+
+        struct metadata *metadata; /* NULL: no server is asked */
+        struct metadata_writer *metadata_writer;
+        struct metadata_copy known; /* what is believed of this host by metadata; taken is 0: nothing */
+        char known_origin[METADATA_ORIGIN_MAX];
+        struct mtu_handover *mtu_handover; /* NULL: nobody is told */
 
         struct check_table checks;
         enum host_state state;
@@ -100,6 +110,17 @@ int agent_tick_start(struct agent *a);
 void agent_tick(struct agent *a);
 /* The metrics and the check of the agent's own, without pushing. */
 void agent_collect(struct agent *a);
+
+/* Identity and wanted values are read again, and what follows from them. */
+void agent_look_again(struct agent *a);
+
+/* agent_metadata.c: the metadata server, its last good copy, and what tpu-netcfg is told of it. */
+int agent_metadata_start(struct agent *a);
+/* What the static file does not give. */
+void agent_metadata_fill(struct agent *a, struct identity *i);
+/* The check of the server, in the tick. */
+void agent_metadata_judge(struct agent *a);
+void agent_metadata_stop(struct agent *a);
 
 /* agent_runs.c: runs and captures. */
 int agent_runs_start(struct agent *a);

@@ -154,6 +154,7 @@ void agent_collect(struct agent *a) {
         uplink_get_stats(a->uplink, &u);
         judge_uplink(a, &u);
         tell_damage(a, &u);
+        agent_metadata_judge(a);
         (void) cost_sample(a->host, &own.sink); /* a folder of fixtures has no such files */
         sample_runs(a, &runs.sink);
         sample_health(a, &health.sink);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "log.h"
+#include "metadata.h"
 #include "paths.h"
 #include "settings.h"
 
@@ -18,6 +19,15 @@ static int parse_endpoint(const char *value, void *dest, char why[static 96]) {
         }
         if (host[0] == 0 || host[0] == '/' || memchr(host, '@', strcspn(host, "/"))) {
                 (void) snprintf(why, 96, "needs a host, and takes no user or password");
+                return -EINVAL;
+        }
+        return config_parse_string255(value, dest, why);
+}
+
+/* No name: a name would have to be looked up before the network is up. */
+static int parse_metadata_host(const char *value, void *dest, char why[static 96]) {
+        if (value[0] != 0 && !streq(value, "none") && !metadata_address_is_valid(value)) {
+                (void) snprintf(why, 96, "neither an IP address (a port may follow) nor none");
                 return -EINVAL;
         }
         return config_parse_string255(value, dest, why);
@@ -98,10 +108,13 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                 { "Hostd", "ApiSocket", parse_path, s->api_socket, PATH_HOSTD_SOCKET },
                 { "Hostd", "SpoolDirectory", parse_path, s->spool_directory, PATH_SPOOL },
                 { "Hostd", "LaunchdSocket", parse_path, s->launchd_socket, "" },
+                { "Hostd", "NetcfgSocket", parse_path, s->netcfg_socket, "" },
                 { "Hostd", "Journal", parse_path, s->journal, "" },
                 { "Health", "FailAfter", parse_count, &s->fail_after, "2" },
                 { "Health", "HealAfter", parse_count, &s->heal_after, "2" },
                 { "Health", "Hold", config_parse_usec, &s->hold, "10s" },
+                { "Metadata", "Host", parse_metadata_host, s->metadata_host, "" },
+                { "Metadata", "Copy", parse_path, s->metadata_copy, "" },
         };
 
         _Static_assert(ELEMENTSOF(table) == SETTINGS_ITEMS, "SETTINGS_ITEMS counts the table");
@@ -120,13 +133,16 @@ unsigned settings_keep_fixed(struct settings *s, const struct settings *old) {
                 { "ApiSocket", s->api_socket, old->api_socket },
                 { "SpoolDirectory", s->spool_directory, old->spool_directory },
                 { "LaunchdSocket", s->launchd_socket, old->launchd_socket },
+                { "NetcfgSocket", s->netcfg_socket, old->netcfg_socket },
                 { "Journal", s->journal, old->journal },
+                { "Host", s->metadata_host, old->metadata_host },
+                { "Copy", s->metadata_copy, old->metadata_copy },
         };
         unsigned kept = 0;
 
         for (size_t i = 0; i < ELEMENTSOF(texts); i++)
                 if (!streq(texts[i].now, texts[i].before)) {
-                        log_warning("[Hostd] %s= changed: restart tpu-hostd for it to take effect",
+                        log_warning("%s= changed: restart tpu-hostd for it to take effect",
                                     texts[i].key);
                         (void) snprintf(texts[i].now, sizeof(s->endpoint), "%s", texts[i].before);
                         kept++;

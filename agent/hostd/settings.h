@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * hostd.conf: the sections [Hostd] and [Health]. Each value's bounds and default stand in one table in
+ * hostd.conf: the sections [Hostd], [Health] and [Metadata]. Each value's bounds and default stand in one table in
  * settings.c.
  */
 #include "base.h"
@@ -18,9 +18,12 @@ struct settings {
         char launchd_socket[256], journal[256]; /* empty: the system's own on the real root, else none */
         uint32_t fail_after, heal_after;
         usec_t hold;
+        char metadata_host[256]; /* an IP address; "none": no server is asked; empty: on the real root the
+                                    well-known address, else none */
+        char metadata_copy[256], netcfg_socket[256]; /* empty: the system's own on the real root, else none */
 };
 
-#define SETTINGS_ITEMS 12
+#define SETTINGS_ITEMS 15
 /* The configuration with its origins, for --show-config; config points into items. */
 struct settings_source {
         struct config config;

@@ -4,6 +4,8 @@
 #include "config.h"
 #include "shape.h"
 
+#define ORIGIN_KERNEL "kernel"
+
 static const char *const field_names[] = {
         [IDENTITY_HOST_NAME] = "host-name",
         [IDENTITY_SLICE_NAME] = "slice-name",
@@ -169,7 +171,29 @@ static int host_name_from_kernel(const struct host *h, struct identity *i) {
         copy = strdup(name);
         if (!copy)
                 return -ENOMEM;
-        adopt(i, IDENTITY_HOST_NAME, &copy, "kernel");
+        adopt(i, IDENTITY_HOST_NAME, &copy, ORIGIN_KERNEL);
+        return 0;
+}
+
+int identity_add(struct identity *i, enum identity_field f, const char *text, const char *origin) {
+        static const config_parse_t parsers[_IDENTITY_FIELD_MAX] = {
+                [IDENTITY_HOST_NAME] = parse_host_name,
+                [IDENTITY_MACHINE_TYPE] = parse_label,
+        };
+        struct identity_value *v = &i->fields[f];
+        _cleanup_free_ char *fresh = NULL;
+        char why[96];
+        int r;
+
+        if (!parsers[f])
+                return -EINVAL;
+        if (v->text && !streq(v->origin, ORIGIN_KERNEL))
+                return 0;
+        r = parsers[f](text, &fresh, why);
+        if (r < 0)
+                return r;
+        free(TAKE_PTR(v->text));
+        adopt(i, f, &fresh, origin);
         return 0;
 }
 

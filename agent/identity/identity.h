@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Who this host is: slice, worker, peers, chips. Each field keeps where it came from. Today from the static
- * file; other sources join by strength, and a field of a weaker source never replaces one of a stronger.
+ * Who this host is: slice, worker, peers, chips. Each field keeps where it came from: the static file, else
+ * what identity_add() gives (the metadata server), else the kernel. A field of a weaker source never replaces
+ * one of a stronger.
  *
  * The static file is configuration "identity" (config.h: identity.conf and identity.conf.d/), section
  * [Identity]: HostName= SliceName= AcceleratorType= MachineType= Topology= WorkerId= WorkerHostnames= Chips=
@@ -51,6 +52,11 @@ int identity_load(const struct host *h, const char *config_file, struct identity
  * NULL) what is in force and where it is from, and counts in *ret_warnings what was wrong; each was logged.
  */
 int identity_report_config(const struct host *h, const char *config_file, FILE *out, unsigned *ret_warnings);
+/*
+ * A field from a source that is weaker than the static file and stronger than the kernel: fills it when it is
+ * not known or only the kernel's. -EINVAL: text cannot be this field's; -ENOMEM.
+ */
+int identity_add(struct identity *i, enum identity_field f, const char *text, const char *origin);
 void identity_clear(struct identity *i);
 #define _cleanup_identity_ _cleanup_(identity_clear)
 

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The metadata server: what it says of this host, kept for a boot without it, and handed to tpu-netcfg. */
+#include "agent.h"
+#include "log.h"
+#include "paths.h"
+
+#define LIVE "metadata"
+
+_Static_assert(METADATA_NICS_MAX <= MTU_HANDOVER_MAX, "every NIC fits into one handover");
+
+/* With another root, the machine's own server and tpu-netcfg are not that host's. */
+static const char *own_or(const struct agent *a, const char *configured, const char *own) {
+        return configured[0] ? configured : a->host->real_root ? own : NULL;
+}
+
+static const char *copy_path(const struct agent *a) {
+        return own_or(a, a->settings.metadata_copy, PATH_METADATA_COPY);
+}
+
+static const char *address(const struct agent *a) {
+        const char *text = own_or(a, a->settings.metadata_host, METADATA_ADDRESS);
+
+        return text && !streq(text, "none") ? text : NULL;
+}
+
+/* --- What is known ------------------------------------------------------------------------------------- */
+
+static void add(struct identity *i, enum identity_field f, const char *text, const char *origin) {
+        int r = text[0] ? identity_add(i, f, text, origin) : 0;
+
+        if (r < 0)
+                (void) log_warning_errno(r, "%s '%s' (%s) is passed over: %m", identity_field_name(f), text,
+                                         origin);
+}
+
+void agent_metadata_fill(struct agent *a, struct identity *i) {
+        add(i, IDENTITY_MACHINE_TYPE, a->known.facts.machine_type, a->known_origin);
+        add(i, IDENTITY_HOST_NAME, a->known.facts.name, a->known_origin);
+}
+
+static void hand_over(struct agent *a) {
+        struct mtu_entry entries[MTU_HANDOVER_MAX];
+        size_t n = 0;
+
+        if (!a->mtu_handover)
+                return;
+        for (size_t i = 0; i < a->known.facts.n_nics; i++) {
+                const struct metadata_nic *nic = &a->known.facts.nics[i];
+
+                if (nic->mtu == 0)
+                        continue;
+                entries[n].mtu = nic->mtu;
+                memcpy(entries[n++].mac, nic->mac, sizeof(nic->mac));
+        }
+        mtu_handover_offer(a->mtu_handover, entries, n, a->known_origin);
+}
+
+static void believe(struct agent *a) {
+        agent_look_again(a);
+        hand_over(a);
+}
+
+/* tpu-netcfg's file says what it took: probes judge by the same. */
+static void on_taken(void *userdata) {
+        agent_look_again(userdata);
+}
+
+/* --- The server ---------------------------------------------------------------------------------------- */
+
+static void on_changed(const struct metadata_facts *f, void *userdata) {
+        struct agent *a = userdata;
+        int r = 0;
+
+        a->known = (struct metadata_copy) { .facts = *f, .taken = host_now_real(a->host) };
+        (void) snprintf(a->known.boot_id, sizeof(a->known.boot_id), "%s", a->boot_id);
+        (void) snprintf(a->known_origin, sizeof(a->known_origin), "%s", LIVE);
+        log_info("metadata server: machine type %s, name %s, %zu network interfaces",
+                 f->machine_type[0] ? f->machine_type : "unknown", f->name[0] ? f->name : "unknown", f->n_nics);
+        if (a->metadata_writer)
+                r = metadata_writer_put(a->metadata_writer, &a->known);
+        if (r < 0)
+                (void) log_warning_errno(r, "the metadata server's answers cannot be kept in %s: %m",
+                                         copy_path(a));
+        believe(a);
+}
+
+/* Copy= is a path of this machine, as SpoolDirectory= is, whatever the root. */
+static int read_copy(const struct agent *a, struct metadata_copy *ret) {
+        _cleanup_host_ struct host here = HOST_NULL;
+        char why[METADATA_WHY_MAX] = "";
+        int r;
+
+        r = host_open(NULL, &here);
+        if (r == 0)
+                r = metadata_copy_read(&here, copy_path(a), ret, why);
+        if (r < 0 && r != -ENOENT)
+                log_warning("%s is passed over: %s", copy_path(a), why[0] ? why : strerror(-r));
+        return r;
+}
+
+/* The first failure of a server that has not answered since start: its last good answers stand in. */
+static void on_failed(const char *why, void *userdata) {
+        struct agent *a = userdata;
+        struct metadata_copy copy = { 0 };
+
+        log_info("metadata server %s: %s", address(a), why);
+        if (a->known.taken > 0 || !copy_path(a) || read_copy(a, &copy) < 0)
+                return;
+        a->known = copy;
+        a->known.taken = MAX(a->known.taken, (usec_t) 1);
+        (void) metadata_copy_origin(&copy, a->known_origin);
+        log_notice("identity and the networks' MTU are from %s", a->known_origin);
+        believe(a);
+}
+
+static void on_written(int result, void *userdata) {
+        if (result < 0)
+                (void) log_warning_errno(result, "the metadata server's answers are not kept in %s: %m",
+                                         copy_path(userdata));
+}
+
+void agent_metadata_judge(struct agent *a) {
+        struct metadata_status s;
+        struct finding f;
+
+        if (!a->metadata)
+                return;
+        metadata_get_status(a->metadata, &s);
+        if (!s.answering && !s.why[0])
+                return; /* the first question is still open */
+        finding_init(&f, "metadata", "");
+        finding_set(f.source, "[Metadata] Host=%s", a->settings.metadata_host[0] ? a->settings.metadata_host :
+                                                                                 address(a));
+        f.verdict = s.answering || a->known.taken == 0 ? VERDICT_OK : VERDICT_WARN;
+        if (s.answering)
+                finding_set(f.found, "answering");
+        else {
+                finding_set(f.found, "%s", a->known.taken == 0 ? "no metadata server; the static file alone counts" :
+                                                                "away");
+                finding_set(f.reason, "%s", s.why);
+        }
+        if (f.verdict == VERDICT_WARN) {
+                finding_set(f.reason, "%s; what it said before counts on (%s)", s.why, a->known_origin);
+                finding_set(f.remedy, "curl -H 'Metadata-Flavor: Google' http://%s/computeMetadata/v1/instance/name",
+                            address(a));
+        }
+        agent_take_finding(a, SOURCE_METADATA, a->ticks, &f);
+        agent_settle(a, SOURCE_METADATA, a->ticks);
+}
+
+int agent_metadata_start(struct agent *a) {
+        const struct metadata_options o = {
+                .address = address(a),
+                .user_agent = "tpu-hostd/" TPU_HOSTD_VERSION,
+                .changed = on_changed,
+                .failed = on_failed,
+                .userdata = a,
+        };
+        const char *netcfg = own_or(a, a->settings.netcfg_socket, PATH_NETCFG_SOCKET);
+        int r = 0;
+
+        if (!o.address)
+                return 0;
+        if (netcfg)
+                r = mtu_handover_new(a->event, netcfg, on_taken, a, &a->mtu_handover);
+        if (r >= 0 && copy_path(a))
+                r = metadata_writer_new(a->event, copy_path(a), on_written, a, &a->metadata_writer);
+        return r < 0 ? r : metadata_new(a->event, &o, &a->metadata);
+}
+
+void agent_metadata_stop(struct agent *a) {
+        a->metadata = metadata_free(a->metadata);
+        a->metadata_writer = metadata_writer_free(a->metadata_writer);
+        a->mtu_handover = mtu_handover_free(a->mtu_handover);
+}

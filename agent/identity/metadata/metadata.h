@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Client of the metadata server in an sd-event loop. It asks for the network interfaces, the machine type and
+ * the name, then waits for changes of the interfaces (wait_for_change with the ETag, 60 s at a time) and tells
+ * each change. It never blocks, never asks DNS (the server is an address) and never gives up: what fails is
+ * tried again after a random wait of up to 30 s, once a minute at most when the server has long been away.
+ *
+ * The environment variables GCE_METADATA_HOST and GCE_METADATA_IP of the daemon are not read: an address other
+ * than the well-known one is configuration.
+ */
+#include <systemd/sd-event.h>
+
+#include "metadata_facts.h"
+
+#define METADATA_ADDRESS "169.254.169.254" /* Google Compute Engine documentation, "About VM metadata" */
+#define METADATA_WAIT (60 * USEC_PER_SEC)
+
+struct metadata_options {
+        const char *address; /* copied, as all texts: "ADDRESS", "ADDRESS:PORT" or "[ADDRESS]:PORT" */
+        const char *user_agent;
+        usec_t wait; /* of one wait for a change, whole seconds; 0: METADATA_WAIT */
+        /* The server said something new: the interfaces at once, the rest together when it is settled. */
+        void (*changed)(const struct metadata_facts *f, void *userdata);
+        /* An answer of it was none: said once for each reason until an answer is good again. */
+        void (*failed)(const char *why, void *userdata);
+        void *userdata;
+};
+
+struct metadata_status {
+        bool known;     /* the interfaces were answered since start */
+        bool answering; /* the last question was answered */
+        char why[192];  /* what failed last; empty while answering */
+};
+
+struct metadata;
+/* -EINVAL: the address is none. */
+int metadata_new(sd_event *e, const struct metadata_options *o, struct metadata **ret);
+struct metadata *metadata_free(struct metadata *m);
+DEFINE_CLEANUP(struct metadata *, metadata_free)
+void metadata_get_status(const struct metadata *m, struct metadata_status *ret);
+
+/* Whether text is an address that metadata_options takes: an IP address, with a port or without, no name. */
+bool metadata_address_is_valid(const char *text);

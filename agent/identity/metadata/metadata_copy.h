@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The last good answers of the metadata server on disk, for a boot at which it is away:
+ * /var/lib/tpu-hostd/metadata.json, mode 0600:
+ *
+ *   {"version": 1, "boot_id": "…", "taken_usec": 1700000000000000, "machine_type": "…", "name": "…",
+ *    "nics": [{"mac": "42:01:0a:80:00:02", "mtu": 8896, "ip": "10.128.0.2"}]}
+ *
+ * An unknown key is passed over, so that a newer version's copy survives a downgrade.
+ */
+#include <systemd/sd-event.h>
+
+#include "host.h"
+#include "metadata_facts.h"
+
+struct metadata_copy {
+        struct metadata_facts facts;
+        char boot_id[BOOT_ID_MAX]; /* of the boot that it was taken in */
+        usec_t taken;              /* real clock */
+};
+
+/* malloc'ed text, or NULL when out of memory. */
+char *metadata_copy_format(const struct metadata_copy *c);
+/* -EBADMSG with why: not a copy. */
+int metadata_copy_parse(const char *text, size_t len, struct metadata_copy *ret,
+                        char why[static METADATA_WHY_MAX]);
+/* Reads one through the seam. -ENOENT: there is none; -EACCES; -E2BIG; -EBADMSG with why. */
+int metadata_copy_read(const struct host *h, const char *path, struct metadata_copy *ret,
+                       char why[static METADATA_WHY_MAX]);
+/* "metadata, last good of 2026-11-21T05:00:00.123Z" */
+#define METADATA_ORIGIN_MAX 64
+const char *metadata_copy_origin(const struct metadata_copy *c, char buf[static METADATA_ORIGIN_MAX]);
+
+/*
+ * Writes durably without blocking the loop: in a child process, of which there is one at a time; a disk that
+ * hangs keeps the child, and later copies wait for it (the newest wins).
+ */
+struct metadata_writer;
+/* path: absolute. done (may be NULL) tells how each write ended: 0 or -errno. */
+int metadata_writer_new(sd_event *e, const char *path, void (*done)(int result, void *userdata), void *userdata,
+                        struct metadata_writer **ret);
+/* Does not wait for a child at work. */
+struct metadata_writer *metadata_writer_free(struct metadata_writer *w);
+DEFINE_CLEANUP(struct metadata_writer *, metadata_writer_free)
+/* -ENOMEM, or -errno when no child could be made. */
+int metadata_writer_put(struct metadata_writer *w, const struct metadata_copy *c);

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
+#include <strings.h>
+
+#include "metadata_facts.h"
+
+#define MTU_MAX 65535 /* IPv4: what no packet exceeds; which values are taken is for tpu-netcfg to say */
+
+const char *metadata_key_path(enum metadata_key k) {
+        static const char *const paths[] = {
+                [METADATA_NICS] = "instance/network-interfaces/?recursive=true",
+                [METADATA_MACHINE_TYPE] = "instance/machine-type",
+                [METADATA_NAME] = "instance/name",
+        };
+
+        _Static_assert(ELEMENTSOF(paths) == _METADATA_KEY_MAX, "every key has a path");
+        return paths[k];
+}
+
+static int refuse(char why[static METADATA_WHY_MAX], const char *text) {
+        (void) snprintf(why, METADATA_WHY_MAX, "%s", text);
+        return -EBADMSG;
+}
+
+/* --- NICs --------------------------------------------------------------------------------------------- */
+
+const char *metadata_mac_text(const uint8_t mac[static 6], char buf[static METADATA_MAC_TEXT]) {
+        (void) snprintf(buf, METADATA_MAC_TEXT, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3],
+                        mac[4], mac[5]);
+        return buf;
+}
+
+static int hex_digit(char c) {
+        if (c >= '0' && c <= '9')
+                return c - '0';
+        c |= 0x20;
+        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static int parse_mac(const char *text, uint8_t ret[static 6]) {
+        uint8_t mac[6];
+
+        if (!text || strlen(text) != METADATA_MAC_TEXT - 1)
+                return -EBADMSG;
+        for (size_t i = 0; i < 6; i++) {
+                int high = hex_digit(text[3 * i]), low = hex_digit(text[3 * i + 1]);
+
+                if (high < 0 || low < 0 || (i < 5 && text[3 * i + 2] != ':'))
+                        return -EBADMSG;
+                mac[i] = (uint8_t) (high << 4 | low);
+        }
+        memcpy(ret, mac, sizeof(mac));
+        return 0;
+}
+
+static const char *parse_nic(const json_t *o, struct metadata_nic *nic) {
+        const json_t *mtu = json_object_get(o, "mtu"), *ip = json_object_get(o, "ip");
+        struct in_addr address;
+
+        if (!json_is_object(o))
+                return "it is no object";
+        if (parse_mac(json_string_value(json_object_get(o, "mac")), nic->mac) < 0)
+                return "its mac is no MAC address";
+        if (mtu) {
+                json_int_t v = json_integer_value(mtu);
+
+                if (!json_is_integer(mtu) || v < 1 || v > MTU_MAX)
+                        return "its mtu is no number from 1 to 65535";
+                nic->mtu = (uint32_t) v;
+        }
+        if (json_is_string(ip) && json_string_length(ip) < sizeof(nic->ip) &&
+            inet_pton(AF_INET, json_string_value(ip), &address) == 1)
+                (void) snprintf(nic->ip, sizeof(nic->ip), "%s", json_string_value(ip));
+        return NULL;
+}
+
+int metadata_nics_parse(const json_t *array, struct metadata_facts *f, char why[static METADATA_WHY_MAX]) {
+        struct metadata_nic nics[METADATA_NICS_MAX] = { 0 };
+        size_t n = json_array_size(array);
+
+        if (!json_is_array(array) || n == 0)
+                return refuse(why, "the list of network interfaces is empty or no list");
+        if (n > METADATA_NICS_MAX)
+                return refuse(why, "more network interfaces than a host can have");
+        for (size_t i = 0; i < n; i++) {
+                const char *wrong = parse_nic(json_array_get(array, i), &nics[i]);
+
+                for (size_t k = 0; !wrong && k < i; k++)
+                        if (memcmp(nics[k].mac, nics[i].mac, sizeof(nics[i].mac)) == 0)
+                                wrong = "its mac is that of another one, too";
+                if (wrong) {
+                        (void) snprintf(why, METADATA_WHY_MAX, "network interface %zu: %s", i, wrong);
+                        return -EBADMSG;
+                }
+        }
+        memcpy(f->nics, nics, sizeof(nics));
+        f->n_nics = n;
+        return 0;
+}
+
+static int take_nics(struct metadata_facts *f, const struct metadata_answer *a,
+                     char why[static METADATA_WHY_MAX]) {
+        json_error_t error;
+        json_t *v;
+        int r;
+
+        if (!a->content_type || !startswith(a->content_type, "application/json"))
+                return refuse(why, "the list of network interfaces is not application/json");
+        v = json_loadb(a->body, a->len, JSON_REJECT_DUPLICATES, &error);
+        if (!v) {
+                (void) snprintf(why, METADATA_WHY_MAX, "line %d, column %d: %.80s", error.line, error.column,
+                                error.text);
+                return -EBADMSG;
+        }
+        r = metadata_nics_parse(v, f, why);
+        json_decref(v);
+        return r;
+}
+
+/* --- Texts -------------------------------------------------------------------------------------------- */
+
+static bool is_label(const char *text, size_t len) {
+        if (len == 0 || len > 63)
+                return false;
+        for (size_t i = 0; i < len; i++)
+                if (!((text[i] >= 'a' && text[i] <= 'z') || (text[i] >= 'A' && text[i] <= 'Z') ||
+                      (text[i] >= '0' && text[i] <= '9') || (text[i] != '\0' && strchr(".-_", text[i]))))
+                        return false;
+        return true;
+}
+
+/* "projects/123456789/machineTypes/ct6e-standard-4t" */
+static int take_machine_type(struct metadata_facts *f, const char *text, size_t len,
+                             char why[static METADATA_WHY_MAX]) {
+        static const char head[] = "projects/", middle[] = "/machineTypes/";
+        const char *at = memmem(text, len, middle, sizeof(middle) - 1), *name;
+
+        if (!at || len < sizeof(head) || memcmp(text, head, sizeof(head) - 1) != 0)
+                return refuse(why, "not projects/NUMBER/machineTypes/NAME");
+        name = at + sizeof(middle) - 1;
+        if (!is_label(name, len - (size_t) (name - text)))
+                return refuse(why, "not projects/NUMBER/machineTypes/NAME");
+        (void) snprintf(f->machine_type, sizeof(f->machine_type), "%.*s", (int) (len - (size_t) (name - text)),
+                        name);
+        return 0;
+}
+
+static int take_name(struct metadata_facts *f, const char *text, size_t len,
+                     char why[static METADATA_WHY_MAX]) {
+        if (!is_label(text, len))
+                return refuse(why, "not the name of an instance");
+        (void) snprintf(f->name, sizeof(f->name), "%.*s", (int) len, text);
+        return 0;
+}
+
+static int take_text(struct metadata_facts *f, enum metadata_key k, const struct metadata_answer *a,
+                     char why[static METADATA_WHY_MAX]) {
+        const char *text = a->body;
+        size_t len = a->len;
+
+        while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
+                len--;
+        return k == METADATA_NAME ? take_name(f, text, len, why) : take_machine_type(f, text, len, why);
+}
+
+/* --- The answer --------------------------------------------------------------------------------------- */
+
+static bool is_page(const struct metadata_answer *a) {
+        const char *text = a->body;
+        size_t i = 0;
+
+        if (a->content_type && strncasecmp(a->content_type, "text/html", strlen("text/html")) == 0)
+                return true;
+        while (i < a->len && strchr(" \t\r\n", text[i]) && text[i] != '\0')
+                i++;
+        return i < a->len && text[i] == '<';
+}
+
+int metadata_take(struct metadata_facts *f, enum metadata_key k, const struct metadata_answer *a,
+                  char why[static METADATA_WHY_MAX]) {
+        if (a->status == 429 || (a->status >= 500 && a->status <= 599)) {
+                (void) snprintf(why, METADATA_WHY_MAX, "HTTP status %ld", a->status);
+                return -EAGAIN;
+        }
+        if (!a->flavored)
+                return refuse(why, "no 'Metadata-Flavor: Google' in the answer: this is not the metadata server");
+        if (a->status != 200) {
+                (void) snprintf(why, METADATA_WHY_MAX, "HTTP status %ld", a->status);
+                return a->status == 404 ? -ENOENT : -EBADMSG;
+        }
+        if (a->len > METADATA_BODY_MAX)
+                return refuse(why, "the answer is too long");
+        if (is_page(a))
+                return refuse(why, "a page of HTML");
+        return k == METADATA_NICS ? take_nics(f, a, why) : take_text(f, k, a, why);
+}
+
+bool metadata_facts_equal(const struct metadata_facts *a, const struct metadata_facts *b) {
+        if (!streq(a->machine_type, b->machine_type) || !streq(a->name, b->name) || a->n_nics != b->n_nics)
+                return false;
+        for (size_t i = 0; i < a->n_nics; i++)
+                if (memcmp(a->nics[i].mac, b->nics[i].mac, sizeof(a->nics[i].mac)) != 0 ||
+                    a->nics[i].mtu != b->nics[i].mtu || !streq(a->nics[i].ip, b->nics[i].ip))
+                        return false;
+        return true;
+}

@@ -1,0 +1,259 @@
+"""tpu-hostd and the metadata server: the real program, a stand-in server on loopback, and a stand-in for tpu-netcfg."""
+
+import json
+import os
+import socketserver
+import struct
+import subprocess
+import sys
+import threading
+import time
+import unittest
+from pathlib import Path
+
+TOP = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(Path(__file__).parent), str(TOP / "tests/lab")]
+import otlp  # noqa: E402
+from around import BINARY, Hostd, message, wait_until  # noqa: E402
+from metadata import MetadataServer  # noqa: E402
+
+KIND_NETWORK_MTU, KIND_NETWORK_MTU_REPLY = 12, 13
+NICS = [{"mac": "42:01:0a:80:00:02", "ip": "10.128.0.2"}, {"mac": "42:01:0a:80:01:02", "ip": "10.128.1.2"}]
+TPUCTL = Path(os.environ.get("BUILD_DIR", TOP / "build/dev")) / "agent/ctl/tpuctl"
+
+
+class Netcfg:
+    """tpu-netcfg's socket: keeps what it was handed as [({mac: mtu}, {source})]."""
+
+    def __init__(self, path):
+        self.got, self.refuse = [], []
+        netcfg = self
+
+        class Handler(socketserver.StreamRequestHandler):
+            def handle(self):
+                while head := self.rfile.read(8):
+                    size, version, kind = struct.unpack("<IHH", head)
+                    payload = self.rfile.read(size)
+                    assert (version, kind) == (1, KIND_NETWORK_MTU), (version, kind)
+                    entries = [dict(otlp.fields(e)) for n, e in otlp.fields(payload) if n == 1]
+                    netcfg.got.append(({e[1].hex(":"): e[2] for e in entries}, {e[3].decode() for e in entries}))
+                    reply = message({1: len(entries), 2: netcfg.refuse})
+                    self.wfile.write(struct.pack("<IHH", len(reply), 1, KIND_NETWORK_MTU_REPLY) + reply)
+
+        class Server(socketserver.ThreadingUnixStreamServer):
+            daemon_threads = True
+
+        self.server = Server(str(path), Handler)
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+
+    def stop(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.server = MetadataServer(("127.0.0.1", 0), lambda _: NICS, name="t1v-n-test-w-0")
+        self.addCleanup(lambda: self.server.thread.is_alive() and self.server.stop())
+        self.h = Hostd()
+        self.addCleanup(lambda: self.h.close(failed=not self._outcome.success))
+        self.netcfg = Netcfg(self.h.folder / "netcfg.sock")
+        self.addCleanup(self.netcfg.stop)
+        self.copy = self.h.folder / "metadata.json"
+        text = self.h.config.read_text().replace("[Hostd]\n", f"[Hostd]\nNetcfgSocket={self.h.folder}/netcfg.sock\n")
+        self.h.config.write_text(text + f"[Metadata]\nHost={self.server.address}\nCopy={self.copy}\n")
+        self.site = self.h.root / "etc/tpu-hostd/identity.conf.d/10-site.conf"
+        lines = self.site.read_text().splitlines(keepends=True)
+        self.site.write_text("".join(line for line in lines if not line.startswith("MachineType=")))
+
+    def said(self, text):
+        return text in self.h.output.read_text()
+
+    def machine_type(self):
+        return self.h.get("/v1/identity")["machine-type"]
+
+    def handed(self, mtu, source="metadata"):
+        return wait_until(lambda: self.netcfg.got and self.netcfg.got[-1] == ({n["mac"]: mtu for n in NICS}, {source}), 10,
+                          f"{mtu} handed to tpu-netcfg")
+
+    def check(self):
+        return next((c for c in self.h.get("/v1/checks")["checks"] if c["check"] == "metadata"), {})
+
+
+class Good(Case):
+    def test_identity_copy_and_handover(self):
+        self.h.start()
+        wait_until(self.machine_type, 5, "the machine type")
+        self.assertEqual(self.machine_type(), {"value": "ct6e-standard-4t", "origin": "metadata"})
+        self.assertEqual(self.h.get("/v1/identity")["host-name"], {"value": "t1v-n-test-w-0", "origin": "metadata"})
+        self.assertRegex(self.h.get("/v1/identity")["chips"]["origin"], "10-site.conf")
+        self.handed(8896)
+        wait_until(lambda: self.copy.exists() and json.loads(self.copy.read_text())["name"], 5, "the copy")
+        kept = json.loads(self.copy.read_text())
+        self.assertEqual(kept["nics"][1], {**NICS[1], "mtu": 8896})
+        self.assertEqual(kept["boot_id"], "5e0f3a52-52a7-4d2b-9b1c-6a1f0e4d7c3b")
+        self.assertLess(abs(kept["taken_usec"] / 1e6 - time.time()), 60)
+        self.assertEqual(self.copy.stat().st_mode & 0o777, 0o600)
+        for path, _, headers in self.server.asked:
+            self.assertEqual(headers["Metadata-Flavor"], "Google")
+            self.assertIn("tpu-hostd/", headers["User-Agent"])
+        wait_until(lambda: self.check().get("found") == "answering", 5, "the check")
+
+    def test_static_file_wins(self):
+        self.site.write_text(self.site.read_text() + "\n[Identity]\nMachineType=ct5lp-hightpu-4t\nHostName=mine\n")
+        self.h.start()
+        self.handed(8896)
+        self.assertEqual(self.machine_type()["value"], "ct5lp-hightpu-4t")
+        self.assertEqual(self.h.get("/v1/identity")["host-name"]["value"], "mine")
+
+    def test_change_is_seen_at_once_by_a_wait(self):
+        self.h.start()
+        self.handed(8896)
+        wait_until(lambda: "last_etag" in self.server.asked[-1][1], 5, "a wait for a change")
+        path, query, _ = self.server.asked[-1]
+        self.assertEqual((path, query["wait_for_change"], query["timeout_sec"], query["recursive"]),
+                         ("/computeMetadata/v1/instance/network-interfaces/", "true", "60", "true"))
+        asked = len(self.server.asked)
+        time.sleep(0.5)
+        self.assertEqual(len(self.server.asked), asked, "it asks again while it waits")
+        began = time.monotonic()
+        self.server.set(mtu=1460)
+        self.handed(1460)
+        self.assertLess(time.monotonic() - began, 2)
+        wait_until(lambda: json.loads(self.copy.read_text())["nics"][0]["mtu"] == 1460, 5, "the new copy")
+
+    def test_netcfg_that_comes_late_is_told(self):
+        self.netcfg.stop()
+        (self.h.folder / "netcfg.sock").unlink()
+        self.h.start()
+        wait_until(lambda: self.said("cannot be handed to tpu-netcfg"), 5, "a word about tpu-netcfg")
+        self.netcfg = Netcfg(self.h.folder / "netcfg.sock")
+        self.handed(8896)
+
+    def test_refusal_is_said(self):
+        self.netcfg.refuse = ["NIC 42:01:0a:80:00:02: an MTU of 9"]
+        self.h.start()
+        wait_until(lambda: self.said("tpu-netcfg refuses an MTU that the metadata server states: NIC 42:01"), 5, "the refusal")
+
+    def test_metadata_of_the_environment_is_not_read(self):
+        self.h.config.write_text(self.h.config.read_text().replace(f"Host={self.server.address}\n", ""))
+        os.environ["GCE_METADATA_IP"] = os.environ["GCE_METADATA_HOST"] = self.server.address
+        self.addCleanup(os.environ.pop, "GCE_METADATA_IP")
+        self.addCleanup(os.environ.pop, "GCE_METADATA_HOST")
+        self.h.start()
+        time.sleep(0.5)
+        self.assertEqual(self.server.asked, [])
+
+    def test_bad_host_is_named(self):
+        for value in ("metadata.google.internal", "169.254.169.254:0", "169.254.169.254/x", "[::1", "user@10.0.0.1", "10.0.0.1:99999"):
+            self.h.config.write_text(f"[Metadata]\nHost={value}\n")
+            r = subprocess.run([BINARY, "--config", self.h.config, "--root", self.h.root, "--check-config"], capture_output=True,
+                               text=True, timeout=20)
+            self.assertEqual(r.returncode, 1, value)
+            self.assertRegex(r.stderr, r"hostd\.conf:2: Host=")
+
+
+class BadDays(Case):
+    def quiet(self, mode, word):
+        """A server in that mode is refused in words, nothing of it is believed, and the daemon lives and answers at once."""
+        self.server.mode = mode
+        self.h.start()
+        wait_until(lambda: self.said(word), 15, f"{mode}: {word!r} in {self.h.output.read_text()}")
+        began = time.monotonic()
+        self.assertIsNone(self.machine_type())
+        self.assertLess(time.monotonic() - began, 1)
+        self.assertEqual(self.netcfg.got, [])
+        self.assertFalse(self.copy.exists())
+        self.server.set(mode="good")
+        self.handed_later()
+
+    def handed_later(self):
+        wait_until(lambda: self.netcfg.got, 40, "recovery")
+        self.handed(8896)
+
+    def test_missing(self):
+        self.quiet("missing", "HTTP status 404")
+
+    def test_html_with_200(self):
+        self.quiet("html", "a page of HTML")
+
+    def test_html_said_to_be_json(self):
+        self.quiet("page", "a page of HTML")
+
+    def test_other_flavor(self):
+        self.quiet("flavor", "this is not the metadata server")
+
+    def test_huge(self):
+        self.quiet("huge", "too long")
+
+    def test_garbage(self):
+        self.quiet("garbage", "network-interfaces/?recursive=true: line 1")
+
+    def test_slow(self):
+        self.quiet("slow", "imeout")
+
+    def test_flaky(self):
+        self.server.mode = "flaky"
+        self.h.start()
+        self.handed(8896)
+        wait_until(lambda: self.machine_type(), 30, "the machine type through every second answer a 503")
+
+    def test_server_that_does_not_wait_is_not_hammered(self):
+        self.server.mode = "restless"
+        self.h.start()
+        self.handed(8896)
+        wait_until(lambda: "last_etag" in self.server.asked[-1][1], 5, "a wait for a change")
+        asked = len(self.server.asked)
+        time.sleep(3)
+        self.assertLessEqual(len(self.server.asked) - asked, 3)
+
+    def test_a_change_to_nonsense_leaves_what_was_good(self):
+        self.h.start()
+        self.handed(8896)
+        wait_until(lambda: self.machine_type() and "last_etag" in self.server.asked[-1][1], 5, "a wait for a change")
+        self.server.set(mode="html", mtu=1460)
+        wait_until(lambda: self.said("a page of HTML"), 5, "the refusal")
+        self.assertEqual(self.machine_type()["origin"], "metadata")
+        wait_until(lambda: self.check().get("verdict") == "WARN", 5, "a WARN")
+        self.assertEqual(len(self.netcfg.got[-1][0]), 2)
+        self.assertEqual(self.netcfg.got[-1][0][NICS[0]["mac"]], 8896)
+
+
+class Away(Case):
+    def test_last_good_copy_stands_in(self):
+        self.h.start()
+        self.handed(8896)
+        wait_until(lambda: self.copy.exists() and json.loads(self.copy.read_text())["machine_type"], 5, "the copy")
+        self.h.stop()
+        self.server.stop()
+        self.netcfg.got.clear()
+        self.h.start()
+        taken = json.loads(self.copy.read_text())["taken_usec"]
+        origin = time.strftime("metadata, last good of %Y-%m-%dT%H:%M:%S", time.gmtime(taken // 1_000_000)) + f".{taken // 1000 % 1000:03d}Z"
+        self.handed(8896, origin)
+        self.assertEqual(self.machine_type(), {"value": "ct6e-standard-4t", "origin": origin})
+        wait_until(lambda: (c := self.check()).get("verdict") == "WARN" and "last good of" in c["reason"], 10, "a WARN with the reason")
+
+    def test_bad_copies_are_passed_over(self):
+        self.server.stop()
+        good = {"version": 1, "boot_id": "b", "taken_usec": 5, "machine_type": "m", "name": "n", "nics": [{**NICS[0], "mtu": 8896}]}
+        for text in ("", "{", "[]", "{}", json.dumps({**good, "taken_usec": -5}), json.dumps({**good, "nics": []}),
+                     json.dumps({**good, "name": "a b"}), json.dumps({**good, "nics": [{"mac": "x", "mtu": 1}]}), "x" * 100_000):
+            self.copy.write_text(text)
+            self.h.output.write_text("")
+            self.h.start()
+            wait_until(lambda: self.said(f"{self.copy} is passed over"), 5, f"a word about the copy {text[:60]!r}")
+            self.assertIsNone(self.machine_type())
+            self.assertEqual(self.h.stop(), 0)
+        self.assertEqual(self.netcfg.got, [])
+
+    def test_no_server_and_no_copy_is_no_alarm(self):
+        self.server.stop()
+        self.h.start()
+        wait_until(lambda: self.check(), 5, "the check")
+        self.assertEqual(self.check()["verdict"], "OK")
+        self.assertEqual(self.h.get("/v1/status")["state"], "ready")
+
+
+if __name__ == "__main__":
+    unittest.main()
