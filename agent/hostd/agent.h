@@ -54,6 +54,7 @@ struct agent {
 
         struct metadata *metadata; /* NULL: no server is asked */
         struct metadata_writer *metadata_writer;
+        sd_event_source *metadata_patience; /* its end: the last good copy stands in */
         struct metadata_copy known; /* what is believed of this host by metadata; taken is 0: nothing */
         char known_origin[METADATA_ORIGIN_MAX];
         struct mtu_handover *mtu_handover; /* NULL: nobody is told */

@@ -98,25 +98,47 @@ static int read_copy(const struct agent *a, struct metadata_copy *ret) {
         return r;
 }
 
-/* The first failure of a server that has not answered since start: its last good answers stand in. */
+static void on_written(int result, void *userdata) {
+        if (result < 0)
+                (void) log_warning_errno(result, "the metadata server's answers are not kept in %s: %m",
+                                         copy_path(userdata));
+}
+
 static void on_failed(const char *why, void *userdata) {
+        log_info("metadata server %s: %s", address(userdata), why);
+}
+
+/*
+ * A server that has not answered since start. Not at its first failure: at boot the network may come up after
+ * us, and what the server says now is better than what it said before.
+ */
+static int on_patience_ended(sd_event_source *s, uint64_t usec, void *userdata) {
         struct agent *a = userdata;
         struct metadata_copy copy = { 0 };
 
-        log_info("metadata server %s: %s", address(a), why);
-        if (a->known.taken > 0 || !copy_path(a) || read_copy(a, &copy) < 0)
-                return;
+        (void) s, (void) usec;
+        if (a->known.taken > 0 || read_copy(a, &copy) < 0)
+                return 0;
         a->known = copy;
         a->known.taken = MAX(a->known.taken, (usec_t) 1);
         (void) metadata_copy_origin(&copy, a->known_origin);
         log_notice("identity and the networks' MTU are from %s", a->known_origin);
         believe(a);
+        return 0;
 }
 
-static void on_written(int result, void *userdata) {
-        if (result < 0)
-                (void) log_warning_errno(result, "the metadata server's answers are not kept in %s: %m",
-                                         copy_path(userdata));
+static int start_copy(struct agent *a) {
+        int r;
+
+        if (!copy_path(a))
+                return 0;
+        r = metadata_writer_new(a->event, copy_path(a), on_written, a, &a->metadata_writer);
+        if (r >= 0)
+                r = sd_event_add_time_relative(a->event, &a->metadata_patience, CLOCK_BOOTTIME,
+                                               a->settings.metadata_copy_after, 0, on_patience_ended, a);
+        if (r >= 0)
+                (void) sd_event_source_set_description(a->metadata_patience, "metadata-patience");
+        return r;
 }
 
 void agent_metadata_judge(struct agent *a) {
@@ -163,13 +185,14 @@ int agent_metadata_start(struct agent *a) {
                 return 0;
         if (netcfg)
                 r = mtu_handover_new(a->event, netcfg, on_taken, a, &a->mtu_handover);
-        if (r >= 0 && copy_path(a))
-                r = metadata_writer_new(a->event, copy_path(a), on_written, a, &a->metadata_writer);
+        if (r >= 0)
+                r = start_copy(a);
         return r < 0 ? r : metadata_new(a->event, &o, &a->metadata);
 }
 
 void agent_metadata_stop(struct agent *a) {
         a->metadata = metadata_free(a->metadata);
+        a->metadata_patience = sd_event_source_disable_unref(a->metadata_patience);
         a->metadata_writer = metadata_writer_free(a->metadata_writer);
         a->mtu_handover = mtu_handover_free(a->mtu_handover);
 }

@@ -115,6 +115,7 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                 { "Health", "Hold", config_parse_usec, &s->hold, "10s" },
                 { "Metadata", "Host", parse_metadata_host, s->metadata_host, "" },
                 { "Metadata", "Copy", parse_path, s->metadata_copy, "" },
+                { "Metadata", "CopyAfter", parse_interval, &s->metadata_copy_after, "10s" },
         };
 
         _Static_assert(ELEMENTSOF(table) == SETTINGS_ITEMS, "SETTINGS_ITEMS counts the table");

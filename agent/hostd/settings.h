@@ -20,10 +20,11 @@ struct settings {
         usec_t hold;
         char metadata_host[256]; /* an IP address; "none": no server is asked; empty: on the real root the
                                     well-known address, else none */
+        usec_t metadata_copy_after; /* how long the server may be silent before its last good copy stands in */
         char metadata_copy[256], netcfg_socket[256]; /* empty: the system's own on the real root, else none */
 };
 
-#define SETTINGS_ITEMS 15
+#define SETTINGS_ITEMS 16
 /* The configuration with its origins, for --show-config; config points into items. */
 struct settings_source {
         struct config config;

@@ -61,7 +61,7 @@ class Case(unittest.TestCase):
         self.addCleanup(self.netcfg.stop)
         self.copy = self.h.folder / "metadata.json"
         text = self.h.config.read_text().replace("[Hostd]\n", f"[Hostd]\nNetcfgSocket={self.h.folder}/netcfg.sock\n")
-        self.h.config.write_text(text + f"[Metadata]\nHost={self.server.address}\nCopy={self.copy}\n")
+        self.h.config.write_text(text + f"[Metadata]\nHost={self.server.address}\nCopy={self.copy}\nCopyAfter=300ms\n")
         self.site = self.h.root / "etc/tpu-hostd/identity.conf.d/10-site.conf"
         lines = self.site.read_text().splitlines(keepends=True)
         self.site.write_text("".join(line for line in lines if not line.startswith("MachineType=")))

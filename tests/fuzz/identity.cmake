@@ -1,0 +1,1 @@
+fuzz_target(metadata KNOWS base metadata)
