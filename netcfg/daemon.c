@@ -133,7 +133,8 @@ static int take_handover(struct daemon *d, struct frame_peer *p, const struct fr
         if (!handover_permits(frame_peer_creds(p)->uid, d->hostd)) {
                 /* not louder: anybody can make us say it */
                 log_debug("uid %u may not say what a network carries: refused", frame_peer_creds(p)->uid);
-                return send_error(p, EPERM, "only root and the user " USER_HOSTD " may say what a network carries");
+                return send_error(p, EPERM,
+                                  "only root and the user " USER_HOSTD " may say what a network carries");
         }
         r = handover_take(d->n, p, f);
         if (r > 0)

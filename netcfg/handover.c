@@ -79,7 +79,8 @@ static void save(const struct netcfg *n) {
         if (r >= 0)
                 r = durable_write(n->runtime_fd, INTENT_NETWORKS_FILE, text, (size_t) r, 0644);
         if (r < 0)
-                (void) log_warning_errno(r, PATH_NETCFG_RUNTIME "/" INTENT_NETWORKS_FILE
+                (void) log_warning_errno(r, PATH_NETCFG_RUNTIME
+                                         "/" INTENT_NETWORKS_FILE
                                          " cannot be written, a restart will forget it: %m");
 }
 

@@ -13,7 +13,7 @@ uid_t handover_user(const struct host *h);
 bool handover_permits(uid_t uid, uid_t hostd);
 
 /*
- * Takes the frame's entries into n->intent, saves them, and answers p with what was taken. Returns 1 when the
- * plan may be another one now, 0 when not, or -errno of the answer.
+ * Takes the frame's entries into n->intent, saves them, and answers p with what was taken. Returns 1 when
+ * the plan may be another one now, 0 when not, or -errno of the answer.
  */
 int handover_take(struct netcfg *n, struct frame_peer *p, const struct frame *f);

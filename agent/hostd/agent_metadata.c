@@ -75,7 +75,8 @@ static void on_changed(const struct metadata_facts *f, void *userdata) {
         (void) snprintf(a->known.boot_id, sizeof(a->known.boot_id), "%s", a->boot_id);
         (void) snprintf(a->known_origin, sizeof(a->known_origin), "%s", LIVE);
         log_info("metadata server: machine type %s, name %s, %zu network interfaces",
-                 f->machine_type[0] ? f->machine_type : "unknown", f->name[0] ? f->name : "unknown", f->n_nics);
+                 f->machine_type[0] ? f->machine_type : "unknown", f->name[0] ? f->name : "unknown",
+                 f->n_nics);
         if (a->metadata_writer)
                 r = metadata_writer_put(a->metadata_writer, &a->known);
         if (r < 0)
@@ -109,8 +110,8 @@ static void on_failed(const char *why, void *userdata) {
 }
 
 /*
- * A server that has not answered since start. Not at its first failure: at boot the network may come up after
- * us, and what the server says now is better than what it said before.
+ * A server that has not answered since start. Not at its first failure: at boot the network may come up
+ * after us, and what the server says now is better than what it said before.
  */
 static int on_patience_ended(sd_event_source *s, uint64_t usec, void *userdata) {
         struct agent *a = userdata;
@@ -151,19 +152,21 @@ void agent_metadata_judge(struct agent *a) {
         if (!s.answering && !s.why[0])
                 return; /* the first question is still open */
         finding_init(&f, "metadata", "");
-        finding_set(f.source, "[Metadata] Host=%s", a->settings.metadata_host[0] ? a->settings.metadata_host :
-                                                                                 address(a));
+        finding_set(f.source, "[Metadata] Host=%s",
+                    a->settings.metadata_host[0] ? a->settings.metadata_host : address(a));
         f.verdict = s.answering || a->known.taken == 0 ? VERDICT_OK : VERDICT_WARN;
         if (s.answering)
                 finding_set(f.found, "answering");
         else {
-                finding_set(f.found, "%s", a->known.taken == 0 ? "no metadata server; the static file alone counts" :
-                                                                "away");
+                finding_set(f.found, "%s",
+                            a->known.taken == 0 ? "no metadata server; the static file alone counts" :
+                                                  "away");
                 finding_set(f.reason, "%s", s.why);
         }
         if (f.verdict == VERDICT_WARN) {
                 finding_set(f.reason, "%s; what it said before counts on (%s)", s.why, a->known_origin);
-                finding_set(f.remedy, "curl -H 'Metadata-Flavor: Google' http://%s/computeMetadata/v1/instance/name",
+                finding_set(f.remedy,
+                            "curl -H 'Metadata-Flavor: Google' http://%s/computeMetadata/v1/instance/name",
                             address(a));
         }
         agent_take_finding(a, SOURCE_METADATA, a->ticks, &f);

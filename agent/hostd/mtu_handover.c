@@ -41,8 +41,9 @@ static void try_again(struct mtu_handover *h, int error, const char *what) {
 
         (void) getrandom(&random, sizeof(random), GRND_NONBLOCK); /* without entropy yet: at once */
         if (h->failures == 0)
-                (void) log_warning_errno(error, "the network's MTU cannot be handed to tpu-netcfg (%s): %s: %m; it "
-                                                "is tried again",
+                (void) log_warning_errno(error,
+                                         "the network's MTU cannot be handed to tpu-netcfg (%s): %s: %m; it "
+                                         "is tried again",
                                          h->socket, what);
         give_in(h, backoff_next(h->failures, random));
         if (h->failures < UINT16_MAX)
@@ -57,7 +58,8 @@ static void take_reply(struct mtu_handover *h, const struct frame *f) {
                 return;
         }
         for (size_t i = 0; i < m->n_refused && i < MTU_HANDOVER_MAX; i++)
-                log_warning("tpu-netcfg refuses an MTU that the metadata server states: %.160s", m->refused[i]);
+                log_warning("tpu-netcfg refuses an MTU that the metadata server states: %.160s",
+                            m->refused[i]);
         h->failures = 0;
         if (m->taken > 0)
                 h->taken(h->userdata);
@@ -68,7 +70,8 @@ static void take_reply(struct mtu_handover *h, const struct frame *f) {
 static void take_error(struct mtu_handover *h, const struct frame *f) {
         Local__Error *m = local__error__unpack(NULL, f->len, f->data);
 
-        log_warning("tpu-netcfg does not take the network's MTU: %.160s", m ? m->text : "it does not say why");
+        log_warning("tpu-netcfg does not take the network's MTU: %.160s",
+                    m ? m->text : "it does not say why");
         h->failures = 0;
         if (m)
                 local__error__free_unpacked(m, NULL);
@@ -145,7 +148,8 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
-void mtu_handover_offer(struct mtu_handover *h, const struct mtu_entry *entries, size_t n, const char *source) {
+void mtu_handover_offer(struct mtu_handover *h, const struct mtu_entry *entries, size_t n,
+                        const char *source) {
         assert(n <= MTU_HANDOVER_MAX);
         memcpy(h->entries, entries, n * sizeof(*entries));
         h->n = n;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Tells tpu-netcfg what the network of each NIC carries (KIND_NETWORK_MTU of proto/local.proto), without ever
- * blocking. What could not be handed over is tried again after a random wait until tpu-netcfg has answered;
- * what it refuses is not.
+ * Tells tpu-netcfg what the network of each NIC carries (KIND_NETWORK_MTU of proto/local.proto), without
+ * ever blocking. What could not be handed over is tried again after a random wait until tpu-netcfg has
+ * answered; what it refuses is not.
  */
 #include <systemd/sd-event.h>
 
@@ -24,4 +24,5 @@ struct mtu_handover *mtu_handover_free(struct mtu_handover *h);
 DEFINE_CLEANUP(struct mtu_handover *, mtu_handover_free)
 
 /* Hands these over, in place of what was not handed over yet. source: who says so, at most 63 characters. */
-void mtu_handover_offer(struct mtu_handover *h, const struct mtu_entry *entries, size_t n, const char *source);
+void mtu_handover_offer(struct mtu_handover *h, const struct mtu_entry *entries, size_t n,
+                        const char *source);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * hostd.conf: the sections [Hostd], [Health] and [Metadata]. Each value's bounds and default stand in one table in
- * settings.c.
+ * hostd.conf: the sections [Hostd], [Health] and [Metadata]. Each value's bounds and default stand in one
+ * table in settings.c.
  */
 #include "base.h"
 #include "config.h"
@@ -20,8 +20,8 @@ struct settings {
         usec_t hold;
         char metadata_host[256]; /* an IP address; "none": no server is asked; empty: on the real root the
                                     well-known address, else none */
-        usec_t metadata_copy_after; /* how long the server may be silent before its last good copy stands in */
-        char metadata_copy[256], netcfg_socket[256]; /* empty: the system's own on the real root, else none */
+        usec_t metadata_copy_after; /* the server may be silent so long before its copy stands in */
+        char metadata_copy[256], netcfg_socket[256]; /* empty: as for launchd_socket */
 };
 
 #define SETTINGS_ITEMS 16

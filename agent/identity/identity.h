@@ -2,8 +2,8 @@
 #pragma once
 /*
  * Who this host is: slice, worker, peers, chips. Each field keeps where it came from: the static file, else
- * what identity_add() gives (the metadata server), else the kernel. A field of a weaker source never replaces
- * one of a stronger.
+ * what identity_add() gives (the metadata server), else the kernel. A field of a weaker source never
+ * replaces one of a stronger.
  *
  * The static file is configuration "identity" (config.h: identity.conf and identity.conf.d/), section
  * [Identity]: HostName= SliceName= AcceleratorType= MachineType= Topology= WorkerId= WorkerHostnames= Chips=
@@ -53,8 +53,8 @@ int identity_load(const struct host *h, const char *config_file, struct identity
  */
 int identity_report_config(const struct host *h, const char *config_file, FILE *out, unsigned *ret_warnings);
 /*
- * A field from a source that is weaker than the static file and stronger than the kernel: fills it when it is
- * not known or only the kernel's. -EINVAL: text cannot be this field's; -ENOMEM.
+ * A field from a source that is weaker than the static file and stronger than the kernel: fills it when it
+ * is not known or only the kernel's. -EINVAL: text cannot be this field's; -ENOMEM.
  */
 int identity_add(struct identity *i, enum identity_field f, const char *text, const char *origin);
 void identity_clear(struct identity *i);

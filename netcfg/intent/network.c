@@ -126,8 +126,8 @@ static int parse_entry(const char *line, struct intent *i) {
         unsigned mac[6];
         int end = 0;
 
-        if (sscanf(line, "%2x:%2x:%2x:%2x:%2x:%2x %5" SCNu32 " %n", &mac[0], &mac[1], &mac[2], &mac[3], &mac[4],
-                   &mac[5], &n.mtu, &end) != 7 ||
+        if (sscanf(line, "%2x:%2x:%2x:%2x:%2x:%2x %5" SCNu32 " %n", &mac[0], &mac[1], &mac[2], &mac[3],
+                   &mac[4], &mac[5], &n.mtu, &end) != 7 ||
             end == 0 || !mtu_is_valid(n.mtu) || !source_is_valid(line + end) ||
             i->n_networks == INTENT_NETWORKS_MAX)
                 return -EBADMSG;
@@ -143,7 +143,8 @@ int intent_networks_parse(const char *text, size_t len, const char *boot_id, str
         unsigned number = 0;
 
         for (const char *at = text; at < text + len;) {
-                size_t n = (size_t) ((const char *) memchr(at, '\n', (size_t) (text + len - at)) ?: text + len) -
+                size_t n = (size_t) ((const char *) memchr(at, '\n', (size_t) (text + len - at)) ?:
+                                             text + len) -
                            (size_t) at;
                 char line[160];
                 int r = 0;

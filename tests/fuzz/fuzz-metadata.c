@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any answer of the metadata server, and any last good copy. What is taken is in bounds, and a copy of it comes back. */
+/* Any answer of the metadata server, and any last good copy. What is taken is in bounds, and a copy of it
+ * comes back. */
 #include "metadata_copy.h"
 
 static void check(const struct metadata_facts *f) {
@@ -14,14 +15,19 @@ static void check_round(const struct metadata_facts *f) {
         struct metadata_copy c = { .facts = *f, .taken = 1 }, back;
         char *text = metadata_copy_format(&c), why[METADATA_WHY_MAX];
 
-        if (!text || metadata_copy_parse(text, strlen(text), &back, why) < 0 || !metadata_facts_equal(f, &back.facts))
+        if (!text || metadata_copy_parse(text, strlen(text), &back, why) < 0 ||
+            !metadata_facts_equal(f, &back.facts))
                 abort();
         free(text);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        struct metadata_answer a = { .status = 200, .content_type = "application/json", .flavored = true, .body = data, .len = size };
+        struct metadata_answer a = { .status = 200,
+                                     .content_type = "application/json",
+                                     .flavored = true,
+                                     .body = data,
+                                     .len = size };
         char why[METADATA_WHY_MAX];
         struct metadata_copy c;
 

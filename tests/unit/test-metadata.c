@@ -5,7 +5,9 @@
 #include "scratch.h"
 
 #define JSON "application/json"
-#define NIC "{\"mac\": \"42:01:0A:80:00:02\", \"mtu\": 8896, \"ip\": \"10.128.0.2\", \"dnsServers\": [\"169.254.169.254\"]}"
+#define NIC                                                                                        \
+        "{\"mac\": \"42:01:0A:80:00:02\", \"mtu\": 8896, \"ip\": \"10.128.0.2\", \"dnsServers\": " \
+        "[\"169.254.169.254\"]}"
 
 static struct metadata_answer good(const char *type, const char *body) {
         return (struct metadata_answer) {
@@ -73,7 +75,8 @@ static void test_too_many_nics(void) {
                 size_t n = strlen(body);
 
                 a = good(JSON, body);
-                (void) snprintf(body + n, sizeof(body) - n, "%s{\"mac\": \"42:01:0a:80:00:%02x\"}]", i ? "," : "", (unsigned) i);
+                (void) snprintf(body + n, sizeof(body) - n, "%s{\"mac\": \"42:01:0a:80:00:%02x\"}]",
+                                i ? "," : "", (unsigned) i);
                 a = good(JSON, body);
                 ASSERT_EQ(metadata_take(&f, METADATA_NICS, &a, why), i < METADATA_NICS_MAX ? 0 : -EBADMSG);
                 body[strlen(body) - 1] = '\0';
@@ -86,17 +89,26 @@ static void test_who_answers(void) {
                 struct metadata_answer answer;
                 int result;
         } t[] = {
-                { { .status = 200, .content_type = JSON, .body = "[" NIC "]", .len = 100 }, -EBADMSG }, /* no flavor */
-                { { .status = 404, .content_type = "text/html", .flavored = true, .body = "x", .len = 1 }, -ENOENT },
+                { { .status = 200, .content_type = JSON, .body = "[" NIC "]", .len = 100 },
+                  -EBADMSG }, /* no flavor */
+                { { .status = 404, .content_type = "text/html", .flavored = true, .body = "x", .len = 1 },
+                  -ENOENT },
                 { { .status = 404, .content_type = "text/html", .body = "x", .len = 1 }, -EBADMSG },
                 { { .status = 503, .body = "", .len = 0 }, -EAGAIN },
                 { { .status = 429, .flavored = true, .body = "", .len = 0 }, -EAGAIN },
                 { { .status = 301, .flavored = true, .body = "", .len = 0 }, -EBADMSG },
                 { { .status = 403, .flavored = true, .body = "", .len = 0 }, -EBADMSG },
                 { { .status = 200, .flavored = true, .body = "[]", .len = 2 }, -EBADMSG }, /* no type */
-                { { .status = 200, .flavored = true, .content_type = "text/html", .body = "[]", .len = 2 }, -EBADMSG },
-                { { .status = 200, .flavored = true, .content_type = JSON, .body = "", .len = 0 }, -EBADMSG },
-                { { .status = 200, .flavored = true, .content_type = JSON, .body = "[", .len = METADATA_BODY_MAX + 1 }, -EBADMSG },
+                { { .status = 200, .flavored = true, .content_type = "text/html", .body = "[]", .len = 2 },
+                  -EBADMSG },
+                { { .status = 200, .flavored = true, .content_type = JSON, .body = "", .len = 0 },
+                  -EBADMSG },
+                { { .status = 200,
+                    .flavored = true,
+                    .content_type = JSON,
+                    .body = "[",
+                    .len = METADATA_BODY_MAX + 1 },
+                  -EBADMSG },
         };
         struct metadata_facts f = { 0 };
         char why[METADATA_WHY_MAX];
@@ -112,7 +124,8 @@ static void test_texts(void) {
                 const char *body, *wanted; /* NULL: refused */
         } t[] = {
                 { METADATA_MACHINE_TYPE, "projects/123/machineTypes/ct6e-standard-4t", "ct6e-standard-4t" },
-                { METADATA_MACHINE_TYPE, "projects/123/machineTypes/ct6e-standard-4t\n", "ct6e-standard-4t" },
+                { METADATA_MACHINE_TYPE, "projects/123/machineTypes/ct6e-standard-4t\n",
+                  "ct6e-standard-4t" },
                 { METADATA_MACHINE_TYPE, "ct6e-standard-4t", NULL },
                 { METADATA_MACHINE_TYPE, "projects/123/machineTypes/", NULL },
                 { METADATA_MACHINE_TYPE, "projects/123/machineTypes/a/b", NULL },
@@ -131,13 +144,17 @@ static void test_texts(void) {
                 char why[METADATA_WHY_MAX];
 
                 ASSERT_EQ(metadata_take(&f, t[i].key, &a, why), t[i].wanted ? 0 : -EBADMSG);
-                ASSERT_STREQ(t[i].key == METADATA_NAME ? f.name : f.machine_type, t[i].wanted ? t[i].wanted : "old");
+                ASSERT_STREQ(t[i].key == METADATA_NAME ? f.name : f.machine_type,
+                             t[i].wanted ? t[i].wanted : "old");
         }
 }
 
 static void test_copy_comes_back(void) {
-        struct metadata_copy c = { .boot_id = "5e0f3a52-52a7", .taken = 1795243496123456,
-                                   .facts = { .machine_type = "ct6e-standard-4t", .name = "w-0", .n_nics = 2 } };
+        struct metadata_copy c = {
+                .boot_id = "5e0f3a52-52a7",
+                .taken = 1795243496123456,
+                .facts = { .machine_type = "ct6e-standard-4t", .name = "w-0", .n_nics = 2 }
+        };
         _cleanup_free_ char *text = NULL;
         char why[METADATA_WHY_MAX], origin[METADATA_ORIGIN_MAX];
         struct metadata_copy back;
@@ -201,10 +218,23 @@ static void test_writer(void) {
 }
 
 static void test_addresses(void) {
-        static const char *const good_ones[] = { "169.254.169.254", "127.0.0.1:8080", "[::1]", "[fd20:ce::254]:80" };
-        static const char *const bad_ones[] = { "", "localhost", "metadata.google.internal", "1.2.3", "1.2.3.4:", "1.2.3.4:0",
-                                                "1.2.3.4:65536", "1.2.3.4:80x", "::1", "[::1", "[::1]x", "[1.2.3.4]", "1.2.3.4/x",
-                                                "a@1.2.3.4", " 1.2.3.4" };
+        static const char *const good_ones[] = { "169.254.169.254", "127.0.0.1:8080", "[::1]",
+                                                 "[fd20:ce::254]:80" };
+        static const char *const bad_ones[] = { "",
+                                                "localhost",
+                                                "metadata.google.internal",
+                                                "1.2.3",
+                                                "1.2.3.4:",
+                                                "1.2.3.4:0",
+                                                "1.2.3.4:65536",
+                                                "1.2.3.4:80x",
+                                                "::1",
+                                                "[::1",
+                                                "[::1]x",
+                                                "[1.2.3.4]",
+                                                "1.2.3.4/x",
+                                                "a@1.2.3.4",
+                                                " 1.2.3.4" };
 
         for (size_t i = 0; i < ELEMENTSOF(good_ones); i++)
                 ASSERT_TRUE(metadata_address_is_valid(good_ones[i]));
@@ -212,5 +242,5 @@ static void test_addresses(void) {
                 ASSERT_FALSE(metadata_address_is_valid(bad_ones[i]));
 }
 
-TEST_MAIN(test_nics, test_hostile_nics, test_too_many_nics, test_who_answers, test_texts, test_copy_comes_back, test_writer,
-          test_addresses)
+TEST_MAIN(test_nics, test_hostile_nics, test_too_many_nics, test_who_answers, test_texts,
+          test_copy_comes_back, test_writer, test_addresses)

@@ -46,7 +46,8 @@ void http_loop_add(struct http_loop *l, struct http_transfer *t);
  * was made and the owner's own options are still to be set, 0 when it was there, -ENOMEM or -EIO.
  */
 int http_transfer_prepare(struct http_transfer *t, const struct http_options *o);
-/* Gives the easy handle up: an owner whose options could not be set does, so that none is used without them. */
+/* Gives the easy handle up: an owner whose options could not be set does, so that none is used without them.
+ */
 void http_transfer_drop(struct http_transfer *t);
 /* Another limit of the whole exchange, from the next start on. -EIO. */
 int http_transfer_set_timeout(struct http_transfer *t, usec_t timeout);

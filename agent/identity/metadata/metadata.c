@@ -10,8 +10,8 @@
 #define CONNECT_TIMEOUT (2 * USEC_PER_SEC)
 #define TIMEOUT (5 * USEC_PER_SEC)
 #define WAIT_GRACE (10 * USEC_PER_SEC) /* the server answers at the end of a wait, not before */
-#define TRIES 3          /* of a key beside the interfaces, before the wait for changes goes on without it */
-#define LONG_AWAY 8      /* failures in a row from which on the server gets one try a minute */
+#define TRIES 3     /* of a key beside the interfaces, before the wait for changes goes on without it */
+#define LONG_AWAY 8 /* failures in a row from which on the server gets one try a minute */
 #define QUICK USEC_PER_SEC /* a wait that ends sooner than this was none */
 
 struct question {
@@ -69,7 +69,8 @@ bool metadata_address_is_valid(const char *text) {
                 return false;
         memcpy(host, start, n);
         host[n] = '\0';
-        if (inet_pton(text[0] == '[' ? AF_INET6 : AF_INET, host, text[0] == '[' ? (void *) &six : (void *) &four) != 1)
+        if (inet_pton(text[0] == '[' ? AF_INET6 : AF_INET, host,
+                      text[0] == '[' ? (void *) &six : (void *) &four) != 1)
                 return false;
         if (!end)
                 return true;
@@ -77,7 +78,7 @@ bool metadata_address_is_valid(const char *text) {
         return *end == '\0' || (*end == ':' && port_is_valid(end + 1));
 }
 
-/* --- When to ask ---------------------------------------------------------------------------------------- */
+/* --- When to ask --------------------------------------------------------------------------------------- */
 
 static uint64_t chance(void) {
         uint64_t v = 0;
@@ -115,11 +116,11 @@ static void fail(struct metadata *m, const char *why) {
         m->options.failed(m->status.why, m->options.userdata);
 }
 
-/* --- Answers -------------------------------------------------------------------------------------------- */
+/* --- Answers ------------------------------------------------------------------------------------------- */
 
 /*
- * A key that the server does not have, or answers with nonsense, or never: the wait for changes must not stand
- * still for it.
+ * A key that the server does not have, or answers with nonsense, or never: the wait for changes must not
+ * stand still for it.
  */
 static void put_off(struct metadata *m, struct question *q, const char *why) {
         char text[sizeof(m->status.why)];
@@ -252,14 +253,15 @@ static size_t on_header(char *data, size_t size, size_t n, void *userdata) {
         if (value && len < sizeof(m->answer_etag)) {
                 memcpy(m->answer_etag, value, len);
                 m->answer_etag[len] = '\0';
-                if (m->answer_etag[strspn(m->answer_etag, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                                          "0123456789-_.")])
+                if (m->answer_etag[strspn(m->answer_etag,
+                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                          "0123456789-_.")])
                         m->answer_etag[0] = '\0';
         }
         return size * n;
 }
 
-/* --- Questions ------------------------------------------------------------------------------------------ */
+/* --- Questions ----------------------------------------------------------------------------------------- */
 
 static int prepare(struct metadata *m) {
         const struct http_options o = { .user_agent = m->user_agent,
@@ -298,8 +300,9 @@ static int start(struct metadata *m) {
         int r;
 
         if (m->waiting)
-                (void) snprintf(query, sizeof(query), "&wait_for_change=true&last_etag=%s&timeout_sec=%" PRIu64,
-                                m->etag, wait / USEC_PER_SEC);
+                (void) snprintf(query, sizeof(query),
+                                "&wait_for_change=true&last_etag=%s&timeout_sec=%" PRIu64, m->etag,
+                                wait / USEC_PER_SEC);
         (void) snprintf(url, sizeof(url), "%s%s%s", m->base, metadata_key_path(m->asked), query);
         r = prepare(m);
         if (r == 0)
@@ -322,7 +325,8 @@ static void ask(struct metadata *m) {
         if (m->waiting && !m->etag[0]) { /* a server that gives none is asked anew now and then */
                 m->questions[METADATA_NICS].state = WANTED;
                 for (size_t k = 0; k < ELEMENTSOF(m->questions); k++)
-                        m->questions[k].state = m->questions[k].state == PUT_OFF ? WANTED : m->questions[k].state;
+                        m->questions[k].state =
+                                m->questions[k].state == PUT_OFF ? WANTED : m->questions[k].state;
                 ask_in(m, m->options.wait);
                 return;
         }
@@ -331,7 +335,7 @@ static void ask(struct metadata *m) {
                 fail(m, strerror(-r));
 }
 
-/* --- Life ----------------------------------------------------------------------------------------------- */
+/* --- Life ---------------------------------------------------------------------------------------------- */
 
 static int set_up(struct metadata *m, const struct metadata_options *o) {
         int r;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Client of the metadata server in an sd-event loop. It asks for the network interfaces, the machine type and
- * the name, then waits for changes of the interfaces (wait_for_change with the ETag, 60 s at a time) and tells
- * each change. It never blocks, never asks DNS (the server is an address) and never gives up: what fails is
- * tried again after a random wait of up to 30 s, once a minute at most when the server has long been away.
+ * Client of the metadata server in an sd-event loop. It asks for the network interfaces, the machine type
+ * and the name, then waits for changes of the interfaces (wait_for_change with the ETag, 60 s at a time) and
+ * tells each change. It never blocks, never asks DNS (the server is an address) and never gives up: what
+ * fails is tried again after a random wait of up to 30 s, once a minute at most when the server has long
+ * been away.
  *
- * The environment variables GCE_METADATA_HOST and GCE_METADATA_IP of the daemon are not read: an address other
- * than the well-known one is configuration.
+ * The environment variables GCE_METADATA_HOST and GCE_METADATA_IP of the daemon are not read: an address
+ * other than the well-known one is configuration.
  */
 #include <systemd/sd-event.h>
 

@@ -29,9 +29,9 @@ static json_t *nics_to_json(const struct metadata_facts *f) {
 }
 
 char *metadata_copy_format(const struct metadata_copy *c) {
-        json_t *v = json_pack("{s:i, s:s, s:I, s:s, s:s, s:o}", "version", 1, "boot_id", c->boot_id, "taken_usec",
-                              (json_int_t) c->taken, "machine_type", c->facts.machine_type, "name",
-                              c->facts.name, "nics", nics_to_json(&c->facts));
+        json_t *v = json_pack("{s:i, s:s, s:I, s:s, s:s, s:o}", "version", 1, "boot_id", c->boot_id,
+                              "taken_usec", (json_int_t) c->taken, "machine_type", c->facts.machine_type,
+                              "name", c->facts.name, "nics", nics_to_json(&c->facts));
         char *text = v ? json_dumps(v, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
 
         json_decref(v);
@@ -44,8 +44,8 @@ static int take_string(const json_t *v, const char *key, char *dest, size_t size
         size_t len = json_string_length(s);
 
         if (!json_is_string(s) || len >= size ||
-            strspn(json_string_value(s), "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_") !=
-                    len)
+            strspn(json_string_value(s),
+                   "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_") != len)
                 return -EBADMSG;
         memcpy(dest, json_string_value(s), len + 1);
         return 0;
@@ -122,7 +122,8 @@ struct metadata_writer {
 static int start_child(struct metadata_writer *w, char *text);
 
 /* Only what a child of a program with threads may do; its end tells the result. */
-__attribute__((noreturn)) static void write_and_exit(const char *directory, const char *name, const char *text) {
+__attribute__((noreturn)) static void write_and_exit(const char *directory, const char *name,
+                                                     const char *text) {
         int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         int r = fd < 0 ? -errno : durable_write(fd, name, text, strlen(text), 0600);
 
@@ -184,8 +185,8 @@ int metadata_writer_put(struct metadata_writer *w, const struct metadata_copy *c
         return 0;
 }
 
-int metadata_writer_new(sd_event *e, const char *path, void (*done)(int result, void *userdata), void *userdata,
-                        struct metadata_writer **ret) {
+int metadata_writer_new(sd_event *e, const char *path, void (*done)(int result, void *userdata),
+                        void *userdata, struct metadata_writer **ret) {
         _cleanup_(metadata_writer_freep) struct metadata_writer *w = calloc(1, sizeof(*w));
         const char *slash = strrchr(path, '/');
 
@@ -193,7 +194,9 @@ int metadata_writer_new(sd_event *e, const char *path, void (*done)(int result, 
                 return -EINVAL;
         if (!w)
                 return -ENOMEM;
-        *w = (struct metadata_writer) { .event = sd_event_ref(e), .done = done, .userdata = userdata, .pidfd = -1 };
+        *w = (struct metadata_writer) {
+                .event = sd_event_ref(e), .done = done, .userdata = userdata, .pidfd = -1
+        };
         w->directory = strndup(path, MAX((size_t) (slash - path), (size_t) 1));
         w->name = strdup(slash + 1);
         if (!w->directory || !w->name)

@@ -38,8 +38,8 @@ const char *metadata_copy_origin(const struct metadata_copy *c, char buf[static 
  */
 struct metadata_writer;
 /* path: absolute. done (may be NULL) tells how each write ended: 0 or -errno. */
-int metadata_writer_new(sd_event *e, const char *path, void (*done)(int result, void *userdata), void *userdata,
-                        struct metadata_writer **ret);
+int metadata_writer_new(sd_event *e, const char *path, void (*done)(int result, void *userdata),
+                        void *userdata, struct metadata_writer **ret);
 /* Does not wait for a child at work. */
 struct metadata_writer *metadata_writer_free(struct metadata_writer *w);
 DEFINE_CLEANUP(struct metadata_writer *, metadata_writer_free)

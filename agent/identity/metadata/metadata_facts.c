@@ -25,8 +25,8 @@ static int refuse(char why[static METADATA_WHY_MAX], const char *text) {
 /* --- NICs --------------------------------------------------------------------------------------------- */
 
 const char *metadata_mac_text(const uint8_t mac[static 6], char buf[static METADATA_MAC_TEXT]) {
-        (void) snprintf(buf, METADATA_MAC_TEXT, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3],
-                        mac[4], mac[5]);
+        (void) snprintf(buf, METADATA_MAC_TEXT, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2],
+                        mac[3], mac[4], mac[5]);
         return buf;
 }
 
@@ -140,8 +140,8 @@ static int take_machine_type(struct metadata_facts *f, const char *text, size_t 
         name = at + sizeof(middle) - 1;
         if (!is_label(name, len - (size_t) (name - text)))
                 return refuse(why, "not projects/NUMBER/machineTypes/NAME");
-        (void) snprintf(f->machine_type, sizeof(f->machine_type), "%.*s", (int) (len - (size_t) (name - text)),
-                        name);
+        (void) snprintf(f->machine_type, sizeof(f->machine_type), "%.*s",
+                        (int) (len - (size_t) (name - text)), name);
         return 0;
 }
 
@@ -183,7 +183,8 @@ int metadata_take(struct metadata_facts *f, enum metadata_key k, const struct me
                 return -EAGAIN;
         }
         if (!a->flavored)
-                return refuse(why, "no 'Metadata-Flavor: Google' in the answer: this is not the metadata server");
+                return refuse(why,
+                              "no 'Metadata-Flavor: Google' in the answer: this is not the metadata server");
         if (a->status != 200) {
                 (void) snprintf(why, METADATA_WHY_MAX, "HTTP status %ld", a->status);
                 return a->status == 404 ? -ENOENT : -EBADMSG;

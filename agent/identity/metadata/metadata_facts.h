@@ -45,8 +45,8 @@ struct metadata_answer {
 };
 
 /*
- * Takes an answer into *f, which is untouched on failure; why then says what is wrong. -EAGAIN: the server is
- * busy or broken (429, 5xx); -ENOENT: it does not have the key (404); -EBADMSG: this is not the metadata
+ * Takes an answer into *f, which is untouched on failure; why then says what is wrong. -EAGAIN: the server
+ * is busy or broken (429, 5xx); -ENOENT: it does not have the key (404); -EBADMSG: this is not the metadata
  * server (another status, no flavor, a page of HTML) or not an answer that we understand.
  */
 int metadata_take(struct metadata_facts *f, enum metadata_key k, const struct metadata_answer *a,
