@@ -3,8 +3,10 @@
 /*
  * What the metadata server of Compute Engine says about this host, and the reading of its answers. Pure.
  *
- * Sources: Google Compute Engine documentation, "About VM metadata" (base URL, header Metadata-Flavor in
- * request and answer) and "Predefined metadata keys" (the keys and the forms of their values).
+ * Sources: Google Compute Engine documentation, "View and query VM metadata" (base URL, header); the forms
+ * of machine-type and of mac, mtu and ip: the answers in salrashid123/gce_metadata_server config.json
+ * (02c89dd); waiting with an ETag: google-guest-agent. Not read in any source: that JSON answers say
+ * application/json.
  */
 #include <jansson.h>
 
