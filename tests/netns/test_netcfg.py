@@ -133,7 +133,7 @@ class OneShot(Case):
     def test_show_and_check_config(self):
         shown = self.netcfg("--show-config").stdout
         self.assertRegex(shown, r"# from /etc/tpu-hostd/identity.conf.d/\S+\nMtu = 8896\n")
-        self.assertIn("Mode = repair    # from default", shown)
+        self.assertIn("# from default\nMode = repair\n", shown)
         self.netcfg("--check-config")
         self.host.identity("[Identity]\nAcceleratorType=v9x-16\n[Network]\nMtu=9000\n")
         done = self.netcfg("--check-config", code=1)
