@@ -10,6 +10,7 @@ int host_open(const char *root, struct host *ret) {
         struct host h = { .root_fd = -1, .clock = clock_system };
 
         h.real_root = !root || streq(root, "/");
+        h.root = h.real_root ? NULL : root;
         h.root_fd = open(h.real_root ? "/" : root, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (h.root_fd < 0)
                 return -errno;
@@ -92,18 +93,29 @@ int host_write(const struct host *h, const char *path, const char *text) {
         return (size_t) n == len ? 0 : -EIO;
 }
 
-int host_link_name(const struct host *h, const char *path, char *buf, size_t size) {
+int host_read_link(const struct host *h, const char *path, char *buf, size_t size) {
         _cleanup_close_ int fd = host_open_file(h, path, O_PATH | O_NOFOLLOW);
-        char target[4096];
-        const char *name;
         ssize_t n;
 
         if (fd < 0)
                 return fd;
-        n = readlinkat(fd, "", target, sizeof(target) - 1);
+        n = readlinkat(fd, "", buf, size);
         if (n < 0)
                 return errno == ENOENT ? -EINVAL : -errno; /* an empty path on what is no symlink reads ENOENT */
-        target[n] = '\0';
+        if ((size_t) n >= size)
+                return -E2BIG;
+        buf[n] = '\0';
+        return 0;
+}
+
+int host_link_name(const struct host *h, const char *path, char *buf, size_t size) {
+        char target[4096];
+        const char *name;
+        int r;
+
+        r = host_read_link(h, path, target, sizeof(target));
+        if (r < 0)
+                return r;
         name = strrchr(target, '/');
         name = name ? name + 1 : target;
         if (strlen(name) >= size)

@@ -11,6 +11,7 @@
 
 struct host {
         int root_fd;
+        const char *root; /* as given to host_open(), borrowed; NULL: "/" */
         bool real_root; /* root is "/": netlink and other questions to the kernel are allowed */
         struct clock clock;
 };
@@ -38,6 +39,9 @@ int host_write(const struct host *h, const char *path, const char *text);
 
 /* Last component of what the symlink points to ("driver" → "gve"). -EINVAL when it is no symlink. */
 int host_link_name(const struct host *h, const char *path, char *buf, size_t size);
+
+/* The whole text of a symlink, also of one in /proc/PID/fd. -EINVAL when it is no symlink, -E2BIG. */
+int host_read_link(const struct host *h, const char *path, char *buf, size_t size);
 
 /*
  * Calls visit with each entry's name of a directory in strcmp order, without "." and "..". Stops at the

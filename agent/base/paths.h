@@ -24,6 +24,9 @@
 #define PATH_STACK_TOOL "/usr/bin/tpu-stack"
 #define PATH_LAUNCHD_TOOL "/usr/sbin/tpu-launchd"
 
+/* Debian's and Ubuntu's libgoogle-perftools4 (libtcmalloc-minimal4 is another file). */
+#define PATH_TCMALLOC "/usr/lib/x86_64-linux-gnu/libtcmalloc.so.4"
+
 #define PATH_COLLECTOR_STATE "/var/lib/tpu-collectord"
 
 #define USER_HOSTD "tpu-hostd"
@@ -39,3 +42,6 @@
  * is a '_' (no NAME holds one): systemd nests slices at '-', and tpu-run-a-b.slice would lie inside the slice of run "a".
  */
 #define RUN_UNIT_PREFIX "tpu-run-"
+
+/* Open files of a run: MaxText's multihost_job.py ("ulimit -n 100000"), and Google's OS certification for TPU7x. */
+#define RUN_NOFILE 100000

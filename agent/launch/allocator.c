@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "allocator.h"
 
-#include <elf.h>
-#include <fcntl.h>
 #include <stdarg.h>
+
+#include "elf_class.h"
 
 #define THRESHOLD "TCMALLOC_LARGE_ALLOC_REPORT_THRESHOLD"
 #define SEPARATORS " :" /* ld.so(8): LD_PRELOAD is separated by blanks or colons */
@@ -22,31 +22,6 @@ int allocator_parse(const char *name, enum allocator *ret) {
                         return 0;
                 }
         return -EINVAL;
-}
-
-int allocator_check_library(const struct host *h, const char *path, char why[static 96]) {
-        _cleanup_close_ int fd = -1;
-        Elf64_Ehdr header;
-        ssize_t n;
-
-        fd = host_open_file(h, path, O_RDONLY | O_NONBLOCK);
-        if (fd < 0) {
-                (void) snprintf(why, 96, "%s",
-                                fd == -ENOENT ? "not installed (package libgoogle-perftools4)" :
-                                                strerror(-fd));
-                return fd;
-        }
-        n = read(fd, &header, sizeof(header));
-        if (n != (ssize_t) sizeof(header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) {
-                (void) snprintf(why, 96, "not an ELF file");
-                return -ENOEXEC;
-        }
-        if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != EM_X86_64 ||
-            header.e_type != ET_DYN) {
-                (void) snprintf(why, 96, "not a 64-bit x86-64 shared library");
-                return -ENOEXEC;
-        }
-        return 0;
 }
 
 static const char *find(const struct environment *e, const char *name) {
@@ -137,7 +112,7 @@ static int choose(const struct host *h, enum allocator wanted, const struct envi
                   struct allocator_choice *c) {
         const char *theirs = find(user, "LD_PRELOAD");
         bool has_it = theirs && split_preload(theirs, rest);
-        char why[96], reason[160];
+        char why[ELF_WHY_MAX], reason[160];
         int r;
 
         if (wanted == ALLOCATOR_GLIBC)
@@ -149,7 +124,9 @@ static int choose(const struct host *h, enum allocator wanted, const struct envi
                                          "glibc");
                 return 0;
         }
-        r = allocator_check_library(h, ALLOCATOR_LIBRARY, why);
+        r = elf_check_library(h, ALLOCATOR_LIBRARY, why);
+        if (r == -ENOENT)
+                (void) snprintf(why, sizeof(why), "not installed (package libgoogle-perftools4)");
         if (r < 0 && wanted == ALLOCATOR_TCMALLOC) {
                 (void) snprintf(c->note, sizeof(c->note), "tcmalloc: %s: %s", ALLOCATOR_LIBRARY, why);
                 return r;

@@ -10,9 +10,9 @@
  */
 #include "environment.h"
 #include "host.h"
+#include "paths.h"
 
-/* Debian's and Ubuntu's libgoogle-perftools4 (libtcmalloc-minimal4 is another file). */
-#define ALLOCATOR_LIBRARY "/usr/lib/x86_64-linux-gnu/libtcmalloc.so.4"
+#define ALLOCATOR_LIBRARY PATH_TCMALLOC
 /* Silences "tcmalloc: large alloc" lines below 100 GiB: the value that public TPU recipes set. */
 #define ALLOCATOR_REPORT_THRESHOLD "107374182400"
 
@@ -27,9 +27,6 @@ enum allocator {
 int allocator_parse(const char *name, enum allocator *ret);
 
 #define ALLOCATOR_NOTE_MAX 192
-
-/* Whether the library is an ELF64 x86-64 shared object. 0, or -errno with why (-ENOENT, -ENOEXEC, …). */
-int allocator_check_library(const struct host *h, const char *path, char why[static 96]);
 
 /*
  * What is added to the run's variables. preload and threshold are "KEY=VALUE", "KEY" for one that must not

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "paths.h"
 #include "unit_message.h"
 
 /* Each step of a message can fail for lack of memory, or by our own mistake, only: the first error is kept,
@@ -85,7 +86,7 @@ static int add_properties(sd_bus_message *m, const struct unit_spec *s) {
         r = r < 0 ? r : add_number(m, "LogRateLimitIntervalUSec", 0); /* step lines are never dropped */
         r = r < 0 ? r : add_journal_field(m, s->name);
         r = r < 0 ? r : add_number(m, "LimitMEMLOCK", UINT64_MAX); /* libtpu locks its DMA pool in memory */
-        r = r < 0 ? r : add_number(m, "LimitNOFILE", 100000); /* as MaxText's own scripts set it */
+        r = r < 0 ? r : add_number(m, "LimitNOFILE", RUN_NOFILE);
         return r;
 }
 
