@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "emit.h"
 
+#include "utf8.h"
+
 static struct sample sample_of(const struct metric *m, const char *key0, const char *value0) {
         return (struct sample) {
                 .name = m->name,
@@ -33,7 +35,8 @@ void emit_double(struct sink *s, const struct metric *m, double value, const cha
 
 char *make_printable(char *text) {
         for (char *p = text; *p; p++)
-                if ((unsigned char) *p < 0x20 || *p == 0x7f)
+                if (*p == '\t' || *p == '\n')
                         *p = '?';
+        (void) utf8_scrub(text, strlen(text));
         return text;
 }

@@ -134,7 +134,9 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
 const struct probe probe_memory = {
         .name = "memory",
         .summary = "memory that is left, and time spent waiting for it",
+        .group = GROUP_HOST,
         .interval = 15 * USEC_PER_SEC,
         .timeout = 2 * USEC_PER_SEC,
+        .varies = true,
         .run = run,
 };

@@ -3,6 +3,7 @@
 #include "emit.h"
 #include "intent.h"
 #include "links.h"
+#include "nic_device.h"
 #include "paths.h"
 
 #define NIC_KEY "network.interface.name"
@@ -95,6 +96,7 @@ static void look_at(const struct host *h, const struct probe_context *c, const s
         emit_int(s, &metric_up, l->up && l->carrier, NIC_KEY, nic, "hw.id", nic);
         if (l->mtu != 0)
                 emit_int(s, &metric_mtu, l->mtu, NIC_KEY, nic, NULL, NULL);
+        nic_look_at_device(h, nic, s);
         sample_counters(h, nic, s);
 }
 
@@ -126,12 +128,15 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
                 }
         if (found == 0)
                 no_nic(t.n, s);
+        else
+                nic_check_count(found, c, s);
         return 0;
 }
 
 const struct probe probe_nic = {
         .name = "nic",
         .summary = "data-centre NICs: link, carrier, MTU, counters",
+        .group = GROUP_NETWORK,
         .interval = 10 * USEC_PER_SEC,
         .timeout = 2 * USEC_PER_SEC,
         .run = run,

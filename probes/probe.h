@@ -10,6 +10,7 @@
 #include "finding.h"
 #include "host.h"
 
+struct device_owners; /* agent/base/device_owners.h */
 struct intent; /* netcfg/intent/intent.h: what is wanted of NICs and sysctls */
 
 enum sample_kind {
@@ -42,11 +43,30 @@ struct probe_context {
         uint32_t chips_wanted; /* chips that the identity says this host has; 0 with a chips_source: none; 0
                                   without: not known */
         const char *chips_source; /* who says so */
+        const char *machine_type; /* "ct6e-standard-4t"; NULL: not known */
+        const struct device_owners *owners; /* what tpu-launchd answered; NULL: it was not asked */
 };
+
+/* Where a report lists a probe. */
+enum probe_group {
+        GROUP_CHIPS,
+        GROUP_NETWORK,
+        GROUP_HOST,
+        GROUP_SOFTWARE,
+        GROUP_IDENTITY, /* no probe's: what the identity's own check says */
+        _GROUP_MAX,
+};
+const char *probe_group_title(enum probe_group g); /* "Chips", … */
 
 struct probe {
         const char *name, *summary;
+        enum probe_group group;
         usec_t interval, timeout;
+        /* May hang, on a file system or another process: a daemon runs it in a worker that is killed at the
+         * timeout (probes/worker/worker.h). It gets no intent and no identity. */
+        bool blocks;
+        bool asks_owners; /* context->owners is to be filled; blocks, then, too */
+        bool varies; /* what it finds is a measurement of the moment: two hosts are compared by verdict only */
         /* 0, or -errno when nothing could be looked at at all (it then becomes one UNKNOWN finding). */
         int (*run)(const struct host *h, const struct probe_context *c, struct sink *s);
 };

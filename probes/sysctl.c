@@ -42,6 +42,7 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
 const struct probe probe_sysctl = {
         .name = "sysctl",
         .summary = "kernel settings that the profile wants",
+        .group = GROUP_NETWORK,
         .interval = 30 * USEC_PER_SEC,
         .timeout = 2 * USEC_PER_SEC,
         .run = run,

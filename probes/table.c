@@ -12,6 +12,19 @@ const struct probe *const probe_table[] = {
         NULL,
 };
 
+const char *probe_group_title(enum probe_group g) {
+        static const char *const titles[] = {
+                [GROUP_CHIPS] = "Chips",
+                [GROUP_NETWORK] = "Network",
+                [GROUP_HOST] = "Host",
+                [GROUP_SOFTWARE] = "Software",
+                [GROUP_IDENTITY] = "Identity",
+        };
+        _Static_assert(ELEMENTSOF(titles) == _GROUP_MAX, "every group has a title");
+
+        return titles[g];
+}
+
 const struct probe *probe_find(const char *name) {
         for (size_t i = 0; probe_table[i]; i++)
                 if (streq(probe_table[i]->name, name))

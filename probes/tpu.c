@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TPU chips: how many there are, whether a program can open them, and what is there that nobody knows. */
 #include "emit.h"
+#include "host_stat.h"
+#include "machine.h"
 #include "tpu_sysfs.h"
 
 #define LOOK "lspci -nnk -d 1ae0:"
@@ -94,6 +96,91 @@ static void check_nodes(const struct tpu_inventory *v, struct sink *s) {
         s->finding(s, &f);
 }
 
+/* The identity, the machine type and the bus are three sources for one number. */
+static void check_machine(const struct tpu_inventory *v, const struct probe_context *c, struct sink *s) {
+        struct machine m;
+        struct finding f;
+
+        if (!c->machine_type || machine_find(c->machine_type, &m) < 0)
+                return; /* no TPU machine type that is known: nothing to compare with */
+        finding_init(&f, "tpu.machine", NULL);
+        finding_set(f.wanted, "%u %s in a %s", m.chips, m.generation, c->machine_type);
+        finding_set(f.source, "%s", m.chips_source);
+        finding_set(f.found, "%zu %s", v->n, v->n > 0 ? v->chips[0].model->generation : "chips");
+        (void) make_printable(f.wanted);
+        f.verdict = VERDICT_OK;
+        if (v->n > 0 && !streq(v->chips[0].model->generation, m.generation)) {
+                f.verdict = VERDICT_FAIL;
+                finding_set(f.reason, "chips of another generation than the machine type has: one of the two is wrong");
+                finding_set(f.remedy, "tpuctl identity; " LOOK);
+        } else if (v->n < m.chips) {
+                f.verdict = VERDICT_FAIL;
+                finding_set(f.reason, "the machine type has more chips than the PCI bus shows");
+                finding_set(f.remedy, LOOK "; report the host as faulty if a reboot does not bring them back");
+        } else if (v->n > m.chips) {
+                f.verdict = VERDICT_WARN;
+                finding_set(f.reason, "more chips than the machine type has: the machine type is wrong");
+                finding_set(f.remedy, "tpuctl identity");
+        }
+        s->finding(s, &f);
+}
+
+struct access {
+        const struct host *h;
+        size_t n, open;
+        char first[TPU_NODE_MAX], why[64];
+        bool missing, unknown; /* of the first one that is not open to all */
+};
+
+static int look_at_node(const char *node, void *userdata) {
+        struct access *a = userdata;
+        struct host_stat st;
+        int r = host_stat(a->h, node, &st);
+
+        a->n++;
+        if (r == 0 && (st.mode & 0666) == 0666) {
+                a->open++;
+                return 0;
+        }
+        if (a->first[0])
+                return 0;
+        (void) snprintf(a->first, sizeof(a->first), "%s", node);
+        a->missing = r == -ENOENT;
+        a->unknown = r < 0 && r != -ENOENT;
+        if (r < 0)
+                (void) snprintf(a->why, sizeof(a->why), "%s", strerror(-r));
+        else
+                (void) snprintf(a->why, sizeof(a->why), "mode 0%03o, uid %u, gid %u", (unsigned) st.mode & 07777,
+                                (unsigned) st.uid, (unsigned) st.gid);
+        return 0;
+}
+
+/* /dev is the last step: a chip that sysfs shows and whose node is gone cannot be opened all the same. */
+static void check_access(const struct host *h, struct sink *s) {
+        struct access a = { .h = h };
+        struct finding f;
+
+        if (tpu_visit_nodes(h, look_at_node, &a) < 0 || a.n == 0)
+                return; /* tpu.nodes has said it */
+        finding_init(&f, "tpu.access", NULL);
+        finding_set(f.found, "%zu of %zu nodes open to all users", a.open, a.n);
+        finding_set(f.wanted, "%zu of %zu nodes open to all users", a.n, a.n);
+        finding_set(f.source, "GKE OS certification, tpu_v7x.go (/dev/vfio/N 0666; accel* MODE=0666)");
+        f.verdict = !a.first[0] ? VERDICT_OK
+                    : a.unknown ? VERDICT_UNKNOWN
+                    : a.missing ? VERDICT_FAIL
+                                : VERDICT_WARN;
+        if (a.missing) {
+                finding_set(f.reason, "%s is not there: no program can open the chip", a.first);
+                finding_set(f.remedy, "udevadm trigger; ls -l /dev/vfio /dev/accel*");
+        } else if (a.first[0]) {
+                finding_set(f.reason, "%s: %s", a.first, a.why);
+                if (!a.unknown)
+                        finding_set(f.remedy, "chmod 0666 %s; for good: a udev rule with MODE=\"0666\"", a.first);
+        }
+        s->finding(s, &f);
+}
+
 static void report_strange(const struct tpu_inventory *v, struct sink *s) {
         struct finding f;
         char address[PCI_ADDRESS_SIZE];
@@ -134,7 +221,9 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
         if (r < 0)
                 return r;
         check_count(&v, c, s);
+        check_machine(&v, c, s);
         check_nodes(&v, s);
+        check_access(h, s);
         report_strange(&v, s);
         report_unreadable(&v, s);
         return 0;
@@ -143,6 +232,7 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
 const struct probe probe_tpu = {
         .name = "tpu",
         .summary = "TPU chips on the PCI bus and their device nodes",
+        .group = GROUP_CHIPS,
         .interval = 30 * USEC_PER_SEC,
         .timeout = 5 * USEC_PER_SEC,
         .run = run,

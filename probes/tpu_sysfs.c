@@ -123,21 +123,37 @@ static int visit_pci(const char *address, void *userdata) {
         return 0;
 }
 
+/* "accel0" → "0000:00:04.0". */
+static int accel_address(const struct host *h, const char *name, char ret[static PCI_ADDRESS_SIZE]) {
+        static const char key[] = "PCI_SLOT_NAME=";
+        char path[320], text[1024], *slot;
+        size_t n;
+        int r;
+
+        (void) snprintf(path, sizeof(path), ACCEL_CLASS "/%s/device/uevent", name);
+        r = host_read(h, path, text, sizeof(text), NULL);
+        if (r < 0)
+                return r;
+        slot = strstr(text, key);
+        if (!slot)
+                return -ENODATA;
+        slot += sizeof(key) - 1;
+        n = strcspn(slot, "\n");
+        if (n >= PCI_ADDRESS_SIZE)
+                return -E2BIG;
+        memcpy(ret, slot, n);
+        ret[n] = '\0';
+        return 0;
+}
+
 /* The chip whose function stands behind an accel node has one more node. Nodes of other vendors' devices
  * match no chip. */
 static int visit_accel(const char *name, void *userdata) {
-        static const char key[] = "PCI_SLOT_NAME=";
         struct walk *w = userdata;
-        char path[320], text[1024], *slot;
+        char slot[PCI_ADDRESS_SIZE];
 
-        (void) snprintf(path, sizeof(path), ACCEL_CLASS "/%s/device/uevent", name);
-        if (host_read(w->h, path, text, sizeof(text), NULL) < 0)
+        if (accel_address(w->h, name, slot) < 0)
                 return 0;
-        slot = strstr(text, key);
-        if (!slot)
-                return 0;
-        slot += sizeof(key) - 1;
-        slot[strcspn(slot, "\n")] = '\0';
         for (size_t i = 0; i < w->inventory->n; i++) {
                 struct tpu_chip *c = &w->inventory->chips[i];
 
@@ -161,4 +177,60 @@ int tpu_inventory_read(const struct host *h, struct tpu_inventory *ret) {
                 return r;
         *ret = v;
         return 0;
+}
+
+int tpu_are_there(const struct host *h) {
+        struct tpu_inventory v;
+        int r;
+
+        r = tpu_inventory_read(h, &v);
+        return r < 0 ? r : v.n > 0;
+}
+
+struct node_walk {
+        const struct host *h;
+        int (*visit)(const char *node, void *userdata);
+        void *userdata;
+};
+
+static bool is_chip(const struct host *h, const char *address) {
+        uint64_t vendor, device;
+
+        return strlen(address) < PCI_ADDRESS_SIZE && read_id(h, address, "vendor", UINT16_MAX, &vendor) == 0 &&
+               vendor == VENDOR_GOOGLE && read_id(h, address, "device", UINT16_MAX, &device) == 0 &&
+               find_model(device);
+}
+
+static int visit_vfio_node(const char *address, void *userdata) {
+        struct node_walk *w = userdata;
+        char path[128], group[12], node[TPU_NODE_MAX];
+
+        if (!is_chip(w->h, address) || !bound_to_vfio(w->h, address))
+                return 0;
+        (void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/iommu_group", address);
+        if (host_link_name(w->h, path, group, sizeof(group)) < 0)
+                return 0;
+        (void) snprintf(node, sizeof(node), "/dev/vfio/%s", group);
+        return w->visit(node, w->userdata);
+}
+
+static int visit_accel_node(const char *name, void *userdata) {
+        struct node_walk *w = userdata;
+        char address[PCI_ADDRESS_SIZE], node[TPU_NODE_MAX];
+
+        if (strlen(name) > 16 || accel_address(w->h, name, address) < 0 || !is_chip(w->h, address))
+                return 0;
+        (void) snprintf(node, sizeof(node), "/dev/%.16s", name);
+        return w->visit(node, w->userdata);
+}
+
+int tpu_visit_nodes(const struct host *h, int (*visit)(const char *node, void *userdata), void *userdata) {
+        struct node_walk w = { h, visit, userdata };
+        int r;
+
+        r = host_list(h, PCI_DEVICES, visit_vfio_node, &w);
+        if (r != 0)
+                return r;
+        r = host_list(h, ACCEL_CLASS, visit_accel_node, &w);
+        return r == -ENOENT ? 0 : r;
 }

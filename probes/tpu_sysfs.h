@@ -37,3 +37,15 @@ struct tpu_inventory {
 
 /* -ENOENT: there is no /sys/bus/pci/devices; -E2BIG: more devices or chips than any TPU host has. */
 int tpu_inventory_read(const struct host *h, struct tpu_inventory *ret);
+
+/* 1: this host has TPU chips; 0: none; -errno: it cannot be told. What is wanted for TPUs is wanted nowhere
+ * else. */
+int tpu_are_there(const struct host *h);
+
+/*
+ * Calls visit with the path of each device node by which a program opens this host's chips, as sysfs names
+ * them: /dev/vfio/GROUP of a function bound to vfio-pci, /dev/accelN of one behind the accel class. The group
+ * of a function is no chip's index. Stops at the first non-zero return of visit and returns it.
+ */
+#define TPU_NODE_MAX 32
+int tpu_visit_nodes(const struct host *h, int (*visit)(const char *node, void *userdata), void *userdata);

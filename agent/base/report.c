@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+
 #include "report.h"
 
 json_t *finding_to_json(const struct finding *f) {
@@ -28,6 +30,8 @@ int report_print_json(FILE *out, json_t *v) {
         return r < 0 || fputc('\n', out) == EOF || fflush(out) == EOF ? -EIO : 0;
 }
 
+#define FOUND_COLUMN_MAX 48 /* one long value must not push every other column off the screen */
+
 struct columns {
         int check, subject, found;
         bool colour;
@@ -41,16 +45,12 @@ static int text_width(const char *s) {
         return n;
 }
 
-static struct columns measure(FILE *out, const struct finding_list *l) {
-        struct columns c = { .colour = isatty(fileno(out)) };
-
+static void measure(const struct finding_list *l, struct columns *c) {
         for (size_t i = 0; i < l->n; i++) {
-                c.check = MAX(c.check, text_width(l->items[i].check));
-                c.subject = MAX(c.subject, text_width(l->items[i].subject));
-                c.found = MAX(c.found, text_width(l->items[i].found));
+                c->check = MAX(c->check, text_width(l->items[i].check));
+                c->subject = MAX(c->subject, text_width(l->items[i].subject));
+                c->found = MAX(c->found, MIN(text_width(l->items[i].found), FOUND_COLUMN_MAX));
         }
-        c.found = MIN(c.found, 48); /* one long value must not push every other column off the screen */
-        return c;
 }
 
 static const char *colour_of(enum verdict v) {
@@ -94,13 +94,47 @@ static void print_finding(FILE *out, const struct columns *c, const struct findi
                 fprintf(out, "         to do:  %s\n", f->remedy);
 }
 
-int report_print_text(FILE *out, const struct finding_list *l) {
+static void print_list(FILE *out, const struct columns *c, const struct finding_list *l) {
         static const enum verdict order[] = { VERDICT_FAIL, VERDICT_WARN, VERDICT_UNKNOWN, VERDICT_OK };
-        struct columns c = measure(out, l);
 
         for (size_t k = 0; k < ELEMENTSOF(order); k++)
                 for (size_t i = 0; i < l->n; i++)
                         if (l->items[i].verdict == order[k])
-                                print_finding(out, &c, &l->items[i]);
+                                print_finding(out, c, &l->items[i]);
+}
+
+int report_print_text(FILE *out, const struct finding_list *l) {
+        struct columns c = { .colour = isatty(fileno(out)) };
+
+        measure(l, &c);
+        print_list(out, &c, l);
+        return fflush(out) == EOF ? -EIO : 0;
+}
+
+int report_print_groups(FILE *out, const struct report_group *groups, size_t n) {
+        struct columns c = { .colour = isatty(fileno(out)) };
+        bool printed[REPORT_GROUPS_MAX] = { false }, first = true;
+
+        assert(n <= REPORT_GROUPS_MAX);
+        for (size_t i = 0; i < n; i++)
+                measure(groups[i].list, &c);
+        for (;;) {
+                const struct report_group *next = NULL;
+
+                /* Of equally grave ones, the first: the order given is the reader's habit. */
+                for (size_t i = 0; i < n; i++)
+                        if (!printed[i] && groups[i].list->n > 0 &&
+                            (!next || verdict_worse(finding_list_worst(next->list),
+                                                    finding_list_worst(groups[i].list)) !=
+                                              finding_list_worst(next->list)))
+                                next = &groups[i];
+                if (!next)
+                        break;
+                printed[next - groups] = true;
+                fprintf(out, "%s%s%s%s\n", first ? "" : "\n", c.colour ? "\033[1m" : "", next->title,
+                        c.colour ? "\033[0m" : "");
+                print_list(out, &c, next->list);
+                first = false;
+        }
         return fflush(out) == EOF ? -EIO : 0;
 }

@@ -16,5 +16,16 @@ json_t *finding_list_to_json(const struct finding_list *l);
 /* Prints one line a finding (plus reason and remedy lines where it is not OK), worst first. */
 int report_print_text(FILE *out, const struct finding_list *l);
 
+/*
+ * The same in groups under their titles, aligned over all of them; the group with the gravest finding first, empty
+ * groups not at all. n is REPORT_GROUPS_MAX at most.
+ */
+#define REPORT_GROUPS_MAX 16
+struct report_group {
+        const char *title;
+        const struct finding_list *list;
+};
+int report_print_groups(FILE *out, const struct report_group *groups, size_t n);
+
 /* Prints v, indented by 2, sorted by key, and a newline, then drops the reference. -ENOMEM when v is NULL, -EIO. */
 int report_print_json(FILE *out, json_t *v);

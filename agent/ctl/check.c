@@ -1,71 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tpuctl check: every probe, here and now, without any daemon and without root. */
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <time.h>
+
+#include "check_look.h"
 #include "check_path.h"
 #include "ctl.h"
+#include "golden.h"
 #include "identity.h"
 #include "intent.h"
-#include "probe.h"
 #include "report.h"
 #include "words.h"
 
-struct collected {
-        struct sink sink;
-        struct finding_list list;
-        const char *only; /* "nic.mtu": findings of this check; NULL: all */
-        bool incomplete;  /* more findings than fit */
+#define WATCH_INTERVAL (5 * USEC_PER_SEC)
+
+struct request {
+        const struct options *options;
+        const char *name; /* as given: "nic", "nic.mtu"; NULL: all */
+        const struct probe *one;
+        const char *only;
+        bool json, watch;
+        json_t *golden; /* NULL: none */
 };
-
-static void take_finding(struct sink *s, const struct finding *f) {
-        struct collected *c = (struct collected *) s;
-
-        /* A probe that could not look at all answers by its own name: that must not vanish behind the
-         * filter. */
-        if (c->only && !streq(f->check, c->only) && strchr(f->check, '.'))
-                return;
-        c->incomplete |= finding_list_add(&c->list, f) < 0;
-}
-
-static void drop_sample(struct sink *s, const struct sample *m) {
-        (void) s;
-        (void) m;
-}
 
 #define IDENTITY_CHECK "identity" /* who this host is: no probe, but a check like the others */
 
 /* "nic" or "nic.mtu" → the probe; NULL stands for all, and for none with the name of the identity's checks. */
-static int select_probe(const char *name, const struct probe **ret_probe, const char **ret_only) {
+static int select_probe(const char *name, struct request *q) {
         char probe[32];
 
-        *ret_probe = NULL;
-        *ret_only = NULL;
+        q->name = name;
         if (!name)
                 return 0;
         (void) snprintf(probe, sizeof(probe), "%.*s", (int) strcspn(name, "."), name);
-        *ret_probe = probe_find(probe);
-        *ret_only = strchr(name, '.') ? name : NULL;
-        if (*ret_probe || streq(probe, IDENTITY_CHECK))
+        q->one = probe_find(probe);
+        q->only = strchr(name, '.') ? name : NULL;
+        if (q->one || streq(probe, IDENTITY_CHECK))
                 return 0;
         fprintf(stderr, "tpuctl check: there is no check '%s'. There are:\n", name);
         for (size_t i = 0; probe_table[i]; i++)
-                fprintf(stderr, "  %-8s %s\n", probe_table[i]->name, probe_table[i]->summary);
-        fprintf(stderr, "  %-8s %s\n", IDENTITY_CHECK, "slice, worker and chips: what does not fit together");
-        fprintf(stderr, "  %-8s %s\n", "path", "packets of full size to every peer (only when asked for by name)");
+                fprintf(stderr, "  %-11s %s\n", probe_table[i]->name, probe_table[i]->summary);
+        fprintf(stderr, "  %-11s %s\n", IDENTITY_CHECK, "slice, worker and chips: what does not fit together");
+        fprintf(stderr, "  %-11s %s\n", "path", "packets of full size to every peer (only when asked for by name)");
         return -EINVAL;
 }
 
-static void run_probes(const struct host *h, const struct probe *one, const struct probe_context *context,
-                       struct collected *c) {
-        for (size_t i = 0; probe_table[i]; i++)
-                if (!one || one == probe_table[i])
-                        (void) probe_run(probe_table[i], h, context, &c->sink); /* a failure is a finding */
-}
+/* --- Printing ------------------------------------------------------------------------------------------ */
 
-static void check_identity(const struct identity *i, struct collected *c) {
-        _cleanup_finding_list_ struct finding_list findings = FINDING_LIST_NULL;
+static int print_json(const struct host *h, const struct finding_list *l) {
+        char host[HOST_NAME_SIZE];
 
-        c->incomplete |= identity_check(i, &findings) < 0;
-        for (size_t k = 0; k < findings.n; k++)
-                take_finding(&c->sink, &findings.items[k]);
+        if (host_name(h, host) < 0)
+                host[0] = '\0';
+        return report_print_json(stdout,
+                                 json_pack("{s:s, s:s, s:o}", "host", host, "verdict",
+                                           verdict_name(finding_list_worst(l)), "checks", finding_list_to_json(l)));
 }
 
 static void print_sums(const struct finding_list *l) {
@@ -77,88 +68,159 @@ static void print_sums(const struct finding_list *l) {
                n[VERDICT_WARN], n[VERDICT_FAIL], n[VERDICT_UNKNOWN]);
 }
 
-static int print(const struct host *h, const struct collected *c, bool json) {
-        enum verdict worst = finding_list_worst(&c->list);
-        char host[HOST_NAME_SIZE];
+static int print_text(const struct seen *seen) {
+        struct report_group groups[_GROUP_MAX];
         int r;
 
-        if (host_name(h, host) < 0)
-                host[0] = '\0';
-        if (json)
-                r = report_print_json(stdout, json_pack("{s:s, s:s, s:o}", "host", host, "verdict",
-                                                        verdict_name(worst), "checks",
-                                                        finding_list_to_json(&c->list)));
-        else {
-                r = report_print_text(stdout, &c->list);
-                if (c->list.n > 0)
-                        print_sums(&c->list);
-        }
-        if (r < 0 || c->incomplete) {
-                fprintf(stderr, "tpuctl check: the report is not complete: %s\n",
-                        r < 0 ? strerror(-r) : "more findings than fit");
-                return EXIT_NO_ANSWER;
-        }
-        return c->list.n == 0 ? EXIT_NO_ANSWER : verdict_exit_code(worst);
+        for (enum probe_group g = 0; g < _GROUP_MAX; g++)
+                groups[g] = (struct report_group) { probe_group_title(g), &seen->groups[g] };
+        r = report_print_groups(stdout, groups, ELEMENTSOF(groups));
+        if (seen->all.n > 0)
+                print_sums(&seen->all);
+        return r;
 }
 
-/* name: what was asked for, or NULL; one and only: as select_probe() told them apart. */
-static int check(const struct options *o, const char *name, const struct probe *one, const char *only,
-                 bool json) {
+static int print_difference(const struct host *h, const struct request *q, const struct seen *seen) {
+        _cleanup_finding_list_ struct finding_list differences = FINDING_LIST_NULL;
+        int r;
+
+        r = golden_compare(q->golden, &seen->all, q->name, &differences);
+        if (r == 0)
+                r = q->json ? print_json(h, &differences) : report_print_text(stdout, &differences);
+        if (r == 0 && !q->json)
+                printf("%s%zu of %zu checks differ from the golden report\n", differences.n > 0 ? "\n" : "",
+                       differences.n, seen->all.n);
+        return r < 0 ? r : verdict_exit_code(finding_list_worst(&differences));
+}
+
+/* The exit code. */
+static int print(const struct host *h, const struct request *q, const struct seen *seen) {
+        int r, code;
+
+        if (q->golden)
+                r = code = print_difference(h, q, seen);
+        else {
+                r = q->json ? print_json(h, &seen->all) : print_text(seen);
+                code = seen->all.n == 0 ? EXIT_NO_ANSWER : verdict_exit_code(finding_list_worst(&seen->all));
+        }
+        if (r >= 0 && !seen->incomplete)
+                return code;
+        fprintf(stderr, "tpuctl check: the report is not complete: %s\n",
+                r < 0 ? strerror(-r) : "more findings than fit");
+        return EXIT_NO_ANSWER;
+}
+
+/* --- Looking ------------------------------------------------------------------------------------------- */
+
+static void check_identity(const struct identity *i, const char *only, struct seen *seen) {
+        _cleanup_finding_list_ struct finding_list findings = FINDING_LIST_NULL;
+
+        seen->incomplete |= identity_check(i, &findings) < 0;
+        for (size_t k = 0; k < findings.n; k++)
+                seen_add(seen, GROUP_IDENTITY, only, &findings.items[k]);
+}
+
+/* What is wanted is read anew each time: --watch shows what an edit does. */
+static int look_once(const struct host *h, const struct request *q, bool again) {
         _cleanup_identity_ struct identity identity = IDENTITY_NULL;
-        _cleanup_host_ struct host h = HOST_NULL;
-        struct collected c = { .sink = { take_finding, drop_sample }, .only = only };
+        _cleanup_seen_ struct seen seen = { 0 };
         struct probe_context context = { 0 };
         struct intent intent;
         int r;
 
-        r = host_open(o->root, &h);
+        r = intent_load(h, q->options->config, &intent);
+        if (r < 0 && !again)
+                fprintf(stderr, "tpuctl check: no network profile can be read: %s\n", strerror(-r));
+        if (r == 0) {
+                context.intent = &intent;
+                if (intent.profile_note[0] && !again)
+                        fprintf(stderr, "tpuctl check: %s\n", intent.profile_note);
+        }
+        if (identity_load(h, q->options->config, &identity) == 0) {
+                context.machine_type = identity_get(&identity, IDENTITY_MACHINE_TYPE);
+                if (identity_get_u32(&identity, IDENTITY_CHIPS, &context.chips_wanted) == 0)
+                        context.chips_source = identity.fields[IDENTITY_CHIPS].origin;
+        }
+        if (q->one || !q->name)
+                check_look(&(struct look) { h, &context, q->one, q->only }, &seen);
+        if (!q->one)
+                check_identity(&identity, q->only, &seen);
+        if (q->only && seen.all.n == 0)
+                fprintf(stderr, "tpuctl check: no check answers to the name '%s'; those that do: tpuctl check %.*s\n",
+                        q->only, (int) strcspn(q->only, "."), q->only);
+        if (q->watch && !q->json) {
+                char now[CLOCK_TEXT_MAX];
+
+                printf("%s%s: every %u s, Ctrl-C ends\n\n", isatty(STDOUT_FILENO) ? "\033[H\033[2J" : again ? "\n" : "",
+                       clock_text(host_now_real(h), now), (unsigned) (WATCH_INTERVAL / USEC_PER_SEC));
+        }
+        return print(h, q, &seen);
+}
+
+/* Ctrl-C and SIGTERM end it; the exit code is the last look's. */
+static int watch(const struct host *h, const struct request *q) {
+        _cleanup_close_ int fd = -1;
+        sigset_t ends;
+        int code, r;
+
+        (void) sigemptyset(&ends);
+        (void) sigaddset(&ends, SIGINT);
+        (void) sigaddset(&ends, SIGTERM);
+        if (sigprocmask(SIG_BLOCK, &ends, NULL) < 0 || (fd = signalfd(-1, &ends, SFD_CLOEXEC)) < 0) {
+                fprintf(stderr, "tpuctl check: --watch: signals cannot be watched: %s\n", strerror(errno));
+                return EXIT_NO_ANSWER;
+        }
+        for (bool again = false;; again = true) {
+                struct pollfd p = { .fd = fd, .events = POLLIN };
+
+                code = look_once(h, q, again);
+                if (fflush(stdout) == EOF)
+                        return code; /* nobody reads any more */
+                r = poll(&p, 1, (int) (WATCH_INTERVAL / USEC_PER_MSEC));
+                if (r > 0 || (r < 0 && errno != EINTR))
+                        return code;
+        }
+}
+
+static int check(const struct request *q, const char *probe) {
+        _cleanup_host_ struct host h = HOST_NULL;
+        const char *root = q->options->root;
+        int r;
+
+        r = host_open(root, &h);
         if (r < 0) {
-                fprintf(stderr, "tpuctl check: --root '%s' cannot be opened: %s\n", o->root ? o->root : "/",
+                fprintf(stderr, "tpuctl check: --root '%s' cannot be opened: %s\n", root ? root : "/",
                         strerror(-r));
                 return EXIT_USAGE;
         }
-        r = intent_load(&h, o->config, &intent);
-        if (r < 0)
-                fprintf(stderr, "tpuctl check: no network profile can be read: %s\n", strerror(-r));
-        else {
-                context.intent = &intent;
-                if (intent.profile_note[0])
-                        fprintf(stderr, "tpuctl check: %s\n", intent.profile_note);
-        }
-        if (identity_load(&h, o->config, &identity) == 0 &&
-            identity_get_u32(&identity, IDENTITY_CHIPS, &context.chips_wanted) == 0)
-                context.chips_source = identity.fields[IDENTITY_CHIPS].origin;
-        if (one || !name)
-                run_probes(&h, one, &context, &c);
-        if (!one)
-                check_identity(&identity, &c);
-        if (only && c.list.n == 0)
-                fprintf(stderr, "tpuctl check: no check answers to the name '%s'; those that do: tpuctl check %.*s\n",
-                        only, (int) strcspn(only, "."), only);
-        r = print(&h, &c, json);
-        finding_list_clear(&c.list);
-        return r;
+        if (probe)
+                return check_serve(&h, probe);
+        return q->watch ? watch(&h, q) : look_once(&h, q, false);
 }
 
 int verb_check(const struct ctl *c, int argc, char *argv[]) {
-        const char *peers = NULL;
-        bool json = false, path;
+        const char *golden = NULL, *probe = NULL, *peers = NULL;
+        struct request q = { 0 };
         const struct option_def defs[] = {
-                { "json", NULL, "print JSON", NULL, &json },
+                { "json", NULL, "print JSON", NULL, &q.json },
+                { "watch", NULL, "again every 5 s, until Ctrl-C", NULL, &q.watch },
+                { "golden", "FILE", "show differences to a good host's saved --json only", &golden, NULL },
                 { "peer", "A,B", "check path: these hosts, or NIC=ADDRESS", &peers, NULL },
+                { "probe", "NAME", "run one probe, print its lines and exit (for tpuctl itself)", &probe, NULL },
         };
         struct options o = { .program = "tpuctl check",
-                             .synopsis = "[NAME] [--json] [--peer A,B]",
+                             .synopsis = "[NAME] [--json] [--watch] [--golden FILE] [--peer A,B]",
                              .defs = defs,
                              .n_defs = ELEMENTSOF(defs),
                              .summary = "Looks at this host now, without any daemon and without root. NAME "
-                                        "is a group of checks (tpu, nic, sysctl,\n"
-                                        "memory, identity) or one of them (nic.mtu). 'path' sends packets of full size to\n"
-                                        "the peers and finds what does not arrive; it runs only when asked for.\n"
+                                        "is a group of checks (tpu, nic, disk,\n"
+                                        "identity, …) or one of them (nic.mtu). 'path' sends packets of full size to the peers\n"
+                                        "and finds what does not arrive; it runs only when asked for.\n"
                                         "Exit code: 0 all OK, 1 WARN, 2 FAIL, 3 UNKNOWN." };
-        const struct probe *one;
-        const char *name, *only;
+        char why[GOLDEN_WHY_MAX];
+        const char *name;
         struct words w;
+        bool path;
         int r;
 
         r = words_parse(c, &o, argc, argv, 0, 1, &w);
@@ -166,13 +228,23 @@ int verb_check(const struct ctl *c, int argc, char *argv[]) {
                 return options_exit(r);
         name = w.n > 0 ? w.items[0] : NULL;
         path = name && (streq(name, "path") || streq(name, "path.mtu"));
-        if (peers && !path) {
-                fprintf(stderr, "tpuctl check: --peer belongs to 'tpuctl check path'\n");
+        if ((peers && !path) || (path && (golden || q.watch))) {
+                fputs(peers && !path ? "tpuctl check: --peer belongs to 'tpuctl check path'\n"
+                                     : "tpuctl check: 'path' takes neither --golden nor --watch\n",
+                      stderr);
                 return EXIT_USAGE;
         }
         if (path)
-                return check_path(&o, peers, json);
-        if (select_probe(name, &one, &only) < 0)
+                return check_path(&o, peers, q.json);
+        q.options = &o;
+        if (select_probe(name, &q) < 0)
                 return EXIT_USAGE;
-        return check(&o, name, one, only, json);
+        if (golden && golden_load(golden, &q.golden, why) < 0) {
+                fprintf(stderr, "tpuctl check: --golden '%s': %s\nMake one on a good host: tpuctl check --json >FILE\n",
+                        golden, why);
+                return EXIT_USAGE;
+        }
+        r = check(&q, probe);
+        json_decref(q.golden);
+        return r;
 }

@@ -147,6 +147,9 @@ static const struct schedule_handlers schedule_handlers = { .finding = on_findin
                                                             .sample = on_sample,
                                                             .done = on_done };
 
+/* This very program, also after an upgrade has put another one in its place. */
+static const struct worker_program worker_program = { .path = "/proc/self/exe" };
+
 /* --- Who this host is and what is wanted of it --------------------------------------------------------- */
 
 static void read_host(struct agent *a) {
@@ -187,6 +190,7 @@ static void load_wanted(struct agent *a) {
         else
                 a->intent = fresh;
         a->context = (struct probe_context) { .intent = r < 0 ? NULL : &a->intent };
+        a->context.machine_type = identity_get(&a->identity, IDENTITY_MACHINE_TYPE);
         if (identity_get_u32(&a->identity, IDENTITY_CHIPS, &a->context.chips_wanted) < 0)
                 return;
         (void) snprintf(a->chips_source, sizeof(a->chips_source), "%s",
@@ -282,7 +286,7 @@ static int start(struct agent *a) {
         if (r < 0)
                 return log_error_errno(r, "runs cannot be watched: %m");
         judge_identity(a, 1);
-        r = schedule_new(a->event, probe_table, a->settings.probe_interval, a->host, &a->context,
+        r = schedule_new(a->event, probe_table, &worker_program, a->settings.probe_interval, a->host, &a->context,
                          &schedule_handlers, a, &a->schedule);
         if (r < 0)
                 return log_error_errno(r, "the probes cannot be started: %m");

@@ -6,6 +6,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "agent.h"
+#include "ask_owners.h"
 #include "journal.h"
 #include "options.h"
 
@@ -46,7 +47,7 @@ static int block_signals(void) {
         sigset_t set;
 
         if (sigemptyset(&set) < 0 || sigaddset(&set, SIGTERM) < 0 || sigaddset(&set, SIGINT) < 0 ||
-            sigaddset(&set, SIGHUP) < 0 || sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+            sigaddset(&set, SIGHUP) < 0 || sigaddset(&set, SIGCHLD) < 0 || sigprocmask(SIG_BLOCK, &set, NULL) < 0)
                 return -errno;
         return signal(SIGPIPE, SIG_IGN) == SIG_ERR ? -errno : 0;
 }
@@ -91,6 +92,28 @@ static int run(const struct host *h, const char *config_file, const struct setti
         return r < 0 ? log_error_errno(r, "the event loop failed: %m") : r;
 }
 
+/* One probe for our parent (worker.h): without identity, intent, configuration. */
+static int serve_probe(const struct host *h, const char *name) {
+        const struct probe *p = probe_find(name);
+        struct probe_context context = { 0 };
+        struct device_owners *owners = NULL;
+        int r;
+
+        if (!p) {
+                (void) fprintf(stderr, "tpu-hostd: there is no probe '%s'\n", name);
+                return EXIT_USAGE;
+        }
+        if (p->asks_owners) {
+                owners = malloc(sizeof(*owners));
+                if (owners)
+                        ask_owners(h, owners);
+                context.owners = owners;
+        }
+        r = wire_serve(p, h, &context, stdout);
+        free(owners);
+        return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
 /* With the configuration read: 0, or what --check-config found wrong. */
 static int act(const struct arguments *args, const struct host *h, const char *config_file) {
         struct settings_source source = { 0 };
@@ -113,6 +136,7 @@ static int act(const struct arguments *args, const struct host *h, const char *c
 
 int main(int argc, char *argv[]) {
         struct arguments args = { 0 };
+        const char *probe = NULL;
         const struct option_def defs[] = {
                 { .name = "check-config",
                   .help = "say what is wrong with the configuration and exit",
@@ -120,6 +144,10 @@ int main(int argc, char *argv[]) {
                 { .name = "show-config",
                   .help = "print what is in force and where it is from",
                   .flag = &args.show_config },
+                { .name = "probe",
+                  .argument = "NAME",
+                  .help = "run one probe, print its lines and exit (for tpu-hostd itself)",
+                  .value = &probe },
         };
         struct options o = {
                 .program = "tpu-hostd",
@@ -147,5 +175,7 @@ int main(int argc, char *argv[]) {
                 (void) log_error_errno(r, "--root %s cannot be opened: %m", o.root ? o.root : "/");
                 return EXIT_FAILURE;
         }
+        if (probe)
+                return serve_probe(&h, probe);
         return act(&args, &h, o.config) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

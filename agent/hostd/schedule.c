@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
 #include <sys/random.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "log.h"
@@ -7,15 +9,23 @@
 
 /* How late a timer may be, so that the kernel wakes us once for several. */
 #define ACCURACY (1 * USEC_PER_SEC)
+#define KILL_GRACE (200 * USEC_PER_MSEC) /* after SIGKILL: what still lives then waits in the kernel */
 
 struct slot {
         struct schedule *schedule;
         const struct probe *probe;
         unsigned source, run;
         sd_event_source *timer;
+        /* Of a probe that blocks: */
+        struct worker worker;
+        sd_event_source *output, *child, *deadline;
+        int failure; /* of this run, told when the worker is gone or stuck; 0: none so far */
+        bool told;   /* this run's end was told: the worker is stuck, and only its own end is waited for */
 };
 
 struct schedule {
+        sd_event *event;
+        const struct worker_program *program;
         const struct host *host;
         const struct probe_context *context;
         const struct schedule_handlers *handlers;
@@ -43,9 +53,13 @@ static void on_sample(struct sink *s, const struct sample *m) {
         slot->schedule->handlers->sample(slot->source, slot->run, m, slot->schedule->userdata);
 }
 
-static void run_probe(struct slot *slot) {
+static struct run_sink sink_of(struct slot *slot) {
+        return (struct run_sink) { .sink = { .finding = on_finding, .sample = on_sample }, .slot = slot };
+}
+
+static void run_here(struct slot *slot) {
         struct schedule *s = slot->schedule;
-        struct run_sink sink = { .sink = { .finding = on_finding, .sample = on_sample }, .slot = slot };
+        struct run_sink sink = sink_of(slot);
         int r;
 
         slot->run++;
@@ -59,6 +73,146 @@ static void run_probe(struct slot *slot) {
         }
         s->handlers->done(slot->source, slot->run, r >= 0, s->userdata);
 }
+
+/* --- Workers ------------------------------------------------------------------------------------------- */
+
+static void tell_end(struct slot *slot, bool stuck) {
+        struct schedule *s = slot->schedule;
+        struct run_sink sink = sink_of(slot);
+
+        if (slot->told)
+                return;
+        slot->told = true;
+        if (slot->failure < 0) {
+                if (slot->failure == -ETIMEDOUT)
+                        log_warning("probe %s: no answer in time, its process %d is %s", slot->probe->name,
+                                    (int) slot->worker.pid, stuck ? "stuck in the kernel: left alone" : "killed");
+                worker_tell_failure(slot->probe, slot->failure, stuck, &sink.sink);
+        }
+        s->handlers->done(slot->source, slot->run, slot->failure == 0, s->userdata);
+}
+
+static void close_output(struct slot *slot) {
+        slot->output = sd_event_source_disable_unref(slot->output);
+        slot->worker.fd = close_fd(slot->worker.fd);
+}
+
+/* Takes what has come; after a failure, what else comes is not wanted any more. */
+static void drain(struct slot *slot) {
+        struct run_sink sink = sink_of(slot);
+        int r;
+
+        if (slot->worker.fd < 0)
+                return;
+        r = worker_take(&slot->worker, &sink.sink);
+        if (r < 0 && slot->failure == 0)
+                slot->failure = r;
+        if (r != 0)
+                close_output(slot);
+        if (r < 0)
+                (void) kill(slot->worker.pid, SIGKILL); /* not reaped yet: nobody else's pid */
+}
+
+static int on_output(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        (void) source;
+        (void) fd;
+        (void) events;
+        drain(userdata);
+        return 0;
+}
+
+static int on_child(sd_event_source *source, const siginfo_t *si, void *userdata) {
+        struct slot *slot = userdata;
+
+        (void) source;
+        (void) si;
+        drain(slot);
+        if (slot->worker.fd >= 0 && slot->failure == 0)
+                slot->failure = -EPIPE; /* gone without its last line, while somebody else holds its output */
+        close_output(slot);
+        slot->deadline = sd_event_source_disable_unref(slot->deadline);
+        slot->child = sd_event_source_disable_unref(slot->child);
+        tell_end(slot, false);
+        slot->worker.pid = 0;
+        return 0;
+}
+
+/* First the timeout, then, if SIGKILL did not end it, the moment to leave it alone. */
+static int on_deadline(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct slot *slot = userdata;
+
+        (void) usec;
+        if (slot->failure != -ETIMEDOUT) {
+                slot->failure = -ETIMEDOUT;
+                close_output(slot);
+                (void) kill(slot->worker.pid, SIGKILL);
+                if (sd_event_source_set_time_relative(source, KILL_GRACE) >= 0 &&
+                    sd_event_source_set_enabled(source, SD_EVENT_ONESHOT) >= 0)
+                        return 0;
+        }
+        tell_end(slot, true);
+        return 0;
+}
+
+static int watch_worker(struct slot *slot) {
+        sd_event *e = slot->schedule->event;
+        int r;
+
+        r = sd_event_add_child(e, &slot->child, slot->worker.pid, WEXITED, on_child, slot);
+        if (r >= 0)
+                r = sd_event_add_io(e, &slot->output, slot->worker.fd, EPOLLIN, on_output, slot);
+        if (r >= 0)
+                r = sd_event_add_time_relative(e, &slot->deadline, CLOCK_BOOTTIME, slot->probe->timeout,
+                                               USEC_PER_MSEC, on_deadline, slot);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(slot->child, "probe-worker");
+        (void) sd_event_source_set_description(slot->output, "probe-worker-output");
+        (void) sd_event_source_set_description(slot->deadline, "probe-worker-timeout");
+        return 0;
+}
+
+/* Kills a worker of which nobody wants to hear any more, and reaps it if it ends at once. */
+static void drop_worker(struct slot *slot) {
+        close_output(slot);
+        slot->deadline = sd_event_source_disable_unref(slot->deadline);
+        slot->child = sd_event_source_disable_unref(slot->child);
+        if (slot->worker.pid > 0) {
+                (void) kill(slot->worker.pid, SIGKILL);
+                (void) waitpid(slot->worker.pid, NULL, WNOHANG); /* else it is init's, with us */
+        }
+        slot->worker.pid = 0;
+}
+
+static void run_worker(struct slot *slot) {
+        struct schedule *s = slot->schedule;
+        int r;
+
+        if (slot->worker.pid > 0)
+                return; /* never doubled: the one before still runs, or cannot be killed */
+        slot->run++;
+        slot->failure = 0;
+        slot->told = false;
+        r = worker_start(s->program, s->host, slot->probe, &slot->worker);
+        if (r >= 0) {
+                r = watch_worker(slot);
+                if (r < 0)
+                        drop_worker(slot);
+        }
+        if (r >= 0)
+                return;
+        slot->failure = r;
+        tell_end(slot, false);
+}
+
+static void run_probe(struct slot *slot) {
+        if (slot->probe->blocks)
+                run_worker(slot);
+        else
+                run_here(slot);
+}
+
+/* --- When ---------------------------------------------------------------------------------------------- */
 
 usec_t schedule_jitter(usec_t interval, uint32_t random) {
         usec_t spread = interval / 5;
@@ -96,7 +250,7 @@ static int add(struct schedule *s, sd_event *e, const struct probe *p) {
         usec_t interval = s->interval > 0 ? s->interval : p->interval;
         int r;
 
-        *slot = (struct slot) { .schedule = s, .probe = p, .source = (unsigned) s->n };
+        *slot = (struct slot) { .schedule = s, .probe = p, .source = (unsigned) s->n, .worker = WORKER_NULL };
         r = sd_event_add_time_relative(e, &slot->timer, CLOCK_BOOTTIME, interval,
                                        MIN(ACCURACY, interval / 10), on_timer, slot);
         if (r < 0)
@@ -106,13 +260,15 @@ static int add(struct schedule *s, sd_event *e, const struct probe *p) {
         return 0;
 }
 
-int schedule_new(sd_event *e, const struct probe *const *probes, usec_t interval, const struct host *h,
-                 const struct probe_context *c, const struct schedule_handlers *handlers, void *userdata,
-                 struct schedule **ret) {
+int schedule_new(sd_event *e, const struct probe *const *probes, const struct worker_program *worker,
+                 usec_t interval, const struct host *h, const struct probe_context *c,
+                 const struct schedule_handlers *handlers, void *userdata, struct schedule **ret) {
         _cleanup_(schedule_freep) struct schedule *s = calloc(1, sizeof(*s));
 
         if (!s)
                 return -ENOMEM;
+        s->event = e;
+        s->program = worker;
         s->host = h;
         s->context = c;
         s->handlers = handlers;
@@ -132,8 +288,11 @@ int schedule_new(sd_event *e, const struct probe *const *probes, usec_t interval
 struct schedule *schedule_free(struct schedule *s) {
         if (!s)
                 return NULL;
-        for (size_t i = 0; i < s->n; i++)
+        for (size_t i = 0; i < s->n; i++) {
                 s->slots[i].timer = sd_event_source_disable_unref(s->slots[i].timer);
+                drop_worker(&s->slots[i]);
+                wire_clear(&s->slots[i].worker.reader);
+        }
         free(s);
         return NULL;
 }

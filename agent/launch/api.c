@@ -5,6 +5,7 @@
 #include "job_list.h"
 #include "local.pb-c.h"
 #include "log.h"
+#include "owners.h"
 #include "request.h"
 #include "wire_text.h"
 
@@ -24,6 +25,7 @@ struct api {
         const char *identity_config;
         struct runs *runs;
         struct waiter *waiters;
+        struct owners_cache owners;
 };
 
 /* --- Answers ------------------------------------------------------------------------------------------- */
@@ -244,6 +246,29 @@ static int handle_jobs(struct api *a, struct frame_peer *peer, const Local__Jobs
         return r < 0 ? no_memory(p) : 0;
 }
 
+static int handle_owners(struct api *a, struct frame_peer *peer, struct problem *p) {
+        const struct device_owners *o = owners_get(a->host, &a->owners);
+        Local__OwnersReply reply = LOCAL__OWNERS_REPLY__INIT;
+        Local__Owner items[DEVICE_OWNERS_MAX], *list[DEVICE_OWNERS_MAX];
+
+        if (o->error < 0)
+                return problem_set(p, o->error, "see: journalctl -u tpu-launchd", "%s", o->why);
+        for (size_t i = 0; i < o->n; i++) {
+                local__owner__init(&items[i]);
+                items[i].device = wire_text(o->owners[i].device);
+                items[i].pid = o->owners[i].pid;
+                items[i].uid = o->owners[i].uid;
+                items[i].unit = wire_text(o->owners[i].unit);
+                items[i].command = wire_text(o->owners[i].command);
+                list[i] = &items[i];
+        }
+        reply.owner = list;
+        reply.n_owner = o->n;
+        reply.incomplete = o->incomplete;
+        answer(peer, LOCAL__KIND__KIND_OWNERS_REPLY, &reply.base);
+        return 0;
+}
+
 static int malformed(uint16_t kind, struct problem *p) {
         return problem_set(p, -EBADMSG, "are tpuctl and tpu-launchd of one version?",
                            "a request of kind %u cannot be understood", (unsigned) kind);
@@ -273,7 +298,8 @@ static int handle(struct api *a, struct frame_peer *peer, const struct frame *f,
 
                 r = q ? handle_capture(a, peer, c, q, p) : r;
                 local__capture_request__free_unpacked(q, NULL);
-        }
+        } else if (f->kind == LOCAL__KIND__KIND_OWNERS_REQUEST)
+                r = handle_owners(a, peer, p);
         return r;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The local frames of tpu-launchd (proto/local.proto, kinds 20 to 27): each is checked against the caller's
+ * The local frames of tpu-launchd (proto/local.proto, kinds 20 to 29): each is checked against the caller's
  * credentials (authority.h), done by the runs (runs.h), and answered, be it with KIND_ERROR. When the
  * answers come:
  *
@@ -9,6 +9,7 @@
  *   JOBS     at once
  *   STOP     when the run is gone: up to its grace (90 s by default) later
  *   CAPTURE  when tpu-stack is done: within 5 s
+ *   OWNERS   at once, to anyone
  *
  * A connection waits for one answer at a time. A caller that goes away changes nothing for the run it asked
  * for.

@@ -98,7 +98,7 @@ class Receiver:
 
 
 # Kinds and messages of proto/local.proto, as its peers see them.
-ERROR, JOBS_REQUEST, JOBS_REPLY, CAPTURE_REQUEST, CAPTURE_REPLY = 1, 22, 23, 26, 27
+ERROR, JOBS_REQUEST, JOBS_REPLY, CAPTURE_REQUEST, CAPTURE_REPLY, OWNERS_REQUEST, OWNERS_REPLY = 1, 22, 23, 26, 27, 28, 29
 
 
 def _varint(n):
@@ -141,6 +141,8 @@ class Launchd:
                     launchd.asked.append(kind)
                     if kind == JOBS_REQUEST:
                         answer = (JOBS_REPLY, message({1: [message(j) for j in launchd.jobs]}))
+                    elif kind == OWNERS_REQUEST:
+                        answer = (OWNERS_REPLY, b"")
                     else:
                         assert kind == CAPTURE_REQUEST
                         answer = launchd.capture(otlp.one(payload, 1).decode())
@@ -179,6 +181,8 @@ class Hostd:
         self.root = self.folder / "root"
         shutil.copytree(MACHINE, self.root, symlinks=True)
         shutil.copytree(TOP / "netcfg/profiles", self.root / "usr/lib/tpu-hostd/profiles")
+        (self.root / "run/tpu-launchd").mkdir(parents=True)
+        self.owners = Launchd(self.root / "run/tpu-launchd/launchd.sock")  # whom the workers of probes ask
         self.api = self.folder / "api.sock"
         settings = {"Endpoint": endpoint, "MetricsInterval": "300ms", "ProbeInterval": "100ms", "ApiSocket": self.api,
                     "SpoolDirectory": self.folder / "spool", "LaunchdSocket": self.folder / "launchd.sock", "CaptureTimeout": "2s", **hostd}
@@ -222,6 +226,7 @@ class Hostd:
             self.process.kill()
             self.process.wait()
         self.notify.close()
+        self.owners.stop()
         if failed and self.output.exists():
             print(f"--- tpu-hostd, exit code {code}:\n{self.output.read_text(errors='replace')}---", file=sys.stderr)
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,1 +1,2 @@
 unit_test(probes KNOWS base links intent probes)
+unit_test(probes-host KNOWS base links intent probes)

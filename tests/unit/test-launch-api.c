@@ -233,6 +233,26 @@ static void test_prune(void) {
         ASSERT_EQ(st.st_mode & 07777, 0600); /* it may hold secrets */
 }
 
+static void test_owners(void) {
+        _cleanup_bench_ struct bench b;
+        Local__OwnersRequest q = LOCAL__OWNERS_REQUEST__INIT;
+        Local__OwnersReply *reply;
+        int fd;
+
+        bench_init(&b);
+        scratch_link(&b.scratch, "proc/812/fd/3", "/dev/accel2");
+        scratch_write(&b.scratch, "proc/812/cgroup", "0::/tpu-run-a.slice/tpu-run-a.service\n");
+        scratch_write(&b.scratch, "proc/812/cmdline", "python3");
+        fd = ask(&b, LOCAL__KIND__KIND_OWNERS_REQUEST, &q.base);
+        reply = (Local__OwnersReply *) take(&b, fd, LOCAL__KIND__KIND_OWNERS_REPLY, &local__owners_reply__descriptor);
+        ASSERT_EQ(reply->n_owner, 1);
+        ASSERT_EQ(reply->owner[0]->pid, 812);
+        ASSERT_STREQ(reply->owner[0]->device, "/dev/accel2");
+        ASSERT_STREQ(reply->owner[0]->unit, "tpu-run-a.service");
+        local__owners_reply__free_unpacked(reply, NULL);
+        (void) close(fd);
+}
+
 int main(void) {
         void (*const tests[])(void) = {
                 test_run_and_exit,
@@ -245,6 +265,7 @@ int main(void) {
                 test_bad_requests,
                 test_stop,
                 test_prune,
+                test_owners,
         };
 
         return bench_main(tests, ELEMENTSOF(tests));

@@ -1,62 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each probe on a good machine, and on machines where what it reads is missing, garbage or huge. */
 #include "intent.h"
-#include "probe.h"
-#include "scratch.h"
-
-#define GOOD FIXTURES "/machine-v6e-4t"
-
-/* A sink that keeps everything as text. */
-struct collected {
-        struct sink sink;
-        struct finding_list findings;
-        char samples[16384]; /* "NAME{key=value,…} VALUE\n" */
-};
-
-static void take_finding(struct sink *s, const struct finding *f) {
-        ASSERT_OK(finding_list_add(&((struct collected *) s)->findings, f));
-}
-
-static void take_sample(struct sink *s, const struct sample *m) {
-        struct collected *c = (struct collected *) s;
-        size_t n = strlen(c->samples);
-        char *p = c->samples + n, *end = c->samples + sizeof(c->samples);
-
-        ASSERT_TRUE(m->name && m->unit && m->description);
-        p += snprintf(p, (size_t) (end - p), "%s{", m->name);
-        for (size_t i = 0; i < ELEMENTSOF(m->keys) && m->keys[i]; i++)
-                p += snprintf(p, (size_t) (end - p), "%s%s=%s", i > 0 ? "," : "", m->keys[i], m->values[i]);
-        if (m->is_int)
-                p += snprintf(p, (size_t) (end - p), "} %" PRId64 "\n", m->i);
-        else
-                p += snprintf(p, (size_t) (end - p), "} %g\n", m->d);
-        ASSERT_TRUE(p < end);
-}
-
-static void collected_clear(struct collected *c) {
-        finding_list_clear(&c->findings);
-}
-#define _cleanup_collected_ _cleanup_(collected_clear)
-
-static int probe(const char *root, const char *name, const struct probe_context *c, struct collected *ret) {
-        _cleanup_host_ struct host h = HOST_NULL;
-
-        *ret = (struct collected) { .sink = { take_finding, take_sample } };
-        ASSERT_OK(host_open(root, &h));
-        ASSERT_TRUE(probe_find(name) != NULL);
-        return probe_run(probe_find(name), &h, c, &ret->sink);
-}
-
-static const struct finding *find(const struct collected *c, const char *check, const char *subject) {
-        for (size_t i = 0; i < c->findings.n; i++)
-                if (streq(c->findings.items[i].check, check) && streq(c->findings.items[i].subject, subject))
-                        return &c->findings.items[i];
-        test_fail(__FILE__, __LINE__, "no finding %s %s", check, subject);
-}
-
-#define ASSERT_HAS(text, part)             \
-        (strstr((text), (part)) ? (void) 0 \
-                                : test_fail(__FILE__, __LINE__, "no \"%s\" in:\n%s", (part), (text)))
+#include "probe-support.h"
 
 static struct intent intent_v6e(void) {
         return (struct intent) {
@@ -86,7 +31,8 @@ static void copy_dump(const struct scratch *s, const char *fixture) {
 }
 
 static void table(void) {
-        static const char *const names[] = { "tpu", "nic", "sysctl", "memory" };
+        static const char *const names[] = { "tpu", "owners", "lockfile", "nic", "sysctl", "memory", "disk", "clock",
+                                             "thp", "limits", "cmdline", "proxy", "tpu_logs", "tcmalloc", "fingerprint" };
 
         for (size_t i = 0; i < ELEMENTSOF(names); i++) {
                 ASSERT_STREQ(probe_table[i]->name, names[i]);
@@ -124,7 +70,7 @@ static void nic_good(void) {
         _cleanup_collected_ struct collected got;
 
         ASSERT_OK(probe(GOOD, "nic", &c, &got));
-        ASSERT_EQ(got.findings.n, 4); /* eth0 and eth1; neither lo nor docker0 */
+        ASSERT_EQ(got.findings.n, 11); /* five of eth0 and of eth1, and the count; neither lo nor docker0 */
         ASSERT_EQ(finding_list_worst(&got.findings), VERDICT_OK);
         ASSERT_STREQ(find(&got, "nic.mtu", "eth1")->found, "8896");
         ASSERT_HAS(
@@ -273,30 +219,12 @@ static void tpu_good(void) {
 
         ASSERT_OK(probe(GOOD, "tpu", &c, &got));
         ASSERT_EQ(got.findings.n,
-                  2); /* the NVMe disk and both gVNICs of the same vendor are no chips and no news */
+                  3); /* the NVMe disk and both gVNICs of the same vendor are no chips and no news */
+        ASSERT_STREQ(find(&got, "tpu.access", "")->found, "4 of 4 nodes open to all users");
         ASSERT_STREQ(find(&got, "tpu.chips", "")->found, "4 v6e");
         ASSERT_STREQ(find(&got, "tpu.nodes", "")->found, "4 of 4 chips");
         ASSERT_EQ(finding_list_worst(&got.findings), VERDICT_OK);
         ASSERT_STREQ(got.samples, "tpu.chips.present{} 4\ntpu.chips.wanted{} 4\ntpu.chips.usable{} 4\n");
-}
-
-static void add_device(const struct scratch *s, const char *address, const char *vendor, const char *device,
-                       const char *class, const char *driver) {
-        const struct {
-                const char *file, *text;
-        } files[] = { { "vendor", vendor }, { "device", device }, { "class", class } };
-        char path[256], target[64];
-
-        for (size_t i = 0; i < ELEMENTSOF(files); i++) {
-                (void) snprintf(path, sizeof(path), "sys/bus/pci/devices/%s/%s", address, files[i].file);
-                if (files[i].text)
-                        scratch_write(s, path, files[i].text);
-        }
-        if (!driver)
-                return;
-        (void) snprintf(path, sizeof(path), "sys/bus/pci/devices/%s/driver", address);
-        (void) snprintf(target, sizeof(target), "../../../../bus/pci/drivers/%s", driver);
-        scratch_link(s, path, target);
 }
 
 static void tpu_counts(void) {

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* Asks tpu-launchd who has the TPU devices open. Blocking, for workers and command lines. */
+#include "device_owners.h"
+#include "host.h"
+
+/* Fills *ret in any case; its error says why it holds nothing. Takes at most 2 s. */
+void ask_owners(const struct host *h, struct device_owners *ret);

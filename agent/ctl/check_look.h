@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* One look at this host by all probes, or one: those that may hang in workers beside, so that a stuck file
+ * system costs a line and not the report. */
+#include "finding.h"
+#include "host.h"
+#include "probe.h"
+
+struct look {
+        const struct host *host;
+        const struct probe_context *context;
+        const struct probe *one; /* NULL: all */
+        const char *only;        /* "nic.mtu": findings of this check alone; NULL: all */
+};
+
+struct seen {
+        struct finding_list groups[_GROUP_MAX];
+        struct finding_list all; /* in the order of probes.def */
+        bool incomplete;         /* more findings than fit */
+};
+void seen_clear(struct seen *s);
+#define _cleanup_seen_ _cleanup_(seen_clear)
+
+/* Adds one finding, unless only asks for others. */
+void seen_add(struct seen *seen, enum probe_group group, const char *only, const struct finding *f);
+
+/* Adds to *ret; what cannot be looked at is a finding there. */
+void check_look(const struct look *l, struct seen *ret);
+
+/* In the worker: runs one probe and writes its lines on standard output. The exit code. */
+int check_serve(const struct host *h, const char *name);

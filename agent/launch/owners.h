@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Who has a TPU's device node open: the links in /proc/PID/fd of every process (as tpu-info does it:
+ * ^/dev/(accel|vfio/)N$), with unit and command. Told to anyone: the answer names no file but a device and no
+ * argument but a program's first.
+ */
+#include "device_owners.h"
+#include "host.h"
+
+#define OWNERS_FDS_MAX 200000 /* open files looked at: some tenths of a second */
+#define OWNERS_KEEP (1 * USEC_PER_SEC) /* an answer is given again for so long, whoever asks */
+
+struct owners_cache {
+        struct device_owners owners;
+        usec_t taken; /* boot clock; 0: never */
+};
+
+/* The answer, freshly looked up or at most OWNERS_KEEP old. */
+const struct device_owners *owners_get(const struct host *h, struct owners_cache *c);

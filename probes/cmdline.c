@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The words of the kernel's command line that matter to a TPU host, and those that TPU7x wants. */
+#include "emit.h"
+#include "tpu_sysfs.h"
+
+#define CMDLINE_MAX 4096
+
+/* What is told and compared between hosts; the rest (root=, console=) differs for good reasons. */
+static const char *const telling[] = {
+        "intel_iommu",  "amd_iommu",      "iommu",    "idle",      "transparent_hugepage",    "hugepages",
+        "hugepagesz",   "mitigations",    "isolcpus", "nohz_full", "intel_idle.max_cstate",   "nosmt",
+        "default_hugepagesz", "pcie_aspm", "numa_balancing", "systemd.unified_cgroup_hierarchy",
+};
+static const char *const wanted_7x[] = { "intel_iommu=on,sm_on", "idle=poll" };
+#define SOURCE_7X "GKE OS image certification suite, tpu_v7x.go"
+
+static bool is_telling(const char *word) {
+        size_t n = strcspn(word, "=");
+
+        for (size_t i = 0; i < ELEMENTSOF(telling); i++)
+                if (strlen(telling[i]) == n && strncmp(telling[i], word, n) == 0)
+                        return true;
+        return false;
+}
+
+static bool is_7x(const struct host *h) {
+        struct tpu_inventory v;
+
+        return tpu_inventory_read(h, &v) == 0 && v.n > 0 && streq(v.chips[0].model->generation, "tpu7x");
+}
+
+/* Words are parted by blanks; told holds the telling ones, missing those that TPU7x wants and that are not
+ * there. */
+static void judge(const struct host *h, char *text, struct finding *f) {
+        char told[CMDLINE_MAX] = "", missing[128] = "", *save = NULL;
+        bool seen[ELEMENTSOF(wanted_7x)] = { false };
+
+        for (char *w = strtok_r(text, " \t\n", &save); w; w = strtok_r(NULL, " \t\n", &save)) {
+                size_t used = strlen(told);
+
+                for (size_t i = 0; i < ELEMENTSOF(wanted_7x); i++)
+                        seen[i] |= streq(w, wanted_7x[i]);
+                if (is_telling(w))
+                        (void) snprintf(told + used, sizeof(told) - used, "%s%s", used > 0 ? " " : "", w);
+        }
+        finding_set(f->found, "%s", told[0] ? make_printable(told) : "nothing special");
+        f->verdict = VERDICT_OK;
+        if (!is_7x(h))
+                return;
+        finding_set(f->wanted, "%s %s", wanted_7x[0], wanted_7x[1]);
+        finding_set(f->source, SOURCE_7X);
+        for (size_t i = 0; i < ELEMENTSOF(wanted_7x); i++)
+                if (!seen[i])
+                        (void) snprintf(missing + strlen(missing), sizeof(missing) - strlen(missing), " %s",
+                                        wanted_7x[i]);
+        if (!missing[0])
+                return;
+        f->verdict = VERDICT_WARN;
+        finding_set(f->reason, "TPU7x is certified with these words; missing:%s", missing);
+        finding_set(f->remedy, "add them to GRUB_CMDLINE_LINUX in /etc/default/grub, then update-grub and reboot");
+}
+
+static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+        char text[CMDLINE_MAX];
+        struct finding f;
+        int r;
+
+        (void) c;
+        finding_init(&f, "cmdline", NULL);
+        r = host_read(h, "/proc/cmdline", text, sizeof(text), NULL);
+        if (r < 0)
+                finding_set(f.reason, "/proc/cmdline cannot be read: %s", strerror(-r));
+        else
+                judge(h, text, &f);
+        s->finding(s, &f);
+        return 0;
+}
+
+const struct probe probe_cmdline = {
+        .name = "cmdline",
+        .summary = "the kernel's command line",
+        .group = GROUP_HOST,
+        .interval = 600 * USEC_PER_SEC,
+        .timeout = 2 * USEC_PER_SEC,
+        .run = run,
+};

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire.h"
+
+#include <jansson.h>
+
+#include "report.h"
+
+/* --- Writing ------------------------------------------------------------------------------------------- */
+
+struct writer {
+        struct sink sink;
+        FILE *out;
+        int error;
+};
+
+static void put(struct writer *w, json_t *line) {
+        if (!line || json_dumpf(line, w->out, JSON_COMPACT) < 0 || fputc('\n', w->out) == EOF)
+                w->error = -EIO;
+        json_decref(line);
+}
+
+static void put_finding(struct sink *s, const struct finding *f) {
+        put((struct writer *) s, json_pack("{s:o}", "finding", finding_to_json(f)));
+}
+
+static void put_sample(struct sink *s, const struct sample *m) {
+        json_t *attributes = json_array(), *value = m->is_int ? json_integer(m->i) : json_real(m->d);
+
+        for (size_t i = 0; i < ELEMENTSOF(m->keys) && m->keys[i]; i++)
+                (void) json_array_append_new(attributes, json_pack("[s, s]", m->keys[i],
+                                                                   m->values[i] ? m->values[i] : ""));
+        put((struct writer *) s,
+            json_pack("{s:{s:s, s:s, s:s, s:b, s:o, s:o}}", "sample", "name", m->name, "unit", m->unit,
+                      "description", m->description, "counter", m->kind == SAMPLE_COUNTER, "value", value,
+                      "attributes", attributes));
+}
+
+int wire_serve(const struct probe *p, const struct host *h, const struct probe_context *c, FILE *out) {
+        struct writer w = { .sink = { put_finding, put_sample }, .out = out };
+        int r = p->run(h, c, &w.sink);
+
+        put(&w, json_pack("{s:i}", "done", r < 0 ? r : 0));
+        return fflush(out) == EOF || w.error < 0 ? -EIO : 0;
+}
+
+/* --- Reading ------------------------------------------------------------------------------------------- */
+
+static const char *keep(struct wire_reader *r, const char *text) {
+        for (size_t i = 0; i < r->n_names; i++)
+                if (streq(r->names[i], text))
+                        return r->names[i];
+        if (r->n_names == WIRE_NAMES_MAX)
+                return NULL;
+        r->names[r->n_names] = strdup(text);
+        return r->names[r->n_names] ? r->names[r->n_names++] : NULL;
+}
+
+static int take_finding(json_t *o, struct sink *s) {
+        const char *verdict, *check, *subject, *found, *wanted, *source, *reason, *remedy;
+        struct finding f;
+
+        if (json_unpack(o, "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "verdict", &verdict, "check", &check,
+                        "subject", &subject, "found", &found, "wanted", &wanted, "source", &source, "reason",
+                        &reason, "remedy", &remedy) < 0)
+                return -EBADMSG;
+        finding_init(&f, check, subject);
+        if (verdict_parse(verdict, &f.verdict) < 0)
+                return -EBADMSG;
+        finding_set(f.found, "%s", found);
+        finding_set(f.wanted, "%s", wanted);
+        finding_set(f.source, "%s", source);
+        finding_set(f.reason, "%s", reason);
+        finding_set(f.remedy, "%s", remedy);
+        s->finding(s, &f);
+        return 0;
+}
+
+static int take_sample(struct wire_reader *r, json_t *o, struct sink *s) {
+        const char *name, *unit, *description;
+        json_t *value, *attributes, *pair;
+        struct sample m = { 0 };
+        size_t i;
+        int counter;
+
+        if (json_unpack(o, "{s:s, s:s, s:s, s:b, s:o, s:o}", "name", &name, "unit", &unit, "description",
+                        &description, "counter", &counter, "value", &value, "attributes", &attributes) < 0 ||
+            !json_is_number(value))
+                return -EBADMSG;
+        m.name = keep(r, name);
+        m.unit = keep(r, unit);
+        m.description = keep(r, description);
+        m.kind = counter ? SAMPLE_COUNTER : SAMPLE_GAUGE;
+        m.is_int = json_is_integer(value);
+        if (m.is_int)
+                m.i = json_integer_value(value);
+        else
+                m.d = json_real_value(value);
+        json_array_foreach(attributes, i, pair) {
+                const char *key;
+
+                if (i >= ELEMENTSOF(m.keys) || json_unpack(pair, "[s, s]", &key, &m.values[i]) < 0)
+                        return -EBADMSG;
+                m.keys[i] = keep(r, key);
+                if (!m.keys[i])
+                        return -E2BIG;
+        }
+        if (!m.name || !m.unit || !m.description)
+                return -E2BIG;
+        s->sample(s, &m);
+        return 0;
+}
+
+static int take_line(struct wire_reader *r, const char *line, size_t len, struct sink *s) {
+        json_t *o = json_loadb(line, len, 0, NULL), *part;
+        int e = -EBADMSG;
+
+        if ((part = json_object_get(o, "finding")))
+                e = take_finding(part, s);
+        else if ((part = json_object_get(o, "sample")))
+                e = take_sample(r, part, s);
+        else if (json_is_integer(part = json_object_get(o, "done"))) {
+                r->done = true;
+                r->result = (int) json_integer_value(part);
+                e = 0;
+        }
+        json_decref(o);
+        return e;
+}
+
+int wire_take(struct wire_reader *r, const char *data, size_t len, struct sink *s) {
+        for (size_t i = 0; i < len; i++) {
+                int e;
+
+                if (r->n == sizeof(r->line))
+                        return -E2BIG;
+                if (data[i] != '\n') {
+                        r->line[r->n++] = data[i];
+                        continue;
+                }
+                e = take_line(r, r->line, r->n, s);
+                r->n = 0;
+                if (e < 0)
+                        return e;
+        }
+        return 0;
+}
+
+void wire_restart(struct wire_reader *r) {
+        r->n = 0;
+        r->done = false;
+        r->result = 0;
+}
+
+void wire_clear(struct wire_reader *r) {
+        for (size_t i = 0; i < r->n_names; i++)
+                free(r->names[i]);
+        *r = (struct wire_reader) { 0 };
+}

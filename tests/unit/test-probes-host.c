@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The probes of the host and its chips, each on a good machine, and where what it reads is missing, garbage or
+ * huge. */
+#include "device_owners.h"
+#include "machine.h"
+#include "probe-support.h"
+#include "system_conf.h"
+#include "wheels.h"
+
+static const struct probe_context nothing = { 0 };
+
+/* The verdict of the one finding (check, subject) on the machine at root. */
+static enum verdict verdict_of(const char *root, const char *name, const struct probe_context *c, const char *check,
+                               const char *subject) {
+        _cleanup_collected_ struct collected got;
+
+        (void) probe(root, name, c, &got);
+        return find(&got, check, subject)->verdict;
+}
+
+static void good(void) {
+        static const char *const names[] = { "lockfile", "disk", "clock", "thp", "limits", "cmdline", "proxy",
+                                             "tpu_logs", "tcmalloc", "fingerprint" };
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                _cleanup_collected_ struct collected got;
+
+                ASSERT_OK(probe(GOOD, names[i], &nothing, &got));
+                ASSERT_TRUE(got.findings.n > 0);
+                if (finding_list_worst(&got.findings) != VERDICT_OK)
+                        test_fail(__FILE__, __LINE__, "%s: %s", names[i], got.findings.items[0].reason);
+        }
+}
+
+static void one_chip(const struct scratch *s) {
+        add_device(s, "0000:00:04.0", "0x1ae0", "0x006f", "0x120000", "vfio-pci");
+        scratch_link(s, "sys/bus/pci/devices/0000:00:04.0/iommu_group", "../../../../kernel/iommu_groups/17");
+}
+
+/* What TPUs want is wanted only where there are TPUs. */
+static void thp(void) {
+        static const char path[] = "sys/kernel/mm/transparent_hugepage/enabled";
+        static const struct {
+                const char *value;
+                enum verdict with, without;
+        } cases[] = {
+                { "[always] madvise never\n", VERDICT_OK, VERDICT_OK },
+                { "always [madvise] never\n", VERDICT_WARN, VERDICT_OK },
+                { "[always] madvise  never\n", VERDICT_WARN, VERDICT_OK }, /* JAX compares the whole line */
+                { "", VERDICT_WARN, VERDICT_OK },
+                { "\033[2J\xff", VERDICT_WARN, VERDICT_OK },
+        };
+        static char huge[4096];
+
+        memset(huge, 'x', sizeof(huge) - 1);
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_scratch_ struct scratch tpu = scratch_new(), plain = scratch_new();
+                _cleanup_collected_ struct collected got;
+
+                one_chip(&tpu);
+                scratch_write(&plain, "sys/bus/pci/devices/x", "");
+                scratch_write(&tpu, path, cases[i].value);
+                scratch_write(&plain, path, cases[i].value);
+                ASSERT_EQ(verdict_of(tpu.path, "thp", &nothing, "thp", ""), cases[i].with);
+                ASSERT_EQ(verdict_of(plain.path, "thp", &nothing, "thp", ""), cases[i].without);
+                ASSERT_OK(probe(tpu.path, "thp", &nothing, &got));
+                ASSERT_TRUE(!strchr(got.findings.items[0].found, '\033') && !strchr(got.findings.items[0].found, '\xff'));
+                scratch_write(&tpu, path, huge);
+                ASSERT_EQ(verdict_of(tpu.path, "thp", &nothing, "thp", ""), VERDICT_UNKNOWN);
+        }
+}
+
+static void clock_state(void) {
+        static const struct {
+                const char *text;
+                enum verdict sync;
+                int offset; /* a verdict, or -1: nothing is said about it */
+        } cases[] = {
+                { "1 -99999 16000\n", VERDICT_OK, VERDICT_OK },    { "1 100001 16000\n", VERDICT_OK, VERDICT_WARN },
+                { "1 -100001 16000\n", VERDICT_OK, VERDICT_WARN }, { "0 0 16000000\n", VERDICT_WARN, -1 },
+                { "garbage\n", VERDICT_UNKNOWN, -1 },              { "1 2\n", VERDICT_UNKNOWN, -1 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_scratch_ struct scratch s = scratch_new();
+                _cleanup_collected_ struct collected got;
+
+                scratch_write(&s, "kernel/clock", cases[i].text);
+                ASSERT_OK(probe(s.path, "clock", &nothing, &got));
+                ASSERT_EQ(find(&got, "clock.sync", "")->verdict, cases[i].sync);
+                ASSERT_EQ(got.findings.n, cases[i].offset < 0 ? 1 : 2);
+                if (cases[i].offset >= 0)
+                        ASSERT_EQ((int) find(&got, "clock.offset", "")->verdict, cases[i].offset);
+        }
+}
+
+static void disk(void) {
+        static const struct {
+                const char *root; /* after "/ 1 " */
+                enum verdict space;
+                int inodes;
+        } cases[] = {
+                { "1000 50 1000 50", VERDICT_OK, VERDICT_OK },
+                { "1000 49 1000 9", VERDICT_WARN, VERDICT_FAIL },
+                { "1000 9 1000 49", VERDICT_FAIL, VERDICT_WARN },
+                { "1000 500 0 0", VERDICT_OK, -1 }, /* btrfs */
+                { "1000 1001 10 5", VERDICT_UNKNOWN, -1 },
+                { "0 0 0 0", VERDICT_UNKNOWN, -1 },
+                { "much", VERDICT_UNKNOWN, -1 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_scratch_ struct scratch s = scratch_new();
+                _cleanup_collected_ struct collected got;
+                char text[256];
+
+                (void) snprintf(text, sizeof(text), "/ 1 %s\n/var/lib/tpu-hostd 2 1000 900 1000 900\n", cases[i].root);
+                scratch_write(&s, "kernel/space", text);
+                ASSERT_OK(probe(s.path, "disk", &nothing, &got));
+                ASSERT_EQ(find(&got, "disk.space", "/")->verdict, cases[i].space);
+                ASSERT_EQ(find(&got, "disk.space", "/var/lib/tpu-hostd")->verdict, VERDICT_OK);
+                if (cases[i].inodes >= 0)
+                        ASSERT_EQ((int) find(&got, "disk.inodes", "/")->verdict, cases[i].inodes);
+        }
+}
+
+/* One file system is told once. */
+static void disk_shared(void) {
+        _cleanup_collected_ struct collected got;
+
+        ASSERT_OK(probe(GOOD, "disk", &nothing, &got));
+        ASSERT_EQ(got.findings.n, 2);
+        ASSERT_HAS(got.samples, "system.filesystem.limit{system.filesystem.mountpoint=/} 107374182400\n");
+}
+
+static void limits(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_collected_ struct collected got;
+
+        scratch_write(&s, "proc/sys/fs/nr_open", "1048576\n");
+        scratch_write(&s, "etc/systemd/system.conf",
+                      "[Journal]\nDefaultLimitNOFILE=7\n[Manager]\n#DefaultLimitNOFILE=1\n DefaultLimitNOFILE = 1024:4096 \n");
+        scratch_write(&s, "usr/lib/systemd/system.conf.d/10-a.conf", "[Manager]\nDefaultLimitNOFILE=2\n");
+        scratch_write(&s, "etc/systemd/system.conf.d/10-a.conf", "[Manager]\nDefaultLimitMEMLOCK=infinity\n");
+        ASSERT_OK(probe(s.path, "limits", &nothing, &got));
+        ASSERT_STREQ(find(&got, "limits.nofile", "")->found, "100000 in a run (other services: 1024:4096)");
+        ASSERT_STREQ(find(&got, "limits.memlock", "")->found, "unlimited in a run (other services: infinity)");
+        scratch_write(&s, "proc/sys/fs/nr_open", "65536\n");
+        ASSERT_EQ(verdict_of(s.path, "limits", &nothing, "limits.nofile", ""), VERDICT_WARN);
+        scratch_write(&s, "proc/sys/fs/nr_open", "many\n");
+        ASSERT_EQ(verdict_of(s.path, "limits", &nothing, "limits.nofile", ""), VERDICT_UNKNOWN);
+}
+
+static void cmdline(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        static char huge[8192];
+        _cleanup_collected_ struct collected got;
+
+        add_device(&s, "0000:00:04.0", "0x1ae0", "0x0076", "0x120000", "vfio-pci");
+        scratch_write(&s, "proc/cmdline", "root=x idle=poll quiet intel_iommu=on,sm_on\n");
+        ASSERT_OK(probe(s.path, "cmdline", &nothing, &got));
+        ASSERT_EQ(got.findings.items[0].verdict, VERDICT_OK);
+        ASSERT_STREQ(got.findings.items[0].found, "idle=poll intel_iommu=on,sm_on");
+        scratch_write(&s, "proc/cmdline", "root=x intel_iommu=on,sm_on2\n");
+        ASSERT_EQ(verdict_of(s.path, "cmdline", &nothing, "cmdline", ""), VERDICT_WARN);
+        memset(huge, 'a', sizeof(huge) - 1);
+        scratch_write(&s, "proc/cmdline", huge);
+        ASSERT_EQ(verdict_of(s.path, "cmdline", &nothing, "cmdline", ""), VERDICT_UNKNOWN);
+}
+
+/* A proxy's password is never told. */
+static void proxy(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_collected_ struct collected got, quiet;
+
+        scratch_write(&s, "etc/environment",
+                      "# HTTP_PROXY=x\nexport https_proxy=http://u:secret@p:1\nno_proxy=localhost\nALL_PROXY=\nmy_proxyx=1\n");
+        scratch_write(&s, "systemd/environment", "PATH=/bin\nHTTPS_PROXY=http://u:secret@p\n");
+        ASSERT_OK(probe(s.path, "proxy", &nothing, &got));
+        ASSERT_EQ(find(&got, "proxy", "/etc/environment")->verdict, VERDICT_WARN);
+        ASSERT_STREQ(find(&got, "proxy", "/etc/environment")->found, "https_proxy");
+        ASSERT_STREQ(find(&got, "proxy", "systemd")->found, "HTTPS_PROXY");
+        for (size_t i = 0; i < got.findings.n; i++)
+                ASSERT_TRUE(!strstr(got.findings.items[i].reason, "secret") && !strstr(got.findings.items[i].remedy, "secret"));
+        scratch_write(&s, "etc/environment", "PATH=/bin\n");
+        scratch_write(&s, "systemd/environment", "no_proxy=*\n");
+        ASSERT_OK(probe(s.path, "proxy", &nothing, &quiet));
+        ASSERT_EQ(finding_list_worst(&quiet.findings), VERDICT_OK);
+}
+
+static void tcmalloc(void) {
+        static const char path[] = "usr/lib/x86_64-linux-gnu/libtcmalloc.so.4";
+        _cleanup_scratch_ struct scratch tpu = scratch_new(), plain = scratch_new();
+
+        one_chip(&tpu);
+        scratch_write(&plain, "sys/bus/pci/devices/x", "");
+        ASSERT_EQ(verdict_of(tpu.path, "tcmalloc", &nothing, "tcmalloc", ""), VERDICT_WARN);
+        ASSERT_EQ(verdict_of(plain.path, "tcmalloc", &nothing, "tcmalloc", ""), VERDICT_OK);
+        scratch_write(&tpu, path, "\177ELF\001: the library of a 32-bit program, as its class byte says, and more bytes here");
+        scratch_write(&plain, path, "text");
+        ASSERT_EQ(verdict_of(tpu.path, "tcmalloc", &nothing, "tcmalloc", ""), VERDICT_WARN);
+        ASSERT_EQ(verdict_of(plain.path, "tcmalloc", &nothing, "tcmalloc", ""), VERDICT_WARN); /* broken is broken */
+}
+
+static void tpu_logs(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new(), none = scratch_new(), many = scratch_new();
+        _cleanup_collected_ struct collected got;
+        char path[512];
+
+        scratch_write(&none, "tmp/x", "");
+        ASSERT_EQ(verdict_of(none.path, "tpu_logs", &nothing, "tpu_logs", ""), VERDICT_OK);
+        scratch_write(&s, "tmp/tpu_logs/a/tpu_driver.1", "");
+        scratch_path(&s, "tmp/tpu_logs/a/tpu_driver.1", path);
+        ASSERT_OK(truncate(path, (off_t) 5 << 30)); /* a hole: it takes no room */
+        scratch_link(&s, "tmp/tpu_logs/a/tpu_driver.INFO", "tpu_driver.1");
+        scratch_link(&s, "tmp/tpu_logs/loop", ".");
+        ASSERT_OK(probe(s.path, "tpu_logs", &nothing, &got));
+        ASSERT_EQ(got.findings.items[0].verdict, VERDICT_WARN);
+        ASSERT_HAS(got.findings.items[0].found, "5.0 GiB"); /* the link does not count twice */
+        for (unsigned i = 0; i < HOST_LIST_MAX + 1; i++) {
+                (void) snprintf(path, sizeof(path), "tmp/tpu_logs/%u", i);
+                scratch_write(&many, path, "");
+        }
+        ASSERT_EQ(verdict_of(many.path, "tpu_logs", &nothing, "tpu_logs", ""), VERDICT_WARN);
+}
+
+static void lockfile(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        static struct device_owners free_ = { 0 }, held = { .n = 1, .owners = { { .device = "/dev/vfio/17", .pid = 7 } } },
+                                    away = { .error = -ECONNREFUSED, .why = "away" }, part = { .incomplete = true };
+        const struct {
+                const struct device_owners *owners;
+                enum verdict verdict;
+        } cases[] = { { &free_, VERDICT_WARN }, { &held, VERDICT_OK }, { &away, VERDICT_UNKNOWN },
+                      { &part, VERDICT_UNKNOWN }, { NULL, VERDICT_UNKNOWN } };
+
+        scratch_write(&s, "tmp/libtpu_lockfile", "");
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                const struct probe_context c = { .owners = cases[i].owners };
+
+                ASSERT_EQ(verdict_of(s.path, "lockfile", &c, "lockfile", ""), cases[i].verdict);
+        }
+}
+
+/* A vfio node is named by its IOMMU group. */
+static void owners(void) {
+        static struct device_owners o = { .n = 2,
+                                          .owners = { { .device = "/dev/vfio/17", .pid = 812, .unit = "tpu-run-a.service",
+                                                        .command = "python3 train.py" },
+                                                      { .device = "/dev/vfio/17", .pid = 813 } } };
+        static struct device_owners away = { .error = -ECONNREFUSED, .why = "tpu-launchd: Connection refused" };
+        const struct probe_context with = { .owners = &o }, without = { .owners = &away };
+        _cleanup_scratch_ struct scratch s = scratch_new(), plain = scratch_new();
+        _cleanup_collected_ struct collected got, unknown;
+
+        one_chip(&s);
+        add_device(&s, "0000:00:01.0", "0x15b3", "0xa2d6", "0x020000", "vfio-pci"); /* a BlueField's group is nobody's */
+        scratch_link(&s, "sys/bus/pci/devices/0000:00:01.0/iommu_group", "../../../../kernel/iommu_groups/96");
+        ASSERT_OK(probe(s.path, "owners", &with, &got));
+        ASSERT_EQ(got.findings.n, 1);
+        ASSERT_STREQ(find(&got, "owners", "/dev/vfio/17")->found, "pid 812 tpu-run-a.service: python3 train.py");
+        ASSERT_HAS(find(&got, "owners", "/dev/vfio/17")->reason, "1 more");
+        ASSERT_OK(probe(s.path, "owners", &without, &unknown));
+        ASSERT_EQ(find(&unknown, "owners", "")->verdict, VERDICT_UNKNOWN);
+        ASSERT_HAS(find(&unknown, "owners", "")->reason, "Connection refused");
+        scratch_write(&plain, "sys/bus/pci/devices/x", "");
+        ASSERT_EQ(verdict_of(plain.path, "owners", &without, "owners", ""), VERDICT_OK);
+}
+
+static void access_to_nodes(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        const struct probe_context c = { .chips_wanted = 1 };
+
+        one_chip(&s);
+        ASSERT_EQ(verdict_of(s.path, "tpu", &c, "tpu.access", ""), VERDICT_FAIL); /* udev made no node */
+        scratch_write(&s, "kernel/stat", "/dev/vfio/17 c 0600 0 0\n/dev/vfio/1 c 0666 0 0\n");
+        ASSERT_EQ(verdict_of(s.path, "tpu", &c, "tpu.access", ""), VERDICT_WARN);
+        scratch_write(&s, "kernel/stat", "/dev/vfio/17 c 0666 0 0\n");
+        ASSERT_EQ(verdict_of(s.path, "tpu", &c, "tpu.access", ""), VERDICT_OK);
+        scratch_write(&s, "kernel/stat", "/dev/vfio/17 what\n");
+        ASSERT_EQ(verdict_of(s.path, "tpu", &c, "tpu.access", ""), VERDICT_UNKNOWN);
+}
+
+static void machines(void) {
+        static const struct {
+                const char *type;
+                int r;
+                uint32_t chips, nics;
+        } cases[] = { { "ct6e-standard-4t", 0, 4, 2 },  { "ct6e-standard-8t", 0, 8, 0 }, { "ct5lp-hightpu-1t", 0, 1, 0 },
+                      { "tpu7x-standard-4t", 0, 4, 0 }, { "ct6e-standard-2t", -ENOENT, 0, 0 },  { "ct6e-standard-", -ENOENT, 0, 0 },
+                      { "n2-standard-4", -ENOENT, 0, 0 },     { "", -ENOENT, 0, 0 },                 { "-4t", -ENOENT, 0, 0 },
+                      { "ct6e-standardx-4t", -ENOENT, 0, 0 } };
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        struct probe_context c = { .machine_type = "ct6e-standard-1t" };
+        struct machine m;
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                m = (struct machine) { 0 };
+                ASSERT_EQ(machine_find(cases[i].type, &m), cases[i].r);
+                ASSERT_EQ(m.chips, cases[i].chips);
+                ASSERT_EQ(m.nics, cases[i].nics);
+        }
+        one_chip(&s);
+        ASSERT_EQ(verdict_of(s.path, "tpu", &c, "tpu.machine", ""), VERDICT_OK);
+        c.machine_type = "ct6e-standard-4t";
+        ASSERT_EQ(verdict_of(s.path, "tpu", &c, "tpu.machine", ""), VERDICT_FAIL);
+        c.machine_type = "ct5lp-hightpu-1t";
+        ASSERT_EQ(verdict_of(s.path, "tpu", &c, "tpu.machine", ""), VERDICT_FAIL); /* another generation */
+}
+
+static void fingerprint(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_collected_ struct collected got;
+
+        scratch_write(&s, "proc/sys/kernel/osrelease", "6.8.0\n");
+        scratch_write(&s, "home/a/.local/lib/python3.11/site-packages/libtpu-0.0.20.dist-info/METADATA",
+                      "Metadata-Version: 2.1\nName: libtpu\nVersion: 0.0.20.dev1\n\nVersion: 9\n");
+        scratch_write(&s, "home/a/.local/lib/python3.11/site-packages/libtpu-0.0.21.dist-info/RECORD", "");
+        scratch_write(&s, "opt/venv/lib/python3.12/site-packages/Torch_XLA-2.8.0+libtpu.dist-info/METADATA", "garbage\377");
+        scratch_write(&s, "usr/lib/python3/dist-packages/jaxtyping-1.dist-info/METADATA", "Version: 1\n");
+        scratch_write(&s, "etc/environment", "LIBTPU_INIT_ARGS=\"--a=b\033[2J --c\"\nSECRET_TOKEN=x\n");
+        ASSERT_OK(probe(s.path, "fingerprint", &nothing, &got));
+        ASSERT_HAS(find(&got, "fingerprint.wheel", "libtpu")->found, "0.0.20.dev1 in /home/a/.local");
+        ASSERT_HAS(find(&got, "fingerprint.wheel", "libtpu")->found, "0.0.21 in ");
+        ASSERT_EQ(find(&got, "fingerprint.wheel", "libtpu")->verdict, VERDICT_WARN); /* two in one directory */
+        ASSERT_HAS(find(&got, "fingerprint.wheel", "torch_xla")->found, "2.8.0+libtpu in /opt/venv");
+        ASSERT_STREQ(find(&got, "fingerprint.flags", "LIBTPU_INIT_ARGS")->found, "--a=b?[2J --c");
+        ASSERT_EQ(got.findings.n, 4);
+}
+
+static void fingerprint_huge(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_collected_ struct collected got;
+
+        scratch_write(&s, "proc/sys/kernel/osrelease", "6.8.0\n");
+        for (unsigned i = 0; i < WHEELS_MAX + 1; i++) {
+                char path[128];
+
+                (void) snprintf(path, sizeof(path), "opt/v%u/lib/python3.12/site-packages/jax-0.%u.dist-info/METADATA", i, i);
+                scratch_write(&s, path, "Name: jax\nVersion: 1\n");
+        }
+        ASSERT_OK(probe(s.path, "fingerprint", &nothing, &got));
+        ASSERT_EQ(find(&got, "fingerprint.wheel", "")->verdict, VERDICT_UNKNOWN);
+}
+
+TEST_MAIN(good, thp, clock_state, disk, disk_shared, limits, cmdline, proxy, tcmalloc, tpu_logs, lockfile, owners,
+          access_to_nodes, machines, fingerprint, fingerprint_huge)
