@@ -204,8 +204,8 @@ static void cannot_be_killed(void) {
 
 static void bad_answers(void) {
         static const char *const scripts[] = {
-                "exit 1", "echo garbage", "echo '{\"finding\":{}}'", "echo '{\"sample\":{\"name\":1}}'; sleep 1000",
-                "head -c 100000 /dev/zero | tr '\\0' x; sleep 1000", "echo '{\"done\":-5}'", "kill -SEGV $$",
+                "exit 1", "echo garbage", "echo '{\"finding\":{}}'", "echo '{\"sample\":{\"name\":1}}'; exec sleep 1000",
+                "head -c 100000 /dev/zero | tr '\\0' x; exec sleep 1000", "echo '{\"done\":-5}'", "kill -SEGV $$",
         };
 
         for (size_t i = 0; i < ELEMENTSOF(scripts); i++) {
