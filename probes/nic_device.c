@@ -31,12 +31,21 @@ static int count_queue(const char *name, void *userdata) {
 void nic_look_at_device(const struct host *h, const char *nic, struct sink *s) {
         struct queues q = { 0 };
         char path[128], text[64];
+        struct finding f;
         uint64_t mbit;
+        int r;
 
         (void) snprintf(path, sizeof(path), NET "/%s/device/driver", nic);
-        if (host_link_name(h, path, text, sizeof(text)) < 0)
-                return;
-        tell("nic.driver", nic, text, s);
+        r = host_link_name(h, path, text, sizeof(text));
+        if (r == -ENOENT)
+                return; /* a veth has no device */
+        if (r == 0)
+                tell("nic.driver", nic, text, s);
+        else {
+                finding_init(&f, "nic.driver", nic);
+                finding_set(f.reason, "%s cannot be read: %s", path, strerror(-r));
+                s->finding(s, &f);
+        }
         (void) snprintf(path, sizeof(path), NET "/%s/speed", nic);
         /* A driver that does not know its speed answers -1, or an error. */
         if (host_read_u64(h, path, &mbit) == 0 && mbit > 0 && mbit < 10000000) {

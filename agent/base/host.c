@@ -6,6 +6,8 @@
 #include "host.h"
 #include "io.h"
 
+#define OPEN_TRIES_MAX 1000 /* a storm of renames makes some dozens fail in a row */
+
 int host_open(const char *root, struct host *ret) {
         struct host h = { .root_fd = -1, .clock = clock_system };
 
@@ -33,8 +35,13 @@ int host_open_file(const struct host *h, const char *path, int flags) {
         /* "/" needs no confinement, and systemd's RestrictSUIDSGID= answers ENOSYS to every openat2(): its filter cannot see the mode. */
         if (h->real_root)
                 fd = open(path, all);
-        else
-                fd = syscall(__NR_openat2, h->root_fd, path, &how, sizeof(how));
+        else {
+                unsigned tries = 0;
+
+                do /* EAGAIN: something was renamed or mounted, anywhere, while ".." was resolved */
+                        fd = syscall(__NR_openat2, h->root_fd, path, &how, sizeof(how));
+                while (fd < 0 && errno == EAGAIN && ++tries < OPEN_TRIES_MAX);
+        }
         return fd < 0 ? -errno : (int) fd;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "clock.h"
 #include "durable.h"
@@ -184,5 +186,36 @@ static void test_options(void) {
         ASSERT_EQ(options_exit(options_parse(&o, 2, missing)), EXIT_USAGE);
 }
 
-TEST_MAIN(test_clock, test_host_read, test_host_stays_inside, test_host_list, test_host_fifo, test_verdicts, test_finding_is_cut_visibly,
+/* openat2(2) answers EAGAIN when something is renamed anywhere while it resolves "..": that is no answer about the
+ * file. */
+static void host_open_while_others_rename(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_host_ struct host h = HOST_NULL;
+        char a[512], b[512];
+        pid_t child;
+
+        scratch_write(&s, "one/file", "x");
+        scratch_link(&s, "two/link", "../one/../one/../one/file");
+        scratch_path(&s, "from", a);
+        scratch_path(&s, "to", b);
+        ASSERT_OK(mkdir(a, 0700));
+        ASSERT_OK(host_open(s.path, &h));
+        child = fork();
+        ASSERT_TRUE(child >= 0);
+        while (child == 0)
+                if (rename(a, b) < 0 || rename(b, a) < 0)
+                        _exit(1);
+        for (unsigned i = 0; i < 20000; i++) {
+                int fd = host_open_file(&h, "/two/link", O_RDONLY);
+
+                if (fd < 0)
+                        (void) kill(child, SIGKILL);
+                ASSERT_TRUE(fd >= 0);
+                (void) close(fd);
+        }
+        (void) kill(child, SIGKILL);
+        ASSERT_EQ(waitpid(child, NULL, 0), child);
+}
+
+TEST_MAIN(host_open_while_others_rename, test_clock, test_host_read, test_host_stays_inside, test_host_list, test_host_fifo, test_verdicts, test_finding_is_cut_visibly,
           test_report, test_durable, test_options)
