@@ -10,7 +10,8 @@ static const struct metric metric_offset = { "tpu.clock.offset", "s", "What the 
 static const struct metric metric_error = { "tpu.clock.max_error", "s", "The clock is not off by more",
                                             SAMPLE_GAUGE };
 static const struct metric metric_synchronized = { "tpu.clock.synchronized", "1",
-                                                   "1: a time daemon keeps the clock in step", SAMPLE_GAUGE };
+                                                   "1: a time daemon keeps the clock in step",
+                                                   SAMPLE_GAUGE };
 
 static void check_synchronized(const struct host_clock *k, struct sink *s) {
         struct finding f;
@@ -22,7 +23,8 @@ static void check_synchronized(const struct host_clock *k, struct sink *s) {
                 finding_set(f.wanted, "synchronized");
                 finding_set(f.source, "records of all hosts are put in order by time");
                 finding_set(f.reason, "no time daemon has told the kernel that the clock is right");
-                finding_set(f.remedy, "timedatectl; systemctl status chrony systemd-timesyncd (chrony: rtcsync)");
+                finding_set(f.remedy,
+                            "timedatectl; systemctl status chrony systemd-timesyncd (chrony: rtcsync)");
         }
         s->finding(s, &f);
 }

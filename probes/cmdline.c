@@ -7,9 +7,22 @@
 
 /* What is told and compared between hosts; the rest (root=, console=) differs for good reasons. */
 static const char *const telling[] = {
-        "intel_iommu",  "amd_iommu",      "iommu",    "idle",      "transparent_hugepage",    "hugepages",
-        "hugepagesz",   "mitigations",    "isolcpus", "nohz_full", "intel_idle.max_cstate",   "nosmt",
-        "default_hugepagesz", "pcie_aspm", "numa_balancing", "systemd.unified_cgroup_hierarchy",
+        "intel_iommu",
+        "amd_iommu",
+        "iommu",
+        "idle",
+        "transparent_hugepage",
+        "hugepages",
+        "hugepagesz",
+        "mitigations",
+        "isolcpus",
+        "nohz_full",
+        "intel_idle.max_cstate",
+        "nosmt",
+        "default_hugepagesz",
+        "pcie_aspm",
+        "numa_balancing",
+        "systemd.unified_cgroup_hierarchy",
 };
 static const char *const wanted_7x[] = { "intel_iommu=on,sm_on", "idle=poll" };
 #define SOURCE_7X "GKE OS image certification suite, tpu_v7x.go"
@@ -57,7 +70,8 @@ static void judge(const struct host *h, char *text, struct finding *f) {
                 return;
         f->verdict = VERDICT_WARN;
         finding_set(f->reason, "TPU7x is certified with these words; missing:%s", missing);
-        finding_set(f->remedy, "add them to GRUB_CMDLINE_LINUX in /etc/default/grub, then update-grub and reboot");
+        finding_set(f->remedy,
+                    "add them to GRUB_CMDLINE_LINUX in /etc/default/grub, then update-grub and reboot");
 }
 
 static int run(const struct host *h, const struct probe_context *c, struct sink *s) {

@@ -13,7 +13,8 @@ static const char *const places[] = { "/", PATH_HOSTD_STATE };
 static const struct metric metric_limit = { "system.filesystem.limit", "By", "Size of a file system",
                                             SAMPLE_GAUGE };
 static const struct metric metric_available = { "tpu.filesystem.available", "By",
-                                                "What users may still write to a file system", SAMPLE_GAUGE };
+                                                "What users may still write to a file system",
+                                                SAMPLE_GAUGE };
 
 static enum verdict judge_share(uint64_t all, uint64_t available) {
         if (available < all / 100 * FAIL_PERCENT)
@@ -40,7 +41,8 @@ static void check_bytes(const char *place, const struct host_space *v, struct si
         explain(&f, place, "-h", "-h");
         s->finding(s, &f);
         if (v->bytes <= INT64_MAX) {
-                emit_int(s, &metric_limit, (int64_t) v->bytes, "system.filesystem.mountpoint", place, NULL, NULL);
+                emit_int(s, &metric_limit, (int64_t) v->bytes, "system.filesystem.mountpoint", place, NULL,
+                         NULL);
                 emit_int(s, &metric_available, (int64_t) v->bytes_available, "system.filesystem.mountpoint",
                          place, NULL, NULL);
         }
@@ -98,7 +100,7 @@ const struct probe probe_disk = {
         .name = "disk",
         .summary = "free space and inodes of / and of the agent's directory",
         .group = GROUP_HOST,
-        .interval = 60 * USEC_PER_SEC,
+        .interval = 120 * USEC_PER_SEC,
         .timeout = 2 * USEC_PER_SEC,
         .blocks = true,
         .varies = true,

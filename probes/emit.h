@@ -14,6 +14,6 @@ void emit_int(struct sink *s, const struct metric *m, int64_t value, const char 
               const char *key1, const char *value1);
 void emit_double(struct sink *s, const struct metric *m, double value, const char *key0, const char *value0);
 
-/* Replaces control characters and what is no UTF-8 by '?', in place: nothing that was read may move the reader's cursor. Returns
- * text. */
+/* Replaces control characters and what is no UTF-8 by '?', in place: nothing that was read may move the
+ * reader's cursor. Returns text. */
 char *make_printable(char *text);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What runs here by version: kernel, libtpu and the frameworks as wheels on disk, and the flags that the host
- * gives to every process. Hosts of one slice must agree (jax-ml/jax#10218); here one host is told, and judged only
- * where it contradicts itself.
+ * What runs here by version: kernel, libtpu and the frameworks as wheels on disk, and the flags that the
+ * host gives to every process. Hosts of one slice must agree (jax-ml/jax#10218); here one host is told, and
+ * judged only where it contradicts itself.
  */
 #include "emit.h"
 #include "wheels.h"
 
 #define FILE_MAX (64 * 1024)
 
-static const char *const packages[] = { "libtpu", "libtpu_nightly", "jax", "jaxlib", "torch", "torch_xla", NULL };
+static const char *const packages[] = { "libtpu", "libtpu_nightly", "jax", "jaxlib",
+                                        "torch",  "torch_xla",      NULL };
 /* Variables whose values are flags and no secrets. */
-static const char *const flags[] = { "LIBTPU_INIT_ARGS", "XLA_FLAGS", "JAX_PLATFORMS", "PJRT_DEVICE",
-                                     "TPU_LIBRARY_PATH", "LD_PRELOAD" };
+static const char *const flags[] = { "LIBTPU_INIT_ARGS", "XLA_FLAGS",        "JAX_PLATFORMS",
+                                     "PJRT_DEVICE",      "TPU_LIBRARY_PATH", "LD_PRELOAD" };
 
 static void check_kernel(const struct host *h, struct sink *s) {
         struct finding f;
@@ -51,13 +52,14 @@ static void tell_package(const struct wheels *all, const char *package, struct s
                 if (!streq(w->package, package))
                         continue;
                 memcpy(before, f.found, sizeof(before));
-                finding_set(f.found, "%s%s%s in %s", before, before[0] ? "; " : "", w->version, w->directory);
+                finding_set(f.found, "%s%s%s in %s", before, before[0] ? "; " : "", w->version,
+                            w->directory);
                 twin = find_twin(all, w);
                 if (!twin)
                         continue;
                 f.verdict = VERDICT_WARN;
-                finding_set(f.reason, "%s is there as %s and as %s: which one Python imports is chance", w->directory,
-                            twin->version, w->version);
+                finding_set(f.reason, "%s is there as %s and as %s: which one Python imports is chance",
+                            w->directory, twin->version, w->version);
                 finding_set(f.remedy, "pip install --force-reinstall %s", package);
         }
         (void) make_printable(f.found);
@@ -78,7 +80,8 @@ static void check_wheels(const struct host *h, struct sink *s) {
                 finding_init(&f, "fingerprint.wheel", NULL);
                 if (all->directories > 0 && !all->more) {
                         f.verdict = VERDICT_OK;
-                        finding_set(f.found, "no libtpu, JAX or PyTorch in %u directories", all->directories);
+                        finding_set(f.found, "no libtpu, JAX or PyTorch in %u directories",
+                                    all->directories);
                 } else
                         finding_set(f.reason, all->more ? "too many packages: not all were looked at"
                                                         : "no directory of Python packages can be read");
@@ -134,7 +137,7 @@ const struct probe probe_fingerprint = {
         .name = "fingerprint",
         .summary = "versions of kernel, libtpu, JAX and PyTorch, and flags, as they are on disk",
         .group = GROUP_SOFTWARE,
-        .interval = 900 * USEC_PER_SEC,
+        .interval = 1800 * USEC_PER_SEC,
         .timeout = 5 * USEC_PER_SEC,
         .blocks = true, /* homes may be on the network */
         .run = run,

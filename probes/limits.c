@@ -27,7 +27,7 @@ static int other_services(const struct host *h, const char *key, struct value *r
         struct host_stat st;
         int r;
 
-        *ret = (struct value) { "" };
+        *ret = (struct value){ "" };
         r = host_stat(h, "/etc/systemd", &st);
         if (r == 0)
                 r = system_conf_visit(h, key, keep, ret);

@@ -28,7 +28,8 @@ static void judge_presence(const struct host_stat *st, const struct probe_contex
         else {
                 f->verdict = VERDICT_WARN;
                 finding_set(f->wanted, "absent while no process has a chip open");
-                finding_set(f->reason, "stale: a run of another user will say that libtpu is already in use");
+                finding_set(f->reason,
+                            "stale: a run of another user will say that libtpu is already in use");
                 finding_set(f->remedy, "rm " PATH);
         }
 }
@@ -55,7 +56,7 @@ const struct probe probe_lockfile = {
         .name = "lockfile",
         .summary = "libtpu's lock file, and whether it is stale",
         .group = GROUP_CHIPS,
-        .interval = 60 * USEC_PER_SEC,
+        .interval = 300 * USEC_PER_SEC,
         .timeout = 5 * USEC_PER_SEC,
         .blocks = true,
         .asks_owners = true,

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "machine.h"
 
-#define CHIPS_SOURCE "machine types of axlearn system_characteristics.py and GoogleCloudPlatform/cluster-toolkit"
+#define CHIPS_SOURCE \
+        "machine types of axlearn system_characteristics.py and GoogleCloudPlatform/cluster-toolkit"
 
 static const struct {
         const char *family, *generation;
         const char *sizes; /* "-1t-" … */
 } families[] = {
-        { "ct4p-hightpu", "v4", "-4t-" },
-        { "ct5lp-hightpu", "v5e", "-1t-4t-8t-" },
-        { "ct5p-hightpu", "v5p", "-4t-" },
-        { "ct6e-standard", "v6e", "-1t-4t-8t-" },
+        { "ct4p-hightpu", "v4", "-4t-" },         { "ct5lp-hightpu", "v5e", "-1t-4t-8t-" },
+        { "ct5p-hightpu", "v5p", "-4t-" },        { "ct6e-standard", "v6e", "-1t-4t-8t-" },
         { "tpu7x-standard", "tpu7x", "-1t-4t-" },
 };
 
@@ -30,8 +29,8 @@ int machine_find(const char *type, struct machine *ret) {
                 return -ENOENT;
         (void) snprintf(word, sizeof(word), "%s-", size);
         for (size_t i = 0; i < ELEMENTSOF(families); i++)
-                if (strlen(families[i].family) == (size_t) (size - type) && startswith(type, families[i].family) &&
-                    strstr(families[i].sizes, word)) {
+                if (strlen(families[i].family) == (size_t) (size - type) &&
+                    startswith(type, families[i].family) && strstr(families[i].sizes, word)) {
                         m.chips = (uint32_t) (size[1] - '0');
                         m.generation = families[i].generation;
                 }

@@ -8,7 +8,7 @@
 
 struct machine {
         uint32_t chips;
-        uint32_t nics; /* 0: no source says */
+        uint32_t nics;          /* 0: no source says */
         const char *generation; /* "v6e", as in struct tpu_model */
         const char *chips_source, *nics_source;
 };

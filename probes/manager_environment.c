@@ -8,7 +8,8 @@
 #define ANSWER_TIMEOUT (1 * USEC_PER_SEC)
 #define TEXT_MAX (64 * 1024)
 
-static int from_file(const struct host *h, void (*visit)(const char *assignment, void *userdata), void *userdata) {
+static int from_file(const struct host *h, void (*visit)(const char *assignment, void *userdata),
+                     void *userdata) {
         _cleanup_free_ char *text = malloc(TEXT_MAX);
         char *save = NULL;
         int r;

@@ -75,7 +75,8 @@ void nic_check_count(size_t found, const struct probe_context *c, struct sink *s
         if (found < m.nics) {
                 f.verdict = VERDICT_WARN;
                 finding_set(f.reason, "traffic between slices has fewer NICs than this machine type offers");
-                finding_set(f.remedy, "create the VM with a second --network-interface in a network of its own");
+                finding_set(f.remedy,
+                            "create the VM with a second --network-interface in a network of its own");
         }
         s->finding(s, &f);
 }

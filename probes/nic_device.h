@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The device behind a data-centre NIC: driver, speed and queues by sysfs, and how many NICs there should be. */
+/* The device behind a data-centre NIC: driver, speed and queues by sysfs, and how many NICs there should be.
+ */
 #include "probe.h"
 
 /*
- * nic.driver, nic.speed and nic.queues, as far as there is a device (a veth has none) and it says so: told for
- * comparison between hosts, judged by nobody, since no source wants a value.
+ * nic.driver, nic.speed and nic.queues, as far as there is a device (a veth has none) and it says so: told
+ * for comparison between hosts, judged by nobody, since no source wants a value.
  */
 void nic_look_at_device(const struct host *h, const char *nic, struct sink *s);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who has each chip's device open. Being busy is no fault: it is what a person asks before starting a run. */
+/* Who has each chip's device open. Being busy is no fault: it is what a person asks before starting a run.
+ */
 #include "device_owners.h"
 #include "emit.h"
 #include "tpu_sysfs.h"
@@ -63,7 +64,8 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
                 finding_set(f.found, "no TPU device");
         } else {
                 finding_set(f.reason, "%s", c->owners ? c->owners->why : "tpu-launchd was not asked");
-                finding_set(f.remedy, "systemctl status tpu-launchd; as root: fuser -v /dev/accel* /dev/vfio/*");
+                finding_set(f.remedy,
+                            "systemctl status tpu-launchd; as root: fuser -v /dev/accel* /dev/vfio/*");
         }
         s->finding(s, &f);
         return 0;
@@ -73,7 +75,7 @@ const struct probe probe_owners = {
         .name = "owners",
         .summary = "which process has each chip open",
         .group = GROUP_CHIPS,
-        .interval = 60 * USEC_PER_SEC,
+        .interval = 300 * USEC_PER_SEC,
         .timeout = 5 * USEC_PER_SEC,
         .blocks = true,
         .asks_owners = true,

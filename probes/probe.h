@@ -11,7 +11,7 @@
 #include "host.h"
 
 struct device_owners; /* agent/base/device_owners.h */
-struct intent; /* netcfg/intent/intent.h: what is wanted of NICs and sysctls */
+struct intent;        /* netcfg/intent/intent.h: what is wanted of NICs and sysctls */
 
 enum sample_kind {
         SAMPLE_GAUGE,
@@ -42,8 +42,8 @@ struct probe_context {
         const struct intent *intent;
         uint32_t chips_wanted; /* chips that the identity says this host has; 0 with a chips_source: none; 0
                                   without: not known */
-        const char *chips_source; /* who says so */
-        const char *machine_type; /* "ct6e-standard-4t"; NULL: not known */
+        const char *chips_source;           /* who says so */
+        const char *machine_type;           /* "ct6e-standard-4t"; NULL: not known */
         const struct device_owners *owners; /* what tpu-launchd answered; NULL: it was not asked */
 };
 
@@ -66,7 +66,8 @@ struct probe {
          * timeout (probes/worker/worker.h). It gets no intent and no identity. */
         bool blocks;
         bool asks_owners; /* context->owners is to be filled; blocks, then, too */
-        bool varies; /* what it finds is a measurement of the moment: two hosts are compared by verdict only */
+        bool varies; /* what it finds is a measurement of the moment: two hosts are compared by verdict only
+                      */
         /* 0, or -errno when nothing could be looked at at all (it then becomes one UNKNOWN finding). */
         int (*run)(const struct host *h, const struct probe_context *c, struct sink *s);
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Proxy variables that every run would inherit: gRPC obeys them, and a distributed start then hangs (JAX warns of
- * it at jax.distributed.initialize()). A proxy's address may hold a password: no value is ever told.
+ * Proxy variables that every run would inherit: gRPC obeys them, and a distributed start then hangs (JAX
+ * warns of it at jax.distributed.initialize()). A proxy's address may hold a password: no value is ever
+ * told.
  */
 #include <strings.h>
 
@@ -24,11 +25,13 @@ static void look_at(const char *assignment, void *userdata) {
         size_t n = strcspn(assignment, "="), used = strlen(v->names);
         const char *value = assignment + n + (assignment[n] == '=');
 
-        if (n < 6 || n > 32 || strspn(assignment, NAME_CHARACTERS) < n || strncasecmp(assignment + n - 6, "_proxy", 6) != 0 ||
+        if (n < 6 || n > 32 || strspn(assignment, NAME_CHARACTERS) < n ||
+            strncasecmp(assignment + n - 6, "_proxy", 6) != 0 ||
             (n == 8 && strncasecmp(assignment, "no", 2) == 0) || !value[0] || streq(value, "\"\""))
                 return;
         v->any = true;
-        (void) snprintf(v->names + used, sizeof(v->names) - used, "%s%.*s", used > 0 ? ", " : "", (int) n, assignment);
+        (void) snprintf(v->names + used, sizeof(v->names) - used, "%s%.*s", used > 0 ? ", " : "", (int) n,
+                        assignment);
 }
 
 static void judge(const struct seen *v, const char *remedy, struct finding *f) {
@@ -85,8 +88,10 @@ static void check_manager(const struct host *h, struct sink *s) {
         } else if (r < 0)
                 finding_set(f.reason, "systemd's manager does not tell its environment: %s", strerror(-r));
         else
-                judge(&v, "systemctl show-environment; systemctl unset-environment NAME; DefaultEnvironment= in "
-                          "/etc/systemd/system.conf", &f);
+                judge(&v,
+                      "systemctl show-environment; systemctl unset-environment NAME; DefaultEnvironment= in "
+                      "/etc/systemd/system.conf",
+                      &f);
         s->finding(s, &f);
 }
 
@@ -101,7 +106,7 @@ const struct probe probe_proxy = {
         .name = "proxy",
         .summary = "proxy variables that every run would inherit",
         .group = GROUP_NETWORK,
-        .interval = 300 * USEC_PER_SEC,
+        .interval = 900 * USEC_PER_SEC,
         .timeout = 3 * USEC_PER_SEC,
         .blocks = true,
         .run = run,

@@ -6,7 +6,8 @@
 #define FILE_MAX (64 * 1024)
 #define DROPINS_MAX 64
 
-static const char *const directories[] = { "/etc/systemd", "/run/systemd", "/usr/lib/systemd" }; /* strongest first */
+static const char *const directories[] = { "/etc/systemd", "/run/systemd",
+                                           "/usr/lib/systemd" }; /* strongest first */
 
 struct dropin {
         char name[64], path[160];

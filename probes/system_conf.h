@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Settings of systemd's manager as its files state them: system.conf and system.conf.d/ of /usr/lib (and /lib),
- * /run and /etc, section [Manager] (systemd-system.conf(5)). Later files win; a drop-in of one name counts
- * only in its strongest directory; an empty value unsets.
+ * Settings of systemd's manager as its files state them: system.conf and system.conf.d/ of /usr/lib (and
+ * /lib), /run and /etc, section [Manager] (systemd-system.conf(5)). Later files win; a drop-in of one name
+ * counts only in its strongest directory; an empty value unsets.
  */
 #include "base.h"
 #include "host.h"

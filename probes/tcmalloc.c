@@ -25,7 +25,9 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
                 finding_set(f.reason, PATH_TCMALLOC ": %s", strerror(-r));
         if (f.verdict == VERDICT_WARN) {
                 finding_set(f.wanted, "loadable");
-                finding_set(f.source, "Google Cloud TPU docs: TPU VMs preload tcmalloc; pytorch/xla docker/Dockerfile");
+                finding_set(
+                        f.source,
+                        "Google Cloud TPU docs: TPU VMs preload tcmalloc; pytorch/xla docker/Dockerfile");
                 finding_set(f.reason, PATH_TCMALLOC ": runs with --malloc auto use glibc's allocator%s",
                             r == -ENOEXEC ? ", and what preloads it elsewhere is ignored by ld.so" : "");
                 finding_set(f.remedy, "apt-get install %slibgoogle-perftools4",

@@ -16,7 +16,8 @@ static void judge(const struct host *h, const char *value, struct finding *f) {
                 return;
         }
         finding_set(f->wanted, WANTED);
-        finding_set(f->source, "jax/_src/hardware_utils.py (exactly this line); Google's OS check for TPU7x");
+        finding_set(f->source,
+                    "jax/_src/hardware_utils.py (exactly this line); Google's OS check for TPU7x");
         if (streq(value, WANTED))
                 f->verdict = VERDICT_OK;
         else if (tpu < 0)

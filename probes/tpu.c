@@ -111,12 +111,15 @@ static void check_machine(const struct tpu_inventory *v, const struct probe_cont
         f.verdict = VERDICT_OK;
         if (v->n > 0 && !streq(v->chips[0].model->generation, m.generation)) {
                 f.verdict = VERDICT_FAIL;
-                finding_set(f.reason, "chips of another generation than the machine type has: one of the two is wrong");
+                finding_set(
+                        f.reason,
+                        "chips of another generation than the machine type has: one of the two is wrong");
                 finding_set(f.remedy, "tpuctl identity; " LOOK);
         } else if (v->n < m.chips) {
                 f.verdict = VERDICT_FAIL;
                 finding_set(f.reason, "the machine type has more chips than the PCI bus shows");
-                finding_set(f.remedy, LOOK "; report the host as faulty if a reboot does not bring them back");
+                finding_set(f.remedy,
+                            LOOK "; report the host as faulty if a reboot does not bring them back");
         } else if (v->n > m.chips) {
                 f.verdict = VERDICT_WARN;
                 finding_set(f.reason, "more chips than the machine type has: the machine type is wrong");
@@ -150,8 +153,8 @@ static int look_at_node(const char *node, void *userdata) {
         if (r < 0)
                 (void) snprintf(a->why, sizeof(a->why), "%s", strerror(-r));
         else
-                (void) snprintf(a->why, sizeof(a->why), "mode 0%03o, uid %u, gid %u", (unsigned) st.mode & 07777,
-                                (unsigned) st.uid, (unsigned) st.gid);
+                (void) snprintf(a->why, sizeof(a->why), "mode 0%03o, uid %u, gid %u",
+                                (unsigned) st.mode & 07777, (unsigned) st.uid, (unsigned) st.gid);
         return 0;
 }
 
@@ -176,7 +179,8 @@ static void check_access(const struct host *h, struct sink *s) {
         } else if (a.first[0]) {
                 finding_set(f.reason, "%s: %s", a.first, a.why);
                 if (!a.unknown)
-                        finding_set(f.remedy, "chmod 0666 %s; for good: a udev rule with MODE=\"0666\"", a.first);
+                        finding_set(f.remedy, "chmod 0666 %s; for good: a udev rule with MODE=\"0666\"",
+                                    a.first);
         }
         s->finding(s, &f);
 }

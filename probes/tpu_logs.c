@@ -34,7 +34,8 @@ static int visit(const char *name, void *userdata) {
                 *w->more = true;
                 return 0;
         }
-        r = host_stat(w->h, path, &st); /* a symlink (tpu_driver.INFO) stands for a file that is counted itself */
+        r = host_stat(w->h, path,
+                      &st); /* a symlink (tpu_driver.INFO) stands for a file that is counted itself */
         if (r < 0) {
                 *w->more |= r != -ENOENT; /* just deleted, or a link to nowhere */
                 return 0;
@@ -88,7 +89,8 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
                         finding_set(f.reason, "more than %d files in one directory", HOST_LIST_MAX);
                         finding_set(f.remedy, "find " PATH " -type f -mtime +1 -delete");
                 }
-                emit_int(s, &metric_size, (int64_t) MIN(bytes, (uint64_t) INT64_MAX), NULL, NULL, NULL, NULL);
+                emit_int(s, &metric_size, (int64_t) MIN(bytes, (uint64_t) INT64_MAX), NULL, NULL, NULL,
+                         NULL);
         } else if (r == -ENOENT && host_stat(h, "/tmp", &tmp) == 0) {
                 f.verdict = VERDICT_OK;
                 finding_set(f.found, "none");

@@ -78,7 +78,7 @@ static int add_function(struct walk *w, const char *address, const struct tpu_mo
                 if (v->n == TPU_CHIPS_MAX)
                         return -E2BIG;
                 last = &v->chips[v->n++];
-                *last = (struct tpu_chip) { .model = m };
+                *last = (struct tpu_chip){ .model = m };
                 (void) snprintf(last->address, sizeof(last->address), "%s", address);
         }
         last->functions++;
@@ -196,9 +196,9 @@ struct node_walk {
 static bool is_chip(const struct host *h, const char *address) {
         uint64_t vendor, device;
 
-        return strlen(address) < PCI_ADDRESS_SIZE && read_id(h, address, "vendor", UINT16_MAX, &vendor) == 0 &&
-               vendor == VENDOR_GOOGLE && read_id(h, address, "device", UINT16_MAX, &device) == 0 &&
-               find_model(device);
+        return strlen(address) < PCI_ADDRESS_SIZE &&
+               read_id(h, address, "vendor", UINT16_MAX, &vendor) == 0 && vendor == VENDOR_GOOGLE &&
+               read_id(h, address, "device", UINT16_MAX, &device) == 0 && find_model(device);
 }
 
 static int visit_vfio_node(const char *address, void *userdata) {

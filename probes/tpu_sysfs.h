@@ -44,8 +44,8 @@ int tpu_are_there(const struct host *h);
 
 /*
  * Calls visit with the path of each device node by which a program opens this host's chips, as sysfs names
- * them: /dev/vfio/GROUP of a function bound to vfio-pci, /dev/accelN of one behind the accel class. The group
- * of a function is no chip's index. Stops at the first non-zero return of visit and returns it.
+ * them: /dev/vfio/GROUP of a function bound to vfio-pci, /dev/accelN of one behind the accel class. The
+ * group of a function is no chip's index. Stops at the first non-zero return of visit and returns it.
  */
 #define TPU_NODE_MAX 32
 int tpu_visit_nodes(const struct host *h, int (*visit)(const char *node, void *userdata), void *userdata);

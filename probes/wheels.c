@@ -21,7 +21,8 @@ static void read_version(const struct search *s, const char *name, struct wheel 
 
         (void) snprintf(w->version, sizeof(w->version), "%.*s",
                         (int) (strlen(name) - (size_t) (dash + 1 - name) - strlen(".dist-info")), dash + 1);
-        if (!text || snprintf(path, sizeof(path), "%s/%s/METADATA", s->directory, name) >= (int) sizeof(path) ||
+        if (!text ||
+            snprintf(path, sizeof(path), "%s/%s/METADATA", s->directory, name) >= (int) sizeof(path) ||
             host_read(s->h, path, text, METADATA_MAX, NULL) < 0)
                 return;
         at = strstr(text, key);
@@ -29,7 +30,8 @@ static void read_version(const struct search *s, const char *name, struct wheel 
                 return;
         at += strlen(key);
         at += strspn(at, " \t");
-        (void) snprintf(w->version, sizeof(w->version), "%.*s", (int) MIN(strcspn(at, "\r\n"), sizeof(w->version)), at);
+        (void) snprintf(w->version, sizeof(w->version), "%.*s",
+                        (int) MIN(strcspn(at, "\r\n"), sizeof(w->version)), at);
 }
 
 /* Names compare without case, and '-', '_' and '.' are one (PEP 503). */
@@ -64,7 +66,7 @@ static int visit_entry(const char *name, void *userdata) {
                         return 0;
                 }
                 w = &s->out->items[s->out->n++];
-                *w = (struct wheel) { .package = *p };
+                *w = (struct wheel){ .package = *p };
                 (void) snprintf(w->directory, sizeof(w->directory), "%s", s->directory);
                 read_version(s, name, w);
         }
@@ -125,7 +127,7 @@ void wheels_find(const struct host *h, const char *const packages[], struct whee
         struct search s = { .h = h, .packages = packages, .out = ret };
         struct level opt = { &s, "/opt" }, home = { &s, "/home" };
 
-        *ret = (struct wheels) { 0 };
+        *ret = (struct wheels){ 0 };
         look_into_lib(&s, "/usr/lib");
         look_into_lib(&s, "/usr/local/lib");
         look_into_lib(&s, "/root/.local/lib");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Python packages found on disk by their dist-info folders, without starting any Python: NAME-VERSION.dist-info
- * with METADATA (Python packaging, "Recording installed projects"), below the usual library directories: system,
- * /usr/local, /opt/NAME and homes, as far as they can be read.
+ * Python packages found on disk by their dist-info folders, without starting any Python:
+ * NAME-VERSION.dist-info with METADATA (Python packaging, "Recording installed projects"), below the usual
+ * library directories: system, /usr/local, /opt/NAME and homes, as far as they can be read.
  */
 #include "base.h"
 #include "host.h"

@@ -67,7 +67,7 @@ int host_stat(const struct host *h, const char *path, struct host_stat *ret) {
                 return fd;
         if (fstat(fd, &st) < 0)
                 return -errno;
-        *ret = (struct host_stat) {
+        *ret = (struct host_stat){
                 .mode = st.st_mode,
                 .uid = st.st_uid,
                 .gid = st.st_gid,
@@ -89,8 +89,8 @@ int host_space(const struct host *h, const char *path, struct host_space *ret) {
                 r = answer_of(h, "/kernel/space", path, line, sizeof(line));
                 if (r < 0)
                         return r;
-                if (sscanf(line, " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &s.device, &s.bytes,
-                           &s.bytes_available, &s.files, &s.files_free) != 5)
+                if (sscanf(line, " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &s.device,
+                           &s.bytes, &s.bytes_available, &s.files, &s.files_free) != 5)
                         return -EBADMSG;
                 *ret = s;
                 return 0;
@@ -100,7 +100,7 @@ int host_space(const struct host *h, const char *path, struct host_space *ret) {
                 return fd;
         if (fstat(fd, &st) < 0 || fstatvfs(fd, &fs) < 0)
                 return -errno;
-        *ret = (struct host_space) {
+        *ret = (struct host_space){
                 .device = st.st_dev,
                 .bytes = (uint64_t) fs.f_blocks * fs.f_frsize,
                 .bytes_available = (uint64_t) fs.f_bavail * fs.f_frsize,
@@ -120,7 +120,8 @@ int host_clock(const struct host *h, struct host_clock *ret) {
                 r = answer_of(h, "/kernel/clock", "", line, sizeof(line));
                 if (r < 0)
                         return r;
-                if (sscanf(line, " %d %" SCNd64 " %" SCNu64, &synchronized, &c.offset_usec, &c.max_error_usec) != 3)
+                if (sscanf(line, " %d %" SCNd64 " %" SCNu64, &synchronized, &c.offset_usec,
+                           &c.max_error_usec) != 3)
                         return -EBADMSG;
                 c.synchronized = synchronized;
                 *ret = c;
@@ -129,7 +130,7 @@ int host_clock(const struct host *h, struct host_clock *ret) {
         r = adjtimex(&t);
         if (r < 0)
                 return -errno;
-        *ret = (struct host_clock) {
+        *ret = (struct host_clock){
                 .synchronized = r != TIME_ERROR && !(t.status & STA_UNSYNC),
                 .offset_usec = t.status & STA_NANO ? t.offset / 1000 : t.offset,
                 .max_error_usec = t.maxerror > 0 ? (uint64_t) t.maxerror : 0,

@@ -2,13 +2,12 @@
 #pragma once
 /*
  * What the kernel says about a file, a file system and the clock: questions whose answers are no file's
- * content. With a root other than "/" the answers come from that root, so that a fixture never shows the real
- * machine: lines of text below /kernel there.
+ * content. With a root other than "/" the answers come from that root, so that a fixture never shows the
+ * real machine: lines of text below /kernel there.
  *
- *   /kernel/stat    PATH TYPE MODE UID GID       ("/dev/vfio/0 c 0666 0 0"; TYPE c, -, d or l); a path without a
- *                                                line is looked at as the file it is in the tree
- *   /kernel/space   PATH DEVICE BYTES AVAILABLE FILES FREE
- *   /kernel/clock   SYNCHRONIZED(0|1) OFFSET_USEC MAXERROR_USEC
+ *   /kernel/stat    PATH TYPE MODE UID GID       ("/dev/vfio/0 c 0666 0 0"; TYPE c, -, d or l); a path
+ * without a line is looked at as the file it is in the tree /kernel/space   PATH DEVICE BYTES AVAILABLE
+ * FILES FREE /kernel/clock   SYNCHRONIZED(0|1) OFFSET_USEC MAXERROR_USEC
  */
 #include <sys/types.h>
 
@@ -35,7 +34,7 @@ int host_space(const struct host *h, const char *path, struct host_space *ret);
 
 struct host_clock {
         bool synchronized;
-        int64_t offset_usec;    /* what the kernel still has to correct */
+        int64_t offset_usec;     /* what the kernel still has to correct */
         uint64_t max_error_usec; /* it knows that the clock is not off by more */
 };
 /* adjtimex(2), only reading. -ENODATA: this root has no answer; -EPERM: a sandbox that filters the call. */

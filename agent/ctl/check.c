@@ -27,7 +27,8 @@ struct request {
 
 #define IDENTITY_CHECK "identity" /* who this host is: no probe, but a check like the others */
 
-/* "nic" or "nic.mtu" → the probe; NULL stands for all, and for none with the name of the identity's checks. */
+/* "nic" or "nic.mtu" → the probe; NULL stands for all, and for none with the name of the identity's checks.
+ */
 static int select_probe(const char *name, struct request *q) {
         char probe[32];
 
@@ -42,8 +43,10 @@ static int select_probe(const char *name, struct request *q) {
         fprintf(stderr, "tpuctl check: there is no check '%s'. There are:\n", name);
         for (size_t i = 0; probe_table[i]; i++)
                 fprintf(stderr, "  %-11s %s\n", probe_table[i]->name, probe_table[i]->summary);
-        fprintf(stderr, "  %-11s %s\n", IDENTITY_CHECK, "slice, worker and chips: what does not fit together");
-        fprintf(stderr, "  %-11s %s\n", "path", "packets of full size to every peer (only when asked for by name)");
+        fprintf(stderr, "  %-11s %s\n", IDENTITY_CHECK,
+                "slice, worker and chips: what does not fit together");
+        fprintf(stderr, "  %-11s %s\n", "path",
+                "packets of full size to every peer (only when asked for by name)");
         return -EINVAL;
 }
 
@@ -54,9 +57,9 @@ static int print_json(const struct host *h, const struct finding_list *l) {
 
         if (host_name(h, host) < 0)
                 host[0] = '\0';
-        return report_print_json(stdout,
-                                 json_pack("{s:s, s:s, s:o}", "host", host, "verdict",
-                                           verdict_name(finding_list_worst(l)), "checks", finding_list_to_json(l)));
+        return report_print_json(stdout, json_pack("{s:s, s:s, s:o}", "host", host, "verdict",
+                                                   verdict_name(finding_list_worst(l)), "checks",
+                                                   finding_list_to_json(l)));
 }
 
 static void print_sums(const struct finding_list *l) {
@@ -73,7 +76,7 @@ static int print_text(const struct seen *seen) {
         int r;
 
         for (enum probe_group g = 0; g < _GROUP_MAX; g++)
-                groups[g] = (struct report_group) { probe_group_title(g), &seen->groups[g] };
+                groups[g] = (struct report_group){ probe_group_title(g), &seen->groups[g] };
         r = report_print_groups(stdout, groups, ELEMENTSOF(groups));
         if (seen->all.n > 0)
                 print_sums(&seen->all);
@@ -142,16 +145,21 @@ static int look_once(const struct host *h, const struct request *q, bool again) 
                         context.chips_source = identity.fields[IDENTITY_CHIPS].origin;
         }
         if (q->one || !q->name)
-                check_look(&(struct look) { h, &context, q->one, q->only }, &seen);
+                check_look(&(struct look){ h, &context, q->one, q->only }, &seen);
         if (!q->one)
                 check_identity(&identity, q->only, &seen);
         if (q->only && seen.all.n == 0)
-                fprintf(stderr, "tpuctl check: no check answers to the name '%s'; those that do: tpuctl check %.*s\n",
+                fprintf(stderr,
+                        "tpuctl check: no check answers to the name '%s'; those that do: tpuctl check "
+                        "%.*s\n",
                         q->only, (int) strcspn(q->only, "."), q->only);
         if (q->watch && !q->json) {
                 char now[CLOCK_TEXT_MAX];
 
-                printf("%s%s: every %u s, Ctrl-C ends\n\n", isatty(STDOUT_FILENO) ? "\033[H\033[2J" : again ? "\n" : "",
+                printf("%s%s: every %u s, Ctrl-C ends\n\n",
+                       isatty(STDOUT_FILENO) ? "\033[H\033[2J"
+                       : again               ? "\n"
+                                             : "",
                        clock_text(host_now_real(h), now), (unsigned) (WATCH_INTERVAL / USEC_PER_SEC));
         }
         return print(h, q, &seen);
@@ -206,7 +214,8 @@ int verb_check(const struct ctl *c, int argc, char *argv[]) {
                 { "watch", NULL, "again every 5 s, until Ctrl-C", NULL, &q.watch },
                 { "golden", "FILE", "show differences to a good host's saved --json only", &golden, NULL },
                 { "peer", "A,B", "check path: these hosts, or NIC=ADDRESS", &peers, NULL },
-                { "probe", "NAME", "run one probe, print its lines and exit (for tpuctl itself)", &probe, NULL },
+                { "probe", "NAME", "run one probe, print its lines and exit (for tpuctl itself)", &probe,
+                  NULL },
         };
         struct options o = { .program = "tpuctl check",
                              .synopsis = "[NAME] [--json] [--watch] [--golden FILE] [--peer A,B]",
@@ -214,7 +223,8 @@ int verb_check(const struct ctl *c, int argc, char *argv[]) {
                              .n_defs = ELEMENTSOF(defs),
                              .summary = "Looks at this host now, without any daemon and without root. NAME "
                                         "is a group of checks (tpu, nic, disk,\n"
-                                        "identity, …) or one of them (nic.mtu). 'path' sends packets of full size to the peers\n"
+                                        "identity, …) or one of them (nic.mtu). 'path' sends packets of "
+                                        "full size to the peers\n"
                                         "and finds what does not arrive; it runs only when asked for.\n"
                                         "Exit code: 0 all OK, 1 WARN, 2 FAIL, 3 UNKNOWN." };
         char why[GOLDEN_WHY_MAX];
@@ -240,7 +250,9 @@ int verb_check(const struct ctl *c, int argc, char *argv[]) {
         if (select_probe(name, &q) < 0)
                 return EXIT_USAGE;
         if (golden && golden_load(golden, &q.golden, why) < 0) {
-                fprintf(stderr, "tpuctl check: --golden '%s': %s\nMake one on a good host: tpuctl check --json >FILE\n",
+                fprintf(stderr,
+                        "tpuctl check: --golden '%s': %s\nMake one on a good host: tpuctl check --json "
+                        ">FILE\n",
                         golden, why);
                 return EXIT_USAGE;
         }

@@ -20,7 +20,8 @@ void seen_add(struct seen *seen, enum probe_group group, const char *only, const
          * filter. */
         if (only && !streq(f->check, only) && strchr(f->check, '.'))
                 return;
-        seen->incomplete |= finding_list_add(&seen->groups[group], f) < 0 || finding_list_add(&seen->all, f) < 0;
+        seen->incomplete |=
+                finding_list_add(&seen->groups[group], f) < 0 || finding_list_add(&seen->all, f) < 0;
 }
 
 static void take_finding(struct sink *s, const struct finding *f) {

@@ -49,13 +49,14 @@ static const json_t *find_there(const json_t *golden, const struct finding *f) {
         const json_t *o;
         size_t i;
 
-        json_array_foreach(golden, i, o)
+        json_array_foreach (golden, i, o)
                 if (streq(text_of(o, "check"), f->check) && streq(text_of(o, "subject"), f->subject))
                         return o;
         return NULL;
 }
 
-static const struct finding *find_here(const struct finding_list *here, const char *check, const char *subject) {
+static const struct finding *find_here(const struct finding_list *here, const char *check,
+                                       const char *subject) {
         for (size_t i = 0; i < here->n; i++)
                 if (streq(here->items[i].check, check) && streq(here->items[i].subject, subject))
                         return &here->items[i];
@@ -86,14 +87,15 @@ static bool differs(const struct finding *f, const json_t *there, struct finding
         if (same_verdict && same_found)
                 return false;
         *ret = *f;
-        finding_set(ret->found, "%s%s%s", f->verdict != VERDICT_OK || !same_verdict ? verdict_name(f->verdict) : "",
+        finding_set(ret->found, "%s%s%s",
+                    f->verdict != VERDICT_OK || !same_verdict ? verdict_name(f->verdict) : "",
                     f->verdict != VERDICT_OK || !same_verdict ? ": " : "", f->found[0] ? f->found : "-");
         finding_set(ret->source, "the golden report");
         if (!known)
                 finding_set(ret->wanted, "nothing of that name");
         else
-                finding_set(ret->wanted, "%s%s%s", !same_verdict ? verdict_name(good) : "", !same_verdict ? ": " : "",
-                            text_of(there, "found"));
+                finding_set(ret->wanted, "%s%s%s", !same_verdict ? verdict_name(good) : "",
+                            !same_verdict ? ": " : "", text_of(there, "found"));
         /* Worse here keeps its verdict. Better here is told, and is no fault. */
         if (known && !same_verdict && verdict_worse(f->verdict, good) == f->verdict)
                 return true;
@@ -125,7 +127,7 @@ int golden_compare(const json_t *golden, const struct finding_list *here, const 
                 if (r < 0)
                         return r;
         }
-        json_array_foreach(golden, i, o) {
+        json_array_foreach (golden, i, o) {
                 const char *check = text_of(o, "check"), *subject = text_of(o, "subject");
                 size_t n = only ? strlen(only) : 0;
 

@@ -286,8 +286,8 @@ static int start(struct agent *a) {
         if (r < 0)
                 return log_error_errno(r, "runs cannot be watched: %m");
         judge_identity(a, 1);
-        r = schedule_new(a->event, probe_table, &worker_program, a->settings.probe_interval, a->host, &a->context,
-                         &schedule_handlers, a, &a->schedule);
+        r = schedule_new(a->event, probe_table, &worker_program, a->settings.probe_interval, a->host,
+                         &a->context, &schedule_handlers, a, &a->schedule);
         if (r < 0)
                 return log_error_errno(r, "the probes cannot be started: %m");
         a->watching = a->status_stale = true;

@@ -54,7 +54,7 @@ static void on_sample(struct sink *s, const struct sample *m) {
 }
 
 static struct run_sink sink_of(struct slot *slot) {
-        return (struct run_sink) { .sink = { .finding = on_finding, .sample = on_sample }, .slot = slot };
+        return (struct run_sink){ .sink = { .finding = on_finding, .sample = on_sample }, .slot = slot };
 }
 
 static void run_here(struct slot *slot) {
@@ -86,7 +86,8 @@ static void tell_end(struct slot *slot, bool stuck) {
         if (slot->failure < 0) {
                 if (slot->failure == -ETIMEDOUT)
                         log_warning("probe %s: no answer in time, its process %d is %s", slot->probe->name,
-                                    (int) slot->worker.pid, stuck ? "stuck in the kernel: left alone" : "killed");
+                                    (int) slot->worker.pid,
+                                    stuck ? "stuck in the kernel: left alone" : "killed");
                 worker_tell_failure(slot->probe, slot->failure, stuck, &sink.sink);
         }
         s->handlers->done(slot->source, slot->run, slot->failure == 0, s->userdata);
@@ -128,7 +129,8 @@ static int on_child(sd_event_source *source, const siginfo_t *si, void *userdata
         (void) si;
         drain(slot);
         if (slot->worker.fd >= 0 && slot->failure == 0)
-                slot->failure = -EPIPE; /* gone without its last line, while somebody else holds its output */
+                slot->failure =
+                        -EPIPE; /* gone without its last line, while somebody else holds its output */
         close_output(slot);
         slot->deadline = sd_event_source_disable_unref(slot->deadline);
         slot->child = sd_event_source_disable_unref(slot->child);
@@ -250,7 +252,7 @@ static int add(struct schedule *s, sd_event *e, const struct probe *p) {
         usec_t interval = s->interval > 0 ? s->interval : p->interval;
         int r;
 
-        *slot = (struct slot) { .schedule = s, .probe = p, .source = (unsigned) s->n, .worker = WORKER_NULL };
+        *slot = (struct slot){ .schedule = s, .probe = p, .source = (unsigned) s->n, .worker = WORKER_NULL };
         r = sd_event_add_time_relative(e, &slot->timer, CLOCK_BOOTTIME, interval,
                                        MIN(ACCURACY, interval / 10), on_timer, slot);
         if (r < 0)

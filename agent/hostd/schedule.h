@@ -2,9 +2,10 @@
 #pragma once
 /*
  * When each probe runs: at once when the schedule starts, then at its interval with jitter, so that a fleet
- * started together does not look together. Probes run in this process, but those that can block: each of them
- * has a worker (probes/worker/worker.h), whose results enter through the same handlers. A worker is killed at its
- * timeout; one that cannot be killed is left alone, and its probe does not run again before it is gone.
+ * started together does not look together. Probes run in this process, but those that can block: each of
+ * them has a worker (probes/worker/worker.h), whose results enter through the same handlers. A worker is
+ * killed at its timeout; one that cannot be killed is left alone, and its probe does not run again before it
+ * is gone.
  */
 #include <systemd/sd-event.h>
 
@@ -26,9 +27,9 @@ struct schedule_handlers {
 struct schedule;
 /*
  * probes: ended by NULL. worker: the program that runs the blocking ones. interval: for every probe, 0: each
- * one's own. h, c, handlers, worker are borrowed. All probes that do not block run once before this returns, so
- * that the host's state is known when the agent says it is ready; the others' workers are started. SIGCHLD must be
- * blocked.
+ * one's own. h, c, handlers, worker are borrowed. All probes that do not block run once before this returns,
+ * so that the host's state is known when the agent says it is ready; the others' workers are started.
+ * SIGCHLD must be blocked.
  */
 int schedule_new(sd_event *e, const struct probe *const *probes, const struct worker_program *worker,
                  usec_t interval, const struct host *h, const struct probe_context *c,

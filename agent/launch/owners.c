@@ -80,7 +80,7 @@ static void add(struct look *l, const char *device) {
                 return;
         }
         w = &o->owners[o->n++];
-        *w = (struct device_owner) { .pid = pid };
+        *w = (struct device_owner){ .pid = pid };
         (void) snprintf(w->device, sizeof(w->device), "%s", device);
         if (fstat(l->dir_fd, &st) == 0)
                 w->uid = st.st_uid;
@@ -140,11 +140,12 @@ const struct device_owners *owners_get(const struct host *h, struct owners_cache
 
         if (c->taken != 0 && now >= c->taken && now - c->taken < OWNERS_KEEP)
                 return &c->owners;
-        c->owners = (struct device_owners) { 0 };
+        c->owners = (struct device_owners){ 0 };
         r = host_list(h, "/proc", visit, &l);
         if (r < 0) {
-                c->owners = (struct device_owners) { .error = r };
-                (void) snprintf(c->owners.why, sizeof(c->owners.why), "/proc cannot be listed: %s", strerror(-r));
+                c->owners = (struct device_owners){ .error = r };
+                (void) snprintf(c->owners.why, sizeof(c->owners.why), "/proc cannot be listed: %s",
+                                strerror(-r));
         }
         c->taken = MAX(now, (usec_t) 1);
         return &c->owners;

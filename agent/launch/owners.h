@@ -2,13 +2,13 @@
 #pragma once
 /*
  * Who has a TPU's device node open: the links in /proc/PID/fd of every process (as tpu-info does it:
- * ^/dev/(accel|vfio/)N$), with unit and command. Told to anyone: the answer names no file but a device and no
- * argument but a program's first.
+ * ^/dev/(accel|vfio/)N$), with unit and command. Told to anyone: the answer names no file but a device and
+ * no argument but a program's first.
  */
 #include "device_owners.h"
 #include "host.h"
 
-#define OWNERS_FDS_MAX 200000 /* open files looked at: some tenths of a second */
+#define OWNERS_FDS_MAX 200000          /* open files looked at: some tenths of a second */
 #define OWNERS_KEEP (1 * USEC_PER_SEC) /* an answer is given again for so long, whoever asks */
 
 struct owners_cache {

@@ -27,8 +27,8 @@ static void put_sample(struct sink *s, const struct sample *m) {
         json_t *attributes = json_array(), *value = m->is_int ? json_integer(m->i) : json_real(m->d);
 
         for (size_t i = 0; i < ELEMENTSOF(m->keys) && m->keys[i]; i++)
-                (void) json_array_append_new(attributes, json_pack("[s, s]", m->keys[i],
-                                                                   m->values[i] ? m->values[i] : ""));
+                (void) json_array_append_new(
+                        attributes, json_pack("[s, s]", m->keys[i], m->values[i] ? m->values[i] : ""));
         put((struct writer *) s,
             json_pack("{s:{s:s, s:s, s:s, s:b, s:o, s:o}}", "sample", "name", m->name, "unit", m->unit,
                       "description", m->description, "counter", m->kind == SAMPLE_COUNTER, "value", value,
@@ -95,7 +95,7 @@ static int take_sample(struct wire_reader *r, json_t *o, struct sink *s) {
                 m.i = json_integer_value(value);
         else
                 m.d = json_real_value(value);
-        json_array_foreach(attributes, i, pair) {
+        json_array_foreach (attributes, i, pair) {
                 const char *key;
 
                 if (i >= ELEMENTSOF(m.keys) || json_unpack(pair, "[s, s]", &key, &m.values[i]) < 0)
@@ -154,5 +154,5 @@ void wire_restart(struct wire_reader *r) {
 void wire_clear(struct wire_reader *r) {
         for (size_t i = 0; i < r->n_names; i++)
                 free(r->names[i]);
-        *r = (struct wire_reader) { 0 };
+        *r = (struct wire_reader){ 0 };
 }

@@ -13,7 +13,7 @@
 struct wire_reader {
         char line[WIRE_LINE_MAX];
         size_t n;
-        bool done; /* the last line came */
+        bool done;  /* the last line came */
         int result; /* of the probe, when done */
         char *names[WIRE_NAMES_MAX];
         size_t n_names;

@@ -139,7 +139,8 @@ int worker_finish(struct worker *w, struct sink *s) {
         }
         w->fd = close_fd(w->fd);
         if (r < 0)
-                (void) kill(w->pid, SIGKILL); /* our own child, not yet waited for: the pid is nobody else's */
+                (void) kill(w->pid,
+                            SIGKILL); /* our own child, not yet waited for: the pid is nobody else's */
         if (reap(w->pid) < 0 && r == -ETIMEDOUT)
                 worker_tell_failure(w->probe, r, true, s);
         else if (r < 0)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * A probe that can hang (struct probe, blocks) runs in a short-lived process of its own: PROGRAM [VERB] [--root
- * DIR] --probe NAME, which writes wire.h's lines to its standard output. Its parent kills it at the probe's
- * timeout. A process in uninterruptible sleep outlives that: it is left alone, and whoever wants to look again
- * waits until it is gone.
+ * A probe that can hang (struct probe, blocks) runs in a short-lived process of its own: PROGRAM [VERB]
+ * [--root DIR] --probe NAME, which writes wire.h's lines to its standard output. Its parent kills it at the
+ * probe's timeout. A process in uninterruptible sleep outlives that: it is left alone, and whoever wants to
+ * look again waits until it is gone.
  */
 #include <sys/types.h>
 
@@ -13,12 +13,12 @@
 
 struct worker {
         const struct probe *probe;
-        pid_t pid; /* 0: none */
-        int fd;    /* of its output, non-blocking; -1: at its end */
+        pid_t pid;      /* 0: none */
+        int fd;         /* of its output, non-blocking; -1: at its end */
         usec_t started; /* boot clock */
         struct wire_reader reader;
 };
-#define WORKER_NULL ((struct worker) { .fd = -1 })
+#define WORKER_NULL ((struct worker){ .fd = -1 })
 
 struct worker_program {
         const char *path, *verb; /* verb NULL: none. path is not looked up in PATH */
@@ -27,15 +27,15 @@ struct worker_program {
 /* Starts one. -errno, with *ret untouched. */
 int worker_start(const struct worker_program *program, const struct host *h, const struct probe *p,
                  struct worker *ret);
-/* Takes what has come. 0: more may come; 1: that was all, and the probe is done; -errno: it ended early, or its
- * answer is malformed. */
+/* Takes what has come. 0: more may come; 1: that was all, and the probe is done; -errno: it ended early, or
+ * its answer is malformed. */
 int worker_take(struct worker *w, struct sink *s);
-/* UNKNOWN, for a worker that gave no whole answer: error is worker_take()'s, or -ETIMEDOUT. stuck: it could not
- * be killed either. */
+/* UNKNOWN, for a worker that gave no whole answer: error is worker_take()'s, or -ETIMEDOUT. stuck: it could
+ * not be killed either. */
 void worker_tell_failure(const struct probe *p, int error, bool stuck, struct sink *s);
 
 /*
- * For a program without a loop: waits for w until its timeout, kills it then, and reaps it unless it is stuck.
- * The failure is then a finding already. 0, or -errno as worker_take().
+ * For a program without a loop: waits for w until its timeout, kills it then, and reaps it unless it is
+ * stuck. The failure is then a finding already. 0, or -errno as worker_take().
  */
 int worker_finish(struct worker *w, struct sink *s);

@@ -38,16 +38,18 @@ static void collected_clear(struct collected *c) {
 }
 #define _cleanup_collected_ _cleanup_(collected_clear)
 
-__attribute__((unused)) static int probe(const char *root, const char *name, const struct probe_context *c, struct collected *ret) {
+__attribute__((unused)) static int probe(const char *root, const char *name, const struct probe_context *c,
+                                         struct collected *ret) {
         _cleanup_host_ struct host h = HOST_NULL;
 
-        *ret = (struct collected) { .sink = { take_finding, take_sample } };
+        *ret = (struct collected){ .sink = { take_finding, take_sample } };
         ASSERT_OK(host_open(root, &h));
         ASSERT_TRUE(probe_find(name) != NULL);
         return probe_run(probe_find(name), &h, c, &ret->sink);
 }
 
-__attribute__((unused)) static const struct finding *find(const struct collected *c, const char *check, const char *subject) {
+__attribute__((unused)) static const struct finding *find(const struct collected *c, const char *check,
+                                                          const char *subject) {
         for (size_t i = 0; i < c->findings.n; i++)
                 if (streq(c->findings.items[i].check, check) && streq(c->findings.items[i].subject, subject))
                         return &c->findings.items[i];
@@ -58,8 +60,9 @@ __attribute__((unused)) static const struct finding *find(const struct collected
         (strstr((text), (part)) ? (void) 0 \
                                 : test_fail(__FILE__, __LINE__, "no \"%s\" in:\n%s", (part), (text)))
 
-__attribute__((unused)) static void add_device(const struct scratch *s, const char *address, const char *vendor, const char *device,
-                       const char *class, const char *driver) {
+__attribute__((unused)) static void add_device(const struct scratch *s, const char *address,
+                                               const char *vendor, const char *device, const char *class,
+                                               const char *driver) {
         const struct {
                 const char *file, *text;
         } files[] = { { "vendor", vendor }, { "device", device }, { "class", class } };

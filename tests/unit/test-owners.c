@@ -5,7 +5,8 @@
 #include "owners.h"
 #include "scratch.h"
 
-static void add_process(const struct scratch *s, unsigned pid, const char *group, const char *command, size_t len) {
+static void add_process(const struct scratch *s, unsigned pid, const char *group, const char *command,
+                        size_t len) {
         char path[512], name[64];
         FILE *f;
 
@@ -41,7 +42,8 @@ static void found(void) {
         static struct owners_cache c;
         const struct device_owners *o;
 
-        add_process(&s, 812, "1:name=systemd:/tpu.slice/tpu-run-a.slice/tpu-run-a.service\n0::/x\n", train, sizeof(train));
+        add_process(&s, 812, "1:name=systemd:/tpu.slice/tpu-run-a.slice/tpu-run-a.service\n0::/x\n", train,
+                    sizeof(train));
         add_fd(&s, 812, 3, "/dev/vfio/17");
         add_fd(&s, 812, 4, "/dev/vfio/17"); /* once is enough */
         add_fd(&s, 812, 5, "/dev/vfio/vfio");
@@ -95,7 +97,8 @@ static void bounds(void) {
         ASSERT_TRUE(o->why[0] != '\0');
 }
 
-/* Real descriptors: this process has a device open that is no chip, and a link that looks like one is a file. */
+/* Real descriptors: this process has a device open that is no chip, and a link that looks like one is a
+ * file. */
 static void real_proc(void) {
         static struct owners_cache c;
         _cleanup_host_ struct host h = HOST_NULL;

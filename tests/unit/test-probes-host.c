@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The probes of the host and its chips, each on a good machine, and where what it reads is missing, garbage or
- * huge. */
+/* The probes of the host and its chips, each on a good machine, and where what it reads is missing, garbage
+ * or huge. */
 #include "device_owners.h"
 #include "machine.h"
 #include "probe-support.h"
@@ -10,8 +10,8 @@
 static const struct probe_context nothing = { 0 };
 
 /* The verdict of the one finding (check, subject) on the machine at root. */
-static enum verdict verdict_of(const char *root, const char *name, const struct probe_context *c, const char *check,
-                               const char *subject) {
+static enum verdict verdict_of(const char *root, const char *name, const struct probe_context *c,
+                               const char *check, const char *subject) {
         _cleanup_collected_ struct collected got;
 
         (void) probe(root, name, c, &got);
@@ -19,8 +19,8 @@ static enum verdict verdict_of(const char *root, const char *name, const struct 
 }
 
 static void good(void) {
-        static const char *const names[] = { "lockfile", "disk", "clock", "thp", "limits", "cmdline", "proxy",
-                                             "tpu_logs", "tcmalloc", "fingerprint" };
+        static const char *const names[] = { "lockfile", "disk",  "clock",    "thp",      "limits",
+                                             "cmdline",  "proxy", "tpu_logs", "tcmalloc", "fingerprint" };
 
         for (size_t i = 0; i < ELEMENTSOF(names); i++) {
                 _cleanup_collected_ struct collected got;
@@ -34,7 +34,8 @@ static void good(void) {
 
 static void one_chip(const struct scratch *s) {
         add_device(s, "0000:00:04.0", "0x1ae0", "0x006f", "0x120000", "vfio-pci");
-        scratch_link(s, "sys/bus/pci/devices/0000:00:04.0/iommu_group", "../../../../kernel/iommu_groups/17");
+        scratch_link(s, "sys/bus/pci/devices/0000:00:04.0/iommu_group",
+                     "../../../../kernel/iommu_groups/17");
 }
 
 /* What TPUs want is wanted only where there are TPUs. */
@@ -64,7 +65,8 @@ static void thp(void) {
                 ASSERT_EQ(verdict_of(tpu.path, "thp", &nothing, "thp", ""), cases[i].with);
                 ASSERT_EQ(verdict_of(plain.path, "thp", &nothing, "thp", ""), cases[i].without);
                 ASSERT_OK(probe(tpu.path, "thp", &nothing, &got));
-                ASSERT_TRUE(!strchr(got.findings.items[0].found, '\033') && !strchr(got.findings.items[0].found, '\xff'));
+                ASSERT_TRUE(!strchr(got.findings.items[0].found, '\033') &&
+                            !strchr(got.findings.items[0].found, '\xff'));
                 scratch_write(&tpu, path, huge);
                 ASSERT_EQ(verdict_of(tpu.path, "thp", &nothing, "thp", ""), VERDICT_UNKNOWN);
         }
@@ -76,9 +78,12 @@ static void clock_state(void) {
                 enum verdict sync;
                 int offset; /* a verdict, or -1: nothing is said about it */
         } cases[] = {
-                { "1 -99999 16000\n", VERDICT_OK, VERDICT_OK },    { "1 100001 16000\n", VERDICT_OK, VERDICT_WARN },
-                { "1 -100001 16000\n", VERDICT_OK, VERDICT_WARN }, { "0 0 16000000\n", VERDICT_WARN, -1 },
-                { "garbage\n", VERDICT_UNKNOWN, -1 },              { "1 2\n", VERDICT_UNKNOWN, -1 },
+                { "1 -99999 16000\n", VERDICT_OK, VERDICT_OK },
+                { "1 100001 16000\n", VERDICT_OK, VERDICT_WARN },
+                { "1 -100001 16000\n", VERDICT_OK, VERDICT_WARN },
+                { "0 0 16000000\n", VERDICT_WARN, -1 },
+                { "garbage\n", VERDICT_UNKNOWN, -1 },
+                { "1 2\n", VERDICT_UNKNOWN, -1 },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
@@ -114,7 +119,8 @@ static void disk(void) {
                 _cleanup_collected_ struct collected got;
                 char text[256];
 
-                (void) snprintf(text, sizeof(text), "/ 1 %s\n/var/lib/tpu-hostd 2 1000 900 1000 900\n", cases[i].root);
+                (void) snprintf(text, sizeof(text), "/ 1 %s\n/var/lib/tpu-hostd 2 1000 900 1000 900\n",
+                                cases[i].root);
                 scratch_write(&s, "kernel/space", text);
                 ASSERT_OK(probe(s.path, "disk", &nothing, &got));
                 ASSERT_EQ(find(&got, "disk.space", "/")->verdict, cases[i].space);
@@ -139,12 +145,15 @@ static void limits(void) {
 
         scratch_write(&s, "proc/sys/fs/nr_open", "1048576\n");
         scratch_write(&s, "etc/systemd/system.conf",
-                      "[Journal]\nDefaultLimitNOFILE=7\n[Manager]\n#DefaultLimitNOFILE=1\n DefaultLimitNOFILE = 1024:4096 \n");
+                      "[Journal]\nDefaultLimitNOFILE=7\n[Manager]\n#DefaultLimitNOFILE=1\n "
+                      "DefaultLimitNOFILE = 1024:4096 \n");
         scratch_write(&s, "usr/lib/systemd/system.conf.d/10-a.conf", "[Manager]\nDefaultLimitNOFILE=2\n");
-        scratch_write(&s, "etc/systemd/system.conf.d/10-a.conf", "[Manager]\nDefaultLimitMEMLOCK=infinity\n");
+        scratch_write(&s, "etc/systemd/system.conf.d/10-a.conf",
+                      "[Manager]\nDefaultLimitMEMLOCK=infinity\n");
         ASSERT_OK(probe(s.path, "limits", &nothing, &got));
         ASSERT_STREQ(find(&got, "limits.nofile", "")->found, "100000 in a run (other services: 1024:4096)");
-        ASSERT_STREQ(find(&got, "limits.memlock", "")->found, "unlimited in a run (other services: infinity)");
+        ASSERT_STREQ(find(&got, "limits.memlock", "")->found,
+                     "unlimited in a run (other services: infinity)");
         scratch_write(&s, "proc/sys/fs/nr_open", "65536\n");
         ASSERT_EQ(verdict_of(s.path, "limits", &nothing, "limits.nofile", ""), VERDICT_WARN);
         scratch_write(&s, "proc/sys/fs/nr_open", "many\n");
@@ -174,14 +183,16 @@ static void proxy(void) {
         _cleanup_collected_ struct collected got, quiet;
 
         scratch_write(&s, "etc/environment",
-                      "# HTTP_PROXY=x\nexport https_proxy=http://u:secret@p:1\nno_proxy=localhost\nALL_PROXY=\nmy_proxyx=1\n");
+                      "# HTTP_PROXY=x\nexport "
+                      "https_proxy=http://u:secret@p:1\nno_proxy=localhost\nALL_PROXY=\nmy_proxyx=1\n");
         scratch_write(&s, "systemd/environment", "PATH=/bin\nHTTPS_PROXY=http://u:secret@p\n");
         ASSERT_OK(probe(s.path, "proxy", &nothing, &got));
         ASSERT_EQ(find(&got, "proxy", "/etc/environment")->verdict, VERDICT_WARN);
         ASSERT_STREQ(find(&got, "proxy", "/etc/environment")->found, "https_proxy");
         ASSERT_STREQ(find(&got, "proxy", "systemd")->found, "HTTPS_PROXY");
         for (size_t i = 0; i < got.findings.n; i++)
-                ASSERT_TRUE(!strstr(got.findings.items[i].reason, "secret") && !strstr(got.findings.items[i].remedy, "secret"));
+                ASSERT_TRUE(!strstr(got.findings.items[i].reason, "secret") &&
+                            !strstr(got.findings.items[i].remedy, "secret"));
         scratch_write(&s, "etc/environment", "PATH=/bin\n");
         scratch_write(&s, "systemd/environment", "no_proxy=*\n");
         ASSERT_OK(probe(s.path, "proxy", &nothing, &quiet));
@@ -196,10 +207,13 @@ static void tcmalloc(void) {
         scratch_write(&plain, "sys/bus/pci/devices/x", "");
         ASSERT_EQ(verdict_of(tpu.path, "tcmalloc", &nothing, "tcmalloc", ""), VERDICT_WARN);
         ASSERT_EQ(verdict_of(plain.path, "tcmalloc", &nothing, "tcmalloc", ""), VERDICT_OK);
-        scratch_write(&tpu, path, "\177ELF\001: the library of a 32-bit program, as its class byte says, and more bytes here");
+        scratch_write(
+                &tpu, path,
+                "\177ELF\001: the library of a 32-bit program, as its class byte says, and more bytes here");
         scratch_write(&plain, path, "text");
         ASSERT_EQ(verdict_of(tpu.path, "tcmalloc", &nothing, "tcmalloc", ""), VERDICT_WARN);
-        ASSERT_EQ(verdict_of(plain.path, "tcmalloc", &nothing, "tcmalloc", ""), VERDICT_WARN); /* broken is broken */
+        ASSERT_EQ(verdict_of(plain.path, "tcmalloc", &nothing, "tcmalloc", ""),
+                  VERDICT_WARN); /* broken is broken */
 }
 
 static void tpu_logs(void) {
@@ -226,13 +240,18 @@ static void tpu_logs(void) {
 
 static void lockfile(void) {
         _cleanup_scratch_ struct scratch s = scratch_new();
-        static struct device_owners free_ = { 0 }, held = { .n = 1, .owners = { { .device = "/dev/vfio/17", .pid = 7 } } },
-                                    away = { .error = -ECONNREFUSED, .why = "away" }, part = { .incomplete = true };
+        static struct device_owners free_ = { 0 },
+                                    held = { .n = 1, .owners = { { .device = "/dev/vfio/17", .pid = 7 } } },
+                                    away = { .error = -ECONNREFUSED, .why = "away" },
+                                    part = { .incomplete = true };
         const struct {
                 const struct device_owners *owners;
                 enum verdict verdict;
-        } cases[] = { { &free_, VERDICT_WARN }, { &held, VERDICT_OK }, { &away, VERDICT_UNKNOWN },
-                      { &part, VERDICT_UNKNOWN }, { NULL, VERDICT_UNKNOWN } };
+        } cases[] = { { &free_, VERDICT_WARN },
+                      { &held, VERDICT_OK },
+                      { &away, VERDICT_UNKNOWN },
+                      { &part, VERDICT_UNKNOWN },
+                      { NULL, VERDICT_UNKNOWN } };
 
         scratch_write(&s, "tmp/libtpu_lockfile", "");
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
@@ -245,20 +264,26 @@ static void lockfile(void) {
 /* A vfio node is named by its IOMMU group. */
 static void owners(void) {
         static struct device_owners o = { .n = 2,
-                                          .owners = { { .device = "/dev/vfio/17", .pid = 812, .unit = "tpu-run-a.service",
+                                          .owners = { { .device = "/dev/vfio/17",
+                                                        .pid = 812,
+                                                        .unit = "tpu-run-a.service",
                                                         .command = "python3 train.py" },
                                                       { .device = "/dev/vfio/17", .pid = 813 } } };
-        static struct device_owners away = { .error = -ECONNREFUSED, .why = "tpu-launchd: Connection refused" };
+        static struct device_owners away = { .error = -ECONNREFUSED,
+                                             .why = "tpu-launchd: Connection refused" };
         const struct probe_context with = { .owners = &o }, without = { .owners = &away };
         _cleanup_scratch_ struct scratch s = scratch_new(), plain = scratch_new();
         _cleanup_collected_ struct collected got, unknown;
 
         one_chip(&s);
-        add_device(&s, "0000:00:01.0", "0x15b3", "0xa2d6", "0x020000", "vfio-pci"); /* a BlueField's group is nobody's */
-        scratch_link(&s, "sys/bus/pci/devices/0000:00:01.0/iommu_group", "../../../../kernel/iommu_groups/96");
+        add_device(&s, "0000:00:01.0", "0x15b3", "0xa2d6", "0x020000",
+                   "vfio-pci"); /* a BlueField's group is nobody's */
+        scratch_link(&s, "sys/bus/pci/devices/0000:00:01.0/iommu_group",
+                     "../../../../kernel/iommu_groups/96");
         ASSERT_OK(probe(s.path, "owners", &with, &got));
         ASSERT_EQ(got.findings.n, 1);
-        ASSERT_STREQ(find(&got, "owners", "/dev/vfio/17")->found, "pid 812 tpu-run-a.service: python3 train.py");
+        ASSERT_STREQ(find(&got, "owners", "/dev/vfio/17")->found,
+                     "pid 812 tpu-run-a.service: python3 train.py");
         ASSERT_HAS(find(&got, "owners", "/dev/vfio/17")->reason, "1 more");
         ASSERT_OK(probe(s.path, "owners", &without, &unknown));
         ASSERT_EQ(find(&unknown, "owners", "")->verdict, VERDICT_UNKNOWN);
@@ -286,16 +311,22 @@ static void machines(void) {
                 const char *type;
                 int r;
                 uint32_t chips, nics;
-        } cases[] = { { "ct6e-standard-4t", 0, 4, 2 },  { "ct6e-standard-8t", 0, 8, 0 }, { "ct5lp-hightpu-1t", 0, 1, 0 },
-                      { "tpu7x-standard-4t", 0, 4, 0 }, { "ct6e-standard-2t", -ENOENT, 0, 0 },  { "ct6e-standard-", -ENOENT, 0, 0 },
-                      { "n2-standard-4", -ENOENT, 0, 0 },     { "", -ENOENT, 0, 0 },                 { "-4t", -ENOENT, 0, 0 },
+        } cases[] = { { "ct6e-standard-4t", 0, 4, 2 },
+                      { "ct6e-standard-8t", 0, 8, 0 },
+                      { "ct5lp-hightpu-1t", 0, 1, 0 },
+                      { "tpu7x-standard-4t", 0, 4, 0 },
+                      { "ct6e-standard-2t", -ENOENT, 0, 0 },
+                      { "ct6e-standard-", -ENOENT, 0, 0 },
+                      { "n2-standard-4", -ENOENT, 0, 0 },
+                      { "", -ENOENT, 0, 0 },
+                      { "-4t", -ENOENT, 0, 0 },
                       { "ct6e-standardx-4t", -ENOENT, 0, 0 } };
         _cleanup_scratch_ struct scratch s = scratch_new();
         struct probe_context c = { .machine_type = "ct6e-standard-1t" };
         struct machine m;
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
-                m = (struct machine) { 0 };
+                m = (struct machine){ 0 };
                 ASSERT_EQ(machine_find(cases[i].type, &m), cases[i].r);
                 ASSERT_EQ(m.chips, cases[i].chips);
                 ASSERT_EQ(m.nics, cases[i].nics);
@@ -316,13 +347,15 @@ static void fingerprint(void) {
         scratch_write(&s, "home/a/.local/lib/python3.11/site-packages/libtpu-0.0.20.dist-info/METADATA",
                       "Metadata-Version: 2.1\nName: libtpu\nVersion: 0.0.20.dev1\n\nVersion: 9\n");
         scratch_write(&s, "home/a/.local/lib/python3.11/site-packages/libtpu-0.0.21.dist-info/RECORD", "");
-        scratch_write(&s, "opt/venv/lib/python3.12/site-packages/Torch_XLA-2.8.0+libtpu.dist-info/METADATA", "garbage\377");
+        scratch_write(&s, "opt/venv/lib/python3.12/site-packages/Torch_XLA-2.8.0+libtpu.dist-info/METADATA",
+                      "garbage\377");
         scratch_write(&s, "usr/lib/python3/dist-packages/jaxtyping-1.dist-info/METADATA", "Version: 1\n");
         scratch_write(&s, "etc/environment", "LIBTPU_INIT_ARGS=\"--a=b\033[2J --c\"\nSECRET_TOKEN=x\n");
         ASSERT_OK(probe(s.path, "fingerprint", &nothing, &got));
         ASSERT_HAS(find(&got, "fingerprint.wheel", "libtpu")->found, "0.0.20.dev1 in /home/a/.local");
         ASSERT_HAS(find(&got, "fingerprint.wheel", "libtpu")->found, "0.0.21 in ");
-        ASSERT_EQ(find(&got, "fingerprint.wheel", "libtpu")->verdict, VERDICT_WARN); /* two in one directory */
+        ASSERT_EQ(find(&got, "fingerprint.wheel", "libtpu")->verdict,
+                  VERDICT_WARN); /* two in one directory */
         ASSERT_HAS(find(&got, "fingerprint.wheel", "torch_xla")->found, "2.8.0+libtpu in /opt/venv");
         ASSERT_STREQ(find(&got, "fingerprint.flags", "LIBTPU_INIT_ARGS")->found, "--a=b?[2J --c");
         ASSERT_EQ(got.findings.n, 4);
@@ -336,12 +369,13 @@ static void fingerprint_huge(void) {
         for (unsigned i = 0; i < WHEELS_MAX + 1; i++) {
                 char path[128];
 
-                (void) snprintf(path, sizeof(path), "opt/v%u/lib/python3.12/site-packages/jax-0.%u.dist-info/METADATA", i, i);
+                (void) snprintf(path, sizeof(path),
+                                "opt/v%u/lib/python3.12/site-packages/jax-0.%u.dist-info/METADATA", i, i);
                 scratch_write(&s, path, "Name: jax\nVersion: 1\n");
         }
         ASSERT_OK(probe(s.path, "fingerprint", &nothing, &got));
         ASSERT_EQ(find(&got, "fingerprint.wheel", "")->verdict, VERDICT_UNKNOWN);
 }
 
-TEST_MAIN(good, thp, clock_state, disk, disk_shared, limits, cmdline, proxy, tcmalloc, tpu_logs, lockfile, owners,
-          access_to_nodes, machines, fingerprint, fingerprint_huge)
+TEST_MAIN(good, thp, clock_state, disk, disk_shared, limits, cmdline, proxy, tcmalloc, tpu_logs, lockfile,
+          owners, access_to_nodes, machines, fingerprint, fingerprint_huge)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Probes that can hang: the loop goes on while their worker does not answer, it is killed at its timeout, never
- * doubled, and left alone when it cannot be killed. The worker is a script of the test's, the wait a fifo that
- * nobody writes to; kill(2) is wrapped, so that a kill can be made to do nothing, as in uninterruptible sleep.
+ * Probes that can hang: the loop goes on while their worker does not answer, it is killed at its timeout,
+ * never doubled, and left alone when it cannot be killed. The worker is a script of the test's, the wait a
+ * fifo that nobody writes to; kill(2) is wrapped, so that a kill can be made to do nothing, as in
+ * uninterruptible sleep.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -40,10 +41,17 @@ static int quick_run(const struct host *h, const struct probe_context *c, struct
         return 0;
 }
 
-static const struct probe slow = { .name = "slow", .summary = "x", .interval = 60 * USEC_PER_SEC,
-                                   .timeout = 300 * USEC_PER_MSEC, .blocks = true, .run = never };
-static const struct probe quick = { .name = "quick", .summary = "x", .interval = 20 * USEC_PER_MSEC,
-                                    .timeout = USEC_PER_SEC, .run = quick_run };
+static const struct probe slow = { .name = "slow",
+                                   .summary = "x",
+                                   .interval = 60 * USEC_PER_SEC,
+                                   .timeout = 300 * USEC_PER_MSEC,
+                                   .blocks = true,
+                                   .run = never };
+static const struct probe quick = { .name = "quick",
+                                    .summary = "x",
+                                    .interval = 20 * USEC_PER_MSEC,
+                                    .timeout = USEC_PER_SEC,
+                                    .run = quick_run };
 static const struct probe *const probes[] = { &slow, &quick, NULL };
 
 struct bench {
@@ -74,7 +82,8 @@ static void on_sample(unsigned source, unsigned run, const struct sample *m, voi
 
         (void) source;
         (void) run;
-        (void) snprintf(b->sample, sizeof(b->sample), "%s{%s=%s} %" PRId64, m->name, m->keys[0], m->values[0], m->i);
+        (void) snprintf(b->sample, sizeof(b->sample), "%s{%s=%s} %" PRId64, m->name, m->keys[0],
+                        m->values[0], m->i);
 }
 
 static void on_done(unsigned source, unsigned run, bool whole, void *userdata) {
@@ -92,7 +101,7 @@ static void up(struct bench *b, const char *script) {
         char text[2048];
         sigset_t mask;
 
-        *b = (struct bench) { .scratch = scratch_new(), .host = HOST_NULL };
+        *b = (struct bench){ .scratch = scratch_new(), .host = HOST_NULL };
         kill_works = true;
         ASSERT_OK(sigemptyset(&mask));
         ASSERT_OK(sigaddset(&mask, SIGCHLD));
@@ -106,7 +115,8 @@ static void up(struct bench *b, const char *script) {
         b->program.path = b->path;
         ASSERT_OK(host_open(b->scratch.path, &b->host));
         ASSERT_TRUE(sd_event_new(&b->event) >= 0);
-        ASSERT_OK(schedule_new(b->event, probes, &b->program, 0, &b->host, &context, &handlers, b, &b->schedule));
+        ASSERT_OK(schedule_new(b->event, probes, &b->program, 0, &b->host, &context, &handlers, b,
+                               &b->schedule));
 }
 
 static void down(struct bench *b) {
@@ -137,9 +147,13 @@ static size_t workers_started(struct bench *b) {
 static void answers(void) {
         struct bench b;
 
-        up(&b, "echo '{\"finding\":{\"verdict\":\"WARN\",\"check\":\"slow.x\",\"subject\":\"s\",\"found\":\"f\",\"wanted\":\"\","
+        up(&b, "echo "
+               "'{\"finding\":{\"verdict\":\"WARN\",\"check\":\"slow.x\",\"subject\":\"s\",\"found\":\"f\","
+               "\"wanted\":\"\","
                "\"source\":\"\",\"reason\":\"\",\"remedy\":\"\"}}'\n"
-               "echo '{\"sample\":{\"name\":\"n\",\"unit\":\"By\",\"description\":\"d\",\"counter\":false,\"value\":7,"
+               "echo "
+               "'{\"sample\":{\"name\":\"n\",\"unit\":\"By\",\"description\":\"d\",\"counter\":false,"
+               "\"value\":7,"
                "\"attributes\":[[\"k\",\"v\"]]}}'\necho '{\"done\":0}'");
         turn(&b, 5 * USEC_PER_SEC, 1);
         ASSERT_EQ(b.whole, 1);
@@ -204,8 +218,13 @@ static void cannot_be_killed(void) {
 
 static void bad_answers(void) {
         static const char *const scripts[] = {
-                "exit 1", "echo garbage", "echo '{\"finding\":{}}'", "echo '{\"sample\":{\"name\":1}}'; exec sleep 1000",
-                "head -c 100000 /dev/zero | tr '\\0' x; exec sleep 1000", "echo '{\"done\":-5}'", "kill -SEGV $$",
+                "exit 1",
+                "echo garbage",
+                "echo '{\"finding\":{}}'",
+                "echo '{\"sample\":{\"name\":1}}'; exec sleep 1000",
+                "head -c 100000 /dev/zero | tr '\\0' x; exec sleep 1000",
+                "echo '{\"done\":-5}'",
+                "kill -SEGV $$",
         };
 
         for (size_t i = 0; i < ELEMENTSOF(scripts); i++) {

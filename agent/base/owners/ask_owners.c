@@ -8,12 +8,12 @@
 #define TIMEOUT (2 * USEC_PER_SEC)
 
 static void fail(struct device_owners *o, int error, const char *what) {
-        *o = (struct device_owners) { .error = error };
+        *o = (struct device_owners){ .error = error };
         (void) snprintf(o->why, sizeof(o->why), "tpu-launchd (%s): %s", PATH_LAUNCHD_SOCKET, what);
 }
 
 static void take(const Local__OwnersReply *reply, struct device_owners *ret) {
-        *ret = (struct device_owners) { .incomplete = reply->incomplete };
+        *ret = (struct device_owners){ .incomplete = reply->incomplete };
         for (size_t i = 0; i < reply->n_owner && ret->n < DEVICE_OWNERS_MAX; i++) {
                 const Local__Owner *in = reply->owner[i];
                 struct device_owner *out = &ret->owners[ret->n++];
@@ -37,7 +37,9 @@ static void take_frame(const struct frame *f, struct device_owners *ret) {
                 local__error__free_unpacked(e, NULL);
                 return;
         }
-        reply = f->kind == LOCAL__KIND__KIND_OWNERS_REPLY ? local__owners_reply__unpack(NULL, f->len, f->data) : NULL;
+        reply = f->kind == LOCAL__KIND__KIND_OWNERS_REPLY
+                        ? local__owners_reply__unpack(NULL, f->len, f->data)
+                        : NULL;
         if (reply)
                 take(reply, ret);
         else
@@ -53,7 +55,8 @@ void ask_owners(const struct host *h, struct device_owners *ret) {
         char path[256];
         int r;
 
-        if (snprintf(path, sizeof(path), "%s%s", h->root ? h->root : "", PATH_LAUNCHD_SOCKET) >= (int) sizeof(path)) {
+        if (snprintf(path, sizeof(path), "%s%s", h->root ? h->root : "", PATH_LAUNCHD_SOCKET) >=
+            (int) sizeof(path)) {
                 fail(ret, -ENAMETOOLONG, "the path below --root is too long");
                 return;
         }
