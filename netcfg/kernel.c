@@ -14,25 +14,25 @@ DEFINE_CLEANUP(struct nl_sock *, nl_socket_free)
 DEFINE_CLEANUP(struct nl_msg *, nlmsg_free)
 
 int kernel_read_sysctl(const struct host *h, const char *name, struct found_sysctl *ret) {
-        char path[128];
-        int r;
+        struct found_sysctl s = { 0 };
 
-        *ret = (struct found_sysctl) { 0 };
-        r = intent_sysctl_path(name, path, sizeof(path));
-        if (r == 0)
-                r = host_read(h, path, ret->value, sizeof(ret->value), NULL);
-        ret->error = r;
-        if (r < 0)
-                ret->value[0] = '\0';
-        else
-                intent_sysctl_normalize(ret->value);
-        return r;
+        s.error = intent_read_sysctl(h, name, s.value, sizeof(s.value));
+        if (s.error < 0 && s.error != -EROFS)
+                s.value[0] = '\0';
+        *ret = s;
+        return s.error;
 }
 
 void kernel_read(const struct host *h, const struct intent *i, struct found *ret) {
         *ret = FOUND_NULL;
         for (size_t k = 0; k < i->n_sysctls; k++)
                 (void) kernel_read_sysctl(h, i->sysctls[k].name, &ret->sysctls[k]);
+        ret->container = intent_in_container(h);
+        for (size_t k = 0; k < i->n_parameters; k++) {
+                struct found_sysctl *p = &ret->parameters[k];
+
+                p->error = intent_read_parameter(h, i->parameters[k].name, p->value, sizeof(p->value));
+        }
         ret->links_error = links_read(h, &ret->links);
 }
 

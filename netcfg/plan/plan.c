@@ -70,7 +70,7 @@ int plan_make(const struct intent *i, const struct found *f, struct plan *ret) {
                         return r;
         }
         for (size_t k = 0; k < f->links.n; k++) {
-                if (!link_is_data_nic(&f->links.links[k]))
+                if (!intent_is_data_nic(i, &f->links.links[k]))
                         continue;
                 r = add_mtu(&p, i, &f->links.links[k]);
                 if (r < 0)
@@ -101,7 +101,7 @@ static int judge_nics(const struct intent *i, const struct found *f, struct find
         int r;
 
         for (size_t k = 0; k < f->links.n; k++) {
-                if (!link_is_data_nic(&f->links.links[k]))
+                if (!intent_is_data_nic(i, &f->links.links[k]))
                         continue;
                 nics++;
                 intent_judge_mtu(i, &f->links.links[k], &finding);
@@ -127,6 +127,11 @@ int plan_findings(const struct intent *i, const struct found *f, struct finding_
         r = judge_profile(i, l);
         for (size_t k = 0; r == 0 && k < i->n_sysctls; k++) {
                 intent_judge_sysctl(&i->sysctls[k], f->sysctls[k].value, f->sysctls[k].error, &finding);
+                r = finding_list_add(l, &finding);
+        }
+        for (size_t k = 0; r == 0 && k < i->n_parameters; k++) {
+                intent_judge_parameter(&i->parameters[k], f->parameters[k].value, f->parameters[k].error, f->container,
+                                       &finding);
                 r = finding_list_add(l, &finding);
         }
         return r < 0 ? r : judge_nics(i, f, l);

@@ -35,13 +35,15 @@ struct plan {
 #define PLAN_NULL ((struct plan) { 0 })
 
 struct found_sysctl {
-        int error;      /* 0, or the -errno of reading it */
+        int error;      /* 0, or the -errno of reading it; -EROFS: there is a value, which no one may write here */
         char value[96]; /* blanks collapsed */
 };
 
 /* What the machine has, for one intent. */
 struct found {
         struct found_sysctl sysctls[INTENT_SYSCTLS_MAX]; /* in the order of intent->sysctls */
+        struct found_sysctl parameters[INTENT_PARAMETERS_MAX];
+        bool container;                                  /* parameters are then the machine's */
         int links_error;                                 /* 0, or the -errno of reading the links */
         struct link_table links;
 };

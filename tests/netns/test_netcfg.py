@@ -15,6 +15,8 @@ from namespace import NET_ADMIN_ONLY, NO_RIGHTS, Host, NotPermitted
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 NETCFG = os.path.join(os.path.realpath(os.environ.get("BUILD_DIR", os.path.join(SOURCE, "build/dev"))), "netcfg/tpu-netcfg")
 RMEM = "4096 41943040 314572800"
+SYSCTLS = {"net.ipv4.tcp_slow_start_after_idle": "0", "net.ipv4.tcp_no_metrics_save": "1", "net.core.somaxconn": "4096",
+           "net.ipv4.tcp_max_syn_backlog": "4096", "net.ipv4.tcp_mtu_probing": "0"}
 RUNTIME = "/run/tpu-netcfg"
 KIND_ERROR, KIND_REPORT_REQUEST, KIND_REPORT = 1, 10, 11
 
@@ -67,13 +69,35 @@ class OneShot(Case):
     def test_applies_and_the_second_time_writes_nothing(self):
         done = json.loads(self.netcfg("--once", "--json").stdout)
         self.assertEqual(self.state(), (RMEM, 8896, 8896))
-        self.assertEqual(done["writes"], 3)
+        self.assertEqual(done["writes"], len(done["plan"]))
+        self.assertGreaterEqual(done["writes"], 3)
+        self.assertEqual([self.host.sysctl(name) for name in SYSCTLS], list(SYSCTLS.values()))
         self.assertEqual(self.host.mtu("lo"), 65536)
         with self.host.monitor_links() as events:
             again = json.loads(self.netcfg("--once", "--json").stdout)
         self.assertEqual((again["writes"], again["plan"]), (0, []))
         self.assertEqual({f["verdict"] for f in again["findings"]}, {"OK"})
         self.assertEqual(events, [])
+
+    def test_which_nics_the_site_says(self):
+        self.host.netcfg_conf("[Netcfg]\nIgnoreNics=*1\n")
+        self.netcfg("--once")
+        self.assertEqual((self.host.mtu("eth0"), self.host.mtu("eth1")), (8896, 1460))
+        self.host.netcfg_conf("[Netcfg]\nNics=eth1\n")
+        self.netcfg("--once")
+        self.assertEqual(self.host.mtu("eth1"), 8896)
+
+    def test_a_sysctl_that_no_one_may_write_is_said_and_stops_nothing(self):
+        self.host.site_profile("v6e", "[Sysctl net.core.rmem_max]\nValue=1\nSource=a test\n[Mtu]\nValue=8896\nSource=a test\n")
+        done = self.netcfg("--once", code=3)
+        self.assertEqual((self.host.mtu("eth0"), self.host.mtu("eth1")), (8896, 8896))
+        self.assertIn("read-only in this network namespace", done.stdout)
+
+    def test_a_sysctl_of_another_kernel_is_said_and_stops_nothing(self):
+        self.host.site_profile("v6e", "[Sysctl net.ipv4.tcp_of_tomorrow]\nValue=1\nSource=a test\n[Mtu]\nValue=8896\nSource=a test\n")
+        done = self.netcfg("--once", code=3)
+        self.assertEqual((self.host.mtu("eth0"), self.host.mtu("eth1")), (8896, 8896))
+        self.assertIn("this kernel has no such sysctl", done.stdout)
 
     def test_dry_run_changes_nothing(self):
         done = self.netcfg("--dry-run", code=2)

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
+#include <linux/ethtool.h>
 #include <linux/if_link.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <linux/sockios.h>
 #include <net/if_arp.h>
 #include <netlink/attr.h>
 #include <netlink/msg.h>
 #include <netlink/netlink.h>
 #include <netlink/socket.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include "io.h"
 #include "links.h"
@@ -17,10 +21,14 @@
  * may list. */
 #define DUMP_MAX (LINKS_MAX * (size_t) 8192)
 #define DUMP_TRIES 5
+/* Kernel 5.14 tells the bus; Debian 11's headers do not know the number yet. */
+#define ATTR_PARENT_BUS 57
+#define ATTR_MAX 64
+_Static_assert(IFLA_MAX < 256 && IFLA_MAX_MTU < ATTR_MAX, "the attributes that are read have room");
 
 /* --- Parsing ------------------------------------------------------------------------------------------ */
 
-static const struct nla_policy link_policy[IFLA_MAX + 1] = {
+static const struct nla_policy link_policy[ATTR_MAX + 1] = {
         [IFLA_IFNAME] = { .type = NLA_STRING, .minlen = 1, .maxlen = IF_NAMESIZE },
         [IFLA_MTU] = { .type = NLA_U32 },
         [IFLA_MIN_MTU] = { .type = NLA_U32 },
@@ -28,6 +36,7 @@ static const struct nla_policy link_policy[IFLA_MAX + 1] = {
         [IFLA_MASTER] = { .type = NLA_U32 },
         [IFLA_CARRIER] = { .type = NLA_U8 },
         [IFLA_LINKINFO] = { .type = NLA_NESTED },
+        [ATTR_PARENT_BUS] = { .type = NLA_STRING },
 };
 
 static const struct nla_policy info_policy[IFLA_INFO_MAX + 1] = {
@@ -50,12 +59,12 @@ static int parse_kind(struct nlattr *linkinfo, struct link *l) {
 }
 
 static int parse_link(struct nlmsghdr *h, struct link *ret) {
-        struct nlattr *a[IFLA_MAX + 1];
+        struct nlattr *a[ATTR_MAX + 1];
         const struct ifinfomsg *info;
         struct link l = { 0 };
 
         if (!nlmsg_valid_hdr(h, sizeof(*info)) ||
-            nlmsg_parse(h, sizeof(*info), a, IFLA_MAX, link_policy) < 0)
+            nlmsg_parse(h, sizeof(*info), a, ATTR_MAX, link_policy) < 0)
                 return -EBADMSG;
         info = nlmsg_data(h);
         if (info->ifi_index <= 0 || !a[IFLA_IFNAME])
@@ -74,6 +83,8 @@ static int parse_link(struct nlmsghdr *h, struct link *ret) {
         l.master = (int) u32_or_0(a[IFLA_MASTER]);
         l.carrier = a[IFLA_CARRIER] && nla_get_u8(a[IFLA_CARRIER]) != 0;
         l.peer_elsewhere = a[IFLA_LINK_NETNSID] != NULL;
+        if (a[ATTR_PARENT_BUS])
+                (void) nla_strlcpy(l.bus, a[ATTR_PARENT_BUS], sizeof(l.bus)); /* too long is none we know: cut */
         if (a[IFLA_LINKINFO] && parse_kind(a[IFLA_LINKINFO], &l) < 0)
                 return -EBADMSG;
         *ret = l;
@@ -99,15 +110,19 @@ static int compare_links(const void *a, const void *b) {
         return (x->index > y->index) - (x->index < y->index);
 }
 
-static bool is_hardware(const struct link *l) {
-        return l->arp_type == ARPHRD_ETHER && l->address_len == 6 && !l->kind[0];
+bool link_is_ethernet(const struct link *l) {
+        return l->arp_type == ARPHRD_ETHER && l->address_len == 6;
 }
 
-static void finish_table(struct link_table *t) {
+static bool is_hardware(const struct link *l) {
+        return link_is_ethernet(l) && !l->kind[0] &&
+               (!l->bus[0] || streq(l->bus, "pci") || streq(l->bus, "virtio"));
+}
+
+/* Which NICs are beside hardware depends on the bus of each. */
+static void judge_hardware(struct link_table *t) {
         bool hardware = false;
 
-        if (t->n > 0)
-                qsort(t->links, t->n, sizeof(*t->links), compare_links);
         for (size_t i = 0; i < t->n; i++)
                 hardware |= is_hardware(&t->links[i]);
         for (size_t i = 0; i < t->n; i++)
@@ -161,7 +176,9 @@ int links_parse(const void *data, size_t len, struct link_table *ret) {
                         continue;
                 if (at < len)
                         return -EBADMSG;
-                finish_table(&t);
+                if (t.n > 0)
+                        qsort(t.links, t.n, sizeof(*t.links), compare_links);
+                judge_hardware(&t);
                 *ret = t;
                 t = LINK_TABLE_NULL;
                 return 0;
@@ -265,14 +282,55 @@ static int dump_once(struct link_table *ret) {
         return r < 0 ? r : links_parse(dump, len, ret);
 }
 
-int links_read(const struct host *h, struct link_table *ret) {
-        int r = -EINTR;
+/* ethtool's answer, which holds for this network namespace as /sys need not. A socket of any family will do. */
+static int ask_driver(int fd, struct link *l) {
+        struct ethtool_drvinfo info = { .cmd = ETHTOOL_GDRVINFO };
+        struct ifreq request = { .ifr_data = (void *) &info };
 
-        if (!h->real_root)
-                return read_recorded(h, ret);
-        for (int i = 0; i < DUMP_TRIES && (r == -EINTR || r == -EAGAIN); i++)
-                r = dump_once(ret);
-        return r;
+        (void) snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", l->name);
+        if (ioctl(fd, SIOCETHTOOL, &request) < 0)
+                return -errno;
+        info.driver[sizeof(info.driver) - 1] = '\0';
+        (void) snprintf(l->driver, sizeof(l->driver), "%s", info.driver);
+        return 0;
+}
+
+static void read_sysfs(const struct host *h, const char *what, const struct link *l, char *dest, size_t size) {
+        char path[64], name[64];
+
+        (void) snprintf(path, sizeof(path), "/sys/class/net/%s/device/%s", l->name, what);
+        if (host_link_name(h, path, name, sizeof(name)) == 0 && strlen(name) < size)
+                (void) snprintf(dest, size, "%s", name);
+}
+
+/* What cannot be told stays empty: the NIC is then nothing special. */
+static void add_devices(const struct host *h, struct link_table *t) {
+        _cleanup_close_ int fd = h->real_root ? socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
+
+        for (size_t i = 0; i < t->n; i++) {
+                struct link *l = &t->links[i];
+
+                if (!link_is_ethernet(l) || l->kind[0])
+                        continue;
+                if (fd < 0 || ask_driver(fd, l) < 0)
+                        read_sysfs(h, "driver", l, l->driver, sizeof(l->driver));
+                if (!l->bus[0])
+                        read_sysfs(h, "subsystem", l, l->bus, sizeof(l->bus));
+        }
+        judge_hardware(t);
+}
+
+int links_read(const struct host *h, struct link_table *ret) {
+        struct link_table t = LINK_TABLE_NULL;
+        int r = h->real_root ? -EINTR : read_recorded(h, &t);
+
+        for (int i = 0; h->real_root && i < DUMP_TRIES && (r == -EINTR || r == -EAGAIN); i++)
+                r = dump_once(&t);
+        if (r < 0)
+                return r;
+        add_devices(h, &t);
+        *ret = t;
+        return 0;
 }
 
 void link_table_clear(struct link_table *t) {
@@ -281,7 +339,15 @@ void link_table_clear(struct link_table *t) {
 }
 
 bool link_is_data_nic(const struct link *l) {
-        if (l->master != 0 || l->arp_type != ARPHRD_ETHER || l->address_len != 6)
+        if (l->master != 0 || !link_is_ethernet(l))
                 return false;
         return is_hardware(l) || (streq(l->kind, "veth") && l->peer_elsewhere && !l->beside_hardware);
+}
+
+uint32_t link_stated_mtu(const struct link *l) {
+        if (streq(l->driver, "gve"))
+                return l->max_mtu;
+        if (streq(l->driver, "virtio_net") && l->max_mtu < 65535)
+                return l->max_mtu;
+        return 0;
 }
