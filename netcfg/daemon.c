@@ -95,7 +95,7 @@ static int run_pass(struct daemon *d, enum pass_kind kind, usec_t wait) {
         int r;
 
         if (overruns != d->overruns)
-                log_info("link notifications were lost %u times so far; everything was read anew", overruns);
+                log_info("notifications were lost %u times so far; everything was read anew", overruns);
         d->overruns = overruns;
         r = pass_run(d->n, kind, wait);
         if (r == -ENOMEM && d->error != r)
@@ -189,7 +189,7 @@ static int set_up(struct daemon *d) {
         if (r >= 0)
                 r = sd_event_set_watchdog(d->event, true);
         if (r >= 0) /* before the first pass: what changes from here on is noticed */
-                r = watch_new(d->event, on_link_change, d, &d->watch);
+                r = watch_new(d->event, d->n->intent.rto_min > 0, on_link_change, d, &d->watch);
         if (r >= 0)
                 r = sd_event_add_time_relative(d->event, &d->reread, CLOCK_BOOTTIME, REREAD_INTERVAL,
                                                USEC_PER_SEC, on_reread, d);

@@ -162,7 +162,7 @@ static int print_restored(const struct netcfg *n, const struct restoring *s, boo
                      "already.");
         else
                 printf("%u settings restored and verified, %zu had their original value, %zu failed, %zu "
-                       "NICs are gone.\n"
+                       "NICs or routes are gone.\n"
                        "A running tpu-netcfg only observes from now on; tpu-netcfg --once applies the "
                        "profile again.\n",
                        n->writes, s->originals.n - s->plan.n - s->gone, s->failed, s->gone);

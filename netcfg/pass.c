@@ -51,7 +51,7 @@ static void explain(const struct netcfg *n, struct finding *f) {
                                        "alone until unchanged for an hour");
                 finding_set(
                         f->remedy,
-                        "find who sets it (ip monitor link; systemctl list-timers), then tpu-netcfg --once");
+                        "find who sets it (ip monitor link route; systemctl list-timers), then tpu-netcfg --once");
         } else if (t)
                 finding_set(f->reason, "could not be set: %s", strerror(-t->error));
         else if (n->held && !f->reason[0])
@@ -72,7 +72,10 @@ static int judge(struct netcfg *n, const struct found *found) {
 /* --- Writes ------------------------------------------------------------------------------------------- */
 
 static const char *label(const struct op *op) {
-        return op->kind == OP_MTU ? "MTU of " : "";
+        static const char *const labels[] = { [OP_SYSCTL] = "", [OP_MTU] = "MTU of ", [OP_ROUTE] = "least RTO of " };
+
+        _Static_assert(ELEMENTSOF(labels) == _OP_KIND_MAX, "every kind has a label");
+        return labels[op->kind];
 }
 
 int pass_log_refused(const struct op *op, int error) {

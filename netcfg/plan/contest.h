@@ -10,7 +10,7 @@
 #define CONTEST_REPAIRS 2
 #define CONTEST_WINDOW (60 * USEC_PER_SEC)
 #define CONTEST_QUIET (3600 * USEC_PER_SEC)
-#define CONTEST_MAX (INTENT_SYSCTLS_MAX + LINKS_MAX)
+#define CONTEST_MAX (INTENT_SYSCTLS_MAX + LINKS_MAX + ROUTES_MAX)
 
 struct contest_entry {
         enum op_kind kind;

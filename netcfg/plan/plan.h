@@ -12,17 +12,19 @@
 #include "finding.h"
 #include "intent.h"
 #include "links.h"
+#include "routes.h"
 
 enum op_kind {
         OP_SYSCTL,
         OP_MTU,
+        OP_ROUTE, /* the least retransmission time of a route */
         _OP_KIND_MAX,
 };
 
 /* One write. */
 struct op {
         enum op_kind kind;
-        char subject[64];      /* "net.ipv4.tcp_rmem", "eth0" */
+        char subject[64];      /* "net.ipv4.tcp_rmem", "eth0", "10.0.0.0/24 dev eth0" */
         int index;             /* of the NIC */
         char from[96], to[96]; /* values as text, blanks collapsed */
         char source[128];      /* who wants it */
@@ -46,6 +48,8 @@ struct found {
         bool container;                                  /* parameters are then the machine's */
         int links_error;                                 /* 0, or the -errno of reading the links */
         struct link_table links;
+        int routes_error; /* 0, or the -errno of reading the routes; they are read only where the intent wants any */
+        struct route_table routes;
 };
 #define FOUND_NULL ((struct found) { 0 })
 void found_clear(struct found *f);
@@ -61,5 +65,14 @@ void plan_clear(struct plan *p);
 /* Verdicts on every wanted setting, on the choice of the profile, and on there being NICs at all. Adds to
  * *l. */
 int plan_findings(const struct intent *i, const struct found *f, struct finding_list *l);
-/* The name of the check that judges settings of this kind: "sysctl", "nic.mtu". */
+/* A route as it is named: where to, its first NIC, its table and priority when they are not the usual ones. */
+void route_subject(const struct route *r, const struct link_table *links, char buf[static 64]);
+/* Its least retransmission time: "none", "40ms", or "5ms,lock"; without the lock TCP does not heed it. */
+#define ROUTE_VALUE_MAX 24
+void route_value(const struct route *r, char buf[static ROUTE_VALUE_MAX]);
+bool route_parse_value(const char *text, uint32_t *ret_ms, bool *ret_lock);
+/* A route all of whose next hops are data-centre NICs. */
+bool plan_is_data_route(const struct intent *i, const struct link_table *links, const struct route *r);
+
+/* The name of the check that judges settings of this kind: "sysctl", "nic.mtu", "route.rto_min". */
 const char *op_check(enum op_kind k);

@@ -125,7 +125,7 @@ class OneShot(Case):
         self.host.check("ip", "link", "set", "eth0", "down")
         self.host.check("ip", "link", "set", "eth0", "name", "dcn0")
         self.host.check("ip", "link", "del", "eth1")
-        self.assertIn("1 NICs are gone", self.netcfg("--restore", code=1).stdout)
+        self.assertIn("1 NICs or routes are gone", self.netcfg("--restore", code=1).stdout)
         self.assertEqual(self.host.mtu("dcn0"), 1460)
 
     def test_damaged_originals_stop_everything(self):
@@ -222,6 +222,56 @@ class NetworkNotKnown(Case):
         done = self.netcfg("--once", code=3)
         self.assertEqual(self.state(), (RMEM, 1460, 1460))
         self.assertIn("identity.conf.d", done.stdout)
+
+
+class Routes(Case):
+    """Kernels before 6.11: the least retransmission time is each route's own."""
+
+    def setUp(self):
+        super().setUp()
+        self.host.netcfg_conf("[Netcfg]\nRtoMin=routes\n")
+        for words in (["addr", "add", "10.10.0.10/24", "dev", "eth0"], ["addr", "add", "10.10.1.10/24", "dev", "eth1"],
+                      ["-6", "addr", "add", "fd00::10/64", "dev", "eth0", "nodad"], ["route", "add", "default", "via", "10.10.0.1"],
+                      ["route", "add", "10.20.0.0/16", "via", "10.10.1.1", "metric", "77", "mtu", "lock", "1400"],
+                      ["-6", "route", "add", "default", "via", "fd00::1"],
+                      ["route", "add", "10.30.0.0/16", "nexthop", "via", "10.10.0.1", "nexthop", "via", "10.10.1.1", "weight", "3"],
+                      ["link", "add", "br0", "type", "bridge"], ["link", "set", "br0", "up"], ["addr", "add", "10.99.0.1/24", "dev", "br0"],
+                      ["route", "add", "10.98.0.0/24", "dev", "br0"]):
+            self.host.check("ip", *words)
+
+    def routes(self):
+        return "".join(line.strip() + "\n" for family in "46" for line in self.host.check("ip", f"-{family}", "route").splitlines()
+                       if "fe80::" not in line)
+
+    def right(self, text):
+        return [line for line in text.splitlines() if "rto_min lock 5ms" in line]
+
+    def test_every_data_route_and_no_other_and_back(self):
+        before = self.routes()
+        self.netcfg("--once")
+        after = self.routes()
+        self.assertEqual(len(self.right(after)), 7, after)
+        self.assertNotIn("rto_min", "".join(line for line in after.splitlines() if "br0" in line))
+        self.assertIn("metric 77 mtu lock 1400 rto_min lock 5ms", after)
+        self.assertEqual(after.replace(" rto_min lock 5ms", ""), before)
+        self.assertEqual(json.loads(self.netcfg("--once", "--json").stdout)["plan"], [])
+        self.netcfg("--restore")
+        self.assertEqual(self.routes(), before)
+        self.assertEqual(self.state(), self.before)
+
+    def test_kept_when_a_dhcp_client_replaces_a_route(self):
+        self.host.check("install", "-d", "-o", "65534", "-g", "65534", RUNTIME)
+        self.host.start(*NET_ADMIN_ONLY, NETCFG)
+        for words in (["route", "replace", "default", "via", "10.10.0.1", "proto", "dhcp"],
+                      ["-6", "route", "replace", "default", "via", "fd00::1"], ["route", "add", "10.40.0.0/16", "via", "10.10.1.1"]):
+            self.host.check("ip", *words)
+            self.wait_for(lambda: len(self.right(self.routes())), len([line for line in self.routes().splitlines() if "br0" not in line and "nexthop" not in line]))
+        self.assertIn("default via 10.10.0.1 dev eth0 proto dhcp rto_min lock 5ms", self.routes())
+
+    def test_a_route_with_a_lifetime_is_left_alone_and_said(self):
+        self.host.check("ip", "-6", "route", "add", "fd00:9::/64", "via", "fd00::1", "expires", "1000")
+        self.assertIn("would lose its lifetime", self.netcfg("--once", code=1).stdout)
+        self.assertIn("expires", self.host.check("ip", "-6", "route", "show", "fd00:9::/64"))
 
 
 class Daemon(Case):

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <fcntl.h>
 #include <linux/ethtool.h>
 #include <linux/if_link.h>
 #include <linux/netlink.h>
@@ -8,19 +7,16 @@
 #include <net/if_arp.h>
 #include <netlink/attr.h>
 #include <netlink/msg.h>
-#include <netlink/netlink.h>
-#include <netlink/socket.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "io.h"
+#include "dump.h"
 #include "links.h"
 
 #define LINKS_DUMP "/netlink/links"
 /* One RTM_NEWLINK is about 1.5 KiB without statistics; 8 KiB leaves room for every virtual function a NIC
  * may list. */
 #define DUMP_MAX (LINKS_MAX * (size_t) 8192)
-#define DUMP_TRIES 5
 /* Kernel 5.14 tells the bus; Debian 11's headers do not know the number yet. */
 #define ATTR_PARENT_BUS 57
 #define ATTR_MAX 64
@@ -129,156 +125,45 @@ static void judge_hardware(struct link_table *t) {
                 t->links[i].beside_hardware = hardware;
 }
 
-/* Returns 1 at the end of the dump, 0 to go on. */
-static int parse_message(struct nlmsghdr *h, struct link_table *t) {
+static int take_message(struct nlmsghdr *h, void *userdata) {
+        struct link_table *t = userdata;
         struct link l;
         int r;
 
-        if (h->nlmsg_flags & NLM_F_DUMP_INTR)
-                return -EINTR;
-        if (h->nlmsg_type == NLMSG_DONE)
-                return 1;
-        if (h->nlmsg_type == NLMSG_ERROR) {
-                if (!nlmsg_valid_hdr(h, sizeof(struct nlmsgerr)))
-                        return -EBADMSG;
-                r = ((const struct nlmsgerr *) nlmsg_data(h))->error;
-                return r < 0 && r > -4096 ? r : -EBADMSG;
-        }
         if (h->nlmsg_type != RTM_NEWLINK)
                 return -EBADMSG;
         r = parse_link(h, &l);
         return r < 0 ? r : add_link(t, &l);
 }
 
-static bool message_fits(const struct nlmsghdr *h, size_t left) {
-        return left >= sizeof(*h) && h->nlmsg_len >= sizeof(*h) && h->nlmsg_len <= left;
-}
-
 int links_parse(const void *data, size_t len, struct link_table *ret) {
         _cleanup_links_ struct link_table t = LINK_TABLE_NULL;
-        _cleanup_free_ char *copy = NULL; /* aligned, and libnl's attribute functions want it writable */
-        size_t at = 0;
+        int r;
 
-        if (len == 0 || len > DUMP_MAX)
+        if (len > DUMP_MAX)
                 return -EBADMSG;
-        copy = malloc(len);
-        if (!copy)
-                return -ENOMEM;
-        memcpy(copy, data, len);
-        while (at < len && message_fits((struct nlmsghdr *) (void *) (copy + at), len - at)) {
-                struct nlmsghdr *h = (struct nlmsghdr *) (void *) (copy + at);
-                int r = parse_message(h, &t);
-
-                if (r < 0)
-                        return r;
-                at += MIN((size_t) NLMSG_ALIGN(h->nlmsg_len), len - at);
-                if (r == 0)
-                        continue;
-                if (at < len)
-                        return -EBADMSG;
-                if (t.n > 0)
-                        qsort(t.links, t.n, sizeof(*t.links), compare_links);
-                judge_hardware(&t);
-                *ret = t;
-                t = LINK_TABLE_NULL;
-                return 0;
-        }
-        return -EBADMSG;
+        r = dump_parse(data, len, take_message, &t);
+        if (r < 0)
+                return r;
+        if (t.n > 0)
+                qsort(t.links, t.n, sizeof(*t.links), compare_links);
+        judge_hardware(&t);
+        *ret = t;
+        t = LINK_TABLE_NULL;
+        return 0;
 }
 
 /* --- Reading ------------------------------------------------------------------------------------------ */
 
-static int read_recorded(const struct host *h, struct link_table *ret) {
-        _cleanup_close_ int fd = host_open_file(h, LINKS_DUMP, O_RDONLY);
-        _cleanup_free_ char *buf = NULL;
-        ssize_t n;
-
-        if (fd < 0)
-                return fd == -ENOENT ? -ENODATA : fd;
-        buf = malloc(DUMP_MAX + 1);
-        if (!buf)
-                return -ENOMEM;
-        n = io_read_up_to(fd, buf, DUMP_MAX + 1);
-        if (n < 0)
-                return (int) n;
-        return (size_t) n > DUMP_MAX ? -E2BIG : links_parse(buf, (size_t) n, ret);
-}
-
-DEFINE_CLEANUP(struct nl_sock *, nl_socket_free)
-DEFINE_CLEANUP(struct nl_msg *, nlmsg_free)
-
-/* libnl has error numbers of its own; -errno here is what the system call left. */
-static int ask_for_links(struct nl_sock *s) {
-        _cleanup_(nlmsg_freep) struct nl_msg *m =
-                nlmsg_alloc_simple(RTM_GETLINK, NLM_F_REQUEST | NLM_F_DUMP);
+static int dump_links(const struct host *h, struct link_table *ret) {
         const struct ifinfomsg info = { .ifi_family = AF_UNSPEC };
-
-        if (!m || nlmsg_append(m, (void *) (uintptr_t) &info, sizeof(info), NLMSG_ALIGNTO) < 0 ||
-            nla_put_u32(m, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS) < 0)
-                return -ENOMEM;
-        return nl_send_auto(s, m) < 0 ? (errno ? -errno : -EIO) : 0;
-}
-
-/* Whether the datagram ends the dump: its last message is NLMSG_DONE or an error. */
-static bool ends_dump(const unsigned char *data, size_t len) {
-        while (message_fits((const struct nlmsghdr *) (const void *) data, len)) {
-                const struct nlmsghdr *h = (const struct nlmsghdr *) (const void *) data;
-                size_t step = MIN((size_t) NLMSG_ALIGN(h->nlmsg_len), len);
-
-                if (h->nlmsg_type == NLMSG_DONE || h->nlmsg_type == NLMSG_ERROR)
-                        return true;
-                data += step;
-                len -= step;
-        }
-        return len > 0; /* malformed: the parser will say so */
-}
-
-static int receive_dump(struct nl_sock *s, char **ret, size_t *ret_len) {
-        _cleanup_free_ char *dump = NULL;
-        size_t n = 0;
-
-        for (;;) {
-                _cleanup_free_ unsigned char *datagram = NULL;
-                struct sockaddr_nl from = { 0 };
-                char *grown;
-                int k;
-
-                k = nl_recv(s, &from, &datagram, NULL);
-                if (k <= 0)
-                        return k == 0 ? -EIO : -EAGAIN;
-                if (from.nl_pid != 0)
-                        continue; /* not from the kernel */
-                if (n + (size_t) k > DUMP_MAX)
-                        return -E2BIG;
-                grown = realloc(dump, n + (size_t) k);
-                if (!grown)
-                        return -ENOMEM;
-                dump = grown;
-                memcpy(dump + n, datagram, (size_t) k);
-                n += (size_t) k;
-                if (ends_dump(datagram, (size_t) k))
-                        break;
-        }
-        *ret = TAKE_PTR(dump);
-        *ret_len = n;
-        return 0;
-}
-
-static int dump_once(struct link_table *ret) {
-        _cleanup_(nl_socket_freep) struct nl_sock *s = nl_socket_alloc();
+        const struct dump_request request = {
+                .type = RTM_GETLINK, .head = &info, .head_size = sizeof(info), .skip_statistics = true, .max = DUMP_MAX
+        };
         _cleanup_free_ char *dump = NULL;
         size_t len = 0;
-        int r;
+        int r = h->real_root ? dump_read(&request, &dump, &len) : dump_read_recorded(h, LINKS_DUMP, DUMP_MAX, &dump, &len);
 
-        if (!s)
-                return -ENOMEM;
-        errno = 0;
-        if (nl_connect(s, NETLINK_ROUTE) < 0)
-                return errno ? -errno : -EIO;
-        nl_socket_enable_msg_peek(s);
-        r = ask_for_links(s);
-        if (r == 0)
-                r = receive_dump(s, &dump, &len);
         return r < 0 ? r : links_parse(dump, len, ret);
 }
 
@@ -322,10 +207,10 @@ static void add_devices(const struct host *h, struct link_table *t) {
 
 int links_read(const struct host *h, struct link_table *ret) {
         struct link_table t = LINK_TABLE_NULL;
-        int r = h->real_root ? -EINTR : read_recorded(h, &t);
+        int r = -EINTR;
 
-        for (int i = 0; h->real_root && i < DUMP_TRIES && (r == -EINTR || r == -EAGAIN); i++)
-                r = dump_once(&t);
+        for (int i = 0; i < DUMP_TRIES && (r == -EINTR || r == -EAGAIN); i++)
+                r = dump_links(h, &t);
         if (r < 0)
                 return r;
         add_devices(h, &t);
