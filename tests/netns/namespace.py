@@ -82,6 +82,10 @@ class Host:
         subprocess.run(["nsenter", "-t", str(self.wire.pid), "-n", "ip", "link", "set", f"p-{name}", "up"], check=True)
         self.check("ip", "link", "set", name, "up")
 
+    def on_wire(self, *words):
+        """A command at the other ends of the NICs."""
+        subprocess.run(["nsenter", "-t", str(self.wire.pid), "-n", *words], check=True)
+
     def identity(self, text):
         with open(f"{self.tree}/etc/tpu-hostd/identity.conf.d/10-test.conf", "w", encoding="utf-8") as file:
             file.write(text)

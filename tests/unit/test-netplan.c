@@ -318,6 +318,18 @@ static void test_contest(void) {
         contest_clear(&c);
 }
 
+static void test_held(void) {
+        struct contest c = CONTEST_NULL;
+        struct op op = mtu_op("eth0", "1460");
+
+        ASSERT_OK(contest_hold(&c, &op, -EHOSTUNREACH, SECONDS(100)));
+        ASSERT_FALSE(contest_allows(&c, &op, SECONDS(3699)));
+        ASSERT_EQ(contest_why(&c, &op), -EHOSTUNREACH);
+        ASSERT_TRUE(contest_allows(&c, &op, SECONDS(3700)));
+        ASSERT_EQ(contest_why(&c, &op), 0);
+        contest_clear(&c);
+}
+
 static void test_slow_drift_is_no_contest(void) {
         struct contest c = CONTEST_NULL;
         struct op op = mtu_op("eth0", "1400");
@@ -343,5 +355,5 @@ static void test_contest_is_bounded(void) {
         contest_clear(&c);
 }
 
-TEST_MAIN(test_route_values, test_route_findings, test_properties, test_half_a_plan, test_findings, test_contest, test_slow_drift_is_no_contest,
+TEST_MAIN(test_held, test_route_values, test_route_findings, test_properties, test_half_a_plan, test_findings, test_contest, test_slow_drift_is_no_contest,
           test_contest_is_bounded)
