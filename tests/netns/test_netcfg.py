@@ -35,6 +35,19 @@ for nic in sys.argv[2:]:
     print(f'{(time.monotonic() - start) * 1000:.2f}' if mtu(nic) == 8896 else 'never')
 """
 
+# Turns each sysctl named from 0 to 1 or back, and prints how many milliseconds until it is as before.
+SYSCTL_DRIFT = """
+import sys, time
+for name in sys.argv[1:]:
+    path = '/proc/sys/' + name.replace('.', '/')
+    wanted = open(path).read().strip()
+    start = time.monotonic()
+    open(path, 'w').write('10'[int(wanted)])
+    while open(path).read().strip() != wanted and time.monotonic() < start + 2:
+        pass
+    print(f'{(time.monotonic() - start) * 1000:.2f}' if open(path).read().strip() == wanted else 'never')
+"""
+
 
 def new_host(network_mtu=8896, **arguments):
     host = Host(os.path.join(SOURCE, "netcfg/profiles"), **arguments)
@@ -372,6 +385,19 @@ class Daemon(Case):
         self.assertEqual(self.host.ask(f"{RUNTIME}/netcfg.sock", 20)[0], KIND_ERROR)
         self.assertEqual(self.host.stop(daemon), 0)
         self.assertEqual(self.state(), (RMEM, 8896, 8896))
+
+    def test_a_sysctl_is_repaired_at_once(self):
+        self.start()
+        times = self.host.check("/usr/bin/python3", "-c", SYSCTL_DRIFT, *list(SYSCTLS)[:2]).split()
+        print(f"sysctl drift to repair: {', '.join(times)} ms", file=sys.stderr)
+        self.assertNotIn("never", times)
+
+    def test_a_fight_over_a_sysctl_is_left_alone(self):
+        self.start()
+        for _ in range(2):
+            self.assertNotIn("never", self.host.check("/usr/bin/python3", "-c", SYSCTL_DRIFT, "net.ipv4.tcp_no_metrics_save"))
+        self.assertIn("never", self.host.check("/usr/bin/python3", "-c", SYSCTL_DRIFT, "net.ipv4.tcp_no_metrics_save"))
+        self.assertIn("contested", self.report())
 
     def test_a_new_nic_is_set(self):
         self.start()
