@@ -91,6 +91,9 @@ int plan_make(const struct intent *i, const struct found *f, struct plan *ret) {
                 if (r < 0)
                         return r;
         }
+        r = plan_add_rp_filters(&p, i, f);
+        if (r < 0)
+                return r;
         for (size_t k = 0; k < f->links.n; k++) {
                 if (!intent_is_data_nic(i, &f->links.links[k]))
                         continue;
@@ -211,6 +214,8 @@ int plan_findings(const struct intent *i, const struct found *f, struct finding_
                                        &finding);
                 r = finding_list_add(l, &finding);
         }
+        if (r == 0)
+                r = plan_judge_rp_filters(i, f, l);
         if (r == 0)
                 r = judge_nics(i, f, l);
         return r < 0 || i->rto_min == 0 ? r : judge_routes(i, f, l);

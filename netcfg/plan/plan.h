@@ -48,6 +48,10 @@ struct found {
         bool container;                                  /* parameters are then the machine's */
         int links_error;                                 /* 0, or the -errno of reading the links */
         struct link_table links;
+        struct found_rp_filter {
+                int error; /* 0, or the -errno of reading it */
+                unsigned value;
+        } rp_filter_all, rp_filters[LINKS_MAX]; /* net.ipv4.conf.all.rp_filter; in the order of links, of data NICs only */
         int routes_error; /* 0, or the -errno of reading the routes; they are read only where the intent wants any */
         struct route_table routes;
 };
@@ -55,8 +59,14 @@ struct found {
 void found_clear(struct found *f);
 #define _cleanup_found_ _cleanup_(found_clear)
 
+/* "net.ipv4.conf.eth0.rp_filter" */
+void rp_filter_name(const char *nic, char buf[static 64]);
+
 /* What could not be read gives no write. -ENOMEM. */
 int plan_make(const struct intent *i, const struct found *f, struct plan *ret);
+/* Its part about reverse-path filters: with several data NICs, none that is strict stays where the profile wants it loose. */
+int plan_add_rp_filters(struct plan *p, const struct intent *i, const struct found *f);
+int plan_judge_rp_filters(const struct intent *i, const struct found *f, struct finding_list *l);
 /* Appends one write. -ENOMEM. */
 int plan_add(struct plan *p, const struct op *op);
 void plan_clear(struct plan *p);

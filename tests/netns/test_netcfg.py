@@ -93,6 +93,15 @@ class OneShot(Case):
         self.assertEqual({f["verdict"] for f in again["findings"]}, {"OK"})
         self.assertEqual(events, [])
 
+    def test_strict_reverse_path_filters_and_back(self):
+        filters = [f"net.ipv4.conf.{nic}.rp_filter" for nic in ("all", "eth0", "eth1", "lo")]
+        for name, value in zip(filters, "1011"):
+            self.host.check("sysctl", "-qw", f"{name}={value}")
+        self.netcfg("--once")
+        self.assertEqual([self.host.sysctl(name) for name in filters], ["1", "2", "2", "1"])
+        self.netcfg("--restore")
+        self.assertEqual([self.host.sysctl(name) for name in filters], ["1", "0", "1", "1"])
+
     def test_which_nics_the_site_says(self):
         self.host.netcfg_conf("[Netcfg]\nIgnoreNics=*1\n")
         self.netcfg("--once")

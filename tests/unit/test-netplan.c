@@ -48,6 +48,10 @@ static void random_case(struct intent *i, struct found *f, struct link links[LIN
         *f = (struct found) { .links = { .links = links, .n = pick(LINKS + 1) } };
         i->rto_min = pick(3) ? pick(2) * 5 * USEC_PER_MSEC : 10 * USEC_PER_MSEC;
         random_routes(f);
+        i->loose_rp_filter = pick(2);
+        f->rp_filter_all = (struct found_rp_filter) { .error = pick(8) ? 0 : -EACCES, .value = pick(3) };
+        for (size_t k = 0; k < LINKS; k++)
+                f->rp_filters[k] = (struct found_rp_filter) { .error = pick(8) ? 0 : -ENOENT, .value = pick(3) };
         for (size_t k = 0; k < i->n_sysctls; k++) {
                 (void) snprintf(i->sysctls[k].name, sizeof(i->sysctls[k].name), "net.s%zu", k);
                 (void) snprintf(i->sysctls[k].value, sizeof(i->sysctls[k].value), "%u", pick(3));
@@ -80,6 +84,16 @@ static void apply(const struct intent *i, struct found *f, const struct op *op) 
                         (void) snprintf(f->sysctls[k].value, sizeof(f->sysctls[k].value), "%s", op->to);
                         hit++;
                 }
+        for (size_t k = 0; op->kind == OP_SYSCTL && k < f->links.n; k++) {
+                char name[64];
+
+                rp_filter_name(f->links.links[k].name, name);
+                if (!streq(name, op->subject))
+                        continue;
+                ASSERT_EQ(f->rp_filters[k].value, atoi(op->from));
+                f->rp_filters[k].value = (unsigned) atoi(op->to);
+                hit++;
+        }
         for (size_t k = 0; op->kind == OP_MTU && k < f->links.n; k++)
                 if (f->links.links[k].index == op->index) {
                         ASSERT_EQ(f->links.links[k].mtu, atoi(op->from));
@@ -120,6 +134,13 @@ static void assert_safe(const struct intent *i, const struct found *f, const str
 }
 
 static void assert_reached(const struct intent *i, const struct found *f) {
+        size_t nics = 0;
+
+        for (size_t k = 0; k < f->links.n; k++)
+                nics += link_is_data_nic(&f->links.links[k]);
+        for (size_t k = 0; i->loose_rp_filter && nics > 1 && k < f->links.n; k++)
+                if (link_is_data_nic(&f->links.links[k]) && f->rp_filter_all.error == 0 && f->rp_filters[k].error == 0)
+                        ASSERT_TRUE(MAX(f->rp_filter_all.value, f->rp_filters[k].value) != 1);
         for (size_t k = 0; i->rto_min > 0 && k < f->routes.n; k++)
                 if (plan_is_data_route(i, &f->links, &routes[k]) && !routes[k].expires && !routes[k].ambiguous) {
                         ASSERT_EQ(routes[k].rto_min_ms * USEC_PER_MSEC, i->rto_min);
@@ -231,6 +252,33 @@ static void test_findings(void) {
         ASSERT_EQ(none.items[0].verdict, VERDICT_WARN);
         ASSERT_EQ(none.items[1].verdict, VERDICT_UNKNOWN);
         ASSERT_TRUE(strstr(none.items[1].reason, "cannot be read") != NULL);
+}
+
+static void test_rp_filters(void) {
+        struct link l[] = { { .index = 2, .name = "eth0", .arp_type = ARPHRD_ETHER, .address_len = 6 },
+                            { .index = 3, .name = "eth1", .arp_type = ARPHRD_ETHER, .address_len = 6 } };
+        struct intent i = { .profile = "v6e" };
+        struct found f = { .links = { l, 2 }, .rp_filter_all = { .value = 1 } };
+        _cleanup_finding_list_ struct finding_list list = FINDING_LIST_NULL;
+        _cleanup_plan_ struct plan p = PLAN_NULL;
+
+        f.rp_filters[1].value = 2;
+        ASSERT_OK(plan_judge_rp_filters(&i, &f, &list));
+        ASSERT_EQ(list.n, 2);
+        ASSERT_EQ(list.items[0].verdict, VERDICT_WARN);
+        ASSERT_TRUE(strstr(list.items[0].remedy, "sysctl -w net.ipv4.conf.eth0.rp_filter=2") != NULL);
+        ASSERT_EQ(list.items[1].verdict, VERDICT_OK);
+        ASSERT_OK(plan_add_rp_filters(&p, &i, &f));
+        ASSERT_EQ(p.n, 0); /* the profile does not ask */
+        i.loose_rp_filter = true;
+        f.links.n = 1;
+        ASSERT_OK(plan_add_rp_filters(&p, &i, &f));
+        ASSERT_EQ(p.n, 0); /* one NIC: strict is right */
+        f.links.n = 2;
+        ASSERT_OK(plan_add_rp_filters(&p, &i, &f));
+        ASSERT_EQ(p.n, 1);
+        ASSERT_STREQ(p.ops[0].subject, "net.ipv4.conf.eth0.rp_filter");
+        ASSERT_STREQ(p.ops[0].from, "0");
 }
 
 static void test_route_values(void) {
@@ -355,5 +403,5 @@ static void test_contest_is_bounded(void) {
         contest_clear(&c);
 }
 
-TEST_MAIN(test_held, test_route_values, test_route_findings, test_properties, test_half_a_plan, test_findings, test_contest, test_slow_drift_is_no_contest,
+TEST_MAIN(test_rp_filters, test_held, test_route_values, test_route_findings, test_properties, test_half_a_plan, test_findings, test_contest, test_slow_drift_is_no_contest,
           test_contest_is_bounded)
