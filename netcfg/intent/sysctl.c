@@ -35,13 +35,16 @@ void intent_judge_sysctl(const struct intent_sysctl *s, const char *value, int e
 void intent_judge_parameter(const struct intent_sysctl *s, const char *value, int error, bool container,
                             struct finding *ret) {
         judge_value("module.parameter", s, value, error, ret);
-        if (error == -ENOENT)
+        if (ret->verdict == VERDICT_OK)
+                return;
+        if (container) { /* no setting of this host, and nothing it could be blamed for */
+                ret->verdict = VERDICT_OK;
+                finding_set(ret->reason, "not judged: it is the machine's, and this is a container on it");
+        } else if (error == -ENOENT)
                 finding_set(ret->reason, "this kernel has no such parameter, or its module is not loaded");
-        else if (ret->verdict == VERDICT_FAIL && container) {
-                ret->verdict = VERDICT_UNKNOWN;
-                finding_set(ret->reason, "it is the machine's, and this is a container on it");
-        } else if (ret->verdict == VERDICT_FAIL)
-                finding_set(ret->remedy, "systemd-tmpfiles --create tpu-hostd.conf (as root), then start new connections");
+        else if (ret->verdict == VERDICT_FAIL)
+                finding_set(ret->remedy,
+                            "systemd-tmpfiles --create tpu-hostd.conf (as root), then start new connections");
 }
 
 int intent_read_sysctl(const struct host *h, const char *name, char *buf, size_t size) {
