@@ -25,7 +25,6 @@ struct intent_sysctl {
 };
 
 #define INTENT_PARAMETERS_MAX 8
-#define INTENT_FEATURES_MAX 8
 
 /* What tpu-hostd handed over from the metadata server, for one NIC. */
 #define INTENT_NETWORKS_MAX 32
@@ -49,8 +48,6 @@ struct intent {
         size_t n_sysctls;
         struct intent_sysctl parameters[INTENT_PARAMETERS_MAX]; /* "tcp_cubic.hystart_detect"; only verified */
         size_t n_parameters;
-        struct intent_sysctl features[INTENT_FEATURES_MAX]; /* of every data NIC: "tx-nocache-copy", "on" or "off" */
-        size_t n_features;
         usec_t rto_min; /* of every data-centre route; 0: none wanted, or the sysctl tcp_rto_min_us stands for it */
         char rto_min_source[128];
         bool loose_rp_filter; /* with several data NICs no strict one stays */

@@ -5,7 +5,6 @@
 
 #define SYSCTL_PREFIX "Sysctl "
 #define PARAMETER_PREFIX "Parameter "
-#define FEATURE_PREFIX "Feature "
 /* inih cuts a section's name at 49 characters without a word: a name that long is refused rather than
  * misread. */
 #define SECTION_MAX 48
@@ -91,16 +90,6 @@ static const char *take_named(struct reading *r, const char *name, struct intent
         return NULL;
 }
 
-static const char *take_feature(struct reading *r, const char *name) {
-        struct intent *i = r->intent;
-
-        if (!streq(r->section.value, "on") && !streq(r->section.value, "off"))
-                return "Value= must be on or off";
-        if (strlen(name) >= 32) /* ETH_GSTRING_LEN */
-                return "that is no name of a NIC's feature";
-        return take_named(r, name, i->features, ELEMENTSOF(i->features), &i->n_features);
-}
-
 static const char *take_rto_min(struct reading *r) {
         struct intent *i = r->intent;
         usec_t span = 0;
@@ -140,8 +129,6 @@ static const char *take_section(struct reading *r) {
         if (startswith(name, PARAMETER_PREFIX))
                 return take_named(r, name + strlen(PARAMETER_PREFIX), i->parameters, ELEMENTSOF(i->parameters),
                                   &i->n_parameters);
-        if (startswith(name, FEATURE_PREFIX))
-                return take_feature(r, name + strlen(FEATURE_PREFIX));
         return "there is no such setting";
 }
 

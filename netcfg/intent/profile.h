@@ -10,7 +10,7 @@
  *   Value=4096 41943040 314572800
  *   Source=…
  *
- * Sections: [Mtu], [Sysctl NAME], [Parameter MODULE.NAME] (only verified), [Feature NAME] (ethtool's name; on or off),
+ * Sections: [Mtu], [Sysctl NAME], [Parameter MODULE.NAME] (only verified),
  * [RtoMin] (a span: 5ms) and [RpFilter] (loose).
  *
  * A section without a Source, with a Value that cannot be one, or of an unknown name is refused by itself:

@@ -48,7 +48,6 @@ static void test_shipped_profiles(void) {
         ASSERT_STREQ(i.sysctls[0].value, "4096 41943040 314572800");
         ASSERT_EQ(i.rto_min, 5 * USEC_PER_MSEC);
         ASSERT_EQ(i.n_parameters, 1);
-        ASSERT_EQ(i.n_features, 1);
         ASSERT_TRUE(i.loose_rp_filter);
         ASSERT_EQ(i.network_mtu, 8896);
         ASSERT_STREQ(i.network_mtu_source, "/etc/tpu-hostd/identity.conf.d/10-host.conf:5");
@@ -72,7 +71,7 @@ static void test_every_shipped_profile_is_whole(void) {
                 ASSERT_EQ(i.mtu, 8896);
                 ASSERT_EQ(i.n_sysctls, 7);
                 ASSERT_EQ(i.rto_min, 5000);
-                ASSERT_EQ(i.n_parameters + i.n_features, 2);
+                ASSERT_EQ(i.n_parameters, 1);
         }
 }
 
@@ -294,8 +293,7 @@ static void test_refused_values(void) {
                 "[RtoMin]\nValue=2s\nSource=docs\n",
                 "[RtoMin]\nValue=5ms\n",
                 "[RpFilter]\nValue=off\nSource=docs\n",
-                "[Feature tx-nocache-copy]\nValue=perhaps\nSource=docs\n",
-                "[Feature a-name-longer-than-the-kernels-31-characters]\nValue=on\nSource=docs\n",
+                "[Feature tx-nocache-copy]\nValue=on\nSource=docs\n",
                 "[Parameter ../../x]\nValue=1\nSource=docs\n",
                 "Value=1\nSource=docs\n",
         };
@@ -310,7 +308,7 @@ static void test_refused_values(void) {
                 ASSERT_OK(load(&s, NULL, &i));
                 ASSERT_EQ(i.mtu, 0);
                 ASSERT_EQ(i.rto_min, 0);
-                ASSERT_EQ(i.n_parameters + i.n_features + i.loose_rp_filter, 0);
+                ASSERT_EQ(i.n_parameters + i.loose_rp_filter, 0);
                 ASSERT_EQ(i.n_sysctls, 1);
                 ASSERT_STREQ(i.sysctls[0].name, "net.ipv4.tcp_rmem");
         }
