@@ -10,8 +10,8 @@
  *   Value=4096 41943040 314572800
  *   Source=…
  *
- * Sections: [Mtu], [Sysctl NAME], [Parameter MODULE.NAME] (only verified),
- * [RtoMin] (a span: 5ms) and [RpFilter] (loose).
+ * Sections: [Mtu], [Sysctl NAME], [Parameter MODULE.NAME] (only verified), [RtoMin]
+ * (a span: 5ms) and [RpFilter] (loose).
  *
  * A section without a Source, with a Value that cannot be one, or of an unknown name is refused by itself:
  * the problem is logged with file and line, and the rest of the profile stands.
