@@ -35,7 +35,8 @@ const struct route *gateway_of(const struct route_table *t, int index) {
         for (size_t i = 0; i < t->n; i++) {
                 const struct route *r = &t->routes[i];
 
-                if (!route_is_default(r) || !r->has_gateway || r->n_hops != 1 || r->hops[0] != index || !only_by(t, r))
+                if (!route_is_default(r) || !r->has_gateway || r->n_hops != 1 || r->hops[0] != index ||
+                    !only_by(t, r))
                         continue;
                 if (!found || (found->family != AF_INET && r->family == AF_INET))
                         found = r;
@@ -56,12 +57,13 @@ static int take_message(struct nlmsghdr *h, void *userdata) {
         struct ndmsg *m;
         int size = r->gateway_family == AF_INET ? 4 : 16;
 
-        if ((h->nlmsg_type != RTM_NEWNEIGH && h->nlmsg_type != RTM_DELNEIGH) || !nlmsg_valid_hdr(h, sizeof(*m)))
+        if ((h->nlmsg_type != RTM_NEWNEIGH && h->nlmsg_type != RTM_DELNEIGH) ||
+            !nlmsg_valid_hdr(h, sizeof(*m)))
                 return 0;
         m = nlmsg_data(h);
         dst = nlmsg_find_attr(h, sizeof(*m), NDA_DST);
-        if (m->ndm_ifindex != r->hops[0] || m->ndm_family != r->gateway_family || !dst || nla_len(dst) != size ||
-            memcmp(nla_data(dst), r->gateway, (size_t) size) != 0)
+        if (m->ndm_ifindex != r->hops[0] || m->ndm_family != r->gateway_family || !dst ||
+            nla_len(dst) != size || memcmp(nla_data(dst), r->gateway, (size_t) size) != 0)
                 return 0;
         q->state = h->nlmsg_type == RTM_NEWNEIGH ? m->ndm_state : NUD_NONE;
         return 0;

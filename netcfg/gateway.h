@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Whether a NIC's gateway answers, asked by the kernel itself: a neighbour probe over netlink, no packet of ours. For
- * the NIC that carries the only default route, whose host must never be cut off.
+ * Whether a NIC's gateway answers, asked by the kernel itself: a neighbour probe over netlink, no packet of
+ * ours. For the NIC that carries the only default route, whose host must never be cut off.
  */
 #include "clock.h"
 #include "links.h"
@@ -10,8 +10,8 @@
 
 #define GATEWAY_WAIT (2 * USEC_PER_SEC)
 
-/* The gateway of the default route that goes out by this NIC, when no other NIC carries one of that family; IPv4
- * first. NULL: there is none, and nothing to be cut off from. */
+/* The gateway of the default route that goes out by this NIC, when no other NIC carries one of that family;
+ * IPv4 first. NULL: there is none, and nothing to be cut off from. */
 const struct route *gateway_of(const struct route_table *t, int index);
 
 /* Waits at most for wait until the gateway of r is REACHABLE. 0, -EHOSTUNREACH when it is not, or -errno. */

@@ -122,7 +122,8 @@ static int set_mtu(int index, uint32_t mtu) {
         _cleanup_(nlmsg_freep) struct nl_msg *m = nlmsg_alloc_simple(RTM_SETLINK, NLM_F_REQUEST | NLM_F_ACK);
         struct ifinfomsg info = { .ifi_family = AF_UNSPEC, .ifi_index = index };
 
-        if (!m || nlmsg_append(m, &info, sizeof(info), NLMSG_ALIGNTO) < 0 || nla_put_u32(m, IFLA_MTU, mtu) < 0)
+        if (!m || nlmsg_append(m, &info, sizeof(info), NLMSG_ALIGNTO) < 0 ||
+            nla_put_u32(m, IFLA_MTU, mtu) < 0)
                 return -ENOMEM;
         return request_do(m);
 }

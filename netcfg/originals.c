@@ -34,8 +34,9 @@ static int parse_route_entry(const char *text, struct originals *o) {
         uint32_t ms;
         int end = 0;
 
-        if (sscanf(text, "%23s %n", item.value, &end) != 1 || end == 0 || !route_parse_value(item.value, &ms, &lock) ||
-            !text[end] || strlen(text + end) >= sizeof(item.subject))
+        if (sscanf(text, "%23s %n", item.value, &end) != 1 || end == 0 ||
+            !route_parse_value(item.value, &ms, &lock) || !text[end] ||
+            strlen(text + end) >= sizeof(item.subject))
                 return -EBADMSG;
         (void) snprintf(item.subject, sizeof(item.subject), "%s", text + end);
         return add(o, &item);
@@ -205,7 +206,8 @@ int originals_keep(struct originals *o, int dir_fd, const char *boot_id, const s
 }
 
 /* The value it has now. -ENODEV when the NIC or route is gone. */
-static int read_now(const struct original *o, const struct host *h, const struct link_table *links, struct op *op) {
+static int read_now(const struct original *o, const struct host *h, const struct link_table *links,
+                    struct op *op) {
         _cleanup_routes_ struct route_table routes = ROUTE_TABLE_NULL;
         struct found_sysctl now;
         const struct link *l;

@@ -50,15 +50,18 @@ static void explain(const struct netcfg *n, struct finding *f) {
                 f->verdict = VERDICT_WARN;
                 finding_set(f->reason, "contested: changed back twice within 60 s of our repairs; left "
                                        "alone until unchanged for an hour");
-                finding_set(
-                        f->remedy,
-                        "find who sets it (ip monitor link route; systemctl list-timers), then tpu-netcfg --once");
+                finding_set(f->remedy, "find who sets it (ip monitor link route; systemctl list-timers), "
+                                       "then tpu-netcfg --once");
         } else if (t && t->error == -EHOSTUNREACH)
-                finding_set(f->reason, "taken back: after the change the gateway of the only default route did not answer "
-                                       "within 2 s; tried again in an hour");
+                finding_set(
+                        f->reason,
+                        "taken back: after the change the gateway of the only default route did not answer "
+                        "within 2 s; tried again in an hour");
         else if (t && t->error == -ENETUNREACH)
-                finding_set(f->reason, "the gateway of the only default route does not answer, so a change could not be "
-                                       "verified: left alone until it does");
+                finding_set(
+                        f->reason,
+                        "the gateway of the only default route does not answer, so a change could not be "
+                        "verified: left alone until it does");
         else if (t)
                 finding_set(f->reason, "could not be set: %s", strerror(-t->error));
         else if (n->held && !f->reason[0])
@@ -79,7 +82,9 @@ static int judge(struct netcfg *n, const struct found *found) {
 /* --- Writes ------------------------------------------------------------------------------------------- */
 
 static const char *label(const struct op *op) {
-        static const char *const labels[] = { [OP_SYSCTL] = "", [OP_MTU] = "MTU of ", [OP_ROUTE] = "least RTO of " };
+        static const char *const labels[] = {
+                [OP_SYSCTL] = "", [OP_MTU] = "MTU of ", [OP_ROUTE] = "least RTO of "
+        };
 
         _Static_assert(ELEMENTSOF(labels) == _OP_KIND_MAX, "every kind has a label");
         return labels[op->kind];
@@ -100,9 +105,13 @@ static int roll_back(struct netcfg *n, const struct op *op) {
         finding_set(back.to, "%s", op->from);
         r = kernel_apply(&n->host, &back);
         if (r < 0)
-                return log_error_errno(r, "MTU of %s: its gateway does not answer since it became %s, and it cannot be "
-                                          "set back to %s: %m", op->subject, op->to, op->from);
-        return log_error_errno(-EHOSTUNREACH, "MTU of %s: %s → %s was taken back: its gateway did not answer within 2 s",
+                return log_error_errno(
+                        r,
+                        "MTU of %s: its gateway does not answer since it became %s, and it cannot be "
+                        "set back to %s: %m",
+                        op->subject, op->to, op->from);
+        return log_error_errno(-EHOSTUNREACH,
+                               "MTU of %s: %s → %s was taken back: its gateway did not answer within 2 s",
                                op->subject, op->from, op->to);
 }
 
@@ -136,8 +145,9 @@ int pass_apply_one(struct netcfg *n, const struct op *op, bool restoring) {
                 return r;
         n->gateway_silent = r == -ENETUNREACH;
         if (n->gateway_silent)
-                return log_warning_errno(r, "MTU of %s: left at %s until the gateway of the only default route answers",
-                                         op->subject, op->from);
+                return log_warning_errno(
+                        r, "MTU of %s: left at %s until the gateway of the only default route answers",
+                        op->subject, op->from);
         if (r < 0)
                 return log_error_errno(r, "%s%s: %s → %s: %m", label(op), op->subject, op->from, op->to);
         log_notice("%s%s: %s → %s (%s)", label(op), op->subject, op->from, op->to, op->source);

@@ -55,10 +55,10 @@ enum pass_kind {
 int pass_run(struct netcfg *n, enum pass_kind kind, usec_t wait);
 
 /*
- * Saves nothing and judges nothing: does one write and logs it, with its source or with what went wrong. A change of
- * the MTU of the NIC that carries the only default route is taken back when its gateway does not answer within 2 s
- * after it: -EHOSTUNREACH. When the gateway did not answer before it either, nothing is written (-ENETUNREACH), unless
- * restoring.
+ * Saves nothing and judges nothing: does one write and logs it, with its source or with what went wrong. A
+ * change of the MTU of the NIC that carries the only default route is taken back when its gateway does not
+ * answer within 2 s after it: -EHOSTUNREACH. When the gateway did not answer before it either, nothing is
+ * written (-ENETUNREACH), unless restoring.
  */
 int pass_apply_one(struct netcfg *n, const struct op *op, bool restoring);
 /* Logs which write is not permitted and what to do. Returns error. */

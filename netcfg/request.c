@@ -20,8 +20,8 @@ int request_do(struct nl_msg *m) {
 
         if (!s)
                 return -ENOMEM;
-        if (nl_socket_modify_err_cb(s, NL_CB_CUSTOM, keep_errno, &answer) < 0 || nl_connect(s, NETLINK_ROUTE) < 0 ||
-            nl_send_auto(s, m) < 0)
+        if (nl_socket_modify_err_cb(s, NL_CB_CUSTOM, keep_errno, &answer) < 0 ||
+            nl_connect(s, NETLINK_ROUTE) < 0 || nl_send_auto(s, m) < 0)
                 return -EIO;
         r = nl_wait_for_ack(s);
         if (answer < 0)

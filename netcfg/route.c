@@ -24,11 +24,13 @@ static int put_metrics(struct nl_msg *m, struct nlattr *old, uint32_t ms, bool l
                 nla_for_each_nested(a, old, left) {
                         if (nla_type(a) == RTAX_LOCK && nla_len(a) == sizeof(locks))
                                 locks = nla_get_u32(a);
-                        else if (nla_type(a) != RTAX_RTO_MIN && nla_put(m, nla_type(a), nla_len(a), nla_data(a)) < 0)
+                        else if (nla_type(a) != RTAX_RTO_MIN &&
+                                 nla_put(m, nla_type(a), nla_len(a), nla_data(a)) < 0)
                                 return -ENOMEM;
                 }
         locks = lock ? locks | (1U << RTAX_RTO_MIN) : locks & ~(1U << RTAX_RTO_MIN);
-        if ((locks && nla_put_u32(m, RTAX_LOCK, locks) < 0) || (ms > 0 && nla_put_u32(m, RTAX_RTO_MIN, ms) < 0))
+        if ((locks && nla_put_u32(m, RTAX_LOCK, locks) < 0) ||
+            (ms > 0 && nla_put_u32(m, RTAX_RTO_MIN, ms) < 0))
                 return -ENOMEM;
         return nla_nest_end(m, nested) < 0 ? -ENOMEM : 0;
 }
@@ -43,7 +45,8 @@ static int put_hops(struct nl_msg *m, const struct nlattr *old) {
                 return -ENOMEM;
         memcpy(nla_data(copy), nla_data(old), left);
         at = nla_data(copy);
-        for (; left >= sizeof(*hop); at += step, left -= step) { /* the lengths were checked when it was parsed */
+        for (; left >= sizeof(*hop);
+             at += step, left -= step) { /* the lengths were checked when it was parsed */
                 hop = (struct rtnexthop *) (void *) at;
                 hop->rtnh_flags &= SETTABLE_HOP_FLAGS;
                 step = MIN((size_t) RTNH_ALIGN(hop->rtnh_len), left);

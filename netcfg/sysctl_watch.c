@@ -17,7 +17,8 @@ static int on_readable(sd_event_source *s, int fd, uint32_t revents, void *userd
         bool any = false;
 
         (void) s, (void) revents;
-        /* Which one it was is not asked: everything is read again, and so a lost event (overflow) is one like others. */
+        /* Which one it was is not asked: everything is read again, and so a lost event (overflow) is one
+         * like others. */
         while (read(fd, buf, sizeof(buf)) > 0)
                 any = true;
         if (any)
@@ -40,8 +41,8 @@ static int add(int inotify_fd, const struct host *h, const char *name) {
         return inotify_add_watch(inotify_fd, magic, IN_MODIFY) < 0 ? -errno : 0;
 }
 
-int sysctl_watch_new(sd_event *e, const struct host *h, const struct intent *i, void (*changed)(void *userdata),
-                     void *userdata, struct sysctl_watch **ret) {
+int sysctl_watch_new(sd_event *e, const struct host *h, const struct intent *i,
+                     void (*changed)(void *userdata), void *userdata, struct sysctl_watch **ret) {
         _cleanup_(sysctl_watch_freep) struct sysctl_watch *w = calloc(1, sizeof(*w));
         int r;
 

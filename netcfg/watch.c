@@ -46,7 +46,8 @@ static int on_readable(sd_event_source *s, int fd, uint32_t revents, void *userd
         return 0;
 }
 
-int watch_new(sd_event *e, bool routes, void (*changed)(void *userdata), void *userdata, struct watch **ret) {
+int watch_new(sd_event *e, bool routes, void (*changed)(void *userdata), void *userdata,
+              struct watch **ret) {
         _cleanup_(watch_freep) struct watch *w = calloc(1, sizeof(*w));
         int r;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Tells that some link, or route where they are asked for, of this network namespace changed, in an sd-event loop. What changed is not told: who
- * is told reads everything anew, so that a lost notification (the kernel's queue overran) is only one more
- * change.
+ * Tells that some link, or route where they are asked for, of this network namespace changed, in an sd-event
+ * loop. What changed is not told: who is told reads everything anew, so that a lost notification (the
+ * kernel's queue overran) is only one more change.
  */
 #include <systemd/sd-event.h>
 

@@ -63,7 +63,9 @@ static int parse_network_mtu(const char *value, void *dest, char why[static 96])
 }
 
 static int parse_rto_min(const char *value, void *dest, char why[static 96]) {
-        static const char *const names[] = { [RTO_AUTO] = "auto", [RTO_SYSCTL] = "sysctl", [RTO_ROUTES] = "routes" };
+        static const char *const names[] = {
+                [RTO_AUTO] = "auto", [RTO_SYSCTL] = "sysctl", [RTO_ROUTES] = "routes"
+        };
 
         for (size_t k = 0; k < ELEMENTSOF(names); k++)
                 if (streq(value, names[k])) {
@@ -177,13 +179,15 @@ static int pick_by_chips(const struct host *h, struct intent *i) {
                 r = read_profile(h, generation, i);
         if (r == 0)
                 return 0;
-        finding_set(i->profile_note, "the accelerator type is not known, and no TPU chips of one known generation are "
-                                     "in /sys/bus/pci");
+        finding_set(i->profile_note,
+                    "the accelerator type is not known, and no TPU chips of one known generation are "
+                    "in /sys/bus/pci");
         return r;
 }
 
 /*
- * Where this kernel has the sysctl, it stands for all routes: one setting, which no DHCP client loses, IPv6 alike.
+ * Where this kernel has the sysctl, it stands for all routes: one setting, which no DHCP client loses, IPv6
+ * alike.
  */
 static void choose_rto(const struct host *h, enum rto_by by, struct intent *i) {
         struct intent_sysctl s = { .name = RTO_SYSCTL_NAME };

@@ -60,7 +60,8 @@ static const char *take(struct reading *r, const char *key, const char *value) {
         return "unknown key";
 }
 
-static void on_entry(void *userdata, unsigned line, const char *section, const char *key, const char *value) {
+static void on_entry(void *userdata, unsigned line, const char *section, const char *key,
+                     const char *value) {
         struct reading *r = userdata;
         const char *wrong;
 
@@ -91,7 +92,8 @@ static int read_section(const struct host *h, struct reading *r) {
         if (e == 0)
                 e = config_read_text(&reader, text, len);
         if (e == 0 && r->found && (!r->type.source[0] || !r->type.generation[0])) {
-                log_warning("%s: section [%s] is refused: it needs Generation= and Source=", path, r->section);
+                log_warning("%s: section [%s] is refused: it needs Generation= and Source=", path,
+                            r->section);
                 e = -ENOENT;
         }
         r->path = NULL;

@@ -65,7 +65,8 @@ static const char *take_mtu(struct reading *r) {
 }
 
 /* One of a list of named values. */
-static const char *take_named(struct reading *r, const char *name, struct intent_sysctl *list, size_t max, size_t *n) {
+static const char *take_named(struct reading *r, const char *name, struct intent_sysctl *list, size_t max,
+                              size_t *n) {
         struct intent_sysctl s = { 0 };
         const char *wrong;
         char path[128];
@@ -98,8 +99,8 @@ static const char *take_rto_min(struct reading *r) {
         if (i->rto_min > 0)
                 return "there is one already";
         /* The kernel's own least is a tick, its usual value 200 ms. */
-        if (config_parse_usec(r->section.value, &span, why) < 0 || span < USEC_PER_MSEC || span > USEC_PER_SEC ||
-            span % USEC_PER_MSEC != 0)
+        if (config_parse_usec(r->section.value, &span, why) < 0 || span < USEC_PER_MSEC ||
+            span > USEC_PER_SEC || span % USEC_PER_MSEC != 0)
                 return "Value= must be whole milliseconds between 1ms and 1s";
         i->rto_min = span;
         return set_source(r, i->rto_min_source, sizeof(i->rto_min_source));
@@ -125,10 +126,11 @@ static const char *take_section(struct reading *r) {
         if (streq(name, "RpFilter"))
                 return take_rp_filter(r);
         if (startswith(name, SYSCTL_PREFIX))
-                return take_named(r, name + strlen(SYSCTL_PREFIX), i->sysctls, ELEMENTSOF(i->sysctls), &i->n_sysctls);
+                return take_named(r, name + strlen(SYSCTL_PREFIX), i->sysctls, ELEMENTSOF(i->sysctls),
+                                  &i->n_sysctls);
         if (startswith(name, PARAMETER_PREFIX))
-                return take_named(r, name + strlen(PARAMETER_PREFIX), i->parameters, ELEMENTSOF(i->parameters),
-                                  &i->n_parameters);
+                return take_named(r, name + strlen(PARAMETER_PREFIX), i->parameters,
+                                  ELEMENTSOF(i->parameters), &i->n_parameters);
         return "there is no such setting";
 }
 

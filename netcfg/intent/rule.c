@@ -2,7 +2,8 @@
 #include "intent.h"
 #include "network.h"
 
-/* The network's MTU is not known: up to what the device itself states, never down. 0: the device states nothing. */
+/* The network's MTU is not known: up to what the device itself states, never down. 0: the device states
+ * nothing. */
 static uint32_t raised_to_what_is_stated(const struct intent *i, const struct link *l) {
         uint32_t stated = link_stated_mtu(l);
 
@@ -20,7 +21,8 @@ uint32_t intent_mtu(const struct intent *i, const struct link *l, const char **r
         else if (network == 0) {
                 mtu = raised_to_what_is_stated(i, l);
                 if (mtu == 0)
-                        why = "the network's own MTU is not known, and a NIC above it loses every large packet";
+                        why = "the network's own MTU is not known, and a NIC above it loses every large "
+                              "packet";
         } else {
                 mtu = MIN(i->mtu, network);
                 if (l->max_mtu > 0)

@@ -27,7 +27,8 @@ void intent_judge_sysctl(const struct intent_sysctl *s, const char *value, int e
                 finding_set(ret->reason, "this kernel has no such sysctl");
         else if (ret->verdict == VERDICT_FAIL && error == -EROFS) {
                 ret->verdict = VERDICT_UNKNOWN;
-                finding_set(ret->reason, "read-only in this network namespace: it is the machine's, not ours");
+                finding_set(ret->reason,
+                            "read-only in this network namespace: it is the machine's, not ours");
         } else if (ret->verdict == VERDICT_FAIL)
                 finding_set(ret->remedy, "tpu-netcfg --once");
 }
@@ -43,8 +44,9 @@ void intent_judge_parameter(const struct intent_sysctl *s, const char *value, in
         } else if (error == -ENOENT)
                 finding_set(ret->reason, "this kernel has no such parameter, or its module is not loaded");
         else if (ret->verdict == VERDICT_FAIL)
-                finding_set(ret->remedy,
-                            "systemd-tmpfiles --create tpu-hostd.conf (as root), then start new connections");
+                finding_set(
+                        ret->remedy,
+                        "systemd-tmpfiles --create tpu-hostd.conf (as root), then start new connections");
 }
 
 int intent_read_sysctl(const struct host *h, const char *name, char *buf, size_t size) {

@@ -150,7 +150,8 @@ static int judge_nics(const struct intent *i, const struct found *f, struct find
         return finding_list_add(l, &finding);
 }
 
-static void judge_route(const struct intent *i, const struct found *f, const struct route *r, struct finding *ret) {
+static void judge_route(const struct intent *i, const struct found *f, const struct route *r,
+                        struct finding *ret) {
         char subject[64], value[ROUTE_VALUE_MAX], wanted[ROUTE_VALUE_MAX];
 
         wanted_rto(i, wanted);
@@ -210,8 +211,8 @@ int plan_findings(const struct intent *i, const struct found *f, struct finding_
                 r = finding_list_add(l, &finding);
         }
         for (size_t k = 0; r == 0 && k < i->n_parameters; k++) {
-                intent_judge_parameter(&i->parameters[k], f->parameters[k].value, f->parameters[k].error, f->container,
-                                       &finding);
+                intent_judge_parameter(&i->parameters[k], f->parameters[k].value, f->parameters[k].error,
+                                       f->container, &finding);
                 r = finding_list_add(l, &finding);
         }
         if (r == 0)

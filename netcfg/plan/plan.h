@@ -37,7 +37,8 @@ struct plan {
 #define PLAN_NULL ((struct plan) { 0 })
 
 struct found_sysctl {
-        int error;      /* 0, or the -errno of reading it; -EROFS: there is a value, which no one may write here */
+        int error; /* 0, or the -errno of reading it; -EROFS: there is a value, which no one may write here
+                    */
         char value[96]; /* blanks collapsed */
 };
 
@@ -51,8 +52,10 @@ struct found {
         struct found_rp_filter {
                 int error; /* 0, or the -errno of reading it */
                 unsigned value;
-        } rp_filter_all, rp_filters[LINKS_MAX]; /* net.ipv4.conf.all.rp_filter; in the order of links, of data NICs only */
-        int routes_error; /* 0, or the -errno of reading the routes; they are read only where the intent wants any */
+        } rp_filter_all, rp_filters[LINKS_MAX]; /* net.ipv4.conf.all.rp_filter; in the order of links, of
+                                                   data NICs only */
+        int routes_error; /* 0, or the -errno of reading the routes; they are read only where the intent
+                             wants any */
         struct route_table routes;
 };
 #define FOUND_NULL ((struct found) { 0 })
@@ -64,7 +67,8 @@ void rp_filter_name(const char *nic, char buf[static 64]);
 
 /* What could not be read gives no write. -ENOMEM. */
 int plan_make(const struct intent *i, const struct found *f, struct plan *ret);
-/* Its part about reverse-path filters: with several data NICs, none that is strict stays where the profile wants it loose. */
+/* Its part about reverse-path filters: with several data NICs, none that is strict stays where the profile
+ * wants it loose. */
 int plan_add_rp_filters(struct plan *p, const struct intent *i, const struct found *f);
 int plan_judge_rp_filters(const struct intent *i, const struct found *f, struct finding_list *l);
 /* Appends one write. -ENOMEM. */
@@ -75,7 +79,8 @@ void plan_clear(struct plan *p);
 /* Verdicts on every wanted setting, on the choice of the profile, and on there being NICs at all. Adds to
  * *l. */
 int plan_findings(const struct intent *i, const struct found *f, struct finding_list *l);
-/* A route as it is named: where to, its first NIC, its table and priority when they are not the usual ones. */
+/* A route as it is named: where to, its first NIC, its table and priority when they are not the usual ones.
+ */
 void route_subject(const struct route *r, const struct link_table *links, char buf[static 64]);
 /* Its least retransmission time: "none", "40ms", or "5ms,lock"; without the lock TCP does not heed it. */
 #define ROUTE_VALUE_MAX 24

@@ -28,7 +28,8 @@ void route_value(const struct route *r, char buf[static ROUTE_VALUE_MAX]) {
         if (r->rto_min_ms == 0)
                 (void) snprintf(buf, ROUTE_VALUE_MAX, "none");
         else
-                (void) snprintf(buf, ROUTE_VALUE_MAX, "%ums%s", r->rto_min_ms, r->rto_min_locked ? ",lock" : "");
+                (void) snprintf(buf, ROUTE_VALUE_MAX, "%ums%s", r->rto_min_ms,
+                                r->rto_min_locked ? ",lock" : "");
 }
 
 bool route_parse_value(const char *text, uint32_t *ret_ms, bool *ret_lock) {

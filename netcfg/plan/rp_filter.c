@@ -49,7 +49,8 @@ static void judge(const struct intent *i, const struct found *f, size_t k, struc
         finding_init(ret, "sysctl", name);
         finding_set(ret->source, "%s", i->loose_rp_filter ? i->rp_filter_source : "Linux ip-sysctl.rst");
         if (own->error < 0 || all->error < 0) {
-                finding_set(ret->reason, "cannot be read: %s", strerror(own->error < 0 ? -own->error : -all->error));
+                finding_set(ret->reason, "cannot be read: %s",
+                            strerror(own->error < 0 ? -own->error : -all->error));
                 return;
         }
         finding_set(ret->found, "%u (all: %u)", own->value, all->value);
@@ -58,8 +59,9 @@ static void judge(const struct intent *i, const struct found *f, size_t k, struc
                 return;
         ret->verdict = i->loose_rp_filter ? VERDICT_FAIL : VERDICT_WARN;
         finding_set(ret->wanted, LOOSE);
-        finding_set(ret->reason, "strict: with several data-centre NICs, packets that come in by another NIC than their "
-                                 "answers go out by are dropped");
+        finding_set(ret->reason,
+                    "strict: with several data-centre NICs, packets that come in by another NIC than their "
+                    "answers go out by are dropped");
         if (i->loose_rp_filter)
                 finding_set(ret->remedy, "tpu-netcfg --once");
         else

@@ -139,9 +139,10 @@ static void test_profile_by_chips(void) {
 
         profile(&s, "generic", GENERIC);
         profile(&s, "v9x", RMEM);
-        scratch_write(&s, "usr/lib/tpu-hostd/machines.conf",
-                      "[Chip 0x1234]\nGeneration=v9x\nSource=docs\n[Chip 0x5678]\nGeneration=v8x\nSource=docs\n"
-                      "[Chip 0x9999]\nGeneration=v9x\n");
+        scratch_write(
+                &s, "usr/lib/tpu-hostd/machines.conf",
+                "[Chip 0x1234]\nGeneration=v9x\nSource=docs\n[Chip 0x5678]\nGeneration=v8x\nSource=docs\n"
+                "[Chip 0x9999]\nGeneration=v9x\n");
         scratch_write(&s, PCI "0000:00:04.0/vendor", "0x8086\n");
         scratch_write(&s, PCI "0000:00:04.0/device", "0x1234\n");
         scratch_write(&s, PCI "0000:00:05.0/vendor", "0x1ae0\n");
@@ -221,7 +222,11 @@ static void test_rto_min(void) {
 static void test_which_nics(void) {
         struct intent i = { 0 };
         struct link l = { .index = 2, .name = "ens4", .arp_type = ARPHRD_ETHER, .address_len = 6 },
-                    bridge = { .index = 3, .name = "br0", .kind = "bridge", .arp_type = ARPHRD_ETHER, .address_len = 6 },
+                    bridge = { .index = 3,
+                               .name = "br0",
+                               .kind = "bridge",
+                               .arp_type = ARPHRD_ETHER,
+                               .address_len = 6 },
                     lo = { .index = 1, .name = "lo", .arp_type = ARPHRD_LOOPBACK, .address_len = 6 };
 
         ASSERT_TRUE(intent_is_data_nic(&i, &l));
@@ -370,11 +375,16 @@ static void test_stated_mtu(void) {
                 uint32_t max, now, wanted;
                 enum verdict verdict;
         } t[] = {
-                { "gve", 8896, 1460, 8896, VERDICT_FAIL },         { "gve", 8896, 8896, 8896, VERDICT_OK },
-                { "gve", 1460, 1460, 1460, VERDICT_FAIL },         { "gve", 0, 1460, 0, VERDICT_UNKNOWN },
-                { "gve", 9000, 9000, 9000, VERDICT_OK },           { "virtio_net", 8896, 1460, 8896, VERDICT_FAIL },
-                { "virtio_net", 65535, 1460, 0, VERDICT_UNKNOWN }, { "ixgbe", 9702, 1460, 0, VERDICT_UNKNOWN },
-                { "", 65535, 1460, 0, VERDICT_UNKNOWN },           { "gve", 100, 1460, 0, VERDICT_UNKNOWN },
+                { "gve", 8896, 1460, 8896, VERDICT_FAIL },
+                { "gve", 8896, 8896, 8896, VERDICT_OK },
+                { "gve", 1460, 1460, 1460, VERDICT_FAIL },
+                { "gve", 0, 1460, 0, VERDICT_UNKNOWN },
+                { "gve", 9000, 9000, 9000, VERDICT_OK },
+                { "virtio_net", 8896, 1460, 8896, VERDICT_FAIL },
+                { "virtio_net", 65535, 1460, 0, VERDICT_UNKNOWN },
+                { "ixgbe", 9702, 1460, 0, VERDICT_UNKNOWN },
+                { "", 65535, 1460, 0, VERDICT_UNKNOWN },
+                { "gve", 100, 1460, 0, VERDICT_UNKNOWN },
         };
         const struct intent i = { .mtu = 8896 };
 
@@ -422,7 +432,9 @@ static void test_sysctl_verdicts(void) {
 }
 
 static void test_reading_sysctls_and_parameters(void) {
-        const struct intent_sysctl p = { .name = "tcp_cubic.hystart_detect", .value = "2", .source = "docs" };
+        const struct intent_sysctl p = { .name = "tcp_cubic.hystart_detect",
+                                         .value = "2",
+                                         .source = "docs" };
         _cleanup_scratch_ struct scratch s = scratch_new();
         _cleanup_host_ struct host h = HOST_NULL;
         struct finding f;
@@ -475,7 +487,8 @@ static void test_sysctl_names(void) {
         ASSERT_STREQ(text, "1 2");
 }
 
-TEST_MAIN(test_shipped_profiles, test_every_shipped_profile_is_whole, test_profile_by_chips, test_machines, test_rto_min,
-          test_which_nics, test_stated_mtu, test_reading_sysctls_and_parameters, test_fixture_is_what_is_shipped, test_which_profile, test_given_file, test_network_mtu_bounds,
+TEST_MAIN(test_shipped_profiles, test_every_shipped_profile_is_whole, test_profile_by_chips, test_machines,
+          test_rto_min, test_which_nics, test_stated_mtu, test_reading_sysctls_and_parameters,
+          test_fixture_is_what_is_shipped, test_which_profile, test_given_file, test_network_mtu_bounds,
           test_refused_values, test_the_first_of_two_stands, test_mtu_rule, test_mtu_verdicts,
           test_sysctl_verdicts, test_sysctl_names)

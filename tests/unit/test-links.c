@@ -139,7 +139,8 @@ static void bus_message(struct dump *d, int index, const char *name, const char 
         const unsigned char address[6] = { 2, 0, 0, 0, 0, (unsigned char) index };
 
         message(d, RTM_NEWLINK, 0);
-        put(d, &(struct ifinfomsg) { .ifi_type = ARPHRD_ETHER, .ifi_index = index }, sizeof(struct ifinfomsg));
+        put(d, &(struct ifinfomsg){ .ifi_type = ARPHRD_ETHER, .ifi_index = index },
+            sizeof(struct ifinfomsg));
         attribute(d, IFLA_IFNAME, name, strlen(name) + 1);
         attribute(d, IFLA_ADDRESS, address, sizeof(address));
         attribute(d, PARENT_BUS, bus, strlen(bus) + 1);
@@ -355,5 +356,6 @@ static void test_live(void) {
         ASSERT_FALSE(link_is_data_nic(named(&t, "lo")));
 }
 
-TEST_MAIN(test_data_nics_by_bus, test_stated_mtu, test_recorded_driver, test_fields, test_data_nics_with_hardware, test_data_nics_of_a_container, test_endings,
-          test_bad_attributes, test_too_many, test_recorded, test_cut_and_changed, test_live)
+TEST_MAIN(test_data_nics_by_bus, test_stated_mtu, test_recorded_driver, test_fields,
+          test_data_nics_with_hardware, test_data_nics_of_a_container, test_endings, test_bad_attributes,
+          test_too_many, test_recorded, test_cut_and_changed, test_live)

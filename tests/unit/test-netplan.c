@@ -51,7 +51,8 @@ static void random_case(struct intent *i, struct found *f, struct link links[LIN
         i->loose_rp_filter = pick(2);
         f->rp_filter_all = (struct found_rp_filter) { .error = pick(8) ? 0 : -EACCES, .value = pick(3) };
         for (size_t k = 0; k < LINKS; k++)
-                f->rp_filters[k] = (struct found_rp_filter) { .error = pick(8) ? 0 : -ENOENT, .value = pick(3) };
+                f->rp_filters[k] =
+                        (struct found_rp_filter){ .error = pick(8) ? 0 : -ENOENT, .value = pick(3) };
         for (size_t k = 0; k < i->n_sysctls; k++) {
                 (void) snprintf(i->sysctls[k].name, sizeof(i->sysctls[k].name), "net.s%zu", k);
                 (void) snprintf(i->sysctls[k].value, sizeof(i->sysctls[k].value), "%u", pick(3));
@@ -139,10 +140,12 @@ static void assert_reached(const struct intent *i, const struct found *f) {
         for (size_t k = 0; k < f->links.n; k++)
                 nics += link_is_data_nic(&f->links.links[k]);
         for (size_t k = 0; i->loose_rp_filter && nics > 1 && k < f->links.n; k++)
-                if (link_is_data_nic(&f->links.links[k]) && f->rp_filter_all.error == 0 && f->rp_filters[k].error == 0)
+                if (link_is_data_nic(&f->links.links[k]) && f->rp_filter_all.error == 0 &&
+                    f->rp_filters[k].error == 0)
                         ASSERT_TRUE(MAX(f->rp_filter_all.value, f->rp_filters[k].value) != 1);
         for (size_t k = 0; i->rto_min > 0 && k < f->routes.n; k++)
-                if (plan_is_data_route(i, &f->links, &routes[k]) && !routes[k].expires && !routes[k].ambiguous) {
+                if (plan_is_data_route(i, &f->links, &routes[k]) && !routes[k].expires &&
+                    !routes[k].ambiguous) {
                         ASSERT_EQ(routes[k].rto_min_ms * USEC_PER_MSEC, i->rto_min);
                         ASSERT_TRUE(routes[k].rto_min_locked);
                 }
@@ -159,7 +162,8 @@ static void assert_reached(const struct intent *i, const struct found *f) {
 }
 
 /* Routes that are not ours, or cannot be changed without loss, stay. */
-static void assert_routes_safe(const struct intent *i, const struct found *f, const struct route before[ROUTES]) {
+static void assert_routes_safe(const struct intent *i, const struct found *f,
+                               const struct route before[ROUTES]) {
         for (size_t k = 0; k < f->routes.n; k++) {
                 if (memcmp(&routes[k], &before[k], sizeof(routes[k])) == 0)
                         continue;
@@ -282,7 +286,8 @@ static void test_rp_filters(void) {
 }
 
 static void test_route_values(void) {
-        static const char *const bad[] = { "", "5", "ms", "0ms", "-5ms", "5ms,", "5ms,lock ", "none ", "99999999999ms", "5s" };
+        static const char *const bad[] = { "",     "5",         "ms",    "0ms",           "-5ms",
+                                           "5ms,", "5ms,lock ", "none ", "99999999999ms", "5s" };
         struct route r = { .family = AF_INET };
         struct link l = { .index = 2, .name = "eth0" };
         const struct link_table t = { &l, 1 };
@@ -310,10 +315,22 @@ static void test_route_values(void) {
 }
 
 static void test_route_findings(void) {
-        struct link l = { .index = 2, .name = "eth0", .arp_type = ARPHRD_ETHER, .address_len = 6, .mtu = 8896 };
+        struct link l = {
+                .index = 2, .name = "eth0", .arp_type = ARPHRD_ETHER, .address_len = 6, .mtu = 8896
+        };
         struct route r[] = {
-                { .family = AF_INET, .table = 254, .n_hops = 1, .hops = { 2 }, .rto_min_ms = 5, .rto_min_locked = true },
-                { .family = AF_INET, .dst_len = 8, .table = 254, .n_hops = 1, .hops = { 2 }, .rto_min_ms = 5 },
+                { .family = AF_INET,
+                  .table = 254,
+                  .n_hops = 1,
+                  .hops = { 2 },
+                  .rto_min_ms = 5,
+                  .rto_min_locked = true },
+                { .family = AF_INET,
+                  .dst_len = 8,
+                  .table = 254,
+                  .n_hops = 1,
+                  .hops = { 2 },
+                  .rto_min_ms = 5 },
                 { .family = AF_INET6, .table = 254, .n_hops = 1, .hops = { 2 }, .expires = true },
         };
         struct intent i = { .profile = "v6e", .rto_min = 5000 };
@@ -403,5 +420,6 @@ static void test_contest_is_bounded(void) {
         contest_clear(&c);
 }
 
-TEST_MAIN(test_rp_filters, test_held, test_route_values, test_route_findings, test_properties, test_half_a_plan, test_findings, test_contest, test_slow_drift_is_no_contest,
+TEST_MAIN(test_rp_filters, test_held, test_route_values, test_route_findings, test_properties,
+          test_half_a_plan, test_findings, test_contest, test_slow_drift_is_no_contest,
           test_contest_is_bounded)

@@ -21,7 +21,8 @@ static void put(struct dump *d, const void *data, size_t len) {
 }
 
 static void attribute(struct dump *d, uint16_t type, const void *data, size_t len) {
-        put(d, &(struct rtattr) { .rta_type = type, .rta_len = (unsigned short) (sizeof(struct rtattr) + len) },
+        put(d,
+            &(struct rtattr){ .rta_type = type, .rta_len = (unsigned short) (sizeof(struct rtattr) + len) },
             sizeof(struct rtattr));
         put(d, data, len);
 }
@@ -32,7 +33,8 @@ static void number(struct dump *d, uint16_t type, uint32_t v) {
 
 static void begin(struct dump *d, const struct rtmsg *m) {
         d->message = d->len;
-        put(d, &(struct nlmsghdr) { .nlmsg_type = RTM_NEWROUTE, .nlmsg_flags = NLM_F_MULTI }, sizeof(struct nlmsghdr));
+        put(d, &(struct nlmsghdr){ .nlmsg_type = RTM_NEWROUTE, .nlmsg_flags = NLM_F_MULTI },
+            sizeof(struct nlmsghdr));
         put(d, m, sizeof(*m));
 }
 
@@ -44,7 +46,8 @@ static void end(struct dump *d) {
 
 static void done(struct dump *d) {
         d->message = d->len;
-        put(d, &(struct nlmsghdr) { .nlmsg_type = NLMSG_DONE, .nlmsg_flags = NLM_F_MULTI }, sizeof(struct nlmsghdr));
+        put(d, &(struct nlmsghdr){ .nlmsg_type = NLMSG_DONE, .nlmsg_flags = NLM_F_MULTI },
+            sizeof(struct nlmsghdr));
         number(d, 0, 0);
         d->len -= 4;
         end(d);
@@ -58,9 +61,11 @@ static void address(struct dump *d, int family, uint16_t type, const char *text)
 }
 
 static void default_route(struct dump *d, uint32_t priority) {
-        const uint32_t metrics[] = { 8 | (RTAX_LOCK << 16), 1U << RTAX_RTO_MIN, 8 | (RTAX_RTO_MIN << 16), 5 };
+        const uint32_t metrics[] = { 8 | (RTAX_LOCK << 16), 1U << RTAX_RTO_MIN, 8 | (RTAX_RTO_MIN << 16),
+                                     5 };
 
-        begin(d, &(struct rtmsg) { .rtm_family = AF_INET, .rtm_table = RT_TABLE_MAIN, .rtm_type = RTN_UNICAST });
+        begin(d,
+              &(struct rtmsg){ .rtm_family = AF_INET, .rtm_table = RT_TABLE_MAIN, .rtm_type = RTN_UNICAST });
         address(d, AF_INET, RTA_GATEWAY, "10.10.0.1");
         number(d, RTA_OIF, 2);
         number(d, RTA_PRIORITY, priority);
@@ -68,8 +73,12 @@ static void default_route(struct dump *d, uint32_t priority) {
         end(d);
 }
 
-static void plain_route(struct dump *d, int family, const char *dst, uint8_t len, uint8_t type, uint8_t table) {
-        begin(d, &(struct rtmsg) { .rtm_family = (uint8_t) family, .rtm_dst_len = len, .rtm_table = table, .rtm_type = type });
+static void plain_route(struct dump *d, int family, const char *dst, uint8_t len, uint8_t type,
+                        uint8_t table) {
+        begin(d, &(struct rtmsg){ .rtm_family = (uint8_t) family,
+                                  .rtm_dst_len = len,
+                                  .rtm_table = table,
+                                  .rtm_type = type });
         address(d, family, RTA_DST, dst);
         number(d, RTA_OIF, 3);
         end(d);
@@ -123,7 +132,8 @@ static void test_expiring_and_multipath(void) {
         _cleanup_routes_ struct route_table t = ROUTE_TABLE_NULL;
         struct dump d = { .len = 0 }, e = { .len = 0 };
 
-        begin(&d, &(struct rtmsg) { .rtm_family = AF_INET6, .rtm_table = RT_TABLE_MAIN, .rtm_type = RTN_UNICAST });
+        begin(&d, &(struct rtmsg){
+                          .rtm_family = AF_INET6, .rtm_table = RT_TABLE_MAIN, .rtm_type = RTN_UNICAST });
         attribute(&d, RTA_CACHEINFO, &cache, sizeof(cache));
         attribute(&d, RTA_MULTIPATH, &hops, sizeof(hops));
         end(&d);
@@ -133,7 +143,8 @@ static void test_expiring_and_multipath(void) {
         ASSERT_EQ(t.routes[0].n_hops, 2);
         ASSERT_EQ(t.routes[0].hops[1], 5);
 
-        begin(&e, &(struct rtmsg) { .rtm_family = AF_INET, .rtm_table = RT_TABLE_MAIN, .rtm_type = RTN_UNICAST });
+        begin(&e,
+              &(struct rtmsg){ .rtm_family = AF_INET, .rtm_table = RT_TABLE_MAIN, .rtm_type = RTN_UNICAST });
         attribute(&e, RTA_MULTIPATH, &bad, sizeof(bad));
         end(&e);
         done(&e);
@@ -180,4 +191,5 @@ static void test_live(void) {
         ASSERT_OK(routes_read(&h, &t));
 }
 
-TEST_MAIN(test_fields, test_ambiguous, test_expiring_and_multipath, test_cut_and_changed, test_no_dump, test_live)
+TEST_MAIN(test_fields, test_ambiguous, test_expiring_and_multipath, test_cut_and_changed, test_no_dump,
+          test_live)

@@ -34,7 +34,8 @@ static int check_message(const struct nlmsghdr *h) {
         return r < 0 && r > -4096 ? r : -EBADMSG;
 }
 
-int dump_parse(const void *data, size_t len, int (*message)(struct nlmsghdr *h, void *userdata), void *userdata) {
+int dump_parse(const void *data, size_t len, int (*message)(struct nlmsghdr *h, void *userdata),
+               void *userdata) {
         _cleanup_free_ char *copy = NULL; /* aligned, and libnl's attribute functions want it writable */
         size_t at = 0;
 
@@ -83,9 +84,11 @@ int dump_read_recorded(const struct host *h, const char *path, size_t max, char 
 
 /* libnl has error numbers of its own; -errno here is what the system call left. */
 static int ask(struct nl_sock *s, const struct dump_request *request) {
-        _cleanup_(nlmsg_freep) struct nl_msg *m = nlmsg_alloc_simple(request->type, NLM_F_REQUEST | NLM_F_DUMP);
+        _cleanup_(nlmsg_freep) struct nl_msg *m =
+                nlmsg_alloc_simple(request->type, NLM_F_REQUEST | NLM_F_DUMP);
 
-        if (!m || nlmsg_append(m, (void *) (uintptr_t) request->head, request->head_size, NLMSG_ALIGNTO) < 0 ||
+        if (!m ||
+            nlmsg_append(m, (void *) (uintptr_t) request->head, request->head_size, NLMSG_ALIGNTO) < 0 ||
             (request->skip_statistics && nla_put_u32(m, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS) < 0))
                 return -ENOMEM;
         return nl_send_auto(s, m) < 0 ? (errno ? -errno : -EIO) : 0;

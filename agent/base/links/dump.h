@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Dumps over rtnetlink: asking the kernel for a whole table, or taking its recorded answer, and walking over it.
- * What is walked over may come from anywhere.
+ * Dumps over rtnetlink: asking the kernel for a whole table, or taking its recorded answer, and walking over
+ * it. What is walked over may come from anywhere.
  */
 #include <linux/netlink.h>
 
@@ -26,8 +26,10 @@ int dump_read(const struct dump_request *request, char **ret, size_t *ret_len);
 int dump_read_recorded(const struct host *h, const char *path, size_t max, char **ret, size_t *ret_len);
 
 /*
- * Calls message with each message up to the NLMSG_DONE that ends the dump, until one returns less than 0. Messages are
- * aligned and writable, and only valid inside the call. -EBADMSG when the bytes are anything else, or less; an
- * NLMSG_ERROR is its errno; -EINTR when the kernel says that the table changed while it was read.
+ * Calls message with each message up to the NLMSG_DONE that ends the dump, until one returns less than 0.
+ * Messages are aligned and writable, and only valid inside the call. -EBADMSG when the bytes are anything
+ * else, or less; an NLMSG_ERROR is its errno; -EINTR when the kernel says that the table changed while it
+ * was read.
  */
-int dump_parse(const void *data, size_t len, int (*message)(struct nlmsghdr *h, void *userdata), void *userdata);
+int dump_parse(const void *data, size_t len, int (*message)(struct nlmsghdr *h, void *userdata),
+               void *userdata);

@@ -80,7 +80,8 @@ static int parse_link(struct nlmsghdr *h, struct link *ret) {
         l.carrier = a[IFLA_CARRIER] && nla_get_u8(a[IFLA_CARRIER]) != 0;
         l.peer_elsewhere = a[IFLA_LINK_NETNSID] != NULL;
         if (a[ATTR_PARENT_BUS])
-                (void) nla_strlcpy(l.bus, a[ATTR_PARENT_BUS], sizeof(l.bus)); /* too long is none we know: cut */
+                (void) nla_strlcpy(l.bus, a[ATTR_PARENT_BUS],
+                                   sizeof(l.bus)); /* too long is none we know: cut */
         if (a[IFLA_LINKINFO] && parse_kind(a[IFLA_LINKINFO], &l) < 0)
                 return -EBADMSG;
         *ret = l;
@@ -157,17 +158,21 @@ int links_parse(const void *data, size_t len, struct link_table *ret) {
 
 static int dump_links(const struct host *h, struct link_table *ret) {
         const struct ifinfomsg info = { .ifi_family = AF_UNSPEC };
-        const struct dump_request request = {
-                .type = RTM_GETLINK, .head = &info, .head_size = sizeof(info), .skip_statistics = true, .max = DUMP_MAX
-        };
+        const struct dump_request request = { .type = RTM_GETLINK,
+                                              .head = &info,
+                                              .head_size = sizeof(info),
+                                              .skip_statistics = true,
+                                              .max = DUMP_MAX };
         _cleanup_free_ char *dump = NULL;
         size_t len = 0;
-        int r = h->real_root ? dump_read(&request, &dump, &len) : dump_read_recorded(h, LINKS_DUMP, DUMP_MAX, &dump, &len);
+        int r = h->real_root ? dump_read(&request, &dump, &len)
+                             : dump_read_recorded(h, LINKS_DUMP, DUMP_MAX, &dump, &len);
 
         return r < 0 ? r : links_parse(dump, len, ret);
 }
 
-/* ethtool's answer, which holds for this network namespace as /sys need not. A socket of any family will do. */
+/* ethtool's answer, which holds for this network namespace as /sys need not. A socket of any family will do.
+ */
 static int ask_driver(int fd, struct link *l) {
         struct ethtool_drvinfo info = { .cmd = ETHTOOL_GDRVINFO };
         struct ifreq request = { .ifr_data = (void *) &info };
@@ -180,7 +185,8 @@ static int ask_driver(int fd, struct link *l) {
         return 0;
 }
 
-static void read_sysfs(const struct host *h, const char *what, const struct link *l, char *dest, size_t size) {
+static void read_sysfs(const struct host *h, const char *what, const struct link *l, char *dest,
+                       size_t size) {
         char path[64], name[64];
 
         (void) snprintf(path, sizeof(path), "/sys/class/net/%s/device/%s", l->name, what);

@@ -36,28 +36,31 @@ struct link_table {
 #define LINK_TABLE_NULL ((struct link_table) { 0 })
 
 /*
- * Sorted by index. Driver, and bus where the kernel is older than 5.14, come from ethtool's answer in this network
- * namespace, or for a recorded root from its /sys/class/net. -ENODATA: this root has no dump; -E2BIG: more than LINKS_MAX; -EBADMSG: the dump is
- * malformed; -EINTR: the table changed under each of our reads. Clear with link_table_clear().
+ * Sorted by index. Driver, and bus where the kernel is older than 5.14, come from ethtool's answer in this
+ * network namespace, or for a recorded root from its /sys/class/net. -ENODATA: this root has no dump;
+ * -E2BIG: more than LINKS_MAX; -EBADMSG: the dump is malformed; -EINTR: the table changed under each of our
+ * reads. Clear with link_table_clear().
  */
 int links_read(const struct host *h, struct link_table *ret);
 void link_table_clear(struct link_table *t);
 #define _cleanup_links_ _cleanup_(link_table_clear)
 
 /*
- * Whether this is a data-centre NIC, told by kind and bus, not by name: an Ethernet device that is hardware (no
- * kind) on PCI or virtio or a bus that is not known, or, where there is no hardware at all, a veth whose peer is in
- * another namespace (a container's or test host's own NIC). Never lo, bridges, ports of a bridge or bond, tunnels,
- * docker, USB, or the host's ends of containers' veths.
+ * Whether this is a data-centre NIC, told by kind and bus, not by name: an Ethernet device that is hardware
+ * (no kind) on PCI or virtio or a bus that is not known, or, where there is no hardware at all, a veth whose
+ * peer is in another namespace (a container's or test host's own NIC). Never lo, bridges, ports of a bridge
+ * or bond, tunnels, docker, USB, or the host's ends of containers' veths.
  */
 bool link_is_data_nic(const struct link *l);
-/* An Ethernet device with a six-byte address: what a person may name as a data-centre NIC, whatever it is made of. */
+/* An Ethernet device with a six-byte address: what a person may name as a data-centre NIC, whatever it is
+ * made of. */
 bool link_is_ethernet(const struct link *l);
 
 /*
- * The MTU up to which the device itself says that its network goes; 0: it says nothing, and max_mtu is only what the
- * driver could carry. gve takes max_mtu from its device (compute-virtual-ethernet-linux, gve_adminq.c); virtio_net
- * takes it from the host where that offers VIRTIO_NET_F_MTU, else it is 65535 (Linux, virtnet_probe()).
+ * The MTU up to which the device itself says that its network goes; 0: it says nothing, and max_mtu is only
+ * what the driver could carry. gve takes max_mtu from its device (compute-virtual-ethernet-linux,
+ * gve_adminq.c); virtio_net takes it from the host where that offers VIRTIO_NET_F_MTU, else it is 65535
+ * (Linux, virtnet_probe()).
  */
 uint32_t link_stated_mtu(const struct link *l);
 

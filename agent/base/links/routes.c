@@ -158,8 +158,8 @@ static int take_message(struct nlmsghdr *h, void *userdata) {
 }
 
 static bool same_place(const struct route *a, const struct route *b) {
-        return a->family == b->family && a->table == b->table && a->priority == b->priority && a->tos == b->tos &&
-               a->dst_len == b->dst_len && memcmp(a->dst, b->dst, sizeof(a->dst)) == 0;
+        return a->family == b->family && a->table == b->table && a->priority == b->priority &&
+               a->tos == b->tos && a->dst_len == b->dst_len && memcmp(a->dst, b->dst, sizeof(a->dst)) == 0;
 }
 
 static void mark_ambiguous(struct route_table *t) {
@@ -191,7 +191,9 @@ int routes_parse(const void *data, size_t len, struct route_table *ret) {
 
 int routes_read(const struct host *h, struct route_table *ret) {
         const struct rtmsg head = { .rtm_family = AF_UNSPEC };
-        const struct dump_request request = { .type = RTM_GETROUTE, .head = &head, .head_size = sizeof(head), .max = DUMP_MAX };
+        const struct dump_request request = {
+                .type = RTM_GETROUTE, .head = &head, .head_size = sizeof(head), .max = DUMP_MAX
+        };
         int r = -EINTR;
 
         for (int i = 0; i < DUMP_TRIES && (r == -EINTR || r == -EAGAIN); i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Routes as the kernel tells them over rtnetlink (RTM_GETROUTE), IPv4 and IPv6: the unicast ones of all tables but
- * local, without IPv6's link-local ones and without what a lookup cached. With a root other than "/" they are read
- * from the dump /netlink/routes of that root, else -ENODATA.
+ * Routes as the kernel tells them over rtnetlink (RTM_GETROUTE), IPv4 and IPv6: the unicast ones of all
+ * tables but local, without IPv6's link-local ones and without what a lookup cached. With a root other than
+ * "/" they are read from the dump /netlink/routes of that root, else -ENODATA.
  */
 #include "base.h"
 #include "host.h"
@@ -35,8 +35,8 @@ struct route_table {
 };
 #define ROUTE_TABLE_NULL ((struct route_table) { 0 })
 
-/* -ENODATA: this root has no dump; -E2BIG: more than ROUTES_MAX; -EBADMSG: malformed; -EINTR: the table changed under
- * each of our reads. Clear with route_table_clear(). */
+/* -ENODATA: this root has no dump; -E2BIG: more than ROUTES_MAX; -EBADMSG: malformed; -EINTR: the table
+ * changed under each of our reads. Clear with route_table_clear(). */
 int routes_read(const struct host *h, struct route_table *ret);
 int routes_parse(const void *data, size_t len, struct route_table *ret);
 void route_table_clear(struct route_table *t);
