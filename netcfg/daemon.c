@@ -9,6 +9,7 @@
 #include "local.pb-c.h"
 #include "log.h"
 #include "paths.h"
+#include "sysctl_watch.h"
 #include "watch.h"
 
 #define REREAD_INTERVAL (30 * USEC_PER_SEC)
@@ -20,6 +21,7 @@ struct daemon {
         sd_event *event;
         sd_event_source *reread;
         struct watch *watch;
+        struct sysctl_watch *sysctls;
         struct frame_server *server;
         unsigned overruns; /* that were logged */
         int error;         /* of the last pass: logged when it changes */
@@ -29,6 +31,7 @@ struct daemon {
 static void daemon_clear(struct daemon *d) {
         frame_server_free(d->server);
         watch_free(d->watch);
+        sysctl_watch_free(d->sysctls);
         sd_event_source_disable_unref(d->reread);
         sd_event_unref(d->event);
         *d = (struct daemon) { 0 };
@@ -95,7 +98,7 @@ static int run_pass(struct daemon *d, enum pass_kind kind, usec_t wait) {
         int r;
 
         if (overruns != d->overruns)
-                log_info("link notifications were lost %u times so far; everything was read anew", overruns);
+                log_info("notifications were lost %u times so far; everything was read anew", overruns);
         d->overruns = overruns;
         r = pass_run(d->n, kind, wait);
         if (r == -ENOMEM && d->error != r)
@@ -115,7 +118,7 @@ static void look(struct daemon *d, enum pass_kind kind) {
                 (void) sd_event_exit(d->event, -EIO); /* without the timer drift would go unseen */
 }
 
-static void on_link_change(void *userdata) {
+static void on_change(void *userdata) {
         look(userdata, PASS_REPAIR);
 }
 
@@ -189,7 +192,9 @@ static int set_up(struct daemon *d) {
         if (r >= 0)
                 r = sd_event_set_watchdog(d->event, true);
         if (r >= 0) /* before the first pass: what changes from here on is noticed */
-                r = watch_new(d->event, on_link_change, d, &d->watch);
+                r = watch_new(d->event, d->n->intent.rto_min > 0, on_change, d, &d->watch);
+        if (r >= 0)
+                r = sysctl_watch_new(d->event, &d->n->host, &d->n->intent, on_change, d, &d->sysctls);
         if (r >= 0)
                 r = sd_event_add_time_relative(d->event, &d->reread, CLOCK_BOOTTIME, REREAD_INTERVAL,
                                                USEC_PER_SEC, on_reread, d);

@@ -4,36 +4,51 @@
 #include <linux/rtnetlink.h>
 #include <netlink/attr.h>
 #include <netlink/msg.h>
-#include <netlink/netlink.h>
-#include <netlink/socket.h>
 #include <sys/syscall.h>
 
 #include "kernel.h"
+#include "request.h"
+#include "route.h"
 
-DEFINE_CLEANUP(struct nl_sock *, nl_socket_free)
 DEFINE_CLEANUP(struct nl_msg *, nlmsg_free)
 
 int kernel_read_sysctl(const struct host *h, const char *name, struct found_sysctl *ret) {
-        char path[128];
-        int r;
+        struct found_sysctl s = { 0 };
 
-        *ret = (struct found_sysctl) { 0 };
-        r = intent_sysctl_path(name, path, sizeof(path));
-        if (r == 0)
-                r = host_read(h, path, ret->value, sizeof(ret->value), NULL);
-        ret->error = r;
-        if (r < 0)
-                ret->value[0] = '\0';
-        else
-                intent_sysctl_normalize(ret->value);
-        return r;
+        s.error = intent_read_sysctl(h, name, s.value, sizeof(s.value));
+        if (s.error < 0 && s.error != -EROFS)
+                s.value[0] = '\0';
+        *ret = s;
+        return s.error;
+}
+
+static void read_rp_filter(const struct host *h, const char *nic, struct found_rp_filter *ret) {
+        struct found_sysctl s;
+        char name[64], *end;
+
+        rp_filter_name(nic, name);
+        ret->error = kernel_read_sysctl(h, name, &s);
+        ret->value = (unsigned) strtoul(s.value, &end, 10);
+        if (ret->error == 0 && (!s.value[0] || *end))
+                ret->error = -EBADMSG;
 }
 
 void kernel_read(const struct host *h, const struct intent *i, struct found *ret) {
         *ret = FOUND_NULL;
         for (size_t k = 0; k < i->n_sysctls; k++)
                 (void) kernel_read_sysctl(h, i->sysctls[k].name, &ret->sysctls[k]);
+        ret->container = intent_in_container(h);
+        for (size_t k = 0; k < i->n_parameters; k++) {
+                struct found_sysctl *p = &ret->parameters[k];
+
+                p->error = intent_read_parameter(h, i->parameters[k].name, p->value, sizeof(p->value));
+        }
         ret->links_error = links_read(h, &ret->links);
+        read_rp_filter(h, "all", &ret->rp_filter_all);
+        for (size_t k = 0; k < ret->links.n; k++)
+                if (intent_is_data_nic(i, &ret->links.links[k]))
+                        read_rp_filter(h, ret->links.links[k].name, &ret->rp_filters[k]);
+        ret->routes_error = i->rto_min > 0 ? routes_read(h, &ret->routes) : 0;
 }
 
 /* --- Rights ------------------------------------------------------------------------------------------- */
@@ -72,6 +87,7 @@ int kernel_permits(const struct host *h, const struct plan *p, const struct op *
                                 r = permits_sysctl(h, op->subject);
                                 break;
                         case OP_MTU:
+                        case OP_ROUTE:
                                 r = has_net_admin() ? 0 : -EPERM;
                                 break;
                         case _OP_KIND_MAX:
@@ -102,31 +118,14 @@ static int apply_sysctl(const struct host *h, const struct op *op) {
         return streq(after.value, op->to) ? 0 : -EIO;
 }
 
-/* libnl folds several errnos into one number of its own: keep the kernel's. */
-static int keep_errno(struct sockaddr_nl *from, struct nlmsgerr *e, void *userdata) {
-        (void) from;
-        *(int *) userdata = e->error;
-        return NL_STOP;
-}
-
 static int set_mtu(int index, uint32_t mtu) {
-        _cleanup_(nl_socket_freep) struct nl_sock *s = nl_socket_alloc();
         _cleanup_(nlmsg_freep) struct nl_msg *m = nlmsg_alloc_simple(RTM_SETLINK, NLM_F_REQUEST | NLM_F_ACK);
         struct ifinfomsg info = { .ifi_family = AF_UNSPEC, .ifi_index = index };
-        int answer = 0, r;
 
-        if (!s || !m || nlmsg_append(m, &info, sizeof(info), NLMSG_ALIGNTO) < 0 ||
+        if (!m || nlmsg_append(m, &info, sizeof(info), NLMSG_ALIGNTO) < 0 ||
             nla_put_u32(m, IFLA_MTU, mtu) < 0)
                 return -ENOMEM;
-        if (nl_socket_modify_err_cb(s, NL_CB_CUSTOM, keep_errno, &answer) < 0 ||
-            nl_connect(s, NETLINK_ROUTE) < 0)
-                return -EIO;
-        if (nl_send_auto(s, m) < 0)
-                return -EIO;
-        r = nl_wait_for_ack(s);
-        if (answer < 0)
-                return answer;
-        return r < 0 ? -EIO : 0;
+        return request_do(m);
 }
 
 static int verify_mtu(const struct host *h, int index, uint32_t mtu) {
@@ -151,6 +150,13 @@ static int apply_mtu(const struct host *h, const struct op *op) {
         return r < 0 ? r : verify_mtu(h, op->index, (uint32_t) mtu);
 }
 
+static int apply_route(const struct host *h, const struct op *op) {
+        _cleanup_links_ struct link_table t = LINK_TABLE_NULL;
+        int r = links_read(h, &t);
+
+        return r < 0 ? r : route_set(h, &t, op->subject, op->to);
+}
+
 int kernel_apply(const struct host *h, const struct op *op) {
         if (!h->real_root)
                 return -EROFS;
@@ -159,6 +165,8 @@ int kernel_apply(const struct host *h, const struct op *op) {
                 return apply_sysctl(h, op);
         case OP_MTU:
                 return apply_mtu(h, op);
+        case OP_ROUTE:
+                return apply_route(h, op);
         case _OP_KIND_MAX:
                 break;
         }

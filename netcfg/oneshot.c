@@ -144,7 +144,7 @@ static int restore_locked(struct netcfg *n, struct restoring *s) {
                 return log_error_errno(r, PATH_NETCFG_RUNTIME
                                        "/restored cannot be written: %m; nothing was changed");
         for (size_t i = 0; i < s->plan.n; i++)
-                s->failed += pass_apply_one(n, &s->plan.ops[i]) < 0;
+                s->failed += pass_apply_one(n, &s->plan.ops[i], true) < 0;
         if (s->failed > 0)
                 return 0; /* the originals are kept for another try */
         r = originals_forget(n->runtime_fd);
@@ -162,7 +162,7 @@ static int print_restored(const struct netcfg *n, const struct restoring *s, boo
                      "already.");
         else
                 printf("%u settings restored and verified, %zu had their original value, %zu failed, %zu "
-                       "NICs are gone.\n"
+                       "NICs or routes are gone.\n"
                        "A running tpu-netcfg only observes from now on; tpu-netcfg --once applies the "
                        "profile again.\n",
                        n->writes, s->originals.n - s->plan.n - s->gone, s->failed, s->gone);

@@ -27,10 +27,27 @@ static int add(struct originals *o, const struct original *item) {
 
 /* --- The file ----------------------------------------------------------------------------------------- */
 
+/* "VALUE SUBJECT": the subject has blanks. */
+static int parse_route_entry(const char *text, struct originals *o) {
+        struct original item = { .kind = OP_ROUTE };
+        bool lock;
+        uint32_t ms;
+        int end = 0;
+
+        if (sscanf(text, "%23s %n", item.value, &end) != 1 || end == 0 ||
+            !route_parse_value(item.value, &ms, &lock) || !text[end] ||
+            strlen(text + end) >= sizeof(item.subject))
+                return -EBADMSG;
+        (void) snprintf(item.subject, sizeof(item.subject), "%s", text + end);
+        return add(o, &item);
+}
+
 static int parse_entry(const char *line, struct originals *o) {
         struct original item = { .kind = OP_SYSCTL };
         int end = 0;
 
+        if (startswith(line, "route "))
+                return parse_route_entry(line + 6, o);
         if (startswith(line, "mtu ")) {
                 item.kind = OP_MTU;
                 if (sscanf(line, "mtu %63s %23s %n", item.subject, item.address, &end) != 2)
@@ -99,7 +116,9 @@ static int save(const struct originals *o, int dir_fd, const char *boot_id) {
                 return -ENOMEM;
         fprintf(f, "%s\nboot %s\n", FILE_HEAD, boot_id);
         for (size_t i = 0; i < o->n; i++)
-                if (o->items[i].kind == OP_MTU)
+                if (o->items[i].kind == OP_ROUTE)
+                        fprintf(f, "route %s %s\n", o->items[i].value, o->items[i].subject);
+                else if (o->items[i].kind == OP_MTU)
                         fprintf(f, "mtu %s %s %s\n", o->items[i].subject, o->items[i].address,
                                 o->items[i].value);
                 else
@@ -150,7 +169,7 @@ static bool same_setting(const struct original *o, const struct op *op, const st
 
         if (o->kind != op->kind)
                 return false;
-        if (op->kind == OP_SYSCTL)
+        if (op->kind != OP_MTU)
                 return streq(o->subject, op->subject);
         l = link_of(links, o);
         return l && l->index == op->index;
@@ -186,28 +205,57 @@ int originals_keep(struct originals *o, int dir_fd, const char *boot_id, const s
         return r;
 }
 
-/* Returns 1 with the write, 0 when nothing is to be done, -ENODEV when the NIC is gone. */
+/* The value it has now. -ENODEV when the NIC or route is gone. */
+static int read_now(const struct original *o, const struct host *h, const struct link_table *links,
+                    struct op *op) {
+        _cleanup_routes_ struct route_table routes = ROUTE_TABLE_NULL;
+        struct found_sysctl now;
+        const struct link *l;
+        int r;
+
+        switch (o->kind) {
+        case OP_SYSCTL:
+                r = kernel_read_sysctl(h, o->subject, &now);
+                finding_set(op->from, "%s", now.value);
+                return r;
+        case OP_MTU:
+                l = link_of(links, o);
+                if (!l)
+                        return -ENODEV;
+                op->index = l->index;
+                finding_set(op->subject, "%s", l->name);
+                finding_set(op->from, "%u", l->mtu);
+                return 0;
+        case OP_ROUTE:
+                r = routes_read(h, &routes);
+                for (size_t i = 0; r == 0 && i < routes.n; i++) {
+                        char subject[sizeof(op->subject)];
+
+                        route_subject(&routes.routes[i], links, subject);
+                        if (!streq(subject, o->subject))
+                                continue;
+                        route_value(&routes.routes[i], op->from);
+                        return 0;
+                }
+                return r < 0 ? r : -ENODEV;
+        case _OP_KIND_MAX:
+                break;
+        }
+        return -EINVAL;
+}
+
+/* Returns 1 with the write, 0 when nothing is to be done, -ENODEV when the NIC or route is gone. */
 static int restore_op(const struct original *o, const struct host *h, const struct link_table *links,
                       struct op *ret) {
         struct op op = { .kind = o->kind };
-        struct found_sysctl now;
-        const struct link *l;
+        int r;
 
         finding_set(op.subject, "%s", o->subject);
         finding_set(op.to, "%s", o->value);
         finding_set(op.source, "original value of this boot");
-        if (o->kind == OP_SYSCTL) {
-                if (kernel_read_sysctl(h, o->subject, &now) < 0)
-                        return now.error;
-                finding_set(op.from, "%s", now.value);
-        } else {
-                l = link_of(links, o);
-                if (!l)
-                        return -ENODEV;
-                op.index = l->index;
-                finding_set(op.subject, "%s", l->name);
-                finding_set(op.from, "%u", l->mtu);
-        }
+        r = read_now(o, h, links, &op);
+        if (r < 0)
+                return r;
         *ret = op;
         return !streq(op.from, op.to);
 }

@@ -6,12 +6,12 @@
  * known by its MAC address, and by its name where several share one.
  *
  * The file is text: a line "tpu-netcfg-originals 1", a line "boot BOOT_ID", then lines
- * "sysctl NAME VALUE" and "mtu NAME MAC VALUE".
+ * "sysctl NAME VALUE", "mtu NAME MAC VALUE" and "route VALUE SUBJECT" (route_subject(), plan.h).
  */
 #include "host.h"
 #include "plan.h"
 
-#define ORIGINALS_MAX (INTENT_SYSCTLS_MAX + LINKS_MAX)
+#define ORIGINALS_MAX (INTENT_SYSCTLS_MAX + LINKS_MAX + ROUTES_MAX)
 
 struct original {
         enum op_kind kind;
@@ -34,7 +34,7 @@ int originals_load(int dir_fd, const char *boot_id, struct originals *ret, unsig
 /* Adds the found values of the plan's settings that are not there yet, and saves when anything was added. */
 int originals_keep(struct originals *o, int dir_fd, const char *boot_id, const struct plan *p,
                    const struct link_table *links);
-/* The writes that bring the originals back. ret_gone: how many NICs are not there any more. */
+/* The writes that bring the originals back. ret_gone: how many NICs and routes are not there any more. */
 int originals_plan(const struct originals *o, const struct host *h, const struct link_table *links,
                    struct plan *ret, size_t *ret_gone);
 int originals_forget(int dir_fd);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway.h"
 #include "kernel.h"
 #include "log.h"
 #include "paths.h"
@@ -49,10 +50,19 @@ static void explain(const struct netcfg *n, struct finding *f) {
                 f->verdict = VERDICT_WARN;
                 finding_set(f->reason, "contested: changed back twice within 60 s of our repairs; left "
                                        "alone until unchanged for an hour");
+                finding_set(f->remedy, "find who sets it (ip monitor link route; systemctl list-timers), "
+                                       "then tpu-netcfg --once");
+        } else if (t && t->error == -EHOSTUNREACH)
                 finding_set(
-                        f->remedy,
-                        "find who sets it (ip monitor link; systemctl list-timers), then tpu-netcfg --once");
-        } else if (t)
+                        f->reason,
+                        "taken back: after the change the gateway of the only default route did not answer "
+                        "within 2 s; tried again in an hour");
+        else if (t && t->error == -ENETUNREACH)
+                finding_set(
+                        f->reason,
+                        "the gateway of the only default route does not answer, so a change could not be "
+                        "verified: left alone until it does");
+        else if (t)
                 finding_set(f->reason, "could not be set: %s", strerror(-t->error));
         else if (n->held && !f->reason[0])
                 finding_set(f->reason, "%s", n->held);
@@ -72,7 +82,12 @@ static int judge(struct netcfg *n, const struct found *found) {
 /* --- Writes ------------------------------------------------------------------------------------------- */
 
 static const char *label(const struct op *op) {
-        return op->kind == OP_MTU ? "MTU of " : "";
+        static const char *const labels[] = {
+                [OP_SYSCTL] = "", [OP_MTU] = "MTU of ", [OP_ROUTE] = "least RTO of "
+        };
+
+        _Static_assert(ELEMENTSOF(labels) == _OP_KIND_MAX, "every kind has a label");
+        return labels[op->kind];
 }
 
 int pass_log_refused(const struct op *op, int error) {
@@ -82,9 +97,57 @@ int pass_log_refused(const struct op *op, int error) {
                                label(op), op->subject, op->from, op->to);
 }
 
-int pass_apply_one(struct netcfg *n, const struct op *op) {
-        int r = kernel_apply(&n->host, op);
+static int roll_back(struct netcfg *n, const struct op *op) {
+        struct op back = *op;
+        int r;
 
+        finding_set(back.from, "%s", op->to);
+        finding_set(back.to, "%s", op->from);
+        r = kernel_apply(&n->host, &back);
+        if (r < 0)
+                return log_error_errno(
+                        r,
+                        "MTU of %s: its gateway does not answer since it became %s, and it cannot be "
+                        "set back to %s: %m",
+                        op->subject, op->to, op->from);
+        return log_error_errno(-EHOSTUNREACH,
+                               "MTU of %s: %s → %s was taken back: its gateway did not answer within 2 s",
+                               op->subject, op->from, op->to);
+}
+
+/* The host's only way out is never lost: what answered before the change must answer after it. */
+static int apply_guarded(struct netcfg *n, const struct op *op, bool restoring) {
+        _cleanup_routes_ struct route_table routes = ROUTE_TABLE_NULL;
+        const struct route *gateway;
+        int r;
+
+        r = routes_read(&n->host, &routes);
+        if (r < 0)
+                return r;
+        gateway = gateway_of(&routes, op->index);
+        if (gateway && gateway_probe(&n->host.clock, gateway, GATEWAY_WAIT) < 0) {
+                if (!restoring)
+                        return -ENETUNREACH;
+                gateway = NULL; /* nothing to lose */
+        }
+        r = kernel_apply(&n->host, op);
+        if (r < 0 || !gateway || gateway_probe(&n->host.clock, gateway, GATEWAY_WAIT) == 0)
+                return r;
+        return roll_back(n, op);
+}
+
+int pass_apply_one(struct netcfg *n, const struct op *op, bool restoring) {
+        int r = op->kind == OP_MTU ? apply_guarded(n, op, restoring) : kernel_apply(&n->host, op);
+
+        if (r == -EHOSTUNREACH)
+                return r; /* said already */
+        if (r == -ENETUNREACH && n->gateway_silent)
+                return r;
+        n->gateway_silent = r == -ENETUNREACH;
+        if (n->gateway_silent)
+                return log_warning_errno(
+                        r, "MTU of %s: left at %s until the gateway of the only default route answers",
+                        op->subject, op->from);
         if (r < 0)
                 return log_error_errno(r, "%s%s: %s → %s: %m", label(op), op->subject, op->from, op->to);
         log_notice("%s%s: %s → %s (%s)", label(op), op->subject, op->from, op->to, op->source);
@@ -116,6 +179,7 @@ static int save_originals(struct netcfg *n, const struct plan *p, const struct l
 static int drop_contested(struct netcfg *n, struct plan *p, const struct trouble *old, size_t n_old) {
         usec_t now = host_now(&n->host);
         size_t kept = 0;
+        int why;
 
         for (size_t i = 0; i < p->n; i++) {
                 const struct op *op = &p->ops[i];
@@ -125,11 +189,12 @@ static int drop_contested(struct netcfg *n, struct plan *p, const struct trouble
                         p->ops[kept++] = *op;
                         continue;
                 }
-                if (!before || before->error != 0)
+                why = contest_why(&n->contest, op);
+                if (why == 0 && (!before || before->error != 0))
                         log_warning("%s%s is contested: changed to %s again after %d repairs within 60 s; "
                                     "left alone",
                                     label(op), op->subject, op->from, CONTEST_REPAIRS);
-                if (note_trouble(n, op, 0) < 0)
+                if (note_trouble(n, op, why) < 0)
                         return -ENOMEM;
         }
         p->n = kept;
@@ -137,10 +202,12 @@ static int drop_contested(struct netcfg *n, struct plan *p, const struct trouble
 }
 
 static int write_one(struct netcfg *n, enum pass_kind kind, const struct op *op) {
-        int r = pass_apply_one(n, op);
+        int r = pass_apply_one(n, op, false);
 
         if (r < 0 && note_trouble(n, op, r) < 0)
                 return -ENOMEM;
+        if (r == -EHOSTUNREACH)
+                return contest_hold(&n->contest, op, r, host_now(&n->host));
         /* -EIO: changed back before it was read again. Uncounted, the event of each try would start the next. */
         if (kind != PASS_REPAIR || (r < 0 && r != -EIO))
                 return 0;

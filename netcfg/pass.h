@@ -32,6 +32,7 @@ struct netcfg {
         struct finding_list report;
         const char *held; /* why nothing was written, NULL when writing was allowed */
 
+        bool gateway_silent; /* and that was logged */
         unsigned writes; /* verified, since start */
         usec_t applied;  /* boot clock of the last of them, 0: none */
 };
@@ -53,7 +54,12 @@ enum pass_kind {
  */
 int pass_run(struct netcfg *n, enum pass_kind kind, usec_t wait);
 
-/* Saves nothing and judges nothing: does one write and logs it, with its source or with what went wrong. */
-int pass_apply_one(struct netcfg *n, const struct op *op);
+/*
+ * Saves nothing and judges nothing: does one write and logs it, with its source or with what went wrong. A
+ * change of the MTU of the NIC that carries the only default route is taken back when its gateway does not
+ * answer within 2 s after it: -EHOSTUNREACH. When the gateway did not answer before it either, nothing is
+ * written (-ENETUNREACH), unless restoring.
+ */
+int pass_apply_one(struct netcfg *n, const struct op *op, bool restoring);
 /* Logs which write is not permitted and what to do. Returns error. */
 int pass_log_refused(const struct op *op, int error);

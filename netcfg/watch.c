@@ -46,7 +46,8 @@ static int on_readable(sd_event_source *s, int fd, uint32_t revents, void *userd
         return 0;
 }
 
-int watch_new(sd_event *e, void (*changed)(void *userdata), void *userdata, struct watch **ret) {
+int watch_new(sd_event *e, bool routes, void (*changed)(void *userdata), void *userdata,
+              struct watch **ret) {
         _cleanup_(watch_freep) struct watch *w = calloc(1, sizeof(*w));
         int r;
 
@@ -59,12 +60,13 @@ int watch_new(sd_event *e, void (*changed)(void *userdata), void *userdata, stru
                 return -ENOMEM;
         nl_socket_disable_seq_check(w->sock);
         if (nl_connect(w->sock, NETLINK_ROUTE) < 0 || nl_socket_add_membership(w->sock, RTNLGRP_LINK) < 0 ||
+            (routes && nl_socket_add_memberships(w->sock, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE, 0) < 0) ||
             nl_socket_set_nonblocking(w->sock) < 0)
                 return -EIO;
         r = sd_event_add_io(e, &w->io, nl_socket_get_fd(w->sock), EPOLLIN, on_readable, w);
         if (r < 0)
                 return r;
-        (void) sd_event_source_set_description(w->io, "link changes");
+        (void) sd_event_source_set_description(w->io, "link and route changes");
         *ret = TAKE_PTR(w);
         return 0;
 }

@@ -122,7 +122,7 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
         if (r < 0)
                 return r;
         for (size_t i = 0; i < t.n; i++)
-                if (link_is_data_nic(&t.links[i])) {
+                if (c->intent ? intent_is_data_nic(c->intent, &t.links[i]) : link_is_data_nic(&t.links[i])) {
                         look_at(h, c, &t.links[i], s);
                         found++;
                 }

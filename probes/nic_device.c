@@ -2,7 +2,7 @@
 #include "nic_device.h"
 
 #include "emit.h"
-#include "machine.h"
+#include "machine_shape.h"
 
 #define NET "/sys/class/net"
 

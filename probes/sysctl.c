@@ -5,17 +5,26 @@
 #include "paths.h"
 
 static void check(const struct host *h, const struct intent_sysctl *w, struct sink *s) {
-        char path[128], value[256];
+        char value[256] = "";
         struct finding f;
         int r;
 
-        r = intent_sysctl_path(w->name, path, sizeof(path));
-        if (r == 0)
-                r = host_read(h, path, value, sizeof(value), NULL);
-        intent_judge_sysctl(w, r < 0 ? NULL : value, r, &f); /* the same words as tpu-netcfg's */
+        r = intent_read_sysctl(h, w->name, value, sizeof(value));
+        intent_judge_sysctl(w, value, r, &f); /* the same words as tpu-netcfg's */
         (void) make_printable(f.found);
         if (f.verdict == VERDICT_FAIL)
                 finding_set(f.remedy, "sysctl -w %s='%s'", w->name, w->value);
+        s->finding(s, &f);
+}
+
+static void check_parameter(const struct host *h, const struct intent_sysctl *w, struct sink *s) {
+        char value[256] = "";
+        struct finding f;
+        int r;
+
+        r = intent_read_parameter(h, w->name, value, sizeof(value));
+        intent_judge_parameter(w, value, r, intent_in_container(h), &f);
+        (void) make_printable(f.found);
         s->finding(s, &f);
 }
 
@@ -25,6 +34,8 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
         if (c->intent && c->intent->n_sysctls > 0) {
                 for (size_t i = 0; i < c->intent->n_sysctls; i++)
                         check(h, &c->intent->sysctls[i], s);
+                for (size_t i = 0; i < c->intent->n_parameters; i++)
+                        check_parameter(h, &c->intent->parameters[i], s);
                 return 0;
         }
         finding_init(&f, "sysctl", NULL);

@@ -2,7 +2,7 @@
 /* TPU chips: how many there are, whether a program can open them, and what is there that nobody knows. */
 #include "emit.h"
 #include "host_stat.h"
-#include "machine.h"
+#include "machine_shape.h"
 #include "tpu_sysfs.h"
 
 #define LOOK "lspci -nnk -d 1ae0:"

@@ -2,13 +2,23 @@
 #include "config.h"
 #include "intent.h"
 #include "log.h"
+#include "machine.h"
 #include "network.h"
 #include "paths.h"
 #include "profile.h"
 
 #define GENERIC "generic"
 
+#define RTO_SYSCTL_NAME "net.ipv4.tcp_rto_min_us" /* from kernel 6.11 on */
+
+enum rto_by {
+        RTO_AUTO,
+        RTO_SYSCTL,
+        RTO_ROUTES,
+};
+
 struct choice {
+        enum rto_by rto_by;   /* RtoMin= */
         char profile[32];     /* Profile= */
         char accelerator[64]; /* AcceleratorType= */
 };
@@ -52,6 +62,20 @@ static int parse_network_mtu(const char *value, void *dest, char why[static 96])
         return 0;
 }
 
+static int parse_rto_min(const char *value, void *dest, char why[static 96]) {
+        static const char *const names[] = {
+                [RTO_AUTO] = "auto", [RTO_SYSCTL] = "sysctl", [RTO_ROUTES] = "routes"
+        };
+
+        for (size_t k = 0; k < ELEMENTSOF(names); k++)
+                if (streq(value, names[k])) {
+                        *(enum rto_by *) dest = (enum rto_by) k;
+                        return 0;
+                }
+        (void) snprintf(why, 96, "neither auto, sysctl nor routes");
+        return -EINVAL;
+}
+
 /* What the caller wants to know of the configuration itself. */
 struct config_report {
         FILE *out; /* NULL: nothing is shown */
@@ -66,12 +90,15 @@ static int report_config(struct config_report *report, const struct config *c, c
         return config_show(c, report->out);
 }
 
-static int load_netcfg(const struct host *h, const char *file, struct choice *c, bool *ret_observe,
+static int load_netcfg(const struct host *h, const char *file, struct choice *c, struct intent *i,
                        struct config_report *report) {
         static const char *const elsewhere[] = { "Identity", "Network", NULL };
         const struct config_item items[] = {
                 { "Netcfg", "Profile", parse_profile_name, c->profile, NULL },
-                { "Netcfg", "Mode", parse_mode, ret_observe, "repair" },
+                { "Netcfg", "Mode", parse_mode, &i->observe, "repair" },
+                { "Netcfg", "RtoMin", parse_rto_min, &c->rto_by, "auto" },
+                { "Netcfg", "Nics", config_parse_string255, i->nics, NULL },
+                { "Netcfg", "IgnoreNics", config_parse_string255, i->ignore_nics, NULL },
         };
         struct config config = { .items = items,
                                  .n_items = ELEMENTSOF(items),
@@ -131,11 +158,48 @@ static int read_profile(const struct host *h, const char *name, struct intent *i
 
 /* "v6e-16" → "v6e". -EINVAL when that can be no profile's name. */
 static int generation_of(const char *accelerator, char ret[static 32]) {
+        /* Cloud TPU's name of v5e; Ray's, torch_xla's and JAX's of TPU7x. */
+        static const char *const other_names[][2] = { { "v5litepod", "v5e" }, { "v7x", "tpu7x" } };
         char name[64], why[96];
 
         (void) snprintf(name, sizeof(name), "%s", accelerator);
         name[strcspn(name, "-")] = '\0';
+        for (size_t k = 0; k < ELEMENTSOF(other_names); k++)
+                if (streq(name, other_names[k][0]))
+                        (void) snprintf(name, sizeof(name), "%s", other_names[k][1]);
         return parse_profile_name(name, ret, why);
+}
+
+/* Nobody said it: the chips themselves do, before any network is up. */
+static int pick_by_chips(const struct host *h, struct intent *i) {
+        char generation[MACHINE_GENERATION_MAX];
+        int r = machine_generation(h, generation);
+
+        if (r == 0)
+                r = read_profile(h, generation, i);
+        if (r == 0)
+                return 0;
+        finding_set(i->profile_note,
+                    "the accelerator type is not known, and no TPU chips of one known generation are "
+                    "in /sys/bus/pci");
+        return r;
+}
+
+/*
+ * Where this kernel has the sysctl, it stands for all routes: one setting, which no DHCP client loses, IPv6
+ * alike.
+ */
+static void choose_rto(const struct host *h, enum rto_by by, struct intent *i) {
+        struct intent_sysctl s = { .name = RTO_SYSCTL_NAME };
+        char value[32];
+
+        if (i->rto_min == 0 || by == RTO_ROUTES || i->n_sysctls == INTENT_SYSCTLS_MAX ||
+            (by == RTO_AUTO && intent_read_sysctl(h, RTO_SYSCTL_NAME, value, sizeof(value)) < 0))
+                return;
+        (void) snprintf(s.value, sizeof(s.value), "%" PRIu64, i->rto_min);
+        memcpy(s.source, i->rto_min_source, sizeof(s.source));
+        i->sysctls[i->n_sysctls++] = s;
+        i->rto_min = 0;
 }
 
 static int pick_profile(const struct host *h, const struct choice *c, struct intent *i) {
@@ -147,9 +211,10 @@ static int pick_profile(const struct host *h, const struct choice *c, struct int
                 if (r == 0)
                         return 0;
                 finding_set(i->profile_note, "Profile=%s cannot be used (%s)", c->profile, strerror(-r));
-        } else if (!c->accelerator[0])
-                finding_set(i->profile_note, "the accelerator type is not known");
-        else if (generation_of(c->accelerator, generation) < 0)
+        } else if (!c->accelerator[0]) {
+                if (pick_by_chips(h, i) == 0)
+                        return 0;
+        } else if (generation_of(c->accelerator, generation) < 0)
                 finding_set(i->profile_note, "'%s' is no accelerator type like v6e-16", c->accelerator);
         else {
                 r = read_profile(h, generation, i);
@@ -167,7 +232,7 @@ static int load(const struct host *h, const char *config_file, struct config_rep
         struct intent i = { 0 };
         int r;
 
-        r = load_netcfg(h, config_file, &choice, &i.observe, report);
+        r = load_netcfg(h, config_file, &choice, &i, report);
         if (r < 0)
                 return r;
         r = load_network(h, config_file, &choice, &i, report);
@@ -177,6 +242,7 @@ static int load(const struct host *h, const char *config_file, struct config_rep
         r = pick_profile(h, &choice, &i);
         if (r < 0)
                 return r;
+        choose_rto(h, choice.rto_by, &i);
         *ret = i;
         return 0;
 }

@@ -24,6 +24,8 @@ struct intent_sysctl {
         char source[128]; /* where the value comes from: profile, file and the public source it names */
 };
 
+#define INTENT_PARAMETERS_MAX 8
+
 /* What tpu-hostd handed over from the metadata server, for one NIC. */
 #define INTENT_NETWORKS_MAX 32
 struct intent_network {
@@ -44,16 +46,32 @@ struct intent {
         size_t n_networks;
         struct intent_sysctl sysctls[INTENT_SYSCTLS_MAX];
         size_t n_sysctls;
+        struct intent_sysctl
+                parameters[INTENT_PARAMETERS_MAX]; /* "tcp_cubic.hystart_detect"; only verified */
+        size_t n_parameters;
+        usec_t rto_min; /* of every data-centre route; 0: none wanted, or the sysctl tcp_rto_min_us stands
+                           for it */
+        char rto_min_source[128];
+        bool loose_rp_filter; /* with several data NICs no strict one stays */
+        char rp_filter_source[128];
+        char nics[256], ignore_nics[256]; /* Nics=, IgnoreNics=: names or patterns, blanks between; empty:
+                                             told apart */
 };
 
 /*
  * Loads configuration and profile. The profile is Profile= of [Netcfg], else the generation that
- * AcceleratorType= of [Identity] names ("v6e-16" → v6e), else generic; its file is the first of /etc, /run
- * and /usr/lib /tpu-hostd/profiles/NAME.conf. config_file: --config (it then holds [Netcfg], [Identity] and
- * [Network]) or NULL. Problems in content warn with file and line and keep what was there; a value without a
- * Source= is refused. -errno when not even the generic profile can be read.
+ * AcceleratorType= of [Identity] names ("v6e-16" → v6e), else that of the chips in sysfs, else generic; its
+ * file is the first of /etc, /run and /usr/lib /tpu-hostd/profiles/NAME.conf. config_file: --config (it then
+ * holds [Netcfg], [Identity] and [Network]) or NULL. Problems in content warn with file and line and keep
+ * what was there; a value without a Source= is refused. RtoMin= of [Netcfg] says how the least
+ * retransmission time is set: "sysctl", "routes", or "auto" (the sysctl where this kernel has it). -errno
+ * when not even the generic profile can be read.
  */
 int intent_load(const struct host *h, const char *config_file, struct intent *ret);
+
+/* Whether it is one of this host's data-centre NICs: IgnoreNics= and Nics= of [Netcfg], else
+ * link_is_data_nic(). */
+bool intent_is_data_nic(const struct intent *i, const struct link *l);
 
 /*
  * For --show-config and --check-config: loads as intent_load() does, prints to out (unless NULL) what is in
@@ -63,19 +81,34 @@ int intent_load(const struct host *h, const char *config_file, struct intent *re
 int intent_report_config(const struct host *h, const char *config_file, FILE *out, unsigned *ret_warnings);
 
 /*
- * The MTU rule: min(profile, the NIC's max_mtu, the network's MTU). 0 when nothing may be wanted (the
- * network's MTU is not known, or the profile wants none), with the reason in *ret_why (static text, NULL
- * when there is nothing to explain; ret_why may be NULL). Never above what the network carries, whatever the
- * NIC has now.
+ * The MTU rule: min(profile, the NIC's max_mtu, the network's MTU), whatever the NIC has now. While the
+ * network's MTU is not known, only a device that states its own (link_stated_mtu()) has its MTU raised, up
+ * to that, and none is lowered. 0 when nothing may be wanted (no one states an MTU, or the profile wants
+ * none), with the reason in *ret_why (static text, NULL when there is nothing to explain; ret_why may be
+ * NULL).
  */
 uint32_t intent_mtu(const struct intent *i, const struct link *l, const char **ret_why);
 
 /*
  * The verdict on one NIC or sysctl, the same for netcfg and for probes; checks "nic.mtu" and "sysctl". value
- * is what was read (any white space), error the -errno of reading it or 0 (value may then be NULL).
+ * is what was read (any white space), error the -errno of reading it or 0 (value may then be NULL); with
+ * -EROFS there is a value (intent_read_sysctl()).
  */
 void intent_judge_mtu(const struct intent *i, const struct link *l, struct finding *ret);
 void intent_judge_sysctl(const struct intent_sysctl *s, const char *value, int error, struct finding *ret);
+
+/* As above; check "module.parameter". container: intent_in_container(), where parameters are the machine's,
+ * and what is not as wanted is OK with that reason. */
+void intent_judge_parameter(const struct intent_sysctl *s, const char *value, int error, bool container,
+                            struct finding *ret);
+
+/* The value, blanks collapsed. -EROFS: buf holds the value, but nobody may write it in this network
+ * namespace; -ENOENT: this kernel has none; other -errno of reading it. */
+int intent_read_sysctl(const struct host *h, const char *name, char *buf, size_t size);
+/* "tcp_cubic.hystart_detect": /sys/module/tcp_cubic/parameters/hystart_detect. */
+int intent_read_parameter(const struct host *h, const char *name, char *buf, size_t size);
+/* systemd's own mark of a container. */
+bool intent_in_container(const struct host *h);
 
 /* "net.ipv4.tcp_rmem" → "/proc/sys/net/ipv4/tcp_rmem". -EINVAL for a name that has anything but [a-z0-9_.-]
  * or leaves /proc/sys. */

@@ -52,9 +52,9 @@ static bool mtu_is_valid(uint32_t mtu) {
         return mtu >= INTENT_MTU_MIN && mtu <= INTENT_MTU_MAX;
 }
 
-static bool has_nic(const struct link_table *t, const struct intent_network *n) {
+static bool has_nic(const struct intent *i, const struct link_table *t, const struct intent_network *n) {
         for (size_t k = 0; k < t->n; k++)
-                if (is_of(n, &t->links[k]) && link_is_data_nic(&t->links[k]))
+                if (is_of(n, &t->links[k]) && intent_is_data_nic(i, &t->links[k]))
                         return true;
         return false;
 }
@@ -63,7 +63,7 @@ static void forget_gone(struct intent *i, const struct link_table *t) {
         size_t kept = 0;
 
         for (size_t k = 0; k < i->n_networks; k++)
-                if (has_nic(t, &i->networks[k]))
+                if (has_nic(i, t, &i->networks[k]))
                         i->networks[kept++] = i->networks[k];
         i->n_networks = kept;
 }
@@ -82,7 +82,7 @@ int intent_networks_take(struct intent *i, const struct link_table *t, const str
         } else if (!source_is_valid(offer->source)) {
                 (void) snprintf(why, 160, "NIC %s: the source is not 1 to 63 printable characters", mac);
                 r = -EINVAL;
-        } else if (!has_nic(t, offer)) {
+        } else if (!has_nic(i, t, offer)) {
                 (void) snprintf(why, 160, "NIC %s: no data-centre NIC of this host has that address", mac);
                 r = -ENODEV;
         }

@@ -4,6 +4,7 @@
 #include "profile.h"
 
 #define SYSCTL_PREFIX "Sysctl "
+#define PARAMETER_PREFIX "Parameter "
 /* inih cuts a section's name at 49 characters without a word: a name that long is refused rather than
  * misread. */
 #define SECTION_MAX 48
@@ -63,19 +64,20 @@ static const char *take_mtu(struct reading *r) {
         return NULL;
 }
 
-static const char *take_sysctl(struct reading *r, const char *name) {
-        struct intent *i = r->intent;
+/* One of a list of named values. */
+static const char *take_named(struct reading *r, const char *name, struct intent_sysctl *list, size_t max,
+                              size_t *n) {
         struct intent_sysctl s = { 0 };
         const char *wrong;
         char path[128];
 
         if (intent_sysctl_path(name, path, sizeof(path)) < 0 || strlen(name) >= sizeof(s.name))
-                return "that is no name of a sysctl";
-        for (size_t k = 0; k < i->n_sysctls; k++)
-                if (streq(i->sysctls[k].name, name))
+                return "that is no name of such a setting";
+        for (size_t k = 0; k < *n; k++)
+                if (streq(list[k].name, name))
                         return "there is one of that name already";
-        if (i->n_sysctls == INTENT_SYSCTLS_MAX)
-                return "too many sysctls";
+        if (*n == max)
+                return "too many of them";
         intent_sysctl_normalize(r->section.value);
         if (strlen(r->section.value) >= sizeof(s.value) ||
             r->section.value[strspn(r->section.value, "0123456789abcdefghijklmnopqrstuvwxyz_- ")])
@@ -85,8 +87,51 @@ static const char *take_sysctl(struct reading *r, const char *name) {
                 return wrong;
         (void) snprintf(s.name, sizeof(s.name), "%s", name);
         (void) snprintf(s.value, sizeof(s.value), "%s", r->section.value);
-        i->sysctls[i->n_sysctls++] = s;
+        list[(*n)++] = s;
         return NULL;
+}
+
+static const char *take_rto_min(struct reading *r) {
+        struct intent *i = r->intent;
+        usec_t span = 0;
+        char why[96];
+
+        if (i->rto_min > 0)
+                return "there is one already";
+        /* The kernel's own least is a tick, its usual value 200 ms. */
+        if (config_parse_usec(r->section.value, &span, why) < 0 || span < USEC_PER_MSEC ||
+            span > USEC_PER_SEC || span % USEC_PER_MSEC != 0)
+                return "Value= must be whole milliseconds between 1ms and 1s";
+        i->rto_min = span;
+        return set_source(r, i->rto_min_source, sizeof(i->rto_min_source));
+}
+
+static const char *take_rp_filter(struct reading *r) {
+        struct intent *i = r->intent;
+
+        if (!streq(r->section.value, "loose"))
+                return "Value= must be loose";
+        i->loose_rp_filter = true;
+        return set_source(r, i->rp_filter_source, sizeof(i->rp_filter_source));
+}
+
+static const char *take_section(struct reading *r) {
+        const char *name = r->section.name;
+        struct intent *i = r->intent;
+
+        if (streq(name, "Mtu"))
+                return take_mtu(r);
+        if (streq(name, "RtoMin"))
+                return take_rto_min(r);
+        if (streq(name, "RpFilter"))
+                return take_rp_filter(r);
+        if (startswith(name, SYSCTL_PREFIX))
+                return take_named(r, name + strlen(SYSCTL_PREFIX), i->sysctls, ELEMENTSOF(i->sysctls),
+                                  &i->n_sysctls);
+        if (startswith(name, PARAMETER_PREFIX))
+                return take_named(r, name + strlen(PARAMETER_PREFIX), i->parameters,
+                                  ELEMENTSOF(i->parameters), &i->n_parameters);
+        return "there is no such setting";
 }
 
 static const char *take(struct reading *r) {
@@ -100,11 +145,7 @@ static const char *take(struct reading *r) {
                 return "a value without a Source= does not go in";
         if (strlen(s->source) > PROFILE_SOURCE_MAX)
                 return "Source= is too long (88 characters at most)";
-        if (streq(s->name, "Mtu"))
-                return take_mtu(r);
-        if (startswith(s->name, SYSCTL_PREFIX))
-                return take_sysctl(r, s->name + strlen(SYSCTL_PREFIX));
-        return "there is no such setting";
+        return take_section(r);
 }
 
 static void finish_section(struct reading *r) {

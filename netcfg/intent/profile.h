@@ -10,6 +10,9 @@
  *   Value=4096 41943040 314572800
  *   Source=…
  *
+ * Sections: [Mtu], [Sysctl NAME], [Parameter MODULE.NAME] (only verified), [RtoMin]
+ * (a span: 5ms) and [RpFilter] (loose).
+ *
  * A section without a Source, with a Value that cannot be one, or of an unknown name is refused by itself:
  * the problem is logged with file and line, and the rest of the profile stands.
  */
@@ -17,6 +20,6 @@
 
 #define PROFILE_SOURCE_MAX 88 /* with the profile's name and line it must fit into intent's source */
 
-/* Takes the values of text into i (mtu, mtu_source, sysctls, n_sysctls; i->profile names it). path is for
+/* Takes the values of text into i (mtu to rp_filter_source; i->profile names it). path is for
  * messages. Returns the number of refused sections and lines, or -errno. */
 int profile_parse(const char *path, const char *text, size_t len, struct intent *i);

@@ -2,15 +2,28 @@
 #include "intent.h"
 #include "network.h"
 
+/* The network's MTU is not known: up to what the device itself states, never down. 0: the device states
+ * nothing. */
+static uint32_t raised_to_what_is_stated(const struct intent *i, const struct link *l) {
+        uint32_t stated = link_stated_mtu(l);
+
+        if (stated < INTENT_MTU_MIN)
+                return 0;
+        return MAX(MIN(i->mtu, stated), l->mtu);
+}
+
 uint32_t intent_mtu(const struct intent *i, const struct link *l, const char **ret_why) {
         uint32_t mtu = 0, network = intent_network_mtu(i, l, NULL);
         const char *why = NULL;
 
         if (i->mtu == 0)
                 why = "the profile wants no MTU";
-        else if (network == 0)
-                why = "the network's own MTU is not known, and a NIC above it loses every large packet";
-        else {
+        else if (network == 0) {
+                mtu = raised_to_what_is_stated(i, l);
+                if (mtu == 0)
+                        why = "the network's own MTU is not known, and a NIC above it loses every large "
+                              "packet";
+        } else {
                 mtu = MIN(i->mtu, network);
                 if (l->max_mtu > 0)
                         mtu = MIN(mtu, l->max_mtu);
@@ -36,6 +49,16 @@ static void judge_unknown_mtu(const struct intent *i, uint32_t network, const ch
                 f->verdict = VERDICT_FAIL;
 }
 
+static void judge_stated_mtu(const struct intent *i, const struct link *l, struct finding *f) {
+        uint32_t stated = link_stated_mtu(l);
+
+        finding_set(f->reason, "the network's own MTU is not known; the NIC's device states %u", stated);
+        if (stated >= i->mtu)
+                return;
+        f->verdict = VERDICT_FAIL;
+        finding_set(f->remedy, "gcloud compute networks update NETWORK --mtu=%u", i->mtu);
+}
+
 void intent_judge_mtu(const struct intent *i, const struct link *l, struct finding *ret) {
         const char *why = NULL;
         const char *network_source = NULL;
@@ -51,7 +74,9 @@ void intent_judge_mtu(const struct intent *i, const struct link *l, struct findi
                 return;
         }
         ret->verdict = l->mtu == allowed ? VERDICT_OK : VERDICT_FAIL;
-        if (network < i->mtu) {
+        if (network == 0) {
+                judge_stated_mtu(i, l, ret);
+        } else if (network < i->mtu) {
                 ret->verdict = VERDICT_FAIL;
                 finding_set(ret->reason, "the network carries %u (%s); a NIC is never set above that",
                             network, network_source);
@@ -64,59 +89,4 @@ void intent_judge_mtu(const struct intent *i, const struct link *l, struct findi
         }
         if (l->mtu != allowed && !ret->remedy[0])
                 finding_set(ret->remedy, "tpu-netcfg --once");
-}
-
-void intent_judge_sysctl(const struct intent_sysctl *s, const char *value, int error, struct finding *ret) {
-        char text[sizeof(ret->found)] = "";
-
-        finding_init(ret, "sysctl", s->name);
-        finding_set(ret->wanted, "%s", s->value);
-        finding_set(ret->source, "%s", s->source);
-        if (error == 0 && value) {
-                (void) snprintf(text, sizeof(text), "%s", value);
-                intent_sysctl_normalize(text);
-                finding_set(ret->found, "%s", text);
-                ret->verdict = streq(text, s->value) ? VERDICT_OK : VERDICT_FAIL;
-                if (ret->verdict == VERDICT_FAIL)
-                        finding_set(ret->remedy, "tpu-netcfg --once");
-                return;
-        }
-        if (error == -ENOENT)
-                finding_set(ret->reason, "this kernel has no such sysctl");
-        else
-                finding_set(ret->reason, "cannot be read: %s", strerror(error < 0 ? -error : EIO));
-}
-
-int intent_sysctl_path(const char *name, char *buf, size_t size) {
-        static const char prefix[] = "/proc/sys/";
-        size_t n = strlen(name), p = strlen(prefix);
-
-        if (n == 0 || name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-")])
-                return -EINVAL;
-        if (name[0] == '.' || name[n - 1] == '.' || strstr(name, ".."))
-                return -EINVAL;
-        if (p + n >= size)
-                return -ENAMETOOLONG;
-        memcpy(buf, prefix, p);
-        for (size_t i = 0; i <= n; i++)
-                buf[p + i] = name[i];
-        for (size_t i = 0; i < n; i++)
-                if (buf[p + i] == '.')
-                        buf[p + i] = '/';
-        return 0;
-}
-
-void intent_sysctl_normalize(char *value) {
-        char *to = value;
-
-        for (const char *from = value; *from; from++) {
-                if (strchr(" \t\r\n", *from)) {
-                        if (to != value && to[-1] != ' ')
-                                *to++ = ' ';
-                } else
-                        *to++ = *from;
-        }
-        if (to != value && to[-1] == ' ')
-                to--;
-        *to = '\0';
 }

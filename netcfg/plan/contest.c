@@ -28,6 +28,7 @@ bool contest_allows(struct contest *c, const struct op *op, usec_t now) {
         if (now - e->changed < CONTEST_QUIET)
                 return false;
         e->contested = false;
+        e->error = 0;
         memset(e->repaired, 0, sizeof(e->repaired));
         return true;
 }
@@ -51,16 +52,42 @@ static struct contest_entry *add(struct contest *c) {
         return &c->entries[c->n++];
 }
 
-int contest_note_repair(struct contest *c, const struct op *op, usec_t now) {
+static struct contest_entry *find_or_add(struct contest *c, const struct op *op) {
         struct contest_entry *e = find(c, op);
 
-        if (!e) {
-                e = add(c);
-                if (!e)
-                        return -ENOMEM;
-                *e = (struct contest_entry) { .kind = op->kind };
-                finding_set(e->subject, "%s", op->subject);
-        }
+        if (e)
+                return e;
+        e = add(c);
+        if (!e)
+                return NULL;
+        *e = (struct contest_entry) { .kind = op->kind };
+        finding_set(e->subject, "%s", op->subject);
+        return e;
+}
+
+int contest_hold(struct contest *c, const struct op *op, int error, usec_t now) {
+        struct contest_entry *e = find_or_add(c, op);
+
+        if (!e)
+                return -ENOMEM;
+        e->contested = true;
+        e->error = error;
+        e->changed = now;
+        finding_set(e->value, "%s", op->from);
+        return 0;
+}
+
+int contest_why(struct contest *c, const struct op *op) {
+        const struct contest_entry *e = find(c, op);
+
+        return e && e->contested ? e->error : 0;
+}
+
+int contest_note_repair(struct contest *c, const struct op *op, usec_t now) {
+        struct contest_entry *e = find_or_add(c, op);
+
+        if (!e)
+                return -ENOMEM;
         memmove(e->repaired, e->repaired + 1, sizeof(e->repaired) - sizeof(e->repaired[0]));
         e->repaired[CONTEST_REPAIRS - 1] = now;
         return 0;

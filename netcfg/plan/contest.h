@@ -10,7 +10,7 @@
 #define CONTEST_REPAIRS 2
 #define CONTEST_WINDOW (60 * USEC_PER_SEC)
 #define CONTEST_QUIET (3600 * USEC_PER_SEC)
-#define CONTEST_MAX (INTENT_SYSCTLS_MAX + LINKS_MAX)
+#define CONTEST_MAX (INTENT_SYSCTLS_MAX + LINKS_MAX + ROUTES_MAX)
 
 struct contest_entry {
         enum op_kind kind;
@@ -19,6 +19,7 @@ struct contest_entry {
         bool contested;
         usec_t changed; /* contested: when its value last changed … */
         char value[96]; /* … to this */
+        int error;      /* contested: 0, or what contest_hold() was told */
 };
 
 struct contest {
@@ -31,4 +32,10 @@ struct contest {
 bool contest_allows(struct contest *c, const struct op *op, usec_t now);
 /* op was done, as a repair of what had been right before. -ENOMEM. */
 int contest_note_repair(struct contest *c, const struct op *op, usec_t now);
+/*
+ * op was done and had to be taken back: as contested from now on, with the reason. -ENOMEM.
+ */
+int contest_hold(struct contest *c, const struct op *op, int error, usec_t now);
+/* Why it is not allowed: 0 (contested), or the error of contest_hold(). */
+int contest_why(struct contest *c, const struct op *op);
 void contest_clear(struct contest *c);

@@ -3,7 +3,8 @@
 #include "plan.h"
 
 const char *op_check(enum op_kind k) {
-        static const char *const names[] = { [OP_SYSCTL] = "sysctl", [OP_MTU] = "nic.mtu" };
+        static const char *const names[] = { [OP_SYSCTL] = "sysctl", [OP_MTU] = "nic.mtu",
+                                             [OP_ROUTE] = "route.rto_min" };
 
         _Static_assert(ELEMENTSOF(names) == _OP_KIND_MAX, "every kind has a name");
         return names[k];
@@ -11,6 +12,7 @@ const char *op_check(enum op_kind k) {
 
 void found_clear(struct found *f) {
         link_table_clear(&f->links);
+        route_table_clear(&f->routes);
         *f = FOUND_NULL;
 }
 
@@ -58,6 +60,26 @@ static int add_mtu(struct plan *p, const struct intent *i, const struct link *l)
         return plan_add(p, &op);
 }
 
+static void wanted_rto(const struct intent *i, char buf[static ROUTE_VALUE_MAX]) {
+        (void) snprintf(buf, ROUTE_VALUE_MAX, "%ums,lock", (unsigned) (i->rto_min / USEC_PER_MSEC));
+}
+
+static int add_route(struct plan *p, const struct intent *i, const struct found *f, const struct route *r) {
+        struct op op = { .kind = OP_ROUTE };
+        char value[ROUTE_VALUE_MAX], wanted[ROUTE_VALUE_MAX];
+
+        wanted_rto(i, wanted);
+        route_value(r, value);
+        if (r->expires || r->ambiguous || streq(value, wanted) || !plan_is_data_route(i, &f->links, r))
+                return 0;
+        op.index = r->hops[0];
+        route_subject(r, &f->links, op.subject);
+        finding_set(op.from, "%s", value);
+        finding_set(op.to, "%s", wanted);
+        finding_set(op.source, "%s", i->rto_min_source);
+        return plan_add(p, &op);
+}
+
 int plan_make(const struct intent *i, const struct found *f, struct plan *ret) {
         _cleanup_plan_ struct plan p = PLAN_NULL;
         int r;
@@ -69,10 +91,18 @@ int plan_make(const struct intent *i, const struct found *f, struct plan *ret) {
                 if (r < 0)
                         return r;
         }
+        r = plan_add_rp_filters(&p, i, f);
+        if (r < 0)
+                return r;
         for (size_t k = 0; k < f->links.n; k++) {
-                if (!link_is_data_nic(&f->links.links[k]))
+                if (!intent_is_data_nic(i, &f->links.links[k]))
                         continue;
                 r = add_mtu(&p, i, &f->links.links[k]);
+                if (r < 0)
+                        return r;
+        }
+        for (size_t k = 0; i->rto_min > 0 && k < f->routes.n; k++) {
+                r = add_route(&p, i, f, &f->routes.routes[k]);
                 if (r < 0)
                         return r;
         }
@@ -101,7 +131,7 @@ static int judge_nics(const struct intent *i, const struct found *f, struct find
         int r;
 
         for (size_t k = 0; k < f->links.n; k++) {
-                if (!link_is_data_nic(&f->links.links[k]))
+                if (!intent_is_data_nic(i, &f->links.links[k]))
                         continue;
                 nics++;
                 intent_judge_mtu(i, &f->links.links[k], &finding);
@@ -120,6 +150,57 @@ static int judge_nics(const struct intent *i, const struct found *f, struct find
         return finding_list_add(l, &finding);
 }
 
+static void judge_route(const struct intent *i, const struct found *f, const struct route *r,
+                        struct finding *ret) {
+        char subject[64], value[ROUTE_VALUE_MAX], wanted[ROUTE_VALUE_MAX];
+
+        wanted_rto(i, wanted);
+        route_value(r, value);
+        route_subject(r, &f->links, subject);
+        finding_init(ret, "route.rto_min", subject);
+        finding_set(ret->found, "%s", value);
+        finding_set(ret->wanted, "%s", wanted);
+        finding_set(ret->source, "%s", i->rto_min_source);
+        ret->verdict = streq(value, wanted) ? VERDICT_OK : VERDICT_FAIL;
+        if (ret->verdict == VERDICT_OK)
+                return;
+        if (!r->expires && !r->ambiguous) {
+                finding_set(ret->remedy, "tpu-netcfg --once");
+                return;
+        }
+        ret->verdict = VERDICT_WARN;
+        finding_set(ret->reason, "left alone: %s", r->expires ?
+                    "router advertisements renew it, and changing it would lose its lifetime" :
+                    "another route has the same destination and priority, and a change could hit either");
+        finding_set(ret->remedy, "ip -d route show; a kernel from 6.11 on needs no route's setting");
+}
+
+/* One finding for each route that is wrong, one for all that are right. */
+static int judge_routes(const struct intent *i, const struct found *f, struct finding_list *l) {
+        struct finding finding;
+        size_t right = 0;
+        int r = 0;
+
+        for (size_t k = 0; r == 0 && k < f->routes.n; k++) {
+                if (!plan_is_data_route(i, &f->links, &f->routes.routes[k]))
+                        continue;
+                judge_route(i, f, &f->routes.routes[k], &finding);
+                if (finding.verdict == VERDICT_OK)
+                        right++;
+                else
+                        r = finding_list_add(l, &finding);
+        }
+        finding_init(&finding, "route.rto_min", "");
+        finding.verdict = VERDICT_OK;
+        finding_set(finding.found, "right on %zu data-centre routes", right);
+        finding_set(finding.source, "%s", i->rto_min_source);
+        if (f->routes_error < 0) {
+                finding = (struct finding) { .verdict = VERDICT_UNKNOWN, .check = "route.rto_min" };
+                finding_set(finding.reason, "the routes cannot be read: %s", strerror(-f->routes_error));
+        }
+        return r < 0 ? r : finding_list_add(l, &finding);
+}
+
 int plan_findings(const struct intent *i, const struct found *f, struct finding_list *l) {
         struct finding finding;
         int r;
@@ -129,5 +210,14 @@ int plan_findings(const struct intent *i, const struct found *f, struct finding_
                 intent_judge_sysctl(&i->sysctls[k], f->sysctls[k].value, f->sysctls[k].error, &finding);
                 r = finding_list_add(l, &finding);
         }
-        return r < 0 ? r : judge_nics(i, f, l);
+        for (size_t k = 0; r == 0 && k < i->n_parameters; k++) {
+                intent_judge_parameter(&i->parameters[k], f->parameters[k].value, f->parameters[k].error,
+                                       f->container, &finding);
+                r = finding_list_add(l, &finding);
+        }
+        if (r == 0)
+                r = plan_judge_rp_filters(i, f, l);
+        if (r == 0)
+                r = judge_nics(i, f, l);
+        return r < 0 || i->rto_min == 0 ? r : judge_routes(i, f, l);
 }

@@ -12,17 +12,19 @@
 #include "finding.h"
 #include "intent.h"
 #include "links.h"
+#include "routes.h"
 
 enum op_kind {
         OP_SYSCTL,
         OP_MTU,
+        OP_ROUTE, /* the least retransmission time of a route */
         _OP_KIND_MAX,
 };
 
 /* One write. */
 struct op {
         enum op_kind kind;
-        char subject[64];      /* "net.ipv4.tcp_rmem", "eth0" */
+        char subject[64];      /* "net.ipv4.tcp_rmem", "eth0", "10.0.0.0/24 dev eth0" */
         int index;             /* of the NIC */
         char from[96], to[96]; /* values as text, blanks collapsed */
         char source[128];      /* who wants it */
@@ -35,22 +37,40 @@ struct plan {
 #define PLAN_NULL ((struct plan) { 0 })
 
 struct found_sysctl {
-        int error;      /* 0, or the -errno of reading it */
+        int error; /* 0, or the -errno of reading it; -EROFS: there is a value, which no one may write here
+                    */
         char value[96]; /* blanks collapsed */
 };
 
 /* What the machine has, for one intent. */
 struct found {
         struct found_sysctl sysctls[INTENT_SYSCTLS_MAX]; /* in the order of intent->sysctls */
+        struct found_sysctl parameters[INTENT_PARAMETERS_MAX];
+        bool container;                                  /* parameters are then the machine's */
         int links_error;                                 /* 0, or the -errno of reading the links */
         struct link_table links;
+        struct found_rp_filter {
+                int error; /* 0, or the -errno of reading it */
+                unsigned value;
+        } rp_filter_all, rp_filters[LINKS_MAX]; /* net.ipv4.conf.all.rp_filter; in the order of links, of
+                                                   data NICs only */
+        int routes_error; /* 0, or the -errno of reading the routes; they are read only where the intent
+                             wants any */
+        struct route_table routes;
 };
 #define FOUND_NULL ((struct found) { 0 })
 void found_clear(struct found *f);
 #define _cleanup_found_ _cleanup_(found_clear)
 
+/* "net.ipv4.conf.eth0.rp_filter" */
+void rp_filter_name(const char *nic, char buf[static 64]);
+
 /* What could not be read gives no write. -ENOMEM. */
 int plan_make(const struct intent *i, const struct found *f, struct plan *ret);
+/* Its part about reverse-path filters: with several data NICs, none that is strict stays where the profile
+ * wants it loose. */
+int plan_add_rp_filters(struct plan *p, const struct intent *i, const struct found *f);
+int plan_judge_rp_filters(const struct intent *i, const struct found *f, struct finding_list *l);
 /* Appends one write. -ENOMEM. */
 int plan_add(struct plan *p, const struct op *op);
 void plan_clear(struct plan *p);
@@ -59,5 +79,15 @@ void plan_clear(struct plan *p);
 /* Verdicts on every wanted setting, on the choice of the profile, and on there being NICs at all. Adds to
  * *l. */
 int plan_findings(const struct intent *i, const struct found *f, struct finding_list *l);
-/* The name of the check that judges settings of this kind: "sysctl", "nic.mtu". */
+/* A route as it is named: where to, its first NIC, its table and priority when they are not the usual ones.
+ */
+void route_subject(const struct route *r, const struct link_table *links, char buf[static 64]);
+/* Its least retransmission time: "none", "40ms", or "5ms,lock"; without the lock TCP does not heed it. */
+#define ROUTE_VALUE_MAX 24
+void route_value(const struct route *r, char buf[static ROUTE_VALUE_MAX]);
+bool route_parse_value(const char *text, uint32_t *ret_ms, bool *ret_lock);
+/* A route all of whose next hops are data-centre NICs. */
+bool plan_is_data_route(const struct intent *i, const struct link_table *links, const struct route *r);
+
+/* The name of the check that judges settings of this kind: "sysctl", "nic.mtu", "route.rto_min". */
 const char *op_check(enum op_kind k);

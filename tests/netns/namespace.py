@@ -16,6 +16,9 @@ import time
 
 SETUP = """set -e
 mount -t tmpfs -o mode=755 tmpfs /run
+# What the package's tmpfiles.d does on a real host; here it is the machine's, which a test leaves alone.
+echo 2 > /run/hystart_detect
+mount --bind /run/hystart_detect /sys/module/tcp_cubic/parameters/hystart_detect
 mount -t overlay -o ro,lowerdir="$1/etc:/etc" overlay /etc
 mount -t overlay -o ro,lowerdir="$1/usr/lib:/usr/lib" overlay /usr/lib
 ip link set lo up
@@ -48,8 +51,10 @@ class Host:
         self.tree = tempfile.mkdtemp(prefix="netcfg-test-")
         os.chmod(self.tree, 0o755)
         shutil.copytree(profiles, f"{self.tree}/usr/lib/tpu-hostd/profiles")
+        shutil.copy(f"{profiles}/../machines.conf", f"{self.tree}/usr/lib/tpu-hostd")
         os.makedirs(f"{self.tree}/etc/tpu-hostd/identity.conf.d")
         os.makedirs(f"{self.tree}/etc/tpu-hostd/netcfg.conf.d")
+        os.makedirs(f"{self.tree}/etc/tpu-hostd/profiles")
         self.processes = []
         self.holder = self.wire = None
         try:
@@ -77,12 +82,20 @@ class Host:
         subprocess.run(["nsenter", "-t", str(self.wire.pid), "-n", "ip", "link", "set", f"p-{name}", "up"], check=True)
         self.check("ip", "link", "set", name, "up")
 
+    def on_wire(self, *words):
+        """A command at the other ends of the NICs."""
+        subprocess.run(["nsenter", "-t", str(self.wire.pid), "-n", *words], check=True)
+
     def identity(self, text):
         with open(f"{self.tree}/etc/tpu-hostd/identity.conf.d/10-test.conf", "w", encoding="utf-8") as file:
             file.write(text)
 
     def netcfg_conf(self, text):
         with open(f"{self.tree}/etc/tpu-hostd/netcfg.conf.d/10-test.conf", "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def site_profile(self, name, text):
+        with open(f"{self.tree}/etc/tpu-hostd/profiles/{name}.conf", "w", encoding="utf-8") as file:
             file.write(text)
 
     def command(self, *words):

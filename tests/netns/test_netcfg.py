@@ -6,6 +6,7 @@ import fcntl
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 import unittest
@@ -15,6 +16,8 @@ from namespace import NET_ADMIN_ONLY, NO_RIGHTS, Host, NotPermitted
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 NETCFG = os.path.join(os.path.realpath(os.environ.get("BUILD_DIR", os.path.join(SOURCE, "build/dev"))), "netcfg/tpu-netcfg")
 RMEM = "4096 41943040 314572800"
+SYSCTLS = {"net.ipv4.tcp_slow_start_after_idle": "0", "net.ipv4.tcp_no_metrics_save": "1", "net.core.somaxconn": "4096",
+           "net.ipv4.tcp_max_syn_backlog": "4096", "net.ipv4.tcp_mtu_probing": "0"}
 RUNTIME = "/run/tpu-netcfg"
 KIND_ERROR, KIND_REPORT_REQUEST, KIND_REPORT = 1, 10, 11
 
@@ -30,6 +33,19 @@ for nic in sys.argv[2:]:
     while mtu(nic) != 8896 and time.monotonic() < start + 5:
         pass
     print(f'{(time.monotonic() - start) * 1000:.2f}' if mtu(nic) == 8896 else 'never')
+"""
+
+# Turns each sysctl named from 0 to 1 or back, and prints how many milliseconds until it is as before.
+SYSCTL_DRIFT = """
+import sys, time
+for name in sys.argv[1:]:
+    path = '/proc/sys/' + name.replace('.', '/')
+    wanted = open(path).read().strip()
+    start = time.monotonic()
+    open(path, 'w').write('10'[int(wanted)])
+    while open(path).read().strip() != wanted and time.monotonic() < start + 2:
+        pass
+    print(f'{(time.monotonic() - start) * 1000:.2f}' if open(path).read().strip() == wanted else 'never')
 """
 
 
@@ -67,13 +83,44 @@ class OneShot(Case):
     def test_applies_and_the_second_time_writes_nothing(self):
         done = json.loads(self.netcfg("--once", "--json").stdout)
         self.assertEqual(self.state(), (RMEM, 8896, 8896))
-        self.assertEqual(done["writes"], 3)
+        self.assertEqual(done["writes"], len(done["plan"]))
+        self.assertGreaterEqual(done["writes"], 3)
+        self.assertEqual([self.host.sysctl(name) for name in SYSCTLS], list(SYSCTLS.values()))
         self.assertEqual(self.host.mtu("lo"), 65536)
         with self.host.monitor_links() as events:
             again = json.loads(self.netcfg("--once", "--json").stdout)
         self.assertEqual((again["writes"], again["plan"]), (0, []))
         self.assertEqual({f["verdict"] for f in again["findings"]}, {"OK"})
         self.assertEqual(events, [])
+
+    def test_strict_reverse_path_filters_and_back(self):
+        filters = [f"net.ipv4.conf.{nic}.rp_filter" for nic in ("all", "eth0", "eth1", "lo")]
+        for name, value in zip(filters, "1011"):
+            self.host.check("sysctl", "-qw", f"{name}={value}")
+        self.netcfg("--once")
+        self.assertEqual([self.host.sysctl(name) for name in filters], ["1", "2", "2", "1"])
+        self.netcfg("--restore")
+        self.assertEqual([self.host.sysctl(name) for name in filters], ["1", "0", "1", "1"])
+
+    def test_which_nics_the_site_says(self):
+        self.host.netcfg_conf("[Netcfg]\nIgnoreNics=*1\n")
+        self.netcfg("--once")
+        self.assertEqual((self.host.mtu("eth0"), self.host.mtu("eth1")), (8896, 1460))
+        self.host.netcfg_conf("[Netcfg]\nNics=eth1\n")
+        self.netcfg("--once")
+        self.assertEqual(self.host.mtu("eth1"), 8896)
+
+    def test_a_sysctl_that_no_one_may_write_is_said_and_stops_nothing(self):
+        self.host.site_profile("v6e", "[Sysctl net.core.rmem_max]\nValue=1\nSource=a test\n[Mtu]\nValue=8896\nSource=a test\n")
+        done = self.netcfg("--once", code=3)
+        self.assertEqual((self.host.mtu("eth0"), self.host.mtu("eth1")), (8896, 8896))
+        self.assertIn("read-only in this network namespace", done.stdout)
+
+    def test_a_sysctl_of_another_kernel_is_said_and_stops_nothing(self):
+        self.host.site_profile("v6e", "[Sysctl net.ipv4.tcp_of_tomorrow]\nValue=1\nSource=a test\n[Mtu]\nValue=8896\nSource=a test\n")
+        done = self.netcfg("--once", code=3)
+        self.assertEqual((self.host.mtu("eth0"), self.host.mtu("eth1")), (8896, 8896))
+        self.assertIn("this kernel has no such sysctl", done.stdout)
 
     def test_dry_run_changes_nothing(self):
         done = self.netcfg("--dry-run", code=2)
@@ -101,7 +148,7 @@ class OneShot(Case):
         self.host.check("ip", "link", "set", "eth0", "down")
         self.host.check("ip", "link", "set", "eth0", "name", "dcn0")
         self.host.check("ip", "link", "del", "eth1")
-        self.assertIn("1 NICs are gone", self.netcfg("--restore", code=1).stdout)
+        self.assertIn("1 NICs or routes are gone", self.netcfg("--restore", code=1).stdout)
         self.assertEqual(self.host.mtu("dcn0"), 1460)
 
     def test_damaged_originals_stop_everything(self):
@@ -200,6 +247,130 @@ class NetworkNotKnown(Case):
         self.assertIn("identity.conf.d", done.stdout)
 
 
+class Routes(Case):
+    """Kernels before 6.11: the least retransmission time is each route's own."""
+
+    def setUp(self):
+        super().setUp()
+        self.host.netcfg_conf("[Netcfg]\nRtoMin=routes\n")
+        self.host.on_wire("ip", "addr", "add", "10.10.0.1/24", "dev", "p-eth0")
+        for words in (["addr", "add", "10.10.0.10/24", "dev", "eth0"], ["addr", "add", "10.10.1.10/24", "dev", "eth1"],
+                      ["-6", "addr", "add", "fd00::10/64", "dev", "eth0", "nodad"], ["route", "add", "default", "via", "10.10.0.1"],
+                      ["route", "add", "10.20.0.0/16", "via", "10.10.1.1", "metric", "77", "mtu", "lock", "1400"],
+                      ["-6", "route", "add", "default", "via", "fd00::1"],
+                      ["route", "add", "10.30.0.0/16", "nexthop", "via", "10.10.0.1", "nexthop", "via", "10.10.1.1", "weight", "3"],
+                      ["link", "add", "br0", "type", "bridge"], ["link", "set", "br0", "up"], ["addr", "add", "10.99.0.1/24", "dev", "br0"],
+                      ["route", "add", "10.98.0.0/24", "dev", "br0"]):
+            self.host.check("ip", *words)
+
+    def routes(self):
+        return "".join(line.strip() + "\n" for family in "46" for line in self.host.check("ip", f"-{family}", "route").splitlines()
+                       if "fe80::" not in line)
+
+    def right(self, text):
+        return [line for line in text.splitlines() if "rto_min lock 5ms" in line]
+
+    def test_every_data_route_and_no_other_and_back(self):
+        before = self.routes()
+        self.netcfg("--once")
+        after = self.routes()
+        self.assertEqual(len(self.right(after)), 7, after)
+        self.assertNotIn("rto_min", "".join(line for line in after.splitlines() if "br0" in line))
+        self.assertIn("metric 77 mtu lock 1400 rto_min lock 5ms", after)
+        self.assertEqual(after.replace(" rto_min lock 5ms", ""), before)
+        self.assertEqual(json.loads(self.netcfg("--once", "--json").stdout)["plan"], [])
+        self.netcfg("--restore")
+        self.assertEqual(self.routes(), before)
+        self.assertEqual(self.state(), self.before)
+
+    def test_kept_when_a_dhcp_client_replaces_a_route(self):
+        self.host.check("install", "-d", "-o", "65534", "-g", "65534", RUNTIME)
+        self.host.start(*NET_ADMIN_ONLY, NETCFG)
+        for words in (["route", "replace", "default", "via", "10.10.0.1", "proto", "dhcp"],
+                      ["-6", "route", "replace", "default", "via", "fd00::1"], ["route", "add", "10.40.0.0/16", "via", "10.10.1.1"]):
+            self.host.check("ip", *words)
+            self.wait_for(lambda: len(self.right(self.routes())), len([line for line in self.routes().splitlines() if "br0" not in line and "nexthop" not in line]))
+        self.assertIn("default via 10.10.0.1 dev eth0 proto dhcp rto_min lock 5ms", self.routes())
+
+    def test_a_route_with_a_lifetime_is_left_alone_and_said(self):
+        self.host.check("ip", "-6", "route", "add", "fd00:9::/64", "via", "fd00::1", "expires", "1000")
+        self.assertIn("would lose its lifetime", self.netcfg("--once", code=1).stdout)
+        self.assertIn("expires", self.host.check("ip", "-6", "route", "show", "fd00:9::/64"))
+
+
+class Gateway(Case):
+    """The NIC of the only default route: no change that costs the host its gateway stays."""
+
+    def setUp(self):
+        super().setUp()
+        self.host.on_wire("ip", "addr", "add", "10.10.0.1/24", "dev", "p-eth0")
+        self.host.check("ip", "addr", "add", "10.10.0.10/24", "dev", "eth0")
+        self.host.check("ip", "route", "add", "default", "via", "10.10.0.1")
+
+    def lose_the_gateway_after(self, answers):
+        self.host.on_wire("nft", f"add table arp t; add chain arp t i {{ type filter hook input priority 0; }}; "
+                                 f"add rule arp t i arp operation request limit rate over 1/day burst {answers} packets drop")
+
+    def neighbour(self):
+        return self.host.check("ip", "neigh", "show", "10.10.0.1", "dev", "eth0")
+
+    def test_one_that_answers(self):
+        start = time.monotonic()
+        self.netcfg("--once")
+        self.assertEqual(self.state(), (RMEM, 8896, 8896))
+        self.assertIn("REACHABLE", self.neighbour())
+        self.assertLess(time.monotonic() - start, 1)
+
+    def test_one_that_is_known_and_stale(self):
+        mac = json.loads(subprocess.run(["nsenter", "-t", str(self.host.wire.pid), "-n", "ip", "-j", "link", "show", "p-eth0"],
+                                        check=True, capture_output=True).stdout)[0]["address"]
+        self.host.check("ip", "neigh", "replace", "10.10.0.1", "lladdr", mac, "dev", "eth0", "nud", "stale")
+        self.netcfg("--once")
+        self.assertIn("REACHABLE", self.neighbour())
+        self.assertEqual(self.state(), (RMEM, 8896, 8896))
+
+    def test_one_of_ipv6(self):
+        self.host.check("ip", "route", "del", "default")
+        self.host.on_wire("ip", "addr", "add", "fd00::1/64", "dev", "p-eth0", "nodad")
+        self.host.check("ip", "addr", "add", "fd00::10/64", "dev", "eth0", "nodad")
+        self.host.check("ip", "-6", "route", "add", "default", "via", "fd00::1")
+        # The kernel solicits from a link-local address only, and only once no one else turned out to have it.
+        self.wait_for(lambda: self.host.check("ip", "-6", "addr", "show", "tentative"), "")
+        self.netcfg("--once")
+        self.assertIn("REACHABLE", self.host.check("ip", "neigh", "show", "fd00::1", "dev", "eth0"))
+        self.assertEqual(self.state(), (RMEM, 8896, 8896))
+
+    def test_one_that_does_not_answer_before(self):
+        self.host.on_wire("ip", "link", "set", "p-eth0", "arp", "off")
+        done = self.netcfg("--once", code=2)
+        self.assertEqual((self.host.mtu("eth0"), self.host.mtu("eth1")), (1460, 8896))
+        self.assertIn("does not answer, so a change could not be verified", done.stdout)
+
+    def test_one_that_does_not_answer_after(self):
+        self.lose_the_gateway_after(1)
+        done = self.netcfg("--once", code=2)
+        self.assertEqual((self.host.mtu("eth0"), self.host.mtu("eth1")), (1460, 8896))
+        self.assertIn("taken back", done.stdout)
+        self.assertIn("MTU of eth0: 1460 → 8896 was taken back", done.stderr)
+
+    def test_the_daemon_tries_it_once(self):
+        self.lose_the_gateway_after(1)
+        self.host.check("install", "-d", "-o", "65534", "-g", "65534", RUNTIME)
+        self.host.start(*NET_ADMIN_ONLY, NETCFG)
+        with self.host.monitor_links() as events:
+            self.host.check("ip", "link", "set", "eth1", "mtu", "1460")
+            self.wait_for(lambda: self.host.mtu("eth1"), 8896)
+        self.assertEqual([line for line in events if " eth0" in line], [])
+        self.assertEqual(self.host.mtu("eth0"), 1460)
+
+    def test_with_another_default_route_nothing_is_asked(self):
+        self.host.on_wire("ip", "link", "set", "p-eth0", "arp", "off")
+        self.host.check("ip", "addr", "add", "10.10.1.10/24", "dev", "eth1")
+        self.host.check("ip", "route", "add", "default", "via", "10.10.1.1", "metric", "9")
+        self.netcfg("--once")
+        self.assertEqual(self.state(), (RMEM, 8896, 8896))
+
+
 class Daemon(Case):
     def setUp(self):
         super().setUp()
@@ -223,6 +394,19 @@ class Daemon(Case):
         self.assertEqual(self.host.ask(f"{RUNTIME}/netcfg.sock", 20)[0], KIND_ERROR)
         self.assertEqual(self.host.stop(daemon), 0)
         self.assertEqual(self.state(), (RMEM, 8896, 8896))
+
+    def test_a_sysctl_is_repaired_at_once(self):
+        self.start()
+        times = self.host.check("/usr/bin/python3", "-c", SYSCTL_DRIFT, *list(SYSCTLS)[:2]).split()
+        print(f"sysctl drift to repair: {', '.join(times)} ms", file=sys.stderr)
+        self.assertNotIn("never", times)
+
+    def test_a_fight_over_a_sysctl_is_left_alone(self):
+        self.start()
+        for _ in range(2):
+            self.assertNotIn("never", self.host.check("/usr/bin/python3", "-c", SYSCTL_DRIFT, "net.ipv4.tcp_no_metrics_save"))
+        self.assertIn("never", self.host.check("/usr/bin/python3", "-c", SYSCTL_DRIFT, "net.ipv4.tcp_no_metrics_save"))
+        self.assertIn("contested", self.report())
 
     def test_a_new_nic_is_set(self):
         self.start()

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <net/if_arp.h>
+#include <sys/stat.h>
+
 #include "intent.h"
+#include "machine.h"
+#include "profile.h"
 #include "scratch.h"
 #include "test.h"
 
@@ -38,12 +43,36 @@ static void test_shipped_profiles(void) {
         ASSERT_STREQ(i.profile_note, "");
         ASSERT_EQ(i.mtu, 8896);
         ASSERT_TRUE(startswith(i.mtu_source, "profile v6e, line 6: "));
-        ASSERT_EQ(i.n_sysctls, 1);
+        ASSERT_EQ(i.n_sysctls, 7);
         ASSERT_STREQ(i.sysctls[0].name, "net.ipv4.tcp_rmem");
         ASSERT_STREQ(i.sysctls[0].value, "4096 41943040 314572800");
+        ASSERT_EQ(i.rto_min, 5 * USEC_PER_MSEC);
+        ASSERT_EQ(i.n_parameters, 1);
+        ASSERT_TRUE(i.loose_rp_filter);
         ASSERT_EQ(i.network_mtu, 8896);
         ASSERT_STREQ(i.network_mtu_source, "/etc/tpu-hostd/identity.conf.d/10-host.conf:5");
         ASSERT_FALSE(i.observe);
+}
+
+/* Every value of every shipped profile is taken: none is refused for its form or its source. */
+static void test_every_shipped_profile_is_whole(void) {
+        static const char *const names[] = { "v4", "v5e", "v5p", "v6e", "tpu7x" };
+        _cleanup_host_ struct host h = HOST_NULL;
+
+        ASSERT_OK(host_open(FIXTURES "/../..", &h));
+        for (size_t k = 0; k < ELEMENTSOF(names); k++) {
+                struct intent i = { 0 };
+                char path[64], text[8192];
+                size_t len;
+
+                (void) snprintf(path, sizeof(path), "/netcfg/profiles/%s.conf", names[k]);
+                ASSERT_OK(host_read(&h, path, text, sizeof(text), &len));
+                ASSERT_OK(profile_parse(path, text, len, &i));
+                ASSERT_EQ(i.mtu, 8896);
+                ASSERT_EQ(i.n_sysctls, 7);
+                ASSERT_EQ(i.rto_min, 5000);
+                ASSERT_EQ(i.n_parameters, 1);
+        }
 }
 
 /* The fixture's profiles are those that are shipped. */
@@ -72,7 +101,7 @@ static void test_which_profile(void) {
         profile(&s, "generic", GENERIC);
         ASSERT_OK(load(&s, NULL, &i));
         ASSERT_STREQ(i.profile, "generic");
-        ASSERT_STREQ(i.profile_note, "the accelerator type is not known");
+        ASSERT_TRUE(startswith(i.profile_note, "the accelerator type is not known"));
         identity(&s, "[Identity]\nAcceleratorType=v9x-16\nWorkerId=3\n");
         ASSERT_OK(load(&s, NULL, &i));
         ASSERT_STREQ(i.profile, "generic");
@@ -99,6 +128,119 @@ static void test_which_profile(void) {
                       RMEM); /* the site's own masks the vendor's */
         ASSERT_OK(load(&s, NULL, &i));
         ASSERT_EQ(i.n_sysctls, 1);
+}
+
+#define PCI "sys/bus/pci/devices/"
+
+/* Without a word in any file: what the chips are. */
+static void test_profile_by_chips(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        struct intent i;
+
+        profile(&s, "generic", GENERIC);
+        profile(&s, "v9x", RMEM);
+        scratch_write(
+                &s, "usr/lib/tpu-hostd/machines.conf",
+                "[Chip 0x1234]\nGeneration=v9x\nSource=docs\n[Chip 0x5678]\nGeneration=v8x\nSource=docs\n"
+                "[Chip 0x9999]\nGeneration=v9x\n");
+        scratch_write(&s, PCI "0000:00:04.0/vendor", "0x8086\n");
+        scratch_write(&s, PCI "0000:00:04.0/device", "0x1234\n");
+        scratch_write(&s, PCI "0000:00:05.0/vendor", "0x1ae0\n");
+        scratch_write(&s, PCI "0000:00:05.0/device", "0x9999\n"); /* a section without a source is none */
+        ASSERT_OK(load(&s, NULL, &i));
+        ASSERT_STREQ(i.profile, "generic");
+        scratch_write(&s, PCI "0000:00:05.0/device", "0x1234\n");
+        ASSERT_OK(load(&s, NULL, &i));
+        ASSERT_STREQ(i.profile, "v9x");
+        scratch_write(&s, PCI "0000:00:06.0/vendor", "0x1ae0\n");
+        scratch_write(&s, PCI "0000:00:06.0/device", "0x5678\n"); /* two kinds: neither */
+        ASSERT_OK(load(&s, NULL, &i));
+        ASSERT_STREQ(i.profile, "generic");
+        identity(&s, "[Identity]\nAcceleratorType=v9x-16\n");
+        ASSERT_OK(load(&s, NULL, &i));
+        ASSERT_STREQ(i.profile, "v9x");
+}
+
+static void test_machines(void) {
+        static const char *const chips[] = { "v4", "v5p", "v5e", "v6e", "tpu7x" };
+        static const uint16_t devices[] = { 0x5e, 0x62, 0x63, 0x6f, 0x76 };
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_host_ struct host h = HOST_NULL, shipped = HOST_NULL;
+        struct machine_chip chip;
+        struct machine_type type;
+        char text[8192];
+
+        ASSERT_OK(host_open(FIXTURES "/../..", &shipped));
+        ASSERT_OK(host_read(&shipped, "/netcfg/machines.conf", text, sizeof(text), NULL));
+        scratch_write(&s, "usr/lib/tpu-hostd/machines.conf", text);
+        ASSERT_OK(host_open(s.path, &h));
+        for (size_t k = 0; k < ELEMENTSOF(chips); k++) {
+                ASSERT_OK(machine_chip(&h, devices[k], &chip));
+                ASSERT_STREQ(chip.generation, chips[k]);
+                ASSERT_TRUE(chip.hbm_gib >= 16 && chip.source[0]);
+                ASSERT_EQ(chip.functions, devices[k] == 0x76 ? 2 : 1);
+        }
+        ASSERT_EQ(machine_chip(&h, 0x42, &chip), -ENOENT); /* gVNIC */
+        ASSERT_OK(machine_type(&h, "ct6e-standard-4t", &type));
+        ASSERT_EQ(type.chips, 4);
+        ASSERT_EQ(type.nics, 2);
+        ASSERT_OK(machine_type(&h, "ct5lp-hightpu-8t", &type));
+        ASSERT_EQ(type.chips, 8);
+        ASSERT_EQ(type.nics, 0);
+        ASSERT_EQ(machine_type(&h, "n1-standard-16", &type), -ENOENT);
+        ASSERT_EQ(machine_type(&h, "a-name-that-is-far-too-long-for-any-machine-type", &type), -ENOENT);
+}
+
+static void test_rto_min(void) {
+        static const struct {
+                const char *mode;
+                bool has_sysctl;
+                bool by_sysctl;
+        } t[] = {
+                { "auto", true, true },     { "auto", false, false },    { "routes", true, false },
+                { "routes", false, false }, { "sysctl", false, true },   { "nonsense", true, true },
+        };
+
+        for (size_t k = 0; k < ELEMENTSOF(t); k++) {
+                _cleanup_scratch_ struct scratch s = scratch_new();
+                struct intent i;
+                char text[64];
+
+                profile(&s, "generic", "[RtoMin]\nValue=5ms\nSource=docs\n");
+                (void) snprintf(text, sizeof(text), "[Netcfg]\nRtoMin=%s\n", t[k].mode);
+                scratch_write(&s, "etc/tpu-hostd/netcfg.conf.d/10-a.conf", text);
+                if (t[k].has_sysctl)
+                        scratch_write(&s, "proc/sys/net/ipv4/tcp_rto_min_us", "200000\n");
+                ASSERT_OK(load(&s, NULL, &i));
+                ASSERT_EQ(i.rto_min, t[k].by_sysctl ? 0 : 5000);
+                ASSERT_EQ(i.n_sysctls, t[k].by_sysctl);
+                if (t[k].by_sysctl)
+                        ASSERT_STREQ(i.sysctls[0].value, "5000");
+        }
+}
+
+static void test_which_nics(void) {
+        struct intent i = { 0 };
+        struct link l = { .index = 2, .name = "ens4", .arp_type = ARPHRD_ETHER, .address_len = 6 },
+                    bridge = { .index = 3,
+                               .name = "br0",
+                               .kind = "bridge",
+                               .arp_type = ARPHRD_ETHER,
+                               .address_len = 6 },
+                    lo = { .index = 1, .name = "lo", .arp_type = ARPHRD_LOOPBACK, .address_len = 6 };
+
+        ASSERT_TRUE(intent_is_data_nic(&i, &l));
+        ASSERT_FALSE(intent_is_data_nic(&i, &bridge));
+        (void) snprintf(i.ignore_nics, sizeof(i.ignore_nics), "eth*, ens4");
+        ASSERT_FALSE(intent_is_data_nic(&i, &l));
+        (void) snprintf(i.nics, sizeof(i.nics), "*");
+        ASSERT_FALSE(intent_is_data_nic(&i, &l)); /* who is ignored is ignored */
+        ASSERT_TRUE(intent_is_data_nic(&i, &bridge));
+        ASSERT_FALSE(intent_is_data_nic(&i, &lo)); /* no one can name it */
+        i.ignore_nics[0] = '\0';
+        (void) snprintf(i.nics, sizeof(i.nics), "br?");
+        ASSERT_FALSE(intent_is_data_nic(&i, &l));
+        ASSERT_TRUE(intent_is_data_nic(&i, &bridge));
 }
 
 static void test_given_file(void) {
@@ -152,6 +294,12 @@ static void test_refused_values(void) {
                 "[Mtu]\nValue=65535\nSource=docs\n",
                 "[Mtu]\nValue=8896\n",
                 "[Route]\nValue=1\nSource=docs\n",
+                "[RtoMin]\nValue=5\nSource=docs\n",
+                "[RtoMin]\nValue=2s\nSource=docs\n",
+                "[RtoMin]\nValue=5ms\n",
+                "[RpFilter]\nValue=off\nSource=docs\n",
+                "[Feature tx-nocache-copy]\nValue=on\nSource=docs\n",
+                "[Parameter ../../x]\nValue=1\nSource=docs\n",
                 "Value=1\nSource=docs\n",
         };
 
@@ -164,6 +312,8 @@ static void test_refused_values(void) {
                 profile(&s, "generic", text);
                 ASSERT_OK(load(&s, NULL, &i));
                 ASSERT_EQ(i.mtu, 0);
+                ASSERT_EQ(i.rto_min, 0);
+                ASSERT_EQ(i.n_parameters + i.loose_rp_filter, 0);
                 ASSERT_EQ(i.n_sysctls, 1);
                 ASSERT_STREQ(i.sysctls[0].name, "net.ipv4.tcp_rmem");
         }
@@ -218,6 +368,38 @@ static void judge(uint32_t profile_mtu, uint32_t network, uint32_t mtu, uint32_t
         ASSERT_TRUE(strstr(f.remedy, remedy) != NULL);
 }
 
+/* While the network's MTU is not known: who states one, and what then happens. */
+static void test_stated_mtu(void) {
+        static const struct {
+                const char *driver;
+                uint32_t max, now, wanted;
+                enum verdict verdict;
+        } t[] = {
+                { "gve", 8896, 1460, 8896, VERDICT_FAIL },
+                { "gve", 8896, 8896, 8896, VERDICT_OK },
+                { "gve", 1460, 1460, 1460, VERDICT_FAIL },
+                { "gve", 0, 1460, 0, VERDICT_UNKNOWN },
+                { "gve", 9000, 9000, 9000, VERDICT_OK },
+                { "virtio_net", 8896, 1460, 8896, VERDICT_FAIL },
+                { "virtio_net", 65535, 1460, 0, VERDICT_UNKNOWN },
+                { "ixgbe", 9702, 1460, 0, VERDICT_UNKNOWN },
+                { "", 65535, 1460, 0, VERDICT_UNKNOWN },
+                { "gve", 100, 1460, 0, VERDICT_UNKNOWN },
+        };
+        const struct intent i = { .mtu = 8896 };
+
+        for (size_t k = 0; k < ELEMENTSOF(t); k++) {
+                struct link l = nic(t[k].now, t[k].max);
+                struct finding f;
+
+                (void) snprintf(l.driver, sizeof(l.driver), "%s", t[k].driver);
+                ASSERT_EQ(intent_mtu(&i, &l, NULL), t[k].wanted);
+                intent_judge_mtu(&i, &l, &f);
+                ASSERT_STREQ(verdict_name(f.verdict), verdict_name(t[k].verdict));
+                ASSERT_EQ(f.remedy[0] != 0, t[k].verdict != VERDICT_OK);
+        }
+}
+
 static void test_mtu_verdicts(void) {
         judge(8896, 8896, 8896, 65535, VERDICT_OK, "");
         judge(8896, 8896, 1460, 65535, VERDICT_FAIL, "tpu-netcfg --once");
@@ -242,6 +424,51 @@ static void test_sysctl_verdicts(void) {
         ASSERT_STREQ(f.reason, "this kernel has no such sysctl");
         intent_judge_sysctl(&s, NULL, -EACCES, &f);
         ASSERT_EQ(f.verdict, VERDICT_UNKNOWN);
+        intent_judge_sysctl(&s, "1 2 4", -EROFS, &f);
+        ASSERT_EQ(f.verdict, VERDICT_UNKNOWN);
+        ASSERT_TRUE(strstr(f.reason, "read-only") != NULL);
+        intent_judge_sysctl(&s, "1 2 3", -EROFS, &f);
+        ASSERT_EQ(f.verdict, VERDICT_OK);
+}
+
+static void test_reading_sysctls_and_parameters(void) {
+        const struct intent_sysctl p = { .name = "tcp_cubic.hystart_detect",
+                                         .value = "2",
+                                         .source = "docs" };
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_host_ struct host h = HOST_NULL;
+        struct finding f;
+        char value[32], path[512];
+
+        ASSERT_OK(host_open(s.path, &h));
+        ASSERT_EQ(intent_read_sysctl(&h, "net.core.optmem_max", value, sizeof(value)), -ENOENT);
+        scratch_write(&s, "proc/sys/net/core/optmem_max", "20480\n");
+        ASSERT_OK(intent_read_sysctl(&h, "net.core.optmem_max", value, sizeof(value)));
+        scratch_path(&s, "proc/sys/net/core/optmem_max", path);
+        ASSERT_OK(chmod(path, 0444));
+        ASSERT_EQ(intent_read_sysctl(&h, "net.core.optmem_max", value, sizeof(value)), -EROFS);
+        ASSERT_STREQ(value, "20480");
+
+        ASSERT_EQ(intent_read_parameter(&h, p.name, value, sizeof(value)), -ENOENT);
+        scratch_write(&s, "sys/module/tcp_cubic/parameters/hystart_detect", "3\n");
+        ASSERT_OK(intent_read_parameter(&h, p.name, value, sizeof(value)));
+        intent_judge_parameter(&p, value, 0, intent_in_container(&h), &f);
+        ASSERT_EQ(f.verdict, VERDICT_FAIL);
+        ASSERT_TRUE(strstr(f.remedy, "systemd-tmpfiles") != NULL);
+        scratch_write(&s, "run/systemd/container", "lxc\n");
+        intent_judge_parameter(&p, value, 0, intent_in_container(&h), &f);
+        ASSERT_EQ(f.verdict, VERDICT_OK);
+        ASSERT_TRUE(startswith(f.reason, "not judged"));
+        intent_judge_parameter(&p, NULL, -ENOENT, true, &f);
+        ASSERT_EQ(f.verdict, VERDICT_OK);
+        ASSERT_TRUE(startswith(f.reason, "not judged"));
+        intent_judge_parameter(&p, NULL, -ENOENT, false, &f);
+        ASSERT_EQ(f.verdict, VERDICT_UNKNOWN);
+        intent_judge_parameter(&p, "2", 0, true, &f);
+        ASSERT_EQ(f.verdict, VERDICT_OK);
+        ASSERT_STREQ(f.reason, "");
+        ASSERT_EQ(intent_read_parameter(&h, "nodot", value, sizeof(value)), -EINVAL);
+        ASSERT_EQ(intent_read_parameter(&h, "../x.y", value, sizeof(value)), -EINVAL);
 }
 
 static void test_sysctl_names(void) {
@@ -260,6 +487,8 @@ static void test_sysctl_names(void) {
         ASSERT_STREQ(text, "1 2");
 }
 
-TEST_MAIN(test_shipped_profiles, test_fixture_is_what_is_shipped, test_which_profile, test_given_file, test_network_mtu_bounds,
+TEST_MAIN(test_shipped_profiles, test_every_shipped_profile_is_whole, test_profile_by_chips, test_machines,
+          test_rto_min, test_which_nics, test_stated_mtu, test_reading_sysctls_and_parameters,
+          test_fixture_is_what_is_shipped, test_which_profile, test_given_file, test_network_mtu_bounds,
           test_refused_values, test_the_first_of_two_stands, test_mtu_rule, test_mtu_verdicts,
           test_sysctl_verdicts, test_sysctl_names)

@@ -133,6 +133,75 @@ static void test_data_nics_with_hardware(void) {
                 ASSERT_EQ(link_is_data_nic(&t.links[i]), streq(t.links[i].name, "ens8"));
 }
 
+#define PARENT_BUS 57 /* IFLA_PARENT_DEV_BUS_NAME, kernel 5.14 */
+
+static void bus_message(struct dump *d, int index, const char *name, const char *bus) {
+        const unsigned char address[6] = { 2, 0, 0, 0, 0, (unsigned char) index };
+
+        message(d, RTM_NEWLINK, 0);
+        put(d, &(struct ifinfomsg){ .ifi_type = ARPHRD_ETHER, .ifi_index = index },
+            sizeof(struct ifinfomsg));
+        attribute(d, IFLA_IFNAME, name, strlen(name) + 1);
+        attribute(d, IFLA_ADDRESS, address, sizeof(address));
+        attribute(d, PARENT_BUS, bus, strlen(bus) + 1);
+        end(d);
+}
+
+static void test_data_nics_by_bus(void) {
+        _cleanup_links_ struct link_table t = LINK_TABLE_NULL;
+        struct dump d = { .len = 0 };
+
+        bus_message(&d, 2, "eth0", "pci");
+        bus_message(&d, 3, "ens4", "virtio");
+        bus_message(&d, 4, "eth1", "usb");
+        bus_message(&d, 5, "eth2", "a-bus-with-a-name-that-is-cut");
+        done(&d);
+        ASSERT_OK(links_parse(d.data, d.len, &t));
+        ASSERT_STREQ(named(&t, "eth0")->bus, "pci");
+        ASSERT_TRUE(link_is_data_nic(named(&t, "eth0")) && link_is_data_nic(named(&t, "ens4")));
+        ASSERT_FALSE(link_is_data_nic(named(&t, "eth1")) || link_is_data_nic(named(&t, "eth2")));
+}
+
+static void test_stated_mtu(void) {
+        struct link l = { .driver = "gve", .max_mtu = 8896 };
+
+        ASSERT_EQ(link_stated_mtu(&l), 8896);
+        l = (struct link) { .driver = "virtio_net", .max_mtu = 8896 };
+        ASSERT_EQ(link_stated_mtu(&l), 8896);
+        l.max_mtu = 65535; /* the driver's own limit: the host offers none */
+        ASSERT_EQ(link_stated_mtu(&l), 0);
+        l = (struct link) { .kind = "veth", .max_mtu = 65535 };
+        ASSERT_EQ(link_stated_mtu(&l), 0);
+}
+
+/* A recorded machine's drivers are those of its own /sys. */
+static void test_recorded_driver(void) {
+        _cleanup_links_ struct link_table t = LINK_TABLE_NULL;
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_host_ struct host h = HOST_NULL;
+        struct dump d = { .len = 0 };
+        char path[512];
+        FILE *f;
+
+        link_message(&d, 2, "eth0", NULL, 0, 0);
+        link_message(&d, 3, "eth1", NULL, 0, 0);
+        done(&d);
+        scratch_path(&s, "netlink/links", path);
+        f = fopen(path, "w");
+        ASSERT_TRUE(f && fwrite(d.data, 1, d.len, f) == d.len);
+        ASSERT_OK(fclose(f));
+        scratch_link(&s, "sys/class/net/eth0/device/driver", "../../../bus/pci/drivers/gve");
+        scratch_link(&s, "sys/class/net/eth0/device/subsystem", "../../../bus/pci");
+        scratch_link(&s, "sys/class/net/eth1/device/subsystem", "../../../bus/usb");
+        ASSERT_OK(host_open(s.path, &h));
+        ASSERT_OK(links_read(&h, &t));
+        ASSERT_STREQ(named(&t, "eth0")->driver, "gve");
+        ASSERT_STREQ(named(&t, "eth0")->bus, "pci");
+        ASSERT_STREQ(named(&t, "eth1")->driver, "");
+        ASSERT_TRUE(link_is_data_nic(named(&t, "eth0")));
+        ASSERT_FALSE(link_is_data_nic(named(&t, "eth1")));
+}
+
 static void test_data_nics_of_a_container(void) {
         _cleanup_links_ struct link_table t = LINK_TABLE_NULL;
         struct dump d = { 0 };
@@ -287,5 +356,6 @@ static void test_live(void) {
         ASSERT_FALSE(link_is_data_nic(named(&t, "lo")));
 }
 
-TEST_MAIN(test_fields, test_data_nics_with_hardware, test_data_nics_of_a_container, test_endings,
-          test_bad_attributes, test_too_many, test_recorded, test_cut_and_changed, test_live)
+TEST_MAIN(test_data_nics_by_bus, test_stated_mtu, test_recorded_driver, test_fields,
+          test_data_nics_with_hardware, test_data_nics_of_a_container, test_endings, test_bad_attributes,
+          test_too_many, test_recorded, test_cut_and_changed, test_live)

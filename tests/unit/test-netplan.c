@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <net/if_arp.h>
+#include <sys/socket.h>
 
 #include "contest.h"
 #include "plan.h"
@@ -7,6 +8,30 @@
 
 #define ROUNDS 5000
 #define LINKS 6
+#define ROUTES 5
+
+/* The routes of the machine at random: on any link, or on several. */
+static struct route routes[ROUTES];
+
+static uint32_t pick(uint32_t n);
+
+static void random_routes(struct found *f) {
+        f->routes = (struct route_table) { .routes = routes, .n = pick(ROUTES + 1) };
+        for (size_t k = 0; k < f->routes.n; k++) {
+                routes[k] = (struct route) { .family = AF_INET,
+                                            .dst = { 10, 0, (uint8_t) k },
+                                            .dst_len = 24,
+                                            .table = 254,
+                                            .n_hops = pick(3),
+                                            .hops = { (int) pick(LINKS + 2), (int) pick(LINKS + 2) },
+                                            .rto_min_ms = pick(3) * 5,
+                                            .rto_min_locked = pick(2),
+                                            .expires = pick(5) == 0,
+                                            .ambiguous = pick(5) == 0 };
+                if (routes[k].rto_min_ms == 0)
+                        routes[k].rto_min_locked = false;
+        }
+}
 
 static uint32_t pick(uint32_t n) {
         return (uint32_t) random() % n;
@@ -17,14 +42,22 @@ static void random_case(struct intent *i, struct found *f, struct link links[LIN
         static const uint32_t mtus[] = { 0, 1300, 1460, 1500, 8896 },
                               maxima[] = { 0, 1500, 8896, 9000, 65535 };
         static const char *const kinds[] = { "", "veth", "bridge", "gretap" };
+        static const char *const drivers[] = { "", "gve", "virtio_net" };
 
         *i = (struct intent) { .mtu = mtus[pick(5)], .network_mtu = mtus[pick(5)], .n_sysctls = pick(5) };
         *f = (struct found) { .links = { .links = links, .n = pick(LINKS + 1) } };
+        i->rto_min = pick(3) ? pick(2) * 5 * USEC_PER_MSEC : 10 * USEC_PER_MSEC;
+        random_routes(f);
+        i->loose_rp_filter = pick(2);
+        f->rp_filter_all = (struct found_rp_filter) { .error = pick(8) ? 0 : -EACCES, .value = pick(3) };
+        for (size_t k = 0; k < LINKS; k++)
+                f->rp_filters[k] =
+                        (struct found_rp_filter){ .error = pick(8) ? 0 : -ENOENT, .value = pick(3) };
         for (size_t k = 0; k < i->n_sysctls; k++) {
                 (void) snprintf(i->sysctls[k].name, sizeof(i->sysctls[k].name), "net.s%zu", k);
                 (void) snprintf(i->sysctls[k].value, sizeof(i->sysctls[k].value), "%u", pick(3));
                 (void) snprintf(f->sysctls[k].value, sizeof(f->sysctls[k].value), "%u", pick(3));
-                f->sysctls[k].error = pick(6) == 0 ? -ENOENT : 0;
+                f->sysctls[k].error = pick(6) == 0 ? -ENOENT : pick(6) == 0 ? -EROFS : 0;
         }
         for (size_t k = 0; k < f->links.n; k++) {
                 links[k] = (struct link) { .index = (int) k + 1,
@@ -37,6 +70,7 @@ static void random_case(struct intent *i, struct found *f, struct link links[LIN
                 links[k].mtu =
                         links[k].max_mtu ? MIN(links[k].max_mtu, 1300 + pick(8000)) : 1300 + pick(8000);
                 (void) snprintf(links[k].name, sizeof(links[k].name), "eth%c", (char) (48 + k));
+                (void) snprintf(links[k].driver, sizeof(links[k].driver), "%s", drivers[pick(3)]);
                 (void) snprintf(links[k].kind, sizeof(links[k].kind), "%s", kinds[pick(4)]);
         }
 }
@@ -51,12 +85,33 @@ static void apply(const struct intent *i, struct found *f, const struct op *op) 
                         (void) snprintf(f->sysctls[k].value, sizeof(f->sysctls[k].value), "%s", op->to);
                         hit++;
                 }
+        for (size_t k = 0; op->kind == OP_SYSCTL && k < f->links.n; k++) {
+                char name[64];
+
+                rp_filter_name(f->links.links[k].name, name);
+                if (!streq(name, op->subject))
+                        continue;
+                ASSERT_EQ(f->rp_filters[k].value, atoi(op->from));
+                f->rp_filters[k].value = (unsigned) atoi(op->to);
+                hit++;
+        }
         for (size_t k = 0; op->kind == OP_MTU && k < f->links.n; k++)
                 if (f->links.links[k].index == op->index) {
                         ASSERT_EQ(f->links.links[k].mtu, atoi(op->from));
                         f->links.links[k].mtu = (uint32_t) atoi(op->to);
                         hit++;
                 }
+        for (size_t k = 0; op->kind == OP_ROUTE && k < f->routes.n; k++) {
+                char subject[64], value[ROUTE_VALUE_MAX];
+
+                route_subject(&routes[k], &f->links, subject);
+                if (!streq(subject, op->subject))
+                        continue;
+                route_value(&routes[k], value);
+                ASSERT_STREQ(value, op->from);
+                ASSERT_TRUE(route_parse_value(op->to, &routes[k].rto_min_ms, &routes[k].rto_min_locked));
+                hit++;
+        }
         ASSERT_EQ(hit, 1);
 }
 
@@ -69,13 +124,31 @@ static void assert_safe(const struct intent *i, const struct found *f, const str
                 if (l->mtu == before[k].mtu)
                         continue;
                 ASSERT_TRUE(link_is_data_nic(l));
-                ASSERT_TRUE(i->network_mtu > 0 && l->mtu <= i->network_mtu && l->mtu <= i->mtu);
+                if (i->network_mtu > 0)
+                        ASSERT_TRUE(l->mtu <= i->network_mtu);
+                else
+                        ASSERT_TRUE(l->mtu > before[k].mtu && l->mtu <= link_stated_mtu(l));
+                ASSERT_TRUE(l->mtu <= i->mtu);
                 ASSERT_TRUE(l->max_mtu == 0 || l->mtu <= l->max_mtu);
                 ASSERT_TRUE(l->mtu >= INTENT_MTU_MIN);
         }
 }
 
 static void assert_reached(const struct intent *i, const struct found *f) {
+        size_t nics = 0;
+
+        for (size_t k = 0; k < f->links.n; k++)
+                nics += link_is_data_nic(&f->links.links[k]);
+        for (size_t k = 0; i->loose_rp_filter && nics > 1 && k < f->links.n; k++)
+                if (link_is_data_nic(&f->links.links[k]) && f->rp_filter_all.error == 0 &&
+                    f->rp_filters[k].error == 0)
+                        ASSERT_TRUE(MAX(f->rp_filter_all.value, f->rp_filters[k].value) != 1);
+        for (size_t k = 0; i->rto_min > 0 && k < f->routes.n; k++)
+                if (plan_is_data_route(i, &f->links, &routes[k]) && !routes[k].expires &&
+                    !routes[k].ambiguous) {
+                        ASSERT_EQ(routes[k].rto_min_ms * USEC_PER_MSEC, i->rto_min);
+                        ASSERT_TRUE(routes[k].rto_min_locked);
+                }
         for (size_t k = 0; k < i->n_sysctls; k++)
                 if (f->sysctls[k].error == 0)
                         ASSERT_STREQ(f->sysctls[k].value, i->sysctls[k].value);
@@ -88,8 +161,24 @@ static void assert_reached(const struct intent *i, const struct found *f) {
         }
 }
 
+/* Routes that are not ours, or cannot be changed without loss, stay. */
+static void assert_routes_safe(const struct intent *i, const struct found *f,
+                               const struct route before[ROUTES]) {
+        for (size_t k = 0; k < f->routes.n; k++) {
+                if (memcmp(&routes[k], &before[k], sizeof(routes[k])) == 0)
+                        continue;
+                ASSERT_TRUE(i->rto_min > 0 && !before[k].expires && !before[k].ambiguous);
+                for (unsigned n = 0; n < routes[k].n_hops; n++) {
+                        size_t at = (size_t) routes[k].hops[n] - 1;
+
+                        ASSERT_TRUE(at < f->links.n && link_is_data_nic(&f->links.links[at]));
+                }
+        }
+}
+
 static void test_properties(void) {
         struct link links[LINKS], before[LINKS];
+        struct route routes_before[ROUTES];
         struct intent i;
         struct found f;
         size_t writes = 0;
@@ -100,10 +189,12 @@ static void test_properties(void) {
 
                 random_case(&i, &f, links);
                 memcpy(before, links, sizeof(before));
+                memcpy(routes_before, routes, sizeof(routes_before));
                 ASSERT_OK(plan_make(&i, &f, &p));
                 for (size_t k = 0; k < p.n; k++) {
                         apply(&i, &f, &p.ops[k]);
                         assert_safe(&i, &f, before);
+                        assert_routes_safe(&i, &f, routes_before);
                 }
                 assert_reached(&i, &f);
                 ASSERT_OK(plan_make(&i, &f, &again));
@@ -167,6 +258,98 @@ static void test_findings(void) {
         ASSERT_TRUE(strstr(none.items[1].reason, "cannot be read") != NULL);
 }
 
+static void test_rp_filters(void) {
+        struct link l[] = { { .index = 2, .name = "eth0", .arp_type = ARPHRD_ETHER, .address_len = 6 },
+                            { .index = 3, .name = "eth1", .arp_type = ARPHRD_ETHER, .address_len = 6 } };
+        struct intent i = { .profile = "v6e" };
+        struct found f = { .links = { l, 2 }, .rp_filter_all = { .value = 1 } };
+        _cleanup_finding_list_ struct finding_list list = FINDING_LIST_NULL;
+        _cleanup_plan_ struct plan p = PLAN_NULL;
+
+        f.rp_filters[1].value = 2;
+        ASSERT_OK(plan_judge_rp_filters(&i, &f, &list));
+        ASSERT_EQ(list.n, 2);
+        ASSERT_EQ(list.items[0].verdict, VERDICT_WARN);
+        ASSERT_TRUE(strstr(list.items[0].remedy, "sysctl -w net.ipv4.conf.eth0.rp_filter=2") != NULL);
+        ASSERT_EQ(list.items[1].verdict, VERDICT_OK);
+        ASSERT_OK(plan_add_rp_filters(&p, &i, &f));
+        ASSERT_EQ(p.n, 0); /* the profile does not ask */
+        i.loose_rp_filter = true;
+        f.links.n = 1;
+        ASSERT_OK(plan_add_rp_filters(&p, &i, &f));
+        ASSERT_EQ(p.n, 0); /* one NIC: strict is right */
+        f.links.n = 2;
+        ASSERT_OK(plan_add_rp_filters(&p, &i, &f));
+        ASSERT_EQ(p.n, 1);
+        ASSERT_STREQ(p.ops[0].subject, "net.ipv4.conf.eth0.rp_filter");
+        ASSERT_STREQ(p.ops[0].from, "0");
+}
+
+static void test_route_values(void) {
+        static const char *const bad[] = { "",     "5",         "ms",    "0ms",           "-5ms",
+                                           "5ms,", "5ms,lock ", "none ", "99999999999ms", "5s" };
+        struct route r = { .family = AF_INET };
+        struct link l = { .index = 2, .name = "eth0" };
+        const struct link_table t = { &l, 1 };
+        char text[64], value[ROUTE_VALUE_MAX];
+        uint32_t ms;
+        bool lock;
+
+        for (size_t k = 0; k < ELEMENTSOF(bad); k++)
+                ASSERT_FALSE(route_parse_value(bad[k], &ms, &lock));
+        for (unsigned n = 0; n < 3; n++) {
+                r.rto_min_ms = n * 5;
+                r.rto_min_locked = n == 2;
+                route_value(&r, value);
+                ASSERT_TRUE(route_parse_value(value, &ms, &lock));
+                ASSERT_EQ(ms, n * 5);
+                ASSERT_EQ(lock, n == 2);
+        }
+        r = (struct route) { .family = AF_INET, .table = 254, .n_hops = 1, .hops = { 2 } };
+        route_subject(&r, &t, text);
+        ASSERT_STREQ(text, "default dev eth0");
+        r = (struct route) { .family = AF_INET6, .dst = { 0xfd }, .dst_len = 64, .table = 100, .n_hops = 1,
+                            .hops = { 2 }, .priority = 256, .tos = 8 };
+        route_subject(&r, &t, text);
+        ASSERT_STREQ(text, "fd00::/64 dev eth0 table 100 tos 8 metric 256");
+}
+
+static void test_route_findings(void) {
+        struct link l = {
+                .index = 2, .name = "eth0", .arp_type = ARPHRD_ETHER, .address_len = 6, .mtu = 8896
+        };
+        struct route r[] = {
+                { .family = AF_INET,
+                  .table = 254,
+                  .n_hops = 1,
+                  .hops = { 2 },
+                  .rto_min_ms = 5,
+                  .rto_min_locked = true },
+                { .family = AF_INET,
+                  .dst_len = 8,
+                  .table = 254,
+                  .n_hops = 1,
+                  .hops = { 2 },
+                  .rto_min_ms = 5 },
+                { .family = AF_INET6, .table = 254, .n_hops = 1, .hops = { 2 }, .expires = true },
+        };
+        struct intent i = { .profile = "v6e", .rto_min = 5000 };
+        struct found f = { .links = { &l, 1 }, .routes = { .routes = r, .n = 3 } };
+        _cleanup_finding_list_ struct finding_list list = FINDING_LIST_NULL, unread = FINDING_LIST_NULL;
+
+        ASSERT_OK(plan_findings(&i, &f, &list));
+        ASSERT_EQ(list.n, 5);
+        ASSERT_EQ(list.items[2].verdict, VERDICT_FAIL); /* without the lock it is not heeded */
+        ASSERT_EQ(list.items[3].verdict, VERDICT_WARN);
+        ASSERT_TRUE(strstr(list.items[3].reason, "router advertisements") != NULL);
+        ASSERT_EQ(list.items[4].verdict, VERDICT_OK);
+        ASSERT_STREQ(list.items[4].found, "right on 1 data-centre routes");
+        f.routes.n = 0;
+        f.routes_error = -ENODATA;
+        ASSERT_OK(plan_findings(&i, &f, &unread));
+        ASSERT_EQ(unread.items[unread.n - 1].verdict, VERDICT_UNKNOWN);
+}
+
 static struct op mtu_op(const char *nic, const char *from) {
         struct op op = { .kind = OP_MTU };
 
@@ -200,6 +383,18 @@ static void test_contest(void) {
         contest_clear(&c);
 }
 
+static void test_held(void) {
+        struct contest c = CONTEST_NULL;
+        struct op op = mtu_op("eth0", "1460");
+
+        ASSERT_OK(contest_hold(&c, &op, -EHOSTUNREACH, SECONDS(100)));
+        ASSERT_FALSE(contest_allows(&c, &op, SECONDS(3699)));
+        ASSERT_EQ(contest_why(&c, &op), -EHOSTUNREACH);
+        ASSERT_TRUE(contest_allows(&c, &op, SECONDS(3700)));
+        ASSERT_EQ(contest_why(&c, &op), 0);
+        contest_clear(&c);
+}
+
 static void test_slow_drift_is_no_contest(void) {
         struct contest c = CONTEST_NULL;
         struct op op = mtu_op("eth0", "1400");
@@ -225,5 +420,6 @@ static void test_contest_is_bounded(void) {
         contest_clear(&c);
 }
 
-TEST_MAIN(test_properties, test_half_a_plan, test_findings, test_contest, test_slow_drift_is_no_contest,
+TEST_MAIN(test_rp_filters, test_held, test_route_values, test_route_findings, test_properties,
+          test_half_a_plan, test_findings, test_contest, test_slow_drift_is_no_contest,
           test_contest_is_bounded)

@@ -2,7 +2,7 @@
 /* The probes of the host and its chips, each on a good machine, and where what it reads is missing, garbage
  * or huge. */
 #include "device_owners.h"
-#include "machine.h"
+#include "machine_shape.h"
 #include "probe-support.h"
 #include "system_conf.h"
 #include "wheels.h"

@@ -17,6 +17,8 @@ struct link {
         int index;
         char name[IF_NAMESIZE];
         char kind[16]; /* IFLA_INFO_KIND: "veth", "bridge", …; empty for hardware */
+        char bus[16];    /* of hardware: "pci", "virtio", "usb", …; empty: the kernel did not say */
+        char driver[32]; /* of hardware: "gve", "virtio_net", …; empty: the kernel did not say */
         uint8_t address[8];
         uint8_t address_len;
         uint16_t arp_type;              /* ARPHRD_* */
@@ -34,20 +36,33 @@ struct link_table {
 #define LINK_TABLE_NULL ((struct link_table) { 0 })
 
 /*
- * Sorted by index. -ENODATA: this root has no dump; -E2BIG: more than LINKS_MAX; -EBADMSG: the dump is
- * malformed; -EINTR: the table changed under each of our reads. Clear with link_table_clear().
+ * Sorted by index. Driver, and bus where the kernel is older than 5.14, come from ethtool's answer in this
+ * network namespace, or for a recorded root from its /sys/class/net. -ENODATA: this root has no dump;
+ * -E2BIG: more than LINKS_MAX; -EBADMSG: the dump is malformed; -EINTR: the table changed under each of our
+ * reads. Clear with link_table_clear().
  */
 int links_read(const struct host *h, struct link_table *ret);
 void link_table_clear(struct link_table *t);
 #define _cleanup_links_ _cleanup_(link_table_clear)
 
 /*
- * Whether this is a data-centre NIC, told by kind, not by name: an Ethernet device that is hardware (no
- * kind), or, where there is no hardware at all, a veth whose peer is in another namespace (a container's or
- * test host's own NIC). Never lo, bridges, ports of a bridge or bond, tunnels, docker, or the host's ends of
- * containers' veths.
+ * Whether this is a data-centre NIC, told by kind and bus, not by name: an Ethernet device that is hardware
+ * (no kind) on PCI or virtio or a bus that is not known, or, where there is no hardware at all, a veth whose
+ * peer is in another namespace (a container's or test host's own NIC). Never lo, bridges, ports of a bridge
+ * or bond, tunnels, docker, USB, or the host's ends of containers' veths.
  */
 bool link_is_data_nic(const struct link *l);
+/* An Ethernet device with a six-byte address: what a person may name as a data-centre NIC, whatever it is
+ * made of. */
+bool link_is_ethernet(const struct link *l);
+
+/*
+ * The MTU up to which the device itself says that its network goes; 0: it says nothing, and max_mtu is only
+ * what the driver could carry. gve takes max_mtu from its device (compute-virtual-ethernet-linux,
+ * gve_adminq.c); virtio_net takes it from the host where that offers VIRTIO_NET_F_MTU, else it is 65535
+ * (Linux, virtnet_probe()).
+ */
+uint32_t link_stated_mtu(const struct link *l);
 
 /*
  * Parses one dump from memory: RTM_NEWLINK messages and the NLMSG_DONE that ends it. Anything else, or less,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "machine.h"
+#include "machine_shape.h"
 
 #define CHIPS_SOURCE \
         "machine types of axlearn system_characteristics.py and GoogleCloudPlatform/cluster-toolkit"

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
+#include <linux/rtnetlink.h>
+#include <netlink/attr.h>
+#include <netlink/msg.h>
+#include <sys/socket.h>
+
+#include "dump.h"
+#include "routes.h"
+
+#define ROUTES_DUMP "/netlink/routes"
+#define DUMP_MAX (4 * 1024 * 1024)
+
+static const struct nla_policy route_policy[RTA_MAX + 1] = {
+        [RTA_TABLE] = { .type = NLA_U32 },   [RTA_PRIORITY] = { .type = NLA_U32 },
+        [RTA_OIF] = { .type = NLA_U32 },     [RTA_METRICS] = { .type = NLA_NESTED },
+        [RTA_CACHEINFO] = { .minlen = sizeof(struct rta_cacheinfo) },
+};
+static const struct nla_policy metric_policy[RTAX_MAX + 1] = {
+        [RTAX_LOCK] = { .type = NLA_U32 },
+        [RTAX_RTO_MIN] = { .type = NLA_U32 },
+};
+
+/* Copies an address of the family's length. -EBADMSG for any other. */
+static int take_address(int family, const struct nlattr *a, size_t skip, uint8_t dest[16]) {
+        size_t want = family == AF_INET ? 4 : 16;
+
+        if (nla_len(a) < 0 || (size_t) nla_len(a) != want + skip)
+                return -EBADMSG;
+        memcpy(dest, (const uint8_t *) nla_data(a) + skip, want);
+        return 0;
+}
+
+static int take_gateway(struct nlattr *const *a, struct route *r) {
+        uint16_t family;
+
+        if (a[RTA_GATEWAY]) {
+                r->has_gateway = true;
+                r->gateway_family = r->family;
+                return take_address(r->family, a[RTA_GATEWAY], 0, r->gateway);
+        }
+        if (!a[RTA_VIA] || nla_len(a[RTA_VIA]) < (int) sizeof(family))
+                return 0;
+        memcpy(&family, nla_data(a[RTA_VIA]), sizeof(family));
+        if (family != AF_INET && family != AF_INET6)
+                return 0;
+        r->has_gateway = true;
+        r->gateway_family = family;
+        return take_address(family, a[RTA_VIA], sizeof(family), r->gateway);
+}
+
+static int take_hops(const struct nlattr *multipath, struct route *r) {
+        size_t left = (size_t) nla_len(multipath), step;
+        const char *at = nla_data(multipath);
+        struct rtnexthop hop;
+
+        for (; left >= sizeof(hop); at += step, left -= step) {
+                memcpy(&hop, at, sizeof(hop));
+                if (hop.rtnh_len < sizeof(hop) || hop.rtnh_len > left)
+                        return -EBADMSG;
+                if (r->n_hops < ROUTE_HOPS_MAX)
+                        r->hops[r->n_hops] = hop.rtnh_ifindex;
+                r->n_hops++;
+                step = MIN((size_t) RTNH_ALIGN(hop.rtnh_len), left);
+        }
+        return 0;
+}
+
+static int take_metrics(struct nlattr *metrics, struct route *r) {
+        struct nlattr *m[RTAX_MAX + 1];
+
+        if (nla_parse_nested(m, RTAX_MAX, metrics, metric_policy) < 0)
+                return -EBADMSG;
+        r->rto_min_ms = m[RTAX_RTO_MIN] ? nla_get_u32(m[RTAX_RTO_MIN]) : 0;
+        r->rto_min_locked = m[RTAX_LOCK] && (nla_get_u32(m[RTAX_LOCK]) & (1U << RTAX_RTO_MIN));
+        return 0;
+}
+
+static int take_attributes(struct nlattr *const *a, struct route *r) {
+        const struct rta_cacheinfo *cache = a[RTA_CACHEINFO] ? nla_data(a[RTA_CACHEINFO]) : NULL;
+        int e = 0;
+
+        if (a[RTA_TABLE])
+                r->table = nla_get_u32(a[RTA_TABLE]);
+        if (a[RTA_PRIORITY])
+                r->priority = nla_get_u32(a[RTA_PRIORITY]);
+        if (a[RTA_OIF])
+                r->hops[r->n_hops++] = (int) nla_get_u32(a[RTA_OIF]);
+        r->expires = cache && cache->rta_expires != 0;
+        if (a[RTA_DST])
+                e = take_address(r->family, a[RTA_DST], 0, r->dst);
+        if (e == 0)
+                e = take_gateway(a, r);
+        if (e == 0 && a[RTA_MULTIPATH])
+                e = take_hops(a[RTA_MULTIPATH], r);
+        if (e == 0 && a[RTA_METRICS])
+                e = take_metrics(a[RTA_METRICS], r);
+        return e;
+}
+
+static bool is_link_local(const struct route *r) {
+        return r->family == AF_INET6 && r->dst_len >= 10 && r->dst[0] == 0xfe && (r->dst[1] & 0xc0) == 0x80;
+}
+
+/* Returns 1 for a route that is wanted, 0 for another. */
+static int parse_route(struct nlmsghdr *h, struct route *ret) {
+        struct nlattr *a[RTA_MAX + 1];
+        const struct rtmsg *m;
+        struct route r = { 0 };
+        int e;
+
+        if (!nlmsg_valid_hdr(h, sizeof(*m)) || nlmsg_parse(h, sizeof(*m), a, RTA_MAX, route_policy) < 0)
+                return -EBADMSG;
+        m = nlmsg_data(h);
+        if ((m->rtm_family != AF_INET && m->rtm_family != AF_INET6) || m->rtm_type != RTN_UNICAST ||
+            (m->rtm_flags & RTM_F_CLONED))
+                return 0;
+        if (m->rtm_dst_len > (m->rtm_family == AF_INET ? 32 : 128))
+                return -EBADMSG;
+        r.family = m->rtm_family;
+        r.dst_len = m->rtm_dst_len;
+        r.tos = m->rtm_tos;
+        r.table = m->rtm_table;
+        e = take_attributes(a, &r);
+        if (e < 0 || r.table == RT_TABLE_LOCAL || is_link_local(&r))
+                return e;
+        *ret = r;
+        return 1;
+}
+
+struct parsing {
+        struct route_table table;
+        size_t at; /* of the next message in data */
+};
+
+static int take_message(struct nlmsghdr *h, void *userdata) {
+        struct parsing *p = userdata;
+        struct route r, *grown;
+        size_t at = p->at;
+        int e;
+
+        p->at += NLMSG_ALIGN(h->nlmsg_len);
+        if (h->nlmsg_type != RTM_NEWROUTE)
+                return -EBADMSG;
+        e = parse_route(h, &r);
+        if (e <= 0)
+                return e;
+        if (p->table.n == ROUTES_MAX)
+                return -E2BIG;
+        grown = reallocarray(p->table.routes, p->table.n + 1, sizeof(*grown));
+        if (!grown)
+                return -ENOMEM;
+        p->table.routes = grown;
+        r.at = at;
+        r.len = h->nlmsg_len;
+        p->table.routes[p->table.n++] = r;
+        return 0;
+}
+
+static bool same_place(const struct route *a, const struct route *b) {
+        return a->family == b->family && a->table == b->table && a->priority == b->priority &&
+               a->tos == b->tos && a->dst_len == b->dst_len && memcmp(a->dst, b->dst, sizeof(a->dst)) == 0;
+}
+
+static void mark_ambiguous(struct route_table *t) {
+        for (size_t i = 0; i < t->n; i++)
+                for (size_t k = i + 1; k < t->n; k++)
+                        if (same_place(&t->routes[i], &t->routes[k]))
+                                t->routes[i].ambiguous = t->routes[k].ambiguous = true;
+}
+
+int routes_parse(const void *data, size_t len, struct route_table *ret) {
+        struct parsing p = { .table = ROUTE_TABLE_NULL };
+        int r = -EBADMSG;
+
+        if (len <= DUMP_MAX)
+                r = dump_parse(data, len, take_message, &p);
+        if (r == 0) {
+                p.table.data = malloc(len);
+                r = p.table.data ? 0 : -ENOMEM;
+        }
+        if (r < 0) {
+                route_table_clear(&p.table);
+                return r;
+        }
+        memcpy(p.table.data, data, len);
+        mark_ambiguous(&p.table);
+        *ret = p.table;
+        return 0;
+}
+
+int routes_read(const struct host *h, struct route_table *ret) {
+        const struct rtmsg head = { .rtm_family = AF_UNSPEC };
+        const struct dump_request request = {
+                .type = RTM_GETROUTE, .head = &head, .head_size = sizeof(head), .max = DUMP_MAX
+        };
+        int r = -EINTR;
+
+        for (int i = 0; i < DUMP_TRIES && (r == -EINTR || r == -EAGAIN); i++) {
+                _cleanup_free_ char *dump = NULL;
+                size_t len = 0;
+
+                r = h->real_root ? dump_read(&request, &dump, &len) :
+                                   dump_read_recorded(h, ROUTES_DUMP, DUMP_MAX, &dump, &len);
+                if (r == 0)
+                        r = routes_parse(dump, len, ret);
+        }
+        return r;
+}
+
+void route_table_clear(struct route_table *t) {
+        free(t->routes);
+        free(t->data);
+        *t = ROUTE_TABLE_NULL;
+}
+
+void route_format_dst(const struct route *r, char buf[static ROUTE_DST_MAX]) {
+        char address[INET6_ADDRSTRLEN];
+
+        if (r->dst_len == 0 || !inet_ntop(r->family, r->dst, address, sizeof(address)))
+                (void) snprintf(buf, ROUTE_DST_MAX, r->family == AF_INET ? "default" : "default6");
+        else
+                (void) snprintf(buf, ROUTE_DST_MAX, "%s/%u", address, r->dst_len);
+}
+
+bool route_is_default(const struct route *r) {
+        return r->dst_len == 0 && r->table == RT_TABLE_MAIN;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Routes as the kernel tells them over rtnetlink (RTM_GETROUTE), IPv4 and IPv6: the unicast ones of all
+ * tables but local, without IPv6's link-local ones and without what a lookup cached. With a root other than
+ * "/" they are read from the dump /netlink/routes of that root, else -ENODATA.
+ */
+#include "base.h"
+#include "host.h"
+
+#define ROUTES_MAX 2048
+#define ROUTE_HOPS_MAX 16
+
+struct route {
+        int family; /* AF_INET, AF_INET6 */
+        uint8_t dst[16];
+        uint8_t dst_len, tos;
+        uint32_t table, priority;
+        int hops[ROUTE_HOPS_MAX]; /* ifindex of each next hop */
+        unsigned n_hops;          /* may be more than ROUTE_HOPS_MAX: the rest is not here */
+        bool has_gateway;         /* of the only next hop */
+        int gateway_family;
+        uint8_t gateway[16];
+        uint32_t rto_min_ms; /* 0: the kernel's own */
+        bool rto_min_locked; /* without the lock TCP does not heed it */
+        bool expires;        /* it has a lifetime, which replacing it would lose */
+        bool ambiguous;      /* another one is at the same place: "replace" could hit either */
+        size_t at, len;      /* its RTM_NEWROUTE in route_table.data */
+};
+
+struct route_table {
+        struct route *routes;
+        size_t n;
+        char *data; /* the dump */
+};
+#define ROUTE_TABLE_NULL ((struct route_table) { 0 })
+
+/* -ENODATA: this root has no dump; -E2BIG: more than ROUTES_MAX; -EBADMSG: malformed; -EINTR: the table
+ * changed under each of our reads. Clear with route_table_clear(). */
+int routes_read(const struct host *h, struct route_table *ret);
+int routes_parse(const void *data, size_t len, struct route_table *ret);
+void route_table_clear(struct route_table *t);
+#define _cleanup_routes_ _cleanup_(route_table_clear)
+
+/* "default", "default6", "10.0.0.0/24", "fd00::/64". */
+#define ROUTE_DST_MAX 64
+void route_format_dst(const struct route *r, char buf[static ROUTE_DST_MAX]);
+/* A default route: the way to everywhere else, in the main table. */
+bool route_is_default(const struct route *r);

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "intent.h"
+
+static void judge_value(const char *check, const struct intent_sysctl *s, const char *value, int error,
+                        struct finding *ret) {
+        char text[sizeof(ret->found)] = "";
+
+        finding_init(ret, check, s->name);
+        finding_set(ret->wanted, "%s", s->value);
+        finding_set(ret->source, "%s", s->source);
+        if (!value || (error < 0 && error != -EROFS)) {
+                finding_set(ret->reason, "cannot be read: %s", strerror(error < 0 ? -error : EIO));
+                return;
+        }
+        (void) snprintf(text, sizeof(text), "%s", value);
+        intent_sysctl_normalize(text);
+        finding_set(ret->found, "%s", text);
+        ret->verdict = streq(text, s->value) ? VERDICT_OK : VERDICT_FAIL;
+}
+
+void intent_judge_sysctl(const struct intent_sysctl *s, const char *value, int error, struct finding *ret) {
+        judge_value("sysctl", s, value, error, ret);
+        if (error == -ENOENT)
+                finding_set(ret->reason, "this kernel has no such sysctl");
+        else if (ret->verdict == VERDICT_FAIL && error == -EROFS) {
+                ret->verdict = VERDICT_UNKNOWN;
+                finding_set(ret->reason,
+                            "read-only in this network namespace: it is the machine's, not ours");
+        } else if (ret->verdict == VERDICT_FAIL)
+                finding_set(ret->remedy, "tpu-netcfg --once");
+}
+
+void intent_judge_parameter(const struct intent_sysctl *s, const char *value, int error, bool container,
+                            struct finding *ret) {
+        judge_value("module.parameter", s, value, error, ret);
+        if (ret->verdict == VERDICT_OK)
+                return;
+        if (container) { /* no setting of this host, and nothing it could be blamed for */
+                ret->verdict = VERDICT_OK;
+                finding_set(ret->reason, "not judged: it is the machine's, and this is a container on it");
+        } else if (error == -ENOENT)
+                finding_set(ret->reason, "this kernel has no such parameter, or its module is not loaded");
+        else if (ret->verdict == VERDICT_FAIL)
+                finding_set(
+                        ret->remedy,
+                        "systemd-tmpfiles --create tpu-hostd.conf (as root), then start new connections");
+}
+
+int intent_read_sysctl(const struct host *h, const char *name, char *buf, size_t size) {
+        _cleanup_close_ int fd = -1;
+        struct stat st;
+        char path[128];
+        int r;
+
+        r = intent_sysctl_path(name, path, sizeof(path));
+        if (r == 0)
+                r = host_read(h, path, buf, size, NULL);
+        if (r < 0)
+                return r;
+        intent_sysctl_normalize(buf);
+        fd = host_open_file(h, path, O_PATH);
+        /* A mode without any w: another namespace's. Rights that are missing look otherwise. */
+        return fd >= 0 && fstat(fd, &st) == 0 && (st.st_mode & 0222) == 0 ? -EROFS : 0;
+}
+
+int intent_read_parameter(const struct host *h, const char *name, char *buf, size_t size) {
+        char path[128], parts[64];
+        char *dot;
+        int r;
+
+        (void) snprintf(parts, sizeof(parts), "%s", name);
+        dot = strchr(parts, '.');
+        if (!dot || strchr(parts, '/') || parts[0] == '.')
+                return -EINVAL;
+        *dot = '\0';
+        (void) snprintf(path, sizeof(path), "/sys/module/%s/parameters/%s", parts, dot + 1);
+        r = host_read(h, path, buf, size, NULL);
+        if (r == 0)
+                intent_sysctl_normalize(buf);
+        return r;
+}
+
+bool intent_in_container(const struct host *h) {
+        _cleanup_close_ int fd = host_open_file(h, "/run/systemd/container", O_PATH);
+
+        return fd >= 0;
+}
+
+int intent_sysctl_path(const char *name, char *buf, size_t size) {
+        static const char prefix[] = "/proc/sys/";
+        size_t n = strlen(name), p = strlen(prefix);
+
+        if (n == 0 || name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-")])
+                return -EINVAL;
+        if (name[0] == '.' || name[n - 1] == '.' || strstr(name, ".."))
+                return -EINVAL;
+        if (p + n >= size)
+                return -ENAMETOOLONG;
+        memcpy(buf, prefix, p);
+        for (size_t i = 0; i <= n; i++)
+                buf[p + i] = name[i];
+        for (size_t i = 0; i < n; i++)
+                if (buf[p + i] == '.')
+                        buf[p + i] = '/';
+        return 0;
+}
+
+void intent_sysctl_normalize(char *value) {
+        char *to = value;
+
+        for (const char *from = value; *from; from++) {
+                if (strchr(" \t\r\n", *from)) {
+                        if (to != value && to[-1] != ' ')
+                                *to++ = ' ';
+                } else
+                        *to++ = *from;
+        }
+        if (to != value && to[-1] == ' ')
+                to--;
+        *to = '\0';
+}

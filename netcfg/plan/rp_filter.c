@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan.h"
+
+/* Linux, ip-sysctl.rst: the greater of conf/all and conf/NIC holds; 1 strict, 2 loose. */
+#define STRICT 1
+#define LOOSE "2"
+
+void rp_filter_name(const char *nic, char buf[static 64]) {
+        (void) snprintf(buf, 64, "net.ipv4.conf.%s.rp_filter", nic);
+}
+
+static bool several_nics(const struct intent *i, const struct found *f) {
+        size_t n = 0;
+
+        for (size_t k = 0; k < f->links.n; k++)
+                n += intent_is_data_nic(i, &f->links.links[k]);
+        return n > 1;
+}
+
+static bool is_strict(const struct found *f, size_t k) {
+        return f->rp_filter_all.error == 0 && f->rp_filters[k].error == 0 &&
+               MAX(f->rp_filter_all.value, f->rp_filters[k].value) == STRICT;
+}
+
+int plan_add_rp_filters(struct plan *p, const struct intent *i, const struct found *f) {
+        int r = 0;
+
+        if (!i->loose_rp_filter || !several_nics(i, f))
+                return 0;
+        for (size_t k = 0; r == 0 && k < f->links.n; k++) {
+                struct op op = { .kind = OP_SYSCTL };
+
+                if (!intent_is_data_nic(i, &f->links.links[k]) || !is_strict(f, k))
+                        continue;
+                rp_filter_name(f->links.links[k].name, op.subject);
+                finding_set(op.from, "%u", f->rp_filters[k].value);
+                finding_set(op.to, LOOSE);
+                finding_set(op.source, "%s", i->rp_filter_source);
+                r = plan_add(p, &op);
+        }
+        return r;
+}
+
+static void judge(const struct intent *i, const struct found *f, size_t k, struct finding *ret) {
+        const struct found_rp_filter *own = &f->rp_filters[k], *all = &f->rp_filter_all;
+        char name[64];
+
+        rp_filter_name(f->links.links[k].name, name);
+        finding_init(ret, "sysctl", name);
+        finding_set(ret->source, "%s", i->loose_rp_filter ? i->rp_filter_source : "Linux ip-sysctl.rst");
+        if (own->error < 0 || all->error < 0) {
+                finding_set(ret->reason, "cannot be read: %s",
+                            strerror(own->error < 0 ? -own->error : -all->error));
+                return;
+        }
+        finding_set(ret->found, "%u (all: %u)", own->value, all->value);
+        ret->verdict = VERDICT_OK;
+        if (!is_strict(f, k))
+                return;
+        ret->verdict = i->loose_rp_filter ? VERDICT_FAIL : VERDICT_WARN;
+        finding_set(ret->wanted, LOOSE);
+        finding_set(ret->reason,
+                    "strict: with several data-centre NICs, packets that come in by another NIC than their "
+                    "answers go out by are dropped");
+        if (i->loose_rp_filter)
+                finding_set(ret->remedy, "tpu-netcfg --once");
+        else
+                finding_set(ret->remedy, "sysctl -w %s=" LOOSE, name);
+}
+
+int plan_judge_rp_filters(const struct intent *i, const struct found *f, struct finding_list *l) {
+        struct finding finding;
+        int r = 0;
+
+        if (!several_nics(i, f))
+                return 0;
+        for (size_t k = 0; r == 0 && k < f->links.n; k++) {
+                if (!intent_is_data_nic(i, &f->links.links[k]))
+                        continue;
+                judge(i, f, k, &finding);
+                r = finding_list_add(l, &finding);
+        }
+        return r;
+}

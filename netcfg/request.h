@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* One rtnetlink request that the kernel acknowledges. */
+#include "base.h"
+
+struct nl_msg;
+
+/* Sends m (NLM_F_ACK) on a socket of its own. Returns 0 or the kernel's own -errno. */
+int request_do(struct nl_msg *m);

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <linux/rtnetlink.h>
+#include <netlink/attr.h>
+#include <netlink/msg.h>
+#include <netlink/netlink.h>
+#include <netlink/socket.h>
+
+#include "request.h"
+#include "route.h"
+
+DEFINE_CLEANUP(struct nl_msg *, nlmsg_free)
+
+/* What a dump says of the hardware's state, no one may say when setting. */
+#define SETTABLE_HOP_FLAGS (RTNH_F_ONLINK | RTNH_F_PERVASIVE)
+
+static int put_metrics(struct nl_msg *m, struct nlattr *old, uint32_t ms, bool lock) {
+        struct nlattr *nested = nla_nest_start(m, RTA_METRICS), *a;
+        uint32_t locks = 0;
+        int left;
+
+        if (!nested)
+                return -ENOMEM;
+        if (old)
+                nla_for_each_nested(a, old, left) {
+                        if (nla_type(a) == RTAX_LOCK && nla_len(a) == sizeof(locks))
+                                locks = nla_get_u32(a);
+                        else if (nla_type(a) != RTAX_RTO_MIN &&
+                                 nla_put(m, nla_type(a), nla_len(a), nla_data(a)) < 0)
+                                return -ENOMEM;
+                }
+        locks = lock ? locks | (1U << RTAX_RTO_MIN) : locks & ~(1U << RTAX_RTO_MIN);
+        if ((locks && nla_put_u32(m, RTAX_LOCK, locks) < 0) ||
+            (ms > 0 && nla_put_u32(m, RTAX_RTO_MIN, ms) < 0))
+                return -ENOMEM;
+        return nla_nest_end(m, nested) < 0 ? -ENOMEM : 0;
+}
+
+static int put_hops(struct nl_msg *m, const struct nlattr *old) {
+        size_t left = (size_t) nla_len(old), step;
+        struct nlattr *copy = nla_reserve(m, RTA_MULTIPATH, nla_len(old));
+        struct rtnexthop *hop;
+        char *at;
+
+        if (!copy)
+                return -ENOMEM;
+        memcpy(nla_data(copy), nla_data(old), left);
+        at = nla_data(copy);
+        for (; left >= sizeof(*hop);
+             at += step, left -= step) { /* the lengths were checked when it was parsed */
+                hop = (struct rtnexthop *) (void *) at;
+                hop->rtnh_flags &= SETTABLE_HOP_FLAGS;
+                step = MIN((size_t) RTNH_ALIGN(hop->rtnh_len), left);
+        }
+        return 0;
+}
+
+/* Attributes that only describe, or that a nexthop object (RTA_NH_ID) stands for, do not go back. */
+static bool goes_back(const struct nlattr *a, bool by_object) {
+        switch (nla_type(a)) {
+        case RTA_METRICS:
+        case RTA_CACHEINFO:
+        case RTA_EXPIRES:
+                return false;
+        case RTA_OIF:
+        case RTA_GATEWAY:
+        case RTA_VIA:
+        case RTA_MULTIPATH:
+                return !by_object;
+        default:
+                return true;
+        }
+}
+
+static int put_route(struct nl_msg *m, struct nlmsghdr *h, uint32_t ms, bool lock) {
+        struct rtmsg head = *(struct rtmsg *) nlmsg_data(h);
+        struct nlattr *a, *old = nlmsg_find_attr(h, sizeof(head), RTA_METRICS);
+        bool by_object = nlmsg_find_attr(h, sizeof(head), RTA_NH_ID) != NULL;
+        int left, r = 0;
+
+        head.rtm_flags &= SETTABLE_HOP_FLAGS;
+        if (nlmsg_append(m, &head, sizeof(head), NLMSG_ALIGNTO) < 0)
+                return -ENOMEM;
+        nlmsg_for_each_attr(a, h, sizeof(head), left) {
+                if (r < 0)
+                        break;
+                if (!goes_back(a, by_object))
+                        continue;
+                if (nla_type(a) == RTA_MULTIPATH)
+                        r = put_hops(m, a);
+                else if (nla_put(m, nla_type(a), nla_len(a), nla_data(a)) < 0)
+                        r = -ENOMEM;
+        }
+        return r < 0 ? r : put_metrics(m, old, ms, lock);
+}
+
+static int replace(const struct route_table *t, const struct route *route, uint32_t ms, bool lock) {
+        _cleanup_(nlmsg_freep) struct nl_msg *m =
+                nlmsg_alloc_simple(RTM_NEWROUTE, NLM_F_REQUEST | NLM_F_ACK | NLM_F_REPLACE);
+        _cleanup_free_ char *copy = malloc(route->len); /* libnl wants it aligned and writable */
+        int r;
+
+        if (!m || !copy)
+                return -ENOMEM;
+        memcpy(copy, t->data + route->at, route->len);
+        r = put_route(m, (struct nlmsghdr *) (void *) copy, ms, lock);
+        return r < 0 ? r : request_do(m);
+}
+
+/* -ENODEV: none of that subject, -EEXIST: several at one place. */
+static int find(const struct route_table *t, const struct link_table *links, const char *subject,
+                const struct route **ret) {
+        char text[sizeof(((struct op *) NULL)->subject)];
+
+        for (size_t i = 0; i < t->n; i++) {
+                route_subject(&t->routes[i], links, text);
+                if (!streq(text, subject))
+                        continue;
+                if (t->routes[i].ambiguous || t->routes[i].expires)
+                        return -EEXIST;
+                *ret = &t->routes[i];
+                return 0;
+        }
+        return -ENODEV;
+}
+
+int route_set(const struct host *h, const struct link_table *links, const char *subject, const char *value) {
+        _cleanup_routes_ struct route_table before = ROUTE_TABLE_NULL, after = ROUTE_TABLE_NULL;
+        const struct route *route = NULL;
+        char now[ROUTE_VALUE_MAX];
+        uint32_t ms = 0;
+        bool lock = false;
+        int r;
+
+        if (!route_parse_value(value, &ms, &lock))
+                return -EINVAL;
+        r = routes_read(h, &before);
+        if (r == 0)
+                r = find(&before, links, subject, &route);
+        if (r == 0)
+                r = replace(&before, route, ms, lock);
+        if (r == 0)
+                r = routes_read(h, &after);
+        if (r == 0)
+                r = find(&after, links, subject, &route);
+        if (r < 0)
+                return r;
+        route_value(route, now);
+        return streq(now, value) ? 0 : -EIO;
+}
