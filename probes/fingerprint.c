@@ -80,7 +80,7 @@ static void check_wheels(const struct host *h, struct sink *s) {
                 finding_init(&f, "fingerprint.wheel", NULL);
                 if (all->directories > 0 && !all->more) {
                         f.verdict = VERDICT_OK;
-                        finding_set(f.found, "no libtpu, JAX or PyTorch in %u directories",
+                        finding_set(f.found, "no wheel of libtpu, JAX or PyTorch in %u directories",
                                     all->directories);
                 } else
                         finding_set(f.reason, all->more ? "too many packages: not all were looked at"
