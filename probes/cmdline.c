@@ -39,7 +39,7 @@ static bool is_telling(const char *word) {
 static bool is_7x(const struct host *h) {
         struct tpu_inventory v;
 
-        return tpu_inventory_read(h, &v) == 0 && v.n > 0 && streq(v.chips[0].model->generation, "tpu7x");
+        return tpu_inventory_read(h, &v) == 0 && v.n > 0 && streq(v.chips[0].model.generation, "tpu7x");
 }
 
 /* Words are parted by blanks; told holds the telling ones, missing those that TPU7x wants and that are not

@@ -129,7 +129,7 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
         if (found == 0)
                 no_nic(t.n, s);
         else
-                nic_check_count(found, c, s);
+                nic_check_count(h, found, c, s);
         return 0;
 }
 

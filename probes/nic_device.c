@@ -2,7 +2,7 @@
 #include "nic_device.h"
 
 #include "emit.h"
-#include "machine_shape.h"
+#include "machine.h"
 
 #define NET "/sys/class/net"
 
@@ -59,18 +59,18 @@ void nic_look_at_device(const struct host *h, const char *nic, struct sink *s) {
         }
 }
 
-void nic_check_count(size_t found, const struct probe_context *c, struct sink *s) {
-        struct machine m = { 0 };
+void nic_check_count(const struct host *h, size_t found, const struct probe_context *c, struct sink *s) {
+        struct machine_type m = { 0 };
         struct finding f;
 
         if (c->machine_type)
-                (void) machine_find(c->machine_type, &m); /* unknown: no number is wanted */
+                (void) machine_type(h, c->machine_type, &m); /* unknown: no number is wanted */
         finding_init(&f, "nic.count", NULL);
         finding_set(f.found, "%zu", found);
         f.verdict = VERDICT_OK;
         if (m.nics > 0) {
                 finding_set(f.wanted, "%u", m.nics);
-                finding_set(f.source, "%s", m.nics_source);
+                finding_set(f.source, "%s", m.source);
         }
         if (found < m.nics) {
                 f.verdict = VERDICT_WARN;

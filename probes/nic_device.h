@@ -11,4 +11,4 @@
 void nic_look_at_device(const struct host *h, const char *nic, struct sink *s);
 
 /* nic.count: found (at least 1) against the machine type. */
-void nic_check_count(size_t found, const struct probe_context *c, struct sink *s);
+void nic_check_count(const struct host *h, size_t found, const struct probe_context *c, struct sink *s);

@@ -2,7 +2,7 @@
 /* TPU chips: how many there are, whether a program can open them, and what is there that nobody knows. */
 #include "emit.h"
 #include "host_stat.h"
-#include "machine_shape.h"
+#include "machine.h"
 #include "tpu_sysfs.h"
 
 #define LOOK "lspci -nnk -d 1ae0:"
@@ -16,7 +16,7 @@ static const struct metric metric_wanted = { "tpu.chips.wanted", "{chip}",
 
 static bool is_mixed(const struct tpu_inventory *v) {
         for (size_t i = 1; i < v->n; i++)
-                if (v->chips[i].model != v->chips[0].model)
+                if (v->chips[i].device != v->chips[0].device)
                         return true;
         return false;
 }
@@ -57,7 +57,7 @@ static void check_count(const struct tpu_inventory *v, const struct probe_contex
                 finding_set(f.found, "0");
         else
                 finding_set(f.found, "%zu %s", v->n,
-                            is_mixed(v) ? "of several generations" : v->chips[0].model->generation);
+                            is_mixed(v) ? "of several generations" : v->chips[0].model.generation);
         judge_count(v, c, &f);
         if (f.verdict == VERDICT_OK && is_mixed(v)) {
                 f.verdict = VERDICT_WARN;
@@ -97,19 +97,20 @@ static void check_nodes(const struct tpu_inventory *v, struct sink *s) {
 }
 
 /* The identity, the machine type and the bus are three sources for one number. */
-static void check_machine(const struct tpu_inventory *v, const struct probe_context *c, struct sink *s) {
-        struct machine m;
+static void check_machine(const struct host *h, const struct tpu_inventory *v, const struct probe_context *c,
+                          struct sink *s) {
+        struct machine_type m;
         struct finding f;
 
-        if (!c->machine_type || machine_find(c->machine_type, &m) < 0)
+        if (!c->machine_type || machine_type(h, c->machine_type, &m) < 0)
                 return; /* no TPU machine type that is known: nothing to compare with */
         finding_init(&f, "tpu.machine", NULL);
         finding_set(f.wanted, "%u %s in a %s", m.chips, m.generation, c->machine_type);
-        finding_set(f.source, "%s", m.chips_source);
-        finding_set(f.found, "%zu %s", v->n, v->n > 0 ? v->chips[0].model->generation : "chips");
+        finding_set(f.source, "%s", m.source);
+        finding_set(f.found, "%zu %s", v->n, v->n > 0 ? v->chips[0].model.generation : "chips");
         (void) make_printable(f.wanted);
         f.verdict = VERDICT_OK;
-        if (v->n > 0 && !streq(v->chips[0].model->generation, m.generation)) {
+        if (v->n > 0 && !streq(v->chips[0].model.generation, m.generation)) {
                 f.verdict = VERDICT_FAIL;
                 finding_set(
                         f.reason,
@@ -225,7 +226,7 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
         if (r < 0)
                 return r;
         check_count(&v, c, s);
-        check_machine(&v, c, s);
+        check_machine(h, &v, c, s);
         check_nodes(&v, s);
         check_access(h, s);
         report_strange(&v, s);

@@ -6,17 +6,6 @@
 #define VENDOR_GOOGLE 0x1ae0
 #define CLASS_ACCELERATOR 0x1200 /* PCI: processing accelerator */
 
-/*
- * Device ids: jax, jax/_src/hardware_utils.py, and Google's cloud-accelerator-diagnostics,
- * tpu_info/device.py. 0x0027 is v2 or v3, told apart by the subsystem id only. tpu7x shows one function per
- * core (same device.py: it groups them by slot).
- */
-static const struct tpu_model models[] = {
-        { 0x0027, false, "v2/v3" }, { 0x005e, false, "v4" },    { 0x0062, false, "v5p" },
-        { 0x0063, false, "v5e" },   { 0x006f, false, "v6e" },   { 0x0076, true, "tpu7x" },
-        { 0x0083, false, "tpu8i" }, { 0x007c, false, "tpu8t" },
-};
-
 /* Same vendor, no TPU: NVMe, gVNIC, a test device (kubernetes-sigs/dra-driver-google-tpu, hardware.go). */
 static const uint16_t not_tpu[] = { 0x001f, 0x0042, 0xabcd };
 
@@ -24,13 +13,6 @@ struct walk {
         const struct host *h;
         struct tpu_inventory *inventory;
 };
-
-static const struct tpu_model *find_model(uint64_t device) {
-        for (size_t i = 0; i < ELEMENTSOF(models); i++)
-                if (models[i].device == device)
-                        return &models[i];
-        return NULL;
-}
 
 static bool is_known_other(uint64_t device) {
         for (size_t i = 0; i < ELEMENTSOF(not_tpu); i++)
@@ -69,16 +51,31 @@ static bool same_slot(const char *a, const char *b) {
         return n == slot_length(b) && memcmp(a, b, n) == 0;
 }
 
-static int add_function(struct walk *w, const char *address, const struct tpu_model *m) {
+/* One slot: the functions of a chip that has several (machines.conf). */
+static bool is_shared(const struct tpu_chip *c, const char *address) {
+        return c->model.functions > 1 && same_slot(c->address, address);
+}
+
+/* Most hosts have chips of one kind: its section of machines.conf is then read once. */
+static int find_model(struct walk *w, uint16_t device, struct machine_chip *ret) {
+        const struct tpu_inventory *v = w->inventory;
+
+        if (v->n == 0 || v->chips[v->n - 1].device != device)
+                return machine_chip(w->h, device, ret);
+        *ret = v->chips[v->n - 1].model;
+        return 0;
+}
+
+static int add_function(struct walk *w, const char *address, uint16_t device, const struct machine_chip *m) {
         struct tpu_inventory *v = w->inventory;
         struct tpu_chip *last = v->n > 0 ? &v->chips[v->n - 1] : NULL;
 
         /* Addresses come sorted: the functions of a slot stand together. */
-        if (!last || last->model != m || !m->function_per_core || !same_slot(last->address, address)) {
+        if (!last || last->device != device || !is_shared(last, address)) {
                 if (v->n == TPU_CHIPS_MAX)
                         return -E2BIG;
                 last = &v->chips[v->n++];
-                *last = (struct tpu_chip){ .model = m };
+                *last = (struct tpu_chip){ .device = device, .model = *m };
                 (void) snprintf(last->address, sizeof(last->address), "%s", address);
         }
         last->functions++;
@@ -95,7 +92,8 @@ static int visit_pci(const char *address, void *userdata) {
         struct walk *w = userdata;
         struct tpu_inventory *v = w->inventory;
         uint64_t vendor, device, class;
-        const struct tpu_model *m;
+        struct machine_chip m;
+        int r;
 
         if (strlen(address) >= PCI_ADDRESS_SIZE ||
             read_id(w->h, address, "vendor", UINT16_MAX, &vendor) < 0) {
@@ -108,11 +106,11 @@ static int visit_pci(const char *address, void *userdata) {
                 note_first(v->unreadable, &v->n_unreadable, address);
                 return 0;
         }
-        m = find_model(device);
-        if (m)
-                return add_function(w, address, m);
         if (is_known_other(device))
                 return 0;
+        r = find_model(w, (uint16_t) device, &m);
+        if (r != -ENOENT)
+                return r < 0 ? r : add_function(w, address, (uint16_t) device, &m);
         if (read_id(w->h, address, "class", 0xffffff, &class) < 0)
                 note_first(v->unreadable, &v->n_unreadable, address);
         else if (class >> 8 == CLASS_ACCELERATOR) {
@@ -157,8 +155,7 @@ static int visit_accel(const char *name, void *userdata) {
         for (size_t i = 0; i < w->inventory->n; i++) {
                 struct tpu_chip *c = &w->inventory->chips[i];
 
-                if (c->nodes < c->functions &&
-                    (c->model->function_per_core ? same_slot(c->address, slot) : streq(c->address, slot)))
+                if (c->nodes < c->functions && (streq(c->address, slot) || is_shared(c, slot)))
                         c->nodes++;
         }
         return 0;
@@ -194,11 +191,13 @@ struct node_walk {
 };
 
 static bool is_chip(const struct host *h, const char *address) {
+        struct machine_chip m;
         uint64_t vendor, device;
 
         return strlen(address) < PCI_ADDRESS_SIZE &&
                read_id(h, address, "vendor", UINT16_MAX, &vendor) == 0 && vendor == VENDOR_GOOGLE &&
-               read_id(h, address, "device", UINT16_MAX, &device) == 0 && find_model(device);
+               read_id(h, address, "device", UINT16_MAX, &device) == 0 && !is_known_other(device) &&
+               machine_chip(h, (uint16_t) device, &m) == 0;
 }
 
 static int visit_vfio_node(const char *address, void *userdata) {

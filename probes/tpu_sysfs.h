@@ -2,23 +2,20 @@
 #pragma once
 /*
  * TPU chips as sysfs shows them: /sys/bus/pci/devices/ADDRESS/{vendor,device,class,driver}, and the nodes of
- * the accel class. Never /dev: other vendors make /dev/accel and /dev/vfio nodes, too.
+ * the accel class. Never /dev: other vendors make /dev/accel and /dev/vfio nodes, too. Which device ids are
+ * chips is data: machines.conf (machine.h).
  */
 #include "base.h"
 #include "host.h"
+#include "machine.h"
 
 #define TPU_CHIPS_MAX 64    /* the largest host has 8; more than this is no TPU host */
 #define PCI_ADDRESS_SIZE 16 /* "0000:00:04.0" and NUL, with room for wider domains */
 
-struct tpu_model {
-        uint16_t device;
-        bool function_per_core; /* a chip is a slot, and each of its functions one core */
-        const char *generation; /* "v6e" */
-};
-
 struct tpu_chip {
         char address[PCI_ADDRESS_SIZE]; /* of its first function */
-        const struct tpu_model *model;
+        uint16_t device;
+        struct machine_chip model;
         unsigned functions;
         unsigned nodes; /* functions that a program can open: bound to vfio-pci, or behind an accel node */
 };
@@ -35,7 +32,8 @@ struct tpu_inventory {
         unsigned n_unreadable;
 };
 
-/* -ENOENT: there is no /sys/bus/pci/devices; -E2BIG: more devices or chips than any TPU host has. */
+/* -ENOENT: there is no /sys/bus/pci/devices; -E2BIG: more devices or chips than any TPU host has; -ENOPKG:
+ * there is a device of the vendor and no machines.conf. */
 int tpu_inventory_read(const struct host *h, struct tpu_inventory *ret);
 
 /* 1: this host has TPU chips; 0: none; -errno: it cannot be told. What is wanted for TPUs is wanted nowhere

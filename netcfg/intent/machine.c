@@ -73,7 +73,8 @@ static void on_entry(void *userdata, unsigned line, const char *section, const c
                 on_problem(r, line, wrong);
 }
 
-/* 0 with what the section says. -ENOENT: no such section, or one that does not say where it comes from. */
+/* 0 with what the section says. -ENOENT: no such section, or one that does not say where it comes from;
+ * -ENOPKG: no file. */
 static int read_section(const struct host *h, struct reading *r) {
         static const char *const dirs[] = { PATH_SITE, PATH_RUNTIME, PATH_VENDOR }; /* strongest first */
         const struct config_reader reader = { .entry = on_entry, .problem = on_problem, .userdata = r };
@@ -89,6 +90,8 @@ static int read_section(const struct host *h, struct reading *r) {
                 e = host_read(h, path, text, CONFIG_FILE_MAX, &len);
         }
         r->path = path;
+        if (e == -ENOENT)
+                e = -ENOPKG;
         if (e == 0)
                 e = config_read_text(&reader, text, len);
         if (e == 0 && r->found && (!r->type.source[0] || !r->type.generation[0])) {

@@ -6,7 +6,7 @@
  *
  *   [Chip 0x006f]                 the PCI device of vendor 0x1ae0
  *   Generation=v6e
- *   HbmGiB=32                     of one chip
+ *   HbmGiB=32                     of one chip; left out where no public source says it
  *   Functions=1                   PCI functions of one chip
  *   Source=…
  *   [Machine ct6e-standard-4t]
@@ -22,7 +22,8 @@
 
 struct machine_chip {
         char generation[MACHINE_GENERATION_MAX];
-        uint32_t hbm_gib, functions;
+        uint32_t hbm_gib;   /* 0: not known */
+        uint32_t functions; /* at least 1 */
         char source[96];
 };
 
@@ -33,7 +34,7 @@ struct machine_type {
         char source[96];
 };
 
-/* -ENOENT: no such section; else the -errno of reading the file. */
+/* -ENOENT: no such section; -ENOPKG: there is no machines.conf; else the -errno of reading it. */
 int machine_chip(const struct host *h, uint16_t device, struct machine_chip *ret);
 int machine_type(const struct host *h, const char *name, struct machine_type *ret);
 

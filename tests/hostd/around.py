@@ -180,7 +180,6 @@ class Hostd:
         self.folder.chmod(0o755)
         self.root = self.folder / "root"
         shutil.copytree(MACHINE, self.root, symlinks=True)
-        shutil.copytree(TOP / "netcfg/profiles", self.root / "usr/lib/tpu-hostd/profiles")
         (self.root / "run/tpu-launchd").mkdir(parents=True)
         self.owners = Launchd(self.root / "run/tpu-launchd/launchd.sock")  # whom the workers of probes ask
         self.api = self.folder / "api.sock"

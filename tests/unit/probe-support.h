@@ -60,6 +60,16 @@ __attribute__((unused)) static const struct finding *find(const struct collected
         (strstr((text), (part)) ? (void) 0 \
                                 : test_fail(__FILE__, __LINE__, "no \"%s\" in:\n%s", (part), (text)))
 
+/* The table of chips and machine types, as the package installs it. */
+__attribute__((unused)) static void add_machines(const struct scratch *s) {
+        _cleanup_host_ struct host h = HOST_NULL;
+        char text[8192];
+
+        ASSERT_OK(host_open(GOOD, &h));
+        ASSERT_OK(host_read(&h, "/usr/lib/tpu-hostd/machines.conf", text, sizeof(text), NULL));
+        scratch_write(s, "usr/lib/tpu-hostd/machines.conf", text);
+}
+
 __attribute__((unused)) static void add_device(const struct scratch *s, const char *address,
                                                const char *vendor, const char *device, const char *class,
                                                const char *driver) {
@@ -68,6 +78,7 @@ __attribute__((unused)) static void add_device(const struct scratch *s, const ch
         } files[] = { { "vendor", vendor }, { "device", device }, { "class", class } };
         char path[256], target[64];
 
+        add_machines(s);
         for (size_t i = 0; i < ELEMENTSOF(files); i++) {
                 (void) snprintf(path, sizeof(path), "sys/bus/pci/devices/%s/%s", address, files[i].file);
                 if (files[i].text)

@@ -75,19 +75,27 @@ static void test_every_shipped_profile_is_whole(void) {
         }
 }
 
-/* The fixture's profiles are those that are shipped. */
-static void test_fixture_is_what_is_shipped(void) {
-        static const char *const names[] = { "v6e", "generic" };
+/* What the fixtures hold of the package is what is shipped (tests/fixtures/make-machine). */
+static void test_fixtures_are_what_is_shipped(void) {
+        static const struct {
+                const char *fixture, *file;
+        } t[] = {
+                { "netcfg-v6e", "profiles/v6e.conf" },     { "netcfg-v6e", "profiles/generic.conf" },
+                { "machine-v6e-4t", "profiles/v4.conf" },  { "machine-v6e-4t", "profiles/v5e.conf" },
+                { "machine-v6e-4t", "profiles/v5p.conf" }, { "machine-v6e-4t", "profiles/v6e.conf" },
+                { "machine-v6e-4t", "profiles/tpu7x.conf" }, { "machine-v6e-4t", "profiles/generic.conf" },
+                { "machine-v6e-4t", "machines.conf" },
+        };
         _cleanup_host_ struct host h = HOST_NULL;
 
         ASSERT_OK(host_open(FIXTURES "/../..", &h));
-        for (size_t k = 0; k < ELEMENTSOF(names); k++) {
+        for (size_t k = 0; k < ELEMENTSOF(t); k++) {
                 char path[128], shipped[8192], copy[8192];
 
-                (void) snprintf(path, sizeof(path), "/netcfg/profiles/%s.conf", names[k]);
+                (void) snprintf(path, sizeof(path), "/netcfg/%s", t[k].file);
                 ASSERT_OK(host_read(&h, path, shipped, sizeof(shipped), NULL));
-                (void) snprintf(path, sizeof(path), "/tests/fixtures/netcfg-v6e/usr/lib/tpu-hostd/profiles/%s.conf",
-                                names[k]);
+                (void) snprintf(path, sizeof(path), "/tests/fixtures/%s/usr/lib/tpu-hostd/%s", t[k].fixture,
+                                t[k].file);
                 ASSERT_OK(host_read(&h, path, copy, sizeof(copy), NULL));
                 ASSERT_STREQ(copy, shipped);
         }
@@ -162,8 +170,16 @@ static void test_profile_by_chips(void) {
 }
 
 static void test_machines(void) {
-        static const char *const chips[] = { "v4", "v5p", "v5e", "v6e", "tpu7x" };
-        static const uint16_t devices[] = { 0x5e, 0x62, 0x63, 0x6f, 0x76 };
+        static const struct {
+                uint16_t device;
+                const char *generation;
+                uint32_t hbm_gib, functions;
+        } chips[] = { { 0x5e, "v4", 32, 1 },    { 0x62, "v5p", 95, 1 },   { 0x63, "v5e", 16, 1 },
+                      { 0x6f, "v6e", 32, 1 },   { 0x76, "tpu7x", 192, 2 }, { 0x27, "v2/v3", 0, 1 },
+                      { 0x83, "tpu8i", 0, 1 }, { 0x7c, "tpu8t", 0, 1 } };
+        static const char *const unknown[] = { "ct6e-standard-2t", "ct6e-standard-", "n1-standard-16", "", "-4t",
+                                               "ct6e-standardx-4t", "ct6e-standard-4t]",
+                                               "a-name-that-is-far-too-long-for-any-machine-type" };
         _cleanup_scratch_ struct scratch s = scratch_new();
         _cleanup_host_ struct host h = HOST_NULL, shipped = HOST_NULL;
         struct machine_chip chip;
@@ -175,10 +191,11 @@ static void test_machines(void) {
         scratch_write(&s, "usr/lib/tpu-hostd/machines.conf", text);
         ASSERT_OK(host_open(s.path, &h));
         for (size_t k = 0; k < ELEMENTSOF(chips); k++) {
-                ASSERT_OK(machine_chip(&h, devices[k], &chip));
-                ASSERT_STREQ(chip.generation, chips[k]);
-                ASSERT_TRUE(chip.hbm_gib >= 16 && chip.source[0]);
-                ASSERT_EQ(chip.functions, devices[k] == 0x76 ? 2 : 1);
+                ASSERT_OK(machine_chip(&h, chips[k].device, &chip));
+                ASSERT_STREQ(chip.generation, chips[k].generation);
+                ASSERT_EQ(chip.hbm_gib, chips[k].hbm_gib);
+                ASSERT_EQ(chip.functions, chips[k].functions);
+                ASSERT_TRUE(chip.source[0] != '\0');
         }
         ASSERT_EQ(machine_chip(&h, 0x42, &chip), -ENOENT); /* gVNIC */
         ASSERT_OK(machine_type(&h, "ct6e-standard-4t", &type));
@@ -187,8 +204,11 @@ static void test_machines(void) {
         ASSERT_OK(machine_type(&h, "ct5lp-hightpu-8t", &type));
         ASSERT_EQ(type.chips, 8);
         ASSERT_EQ(type.nics, 0);
-        ASSERT_EQ(machine_type(&h, "n1-standard-16", &type), -ENOENT);
-        ASSERT_EQ(machine_type(&h, "a-name-that-is-far-too-long-for-any-machine-type", &type), -ENOENT);
+        for (size_t k = 0; k < ELEMENTSOF(unknown); k++)
+                ASSERT_EQ(machine_type(&h, unknown[k], &type), -ENOENT);
+        scratch_write(&s, "usr/lib/tpu-hostd/machines.conf", "[Machine ct6e-standard-1t]\nGeneration=v6e\nChips=1\n");
+        ASSERT_EQ(machine_type(&h, "ct6e-standard-1t", &type), -ENOENT); /* no source: refused */
+        ASSERT_EQ(machine_type(&shipped, "ct6e-standard-1t", &type), -ENOPKG);
 }
 
 static void test_rto_min(void) {
@@ -489,6 +509,6 @@ static void test_sysctl_names(void) {
 
 TEST_MAIN(test_shipped_profiles, test_every_shipped_profile_is_whole, test_profile_by_chips, test_machines,
           test_rto_min, test_which_nics, test_stated_mtu, test_reading_sysctls_and_parameters,
-          test_fixture_is_what_is_shipped, test_which_profile, test_given_file, test_network_mtu_bounds,
+          test_fixtures_are_what_is_shipped, test_which_profile, test_given_file, test_network_mtu_bounds,
           test_refused_values, test_the_first_of_two_stands, test_mtu_rule, test_mtu_verdicts,
           test_sysctl_verdicts, test_sysctl_names)

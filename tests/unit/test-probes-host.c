@@ -2,7 +2,6 @@
 /* The probes of the host and its chips, each on a good machine, and where what it reads is missing, garbage
  * or huge. */
 #include "device_owners.h"
-#include "machine_shape.h"
 #include "probe-support.h"
 #include "system_conf.h"
 #include "wheels.h"
@@ -307,30 +306,9 @@ static void access_to_nodes(void) {
 }
 
 static void machines(void) {
-        static const struct {
-                const char *type;
-                int r;
-                uint32_t chips, nics;
-        } cases[] = { { "ct6e-standard-4t", 0, 4, 2 },
-                      { "ct6e-standard-8t", 0, 8, 0 },
-                      { "ct5lp-hightpu-1t", 0, 1, 0 },
-                      { "tpu7x-standard-4t", 0, 4, 0 },
-                      { "ct6e-standard-2t", -ENOENT, 0, 0 },
-                      { "ct6e-standard-", -ENOENT, 0, 0 },
-                      { "n2-standard-4", -ENOENT, 0, 0 },
-                      { "", -ENOENT, 0, 0 },
-                      { "-4t", -ENOENT, 0, 0 },
-                      { "ct6e-standardx-4t", -ENOENT, 0, 0 } };
         _cleanup_scratch_ struct scratch s = scratch_new();
         struct probe_context c = { .machine_type = "ct6e-standard-1t" };
-        struct machine m;
 
-        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
-                m = (struct machine){ 0 };
-                ASSERT_EQ(machine_find(cases[i].type, &m), cases[i].r);
-                ASSERT_EQ(m.chips, cases[i].chips);
-                ASSERT_EQ(m.nics, cases[i].nics);
-        }
         one_chip(&s);
         ASSERT_EQ(verdict_of(s.path, "tpu", &c, "tpu.machine", ""), VERDICT_OK);
         c.machine_type = "ct6e-standard-4t";
