@@ -98,7 +98,7 @@ void intent_judge_mtu(const struct intent *i, const struct link *l, struct findi
 void intent_judge_sysctl(const struct intent_sysctl *s, const char *value, int error, struct finding *ret);
 
 /* As above; check "module.parameter". container: intent_in_container(), where parameters are the machine's,
- * and what is not as wanted is OK with that reason. */
+ * and what is not as wanted is UNKNOWN with that reason. */
 void intent_judge_parameter(const struct intent_sysctl *s, const char *value, int error, bool container,
                             struct finding *ret);
 

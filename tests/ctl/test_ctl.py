@@ -256,7 +256,7 @@ OK       identity            t1v-n-0a1b2c3d-w-0                  worker 0 of 4 i
 
     def test_json(self):
         report = json.loads(self.expect(["check", "sysctl", "--json"], 0).stdout)
-        self.assertEqual((report["host"], report["verdict"], len(report["checks"])), ("t1v-n-0a1b2c3d-w-0", "OK", 1))
+        self.assertEqual((report["host"], report["verdict"], len(report["checks"])), ("t1v-n-0a1b2c3d-w-0", "OK", 9))
         self.assertEqual(report["checks"][0]["found"], "4096 41943040 314572800")
 
     def test_no_root(self):

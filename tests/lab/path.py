@@ -53,6 +53,14 @@ def network_is_set(lab):
     return "ip: 8896 on eth0 and eth1; /proc: tcp_rmem; another sysctl is repaired at once"
 
 
+def applied_but_for_the_machines_own(host):
+    """--once; tcp_cubic.hystart_detect is the machine's, and a container's report says UNKNOWN about it: exit code 3."""
+    done = host.run(["tpu-netcfg", "--once", "--json"])
+    wrong = {(f["verdict"], f["check"], f["subject"]) for f in json.loads(done.out)["findings"] if f["verdict"] != "OK"}
+    machines_own = {("UNKNOWN", "module.parameter", "tcp_cubic.hystart_detect")}
+    check(wrong <= machines_own and done.code == (3 if wrong else 0), f"--once: exit code {done.code}: {wrong} {done.err}")
+
+
 def network_one_shots(lab):
     """tpu-netcfg: --dry-run changes nothing, --once repairs, --restore brings the originals back"""
     host = lab.hosts[1]
@@ -61,7 +69,7 @@ def network_one_shots(lab):
     dry = host.run(["tpu-netcfg", "--dry-run"])
     check("eth1" in dry.out and "8896" in dry.out, f"--dry-run does not name the change: {dry.out}")
     check(s.link(host, "eth1")["mtu"] == 1460, "--dry-run changed the MTU")
-    host.run(["tpu-netcfg", "--once"], check=True)
+    applied_but_for_the_machines_own(host)
     check(s.link(host, "eth1")["mtu"] == 8896 and s.tcp_rmem(host) == s.WANTED_RMEM, "--once did not repair")
     host.run(["tpu-netcfg", "--restore"], check=True)
     check(s.link(host, "eth0")["mtu"] == 1460 and s.link(host, "eth1")["mtu"] == 1460, "--restore: MTU is not the original")
@@ -70,7 +78,7 @@ def network_one_shots(lab):
     host.sh("systemctl start tpu-netcfg.service")
     time.sleep(1)
     check(s.link(host, "eth0")["mtu"] == 1460, "the daemon undid a person's --restore")
-    host.run(["tpu-netcfg", "--once"], check=True)
+    applied_but_for_the_machines_own(host)
     check(s.link(host, "eth0")["mtu"] == 8896 and s.tcp_rmem(host) == s.WANTED_RMEM, "--once after --restore did not apply")
     return "by ip and /proc after each; the daemon honours a person's --restore"
 
