@@ -35,7 +35,7 @@ def debs(folder=None):
     return found[0][-1], found[1][-1]
 
 
-def configure(host, n_hosts):
+def configure(host, n_hosts, network_mtu):
     """What a site would bake into its image and its instance templates."""
     collector = host.lab_collector_address
     if host.name == "collector":
@@ -47,7 +47,7 @@ def configure(host, n_hosts):
     host.write("/etc/tpu-hostd/identity.conf.d/10-site.conf",
                f"[Identity]\nSliceName=lab\nAcceleratorType=v6e-{4 * n_hosts}\nMachineType=ct6e-standard-4t\n"
                f"Topology={ {1: '2x2', 2: '2x4', 4: '4x4'}[n_hosts] }\nWorkerId={index}\nWorkerHostnames={names}\nChips=4\n"
-               f"\n[Network]\nMtu={WANTED_MTU}\n")
+               f"\n[Network]\nMtu={network_mtu}\n")
     host.write("/etc/tpu-hostd/hostd.conf.d/10-site.conf",
                f"[Hostd]\nEndpoint=http://{collector}:4318\nMetricsInterval=2s\n")
     host.write("/etc/tpu-hostd/tpuctl.conf.d/10-site.conf", f"[Ctl]\nCollector=http://{collector}:9471\n")
@@ -55,13 +55,18 @@ def configure(host, n_hosts):
     host.bind_chips(CHIPS)
 
 
-def slice_lab(n_hosts, folder=None, unified=False):
-    """A lab of n hosts of one slice and a collector, all installed from the packages; use it in a with statement."""
+def slice_lab(n_hosts, folder=None, unified=False, network_mtu=WANTED_MTU, masked=()):
+    """A lab of n hosts of one slice and a collector, all installed from the packages; use it in a with statement.
+
+    network_mtu: what the site says that its network carries. masked: units of the hosts that do not start.
+    """
     host_deb, collector_deb = debs(folder)
 
     def before_boot(host):
         host.lab_collector_address = host.lab.collector.address("eth0")
-        configure(host, n_hosts)
+        configure(host, n_hosts, network_mtu)
+        for unit_name in masked if host.name != "collector" else ():
+            host.path(f"/etc/systemd/system/{unit_name}").symlink_to("/dev/null")
 
     return Lab(hosts=n_hosts, debs=[host_deb], collector=[collector_deb], before_boot=before_boot, unified=unified)
 
