@@ -61,7 +61,7 @@ static void m_sync(struct model *m) {
 
 /* Reads all from the beginning and compares. first_bad: records from this one on may be missing. */
 static void m_check(struct model *m, size_t first_bad) {
-        uint8_t buf[MAX_RECORD];
+        static uint8_t buf[SPOOL_RECORD_MAX]; /* a damaged length asks for more than was ever written */
         uint64_t after = 0, seq, life, n, want = 0;
         size_t len;
         int r;
