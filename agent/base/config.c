@@ -68,6 +68,7 @@ int config_read_text(const struct config_reader *r, const char *text, size_t len
 struct file_state {
         struct config *config;
         const char *path;
+        bool given; /* by --config */
 };
 
 static void warn_at(struct config *c, const char *path, unsigned line, const char *text) {
@@ -81,11 +82,24 @@ static void on_problem(void *userdata, unsigned line, const char *text) {
         warn_at(f->config, f->path, line, text);
 }
 
-static bool is_foreign(const struct config *c, const char *section) {
-        for (const char *const *s = c->foreign; s && *s; s++)
+/* Every section of every program: --config FILE stands for all files of all of them. */
+static const char *const every_section[] = { "Collector", "Ctl",    "Health",  "Hostd", "Identity",
+                                             "Metadata",  "Netcfg", "Network", "Path",  NULL };
+
+static bool is_among(const char *const *sections, const char *section) {
+        for (const char *const *s = sections; s && *s; s++)
                 if (streq(*s, section))
                         return true;
         return false;
+}
+
+static bool is_foreign(const struct config *c, const char *section, bool given) {
+        if (is_among(c->foreign, section))
+                return true;
+        for (size_t i = 0; i < c->n_items; i++)
+                if (streq(c->items[i].section, section))
+                        return false;
+        return given && is_among(every_section, section);
 }
 
 static ssize_t find_item(const struct config *c, const char *section, const char *key) {
@@ -114,7 +128,7 @@ static void on_item(void *userdata, unsigned line, const char *section, const ch
 
         i = find_item(c, section, key);
         if (i < 0) {
-                if (is_foreign(c, section))
+                if (is_foreign(c, section, f->given))
                         return;
                 (void) snprintf(text, sizeof(text), "unknown key '%s' in section [%s], ignored", key, section);
                 warn_at(c, f->path, line, text);
@@ -129,9 +143,11 @@ static void on_item(void *userdata, unsigned line, const char *section, const ch
         (void) snprintf(c->origins[i].value, sizeof(c->origins[i].value), "%s", value);
 }
 
-static int read_file(struct config *c, const struct host *h, const char *path) {
+static int read_file(struct config *c, const struct host *h, const char *path, bool given) {
         const struct config_reader reader = {
-                .entry = on_item, .problem = on_problem, .userdata = &(struct file_state) { .config = c, .path = path },
+                .entry = on_item,
+                .problem = on_problem,
+                .userdata = &(struct file_state) { .config = c, .path = path, .given = given },
         };
         _cleanup_free_ char *text = malloc(CONFIG_FILE_MAX);
         size_t len;
@@ -156,7 +172,7 @@ static int read_given_file(struct config *c, const char *path) {
         r = host_open(NULL, &here);
         if (r < 0)
                 return r;
-        return read_file(c, &here, absolute);
+        return read_file(c, &here, absolute, true);
 }
 
 /* --- Drop-ins ----------------------------------------------------------------------------------------- */
@@ -209,7 +225,7 @@ static int list_drop_ins(const struct host *h, const char *name, struct drop_ins
 }
 
 static int read_or_warn(struct config *c, const struct host *h, const char *path) {
-        int r = read_file(c, h, path);
+        int r = read_file(c, h, path, false);
 
         if (r == -ENOMEM)
                 return r;

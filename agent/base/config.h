@@ -4,7 +4,8 @@
  * Ini configuration with drop-ins and origins. For the name "hostd" the files are
  *   /usr/lib/tpu-hostd/hostd.conf, then {/usr/lib,/run,/etc}/tpu-hostd/hostd.conf.d/<name>.conf in the order of <name>,
  * where /etc masks /run masks /usr/lib for the same name (an empty file or a link to /dev/null switches it off).
- * --config FILE stands for all of them. Later values win. An unknown key or section warns with file and line;
+ * --config FILE stands for all of them, and for those of every other program: sections of this project in which the reader has no
+ * item are passed over there. Later values win. An unknown key or section warns with file and line;
  * a bad value keeps what was there and says so. Read through the host seam.
  */
 #include "base.h"

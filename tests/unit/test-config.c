@@ -81,6 +81,15 @@ static void test_given_file(void) {
         scratch_path(&s, "own.conf", path);
         load(&c, items, &v, s.path, path);
         ASSERT_STREQ(v.endpoint, "own");
+        /* Such a file is everybody's: only what is nobody's section, and nobody's key in one of ours, warns. */
+        scratch_write(&s, "own.conf", "[Path]\nPeers=h3\n[Netcfg]\nMode=observe\n[Paths]\nPeers=h3\n[Hostd]\nEndpoints=a\n");
+        config_clear(&c);
+        load(&c, items, &v, s.path, path);
+        ASSERT_EQ(c.warnings, 2);
+        config_clear(&c);
+        scratch_write(&s, "etc/tpu-hostd/hostd.conf.d/a.conf", "[Path]\nPeers=h3\n");
+        load(&c, items, &v, s.path, NULL);
+        ASSERT_EQ(c.warnings, 1);
         ASSERT_OK(host_open(s.path, &h));
         ASSERT_EQ(config_load(&c, &h, "hostd", "/nonexistent/file"), -ENOENT);
         config_clear(&c);
