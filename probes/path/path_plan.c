@@ -162,6 +162,11 @@ static int use(struct routing *r, struct path *p) {
                               "ip -d link show");
         p->mtu = l->mtu;
         k = nic_address(r->addresses, p->nic, p->to.sa.sa_family, &p->from);
+        if (k < 0 && p->other.sa.sa_family != 0 &&
+            nic_address(r->addresses, p->nic, p->other.sa.sa_family, &p->from) == 0) {
+                p->to = p->other;
+                k = 0;
+        }
         if (k < 0)
                 return cannot(r->findings, p, "not tried: this NIC has no address of that family", "",
                               "ip address show");
@@ -184,7 +189,8 @@ static int route_one(struct path_plan *plan, size_t i, struct routing *r) {
         if (plan->items[i].error < 0) /* what is derived need not exist: judged at the end */
                 return p->derived ? 0 : not_resolved(r->findings, p, plan->items[i].error);
         p->to = plan->items[i].address;
-        p->to.in.sin_port = 0;
+        p->other = plan->items[i].other;
+        p->to.in.sin_port = p->other.in.sin_port = 0;
         /* What the plain name covers is not tried twice under its long name (h3 and h3-eth0). */
         if (p->derived && streq(plan->paths[p->origin].nic, p->nic))
                 return 0;

@@ -18,6 +18,7 @@ struct path {
         bool self; /* a plain name that is this host's own */
         bool usable; /* from, to, mtu and nic are set: to be proven */
         union address from, to;
+        union address other; /* the name's address of the other family, for a NIC that has that one only */
         uint32_t mtu;
 };
 
