@@ -206,19 +206,51 @@ static int check(const struct request *q, const char *probe) {
         return q->watch ? watch(&h, q) : look_once(&h, q, false);
 }
 
+/* 1: the path proof is meant; 0: it is not; -EINVAL after saying what does not go together. */
+static int is_path(const char *name, const struct check_path_request *paths, bool others) {
+        bool path = name && (streq(name, "path") || streq(name, "path.mtu"));
+
+        if (path && others)
+                fputs("tpuctl check: 'path' takes neither --golden nor --watch\n", stderr);
+        else if (!path && (paths->peers || paths->report || paths->peer_report))
+                fputs("tpuctl check: --peer, --report and --peer-report belong to 'tpuctl check path'\n",
+                      stderr);
+        else
+                return path;
+        return -EINVAL;
+}
+
+static int load_golden(const char *path, json_t **ret) {
+        char why[GOLDEN_WHY_MAX];
+        int r = golden_load(path, ret, why);
+
+        if (r < 0)
+                fprintf(stderr,
+                        "tpuctl check: --golden '%s': %s\nMake one on a good host: tpuctl check --json "
+                        ">FILE\n",
+                        path, why);
+        return r;
+}
+
 int verb_check(const struct ctl *c, int argc, char *argv[]) {
-        const char *golden = NULL, *probe = NULL, *peers = NULL;
+        const char *golden = NULL, *probe = NULL;
+        struct check_path_request paths = { 0 };
         struct request q = { 0 };
         const struct option_def defs[] = {
                 { "json", NULL, "print JSON", NULL, &q.json },
                 { "watch", NULL, "again every 5 s, until Ctrl-C", NULL, &q.watch },
                 { "golden", "FILE", "show differences to a good host's saved --json only", &golden, NULL },
-                { "peer", "A,B", "check path: these hosts, or NIC=ADDRESS", &peers, NULL },
+                { "peer", "A,B", "check path: these hosts, or NIC=ADDRESS", &paths.peers, NULL },
+                { "peer-report", "FILE", "check path: the peers' saved --json, which tells the direction",
+                  &paths.peer_report, NULL },
+                { "report", "FILE", "check path: this saved --json stands for sending packets",
+                  &paths.report, NULL },
                 { "probe", "NAME", "run one probe, print its lines and exit (for tpuctl itself)", &probe,
                   NULL },
         };
         struct options o = { .program = "tpuctl check",
-                             .synopsis = "[NAME] [--json] [--watch] [--golden FILE] [--peer A,B]",
+                             .synopsis = "[NAME] [--json] [--watch] [--golden FILE] [--peer A,B] "
+                                         "[--peer-report FILE]",
                              .defs = defs,
                              .n_defs = ELEMENTSOF(defs),
                              .summary = "Looks at this host now, without any daemon and without root. NAME "
@@ -227,35 +259,25 @@ int verb_check(const struct ctl *c, int argc, char *argv[]) {
                                         "full size to the peers\n"
                                         "and finds what does not arrive; it runs only when asked for.\n"
                                         "Exit code: 0 all OK, 1 WARN, 2 FAIL, 3 UNKNOWN." };
-        char why[GOLDEN_WHY_MAX];
         const char *name;
         struct words w;
-        bool path;
         int r;
 
         r = words_parse(c, &o, argc, argv, 0, 1, &w);
         if (r < 0)
                 return options_exit(r);
         name = w.n > 0 ? w.items[0] : NULL;
-        path = name && (streq(name, "path") || streq(name, "path.mtu"));
-        if ((peers && !path) || (path && (golden || q.watch))) {
-                fputs(peers && !path ? "tpuctl check: --peer belongs to 'tpuctl check path'\n"
-                                     : "tpuctl check: 'path' takes neither --golden nor --watch\n",
-                      stderr);
+        r = is_path(name, &paths, golden || q.watch);
+        if (r < 0)
                 return EXIT_USAGE;
-        }
-        if (path)
-                return check_path(&o, peers, q.json);
+        paths.json = q.json;
+        if (r > 0)
+                return check_path(&o, &paths);
         q.options = &o;
         if (select_probe(name, &q) < 0)
                 return EXIT_USAGE;
-        if (golden && golden_load(golden, &q.golden, why) < 0) {
-                fprintf(stderr,
-                        "tpuctl check: --golden '%s': %s\nMake one on a good host: tpuctl check --json "
-                        ">FILE\n",
-                        golden, why);
+        if (golden && load_golden(golden, &q.golden) < 0)
                 return EXIT_USAGE;
-        }
         r = check(&q, probe);
         json_decref(q.golden);
         return r;

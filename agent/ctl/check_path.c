@@ -5,19 +5,20 @@
 #include "identity.h"
 #include "pathproof.h"
 #include "report.h"
+#include "witness.h"
+
+#define REPORTS_MAX 4096 /* in one file: a slice's */
 
 struct answer {
         sd_event *event;
-        struct finding_list list;
-        struct pathproof_summary summary;
+        struct path_report report;
 };
 
-static void on_done(struct finding_list *l, const struct pathproof_summary *s, void *userdata) {
+static void on_done(struct path_report *r, void *userdata) {
         struct answer *a = userdata;
 
-        a->list = *l;
-        *l = FINDING_LIST_NULL;
-        a->summary = *s;
+        a->report = *r;
+        *r = PATH_REPORT_NULL;
         (void) sd_event_exit(a->event, 0); /* fails only in a loop that has ended */
 }
 
@@ -41,39 +42,128 @@ static int default_peers(const struct host *h, const char *config, struct path_p
         return r;
 }
 
-static int prove(const struct host *h, const struct path_peers *peers, bool asked_for, struct answer *ret) {
+static int run_proof(const struct host *h, const struct path_peers *peers, bool asked_for,
+                     struct answer *a) {
         _cleanup_(pathproof_freep) struct pathproof *p = NULL;
-        int r = sd_event_new(&ret->event);
+        int r = sd_event_new(&a->event);
 
         if (r >= 0)
-                r = pathproof_new(ret->event, h, peers, asked_for, on_done, ret, &p);
+                r = pathproof_new(a->event, h, peers, asked_for, on_done, a, &p);
         if (r >= 0)
-                r = sd_event_loop(ret->event);
+                r = sd_event_loop(a->event);
         return r;
 }
 
-static int print(const struct host *h, const struct answer *a, bool json) {
-        enum verdict worst = finding_list_worst(&a->list);
-        double seconds = (double) a->summary.time / (double) USEC_PER_SEC;
-        char name[HOST_NAME_SIZE];
+/* Sends packets. -errno after saying why. */
+static int prove(const struct options *o, const char *words, struct path_report *ret) {
+        _cleanup_path_peers_ struct path_peers peers = PATH_PEERS_NULL;
+        _cleanup_host_ struct host h = HOST_NULL;
+        struct answer a = { 0 };
+        char why[96];
+        int r = host_open(o->root, &h);
+
+        if (r == 0)
+                r = words ? path_peers_add(&peers, words, why) : default_peers(&h, o->config, &peers);
+        if (r == 0)
+                r = run_proof(&h, &peers, words != NULL, &a);
+        (void) sd_event_unref(a.event);
+        if (r < 0)
+                fprintf(stderr, "tpuctl check: the paths cannot be tried: %s\n",
+                        r == -EOPNOTSUPP ? "--root names another machine's files, and packets leave this one"
+                        : r == -E2BIG    ? "too many peers; name some with --peer"
+                                         : strerror(-r));
+        *ret = a.report;
+        return MIN(r, 0);
+}
+
+/* --- Saved reports ------------------------------------------------------------------------------------- */
+
+struct reports {
+        struct path_report *items;
+        size_t n;
+};
+
+static void reports_clear(struct reports *l) {
+        for (size_t i = 0; i < l->n; i++)
+                path_report_clear(&l->items[i]);
+        free(l->items);
+}
+
+static int not_usable(const char *option, const char *path, const char *why) {
+        fprintf(stderr,
+                "tpuctl check: --%s '%s': %s\nMake one there with: tpuctl check path --json >FILE\n", option,
+                path, why);
+        return -EINVAL;
+}
+
+static int parse_reports(const char *option, const char *path, const char *text, size_t len,
+                         struct reports *ret) {
+        char why[PATH_REPORT_WHY_MAX];
+        size_t at = 0;
+
+        do {
+                struct path_report *items = reallocarray(ret->items, ret->n + 1, sizeof(*items));
+                size_t used;
+
+                if (!items)
+                        return not_usable(option, path, strerror(ENOMEM));
+                ret->items = items;
+                if (ret->n == REPORTS_MAX)
+                        return not_usable(option, path, "holds too many reports");
+                if (path_report_parse(text + at, len - at, &items[ret->n], &used, why) < 0)
+                        return not_usable(option, path, why);
+                ret->n++;
+                for (at += used; at < len && strchr(" \t\r\n", text[at]) && text[at]; at++)
+                        ;
+        } while (at < len);
+        return 0;
+}
+
+/* One report or several, one after the other. -errno after saying why. */
+static int load_reports(const char *option, const char *path, struct reports *ret) {
+        _cleanup_fclose_ FILE *f = fopen(path, "re");
+        _cleanup_free_ char *text = f ? malloc(PATH_REPORT_BYTES_MAX) : NULL;
+        size_t n;
+
+        if (!text)
+                return not_usable(option, path, strerror(errno));
+        n = fread(text, 1, PATH_REPORT_BYTES_MAX, f);
+        if (ferror(f))
+                return not_usable(option, path, strerror(errno));
+        if (n == PATH_REPORT_BYTES_MAX)
+                return not_usable(option, path, "larger than any report");
+        return parse_reports(option, path, text, n, ret);
+}
+
+static int load_one(const char *path, struct path_report *ret) {
+        _cleanup_(reports_clear) struct reports l = { 0 };
+        int r = load_reports("report", path, &l);
+
+        if (r == 0 && l.n != 1)
+                r = not_usable("report", path, "holds more than one report");
+        if (r < 0)
+                return r;
+        *ret = l.items[0];
+        l.items[0] = PATH_REPORT_NULL;
+        return 0;
+}
+
+/* --- The verb ------------------------------------------------------------------------------------------ */
+
+static int print(const struct path_report *p, bool json) {
+        enum verdict worst = finding_list_worst(&p->findings);
         int r;
 
-        if (host_name(h, name) < 0)
-                name[0] = '\0';
         if (json)
-                r = report_print_json(
-                        stdout, json_pack("{s:s, s:s, s:o, s:I, s:I, s:f}", "host", name, "verdict",
-                                          verdict_name(worst), "checks", finding_list_to_json(&a->list),
-                                          "paths", (json_int_t) a->summary.paths, "packets",
-                                          (json_int_t) a->summary.packets, "seconds", seconds));
+                r = report_print_json(stdout, path_report_to_json(p));
         else {
-                r = report_print_text(stdout, &a->list);
-                printf("\n%zu paths tried with %zu packets in %.2f s\n", a->summary.paths,
-                       a->summary.packets, seconds);
+                r = report_print_text(stdout, &p->findings);
+                printf("\n%zu paths tried with %zu packets in %.2f s\n", p->n_results, p->packets,
+                       (double) p->duration / (double) USEC_PER_SEC);
         }
         if (r < 0)
                 fprintf(stderr, "tpuctl check: the report is not complete: %s\n", strerror(-r));
-        return r < 0 || a->list.n == 0 ? EXIT_NO_ANSWER : verdict_exit_code(worst);
+        return r < 0 || p->findings.n == 0 ? EXIT_NO_ANSWER : verdict_exit_code(worst);
 }
 
 static int usage(const char *text) {
@@ -81,29 +171,24 @@ static int usage(const char *text) {
         return EXIT_USAGE;
 }
 
-int check_path(const struct options *o, const char *words, bool json) {
+int check_path(const struct options *o, const struct check_path_request *q) {
         _cleanup_path_peers_ struct path_peers peers = PATH_PEERS_NULL;
-        _cleanup_host_ struct host h = HOST_NULL;
-        struct answer a = { 0 };
+        _cleanup_path_report_ struct path_report own = PATH_REPORT_NULL;
+        _cleanup_(reports_clear) struct reports others = { 0 };
         char why[96];
-        int r;
 
-        if (words && path_peers_add(&peers, words, why) < 0)
+        if (q->peers && path_peers_add(&peers, q->peers, why) < 0)
                 return usage(why);
-        if (words && peers.n == 0)
+        if (q->peers && peers.n == 0)
                 return usage("no peer is named");
-        r = host_open(o->root, &h);
-        if (r == 0 && !words)
-                r = default_peers(&h, o->config, &peers);
-        if (r == 0)
-                r = prove(&h, &peers, words != NULL, &a);
-        if (r < 0)
-                fprintf(stderr, "tpuctl check: the paths cannot be tried: %s\n",
-                        r == -EOPNOTSUPP ? "--root names another machine's files, and packets leave this one"
-                        : r == -E2BIG    ? "too many peers; name some with --peer"
-                                         : strerror(-r));
-        r = r < 0 ? EXIT_NO_ANSWER : print(&h, &a, json);
-        finding_list_clear(&a.list);
-        (void) sd_event_unref(a.event);
-        return r;
+        if (q->peers && q->report)
+                return usage("a saved --report sends no packets");
+        if ((q->peer_report && load_reports("peer-report", q->peer_report, &others) < 0) ||
+            (q->report && load_one(q->report, &own) < 0))
+                return EXIT_USAGE;
+        if (!q->report && prove(o, q->peers, &own) < 0)
+                return EXIT_NO_ANSWER;
+        if (q->peer_report)
+                path_report_add_witnesses(&own, others.items, others.n);
+        return print(&own, q->json);
 }

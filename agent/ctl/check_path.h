@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* tpuctl check path: proves the network paths to the peers, here and now, without any daemon. Prints the
- * report and returns the exit code of a check. peers: --peer, or NULL: the configuration's and the
- * identity's. */
+ * report and returns the exit code of a check. */
 #include "options.h"
 
-int check_path(const struct options *o, const char *peers, bool json);
+struct check_path_request {
+        const char *peers; /* --peer; NULL: the configuration's and the identity's */
+        const char *report; /* --report: a saved report of this host stands for sending; NULL: none */
+        const char *peer_report; /* --peer-report: peers' saved reports; NULL: none */
+        bool json;
+};
+
+int check_path(const struct options *o, const struct check_path_request *q);

@@ -215,42 +215,45 @@ int lane_parse_echo(int family, uint64_t secret, const void *data, size_t got, s
         return 0;
 }
 
-/* The fragment size among the control messages; 0: the packet came whole. */
-static uint32_t fragment_of(struct msghdr *m) {
-        for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-                bool ours = (c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVFRAGSIZE) ||
-                            (c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVFRAGSIZE);
-                int size;
+static uint32_t take_fragment(const struct cmsghdr *c) {
+        int size;
 
-                if (!ours || c->cmsg_len < CMSG_LEN(sizeof(size)))
-                        continue;
-                memcpy(&size, CMSG_DATA(c), sizeof(size));
-                return size > 0 ? (uint32_t) size : 0;
-        }
-        return 0;
+        if (c->cmsg_len < CMSG_LEN(sizeof(size)))
+                return 0;
+        memcpy(&size, CMSG_DATA(c), sizeof(size));
+        return size > 0 ? (uint32_t) size : 0;
 }
 
-/*
- * Whether the error is the peer's own "nobody listens on that port"; *ret_from is who said it. The kernel's
- * and a router's errors say nothing about the size.
- */
-static bool port_unreachable(struct msghdr *m, union address *ret_from) {
-        for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
-                bool v4 = c->cmsg_level == IPPROTO_IP && c->cmsg_type == IP_RECVERR;
-                bool v6 = c->cmsg_level == IPPROTO_IPV6 && c->cmsg_type == IPV6_RECVERR;
-                size_t len = v4 ? sizeof(ret_from->in) : sizeof(ret_from->in6);
-                struct sock_extended_err e;
+/* The kernel's and a router's errors say nothing about the size: the peer's own counts only. */
+static void take_error(const struct cmsghdr *c, bool v4, struct lane_control *ret) {
+        size_t len = v4 ? sizeof(ret->offender.in) : sizeof(ret->offender.in6);
+        struct sock_extended_err e;
 
-                if ((!v4 && !v6) || c->cmsg_len < CMSG_LEN(sizeof(e) + len))
-                        continue;
-                memcpy(&e, CMSG_DATA(c), sizeof(e));
-                memcpy(ret_from, CMSG_DATA(c) + sizeof(e), len); /* SO_EE_OFFENDER() */
-                return v4 ? e.ee_origin == SO_EE_ORIGIN_ICMP && e.ee_type == ICMP_DEST_UNREACH &&
-                                       e.ee_code == ICMP_PORT_UNREACH
-                          : e.ee_origin == SO_EE_ORIGIN_ICMP6 && e.ee_type == ICMPV6_DEST_UNREACH &&
-                                       e.ee_code == ICMPV6_PORT_UNREACH;
+        if (c->cmsg_len < CMSG_LEN(sizeof(e) + len))
+                return;
+        memcpy(&e, CMSG_DATA(c), sizeof(e));
+        memcpy(&ret->offender, CMSG_DATA(c) + sizeof(e), len); /* SO_EE_OFFENDER() */
+        ret->port_unreachable = v4 ? e.ee_origin == SO_EE_ORIGIN_ICMP && e.ee_type == ICMP_DEST_UNREACH &&
+                                             e.ee_code == ICMP_PORT_UNREACH
+                                   : e.ee_origin == SO_EE_ORIGIN_ICMP6 &&
+                                             e.ee_type == ICMPV6_DEST_UNREACH &&
+                                             e.ee_code == ICMPV6_PORT_UNREACH;
+}
+
+void lane_parse_control(struct msghdr *m, struct lane_control *ret) {
+        const uint8_t *end = (const uint8_t *) m->msg_control + m->msg_controllen;
+
+        *ret = (struct lane_control){ 0 };
+        for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+                bool v4 = c->cmsg_level == IPPROTO_IP, v6 = c->cmsg_level == IPPROTO_IPV6;
+
+                if (c->cmsg_len < sizeof(*c) || c->cmsg_len > (size_t) (end - (const uint8_t *) c))
+                        return;
+                if ((v4 && c->cmsg_type == IP_RECVFRAGSIZE) || (v6 && c->cmsg_type == IPV6_RECVFRAGSIZE))
+                        ret->fragment = take_fragment(c);
+                if ((v4 && c->cmsg_type == IP_RECVERR) || (v6 && c->cmsg_type == IPV6_RECVERR))
+                        take_error(c, v4, ret);
         }
-        return false;
 }
 
 /* One message of a socket or its error queue. 1: an answer; 0: something else came; -EAGAIN: nothing is
@@ -262,6 +265,7 @@ static int receive_one(struct lane *l, bool ping, struct lane_answer *ret) {
                 uint8_t bytes[512];
         } control;
         struct lane_answer a = { 0 };
+        struct lane_control said;
         union address quoted; /* where an error's packet was going */
         struct iovec parts[] = { { data, sizeof(data) }, { l->rest, UINT16_MAX } };
         struct msghdr m = { .msg_name = ping ? &a.from : &quoted,
@@ -277,12 +281,14 @@ static int receive_one(struct lane *l, bool ping, struct lane_answer *ret) {
         if (n < 0)
                 return errno == EAGAIN ? -EAGAIN : 0; /* an earlier packet's error: taken by being told */
         got = MIN((size_t) n, sizeof(data));
+        lane_parse_control(&m, &said);
         if (ping) {
                 r = lane_parse_echo(l->source.sa.sa_family, l->secret, data, got, (size_t) n, &a.packet);
-                a.fragment = fragment_of(&m);
-        } else
-                r = port_unreachable(&m, &a.from) ? lane_parse_quote(l->secret, data, got, &a.packet)
-                                                  : -EBADMSG;
+                a.fragment = said.fragment;
+        } else {
+                r = said.port_unreachable ? lane_parse_quote(l->secret, data, got, &a.packet) : -EBADMSG;
+                a.from = said.offender;
+        }
         if (r < 0 || (!ping && a.packet.kind != PROOF_UDP))
                 return 0;
         *ret = a;

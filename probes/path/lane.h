@@ -9,6 +9,7 @@
  * part), our secret and the length that was asked for.
  */
 #include <netinet/in.h>
+#include <sys/socket.h>
 
 #include "base.h"
 #include "proof.h"
@@ -69,3 +70,12 @@ int lane_parse_echo(int family, uint64_t secret, const void *data, size_t got, s
                     struct proof_packet *ret);
 /* data: the first got bytes of the payload that an ICMP error quotes. */
 int lane_parse_quote(uint64_t secret, const void *data, size_t got, struct proof_packet *ret);
+
+/* What the kernel says beside a message. */
+struct lane_control {
+        uint32_t fragment; /* size of the largest piece it came in; 0: it came whole */
+        bool port_unreachable; /* "nobody listens on that port", by offender itself */
+        union address offender;
+};
+/* Ends at the first control message that is out of bounds. */
+void lane_parse_control(struct msghdr *m, struct lane_control *ret);

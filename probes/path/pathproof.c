@@ -14,14 +14,13 @@ struct pathproof {
         sd_event *event; /* borrowed, as host */
         const struct host *host;
         bool asked_for;
-        void (*done)(struct finding_list *l, const struct pathproof_summary *s, void *userdata);
+        void (*done)(struct path_report *r, void *userdata);
         void *userdata;
 
         struct link_table links;
         struct path_plan plan;
         struct resolver *resolver;
-        struct finding_list findings;
-        struct pathproof_summary summary;
+        struct path_report report;
         usec_t started;
 
         struct lane *lanes[PROOF_LANES_MAX];
@@ -47,7 +46,7 @@ struct pathproof *pathproof_free(struct pathproof *p) {
         (void) proof_free(p->proof);
         path_plan_clear(&p->plan);
         link_table_clear(&p->links);
-        finding_list_clear(&p->findings);
+        path_report_clear(&p->report);
         free(p->targets);
         free(p);
         return NULL;
@@ -59,8 +58,11 @@ static usec_t now_of(const struct pathproof *p) {
 
 /* Ends the run; p may be gone afterwards. */
 static void finish(struct pathproof *p) {
-        p->summary.time = now_of(p) - p->started;
-        p->done(&p->findings, &p->summary, p->userdata);
+        if (host_name(p->host, p->report.host) < 0)
+                p->report.host[0] = '\0';
+        (void) clock_text(host_now_real(p->host), p->report.time);
+        p->report.duration = now_of(p) - p->started;
+        p->done(&p->report, p->userdata);
 }
 
 static int unknown(struct pathproof *p, const char *found, const char *reason, const char *remedy) {
@@ -70,7 +72,7 @@ static int unknown(struct pathproof *p, const char *found, const char *reason, c
         finding_set(f.found, "%s", found);
         finding_set(f.reason, "%s", reason);
         finding_set(f.remedy, "%s", remedy);
-        return finding_list_add(&p->findings, &f);
+        return finding_list_add(&p->report.findings, &f);
 }
 
 /* --- Proving ------------------------------------------------------------------------------------------- */
@@ -100,16 +102,21 @@ static unsigned lane_of(const struct pathproof *p, const struct path *x) {
 static void judge(struct pathproof *p) {
         for (size_t i = 0; i < p->n_targets; i++) {
                 const struct path *x = path_of(p, i);
-                struct path_facts facts = {
-                        .nic = x->nic, .name = x->name, .from = &x->from, .to = &x->to, .mtu = x->mtu
-                };
-                struct proof_result r;
+                struct path_result *r = &p->report.results[i];
+                struct path_facts facts;
                 struct finding f;
 
-                proof_result(p->proof, i, &r);
-                path_judge(&facts, &r, &f);
-                (void) finding_list_add(&p->findings,
-                                        &f); /* there is room: the number of paths is bounded below it */
+                *r = (struct path_result){
+                        .from = x->from, .to = x->to, .mtu = x->mtu, .finding = p->report.findings.n
+                };
+                (void) snprintf(r->nic, sizeof(r->nic), "%s", x->nic);
+                (void) snprintf(r->peer, sizeof(r->peer), "%s", x->name);
+                proof_result(p->proof, i, &r->proof);
+                facts = path_result_facts(r);
+                path_judge(&facts, &r->proof, &f);
+                if (finding_list_add(&p->report.findings, &f) < 0)
+                        break; /* no memory: fewer results than paths */
+                p->report.n_results++;
         }
         finish(p);
 }
@@ -123,7 +130,7 @@ static void pump(struct pathproof *p) {
                 const struct path *x = path_of(p, packet.target);
                 int r = lane_send(p->lanes[lane_of(p, x)], &x->to, &packet);
 
-                p->summary.packets++;
+                p->report.packets++;
                 if (r < 0 && r != -EAGAIN)
                         proof_refused(p->proof, &packet, r);
                 if (sent % BURST == 0)
@@ -221,7 +228,7 @@ static int make_targets(struct pathproof *p, struct proof_target *targets) {
 static int nothing_to_try(struct pathproof *p) {
         struct finding f;
 
-        if (p->findings.n > 0)
+        if (p->report.findings.n > 0)
                 return 0;
         if (p->plan.n == 0)
                 return unknown(p, "not tried: no peer is known",
@@ -231,7 +238,7 @@ static int nothing_to_try(struct pathproof *p) {
         finding_init(&f, PATH_CHECK, NULL);
         f.verdict = VERDICT_OK;
         finding_set(f.found, "no peer but this host: there is no path to prove");
-        return finding_list_add(&p->findings, &f);
+        return finding_list_add(&p->report.findings, &f);
 }
 
 static int start_proof(struct pathproof *p) {
@@ -244,9 +251,11 @@ static int start_proof(struct pathproof *p) {
         r = make_targets(p, targets);
         if (r < 0)
                 return r;
-        p->summary.paths = p->n_targets;
         if (p->n_targets == 0)
                 return nothing_to_try(p);
+        p->report.results = calloc(p->n_targets, sizeof(*p->report.results));
+        if (!p->report.results)
+                return -ENOMEM;
         r = proof_new(targets, p->n_targets, &p->proof);
         if (r < 0)
                 return r;
@@ -266,7 +275,7 @@ static int could_not(struct pathproof *p, int error) {
 
 static void on_names(void *userdata) {
         struct pathproof *p = userdata;
-        int r = path_plan_route(&p->plan, &p->links, p->asked_for, &p->findings);
+        int r = path_plan_route(&p->plan, &p->links, p->asked_for, &p->report.findings);
 
         if (r == 0)
                 r = start_proof(p);
@@ -279,8 +288,8 @@ static void on_names(void *userdata) {
 }
 
 int pathproof_new(sd_event *e, const struct host *h, const struct path_peers *peers, bool asked_for,
-                  void (*done)(struct finding_list *l, const struct pathproof_summary *s, void *userdata),
-                  void *userdata, struct pathproof **ret) {
+                  void (*done)(struct path_report *r, void *userdata), void *userdata,
+                  struct pathproof **ret) {
         _cleanup_(pathproof_freep) struct pathproof *p = calloc(1, sizeof(*p));
         int r;
 

@@ -8,28 +8,22 @@
  */
 #include <systemd/sd-event.h>
 
-#include "finding.h"
 #include "host.h"
+#include "path_report.h"
 #include "peers.h"
 
 #define PATHPROOF_NAMES_TIME (USEC_PER_SEC) /* at most, for names that are no addresses */
 #define PATHPROOF_TIME (PATHPROOF_NAMES_TIME + 2 * USEC_PER_SEC)
 
-struct pathproof_summary {
-        size_t paths; /* tried */
-        size_t packets; /* sent */
-        usec_t time; /* from start to end */
-};
-
 struct pathproof;
 /*
  * peers is copied. asked_for: the peers were named for this one question, so that NICs without any peer
  * among them are no finding unless a peer's name could have had one. done is called once, from the loop, and
- * may free the proof; the list is its to keep (TAKE it) or leave. -errno when nothing could be started at
+ * may free the proof; the report is its to keep (leaving PATH_REPORT_NULL) or leave. -errno when nothing could be started at
  * all; what a run cannot find out (no permission, no peers, no NIC) is a finding.
  */
 int pathproof_new(sd_event *e, const struct host *h, const struct path_peers *peers, bool asked_for,
-                  void (*done)(struct finding_list *l, const struct pathproof_summary *s, void *userdata),
-                  void *userdata, struct pathproof **ret);
+                  void (*done)(struct path_report *r, void *userdata), void *userdata,
+                  struct pathproof **ret);
 struct pathproof *pathproof_free(struct pathproof *p);
 DEFINE_CLEANUP(struct pathproof *, pathproof_free)

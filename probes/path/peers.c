@@ -35,7 +35,7 @@ static int parse_word(const char *word, size_t len, struct path_peer *ret, char 
         return 0;
 }
 
-static int add(struct path_peers *p, const struct path_peer *one, char why[static 96]) {
+int path_peers_add_one(struct path_peers *p, const struct path_peer *one, char why[static 96]) {
         struct path_peer *items;
 
         for (size_t i = 0; i < p->n; i++)
@@ -67,7 +67,7 @@ int path_peers_add(struct path_peers *p, const char *list, char why[static 96]) 
                 if (blank > 0) {
                         r = parse_word(at, blank, &one, why);
                         if (r == 0)
-                                r = add(p, &one, why);
+                                r = path_peers_add_one(p, &one, why);
                         if (r < 0)
                                 return r;
                 } else if (at[len] == ',')
@@ -87,11 +87,8 @@ static int parse_peers(const char *value, void *dest, char why[static 96]) {
 }
 
 int path_peers_load(const struct host *h, const char *config_file, struct path_peers *p) {
-        static const char *const elsewhere[] = { "Identity", "Network", "Netcfg", NULL };
         const struct config_item items[] = { { "Path", "Peers", parse_peers, p, NULL } };
-        struct config c = { .items = items,
-                            .n_items = ELEMENTSOF(items),
-                            .foreign = config_file ? elsewhere : NULL };
+        struct config c = { .items = items, .n_items = ELEMENTSOF(items) };
         int r = config_load(&c, h, "path", config_file);
 
         config_clear(&c);

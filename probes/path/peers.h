@@ -31,5 +31,6 @@ void path_peers_clear(struct path_peers *p);
 /* Adds a comma list of words; what is there already is not added twice. -EINVAL and -E2BIG with one line in
  * why. */
 int path_peers_add(struct path_peers *p, const char *list, char why[static 96]);
+int path_peers_add_one(struct path_peers *p, const struct path_peer *one, char why[static 96]);
 /* Adds what the configuration names. Bad values warn with file and line. config_file: --config, or NULL. */
 int path_peers_load(const struct host *h, const char *config_file, struct path_peers *p);

@@ -252,7 +252,8 @@ int proof_next(struct proof *p, usec_t now, struct proof_packet *ret, usec_t *re
 void proof_answered(struct proof *p, const struct proof_packet *packet, uint32_t fragment) {
         struct state *s;
 
-        if (packet->target >= p->n || packet->size > p->states[packet->target].target.full)
+        if (packet->target >= p->n || packet->size < PROOF_SMALL ||
+            packet->size > p->states[packet->target].target.full)
                 return;
         s = &p->states[packet->target];
         if (packet->kind == PROOF_UDP) {

@@ -83,7 +83,7 @@ DEFINE_CLEANUP(struct proof *, proof_free)
 int proof_next(struct proof *p, usec_t now, struct proof_packet *ret, usec_t *ret_wake);
 
 /* The answer to a packet came. fragment: size of the largest piece it came in, 0 when it came whole. What
- * was never sent (no such target, larger than full) is ignored. */
+ * can never have been sent (no such target, smaller than PROOF_SMALL, larger than full) is ignored. */
 void proof_answered(struct proof *p, const struct proof_packet *packet, uint32_t fragment);
 /* The kernel refused to send it: the target is given up with -errno. */
 void proof_refused(struct proof *p, const struct proof_packet *packet, int error);

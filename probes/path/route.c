@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <ifaddrs.h>
+#include <limits.h>
 #include <linux/rtnetlink.h>
 #include <netlink/attr.h>
 #include <netlink/msg.h>
@@ -52,10 +53,13 @@ static int send_question(struct nl_sock *s, const union address *from, const uni
         return nl_send_auto(s, m) < 0 ? (errno ? -errno : -EIO) : 0;
 }
 
-static int parse_answer(struct nlmsghdr *h, struct route *ret) {
+int route_parse(void *datagram, size_t len, struct route *ret) {
+        struct nlmsghdr *h = datagram;
         struct nlattr *a[RTA_MAX + 1];
         const struct rtmsg *answer;
 
+        if (len > INT_MAX || !nlmsg_ok(h, (int) len))
+                return -EBADMSG;
         if (h->nlmsg_type == NLMSG_ERROR && nlmsg_valid_hdr(h, sizeof(struct nlmsgerr))) {
                 int error = ((const struct nlmsgerr *) nlmsg_data(h))->error;
 
@@ -85,9 +89,7 @@ int router_ask(struct router *r, const union address *from, const union address 
         k = nl_recv(r->socket, &kernel, &datagram, NULL);
         if (k <= 0)
                 return -EIO;
-        if (!nlmsg_ok((struct nlmsghdr *) (void *) datagram, k) || kernel.nl_pid != 0)
-                return -EBADMSG;
-        return parse_answer((struct nlmsghdr *) (void *) datagram, ret);
+        return kernel.nl_pid == 0 ? route_parse(datagram, (size_t) k, ret) : -EBADMSG;
 }
 
 static bool reachable(const struct sockaddr *a) {

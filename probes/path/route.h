@@ -22,6 +22,9 @@ struct route {
 /* from NULL: as the kernel chooses. -ENETUNREACH, -EHOSTUNREACH: no way there. */
 int router_ask(struct router *r, const union address *from, const union address *to, struct route *ret);
 
+/* The kernel's answer, aligned as malloc() does. -errno that it holds, or -EBADMSG. Pure. */
+int route_parse(void *datagram, size_t len, struct route *ret);
+
 /* The first address of a NIC that others can reach (no link-local one). -EADDRNOTAVAIL: it has none of that
  * family. */
 struct ifaddrs;

@@ -171,6 +171,23 @@ class Clean(Path):
         report = self.path("--peer", "eth0=six", code=2)
         self.assert_found(report, "eth0→six (fd00::13)", "FAIL", "4321 bytes pass, 8896 do not (towards the peer)")
         self.assertEqual(self.counters()["six_fragment"], 0)
+        self.nft("flush chain inet fault there")
+        self.drop("back", "p-eth0 meta length > 1280")
+        report = self.path("--peer", "fd00::13", code=2)
+        self.assert_found(report, "eth0→fd00::13", "FAIL", "1280 bytes pass, 8896 do not (from the peer)")
+        self.nft("flush chain inet fault back")
+        self.peer("ip", "-6", "route", "add", "fd00::10/128", "dev", "p-eth0", "mtu", "lock", "1460")
+        f = self.finding(self.path("--peer", "fd00::13", code=2), "eth0→fd00::13")
+        self.assertEqual((f["verdict"], f["found"].split(",")[0]), ("FAIL", "8896 bytes pass"))
+        self.assertRegex(f["found"], "pieces of 14[0-9]{2} ")
+
+    def test_a_name_of_both_families_on_a_nic_of_one(self):
+        """The resolver's first choice is the address that eth0 can reach; the name on eth1 must be tried by the other."""
+        self.host.check("ip", "addr", "add", "fd00::10/64", "dev", "eth0", "nodad")
+        self.host.check("ip", "-6", "route", "add", "fd01::/64", "via", "fd00::13")
+        with open(f"{self.host.tree}/etc/hosts", "a", encoding="utf-8") as file:
+            file.write("fd01::13 both\n10.10.1.13 both\n")
+        self.assert_found(self.path("--peer", "eth1=both"), "eth1→both (10.10.1.13)", "OK", "8896 bytes pass both ways")
 
 
 class BlackHole(Path):
@@ -215,6 +232,80 @@ class BlackHole(Path):
     def test_a_remembered_path_mtu_stands_in_nobodys_way(self):
         self.host.check("ip", "route", "add", "10.10.0.13/32", "dev", "eth0", "mtu", "1400")
         self.path("--peer", "h3")
+
+
+class Witness(Path):
+    """The peer's own result tells the direction where this host's alone does not."""
+
+    def setUp(self):
+        super().setUp()
+        self.peer("sysctl", "-qw", "net.ipv4.ping_group_range=0 2147483647")
+
+    def save(self, name, report):
+        with open(f"{self.host.tree}/{name}.json", "w", encoding="utf-8") as file:
+            file.write(report)
+        return f"{self.host.tree}/{name}.json"
+
+    def peers_report(self):
+        """What the peer sees, from eth0's other end and eth1's, as it would save it."""
+        done = subprocess.run(["nsenter", "-t", str(self.host.wire.pid), "-n", TPUCTL, "check", "path", "--json", "--peer", "10.10.0.10,10.10.1.10"],
+                              capture_output=True, text=True, timeout=60)
+        self.assertIn(done.returncode, (0, 2), done.stderr)
+        return self.save("peer", done.stdout)
+
+    def both(self, code=2):
+        """Found and reason for eth0 by a run here with the peer's report; the same must come of two saved reports."""
+        theirs = self.peers_report()
+        own = self.host.run(TPUCTL, "check", "path", "--json", "--peer", "h3")
+        live = self.host.run(TPUCTL, "check", "path", "--json", "--peer", "h3", "--peer-report", theirs)
+        saved = self.host.run(TPUCTL, "check", "path", "--json", "--report", self.save("own", own.stdout), "--peer-report", theirs)
+        self.assertEqual((live.returncode, saved.returncode), (code, code), live.stdout + live.stderr + saved.stderr)
+        a, b = (self.finding(json.loads(done.stdout), "eth0→h3 (10.10.0.13)") for done in (live, saved))
+        self.assertEqual(a, b)
+        self.assertEqual((self.host.mtu("eth0"), self.host.mtu("eth1")), (8896, 8896))
+        return a
+
+    def drop_back(self):
+        """On arrival: what a sender's own filter drops, the sender is told of."""
+        for rule in ("add table inet wire", "add chain inet wire in { type filter hook prerouting priority -450; policy accept; }",
+                     'add rule inet wire in iifname "eth0" meta length > 1500 drop'):
+            self.host.check("nft", rule)
+
+    def no_udp_there(self):
+        self.drop("there", '"p-eth0" meta l4proto udp')
+
+    def test_towards_the_peer_though_it_answers_no_udp(self):
+        self.drop("there", '"p-eth0" meta length > 1500')
+        self.no_udp_there()
+        f = self.both()
+        self.assertEqual(f["found"], "1500 bytes pass, 8896 do not (towards the peer only)")
+        self.assertIn("its full datagrams arrive here", f["reason"])
+
+    def test_from_the_peer_though_it_answers_no_udp(self):
+        self.drop_back()
+        self.no_udp_there()
+        self.assertEqual(self.both()["found"], "1500 bytes pass, 8896 do not (from the peer)")
+
+    def test_both_ways(self):
+        self.drop("there", '"p-eth0" meta length > 1500')
+        self.drop_back()
+        self.assertEqual(self.both()["found"], "1500 bytes pass, 8896 do not (both ways)")
+
+    def test_a_report_of_another_time(self):
+        theirs = self.peers_report()
+        self.drop("there", '"p-eth0" meta length > 1500')
+        f = self.finding(self.path("--peer", "h3", "--peer-report", theirs, code=2), "eth0→h3 (10.10.0.13)")
+        self.assertEqual(f["found"], "1500 bytes pass, 8896 do not (towards the peer)")
+        self.assertIn("the path changed between the two runs", f["reason"])
+
+    def test_files_that_are_no_reports(self):
+        for text in ("", "{}", "[]", '{"results": [], "results": []}', "\x1b[2J", '{"results": [{"nic": "a b"}]}'):
+            done = self.host.run(TPUCTL, "check", "path", "--peer", "h3", "--peer-report", self.save("bad", text))
+            self.assertEqual(done.returncode, 64, text)
+            self.assertIn("bad.json", done.stderr)
+            self.assertNotIn("\x1b", done.stderr)
+        self.assertEqual(self.host.run(TPUCTL, "check", "path", "--peer-report", "/nonexistent").returncode, 64)
+        self.assertEqual(self.host.run(TPUCTL, "check", "nic", "--peer-report", "/nonexistent").returncode, 64)
 
 
 class Unknown(Path):

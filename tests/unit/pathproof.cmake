@@ -1,1 +1,2 @@
 unit_test(pathproof KNOWS base links pathproof)
+unit_test(path-report KNOWS base links pathproof)

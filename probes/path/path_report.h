@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What one proof found, as a value that can be printed, saved and read again: `tpuctl check path --json` and
+ * the agent's /v1/path have this one shape (docs/path.md). Pure; memory is the report's own.
+ */
+#include <jansson.h>
+
+#include "clock.h"
+#include "finding.h"
+#include "host.h"
+#include "lane.h"
+#include "peers.h"
+
+/* One path that was tried. */
+struct path_result {
+        char nic[IF_NAMESIZE], peer[PATH_NAME_MAX]; /* peer: the name that was tried */
+        union address from, to;
+        uint32_t mtu; /* the full size: of nic */
+        struct proof_result proof;
+        size_t finding; /* its index in findings */
+};
+
+struct path_report {
+        char host[HOST_NAME_SIZE];
+        char time[CLOCK_TEXT_MAX]; /* when it ended, RFC 3339; by the host's own clock */
+        struct finding_list findings;
+        struct path_result *results;
+        size_t n_results;
+        size_t packets; /* sent */
+        usec_t duration;
+};
+#define PATH_REPORT_NULL ((struct path_report){ 0 })
+void path_report_clear(struct path_report *r);
+#define _cleanup_path_report_ _cleanup_(path_report_clear)
+
+/* New reference; NULL when out of memory. */
+json_t *path_report_to_json(const struct path_report *r);
+
+#define PATH_REPORT_BYTES_MAX (16 * 1024 * 1024)
+#define PATH_REPORT_WHY_MAX 160
+/*
+ * Reads a report of another host, or of another time: nothing in it is believed unseen. Findings of its
+ * results are judged anew from their numbers; the others' texts are taken with control characters replaced.
+ * -EBADMSG with one line in why that names the field, -E2BIG, -ENOMEM. *ret_used (may be NULL): bytes taken;
+ * then something may follow, otherwise nothing but blanks.
+ */
+int path_report_parse(const char *text, size_t len, struct path_report *ret, size_t *ret_used,
+                      char why[static PATH_REPORT_WHY_MAX]);
+
+/* The facts of a result, borrowed from it, for verdict.h. */
+struct path_facts;
+struct path_facts path_result_facts(const struct path_result *r);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The direction out of two hosts' results. An echo goes both ways, so that the echoes of both hosts fail
+ * alike; what tells the ways apart are the datagrams to a closed port, which each host sends its own way
+ * only. A result that says "towards the peer" has not seen the way back: the peer's own result has. Pure.
+ */
+#include "path_report.h"
+
+enum path_way {
+        PATH_WAY_UNKNOWN,
+        PATH_WAY_CARRIES, /* packets of full size */
+        PATH_WAY_DROPS,   /* larger ones than what passes */
+};
+
+/* Seen from this host: there is from it to the peer. */
+struct path_ways {
+        enum path_way there, back;
+        bool contradiction; /* the two results cannot both be so at one time: then own's alone is told */
+};
+
+/* What a result shows by itself. */
+void path_ways_of(const struct proof_result *r, struct path_ways *ret);
+/*
+ * Both together. theirs is the peer's result for the same two addresses. Where the full sizes differ, the
+ * peer's counts as far as it says something about own's: what carries more carries less, what drops less
+ * drops more.
+ */
+void path_ways_merge(const struct path_result *own, const struct path_result *theirs,
+                     struct path_ways *ret);
+
+/* The result of report for the way from `to` to `from`: that of own as the peer saw it. NULL: none. */
+const struct path_result *path_witness_find(const struct path_report *report, const struct path_result *own);
+
+/*
+ * Says in the findings of own what the peers' reports add: the direction, or that they contradict it. A
+ * finding that was OK becomes WARN by a report that contradicts it; none becomes OK by what another host
+ * saw at another time.
+ */
+void path_report_add_witnesses(struct path_report *own, const struct path_report *peers, size_t n);
