@@ -297,6 +297,9 @@ static int start(struct agent *a) {
         r = agent_metadata_start(a);
         if (r < 0)
                 return log_error_errno(r, "the metadata server cannot be asked: %m");
+        r = agent_path_start(a);
+        if (r < 0)
+                return log_error_errno(r, "paths cannot be proven: %m");
         return start_api(a);
 }
 
@@ -329,6 +332,7 @@ struct agent *agent_free(struct agent *a) {
                 (void) agent_emit(a, EVENT_AGENT_STOPPING, OTLP_INFO, "tpu-hostd is stopping", NULL, 0,
                                   NULL);
         a->api = api_free(a->api);
+        agent_path_stop(a);
         a->captures = captures_free(a->captures);
         agent_api_clear(a);
         agent_metadata_stop(a);
@@ -369,6 +373,7 @@ void agent_reload(struct agent *a) {
                 schedule_set_interval(a->schedule, fresh.probe_interval);
         }
         config_clear(&source.config);
+        agent_path_reload(a);
         agent_look_again(a);
         log_info("configuration, identity and wanted values were read again");
 }

@@ -4,6 +4,7 @@
  * The one struct that owns everything tpu-hostd has, and how its parts are wired: probes → checks and
  * samples → state, events, metrics → uplink; journal and launchd → runs; the query API on top of all.
  */
+#include <jansson.h>
 #include <sys/types.h>
 #include <systemd/sd-event.h>
 
@@ -72,6 +73,7 @@ struct agent {
         struct jobs *jobs;
         struct captures *captures;
         struct pending *pending; /* calls that wait for a capture, in agent_api.c */
+        struct agent_path *path; /* in agent_path.c */
         struct api *api;
         sd_event_source *tick;
         unsigned ticks;
@@ -128,8 +130,26 @@ int agent_runs_start(struct agent *a);
 
 /* agent_api.c: what each call of docs/api.md answers. */
 extern const struct api_handlers agent_api_handlers;
+/* An answer's body; the reference is taken over, NULL means that memory ran out. Return 0. */
+int agent_answer_json(struct api_answer *ret, unsigned status, json_t *v);
+int agent_answer_error(struct api_answer *ret, unsigned status, const char *remedy, const char *fmt, ...)
+        _printf_(4, 5);
+/* The event of an acting call. */
+void agent_audit(struct agent *a, const char *call, const struct ucred *who, const char *result);
+/* The same of a refused one: beyond some a minute, the journal alone is told. */
+void agent_audit_refusal(struct agent *a, const char *call, const struct ucred *who, const char *result);
 /* Forgets the calls that still wait. */
 void agent_api_clear(struct agent *a);
 /* A capture that a call waits for has ended. */
 void agent_capture_finished(void *token, unsigned status, const struct capture_result *c, const char *error,
                             const char *remedy, void *userdata);
+
+/* agent_path.c: full-size packets to the peers, for the API's callers. */
+int agent_path_start(struct agent *a);
+void agent_path_stop(struct agent *a);
+/* The configured peers are read again. */
+void agent_path_reload(struct agent *a);
+int agent_path_get(struct agent *a, const struct api_request *r, struct api_answer *ret);
+int agent_path_post(struct agent *a, const struct api_request *r, struct api_answer *ret);
+/* Nobody waits with call any more. */
+void agent_path_abandoned(struct agent *a, const struct api_call *call);

@@ -14,7 +14,7 @@
 /* --- Answers ------------------------------------------------------------------------------------------- */
 
 /* Takes the reference over; NULL means that memory ran out. */
-static int answer_json(struct api_answer *ret, unsigned status, json_t *v) {
+int agent_answer_json(struct api_answer *ret, unsigned status, json_t *v) {
         char *text = v ? json_dumps(v, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 
         json_decref(v);
@@ -28,16 +28,14 @@ static int answer_json(struct api_answer *ret, unsigned status, json_t *v) {
         return 0;
 }
 
-static int answer_error(struct api_answer *ret, unsigned status, const char *remedy, const char *fmt, ...)
-        _printf_(4, 5);
-static int answer_error(struct api_answer *ret, unsigned status, const char *remedy, const char *fmt, ...) {
+int agent_answer_error(struct api_answer *ret, unsigned status, const char *remedy, const char *fmt, ...) {
         char text[320];
         va_list ap;
 
         va_start(ap, fmt);
         (void) vsnprintf(text, sizeof(text), fmt, ap);
         va_end(ap);
-        return answer_json(ret, status, api_json_error(text, remedy));
+        return agent_answer_json(ret, status, api_json_error(text, remedy));
 }
 
 static int get_healthz(struct agent *a, const struct api_request *r, struct api_answer *ret) {
@@ -69,17 +67,18 @@ static int get_status(struct agent *a, const struct api_request *r, struct api_a
 
         (void) r;
         uplink_get_stats(a->uplink, &uplink);
-        return answer_json(ret, 200, api_json_status(&s));
+        return agent_answer_json(ret, 200, api_json_status(&s));
 }
 
 static int get_checks(struct agent *a, const struct api_request *r, struct api_answer *ret) {
         (void) r;
-        return answer_json(ret, 200, api_json_checks(&a->checks, host_now(a->host), host_now_real(a->host)));
+        return agent_answer_json(ret, 200,
+                                 api_json_checks(&a->checks, host_now(a->host), host_now_real(a->host)));
 }
 
 static int get_identity(struct agent *a, const struct api_request *r, struct api_answer *ret) {
         (void) r;
-        return answer_json(ret, 200, identity_to_json(&a->identity));
+        return agent_answer_json(ret, 200, identity_to_json(&a->identity));
 }
 
 static const struct run_progress *find_progress(const char *job, void *userdata) {
@@ -91,9 +90,10 @@ static const struct run_progress *find_progress(const char *job, void *userdata)
 static int get_jobs(struct agent *a, const struct api_request *r, struct api_answer *ret) {
         (void) r;
         if (!jobs_get(a->jobs)->known)
-                return answer_error(ret, 503, "systemctl status tpu-launchd",
-                                    "tpu-launchd does not answer: the runs of this host are not known");
-        return answer_json(ret, 200, api_json_jobs(jobs_get(a->jobs), find_progress, a));
+                return agent_answer_error(ret, 503, "systemctl status tpu-launchd",
+                                          "tpu-launchd does not answer: the runs of this host are not "
+                                          "known");
+        return agent_answer_json(ret, 200, api_json_jobs(jobs_get(a->jobs), find_progress, a));
 }
 
 static int get_events(struct agent *a, const struct api_request *r, struct api_answer *ret) {
@@ -104,11 +104,12 @@ static int get_events(struct agent *a, const struct api_request *r, struct api_a
                 errno = 0;
                 since = strtoull(r->since, &end, 10);
                 if (errno != 0 || end == r->since || *end != 0 || r->since[0] < '0' || r->since[0] > '9')
-                        return answer_error(ret, 400,
-                                            "GET /v1/events?since=SEQ with the \"next\" of the last answer",
-                                            "since=%.64s is not a sequence number", r->since);
+                        return agent_answer_error(ret, 400,
+                                                  "GET /v1/events?since=SEQ with the \"next\" of the last "
+                                                  "answer",
+                                                  "since=%.64s is not a sequence number", r->since);
         }
-        return answer_json(ret, 200, event_ring_to_json(&a->ring, since));
+        return agent_answer_json(ret, 200, event_ring_to_json(&a->ring, since));
 }
 
 static int get_metrics(struct agent *a, const struct api_request *r, struct api_answer *ret) {
@@ -116,14 +117,14 @@ static int get_metrics(struct agent *a, const struct api_request *r, struct api_
 
         (void) r;
         if (metrics_text(&a->samples, &answer.body, &answer.len) < 0)
-                return answer_error(ret, 500, NULL, "out of memory");
+                return agent_answer_error(ret, 500, NULL, "out of memory");
         *ret = answer;
         return 0;
 }
 
 /* --- Acting calls -------------------------------------------------------------------------------------- */
 
-static void audit(struct agent *a, const char *call, const struct ucred *who, const char *result) {
+void agent_audit(struct agent *a, const char *call, const struct ucred *who, const char *result) {
         const struct otlp_attribute body[] = {
                 { .key = "call", .text = call },
                 { .key = "uid", .number = (int64_t) who->uid },
@@ -167,7 +168,7 @@ static bool may_act(const struct agent *a, const struct api_request *r, const ch
  * Anybody can be refused as often as he likes, and each event costs room in the spool: beyond some a minute
  * the journal alone, which limits its own rate, tells.
  */
-static void audit_refusal(struct agent *a, const char *call, const struct ucred *who, const char *result) {
+void agent_audit_refusal(struct agent *a, const char *call, const struct ucred *who, const char *result) {
         usec_t now = host_now(a->host);
 
         if (a->refusals.since == 0 || now >= a->refusals.since + 60 * USEC_PER_SEC) {
@@ -175,7 +176,7 @@ static void audit_refusal(struct agent *a, const char *call, const struct ucred 
                 a->refusals.n = 0;
         }
         if (a->refusals.n++ < REFUSALS_A_MINUTE)
-                audit(a, call, who, result);
+                agent_audit(a, call, who, result);
         else
                 log_notice("uid %u (pid %d) called %s: %s", (unsigned) who->uid, (int) who->pid, call,
                            result);
@@ -198,12 +199,12 @@ static void pending_free(struct pending *p) {
 }
 
 static int refuse_start(struct agent *a, const struct pending *p, int error, struct api_answer *ret) {
-        audit_refusal(a, p->what, &p->peer, strerror(-error));
+        agent_audit_refusal(a, p->what, &p->peer, strerror(-error));
         if (error == -EBUSY)
-                return answer_error(ret, 503, "try again in a minute", "%d captures are under way already",
-                                    CAPTURES_MAX);
-        return answer_error(ret, 503, "systemctl status tpu-launchd", "tpu-launchd cannot be asked: %s",
-                            strerror(-error));
+                return agent_answer_error(ret, 503, "try again in a minute",
+                                          "%d captures are under way already", CAPTURES_MAX);
+        return agent_answer_error(ret, 503, "systemctl status tpu-launchd",
+                                  "tpu-launchd cannot be asked: %s", strerror(-error));
 }
 
 static int post_stack(struct agent *a, const struct api_request *r, const char *job,
@@ -212,7 +213,7 @@ static int post_stack(struct agent *a, const struct api_request *r, const char *
         int error;
 
         if (!p)
-                return answer_error(ret, 500, NULL, "out of memory");
+                return agent_answer_error(ret, 500, NULL, "out of memory");
         *p = (struct pending){
                 .agent = a, .call = r->call, .peer = r->peer, .next = a->pending, .previous = &a->pending
         };
@@ -221,11 +222,12 @@ static int post_stack(struct agent *a, const struct api_request *r, const char *
         a->pending = p;
         (void) snprintf(p->what, sizeof(p->what), "POST /v1/jobs/%s/stack", job);
         if (!may_act(a, r, job)) {
-                audit_refusal(a, p->what, &p->peer, "refused: no right to act");
+                agent_audit_refusal(a, p->what, &p->peer, "refused: no right to act");
                 pending_free(p);
-                return answer_error(ret, 403,
-                                    "run it as root, or as the run's own user",
-                                    "uid %u may not capture stacks of run %s", (unsigned) r->peer.uid, job);
+                return agent_answer_error(ret, 403,
+                                          "run it as root, or as the run's own user",
+                                          "uid %u may not capture stacks of run %s", (unsigned) r->peer.uid,
+                                          job);
         }
         error = captures_start(a->captures, job, p);
         if (error < 0) {
@@ -242,12 +244,12 @@ static int answer_capture(struct api_answer *ret, const struct agent *a, const s
 
         (void) uplink_next(a->uplink, UPLINK_EVENTS, &id, &next); /* a durable record has a spool */
         (void) snprintf(spool, sizeof(spool), "%016" PRIx64, id);
-        return answer_json(ret, 200,
-                           json_pack("{s:s, s:s, s:I, s:I, s:s, s:{s:s, s:s, s:I}}", "name", c->job, "taken",
-                                     clock_text(c->taken_real, taken), "processes",
-                                     (json_int_t) c->processes, "threads", (json_int_t) c->threads, "text",
-                                     c->text, "record", "spool", spool, "class",
-                                     uplink_class_name(UPLINK_EVENTS), "seq", (json_int_t) c->seq));
+        return agent_answer_json(ret, 200,
+                                 json_pack("{s:s, s:s, s:I, s:I, s:s, s:{s:s, s:s, s:I}}", "name", c->job,
+                                           "taken", clock_text(c->taken_real, taken), "processes",
+                                           (json_int_t) c->processes, "threads", (json_int_t) c->threads,
+                                           "text", c->text, "record", "spool", spool, "class",
+                                           uplink_class_name(UPLINK_EVENTS), "seq", (json_int_t) c->seq));
 }
 
 void agent_capture_finished(void *token, unsigned status, const struct capture_result *c, const char *error,
@@ -261,10 +263,10 @@ void agent_capture_finished(void *token, unsigned status, const struct capture_r
                 (void) snprintf(result, sizeof(result), "captured, record %" PRIu64, c->seq);
         else
                 (void) snprintf(result, sizeof(result), "failed: %s", error);
-        audit(a, p->what, &p->peer, result);
+        agent_audit(a, p->what, &p->peer, result);
         if (p->call) {
                 (void) (c ? answer_capture(&answer, a, c)
-                          : answer_error(&answer, status, remedy, "%s", error));
+                          : agent_answer_error(&answer, status, remedy, "%s", error));
                 api_call_answer(p->call, &answer);
         }
         pending_free(p);
@@ -273,6 +275,7 @@ void agent_capture_finished(void *token, unsigned status, const struct capture_r
 static void on_abandoned(struct api_call *call, void *userdata) {
         struct agent *a = userdata;
 
+        agent_path_abandoned(a, call);
         for (struct pending *p = a->pending; p; p = p->next)
                 if (p->call == call)
                         p->call = NULL;
@@ -288,14 +291,16 @@ void agent_api_clear(struct agent *a) {
 static const struct {
         const char *path;
         int (*get)(struct agent *a, const struct api_request *r, struct api_answer *ret);
+        int (*post)(struct agent *a, const struct api_request *r, struct api_answer *ret); /* NULL: none */
 } routes[] = {
-        { "/healthz", get_healthz },
-        { "/metrics", get_metrics },
-        { "/v1/status", get_status },
-        { "/v1/checks", get_checks },
-        { "/v1/identity", get_identity },
-        { "/v1/jobs", get_jobs },
-        { "/v1/events", get_events },
+        { "/healthz", get_healthz, NULL },
+        { "/metrics", get_metrics, NULL },
+        { "/v1/status", get_status, NULL },
+        { "/v1/checks", get_checks, NULL },
+        { "/v1/identity", get_identity, NULL },
+        { "/v1/jobs", get_jobs, NULL },
+        { "/v1/events", get_events, NULL },
+        { "/v1/path", agent_path_get, agent_path_post },
 };
 
 /* "/v1/jobs/NAME/stack" → NAME. */
@@ -317,21 +322,23 @@ static int on_request(const struct api_request *r, struct api_answer *ret, void 
         for (size_t i = 0; i < ELEMENTSOF(routes); i++) {
                 if (!streq(r->path, routes[i].path))
                         continue;
+                if (routes[i].post && streq(r->method, "POST"))
+                        return routes[i].post(a, r, ret);
                 if (!streq(r->method, "GET") && !streq(r->method, "HEAD"))
-                        return answer_error(ret, 405, "use GET", "%.16s %s is not a call", r->method,
-                                            routes[i].path);
+                        return agent_answer_error(ret, 405, routes[i].post ? "use GET or POST" : "use GET",
+                                                  "%.16s %s is not a call", r->method, routes[i].path);
                 return routes[i].get(a, r, ret);
         }
         if (stack_path(r->path, job)) {
                 if (!streq(r->method, "POST"))
-                        return answer_error(ret, 405, "use POST", "%.16s of a run's stack is not a call",
-                                            r->method);
+                        return agent_answer_error(ret, 405, "use POST",
+                                                  "%.16s of a run's stack is not a call", r->method);
                 return post_stack(a, r, job, ret);
         }
-        return answer_error(ret, 404,
-                            "GET /v1/status /v1/checks /v1/identity /v1/jobs /v1/events /metrics /healthz, "
-                            "POST /v1/jobs/NAME/stack",
-                            "there is no such call, or NAME is no name of a run");
+        return agent_answer_error(ret, 404,
+                                  "GET /v1/status /v1/checks /v1/identity /v1/jobs /v1/events /v1/path "
+                                  "/metrics /healthz, POST /v1/path, POST /v1/jobs/NAME/stack",
+                                  "there is no such call, or NAME is no name of a run");
 }
 
 const struct api_handlers agent_api_handlers = { .request = on_request, .abandoned = on_abandoned };

@@ -91,6 +91,7 @@ static enum MHD_Result dispatch(struct api_call *call, const char *method, const
                 .method = method,
                 .path = path,
                 .since = MHD_lookup_connection_value(call->connection, MHD_GET_ARGUMENT_KIND, "since"),
+                .peers = MHD_lookup_connection_value(call->connection, MHD_GET_ARGUMENT_KIND, "peer"),
                 .call = call,
         };
 

@@ -19,7 +19,7 @@ struct api_call;
 
 struct api_request {
         const char *method, *path;
-        const char *since; /* the query argument, NULL when absent */
+        const char *since, *peers; /* the query arguments since= and peer=, NULL when absent */
         struct ucred peer; /* of the connect(2), from the kernel */
         struct api_call *call; /* to answer later */
 };

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The path proof for the API's callers: at most one at a time, in this loop, and its report is kept until
+ * the next. Whoever opens the socket may have the host's own peers proven, so that starts are apart in time;
+ * other addresses are root's to name: what leaves from here must not be anybody's choice.
+ */
+#include <malloc.h>
+
+#include "agent.h"
+#include "log.h"
+#include "pathproof.h"
+
+#define PEERS_MAX 256 /* of one proof: what PATHPROOF_TIME is kept for */
+#define APART (10 * USEC_PER_SEC)
+
+struct agent_path {
+        struct agent *agent;
+        struct path_peers configured;
+        struct pathproof *proof; /* NULL: none is under way */
+        struct api_call *call; /* waits for it; NULL: the client is gone */
+        struct ucred peer; /* who started it */
+        usec_t started; /* boot clock, of the last; 0: never */
+        char *last; /* the last report; NULL: none yet */
+};
+
+/* --- The end ------------------------------------------------------------------------------------------- */
+
+static void tell(struct agent_path *p, const struct path_report *report) {
+        char result[96];
+
+        (void) snprintf(result, sizeof(result), "%zu paths tried with %zu packets: %s", report->n_results,
+                        report->packets, verdict_name(finding_list_worst(&report->findings)));
+        agent_audit(p->agent, "POST /v1/path", &p->peer, result);
+}
+
+static void on_done(struct path_report *report, void *userdata) {
+        struct agent_path *p = userdata;
+        json_t *o = path_report_to_json(report);
+        struct api_answer answer;
+
+        tell(p, report);
+        p->proof = pathproof_free(p->proof); /* and the report with it */
+        free(p->last);
+        p->last = o ? json_dumps(o, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+        if (p->call) {
+                (void) agent_answer_json(&answer, 200, o);
+                api_call_answer(p->call, &answer);
+        } else
+                json_decref(o);
+        p->call = NULL;
+        (void) malloc_trim(0); /* hundreds of findings were here; nothing like them comes for a long time */
+}
+
+/* --- Calls --------------------------------------------------------------------------------------------- */
+
+static int refuse(struct agent *a, const struct api_request *r, struct api_answer *ret, unsigned status,
+                  const char *error, const char *remedy) {
+        agent_audit_refusal(a, "POST /v1/path", &r->peer, error);
+        return agent_answer_error(ret, status, remedy, "%s", error);
+}
+
+static int default_peers(const struct agent *a, struct path_peers *peers, char why[static 96]) {
+        const char *workers = identity_get(&a->identity, IDENTITY_WORKER_HOSTNAMES);
+
+        for (size_t i = 0; i < a->path->configured.n; i++) {
+                int r = path_peers_add_one(peers, &a->path->configured.items[i], why);
+
+                if (r < 0)
+                        return r;
+        }
+        return workers ? path_peers_add(peers, workers, why) : 0;
+}
+
+/* 0: may start; 1: *ret says why not. */
+static int check_call(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+        usec_t now = host_now(a->host);
+
+        if (r->peers && r->peer.uid != 0)
+                return refuse(a, r, ret, 403, "only root may name peers",
+                              "POST /v1/path without peer= tries the workers of the slice; "
+                              "tpuctl check path --peer A,B runs as you") == 0;
+        if (a->path->proof)
+                return refuse(a, r, ret, 409, "a proof is under way",
+                              "GET /v1/path has its result within 3 s") == 0;
+        if (r->peer.uid != 0 && a->path->started > 0 && now < a->path->started + APART)
+                return refuse(a, r, ret, 429, "the last proof was started less than 10 s ago",
+                              "GET /v1/path has its result; tpuctl check path runs as you") == 0;
+        return 0;
+}
+
+int agent_path_post(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+        _cleanup_path_peers_ struct path_peers peers = PATH_PEERS_NULL;
+        struct agent_path *p = a->path;
+        char why[96];
+        int k;
+
+        if (check_call(a, r, ret) > 0)
+                return 0;
+        k = r->peers ? path_peers_add(&peers, r->peers, why) : default_peers(a, &peers, why);
+        if (k == 0 && r->peers && peers.n == 0) {
+                (void) snprintf(why, sizeof(why), "peer= names nobody");
+                k = -EINVAL;
+        }
+        if (k < 0)
+                return refuse(a, r, ret, 400, why, "POST /v1/path?peer=HOST,NIC=ADDRESS");
+        if (peers.n > PEERS_MAX)
+                return refuse(a, r, ret, 400, "more than 256 peers",
+                              "name some: peer=A,B; or tpuctl check path");
+        k = pathproof_new(a->event, a->host, &peers, r->peers != NULL, on_done, p, &p->proof);
+        if (k == -EOPNOTSUPP)
+                return refuse(a, r, ret, 503,
+                              "--root names another machine's files, and packets leave this one",
+                              "tpuctl check path on that machine");
+        if (k < 0)
+                return refuse(a, r, ret, 503, strerror(-k), "tpuctl check path");
+        p->started = host_now(a->host);
+        p->call = r->call;
+        p->peer = r->peer;
+        return 1;
+}
+
+int agent_path_get(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+        char *text;
+
+        (void) r;
+        if (!a->path->last)
+                return agent_answer_error(ret, 404, "POST /v1/path starts one",
+                                          "no path was proven since tpu-hostd started");
+        text = strdup(a->path->last);
+        if (!text)
+                return agent_answer_error(ret, 500, "", "out of memory");
+        *ret = (struct api_answer){
+                .status = 200, .type = "application/json", .body = text, .len = strlen(text)
+        };
+        return 0;
+}
+
+void agent_path_abandoned(struct agent *a, const struct api_call *call) {
+        if (a->path && a->path->call == call)
+                a->path->call = NULL; /* the proof goes on: its result is kept */
+}
+
+/* --- Life ---------------------------------------------------------------------------------------------- */
+
+void agent_path_reload(struct agent *a) {
+        struct path_peers fresh = PATH_PEERS_NULL;
+        int r = path_peers_load(a->host, a->config_file, &fresh);
+
+        if (r < 0) {
+                log_warning_errno(r, "[Path] cannot be read: %m; what was known of it stays");
+                path_peers_clear(&fresh);
+                return;
+        }
+        path_peers_clear(&a->path->configured);
+        a->path->configured = fresh;
+}
+
+int agent_path_start(struct agent *a) {
+        a->path = calloc(1, sizeof(*a->path));
+        if (!a->path)
+                return -ENOMEM;
+        a->path->agent = a;
+        agent_path_reload(a);
+        return 0;
+}
+
+void agent_path_stop(struct agent *a) {
+        if (!a->path)
+                return;
+        (void) pathproof_free(a->path->proof);
+        path_peers_clear(&a->path->configured);
+        free(a->path->last);
+        free(a->path);
+        a->path = NULL;
+}

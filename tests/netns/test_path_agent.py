@@ -1,0 +1,177 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The path proof in tpu-hostd: /v1/path of its socket, between network namespaces. Needs root; exit code 77 (skipped, with
+the reason) where namespaces are not permitted. The programs are those of BUILD_DIR (build/dev)."""
+import http.client
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+from namespace import NO_RIGHTS, Host, NotPermitted
+from test_path import SOURCE, TPUCTL, Path as PathCase
+
+HOSTD = os.path.join(os.path.dirname(TPUCTL), "../hostd/tpu-hostd")
+ASK = """
+import http.client, socket, sys
+c = http.client.HTTPConnection("localhost", timeout=10)
+c.sock = socket.socket(socket.AF_UNIX)
+c.sock.connect(sys.argv[1])
+c.request("POST", sys.argv[2])
+r = c.getresponse()
+print(r.status, r.read().decode())
+"""
+
+
+class Agent(PathCase):
+    def setUp(self):
+        super().setUp()
+        config = f"{self.host.tree}/hostd.conf"
+        self.socket = f"{self.host.tree}/api.sock"
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(f"[Hostd]\nEndpoint=\nApiSocket={self.socket}\nSpoolDirectory={self.host.tree}/spool\n"
+                       f"Journal={self.host.tree}/no-journal\nMetricsInterval=1s\n"
+                       "[Metadata]\nHost=none\n[Identity]\nWorkerHostnames=h0,h3\nWorkerId=0\n[Path]\nPeers=eth1=10.10.1.13\n")
+        os.chmod(self.host.tree, 0o755)
+        self.daemon = self.host.start(HOSTD, "--config", config)
+
+    def connect(self):
+        c = http.client.HTTPConnection("localhost", timeout=10)
+        c.sock = socket.socket(socket.AF_UNIX)
+        c.sock.settimeout(10)
+        c.sock.connect(self.socket)
+        return c
+
+    def call(self, method, path):
+        c = self.connect()
+        try:
+            c.request(method, path)
+            r = c.getresponse()
+            return r.status, r.read()
+        finally:
+            c.close()
+
+    def get(self, method, path, status=200):
+        code, body = self.call(method, path)
+        self.assertEqual(code, status, body)
+        return json.loads(body)
+
+    def slow(self):
+        """Makes a proof last nearly a second: nobody answers."""
+        self.drop("there", '"p-eth0"')
+
+    def test_its_own_peers_and_the_last_result(self):
+        self.assertEqual(self.get("GET", "/v1/path", 404)["remedy"], "POST /v1/path starts one")
+        report = self.get("POST", "/v1/path")
+        self.assert_found(report, "eth0→h3 (10.10.0.13)", "OK", "8896 bytes pass both ways")
+        self.assert_found(report, "eth1→10.10.1.13", "OK", "8896 bytes pass both ways")
+        self.assertEqual(self.get("GET", "/v1/path"), report)
+        seen = self.counters()
+        self.assertEqual((seen["full_echo"], seen["without_df"], seen["any_udp"]), (report["packets"], 0, 0))
+        done = self.host.run(TPUCTL, "check", "path", "--json", "--peer", "h3")
+        self.assertEqual(report.keys(), json.loads(done.stdout).keys())
+        self.assertEqual({frozenset(r) for r in report["results"]}, {frozenset(r) for r in json.loads(done.stdout)["results"]})
+        audit = [e for e in self.get("GET", "/v1/events?since=0")["events"] if e["name"] == "tpu.api.acted"]
+        self.assertEqual([(e["body"]["call"], e["body"]["uid"]) for e in audit], [("POST /v1/path", 0)])
+        self.assertNotIn("unknown key", self.host.stderr())
+
+    def test_a_black_hole_on_demand(self):
+        self.drop("there", '"p-eth0" meta length > 1500')
+        report = self.get("POST", "/v1/path?peer=h3")
+        self.assert_found(report, "eth0→h3 (10.10.0.13)", "FAIL", "1500 bytes pass, 8896 do not (towards the peer)")
+        with open(f"{self.host.tree}/agent.json", "w", encoding="utf-8") as file:
+            json.dump(report, file)
+        done = self.host.run(TPUCTL, "check", "path", "--json", "--report", f"{self.host.tree}/agent.json")
+        self.assertEqual((done.returncode, json.loads(done.stdout)), (2, report))
+
+    def test_one_at_a_time_and_the_loop_turns(self):
+        self.slow()
+        answers = []
+        first = threading.Thread(target=lambda: answers.append(self.get("POST", "/v1/path?peer=h3")))
+        first.start()
+        longest, refused = 0, 0
+        while first.is_alive():
+            began = time.monotonic()
+            self.assertEqual(self.call("GET", "/healthz"), (200, b"ok\n"))
+            longest = max(longest, time.monotonic() - began)
+            if not refused and self.call("POST", "/v1/path?peer=10.10.1.13")[0] == 409:
+                refused += 1
+            time.sleep(0.01)
+        first.join()
+        print(f"while a proof runs: /healthz answered within {longest * 1000:.1f} ms at most", file=sys.stderr)
+        self.assertEqual(refused, 1)
+        self.assertEqual(self.finding(answers[0], "eth0→h3 (10.10.0.13)")["verdict"], "UNKNOWN")
+
+    def test_the_client_goes_away(self):
+        self.slow()
+        c = self.connect()
+        c.request("POST", "/v1/path?peer=h3")
+        time.sleep(0.1)
+        c.close()
+        for _ in range(100):
+            status, body = self.call("GET", "/v1/path")
+            if status == 200:
+                break
+            time.sleep(0.05)
+        self.assertEqual(self.finding(json.loads(body), "eth0→h3 (10.10.0.13)")["verdict"], "UNKNOWN")
+
+    def test_it_ends_in_the_middle(self):
+        self.slow()
+        c = self.connect()
+        c.request("POST", "/v1/path?peer=h3")
+        time.sleep(0.1)
+        self.assertEqual(self.host.stop(self.daemon), 0)
+        c.close()
+
+    def test_names_that_nobody_resolves_in_time(self):
+        # A resolver that never answers: the namespace has no way to it, but the socket takes the packets.
+        with open(f"{self.host.tree}/etc/nsswitch.conf", "w", encoding="utf-8") as file:
+            file.write("hosts: dns\n")
+        with open(f"{self.host.tree}/etc/resolv.conf", "w", encoding="utf-8") as file:
+            file.write("nameserver 10.10.0.13\n")
+        self.drop("there", '"p-eth0" udp dport 53')
+        f = self.finding(self.get("POST", "/v1/path?peer=slow.example"), "slow.example")
+        self.assertEqual(f["reason"], "the resolver gave no answer within 1 s")
+        time.sleep(0.3)
+        children = subprocess.run(["pgrep", "-P", str(self.daemon.pid), "-r", "Z"], capture_output=True, text=True).stdout
+        self.assertEqual(children, "")  # no zombie is left
+
+    def test_who_may(self):
+        def ask(path):
+            done = self.host.run(*NO_RIGHTS, "/usr/bin/python3", "-c", ASK, self.socket, path)
+            status, _, body = done.stdout.partition(" ")
+            return int(status), json.loads(body)
+
+        self.assertEqual(ask("/v1/path?peer=h3")[0], 403)
+        self.assertEqual(self.counters()["full_echo"], 0)
+        self.assertEqual(ask("/v1/path")[0], 200)
+        status, body = ask("/v1/path")
+        self.assertEqual(status, 429)
+        self.assertIn("10 s", body["error"])
+
+    def test_bad_words(self):
+        for query in ("peer=", "peer=a%20b", "peer=,", "peer==x", "peer=%1b", "peer=" + ",".join(f"10.1.{i // 250}.{i % 250}" for i in range(300))):
+            answer = self.get("POST", "/v1/path?" + query, 400)
+            self.assertTrue(answer["error"] and answer["remedy"], query)
+        self.assertEqual(self.call("DELETE", "/v1/path")[0], 405)
+        self.assertEqual(self.get("GET", "/v1/path", 404)["remedy"], "POST /v1/path starts one")
+
+    def test_narrow_ping_group_range(self):
+        self.host.check("sysctl", "-qw", "net.ipv4.ping_group_range=1 0")
+        f = self.finding(self.get("POST", "/v1/path"), "")
+        self.assertEqual((f["verdict"], f["found"]), ("UNKNOWN", "not tried: ping sockets are not permitted"))
+
+
+if __name__ == "__main__":
+    if not os.access(HOSTD, os.X_OK):
+        sys.exit(f"{HOSTD} is missing: build first, or set BUILD_DIR")
+    try:
+        Host(os.path.join(SOURCE, "netcfg/profiles")).close()
+    except NotPermitted as refused:
+        print(f"SKIP: {refused}")
+        sys.exit(77)
+    unittest.main(verbosity=2)
