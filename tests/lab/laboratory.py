@@ -89,10 +89,10 @@ class Lab:
             lines.append(f"{host.address('eth1')} {host.name}-eth1")
         return "\n".join(lines) + "\n"
 
-    def lower_path_mtu(self, host, nic, mtu):
-        """Packets of more than mtu bytes vanish at the NIC's port, both ways, until host.heal()."""
+    def lower_path_mtu(self, host, nic, mtu, way="both"):
+        """Packets of more than mtu bytes vanish at the NIC's port until host.heal(): both ways, or those to or from the host."""
         running = [h.full_name for h in self.every if h.up]
-        self.switch.lower_path_mtu(host.port(nic), mtu, running)
+        self.switch.lower_path_mtu(host.port(nic), mtu, running, way)
 
     def dropped(self, host=None, nic="eth0"):
         """Returns how many packets faults dropped: a NIC's lowered path MTU, or without host all cuts."""

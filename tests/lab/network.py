@@ -108,18 +108,20 @@ class Switch:
         self._path_mtu.pop(name, None)
         self._write_path_mtu()
 
-    def lower_path_mtu(self, name, mtu, namespaces):
-        """Drops packets of more than mtu bytes (IP header included) at a port, both ways, silently."""
+    def lower_path_mtu(self, name, mtu, namespaces, way="both"):
+        """Drops packets of more than mtu bytes (IP header included) at a port, silently: way is both, or to or from the host."""
         for namespace in namespaces:
             self._no_segmentation(namespace)
-        self._path_mtu[name] = mtu
+        self._path_mtu[name] = (mtu, way)
         self._write_path_mtu()
 
     def _write_path_mtu(self):
         rules = ["flush chain bridge lab path_in", "flush chain bridge lab path_out"]
-        for name, mtu in self._path_mtu.items():
-            rules += [f'add rule bridge lab path_in iifname "{name}" meta length > {mtu} counter drop',
-                      f'add rule bridge lab path_out oifname "{name}" meta length > {mtu} counter drop']
+        for name, (mtu, way) in self._path_mtu.items():
+            if way in ("both", "from"):
+                rules.append(f'add rule bridge lab path_in iifname "{name}" meta length > {mtu} counter drop')
+            if way in ("both", "to"):
+                rules.append(f'add rule bridge lab path_out oifname "{name}" meta length > {mtu} counter drop')
         self._nft("\n".join(rules))
 
     @staticmethod

@@ -3,6 +3,7 @@
 
 import json
 import os
+import subprocess
 import sys
 import unittest
 from pathlib import Path
@@ -13,6 +14,17 @@ sys.path.insert(0, str(HERE))
 
 from lab.check import check      # noqa: E402  (the path comes first)
 import scenario                  # noqa: E402
+
+
+ASK = """
+import http.client, socket, sys
+c = http.client.HTTPConnection("localhost", timeout=10)
+c.sock = socket.socket(socket.AF_UNIX)
+c.sock.connect("/run/tpu-hostd/api.sock")
+c.request(sys.argv[1], "/v1/path")
+r = c.getresponse()
+print(r.status, r.read().decode())
+"""
 
 
 def setUpModule():
@@ -56,6 +68,67 @@ class PathMtu(unittest.TestCase):
             finally:
                 self.h1.heal(nic)
         self.path(self.h0, 0)
+
+    def save(self, host, name):
+        """A host's own proof, saved as a person would."""
+        done = host.run(["tpuctl", "check", "path", "--json"], user="nobody")
+        self.assertIn(done.code, (0, 2), done.out + done.err)
+        return name, done.out
+
+    def witnessed(self, nic):
+        """What h0 finds for a NIC with h1's saved report beside it: by a run of its own, and out of two saved reports."""
+        for name, text in (self.save(self.h0, "h0"), self.save(self.h1, "h1")):
+            self.h0.write(f"/root/{name}.json", text, 0o644)
+        live = self.path(self.h0, 2, "--peer-report", "/root/h1.json", user="root")
+        saved = self.path(self.h0, 2, "--report", "/root/h0.json", "--peer-report", "/root/h1.json", user="root")
+        self.assertEqual(live, saved)
+        return next(found for subject, found in live.items() if subject.startswith(f"{nic}→"))
+
+    def firewall(self, *rules):
+        """Of h1, from outside: the hosts have no nft."""
+        for rule in rules:
+            subprocess.run(["nsenter", f"--net=/run/netns/{self.h1.full_name}", "nft", rule], check=True, timeout=10)
+
+    def test_two_reports_name_the_direction(self):
+        """A one-way black hole, while h1 answers no UDP: h0 alone cannot tell the direction, h1's own result can."""
+        self.firewall("add table inet firewall", "add chain inet firewall in { type filter hook input priority 0; }",
+                      "add rule inet firewall in udp dport 9 drop")
+        try:
+            for way, direction in (("to", "towards the peer only"), ("from", "from the peer"), ("both", "from the peer")):
+                self.lab.lower_path_mtu(self.h1, "eth1", 1500, way)
+                alone = self.path(self.h0, 2)["eth1→h1-eth1 (10.10.1.11)"]
+                self.assertEqual(alone, ("FAIL", "1500 bytes pass, 8896 do not (direction UNKNOWN)"))
+                self.assertEqual(self.witnessed("eth1"), ("FAIL", f"1500 bytes pass, 8896 do not ({direction})"))
+                self.h1.heal("eth1")
+        finally:
+            self.h1.heal("eth1")
+            self.firewall("delete table inet firewall")
+        for way, direction in (("to", "towards the peer only"), ("from", "from the peer only"), ("both", "both ways")):
+            self.lab.lower_path_mtu(self.h1, "eth0", 2000, way)
+            try:
+                self.assertEqual(self.witnessed("eth0"), ("FAIL", f"2000 bytes pass, 8896 do not ({direction})"))
+            finally:
+                self.h1.heal("eth0")
+        self.path(self.h0, 0)
+
+    def ask_agent(self, method, user="root"):
+        done = self.h0.run(["/usr/bin/python3", "-c", ASK, method], user=user, check=True)
+        status, _, body = done.out.partition(" ")
+        return int(status), json.loads(body)
+
+    def test_the_agent_proves_it_too(self):
+        """In the hardened unit, by the agent's own user."""
+        self.lab.lower_path_mtu(self.h1, "eth1", 1500, "from")
+        try:
+            status, report = self.ask_agent("POST")
+        finally:
+            self.h1.heal("eth1")
+        self.assertEqual(status, 200, report)
+        found = {f["subject"]: (f["verdict"], f["found"]) for f in report["checks"]}
+        self.assertEqual(found, {"eth0→h1 (10.10.0.11)": ("OK", "8896 bytes pass both ways"),
+                                 "eth1→h1-eth1 (10.10.1.11)": ("FAIL", "1500 bytes pass, 8896 do not (from the peer)")})
+        self.assertEqual(self.ask_agent("GET"), (200, report))
+        self.assertEqual(scenario.unit(self.h0, "tpu-hostd", "NRestarts")["NRestarts"], "0")
 
     def test_only_when_asked_for(self):
         done = scenario.ctl(self.h0, "check", "--json", check=False)
