@@ -92,7 +92,6 @@ static int report_config(struct config_report *report, const struct config *c, c
 
 static int load_netcfg(const struct host *h, const char *file, struct choice *c, struct intent *i,
                        struct config_report *report) {
-        static const char *const elsewhere[] = { "Identity", "Network", NULL };
         const struct config_item items[] = {
                 { "Netcfg", "Profile", parse_profile_name, c->profile, NULL },
                 { "Netcfg", "Mode", parse_mode, &i->observe, "repair" },
@@ -100,9 +99,7 @@ static int load_netcfg(const struct host *h, const char *file, struct choice *c,
                 { "Netcfg", "Nics", config_parse_string255, i->nics, NULL },
                 { "Netcfg", "IgnoreNics", config_parse_string255, i->ignore_nics, NULL },
         };
-        struct config config = { .items = items,
-                                 .n_items = ELEMENTSOF(items),
-                                 .foreign = file ? elsewhere : NULL };
+        struct config config = { .items = items, .n_items = ELEMENTSOF(items) };
         int r = config_load(&config, h, "netcfg", file);
 
         if (r == 0)
@@ -114,14 +111,14 @@ static int load_netcfg(const struct host *h, const char *file, struct choice *c,
 static int load_network(const struct host *h, const char *file, struct choice *c, struct intent *i,
                         struct config_report *report) {
         /* [Identity] belongs to the identity room, which checks its keys; one of them is read here, too. */
-        static const char *const elsewhere[] = { "Identity", "Netcfg", NULL }, *const identity[] = { "Identity", NULL };
+        static const char *const elsewhere[] = { "Identity", NULL };
         const struct config_item items[] = {
                 { "Network", "Mtu", parse_network_mtu, &i->network_mtu, NULL },
                 { "Identity", "AcceleratorType", config_parse_string63, c->accelerator, NULL },
         };
         struct config config = { .items = items,
                                  .n_items = ELEMENTSOF(items),
-                                 .foreign = file ? elsewhere : identity };
+                                 .foreign = elsewhere };
         int r = config_load(&config, h, "identity", file);
 
         if (r == 0 && i->network_mtu > 0)
