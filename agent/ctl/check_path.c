@@ -42,13 +42,17 @@ static int default_peers(const struct host *h, const char *config, struct path_p
         return r;
 }
 
-static int run_proof(const struct host *h, const struct path_peers *peers, bool asked_for,
-                     struct answer *a) {
+static int run_proof(const struct host *h, const char *config, const struct path_peers *peers,
+                     bool asked_for, struct answer *a) {
         _cleanup_(pathproof_freep) struct pathproof *p = NULL;
-        int r = sd_event_new(&a->event);
+        struct intent intent = { 0 };
+        int r;
 
+        /* Nics= and IgnoreNics= are all that is wanted of it: without any profile, NICs are told apart. */
+        (void) intent_load(h, config, &intent);
+        r = sd_event_new(&a->event);
         if (r >= 0)
-                r = pathproof_new(a->event, h, peers, asked_for, on_done, a, &p);
+                r = pathproof_new(a->event, h, &intent, peers, asked_for, on_done, a, &p);
         if (r >= 0)
                 r = sd_event_loop(a->event);
         return r;
@@ -65,7 +69,7 @@ static int prove(const struct options *o, const char *words, struct path_report 
         if (r == 0)
                 r = words ? path_peers_add(&peers, words, why) : default_peers(&h, o->config, &peers);
         if (r == 0)
-                r = run_proof(&h, &peers, words != NULL, &a);
+                r = run_proof(&h, o->config, &peers, words != NULL, &a);
         (void) sd_event_unref(a.event);
         if (r < 0)
                 fprintf(stderr, "tpuctl check: the paths cannot be tried: %s\n",

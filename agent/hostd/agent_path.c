@@ -106,7 +106,7 @@ int agent_path_post(struct agent *a, const struct api_request *r, struct api_ans
         if (peers.n > PEERS_MAX)
                 return refuse(a, r, ret, 400, "more than 256 peers",
                               "name some: peer=A,B; or tpuctl check path");
-        k = pathproof_new(a->event, a->host, &peers, r->peers != NULL, on_done, p, &p->proof);
+        k = pathproof_new(a->event, a->host, &a->intent, &peers, r->peers != NULL, on_done, p, &p->proof);
         if (k == -EOPNOTSUPP)
                 return refuse(a, r, ret, 503,
                               "--root names another machine's files, and packets leave this one",

@@ -13,15 +13,15 @@ void path_plan_clear(struct path_plan *p) {
 
 /* --- Names --------------------------------------------------------------------------------------------- */
 
-static bool usable_nic(const struct link *l) {
-        return link_is_data_nic(l) && l->up;
+static bool usable_nic(const struct intent *i, const struct link *l) {
+        return intent_is_data_nic(i, l) && l->up;
 }
 
-static size_t count_nics(const struct link_table *links) {
+static size_t count_nics(const struct intent *intent, const struct link_table *links) {
         size_t n = 0;
 
         for (size_t i = 0; i < links->n; i++)
-                n += usable_nic(&links->links[i]);
+                n += usable_nic(intent, &links->links[i]);
         return n;
 }
 
@@ -37,9 +37,10 @@ static void add_path(struct path_plan *p, const char *nic, const char *name, con
         p->items[p->n++].name = x->name;
 }
 
-int path_plan_make(const struct link_table *links, const struct path_peers *peers, struct path_plan *ret) {
-        size_t size = peers->n * (count_nics(links) + 1);
-        struct path_plan p = PATH_PLAN_NULL;
+int path_plan_make(const struct link_table *links, const struct intent *intent,
+                   const struct path_peers *peers, struct path_plan *ret) {
+        size_t size = peers->n * (count_nics(intent, links) + 1);
+        struct path_plan p = { .intent = intent };
         union address numeric;
 
         if (size + links->n > FINDING_LIST_MAX) /* each may become a finding */
@@ -58,7 +59,7 @@ int path_plan_make(const struct link_table *links, const struct path_peers *peer
                 if (peer->nic[0] || address_parse(peer->name, &numeric) == 0)
                         continue;
                 for (size_t k = 0; k < links->n; k++)
-                        if (usable_nic(&links->links[k]))
+                        if (usable_nic(intent, &links->links[k]))
                                 add_path(&p, links->links[k].name, peer->name, links->links[k].name, origin);
         }
         *ret = p;
@@ -71,6 +72,7 @@ struct routing {
         struct router router;
         struct ifaddrs *addresses;
         const struct link_table *links;
+        const struct intent *intent;
         struct finding_list *findings;
 };
 
@@ -143,7 +145,7 @@ static int choose_nic(struct routing *r, struct path *p) {
                 return 0;
         }
         l = find_link(r->links, route.nic, NULL);
-        if (!l || !usable_nic(l))
+        if (!l || !usable_nic(r->intent, l))
                 return cannot(r->findings, p, "not tried: no data-centre NIC leads there",
                               "the route to it takes another kind of interface",
                               "name an address of the data-centre network: --peer ADDRESS");
@@ -156,10 +158,10 @@ static int use(struct routing *r, struct path *p) {
         struct route route;
         int k;
 
-        if (!l || !usable_nic(l))
+        if (!l || !usable_nic(r->intent, l))
                 return cannot(r->findings, p,
                               "not tried: this host has no such data-centre NIC, or it is down", "",
-                              "ip -d link show");
+                              "ip -d link show; Nics= and IgnoreNics= in /etc/tpu-hostd/netcfg.conf.d/");
         p->mtu = l->mtu;
         k = nic_address(r->addresses, p->nic, p->to.sa.sa_family, &p->from);
         if (k < 0 && p->other.sa.sa_family != 0 &&
@@ -250,7 +252,7 @@ static int nics_without_peer(const struct path_plan *p, const struct link_table 
                 const struct link *l = &links->links[i];
                 struct finding f;
 
-                if (!usable_nic(l) || has_path(p, l->name) || is_mentioned(findings, l->name))
+                if (!usable_nic(p->intent, l) || has_path(p, l->name) || is_mentioned(findings, l->name))
                         continue;
                 finding_init(&f, PATH_CHECK, l->name);
                 finding_set(f.found, "not tried: no peer's address on this NIC is known");
@@ -266,7 +268,9 @@ static int nics_without_peer(const struct path_plan *p, const struct link_table 
 
 int path_plan_route(struct path_plan *p, const struct link_table *links, bool asked_for,
                     struct finding_list *findings) {
-        struct routing r = { .router = ROUTER_NULL, .links = links, .findings = findings };
+        struct routing r = {
+                .router = ROUTER_NULL, .links = links, .intent = p->intent, .findings = findings
+        };
         int k = router_open(&r.router);
 
         if (k < 0)

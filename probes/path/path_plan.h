@@ -5,6 +5,7 @@
  * kernel would really take that NIC. What cannot be tried becomes a finding.
  */
 #include "finding.h"
+#include "intent.h"
 #include "lane.h"
 #include "links.h"
 #include "peers.h"
@@ -26,12 +27,14 @@ struct path_plan {
         struct path *paths;
         struct resolve_item *items; /* beside paths, for the resolver */
         size_t n;
+        const struct intent *intent; /* borrowed: which NICs are data-centre NICs */
 };
 #define PATH_PLAN_NULL ((struct path_plan){ 0 })
 void path_plan_clear(struct path_plan *p);
 
 /* Every path that may exist, names not yet resolved. -ENOMEM, -E2BIG. */
-int path_plan_make(const struct link_table *links, const struct path_peers *peers, struct path_plan *ret);
+int path_plan_make(const struct link_table *links, const struct intent *intent,
+                   const struct path_peers *peers, struct path_plan *ret);
 /* The names are resolved: asks the kernel for routes and marks what is usable; findings for what is not. */
 int path_plan_route(struct path_plan *p, const struct link_table *links, bool asked_for,
                     struct finding_list *findings);

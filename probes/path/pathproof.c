@@ -287,7 +287,8 @@ static void on_names(void *userdata) {
                 finish(p);
 }
 
-int pathproof_new(sd_event *e, const struct host *h, const struct path_peers *peers, bool asked_for,
+int pathproof_new(sd_event *e, const struct host *h, const struct intent *intent,
+                  const struct path_peers *peers, bool asked_for,
                   void (*done)(struct path_report *r, void *userdata), void *userdata,
                   struct pathproof **ret) {
         _cleanup_(pathproof_freep) struct pathproof *p = calloc(1, sizeof(*p));
@@ -303,7 +304,7 @@ int pathproof_new(sd_event *e, const struct host *h, const struct path_peers *pe
         p->started = now_of(p);
         r = links_read(h, &p->links);
         if (r == 0)
-                r = path_plan_make(&p->links, peers, &p->plan);
+                r = path_plan_make(&p->links, intent, peers, &p->plan);
         if (r == 0)
                 r = resolver_new(e, p->plan.items, p->plan.n, PATHPROOF_NAMES_TIME, on_names, p,
                                  &p->resolver);

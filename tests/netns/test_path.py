@@ -161,6 +161,31 @@ class Clean(Path):
         self.assertEqual(sorted(c["subject"] for c in json.loads(done.stdout)["checks"]), ["eth0→10.10.0.13", "eth1→10.10.1.13"])
         self.assertIn("10-site.conf:3", done.stderr)
 
+    def test_the_sites_choice_of_nics(self):
+        self.host.netcfg_conf("[Netcfg]\nIgnoreNics=eth1\n")
+        self.assertEqual([c["subject"] for c in self.path()["checks"]], ["eth0→h3 (10.10.0.13)"])
+        f = self.finding(self.path("--peer", "eth1=10.10.1.13", code=3), "eth1→10.10.1.13")
+        self.assertIn("IgnoreNics=", f["remedy"])
+        self.assertEqual(self.counters()["full_echo"], 1)
+        # Nor does what leaves by anything else.
+        self.host.check("ip", "link", "add", "br7", "mtu", "8896", "type", "bridge")
+        self.host.check("ip", "link", "set", "br7", "up")
+        self.host.check("ip", "link", "set", "eth1", "master", "br7")
+        self.host.check("ip", "addr", "del", "10.10.1.10/24", "dev", "eth1")
+        self.host.check("ip", "addr", "add", "10.10.1.10/24", "dev", "br7")
+        self.host.netcfg_conf("[Netcfg]\nNics=eth0\n")
+        f = self.finding(self.path("--peer", "10.10.1.13", code=3), "10.10.1.13")
+        self.assertIn("no data-centre NIC leads there", f["found"])
+
+    def test_a_file_of_every_programs_sections(self):
+        config = f"{self.host.tree}/all.conf"
+        with open(config, "w", encoding="utf-8") as file:
+            file.write("[Path]\nPeers=10.10.0.13\n[Netcfg]\nIgnoreNics=eth1\n[Identity]\nWorkerId=0\n[Network]\nMtu=8896\n[Hostd]\nMetricsInterval=5s\n")
+        for words in (["check", "--config", config], ["check", "path", "--config", config], ["identity", "--config", config]):
+            self.assertNotIn("unknown key", self.host.run(TPUCTL, *words).stderr)
+        report = json.loads(self.host.run(TPUCTL, "check", "path", "--json", "--config", config).stdout)
+        self.assertEqual([c["subject"] for c in report["checks"]], ["eth0→10.10.0.13"])
+
     def test_ipv6(self):
         self.host.check("ip", "addr", "add", "fd00::10/64", "dev", "eth0", "nodad")
         self.peer("ip", "addr", "add", "fd00::13/64", "dev", "p-eth0", "nodad")
@@ -215,7 +240,6 @@ class BlackHole(Path):
             report = self.path("--peer", "h3", code=2)
             f = self.assert_found(report, "eth0→h3 (10.10.0.13)", "FAIL", f"{size} bytes pass, 8896 do not (towards the peer)")
             self.assertIn(f"more than {size} bytes", f["reason"])
-            self.assertLess(report["seconds"], 2)
 
     def test_nobody_tells_the_direction(self):
         self.drop("there", '"p-eth0" meta length > 1500')
@@ -385,15 +409,16 @@ class Many(Path):
         began = time.monotonic()
         report = self.path(*words, code=code)
         took = time.monotonic() - began
-        print(f"{self.N} peers, {what}: {took:.2f} s wall, {report['packets']} packets", file=sys.stderr)
+        print(f"{self.N} peers, {what}: {report['seconds']:.2f} s, {took:.2f} s wall (goal: 2 s), {report['packets']} packets", file=sys.stderr)
         self.assertEqual(len(report["checks"]), self.N)
-        self.assertLess(report["seconds"], 2)
+        # 24 packets a round, of which there is room for ten: what the load can be whatever the network does.
+        self.assertLessEqual(report["packets"], 240 * self.N)
         return report
 
     def test_256_peers(self):
         peers = self.many()
         report = self.timed("all well", "--peer", peers, code=0)
-        self.assertEqual(self.counters()["full_echo"], report["packets"])
+        self.assertEqual((self.counters()["full_echo"], report["packets"]), (self.N, self.N))
         self.drop("there", '"p-eth0" meta length > 1500')
         report = self.timed("all behind 1500", "--peer", peers, code=2)
         self.assertEqual({c["found"] for c in report["checks"]}, {"1500 bytes pass, 8896 do not (towards the peer)"})
@@ -404,6 +429,17 @@ class Many(Path):
         self.nft("flush chain inet fault there")
         self.drop("there", '"p-eth0" numgen random mod 10 == 0')
         self.timed("one packet in ten lost", "--peer", peers, code=0)
+
+    def test_256_ipv6_peers(self):
+        self.host.check("ip", "addr", "add", "fd00::10/64", "dev", "eth0", "nodad")
+        self.peer("ip", "-batch", "-", input="".join(f"addr add fd00::1:{i:x}/64 dev p-eth0 nodad\n" for i in range(self.N)))
+        self.peer("sysctl", "-qw", "net.ipv6.icmp.ratelimit=0", "net.ipv4.icmp_msgs_per_sec=100000", "net.ipv4.icmp_msgs_burst=10000")
+        peers = ",".join(f"fd00::1:{i:x}" for i in range(self.N))
+        report = self.timed("IPv6, all well", "--peer", peers, code=0)
+        self.assertEqual((self.counters()["six_full"], self.counters()["six_fragment"]), (report["packets"], 0))
+        self.drop("there", '"p-eth0" meta length > 1500')
+        report = self.timed("IPv6, all behind 1500", "--peer", peers, code=2)
+        self.assertEqual({c["found"] for c in report["checks"]}, {"1500 bytes pass, 8896 do not (towards the peer)"})
 
     def test_one_bad_peer_among_many_with_loss(self):
         peers = self.many()

@@ -106,6 +106,28 @@ class Agent(PathCase):
         self.assertEqual(refused, 1)
         self.assertEqual(self.finding(answers[0], "eth0→h3 (10.10.0.13)")["verdict"], "UNKNOWN")
 
+    def private_dirty(self):
+        with open(f"/proc/{self.daemon.pid}/smaps_rollup", encoding="ascii") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("Private_Dirty"))
+
+    def test_256_peers(self):
+        """Nobody is there: the worst case. The figures are printed; the load is bounded."""
+        self.host.check("ip", "route", "add", "10.10.2.0/23", "dev", "eth0")
+        peers = ",".join(f"10.10.{2 + i // 250}.{1 + i % 250}" for i in range(256))
+        before, answers, longest = self.private_dirty(), [], 0
+        call = threading.Thread(target=lambda: answers.append(self.get("POST", "/v1/path?peer=" + peers)))
+        call.start()
+        while call.is_alive():
+            began = time.monotonic()
+            self.assertEqual(self.call("GET", "/healthz")[0], 200)
+            longest = max(longest, time.monotonic() - began)
+            time.sleep(0.005)
+        call.join()
+        self.assertEqual(len(answers[0]["results"]), 256)
+        self.assertLessEqual(answers[0]["packets"], 240 * 256)
+        print(f"256 peers: {answers[0]['seconds']:.2f} s, {answers[0]['packets']} packets; /healthz within {longest * 1000:.1f} ms; "
+              f"private dirty {before} kB before, {self.private_dirty()} kB after", file=sys.stderr)
+
     def test_the_client_goes_away(self):
         self.slow()
         c = self.connect()
