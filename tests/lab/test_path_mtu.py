@@ -49,7 +49,6 @@ class PathMtu(unittest.TestCase):
         done = host.run(["tpuctl", "check", "path", "--json", *words], user=user)
         self.assertEqual(done.code, code, done.out + done.err)
         report = json.loads(done.out)
-        self.assertLess(report["seconds"], 2)
         return {f["subject"]: (f["verdict"], f["found"]) for f in report["checks"]}
 
     def test_proven_by_any_user_from_the_workers_names(self):
