@@ -9,6 +9,7 @@
 
 struct arguments {
         struct options options;
+        const char *netns;
         bool dry_run, once, restore, json, check_config, show_config;
 };
 
@@ -22,6 +23,10 @@ static int parse(struct arguments *a, int argc, char *argv[]) {
                 { "once", NULL, "apply the profile, verify, print the report and exit", NULL, &a->once },
                 { "restore", NULL, "bring back the values from before tpu-netcfg's first write of this boot",
                   NULL, &a->restore },
+                { "netns", "PATH",
+                  "do it once in this network namespace of a container (/run/netns/NAME, /proc/PID/ns/net); "
+                  "as root",
+                  &a->netns, NULL },
                 { "json", NULL, "print the report of a one-shot as JSON", NULL, &a->json },
                 { "check-config", NULL, "say what is wrong with the configuration and exit", NULL,
                   &a->check_config },
@@ -31,7 +36,7 @@ static int parse(struct arguments *a, int argc, char *argv[]) {
 
         a->options = (struct options) {
                 .program = "tpu-netcfg",
-                .synopsis = "[--dry-run | --once | --restore] [--json] | --check-config | --show-config",
+                .synopsis = "[--dry-run | --once | --restore] [--netns PATH] [--json] | --check-config | --show-config",
                 .summary = "Sets and keeps the MTU of the data-centre NICs and the sysctls that the profile "
                            "of this TPU generation wants.\n"
                            "Without an option it stays and repairs what drifts. Exit code of a one-shot: 0 "
@@ -47,11 +52,18 @@ static int parse(struct arguments *a, int argc, char *argv[]) {
                 fprintf(stderr, "tpu-netcfg: no argument is taken, not '%s' either\n", argv[r]);
                 return -EINVAL;
         }
+        if (a->netns && !(a->dry_run || a->once || a->restore || config_only(a)))
+                a->once = true;
         if (a->dry_run + a->once + a->restore + config_only(a) > 1 ||
-            (a->json && !(a->dry_run || a->once || a->restore))) {
+            ((a->json || a->netns) && !(a->dry_run || a->once || a->restore))) {
                 fputs("tpu-netcfg: one of --dry-run, --once, --restore, --check-config and --show-config; --json "
-                      "goes with the first three\n",
+                      "and --netns go with the first three\n",
                       stderr);
+                return -EINVAL;
+        }
+        if (a->options.root && !streq(a->options.root, "/") && a->netns) {
+                fprintf(stderr, "tpu-netcfg: --root %s is a recorded machine, which has no network namespaces\n",
+                        a->options.root);
                 return -EINVAL;
         }
         if (a->options.root && !streq(a->options.root, "/") && !a->dry_run && !config_only(a)) {
@@ -103,6 +115,11 @@ static int set_up(struct netcfg *n, const struct arguments *a) {
         if (r < 0)
                 return log_error_errno(r, "%s: configuration and profile cannot be loaded: %m",
                                        a->options.config ? a->options.config : PATH_SITE);
+        if (a->netns) {
+                r = netns_enter(&n->host, &n->intent, a->netns, &n->netns);
+                if (r < 0)
+                        return r; /* logged */
+        }
         if (a->dry_run)
                 return 0;
         if (!a->restore && !n->intent.observe && check_rights(n) < 0)
@@ -110,9 +127,9 @@ static int set_up(struct netcfg *n, const struct arguments *a) {
         r = host_boot_id(&n->host, n->boot_id);
         if (r < 0)
                 return log_error_errno(r, "/proc/sys/kernel/random/boot_id: %m");
-        n->runtime_fd = runtime_open(&n->host);
+        n->runtime_fd = runtime_open(&n->host, n->netns.runtime);
         if (n->runtime_fd < 0)
-                return log_error_errno(n->runtime_fd, PATH_NETCFG_RUNTIME ": %m; nothing was changed");
+                return log_error_errno(n->runtime_fd, "%s: %m; nothing was changed", n->netns.runtime);
         return 0;
 }
 

@@ -2,7 +2,6 @@
 #include "kernel.h"
 #include "log.h"
 #include "oneshot.h"
-#include "paths.h"
 #include "report.h"
 #include "runtime.h"
 
@@ -70,23 +69,22 @@ int oneshot_dry_run(struct netcfg *n, bool json) {
         return finish(n, json);
 }
 
-static int log_locked(void) {
-        return log_error_errno(-EAGAIN, "another tpu-netcfg has been at work for 5 s (" PATH_NETCFG_RUNTIME
-                                        "/lock); nothing was changed");
+static int log_locked(const struct netcfg *n) {
+        return log_error_errno(-EAGAIN, "another tpu-netcfg has been at work for 5 s (%s/lock); nothing was changed",
+                               n->netns.runtime);
 }
 
 int oneshot_once(struct netcfg *n, bool json) {
         int r = runtime_set_restored(n->runtime_fd, false);
 
         if (r < 0) {
-                (void) log_error_errno(r, PATH_NETCFG_RUNTIME
-                                       "/restored cannot be removed: %m; nothing was changed");
+                (void) log_error_errno(r, "%s/restored cannot be removed: %m; nothing was changed", n->netns.runtime);
                 return verdict_exit_code(VERDICT_FAIL);
         }
         finding_list_clear(&n->report); /* what was found before is no answer when the pass cannot be made */
         r = pass_run(n, PASS_APPLY, LOCK_WAIT);
         if (r == -EAGAIN)
-                (void) log_locked();
+                (void) log_locked(n);
         if (r < 0 && n->report.n == 0)
                 return verdict_exit_code(VERDICT_FAIL);
         if (!json && n->held)
@@ -118,10 +116,9 @@ static int load_restoring(struct netcfg *n, struct restoring *s) {
         r = originals_load(n->runtime_fd, n->boot_id, &s->originals, &line);
         if (r == -EBADMSG)
                 return log_error_errno(
-                        r, PATH_NETCFG_RUNTIME "/originals:%u is damaged; nothing was changed", line);
+                        r, "%s/originals:%u is damaged; nothing was changed", n->netns.runtime, line);
         if (r < 0)
-                return log_error_errno(r, PATH_NETCFG_RUNTIME
-                                       "/originals cannot be read: %m; nothing was changed");
+                return log_error_errno(r, "%s/originals cannot be read: %m; nothing was changed", n->netns.runtime);
         r = links_read(&n->host, &links);
         if (r == 0)
                 r = originals_plan(&s->originals, &n->host, &links, &s->plan, &s->gone);
@@ -141,14 +138,13 @@ static int restore_locked(struct netcfg *n, struct restoring *s) {
         r = runtime_set_restored(n->runtime_fd,
                                  true); /* first, so that a running daemon does not repair what we restore */
         if (r < 0)
-                return log_error_errno(r, PATH_NETCFG_RUNTIME
-                                       "/restored cannot be written: %m; nothing was changed");
+                return log_error_errno(r, "%s/restored cannot be written: %m; nothing was changed", n->netns.runtime);
         for (size_t i = 0; i < s->plan.n; i++)
                 s->failed += pass_apply_one(n, &s->plan.ops[i], true) < 0;
         if (s->failed > 0)
                 return 0; /* the originals are kept for another try */
         r = originals_forget(n->runtime_fd);
-        return r < 0 ? log_error_errno(r, PATH_NETCFG_RUNTIME "/originals cannot be removed: %m") : 0;
+        return r < 0 ? log_error_errno(r, "%s/originals cannot be removed: %m", n->netns.runtime) : 0;
 }
 
 static int print_restored(const struct netcfg *n, const struct restoring *s, bool json) {
@@ -162,10 +158,11 @@ static int print_restored(const struct netcfg *n, const struct restoring *s, boo
                      "already.");
         else
                 printf("%u settings restored and verified, %zu had their original value, %zu failed, %zu "
-                       "NICs or routes are gone.\n"
-                       "A running tpu-netcfg only observes from now on; tpu-netcfg --once applies the "
-                       "profile again.\n",
-                       n->writes, s->originals.n - s->plan.n - s->gone, s->failed, s->gone);
+                       "NICs or routes are gone.\n%s",
+                       n->writes, s->originals.n - s->plan.n - s->gone, s->failed, s->gone,
+                       n->netns.path ? "" :
+                                       "A running tpu-netcfg only observes from now on; tpu-netcfg --once applies "
+                                       "the profile again.\n");
         return 0;
 }
 
@@ -174,9 +171,9 @@ int oneshot_restore(struct netcfg *n, bool json) {
         _cleanup_close_ int lock = runtime_lock(n->runtime_fd, LOCK_WAIT);
 
         if (lock == -EAGAIN)
-                (void) log_locked();
+                (void) log_locked(n);
         else if (lock < 0)
-                (void) log_error_errno(lock, PATH_NETCFG_RUNTIME "/lock: %m; nothing was changed");
+                (void) log_error_errno(lock, "%s/lock: %m; nothing was changed", n->netns.runtime);
         if (lock < 0 || restore_locked(n, &s) < 0)
                 return verdict_exit_code(VERDICT_FAIL);
         if (print_restored(n, &s, json) < 0)

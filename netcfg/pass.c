@@ -12,6 +12,7 @@ void netcfg_clear(struct netcfg *n) {
         free(n->troubles);
         finding_list_clear(&n->report);
         n->runtime_fd = close_fd(n->runtime_fd);
+        netns_clear(&n->netns);
         host_close(&n->host);
         *n = NETCFG_NULL;
 }
@@ -68,14 +69,22 @@ static void explain(const struct netcfg *n, struct finding *f) {
                 finding_set(f->reason, "%s", n->held);
 }
 
+/* What puts it right for the host does nothing in another network namespace. */
+static void point_there(const struct netcfg *n, struct finding *f) {
+        if (n->netns.path && streq(f->remedy, "tpu-netcfg --once"))
+                finding_set(f->remedy, "tpu-netcfg --netns %s", n->netns.path);
+}
+
 static int judge(struct netcfg *n, const struct found *found) {
         int r;
 
         finding_list_clear(&n->report);
         n->report = FINDING_LIST_NULL;
         r = plan_findings(&n->intent, found, &n->report);
-        for (size_t i = 0; r == 0 && i < n->report.n; i++)
+        for (size_t i = 0; r == 0 && i < n->report.n; i++) {
                 explain(n, &n->report.items[i]);
+                point_there(n, &n->report.items[i]);
+        }
         return r;
 }
 
@@ -164,14 +173,14 @@ static int save_originals(struct netcfg *n, const struct plan *p, const struct l
         r = originals_load(n->runtime_fd, n->boot_id, &o, &line);
         if (r == -EBADMSG)
                 return log_error_errno(r,
-                                       PATH_NETCFG_RUNTIME "/originals:%u is damaged; nothing was changed. "
-                                                           "Remove the file to go on without --restore",
-                                       line);
+                                       "%s/originals:%u is damaged; nothing was changed. Remove the file to go on "
+                                       "without --restore",
+                                       n->netns.runtime, line);
         if (r == 0)
                 r = originals_keep(&o, n->runtime_fd, n->boot_id, p, links);
         if (r < 0)
-                return log_error_errno(r, "the original values cannot be saved in " PATH_NETCFG_RUNTIME
-                                          ": %m; nothing was changed");
+                return log_error_errno(r, "the original values cannot be saved in %s: %m; nothing was changed",
+                                       n->netns.runtime);
         return 0;
 }
 
@@ -244,6 +253,11 @@ static const char *why_held(const struct netcfg *n, enum pass_kind kind) {
         return NULL;
 }
 
+static void read_found(const struct netcfg *n, struct found *ret) {
+        kernel_read(&n->host, &n->intent, ret);
+        netns_bound_links(&n->netns, &ret->links);
+}
+
 /* --- The pass ----------------------------------------------------------------------------------------- */
 
 static int run_locked(struct netcfg *n, enum pass_kind kind, const struct trouble *old, size_t n_old) {
@@ -251,7 +265,7 @@ static int run_locked(struct netcfg *n, enum pass_kind kind, const struct troubl
         _cleanup_plan_ struct plan todo = PLAN_NULL;
         int r, written = 0;
 
-        kernel_read(&n->host, &n->intent, &found);
+        read_found(n, &found);
         plan_clear(&n->plan);
         r = plan_make(&n->intent, &found, &n->plan);
         n->held = why_held(n, kind);
@@ -266,7 +280,7 @@ static int run_locked(struct netcfg *n, enum pass_kind kind, const struct troubl
                 if (written == -ENOMEM)
                         return written;
                 found_clear(&found);
-                kernel_read(&n->host, &n->intent, &found);
+                read_found(n, &found);
         }
         r = judge(n, &found);
         return r < 0 ? r : written;
@@ -282,7 +296,7 @@ int pass_run(struct netcfg *n, enum pass_kind kind, usec_t wait) {
                 if (lock == -EAGAIN)
                         return lock;
                 if (lock < 0)
-                        return log_error_errno(lock, PATH_NETCFG_RUNTIME "/lock: %m; nothing was changed");
+                        return log_error_errno(lock, "%s/lock: %m; nothing was changed", n->netns.runtime);
         }
         old = TAKE_PTR(n->troubles);
         n->n_troubles = 0;

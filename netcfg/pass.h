@@ -8,6 +8,7 @@
 #include "finding.h"
 #include "host.h"
 #include "intent.h"
+#include "netns.h"
 #include "originals.h"
 #include "plan.h"
 
@@ -21,7 +22,8 @@ struct trouble {
 struct netcfg {
         struct host host;
         struct intent intent;
-        int runtime_fd; /* /run/tpu-netcfg; -1: not opened, and nothing may be written */
+        struct netns netns;
+        int runtime_fd; /* netns.runtime; -1: not opened, and nothing may be written */
         char boot_id[BOOT_ID_MAX];
         struct contest contest;
 
@@ -36,7 +38,7 @@ struct netcfg {
         unsigned writes; /* verified, since start */
         usec_t applied;  /* boot clock of the last of them, 0: none */
 };
-#define NETCFG_NULL ((struct netcfg) { .host = HOST_NULL, .runtime_fd = -1 })
+#define NETCFG_NULL ((struct netcfg) { .host = HOST_NULL, .netns = NETNS_NULL, .runtime_fd = -1 })
 void netcfg_clear(struct netcfg *n);
 #define _cleanup_netcfg_ _cleanup_(netcfg_clear)
 

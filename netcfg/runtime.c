@@ -9,7 +9,7 @@
 
 #define LOCK_STEP (5 * USEC_PER_MSEC)
 
-int runtime_open(const struct host *h) {
+static int open_top(const struct host *h) {
         int fd = host_open_file(h, PATH_NETCFG_RUNTIME, O_RDONLY | O_DIRECTORY);
 
         if (fd != -ENOENT)
@@ -17,6 +17,19 @@ int runtime_open(const struct host *h) {
         if (mkdirat(h->root_fd, &PATH_NETCFG_RUNTIME[1], 0755) < 0 && errno != EEXIST)
                 return -errno;
         return host_open_file(h, PATH_NETCFG_RUNTIME, O_RDONLY | O_DIRECTORY);
+}
+
+int runtime_open(const struct host *h, const char *path) {
+        const char *inside = startswith(path, PATH_NETCFG_RUNTIME "/") ? path + strlen(PATH_NETCFG_RUNTIME "/") : NULL;
+        _cleanup_close_ int top = open_top(h);
+        int fd;
+
+        if (top < 0 || !inside)
+                return TAKE_FD(top);
+        if (mkdirat(top, inside, 0755) < 0 && errno != EEXIST)
+                return -errno;
+        fd = openat(top, inside, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        return fd < 0 ? -errno : fd;
 }
 
 /*

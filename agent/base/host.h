@@ -13,6 +13,7 @@ struct host {
         int root_fd;
         const char *root; /* as given to host_open(), borrowed; NULL: "/" */
         bool real_root; /* root is "/": netlink and other questions to the kernel are allowed */
+        bool other_netns; /* we are in another network namespace than the one that root's sysfs shows */
         struct clock clock;
 };
 #define HOST_NULL ((struct host) { .root_fd = -1 })

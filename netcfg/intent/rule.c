@@ -12,12 +12,23 @@ static uint32_t raised_to_what_is_stated(const struct intent *i, const struct li
         return MAX(MIN(i->mtu, stated), l->mtu);
 }
 
+/* The host's NIC behind it is held to the network's MTU already, which is all the same heeded if known. */
+static uint32_t mtu_of_made(const struct intent *i, const struct link *l, uint32_t network) {
+        uint32_t mtu = l->carried_by[0] ? MIN(i->mtu, l->carried_mtu) : l->mtu;
+
+        if (network > 0)
+                mtu = MIN(mtu, network);
+        return l->max_mtu > 0 ? MIN(mtu, l->max_mtu) : mtu;
+}
+
 uint32_t intent_mtu(const struct intent *i, const struct link *l, const char **ret_why) {
         uint32_t mtu = 0, network = intent_network_mtu(i, l, NULL);
         const char *why = NULL;
 
         if (i->mtu == 0)
                 why = "the profile wants no MTU";
+        else if (l->carried_mtu > 0)
+                mtu = mtu_of_made(i, l, network);
         else if (network == 0) {
                 mtu = raised_to_what_is_stated(i, l);
                 if (mtu == 0)
@@ -27,10 +38,10 @@ uint32_t intent_mtu(const struct intent *i, const struct link *l, const char **r
                 mtu = MIN(i->mtu, network);
                 if (l->max_mtu > 0)
                         mtu = MIN(mtu, l->max_mtu);
-                if (mtu < l->min_mtu) {
-                        why = "the NIC's smallest MTU is above what its network carries";
-                        mtu = 0;
-                }
+        }
+        if (mtu > 0 && mtu < l->min_mtu) {
+                why = "the NIC's smallest MTU is above what its network carries";
+                mtu = 0;
         }
         if (ret_why)
                 *ret_why = why;
@@ -59,6 +70,23 @@ static void judge_stated_mtu(const struct intent *i, const struct link *l, struc
         finding_set(f->remedy, "gcloud compute networks update NETWORK --mtu=%u", i->mtu);
 }
 
+static void judge_carried_mtu(const struct link *l, uint32_t allowed, struct finding *f) {
+        f->verdict = verdict_worse(f->verdict, VERDICT_WARN);
+        if (l->carried_by[0])
+                finding_set(f->reason, "its packets pass %s of the host, which carries %u", l->carried_by,
+                            l->carried_mtu);
+        else
+                finding_set(f->reason,
+                            "its other end is not in the host's own network namespace, so what carries its packets "
+                            "is not known: never raised");
+        if (l->mtu != allowed)
+                return; /* first things first */
+        finding_set(f->remedy,
+                    "set it where the container's network is made (docker network create -o "
+                    "com.docker.network.driver.mtu=…, or mtu of the CNI plugin), the host's own NICs with tpu-netcfg "
+                    "--once");
+}
+
 void intent_judge_mtu(const struct intent *i, const struct link *l, struct finding *ret) {
         const char *why = NULL;
         const char *network_source = NULL;
@@ -74,7 +102,10 @@ void intent_judge_mtu(const struct intent *i, const struct link *l, struct findi
                 return;
         }
         ret->verdict = l->mtu == allowed ? VERDICT_OK : VERDICT_FAIL;
-        if (network == 0) {
+        if (l->carried_mtu > 0 && (network == 0 || network > allowed)) {
+                if (allowed != i->mtu)
+                        judge_carried_mtu(l, allowed, ret);
+        } else if (network == 0) {
                 judge_stated_mtu(i, l, ret);
         } else if (network < i->mtu) {
                 ret->verdict = VERDICT_FAIL;

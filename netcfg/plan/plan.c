@@ -54,9 +54,10 @@ static int add_mtu(struct plan *p, const struct intent *i, const struct link *l)
         finding_set(op.from, "%u", l->mtu);
         finding_set(op.to, "%u", mtu);
         finding_set(op.source, "%s",
-                    mtu == i->mtu                                          ? i->mtu_source
+                    mtu == i->mtu                                      ? i->mtu_source
                     : mtu == intent_network_mtu(i, l, &network_source) ? network_source
-                                                                           : "the NIC's own maximum");
+                    : mtu == l->carried_mtu                            ? "what carries it on the host"
+                                                                       : "the NIC's own maximum");
         return plan_add(p, &op);
 }
 

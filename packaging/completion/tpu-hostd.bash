@@ -45,7 +45,7 @@ __tpu_files() { # -f or -d
 __tpu_value() {
         case $1 in
         --root | --directory) __tpu_files -d ;;
-        --config | --golden | --report | --peer-report) __tpu_files -f ;;
+        --config | --golden | --report | --peer-report | --netns) __tpu_files -f ;;
         --framework) words="plain jax" ;;
         --malloc) words="auto tcmalloc glibc" ;;
         --user) mapfile -t COMPREPLY < <(compgen -u -- "$cur") ;;
@@ -63,7 +63,7 @@ __tpu_scan() {
                 --root) root=(--root "${line[i + 1]}"); i=$((i + 1)) ;;
                 --) command=$((i + 1)); return ;;
                 --config | --directory | --golden | --framework | --malloc | --user | --probe | --name | --env | --peer | \
-                        --report | --peer-report | --collector | --host) i=$((i + 1)) ;;
+                        --report | --peer-report | --collector | --host | --netns) i=$((i + 1)) ;;
                 -*) ;;
                 *) [[ $verb ]] || verb=${line[i]} ;;
                 esac

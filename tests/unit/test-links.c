@@ -107,6 +107,10 @@ static void test_fields(void) {
         ASSERT_STREQ(t.links[0].kind, "");
         ASSERT_FALSE(t.links[0].peer_elsewhere);
         ASSERT_STREQ(t.links[1].kind, "veth");
+        ASSERT_EQ(t.links[0].lower, 0);
+        ASSERT_EQ(t.links[0].lower_nsid, -1);
+        ASSERT_EQ(t.links[1].lower, 77);
+        ASSERT_EQ(t.links[1].lower_nsid, 0);
         ASSERT_TRUE(t.links[1].peer_elsewhere && t.links[1].up && t.links[1].carrier);
         ASSERT_EQ(t.links[1].mtu, 1460);
         ASSERT_EQ(t.links[1].min_mtu, 68);
@@ -209,9 +213,17 @@ static void test_data_nics_of_a_container(void) {
         link_message(&d, 2, "eth0", "veth", 2, 0);
         link_message(&d, 3, "inner", "veth", 1, 0);
         link_message(&d, 5, "port", "veth", 2, 4);
+        link_message(&d, 6, "eth1", "macvlan", 2, 0);
+        link_message(&d, 7, "eth2", "ipvlan", 2, 0);
+        link_message(&d, 8, "mine", "macvlan", 1, 0);
+        link_message(&d, 9, "tap", "macvtap", 2, 0);
+        link_message(&d, 10, "vlan", "vlan", 2, 0);
         done(&d);
         ASSERT_OK(links_parse(d.data, d.len, &t));
         ASSERT_TRUE(link_is_data_nic(named(&t, "eth0")));
+        ASSERT_TRUE(link_is_data_nic(named(&t, "eth1")) && link_is_data_nic(named(&t, "eth2")));
+        ASSERT_FALSE(link_is_data_nic(named(&t, "mine")) || link_is_data_nic(named(&t, "tap")) ||
+                     link_is_data_nic(named(&t, "vlan")));
         ASSERT_FALSE(link_is_data_nic(named(&t, "inner")));
         ASSERT_FALSE(link_is_data_nic(named(&t, "port")));
 }

@@ -30,6 +30,8 @@ static const struct nla_policy link_policy[ATTR_MAX + 1] = {
         [IFLA_MIN_MTU] = { .type = NLA_U32 },
         [IFLA_MAX_MTU] = { .type = NLA_U32 },
         [IFLA_MASTER] = { .type = NLA_U32 },
+        [IFLA_LINK] = { .type = NLA_U32 },
+        [IFLA_LINK_NETNSID] = { .type = NLA_U32 },
         [IFLA_CARRIER] = { .type = NLA_U8 },
         [IFLA_LINKINFO] = { .type = NLA_NESTED },
         [ATTR_PARENT_BUS] = { .type = NLA_STRING },
@@ -78,7 +80,9 @@ static int parse_link(struct nlmsghdr *h, struct link *ret) {
         l.max_mtu = u32_or_0(a[IFLA_MAX_MTU]);
         l.master = (int) u32_or_0(a[IFLA_MASTER]);
         l.carrier = a[IFLA_CARRIER] && nla_get_u8(a[IFLA_CARRIER]) != 0;
+        l.lower = (int) u32_or_0(a[IFLA_LINK]);
         l.peer_elsewhere = a[IFLA_LINK_NETNSID] != NULL;
+        l.lower_nsid = l.peer_elsewhere ? (int) nla_get_u32(a[IFLA_LINK_NETNSID]) : -1;
         if (a[ATTR_PARENT_BUS])
                 (void) nla_strlcpy(l.bus, a[ATTR_PARENT_BUS],
                                    sizeof(l.bus)); /* too long is none we know: cut */
@@ -189,6 +193,8 @@ static void read_sysfs(const struct host *h, const char *what, const struct link
                        size_t size) {
         char path[64], name[64];
 
+        if (h->other_netns)
+                return; /* a NIC of that name in sysfs is another one */
         (void) snprintf(path, sizeof(path), "/sys/class/net/%s/device/%s", l->name, what);
         if (host_link_name(h, path, name, sizeof(name)) == 0 && strlen(name) < size)
                 (void) snprintf(dest, size, "%s", name);
@@ -229,10 +235,15 @@ void link_table_clear(struct link_table *t) {
         *t = LINK_TABLE_NULL;
 }
 
+bool link_is_made(const struct link *l) {
+        return l->peer_elsewhere &&
+               (streq(l->kind, "veth") || streq(l->kind, "macvlan") || streq(l->kind, "ipvlan"));
+}
+
 bool link_is_data_nic(const struct link *l) {
         if (l->master != 0 || !link_is_ethernet(l))
                 return false;
-        return is_hardware(l) || (streq(l->kind, "veth") && l->peer_elsewhere && !l->beside_hardware);
+        return is_hardware(l) || (link_is_made(l) && !l->beside_hardware);
 }
 
 uint32_t link_stated_mtu(const struct link *l) {

@@ -25,8 +25,15 @@ struct link {
         uint32_t mtu, min_mtu, max_mtu; /* 0: the kernel did not say */
         bool up, carrier;
         int master;           /* ifindex of bridge/bond, 0 if none */
-        bool peer_elsewhere;  /* IFLA_LINK_NETNSID present: its lower/peer link lives in another namespace */
+        int lower;            /* ifindex of its lower/peer link, 0: none; in the namespace that … */
+        bool peer_elsewhere;  /* IFLA_LINK_NETNSID present: its lower/peer link lives in another namespace … */
+        int lower_nsid;       /* … which this namespace calls so; -1: in this one, or no name for it */
         bool beside_hardware; /* the same table holds an Ethernet device that is hardware */
+        /* Of a container's NIC that the host makes (link_is_made()), filled in by who looks at it from the
+         * host: the most that its packets' way through the host carries (0: none of this is filled in), and
+         * which device says so (empty: it is not known, and carried_mtu is what the NIC has). */
+        uint32_t carried_mtu;
+        char carried_by[IF_NAMESIZE];
 };
 
 struct link_table {
@@ -47,11 +54,14 @@ void link_table_clear(struct link_table *t);
 
 /*
  * Whether this is a data-centre NIC, told by kind and bus, not by name: an Ethernet device that is hardware
- * (no kind) on PCI or virtio or a bus that is not known, or, where there is no hardware at all, a veth whose
- * peer is in another namespace (a container's or test host's own NIC). Never lo, bridges, ports of a bridge
- * or bond, tunnels, docker, USB, or the host's ends of containers' veths.
+ * (no kind) on PCI or virtio or a bus that is not known, or, where there is no hardware at all, one that
+ * link_is_made(). Never lo, bridges, ports of a bridge or bond, tunnels, docker, USB, or the host's ends of
+ * containers' veths.
  */
 bool link_is_data_nic(const struct link *l);
+/* A veth, macvlan or ipvlan whose peer or lower device is in another namespace: a container's or test host's
+ * own NIC. */
+bool link_is_made(const struct link *l);
 /* An Ethernet device with a six-byte address: what a person may name as a data-centre NIC, whatever it is
  * made of. */
 bool link_is_ethernet(const struct link *l);
