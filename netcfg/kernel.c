@@ -22,17 +22,6 @@ int kernel_read_sysctl(const struct host *h, const char *name, struct found_sysc
         return s.error;
 }
 
-static void read_rp_filter(const struct host *h, const char *nic, struct found_rp_filter *ret) {
-        struct found_sysctl s;
-        char name[64], *end;
-
-        rp_filter_name(nic, name);
-        ret->error = kernel_read_sysctl(h, name, &s);
-        ret->value = (unsigned) strtoul(s.value, &end, 10);
-        if (ret->error == 0 && (!s.value[0] || *end))
-                ret->error = -EBADMSG;
-}
-
 void kernel_read(const struct host *h, const struct intent *i, struct found *ret) {
         *ret = FOUND_NULL;
         for (size_t k = 0; k < i->n_sysctls; k++)
@@ -44,10 +33,7 @@ void kernel_read(const struct host *h, const struct intent *i, struct found *ret
                 p->error = intent_read_parameter(h, i->parameters[k].name, p->value, sizeof(p->value));
         }
         ret->links_error = links_read(h, &ret->links);
-        read_rp_filter(h, "all", &ret->rp_filter_all);
-        for (size_t k = 0; k < ret->links.n; k++)
-                if (intent_is_data_nic(i, &ret->links.links[k]))
-                        read_rp_filter(h, ret->links.links[k].name, &ret->rp_filters[k]);
+        plan_read_rp_filters(h, i, ret);
         ret->routes_error = i->rto_min > 0 ? routes_read(h, &ret->routes) : 0;
 }
 

@@ -177,7 +177,7 @@ static void judge_route(const struct intent *i, const struct found *f, const str
 }
 
 /* One finding for each route that is wrong, one for all that are right. */
-static int judge_routes(const struct intent *i, const struct found *f, struct finding_list *l) {
+int plan_judge_routes(const struct intent *i, const struct found *f, struct finding_list *l) {
         struct finding finding;
         size_t right = 0;
         int r = 0;
@@ -197,7 +197,11 @@ static int judge_routes(const struct intent *i, const struct found *f, struct fi
         finding_set(finding.source, "%s", i->rto_min_source);
         if (f->routes_error < 0) {
                 finding = (struct finding) { .verdict = VERDICT_UNKNOWN, .check = "route.rto_min" };
-                finding_set(finding.reason, "the routes cannot be read: %s", strerror(-f->routes_error));
+                if (f->routes_error == -E2BIG)
+                        finding_set(finding.reason, "there are more than %d routes", ROUTES_MAX);
+                else
+                        finding_set(finding.reason, "the routes cannot be read: %s",
+                                    strerror(-f->routes_error));
         }
         return r < 0 ? r : finding_list_add(l, &finding);
 }
@@ -220,5 +224,5 @@ int plan_findings(const struct intent *i, const struct found *f, struct finding_
                 r = plan_judge_rp_filters(i, f, l);
         if (r == 0)
                 r = judge_nics(i, f, l);
-        return r < 0 || i->rto_min == 0 ? r : judge_routes(i, f, l);
+        return r < 0 || i->rto_min == 0 ? r : plan_judge_routes(i, f, l);
 }

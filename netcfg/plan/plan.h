@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * From what is wanted and what was found to the writes that are still to do. Pure: nothing here touches the
- * machine.
+ * From what is wanted and what was found to the writes that are still to do, and to verdicts, which probes
+ * give in the same words. Pure, but for plan_read_rp_filters(), which reads through the seam.
  *
  * Holds, and is tested: applying a plan reaches what is wanted; a second plan is empty; no write of a plan
  * sets an MTU above the NIC's maximum or the network's own; one may stop after any write, for each stands by
@@ -70,7 +70,13 @@ int plan_make(const struct intent *i, const struct found *f, struct plan *ret);
 /* Its part about reverse-path filters: with several data NICs, none that is strict stays where the profile
  * wants it loose. */
 int plan_add_rp_filters(struct plan *p, const struct intent *i, const struct found *f);
+/* The filters of f->links; what cannot be read is noted there. */
+void plan_read_rp_filters(const struct host *h, const struct intent *i, struct found *f);
+/* One finding for each data NIC, none where there are fewer than two. Of f only links and filters count. */
 int plan_judge_rp_filters(const struct intent *i, const struct found *f, struct finding_list *l);
+/* One finding for each route that is wrong, one for all that are right. Of f only links and routes count; i has
+ * to want a least retransmission time of routes. */
+int plan_judge_routes(const struct intent *i, const struct found *f, struct finding_list *l);
 /* Appends one write. -ENOMEM. */
 int plan_add(struct plan *p, const struct op *op);
 void plan_clear(struct plan *p);

@@ -9,6 +9,23 @@ void rp_filter_name(const char *nic, char buf[static 64]) {
         (void) snprintf(buf, 64, "net.ipv4.conf.%s.rp_filter", nic);
 }
 
+static void read_one(const struct host *h, const char *nic, struct found_rp_filter *ret) {
+        char name[64], value[16] = "", *end;
+
+        rp_filter_name(nic, name);
+        ret->error = intent_read_sysctl(h, name, value, sizeof(value));
+        ret->value = (unsigned) strtoul(value, &end, 10);
+        if (ret->error == 0 && (value[0] < '0' || value[0] > '9' || *end))
+                ret->error = -EBADMSG;
+}
+
+void plan_read_rp_filters(const struct host *h, const struct intent *i, struct found *f) {
+        read_one(h, "all", &f->rp_filter_all);
+        for (size_t k = 0; k < f->links.n; k++)
+                if (intent_is_data_nic(i, &f->links.links[k]))
+                        read_one(h, f->links.links[k].name, &f->rp_filters[k]);
+}
+
 static bool several_nics(const struct intent *i, const struct found *f) {
         size_t n = 0;
 

@@ -131,6 +131,9 @@ OK       sysctl              net.ipv4.tcp_mtu_probing            0
 OK       sysctl              net.core.optmem_max                 131072
 OK       sysctl              net.ipv4.tcp_rto_min_us             5000
 OK       module.parameter    tcp_cubic.hystart_detect            2
+OK       sysctl              net.ipv4.conf.eth0.rp_filter        2 (all: 0)
+OK       sysctl              net.ipv4.conf.eth1.rp_filter        2 (all: 0)
+OK       route.rto_min                                           nothing is wanted of routes
 OK       proxy               /etc/environment                    none
 OK       proxy               systemd                             none
 
@@ -156,7 +159,7 @@ OK       fingerprint.wheel   jaxlib                              0.7.2 in /usr/l
 Identity
 OK       identity            t1v-n-0a1b2c3d-w-0                  worker 0 of 4 in slice v6e-a
 
-47 checks: 47 OK, 0 WARN, 0 FAIL, 0 UNKNOWN
+50 checks: 50 OK, 0 WARN, 0 FAIL, 0 UNKNOWN
 """)
 
     def test_identity_counts(self):
@@ -213,7 +216,7 @@ OK       identity            t1v-n-0a1b2c3d-w-0                  worker 0 of 4 i
         self.owners()
         golden = self.root / "golden.json"
         golden.write_text(self.expect(["check", "--json"], 0, stderr="").stdout)
-        self.expect(["check", "--golden", golden], 0, stderr="", stdout="0 of 47 checks differ from the golden report\n")
+        self.expect(["check", "--golden", golden], 0, stderr="", stdout="0 of 50 checks differ from the golden report\n")
         (self.root / "proc/meminfo").write_text("MemTotal: 1000000 kB\nMemAvailable: 500000 kB\n")  # varies: no difference
         (self.root / "proc/sys/kernel/osrelease").write_text("6.9.0\n")
         (self.root / "proc/sys/net/ipv4/tcp_rmem").write_text("4096\t131072\t6291456\n")

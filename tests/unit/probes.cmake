@@ -1,2 +1,3 @@
 unit_test(probes KNOWS base links intent probes)
+unit_test(probes-routes KNOWS base links intent netplan probes)
 unit_test(probes-host KNOWS base links intent probes)

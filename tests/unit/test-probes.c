@@ -12,6 +12,7 @@ static struct intent intent_v6e(void) {
                 .network_mtu_source = "test",
                 .sysctls = { { "net.ipv4.tcp_rmem", "4096 41943040 314572800", "test" } },
                 .n_sysctls = 1,
+                .rto_min = 5 * USEC_PER_MSEC,
         };
 }
 
@@ -31,8 +32,8 @@ static void copy_dump(const struct scratch *s, const char *fixture) {
 }
 
 static void table(void) {
-        static const char *const names[] = { "tpu", "owners", "lockfile", "nic", "sysctl", "memory", "disk", "clock",
-                                             "thp", "limits", "cmdline", "proxy", "tpu_logs", "tcmalloc", "fingerprint" };
+        static const char *const names[] = { "tpu", "owners", "lockfile", "nic", "sysctl", "rp_filter", "route", "memory",
+                                             "disk", "clock", "thp", "limits", "cmdline", "proxy", "tpu_logs", "tcmalloc", "fingerprint" };
 
         for (size_t i = 0; i < ELEMENTSOF(names); i++) {
                 ASSERT_STREQ(probe_table[i]->name, names[i]);
