@@ -9,6 +9,7 @@
 #include "routes.h"
 
 #define GATEWAY_WAIT (2 * USEC_PER_SEC)
+#define GATEWAY_PAUSE (20 * USEC_PER_SEC) /* shorter than the daemon's 30 s: each reading anew asks again */
 
 /* The gateway of the default route that goes out by this NIC, when no other NIC carries one of that family;
  * IPv4 first. NULL: there is none, and nothing to be cut off from. */

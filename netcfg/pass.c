@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <sys/socket.h>
+
 #include "gateway.h"
 #include "kernel.h"
 #include "log.h"
@@ -124,6 +126,18 @@ static int roll_back(struct netcfg *n, const struct op *op) {
                                op->subject, op->from, op->to);
 }
 
+/* Each question to one who does not answer blocks the loop: not with every event. */
+static bool is_silent(struct netcfg *n, const struct route *gateway) {
+        usec_t *ask_again = &n->ask_again[gateway->family == AF_INET6];
+
+        if (host_now(&n->host) < *ask_again)
+                return true;
+        if (gateway_probe(&n->host.clock, gateway, GATEWAY_WAIT) == 0)
+                return false;
+        *ask_again = host_now(&n->host) + GATEWAY_PAUSE;
+        return true;
+}
+
 /* The host's only way out is never lost: what answered before the change must answer after it. */
 static int apply_guarded(struct netcfg *n, const struct op *op, bool restoring) {
         _cleanup_routes_ struct route_table routes = ROUTE_TABLE_NULL;
@@ -134,7 +148,7 @@ static int apply_guarded(struct netcfg *n, const struct op *op, bool restoring) 
         if (r < 0)
                 return r;
         gateway = gateway_of(&routes, op->index);
-        if (gateway && gateway_probe(&n->host.clock, gateway, GATEWAY_WAIT) < 0) {
+        if (gateway && is_silent(n, gateway)) {
                 if (!restoring)
                         return -ENETUNREACH;
                 gateway = NULL; /* nothing to lose */

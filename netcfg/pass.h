@@ -34,7 +34,8 @@ struct netcfg {
         struct finding_list report;
         const char *held; /* why nothing was written, NULL when writing was allowed */
 
-        bool gateway_silent; /* and that was logged */
+        bool gateway_silent;  /* and that was logged */
+        usec_t ask_again[2]; /* boot clock; a gateway (of IPv4, of IPv6) that was silent is not asked before */
         unsigned writes; /* verified, since start */
         usec_t applied;  /* boot clock of the last of them, 0: none */
 };
@@ -60,7 +61,12 @@ int pass_run(struct netcfg *n, enum pass_kind kind, usec_t wait);
  * Saves nothing and judges nothing: does one write and logs it, with its source or with what went wrong. A
  * change of the MTU of the NIC that carries the only default route is taken back when its gateway does not
  * answer within 2 s after it: -EHOSTUNREACH. When the gateway did not answer before it either, nothing is
- * written (-ENETUNREACH), unless restoring.
+ * written (-ENETUNREACH), unless restoring; it is then not asked again for 20 s.
+ *
+ * This is what blocks the daemon's loop: at most 2 s before and 2 s after each such change, for at most two
+ * NICs (one that carries the only default route of IPv4, one that of IPv6), so 8 s in a pass. A change that
+ * was taken back is held for an hour, and who does not answer is asked for 2 s in 22 s, so that drift of all
+ * else waits that long at most. WatchdogSec= of the unit is 30 s.
  */
 int pass_apply_one(struct netcfg *n, const struct op *op, bool restoring);
 /* Logs which write is not permitted and what to do. Returns error. */

@@ -3,9 +3,17 @@
 
 static struct contest_entry *find(struct contest *c, const struct op *op) {
         for (size_t i = 0; i < c->n; i++)
-                if (c->entries[i].kind == op->kind && streq(c->entries[i].subject, op->subject))
+                if (c->entries[i].kind == op->kind && c->entries[i].index == op->index &&
+                    streq(c->entries[i].subject, op->subject))
                         return &c->entries[i];
         return NULL;
+}
+
+static void start(struct contest_entry *e, const struct op *op) {
+        *e = (struct contest_entry) { .kind = op->kind,
+                                      .index = op->index,
+                                      .carrier_changes = op->carrier_changes };
+        finding_set(e->subject, "%s", op->subject);
 }
 
 bool contest_allows(struct contest *c, const struct op *op, usec_t now) {
@@ -13,6 +21,10 @@ bool contest_allows(struct contest *c, const struct op *op, usec_t now) {
 
         if (!e)
                 return true;
+        if (e->carrier_changes != op->carrier_changes) { /* it went with the link, and was made anew */
+                start(e, op);
+                return true;
+        }
         if (!e->contested) {
                 if (e->repaired[0] == 0 || now - e->repaired[0] >= CONTEST_WINDOW)
                         return true;
@@ -60,8 +72,7 @@ static struct contest_entry *find_or_add(struct contest *c, const struct op *op)
         e = add(c);
         if (!e)
                 return NULL;
-        *e = (struct contest_entry) { .kind = op->kind };
-        finding_set(e->subject, "%s", op->subject);
+        start(e, op);
         return e;
 }
 

@@ -3,6 +3,8 @@
 /*
  * Who keeps changing a setting back? A setting that we repaired CONTEST_REPAIRS times within CONTEST_WINDOW
  * and that is wrong again is contested: it is left alone until nobody has changed it for CONTEST_QUIET.
+ * A NIC that was deleted and made anew (another ifindex) is a new one, and so are the routes of one whose
+ * link was lost and came back: that is no one's changing back.
  * Pure: time is an argument (boot clock).
  */
 #include "plan.h"
@@ -14,6 +16,8 @@
 
 struct contest_entry {
         enum op_kind kind;
+        int index; /* of the NIC, 0: none */
+        uint32_t carrier_changes;
         char subject[64];
         usec_t repaired[CONTEST_REPAIRS]; /* the latest last; 0: never */
         bool contested;

@@ -74,6 +74,9 @@ static int add_route(struct plan *p, const struct intent *i, const struct found 
         if (r->expires || r->ambiguous || streq(value, wanted) || !plan_is_data_route(i, &f->links, r))
                 return 0;
         op.index = r->hops[0];
+        for (size_t k = 0; k < f->links.n; k++)
+                if (f->links.links[k].index == op.index)
+                        op.carrier_changes = f->links.links[k].carrier_changes;
         route_subject(r, &f->links, op.subject);
         finding_set(op.from, "%s", value);
         finding_set(op.to, "%s", wanted);

@@ -25,7 +25,8 @@ enum op_kind {
 struct op {
         enum op_kind kind;
         char subject[64];      /* "net.ipv4.tcp_rmem", "eth0", "10.0.0.0/24 dev eth0" */
-        int index;             /* of the NIC */
+        int index;             /* of the NIC; 0: it is of none */
+        uint32_t carrier_changes; /* of a route's NIC: with its link, the kernel drops its routes */
         char from[96], to[96]; /* values as text, blanks collapsed */
         char source[128];      /* who wants it */
 };

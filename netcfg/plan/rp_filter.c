@@ -45,7 +45,7 @@ int plan_add_rp_filters(struct plan *p, const struct intent *i, const struct fou
         if (!i->loose_rp_filter || !several_nics(i, f))
                 return 0;
         for (size_t k = 0; r == 0 && k < f->links.n; k++) {
-                struct op op = { .kind = OP_SYSCTL };
+                struct op op = { .kind = OP_SYSCTL, .index = f->links.links[k].index };
 
                 if (!intent_is_data_nic(i, &f->links.links[k]) || !is_strict(f, k))
                         continue;

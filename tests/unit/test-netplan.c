@@ -383,6 +383,30 @@ static void test_contest(void) {
         contest_clear(&c);
 }
 
+static void test_a_nic_made_anew_is_another(void) {
+        _cleanup_(contest_clear) struct contest c = CONTEST_NULL;
+        struct op op = mtu_op("eth0", "1460");
+
+        for (op.index = 2; op.index < 20; op.index++)
+                repair(&c, &op, SECONDS(100 + op.index));
+        op.index = 19;
+        repair(&c, &op, SECONDS(121));
+        ASSERT_FALSE(contest_allows(&c, &op, SECONDS(122)));
+}
+
+static void test_a_route_whose_link_came_back_is_new(void) {
+        _cleanup_(contest_clear) struct contest c = CONTEST_NULL;
+        struct op op = { .kind = OP_ROUTE, .subject = "10.0.0.0/24 dev eth0", .index = 2 };
+
+        for (; op.carrier_changes < 20; op.carrier_changes += 2)
+                repair(&c, &op, SECONDS(100 + op.carrier_changes));
+        repair(&c, &op, SECONDS(121));
+        repair(&c, &op, SECONDS(122));
+        ASSERT_FALSE(contest_allows(&c, &op, SECONDS(123)));
+        op.carrier_changes += 2;
+        ASSERT_TRUE(contest_allows(&c, &op, SECONDS(124)));
+}
+
 static void test_held(void) {
         struct contest c = CONTEST_NULL;
         struct op op = mtu_op("eth0", "1460");
@@ -421,5 +445,6 @@ static void test_contest_is_bounded(void) {
 }
 
 TEST_MAIN(test_rp_filters, test_held, test_route_values, test_route_findings, test_properties,
-          test_half_a_plan, test_findings, test_contest, test_slow_drift_is_no_contest,
+          test_half_a_plan, test_findings, test_contest, test_a_nic_made_anew_is_another,
+          test_a_route_whose_link_came_back_is_new, test_slow_drift_is_no_contest,
           test_contest_is_bounded)

@@ -33,6 +33,7 @@ static const struct nla_policy link_policy[ATTR_MAX + 1] = {
         [IFLA_LINK] = { .type = NLA_U32 },
         [IFLA_LINK_NETNSID] = { .type = NLA_U32 },
         [IFLA_CARRIER] = { .type = NLA_U8 },
+        [IFLA_CARRIER_CHANGES] = { .type = NLA_U32 },
         [IFLA_LINKINFO] = { .type = NLA_NESTED },
         [ATTR_PARENT_BUS] = { .type = NLA_STRING },
 };
@@ -79,6 +80,7 @@ static int parse_link(struct nlmsghdr *h, struct link *ret) {
         l.min_mtu = u32_or_0(a[IFLA_MIN_MTU]);
         l.max_mtu = u32_or_0(a[IFLA_MAX_MTU]);
         l.master = (int) u32_or_0(a[IFLA_MASTER]);
+        l.carrier_changes = u32_or_0(a[IFLA_CARRIER_CHANGES]);
         l.carrier = a[IFLA_CARRIER] && nla_get_u8(a[IFLA_CARRIER]) != 0;
         l.lower = (int) u32_or_0(a[IFLA_LINK]);
         l.peer_elsewhere = a[IFLA_LINK_NETNSID] != NULL;

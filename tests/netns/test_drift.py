@@ -1,0 +1,209 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What happens to NICs and routes while tpu-netcfg runs: fights, renames, flaps, silence, more events than its socket
+holds. Needs root; exit code 77 (skipped, with the reason) where namespaces are not permitted. The programs are those
+of BUILD_DIR (build/dev)."""
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+import unittest
+
+from namespace import NET_ADMIN_ONLY, NotPermitted
+from test_netcfg import DRIFT, KIND_REPORT, KIND_REPORT_REQUEST, NETCFG, RMEM, RUNTIME, Case, new_host
+
+TPUCTL = os.path.join(os.path.dirname(NETCFG), "../agent/ctl/tpuctl")
+
+
+class Drift(Case):
+    def setUp(self):
+        super().setUp()
+        self.host.netcfg_conf("[Netcfg]\nRtoMin=routes\n")
+        for words in (["addr", "add", "10.10.0.10/24", "dev", "eth0"], ["addr", "add", "10.10.1.10/24", "dev", "eth1"],
+                      ["route", "add", "10.20.0.0/16", "via", "10.10.0.1"], ["route", "add", "10.30.0.0/16", "via", "10.10.1.1"]):
+            self.host.check("ip", *words)
+        self.host.check("install", "-d", "-o", "65534", "-g", "65534", RUNTIME)
+
+    def start(self):
+        return self.host.start(*NET_ADMIN_ONLY, NETCFG)
+
+    def report(self):
+        kind, payload = self.host.ask(f"{RUNTIME}/netcfg.sock", KIND_REPORT_REQUEST)
+        self.assertEqual(kind, KIND_REPORT)
+        return payload.decode(errors="replace")
+
+    def rto_min(self, destination):
+        return "rto_min lock 5ms" in self.host.check("ip", "route", "show", destination)
+
+    def replace(self, destination, gateway):
+        self.host.check("ip", "route", "replace", destination, "via", gateway)
+
+    def findings(self, *command, code):
+        done = self.host.run(*command)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return json.loads(done.stdout)
+
+
+class Routes(Drift):
+    def test_a_fight_over_a_route_is_left_alone(self):
+        self.start()
+        for _ in range(2):
+            self.replace("10.20.0.0/16", "10.10.0.1")
+            self.wait_for(lambda: self.rto_min("10.20.0.0/16"), True)
+        self.replace("10.20.0.0/16", "10.10.0.1")
+        self.wait_for(lambda: self.host.stderr().count("10.20.0.0/16 dev eth0 is contested"), 1)
+        time.sleep(0.5)
+        self.assertFalse(self.rto_min("10.20.0.0/16"))
+        self.assertIn("contested", self.report())
+        self.replace("10.30.0.0/16", "10.10.1.1")  # others are still repaired
+        self.wait_for(lambda: self.rto_min("10.30.0.0/16"), True)
+        self.assertFalse(self.rto_min("10.20.0.0/16"))
+        self.assertEqual(self.host.stderr().count("is contested"), 1)
+        self.netcfg("--once")
+        self.assertTrue(self.rto_min("10.20.0.0/16"))
+
+    def test_observe_names_them(self):
+        self.host.netcfg_conf("[Netcfg]\nRtoMin=routes\nMode=observe\n")
+        self.assertIn("10.20.0.0/16 dev eth0: none → 5ms,lock", self.netcfg("--once", code=2).stdout)
+        self.start()
+        for name in ("10.20.0.0/16 dev eth0", "10.30.0.0/16 dev eth1", "Mode=observe"):
+            self.assertIn(name, self.report())
+        self.host.check("ip", "route", "add", "10.40.0.0/16", "via", "10.10.1.1")
+        self.wait_for(lambda: "10.40.0.0/16 dev eth1" in self.report(), True)
+        self.assertFalse(self.rto_min("10.40.0.0/16"))
+        self.assertEqual(self.state(), self.before)
+
+    def test_the_probes_say_the_same(self):
+        self.host.check("sysctl", "-qw", "net.ipv4.conf.eth1.rp_filter=1")
+        for code in (2, 0):
+            mine = [f for f in self.findings(NETCFG, "--dry-run", "--json", code=code)["findings"]
+                    if f["check"] == "route.rto_min" or "rp_filter" in f["subject"]]
+            probes = [f for name in ("rp_filter", "route") for f in self.findings(TPUCTL, "check", name, "--json", code=code)["checks"]]
+            self.assertGreater(len(mine), 2)
+            keys = ("verdict", "check", "subject", "found", "wanted", "source", "reason", "remedy")
+            self.assertEqual(sorted([f.get(k, "") for k in keys] for f in probes), sorted([f.get(k, "") for k in keys] for f in mine))
+            self.netcfg("--once")
+
+
+class Nics(Drift):
+    def test_renamed(self):
+        self.start()
+        for words in (["eth1", "down"], ["eth1", "name", "dcn0"], ["dcn0", "up"], ["dcn0", "mtu", "1460"]):
+            self.host.check("ip", "link", "set", *words)
+        self.wait_for(lambda: self.host.mtu("dcn0"), 8896)
+        self.assertNotIn("never", self.host.check("/usr/bin/python3", "-c", DRIFT, "1460", "dcn0"))
+        self.host.check("ip", "route", "add", "10.50.0.0/16", "via", "10.10.1.1", "dev", "dcn0")
+        self.wait_for(lambda: self.rto_min("10.50.0.0/16"), True)
+        report = self.report()
+        self.assertIn("dcn0", report)
+        self.assertNotIn("eth1", report)
+        self.netcfg("--restore", code=1)  # eth1's routes are gone
+        self.assertEqual(self.host.mtu("dcn0"), 1460)
+
+    def test_two_that_change_names(self):
+        self.start()
+        self.host.check("sh", "-c", "ip -batch - <<E\n" + "".join(f"link set {line}\n" for line in (
+            "eth0 down", "eth1 down", "eth0 name x", "eth1 name eth0", "x name eth1", "eth0 up", "eth1 up", "eth0 mtu 1400", "eth1 mtu 1401")) + "E\n")
+        self.wait_for(lambda: (self.host.mtu("eth0"), self.host.mtu("eth1")), (8896, 8896))
+
+    def test_down_and_up(self):
+        self.start()
+        for _ in range(5):
+            self.host.check("ip", "link", "set", "eth1", "down")
+            self.host.check("ip", "link", "set", "eth1", "up")
+        self.host.check("ip", "route", "add", "10.30.0.0/16", "via", "10.10.1.1")  # went with the link
+        self.wait_for(lambda: (self.rto_min("10.30.0.0/16"), self.rto_min("10.10.1.0/24")), (True, True))
+        self.assertEqual(self.host.mtu("eth1"), 8896)
+
+    def test_made_anew_again_and_again_is_no_fight(self):
+        self.start()
+        for _ in range(5):
+            self.host.check("ip", "link", "del", "eth1")
+            self.host.add_nic("eth1", 1460)
+            self.host.check("ip", "addr", "add", "10.10.1.10/24", "dev", "eth1")
+            self.host.check("ip", "route", "add", "10.30.0.0/16", "via", "10.10.1.1")
+            self.wait_for(lambda: (self.host.mtu("eth1"), self.rto_min("10.30.0.0/16")), (8896, True))
+        self.assertNotIn("contested", self.report() + self.host.stderr())
+
+    def test_one_that_goes_between_reading_and_writing(self):
+        daemon = self.start()
+        for _ in range(30):
+            self.host.add_nic("eth9", 1460)
+            self.host.check("ip", "link", "del", "eth9")
+        self.assertIsNone(daemon.poll())
+        self.host.check("ip", "link", "set", "eth0", "mtu", "1460")
+        self.wait_for(lambda: self.host.mtu("eth0"), 8896)
+        self.assertNotIn("eth9", self.report())
+
+    def test_a_silent_gateway_does_not_hold_up_others(self):
+        self.host.on_wire("ip", "link", "set", "p-eth0", "arp", "off")
+        self.host.check("ip", "route", "add", "default", "via", "10.10.0.1")
+        self.start()
+        for nic in ("eth2", "eth3"):
+            self.host.add_nic(nic, 8896)
+        self.wait_for(lambda: (self.host.mtu("eth0"), self.host.mtu("eth1")), (1460, 8896))
+        times = self.host.check("/usr/bin/python3", "-c", DRIFT, "1460", "eth1", "eth2", "eth3").split()
+        print(f"drift to repair beside a silent gateway: {', '.join(times)} ms", file=sys.stderr)
+        self.assertNotIn("never", times)
+        self.assertLess(max(map(float, times)), 1000)
+        self.assertIn("does not answer", self.report())
+
+
+class Overrun(Drift):
+    """More events than the kernel keeps for a daemon that does not read: it says ENOBUFS, and nothing stays wrong."""
+
+    def drops(self, pid):
+        """Messages that the kernel threw away for each netlink socket of the process (proc(5): column Drops)."""
+        mine = set()
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(FileNotFoundError):  # closed meanwhile
+                target = os.readlink(f"/proc/{pid}/fd/{fd}")
+                if target.startswith("socket:["):
+                    mine.add(target[8:-1])
+        lines = [line.split() for line in self.host.check("cat", "/proc/net/netlink").splitlines()]
+        column = {name: i for i, name in enumerate(lines[0])}
+        return sum(int(line[column["Drops"]]) for line in lines[1:] if line[column["Inode"]] in mine)
+
+    def test_lost_events(self):
+        daemon = self.start()
+        self.assertEqual(self.drops(daemon.pid), 0)
+        daemon.send_signal(signal.SIGSTOP)
+        try:
+            self.host.check("sh", "-c", "for i in $(seq 1500); do echo link set eth1 alias $i; done | ip -batch -")
+            self.assertGreater(self.drops(daemon.pid), 0)
+            # All of this is told in events that are lost.
+            self.host.check("ip", "link", "set", "eth0", "mtu", "1460")
+            self.host.check("ip", "link", "set", "eth1", "down")
+            self.host.check("ip", "link", "set", "eth1", "name", "dcn0")
+            self.host.check("ip", "link", "set", "dcn0", "up", "mtu", "1400")
+            self.replace("10.20.0.0/16", "10.10.0.1")
+            self.host.add_nic("eth2", 1460)
+            self.host.check("sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=0")
+            drops = self.drops(daemon.pid)
+            self.assertGreater(drops, 100)
+        finally:
+            daemon.send_signal(signal.SIGCONT)
+        start = time.monotonic()
+        self.wait_for(lambda: [self.host.mtu(nic) for nic in ("eth0", "dcn0", "eth2")], [8896] * 3)
+        self.wait_for(lambda: self.rto_min("10.20.0.0/16"), True)
+        self.assertEqual((self.host.sysctl("net.ipv4.tcp_rmem"), self.host.sysctl("net.ipv4.tcp_no_metrics_save")), (RMEM, "1"))
+        print(f"{drops} events lost, all right {(time.monotonic() - start) * 1000:.0f} ms after the daemon went on", file=sys.stderr)
+        self.wait_for(lambda: "notifications were lost" in self.host.stderr(), True)
+        self.assertNotIn("never", self.host.check("/usr/bin/python3", "-c", DRIFT, "1460", "eth0"))  # it still listens
+        self.assertNotIn("contested", self.report())
+
+
+del Drift  # it has no tests of its own
+
+if __name__ == "__main__":
+    for program in (NETCFG, TPUCTL):
+        if not os.access(program, os.X_OK):
+            sys.exit(f"{program} is missing: build first, or set BUILD_DIR")
+    try:
+        new_host().close()
+    except NotPermitted as refused:
+        print(f"SKIP: {refused}")
+        sys.exit(77)
+    unittest.main(verbosity=2)
