@@ -36,7 +36,8 @@ static int parse(struct arguments *a, int argc, char *argv[]) {
 
         a->options = (struct options) {
                 .program = "tpu-netcfg",
-                .synopsis = "[--dry-run | --once | --restore] [--netns PATH] [--json] | --check-config | --show-config",
+                .synopsis = "[--dry-run | --once | --restore] [--netns PATH] [--json] | --check-config | "
+                            "--show-config",
                 .summary = "Sets and keeps the MTU of the data-centre NICs and the sysctls that the profile "
                            "of this TPU generation wants.\n"
                            "Without an option it stays and repairs what drifts. Exit code of a one-shot: 0 "
@@ -62,7 +63,8 @@ static int parse(struct arguments *a, int argc, char *argv[]) {
                 return -EINVAL;
         }
         if (a->options.root && !streq(a->options.root, "/") && a->netns) {
-                fprintf(stderr, "tpu-netcfg: --root %s is a recorded machine, which has no network namespaces\n",
+                fprintf(stderr,
+                        "tpu-netcfg: --root %s is a recorded machine, which has no network namespaces\n",
                         a->options.root);
                 return -EINVAL;
         }

@@ -36,8 +36,8 @@ static int log_not_opened(int error, const char *path) {
                 return log_error_errno(error, "--netns %s: %m: this needs root", path);
         if (error == -ENOENT)
                 return log_error_errno(error,
-                                       "--netns %s: there is no such file; was the container stopped, or the "
-                                       "process ended? (ip netns; lsns -t net)",
+                                       "--netns %s: there is no such file; was the container stopped, or "
+                                       "the process ended? (ip netns; lsns -t net)",
                                        path);
         if (error == -EINVAL)
                 return log_error_errno(error, "--netns %s: the path has to begin with /", path);
@@ -55,8 +55,8 @@ static int check_kind(int fd, const char *path) {
                                        "(/proc/PID/ns/net is one)",
                                        path);
         return log_error_errno(-EINVAL,
-                               "--netns %s: this is not a namespace, or no longer one: a file in /run/netns stays "
-                               "behind when its namespace is gone (/proc/PID/ns/net is one)",
+                               "--netns %s: this is not a namespace, or no longer one: a file in /run/netns "
+                               "stays behind when its namespace is gone (/proc/PID/ns/net is one)",
                                path);
 }
 
@@ -103,7 +103,8 @@ static int name_runtime(struct netns *n, int fd) {
         struct stat st;
 
         if (sock >= 0 && getsockopt(sock, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &len) == 0) {
-                (void) snprintf(n->runtime, sizeof(n->runtime), PATH_NETCFG_RUNTIME "/netns-%" PRIu64, cookie);
+                (void) snprintf(n->runtime, sizeof(n->runtime), PATH_NETCFG_RUNTIME "/netns-%" PRIu64,
+                                cookie);
                 return 0;
         }
         if (fstat(fd, &st) < 0)
@@ -203,7 +204,8 @@ static void lower_bound(struct link *l, uint32_t mtu, const char *by) {
 }
 
 static void bound(const struct netns *n, struct link *l) {
-        const struct link *lower = l->lower_nsid >= 0 && l->lower_nsid == n->host_nsid ? host_link(n, l->lower) : NULL;
+        bool by_host = l->lower_nsid >= 0 && l->lower_nsid == n->host_nsid;
+        const struct link *lower = by_host ? host_link(n, l->lower) : NULL;
         const struct link *master = lower ? host_link(n, lower->master) : NULL;
 
         l->carried_mtu = l->mtu;

@@ -70,7 +70,8 @@ int oneshot_dry_run(struct netcfg *n, bool json) {
 }
 
 static int log_locked(const struct netcfg *n) {
-        return log_error_errno(-EAGAIN, "another tpu-netcfg has been at work for 5 s (%s/lock); nothing was changed",
+        return log_error_errno(-EAGAIN,
+                               "another tpu-netcfg has been at work for 5 s (%s/lock); nothing was changed",
                                n->netns.runtime);
 }
 
@@ -78,7 +79,8 @@ int oneshot_once(struct netcfg *n, bool json) {
         int r = runtime_set_restored(n->runtime_fd, false);
 
         if (r < 0) {
-                (void) log_error_errno(r, "%s/restored cannot be removed: %m; nothing was changed", n->netns.runtime);
+                (void) log_error_errno(r, "%s/restored cannot be removed: %m; nothing was changed",
+                                       n->netns.runtime);
                 return verdict_exit_code(VERDICT_FAIL);
         }
         finding_list_clear(&n->report); /* what was found before is no answer when the pass cannot be made */
@@ -118,7 +120,8 @@ static int load_restoring(struct netcfg *n, struct restoring *s) {
                 return log_error_errno(
                         r, "%s/originals:%u is damaged; nothing was changed", n->netns.runtime, line);
         if (r < 0)
-                return log_error_errno(r, "%s/originals cannot be read: %m; nothing was changed", n->netns.runtime);
+                return log_error_errno(r, "%s/originals cannot be read: %m; nothing was changed",
+                                       n->netns.runtime);
         r = links_read(&n->host, &links);
         if (r == 0)
                 r = originals_plan(&s->originals, &n->host, &links, &s->plan, &s->gone);
@@ -138,7 +141,8 @@ static int restore_locked(struct netcfg *n, struct restoring *s) {
         r = runtime_set_restored(n->runtime_fd,
                                  true); /* first, so that a running daemon does not repair what we restore */
         if (r < 0)
-                return log_error_errno(r, "%s/restored cannot be written: %m; nothing was changed", n->netns.runtime);
+                return log_error_errno(r, "%s/restored cannot be written: %m; nothing was changed",
+                                       n->netns.runtime);
         for (size_t i = 0; i < s->plan.n; i++)
                 s->failed += pass_apply_one(n, &s->plan.ops[i], true) < 0;
         if (s->failed > 0)
@@ -161,8 +165,8 @@ static int print_restored(const struct netcfg *n, const struct restoring *s, boo
                        "NICs or routes are gone.\n%s",
                        n->writes, s->originals.n - s->plan.n - s->gone, s->failed, s->gone,
                        n->netns.path ? "" :
-                                       "A running tpu-netcfg only observes from now on; tpu-netcfg --once applies "
-                                       "the profile again.\n");
+                                       "A running tpu-netcfg only observes from now on; tpu-netcfg --once "
+                                       "applies the profile again.\n");
         return 0;
 }
 

@@ -187,13 +187,14 @@ static int save_originals(struct netcfg *n, const struct plan *p, const struct l
         r = originals_load(n->runtime_fd, n->boot_id, &o, &line);
         if (r == -EBADMSG)
                 return log_error_errno(r,
-                                       "%s/originals:%u is damaged; nothing was changed. Remove the file to go on "
-                                       "without --restore",
+                                       "%s/originals:%u is damaged; nothing was changed. Remove the file to go "
+                                       "on without --restore",
                                        n->netns.runtime, line);
         if (r == 0)
                 r = originals_keep(&o, n->runtime_fd, n->boot_id, p, links);
         if (r < 0)
-                return log_error_errno(r, "the original values cannot be saved in %s: %m; nothing was changed",
+                return log_error_errno(r,
+                                       "the original values cannot be saved in %s: %m; nothing was changed",
                                        n->netns.runtime);
         return 0;
 }

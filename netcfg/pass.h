@@ -35,7 +35,7 @@ struct netcfg {
         const char *held; /* why nothing was written, NULL when writing was allowed */
 
         bool gateway_silent;  /* and that was logged */
-        usec_t ask_again[2]; /* boot clock; a gateway (of IPv4, of IPv6) that was silent is not asked before */
+        usec_t ask_again[2]; /* boot clock; a silent gateway (of IPv4, of IPv6) is not asked before */
         unsigned writes; /* verified, since start */
         usec_t applied;  /* boot clock of the last of them, 0: none */
 };

@@ -20,7 +20,8 @@ static int open_top(const struct host *h) {
 }
 
 int runtime_open(const struct host *h, const char *path) {
-        const char *inside = startswith(path, PATH_NETCFG_RUNTIME "/") ? path + strlen(PATH_NETCFG_RUNTIME "/") : NULL;
+        static const char top_path[] = PATH_NETCFG_RUNTIME "/";
+        const char *inside = startswith(path, top_path) ? path + strlen(top_path) : NULL;
         _cleanup_close_ int top = open_top(h);
         int fd;
 

@@ -77,14 +77,14 @@ static void judge_carried_mtu(const struct link *l, uint32_t allowed, struct fin
                             l->carried_mtu);
         else
                 finding_set(f->reason,
-                            "its other end is not in the host's own network namespace, so what carries its packets "
-                            "is not known: never raised");
+                            "its other end is not in the host's own network namespace, so what carries its "
+                            "packets is not known: never raised");
         if (l->mtu != allowed)
                 return; /* first things first */
         finding_set(f->remedy,
                     "set it where the container's network is made (docker network create -o "
-                    "com.docker.network.driver.mtu=…, or mtu of the CNI plugin), the host's own NICs with tpu-netcfg "
-                    "--once");
+                    "com.docker.network.driver.mtu=…, or mtu of the CNI plugin), the host's own NICs with "
+                    "tpu-netcfg --once");
 }
 
 void intent_judge_mtu(const struct intent *i, const struct link *l, struct finding *ret) {

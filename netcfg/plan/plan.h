@@ -75,8 +75,8 @@ int plan_add_rp_filters(struct plan *p, const struct intent *i, const struct fou
 void plan_read_rp_filters(const struct host *h, const struct intent *i, struct found *f);
 /* One finding for each data NIC, none where there are fewer than two. Of f only links and filters count. */
 int plan_judge_rp_filters(const struct intent *i, const struct found *f, struct finding_list *l);
-/* One finding for each route that is wrong, one for all that are right. Of f only links and routes count; i has
- * to want a least retransmission time of routes. */
+/* One finding for each route that is wrong, one for all that are right. Of f only links and routes count; i
+ * has to want a least retransmission time of routes. */
 int plan_judge_routes(const struct intent *i, const struct found *f, struct finding_list *l);
 /* Appends one write. -ENOMEM. */
 int plan_add(struct plan *p, const struct op *op);

@@ -41,7 +41,7 @@ static void test_rule_and_verdict(void) {
                 { 1460, 8896, 8896, "eth1", 1460, VERDICT_FAIL, "the network carries 1460" },
                 { 8896, 1500, 1500, "", 1500, VERDICT_WARN, "not known: never raised" },
                 { 0, 8896, 8896, "", 8896, VERDICT_OK, "" },
-                { 0, 65535, 65535, "", 65535, VERDICT_WARN, "not known" }, /* nothing says that it is too large */
+                { 0, 65535, 65535, "", 65535, VERDICT_WARN, "not known" }, /* is it too large? */
                 { 8896, 65535, 65535, "", 8896, VERDICT_FAIL, "" },
         };
 

@@ -48,7 +48,8 @@ static void routes_good(void) {
         ASSERT_OK(probe(GOOD, "route", &c, &got));
         ASSERT_EQ(got.findings.n, 1);
         ASSERT_EQ(got.findings.items[0].verdict, VERDICT_OK);
-        ASSERT_STREQ(find(&got, "route.rto_min", "")->found, "right on 4 data-centre routes"); /* not docker0's */
+        /* Not docker0's. */
+        ASSERT_STREQ(find(&got, "route.rto_min", "")->found, "right on 4 data-centre routes");
         ASSERT_OK(probe(GOOD, "route", &without, &nothing));
         ASSERT_EQ(find(&nothing, "route.rto_min", "")->verdict, VERDICT_OK);
 }
@@ -125,7 +126,8 @@ static void rp_filters(void) {
                 { "0\n", "1\n", true, VERDICT_FAIL },     { "1\n", "0\n", true, VERDICT_FAIL },
                 { "0\n", "1\n", false, VERDICT_WARN },    { "0\n", "", true, VERDICT_UNKNOWN },
                 { "0\n", "-1\n", true, VERDICT_UNKNOWN }, { "\033[2J\n", "2\n", true, VERDICT_UNKNOWN },
-                { "0\n", NULL, true, VERDICT_UNKNOWN },   { "0\n", "11111111111111111111111\n", true, VERDICT_UNKNOWN },
+                { "0\n", NULL, true, VERDICT_UNKNOWN },
+                { "0\n", "99999999999999999999999\n", true, VERDICT_UNKNOWN },
         };
 
         for (size_t k = 0; k < ELEMENTSOF(cases); k++) {
@@ -161,4 +163,5 @@ static void rp_filters_of_the_good_machine(void) {
         ASSERT_EQ(find(&alone, "sysctl", "rp_filter")->verdict, VERDICT_OK);
 }
 
-TEST_MAIN(routes_good, routes_drift, routes_missing_and_garbage, routes_huge, rp_filters, rp_filters_of_the_good_machine)
+TEST_MAIN(routes_good, routes_drift, routes_missing_and_garbage, routes_huge, rp_filters,
+          rp_filters_of_the_good_machine)

@@ -27,7 +27,7 @@ struct link {
         uint32_t carrier_changes; /* how often it was lost or came, since the device was made */
         int master;           /* ifindex of bridge/bond, 0 if none */
         int lower;            /* ifindex of its lower/peer link, 0: none; in the namespace that … */
-        bool peer_elsewhere;  /* IFLA_LINK_NETNSID present: its lower/peer link lives in another namespace … */
+        bool peer_elsewhere;  /* IFLA_LINK_NETNSID present: lower/peer link is in another namespace … */
         int lower_nsid;       /* … which this namespace calls so; -1: in this one, or no name for it */
         bool beside_hardware; /* the same table holds an Ethernet device that is hardware */
         /* Of a container's NIC that the host makes (link_is_made()), filled in by who looks at it from the
