@@ -217,7 +217,7 @@ static int read_now(const struct original *o, const struct host *h, const struct
         case OP_SYSCTL:
                 r = kernel_read_sysctl(h, o->subject, &now);
                 finding_set(op->from, "%s", now.value);
-                return r;
+                return r == -ENOENT ? -ENODEV : r; /* a NIC's own, which went with it */
         case OP_MTU:
                 l = link_of(links, o);
                 if (!l)

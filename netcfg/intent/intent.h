@@ -85,8 +85,8 @@ int intent_report_config(const struct host *h, const char *config_file, FILE *ou
  * network's MTU is not known, only a device that states its own (link_stated_mtu()) has its MTU raised, up
  * to that, and none is lowered. A container's NIC that the host makes (link.carried_mtu) goes by what
  * carries its packets on the host in place of that, and is never raised where that is not known. 0 when
- * nothing may be wanted (no one states an MTU, or the profile wants none), with the reason in *ret_why (static text, NULL when there is nothing to explain; ret_why may be
- * NULL).
+ * nothing may be wanted (no one states an MTU, or the profile wants none), with the reason in *ret_why
+ * (static text, NULL when there is nothing to explain; ret_why may be NULL).
  */
 uint32_t intent_mtu(const struct intent *i, const struct link *l, const char **ret_why);
 

@@ -102,6 +102,14 @@ class Nics(Drift):
         self.netcfg("--restore", code=1)  # eth1's routes are gone
         self.assertEqual(self.host.mtu("dcn0"), 1460)
 
+    def test_one_that_is_gone_keeps_no_other_from_being_restored(self):
+        self.host.check("sysctl", "-qw", "net.ipv4.conf.eth1.rp_filter=1")
+        self.netcfg("--once")
+        self.assertEqual(self.host.sysctl("net.ipv4.conf.eth1.rp_filter"), "2")
+        self.host.check("ip", "link", "del", "eth1")
+        self.assertIn("are gone", self.netcfg("--restore", code=1).stdout)
+        self.assertEqual((self.host.sysctl("net.ipv4.tcp_rmem"), self.host.mtu("eth0")), self.before[:2])
+
     def test_two_that_change_names(self):
         self.start()
         self.host.check("sh", "-c", "ip -batch - <<E\n" + "".join(f"link set {line}\n" for line in (

@@ -32,8 +32,9 @@ static void copy_dump(const struct scratch *s, const char *fixture) {
 }
 
 static void table(void) {
-        static const char *const names[] = { "tpu", "owners", "lockfile", "nic", "sysctl", "rp_filter", "route", "memory",
-                                             "disk", "clock", "thp", "limits", "cmdline", "proxy", "tpu_logs", "tcmalloc", "fingerprint" };
+        static const char *const names[] = { "tpu",    "owners", "lockfile", "nic",      "sysctl",     "rp_filter",
+                                             "route",  "memory", "disk",     "clock",    "thp",        "limits",
+                                             "cmdline", "proxy", "tpu_logs", "tcmalloc", "fingerprint" };
 
         for (size_t i = 0; i < ELEMENTSOF(names); i++) {
                 ASSERT_STREQ(probe_table[i]->name, names[i]);
