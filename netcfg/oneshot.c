@@ -124,6 +124,8 @@ static int load_restoring(struct netcfg *n, struct restoring *s) {
                                        n->netns.runtime);
         r = links_read(&n->host, &links);
         if (r == 0)
+                r = originals_follow(&s->originals, &links);
+        if (r == 0)
                 r = originals_plan(&s->originals, &n->host, &links, &s->plan, &s->gone);
         return r < 0 ? log_error_errno(r, "the current values cannot be read: %m; nothing was changed") : 0;
 }

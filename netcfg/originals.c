@@ -191,13 +191,33 @@ static int keep_one(struct originals *o, const struct op *op, const struct link_
         return add(o, &item);
 }
 
+/* Whose setting it is: names change. */
+static int keep_nic(struct originals *o, int index, const struct link_table *links) {
+        const struct link *l = index > 0 ? link_by_index(links, index) : NULL;
+        struct original item = { .kind = OP_MTU };
+
+        if (!l)
+                return 0;
+        for (size_t i = 0; i < o->n; i++)
+                if (o->items[i].kind == OP_MTU && streq(o->items[i].subject, l->name))
+                        return 0;
+        format_address(l, item.address);
+        finding_set(item.subject, "%s", l->name);
+        finding_set(item.value, "%u", l->mtu);
+        return add(o, &item);
+}
+
 int originals_keep(struct originals *o, int dir_fd, const char *boot_id, const struct plan *p,
                    const struct link_table *links) {
         size_t before = o->n;
-        int r = 0;
+        int r = originals_follow(o, links);
 
-        for (size_t i = 0; r == 0 && i < p->n; i++)
-                r = keep_one(o, &p->ops[i], links);
+        for (size_t i = 0; r == 0 && i < p->n; i++) {
+                if (p->ops[i].kind == OP_ROUTE || p->ops[i].kind == OP_SYSCTL)
+                        r = keep_nic(o, p->ops[i].index, links);
+                if (r == 0)
+                        r = keep_one(o, &p->ops[i], links);
+        }
         if (r == 0 && o->n > before)
                 r = save(o, dir_fd, boot_id);
         if (r < 0)

@@ -3,7 +3,8 @@
 /*
  * The values that settings had before our first write of this boot, kept in /run/tpu-netcfg/originals: saved
  * durably before the write, kept over restarts, forgotten by a new boot id or after --restore. A NIC is
- * known by its MAC address, and by its name where several share one.
+ * known by its MAC address, and by its name where several share one. With the first route or sysctl of a NIC
+ * its MTU is kept, too, which says whose name it was.
  *
  * The file is text: a line "tpu-netcfg-originals 1", a line "boot BOOT_ID", then lines
  * "sysctl NAME VALUE", "mtu NAME MAC VALUE" and "route VALUE SUBJECT" (route_subject(), plan.h).
@@ -34,6 +35,8 @@ int originals_load(int dir_fd, const char *boot_id, struct originals *ret, unsig
 /* Adds the found values of the plan's settings that are not there yet, and saves when anything was added. */
 int originals_keep(struct originals *o, int dir_fd, const char *boot_id, const struct plan *p,
                    const struct link_table *links);
+/* Gives the settings of NICs that were renamed since their new names. -ENOMEM. */
+int originals_follow(struct originals *o, const struct link_table *links);
 /* The writes that bring the originals back. ret_gone: how many NICs and routes are not there any more. */
 int originals_plan(const struct originals *o, const struct host *h, const struct link_table *links,
                    struct plan *ret, size_t *ret_gone);

@@ -102,6 +102,27 @@ class Nics(Drift):
         self.netcfg("--restore", code=1)  # eth1's routes are gone
         self.assertEqual(self.host.mtu("dcn0"), 1460)
 
+    def test_names_that_change_are_followed_when_restoring(self):
+        """udev renames NICs when it gets to them, which may be after our first write."""
+        for nic, value in (("eth0", "0"), ("eth1", "1")):
+            self.host.check("sysctl", "-qw", f"net.ipv4.conf.{nic}.rp_filter={value}")
+        self.host.check("sysctl", "-qw", "net.ipv4.conf.all.rp_filter=1")
+        before = self.host.check("ip", "route")
+        self.netcfg("--once")
+        self.assertEqual([self.host.sysctl(f"net.ipv4.conf.{nic}.rp_filter") for nic in ("eth0", "eth1")], ["2", "2"])
+        if self.host.run("ip", "link", "set", "eth0", "name", "x").returncode != 0:
+            self.skipTest("this kernel renames no NIC that is up (from 6.2 on)")
+        for old, new in (("eth1", "eth0"), ("x", "dcn0")):
+            self.host.check("ip", "link", "set", old, "name", new)
+        self.host.check("ip", "route", "replace", "10.20.0.0/16", "via", "10.10.0.1")
+        self.netcfg("--once")  # what is wrong under a new name is no new original
+        self.assertEqual(self.host.check("ip", "route").count("rto_min lock 5ms"), 4)
+        self.assertIn("0 failed, 0 NICs", self.netcfg("--restore").stdout)
+        self.assertEqual([self.host.sysctl(f"net.ipv4.conf.{nic}.rp_filter") for nic in ("dcn0", "eth0")], ["0", "1"])
+        after = self.host.check("ip", "route").replace("dev eth0", "dev eth1").replace("dev dcn0", "dev eth0")
+        self.assertEqual(sorted(after.splitlines()), sorted(before.splitlines()))
+        self.assertEqual((self.host.mtu("dcn0"), self.host.mtu("eth0")), (1460, 1460))
+
     def test_one_that_is_gone_keeps_no_other_from_being_restored(self):
         self.host.check("sysctl", "-qw", "net.ipv4.conf.eth1.rp_filter=1")
         self.netcfg("--once")
