@@ -1,3 +1,4 @@
+unit_test(ethtool KNOWS base links)
 unit_test(links KNOWS base links)
 unit_test(intent KNOWS base links intent)
 unit_test(netplan KNOWS base links intent netplan)

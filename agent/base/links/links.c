@@ -19,6 +19,11 @@
 #define DUMP_MAX (LINKS_MAX * (size_t) 8192)
 /* Kernel 5.14 tells the bus; Debian 11's headers do not know the number yet. */
 #define ATTR_PARENT_BUS 57
+/* As old are the numbers of these limits: 5.19, and 6.3 for those of IPv4 alone (linux/if_link.h). */
+#define ATTR_GRO_MAX_SIZE 58
+#define ATTR_TSO_MAX_SIZE 59
+#define ATTR_GSO_IPV4_MAX_SIZE 63
+#define ATTR_GRO_IPV4_MAX_SIZE 64
 #define ATTR_MAX 64
 _Static_assert(IFLA_MAX < 256 && IFLA_MAX_MTU < ATTR_MAX, "the attributes that are read have room");
 
@@ -36,7 +41,34 @@ static const struct nla_policy link_policy[ATTR_MAX + 1] = {
         [IFLA_CARRIER_CHANGES] = { .type = NLA_U32 },
         [IFLA_LINKINFO] = { .type = NLA_NESTED },
         [ATTR_PARENT_BUS] = { .type = NLA_STRING },
+        [IFLA_GSO_MAX_SIZE] = { .type = NLA_U32 },
+        [ATTR_GRO_MAX_SIZE] = { .type = NLA_U32 },
+        [ATTR_TSO_MAX_SIZE] = { .type = NLA_U32 },
+        [ATTR_GSO_IPV4_MAX_SIZE] = { .type = NLA_U32 },
+        [ATTR_GRO_IPV4_MAX_SIZE] = { .type = NLA_U32 },
 };
+
+static const uint16_t size_attrs[_LINK_SIZE_MAX] = {
+        [LINK_GSO_MAX_SIZE] = IFLA_GSO_MAX_SIZE,
+        [LINK_GRO_MAX_SIZE] = ATTR_GRO_MAX_SIZE,
+        [LINK_GSO_IPV4_MAX_SIZE] = ATTR_GSO_IPV4_MAX_SIZE,
+        [LINK_GRO_IPV4_MAX_SIZE] = ATTR_GRO_IPV4_MAX_SIZE,
+};
+
+uint16_t link_size_attr(enum link_size s) {
+        return size_attrs[s];
+}
+
+const char *link_size_name(enum link_size s) {
+        static const char *const names[_LINK_SIZE_MAX] = {
+                [LINK_GSO_MAX_SIZE] = "gso_max_size",
+                [LINK_GRO_MAX_SIZE] = "gro_max_size",
+                [LINK_GSO_IPV4_MAX_SIZE] = "gso_ipv4_max_size",
+                [LINK_GRO_IPV4_MAX_SIZE] = "gro_ipv4_max_size",
+        };
+
+        return names[s];
+}
 
 static const struct nla_policy info_policy[IFLA_INFO_MAX + 1] = {
         [IFLA_INFO_KIND] = { .type = NLA_STRING, .minlen = 1 },
@@ -79,6 +111,9 @@ static int parse_link(struct nlmsghdr *h, struct link *ret) {
         l.mtu = u32_or_0(a[IFLA_MTU]);
         l.min_mtu = u32_or_0(a[IFLA_MIN_MTU]);
         l.max_mtu = u32_or_0(a[IFLA_MAX_MTU]);
+        for (size_t i = 0; i < _LINK_SIZE_MAX; i++)
+                l.sizes[i] = u32_or_0(a[size_attrs[i]]);
+        l.tso_max_size = u32_or_0(a[ATTR_TSO_MAX_SIZE]);
         l.master = (int) u32_or_0(a[IFLA_MASTER]);
         l.carrier_changes = u32_or_0(a[IFLA_CARRIER_CHANGES]);
         l.carrier = a[IFLA_CARRIER] && nla_get_u8(a[IFLA_CARRIER]) != 0;

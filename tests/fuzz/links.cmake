@@ -1,0 +1,1 @@
+fuzz_target(ethtool KNOWS links base)
