@@ -98,6 +98,7 @@ static int load_netcfg(const struct host *h, const char *file, struct choice *c,
                 { "Netcfg", "RtoMin", parse_rto_min, &c->rto_by, "auto" },
                 { "Netcfg", "Nics", config_parse_string255, i->nics, NULL },
                 { "Netcfg", "IgnoreNics", config_parse_string255, i->ignore_nics, NULL },
+                { "Netcfg", "IgnoreSettings", config_parse_string255, i->ignore_settings, NULL },
         };
         struct config config = { .items = items, .n_items = ELEMENTSOF(items) };
         int r = config_load(&config, h, "netcfg", file);
@@ -240,6 +241,7 @@ static int load(const struct host *h, const char *config_file, struct config_rep
         if (r < 0)
                 return r;
         choose_rto(h, choice.rto_by, &i);
+        intent_drop_ignored(&i);
         *ret = i;
         return 0;
 }

@@ -26,6 +26,23 @@ struct intent_sysctl {
 
 #define INTENT_PARAMETERS_MAX 8
 
+/* A setting of each data-centre NIC. */
+enum nic_setting_kind {
+        NIC_FEATURE,      /* ethtool -k, ethtool -K */
+        NIC_PRIVATE_FLAG, /* ethtool --show-priv-flags, --set-priv-flags */
+        NIC_SIZE,         /* + enum link_size: ip link set dev NIC gso_max_size … */
+        _NIC_SETTING_KIND_MAX = NIC_SIZE + _LINK_SIZE_MAX,
+};
+
+#define INTENT_NIC_SETTINGS_MAX 16
+struct intent_nic_setting {
+        enum nic_setting_kind kind;
+        char name[32];   /* "tx-nocache-copy", "enable-max-rx-buffer-size", "gso_max_size" */
+        char driver[16]; /* only of NICs of this driver; empty: of all */
+        char value[16];  /* "on", "off"; of a size, bytes */
+        char source[128];
+};
+
 /* What tpu-hostd handed over from the metadata server, for one NIC. */
 #define INTENT_NETWORKS_MAX 32
 struct intent_network {
@@ -49,6 +66,8 @@ struct intent {
         struct intent_sysctl
                 parameters[INTENT_PARAMETERS_MAX]; /* "tcp_cubic.hystart_detect"; only verified */
         size_t n_parameters;
+        struct intent_nic_setting nic_settings[INTENT_NIC_SETTINGS_MAX]; /* nic_setting.h */
+        size_t n_nic_settings;
         usec_t rto_min; /* of every data-centre route; 0: none wanted, or the sysctl tcp_rto_min_us stands
                            for it */
         char rto_min_source[128];
@@ -56,6 +75,8 @@ struct intent {
         char rp_filter_source[128];
         char nics[256], ignore_nics[256]; /* Nics=, IgnoreNics=: names or patterns, blanks between; empty:
                                              told apart */
+        char ignore_settings[256]; /* IgnoreSettings=: names or patterns of NIC settings and sysctls that the
+                                      profile wants and this site does not */
 };
 
 /*
@@ -72,6 +93,8 @@ int intent_load(const struct host *h, const char *config_file, struct intent *re
 /* Whether it is one of this host's data-centre NICs: IgnoreNics= and Nics= of [Netcfg], else
  * link_is_data_nic(). */
 bool intent_is_data_nic(const struct intent *i, const struct link *l);
+/* Takes out of i what ignore_settings names; intent_load() has done it. */
+void intent_drop_ignored(struct intent *i);
 
 /*
  * For --show-config and --check-config: loads as intent_load() does, prints to out (unless NULL) what is in

@@ -18,3 +18,17 @@ bool intent_is_data_nic(const struct intent *i, const struct link *l) {
                 return false;
         return i->nics[0] ? matches(i->nics, l->name) : link_is_data_nic(l);
 }
+
+void intent_drop_ignored(struct intent *i) {
+        size_t kept = 0;
+
+        for (size_t k = 0; k < i->n_nic_settings; k++)
+                if (!matches(i->ignore_settings, i->nic_settings[k].name))
+                        i->nic_settings[kept++] = i->nic_settings[k];
+        i->n_nic_settings = kept;
+        kept = 0;
+        for (size_t k = 0; k < i->n_sysctls; k++)
+                if (!matches(i->ignore_settings, i->sysctls[k].name))
+                        i->sysctls[kept++] = i->sysctls[k];
+        i->n_sysctls = kept;
+}

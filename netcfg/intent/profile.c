@@ -5,6 +5,9 @@
 
 #define SYSCTL_PREFIX "Sysctl "
 #define PARAMETER_PREFIX "Parameter "
+#define FEATURE_PREFIX "Feature "
+#define PRIVATE_FLAG_PREFIX "PrivateFlag "
+#define LINK_PREFIX "Link "
 /* inih cuts a section's name at 49 characters without a word: a name that long is refused rather than
  * misread. */
 #define SECTION_MAX 48
@@ -91,6 +94,79 @@ static const char *take_named(struct reading *r, const char *name, struct intent
         return NULL;
 }
 
+/* --- Settings of each NIC ----------------------------------------------------------------------------- */
+
+#define NIC_SETTING_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+
+static const char *set_size_value(const char *text, char dest[static 16]) {
+        char why[96];
+        uint32_t bytes = 0;
+
+        /* The kernel's own bounds: a segment has 1,460 bytes at the least usual MTU, and GSO_MAX_SIZE is
+         * 8 * 65535 (linux/netdevice.h). */
+        if (config_parse_u32(text, &bytes, why) < 0 || bytes < 1460 || bytes > 8 * 65535)
+                return "Value= must be a number of bytes between 1460 and 524280";
+        (void) snprintf(dest, 16, "%u", bytes);
+        return NULL;
+}
+
+static const char *set_switch_value(const char *text, char dest[static 16]) {
+        if (!streq(text, "on") && !streq(text, "off"))
+                return "Value= must be on or off";
+        (void) snprintf(dest, 16, "%s", streq(text, "on") ? "on" : "off");
+        return NULL;
+}
+
+static const char *take_nic_setting(struct reading *r, enum nic_setting_kind kind, const char *driver,
+                                    const char *name) {
+        struct intent_nic_setting s = { .kind = kind };
+        struct intent *i = r->intent;
+        const char *wrong;
+
+        if (!name[0] || name[strspn(name, NIC_SETTING_LETTERS)] || strlen(name) >= sizeof(s.name) ||
+            strlen(driver) >= sizeof(s.driver))
+                return "that is no name of such a setting";
+        for (size_t k = 0; k < i->n_nic_settings; k++)
+                if (i->nic_settings[k].kind == kind && streq(i->nic_settings[k].name, name) &&
+                    streq(i->nic_settings[k].driver, driver))
+                        return "there is one of that name already";
+        if (i->n_nic_settings == INTENT_NIC_SETTINGS_MAX)
+                return "too many of them";
+        if (kind >= NIC_SIZE)
+                wrong = set_size_value(r->section.value, s.value);
+        else
+                wrong = set_switch_value(r->section.value, s.value);
+        if (!wrong)
+                wrong = set_source(r, s.source, sizeof(s.source));
+        if (wrong)
+                return wrong;
+        (void) snprintf(s.name, sizeof(s.name), "%s", name);
+        (void) snprintf(s.driver, sizeof(s.driver), "%s", driver);
+        i->nic_settings[i->n_nic_settings++] = s;
+        return NULL;
+}
+
+/* "gve enable-max-rx-buffer-size" */
+static const char *take_private_flag(struct reading *r, const char *text) {
+        char driver[SECTION_MAX + 1], *blank;
+
+        (void) snprintf(driver, sizeof(driver), "%s", text);
+        blank = strchr(driver, ' ');
+        if (!blank || blank == driver)
+                return "a private flag has a driver and a name: [PrivateFlag gve NAME]";
+        *blank = '\0';
+        return take_nic_setting(r, NIC_PRIVATE_FLAG, driver, blank + 1);
+}
+
+static const char *take_size(struct reading *r, const char *name) {
+        for (unsigned s = 0; s < _LINK_SIZE_MAX; s++)
+                if (streq(name, link_size_name(s)))
+                        return take_nic_setting(r, NIC_SIZE + s, "", name);
+        return "of a link there are gso_max_size, gro_max_size, gso_ipv4_max_size and gro_ipv4_max_size";
+}
+
+/* --- One of a kind ------------------------------------------------------------------------------------ */
+
 static const char *take_rto_min(struct reading *r) {
         struct intent *i = r->intent;
         usec_t span = 0;
@@ -131,6 +207,12 @@ static const char *take_section(struct reading *r) {
         if (startswith(name, PARAMETER_PREFIX))
                 return take_named(r, name + strlen(PARAMETER_PREFIX), i->parameters,
                                   ELEMENTSOF(i->parameters), &i->n_parameters);
+        if (startswith(name, FEATURE_PREFIX))
+                return take_nic_setting(r, NIC_FEATURE, "", name + strlen(FEATURE_PREFIX));
+        if (startswith(name, PRIVATE_FLAG_PREFIX))
+                return take_private_flag(r, name + strlen(PRIVATE_FLAG_PREFIX));
+        if (startswith(name, LINK_PREFIX))
+                return take_size(r, name + strlen(LINK_PREFIX));
         return "there is no such setting";
 }
 

@@ -142,7 +142,8 @@ class Content(unittest.TestCase):
 
     def test_profile_sections(self):
         documented = {title.strip("[]") for title in subsections(page("tpu-profile.5"))}
-        named = {"Sysctl": "Sysctl NAME", "Parameter": "Parameter MODULE.NAME"}
+        named = {"Sysctl": "Sysctl NAME", "Parameter": "Parameter MODULE.NAME",
+                 "Feature": "Feature NAME", "PrivateFlag": "PrivateFlag DRIVER NAME", "Link": "Link NAME"}
         shipped = {named.get(section.split()[0], section) for file in (SOURCE / "netcfg/profiles").glob("*.conf")
                    for section in re.findall(r"^\[(.*)\]", file.read_text(), re.MULTILINE)}
         self.assertLessEqual(shipped, documented)

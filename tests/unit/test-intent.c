@@ -4,6 +4,7 @@
 
 #include "intent.h"
 #include "machine.h"
+#include "nic_setting.h"
 #include "profile.h"
 #include "scratch.h"
 #include "test.h"
@@ -72,6 +73,7 @@ static void test_every_shipped_profile_is_whole(void) {
                 ASSERT_EQ(i.n_sysctls, 7);
                 ASSERT_EQ(i.rto_min, 5000);
                 ASSERT_EQ(i.n_parameters, 1);
+                ASSERT_EQ(i.n_nic_settings, 6);
         }
 }
 
@@ -318,7 +320,20 @@ static void test_refused_values(void) {
                 "[RtoMin]\nValue=2s\nSource=docs\n",
                 "[RtoMin]\nValue=5ms\n",
                 "[RpFilter]\nValue=off\nSource=docs\n",
-                "[Feature tx-nocache-copy]\nValue=on\nSource=docs\n",
+                "[Feature tx-nocache-copy]\nValue=1\nSource=docs\n",
+                "[Feature tx-nocache-copy]\nValue=on\n",
+                "[Feature ]\nValue=on\nSource=docs\n",
+                "[Feature a b]\nValue=on\nSource=docs\n",
+                "[Feature a;reboot]\nValue=on\nSource=docs\n",
+                "[Feature a-name-of-thirty-two-characters-]\nValue=on\nSource=docs\n",
+                "[PrivateFlag enable-max-rx-buffer-size]\nValue=on\nSource=docs\n",
+                "[PrivateFlag  gve]\nValue=on\nSource=docs\n",
+                "[PrivateFlag gve x y]\nValue=on\nSource=docs\n",
+                "[PrivateFlag a-driver-of-16-ch x]\nValue=on\nSource=docs\n",
+                "[Link gso_max_segs]\nValue=65535\nSource=docs\n",
+                "[Link gso_max_size]\nValue=524281\nSource=docs\n",
+                "[Link gso_max_size]\nValue=on\nSource=docs\n",
+                "[Link gso_max_size]\nValue=64K\nSource=docs\n",
                 "[Parameter ../../x]\nValue=1\nSource=docs\n",
                 "Value=1\nSource=docs\n",
         };
@@ -333,7 +348,7 @@ static void test_refused_values(void) {
                 ASSERT_OK(load(&s, NULL, &i));
                 ASSERT_EQ(i.mtu, 0);
                 ASSERT_EQ(i.rto_min, 0);
-                ASSERT_EQ(i.n_parameters + i.loose_rp_filter, 0);
+                ASSERT_EQ(i.n_parameters + i.loose_rp_filter + i.n_nic_settings, 0);
                 ASSERT_EQ(i.n_sysctls, 1);
                 ASSERT_STREQ(i.sysctls[0].name, "net.ipv4.tcp_rmem");
         }
@@ -507,7 +522,82 @@ static void test_sysctl_names(void) {
         ASSERT_STREQ(text, "1 2");
 }
 
-TEST_MAIN(test_shipped_profiles, test_every_shipped_profile_is_whole, test_profile_by_chips, test_machines,
+static void test_nic_settings(void) {
+        static const char text[] = "[Feature tx-nocache-copy]\nValue=on\nSource=docs\n"
+                                   "[Feature rx-gro]\nValue=off\nSource=docs\n"
+                                   "[Feature rx-gro]\nValue=on\nSource=docs\n" /* the first stands */
+                                   "[PrivateFlag gve some-flag]\nValue=on\nSource=docs\n"
+                                   "[Link gro_ipv4_max_size]\nValue=65536\nSource=docs\n" RMEM;
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        struct intent i;
+
+        profile(&s, "generic", text);
+        ASSERT_OK(load(&s, NULL, &i));
+        ASSERT_EQ(i.n_nic_settings, 4);
+        ASSERT_STREQ(i.nic_settings[1].value, "off");
+        ASSERT_EQ(i.nic_settings[2].kind, NIC_PRIVATE_FLAG);
+        ASSERT_STREQ(i.nic_settings[2].driver, "gve");
+        ASSERT_STREQ(i.nic_settings[2].source, "profile generic, line 11: docs");
+        ASSERT_EQ(i.nic_settings[3].kind, (int) NIC_SIZE + (int) LINK_GRO_IPV4_MAX_SIZE);
+        scratch_write(&s, "etc/tpu-hostd/netcfg.conf.d/10-site.conf",
+                      "[Netcfg]\nIgnoreSettings=gro_*, some-flag net.ipv4.tcp_rmem\n");
+        ASSERT_OK(load(&s, NULL, &i));
+        ASSERT_EQ(i.n_nic_settings, 2);
+        ASSERT_EQ(i.n_sysctls, 0);
+        ASSERT_STREQ(i.nic_settings[1].name, "rx-gro");
+}
+
+/* What is found of one setting, and the verdict on it. */
+static void judge_setting(struct intent *i, const struct found_nic_setting *found, enum verdict verdict,
+                          const char *text, bool due) {
+        struct link l = { .index = 2, .name = "eth0", .driver = "gve" };
+        struct finding f;
+
+        intent_judge_nic_setting(i, &l, found, &f);
+        ASSERT_EQ(f.verdict, verdict);
+        ASSERT_STREQ(f.found, text);
+        ASSERT_TRUE(f.verdict == VERDICT_OK || f.reason[0] || f.remedy[0]);
+        ASSERT_EQ(nic_setting_is_due(i, found), due);
+}
+
+static void test_nic_setting_verdicts(void) {
+        struct intent i = { .nic_settings = { { NIC_FEATURE, "tx-nocache-copy", "", "on", "test" },
+                                              { NIC_PRIVATE_FLAG, "a-flag", "gve", "on", "test" },
+                                              { NIC_SIZE + LINK_GSO_MAX_SIZE, "gso_max_size", "", "65536", "test" } },
+                            .n_nic_settings = 3 };
+        const struct {
+                struct found_nic_setting found;
+                enum verdict verdict;
+                const char *text;
+                bool due;
+        } t[] = {
+                { { .value = "on" }, VERDICT_OK, "on", false },
+                { { .value = "off" }, VERDICT_FAIL, "off", true },
+                { { .value = "on", .offer = NIC_FIXED }, VERDICT_OK, "on", false },
+                { { .value = "off", .offer = NIC_FIXED }, VERDICT_OK, "off, fixed by gve", false },
+                { { .value = "off", .offer = NIC_HELD_BACK }, VERDICT_WARN, "off", false },
+                { { .offer = NIC_NOT_OF_KERNEL }, VERDICT_UNKNOWN, "", false },
+                { { .error = -EPROTONOSUPPORT }, VERDICT_UNKNOWN, "", false },
+                { { .error = -EBADMSG }, VERDICT_UNKNOWN, "", false },
+                { { .setting = 1, .offer = NIC_NOT_OF_DRIVER }, VERDICT_OK, "not offered by gve", false },
+                { { .setting = 2, .offer = NIC_NOT_OF_KERNEL }, VERDICT_OK, "not offered by this kernel", false },
+                { { .setting = 2, .value = "30000" }, VERDICT_FAIL, "30000", true },
+                { { .setting = 2, .value = "30000", .offer = NIC_BEYOND_LIMIT, .limit = 40000 }, VERDICT_OK,
+                  "30000; gve takes 40000 at most", false },
+        };
+        struct found_nic_setting size = { .setting = 2 };
+        struct link l = { .name = "eth0" };
+        char subject[64];
+
+        for (size_t k = 0; k < ELEMENTSOF(t); k++)
+                judge_setting(&i, &t[k].found, t[k].verdict, t[k].text, t[k].due);
+        nic_setting_subject(&i.nic_settings[size.setting], &l, subject);
+        ASSERT_STREQ(subject, "eth0"); /* the check names it */
+        ASSERT_STREQ(nic_setting_check(i.nic_settings[2].kind), "nic.gso_max_size");
+}
+
+TEST_MAIN(test_nic_settings, test_nic_setting_verdicts,
+          test_shipped_profiles, test_every_shipped_profile_is_whole, test_profile_by_chips, test_machines,
           test_rto_min, test_which_nics, test_stated_mtu, test_reading_sysctls_and_parameters,
           test_fixtures_are_what_is_shipped, test_which_profile, test_given_file, test_network_mtu_bounds,
           test_refused_values, test_the_first_of_two_stands, test_mtu_rule, test_mtu_verdicts,
