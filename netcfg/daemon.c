@@ -184,6 +184,10 @@ static int add_signals(struct daemon *d) {
 }
 
 static int set_up(struct daemon *d) {
+        const struct intent *i = &d->n->intent;
+        const struct watch_what what = { .host = &d->n->host,
+                                         .routes = i->rto_min > 0,
+                                         .ethtool = i->n_nic_settings > 0 };
         int r;
 
         r = sd_event_new(&d->event);
@@ -192,7 +196,7 @@ static int set_up(struct daemon *d) {
         if (r >= 0)
                 r = sd_event_set_watchdog(d->event, true);
         if (r >= 0) /* before the first pass: what changes from here on is noticed */
-                r = watch_new(d->event, d->n->intent.rto_min > 0, on_change, d, &d->watch);
+                r = watch_new(d->event, &what, on_change, d, &d->watch);
         if (r >= 0)
                 r = sysctl_watch_new(d->event, &d->n->host, &d->n->intent, on_change, d, &d->sysctls);
         if (r >= 0)

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 
 #include "kernel.h"
+#include "nic.h"
 #include "request.h"
 #include "route.h"
 
@@ -34,6 +35,7 @@ void kernel_read(const struct host *h, const struct intent *i, struct found *ret
         }
         ret->links_error = links_read(h, &ret->links);
         plan_read_rp_filters(h, i, ret);
+        ret->nic_settings_error = nic_settings_read(h, i, &ret->links, &ret->nic_settings);
         ret->routes_error = i->rto_min > 0 ? routes_read(h, &ret->routes) : 0;
 }
 
@@ -60,25 +62,17 @@ static int permits_sysctl(const struct host *h, const char *name) {
         return fd < 0 ? fd : 0;
 }
 
+static int permits(const struct host *h, const struct op *op) {
+        if (op->kind == OP_SYSCTL)
+                return permits_sysctl(h, op->subject);
+        return has_net_admin() ? 0 : -EPERM;
+}
+
 int kernel_permits(const struct host *h, const struct plan *p, const struct op **ret_op) {
         for (size_t i = 0; i < p->n; i++) {
                 const struct op *op = &p->ops[i];
-                int r = 0;
+                int r = h->real_root ? permits(h, op) : -EROFS;
 
-                if (!h->real_root)
-                        r = -EROFS;
-                else
-                        switch (op->kind) {
-                        case OP_SYSCTL:
-                                r = permits_sysctl(h, op->subject);
-                                break;
-                        case OP_MTU:
-                        case OP_ROUTE:
-                                r = has_net_admin() ? 0 : -EPERM;
-                                break;
-                        case _OP_KIND_MAX:
-                                r = -EINVAL;
-                        }
                 if (r == -EPERM || r == -EACCES || r == -EROFS) {
                         *ret_op = op;
                         return r;
@@ -153,8 +147,9 @@ int kernel_apply(const struct host *h, const struct op *op) {
                 return apply_mtu(h, op);
         case OP_ROUTE:
                 return apply_route(h, op);
+        case OP_NIC_SETTING:
         case _OP_KIND_MAX:
                 break;
         }
-        return -EINVAL;
+        return nic_apply(h, op);
 }

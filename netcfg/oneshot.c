@@ -163,8 +163,8 @@ static int print_restored(const struct netcfg *n, const struct restoring *s, boo
                 puts("Nothing to restore: tpu-netcfg has changed nothing since boot, or all was restored "
                      "already.");
         else
-                printf("%u settings restored and verified, %zu had their original value, %zu failed, %zu "
-                       "NICs or routes are gone.\n%s",
+                printf("%u settings restored and verified, %zu had their original value, %zu failed, "
+                       "%zu are of NICs or routes that are gone.\n%s",
                        n->writes, s->originals.n - s->plan.n - s->gone, s->failed, s->gone,
                        n->netns.path ? "" :
                                        "A running tpu-netcfg only observes from now on; tpu-netcfg --once "

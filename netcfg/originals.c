@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "durable.h"
+#include "ethtool_bits.h"
 #include "kernel.h"
+#include "nic.h"
 #include "originals.h"
 
 #define FILE_NAME "originals"
@@ -42,12 +44,39 @@ static int parse_route_entry(const char *text, struct originals *o) {
         return add(o, &item);
 }
 
+static bool nic_kind_of(const char *word, enum nic_setting_kind *ret) {
+        for (unsigned k = 0; k < _NIC_SETTING_KIND_MAX; k++)
+                if (streq(word, nic_setting_check(k))) {
+                        *ret = k;
+                        return true;
+                }
+        return false;
+}
+
+/* "KIND NAME MAC VALUE", and of a feature or private flag " SETTING". */
+static int parse_nic_entry(const char *line, struct originals *o) {
+        char kind[32], nic[IF_NAMESIZE], setting[ETHTOOL_NAME_MAX] = "";
+        struct original item = { 0 };
+        enum nic_setting_kind k;
+        int end = 0, n;
+
+        n = sscanf(line, "%31s %15s %23s %15s%n %31s%n", kind, nic, item.address, item.value, &end,
+                   setting, &end);
+        if (n < 4 || line[end] || !nic_kind_of(kind, &k) || (k < NIC_SIZE) != (n == 5))
+                return -EBADMSG;
+        item.kind = OP_NIC_SETTING + k;
+        (void) snprintf(item.subject, sizeof(item.subject), "%s%s%s", nic, n == 5 ? " " : "", setting);
+        return add(o, &item);
+}
+
 static int parse_entry(const char *line, struct originals *o) {
         struct original item = { .kind = OP_SYSCTL };
         int end = 0;
 
         if (startswith(line, "route "))
                 return parse_route_entry(line + 6, o);
+        if (startswith(line, "nic."))
+                return parse_nic_entry(line, o);
         if (startswith(line, "mtu ")) {
                 item.kind = OP_MTU;
                 if (sscanf(line, "mtu %63s %23s %n", item.subject, item.address, &end) != 2)
@@ -107,6 +136,26 @@ int originals_load(int dir_fd, const char *boot_id, struct originals *ret, unsig
         return 0;
 }
 
+static void print_nic_entry(const struct original *o, enum nic_setting_kind k, FILE *f) {
+        const char *setting = op_bit_name(o->subject);
+
+        fprintf(f, "%s %.*s %s %s%s%s\n", nic_setting_check(k), (int) strcspn(o->subject, " "), o->subject,
+                o->address, o->value, setting ? " " : "", setting ? setting : "");
+}
+
+static void print_entry(const struct original *o, FILE *f) {
+        enum nic_setting_kind k;
+
+        if (op_is_nic_setting(o->kind, &k))
+                print_nic_entry(o, k, f);
+        else if (o->kind == OP_ROUTE)
+                fprintf(f, "route %s %s\n", o->value, o->subject);
+        else if (o->kind == OP_MTU)
+                fprintf(f, "mtu %s %s %s\n", o->subject, o->address, o->value);
+        else
+                fprintf(f, "sysctl %s %s\n", o->subject, o->value);
+}
+
 static int save(const struct originals *o, int dir_fd, const char *boot_id) {
         _cleanup_free_ char *text = NULL;
         size_t len;
@@ -116,13 +165,7 @@ static int save(const struct originals *o, int dir_fd, const char *boot_id) {
                 return -ENOMEM;
         fprintf(f, "%s\nboot %s\n", FILE_HEAD, boot_id);
         for (size_t i = 0; i < o->n; i++)
-                if (o->items[i].kind == OP_ROUTE)
-                        fprintf(f, "route %s %s\n", o->items[i].value, o->items[i].subject);
-                else if (o->items[i].kind == OP_MTU)
-                        fprintf(f, "mtu %s %s %s\n", o->items[i].subject, o->items[i].address,
-                                o->items[i].value);
-                else
-                        fprintf(f, "sysctl %s %s\n", o->items[i].subject, o->items[i].value);
+                print_entry(&o->items[i], f);
         if (fclose(f) == EOF)
                 return -ENOMEM;
         return durable_write(dir_fd, FILE_NAME, text, len, 0644);
@@ -149,6 +192,17 @@ static const struct link *link_by_index(const struct link_table *t, int index) {
         return NULL;
 }
 
+/* Its subject is a NIC's name, or starts with it. */
+static bool is_of_a_nic(enum op_kind k) {
+        return k == OP_MTU || k >= OP_NIC_SETTING;
+}
+
+static bool is_named(const struct original *o, const struct link *l) {
+        size_t n = strcspn(o->subject, " ");
+
+        return strlen(l->name) == n && memcmp(o->subject, l->name, n) == 0;
+}
+
 /* The NIC of that address; of several, the one of that name. */
 static const struct link *link_of(const struct link_table *t, const struct original *o) {
         const struct link *found = NULL;
@@ -158,7 +212,7 @@ static const struct link *link_of(const struct link_table *t, const struct origi
                 format_address(&t->links[i], address);
                 if (!streq(address, o->address))
                         continue;
-                if (!found || streq(t->links[i].name, o->subject))
+                if (!found || is_named(o, &t->links[i]))
                         found = &t->links[i];
         }
         return found;
@@ -166,23 +220,26 @@ static const struct link *link_of(const struct link_table *t, const struct origi
 
 static bool same_setting(const struct original *o, const struct op *op, const struct link_table *links) {
         const struct link *l;
+        const char *a = op_bit_name(o->subject), *b = op_bit_name(op->subject);
 
         if (o->kind != op->kind)
                 return false;
-        if (op->kind != OP_MTU)
+        if (!is_of_a_nic(op->kind))
                 return streq(o->subject, op->subject);
+        if (a && b && !streq(a, b))
+                return false;
         l = link_of(links, o);
         return l && l->index == op->index;
 }
 
 static int keep_one(struct originals *o, const struct op *op, const struct link_table *links) {
         struct original item = { .kind = op->kind };
-        const struct link *l = op->kind == OP_MTU ? link_by_index(links, op->index) : NULL;
+        const struct link *l = is_of_a_nic(op->kind) ? link_by_index(links, op->index) : NULL;
 
         for (size_t i = 0; i < o->n; i++)
                 if (same_setting(&o->items[i], op, links))
                         return 0;
-        if (op->kind == OP_MTU && !l)
+        if (is_of_a_nic(op->kind) && !l)
                 return -ENODEV;
         if (l)
                 format_address(l, item.address);
@@ -225,6 +282,26 @@ int originals_keep(struct originals *o, int dir_fd, const char *boot_id, const s
         return r;
 }
 
+static int read_nic_setting(const struct original *o, const struct host *h, const struct link_table *links,
+                            struct op *op) {
+        const struct link *l = link_of(links, o);
+        const char *setting = op_bit_name(o->subject);
+        enum nic_setting_kind k;
+        char now[16];
+        int r;
+
+        if (!op_is_nic_setting(o->kind, &k))
+                return -EINVAL;
+        if (!l)
+                return -ENODEV;
+        op->index = l->index;
+        finding_set(op->subject, "%s%s%s", l->name, setting ? " " : "", setting ? setting : "");
+        r = nic_read(h, k, l, op->subject, now);
+        if (r == 0)
+                finding_set(op->from, "%s", now);
+        return r;
+}
+
 /* The value it has now. -ENODEV when the NIC or route is gone. */
 static int read_now(const struct original *o, const struct host *h, const struct link_table *links,
                     struct op *op) {
@@ -258,10 +335,11 @@ static int read_now(const struct original *o, const struct host *h, const struct
                         return 0;
                 }
                 return r < 0 ? r : -ENODEV;
+        case OP_NIC_SETTING:
         case _OP_KIND_MAX:
                 break;
         }
-        return -EINVAL;
+        return read_nic_setting(o, h, links, op);
 }
 
 /* Returns 1 with the write, 0 when nothing is to be done, -ENODEV when the NIC or route is gone. */

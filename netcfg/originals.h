@@ -7,12 +7,14 @@
  * its MTU is kept, too, which says whose name it was.
  *
  * The file is text: a line "tpu-netcfg-originals 1", a line "boot BOOT_ID", then lines
- * "sysctl NAME VALUE", "mtu NAME MAC VALUE" and "route VALUE SUBJECT" (route_subject(), plan.h).
+ * "sysctl NAME VALUE", "mtu NAME MAC VALUE", "route VALUE SUBJECT" (route_subject(), plan.h), and of other
+ * settings of a NIC "nic.feature NAME MAC VALUE SETTING", "nic.private_flag NAME MAC VALUE SETTING",
+ * "nic.gso_max_size NAME MAC VALUE" and so on.
  */
 #include "host.h"
 #include "plan.h"
 
-#define ORIGINALS_MAX (INTENT_SYSCTLS_MAX + LINKS_MAX + ROUTES_MAX)
+#define ORIGINALS_MAX (INTENT_SYSCTLS_MAX + LINKS_MAX + ROUTES_MAX + NIC_SETTINGS_MAX)
 
 struct original {
         enum op_kind kind;

@@ -96,9 +96,19 @@ static const char *label(const struct op *op) {
         static const char *const labels[] = {
                 [OP_SYSCTL] = "", [OP_MTU] = "MTU of ", [OP_ROUTE] = "least RTO of "
         };
+        static const char *const nic_labels[] = {
+                [NIC_FEATURE] = "feature of ",
+                [NIC_PRIVATE_FLAG] = "private flag of ",
+                [NIC_SIZE + LINK_GSO_MAX_SIZE] = "gso_max_size of ",
+                [NIC_SIZE + LINK_GRO_MAX_SIZE] = "gro_max_size of ",
+                [NIC_SIZE + LINK_GSO_IPV4_MAX_SIZE] = "gso_ipv4_max_size of ",
+                [NIC_SIZE + LINK_GRO_IPV4_MAX_SIZE] = "gro_ipv4_max_size of ",
+        };
+        enum nic_setting_kind k;
 
-        _Static_assert(ELEMENTSOF(labels) == _OP_KIND_MAX, "every kind has a label");
-        return labels[op->kind];
+        _Static_assert(ELEMENTSOF(labels) == OP_NIC_SETTING, "every kind has a label");
+        _Static_assert(ELEMENTSOF(nic_labels) == _NIC_SETTING_KIND_MAX, "so has every setting of a NIC");
+        return op_is_nic_setting(op->kind, &k) ? nic_labels[k] : labels[op->kind];
 }
 
 int pass_log_refused(const struct op *op, int error) {
@@ -118,12 +128,12 @@ static int roll_back(struct netcfg *n, const struct op *op) {
         if (r < 0)
                 return log_error_errno(
                         r,
-                        "MTU of %s: its gateway does not answer since it became %s, and it cannot be "
+                        "%s%s: its gateway does not answer since it became %s, and it cannot be "
                         "set back to %s: %m",
-                        op->subject, op->to, op->from);
+                        label(op), op->subject, op->to, op->from);
         return log_error_errno(-EHOSTUNREACH,
-                               "MTU of %s: %s → %s was taken back: its gateway did not answer within 2 s",
-                               op->subject, op->from, op->to);
+                               "%s%s: %s → %s was taken back: its gateway did not answer within 2 s",
+                               label(op), op->subject, op->from, op->to);
 }
 
 /* Each question to one who does not answer blocks the loop: not with every event. */
@@ -159,8 +169,13 @@ static int apply_guarded(struct netcfg *n, const struct op *op, bool restoring) 
         return roll_back(n, op);
 }
 
+/* What can cost the host its way out: a private flag can make the driver set its queues up anew. */
+static bool is_guarded(const struct op *op) {
+        return op->kind == OP_MTU || op->kind == OP_NIC_SETTING + NIC_PRIVATE_FLAG;
+}
+
 int pass_apply_one(struct netcfg *n, const struct op *op, bool restoring) {
-        int r = op->kind == OP_MTU ? apply_guarded(n, op, restoring) : kernel_apply(&n->host, op);
+        int r = is_guarded(op) ? apply_guarded(n, op, restoring) : kernel_apply(&n->host, op);
 
         if (r == -EHOSTUNREACH)
                 return r; /* said already */
@@ -169,8 +184,8 @@ int pass_apply_one(struct netcfg *n, const struct op *op, bool restoring) {
         n->gateway_silent = r == -ENETUNREACH;
         if (n->gateway_silent)
                 return log_warning_errno(
-                        r, "MTU of %s: left at %s until the gateway of the only default route answers",
-                        op->subject, op->from);
+                        r, "%s%s: left at %s until the gateway of the only default route answers",
+                        label(op), op->subject, op->from);
         if (r < 0)
                 return log_error_errno(r, "%s%s: %s → %s: %m", label(op), op->subject, op->from, op->to);
         log_notice("%s%s: %s → %s (%s)", label(op), op->subject, op->from, op->to, op->source);

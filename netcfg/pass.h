@@ -59,12 +59,13 @@ int pass_run(struct netcfg *n, enum pass_kind kind, usec_t wait);
 
 /*
  * Saves nothing and judges nothing: does one write and logs it, with its source or with what went wrong. A
- * change of the MTU of the NIC that carries the only default route is taken back when its gateway does not
- * answer within 2 s after it: -EHOSTUNREACH. When the gateway did not answer before it either, nothing is
+ * change of the MTU or of a private flag of the NIC that carries the only default route is taken back when
+ * its gateway does not answer within 2 s after it: -EHOSTUNREACH. When the gateway did not answer before it either, nothing is
  * written (-ENETUNREACH), unless restoring; it is then not asked again for 20 s.
  *
  * This is what blocks the daemon's loop: at most 2 s before and 2 s after each such change, for at most two
- * NICs (one that carries the only default route of IPv4, one that of IPv6), so 8 s in a pass. A change that
+ * NICs (one that carries the only default route of IPv4, one that of IPv6), so 8 s in a pass, and with one private flag
+ * to set besides 16 s. A change that
  * was taken back is held for an hour, and who does not answer is asked for 2 s in 22 s, so that drift of all
  * else waits that long at most. WatchdogSec= of the unit is 30 s.
  */

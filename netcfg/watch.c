@@ -4,50 +4,101 @@
 #include <netlink/socket.h>
 #include <sys/socket.h>
 
+#include "ethtool.h"
 #include "watch.h"
 
 #define DRAIN_MAX 1024 /* messages one turn of the loop takes; the rest waits for the next */
 
-struct watch {
-        struct nl_sock *sock;
+/* One socket that the kernel tells changes on. */
+struct ear {
+        struct nl_sock *sock; /* NULL: none */
         sd_event_source *io;
+        bool bits_only; /* of ethtool's notifications only those about features and private flags */
+};
+
+struct watch {
+        struct ear routing, ethtool;
         void (*changed)(void *userdata);
         void *userdata;
         unsigned overruns;
 };
 
 /*
- * Takes what is queued, unread. With recv(2), not libnl, whose receive functions say "out of memory" for an
- * overrun. Returns the number of messages.
+ * Takes what is queued, unread but for its head. With recv(2), not libnl, whose receive functions say "out of
+ * memory" for an overrun. Returns the number of messages that tell a change.
  */
-static unsigned drain(struct watch *w) {
-        unsigned n = 0;
-        char byte;
+static unsigned drain(struct watch *w, const struct ear *e) {
+        unsigned n = 0, taken = 0;
+        char head[ETHTOOL_HEAD_SIZE];
 
-        while (n < DRAIN_MAX) {
-                ssize_t k = recv(nl_socket_get_fd(w->sock), &byte, sizeof(byte), MSG_DONTWAIT | MSG_TRUNC);
+        while (e->sock && taken++ < DRAIN_MAX) {
+                ssize_t k = recv(nl_socket_get_fd(e->sock), head, sizeof(head), MSG_DONTWAIT | MSG_TRUNC);
 
                 if (k < 0 && errno == EINTR)
                         continue;
                 if (k < 0 && errno != ENOBUFS)
                         break;
                 w->overruns += k < 0;
-                n++;
+                n += k < 0 || !e->bits_only || ethtool_tells_bits(head, (size_t) k);
         }
         return n;
 }
 
+/* Both at once: a changed feature is told on both. */
 static int on_readable(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
         struct watch *w = userdata;
 
         (void) s, (void) fd, (void) revents;
-        if (drain(w) > 0)
+        if (drain(w, &w->routing) + drain(w, &w->ethtool) > 0)
                 w->changed(w->userdata);
         return 0;
 }
 
-int watch_new(sd_event *e, bool routes, void (*changed)(void *userdata), void *userdata,
-              struct watch **ret) {
+static int listen_on(struct watch *w, sd_event *event, struct ear *e, const char *description) {
+        int r;
+
+        if (nl_socket_set_nonblocking(e->sock) < 0)
+                return -EIO;
+        r = sd_event_add_io(event, &e->io, nl_socket_get_fd(e->sock), EPOLLIN, on_readable, w);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(e->io, description);
+        return 0;
+}
+
+static int listen_to_routing(struct watch *w, sd_event *event, bool routes) {
+        struct ear *e = &w->routing;
+
+        e->sock = nl_socket_alloc();
+        if (!e->sock)
+                return -ENOMEM;
+        nl_socket_disable_seq_check(e->sock);
+        if (nl_connect(e->sock, NETLINK_ROUTE) < 0 || nl_socket_add_membership(e->sock, RTNLGRP_LINK) < 0 ||
+            (routes && nl_socket_add_memberships(e->sock, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE, 0) < 0))
+                return -EIO;
+        return listen_on(w, event, e, "link and route changes");
+}
+
+/* The socket that asked for the group's number then listens to it. */
+static int listen_to_ethtool(struct watch *w, sd_event *event, const struct host *h) {
+        _cleanup_ethtool_ struct ethtool session = ETHTOOL_NULL;
+        struct ear *e = &w->ethtool;
+        int r = ethtool_open(h, &session);
+
+        if (r == -EPROTONOSUPPORT || (r == 0 && (!session.sock || session.monitor == 0)))
+                return 0;
+        if (r < 0)
+                return r;
+        e->sock = TAKE_PTR(session.sock);
+        e->bits_only = true;
+        nl_socket_disable_seq_check(e->sock);
+        if (nl_socket_add_membership(e->sock, (int) session.monitor) < 0)
+                return -EIO;
+        return listen_on(w, event, e, "ethtool changes");
+}
+
+int watch_new(sd_event *event, const struct watch_what *what, void (*changed)(void *userdata),
+              void *userdata, struct watch **ret) {
         _cleanup_(watch_freep) struct watch *w = calloc(1, sizeof(*w));
         int r;
 
@@ -55,28 +106,26 @@ int watch_new(sd_event *e, bool routes, void (*changed)(void *userdata), void *u
                 return -ENOMEM;
         w->changed = changed;
         w->userdata = userdata;
-        w->sock = nl_socket_alloc();
-        if (!w->sock)
-                return -ENOMEM;
-        nl_socket_disable_seq_check(w->sock);
-        if (nl_connect(w->sock, NETLINK_ROUTE) < 0 || nl_socket_add_membership(w->sock, RTNLGRP_LINK) < 0 ||
-            (routes && nl_socket_add_memberships(w->sock, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE, 0) < 0) ||
-            nl_socket_set_nonblocking(w->sock) < 0)
-                return -EIO;
-        r = sd_event_add_io(e, &w->io, nl_socket_get_fd(w->sock), EPOLLIN, on_readable, w);
+        r = listen_to_routing(w, event, what->routes);
+        if (r == 0 && what->ethtool)
+                r = listen_to_ethtool(w, event, what->host);
         if (r < 0)
                 return r;
-        (void) sd_event_source_set_description(w->io, "link and route changes");
         *ret = TAKE_PTR(w);
         return 0;
+}
+
+static void ear_clear(struct ear *e) {
+        sd_event_source_disable_unref(e->io);
+        if (e->sock)
+                nl_socket_free(e->sock);
 }
 
 struct watch *watch_free(struct watch *w) {
         if (!w)
                 return NULL;
-        sd_event_source_disable_unref(w->io);
-        if (w->sock)
-                nl_socket_free(w->sock);
+        ear_clear(&w->routing);
+        ear_clear(&w->ethtool);
         free(w);
         return NULL;
 }

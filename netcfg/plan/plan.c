@@ -5,13 +5,15 @@
 const char *op_check(enum op_kind k) {
         static const char *const names[] = { [OP_SYSCTL] = "sysctl", [OP_MTU] = "nic.mtu",
                                              [OP_ROUTE] = "route.rto_min" };
+        enum nic_setting_kind setting;
 
-        _Static_assert(ELEMENTSOF(names) == _OP_KIND_MAX, "every kind has a name");
-        return names[k];
+        _Static_assert(ELEMENTSOF(names) == OP_NIC_SETTING, "every kind has a name");
+        return op_is_nic_setting(k, &setting) ? nic_setting_check(setting) : names[k];
 }
 
 void found_clear(struct found *f) {
         link_table_clear(&f->links);
+        found_nic_settings_clear(&f->nic_settings);
         route_table_clear(&f->routes);
         *f = FOUND_NULL;
 }
@@ -96,6 +98,9 @@ int plan_make(const struct intent *i, const struct found *f, struct plan *ret) {
                         return r;
         }
         r = plan_add_rp_filters(&p, i, f);
+        if (r < 0)
+                return r;
+        r = plan_add_nic_settings(&p, i, f);
         if (r < 0)
                 return r;
         for (size_t k = 0; k < f->links.n; k++) {
@@ -227,5 +232,7 @@ int plan_findings(const struct intent *i, const struct found *f, struct finding_
                 r = plan_judge_rp_filters(i, f, l);
         if (r == 0)
                 r = judge_nics(i, f, l);
+        if (r == 0)
+                r = plan_judge_nic_settings(i, f, l);
         return r < 0 || i->rto_min == 0 ? r : plan_judge_routes(i, f, l);
 }

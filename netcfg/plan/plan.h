@@ -12,19 +12,24 @@
 #include "finding.h"
 #include "intent.h"
 #include "links.h"
+#include "nic_setting.h"
 #include "routes.h"
 
 enum op_kind {
         OP_SYSCTL,
         OP_MTU,
         OP_ROUTE, /* the least retransmission time of a route */
-        _OP_KIND_MAX,
+        OP_NIC_SETTING, /* + enum nic_setting_kind; the last */
+        _OP_KIND_MAX = OP_NIC_SETTING + _NIC_SETTING_KIND_MAX,
 };
+
+/* Of all data-centre NICs together, there being 16 at the most on any machine that has such settings. */
+#define NIC_SETTINGS_MAX (16 * INTENT_NIC_SETTINGS_MAX)
 
 /* One write. */
 struct op {
         enum op_kind kind;
-        char subject[64];      /* "net.ipv4.tcp_rmem", "eth0", "10.0.0.0/24 dev eth0" */
+        char subject[64];      /* "net.ipv4.tcp_rmem", "eth0", "10.0.0.0/24 dev eth0", "eth0 rx-gro" */
         int index;             /* of the NIC; 0: it is of none */
         uint32_t carrier_changes; /* of a route's NIC: with its link, the kernel drops its routes */
         char from[96], to[96]; /* values as text, blanks collapsed */
@@ -55,6 +60,8 @@ struct found {
                 unsigned value;
         } rp_filter_all, rp_filters[LINKS_MAX]; /* net.ipv4.conf.all.rp_filter; in the order of links, of
                                                    data NICs only */
+        int nic_settings_error; /* 0, or -ENOMEM: what the NICs have is not known */
+        struct found_nic_settings nic_settings;
         int routes_error; /* 0, or the -errno of reading the routes; they are read only where the intent
                              wants any */
         struct route_table routes;
@@ -78,6 +85,9 @@ int plan_judge_rp_filters(const struct intent *i, const struct found *f, struct 
 /* One finding for each route that is wrong, one for all that are right. Of f only links and routes count; i
  * has to want a least retransmission time of routes. */
 int plan_judge_routes(const struct intent *i, const struct found *f, struct finding_list *l);
+/* Its part about the settings of NICs. */
+int plan_add_nic_settings(struct plan *p, const struct intent *i, const struct found *f);
+int plan_judge_nic_settings(const struct intent *i, const struct found *f, struct finding_list *l);
 /* Appends one write. -ENOMEM. */
 int plan_add(struct plan *p, const struct op *op);
 void plan_clear(struct plan *p);
@@ -96,5 +106,10 @@ bool route_parse_value(const char *text, uint32_t *ret_ms, bool *ret_lock);
 /* A route all of whose next hops are data-centre NICs. */
 bool plan_is_data_route(const struct intent *i, const struct link_table *links, const struct route *r);
 
-/* The name of the check that judges settings of this kind: "sysctl", "nic.mtu", "route.rto_min". */
+/* Whether it is a setting of a NIC, and which. */
+bool op_is_nic_setting(enum op_kind k, enum nic_setting_kind *ret);
+/* Of a feature's or private flag's subject "eth0 tx-nocache-copy" the setting; NULL when there is none. */
+const char *op_bit_name(const char *subject);
+
+/* The name of the check that judges settings of this kind: "sysctl", "nic.mtu", "route.rto_min", … */
 const char *op_check(enum op_kind k);

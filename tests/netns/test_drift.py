@@ -117,7 +117,7 @@ class Nics(Drift):
         self.host.check("ip", "route", "replace", "10.20.0.0/16", "via", "10.10.0.1")
         self.netcfg("--once")  # what is wrong under a new name is no new original
         self.assertEqual(self.host.check("ip", "route").count("rto_min lock 5ms"), 4)
-        self.assertIn("0 failed, 0 NICs", self.netcfg("--restore").stdout)
+        self.assertIn("0 failed, 0 are of NICs", self.netcfg("--restore").stdout)
         self.assertEqual([self.host.sysctl(f"net.ipv4.conf.{nic}.rp_filter") for nic in ("dcn0", "eth0")], ["0", "1"])
         after = self.host.check("ip", "route").replace("dev eth0", "dev eth1").replace("dev dcn0", "dev eth0")
         self.assertEqual(sorted(after.splitlines()), sorted(before.splitlines()))

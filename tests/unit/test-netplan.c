@@ -13,6 +13,9 @@
 /* The routes of the machine at random: on any link, or on several. */
 static struct route routes[ROUTES];
 
+/* What its NICs have at random. */
+static struct found_nic_setting nic_settings[LINKS * INTENT_NIC_SETTINGS_MAX];
+
 static uint32_t pick(uint32_t n);
 
 static void random_routes(struct found *f) {
@@ -30,6 +33,61 @@ static void random_routes(struct found *f) {
                                             .ambiguous = pick(5) == 0 };
                 if (routes[k].rto_min_ms == 0)
                         routes[k].rto_min_locked = false;
+        }
+}
+
+/* The settings of NICs at random: what each NIC has of each, or why it is not known. */
+static void random_nic_settings(struct intent *i, struct found *f,
+                                struct found_nic_setting items[LINKS * INTENT_NIC_SETTINGS_MAX]) {
+        f->nic_settings = (struct found_nic_settings) { .items = items };
+        i->n_nic_settings = pick(_NIC_SETTING_KIND_MAX + 1);
+        for (size_t k = 0; k < i->n_nic_settings; k++) {
+                struct intent_nic_setting *s = &i->nic_settings[k];
+
+                /* One of each kind: their subjects differ. */
+                *s = (struct intent_nic_setting) { .kind = (enum nic_setting_kind) k };
+                (void) snprintf(s->name, sizeof(s->name), "s%zu", k);
+                (void) snprintf(s->value, sizeof(s->value), "%u", pick(3));
+        }
+        for (size_t n = 0; n < f->links.n; n++)
+                for (size_t k = 0; k < i->n_nic_settings; k++) {
+                        struct found_nic_setting *s = &items[f->nic_settings.n];
+
+                        if (!link_is_data_nic(&f->links.links[n]) || pick(4) == 0)
+                                continue;
+                        *s = (struct found_nic_setting) { .index = f->links.links[n].index,
+                                                          .setting = k,
+                                                          .error = pick(6) ? 0 : -EBADMSG,
+                                                          .offer = pick(2) ? NIC_SETTABLE :
+                                                                             pick(NIC_NOT_OF_KERNEL + 1) };
+                        (void) snprintf(s->value, sizeof(s->value), "%u", pick(3));
+                        f->nic_settings.n++;
+                }
+}
+
+static size_t apply_nic_setting(const struct intent *i, struct found *f, const struct op *op) {
+        size_t hit = 0;
+
+        for (size_t k = 0; k < f->nic_settings.n; k++) {
+                struct found_nic_setting *s = &f->nic_settings.items[k];
+
+                if (s->index != op->index || OP_NIC_SETTING + i->nic_settings[s->setting].kind != op->kind)
+                        continue;
+                ASSERT_EQ(s->error, 0);
+                ASSERT_EQ(s->offer, NIC_SETTABLE); /* what cannot be set is never written */
+                ASSERT_STREQ(s->value, op->from);
+                finding_set(s->value, "%s", op->to);
+                hit++;
+        }
+        return hit;
+}
+
+static void assert_nic_settings_reached(const struct intent *i, const struct found *f) {
+        for (size_t k = 0; k < f->nic_settings.n; k++) {
+                const struct found_nic_setting *s = &f->nic_settings.items[k];
+
+                if (s->error == 0 && s->offer == NIC_SETTABLE)
+                        ASSERT_STREQ(s->value, i->nic_settings[s->setting].value);
         }
 }
 
@@ -73,6 +131,7 @@ static void random_case(struct intent *i, struct found *f, struct link links[LIN
                 (void) snprintf(links[k].driver, sizeof(links[k].driver), "%s", drivers[pick(3)]);
                 (void) snprintf(links[k].kind, sizeof(links[k].kind), "%s", kinds[pick(4)]);
         }
+        random_nic_settings(i, f, nic_settings);
 }
 
 /* What the kernel would do with a write. */
@@ -112,6 +171,8 @@ static void apply(const struct intent *i, struct found *f, const struct op *op) 
                 ASSERT_TRUE(route_parse_value(op->to, &routes[k].rto_min_ms, &routes[k].rto_min_locked));
                 hit++;
         }
+        if (op->kind >= OP_NIC_SETTING)
+                hit = apply_nic_setting(i, f, op);
         ASSERT_EQ(hit, 1);
 }
 
@@ -136,6 +197,8 @@ static void assert_safe(const struct intent *i, const struct found *f, const str
 
 static void assert_reached(const struct intent *i, const struct found *f) {
         size_t nics = 0;
+
+        assert_nic_settings_reached(i, f);
 
         for (size_t k = 0; k < f->links.n; k++)
                 nics += link_is_data_nic(&f->links.links[k]);
@@ -256,6 +319,40 @@ static void test_findings(void) {
         ASSERT_EQ(none.items[0].verdict, VERDICT_WARN);
         ASSERT_EQ(none.items[1].verdict, VERDICT_UNKNOWN);
         ASSERT_TRUE(strstr(none.items[1].reason, "cannot be read") != NULL);
+}
+
+/* Each finding of a NIC's setting has check and subject of the write it asks for: so a contest is told. */
+static void test_nic_settings(void) {
+        struct link l = { .index = 2, .name = "eth0", .arp_type = ARPHRD_ETHER, .address_len = 6, .mtu = 8896 };
+        struct intent i = { .nic_settings = { { NIC_FEATURE, "tx-nocache-copy", "", "on", "test" },
+                                              { NIC_PRIVATE_FLAG, "a-flag", "", "on", "test" },
+                                              { NIC_SIZE + LINK_GRO_MAX_SIZE, "gro_max_size", "", "65536", "test" } },
+                            .n_nic_settings = 3 };
+        struct found_nic_setting items[] = {
+                { .index = 2, .value = "off" },
+                { .index = 2, .setting = 1, .offer = NIC_NOT_OF_DRIVER },
+                { .index = 2, .setting = 2, .value = "30000" },
+                { .index = 7, .value = "off" }, /* gone since */
+        };
+        struct found f = { .links = { &l, 1 }, .nic_settings = { items, ELEMENTSOF(items) } };
+        _cleanup_finding_list_ struct finding_list list = FINDING_LIST_NULL, unread = FINDING_LIST_NULL;
+        _cleanup_plan_ struct plan p = PLAN_NULL;
+
+        ASSERT_OK(plan_make(&i, &f, &p));
+        ASSERT_OK(plan_judge_nic_settings(&i, &f, &list));
+        ASSERT_EQ(p.n, 2);
+        ASSERT_EQ(list.n, 3);
+        for (size_t k = 0; k < p.n; k++) {
+                ASSERT_STREQ(op_check(p.ops[k].kind), list.items[2 * k].check);
+                ASSERT_STREQ(p.ops[k].subject, list.items[2 * k].subject);
+                ASSERT_EQ(list.items[2 * k].verdict, VERDICT_FAIL);
+        }
+        ASSERT_STREQ(op_bit_name(p.ops[0].subject), "tx-nocache-copy");
+        ASSERT_TRUE(op_bit_name(p.ops[1].subject) == NULL);
+        ASSERT_EQ(list.items[1].verdict, VERDICT_OK);
+        f.nic_settings_error = -ENOMEM;
+        ASSERT_OK(plan_judge_nic_settings(&i, &f, &unread));
+        ASSERT_EQ(unread.items[0].verdict, VERDICT_UNKNOWN);
 }
 
 static void test_rp_filters(void) {
@@ -444,7 +541,7 @@ static void test_contest_is_bounded(void) {
         contest_clear(&c);
 }
 
-TEST_MAIN(test_rp_filters, test_held, test_route_values, test_route_findings, test_properties,
+TEST_MAIN(test_nic_settings, test_rp_filters, test_held, test_route_values, test_route_findings, test_properties,
           test_half_a_plan, test_findings, test_contest, test_a_nic_made_anew_is_another,
           test_a_route_whose_link_came_back_is_new, test_slow_drift_is_no_contest,
           test_contest_is_bounded)
