@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every data-centre NIC: link, carrier, MTU against the rule, and its counters. */
+/* Every data-centre NIC: link, carrier, MTU against the rule, its other settings, and its counters. */
 #include "emit.h"
 #include "intent.h"
 #include "links.h"
 #include "nic_device.h"
+#include "nic_settings.h"
 #include "paths.h"
 
 #define NIC_KEY "network.interface.name"
@@ -130,12 +131,12 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
                 no_nic(t.n, s);
         else
                 nic_check_count(h, found, c, s);
-        return 0;
+        return c->intent ? nic_look_at_settings(h, c->intent, &t, s) : 0;
 }
 
 const struct probe probe_nic = {
         .name = "nic",
-        .summary = "data-centre NICs: link, carrier, MTU, counters",
+        .summary = "data-centre NICs: link, carrier, MTU, features, counters",
         .group = GROUP_NETWORK,
         .interval = 10 * USEC_PER_SEC,
         .timeout = 2 * USEC_PER_SEC,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each probe on a good machine, and on machines where what it reads is missing, garbage or huge. */
-#include "intent.h"
+#include "nic_setting.h"
 #include "probe-support.h"
 
 static struct intent intent_v6e(void) {
@@ -16,7 +16,7 @@ static struct intent intent_v6e(void) {
         };
 }
 
-static void copy_dump(const struct scratch *s, const char *fixture) {
+static void copy_to(const struct scratch *s, const char *fixture, const char *name) {
         char path[512], buf[8192];
         FILE *in = fopen(fixture, "r"), *out;
         size_t n;
@@ -25,10 +25,14 @@ static void copy_dump(const struct scratch *s, const char *fixture) {
         n = fread(buf, 1, sizeof(buf), in);
         ASSERT_TRUE(n > 0 && n < sizeof(buf));
         ASSERT_OK(fclose(in));
-        scratch_path(s, "netlink/links", path);
+        scratch_path(s, name, path);
         out = fopen(path, "w");
         ASSERT_TRUE(out && fwrite(buf, 1, n, out) == n);
         ASSERT_OK(fclose(out));
+}
+
+static void copy_dump(const struct scratch *s, const char *fixture) {
+        copy_to(s, fixture, "netlink/links");
 }
 
 static void table(void) {
@@ -127,6 +131,63 @@ static void nic_counters_garbage(void) {
         ASSERT_HAS(
                 got.samples,
                 "system.network.packet.count{network.interface.name=eth0,network.io.direction=receive} 5\n");
+}
+
+static struct intent intent_nic_settings(void) {
+        return (struct intent) {
+                .profile = "v6e",
+                .nic_settings = { { NIC_FEATURE, "tx-nocache-copy", "", "on", "test" },
+                                  { NIC_FEATURE, "rx-gro", "", "off", "test" },
+                                  { NIC_FEATURE, "rx-lro", "", "on", "test" },
+                                  { NIC_PRIVATE_FLAG, "enable-max-rx-buffer-size", "gve", "on", "test" },
+                                  { NIC_PRIVATE_FLAG, "no-such-flag", "gve", "on", "test" },
+                                  { NIC_PRIVATE_FLAG, "enable-header-split", "mlx5_core", "on", "test" },
+                                  { NIC_SIZE + LINK_GSO_MAX_SIZE, "gso_max_size", "", "262144", "test" } },
+                .n_nic_settings = 7,
+        };
+}
+
+static void nic_settings_good(void) {
+        struct intent intent = intent_nic_settings();
+        const struct probe_context c = { .intent = &intent };
+        _cleanup_collected_ struct collected got;
+
+        ASSERT_OK(probe(GOOD, "nic", &c, &got));
+        ASSERT_EQ(got.findings.n, 11 + 12); /* six of eth0 and of eth1: neither is an mlx5_core */
+        ASSERT_EQ(find(&got, "nic.feature", "eth1 tx-nocache-copy")->verdict, VERDICT_OK);
+        ASSERT_EQ(find(&got, "nic.feature", "eth0 rx-gro")->verdict, VERDICT_FAIL);
+        ASSERT_STREQ(find(&got, "nic.feature", "eth0 rx-gro")->remedy, "tpu-netcfg --once");
+        ASSERT_STREQ(find(&got, "nic.feature", "eth0 rx-lro")->found, "off, fixed by gve");
+        ASSERT_EQ(find(&got, "nic.private_flag", "eth0 enable-max-rx-buffer-size")->verdict, VERDICT_OK);
+        ASSERT_STREQ(find(&got, "nic.private_flag", "eth1 no-such-flag")->found, "not offered by gve");
+        ASSERT_STREQ(find(&got, "nic.gso_max_size", "eth0")->found, "65536; gve takes 262143 at most");
+}
+
+/* The NICs are known, and what is recorded of their settings is missing, garbage or far too much. */
+static void nic_settings_bad(void) {
+        static const char *const contents[] = { NULL, "", "no answer of a kernel", "huge" };
+        struct intent intent = intent_nic_settings();
+        const struct probe_context c = { .intent = &intent }, without = { 0 };
+        _cleanup_free_ char *huge = malloc(2 << 20);
+
+        ASSERT_TRUE(huge != NULL);
+        memset(huge, 7, (2 << 20) - 1);
+        huge[(2 << 20) - 1] = '\0';
+        for (size_t k = 0; k < ELEMENTSOF(contents); k++) {
+                _cleanup_scratch_ struct scratch s = scratch_new();
+                _cleanup_collected_ struct collected got, got_without;
+
+                copy_dump(&s, GOOD "/netlink/links");
+                if (contents[k])
+                        scratch_write(&s, "netlink/features", streq(contents[k], "huge") ? huge : contents[k]);
+                ASSERT_OK(probe(s.path, "nic", &c, &got));
+                ASSERT_EQ(find(&got, "nic.feature", "eth0 tx-nocache-copy")->verdict, VERDICT_UNKNOWN);
+                ASSERT_TRUE(find(&got, "nic.feature", "eth0 tx-nocache-copy")->reason[0] != '\0');
+                ASSERT_EQ(find(&got, "nic.gso_max_size", "eth1")->verdict, VERDICT_OK);
+                ASSERT_OK(probe(s.path, "nic", &without, &got_without));
+                for (size_t n = 0; n < got_without.findings.n; n++)
+                        ASSERT_FALSE(streq(got_without.findings.items[n].check, "nic.feature"));
+        }
 }
 
 static void sysctls(void) {
@@ -320,5 +381,6 @@ static void tpu_huge(void) {
         ASSERT_EQ(find(&got, "tpu", "")->verdict, VERDICT_UNKNOWN);
 }
 
-TEST_MAIN(table, empty_machine, nic_good, nic_drift, nic_garbage, nic_counters_garbage, sysctls,
+TEST_MAIN(table, empty_machine, nic_good, nic_drift, nic_garbage, nic_counters_garbage, nic_settings_good,
+          nic_settings_bad, sysctls,
           memory_sizes, memory_odd, tpu_good, tpu_counts, tpu_generations, tpu_strange, tpu_huge)
