@@ -8,6 +8,7 @@
 #include "check_look.h"
 #include "check_path.h"
 #include "ctl.h"
+#include "fold.h"
 #include "golden.h"
 #include "identity.h"
 #include "intent.h"
@@ -71,15 +72,27 @@ static void print_sums(const struct finding_list *l) {
                n[VERDICT_WARN], n[VERDICT_FAIL], n[VERDICT_UNKNOWN]);
 }
 
-static int print_text(const struct seen *seen) {
+/* A name asks for every line; the whole host is told on one screen. */
+static int print_text(const struct seen *seen, bool folded) {
+        struct finding_list lines[_GROUP_MAX] = { FINDING_LIST_NULL };
         struct report_group groups[_GROUP_MAX];
-        int r;
+        size_t shown = 0;
+        int r = 0;
 
-        for (enum probe_group g = 0; g < _GROUP_MAX; g++)
-                groups[g] = (struct report_group){ probe_group_title(g), &seen->groups[g] };
-        r = report_print_groups(stdout, groups, ELEMENTSOF(groups));
+        for (enum probe_group g = 0; g < _GROUP_MAX; g++) {
+                if (r == 0 && folded)
+                        r = fold_findings(&seen->groups[g], &lines[g]);
+                groups[g] = (struct report_group){ probe_group_title(g), folded ? &lines[g] : &seen->groups[g] };
+                shown += groups[g].list->n;
+        }
+        if (r == 0)
+                r = report_print_groups(stdout, groups, ELEMENTSOF(groups));
         if (seen->all.n > 0)
                 print_sums(&seen->all);
+        if (shown < seen->all.n)
+                puts("What is OK and alike shares a line; with a name, as in tpuctl check nic, each has its own.");
+        for (enum probe_group g = 0; g < _GROUP_MAX; g++)
+                finding_list_clear(&lines[g]);
         return r;
 }
 
@@ -103,7 +116,7 @@ static int print(const struct host *h, const struct request *q, const struct see
         if (q->golden)
                 r = code = print_difference(h, q, seen);
         else {
-                r = q->json ? print_json(h, &seen->all) : print_text(seen);
+                r = q->json ? print_json(h, &seen->all) : print_text(seen, !q->name);
                 code = seen->all.n == 0 ? EXIT_NO_ANSWER : verdict_exit_code(finding_list_worst(&seen->all));
         }
         if (r >= 0 && !seen->incomplete)

@@ -100,78 +100,56 @@ class Check(Ctl):
         self.owners(("/dev/accel1", 812, "tpu-run-train.service", "python3 train.py"))
         self.expect(["check"], 0, stderr="", stdout="""\
 Chips
-OK       tpu.chips                                                  4 v6e                                             wanted 4
-OK       tpu.machine                                                4 v6e                                             wanted 4 v6e in a ct6e-standard-4t
-OK       tpu.nodes                                                  4 of 4 chips
-OK       tpu.access                                                 4 of 4 nodes open to all users
-OK       owners                 /dev/accel0                         free
-OK       owners                 /dev/accel1                         pid 812 tpu-run-train.service: python3 train.py
-OK       owners                 /dev/accel2                         free
-OK       owners                 /dev/accel3                         free
-OK       lockfile                                                   none
+OK       tpu.chips                                                         4 v6e                                             wanted 4
+OK       tpu.machine                                                       4 v6e                                             wanted 4 v6e in a ct6e-standard-4t
+OK       tpu.nodes                                                         4 of 4 chips
+OK       tpu.access                                                        4 of 4 nodes open to all users
+OK       owners                 /dev/accel0, /dev/accel2 and 1 more        free
+OK       owners                 /dev/accel1                                pid 812 tpu-run-train.service: python3 train.py
+OK       lockfile                                                          none
 
 Network
-OK       nic.link               eth0                                up
-OK       nic.mtu                eth0                                8896
-OK       nic.driver             eth0                                gve
-OK       nic.speed              eth0                                100000 Mbit/s
-OK       nic.queues             eth0                                4 receive, 4 transmit
-OK       nic.link               eth1                                up
-OK       nic.mtu                eth1                                8896
-OK       nic.driver             eth1                                gve
-OK       nic.speed              eth1                                100000 Mbit/s
-OK       nic.queues             eth1                                4 receive, 4 transmit
-OK       nic.count                                                  2
-OK       nic.feature            eth0 tx-nocache-copy                on
-OK       nic.private_flag       eth0 enable-max-rx-buffer-size      on
-OK       nic.gso_max_size       eth0                                65536
-OK       nic.gro_max_size       eth0                                65536
-OK       nic.gso_ipv4_max_size  eth0                                65536
-OK       nic.gro_ipv4_max_size  eth0                                65536
-OK       nic.feature            eth1 tx-nocache-copy                on
-OK       nic.private_flag       eth1 enable-max-rx-buffer-size      on
-OK       nic.gso_max_size       eth1                                65536
-OK       nic.gro_max_size       eth1                                65536
-OK       nic.gso_ipv4_max_size  eth1                                65536
-OK       nic.gro_ipv4_max_size  eth1                                65536
-OK       sysctl                 net.ipv4.tcp_rmem                   4096 41943040 314572800
-OK       sysctl                 net.ipv4.tcp_slow_start_after_idle  0
-OK       sysctl                 net.ipv4.tcp_no_metrics_save        1
-OK       sysctl                 net.core.somaxconn                  4096
-OK       sysctl                 net.ipv4.tcp_max_syn_backlog        4096
-OK       sysctl                 net.ipv4.tcp_mtu_probing            0
-OK       sysctl                 net.core.optmem_max                 131072
-OK       sysctl                 net.ipv4.tcp_rto_min_us             5000
-OK       module.parameter       tcp_cubic.hystart_detect            2
-OK       sysctl                 net.ipv4.conf.eth0.rp_filter        2 (all: 0)
-OK       sysctl                 net.ipv4.conf.eth1.rp_filter        2 (all: 0)
-OK       route.rto_min                                              nothing is wanted of routes
-OK       proxy                  /etc/environment                    none
-OK       proxy                  systemd                             none
+OK       nic.link               eth0, eth1                                 up
+OK       nic.mtu                eth0, eth1                                 8896
+OK       nic.driver             eth0, eth1                                 gve
+OK       nic.speed              eth0, eth1                                 100000 Mbit/s
+OK       nic.queues             eth0, eth1                                 4 receive, 4 transmit
+OK       nic.count                                                         2
+OK       nic.feature            eth0 tx-nocache-copy and 1 more            on
+OK       nic.private_flag       eth0 enable-max-rx-buffer-size and 1 more  on
+OK       nic.gso_max_size       eth0, eth1                                 65536
+OK       nic.gro_max_size       eth0, eth1                                 65536
+OK       nic.gso_ipv4_max_size  eth0, eth1                                 65536
+OK       nic.gro_ipv4_max_size  eth0, eth1                                 65536
+OK       sysctl                 net.ipv4.tcp_rmem and 7 more               as wanted
+OK       module.parameter       tcp_cubic.hystart_detect                   2
+OK       sysctl                 net.ipv4.conf.eth0.rp_filter and 1 more    2 (all: 0)
+OK       route.rto_min                                                     nothing is wanted of routes
+OK       proxy                  /etc/environment, systemd                  none
 
 Host
-OK       memory.available                                           704.0 GiB of 720.0 GiB available
-OK       disk.space             /                                   80.0 of 100.0 GiB free
-OK       disk.inodes            /                                   96.0 % free
-OK       clock.sync                                                 synchronized
-OK       clock.offset                                               -1.250 ms                                         wanted within 100 ms
-OK       thp                                                        [always] madvise never
-OK       limits.nofile                                              100000 in a run (other services: systemd's built-in default)
-OK       limits.memlock                                             unlimited in a run (other services: 64M)
-OK       cmdline                                                    intel_iommu=on,sm_on iommu=pt
-OK       tpu_logs                                                   0.0 GiB
+OK       memory.available                                                  704.0 GiB of 720.0 GiB available
+OK       disk.space             /                                          80.0 of 100.0 GiB free
+OK       disk.inodes            /                                          96.0 % free
+OK       clock.sync                                                        synchronized
+OK       clock.offset                                                      -1.250 ms                                         wanted within 100 ms
+OK       thp                                                               [always] madvise never
+OK       limits.nofile                                                     100000 in a run (other services: systemd's built-in default)
+OK       limits.memlock                                                    unlimited in a run (other services: 64M)
+OK       cmdline                                                           intel_iommu=on,sm_on iommu=pt
+OK       tpu_logs                                                          0.0 GiB
 
 Software
-OK       tcmalloc                                                   loadable
-OK       fingerprint.kernel                                         6.11.0-1015-gcp
-OK       fingerprint.wheel      libtpu                              0.0.21 in /usr/local/lib/python3.10/dist-packages
-OK       fingerprint.wheel      jax                                 0.7.2 in /usr/local/lib/python3.10/dist-packages
-OK       fingerprint.wheel      jaxlib                              0.7.2 in /usr/local/lib/python3.10/dist-packages
+OK       tcmalloc                                                          loadable
+OK       fingerprint.kernel                                                6.11.0-1015-gcp
+OK       fingerprint.wheel      libtpu                                     0.0.21 in /usr/local/lib/python3.10/dist-packages
+OK       fingerprint.wheel      jax, jaxlib                                0.7.2 in /usr/local/lib/python3.10/dist-packages
 
 Identity
-OK       identity               t1v-n-0a1b2c3d-w-0                  worker 0 of 4 in slice v6e-a
+OK       identity               t1v-n-0a1b2c3d-w-0                         worker 0 of 4 in slice v6e-a
 
 62 checks: 62 OK, 0 WARN, 0 FAIL, 0 UNKNOWN
+What is OK and alike shares a line; with a name, as in tpuctl check nic, each has its own.
 """)
 
     def test_identity_counts(self):

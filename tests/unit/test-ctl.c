@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text of tpuctl: tables, spans, shell quoting, words, and screens out of hostile JSON. */
+#include "fold.h"
 #include "screen.h"
 #include "table.h"
 #include "test.h"
@@ -187,4 +188,46 @@ static void run_names(void) {
                 ASSERT_EQ(words_check_run_name(&o, bad[i]), -EINVAL);
 }
 
-TEST_MAIN(tables, long_cells, spans, shell, ages, hostile_json, words_anywhere, repeated, run_names)
+static void add(struct finding_list *l, enum verdict v, const char *check, const char *subject, const char *found,
+                const char *wanted) {
+        struct finding f;
+
+        finding_init(&f, check, subject);
+        f.verdict = v;
+        finding_set(f.found, "%s", found);
+        finding_set(f.wanted, "%s", wanted);
+        ASSERT_OK(finding_list_add(l, &f));
+}
+
+static void alike_lines_are_one(void) {
+        static const struct {
+                const char *check, *subject, *found;
+        } want[] = { { "nic.mtu", "eth0, eth1", "8896" },
+                     { "nic.link", "eth0", "up" },
+                     { "sysctl", "net.ipv4.tcp_rmem, net.core.a and 2 more", "as wanted" },
+                     { "nic.mtu", "eth2", "1460" }, /* FAIL: a line of its own, whatever it found */
+                     { "sysctl", "net.x", "other" },
+                     { "owners", "", "free" } };
+        _cleanup_finding_list_ struct finding_list l = FINDING_LIST_NULL, folded = FINDING_LIST_NULL;
+
+        add(&l, VERDICT_OK, "nic.mtu", "eth0", "8896", "8896");
+        add(&l, VERDICT_OK, "nic.link", "eth0", "up", "");
+        add(&l, VERDICT_OK, "sysctl", "net.ipv4.tcp_rmem", "1 2 3", "1 2 3");
+        add(&l, VERDICT_FAIL, "nic.mtu", "eth2", "1460", "8896");
+        add(&l, VERDICT_OK, "nic.mtu", "eth1", "8896", "8896");
+        add(&l, VERDICT_OK, "sysctl", "net.core.a", "0", "0");
+        add(&l, VERDICT_OK, "sysctl", "net.core.bbbbbbbbb", "1", "1");
+        add(&l, VERDICT_OK, "sysctl", "net.c", "1", "1");
+        add(&l, VERDICT_OK, "sysctl", "net.x", "other", "at least 1"); /* OK, but not for being the same */
+        add(&l, VERDICT_OK, "owners", "", "free", "");
+        ASSERT_OK(fold_findings(&l, &folded));
+        ASSERT_EQ(folded.n, ELEMENTSOF(want));
+        for (size_t i = 0; i < folded.n; i++) {
+                ASSERT_STREQ(folded.items[i].check, want[i].check);
+                ASSERT_STREQ(folded.items[i].subject, want[i].subject);
+                ASSERT_STREQ(folded.items[i].found, want[i].found);
+        }
+        ASSERT_EQ(folded.items[3].verdict, VERDICT_FAIL);
+}
+
+TEST_MAIN(alike_lines_are_one, tables, long_cells, spans, shell, ages, hostile_json, words_anywhere, repeated, run_names)
