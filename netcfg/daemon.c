@@ -15,6 +15,7 @@
 #define REREAD_INTERVAL (30 * USEC_PER_SEC)
 #define LOCKED_RETRY (50 * USEC_PER_MSEC)
 #define START_WAIT (5 * USEC_PER_SEC)
+#define SAID_MAX 640
 
 struct daemon {
         struct netcfg *n;
@@ -25,6 +26,7 @@ struct daemon {
         struct frame_server *server;
         unsigned overruns; /* that were logged */
         int error;         /* of the last pass: logged when it changes */
+        char said[SAID_MAX]; /* what is not OK: logged when it changes */
         uid_t hostd;       /* tpu-hostd's user, who may hand over what networks carry */
 };
 
@@ -93,6 +95,25 @@ static void tell_status(const struct daemon *d) {
                           n->intent.profile, n->held ? ", observing" : "", right, n->report.n, n->writes);
 }
 
+/* What a pass found wrong and did not write about: a NIC that could not be read, a value out of reach. */
+static void tell_findings(struct daemon *d) {
+        const struct finding_list *l = &d->n->report;
+        const struct finding *first = NULL;
+        char line[SAID_MAX] = "";
+        size_t bad = 0;
+
+        for (size_t i = 0; i < l->n; i++)
+                if (l->items[i].verdict != VERDICT_OK && bad++ == 0)
+                        first = &l->items[i];
+        if (first)
+                finding_set(line, "%zu of %zu checks are not OK; the first: %s %s: found '%s', wanted '%s'%s%s",
+                            bad, l->n, first->check, first->subject, first->found, first->wanted,
+                            first->reason[0] ? ": " : "", first->reason);
+        if (first && !streq(line, d->said))
+                log_warning("%s", line);
+        (void) snprintf(d->said, sizeof(d->said), "%s", line);
+}
+
 static int run_pass(struct daemon *d, enum pass_kind kind, usec_t wait) {
         unsigned overruns = watch_overruns(d->watch);
         int r;
@@ -105,6 +126,7 @@ static int run_pass(struct daemon *d, enum pass_kind kind, usec_t wait) {
                 (void) log_error_errno(r, "this pass was not finished: %m");
         d->error = r;
         tell_status(d);
+        tell_findings(d);
         return r;
 }
 

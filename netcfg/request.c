@@ -20,9 +20,10 @@ int request_do(struct nl_msg *m) {
 
         if (!s)
                 return -ENOMEM;
+        errno = 0;
         if (nl_socket_modify_err_cb(s, NL_CB_CUSTOM, keep_errno, &answer) < 0 ||
             nl_connect(s, NETLINK_ROUTE) < 0 || nl_send_auto(s, m) < 0)
-                return -EIO;
+                return errno ? -errno : -EIO;
         r = nl_wait_for_ack(s);
         if (answer < 0)
                 return answer;

@@ -38,6 +38,12 @@ typedef uint64_t usec_t;
                 (p) = NULL;                  \
                 _taken;                      \
         })
+/* Memory or descriptors are out for the moment: says nothing about what was to be read. */
+static inline bool errno_is_shortage(int r) {
+        r = r < 0 ? -r : r;
+        return r == ENOMEM || r == EMFILE || r == ENFILE;
+}
+
 #define TAKE_FD(fd)                          \
         ({                                   \
                 int _taken_fd = (fd);        \

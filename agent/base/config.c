@@ -207,7 +207,7 @@ static int compare_drop_ins(const void *a, const void *b) {
         return strcmp(((const struct drop_in *) a)->name, ((const struct drop_in *) b)->name);
 }
 
-static int list_drop_ins(const struct host *h, const char *name, struct drop_ins *ret) {
+static int list_drop_ins(struct config *c, const struct host *h, const char *name, struct drop_ins *ret) {
         static const char *const dirs[] = { PATH_VENDOR, PATH_RUNTIME, PATH_SITE }; /* weakest first */
         char dir[96];
 
@@ -217,8 +217,12 @@ static int list_drop_ins(const struct host *h, const char *name, struct drop_ins
                 (void) snprintf(dir, sizeof(dir), "%s/%s.conf.d", dirs[i], name);
                 ret->dir = dir;
                 r = host_list(h, dir, add_drop_in, ret);
-                if (r < 0 && r != -ENOENT && r != -ENOTDIR)
-                        return log_warning_errno(r, "%s cannot be read, ignored: %m", dir);
+                if (errno_is_shortage(r))
+                        return r;
+                if (r < 0 && r != -ENOENT && r != -ENOTDIR) {
+                        (void) log_warning_errno(r, "%s cannot be read, ignored: %m", dir);
+                        c->warnings++;
+                }
         }
         qsort(ret->files, ret->n, sizeof(ret->files[0]), compare_drop_ins);
         return 0;
@@ -227,7 +231,7 @@ static int list_drop_ins(const struct host *h, const char *name, struct drop_ins
 static int read_or_warn(struct config *c, const struct host *h, const char *path) {
         int r = read_file(c, h, path, false);
 
-        if (r == -ENOMEM)
+        if (errno_is_shortage(r))
                 return r;
         if (r < 0 && r != -ENOENT) {
                 (void) log_warning_errno(r, "%s cannot be read, ignored: %m", path);
@@ -247,8 +251,9 @@ static int read_standard_files(struct config *c, const struct host *h, const cha
         r = read_or_warn(c, h, path);
         if (r < 0)
                 return r;
-        if (list_drop_ins(h, name, d) < 0)
-                c->warnings++;
+        r = list_drop_ins(c, h, name, d);
+        if (r < 0)
+                return r;
         for (size_t i = 0; i < d->n; i++) {
                 (void) snprintf(path, sizeof(path), "%s/%s", d->files[i].dir, d->files[i].name);
                 r = read_or_warn(c, h, path);

@@ -41,7 +41,8 @@ struct config {
 
 /*
  * Loads the defaults, then the files of name (or only file when not NULL). Missing files are no error;
- * a file given by --config that cannot be read is. Problems in content are logged as warnings and counted.
+ * a file given by --config that cannot be read is, and so is a shortage (errno_is_shortage()) with any of them: what a
+ * file says is not passed over because memory or descriptors are out. Problems in content are logged as warnings and counted.
  */
 int config_load(struct config *c, const struct host *h, const char *name, const char *file);
 

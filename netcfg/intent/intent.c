@@ -187,17 +187,22 @@ static int pick_by_chips(const struct host *h, struct intent *i) {
  * Where this kernel has the sysctl, it stands for all routes: one setting, which no DHCP client loses, IPv6
  * alike.
  */
-static void choose_rto(const struct host *h, enum rto_by by, struct intent *i) {
+static int choose_rto(const struct host *h, enum rto_by by, struct intent *i) {
         struct intent_sysctl s = { .name = RTO_SYSCTL_NAME };
         char value[32];
+        int r = 0;
 
-        if (i->rto_min == 0 || by == RTO_ROUTES || i->n_sysctls == INTENT_SYSCTLS_MAX ||
-            (by == RTO_AUTO && intent_read_sysctl(h, RTO_SYSCTL_NAME, value, sizeof(value)) < 0))
-                return;
+        if (i->rto_min == 0 || by == RTO_ROUTES || i->n_sysctls == INTENT_SYSCTLS_MAX)
+                return 0;
+        if (by == RTO_AUTO)
+                r = intent_read_sysctl(h, RTO_SYSCTL_NAME, value, sizeof(value));
+        if (r < 0)
+                return errno_is_shortage(r) ? r : 0;
         (void) snprintf(s.value, sizeof(s.value), "%" PRIu64, i->rto_min);
         memcpy(s.source, i->rto_min_source, sizeof(s.source));
         i->sysctls[i->n_sysctls++] = s;
         i->rto_min = 0;
+        return 0;
 }
 
 static int pick_profile(const struct host *h, const struct choice *c, struct intent *i) {
@@ -206,18 +211,19 @@ static int pick_profile(const struct host *h, const struct choice *c, struct int
 
         if (c->profile[0]) {
                 r = read_profile(h, c->profile, i);
-                if (r == 0)
-                        return 0;
+                if (r == 0 || errno_is_shortage(r))
+                        return r;
                 finding_set(i->profile_note, "Profile=%s cannot be used (%s)", c->profile, strerror(-r));
         } else if (!c->accelerator[0]) {
-                if (pick_by_chips(h, i) == 0)
-                        return 0;
+                r = pick_by_chips(h, i);
+                if (r == 0 || errno_is_shortage(r))
+                        return r;
         } else if (generation_of(c->accelerator, generation) < 0)
                 finding_set(i->profile_note, "'%s' is no accelerator type like v6e-16", c->accelerator);
         else {
                 r = read_profile(h, generation, i);
-                if (r == 0)
-                        return 0;
+                if (r == 0 || errno_is_shortage(r))
+                        return r;
                 finding_set(i->profile_note, "there is no profile for %s (%s)", c->accelerator,
                             strerror(-r));
         }
@@ -236,11 +242,13 @@ static int load(const struct host *h, const char *config_file, struct config_rep
         r = load_network(h, config_file, &choice, &i, report);
         if (r < 0)
                 return r;
-        intent_networks_load(h, &i);
-        r = pick_profile(h, &choice, &i);
+        r = intent_networks_load(h, &i);
+        if (r == 0)
+                r = pick_profile(h, &choice, &i);
+        if (r == 0)
+                r = choose_rto(h, choice.rto_by, &i);
         if (r < 0)
                 return r;
-        choose_rto(h, choice.rto_by, &i);
         intent_drop_ignored(&i);
         *ret = i;
         return 0;

@@ -138,21 +138,25 @@ struct looking {
         char generation[MACHINE_GENERATION_MAX];
 };
 
-/* Returns -ENOENT to stop at a chip of another generation. */
+/* Returns -ENOENT to stop at a chip of another generation, or -errno of a shortage. */
 static int look_at(const char *name, void *userdata) {
         struct looking *l = userdata;
         struct machine_chip chip;
         uint64_t vendor = 0, device = 0;
         char path[128];
+        int r;
 
         (void) snprintf(path, sizeof(path), PCI_DEVICES "/%.32s/vendor", name);
-        if (host_read_u64(l->host, path, &vendor) < 0 || vendor != VENDOR)
-                return 0;
+        r = host_read_u64(l->host, path, &vendor);
+        if (r < 0 || vendor != VENDOR)
+                return errno_is_shortage(r) ? r : 0;
         (void) snprintf(path, sizeof(path), PCI_DEVICES "/%.32s/device", name);
-        if (host_read_u64(l->host, path, &device) < 0 || device > UINT16_MAX || device == l->device)
-                return 0;
-        if (machine_chip(l->host, (uint16_t) device, &chip) < 0)
-                return 0;
+        r = host_read_u64(l->host, path, &device);
+        if (r < 0 || device > UINT16_MAX || device == l->device)
+                return errno_is_shortage(r) ? r : 0;
+        r = machine_chip(l->host, (uint16_t) device, &chip);
+        if (r < 0)
+                return errno_is_shortage(r) ? r : 0;
         if (l->generation[0] && !streq(l->generation, chip.generation))
                 return -ENOENT;
         l->device = (uint16_t) device;

@@ -171,18 +171,21 @@ int intent_networks_parse(const char *text, size_t len, const char *boot_id, str
         return 0;
 }
 
-void intent_networks_load(const struct host *h, struct intent *i) {
+int intent_networks_load(const struct host *h, struct intent *i) {
         char text[INTENT_NETWORKS_TEXT_MAX], boot_id[BOOT_ID_MAX];
         size_t len;
         int r;
 
         r = host_read(h, FILE_PATH, text, sizeof(text), &len);
         if (r == -ENOENT)
-                return;
+                return 0;
         if (r == 0)
                 r = host_boot_id(h, boot_id);
         if (r == 0)
                 r = intent_networks_parse(text, len, boot_id, i);
+        if (errno_is_shortage(r))
+                return r;
         if (r < 0)
                 (void) log_warning_errno(r, FILE_PATH " is passed over: %m");
+        return 0;
 }
