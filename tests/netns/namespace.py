@@ -45,13 +45,16 @@ def hold(command):
 
 
 class Host:
-    def __init__(self, profiles, nics=("eth0", "eth1"), mtu=1460):
+    def __init__(self, profiles, nics=("eth0", "eth1"), mtu=1460, packages=None):
+        """packages: a folder into which packages were unpacked, whose etc and usr/lib the host then has."""
         if os.geteuid() != 0:
             raise NotPermitted("namespaces need root")
         self.tree = tempfile.mkdtemp(prefix="netcfg-test-")
         os.chmod(self.tree, 0o755)
         shutil.copytree(profiles, f"{self.tree}/usr/lib/tpu-hostd/profiles")
         shutil.copy(f"{profiles}/../machines.conf", f"{self.tree}/usr/lib/tpu-hostd")
+        for folder in ("etc", "usr/lib") if packages else ():
+            shutil.copytree(f"{packages}/{folder}", f"{self.tree}/{folder}", symlinks=True, dirs_exist_ok=True)
         os.makedirs(f"{self.tree}/etc/tpu-hostd/identity.conf.d")
         os.makedirs(f"{self.tree}/etc/tpu-hostd/netcfg.conf.d")
         os.makedirs(f"{self.tree}/etc/tpu-hostd/profiles")
