@@ -50,7 +50,7 @@ static const char *set_source(const struct reading *r, char *dest, size_t size) 
 /* The take_… functions return what is wrong, or NULL. */
 static const char *take_mtu(struct reading *r) {
         struct intent *i = r->intent;
-        char why[96], source[sizeof(i->mtu_source)];
+        char why[96], source[sizeof(i->mtu_source)] = "";
         const char *wrong;
         uint32_t mtu = 0;
 
@@ -169,6 +169,7 @@ static const char *take_size(struct reading *r, const char *name) {
 
 static const char *take_rto_min(struct reading *r) {
         struct intent *i = r->intent;
+        const char *wrong;
         usec_t span = 0;
         char why[96];
 
@@ -178,17 +179,22 @@ static const char *take_rto_min(struct reading *r) {
         if (config_parse_usec(r->section.value, &span, why) < 0 || span < USEC_PER_MSEC ||
             span > USEC_PER_SEC || span % USEC_PER_MSEC != 0)
                 return "Value= must be whole milliseconds between 1ms and 1s";
-        i->rto_min = span;
-        return set_source(r, i->rto_min_source, sizeof(i->rto_min_source));
+        wrong = set_source(r, i->rto_min_source, sizeof(i->rto_min_source));
+        if (!wrong)
+                i->rto_min = span;
+        return wrong;
 }
 
 static const char *take_rp_filter(struct reading *r) {
         struct intent *i = r->intent;
+        const char *wrong;
 
         if (!streq(r->section.value, "loose"))
                 return "Value= must be loose";
-        i->loose_rp_filter = true;
-        return set_source(r, i->rp_filter_source, sizeof(i->rp_filter_source));
+        wrong = set_source(r, i->rp_filter_source, sizeof(i->rp_filter_source));
+        if (!wrong)
+                i->loose_rp_filter = true;
+        return wrong;
 }
 
 static const char *take_section(struct reading *r) {

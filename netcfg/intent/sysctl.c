@@ -4,9 +4,12 @@
 
 #include "intent.h"
 
+#define READ_MAX 1024 /* longer than any sysctl that has a wanted value */
+
 static void judge_value(const char *check, const struct intent_sysctl *s, const char *value, int error,
                         struct finding *ret) {
-        char text[sizeof(ret->found)] = "";
+        char text[READ_MAX];
+        int n;
 
         finding_init(ret, check, s->name);
         finding_set(ret->wanted, "%s", s->value);
@@ -15,10 +18,11 @@ static void judge_value(const char *check, const struct intent_sysctl *s, const 
                 finding_set(ret->reason, "cannot be read: %s", strerror(error < 0 ? -error : EIO));
                 return;
         }
-        (void) snprintf(text, sizeof(text), "%s", value);
+        n = snprintf(text, sizeof(text), "%s", value);
         intent_sysctl_normalize(text);
         finding_set(ret->found, "%s", text);
-        ret->verdict = streq(text, s->value) ? VERDICT_OK : VERDICT_FAIL;
+        /* What was cut is no wanted value, whatever its beginning. */
+        ret->verdict = n >= 0 && (size_t) n < sizeof(text) && streq(text, s->value) ? VERDICT_OK : VERDICT_FAIL;
 }
 
 void intent_judge_sysctl(const struct intent_sysctl *s, const char *value, int error, struct finding *ret) {

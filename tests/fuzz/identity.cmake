@@ -1,1 +1,2 @@
 fuzz_target(metadata KNOWS base metadata)
+fuzz_target(identity KNOWS base identity intent)

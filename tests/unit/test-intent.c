@@ -464,6 +464,13 @@ static void test_sysctl_verdicts(void) {
         ASSERT_TRUE(strstr(f.reason, "read-only") != NULL);
         intent_judge_sysctl(&s, "1 2 3", -EROFS, &f);
         ASSERT_EQ(f.verdict, VERDICT_OK);
+        for (size_t blanks = 150; blanks < 1100; blanks += 50) { /* wherever it may be cut */
+                char value[1200];
+
+                (void) snprintf(value, sizeof(value), "1 2 3%*s4", (int) blanks, "");
+                intent_judge_sysctl(&s, value, 0, &f);
+                ASSERT_EQ(f.verdict, VERDICT_FAIL);
+        }
 }
 
 static void test_reading_sysctls_and_parameters(void) {

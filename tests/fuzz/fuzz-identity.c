@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any static file of the host's identity, read as every program reads it, and by netcfg for its network. */
+#include "fuzz-root.h"
+#include "identity.h"
+#include "intent.h"
+
+static const char *const folders[] = { "usr", "usr/lib", "usr/lib/tpu-hostd", "usr/lib/tpu-hostd/profiles", "etc",
+                                       "etc/tpu-hostd", "etc/tpu-hostd/identity.conf.d", NULL };
+#define PROFILE "[Mtu]\nValue=8896\nSource=fuzz\n"
+
+static void check_identity(const struct host *h) {
+        _cleanup_identity_ struct identity i = IDENTITY_NULL;
+        _cleanup_finding_list_ struct finding_list findings = FINDING_LIST_NULL;
+        json_t *json;
+
+        if (identity_load(h, NULL, &i) < 0 || identity_check(&i, &findings) < 0)
+                abort();
+        for (enum identity_field f = 0; f < _IDENTITY_FIELD_MAX; f++)
+                if (i.fields[f].text && (!i.fields[f].text[0] || !i.fields[f].origin[0]))
+                        abort();
+        json = identity_to_json(&i);
+        if (!json)
+                abort();
+        json_decref(json);
+}
+
+static void check_intent(const struct host *h) {
+        static struct intent i;
+
+        if (intent_load(h, NULL, &i) < 0 || (i.network_mtu > 0 && !i.network_mtu_source[0]) || i.mtu != 8896)
+                abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+        _cleanup_host_ struct host h = HOST_NULL;
+
+        fuzz_root_open(folders, &h);
+        fuzz_root_write(&h, "usr/lib/tpu-hostd/profiles/generic.conf", PROFILE, strlen(PROFILE));
+        fuzz_root_write(&h, "etc/tpu-hostd/identity.conf.d/10-fuzz.conf", data, size);
+        check_identity(&h);
+        check_intent(&h);
+        return 0;
+}
