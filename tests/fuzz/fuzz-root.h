@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* A recorded root of the fuzz target's own, for what is read through the host seam; removed when it ends. */
+/* A recorded root of the fuzz target's own, for what is read through the host seam; removed when it ends. In
+ * memory: a file system on a disk flushes a file that is truncated and written anew. */
 #include <fcntl.h>
 #include <ftw.h>
 #include <sys/stat.h>
@@ -8,7 +9,7 @@
 #include "host.h"
 #include "log.h"
 
-static char fuzz_root[] = "/tmp/tpu-fuzz-XXXXXX";
+static char fuzz_root[] = "/dev/shm/tpu-fuzz-XXXXXX";
 
 static int fuzz_root_remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw) {
         (void) st, (void) type, (void) ftw;
