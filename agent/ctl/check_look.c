@@ -6,7 +6,7 @@
 
 #define PROBES_MAX 64
 
-static const struct worker_program worker_program = { .path = "/proc/self/exe", .verb = "check" };
+static const struct worker_program worker_program = { .serve = check_serve };
 
 struct taker {
         struct sink sink;

@@ -47,6 +47,33 @@ static int spawn(const struct worker_program *program, const struct host *h, con
         return r;
 }
 
+/* What posix_spawn() does above, without another program. */
+static _Noreturn void serve(const struct worker_program *program, const struct host *h,
+                            const struct probe *p, int out) {
+        int null = open("/dev/null", O_RDONLY | O_CLOEXEC), code = EXIT_FAILURE;
+        sigset_t none;
+
+        (void) sigemptyset(&none);
+        if (null >= 0 && dup2(null, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
+            sigprocmask(SIG_SETMASK, &none, NULL) == 0 && clearenv() == 0)
+                code = program->serve(h, p->name);
+        _exit(fflush(stdout) == EOF ? EXIT_FAILURE : code); /* not exit(3): its handlers are the caller's */
+}
+
+static int fork_one(const struct worker_program *program, const struct host *h, const struct probe *p,
+                    int out, pid_t *ret) {
+        pid_t pid;
+
+        (void) fflush(stdout); /* else the child would write it once more; who cannot write will say so */
+        pid = fork();
+        if (pid < 0)
+                return -errno;
+        if (pid == 0)
+                serve(program, h, p, out);
+        *ret = pid;
+        return 0;
+}
+
 int worker_start(const struct worker_program *program, const struct host *h, const struct probe *p,
                  struct worker *ret) {
         _cleanup_close_ int in = -1, out = -1;
@@ -59,7 +86,7 @@ int worker_start(const struct worker_program *program, const struct host *h, con
         out = fds[1];
         if (fcntl(in, F_SETFL, O_NONBLOCK) < 0)
                 return -errno;
-        r = spawn(program, h, p, out, &pid);
+        r = program->serve ? fork_one(program, h, p, out, &pid) : spawn(program, h, p, out, &pid);
         if (r < 0)
                 return r;
         ret->probe = p;
