@@ -15,7 +15,7 @@
 #define REREAD_INTERVAL (30 * USEC_PER_SEC)
 #define LOCKED_RETRY (50 * USEC_PER_MSEC)
 #define START_WAIT (5 * USEC_PER_SEC)
-#define SAID_MAX 640
+#define SAID_MAX 512
 
 struct daemon {
         struct netcfg *n;
@@ -106,11 +106,10 @@ static void tell_findings(struct daemon *d) {
                 if (l->items[i].verdict != VERDICT_OK && bad++ == 0)
                         first = &l->items[i];
         if (first)
-                finding_set(line, "%zu of %zu checks are not OK; the first: %s %s: found '%s', wanted '%s'%s%s",
-                            bad, l->n, first->check, first->subject, first->found, first->wanted,
-                            first->reason[0] ? ": " : "", first->reason);
-        if (first && !streq(line, d->said))
-                log_warning("%s", line);
+                finding_set(line, "%zu of %zu checks are not OK; the first: %s %s: %s", bad, l->n, first->check,
+                            first->subject, first->reason[0] ? first->reason : verdict_name(first->verdict));
+        if (first && !streq(line, d->said)) /* what was found may change with each pass: not compared */
+                log_warning("%s (found '%s', wanted '%s')", line, first->found, first->wanted);
         (void) snprintf(d->said, sizeof(d->said), "%s", line);
 }
 

@@ -88,8 +88,8 @@ int oneshot_once(struct netcfg *n, bool json) {
         if (r == -EAGAIN)
                 (void) log_locked(n);
         else if (r == -ENOMEM)
-                (void) log_error_errno(r, "not finished after %u settings: %m; tpu-netcfg --once goes on from there",
-                                       n->writes);
+                (void) log_error_errno(
+                        r, "not finished after %u settings: %m; tpu-netcfg --once goes on from there", n->writes);
         if (r < 0 && n->report.n == 0)
                 return verdict_exit_code(VERDICT_FAIL);
         if (!json && n->held)

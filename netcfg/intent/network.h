@@ -32,6 +32,6 @@ int intent_networks_format(const struct intent *i, const char *boot_id,
 /* Takes the file's text into i. A file of another boot gives none. -EBADMSG: not such a file; i is
  * untouched. */
 int intent_networks_parse(const char *text, size_t len, const char *boot_id, struct intent *i);
-/* Reads the file of this boot; one that is missing gives none, one that is damaged none and a warning. Returns
- * 0, or -errno of a shortage (errno_is_shortage()). */
+/* Reads the file of this boot; one that is missing gives none, one that is damaged none and a warning.
+ * Returns 0, or -errno of a shortage (errno_is_shortage()). */
 int intent_networks_load(const struct host *h, struct intent *i);

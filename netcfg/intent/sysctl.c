@@ -22,7 +22,9 @@ static void judge_value(const char *check, const struct intent_sysctl *s, const 
         intent_sysctl_normalize(text);
         finding_set(ret->found, "%s", text);
         /* What was cut is no wanted value, whatever its beginning. */
-        ret->verdict = n >= 0 && (size_t) n < sizeof(text) && streq(text, s->value) ? VERDICT_OK : VERDICT_FAIL;
+        ret->verdict = VERDICT_FAIL;
+        if (n >= 0 && (size_t) n < sizeof(text) && streq(text, s->value))
+                ret->verdict = VERDICT_OK;
 }
 
 void intent_judge_sysctl(const struct intent_sysctl *s, const char *value, int error, struct finding *ret) {

@@ -23,9 +23,9 @@ struct worker {
 struct worker_program {
         const char *path, *verb; /* verb NULL: none. path is not looked up in PATH */
         /*
-         * Unless NULL, no program is started: the caller is forked, serve writes wire.h's lines to stdout, and its
-         * return is the exit code. For a caller of one thread that ends soon; saves loading every library anew,
-         * which is most of what a probe costs.
+         * Unless NULL, no program is started: the caller is forked, serve writes wire.h's lines to stdout,
+         * and its return is the exit code. For a caller of one thread that ends soon; saves loading every
+         * library anew, which is most of what a probe costs.
          */
         int (*serve)(const struct host *h, const char *probe);
 };

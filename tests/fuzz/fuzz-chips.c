@@ -6,9 +6,21 @@
 #include "tpu_sysfs.h"
 
 #define PCI "sys/bus/pci/devices"
-static const char *const folders[] = { "sys", "sys/bus", "sys/bus/pci", PCI, PCI "/0000:00:04.0", PCI "/0000:00:04.1",
-                                       "sys/class", "sys/class/accel", "sys/class/accel/accel0",
-                                       "sys/class/accel/accel0/device", "usr", "usr/lib", "usr/lib/tpu-hostd", NULL };
+#define ACCEL "sys/class/accel"
+static const char *const folders[] = { "sys",
+                                       "sys/bus",
+                                       "sys/bus/pci",
+                                       PCI,
+                                       PCI "/0000:00:04.0",
+                                       PCI "/0000:00:04.1",
+                                       "sys/class",
+                                       ACCEL,
+                                       ACCEL "/accel0",
+                                       ACCEL "/accel0/device",
+                                       "usr",
+                                       "usr/lib",
+                                       "usr/lib/tpu-hostd",
+                                       NULL };
 
 static int check_node(const char *node, void *userdata) {
         (void) userdata;
@@ -27,7 +39,8 @@ static void check_inventory(const struct host *h) {
         for (size_t i = 0; i < v.n; i++) {
                 const struct tpu_chip *c = &v.chips[i];
 
-                if (strlen(c->address) >= sizeof(c->address) || c->functions == 0 || c->nodes > c->functions ||
+                if (strlen(c->address) >= sizeof(c->address) || c->functions == 0 ||
+                    c->nodes > c->functions ||
                     strlen(c->model.generation) >= sizeof(c->model.generation) || c->model.functions == 0)
                         abort();
         }
@@ -39,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 { PCI "/0000:00:04.0/vendor", PCI "/0000:00:04.1/device" },
                 { PCI "/0000:00:04.0/device", PCI "/0000:00:04.1/vendor" },
                 { PCI "/0000:00:04.0/class", PCI "/0000:00:04.1/class" },
-                { "sys/class/accel/accel0/device/uevent", NULL },
+                { ACCEL "/accel0/device/uevent", NULL },
                 { "usr/lib/tpu-hostd/machines.conf", NULL },
         };
         _cleanup_host_ struct host h = HOST_NULL;
@@ -57,7 +70,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         check_inventory(&h);
         if (tpu_visit_nodes(&h, check_node, NULL) > 0)
                 abort();
-        if (machine_generation(&h, generation) == 0 && (!generation[0] || strlen(generation) >= sizeof(generation)))
+        if (machine_generation(&h, generation) == 0 &&
+            (!generation[0] || strlen(generation) >= sizeof(generation)))
                 abort();
         if (machine_type(&h, "ct6e-standard-4t", &type) == 0 && (type.chips == 0 || !type.source[0]))
                 abort();

@@ -4,8 +4,14 @@
 #include "identity.h"
 #include "intent.h"
 
-static const char *const folders[] = { "usr", "usr/lib", "usr/lib/tpu-hostd", "usr/lib/tpu-hostd/profiles", "etc",
-                                       "etc/tpu-hostd", "etc/tpu-hostd/identity.conf.d", NULL };
+static const char *const folders[] = { "usr",
+                                       "usr/lib",
+                                       "usr/lib/tpu-hostd",
+                                       "usr/lib/tpu-hostd/profiles",
+                                       "etc",
+                                       "etc/tpu-hostd",
+                                       "etc/tpu-hostd/identity.conf.d",
+                                       NULL };
 #define PROFILE "[Mtu]\nValue=8896\nSource=fuzz\n"
 
 static void check_identity(const struct host *h) {

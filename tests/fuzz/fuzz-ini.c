@@ -24,7 +24,8 @@ static void check_parsers(const char *value) {
         (void) config_parse_bytes(value, &n, why);
 }
 
-static void on_entry(void *userdata, unsigned line, const char *section, const char *key, const char *value) {
+static void on_entry(void *userdata, unsigned line, const char *section, const char *key,
+                     const char *value) {
         struct seen *s = userdata;
 
         if (line <= s->line || strlen(section) > CONFIG_LINE_MAX || strlen(key) > CONFIG_LINE_MAX ||

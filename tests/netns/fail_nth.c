@@ -85,25 +85,23 @@ static int do_openat(int dir, const char *path, int flags, va_list ap) {
         return fails('o', EMFILE) ? -1 : (int) raw(SYS_openat, dir, (long) path, flags, (long) mode, 0, 0);
 }
 
-#define OPENAT(name)                                                                                         \
-        int name(int dir, const char *path, int flags, ...) {                                                \
-                va_list ap;                                                                                  \
-                int fd;                                                                                      \
-                                                                                                             \
-                va_start(ap, flags);                                                                         \
-                fd = do_openat(dir, path, flags, ap);                                                        \
-                va_end(ap);                                                                                  \
-                return fd;                                                                                   \
+#define OPENAT(name) \
+        int name(int dir, const char *path, int flags, ...) { \
+                va_list ap; \
+                int fd; \
+                va_start(ap, flags); \
+                fd = do_openat(dir, path, flags, ap); \
+                va_end(ap); \
+                return fd; \
         }
-#define OPEN(name)                                                                                           \
-        int name(const char *path, int flags, ...) {                                                         \
-                va_list ap;                                                                                  \
-                int fd;                                                                                      \
-                                                                                                             \
-                va_start(ap, flags);                                                                         \
-                fd = do_openat(AT_FDCWD, path, flags, ap);                                                   \
-                va_end(ap);                                                                                  \
-                return fd;                                                                                   \
+#define OPEN(name) \
+        int name(const char *path, int flags, ...) { \
+                va_list ap; \
+                int fd; \
+                va_start(ap, flags); \
+                fd = do_openat(AT_FDCWD, path, flags, ap); \
+                va_end(ap); \
+                return fd; \
         }
 OPEN(open)
 OPEN(open64)

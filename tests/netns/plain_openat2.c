@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For LD_PRELOAD under valgrind, which knows no openat2(2) before its version 3.22: openat(2) in its place, unconfined. */
+/* For LD_PRELOAD under a valgrind that knows no openat2(2): openat(2) in its place, unconfined. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>

@@ -16,7 +16,7 @@ BUILD = os.path.realpath(os.environ.get("BUILD_DIR", os.path.join(SOURCE, "build
 NETCFG, LIBRARY = f"{BUILD}/netcfg/tpu-netcfg", f"{BUILD}/tests/libfail_nth.so"
 FULL = os.environ.get("FULL") == "1"
 # For the gate: how many n of each. An allocation is like its neighbours; opens and sends are few and differ.
-MOST = {"alloc": 40, "open": 25, "send": 25, "write": 12}
+MOST = {"alloc": 24, "open": 16, "send": 10, "write": 6}
 MODES = ("--once", "--dry-run", "--restore", "daemon")
 
 
