@@ -9,6 +9,7 @@ All in network namespaces with two data NICs (veth); for the drifts of links, ho
 routes, each route once: so no setting is repaired twice within 60 s and the rule of contests, which is in force, is never met. TuneD comes out of its Debian package,
 unpacked and not installed. Times are printed, medians over interleaved runs, and decide nothing. Needs root.
 
+On a machine that does other work, too, "chrt -r 1 netcfg.py" keeps that out of the figures; the load is printed.
 Usage: netcfg.py [--json]      BUILD_DIR: the build tree (build/dev)   RUNS, DRIFTS, SECONDS: 30, 200, 60   PARTS: 1234
 """
 import json
