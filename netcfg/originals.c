@@ -185,13 +185,6 @@ static void format_address(const struct link *l, char buf[static 24]) {
                 n += (size_t) snprintf(buf + n, 24 - n, i ? ":%02x" : "%02x", l->address[i]);
 }
 
-static const struct link *link_by_index(const struct link_table *t, int index) {
-        for (size_t i = 0; i < t->n; i++)
-                if (t->links[i].index == index)
-                        return &t->links[i];
-        return NULL;
-}
-
 /* Its subject is a NIC's name, or starts with it. */
 static bool is_of_a_nic(enum op_kind k) {
         return k == OP_MTU || k >= OP_NIC_SETTING;

@@ -4,13 +4,6 @@
 #include "emit.h"
 #include "nic_setting.h"
 
-static const struct link *link_by_index(const struct link_table *t, int index) {
-        for (size_t i = 0; i < t->n; i++)
-                if (t->links[i].index == index)
-                        return &t->links[i];
-        return NULL;
-}
-
 int nic_look_at_settings(const struct host *h, const struct intent *i, const struct link_table *links,
                          struct sink *s) {
         _cleanup_found_nic_settings_ struct found_nic_settings found = FOUND_NIC_SETTINGS_NULL;

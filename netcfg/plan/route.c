@@ -3,13 +3,6 @@
 
 #include "plan.h"
 
-static const struct link *link_by_index(const struct link_table *t, int index) {
-        for (size_t i = 0; i < t->n; i++)
-                if (t->links[i].index == index)
-                        return &t->links[i];
-        return NULL;
-}
-
 void route_subject(const struct route *r, const struct link_table *links, char buf[static 64]) {
         const struct link *l = r->n_hops > 0 ? link_by_index(links, r->hops[0]) : NULL;
         char dst[ROUTE_DST_MAX], table[24] = "", tos[16] = "", metric[24] = "";
@@ -52,7 +45,7 @@ bool route_parse_value(const char *text, uint32_t *ret_ms, bool *ret_lock) {
 }
 
 bool plan_is_data_route(const struct intent *i, const struct link_table *links, const struct route *r) {
-        if (r->n_hops == 0 || r->n_hops > ROUTE_HOPS_MAX)
+        if (r->type != RTN_UNICAST || r->n_hops == 0 || r->n_hops > ROUTE_HOPS_MAX)
                 return false;
         for (unsigned k = 0; k < r->n_hops; k++) {
                 const struct link *l = link_by_index(links, r->hops[k]);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <linux/rtnetlink.h>
 #include <net/if_arp.h>
 #include <sys/socket.h>
 
@@ -22,6 +23,7 @@ static void random_routes(struct found *f) {
         f->routes = (struct route_table) { .routes = routes, .n = pick(ROUTES + 1) };
         for (size_t k = 0; k < f->routes.n; k++) {
                 routes[k] = (struct route) { .family = AF_INET,
+                                            .type = RTN_UNICAST,
                                             .dst = { 10, 0, (uint8_t) k },
                                             .dst_len = 24,
                                             .table = 254,
@@ -417,18 +419,21 @@ static void test_route_findings(void) {
         };
         struct route r[] = {
                 { .family = AF_INET,
+                  .type = RTN_UNICAST,
                   .table = 254,
                   .n_hops = 1,
                   .hops = { 2 },
                   .rto_min_ms = 5,
                   .rto_min_locked = true },
                 { .family = AF_INET,
+                  .type = RTN_UNICAST,
                   .dst_len = 8,
                   .table = 254,
                   .n_hops = 1,
                   .hops = { 2 },
                   .rto_min_ms = 5 },
-                { .family = AF_INET6, .table = 254, .n_hops = 1, .hops = { 2 }, .expires = true },
+                { .family = AF_INET6, .type = RTN_UNICAST, .table = 254, .n_hops = 1, .hops = { 2 },
+                  .expires = true },
         };
         struct intent i = { .profile = "v6e", .rto_min = 5000 };
         struct found f = { .links = { &l, 1 }, .routes = { .routes = r, .n = 3 } };

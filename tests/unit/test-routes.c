@@ -1,71 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <arpa/inet.h>
 #include <linux/rtnetlink.h>
 
+#include "netlink-dump.h"
 #include "routes.h"
 #include "scratch.h"
 #include "test.h"
 
-/* A dump written by hand: what the kernel would answer. */
-struct dump {
-        _Alignas(8) unsigned char data[4096];
-        size_t len, message;
-};
-
-static void put(struct dump *d, const void *data, size_t len) {
-        ASSERT_TRUE(d->len + NLMSG_ALIGN(len) <= sizeof(d->data));
-        if (len > 0)
-                memcpy(d->data + d->len, data, len);
-        memset(d->data + d->len + len, 0, NLMSG_ALIGN(len) - len);
-        d->len += NLMSG_ALIGN(len);
-}
-
-static void attribute(struct dump *d, uint16_t type, const void *data, size_t len) {
-        put(d,
-            &(struct rtattr){ .rta_type = type, .rta_len = (unsigned short) (sizeof(struct rtattr) + len) },
-            sizeof(struct rtattr));
-        put(d, data, len);
-}
-
-static void number(struct dump *d, uint16_t type, uint32_t v) {
-        attribute(d, type, &v, sizeof(v));
-}
-
-static void begin(struct dump *d, const struct rtmsg *m) {
-        d->message = d->len;
-        put(d, &(struct nlmsghdr){ .nlmsg_type = RTM_NEWROUTE, .nlmsg_flags = NLM_F_MULTI },
-            sizeof(struct nlmsghdr));
-        put(d, m, sizeof(*m));
-}
-
-static void end(struct dump *d) {
-        uint32_t len = (uint32_t) (d->len - d->message);
-
-        memcpy(d->data + d->message, &len, sizeof(len));
-}
-
-static void done(struct dump *d) {
-        d->message = d->len;
-        put(d, &(struct nlmsghdr){ .nlmsg_type = NLMSG_DONE, .nlmsg_flags = NLM_F_MULTI },
-            sizeof(struct nlmsghdr));
-        number(d, 0, 0);
-        d->len -= 4;
-        end(d);
-}
-
-static void address(struct dump *d, int family, uint16_t type, const char *text) {
-        unsigned char a[16];
-
-        ASSERT_EQ(inet_pton(family, text, a), 1);
-        attribute(d, type, a, family == AF_INET ? 4 : 16);
+static void begin_route(struct dump *d, const struct rtmsg *m) {
+        begin(d, RTM_NEWROUTE, m, sizeof(*m));
 }
 
 static void default_route(struct dump *d, uint32_t priority) {
-        const uint32_t metrics[] = { 8 | (RTAX_LOCK << 16), 1U << RTAX_RTO_MIN, 8 | (RTAX_RTO_MIN << 16),
-                                     5 };
+        const uint32_t metrics[] = { 8 | (RTAX_LOCK << 16), 1U << RTAX_RTO_MIN, 8 | (RTAX_RTO_MIN << 16), 5,
+                                     8 | (RTAX_MTU << 16),  1400 };
 
-        begin(d,
-              &(struct rtmsg){ .rtm_family = AF_INET, .rtm_table = RT_TABLE_MAIN, .rtm_type = RTN_UNICAST });
+        begin_route(d, &(struct rtmsg){
+                               .rtm_family = AF_INET, .rtm_table = RT_TABLE_MAIN, .rtm_type = RTN_UNICAST });
         address(d, AF_INET, RTA_GATEWAY, "10.10.0.1");
         number(d, RTA_OIF, 2);
         number(d, RTA_PRIORITY, priority);
@@ -75,7 +25,7 @@ static void default_route(struct dump *d, uint32_t priority) {
 
 static void plain_route(struct dump *d, int family, const char *dst, uint8_t len, uint8_t type,
                         uint8_t table) {
-        begin(d, &(struct rtmsg){ .rtm_family = (uint8_t) family,
+        begin_route(d, &(struct rtmsg){ .rtm_family = (uint8_t) family,
                                   .rtm_dst_len = len,
                                   .rtm_table = table,
                                   .rtm_type = type });
@@ -100,6 +50,9 @@ static void test_fields(void) {
         ASSERT_EQ(t.routes[0].gateway[3], 1);
         ASSERT_EQ(t.routes[0].rto_min_ms, 5);
         ASSERT_TRUE(t.routes[0].rto_min_locked);
+        ASSERT_EQ(t.routes[0].metrics[RTAX_MTU], 1400);
+        ASSERT_EQ(t.routes[0].locks, 1U << RTAX_RTO_MIN);
+        ASSERT_EQ(t.routes[0].type, RTN_UNICAST);
         ASSERT_EQ(t.routes[0].priority, 100);
         ASSERT_EQ(t.routes[0].n_hops, 1);
         ASSERT_EQ(t.routes[0].hops[0], 2);
@@ -123,6 +76,25 @@ static void test_ambiguous(void) {
         ASSERT_TRUE(t.routes[0].ambiguous && !t.routes[1].ambiguous && t.routes[2].ambiguous);
 }
 
+static void test_ways_to_nowhere(void) {
+        _cleanup_routes_ struct route_table t = ROUTE_TABLE_NULL;
+        struct dump d = { .len = 0 };
+
+        plain_route(&d, AF_INET, "10.0.0.0", 8, RTN_BLACKHOLE, RT_TABLE_MAIN);
+        plain_route(&d, AF_INET, "10.1.0.0", 16, RTN_THROW, 77);
+        plain_route(&d, AF_INET, "224.0.0.0", 4, RTN_MULTICAST, RT_TABLE_MAIN);
+        begin_route(&d, &(struct rtmsg){ .rtm_family = AF_INET6,
+                                         .rtm_table = RT_TABLE_MAIN,
+                                         .rtm_type = RTN_UNREACHABLE });
+        end(&d);
+        done(&d);
+        ASSERT_OK(routes_parse(d.data, d.len, &t));
+        ASSERT_EQ(t.n, 3);
+        ASSERT_EQ(t.routes[0].type, RTN_BLACKHOLE);
+        ASSERT_EQ(t.routes[1].type, RTN_THROW);
+        ASSERT_FALSE(route_is_default(&t.routes[2])); /* it leads nowhere */
+}
+
 static void test_expiring_and_multipath(void) {
         const struct rta_cacheinfo cache = { .rta_expires = 1800 };
         const struct {
@@ -132,7 +104,7 @@ static void test_expiring_and_multipath(void) {
         _cleanup_routes_ struct route_table t = ROUTE_TABLE_NULL;
         struct dump d = { .len = 0 }, e = { .len = 0 };
 
-        begin(&d, &(struct rtmsg){
+        begin_route(&d, &(struct rtmsg){
                           .rtm_family = AF_INET6, .rtm_table = RT_TABLE_MAIN, .rtm_type = RTN_UNICAST });
         attribute(&d, RTA_CACHEINFO, &cache, sizeof(cache));
         attribute(&d, RTA_MULTIPATH, &hops, sizeof(hops));
@@ -143,8 +115,9 @@ static void test_expiring_and_multipath(void) {
         ASSERT_EQ(t.routes[0].n_hops, 2);
         ASSERT_EQ(t.routes[0].hops[1], 5);
 
-        begin(&e,
-              &(struct rtmsg){ .rtm_family = AF_INET, .rtm_table = RT_TABLE_MAIN, .rtm_type = RTN_UNICAST });
+        begin_route(&e, &(struct rtmsg){ .rtm_family = AF_INET,
+                                         .rtm_table = RT_TABLE_MAIN,
+                                         .rtm_type = RTN_UNICAST });
         attribute(&e, RTA_MULTIPATH, &bad, sizeof(bad));
         end(&e);
         done(&e);
@@ -191,5 +164,5 @@ static void test_live(void) {
         ASSERT_OK(routes_read(&h, &t));
 }
 
-TEST_MAIN(test_fields, test_ambiguous, test_expiring_and_multipath, test_cut_and_changed, test_no_dump,
-          test_live)
+TEST_MAIN(test_fields, test_ways_to_nowhere, test_ambiguous, test_expiring_and_multipath,
+          test_cut_and_changed, test_no_dump, test_live)

@@ -277,6 +277,13 @@ bool link_is_made(const struct link *l) {
                (streq(l->kind, "veth") || streq(l->kind, "macvlan") || streq(l->kind, "ipvlan"));
 }
 
+const struct link *link_by_index(const struct link_table *t, int index) {
+        for (size_t i = 0; i < t->n; i++)
+                if (t->links[i].index == index)
+                        return &t->links[i];
+        return NULL;
+}
+
 bool link_is_data_nic(const struct link *l) {
         if (l->master != 0 || !link_is_ethernet(l))
                 return false;

@@ -62,6 +62,8 @@ struct link_table {
  */
 int links_read(const struct host *h, struct link_table *ret);
 void link_table_clear(struct link_table *t);
+/* NULL: there is none of that index. */
+const struct link *link_by_index(const struct link_table *t, int index);
 #define _cleanup_links_ _cleanup_(link_table_clear)
 
 /*

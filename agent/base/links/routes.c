@@ -71,8 +71,12 @@ static int take_metrics(struct nlattr *metrics, struct route *r) {
 
         if (nla_parse_nested(m, RTAX_MAX, metrics, metric_policy) < 0)
                 return -EBADMSG;
-        r->rto_min_ms = m[RTAX_RTO_MIN] ? nla_get_u32(m[RTAX_RTO_MIN]) : 0;
-        r->rto_min_locked = m[RTAX_LOCK] && (nla_get_u32(m[RTAX_LOCK]) & (1U << RTAX_RTO_MIN));
+        for (int k = RTAX_LOCK + 1; k <= RTAX_MAX; k++)
+                if (m[k] && k != RTAX_CC_ALGO && nla_len(m[k]) == sizeof(uint32_t))
+                        r->metrics[k] = nla_get_u32(m[k]);
+        r->locks = m[RTAX_LOCK] ? nla_get_u32(m[RTAX_LOCK]) : 0;
+        r->rto_min_ms = r->metrics[RTAX_RTO_MIN];
+        r->rto_min_locked = r->locks & (1U << RTAX_RTO_MIN);
         return 0;
 }
 
@@ -87,6 +91,7 @@ static int take_attributes(struct nlattr *const *a, struct route *r) {
         if (a[RTA_OIF])
                 r->hops[r->n_hops++] = (int) nla_get_u32(a[RTA_OIF]);
         r->expires = cache && cache->rta_expires != 0;
+        r->special |= a[RTA_ENCAP] || a[RTA_ENCAP_TYPE];
         if (a[RTA_DST])
                 e = take_address(r->family, a[RTA_DST], 0, r->dst);
         if (e == 0)
@@ -102,6 +107,11 @@ static bool is_link_local(const struct route *r) {
         return r->family == AF_INET6 && r->dst_len >= 10 && r->dst[0] == 0xfe && (r->dst[1] & 0xc0) == 0x80;
 }
 
+static bool is_wanted_type(uint8_t type) {
+        return type == RTN_UNICAST || type == RTN_BLACKHOLE || type == RTN_UNREACHABLE ||
+               type == RTN_PROHIBIT || type == RTN_THROW;
+}
+
 /* Returns 1 for a route that is wanted, 0 for another. */
 static int parse_route(struct nlmsghdr *h, struct route *ret) {
         struct nlattr *a[RTA_MAX + 1];
@@ -112,7 +122,7 @@ static int parse_route(struct nlmsghdr *h, struct route *ret) {
         if (!nlmsg_valid_hdr(h, sizeof(*m)) || nlmsg_parse(h, sizeof(*m), a, RTA_MAX, route_policy) < 0)
                 return -EBADMSG;
         m = nlmsg_data(h);
-        if ((m->rtm_family != AF_INET && m->rtm_family != AF_INET6) || m->rtm_type != RTN_UNICAST ||
+        if ((m->rtm_family != AF_INET && m->rtm_family != AF_INET6) || !is_wanted_type(m->rtm_type) ||
             (m->rtm_flags & RTM_F_CLONED))
                 return 0;
         if (m->rtm_dst_len > (m->rtm_family == AF_INET ? 32 : 128))
@@ -120,6 +130,10 @@ static int parse_route(struct nlmsghdr *h, struct route *ret) {
         r.family = m->rtm_family;
         r.dst_len = m->rtm_dst_len;
         r.tos = m->rtm_tos;
+        r.type = m->rtm_type;
+        r.protocol = m->rtm_protocol;
+        r.onlink = m->rtm_flags & RTNH_F_ONLINK;
+        r.special = m->rtm_src_len > 0;
         r.table = m->rtm_table;
         e = take_attributes(a, &r);
         if (e < 0 || r.table == RT_TABLE_LOCAL || is_link_local(&r))
@@ -224,5 +238,5 @@ void route_format_dst(const struct route *r, char buf[static ROUTE_DST_MAX]) {
 }
 
 bool route_is_default(const struct route *r) {
-        return r->dst_len == 0 && r->table == RT_TABLE_MAIN;
+        return r->type == RTN_UNICAST && r->dst_len == 0 && r->table == RT_TABLE_MAIN;
 }

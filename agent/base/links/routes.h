@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Routes as the kernel tells them over rtnetlink (RTM_GETROUTE), IPv4 and IPv6: the unicast ones of all
- * tables but local, without IPv6's link-local ones and without what a lookup cached. With a root other than
+ * Routes as the kernel tells them over rtnetlink (RTM_GETROUTE), IPv4 and IPv6: those of all tables but
+ * local that lead somewhere or say that nothing does (unreachable, blackhole, prohibit, throw), without
+ * IPv6's link-local ones and without what a lookup cached. With a root other than
  * "/" they are read from the dump /netlink/routes of that root, else -ENODATA.
  */
+#include <linux/rtnetlink.h>
+
 #include "base.h"
 #include "host.h"
 
@@ -15,12 +18,17 @@ struct route {
         int family; /* AF_INET, AF_INET6 */
         uint8_t dst[16];
         uint8_t dst_len, tos;
+        uint8_t type, protocol; /* RTN_UNICAST, RTN_THROW, …; who made it (RTPROT_*) */
         uint32_t table, priority;
         int hops[ROUTE_HOPS_MAX]; /* ifindex of each next hop */
         unsigned n_hops;          /* may be more than ROUTE_HOPS_MAX: the rest is not here */
         bool has_gateway;         /* of the only next hop */
         int gateway_family;
         uint8_t gateway[16];
+        bool onlink;  /* the gateway need not be in a connected subnet */
+        bool special; /* it wraps packets, or is for one source only (IPv6): no more than its destination is
+                         told here */
+        uint32_t metrics[RTAX_MAX + 1], locks; /* numbers by RTAX_*, 0: none; locks: bits 1 << RTAX_* */
         uint32_t rto_min_ms; /* 0: the kernel's own */
         bool rto_min_locked; /* without the lock TCP does not heed it */
         bool expires;        /* it has a lifetime, which replacing it would lose */

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Addresses of NICs as the kernel tells them over rtnetlink (RTM_GETADDR): the global ones of IPv4 and IPv6,
+ * without those that turned out to be another's (duplicate address detection). With a root other than "/"
+ * they are read from the dump /netlink/addresses of that root, else -ENODATA.
+ */
+#include "base.h"
+#include "host.h"
+
+#define ADDRESSES_MAX 1024
+
+struct address {
+        int family; /* AF_INET, AF_INET6 */
+        int index;  /* of the NIC */
+        uint8_t bytes[16], prefix_len;
+};
+
+struct address_table {
+        struct address *addresses;
+        size_t n;
+};
+#define ADDRESS_TABLE_NULL ((struct address_table) { 0 })
+
+/* -ENODATA: this root has no dump; -E2BIG: more than ADDRESSES_MAX; -EBADMSG: malformed; -EINTR: they
+ * changed under each of our reads. Clear with address_table_clear(). */
+int addresses_read(const struct host *h, struct address_table *ret);
+int addresses_parse(const void *data, size_t len, struct address_table *ret);
+void address_table_clear(struct address_table *t);
+#define _cleanup_addresses_ _cleanup_(address_table_clear)
