@@ -17,8 +17,16 @@ enum rto_by {
         RTO_ROUTES,
 };
 
+enum source_routing {
+        SOURCE_ROUTING_PROFILE,
+        SOURCE_ROUTING_NO,
+        SOURCE_ROUTING_YES,
+};
+
 struct choice {
         enum rto_by rto_by;   /* RtoMin= */
+        enum source_routing source_routing; /* SourceRouting= … */
+        char source_routing_where[128]; /* … and where that is */
         char profile[32];     /* Profile= */
         char accelerator[64]; /* AcceleratorType= */
 };
@@ -76,6 +84,22 @@ static int parse_rto_min(const char *value, void *dest, char why[static 96]) {
         return -EINVAL;
 }
 
+static int parse_source_routing(const char *value, void *dest, char why[static 96]) {
+        static const char *const names[] = {
+                [SOURCE_ROUTING_PROFILE] = "profile",
+                [SOURCE_ROUTING_NO] = "no",
+                [SOURCE_ROUTING_YES] = "yes",
+        };
+
+        for (size_t k = 0; k < ELEMENTSOF(names); k++)
+                if (streq(value, names[k])) {
+                        *(enum source_routing *) dest = (enum source_routing) k;
+                        return 0;
+                }
+        (void) snprintf(why, 96, "neither yes, no nor profile");
+        return -EINVAL;
+}
+
 /* What the caller wants to know of the configuration itself. */
 struct config_report {
         FILE *out; /* NULL: nothing is shown */
@@ -96,6 +120,7 @@ static int load_netcfg(const struct host *h, const char *file, struct choice *c,
                 { "Netcfg", "Profile", parse_profile_name, c->profile, NULL },
                 { "Netcfg", "Mode", parse_mode, &i->observe, "repair" },
                 { "Netcfg", "RtoMin", parse_rto_min, &c->rto_by, "auto" },
+                { "Netcfg", "SourceRouting", parse_source_routing, &c->source_routing, "profile" },
                 { "Netcfg", "Nics", config_parse_string255, i->nics, NULL },
                 { "Netcfg", "IgnoreNics", config_parse_string255, i->ignore_nics, NULL },
                 { "Netcfg", "IgnoreSettings", config_parse_string255, i->ignore_settings, NULL },
@@ -103,6 +128,9 @@ static int load_netcfg(const struct host *h, const char *file, struct choice *c,
         struct config config = { .items = items, .n_items = ELEMENTSOF(items) };
         int r = config_load(&config, h, "netcfg", file);
 
+        for (size_t k = 0; r == 0 && k < ELEMENTSOF(items); k++)
+                if (items[k].dest == &c->source_routing)
+                        finding_set(c->source_routing_where, "%s", config.origins[k].where);
         if (r == 0)
                 r = report_config(report, &config, "");
         config_clear(&config);
@@ -250,6 +278,10 @@ static int load(const struct host *h, const char *config_file, struct config_rep
         if (r < 0)
                 return r;
         intent_drop_ignored(&i);
+        if (choice.source_routing != SOURCE_ROUTING_PROFILE) {
+                i.source_routing = choice.source_routing == SOURCE_ROUTING_YES;
+                finding_set(i.source_routing_source, "%s", choice.source_routing_where);
+        }
         *ret = i;
         return 0;
 }

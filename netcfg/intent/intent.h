@@ -73,6 +73,8 @@ struct intent {
         char rto_min_source[128];
         bool loose_rp_filter; /* with several data NICs no strict one stays */
         char rp_filter_source[128];
+        bool source_routing; /* with several data NICs what is sent from one's address leaves by it */
+        char source_routing_source[128];
         char nics[256], ignore_nics[256]; /* Nics=, IgnoreNics=: names or patterns, blanks between; empty:
                                              told apart */
         char ignore_settings[256]; /* IgnoreSettings=: names or patterns of NIC settings and sysctls that the
@@ -85,9 +87,9 @@ struct intent {
  * file is the first of /etc, /run and /usr/lib /tpu-hostd/profiles/NAME.conf. config_file: --config (it then
  * holds [Netcfg], [Identity] and [Network]) or NULL. Problems in content warn with file and line and keep
  * what was there; a value without a Source= is refused. RtoMin= of [Netcfg] says how the least
- * retransmission time is set: "sysctl", "routes", or "auto" (the sysctl where this kernel has it). -errno
- * when not even the generic profile can be read, or at a shortage (errno_is_shortage()), which is no reason
- * for another profile.
+ * retransmission time is set: "sysctl", "routes", or "auto" (the sysctl where this kernel has it);
+ * SourceRouting= there stands before the profile's. -errno when not even the generic profile can be read, or
+ * at a shortage (errno_is_shortage()), which is no reason for another profile.
  */
 int intent_load(const struct host *h, const char *config_file, struct intent *ret);
 

@@ -197,6 +197,15 @@ static const char *take_rp_filter(struct reading *r) {
         return wrong;
 }
 
+static const char *take_source_routing(struct reading *r) {
+        struct intent *i = r->intent;
+
+        if (!streq(r->section.value, "yes"))
+                return "Value= must be yes";
+        i->source_routing = true;
+        return set_source(r, i->source_routing_source, sizeof(i->source_routing_source));
+}
+
 static const char *take_section(struct reading *r) {
         const char *name = r->section.name;
         struct intent *i = r->intent;
@@ -207,6 +216,8 @@ static const char *take_section(struct reading *r) {
                 return take_rto_min(r);
         if (streq(name, "RpFilter"))
                 return take_rp_filter(r);
+        if (streq(name, "SourceRouting"))
+                return take_source_routing(r);
         if (startswith(name, SYSCTL_PREFIX))
                 return take_named(r, name + strlen(SYSCTL_PREFIX), i->sysctls, ELEMENTSOF(i->sysctls),
                                   &i->n_sysctls);

@@ -11,8 +11,8 @@
  *   Source=…
  *
  * Sections: [Mtu], [Sysctl NAME], [Parameter MODULE.NAME] (only verified), [RtoMin]
- * (a span: 5ms), [RpFilter] (loose), and of each data-centre NIC [Feature NAME] (on or off),
- * [PrivateFlag DRIVER NAME] (on or off; only of that driver's NICs) and [Link NAME] (gso_max_size,
+ * (a span: 5ms), [RpFilter] (loose), [SourceRouting] (yes), and of each data-centre NIC
+ * [Feature NAME] (on or off), [PrivateFlag DRIVER NAME] (on or off; only of that driver's NICs) and [Link NAME] (gso_max_size,
  * gro_max_size, gso_ipv4_max_size or gro_ipv4_max_size; bytes).
  *
  * A section without a Source, with a Value that cannot be one, or of an unknown name is refused by itself:
@@ -22,6 +22,6 @@
 
 #define PROFILE_SOURCE_MAX 88 /* with the profile's name and line it must fit into intent's source */
 
-/* Takes the values of text into i (mtu to rp_filter_source; i->profile names it). path is for
+/* Takes the values of text into i (mtu to source_routing_source; i->profile names it). path is for
  * messages. Returns the number of refused sections and lines, or -errno. */
 int profile_parse(const char *path, const char *text, size_t len, struct intent *i);

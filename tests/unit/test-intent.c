@@ -74,6 +74,37 @@ static void test_every_shipped_profile_is_whole(void) {
                 ASSERT_EQ(i.rto_min, 5000);
                 ASSERT_EQ(i.n_parameters, 1);
                 ASSERT_EQ(i.n_nic_settings, 6);
+                ASSERT_TRUE(i.source_routing);
+                ASSERT_TRUE(strstr(i.source_routing_source, "Google Cloud VPC docs") != NULL);
+        }
+}
+
+static void test_source_routing(void) {
+        static const struct {
+                const char *profile, *site;
+                bool wanted;
+                const char *source;
+        } t[] = {
+                { "yes", "", true, "profile generic, line 2: docs" },
+                { "yes", "[Netcfg]\nSourceRouting=no\n", false, "" },
+                { "yes", "[Netcfg]\nSourceRouting=profile\n", true, "profile generic, line 2: docs" },
+                { "yes", "[Netcfg]\nSourceRouting=maybe\n", true, "profile generic, line 2: docs" },
+                { "no", "", false, "" },
+                { "no", "[Netcfg]\nSourceRouting=yes\n", true, "/etc/tpu-hostd/netcfg.conf.d/10-a.conf:2" },
+        };
+
+        for (size_t k = 0; k < ELEMENTSOF(t); k++) {
+                _cleanup_scratch_ struct scratch s = scratch_new();
+                struct intent i;
+                char text[128];
+
+                (void) snprintf(text, sizeof(text), "[SourceRouting]\nValue=%s\nSource=docs\n", t[k].profile);
+                profile(&s, "generic", text);
+                scratch_write(&s, "etc/tpu-hostd/netcfg.conf.d/10-a.conf", t[k].site);
+                ASSERT_OK(load(&s, NULL, &i));
+                ASSERT_EQ(i.source_routing, t[k].wanted);
+                if (t[k].wanted)
+                        ASSERT_STREQ(i.source_routing_source, t[k].source);
         }
 }
 
@@ -334,6 +365,7 @@ static void test_refused_values(void) {
                 "[Link gso_max_size]\nValue=524281\nSource=docs\n",
                 "[Link gso_max_size]\nValue=on\nSource=docs\n",
                 "[Link gso_max_size]\nValue=64K\nSource=docs\n",
+                "[SourceRouting]\nValue=no\nSource=docs\n",
                 "[Parameter ../../x]\nValue=1\nSource=docs\n",
                 "Value=1\nSource=docs\n",
         };
@@ -348,7 +380,7 @@ static void test_refused_values(void) {
                 ASSERT_OK(load(&s, NULL, &i));
                 ASSERT_EQ(i.mtu, 0);
                 ASSERT_EQ(i.rto_min, 0);
-                ASSERT_EQ(i.n_parameters + i.loose_rp_filter + i.n_nic_settings, 0);
+                ASSERT_EQ(i.n_parameters + i.loose_rp_filter + i.n_nic_settings + i.source_routing, 0);
                 ASSERT_EQ(i.n_sysctls, 1);
                 ASSERT_STREQ(i.sysctls[0].name, "net.ipv4.tcp_rmem");
         }
@@ -605,7 +637,8 @@ static void test_nic_setting_verdicts(void) {
 
 TEST_MAIN(test_nic_settings, test_nic_setting_verdicts,
           test_shipped_profiles, test_every_shipped_profile_is_whole, test_profile_by_chips, test_machines,
-          test_rto_min, test_which_nics, test_stated_mtu, test_reading_sysctls_and_parameters,
+          test_rto_min, test_source_routing, test_which_nics, test_stated_mtu,
+          test_reading_sysctls_and_parameters,
           test_fixtures_are_what_is_shipped, test_which_profile, test_given_file, test_network_mtu_bounds,
           test_refused_values, test_the_first_of_two_stands, test_mtu_rule, test_mtu_verdicts,
           test_sysctl_verdicts, test_sysctl_names)
