@@ -208,6 +208,7 @@ static int set_up(struct daemon *d) {
         const struct intent *i = &d->n->intent;
         const struct watch_what what = { .host = &d->n->host,
                                          .routes = i->rto_min > 0,
+                                         .sources = i->source_routing,
                                          .ethtool = i->n_nic_settings > 0 };
         int r;
 

@@ -10,6 +10,7 @@
 #include "nic.h"
 #include "request.h"
 #include "route.h"
+#include "source_write.h"
 
 DEFINE_CLEANUP(struct nl_msg *, nlmsg_free)
 
@@ -36,7 +37,9 @@ void kernel_read(const struct host *h, const struct intent *i, struct found *ret
         ret->links_error = links_read(h, &ret->links);
         plan_read_rp_filters(h, i, ret);
         ret->nic_settings_error = nic_settings_read(h, i, &ret->links, &ret->nic_settings);
-        ret->routes_error = i->rto_min > 0 ? routes_read(h, &ret->routes) : 0;
+        ret->routes_error = routes_read(h, &ret->routes);
+        ret->rules_error = rules_read(h, &ret->rules);
+        ret->addresses_error = addresses_read(h, &ret->addresses);
 }
 
 /* --- Rights ------------------------------------------------------------------------------------------- */
@@ -147,6 +150,10 @@ int kernel_apply(const struct host *h, const struct op *op) {
                 return apply_mtu(h, op);
         case OP_ROUTE:
                 return apply_route(h, op);
+        case OP_RULE:
+                return source_write_rule(h, op);
+        case OP_SOURCE_ROUTE:
+                return source_write_route(h, op);
         case OP_NIC_SETTING:
         case _OP_KIND_MAX:
                 break;

@@ -4,6 +4,7 @@
 #include "oneshot.h"
 #include "report.h"
 #include "runtime.h"
+#include "source.h"
 
 #define LOCK_WAIT (5 * USEC_PER_SEC)
 
@@ -104,8 +105,8 @@ int oneshot_once(struct netcfg *n, bool json) {
 
 struct restoring {
         struct originals originals;
-        struct plan plan;
-        size_t gone, failed;
+        struct plan plan; /* first what source routing added, then the originals */
+        size_t sources, gone, failed; /* sources: of plan */
 };
 
 static void restoring_clear(struct restoring *s) {
@@ -113,8 +114,43 @@ static void restoring_clear(struct restoring *s) {
         plan_clear(&s->plan);
 }
 
-static int load_restoring(struct netcfg *n, struct restoring *s) {
+/* What source routing added goes, whatever asked for it. */
+static int plan_removal(struct netcfg *n, struct restoring *s) {
         _cleanup_links_ struct link_table links = LINK_TABLE_NULL;
+        _cleanup_routes_ struct route_table routes = ROUTE_TABLE_NULL;
+        _cleanup_rules_ struct rule_table rules = RULE_TABLE_NULL;
+        _cleanup_plan_ struct plan own = PLAN_NULL;
+        int r;
+
+        r = links_read(&n->host, &links);
+        if (r == 0)
+                r = rules_read(&n->host, &rules);
+        if (r == 0)
+                r = routes_read(&n->host, &routes);
+        if (r == 0)
+                r = source_found(&rules, &routes, &links, &own);
+        if (r == 0)
+                r = source_add_removal(&s->plan, &own, "was not there before tpu-netcfg");
+        s->sources = s->plan.n;
+        return r;
+}
+
+static int load_originals(struct netcfg *n, struct restoring *s) {
+        _cleanup_links_ struct link_table links = LINK_TABLE_NULL;
+        _cleanup_plan_ struct plan p = PLAN_NULL;
+        int r;
+
+        r = links_read(&n->host, &links);
+        if (r == 0)
+                r = originals_follow(&s->originals, &links);
+        if (r == 0)
+                r = originals_plan(&s->originals, &n->host, &links, &p, &s->gone);
+        for (size_t i = 0; r == 0 && i < p.n; i++)
+                r = plan_add(&s->plan, &p.ops[i]);
+        return r;
+}
+
+static int load_restoring(struct netcfg *n, struct restoring *s) {
         unsigned line = 0;
         int r;
 
@@ -125,11 +161,9 @@ static int load_restoring(struct netcfg *n, struct restoring *s) {
         if (r < 0)
                 return log_error_errno(r, "%s/originals cannot be read: %m; nothing was changed",
                                        n->netns.runtime);
-        r = links_read(&n->host, &links);
+        r = plan_removal(n, s);
         if (r == 0)
-                r = originals_follow(&s->originals, &links);
-        if (r == 0)
-                r = originals_plan(&s->originals, &n->host, &links, &s->plan, &s->gone);
+                r = load_originals(n, s);
         return r < 0 ? log_error_errno(r, "the current values cannot be read: %m; nothing was changed") : 0;
 }
 
@@ -138,7 +172,7 @@ static int restore_locked(struct netcfg *n, struct restoring *s) {
         int r;
 
         r = load_restoring(n, s);
-        if (r < 0 || s->originals.n == 0)
+        if (r < 0 || (s->originals.n == 0 && s->plan.n == 0))
                 return r;
         r = kernel_permits(&n->host, &s->plan, &refused);
         if (r < 0)
@@ -162,13 +196,14 @@ static int print_restored(const struct netcfg *n, const struct restoring *s, boo
                                          json_pack("{s:o, s:i, s:i, s:i}", "plan", plan_to_json(&s->plan),
                                                    "writes", (int) n->writes, "failed", (int) s->failed,
                                                    "gone", (int) s->gone));
-        if (s->originals.n == 0)
+        if (s->originals.n == 0 && s->plan.n == 0)
                 puts("Nothing to restore: tpu-netcfg has changed nothing since boot, or all was restored "
                      "already.");
         else
                 printf("%u settings restored and verified, %zu had their original value, %zu failed, "
                        "%zu are of NICs or routes that are gone.\n%s",
-                       n->writes, s->originals.n - s->plan.n - s->gone, s->failed, s->gone,
+                       n->writes, s->originals.n - (s->plan.n - s->sources) - s->gone, s->failed,
+                       s->gone,
                        n->netns.path ? "" :
                                        "A running tpu-netcfg only observes from now on; tpu-netcfg --once "
                                        "applies the profile again.\n");

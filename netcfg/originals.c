@@ -267,7 +267,7 @@ int originals_keep(struct originals *o, int dir_fd, const char *boot_id, const s
         for (size_t i = 0; r == 0 && i < p->n; i++) {
                 if (p->ops[i].kind == OP_ROUTE || p->ops[i].kind == OP_SYSCTL)
                         r = keep_nic(o, p->ops[i].index, links);
-                if (r == 0)
+                if (r == 0 && !op_is_source(p->ops[i].kind))
                         r = keep_one(o, &p->ops[i], links);
         }
         if (r == 0 && o->n > before)
@@ -330,6 +330,8 @@ static int read_now(const struct original *o, const struct host *h, const struct
                         return 0;
                 }
                 return r < 0 ? r : -ENODEV;
+        case OP_RULE:
+        case OP_SOURCE_ROUTE:
         case OP_NIC_SETTING:
         case _OP_KIND_MAX:
                 break;

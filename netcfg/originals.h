@@ -4,7 +4,8 @@
  * The values that settings had before our first write of this boot, kept in /run/tpu-netcfg/originals: saved
  * durably before the write, kept over restarts, forgotten by a new boot id or after --restore. A NIC is
  * known by its MAC address, and by its name where several share one. With the first route or sysctl of a NIC
- * its MTU is kept, too, which says whose name it was.
+ * its MTU is kept, too, which says whose name it was. Rules and
+ * routes of source routing are not in it: they carry our mark, and were not there.
  *
  * The file is text: a line "tpu-netcfg-originals 1", a line "boot BOOT_ID", then lines
  * "sysctl NAME VALUE", "mtu NAME MAC VALUE", "route VALUE SUBJECT" (route_subject(), plan.h), and of other

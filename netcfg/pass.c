@@ -7,10 +7,12 @@
 #include "paths.h"
 #include "pass.h"
 #include "runtime.h"
+#include "source.h"
 
 void netcfg_clear(struct netcfg *n) {
         contest_clear(&n->contest);
         plan_clear(&n->plan);
+        plan_clear(&n->sources);
         free(n->troubles);
         finding_list_clear(&n->report);
         n->runtime_fd = close_fd(n->runtime_fd);
@@ -37,25 +39,38 @@ static int note_trouble(struct netcfg *n, const struct op *op, int error) {
         n->troubles = grown;
         n->troubles[n->n_troubles] = (struct trouble) { .kind = op->kind, .error = error };
         finding_set(n->troubles[n->n_troubles].subject, "%s", op->subject);
+        memcpy(n->troubles[n->n_troubles].nic, op->nic, sizeof(op->nic));
         n->n_troubles++;
         return 0;
 }
 
+/* What went wrong with what the finding is about. */
+static const struct trouble *trouble_of(const struct netcfg *n, const struct finding *f) {
+        for (size_t i = 0; i < n->n_troubles; i++) {
+                const struct trouble *t = &n->troubles[i];
+
+                if (streq(f->check, op_check(t->kind)) &&
+                    streq(f->subject, op_is_source(t->kind) ? t->nic : t->subject))
+                        return t;
+        }
+        return NULL;
+}
+
 static void explain(const struct netcfg *n, struct finding *f) {
-        const struct trouble *t = NULL;
+        const struct trouble *t;
 
         if (f->verdict == VERDICT_OK || !f->found[0])
                 return;
-        for (enum op_kind k = 0; k < _OP_KIND_MAX && !t; k++)
-                if (streq(f->check, op_check(k)))
-                        t = find_trouble(n->troubles, n->n_troubles, k, f->subject);
+        t = trouble_of(n, f);
         if (t && t->error == 0) {
                 f->verdict = VERDICT_WARN;
                 finding_set(f->reason, "contested: changed back twice within 60 s of our repairs; left "
                                        "alone until unchanged for an hour");
-                finding_set(f->remedy, "find who sets it (ip monitor link route; systemctl list-timers), "
-                                       "then tpu-netcfg --once");
-        } else if (t && t->error == -EHOSTUNREACH)
+                finding_set(f->remedy, "find who sets it (ip monitor link route rule; systemctl "
+                                       "list-timers), then tpu-netcfg --once");
+        } else if (t && op_is_source(t->kind))
+                finding_set(f->reason, "%s could not be set: %s", t->subject, strerror(-t->error));
+        else if (t && t->error == -EHOSTUNREACH)
                 finding_set(
                         f->reason,
                         "taken back: after the change the gateway of the only default route did not answer "
@@ -94,7 +109,8 @@ static int judge(struct netcfg *n, const struct found *found) {
 
 static const char *label(const struct op *op) {
         static const char *const labels[] = {
-                [OP_SYSCTL] = "", [OP_MTU] = "MTU of ", [OP_ROUTE] = "least RTO of "
+                [OP_SYSCTL] = "",    [OP_MTU] = "MTU of ",       [OP_ROUTE] = "least RTO of ",
+                [OP_RULE] = "rule ", [OP_SOURCE_ROUTE] = "route "
         };
         static const char *const nic_labels[] = {
                 [NIC_FEATURE] = "feature of ",
@@ -175,14 +191,16 @@ static bool is_guarded(const struct op *op) {
 }
 
 int pass_apply_one(struct netcfg *n, const struct op *op, bool restoring) {
-        int r = is_guarded(op) ? apply_guarded(n, op, restoring) : kernel_apply(&n->host, op);
+        bool guarded = is_guarded(op);
+        int r = guarded ? apply_guarded(n, op, restoring) : kernel_apply(&n->host, op);
 
-        if (r == -EHOSTUNREACH)
+        if (guarded && r == -EHOSTUNREACH)
                 return r; /* said already */
-        if (r == -ENETUNREACH && n->gateway_silent)
+        if (guarded && r == -ENETUNREACH && n->gateway_silent)
                 return r;
-        n->gateway_silent = r == -ENETUNREACH;
-        if (n->gateway_silent)
+        if (guarded)
+                n->gateway_silent = r == -ENETUNREACH;
+        if (guarded && n->gateway_silent)
                 return log_warning_errno(
                         r, "%s%s: left at %s until the gateway of the only default route answers",
                         label(op), op->subject, op->from);
@@ -224,7 +242,7 @@ static int drop_contested(struct netcfg *n, struct plan *p, const struct trouble
                 const struct op *op = &p->ops[i];
                 const struct trouble *before = find_trouble(old, n_old, op->kind, op->subject);
 
-                if (contest_allows(&n->contest, op, now)) {
+                if (streq(op->to, SOURCE_ABSENT) || contest_allows(&n->contest, op, now)) {
                         p->ops[kept++] = *op;
                         continue;
                 }
@@ -240,15 +258,27 @@ static int drop_contested(struct netcfg *n, struct plan *p, const struct trouble
         return 0;
 }
 
+/* Whether the last pass wanted the same. Of source routing that is not always so: it follows addresses and
+ * routes, and what they ask for anew has nobody else changed. */
+static bool was_wanted(const struct plan *before, const struct op *op) {
+        if (!op_is_source(op->kind))
+                return true;
+        for (size_t i = 0; i < before->n; i++)
+                if (before->ops[i].kind == op->kind && streq(before->ops[i].subject, op->subject) &&
+                    streq(before->ops[i].to, op->to))
+                        return true;
+        return false;
+}
+
 static int write_one(struct netcfg *n, enum pass_kind kind, const struct op *op) {
         int r = pass_apply_one(n, op, false);
 
         if (r < 0 && note_trouble(n, op, r) < 0)
                 return -ENOMEM;
-        if (r == -EHOSTUNREACH)
+        if (r == -EHOSTUNREACH && is_guarded(op))
                 return contest_hold(&n->contest, op, r, host_now(&n->host));
         /* -EIO: changed back before it was read again. Uncounted, the event of each try would start the next. */
-        if (kind != PASS_REPAIR || (r < 0 && r != -EIO))
+        if (kind != PASS_REPAIR || (r < 0 && r != -EIO) || !was_wanted(&n->sources, op))
                 return 0;
         return contest_note_repair(&n->contest, op, host_now(&n->host));
 }
@@ -292,11 +322,13 @@ static void read_found(const struct netcfg *n, struct found *ret) {
 
 static int run_locked(struct netcfg *n, enum pass_kind kind, const struct trouble *old, size_t n_old) {
         _cleanup_found_ struct found found = FOUND_NULL;
-        _cleanup_plan_ struct plan todo = PLAN_NULL;
+        _cleanup_plan_ struct plan todo = PLAN_NULL, sources = PLAN_NULL;
         int r, written = 0;
 
         read_found(n, &found);
         plan_clear(&n->plan);
+        if (source_wanted(&n->intent, &found, &sources) == -ENOMEM)
+                return -ENOMEM;
         r = plan_make(&n->intent, &found, &n->plan);
         n->held = why_held(n, kind);
         for (size_t i = 0; r == 0 && !n->held && i < n->plan.n; i++)
@@ -312,6 +344,9 @@ static int run_locked(struct netcfg *n, enum pass_kind kind, const struct troubl
                 found_clear(&found);
                 read_found(n, &found);
         }
+        plan_clear(&n->sources);
+        n->sources = sources;
+        sources = PLAN_NULL;
         r = judge(n, &found);
         return r < 0 ? r : written;
 }

@@ -16,6 +16,7 @@
 struct trouble {
         enum op_kind kind;
         char subject[64];
+        char nic[IF_NAMESIZE]; /* as in struct op */
         int error; /* -errno of the write; 0: contested, and so not written */
 };
 
@@ -29,6 +30,7 @@ struct netcfg {
 
         /* The last pass: */
         struct plan plan; /* the writes that were wanted */
+        struct plan sources; /* the rules and routes of source routing that were wanted (source_wanted()) */
         struct trouble *troubles;
         size_t n_troubles;
         struct finding_list report;

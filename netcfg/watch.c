@@ -66,15 +66,25 @@ static int listen_on(struct watch *w, sd_event *event, struct ear *e, const char
         return 0;
 }
 
-static int listen_to_routing(struct watch *w, sd_event *event, bool routes) {
+static int join_routing(struct nl_sock *s, const struct watch_what *what) {
+        int r = nl_socket_add_membership(s, RTNLGRP_LINK);
+
+        if (r == 0 && (what->routes || what->sources))
+                r = nl_socket_add_memberships(s, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE, 0);
+        if (r == 0 && what->sources)
+                r = nl_socket_add_memberships(s, RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE, RTNLGRP_IPV4_IFADDR,
+                                              RTNLGRP_IPV6_IFADDR, 0);
+        return r < 0 ? -EIO : 0;
+}
+
+static int listen_to_routing(struct watch *w, sd_event *event, const struct watch_what *what) {
         struct ear *e = &w->routing;
 
         e->sock = nl_socket_alloc();
         if (!e->sock)
                 return -ENOMEM;
         nl_socket_disable_seq_check(e->sock);
-        if (nl_connect(e->sock, NETLINK_ROUTE) < 0 || nl_socket_add_membership(e->sock, RTNLGRP_LINK) < 0 ||
-            (routes && nl_socket_add_memberships(e->sock, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE, 0) < 0))
+        if (nl_connect(e->sock, NETLINK_ROUTE) < 0 || join_routing(e->sock, what) < 0)
                 return -EIO;
         return listen_on(w, event, e, "link and route changes");
 }
@@ -106,7 +116,7 @@ int watch_new(sd_event *event, const struct watch_what *what, void (*changed)(vo
                 return -ENOMEM;
         w->changed = changed;
         w->userdata = userdata;
-        r = listen_to_routing(w, event, what->routes);
+        r = listen_to_routing(w, event, what);
         if (r == 0 && what->ethtool)
                 r = listen_to_ethtool(w, event, what->host);
         if (r < 0)

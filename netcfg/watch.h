@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Tells that some link, feature or private flag of a NIC, or route where they are asked for, of this network
- * namespace changed, in an sd-event loop. What changed is not told: who is told reads everything anew, so
+ * Tells that some link, feature or private flag of a NIC, or route, or what source routing needs (rules,
+ * addresses), where they are asked for, of this network namespace changed, in an sd-event loop. What changed is not told: who is told reads everything anew, so
  * that a lost notification (the kernel's queue overran) is only one more change.
  */
 #include <systemd/sd-event.h>
@@ -14,6 +14,7 @@ struct watch;
 struct watch_what {
         const struct host *host;
         bool routes, ethtool;
+        bool sources; /* routes, rules and addresses */
 };
 /* Where this kernel tells nothing of features and private flags, nothing is heard of them. */
 int watch_new(sd_event *e, const struct watch_what *what, void (*changed)(void *userdata), void *userdata,

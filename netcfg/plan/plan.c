@@ -4,17 +4,24 @@
 
 const char *op_check(enum op_kind k) {
         static const char *const names[] = { [OP_SYSCTL] = "sysctl", [OP_MTU] = "nic.mtu",
-                                             [OP_ROUTE] = "route.rto_min" };
+                                             [OP_ROUTE] = "route.rto_min", [OP_RULE] = "route.source",
+                                             [OP_SOURCE_ROUTE] = "route.source" };
         enum nic_setting_kind setting;
 
         _Static_assert(ELEMENTSOF(names) == OP_NIC_SETTING, "every kind has a name");
         return op_is_nic_setting(k, &setting) ? nic_setting_check(setting) : names[k];
 }
 
+bool op_is_source(enum op_kind k) {
+        return k == OP_RULE || k == OP_SOURCE_ROUTE;
+}
+
 void found_clear(struct found *f) {
         link_table_clear(&f->links);
         found_nic_settings_clear(&f->nic_settings);
         route_table_clear(&f->routes);
+        rule_table_clear(&f->rules);
+        address_table_clear(&f->addresses);
         *f = FOUND_NULL;
 }
 
@@ -115,6 +122,9 @@ int plan_make(const struct intent *i, const struct found *f, struct plan *ret) {
                 if (r < 0)
                         return r;
         }
+        r = plan_add_source(&p, i, f);
+        if (r < 0)
+                return r;
         *ret = p;
         p = PLAN_NULL;
         return 0;
@@ -234,5 +244,7 @@ int plan_findings(const struct intent *i, const struct found *f, struct finding_
                 r = judge_nics(i, f, l);
         if (r == 0)
                 r = plan_judge_nic_settings(i, f, l);
-        return r < 0 || i->rto_min == 0 ? r : plan_judge_routes(i, f, l);
+        if (r == 0 && i->rto_min > 0)
+                r = plan_judge_routes(i, f, l);
+        return r < 0 ? r : plan_judge_source(i, f, l);
 }

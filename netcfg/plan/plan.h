@@ -8,17 +8,21 @@
  * sets an MTU above the NIC's maximum or the network's own; one may stop after any write, for each stands by
  * itself.
  */
+#include "addresses.h"
 #include "base.h"
 #include "finding.h"
 #include "intent.h"
 #include "links.h"
 #include "nic_setting.h"
 #include "routes.h"
+#include "rules.h"
 
 enum op_kind {
         OP_SYSCTL,
         OP_MTU,
         OP_ROUTE, /* the least retransmission time of a route */
+        OP_RULE, /* source routing: a rule of ours (source.h) */
+        OP_SOURCE_ROUTE, /* … and a route of its table */
         OP_NIC_SETTING, /* + enum nic_setting_kind; the last */
         _OP_KIND_MAX = OP_NIC_SETTING + _NIC_SETTING_KIND_MAX,
 };
@@ -32,6 +36,7 @@ struct op {
         char subject[64];      /* "net.ipv4.tcp_rmem", "eth0", "10.0.0.0/24 dev eth0", "eth0 rx-gro" */
         int index;             /* of the NIC; 0: it is of none */
         uint32_t carrier_changes; /* of a route's NIC: with its link, the kernel drops its routes */
+        char nic[IF_NAMESIZE]; /* source routing: its name, empty when it is gone */
         char from[96], to[96]; /* values as text, blanks collapsed */
         char source[128];      /* who wants it */
 };
@@ -62,9 +67,10 @@ struct found {
                                                    data NICs only */
         int nic_settings_error; /* 0, or -ENOMEM: what the NICs have is not known */
         struct found_nic_settings nic_settings;
-        int routes_error; /* 0, or the -errno of reading the routes; they are read only where the intent
-                             wants any */
+        int routes_error, rules_error, addresses_error; /* 0, or the -errno of reading them */
         struct route_table routes;
+        struct rule_table rules;
+        struct address_table addresses;
 };
 #define FOUND_NULL ((struct found) { 0 })
 void found_clear(struct found *f);
@@ -88,6 +94,9 @@ int plan_judge_routes(const struct intent *i, const struct found *f, struct find
 /* Its part about the settings of NICs. */
 int plan_add_nic_settings(struct plan *p, const struct intent *i, const struct found *f);
 int plan_judge_nic_settings(const struct intent *i, const struct found *f, struct finding_list *l);
+/* Its part about source routing (source.h). Findings "route.source", one for each NIC. */
+int plan_add_source(struct plan *p, const struct intent *i, const struct found *f);
+int plan_judge_source(const struct intent *i, const struct found *f, struct finding_list *l);
 /* Appends one write. -ENOMEM. */
 int plan_add(struct plan *p, const struct op *op);
 void plan_clear(struct plan *p);
@@ -103,7 +112,7 @@ void route_subject(const struct route *r, const struct link_table *links, char b
 #define ROUTE_VALUE_MAX 24
 void route_value(const struct route *r, char buf[static ROUTE_VALUE_MAX]);
 bool route_parse_value(const char *text, uint32_t *ret_ms, bool *ret_lock);
-/* A route all of whose next hops are data-centre NICs. */
+/* A route, not of source routing's own tables, all of whose next hops are data-centre NICs. */
 bool plan_is_data_route(const struct intent *i, const struct link_table *links, const struct route *r);
 
 /* Whether it is a setting of a NIC, and which. */
@@ -111,5 +120,8 @@ bool op_is_nic_setting(enum op_kind k, enum nic_setting_kind *ret);
 /* Of a feature's or private flag's subject "eth0 tx-nocache-copy" the setting; NULL when there is none. */
 const char *op_bit_name(const char *subject);
 
-/* The name of the check that judges settings of this kind: "sysctl", "nic.mtu", "route.rto_min", … */
+/* The name of the check that judges settings of this kind: "sysctl", "nic.mtu", "route.rto_min",
+ * "route.source", … */
 const char *op_check(enum op_kind k);
+/* A rule or route of source routing: it has no original value, and findings are its NIC's. */
+bool op_is_source(enum op_kind k);

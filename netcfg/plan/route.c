@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <linux/rtnetlink.h>
 
-#include "plan.h"
+#include "source.h"
 
 void route_subject(const struct route *r, const struct link_table *links, char buf[static 64]) {
         const struct link *l = r->n_hops > 0 ? link_by_index(links, r->hops[0]) : NULL;
@@ -45,7 +45,7 @@ bool route_parse_value(const char *text, uint32_t *ret_ms, bool *ret_lock) {
 }
 
 bool plan_is_data_route(const struct intent *i, const struct link_table *links, const struct route *r) {
-        if (r->type != RTN_UNICAST || r->n_hops == 0 || r->n_hops > ROUTE_HOPS_MAX)
+        if (r->type != RTN_UNICAST || r->n_hops == 0 || r->n_hops > ROUTE_HOPS_MAX || source_is_own_route(r))
                 return false;
         for (unsigned k = 0; k < r->n_hops; k++) {
                 const struct link *l = link_by_index(links, r->hops[k]);

@@ -20,7 +20,7 @@ TPUCTL = os.path.join(os.path.dirname(NETCFG), "../agent/ctl/tpuctl")
 class Drift(Case):
     def setUp(self):
         super().setUp()
-        self.host.netcfg_conf("[Netcfg]\nRtoMin=routes\n")
+        self.host.netcfg_conf("[Netcfg]\nRtoMin=routes\nSourceRouting=no\n")
         for words in (["addr", "add", "10.10.0.10/24", "dev", "eth0"], ["addr", "add", "10.10.1.10/24", "dev", "eth1"],
                       ["route", "add", "10.20.0.0/16", "via", "10.10.0.1"], ["route", "add", "10.30.0.0/16", "via", "10.10.1.1"]):
             self.host.check("ip", *words)
@@ -65,7 +65,7 @@ class Routes(Drift):
         self.assertTrue(self.rto_min("10.20.0.0/16"))
 
     def test_observe_names_them(self):
-        self.host.netcfg_conf("[Netcfg]\nRtoMin=routes\nMode=observe\n")
+        self.host.netcfg_conf("[Netcfg]\nRtoMin=routes\nSourceRouting=no\nMode=observe\n")
         self.assertIn("10.20.0.0/16 dev eth0: none → 5ms,lock", self.netcfg("--once", code=2).stdout)
         self.start()
         for name in ("10.20.0.0/16 dev eth0", "10.30.0.0/16 dev eth1", "Mode=observe"):

@@ -276,7 +276,7 @@ class Routes(Case):
 
     def setUp(self):
         super().setUp()
-        self.host.netcfg_conf("[Netcfg]\nRtoMin=routes\n")
+        self.host.netcfg_conf("[Netcfg]\nRtoMin=routes\nSourceRouting=no\n")
         self.host.on_wire("ip", "addr", "add", "10.10.0.1/24", "dev", "p-eth0")
         for words in (["addr", "add", "10.10.0.10/24", "dev", "eth0"], ["addr", "add", "10.10.1.10/24", "dev", "eth1"],
                       ["-6", "addr", "add", "fd00::10/64", "dev", "eth0", "nodad"], ["route", "add", "default", "via", "10.10.0.1"],

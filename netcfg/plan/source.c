@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <linux/rtnetlink.h>
+
+#include "source.h"
+
+static const int families[] = { AF_INET, AF_INET6 };
+
+/* --- What a table of ours holds ----------------------------------------------------------------------- */
+
+enum use {
+        USE_NOT,
+        USE_COPY,  /* it leads out by the NIC alone */
+        USE_THROW, /* it leads elsewhere than to data-centre NICs */
+};
+
+static bool single_hop(const struct route *r) {
+        return r->type == RTN_UNICAST && r->n_hops == 1 && !r->special;
+}
+
+static enum use use_of(const struct intent *i, const struct found *f, const struct link *nic,
+                       const struct route *r) {
+        const struct link *l;
+
+        if (r->table != RT_TABLE_MAIN || r->tos != 0)
+                return USE_NOT;
+        l = single_hop(r) ? link_by_index(&f->links, r->hops[0]) : NULL;
+        if (l && l->index == nic->index)
+                return USE_COPY;
+        if (r->dst_len == 0 || (l && intent_is_data_nic(i, l)))
+                return USE_NOT;
+        return USE_THROW;
+}
+
+struct pick {
+        const struct route *route;
+        enum use use;
+};
+
+static int compare_destinations(const struct route *a, const struct route *b) {
+        return a->dst_len != b->dst_len ? a->dst_len - b->dst_len : memcmp(a->dst, b->dst, sizeof(a->dst));
+}
+
+/* Of two for the same destination, the one that the main table takes comes first. */
+static int compare_picks(const void *a, const void *b) {
+        const struct pick *x = a, *y = b;
+        int r = compare_destinations(x->route, y->route);
+
+        if (r != 0)
+                return r;
+        if (x->route->priority != y->route->priority)
+                return x->route->priority < y->route->priority ? -1 : 1;
+        if (x->use != y->use)
+                return x->use == USE_COPY ? -1 : 1;
+        return memcmp(x->route->gateway, y->route->gateway, sizeof(x->route->gateway));
+}
+
+/* What goes into the table, one for each destination. Picks has room for all routes. Returns how many. */
+static size_t pick(const struct intent *i, const struct found *f, const struct link *nic, int family,
+                   struct pick *picks) {
+        size_t all = 0, n = 0;
+
+        for (size_t k = 0; k < f->routes.n; k++) {
+                const struct route *r = &f->routes.routes[k];
+                enum use use = r->family == family ? use_of(i, f, nic, r) : USE_NOT;
+
+                if (use != USE_NOT)
+                        picks[all++] = (struct pick) { r, use };
+        }
+        if (all > 0)
+                qsort(picks, all, sizeof(*picks), compare_picks);
+        for (size_t k = 0; k < all; k++)
+                if (n == 0 || compare_destinations(picks[n - 1].route, picks[k].route) != 0)
+                        picks[n++] = picks[k];
+        return n;
+}
+
+/* The order in which they are written. */
+enum stage {
+        STAGE_THROW,
+        STAGE_LINK,
+        STAGE_GATEWAY,
+        STAGE_DEFAULT,
+        _STAGE_MAX,
+};
+
+static enum stage stage_of(const struct route *r) {
+        return r->type == RTN_THROW ? STAGE_THROW :
+               r->dst_len == 0      ? STAGE_DEFAULT :
+               r->has_gateway       ? STAGE_GATEWAY :
+                                      STAGE_LINK;
+}
+
+static struct route our_copy(const struct intent *i, const struct link *nic, const struct route *r,
+                             enum use use) {
+        struct route copy = *r;
+
+        copy.table = SOURCE_TABLE_BASE + (uint32_t) nic->index;
+        copy.protocol = SOURCE_PROTOCOL;
+        copy.priority = SOURCE_METRIC;
+        /* The gateway is beside the NIC, for the main table has it there: the copy needs no second look at
+         * it, which would fail where its subnet has gone since. */
+        copy.onlink = copy.has_gateway;
+        if (use == USE_THROW)
+                copy.type = RTN_THROW;
+        else if (i->rto_min > 0) {
+                copy.metrics[RTAX_RTO_MIN] = (uint32_t) (i->rto_min / USEC_PER_MSEC);
+                copy.locks |= 1U << RTAX_RTO_MIN;
+        }
+        return copy;
+}
+
+static int add_route(const struct intent *i, const struct link *nic, const struct route *r, enum use use,
+                     struct plan *p) {
+        struct op op = { .kind = OP_SOURCE_ROUTE,
+                         .index = nic->index,
+                         .carrier_changes = nic->carrier_changes };
+        struct route copy = our_copy(i, nic, r, use);
+
+        if (p->n == SOURCE_MAX)
+                return -E2BIG;
+        (void) snprintf(op.nic, sizeof(op.nic), "%s", nic->name);
+        source_route_subject(&copy, op.subject);
+        source_route_value(&copy, op.to);
+        finding_set(op.source, "%s", i->source_routing_source);
+        return plan_add(p, &op);
+}
+
+/* The kernel itself adds a route to an address that has no subnet: that is no gateway. */
+static bool is_own_address(const struct found *f, const struct route *r) {
+        for (size_t k = 0; k < f->addresses.n; k++)
+                if (f->addresses.addresses[k].family == r->family &&
+                    memcmp(f->addresses.addresses[k].bytes, r->dst, sizeof(r->dst)) == 0)
+                        return true;
+        return false;
+}
+
+/* An address of its own, without a subnet: the gateway is then the one host that is beside it. */
+static bool has_host_address(const struct found *f, const struct link *nic, int family) {
+        for (size_t k = 0; k < f->addresses.n; k++) {
+                const struct address *a = &f->addresses.addresses[k];
+
+                if (a->index == nic->index && a->family == family &&
+                    a->prefix_len == (family == AF_INET ? 32 : 128))
+                        return true;
+        }
+        return false;
+}
+
+static int add_default_by_host(const struct intent *i, const struct found *f, const struct link *nic,
+                               int family, struct plan *p) {
+        const struct route *host = NULL;
+        struct route r = { .family = family, .type = RTN_UNICAST, .has_gateway = true, .n_hops = 1,
+                           .hops = { nic->index }, .gateway_family = family };
+
+        for (size_t k = 0; k < f->routes.n; k++) {
+                const struct route *other = &f->routes.routes[k];
+
+                if (other->family != family || use_of(i, f, nic, other) != USE_COPY || other->has_gateway ||
+                    other->dst_len != (family == AF_INET ? 32 : 128) || is_own_address(f, other))
+                        continue;
+                if (host && memcmp(host->dst, other->dst, sizeof(host->dst)) != 0)
+                        return 0; /* which of them is it? */
+                host = other;
+        }
+        if (!host || !has_host_address(f, nic, family))
+                return 0;
+        memcpy(r.gateway, host->dst, sizeof(r.gateway));
+        return add_route(i, nic, &r, USE_COPY, p);
+}
+
+static int add_stage(const struct intent *i, const struct link *nic, const struct pick *picks, size_t n,
+                     enum stage stage, struct plan *p) {
+        int r = 0;
+
+        for (size_t k = 0; r == 0 && k < n; k++) {
+                struct route copy = our_copy(i, nic, picks[k].route, picks[k].use);
+
+                if (stage_of(&copy) == stage)
+                        r = add_route(i, nic, picks[k].route, picks[k].use, p);
+        }
+        return r;
+}
+
+static int add_table(const struct intent *i, const struct found *f, const struct link *nic, int family,
+                     struct plan *p) {
+        _cleanup_free_ struct pick *picks = calloc(f->routes.n + 1, sizeof(*picks));
+        bool leads_out = false, has_default = false;
+        size_t n;
+        int r = 0;
+
+        if (!picks)
+                return -ENOMEM;
+        n = pick(i, f, nic, family, picks);
+        for (size_t k = 0; k < n; k++) {
+                leads_out |= picks[k].use == USE_COPY;
+                has_default |= picks[k].route->dst_len == 0;
+        }
+        if (!leads_out)
+                return 0; /* the link is down, say: an empty table, and the main one goes on */
+        for (enum stage s = 0; r == 0 && s < _STAGE_MAX; s++)
+                r = add_stage(i, nic, picks, n, s, p);
+        return r < 0 || has_default ? r : add_default_by_host(i, f, nic, family, p);
+}
+
+/* --- What is wanted ----------------------------------------------------------------------------------- */
+
+const struct rule *source_foreign_rule(const struct found *f, const struct address *a) {
+        for (size_t k = 0; k < f->rules.n; k++) {
+                const struct rule *r = &f->rules.rules[k];
+
+                if (r->src_len > 0 && !r->narrow && !source_is_own_rule(r) &&
+                    rule_covers(r, a->family, a->bytes))
+                        return r;
+        }
+        return NULL;
+}
+
+static bool has_address(const struct found *f, const struct link *nic, int family) {
+        for (size_t k = 0; k < f->addresses.n; k++)
+                if (f->addresses.addresses[k].index == nic->index &&
+                    f->addresses.addresses[k].family == family)
+                        return true;
+        return false;
+}
+
+bool source_is_due(const struct intent *i, const struct found *f, int family) {
+        size_t nics = 0;
+
+        for (size_t k = 0; k < f->links.n; k++)
+                nics += intent_is_data_nic(i, &f->links.links[k]) &&
+                        has_address(f, &f->links.links[k], family);
+        return nics > 1;
+}
+
+static bool earlier_too(const struct found *f, size_t at) {
+        const struct address *a = f->addresses.addresses;
+
+        for (size_t k = 0; k < at; k++)
+                if (a[k].family == a[at].family && a[k].index == a[at].index &&
+                    memcmp(a[k].bytes, a[at].bytes, sizeof(a[at].bytes)) == 0)
+                        return true; /* one address with two prefixes */
+        return false;
+}
+
+static int add_rules(const struct intent *i, const struct found *f, int family, struct plan *p) {
+        for (size_t k = 0; k < f->addresses.n; k++) {
+                const struct address *a = &f->addresses.addresses[k];
+                const struct link *nic = link_by_index(&f->links, a->index);
+                struct op op = { .kind = OP_RULE, .index = a->index };
+                struct rule rule = { .family = family };
+                int r;
+
+                if (a->family != family || !nic || !intent_is_data_nic(i, nic) || earlier_too(f, k) ||
+                    source_foreign_rule(f, a))
+                        continue;
+                if (p->n == SOURCE_MAX)
+                        return -E2BIG;
+                memcpy(rule.src, a->bytes, sizeof(rule.src));
+                rule.table = SOURCE_TABLE_BASE + (uint32_t) a->index;
+                (void) snprintf(op.nic, sizeof(op.nic), "%s", nic->name);
+                source_rule_subject(&rule, op.subject);
+                finding_set(op.to, "priority %u", SOURCE_PRIORITY);
+                finding_set(op.source, "%s", i->source_routing_source);
+                r = plan_add(p, &op);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+int source_error(const struct found *f) {
+        return f->links_error < 0     ? f->links_error :
+               f->addresses_error < 0 ? f->addresses_error :
+               f->rules_error < 0     ? f->rules_error :
+                                        f->routes_error;
+}
+
+int source_wanted(const struct intent *i, const struct found *f, struct plan *ret) {
+        _cleanup_plan_ struct plan p = PLAN_NULL;
+        bool known = i->source_routing && source_error(f) == 0;
+        int r = 0;
+
+        for (size_t n = 0; known && r == 0 && n < ELEMENTSOF(families); n++)
+                for (size_t k = 0; r == 0 && k < f->links.n; k++)
+                        if (source_is_due(i, f, families[n]) &&
+                            intent_is_data_nic(i, &f->links.links[k]) &&
+                            has_address(f, &f->links.links[k], families[n]))
+                                r = add_table(i, f, &f->links.links[k], families[n], &p);
+        for (size_t n = 0; known && r == 0 && n < ELEMENTSOF(families); n++)
+                if (source_is_due(i, f, families[n]))
+                        r = add_rules(i, f, families[n], &p);
+        if (r < 0)
+                return r;
+        *ret = p;
+        p = PLAN_NULL;
+        return 0;
+}

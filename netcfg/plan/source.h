@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Source routing: with several data-centre NICs, what is sent from an address of one of them leaves by that
+ * NIC (Google Cloud VPC docs, "Configure routing for an additional network interface"). Per family, and only
+ * where two such NICs or more have global addresses:
+ *
+ *   rule    28470: from ADDRESS lookup TABLE      one for each global address
+ *   TABLE   847000000 + index of the NIC          above what others number by hand, and unique by itself
+ *           DST via GATEWAY onlink metric 1024  what the main table sends out by this NIC only, the
+ *                                                 default route too, with the metrics it has there
+ *           throw DST                             what the main table sends elsewhere than to a data-centre
+ *                                                 NIC (docker's bridge, a tunnel, blackhole): the default
+ *                                                 route of TABLE must not take it
+ *
+ * What TABLE does not know goes on to the main table. Rules and routes of ours carry the protocol number
+ * 147 (none of linux/rtnetlink.h), and no others are ever changed. An address for which someone else has a
+ * rule is left to him.
+ *
+ * Where the main table has no default route by the NIC, and its address is a /32, the one host route that is
+ * there by the NIC names the gateway, as DHCP sets it on Google Cloud.
+ *
+ * Order of writes, so that one may stop after any: a rule goes before the routes of its table, and comes
+ * after them; throws come before the default route, and go after it.
+ */
+#include "plan.h"
+#include "rules.h"
+
+#define SOURCE_TABLE_BASE 847000000U /* + ifindex, which is below 2^31: fits 32 bits */
+#define SOURCE_PRIORITY 28470
+#define SOURCE_METRIC 1024
+#define SOURCE_PROTOCOL 147
+#define SOURCE_ABSENT "absent"
+/* Rules and routes of ours altogether; where more would be needed, none is made. */
+#define SOURCE_MAX 2048
+
+bool source_is_own_route(const struct route *r);
+bool source_is_own_rule(const struct rule *r);
+
+/* Subjects and values of an op, there and back. A rule is "from 10.0.1.5 lookup 847000003" with
+ * "priority 28470"; a route is "table 847000003 10.0.1.0/24" with "via 10.0.1.1 onlink mtu 1400,lock",
+ * "link" or "throw". The parsers return false for anything else. */
+void source_rule_subject(const struct rule *r, char buf[static 64]);
+bool source_rule_parse(const char *subject, struct rule *ret);
+bool source_rule_parse_priority(const char *value, uint32_t *ret);
+void source_route_subject(const struct route *r, char buf[static 64]);
+bool source_route_parse_subject(const char *subject, struct route *ret);
+void source_route_value(const struct route *r, char buf[static 96]);
+bool source_route_parse_value(const char *value, struct route *r);
+
+/* Those of the machine that are ours, as ops whose value is in .to. -ENOMEM. */
+int source_found(const struct rule_table *rules, const struct route_table *routes,
+                 const struct link_table *links, struct plan *ret);
+/* The same of those that are wanted, in the order in which they are written; empty while it cannot be told.
+ * -ENOMEM; -E2BIG: more than SOURCE_MAX. */
+int source_wanted(const struct intent *i, const struct found *f, struct plan *ret);
+/* Appends the removal of all that are ours, source saying why. -ENOMEM. */
+int source_add_removal(struct plan *p, const struct plan *own, const char *source);
+
+/* Whether two data-centre NICs or more have addresses of the family. */
+bool source_is_due(const struct intent *i, const struct found *f, int family);
+/* Someone else's rule for what comes from the address, or NULL. */
+const struct rule *source_foreign_rule(const struct found *f, const struct address *a);
+/* 0, or the -errno of reading something that is needed: nothing is then planned. */
+int source_error(const struct found *f);

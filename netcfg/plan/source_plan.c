@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
+
+#include "source.h"
+
+/* --- What is ours ------------------------------------------------------------------------------------- */
+
+static void name_nic(struct op *op, const struct link_table *links) {
+        const struct link *l = link_by_index(links, op->index);
+
+        if (l)
+                (void) snprintf(op->nic, sizeof(op->nic), "%s", l->name);
+}
+
+int source_found(const struct rule_table *rules, const struct route_table *routes,
+                 const struct link_table *links, struct plan *ret) {
+        _cleanup_plan_ struct plan p = PLAN_NULL;
+        int r = 0;
+
+        for (size_t k = 0; r == 0 && k < rules->n; k++) {
+                struct op op = { .kind = OP_RULE };
+
+                if (!source_is_own_rule(&rules->rules[k]))
+                        continue;
+                op.index = (int) (rules->rules[k].table - SOURCE_TABLE_BASE);
+                name_nic(&op, links);
+                source_rule_subject(&rules->rules[k], op.subject);
+                finding_set(op.to, "priority %u", rules->rules[k].priority);
+                r = plan_add(&p, &op);
+        }
+        for (size_t k = 0; r == 0 && k < routes->n; k++) {
+                struct op op = { .kind = OP_SOURCE_ROUTE };
+
+                if (!source_is_own_route(&routes->routes[k]))
+                        continue;
+                op.index = (int) (routes->routes[k].table - SOURCE_TABLE_BASE);
+                name_nic(&op, links);
+                source_route_subject(&routes->routes[k], op.subject);
+                source_route_value(&routes->routes[k], op.to);
+                r = plan_add(&p, &op);
+        }
+        if (r < 0)
+                return r;
+        *ret = p;
+        p = PLAN_NULL;
+        return 0;
+}
+
+/* --- What to do --------------------------------------------------------------------------------------- */
+
+static const struct op *find(const struct plan *p, const struct op *op) {
+        for (size_t k = 0; k < p->n; k++)
+                if (p->ops[k].kind == op->kind && p->ops[k].index == op->index &&
+                    streq(p->ops[k].subject, op->subject) &&
+                    (op->kind != OP_RULE || streq(p->ops[k].to, op->to)))
+                        return &p->ops[k];
+        return NULL;
+}
+
+static int add_change(struct plan *p, const struct op *op, const char *from, const char *to,
+                      const char *source) {
+        struct op change = *op;
+
+        finding_set(change.from, "%s", from);
+        finding_set(change.to, "%s", to);
+        finding_set(change.source, "%s", source);
+        return plan_add(p, &change);
+}
+
+/* A table's routes go default route first, its throws last. */
+static int removal_stage(const struct op *op) {
+        return op->kind == OP_RULE              ? 0 :
+               strstr(op->subject, " default") ? 1 :
+               !streq(op->to, "throw")         ? 2 :
+                                                  3;
+}
+
+static int add_removals(struct plan *p, const struct plan *own, const struct plan *wanted,
+                        const char *source) {
+        for (int stage = 0; stage <= 3; stage++)
+                for (size_t k = 0; k < own->n; k++) {
+                        const struct op *op = &own->ops[k];
+                        int r;
+
+                        if (removal_stage(op) != stage || (wanted && find(wanted, op)))
+                                continue;
+                        r = add_change(p, op, op->to, SOURCE_ABSENT, source);
+                        if (r < 0)
+                                return r;
+                }
+        return 0;
+}
+
+int source_add_removal(struct plan *p, const struct plan *own, const char *source) {
+        return add_removals(p, own, NULL, source);
+}
+
+int plan_add_source(struct plan *p, const struct intent *i, const struct found *f) {
+        _cleanup_plan_ struct plan own = PLAN_NULL, wanted = PLAN_NULL;
+        int r;
+
+        if (source_error(f) < 0)
+                return 0;
+        r = source_found(&f->rules, &f->routes, &f->links, &own);
+        if (r == 0)
+                r = source_wanted(i, f, &wanted);
+        if (r == -E2BIG)
+                return 0; /* the finding says so */
+        if (r == 0)
+                r = add_removals(p, &own, &wanted, "nothing asks for it any more");
+        for (size_t k = 0; r == 0 && k < wanted.n; k++) {
+                const struct op *now = find(&own, &wanted.ops[k]);
+
+                if (!now || !streq(now->to, wanted.ops[k].to))
+                        r = add_change(p, &wanted.ops[k], now ? now->to : SOURCE_ABSENT, wanted.ops[k].to,
+                                       wanted.ops[k].source);
+        }
+        return r;
+}
+
+/* --- The verdict -------------------------------------------------------------------------------------- */
+
+#define CHECK "route.source"
+
+static const int families[] = { AF_INET, AF_INET6 };
+
+/* What is to be done for one NIC, and what is there for it. */
+struct account {
+        size_t addresses, pending, rules, routes;
+        bool no_default[ELEMENTSOF(families)]; /* it has addresses of the family, and no way out */
+        const struct rule *foreign;
+        const struct op *first; /* of those that are pending */
+};
+
+static void count_ops(const struct link *nic, const struct plan *own, const struct plan *todo,
+                      struct account *a) {
+        for (size_t k = 0; k < own->n; k++) {
+                a->rules += own->ops[k].index == nic->index && own->ops[k].kind == OP_RULE;
+                a->routes += own->ops[k].index == nic->index && own->ops[k].kind == OP_SOURCE_ROUTE;
+        }
+        for (size_t k = 0; k < todo->n; k++)
+                if (todo->ops[k].index == nic->index) {
+                        a->first = a->first ? a->first : &todo->ops[k];
+                        a->pending++;
+                }
+}
+
+static void count_addresses(const struct intent *i, const struct found *f, const struct link *nic,
+                            const struct plan *wanted, struct account *a) {
+        for (size_t n = 0; n < ELEMENTSOF(families); n++) {
+                size_t had = a->addresses;
+
+                if (!source_is_due(i, f, families[n]))
+                        continue;
+                for (size_t k = 0; k < f->addresses.n; k++) {
+                        const struct address *address = &f->addresses.addresses[k];
+
+                        if (address->index != nic->index || address->family != families[n])
+                                continue;
+                        a->addresses++;
+                        if (!a->foreign)
+                                a->foreign = source_foreign_rule(f, address);
+                }
+                a->no_default[n] = a->addresses > had;
+                for (size_t k = 0; k < wanted->n; k++) {
+                        struct route r;
+
+                        if (wanted->ops[k].kind == OP_SOURCE_ROUTE && wanted->ops[k].index == nic->index &&
+                            source_route_parse_subject(wanted->ops[k].subject, &r) && r.dst_len == 0 &&
+                            r.family == families[n])
+                                a->no_default[n] = false;
+                }
+        }
+}
+
+static void explain_foreign(const struct rule *r, struct finding *ret) {
+        char source[INET6_ADDRSTRLEN] = "?";
+
+        (void) inet_ntop(r->family, r->src, source, sizeof(source));
+        ret->verdict = VERDICT_WARN;
+        finding_set(ret->reason,
+                    "someone else has a rule for its address (%u: from %s/%u, table %u): left to him",
+                    r->priority, source, r->src_len, r->table);
+        finding_set(ret->remedy, "ip%s rule show; take that rule away, or set SourceRouting=no in "
+                                 "/etc/tpu-hostd/netcfg.conf.d/",
+                    r->family == AF_INET ? "" : " -6");
+}
+
+static void judge_nic(const struct intent *i, const struct link *nic, const struct account *a,
+                      struct finding *ret) {
+        finding_init(ret, CHECK, nic->name);
+        finding_set(ret->source, "%s", i->source_routing_source);
+        finding_set(ret->wanted, "what is sent from its addresses leaves by it");
+        finding_set(ret->found, "%zu rules, %zu routes in table %u", a->rules, a->routes,
+                    SOURCE_TABLE_BASE + (uint32_t) nic->index);
+        ret->verdict = VERDICT_OK;
+        if (a->pending > 0) {
+                ret->verdict = VERDICT_FAIL;
+                finding_set(ret->reason, "%zu to change, first: %s: %s instead of %s", a->pending,
+                            a->first->subject, a->first->from, a->first->to);
+                finding_set(ret->remedy, "tpu-netcfg --once");
+        } else if (a->foreign)
+                explain_foreign(a->foreign, ret);
+        else if (a->no_default[0] || a->no_default[1]) {
+                ret->verdict = VERDICT_WARN;
+                finding_set(ret->reason,
+                            "no %s gateway by it is known: beyond its own routes, its traffic leaves by "
+                            "another NIC",
+                            a->no_default[0] ? "IPv4" : "IPv6");
+                finding_set(ret->remedy, "ip %sroute add default via GATEWAY dev %s metric 20000",
+                            a->no_default[0] ? "" : "-6 ", nic->name);
+        }
+}
+
+static int judge_leftovers(const struct intent *i, const struct found *f, const struct plan *todo,
+                           struct finding_list *l) {
+        struct finding finding;
+        size_t n = 0;
+
+        for (size_t k = 0; k < todo->n; k++) {
+                const struct link *nic = link_by_index(&f->links, todo->ops[k].index);
+
+                n += !i->source_routing || !nic || !intent_is_data_nic(i, nic) ||
+                     (!source_is_due(i, f, AF_INET) && !source_is_due(i, f, AF_INET6));
+        }
+        if (n == 0)
+                return 0;
+        finding_init(&finding, CHECK, "");
+        finding.verdict = VERDICT_FAIL;
+        finding_set(finding.found, "%zu rules and routes of ours that nothing asks for any more", n);
+        finding_set(finding.wanted, "none");
+        finding_set(finding.remedy, "tpu-netcfg --once");
+        return finding_list_add(l, &finding);
+}
+
+static int judge_unread(const struct intent *i, const struct found *f, int error, struct finding_list *l) {
+        struct finding finding;
+        size_t nics = 0;
+
+        for (size_t k = 0; k < f->links.n; k++)
+                nics += intent_is_data_nic(i, &f->links.links[k]);
+        if (!i->source_routing || nics < 2)
+                return 0;
+        finding_init(&finding, CHECK, "");
+        finding_set(finding.source, "%s", i->source_routing_source);
+        if (error == -E2BIG)
+                finding_set(finding.reason,
+                            "more routes, rules or addresses than are handled (%d): nothing is set",
+                            SOURCE_MAX);
+        else
+                finding_set(finding.reason, "routes, rules or addresses cannot be read: %s",
+                            strerror(-error));
+        return finding_list_add(l, &finding);
+}
+
+static int judge_all(const struct intent *i, const struct found *f, const struct plan *own,
+                     const struct plan *wanted, const struct plan *todo, struct finding_list *l) {
+        struct finding finding;
+        int r = 0;
+
+        for (size_t k = 0; i->source_routing && r == 0 && k < f->links.n; k++) {
+                const struct link *nic = &f->links.links[k];
+                struct account a = { 0 };
+
+                if (!intent_is_data_nic(i, nic))
+                        continue;
+                count_addresses(i, f, nic, wanted, &a);
+                count_ops(nic, own, todo, &a);
+                if (a.addresses == 0)
+                        continue;
+                judge_nic(i, nic, &a, &finding);
+                r = finding_list_add(l, &finding);
+        }
+        return r < 0 ? r : judge_leftovers(i, f, todo, l);
+}
+
+int plan_judge_source(const struct intent *i, const struct found *f, struct finding_list *l) {
+        _cleanup_plan_ struct plan own = PLAN_NULL, wanted = PLAN_NULL, todo = PLAN_NULL;
+        int r = source_error(f);
+
+        if (r < 0)
+                return judge_unread(i, f, r, l);
+        r = source_found(&f->rules, &f->routes, &f->links, &own);
+        if (r == 0)
+                r = source_wanted(i, f, &wanted);
+        if (r == -E2BIG)
+                return judge_unread(i, f, r, l);
+        if (r == 0)
+                r = plan_add_source(&todo, i, f);
+        return r < 0 ? r : judge_all(i, f, &own, &wanted, &todo, l);
+}

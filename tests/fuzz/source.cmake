@@ -1,0 +1,1 @@
+fuzz_target(rules KNOWS base links intent netplan)
