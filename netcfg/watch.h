@@ -2,8 +2,9 @@
 #pragma once
 /*
  * Tells that some link, feature or private flag of a NIC, or route, or what source routing needs (rules,
- * addresses), where they are asked for, of this network namespace changed, in an sd-event loop. What changed is not told: who is told reads everything anew, so
- * that a lost notification (the kernel's queue overran) is only one more change.
+ * addresses), where they are asked for, of this network namespace changed, in an sd-event loop. What changed
+ * is not told: who is told reads everything anew, so that a lost notification (the kernel's queue overran) is
+ * only one more change.
  */
 #include <systemd/sd-event.h>
 
