@@ -190,9 +190,8 @@ static void judge_nic(const struct intent *i, const struct link *nic, const stru
                       struct finding *ret) {
         finding_init(ret, CHECK, nic->name);
         finding_set(ret->source, "%s", i->source_routing_source);
-        finding_set(ret->wanted, "what is sent from its addresses leaves by it");
-        finding_set(ret->found, "%zu rules, %zu routes in table %u", a->rules, a->routes,
-                    SOURCE_TABLE_BASE + (uint32_t) nic->index);
+        finding_set(ret->found, "table %u: rules %zu, routes %zu", SOURCE_TABLE_BASE + (uint32_t) nic->index,
+                    a->rules, a->routes);
         ret->verdict = VERDICT_OK;
         if (a->pending > 0) {
                 ret->verdict = VERDICT_FAIL;
@@ -210,6 +209,8 @@ static void judge_nic(const struct intent *i, const struct link *nic, const stru
                 finding_set(ret->remedy, "ip %sroute add default via GATEWAY dev %s metric 20000",
                             a->no_default[0] ? "" : "-6 ", nic->name);
         }
+        if (ret->verdict != VERDICT_OK)
+                finding_set(ret->wanted, "what is sent from its addresses leaves by it");
 }
 
 static int judge_leftovers(const struct intent *i, const struct found *f, const struct plan *todo,

@@ -125,6 +125,8 @@ OK       sysctl                 net.ipv4.tcp_rmem and 7 more               as wa
 OK       module.parameter       tcp_cubic.hystart_detect                   2
 OK       sysctl                 net.ipv4.conf.eth0.rp_filter and 1 more    2 (all: 0)
 OK       route.rto_min                                                     nothing is wanted of routes
+OK       route.source           eth0                                       table 847000002: rules 1, routes 3
+OK       route.source           eth1                                       table 847000003: rules 1, routes 4
 OK       proxy                  /etc/environment, systemd                  none
 
 Host
@@ -148,7 +150,7 @@ OK       fingerprint.wheel      jax, jaxlib                                0.7.2
 Identity
 OK       identity               t1v-n-0a1b2c3d-w-0                         worker 0 of 4 in slice v6e-a
 
-62 checks: 62 OK, 0 WARN, 0 FAIL, 0 UNKNOWN
+64 checks: 64 OK, 0 WARN, 0 FAIL, 0 UNKNOWN
 What is OK and alike shares a line; with a name, as in tpuctl check nic, each has its own.
 """)
 
@@ -206,7 +208,7 @@ What is OK and alike shares a line; with a name, as in tpuctl check nic, each ha
         self.owners()
         golden = self.root / "golden.json"
         golden.write_text(self.expect(["check", "--json"], 0, stderr="").stdout)
-        self.expect(["check", "--golden", golden], 0, stderr="", stdout="0 of 62 checks differ from the golden report\n")
+        self.expect(["check", "--golden", golden], 0, stderr="", stdout="0 of 64 checks differ from the golden report\n")
         (self.root / "proc/meminfo").write_text("MemTotal: 1000000 kB\nMemAvailable: 500000 kB\n")  # varies: no difference
         (self.root / "proc/sys/kernel/osrelease").write_text("6.9.0\n")
         (self.root / "proc/sys/net/ipv4/tcp_rmem").write_text("4096\t131072\t6291456\n")

@@ -21,6 +21,7 @@ import scenario                  # noqa: E402
 NETCFG = ("tpu-netcfg.service", "tpu-netcfg.socket")
 SITE = "/etc/tpu-hostd/identity.conf.d/10-site.conf"
 MACHINES_OWN = {"module.parameter"}  # a container cannot judge them: UNKNOWN
+NO_GATEWAY = {("route.source", "eth1")}  # true of the lab's second network: WARN
 
 
 def setUpModule():
@@ -73,7 +74,7 @@ class HostRight(unittest.TestCase):
                 self.assertEqual((line["verdict"], line["found"]), ("FAIL", "1460"), line)
                 self.assertIn("gcloud compute networks update", line["remedy"])
                 self.assertIn("--mtu=8896", line["remedy"])
-            wrong = {k: v["reason"] for k, v in found.items() if v["verdict"] != "OK" and k[0] != "nic.mtu"}
+            wrong = {k: v["reason"] for k, v in found.items() if v["verdict"] != "OK" and k[0] != "nic.mtu" and k not in NO_GATEWAY}
             self.assertEqual(wrong, {})
             self.assertEqual(scenario.tcp_rmem(host), scenario.WANTED_RMEM)
             self.assertEqual(host.run(["tpuctl", "check"], user="nobody").code, 2)
@@ -84,7 +85,7 @@ class HostRight(unittest.TestCase):
         for host in self.hosts:
             host.write(SITE, host.read(SITE).replace("Mtu=1460", "Mtu=8896"))
             host.sh("systemctl restart tpu-netcfg tpu-hostd")
-            wrong = {k: v["reason"] for k, v in self.network(host).items() if v["verdict"] != "OK"}
+            wrong = {k: v["reason"] for k, v in self.network(host).items() if v["verdict"] != "OK" and k not in NO_GATEWAY}
             self.assertEqual(wrong, {})
         self.assertEqual(set(self.mtus().values()), {8896})
         ok = ("OK", "8896 bytes pass both ways")

@@ -332,7 +332,7 @@ static void test_findings(void) {
         (void) converge(&m);
         judge(&m, &l);
         ASSERT_EQ(l.items[0].verdict, VERDICT_OK);
-        ASSERT_STREQ(l.items[0].found, "1 rules, 1 routes in table 847000002");
+        ASSERT_STREQ(l.items[0].found, "table 847000002: rules 1, routes 1");
         ASSERT_EQ(l.items[1].verdict, VERDICT_WARN);
         ASSERT_TRUE(strstr(l.items[1].reason, "no IPv4 gateway by it is known") != NULL);
         add_rule(&m, &(struct rule){ .family = AF_INET, .src = { 10, 0 }, .src_len = 23, .priority = 9,
@@ -341,7 +341,7 @@ static void test_findings(void) {
         judge(&m, &l);
         ASSERT_EQ(l.items[0].verdict, VERDICT_WARN);
         ASSERT_TRUE(strstr(l.items[0].reason, "9: from 10.0.0.0/23, table 7") != NULL);
-        ASSERT_STREQ(l.items[0].found, "0 rules, 1 routes in table 847000002");
+        ASSERT_STREQ(l.items[0].found, "table 847000002: rules 0, routes 1");
         m.intent.source_routing = false;
         judge(&m, &l);
         ASSERT_EQ(l.n, 1); /* left behind */

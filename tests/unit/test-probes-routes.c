@@ -9,7 +9,8 @@
 #define DUMP_MAX (1 << 20)
 
 static struct intent intent_of(usec_t rto_min) {
-        return (struct intent) { .profile = "v6e", .rto_min = rto_min, .rto_min_source = "test" };
+        return (struct intent) { .profile = "v6e", .rto_min = rto_min, .rto_min_source = "test",
+                                 .source_routing = true, .source_routing_source = "test" };
 }
 
 static size_t read_dump(const char *path, char buf[static DUMP_MAX]) {
@@ -46,12 +47,14 @@ static void routes_good(void) {
         _cleanup_collected_ struct collected got, nothing;
 
         ASSERT_OK(probe(GOOD, "route", &c, &got));
-        ASSERT_EQ(got.findings.n, 1);
-        ASSERT_EQ(got.findings.items[0].verdict, VERDICT_OK);
-        /* Not docker0's. */
+        ASSERT_EQ(got.findings.n, 3);
+        /* Not docker0's; our own tables are route.source's. */
+        ASSERT_EQ(find(&got, "route.rto_min", "")->verdict, VERDICT_OK);
         ASSERT_STREQ(find(&got, "route.rto_min", "")->found, "right on 4 data-centre routes");
         ASSERT_OK(probe(GOOD, "route", &without, &nothing));
-        ASSERT_EQ(find(&nothing, "route.rto_min", "")->verdict, VERDICT_OK);
+        ASSERT_EQ(nothing.findings.n, 3);
+        ASSERT_EQ(finding_list_worst(&nothing.findings), VERDICT_OK);
+        ASSERT_STREQ(find(&nothing, "route.source", "eth1")->found, "table 847000003: rules 1, routes 4");
 }
 
 static void routes_drift(void) {
@@ -63,8 +66,13 @@ static void routes_drift(void) {
 
         copy_dump(&s, "netlink/links", GOOD "/netlink/links");
         copy_dump(&s, "netlink/routes", GOOD "/netlink/routes.drift");
+        copy_dump(&s, "netlink/addresses", GOOD "/netlink/addresses");
+        copy_dump(&s, "netlink/rules", GOOD "/netlink/rules.drift");
         ASSERT_OK(probe(s.path, "route", &c, &got));
-        ASSERT_EQ(got.findings.n, 5);
+        f = find(&got, "route.source", "eth0");
+        ASSERT_EQ(f->verdict, VERDICT_FAIL);
+        ASSERT_HAS(f->reason, "3 to change, first: table 847000002 10.128.0.1/32");
+        ASSERT_STREQ(f->found, "table 847000002: rules 0, routes 3");
         f = find(&got, "route.rto_min", "default dev eth0 metric 100");
         ASSERT_EQ(f->verdict, VERDICT_FAIL);
         ASSERT_STREQ(f->found, "none");
@@ -85,11 +93,12 @@ static void routes_missing_and_garbage(void) {
         ASSERT_EQ(no_links.findings.items[0].verdict, VERDICT_UNKNOWN);
         copy_dump(&s, "netlink/links", GOOD "/netlink/links");
         ASSERT_OK(probe(s.path, "route", &c, &no_routes));
-        ASSERT_EQ(no_routes.findings.n, 1);
+        ASSERT_EQ(no_routes.findings.n, 2);
+        ASSERT_EQ(find(&no_routes, "route.source", "")->verdict, VERDICT_UNKNOWN);
         ASSERT_EQ(find(&no_routes, "route.rto_min", "")->verdict, VERDICT_UNKNOWN);
         scratch_write(&s, "netlink/routes", "default via 10.0.0.1, they say");
         ASSERT_OK(probe(s.path, "route", &c, &garbage));
-        ASSERT_EQ(garbage.findings.n, 1);
+        ASSERT_EQ(garbage.findings.n, 2);
         ASSERT_EQ(find(&garbage, "route.rto_min", "")->verdict, VERDICT_UNKNOWN);
 }
 
@@ -111,9 +120,33 @@ static void routes_huge(void) {
         copy_dump(&s, "netlink/links", GOOD "/netlink/links");
         write_dump(&s, "netlink/routes", many, at + done);
         ASSERT_OK(probe(s.path, "route", &c, &got));
-        ASSERT_EQ(got.findings.n, 1);
+        ASSERT_EQ(got.findings.n, 2);
         ASSERT_EQ(got.findings.items[0].verdict, VERDICT_UNKNOWN);
         ASSERT_HAS(got.findings.items[0].reason, "more than 2048");
+}
+
+/* Someone else's rules by the thousand. */
+static void rules_huge(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        struct intent i = intent_of(0);
+        const struct probe_context c = { .intent = &i };
+        static char one[DUMP_MAX], many[DUMP_MAX];
+        size_t n = read_dump(GOOD "/netlink/rules", one), len, done = 20, at = 0;
+        _cleanup_collected_ struct collected got;
+
+        len = NLMSG_ALIGN(((const struct nlmsghdr *) (const void *) one)->nlmsg_len);
+        for (unsigned k = 0; k <= RULES_MAX; k++, at += len) {
+                ASSERT_TRUE(at + len + done < sizeof(many));
+                memcpy(many + at, one, len);
+        }
+        memcpy(many + at, one + n - done, done);
+        copy_dump(&s, "netlink/links", GOOD "/netlink/links");
+        copy_dump(&s, "netlink/routes", GOOD "/netlink/routes");
+        copy_dump(&s, "netlink/addresses", GOOD "/netlink/addresses");
+        write_dump(&s, "netlink/rules", many, at + done);
+        ASSERT_OK(probe(s.path, "route", &c, &got));
+        ASSERT_EQ(find(&got, "route.source", "")->verdict, VERDICT_UNKNOWN);
+        ASSERT_HAS(find(&got, "route.source", "")->reason, "more routes, rules or addresses than are handled");
 }
 
 static void rp_filters(void) {
@@ -163,5 +196,5 @@ static void rp_filters_of_the_good_machine(void) {
         ASSERT_EQ(find(&alone, "sysctl", "rp_filter")->verdict, VERDICT_OK);
 }
 
-TEST_MAIN(routes_good, routes_drift, routes_missing_and_garbage, routes_huge, rp_filters,
+TEST_MAIN(routes_good, routes_drift, routes_missing_and_garbage, routes_huge, rules_huge, rp_filters,
           rp_filters_of_the_good_machine)
