@@ -2,6 +2,7 @@
 /* Room on the file systems that the host and the agent write to: bytes and inodes. */
 #include "emit.h"
 #include "host_stat.h"
+#include "mounts.h"
 #include "paths.h"
 
 #define WARN_PERCENT 5
@@ -12,9 +13,11 @@ static const char *const places[] = { "/", PATH_HOSTD_STATE };
 /* OpenTelemetry semantic conventions 1.44, system.filesystem.*. */
 static const struct metric metric_limit = { "system.filesystem.limit", "By", "Size of a file system",
                                             SAMPLE_GAUGE };
-static const struct metric metric_available = { "tpu.filesystem.available", "By",
-                                                "What users may still write to a file system",
-                                                SAMPLE_GAUGE };
+static const struct metric metric_usage = { "system.filesystem.usage", "By",
+                                            "Bytes of a file system by state", SAMPLE_GAUGE };
+
+#define MOUNTPOINT_KEY "system.filesystem.mountpoint"
+#define STATE_KEY "system.filesystem.state"
 
 static enum verdict judge_share(uint64_t all, uint64_t available) {
         if (available < all / 100 * FAIL_PERCENT)
@@ -40,12 +43,17 @@ static void check_bytes(const char *place, const struct host_space *v, struct si
                     (double) v->bytes / (1 << 30));
         explain(&f, place, "-h", "-h");
         s->finding(s, &f);
-        if (v->bytes <= INT64_MAX) {
-                emit_int(s, &metric_limit, (int64_t) v->bytes, "system.filesystem.mountpoint", place, NULL,
-                         NULL);
-                emit_int(s, &metric_available, (int64_t) v->bytes_available, "system.filesystem.mountpoint",
-                         place, NULL, NULL);
-        }
+}
+
+static void sample_space(const char *place, const struct host_space *v, struct sink *s) {
+        if (v->bytes > INT64_MAX || v->bytes_free > v->bytes || v->bytes_available > v->bytes_free)
+                return; /* its numbers contradict each other */
+        emit_int(s, &metric_limit, (int64_t) v->bytes, MOUNTPOINT_KEY, place, NULL, NULL);
+        emit_int(s, &metric_usage, (int64_t) (v->bytes - v->bytes_free), MOUNTPOINT_KEY, place, STATE_KEY,
+                 "used");
+        emit_int(s, &metric_usage, (int64_t) v->bytes_available, MOUNTPOINT_KEY, place, STATE_KEY, "free");
+        emit_int(s, &metric_usage, (int64_t) (v->bytes_free - v->bytes_available), MOUNTPOINT_KEY, place,
+                 STATE_KEY, "reserved"); /* for root */
 }
 
 static void check_inodes(const char *place, const struct host_space *v, struct sink *s) {
@@ -69,14 +77,44 @@ static void unknown(const char *place, const char *why, struct sink *s) {
         s->finding(s, &f);
 }
 
+/* The file systems that were told: each once, under the path that it was found at first. */
+struct told {
+        uint64_t devices[ELEMENTSOF(places) + MOUNTS_MAX];
+        size_t n;
+};
+
+static bool told_before(struct told *t, uint64_t device) {
+        for (size_t i = 0; i < t->n; i++)
+                if (t->devices[i] == device)
+                        return true;
+        if (t->n < ELEMENTSOF(t->devices))
+                t->devices[t->n++] = device;
+        return false;
+}
+
+/* The host's other disks are measured and not judged: what a run keeps there is its own business. */
+static void sample_others(const struct host *h, struct told *t, struct sink *s) {
+        struct mount_point mounts[MOUNTS_MAX];
+        int n = mounts_read(h, mounts, ELEMENTSOF(mounts));
+
+        for (int i = 0; i < n; i++) {
+                struct host_space v;
+
+                /* Another device than the mount's: something else lies over it, such as our own sandbox. */
+                if (host_space(h, mounts[i].path, &v) < 0 || v.bytes == 0 ||
+                    (mounts[i].device != 0 && v.device != mounts[i].device) || told_before(t, v.device))
+                        continue;
+                (void) make_printable(mounts[i].path);
+                sample_space(mounts[i].path, &v, s);
+        }
+}
+
 static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
-        struct host_space seen[ELEMENTSOF(places)];
-        size_t n = 0;
+        struct told told = { .n = 0 };
 
         (void) c;
         for (size_t i = 0; i < ELEMENTSOF(places); i++) {
                 struct host_space v;
-                bool again = false;
                 int r = host_space(h, places[i], &v);
 
                 if (r == -ENOENT || (r == -EACCES && i > 0))
@@ -85,20 +123,19 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
                         unknown(places[i], r < 0 ? strerror(-r) : "its numbers contradict each other", s);
                         continue;
                 }
-                for (size_t k = 0; k < n; k++)
-                        again |= seen[k].device == v.device;
-                if (again)
+                if (told_before(&told, v.device))
                         continue;
-                seen[n++] = v;
                 check_bytes(places[i], &v, s);
+                sample_space(places[i], &v, s);
                 check_inodes(places[i], &v, s);
         }
+        sample_others(h, &told, s);
         return 0;
 }
 
 const struct probe probe_disk = {
         .name = "disk",
-        .summary = "free space and inodes of / and of the agent's directory",
+        .summary = "free space and inodes of / and of the agent's directory, space of the other disks",
         .group = GROUP_HOST,
         .interval = 120 * USEC_PER_SEC,
         .timeout = 2 * USEC_PER_SEC,

@@ -1,18 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory: how much is left, and how long tasks waited for it. */
-#include "emit.h"
+/* Memory: how much is left. Its numbers are the metrics room's (probes/metrics/memory_use.h). */
+#include "probe.h"
 
 #define AVAILABLE_WARN_PERCENT 5
 #define MEMINFO_MAX (16 * 1024) /* about 1.5 KiB today */
-
-/* OpenTelemetry semantic conventions 1.44, system.memory.*. */
-static const struct metric metric_limit = { "system.memory.limit", "By", "Memory of the host",
-                                            SAMPLE_GAUGE };
-static const struct metric metric_usage = { "system.memory.usage", "By", "Memory by state", SAMPLE_GAUGE };
-static const struct metric metric_available = { "system.memory.linux.available", "By",
-                                                "Memory that can be had without swapping", SAMPLE_GAUGE };
-static const struct metric metric_stall = { "tpu.memory.stall_time", "s",
-                                            "Time that tasks waited for memory (PSI)", SAMPLE_COUNTER };
 
 /* "MemTotal:       754974720 kB" → bytes. -ENODATA: no such line; -EBADMSG: no number of kB. */
 static int meminfo_bytes(const char *text, const char *key, uint64_t *ret) {
@@ -62,49 +53,6 @@ static void judge(uint64_t total, uint64_t available, struct finding *f) {
         finding_set(f->remedy, "ps -eo pid,user,rss,args --sort=-rss | head");
 }
 
-static void sample_sizes(const char *text, uint64_t total, uint64_t available, struct sink *s) {
-        static const char state[] = "system.memory.state";
-        uint64_t v, not_used = 0;
-        bool complete = true;
-        const struct {
-                const char *key, *state;
-        } states[] = { { "MemFree", "free" }, { "Buffers", "buffers" }, { "Cached", "cached" } };
-
-        emit_int(s, &metric_limit, (int64_t) total, NULL, NULL, NULL, NULL);
-        emit_int(s, &metric_available, (int64_t) available, NULL, NULL, NULL, NULL);
-        for (size_t i = 0; i < ELEMENTSOF(states); i++) {
-                if (meminfo_bytes(text, states[i].key, &v) < 0 || v > total) {
-                        complete = false;
-                        continue;
-                }
-                not_used += v;
-                emit_int(s, &metric_usage, (int64_t) v, state, states[i].state, NULL, NULL);
-        }
-        if (complete && not_used <= total)
-                emit_int(s, &metric_usage, (int64_t) (total - not_used), state, "used", NULL, NULL);
-}
-
-/* "some avg10=0.00 avg60=0.00 avg300=0.00 total=1234" (microseconds). A kernel without PSI has no such file:
- * nothing to say then. */
-static void sample_pressure(const struct host *h, struct sink *s) {
-        static const char *const kinds[] = { "some", "full" };
-        char text[512];
-
-        if (host_read(h, "/proc/pressure/memory", text, sizeof(text), NULL) < 0)
-                return;
-        for (size_t i = 0; i < ELEMENTSOF(kinds); i++) {
-                const char *line = strstr(text, kinds[i]), *total = line ? strstr(line, "total=") : NULL;
-                unsigned long long usec;
-
-                if (!total || total[6] < '0' || total[6] > '9')
-                        continue;
-                errno = 0;
-                usec = strtoull(total + 6, NULL, 10);
-                if (errno == 0)
-                        emit_double(s, &metric_stall, (double) usec / 1e6, "tpu.stall.kind", kinds[i]);
-        }
-}
-
 static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
         static const char path[] = "/proc/meminfo";
         uint64_t total, available;
@@ -122,18 +70,15 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
                 finding_set(f.reason, "%s has no usable MemTotal and MemAvailable", path);
         else if (total == 0 || available > total)
                 finding_set(f.reason, "%s contradicts itself: MemAvailable is above MemTotal", path);
-        else {
+        else
                 judge(total, available, &f);
-                sample_sizes(text, total, available, s);
-        }
         s->finding(s, &f);
-        sample_pressure(h, s);
         return 0;
 }
 
 const struct probe probe_memory = {
         .name = "memory",
-        .summary = "memory that is left, and time spent waiting for it",
+        .summary = "memory that is left",
         .group = GROUP_HOST,
         .interval = 15 * USEC_PER_SEC,
         .timeout = 2 * USEC_PER_SEC,

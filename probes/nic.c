@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every data-centre NIC: link, carrier, MTU against the rule, its other settings, and its counters. */
+/* Every data-centre NIC: link, carrier, MTU against the rule and its other settings. */
 #include "emit.h"
 #include "intent.h"
 #include "links.h"
@@ -8,45 +8,11 @@
 #include "paths.h"
 
 #define NIC_KEY "network.interface.name"
-#define DIRECTION_KEY "network.io.direction"
 
-/* OpenTelemetry semantic conventions 1.44, system.network.*; hw.network.up is its 0/1 gauge. */
-static const struct metric metric_io = { "system.network.io", "By", "Bytes through a NIC", SAMPLE_COUNTER };
-static const struct metric metric_packets = { "system.network.packet.count", "{packet}",
-                                              "Packets through a NIC", SAMPLE_COUNTER };
-static const struct metric metric_errors = { "system.network.errors", "{error}", "Errors that a NIC counted",
-                                             SAMPLE_COUNTER };
-static const struct metric metric_dropped = { "system.network.packet.dropped", "{packet}",
-                                              "Packets that a NIC dropped", SAMPLE_COUNTER };
+/* OpenTelemetry semantic conventions 1.44, hw.network.*. What went through it: probes/metrics/nics.h. */
 static const struct metric metric_up = { "hw.network.up", "1", "1: administratively up and with carrier",
                                          SAMPLE_GAUGE };
 static const struct metric metric_mtu = { "tpu.nic.mtu", "By", "MTU of a NIC", SAMPLE_GAUGE };
-
-static const struct {
-        const char *file;
-        const struct metric *metric;
-        const char *direction;
-} counters[] = {
-        { "rx_bytes", &metric_io, "receive" },        { "tx_bytes", &metric_io, "transmit" },
-        { "rx_packets", &metric_packets, "receive" }, { "tx_packets", &metric_packets, "transmit" },
-        { "rx_errors", &metric_errors, "receive" },   { "tx_errors", &metric_errors, "transmit" },
-        { "rx_dropped", &metric_dropped, "receive" }, { "tx_dropped", &metric_dropped, "transmit" },
-};
-
-static void sample_counters(const struct host *h, const char *nic, struct sink *s) {
-        for (size_t i = 0; i < ELEMENTSOF(counters); i++) {
-                char path[128];
-                uint64_t v;
-
-                (void) snprintf(path, sizeof(path), "/sys/class/net/%s/statistics/%s", nic,
-                                counters[i].file);
-                /* A counter that cannot be read is left out: a zero would be a lie, and the NIC's own
-                 * findings say what is wrong. */
-                if (host_read_u64(h, path, &v) == 0 && v <= INT64_MAX)
-                        emit_int(s, counters[i].metric, (int64_t) v, NIC_KEY, nic, DIRECTION_KEY,
-                                 counters[i].direction);
-        }
-}
 
 static void check_link(const struct link *l, const char *nic, struct sink *s) {
         struct finding f;
@@ -98,7 +64,6 @@ static void look_at(const struct host *h, const struct probe_context *c, const s
         if (l->mtu != 0)
                 emit_int(s, &metric_mtu, l->mtu, NIC_KEY, nic, NULL, NULL);
         nic_look_at_device(h, nic, s);
-        sample_counters(h, nic, s);
 }
 
 static void no_nic(size_t n_links, struct sink *s) {
@@ -136,7 +101,7 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
 
 const struct probe probe_nic = {
         .name = "nic",
-        .summary = "data-centre NICs: link, carrier, MTU, features, counters",
+        .summary = "data-centre NICs: link, carrier, MTU, features",
         .group = GROUP_NETWORK,
         .interval = 10 * USEC_PER_SEC,
         .timeout = 2 * USEC_PER_SEC,

@@ -89,9 +89,12 @@ int host_space(const struct host *h, const char *path, struct host_space *ret) {
                 r = answer_of(h, "/kernel/space", path, line, sizeof(line));
                 if (r < 0)
                         return r;
-                if (sscanf(line, " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &s.device,
-                           &s.bytes, &s.bytes_available, &s.files, &s.files_free) != 5)
+                r = sscanf(line, " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64,
+                           &s.device, &s.bytes, &s.bytes_available, &s.files, &s.files_free, &s.bytes_free);
+                if (r < 5)
                         return -EBADMSG;
+                if (r < 6)
+                        s.bytes_free = s.bytes_available;
                 *ret = s;
                 return 0;
         }
@@ -104,6 +107,7 @@ int host_space(const struct host *h, const char *path, struct host_space *ret) {
                 .device = st.st_dev,
                 .bytes = (uint64_t) fs.f_blocks * fs.f_frsize,
                 .bytes_available = (uint64_t) fs.f_bavail * fs.f_frsize,
+                .bytes_free = (uint64_t) fs.f_bfree * fs.f_frsize,
                 .files = fs.f_files,
                 .files_free = fs.f_favail,
         };

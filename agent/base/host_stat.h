@@ -7,7 +7,7 @@
  *
  *   /kernel/stat    PATH TYPE MODE UID GID       ("/dev/vfio/0 c 0666 0 0"; TYPE c, -, d or l); a path
  * without a line is looked at as the file it is in the tree /kernel/space   PATH DEVICE BYTES AVAILABLE
- * FILES FREE /kernel/clock   SYNCHRONIZED(0|1) OFFSET_USEC MAXERROR_USEC
+ * FILES FREE [BYTES-FREE] /kernel/clock   SYNCHRONIZED(0|1) OFFSET_USEC MAXERROR_USEC
  */
 #include <sys/types.h>
 
@@ -27,6 +27,7 @@ int host_stat(const struct host *h, const char *path, struct host_stat *ret);
 struct host_space {
         uint64_t device;                 /* equal for two paths of one file system */
         uint64_t bytes, bytes_available; /* available: to who is not root */
+        uint64_t bytes_free;             /* to root */
         uint64_t files, files_free;      /* files 0: this file system counts none */
 };
 /* -ENODATA: this root has no answer. On a stuck file system this blocks. */

@@ -282,6 +282,12 @@ static int start(struct agent *a) {
                 return r;
         (void) agent_emit(a, EVENT_AGENT_STARTED, OTLP_INFO, "tpu-hostd " TPU_HOSTD_VERSION " started", body,
                           ELEMENTSOF(body), NULL);
+        r = host_metrics_new(a->host, &a->host_metrics);
+        if (r < 0)
+                return log_error_errno(r, "the host cannot be measured: %m");
+        r = agent_kernel_start(a);
+        if (r < 0)
+                return log_error_errno(r, "the kernel log cannot be watched: %m");
         r = agent_runs_start(a);
         if (r < 0)
                 return log_error_errno(r, "runs cannot be watched: %m");
@@ -328,6 +334,8 @@ int agent_new(sd_event *e, const struct host *h, const char *config_file, const 
 struct agent *agent_free(struct agent *a) {
         if (!a)
                 return NULL;
+        if (a->telemetry.otlp)
+                agent_kernel_stop(a);
         if (a->api) /* it was up: say that it goes */
                 (void) agent_emit(a, EVENT_AGENT_STOPPING, OTLP_INFO, "tpu-hostd is stopping", NULL, 0,
                                   NULL);
@@ -340,6 +348,7 @@ struct agent *agent_free(struct agent *a) {
         a->schedule = schedule_free(a->schedule);
         a->run_log = run_log_free(a->run_log);
         a->jobs = jobs_free(a->jobs);
+        a->host_metrics = host_metrics_free(a->host_metrics);
         telemetry_clear(&a->telemetry);
         a->uplink = uplink_free(a->uplink);
         event_ring_clear(&a->ring);

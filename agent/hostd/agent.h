@@ -14,9 +14,11 @@
 #include "checks.h"
 #include "events.h"
 #include "host.h"
+#include "host_metrics.h"
 #include "identity.h"
 #include "intent.h"
 #include "jobs.h"
+#include "kernel_log.h"
 #include "metadata.h"
 #include "metadata_copy.h"
 #include "mtu_handover.h"
@@ -35,6 +37,9 @@ enum agent_source {
         SOURCE_RUNS,
         SOURCE_HEALTH,
         SOURCE_METADATA,
+        SOURCE_HOST, /* host_metrics.h */
+        SOURCE_RUN_GROUPS,
+        SOURCE_KERNEL,
 };
 
 struct agent {
@@ -65,6 +70,13 @@ struct agent {
         bool watching; /* every probe has run once: before that, the state is no news */
         bool status_stale; /* what systemctl status shows is not what is so */
         struct sample_store samples;
+        struct host_metrics *host_metrics;
+        struct {
+                struct kernel_log *log; /* NULL: it is not watched */
+                sd_event_source *source;
+                unsigned batches; /* since the last tick */
+                bool broken, mark_failed;
+        } kernel; /* agent_kernel.c */
         struct event_ring ring;
         struct telemetry telemetry;
         struct uplink *uplink;
@@ -124,6 +136,13 @@ void agent_metadata_fill(struct agent *a, struct identity *i);
 /* The check of the server, in the tick. */
 void agent_metadata_judge(struct agent *a);
 void agent_metadata_stop(struct agent *a);
+
+/* agent_kernel.c: the kernel log. A log that cannot be read is said and no failure. */
+int agent_kernel_start(struct agent *a);
+/* Its numbers; what may be told now is told, and it is listened to again. */
+void agent_kernel_tick(struct agent *a, struct sink *s);
+/* Tells what waits. */
+void agent_kernel_stop(struct agent *a);
 
 /* agent_runs.c: runs and captures. */
 int agent_runs_start(struct agent *a);

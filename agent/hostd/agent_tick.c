@@ -15,12 +15,13 @@ struct agent_sink {
         struct sink sink;
         struct agent *agent;
         unsigned source;
+        usec_t start_real; /* since when its counters count */
 };
 
 static void put(struct sink *s, const struct sample *m) {
         const struct agent_sink *to = (const struct agent_sink *) s; /* the sink is the first member */
 
-        agent_take_sample(to->agent, to->source, to->agent->ticks, m, to->agent->started_real);
+        agent_take_sample(to->agent, to->source, to->agent->ticks, m, to->start_real);
 }
 
 static void ignore(struct sink *s, const struct finding *f) {
@@ -94,6 +95,18 @@ static void sample_runs(struct agent *a, struct sink *s) {
         }
 }
 
+static void sample_run_groups(struct agent *a, struct agent_sink *s) {
+        const struct job_list *jobs = jobs_get(a->jobs);
+
+        for (size_t i = 0; jobs->known && i < jobs->n; i++) {
+                if (streq(jobs->jobs[i].state, "exited"))
+                        continue;
+                s->start_real = jobs->jobs[i].started_real;
+                host_metrics_look_at_run(a->host_metrics, jobs->jobs[i].name, &s->sink);
+        }
+        host_metrics_runs_end(a->host_metrics);
+}
+
 /* --- The uplink as a check ----------------------------------------------------------------------------- */
 
 static void judge_uplink(struct agent *a, const struct uplink_stats *u) {
@@ -141,15 +154,31 @@ static void tell_damage(struct agent *a, const struct uplink_stats *u) {
 
 /* --- The tick ------------------------------------------------------------------------------------------ */
 
+static struct agent_sink sink_of(struct agent *a, enum agent_source source) {
+        return (struct agent_sink){ .sink = { .finding = ignore, .sample = put },
+                                    .agent = a,
+                                    .source = source,
+                                    .start_real = a->started_real };
+}
+
+static void collect_host(struct agent *a) {
+        struct agent_sink host = sink_of(a, SOURCE_HOST), groups = sink_of(a, SOURCE_RUN_GROUPS),
+                          kernel = sink_of(a, SOURCE_KERNEL);
+
+        host.start_real = a->boot_real;
+        host_metrics_look(a->host_metrics, host_now(a->host), &host.sink);
+        sample_run_groups(a, &groups);
+        agent_kernel_tick(a, &kernel.sink);
+        sample_store_end_run(&a->samples, SOURCE_HOST, a->ticks);
+        sample_store_end_run(&a->samples, SOURCE_RUN_GROUPS, a->ticks);
+        sample_store_end_run(&a->samples, SOURCE_KERNEL, a->ticks);
+}
+
 void agent_collect(struct agent *a) {
-        struct agent_sink own = { .sink = { .finding = ignore, .sample = put },
-                                  .agent = a,
-                                  .source = SOURCE_AGENT };
-        struct agent_sink runs = own, health = own;
+        struct agent_sink own = sink_of(a, SOURCE_AGENT), runs = sink_of(a, SOURCE_RUNS),
+                          health = sink_of(a, SOURCE_HEALTH);
         struct uplink_stats u;
 
-        runs.source = SOURCE_RUNS;
-        health.source = SOURCE_HEALTH;
         a->ticks++;
         uplink_get_stats(a->uplink, &u);
         judge_uplink(a, &u);
@@ -158,6 +187,7 @@ void agent_collect(struct agent *a) {
         (void) cost_sample(a->host, &own.sink); /* a folder of fixtures has no such files */
         sample_runs(a, &runs.sink);
         sample_health(a, &health.sink);
+        collect_host(a);
         sample_store_end_run(&a->samples, SOURCE_AGENT, a->ticks);
         sample_store_end_run(&a->samples, SOURCE_RUNS, a->ticks);
         sample_store_end_run(&a->samples, SOURCE_HEALTH, a->ticks);

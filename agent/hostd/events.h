@@ -18,6 +18,7 @@ enum event_id {
         EVENT_JOB_EXITED,         /* job, unit, cause, code, status */
         EVENT_STACK_CAPTURED,     /* verb, node, slice, worker, job, taken, text */
         EVENT_SPOOL_DAMAGED,      /* class, damaged */
+        EVENT_KERNEL_FAULT,       /* fault, meaning, lines, text, level, from, seq, boot_usec */
         EVENT_API_ACTED,          /* call, uid, pid, result: the audit record of an acting call */
         _EVENT_MAX,
 };

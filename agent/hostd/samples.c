@@ -46,8 +46,27 @@ static void point_into(struct sample_slot *slot) {
                 slot->sample.values[k] = slot->sample.keys[k] ? slot->texts[k] : NULL;
 }
 
+/* Series come in the same order each time: the first guess is nearly always right. */
+static struct sample_slot *find_slot(struct sample_store *s, const struct sample *m, uint32_t hash) {
+        for (size_t i = 0; i < s->n; i++) {
+                size_t at = (s->next + i) % s->n;
+
+                if (same_series(&s->slots[at], m, hash)) {
+                        s->next = at + 1;
+                        return &s->slots[at];
+                }
+        }
+        return NULL;
+}
+
+static bool stepped_back(const struct sample *old, const struct sample *new) {
+        if (new->kind != SAMPLE_COUNTER || old->kind != SAMPLE_COUNTER || old->is_int != new->is_int)
+                return false;
+        return new->is_int ? new->i < old->i : new->d < old->d;
+}
+
 int sample_store_take(struct sample_store *s, const struct sample_origin *o, const struct sample *m) {
-        struct sample_slot *slot = NULL;
+        struct sample_slot *slot;
         uint32_t hash;
 
         if (!m->is_int && !isfinite(m->d)) {
@@ -55,22 +74,25 @@ int sample_store_take(struct sample_store *s, const struct sample_origin *o, con
                 return -EINVAL;
         }
         hash = series_hash(m);
-        for (size_t i = 0; i < s->n && !slot; i++)
-                if (same_series(&s->slots[i], m, hash))
-                        slot = &s->slots[i];
-        if (!slot) {
+        slot = find_slot(s, m, hash);
+        if (slot) {
+                if (stepped_back(&slot->sample, m))
+                        slot->restarted_real = slot->time_real;
+        } else {
                 if (s->n >= SAMPLES_MAX) {
                         s->refused++;
                         return -ENOSPC;
                 }
                 slot = &s->slots[s->n++];
+                s->next = s->n;
+                slot->restarted_real = 0;
                 for (size_t k = 0; k < ELEMENTSOF(m->keys); k++)
                         utf8_copy(slot->texts[k], SAMPLE_TEXT_MAX, m->keys[k] ? m->values[k] : NULL);
         }
         slot->sample = *m;
         point_into(slot);
         slot->time_real = o->now_real;
-        slot->start_real = o->start_real;
+        slot->start_real = MAX(o->start_real, slot->restarted_real);
         slot->hash = hash;
         slot->source = o->source;
         slot->run = o->run;

@@ -15,6 +15,7 @@ struct sample_slot {
         struct sample sample; /* values point into texts */
         char texts[3][SAMPLE_TEXT_MAX];
         usec_t time_real, start_real; /* start_real: since when a counter counts */
+        usec_t restarted_real;        /* the last value before the counter stepped back; 0: it never did */
         uint32_t hash;
         unsigned source, run;
         bool fresh; /* taken since the last push */
@@ -23,6 +24,7 @@ struct sample_slot {
 struct sample_store {
         struct sample_slot *slots;
         size_t n;
+        size_t next;      /* where the series that usually follows the last one is */
         uint64_t refused; /* samples that found no room, or were not finite */
 };
 #define SAMPLE_STORE_NULL ((struct sample_store) { 0 })
@@ -34,7 +36,10 @@ struct sample_origin {
         unsigned source, run;
         usec_t now_real, start_real;
 };
-/* Takes one sample. -ENOSPC, -EINVAL (no finite number): counted. */
+/*
+ * Takes one sample. A counter below its last value has started anew (a NIC was reset, a control group made
+ * again): it counts from the time of that last value. -ENOSPC, -EINVAL (no finite number): counted.
+ */
 int sample_store_take(struct sample_store *s, const struct sample_origin *o, const struct sample *m);
 /* Forgets what source did not report in this run. */
 void sample_store_end_run(struct sample_store *s, unsigned source, unsigned run);

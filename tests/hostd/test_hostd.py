@@ -14,6 +14,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+import documented  # noqa: E402
 from around import BINARY, CAPTURE_REPLY, CAPTURE_REQUEST, ERROR, Hostd, Launchd, Receiver, message, wait_until  # noqa: E402
 
 JOURNAL_WRITER = os.environ.get("JOURNAL_WRITER", "/lib/systemd/systemd-journal-remote")
@@ -197,6 +198,7 @@ class Uplink(Case):
         received = [p for p in points if p[1] == "system.network.io" and p[4].get("network.io.direction") == "receive"]
         self.assertEqual({(p[4]["network.interface.name"], p[5], p[2], p[3]) for p in received},
                          {("eth0", 123456789, "By", "sum"), ("eth1", 123456790, "By", "sum")})
+        self.assertEqual(documented.undocumented(points), set())
         now = time.time_ns()
         self.assertTrue(all(now - 60e9 < p[6] <= now for p in points))
         self.assertTrue(all(0 < p[7] < p[6] for p in points if p[3] == "sum"))

@@ -112,6 +112,61 @@ static void test_store(void) {
         sample_store_clear(&s);
 }
 
+/* A counter that steps back counts from when it was last seen; a gauge has no start. */
+static void test_restart(void) {
+        struct sample_store s;
+        struct sample counter = sample("system.network.io", "By", SAMPLE_COUNTER, 500, "eth0"),
+                      gauge = sample("tpu.x", NULL, SAMPLE_GAUGE, 9, NULL);
+        struct sample_origin o = { .run = 1, .now_real = 2000, .start_real = 1000 };
+
+        ASSERT_OK(sample_store_init(&s));
+        ASSERT_OK(sample_store_take(&s, &o, &counter));
+        ASSERT_OK(sample_store_take(&s, &o, &gauge));
+        ASSERT_EQ(s.slots[0].start_real, 1000);
+        o.now_real = 3000;
+        counter.i = 500;
+        gauge.i = 1;
+        ASSERT_OK(sample_store_take(&s, &o, &counter)); /* the same value is no step back */
+        ASSERT_OK(sample_store_take(&s, &o, &gauge));
+        ASSERT_EQ(s.slots[0].start_real, 1000);
+        ASSERT_EQ(s.slots[1].start_real, 1000);
+        o.now_real = 4000;
+        counter.i = 7;
+        ASSERT_OK(sample_store_take(&s, &o, &counter));
+        ASSERT_EQ(s.slots[0].start_real, 3000);
+        o.now_real = 5000;
+        counter.i = 600;
+        ASSERT_OK(sample_store_take(&s, &o, &counter));
+        ASSERT_EQ(s.slots[0].start_real, 3000); /* and goes on from there */
+        o.start_real = 4500; /* a run of the same name was started again */
+        ASSERT_OK(sample_store_take(&s, &o, &counter));
+        ASSERT_EQ(s.slots[0].start_real, 4500);
+        ASSERT_EQ(s.n, 2);
+        sample_store_clear(&s);
+}
+
+/* In whatever order the series come, each is found again. */
+static void test_order(void) {
+        struct sample_store s;
+
+        ASSERT_OK(sample_store_init(&s));
+        for (unsigned round = 0; round < 3; round++)
+                for (unsigned i = 0; i < 100; i++) {
+                        char device[16];
+                        struct sample m;
+
+                        (void) snprintf(device, sizeof(device), "d%u", (i * 37 + round) % 100);
+                        m = sample("tpu.x", NULL, SAMPLE_GAUGE, (int64_t) round, device);
+                        ASSERT_OK(take(&s, 0, round, &m));
+                }
+        ASSERT_EQ(s.n, 100);
+        for (size_t i = 0; i < s.n; i++)
+                ASSERT_EQ(s.slots[i].sample.i, 2);
+        sample_store_end_run(&s, 0, 9);
+        ASSERT_EQ(s.n, 0);
+        sample_store_clear(&s);
+}
+
 static void test_store_bound(void) {
         struct sample_store s;
 
@@ -139,4 +194,4 @@ static void test_stat(void) {
         ASSERT_EQ(cost_parse_stat("1234 (a) S 1 2", &user, &system), -EBADMSG);
 }
 
-TEST_MAIN(test_names, test_text, test_store, test_store_bound, test_stat)
+TEST_MAIN(test_names, test_text, test_store, test_restart, test_order, test_store_bound, test_stat)

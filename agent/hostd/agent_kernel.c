@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernel log in the loop. The first line after silence wakes us; then it is read at the tick, so that a
+ * chatty kernel costs no wakeup a line, and a flood no more than KERNEL_BATCHES_MAX batches an interval.
+ */
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "agent.h"
+#include "io.h"
+#include "log.h"
+#include "paths.h"
+
+/* 32 × KERNEL_LOG_BATCH: more than the largest usual log holds (1 MiB), so that what is lost was
+ * overwritten, not left out. */
+#define KERNEL_BATCHES_MAX 32
+#define MARK PATH_HOSTD_STATE "/kernel-log"
+#define KMSG_MAJOR 1 /* Linux, Documentation/admin-guide/devices.txt */
+#define KMSG_MINOR 11
+
+/* --- How far it was dealt with ------------------------------------------------------------------------- */
+
+/*
+ * "BOOT-ID SEQUENCE\n". Written without a sync: a power cut ends the boot, and with it what the mark is
+ * about. It is not there at the first start of a boot: then all that the kernel said since it started
+ * counts.
+ */
+static uint64_t read_mark(const struct agent *a) {
+        char text[BOOT_ID_MAX + 32], boot_id[BOOT_ID_MAX];
+        uint64_t seq;
+
+        if (host_read(a->host, MARK, text, sizeof(text), NULL) < 0 ||
+            sscanf(text, "%39s %" SCNu64, boot_id, &seq) != 2 || !streq(boot_id, a->boot_id))
+                return UINT64_MAX;
+        return seq;
+}
+
+static void write_mark(struct agent *a) {
+        char text[BOOT_ID_MAX + 32];
+        _cleanup_close_ int fd = -1;
+        int r;
+
+        if (kernel_log_seq(a->kernel.log) == UINT64_MAX || a->boot_id[0] == 0)
+                return;
+        (void) snprintf(text, sizeof(text), "%s %" PRIu64 "\n", a->boot_id, kernel_log_seq(a->kernel.log));
+        fd = open(MARK "~", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+        r = fd < 0 ? -errno : io_write_all(fd, text, strlen(text));
+        if (r >= 0 && rename(MARK "~", MARK) < 0)
+                r = -errno;
+        if (r < 0 && !a->kernel.mark_failed)
+                (void) log_warning_errno(r, "%s cannot be written, a restart tells kernel faults again: %m",
+                                         MARK);
+        a->kernel.mark_failed = r < 0;
+}
+
+/* --- Faults become events ------------------------------------------------------------------------------ */
+
+static void tell(const struct kernel_fault_report *f, void *userdata) {
+        const struct otlp_attribute body[] = {
+                { .key = "fault", .text = kernel_fault_name(f->fault) },
+                { .key = "meaning", .text = kernel_fault_meaning(f->fault) },
+                { .key = "lines", .number = (int64_t) MIN(f->lines, (uint64_t) INT64_MAX) },
+                { .key = "text", .text = f->text },
+                { .key = "level", .number = f->level },
+                { .key = "from", .text = f->by_kernel ? "kernel" : "process" },
+                { .key = "seq", .number = (int64_t) MIN(f->seq, (uint64_t) INT64_MAX) },
+                { .key = "boot_usec", .number = (int64_t) MIN(f->at, (uint64_t) INT64_MAX) },
+        };
+        char message[KERNEL_FAULT_TEXT_MAX + 160];
+
+        (void) snprintf(message, sizeof(message), "kernel log: %s (%s, %" PRIu64 " line%s): %s",
+                        kernel_fault_meaning(f->fault), kernel_fault_name(f->fault), f->lines,
+                        f->lines == 1 ? "" : "s", f->text);
+        (void) agent_emit(userdata, EVENT_KERNEL_FAULT,
+                          kernel_fault_is_mild(f->fault) ? OTLP_WARN : OTLP_ERROR, message, body,
+                          ELEMENTSOF(body), NULL);
+}
+
+static void tell_faults(struct agent *a, bool all) {
+        if (kernel_log_tell(a->kernel.log, host_now(a->host), all, tell, a) > 0)
+                write_mark(a);
+}
+
+/* --- The loop ------------------------------------------------------------------------------------------ */
+
+static void listen_again(struct agent *a, bool on) {
+        int r = sd_event_source_set_enabled(a->kernel.source, on ? SD_EVENT_ON : SD_EVENT_OFF);
+
+        if (r < 0)
+                (void) log_error_errno(r, "the kernel log is not watched any more: %m");
+}
+
+static int on_readable(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        struct agent *a = userdata;
+        int r = kernel_log_read(a->kernel.log);
+
+        (void) source;
+        (void) fd;
+        (void) events;
+        a->kernel.batches++;
+        if (r < 0 && !a->kernel.broken)
+                (void) log_error_errno(r, "the kernel log cannot be read, it is tried again: %m");
+        a->kernel.broken = r < 0;
+        tell_faults(a, false);
+        if (r <= 0 || a->kernel.batches >= KERNEL_BATCHES_MAX)
+                listen_again(a, false);
+        return 0;
+}
+
+void agent_kernel_tick(struct agent *a, struct sink *s) {
+        kernel_log_sample(a->kernel.broken ? NULL : a->kernel.log, s);
+        if (!a->kernel.log)
+                return;
+        tell_faults(a, false);
+        a->kernel.batches = 0;
+        listen_again(a, true);
+}
+
+/* --- Start and end ------------------------------------------------------------------------------------- */
+
+/* The unit has systemd open /dev/kmsg as our standard input, so that we need no capability for it. Workers
+ * must not have it: they get our input, too. */
+static int take_stdin(const struct agent *a) {
+        _cleanup_close_ int null = -1;
+        struct stat st;
+        int fd;
+
+        if (fstat(STDIN_FILENO, &st) < 0 || !S_ISCHR(st.st_mode) ||
+            st.st_rdev != makedev(KMSG_MAJOR, KMSG_MINOR))
+                return -ENODEV;
+        fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+        if (fd < 0)
+                return -errno;
+        null = host_open_file(a->host, "/dev/null", O_RDONLY);
+        if (null < 0 || dup2(null, STDIN_FILENO) < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0) {
+                close_fd(fd);
+                return null < 0 ? null : -errno;
+        }
+        return fd;
+}
+
+int agent_kernel_start(struct agent *a) {
+        int fd, r;
+
+        if (!a->host->real_root)
+                return 0; /* a folder has no kernel */
+        fd = take_stdin(a);
+        if (fd < 0)
+                fd = host_open_file(a->host, "/dev/kmsg", O_RDONLY);
+        if (fd < 0) {
+                (void) log_warning_errno(
+                        fd,
+                        "the kernel log cannot be read, its faults are not seen (the unit has systemd open "
+                        "/dev/kmsg as standard input): %m");
+                return 0;
+        }
+        r = kernel_log_new(fd, read_mark(a), &a->kernel.log);
+        if (r < 0) {
+                close_fd(fd);
+                return r;
+        }
+        r = sd_event_add_io(a->event, &a->kernel.source, fd, EPOLLIN, on_readable, a);
+        if (r >= 0)
+                (void) sd_event_source_set_description(a->kernel.source, "kernel-log");
+        return r;
+}
+
+void agent_kernel_stop(struct agent *a) {
+        if (a->kernel.log)
+                tell_faults(a, true);
+        a->kernel.source = sd_event_source_disable_unref(a->kernel.source);
+        a->kernel.log = kernel_log_free(a->kernel.log);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The numbers of this host, its runs and our own daemons, for the agent's every tick. Files of /proc, /sys
+ * and control groups are kept open; after the first look nothing is allocated, unless NICs come or go. All
+ * that is read here answers at once: what can hang (file systems) is a probe's, in a worker. What a kernel
+ * or a machine does not have is left out, never a zero.
+ *
+ * Every counter counts since boot, a run's since its control group was made; one that starts anew (a NIC
+ * that was reset, a run of the same name) is seen by whoever keeps the last value.
+ */
+#include "names.h"
+
+struct host_metrics;
+int host_metrics_new(const struct host *h, struct host_metrics **ret); /* h borrowed */
+struct host_metrics *host_metrics_free(struct host_metrics *m);
+DEFINE_CLEANUP(struct host_metrics *, host_metrics_free)
+
+/* now: boot clock. */
+void host_metrics_look(struct host_metrics *m, usec_t now, struct sink *s);
+/* One run that lives, by its name; then host_metrics_runs_end(), which forgets the others. */
+void host_metrics_look_at_run(struct host_metrics *m, const char *job, struct sink *s);
+void host_metrics_runs_end(struct host_metrics *m);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What each training run takes: the control group of its slice, tpu-run-NAME.slice, which holds its service
+ * and its containers.
+ */
+#include "cgroup_files.h"
+
+#define RUN_GROUPS_MAX 16 /* runs whose files are kept open */
+#define RUN_JOB_MAX 64
+
+struct run_group {
+        char job[RUN_JOB_MAX];
+        struct cgroup_files files;
+        bool seen;
+};
+struct runs_state {
+        struct run_group groups[RUN_GROUPS_MAX];
+        size_t n;
+};
+void runs_init(struct runs_state *r);
+void runs_close(struct runs_state *r);
+/* One run; base as of cgroup_base(). */
+void runs_look(struct runs_state *r, const char *base, const char *job, const struct look *l);
+/* Forgets the runs that were not looked at since the last call. */
+void runs_end(struct runs_state *r);

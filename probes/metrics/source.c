@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "source.h"
+
+#include <fcntl.h>
+
+void source_close(struct source *s) {
+        s->fd = close_fd(s->fd);
+}
+
+static int source_open(struct source *s, const struct host *h, const char *path) {
+        int fd;
+
+        if (s->fd >= 0)
+                return 0;
+        fd = host_open_file(h, path, O_RDONLY);
+        if (fd < 0)
+                return fd;
+        s->fd = fd;
+        return 0;
+}
+
+/* From the start of the file. A kept file that does not answer any more is opened anew, once. */
+static ssize_t read_start(struct source *s, const struct host *h, const char *path, char *buf, size_t size) {
+        bool kept = s->fd >= 0;
+        ssize_t n;
+        int r;
+
+        r = source_open(s, h, path);
+        if (r < 0)
+                return r;
+        n = pread(s->fd, buf, size, 0);
+        if (n >= 0)
+                return n;
+        r = -errno;
+        source_close(s);
+        if (!kept)
+                return r;
+        r = source_open(s, h, path);
+        if (r < 0)
+                return r;
+        n = pread(s->fd, buf, size, 0);
+        if (n < 0) {
+                r = -errno;
+                source_close(s);
+                return r;
+        }
+        return n;
+}
+
+ssize_t source_read(struct source *s, const struct host *h, const char *path, char *buf, size_t size) {
+        ssize_t n = read_start(s, h, path, buf, size - 1);
+
+        if (n >= 0)
+                buf[n] = 0;
+        return n;
+}
+
+int lines_begin(struct lines *l, struct source *s, const struct host *h, const char *path) {
+        ssize_t n;
+
+        l->from = l->to = 0;
+        l->at = 0;
+        l->end = l->skip = false;
+        n = read_start(s, h, path, l->buf, sizeof(l->buf) - 1);
+        if (n < 0)
+                return (int) n;
+        l->fd = s->fd;
+        l->to = (size_t) n;
+        l->at = n;
+        l->end = n == 0;
+        return 0;
+}
+
+static void refill(struct lines *l) {
+        ssize_t n;
+
+        memmove(l->buf, l->buf + l->from, l->to - l->from);
+        l->to -= l->from;
+        l->from = 0;
+        if (l->to == sizeof(l->buf) - 1) { /* a line that is longer than the buffer */
+                l->to = 0;
+                l->skip = true;
+        }
+        n = l->at < SOURCE_BYTES_MAX ? pread(l->fd, l->buf + l->to, sizeof(l->buf) - 1 - l->to, l->at) : 0;
+        if (n <= 0) {
+                l->end = true;
+                return;
+        }
+        l->to += (size_t) n;
+        l->at += n;
+}
+
+char *lines_next(struct lines *l) {
+        for (;;) {
+                char *line = l->buf + l->from, *newline = memchr(line, '\n', l->to - l->from);
+
+                if (newline) {
+                        bool skipped = l->skip;
+
+                        *newline = 0;
+                        l->from = (size_t) (newline - l->buf) + 1;
+                        l->skip = false;
+                        if (!skipped)
+                                return line;
+                        continue;
+                }
+                if (l->end) {
+                        if (l->from == l->to || l->skip)
+                                return NULL;
+                        l->buf[l->to] = 0;
+                        l->from = l->to;
+                        return line;
+                }
+                refill(l);
+        }
+}
+
+/* --- Words and numbers --------------------------------------------------------------------------------- */
+
+static const char *skip_blanks(const char *p) {
+        return p + strspn(p, " \t");
+}
+
+bool take_number(const char **p, int64_t *ret) {
+        const char *c = skip_blanks(*p);
+        int64_t v = 0;
+
+        if (*c < '0' || *c > '9')
+                return false;
+        for (; *c >= '0' && *c <= '9'; c++)
+                if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, *c - '0', &v))
+                        return false;
+        *p = c;
+        *ret = v;
+        return true;
+}
+
+static int hex_digit(char c) {
+        return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+bool take_hex(const char **p, int64_t *ret) {
+        const char *c = skip_blanks(*p);
+        int64_t v = 0;
+
+        if (hex_digit(*c) < 0)
+                return false;
+        for (; hex_digit(*c) >= 0; c++)
+                if (__builtin_mul_overflow(v, 16, &v) || __builtin_add_overflow(v, hex_digit(*c), &v))
+                        return false;
+        *p = c;
+        *ret = v;
+        return true;
+}
+
+const char *take_word(const char **p, size_t *ret_len) {
+        const char *word = skip_blanks(*p);
+        size_t n = strcspn(word, " \t");
+
+        if (n == 0)
+                return NULL;
+        *p = word + n;
+        *ret_len = n;
+        return word;
+}
+
+bool word_is(const char *word, size_t len, const char *wanted) {
+        return len > 0 && word[0] == wanted[0] && strncmp(word, wanted, len) == 0 && wanted[len] == 0;
+}
+
+int64_t sum_held(int64_t a, int64_t b) {
+        return a > INT64_MAX - b ? INT64_MAX : a + b;
+}

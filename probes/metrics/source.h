@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * A file of /proc, /sys or a control group that is read again and again: opened once through the host seam
+ * and kept, read from its start each time. A file that is gone (a control group that was removed, a device
+ * that was unplugged) is closed and opened anew, so that what took its place is found. Nothing is allocated.
+ */
+#include <sys/types.h>
+
+#include "base.h"
+#include "host.h"
+
+struct source {
+        int fd; /* -1: not open */
+};
+#define SOURCE_NULL ((struct source){ .fd = -1 })
+void source_close(struct source *s);
+
+/*
+ * Reads what fits into size - 1 bytes and ends it with a NUL. Returns the length; -ENOENT and other -errno
+ * when it cannot be read. What does not fit is left out.
+ */
+ssize_t source_read(struct source *s, const struct host *h, const char *path, char *buf, size_t size);
+
+/* The lines of a file of any length up to SOURCE_BYTES_MAX, through a buffer of fixed size. */
+#define LINES_BUFFER 4096
+#define SOURCE_BYTES_MAX (1024 * 1024)
+struct lines {
+        int fd;
+        off_t at;        /* of the file: what was read so far */
+        size_t from, to; /* of the buffer: what was not handed out yet */
+        bool end, skip;  /* skip: the rest of an overlong line */
+        char buf[LINES_BUFFER];
+};
+/* 0 or -errno. l is valid until the source is closed. */
+int lines_begin(struct lines *l, struct source *s, const struct host *h, const char *path);
+/* The next line without its end, NUL-terminated, valid until the next call; NULL: no more. Lines longer than
+ * the buffer are left out. */
+char *lines_next(struct lines *l);
+
+/* Takes a number after blanks, moves *p behind it. False: no number, or above INT64_MAX; *p is then as it
+ * was. */
+bool take_number(const char **p, int64_t *ret);
+bool take_hex(const char **p, int64_t *ret);
+/* Moves *p behind the next word, which it returns with its length. NULL: none. */
+const char *take_word(const char **p, size_t *ret_len);
+bool word_is(const char *word, size_t len, const char *wanted);
+/* a + b, held at INT64_MAX: both are counters, none is negative. */
+int64_t sum_held(int64_t a, int64_t b);

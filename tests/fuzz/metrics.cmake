@@ -1,0 +1,2 @@
+fuzz_target(kmsg KNOWS base metrics)
+fuzz_target(proc KNOWS base metrics LIBRARIES m)
