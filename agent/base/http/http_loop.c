@@ -111,8 +111,13 @@ static void rebuild(struct http_loop *l) {
                 if (t->easy || !t->at_work)
                         continue;
                 t->at_work = false;
-                t->done(t, "libcurl lost its state; started anew");
+                t->code = CURLE_ABORTED_BY_CALLBACK;
+                t->done(t, "all connections were closed; started anew");
         }
+}
+
+void http_loop_renew(struct http_loop *l) {
+        rebuild(l);
 }
 
 static void drain(struct http_loop *l) {
@@ -129,6 +134,7 @@ static void drain(struct http_loop *l) {
                         if (t->easy == easy) {
                                 (void) curl_multi_remove_handle(l->multi, easy);
                                 t->at_work = false;
+                                t->code = code;
                                 t->done(t, code == CURLE_OK ? NULL : curl_easy_strerror(code));
                                 break;
                         }
@@ -148,7 +154,9 @@ static int setup_easy(CURL *c, const struct http_options *o) {
         int bad = 0;
 
         bad |= curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_PROXY, "") != CURLE_OK; /* not even from the environment */
+        /* "": not even from the environment */
+        bad |= curl_easy_setopt(c, CURLOPT_PROXY, o->proxy ? o->proxy : "") != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_NOPROXY, "") != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_HTTP_VERSION, (long) CURL_HTTP_VERSION_1_1) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_USERAGENT, o->user_agent) != CURLE_OK;
@@ -180,6 +188,8 @@ int http_transfer_prepare(struct http_transfer *t, const struct http_options *o)
         if (!t->easy)
                 return -ENOMEM;
         r = setup_easy(t->easy, o);
+        if (r == 0 && curl_easy_setopt(t->easy, CURLOPT_ERRORBUFFER, t->why) != CURLE_OK)
+                r = -EIO;
         if (r < 0)
                 http_transfer_drop(t);
         return r < 0 ? r : 1;
@@ -202,6 +212,7 @@ int http_transfer_set_timeout(struct http_transfer *t, usec_t timeout) {
 int http_transfer_start(struct http_transfer *t) {
         if (t->at_work)
                 return -EBUSY;
+        t->why[0] = '\0';
         if (curl_multi_add_handle(t->loop->multi, t->easy) != CURLM_OK)
                 return -EIO;
         t->at_work = true;

@@ -22,6 +22,8 @@ struct http_loop;
 struct http_transfer {
         CURL *easy;   /* NULL: http_transfer_prepare() makes it; the owner sets its options on it */
         bool at_work; /* between http_transfer_start() and done */
+        CURLcode code; /* how the last exchange ended, for who must tell failures apart */
+        char why[CURL_ERROR_SIZE]; /* libcurl's words about this very failure, with times and names; may be empty */
         /* The exchange ended. error: NULL, or why there is no whole answer. May start the next one. */
         void (*done)(struct http_transfer *t, const char *error);
         struct http_loop *loop;
@@ -30,6 +32,7 @@ struct http_transfer {
 
 struct http_options {
         const char *user_agent;
+        const char *proxy; /* URL; NULL: none, whatever the environment says */
         usec_t connect_timeout, timeout; /* timeout: of the whole exchange */
 };
 
@@ -51,5 +54,10 @@ int http_transfer_prepare(struct http_transfer *t, const struct http_options *o)
 void http_transfer_drop(struct http_transfer *t);
 /* Another limit of the whole exchange, from the next start on. -EIO. */
 int http_transfer_set_timeout(struct http_transfer *t, usec_t timeout);
+/*
+ * Closes every connection and begins anew: what a client authenticates with has changed. Exchanges at work
+ * end as failures.
+ */
+void http_loop_renew(struct http_loop *l);
 /* -EBUSY: the last exchange has not ended; -EIO. */
 int http_transfer_start(struct http_transfer *t);

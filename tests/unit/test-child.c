@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "child.h"
+#include "io.h"
+#include "test.h"
+
+struct ended {
+        int result, calls;
+        char answer[64];
+        struct child *child;
+};
+
+static void on_done(int result, const char *answer, size_t len, void *userdata) {
+        struct ended *e = userdata;
+
+        e->calls++;
+        e->result = result;
+        (void) snprintf(e->answer, sizeof(e->answer), "%s", answer);
+        ASSERT_EQ(strlen(answer), len);
+        e->child = child_free(e->child); /* allowed here */
+}
+
+static int say(int fd, const void *data) {
+        return io_write_all(fd, data, strlen(data));
+}
+static int fail(int fd, const void *data) {
+        (void) fd, (void) data;
+        return -ENOSPC;
+}
+static int crash(int fd, const void *data) {
+        (void) fd, (void) data;
+        (void) raise(SIGKILL);
+        return 0;
+}
+static int hang(int fd, const void *data) {
+        (void) fd, (void) data;
+        while (pause() < 0)
+                ;
+        return 0;
+}
+/* 0 when the descriptor is not there */
+static int probe_fd(int fd, const void *data) {
+        (void) fd;
+        return fcntl(*(const int *) data, F_GETFD) < 0 ? 0 : -EEXIST;
+}
+
+static struct ended run(int (*what)(int fd, const void *data), const void *data) {
+        struct ended e = { .result = 1 };
+        const struct child_work w = { .name = "test",
+                                      .timeout = 200 * USEC_PER_MSEC,
+                                      .run = what,
+                                      .data = data,
+                                      .done = on_done,
+                                      .userdata = &e };
+        sd_event *loop = NULL;
+
+        ASSERT_OK(sd_event_new(&loop));
+        ASSERT_OK(child_start(loop, &w, &e.child));
+        for (int i = 0; i < 500 && e.calls == 0; i++)
+                ASSERT_TRUE(sd_event_run(loop, 10 * USEC_PER_MSEC) >= 0);
+        ASSERT_EQ(e.calls, 1);
+        ASSERT_FALSE(e.child);
+        sd_event_unref(loop);
+        ASSERT_EQ(waitpid(-1, NULL, WNOHANG), -1); /* nothing is left over */
+        return e;
+}
+
+static void test_answers(void) {
+        struct ended e = run(say, "hello");
+
+        ASSERT_EQ(e.result, 0);
+        ASSERT_STREQ(e.answer, "hello");
+        ASSERT_EQ(run(fail, NULL).result, -ENOSPC);
+        ASSERT_EQ(run(crash, NULL).result, -EIO);
+        ASSERT_EQ(run(hang, NULL).result, -ETIMEDOUT);
+}
+
+static void test_holds_nothing_of_ours(void) {
+        int low = open("/dev/null", O_RDONLY | O_CLOEXEC), high = fcntl(low, F_DUPFD_CLOEXEC, 100);
+
+        ASSERT_TRUE(low >= 0 && high >= 100);
+        ASSERT_EQ(run(probe_fd, &low).result, 0);
+        ASSERT_EQ(run(probe_fd, &high).result, 0);
+        (void) close(low);
+        (void) close(high);
+}
+
+static void test_free_kills(void) {
+        struct ended e = { 0 };
+        const struct child_work w = {
+                .name = "test", .timeout = 60 * USEC_PER_SEC, .run = hang, .done = on_done, .userdata = &e
+        };
+        sd_event *loop = NULL;
+
+        ASSERT_OK(sd_event_new(&loop));
+        ASSERT_OK(child_start(loop, &w, &e.child));
+        ASSERT_FALSE(child_free(e.child));
+        ASSERT_EQ(e.calls, 0);
+        ASSERT_EQ(waitpid(-1, NULL, WNOHANG), -1);
+        sd_event_unref(loop);
+}
+
+TEST_MAIN(test_answers, test_holds_nothing_of_ours, test_free_kills)
