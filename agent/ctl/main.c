@@ -13,6 +13,7 @@ struct verb {
 static const struct verb verbs[] = {
         { "check", "[NAME]", "look at this host now: chips, NICs, kernel settings, memory, identity", verb_check },
         { "status", "", "what the agent knows of this host: state, reasons, uplink", verb_status },
+        { "uplink", "[--drain]", "what waits here, was sent, was lost, and what the endpoints say", verb_uplink },
         { "identity", "", "which slice and worker this host is, and who says so", verb_identity },
         { "env", "[KEY=VALUE…]", "the environment that a run gets", verb_env },
         { "run", "-- COMMAND…", "start a run", verb_run },

@@ -21,17 +21,21 @@ const char *field_text(const json_t *o, const char *key, char buf[static FIELD_T
         return buf;
 }
 
-double field_age(const json_t *o, const char *key, usec_t now) {
+double field_left(const json_t *o, const char *key, usec_t now) {
         const char *text = json_string_value(json_object_get(o, key));
         struct tm tm = { 0 };
         const char *end = text ? strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
-        time_t at;
 
         if (!end || (*end != 'Z' && *end != '.'))
                 return NAN;
-        at = timegm(&tm);
+        return (double) timegm(&tm) - (double) (now / USEC_PER_SEC);
+}
+
+double field_age(const json_t *o, const char *key, usec_t now) {
+        double left = field_left(o, key, now);
+
         /* A host's clock may be ahead of ours: that is no negative age. */
-        return MAX((double) (now / USEC_PER_SEC) - (double) at, 0.0);
+        return isnan(left) ? left : MAX(-left, 0.0);
 }
 
 /* How a job ended: "success", "stopped TERM", "exit-code 3", "signal KILL", "unknown". */

@@ -19,10 +19,15 @@ const char *field_text(const json_t *o, const char *key, char buf[static FIELD_T
 
 /* Seconds from the RFC 3339 UTC time o[key] until now; NAN when there is none. */
 double field_age(const json_t *o, const char *key, usec_t now);
+/* Seconds from now until it, negative when it has passed; NAN when there is none. */
+double field_left(const json_t *o, const char *key, usec_t now);
 
 /* GET /v1/status: the verdict that the host's state stands for, and the screen. */
 enum verdict status_verdict(const json_t *status);
 void screen_status(const json_t *status, usec_t now, FILE *out);
+/* Its "uplink": whether records go out, and the screen. */
+enum verdict uplink_verdict(const json_t *uplink);
+int screen_uplink(const json_t *uplink, usec_t now, FILE *out);
 /* GET /v1/jobs */
 int screen_jobs(const json_t *answer, usec_t now, FILE *out);
 /* GET /api/v1/hosts, and a line of sums. A host that has been silent for long is shown as that, not in its

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <sys/statvfs.h>
 #include <systemd/sd-daemon.h>
 
 #include "agent.h"
@@ -8,8 +7,6 @@
 #include "paths.h"
 
 #define API_SOCKET_MODE 0666 /* everyone may read; who may act is decided call by call */
-#define DISK_SHARE 50        /* the spool takes at most this part of its disk: 2 % */
-#define SPOOL_LEAST ((uint64_t) 4 * 1024 * 1024)
 
 /* --- Events, checks, samples --------------------------------------------------------------------------- */
 
@@ -216,44 +213,6 @@ static int describe(struct agent *a) {
 
 /* --- Parts --------------------------------------------------------------------------------------------- */
 
-static void on_durable(enum uplink_class c, uint64_t seq, void *userdata) {
-        struct agent *a = userdata;
-
-        if (c == UPLINK_EVENTS && a->captures)
-                captures_durable(a->captures, seq);
-}
-
-static uint64_t spool_limit(const struct settings *s) {
-        char parent[sizeof(s->spool_directory)];
-        const char *slash = strrchr(s->spool_directory, '/');
-        struct statvfs fs;
-
-        /* At the first start there is no spool yet, but the directory that it will be in. */
-        (void) snprintf(parent, sizeof(parent), "%.*s", (int) (slash ? slash - s->spool_directory : 0),
-                        s->spool_directory);
-        if (statvfs(s->spool_directory, &fs) < 0 && statvfs(parent[0] ? parent : "/", &fs) < 0)
-                return s->spool_bytes;
-        return MAX(SPOOL_LEAST, MIN(s->spool_bytes, (uint64_t) fs.f_blocks * fs.f_frsize / DISK_SHARE));
-}
-
-static int start_uplink(struct agent *a) {
-        const struct uplink_options o = {
-                .spool_dir = a->settings.spool_directory,
-                .endpoint = a->settings.endpoint,
-                .max_bytes = spool_limit(&a->settings),
-                .user_agent = "tpu-hostd/" TPU_HOSTD_VERSION,
-                .on_durable = on_durable,
-                .userdata = a,
-        };
-        int r = uplink_new(a->event, &o, &a->uplink);
-
-        if (r < 0)
-                return log_error_errno(r, "the uplink cannot start with spool %s and endpoint '%s': %m",
-                                       o.spool_dir, o.endpoint);
-        a->telemetry.uplink = a->uplink;
-        return describe(a);
-}
-
 static int start_api(struct agent *a) {
         int fd, r;
 
@@ -277,7 +236,9 @@ static int start(struct agent *a) {
         if (r < 0)
                 return r;
         load_wanted(a);
-        r = start_uplink(a);
+        r = agent_uplink_start(a);
+        if (r >= 0)
+                r = describe(a);
         if (r < 0)
                 return r;
         (void) agent_emit(a, EVENT_AGENT_STARTED, OTLP_INFO, "tpu-hostd " TPU_HOSTD_VERSION " started", body,
@@ -350,7 +311,7 @@ struct agent *agent_free(struct agent *a) {
         a->jobs = jobs_free(a->jobs);
         a->host_metrics = host_metrics_free(a->host_metrics);
         telemetry_clear(&a->telemetry);
-        a->uplink = uplink_free(a->uplink);
+        agent_uplink_stop(a);
         event_ring_clear(&a->ring);
         sample_store_clear(&a->samples);
         check_table_clear(&a->checks);

@@ -11,6 +11,7 @@
 #include "api.h"
 #include "base.h"
 #include "capture.h"
+#include "certificate_fetch.h"
 #include "checks.h"
 #include "events.h"
 #include "host.h"
@@ -80,6 +81,7 @@ struct agent {
         struct event_ring ring;
         struct telemetry telemetry;
         struct uplink *uplink;
+        struct certificate_fetch *certificate; /* NULL: nobody is asked for one */
         struct schedule *schedule;
         struct run_log *run_log; /* NULL: no journal */
         struct jobs *jobs;
@@ -129,8 +131,17 @@ void agent_collect(struct agent *a);
 /* Identity and wanted values are read again, and what follows from them. */
 void agent_look_again(struct agent *a);
 
+/* agent_uplink.c: where records go, with which certificates, and the checks of it. */
+int agent_uplink_start(struct agent *a);
+/* In the tick, before the statistics are read. */
+void agent_uplink_look(struct agent *a);
+void agent_uplink_judge(struct agent *a, const struct uplink_stats *u);
+void agent_uplink_stop(struct agent *a);
+
 /* agent_metadata.c: the metadata server, its last good copy, and what tpu-netcfg is told of it. */
 int agent_metadata_start(struct agent *a);
+/* The address of the metadata server; NULL: none is asked. */
+const char *agent_metadata_address(const struct agent *a);
 /* What the static file does not give. */
 void agent_metadata_fill(struct agent *a, struct identity *i);
 /* The check of the server, in the tick. */

@@ -17,7 +17,7 @@ static const char *copy_path(const struct agent *a) {
         return own_or(a, a->settings.metadata_copy, PATH_METADATA_COPY);
 }
 
-static const char *address(const struct agent *a) {
+const char *agent_metadata_address(const struct agent *a) {
         const char *text = own_or(a, a->settings.metadata_host, METADATA_ADDRESS);
 
         return text && !streq(text, "none") ? text : NULL;
@@ -106,7 +106,7 @@ static void on_written(int result, void *userdata) {
 }
 
 static void on_failed(const char *why, void *userdata) {
-        log_info("metadata server %s: %s", address(userdata), why);
+        log_info("metadata server %s: %s", agent_metadata_address(userdata), why);
 }
 
 /*
@@ -153,7 +153,7 @@ void agent_metadata_judge(struct agent *a) {
                 return; /* the first question is still open */
         finding_init(&f, "metadata", "");
         finding_set(f.source, "[Metadata] Host=%s",
-                    a->settings.metadata_host[0] ? a->settings.metadata_host : address(a));
+                    a->settings.metadata_host[0] ? a->settings.metadata_host : agent_metadata_address(a));
         f.verdict = s.answering || a->known.taken == 0 ? VERDICT_OK : VERDICT_WARN;
         if (s.answering)
                 finding_set(f.found, "answering");
@@ -167,7 +167,7 @@ void agent_metadata_judge(struct agent *a) {
                 finding_set(f.reason, "%s; what it said before counts on (%s)", s.why, a->known_origin);
                 finding_set(f.remedy,
                             "curl -H 'Metadata-Flavor: Google' http://%s/computeMetadata/v1/instance/name",
-                            address(a));
+                            agent_metadata_address(a));
         }
         agent_take_finding(a, SOURCE_METADATA, a->ticks, &f);
         agent_settle(a, SOURCE_METADATA, a->ticks);
@@ -175,7 +175,7 @@ void agent_metadata_judge(struct agent *a) {
 
 int agent_metadata_start(struct agent *a) {
         const struct metadata_options o = {
-                .address = address(a),
+                .address = agent_metadata_address(a),
                 .user_agent = "tpu-hostd/" TPU_HOSTD_VERSION,
                 .changed = on_changed,
                 .failed = on_failed,

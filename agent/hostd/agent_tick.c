@@ -107,30 +107,7 @@ static void sample_run_groups(struct agent *a, struct agent_sink *s) {
         host_metrics_runs_end(a->host_metrics);
 }
 
-/* --- The uplink as a check ----------------------------------------------------------------------------- */
-
-static void judge_uplink(struct agent *a, const struct uplink_stats *u) {
-        struct finding f;
-
-        finding_init(&f, "uplink.delivery", "");
-        f.verdict = VERDICT_OK;
-        if (!u->durable) {
-                f.verdict = VERDICT_WARN;
-                finding_set(f.reason, "new records are lost: %s", u->spool_error);
-                finding_set(f.remedy, "df -h %s; journalctl -u tpu-hostd", a->settings.spool_directory);
-        } else if (u->parked) {
-                f.verdict = VERDICT_FAIL;
-                finding_set(f.reason, "%s does not accept our records: %s; they are kept, one try a minute",
-                            a->settings.endpoint, u->last_error);
-                finding_set(f.remedy, "curl -v %s/v1/metrics", a->settings.endpoint);
-        }
-        finding_set(f.found, "%s", !u->durable                    ? "the spool cannot be written"
-                                   : a->settings.endpoint[0] == 0 ? "no endpoint: records stay in the spool"
-                                   : u->last_error[0]             ? u->last_error
-                                                                  : "delivering");
-        agent_take_finding(a, SOURCE_AGENT, a->ticks, &f);
-        agent_settle(a, SOURCE_AGENT, a->ticks);
-}
+/* --- The uplink ---------------------------------------------------------------------------------------- */
 
 static void tell_damage(struct agent *a, const struct uplink_stats *u) {
         for (enum uplink_class c = 0; c < _UPLINK_CLASS_MAX; c++) {
@@ -180,8 +157,9 @@ void agent_collect(struct agent *a) {
         struct uplink_stats u;
 
         a->ticks++;
+        agent_uplink_look(a);
         uplink_get_stats(a->uplink, &u);
-        judge_uplink(a, &u);
+        agent_uplink_judge(a, &u);
         tell_damage(a, &u);
         agent_metadata_judge(a);
         (void) cost_sample(a->host, &own.sink); /* a folder of fixtures has no such files */

@@ -3,16 +3,14 @@
 #include "clock.h"
 #include "report.h"
 
-/* Appends and hands list on; on failure of either both are gone. */
-static json_t *append(json_t *list, json_t *item) {
+json_t *api_json_append(json_t *list, json_t *item) {
         if (list && json_array_append_new(list, item) >= 0) /* refuses a NULL item */
                 return list;
         json_decref(list);
         return NULL;
 }
 
-/* An instant of the real clock, null when there is none. */
-static json_t *time_json(usec_t real) {
+json_t *api_json_time(usec_t real) {
         char text[CLOCK_TEXT_MAX];
 
         return real > 0 ? json_string(clock_text(real, text)) : json_null();
@@ -48,7 +46,7 @@ json_t *api_json_reasons(const struct check_table *t) {
 
                 if (t->health[i].settled == VERDICT_OK)
                         continue;
-                list = append(list, json_pack("{s:s, s:s, s:s, s:o, s:s}", "check", f->check, "subject",
+                list = api_json_append(list, json_pack("{s:s, s:s, s:s, s:o, s:s}", "check", f->check, "subject",
                                               f->subject, "verdict", verdict_name(t->health[i].settled),
                                               "reason", reason_json(f), "remedy", f->remedy));
         }
@@ -60,7 +58,7 @@ static json_t *check_json(const struct check_entry *e, const struct check_health
         json_t *o = finding_to_json(&e->latest);
 
         if (o && json_object_set_new(o, "settled", json_string(verdict_name(h->settled))) >= 0 &&
-            json_object_set_new(o, "since", time_json(boot_to_real(h->since, now, now_real))) >= 0)
+            json_object_set_new(o, "since", api_json_time(boot_to_real(h->since, now, now_real))) >= 0)
                 return o;
         json_decref(o);
         return NULL;
@@ -70,31 +68,8 @@ json_t *api_json_checks(const struct check_table *t, usec_t now, usec_t now_real
         json_t *list = json_array();
 
         for (size_t i = 0; list && i < t->n; i++)
-                list = append(list, check_json(&t->entries[i], &t->health[i], now, now_real));
+                list = api_json_append(list, check_json(&t->entries[i], &t->health[i], now, now_real));
         return list ? json_pack("{s:o}", "checks", list) : NULL;
-}
-
-static json_t *class_json(const struct uplink_class_stats *c) {
-        return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "kept", (json_int_t) c->spool.records,
-                         "bytes", (json_int_t) c->spool.bytes, "appended", (json_int_t) c->spool.appended,
-                         "sent", (json_int_t) c->sent, "retried", (json_int_t) c->retried, "refused",
-                         (json_int_t) c->refused, "dropped", (json_int_t) c->spool.dropped_bytes_limit,
-                         "damaged", (json_int_t) c->spool.damaged);
-}
-
-json_t *api_json_uplink(const struct uplink_stats *s, const char *endpoint, usec_t now, usec_t now_real) {
-        json_t *classes = json_object();
-
-        for (enum uplink_class c = 0; classes && c < _UPLINK_CLASS_MAX; c++)
-                if (json_object_set_new(classes, uplink_class_name(c), class_json(&s->classes[c])) < 0) {
-                        json_decref(classes);
-                        classes = NULL;
-                }
-        if (!classes)
-                return NULL;
-        return json_pack("{s:s, s:b, s:b, s:s, s:o, s:o}", "endpoint", endpoint, "durable", s->durable,
-                         "parked", s->parked, "last_error", s->last_error, "last_ok",
-                         time_json(boot_to_real(s->last_ok_boot, now, now_real)), "classes", classes);
 }
 
 static json_t *jobs_count(const struct job_list *l) {
@@ -116,7 +91,7 @@ json_t *api_json_status(const struct api_status *s) {
                          identity_get(s->identity, IDENTITY_WORKER_ID), "accelerator_type",
                          identity_get(s->identity, IDENTITY_ACCELERATOR_TYPE), "jobs", jobs_count(s->jobs),
                          "uplink", api_json_uplink(s->uplink, s->endpoint, s->now, s->now_real), "started",
-                         time_json(s->started_real));
+                         api_json_time(s->started_real));
 }
 
 static json_t *job_json(const struct job *j, const struct run_progress *p) {
@@ -125,8 +100,8 @@ static json_t *job_json(const struct job *j, const struct run_progress *p) {
         return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:o}",
                          "name", j->name, "unit", j->unit, "state", j->state, "cause", j->cause, "code",
                          j->code, "status", j->status, "framework", j->framework, "malloc", j->malloc,
-                         "user", j->user, "command", j->command, "started", time_json(j->started_real),
-                         "ended", time_json(j->ended_real), "main_pid", (int) j->main_pid, "processes",
+                         "user", j->user, "command", j->command, "started", api_json_time(j->started_real),
+                         "ended", api_json_time(j->ended_real), "main_pid", (int) j->main_pid, "processes",
                          (int) j->processes, "step",
                          steps ? json_integer((json_int_t) p->progress.last_step) : json_null(),
                          "step_seconds", steps ? json_real(p->progress.last.seconds) : json_null());
@@ -138,6 +113,6 @@ json_t *api_json_jobs(const struct job_list *l,
         json_t *list = json_array();
 
         for (size_t i = 0; list && i < l->n; i++)
-                list = append(list, job_json(&l->jobs[i], lookup(l->jobs[i].name, userdata)));
+                list = api_json_append(list, job_json(&l->jobs[i], lookup(l->jobs[i].name, userdata)));
         return list ? json_pack("{s:o}", "jobs", list) : NULL;
 }

@@ -3,12 +3,11 @@
 #include "metadata.h"
 #include "paths.h"
 #include "settings.h"
+#include "uplink.h"
 
-static int parse_endpoint(const char *value, void *dest, char why[static 96]) {
+static int check_url(const char *value, char why[static 96]) {
         const char *host;
 
-        if (value[0] == 0)
-                return config_parse_string255(value, dest, why);
         if (startswith(value, "http://"))
                 host = value + strlen("http://");
         else if (startswith(value, "https://"))
@@ -19,6 +18,57 @@ static int parse_endpoint(const char *value, void *dest, char why[static 96]) {
         }
         if (host[0] == 0 || host[0] == '/' || memchr(host, '@', strcspn(host, "/"))) {
                 (void) snprintf(why, 96, "needs a host, and takes no user or password");
+                return -EINVAL;
+        }
+        return 0;
+}
+
+static int parse_url(const char *value, void *dest, char why[static 96]) {
+        int r = value[0] ? check_url(value, why) : 0;
+
+        if (r == 0 && strpbrk(value, " \t")) {
+                (void) snprintf(why, 96, "holds a blank");
+                r = -EINVAL;
+        }
+        return r < 0 ? r : config_parse_string255(value, dest, why);
+}
+
+static int parse_endpoints(const char *value, void *dest, char why[static 96]) {
+        char list[256];
+        char *word, *rest = list;
+        size_t n = 0;
+        int r = config_parse_string255(value, list, why);
+
+        while (r == 0 && (word = strsep(&rest, " \t"))) {
+                if (!*word)
+                        continue;
+                r = check_url(word, why);
+                if (r == 0 && ++n > UPLINK_ENDPOINTS_MAX) {
+                        (void) snprintf(why, 96, "more than %d endpoints", UPLINK_ENDPOINTS_MAX);
+                        r = -E2BIG;
+                }
+        }
+        return r < 0 ? r : config_parse_string255(value, dest, why);
+}
+
+static int parse_compression(const char *value, void *dest, char why[static 96]) {
+        if (!streq(value, "gzip") && !streq(value, "none")) {
+                (void) snprintf(why, 96, "neither gzip nor none");
+                return -EINVAL;
+        }
+        *(bool *) dest = streq(value, "gzip");
+        return 0;
+}
+
+static int parse_tls_file(const char *value, void *dest, char why[static 96]) {
+        const char *name = startswith(value, "credential:") ? value + strlen("credential:") : NULL;
+
+        if (name && (name[0] == 0 || strchr(name, '/'))) {
+                (void) snprintf(why, 96, "no name of a credential");
+                return -EINVAL;
+        }
+        if (!name && value[0] != 0 && value[0] != '/') {
+                (void) snprintf(why, 96, "neither an absolute path nor credential:NAME");
                 return -EINVAL;
         }
         return config_parse_string255(value, dest, why);
@@ -100,7 +150,7 @@ static int parse_spool_bytes(const char *value, void *dest, char why[static 96])
 int settings_load(struct settings *s, struct settings_source *source, const struct host *h,
                   const char *config_file) {
         const struct config_item table[] = {
-                { "Hostd", "Endpoint", parse_endpoint, s->endpoint, "" },
+                { "Hostd", "Endpoint", parse_endpoints, s->endpoint, "" },
                 { "Hostd", "MetricsInterval", parse_interval, &s->metrics_interval, "10s" },
                 { "Hostd", "ProbeInterval", parse_probe_interval, &s->probe_interval, "0" },
                 { "Hostd", "CaptureTimeout", parse_interval, &s->capture_timeout, "60s" },
@@ -110,6 +160,17 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                 { "Hostd", "LaunchdSocket", parse_path, s->launchd_socket, "" },
                 { "Hostd", "NetcfgSocket", parse_path, s->netcfg_socket, "" },
                 { "Hostd", "Journal", parse_path, s->journal, "" },
+                { "Uplink", "Proxy", parse_url, s->uplink.proxy, "" },
+                { "Uplink", "Compression", parse_compression, &s->uplink.compression, "gzip" },
+                { "Uplink", "Timeout", parse_interval, &s->uplink.timeout, "30s" },
+                { "Uplink", "CaFile", parse_tls_file, s->uplink.ca_file, "" },
+                { "Uplink", "CertFile", parse_tls_file, s->uplink.cert_file, "" },
+                { "Uplink", "KeyFile", parse_tls_file, s->uplink.key_file, "" },
+                { "Uplink", "CertificateUrl", parse_url, s->uplink.certificate_url, "" },
+                { "Uplink", "CertificateAudience", config_parse_string255, s->uplink.certificate_audience,
+                  "" },
+                { "Uplink", "CertificateFile", parse_path, s->uplink.certificate_file,
+                  PATH_HOSTD_CERTIFICATE },
                 { "Health", "FailAfter", parse_count, &s->fail_after, "2" },
                 { "Health", "HealAfter", parse_count, &s->heal_after, "2" },
                 { "Health", "Hold", config_parse_usec, &s->hold, "10s" },
@@ -131,6 +192,13 @@ unsigned settings_keep_fixed(struct settings *s, const struct settings *old) {
                 const char *before;
         } texts[] = {
                 { "Endpoint", s->endpoint, old->endpoint },
+                { "Proxy", s->uplink.proxy, old->uplink.proxy },
+                { "CaFile", s->uplink.ca_file, old->uplink.ca_file },
+                { "CertFile", s->uplink.cert_file, old->uplink.cert_file },
+                { "KeyFile", s->uplink.key_file, old->uplink.key_file },
+                { "CertificateUrl", s->uplink.certificate_url, old->uplink.certificate_url },
+                { "CertificateAudience", s->uplink.certificate_audience, old->uplink.certificate_audience },
+                { "CertificateFile", s->uplink.certificate_file, old->uplink.certificate_file },
                 { "ApiSocket", s->api_socket, old->api_socket },
                 { "SpoolDirectory", s->spool_directory, old->spool_directory },
                 { "LaunchdSocket", s->launchd_socket, old->launchd_socket },
@@ -148,9 +216,12 @@ unsigned settings_keep_fixed(struct settings *s, const struct settings *old) {
                         (void) snprintf(texts[i].now, sizeof(s->endpoint), "%s", texts[i].before);
                         kept++;
                 }
-        if (s->spool_bytes != old->spool_bytes || s->capture_timeout != old->capture_timeout) {
-                log_warning("[Hostd] SpoolBytes= or CaptureTimeout= changed: restart tpu-hostd for it to "
-                            "take effect");
+        if (s->spool_bytes != old->spool_bytes || s->capture_timeout != old->capture_timeout ||
+            s->uplink.compression != old->uplink.compression || s->uplink.timeout != old->uplink.timeout) {
+                log_warning("SpoolBytes=, CaptureTimeout=, Compression= or Timeout= changed: restart "
+                            "tpu-hostd for it to take effect");
+                s->uplink.timeout = old->uplink.timeout;
+                s->uplink.compression = old->uplink.compression;
                 s->spool_bytes = old->spool_bytes;
                 s->capture_timeout = old->capture_timeout;
                 kept++;

@@ -1,15 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * hostd.conf: the sections [Hostd], [Health] and [Metadata]. Each value's bounds and default stand in one
- * table in settings.c.
+ * hostd.conf: the sections [Hostd], [Uplink], [Health] and [Metadata]. Each value's bounds and default stand
+ * in one table in settings.c.
  */
 #include "base.h"
 #include "config.h"
 #include "health.h"
 
 struct settings {
-        char endpoint[256];     /* OTLP/HTTP base URL; empty: records stay in the spool */
+        /* OTLP/HTTP base URLs, the preferred one first; empty: records stay in the spool */
+        char endpoint[256];
+        struct {
+                char proxy[256];     /* empty: none */
+                bool compression;
+                usec_t timeout; /* of one exchange */
+                /* each a path, or "credential:NAME" (systemd.exec(5)) */
+                char ca_file[256], cert_file[256], key_file[256];
+                char certificate_url[256]; /* who gives this host its certificate; empty: nobody */
+                char certificate_audience[256]; /* of the identity token; empty: certificate_url */
+                char certificate_file[256]; /* where key and certificate are kept then */
+        } uplink;
         usec_t metrics_interval;
         usec_t probe_interval;  /* of every probe; 0: each one's own */
         usec_t capture_timeout;
@@ -24,7 +35,7 @@ struct settings {
         char metadata_copy[256], netcfg_socket[256]; /* empty: as for launchd_socket */
 };
 
-#define SETTINGS_ITEMS 16
+#define SETTINGS_ITEMS 25
 /* The configuration with its origins, for --show-config; config points into items. */
 struct settings_source {
         struct config config;

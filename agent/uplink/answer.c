@@ -41,7 +41,9 @@ static enum answer judge_success(const char *content_type, const void *body, siz
                 *ret_rejected = (uint64_t) m->partial_success->rejected;
                 set_text(text, "partly refused", m->partial_success->error_message);
                 a = ANSWER_PARTIAL;
-        }
+        } else if (m->partial_success && m->partial_success->error_message &&
+                   m->partial_success->error_message[0])
+                set_text(text, "taken, with a warning", m->partial_success->error_message);
         otlp__export_response__free_unpacked(m, NULL);
         return a;
 }

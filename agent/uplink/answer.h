@@ -18,9 +18,9 @@ enum answer {
 #define ANSWER_TEXT_MAX 96
 
 /*
- * content_type may be NULL. text: what to tell a person, empty for ANSWER_DONE; rejected: what
- * ANSWER_PARTIAL refused. A 200 with a body that is no OTLP answer (a captive portal's page) parks:
- * nothing says that the content was taken.
+ * content_type may be NULL. text: what to tell a person, for ANSWER_DONE the receiver's warning or empty;
+ * rejected: what ANSWER_PARTIAL refused. A 200 with a body that is no OTLP answer (a captive portal's page)
+ * parks: nothing says that the content was taken.
  */
 enum answer answer_judge(long status, const char *content_type, const void *body, size_t len,
                          uint64_t *ret_rejected, char ret_text[static ANSWER_TEXT_MAX]);

@@ -3,9 +3,14 @@
 #include <strings.h>
 
 #include "http_loop.h"
+#include "lookup.h"
 #include "sender.h"
 
-enum { HEADER_TYPE, HEADER_EXPECT, HEADER_RECORD, _HEADER_MAX };
+/* The last one is not in every request. */
+enum { HEADER_TYPE, HEADER_EXPECT, HEADER_RECORD, HEADER_GZIP, _HEADER_MAX };
+
+#define CONNECTION_SECONDS \
+        1800 /* after that a new one: names and certificates of the other side may have moved */
 
 struct request {
         struct http_transfer transfer; /* the first member: done is given it */
@@ -16,12 +21,14 @@ struct request {
         /* libcurl only reads header lists, so that ours can live here and a request allocates none */
         struct curl_slist headers[_HEADER_MAX];
         char header_text[_HEADER_MAX][128];
+        struct curl_slist addresses;
+        char addresses_text[LOOKUP_TEXT_MAX];
 };
 
 struct sender {
         struct http_loop *loop;
         struct sender_options options;
-        char *user_agent;
+        char *user_agent, *proxy;
         struct request requests[SENDER_SLOTS_MAX];
 };
 
@@ -55,6 +62,27 @@ static size_t on_header(char *data, size_t size, size_t n, void *userdata) {
         return size * n;
 }
 
+/*
+ * Whether an exchange failed because one side does not believe the other's certificate. When the other side
+ * does not believe ours, all there is is the alert in OpenSSL's text; with TLS 1.3 it comes after the
+ * handshake.
+ */
+static bool about_certificates(const struct http_transfer *t) {
+        switch ((int) t->code) { /* of an enum that grows with each libcurl */
+        case CURLE_PEER_FAILED_VERIFICATION:
+        case CURLE_SSL_CERTPROBLEM:
+        case CURLE_SSL_CACERT_BADFILE:
+        case CURLE_SSL_ISSUER_ERROR:
+                return true;
+        case CURLE_SSL_CONNECT_ERROR:
+        case CURLE_RECV_ERROR:
+        case CURLE_SEND_ERROR:
+                return strstr(t->why, " alert ");
+        default:
+                return false;
+        }
+}
+
 static void on_done(struct http_transfer *t, const char *error) {
         struct request *q = (struct request *) t;
         struct sender *s = q->sender;
@@ -62,9 +90,10 @@ static void on_done(struct http_transfer *t, const char *error) {
         struct sender_answer a = { .failed = error };
         char *type = NULL;
 
-        if (error)
-                (void) snprintf(a.text, sizeof(a.text), "%s", error);
-        else {
+        if (error) {
+                (void) snprintf(a.text, sizeof(a.text), "%s", t->why[0] ? t->why : error);
+                a.certificate = about_certificates(t);
+        } else {
                 a.body = q->body;
                 a.len = q->len;
                 (void) curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &a.status);
@@ -87,11 +116,22 @@ static int setup_easy(struct request *q) {
         bad |= curl_easy_setopt(c, CURLOPT_WRITEDATA, q) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_HEADERDATA, q) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2) != CURLE_OK;
+        /* a resumed session would go on with the certificate of before */
+        bad |= curl_easy_setopt(c, CURLOPT_SSL_SESSIONID_CACHE, 0L) != CURLE_OK;
+#if LIBCURL_VERSION_NUM >= 0x075000
+        bad |= curl_easy_setopt(c, CURLOPT_MAXLIFETIME_CONN, (long) CONNECTION_SECONDS) != CURLE_OK;
+#endif
+#if LIBCURL_VERSION_NUM >= 0x075700
+        /* else CaFile= stays in memory, as it was, for a day */
+        bad |= curl_easy_setopt(c, CURLOPT_CA_CACHE_TIMEOUT, 0L) != CURLE_OK;
+#endif
         return bad ? -EIO : 0;
 }
 
 static int prepare(struct sender *s, struct request *q) {
         const struct http_options o = { .user_agent = s->user_agent,
+                                        .proxy = s->proxy,
                                         .connect_timeout = s->options.connect_timeout,
                                         .timeout = s->options.timeout };
         int r;
@@ -103,10 +143,11 @@ static int prepare(struct sender *s, struct request *q) {
         r = http_transfer_prepare(&q->transfer, &o);
         if (r <= 0)
                 return r;
-        for (size_t i = 0; i < _HEADER_MAX; i++) {
+        for (size_t i = 0; i < _HEADER_MAX; i++)
                 q->headers[i].data = q->header_text[i];
-                q->headers[i].next = i + 1 < _HEADER_MAX ? &q->headers[i + 1] : NULL;
-        }
+        for (size_t i = 0; i < HEADER_RECORD; i++)
+                q->headers[i].next = &q->headers[i + 1];
+        (void) snprintf(q->header_text[HEADER_GZIP], sizeof(q->header_text[0]), "Content-Encoding: gzip");
         (void) snprintf(q->header_text[HEADER_TYPE], sizeof(q->header_text[0]),
                         "Content-Type: application/x-protobuf");
         (void) snprintf(q->header_text[HEADER_EXPECT], sizeof(q->header_text[0]),
@@ -117,8 +158,33 @@ static int prepare(struct sender *s, struct request *q) {
         return r;
 }
 
-int sender_post(struct sender *s, size_t slot, const char *url, const char *header, const void *data,
-                size_t len) {
+/* NULL and not "": libcurl would look for a file without a name. */
+static const char *path_or_null(const struct tls_files *f, enum tls_file which) {
+        return f && f->path[which][0] ? f->path[which] : NULL;
+}
+
+static int setup_request(struct request *q, const struct sender_request *r) {
+        CURL *c = q->transfer.easy;
+        int bad = 0;
+
+        (void) snprintf(q->header_text[HEADER_RECORD], sizeof(q->header_text[0]), "%s", r->header);
+        q->headers[HEADER_RECORD].next = r->gzip ? &q->headers[HEADER_GZIP] : NULL;
+        (void) snprintf(q->addresses_text, sizeof(q->addresses_text), "%s",
+                        r->addresses ? r->addresses : "");
+        q->addresses.data = q->addresses_text;
+        if (curl_easy_setopt(c, CURLOPT_URL, r->url) != CURLE_OK)
+                return -EINVAL;
+        bad |= curl_easy_setopt(c, CURLOPT_RESOLVE, r->addresses ? &q->addresses : NULL) != CURLE_OK;
+        if (path_or_null(r->tls, TLS_CA)) /* else the system's authorities, libcurl's default */
+                bad |= curl_easy_setopt(c, CURLOPT_CAINFO, r->tls->path[TLS_CA]) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_SSLCERT, path_or_null(r->tls, TLS_CERT)) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_SSLKEY, path_or_null(r->tls, TLS_KEY)) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_POSTFIELDS, r->data) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) r->len) != CURLE_OK;
+        return bad ? -ENOMEM : 0;
+}
+
+int sender_post(struct sender *s, size_t slot, const struct sender_request *request) {
         struct request *q = &s->requests[slot];
         int r;
 
@@ -126,17 +192,17 @@ int sender_post(struct sender *s, size_t slot, const char *url, const char *head
         if (q->transfer.at_work)
                 return -EBUSY;
         r = prepare(s, q);
+        if (r >= 0)
+                r = setup_request(q, request);
         if (r < 0)
                 return r;
-        (void) snprintf(q->header_text[HEADER_RECORD], sizeof(q->header_text[0]), "%s", header);
         q->len = q->received = 0;
         q->retry_after[0] = '\0';
-        if (curl_easy_setopt(q->transfer.easy, CURLOPT_URL, url) != CURLE_OK)
-                return -EINVAL;
-        if (curl_easy_setopt(q->transfer.easy, CURLOPT_POSTFIELDS, data) != CURLE_OK ||
-            curl_easy_setopt(q->transfer.easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) len) != CURLE_OK)
-                return -ENOMEM;
         return http_transfer_start(&q->transfer);
+}
+
+void sender_renew(struct sender *s) {
+        http_loop_renew(s->loop);
 }
 
 int sender_new(sd_event *e, const struct sender_options *o, struct sender **ret) {
@@ -147,7 +213,8 @@ int sender_new(sd_event *e, const struct sender_options *o, struct sender **ret)
                 return -ENOMEM;
         s->options = *o;
         s->user_agent = strdup(o->user_agent);
-        if (!s->user_agent)
+        s->proxy = o->proxy ? strdup(o->proxy) : NULL;
+        if (!s->user_agent || (o->proxy && !s->proxy))
                 return -ENOMEM;
         r = http_loop_new(e, "uplink", &s->loop);
         if (r < 0)
@@ -168,6 +235,7 @@ struct sender *sender_free(struct sender *s) {
         for (size_t i = 0; i < SENDER_SLOTS_MAX; i++)
                 free(s->requests[i].body);
         free(s->user_agent);
+        free(s->proxy);
         free(s);
         return NULL;
 }

@@ -10,6 +10,7 @@
 #include <systemd/sd-event.h>
 
 #include "base.h"
+#include "tls_files.h"
 
 #define SENDER_SLOTS_MAX 4
 #define SENDER_BODY_MAX (16 * 1024)
@@ -18,7 +19,8 @@
 
 struct sender_answer {
         bool failed;                 /* no whole answer: text says why */
-        char text[96];
+        bool certificate;            /* … and it is about certificates: a person has to act */
+        char text[256];
         long status;
         const char *content_type;    /* NULL: none */
         char retry_after[64];        /* the header's value, or empty */
@@ -30,6 +32,7 @@ struct sender;
 
 struct sender_options {
         const char *user_agent; /* copied, as all texts */
+        const char *proxy;      /* NULL: none */
         usec_t connect_timeout, timeout;
         /* A request ended. May start the slot's next one. */
         void (*done)(size_t slot, const struct sender_answer *a, void *userdata);
@@ -41,10 +44,19 @@ int sender_new(sd_event *e, const struct sender_options *o, struct sender **ret)
 struct sender *sender_free(struct sender *s);
 DEFINE_CLEANUP(struct sender *, sender_free)
 
+struct sender_request {
+        const char *url;
+        const char *header; /* one whole header line (copied, cut at 127 bytes) */
+        const void *data;   /* application/x-protobuf; borrowed until done */
+        size_t len;
+        bool gzip;                   /* data is packed */
+        const char *addresses; /* of the URL's host (or of the proxy), lookup.h; NULL: it is an address */
+        const struct tls_files *tls; /* judged good; for https */
+};
+
 /*
- * Sends data (borrowed until done) as application/x-protobuf; header is one whole header line (copied, cut
- * at 127 bytes). -EBUSY: the slot has a request; -EINVAL: the URL is none; -ENOMEM, -EIO: could not be
- * started.
+ * -EBUSY: the slot has a request; -EINVAL: the URL is none; -ENOMEM, -EIO: could not be started.
  */
-int sender_post(struct sender *s, size_t slot, const char *url, const char *header, const void *data,
-                size_t len);
+int sender_post(struct sender *s, size_t slot, const struct sender_request *r);
+/* Closes all connections: what they were made with has changed. Requests at work end as failures. */
+void sender_renew(struct sender *s);

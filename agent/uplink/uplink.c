@@ -173,7 +173,7 @@ static int channel_new(struct uplink *u, enum uplink_class c) {
         if (r < 0)
                 return r;
         if (u->sender) {
-                r = channel_init_send(ch, u->options.endpoint);
+                r = channel_init_send(ch);
                 if (r < 0)
                         return r;
         }
@@ -191,23 +191,17 @@ static void on_answered(size_t slot, const struct sender_answer *a, void *userda
         channel_answered(&u->channels[slot], a);
 }
 
-/* Credentials do not belong into the URL: it is shown. */
-static bool endpoint_ok(const char *s) {
-        return (startswith(s, "http://") || startswith(s, "https://")) && !strchr(s, '@') &&
-               strlen(s) < 1024;
-}
-
 int uplink_new(sd_event *e, const struct uplink_options *o, struct uplink **ret) {
         _cleanup_(uplink_freep) struct uplink *u = NULL;
         struct sender_options so = {
                 .user_agent = o->user_agent,
                 .timeout = o->timeout > 0 ? o->timeout : UPLINK_TIMEOUT,
+                .proxy = o->proxy && *o->proxy ? o->proxy : NULL,
                 .done = on_answered,
         };
-        bool send = o->endpoint && *o->endpoint;
         int r;
 
-        if ((send && !endpoint_ok(o->endpoint)) || o->max_bytes < UPLINK_BYTES_MIN)
+        if (o->max_bytes < UPLINK_BYTES_MIN)
                 return -EINVAL;
         u = calloc(1, sizeof(*u));
         if (!u)
@@ -217,12 +211,14 @@ int uplink_new(sd_event *e, const struct uplink_options *o, struct uplink **ret)
         u->spool_dir = strdup(o->spool_dir);
         if (!u->spool_dir)
                 return -ENOMEM;
-        r = sync_new(e, on_synced, u, &u->sync);
+        r = uplink_endpoints_init(u, o);
+        if (r >= 0)
+                r = sync_new(e, on_synced, u, &u->sync);
         if (r < 0)
                 return r;
         so.userdata = u;
         so.connect_timeout = MIN(so.timeout, 10 * USEC_PER_SEC);
-        r = send ? sender_new(e, &so, &u->sender) : 0;
+        r = u->n_endpoints > 0 ? sender_new(e, &so, &u->sender) : 0;
         for (size_t c = 0; c < _UPLINK_CLASS_MAX && r >= 0; c++)
                 r = channel_new(u, (enum uplink_class) c);
         if (r < 0)
@@ -242,15 +238,14 @@ struct uplink *uplink_free(struct uplink *u) {
                 struct channel *ch = &u->channels[c];
 
                 ch->sync_timer = sd_event_source_disable_unref(ch->sync_timer);
-                ch->send_timer = sd_event_source_disable_unref(ch->send_timer);
+                channel_clear_send(ch);
                 if (ch->spool) {
                         (void) spool_sync(ch->spool); /* nobody is left to be told; the stats were */
                         (void) spool_save_cursor(ch->spool);
                 }
                 ch->spool = spool_free(ch->spool);
-                free(ch->record);
-                free(ch->url);
         }
+        uplink_endpoints_clear(u);
         free(u->spool_dir);
         u->event = sd_event_unref(u->event);
         free(u);
@@ -296,12 +291,17 @@ void uplink_get_stats(const struct uplink *u, struct uplink_stats *ret) {
                         spool_get_stats(ch->spool, &t->spool);
                 t->sent = ch->sent;
                 t->retried = ch->retried;
-                t->refused = ch->refused;
+                for (size_t i = 0; i < _UPLINK_REFUSAL_MAX; i++) {
+                        t->refused_by[i] = ch->refused_by[i];
+                        t->refused += ch->refused_by[i];
+                }
                 t->rejected = ch->rejected;
                 t->not_kept = ch->not_kept;
-                t->parked = ch->parked;
+                t->body_bytes = ch->body_bytes;
+                t->wire_bytes = ch->wire_bytes;
+                t->oldest_real = ch->seq > 0 ? ch->oldest_real : 0;
                 t->durable = ch->durable;
-                ret->parked = ret->parked || ch->parked;
                 ret->durable = ret->durable && ch->durable;
         }
+        uplink_endpoints_stats(u, ret);
 }

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Durable delivery to an OTLP/HTTP endpoint: one spool and at most one outstanding request per class. A
+ * Durable delivery to OTLP/HTTP endpoints: one spool and at most one outstanding request per class. A
  * submitted record is acknowledged through on_durable when its fdatasync returned (done by the one thread,
  * answered by an eventfd): for events at once, for metrics within a second. Only durable records are sent
  * (spool.h), at least once, in order; retried on transport failure and 429/502/503/504 (Retry-After
  * honoured, up to an hour) with full-jitter backoff; refused content (400, 413, 422, partial success) is
- * dropped and counted; any other answer parks the class (one try a minute) and keeps the spool. Each
- * request carries "TPU-Spool-Record: <spool id, 16 hex digits>/<class name>/<seq>" so that a collector can
- * drop repeats.
+ * dropped and counted; any other answer, and a certificate that either side does not believe, parks the
+ * endpoint for the class (one try a minute) and keeps the spool. With several endpoints the first in the
+ * list that works is used (route.h). Bodies are packed with gzip where that pays. Names are looked up in
+ * processes of their own (lookup.h), never in the loop. Each request carries "TPU-Spool-Record: <spool id,
+ * 16 hex digits>/<class name>/<seq>" so that a collector can drop repeats.
  *
  * A spool that fails never stops the program: what cannot be written is refused with -errno and counted,
  * what is kept is still sent, and the disk is tried again (BACKOFF_PARKED). Two things block the loop by
  * design: uplink_new() (recovery), and an append with more than SPOOL_PENDING_MAX bytes unsynced (sync in
  * the caller).
- *
- * One endpoint, no TLS settings, no compression, and libcurl resolves names by its own means.
  */
 #include <systemd/sd-event.h>
 
 #include "base.h"
 #include "spool.h"
+#include "tls_files.h"
 
 enum uplink_class {
         UPLINK_EVENTS,  /* logs: POST <endpoint>/v1/logs */
@@ -34,11 +35,17 @@ const char *uplink_class_name(enum uplink_class c); /* "events", "metrics" */
         (1 * USEC_PER_SEC) /* metrics are durable at the latest this long after they came */
 #define UPLINK_TIMEOUT (30 * USEC_PER_SEC)      /* of one request, if options do not say */
 #define UPLINK_SEGMENT_BYTES (4 * 1024 * 1024)  /* or an eighth of a class's share, where that is less */
+#define UPLINK_ENDPOINTS_MAX 4
+#define UPLINK_ADDRESS_AGE (1800 * USEC_PER_SEC) /* an endpoint's name is looked up anew after that */
 #define UPLINK_BYTES_MIN (_UPLINK_CLASS_MAX * 2 * SPOOL_SEGMENT_MIN)
 
 struct uplink_options {
         const char *spool_dir;  /* made 0700 if missing; each class has a directory of its own in it */
-        const char *endpoint;   /* "http://10.0.0.2:4318"; NULL or empty: spool only */
+        const char *endpoint;   /* "http://10.0.0.2:4318", several separated by blanks, the preferred one
+                                   first;   NULL or empty: spool only */
+        const char *proxy;      /* URL; NULL or empty: none, whatever the environment says */
+        bool plain;             /* bodies are not packed */
+        const char *ca_file, *cert_file, *key_file; /* tls_files.h; NULL or empty: none */
         uint64_t max_bytes;     /* of all classes together, shared out evenly; at least UPLINK_BYTES_MIN */
         const char *user_agent; /* "tpu-hostd/0.1" */
         usec_t timeout;         /* of one request; 0: UPLINK_TIMEOUT */
@@ -47,24 +54,51 @@ struct uplink_options {
         void *userdata;
 };
 
+/* Why a receiver refused records for good. */
+enum uplink_refusal {
+        UPLINK_REFUSED_MALFORMED,     /* 400 */
+        UPLINK_REFUSED_TOO_LARGE,     /* 413 */
+        UPLINK_REFUSED_UNPROCESSABLE, /* 422 */
+        _UPLINK_REFUSAL_MAX,
+};
+
 struct uplink_class_stats {
         struct spool_stats spool;
         uint64_t sent;     /* records that a receiver took, wholly or partly */
         uint64_t retried;  /* exchanges that ended without a decision: each is tried again */
-        uint64_t refused;  /* records that a receiver refused for good */
+        uint64_t refused;  /* records, or parts of one (413), that a receiver refused for good, and why: */
+        uint64_t refused_by[_UPLINK_REFUSAL_MAX];
         uint64_t rejected; /* points and log records that it refused out of records it took (partial success)
                             */
         uint64_t not_kept; /* records that uplink_submit() refused because the spool could not take them */
-        bool parked;
+        uint64_t body_bytes, wire_bytes; /* of the records sent: before and after packing */
+        usec_t oldest_real; /* when the oldest waiting record was made, as it says itself; 0: not known */
+        bool parked;       /* no endpoint takes it */
         bool durable; /* false: the spool cannot be opened or written now */
+};
+struct uplink_route_stats {
+        uint64_t sent;
+        unsigned failures;          /* in a row */
+        bool parked;
+        usec_t retry_boot;          /* it is not tried before; 0 or in the past: nothing to wait for */
+        usec_t avoid_boot;          /* another one is used before */
+        char why[160];              /* what failed last; empty while it works */
+};
+struct uplink_endpoint_stats {
+        const char *url;            /* valid as long as the uplink */
+        char dns_error[160];
+        struct uplink_route_stats routes[_UPLINK_CLASS_MAX];
 };
 struct uplink_stats {
         struct uplink_class_stats classes[_UPLINK_CLASS_MAX];
+        struct uplink_endpoint_stats endpoints[UPLINK_ENDPOINTS_MAX];
+        size_t n_endpoints;
         bool parked;            /* any class */
-        char last_error[160];   /* of the last failed exchange; empty after a good one */
+        char last_error[320];   /* of the last failed exchange; empty after a good one */
         char spool_error[160];  /* why durable is false; empty while it is true */
         usec_t last_ok_boot;    /* 0: never */
         bool durable;           /* all classes */
+        struct tls_files tls;   /* as they were at the last look */
 };
 
 struct uplink;
@@ -91,3 +125,9 @@ int uplink_submit(struct uplink *u, enum uplink_class c, const void *data, size_
  */
 int uplink_next(const struct uplink *u, enum uplink_class c, uint64_t *ret_spool_id, uint64_t *ret_seq);
 void uplink_get_stats(const struct uplink *u, struct uplink_stats *ret);
+/*
+ * To be called now and then (each tick): certificate files that are others now are taken into use
+ * (connections are made anew, parked endpoints tried at once), names that were looked up long ago are looked
+ * up again.
+ */
+void uplink_refresh(struct uplink *u);

@@ -3,22 +3,14 @@
 
 #include "answer.h"
 #include "backoff.h"
+#include "gzip.h"
+#include "otlp_split.h"
+#include "otlp_time.h"
 #include "uplink_state.h"
 
 #define BUFFER_FIRST (16 * 1024)
 #define BUFFER_KEEP (256 * 1024)
-
-static const char *class_path(enum uplink_class c) {
-        switch (c) {
-        case UPLINK_EVENTS:
-                return "/v1/logs";
-        case UPLINK_METRICS:
-                return "/v1/metrics";
-        case _UPLINK_CLASS_MAX:
-                break;
-        }
-        return "";
-}
+#define ADDRESS_DOUBT (10 * USEC_PER_SEC) /* after a failure, an address older than that is looked up anew */
 
 static uint64_t chance(void) {
         uint64_t v = 0;
@@ -28,37 +20,66 @@ static uint64_t chance(void) {
         return v;
 }
 
+/* --- Waiting and routes ------------------------------------------------------------------------------- */
+
+static usec_t boot_now(const struct channel *ch) {
+        usec_t now = 0;
+
+        (void) sd_event_now(ch->uplink->event, CLOCK_BOOTTIME, &now);
+        return now;
+}
+
 static int on_send_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         struct channel *ch = userdata;
 
         (void) source;
         (void) usec;
-        ch->waiting = false;
+        ch->wake = 0;
         channel_send(ch);
         return 0;
 }
 
-static void wait_for(struct channel *ch, usec_t span) {
-        ch->waiting = sd_event_source_set_time_relative(ch->send_timer, span) >= 0 &&
-                      sd_event_source_set_enabled(ch->send_timer, SD_EVENT_ONESHOT) >= 0;
-}
-
-/* No decision about the record: it stays, and is sent again. */
-static void try_again(struct channel *ch, usec_t at_least) {
-        ch->retried++;
-        wait_for(ch, at_least + backoff_next(ch->failures, chance()));
-        if (ch->failures < UINT16_MAX)
-                ch->failures++;
+static void wake_at(struct channel *ch, usec_t at, usec_t now) {
+        if (ch->wake == at)
+                return;
+        if (sd_event_source_set_time_relative(ch->send_timer, at > now ? at - now : 0) >= 0 &&
+            sd_event_source_set_enabled(ch->send_timer, SD_EVENT_ONESHOT) >= 0)
+                ch->wake = at;
 }
 
 static void say(struct channel *ch, const char *text) {
         struct uplink *u = ch->uplink;
 
         if (*text)
-                (void) snprintf(u->last_error, sizeof(u->last_error), "%.*s: %s", 60, ch->url, text);
+                (void) snprintf(u->last_error, sizeof(u->last_error), "%.*s: %s", 60,
+                                u->endpoints[ch->route].urls[ch->class], text);
         else
                 u->last_error[0] = '\0';
 }
+
+/* No decision about the record: it stays, and is sent again, there or elsewhere. */
+static void try_again(struct channel *ch, usec_t at_least, const char *why) {
+        struct route *r = &ch->routes[ch->route];
+
+        ch->retried++;
+        say(ch, why);
+        route_failed(r, boot_now(ch), at_least + backoff_next(r->failures, chance()), why);
+}
+
+static void park(struct channel *ch, const char *why) {
+        ch->retried++;
+        say(ch, why);
+        route_park(&ch->routes[ch->route], boot_now(ch), BACKOFF_PARKED + backoff_next(0, chance()), why);
+}
+
+void channel_try_now(struct channel *ch) {
+        for (size_t i = 0; i < ch->uplink->n_endpoints; i++)
+                if (ch->routes[i].parked || ch->routes[i].failures > 0)
+                        ch->routes[i].retry_at = ch->routes[i].avoid_until = 0;
+        channel_send(ch);
+}
+
+/* --- The record ---------------------------------------------------------------------------------------- */
 
 static int grow(struct channel *ch) {
         size_t size = ch->size == 0 ? BUFFER_FIRST : MIN(ch->size * 4, (size_t) SPOOL_RECORD_MAX);
@@ -68,13 +89,72 @@ static int grow(struct channel *ch) {
                 return -ENOMEM;
         ch->record = p;
         ch->size = size;
+        free(TAKE_PTR(ch->packed));
         return 0;
+}
+
+static void drop_piece(struct channel *ch) {
+        free(TAKE_PTR(ch->piece));
+        ch->part = ch->parts = 0;
+}
+
+static void drop_buffers(struct channel *ch) {
+        drop_piece(ch);
+        free(TAKE_PTR(ch->record));
+        free(TAKE_PTR(ch->packed));
+        ch->size = 0;
+}
+
+static const uint8_t *body(const struct channel *ch) {
+        return ch->piece ? ch->piece : ch->record;
+}
+
+static size_t body_len(const struct channel *ch) {
+        return ch->piece ? ch->piece_len : ch->len;
+}
+
+/* Once a body, not once a try. */
+static void pack(struct channel *ch) {
+        ch->packed_len = 0;
+        if (ch->uplink->options.plain || body_len(ch) < GZIP_LEAST)
+                return;
+        if (!ch->packed)
+                ch->packed = malloc(ch->size);
+        if (ch->packed)
+                ch->packed_len = gzip_pack(body(ch), body_len(ch), ch->packed, ch->size);
+}
+
+static void look_into(struct channel *ch) {
+        ch->oldest_real = ch->class == UPLINK_EVENTS ? otlp_first_log_time(ch->record, ch->len) :
+                                                       otlp_first_point_time(ch->record, ch->len);
+        ch->taken = false;
+        drop_piece(ch);
+        pack(ch);
+}
+
+/* Another part of the record is what is sent now. False: there is none. */
+static bool set_piece(struct channel *ch, unsigned part, unsigned parts) {
+        uint8_t *piece;
+        size_t len;
+
+        if (ch->class != UPLINK_METRICS || part >= parts ||
+            otlp_split_metrics(ch->record, ch->len, part, parts, &piece, &len) < 0)
+                return false;
+        free(ch->piece);
+        ch->piece = piece;
+        ch->piece_len = len;
+        ch->part = part;
+        ch->parts = parts;
+        pack(ch);
+        return true;
 }
 
 /* 1: a record is in the buffer; 0: there is none; -errno. */
 static int load(struct channel *ch) {
         int r = 1;
 
+        if (ch->seq > 0)
+                return 1;
         while (ch->seq == 0) {
                 r = spool_read(ch->spool, 0, ch->record, ch->size, &ch->len, &ch->seq);
                 if (r == -ENOBUFS && ch->size < SPOOL_RECORD_MAX)
@@ -84,46 +164,113 @@ static int load(struct channel *ch) {
                 if (r < 0)
                         break;
         }
-        if (r == 0 && ch->size > BUFFER_KEEP) {
-                free(TAKE_PTR(ch->record));
-                ch->size = 0;
+        if (r == 0 && ch->size > BUFFER_KEEP)
+                drop_buffers(ch);
+        if (ch->seq == 0)
+                return r;
+        look_into(ch);
+        return 1;
+}
+
+/* --- Sending ------------------------------------------------------------------------------------------- */
+
+static int post(struct channel *ch, const struct endpoint *p, const char *addresses) {
+        char header[128];
+        struct sender_request q = {
+                .url = p->urls[ch->class],
+                .header = header,
+                .data = ch->packed_len > 0 ? ch->packed : body(ch),
+                .len = ch->packed_len > 0 ? ch->packed_len : body_len(ch),
+                .gzip = ch->packed_len > 0,
+                .addresses = addresses,
+                .tls = p->https ? &ch->uplink->tls : NULL,
+        };
+
+        /* parts share the record's number: one who drops repeats by it would drop the second */
+        (void) snprintf(header, sizeof(header),
+                        ch->parts > 0 ? UPLINK_RECORD_HEADER ":" :
+                                        UPLINK_RECORD_HEADER ": %016" PRIx64 "/%s/%" PRIu64,
+                        spool_id(ch->spool), uplink_class_name(ch->class), ch->seq);
+        return sender_post(ch->uplink->sender, ch->class, &q);
+}
+
+/* On the route ch->route. 1: a request or a look-up is at work; 0: the route has failed. */
+static int send_on_route(struct channel *ch) {
+        struct endpoint *p = &ch->uplink->endpoints[ch->route];
+        const char *addresses = NULL;
+        int r;
+
+        if (p->https && ch->uplink->tls.error[0]) {
+                park(ch, ch->uplink->tls.error);
+                return 0;
         }
-        return ch->seq > 0 ? 1 : r;
+        r = endpoint_addresses(p, &addresses);
+        if (r == 0) {
+                ch->resolving = true;
+                return 1;
+        }
+        if (r > 0)
+                r = post(ch, p, addresses);
+        if (r < 0) {
+                try_again(ch, 0, strerror(-r));
+                return 0;
+        }
+        ch->sending = true;
+        return 1;
 }
 
 void channel_send(struct channel *ch) {
-        char header[128];
+        size_t n = ch->uplink->n_endpoints;
+        usec_t now = boot_now(ch), at;
         int r;
 
-        if (!ch->url || !ch->spool || ch->sending || ch->waiting)
+        if (n == 0 || !ch->spool || ch->sending || ch->resolving)
                 return;
         r = load(ch);
         if (r == 0)
                 return;
-        if (r > 0) {
-                (void) snprintf(header, sizeof(header), UPLINK_RECORD_HEADER ": %016" PRIx64 "/%s/%" PRIu64,
-                                spool_id(ch->spool), uplink_class_name(ch->class), ch->seq);
-                r = sender_post(ch->uplink->sender, ch->class, ch->url, header, ch->record, ch->len);
-        }
         if (r < 0) {
-                say(ch, strerror(-r));
-                try_again(ch, 0);
-                return;
+                ch->route = 0;
+                try_again(ch, 0, strerror(-r));
         }
-        ch->sending = true;
+        for (size_t tries = 0; tries <= n; tries++) { /* each may turn out unusable at once */
+                r = route_pick(ch->routes, n, now, &at);
+                if (r < 0) {
+                        wake_at(ch, at, now);
+                        return;
+                }
+                ch->route = (size_t) r;
+                if (ch->seq > 0 && send_on_route(ch) > 0)
+                        return;
+        }
+        wake_at(ch, now + USEC_PER_SEC, now);
 }
 
-static void delivered(struct channel *ch) {
+void channel_resolved(struct channel *ch, size_t endpoint, const char *error) {
+        if (!ch->resolving || ch->route != endpoint)
+                return;
+        ch->resolving = false;
+        if (error)
+                try_again(ch, 0, error);
+        channel_send(ch);
+}
+
+/* --- Answers ------------------------------------------------------------------------------------------- */
+
+/* The receiver has decided about the record, or about this part of it, which then is done with. */
+static void decided(struct channel *ch) {
         struct uplink *u = ch->uplink;
 
-        ch->failures = 0;
-        ch->parked = false;
+        route_worked(&ch->routes[ch->route]);
+        if (set_piece(ch, ch->part + 1, ch->parts))
+                return;
+        ch->sent += ch->taken;
+        drop_piece(ch);
         spool_ack(ch->spool, ch->seq);
         ch->seq = 0;
         (void) spool_save_cursor(
                 ch->spool); /* if it cannot be written, the record is sent once more after a restart */
         (void) sd_event_now(u->event, CLOCK_BOOTTIME, &u->last_ok_boot);
-        channel_send(ch);
 }
 
 static usec_t retry_after(const struct channel *ch, const struct sender_answer *a) {
@@ -135,56 +282,77 @@ static usec_t retry_after(const struct channel *ch, const struct sender_answer *
         return wait;
 }
 
+static void count_refusal(struct channel *ch, long status) {
+        ch->refused_by[status == 413   ? UPLINK_REFUSED_TOO_LARGE
+                       : status == 422 ? UPLINK_REFUSED_UNPROCESSABLE
+                                       : UPLINK_REFUSED_MALFORMED]++;
+}
+
+static void count_sent(struct channel *ch, uint64_t rejected) {
+        ch->taken = true;
+        ch->sent_to[ch->route]++;
+        ch->rejected += rejected;
+        ch->body_bytes += body_len(ch);
+        ch->wire_bytes += ch->packed_len > 0 ? ch->packed_len : body_len(ch);
+}
+
+static void no_answer(struct channel *ch, const struct sender_answer *a) {
+        if (a->certificate) {
+                park(ch, a->text);
+                return;
+        }
+        try_again(ch, 0, a->text);
+        endpoint_refresh(&ch->uplink->endpoints[ch->route], boot_now(ch), ADDRESS_DOUBT);
+}
+
 void channel_answered(struct channel *ch, const struct sender_answer *a) {
         char text[ANSWER_TEXT_MAX];
         uint64_t rejected;
 
         ch->sending = false;
         if (a->failed) {
-                say(ch, a->text);
-                try_again(ch, 0);
+                no_answer(ch, a);
+                channel_send(ch);
                 return;
         }
         switch (answer_judge(a->status, a->content_type, a->body, a->len, &rejected, text)) {
         case ANSWER_DONE:
         case ANSWER_PARTIAL:
-                ch->sent++;
-                ch->rejected += rejected;
+                count_sent(ch, rejected);
                 say(ch, text);
-                delivered(ch);
-                return;
+                decided(ch);
+                break;
         case ANSWER_REFUSED:
-                ch->refused++;
                 say(ch, text);
-                delivered(ch);
-                return;
+                if (a->status == 413 && set_piece(ch, ch->part * 2, MAX(ch->parts, 1u) * 2))
+                        break; /* in halves, at once */
+                count_refusal(ch, a->status);
+                decided(ch);
+                break;
         case ANSWER_RETRY:
-                say(ch, text);
-                try_again(ch, retry_after(ch, a));
-                return;
+                try_again(ch, retry_after(ch, a), text);
+                break;
         case ANSWER_PARKED:
-                say(ch, text);
-                ch->parked = true;
-                ch->failures = 0;
-                try_again(ch, BACKOFF_PARKED);
-                return;
+                park(ch, text);
+                break;
         }
+        channel_send(ch);
 }
 
-int channel_init_send(struct channel *ch, const char *endpoint) {
-        size_t len = strlen(endpoint);
+/* --- Life ---------------------------------------------------------------------------------------------- */
+
+int channel_init_send(struct channel *ch) {
         int r;
 
-        while (len > 0 && endpoint[len - 1] == '/')
-                len--;
-        if (asprintf(&ch->url, "%.*s%s", (int) len, endpoint, class_path(ch->class)) < 0) {
-                ch->url = NULL;
-                return -ENOMEM;
-        }
         r = sd_event_add_time_relative(ch->uplink->event, &ch->send_timer, CLOCK_MONOTONIC, 0,
                                        50 * USEC_PER_MSEC, on_send_timer, ch);
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(ch->send_timer, "uplink-retry");
         return sd_event_source_set_enabled(ch->send_timer, SD_EVENT_OFF);
+}
+
+void channel_clear_send(struct channel *ch) {
+        ch->send_timer = sd_event_source_disable_unref(ch->send_timer);
+        drop_buffers(ch);
 }

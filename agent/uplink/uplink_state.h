@@ -3,6 +3,8 @@
 /*
  * Inside of the uplink, shared by the uplink*.c files only.
  */
+#include "endpoint.h"
+#include "route.h"
 #include "sender.h"
 #include "sync.h"
 #include "uplink.h"
@@ -11,8 +13,6 @@
 struct channel {
         struct uplink *uplink;
         enum uplink_class class;
-        char *url; /* NULL: spool only */
-
         struct spool *spool; /* NULL: cannot be opened now, open_error says why */
         int open_error;
         bool durable, syncing;
@@ -23,22 +23,36 @@ struct channel {
 
         uint8_t *record; /* read from the spool, on its way; seq 0: none */
         size_t size, len;
+        uint8_t *packed; /* as large as record; packed_len 0: it is sent as it is */
+        size_t packed_len;
+        uint8_t *piece; /* a part of the record instead of it, for a receiver that found it too large */
+        size_t piece_len;
+        unsigned part, parts; /* parts is 0 while it is sent as a whole */
+        bool taken; /* something of it */
+        usec_t oldest_real;
         uint64_t seq;
-        bool sending, waiting, parked;
-        unsigned failures;
+        bool sending;
+        struct route routes[UPLINK_ENDPOINTS_MAX];
+        uint64_t sent_to[UPLINK_ENDPOINTS_MAX];
+        size_t route;     /* of the request at work, or whose name is being looked up */
+        bool resolving;
+        usec_t wake;      /* when send_timer rings; 0: it does not */
         sd_event_source *send_timer;
 
-        uint64_t sent, retried, refused, rejected, not_kept;
+        uint64_t sent, retried, refused_by[_UPLINK_REFUSAL_MAX], rejected, not_kept, body_bytes, wire_bytes;
 };
 
 struct uplink {
         sd_event *event;
         struct uplink_options options; /* its texts are not valid after uplink_new() */
         char *spool_dir;
+        struct endpoint endpoints[UPLINK_ENDPOINTS_MAX];
+        size_t n_endpoints; /* 0: spool only */
+        struct tls_files tls;
         struct sync *sync;
         struct sender *sender;
         struct channel channels[_UPLINK_CLASS_MAX];
-        char last_error[160], spool_error[160];
+        char last_error[320], spool_error[160];
         usec_t last_ok_boot;
 };
 
@@ -46,4 +60,14 @@ struct uplink {
 void channel_send(struct channel *ch);
 /* An exchange ended. */
 void channel_answered(struct channel *ch, const struct sender_answer *a);
-int channel_init_send(struct channel *ch, const char *endpoint);
+int channel_init_send(struct channel *ch);
+void channel_clear_send(struct channel *ch);
+/* The name of an endpoint was looked up, or could not be. */
+void channel_resolved(struct channel *ch, size_t endpoint, const char *error);
+/* What parked it is not so any more: all is tried at once. */
+void channel_try_now(struct channel *ch);
+
+/* uplink_endpoints.c: where records go, and with which certificates. */
+int uplink_endpoints_init(struct uplink *u, const struct uplink_options *o);
+void uplink_endpoints_clear(struct uplink *u);
+void uplink_endpoints_stats(const struct uplink *u, struct uplink_stats *ret);

@@ -45,6 +45,7 @@ static void test_partial_success(void) {
         ASSERT_EQ(rejected, 3);
         ASSERT_STREQ(text, "partly refused: bad?name");
         ASSERT_EQ(judge(200, PROTOBUF "; x=y", none, sizeof(none) - 1, &rejected, text), ANSWER_DONE);
+        ASSERT_STREQ(text, "taken, with a warning: mind");
         ASSERT_EQ(rejected, 0);
         ASSERT_EQ(judge(200, PROTOBUF, negative, sizeof(negative) - 1, &rejected, text), ANSWER_DONE);
         ASSERT_EQ(judge(200, PROTOBUF, "\x0a\x7f", 2, &rejected, text), ANSWER_PARKED);

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The uplink as the agent has it: settings into options, and what is to be said about it. */
+#include <sys/statvfs.h>
+
+#include "agent.h"
+#include "clock.h"
+#include "log.h"
+
+#define DISK_SHARE 50 /* the spool takes at most this part of its disk: 2 % */
+#define SPOOL_LEAST ((uint64_t) 4 * 1024 * 1024)
+#define CERTIFICATE_NOTICE (14 * 86400 * USEC_PER_SEC) /* or a third of its life, where that is less */
+
+/* --- Start --------------------------------------------------------------------------------------------- */
+
+static uint64_t spool_limit(const struct settings *s) {
+        char parent[sizeof(s->spool_directory)];
+        const char *slash = strrchr(s->spool_directory, '/');
+        struct statvfs fs;
+
+        /* At the first start there is no spool yet, but the directory that it will be in. */
+        (void) snprintf(parent, sizeof(parent), "%.*s", (int) (slash ? slash - s->spool_directory : 0),
+                        s->spool_directory);
+        if (statvfs(s->spool_directory, &fs) < 0 && statvfs(parent[0] ? parent : "/", &fs) < 0)
+                return s->spool_bytes;
+        return MAX(SPOOL_LEAST, MIN(s->spool_bytes, (uint64_t) fs.f_blocks * fs.f_frsize / DISK_SHARE));
+}
+
+static void on_durable(enum uplink_class c, uint64_t seq, void *userdata) {
+        struct agent *a = userdata;
+
+        if (c == UPLINK_EVENTS && a->captures)
+                captures_durable(a->captures, seq);
+}
+
+/* "credential:NAME" becomes the file in which systemd keeps it for this service. */
+static int tls_path(const char *key, const char *value, char ret[static TLS_PATH_MAX]) {
+        const char *folder, *name;
+        int n;
+
+        if (!startswith(value, "credential:"))
+                n = snprintf(ret, TLS_PATH_MAX, "%s", value);
+        else {
+                name = value + strlen("credential:");
+                folder = getenv("CREDENTIALS_DIRECTORY");
+                if (!folder)
+                        log_warning("%s=%s: this service has no credentials; LoadCredential=%s:FILE belongs "
+                                    "into its unit",
+                                    key, value, name);
+                n = snprintf(ret, TLS_PATH_MAX, "%s/%s",
+                             folder ? folder : "/run/credentials/tpu-hostd.service", name);
+        }
+        if (n >= 0 && n < TLS_PATH_MAX)
+                return 0;
+        return log_error_errno(ENAMETOOLONG, "%s=%s: %m", key, value);
+}
+
+static void on_certificate(const char *error, void *userdata) {
+        struct agent *a = userdata;
+
+        if (error)
+                log_warning("no certificate yet from CertificateUrl=: %s; tried again", error);
+        else {
+                log_info("this host has a new certificate in %s", a->settings.uplink.certificate_file);
+                uplink_refresh(a->uplink);
+        }
+}
+
+/* Whether this host is to get its certificate by itself: a certificate that is configured wins. */
+static bool fetches(const struct settings *s) {
+        return s->uplink.certificate_url[0] && !s->uplink.cert_file[0];
+}
+
+static int start_fetch(struct agent *a, const char *ca_file) {
+        const struct settings *s = &a->settings;
+        const struct certificate_fetch_options o = {
+                .url = s->uplink.certificate_url,
+                .audience = s->uplink.certificate_audience[0] ? s->uplink.certificate_audience :
+                                                                s->uplink.certificate_url,
+                .metadata = agent_metadata_address(a),
+                .file = s->uplink.certificate_file,
+                .name = a->name,
+                .ca_file = ca_file,
+                .proxy = s->uplink.proxy,
+                .user_agent = "tpu-hostd/" TPU_HOSTD_VERSION,
+                .done = on_certificate,
+                .userdata = a,
+        };
+        int r;
+
+        if (!o.metadata) {
+                log_warning("CertificateUrl= is not used: no metadata server is asked ([Metadata] Host=)");
+                return 0;
+        }
+        r = certificate_fetch_new(a->event, &o, &a->certificate);
+        return r < 0 ? log_error_errno(r, "CertificateUrl=%s, CertificateFile=%s: %m", o.url, o.file) : 0;
+}
+
+int agent_uplink_start(struct agent *a) {
+        const struct settings *s = &a->settings;
+        const char *own = fetches(s) ? s->uplink.certificate_file : NULL;
+        char ca[TLS_PATH_MAX], cert[TLS_PATH_MAX], key[TLS_PATH_MAX];
+        const struct uplink_options o = {
+                .spool_dir = s->spool_directory,
+                .endpoint = s->endpoint,
+                .proxy = s->uplink.proxy,
+                .timeout = s->uplink.timeout,
+                .plain = !s->uplink.compression,
+                .ca_file = ca,
+                .cert_file = cert,
+                .key_file = key,
+                .max_bytes = spool_limit(s),
+                .user_agent = "tpu-hostd/" TPU_HOSTD_VERSION,
+                .on_durable = on_durable,
+                .userdata = a,
+        };
+        int r;
+
+        if (tls_path("CaFile", s->uplink.ca_file, ca) < 0 ||
+            tls_path("CertFile", own ? own : s->uplink.cert_file, cert) < 0 ||
+            tls_path("KeyFile", own ? own : s->uplink.key_file, key) < 0)
+                return -ENAMETOOLONG;
+        r = uplink_new(a->event, &o, &a->uplink);
+        if (r < 0)
+                return log_error_errno(r, "the uplink cannot start with spool %s and endpoint '%s': %m",
+                                       o.spool_dir, o.endpoint);
+        a->telemetry.uplink = a->uplink;
+        return own ? start_fetch(a, ca) : 0;
+}
+
+void agent_uplink_look(struct agent *a) {
+        struct uplink_stats u;
+
+        uplink_refresh(a->uplink);
+        if (!a->certificate)
+                return;
+        uplink_get_stats(a->uplink, &u);
+        certificate_fetch_look(a->certificate, host_now_real(a->host), u.tls.error[0] ? 0 : u.tls.not_before,
+                               u.tls.error[0] ? 0 : u.tls.not_after);
+}
+
+void agent_uplink_stop(struct agent *a) {
+        a->certificate = certificate_fetch_free(a->certificate);
+        a->uplink = uplink_free(a->uplink);
+}
+
+/* --- What is to be said about it ----------------------------------------------------------------------- */
+
+/* The first endpoint that some class is parked at, or NULL. */
+static const struct uplink_endpoint_stats *parked_endpoint(const struct uplink_stats *u,
+                                                           const char **ret_why) {
+        for (size_t i = 0; i < u->n_endpoints; i++)
+                for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++)
+                        if (u->endpoints[i].routes[c].parked) {
+                                *ret_why = u->endpoints[i].routes[c].why;
+                                return &u->endpoints[i];
+                        }
+        return NULL;
+}
+
+static void judge_delivery(struct agent *a, const struct uplink_stats *u) {
+        const struct uplink_endpoint_stats *parked;
+        const char *why = "";
+        struct finding f;
+
+        finding_init(&f, "uplink.delivery", "");
+        f.verdict = VERDICT_OK;
+        parked = parked_endpoint(u, &why);
+        if (!u->durable) {
+                f.verdict = VERDICT_WARN;
+                finding_set(f.reason, "new records are lost: %s", u->spool_error);
+                finding_set(f.remedy, "df -h %s; journalctl -u tpu-hostd", a->settings.spool_directory);
+        } else if (parked) {
+                f.verdict = u->parked ? VERDICT_FAIL : VERDICT_WARN;
+                finding_set(f.reason, "%s does not accept our records: %s; %s, one try a minute",
+                            parked->url, why, u->parked ? "they are kept" : "another endpoint takes them");
+                finding_set(f.remedy, "tpuctl uplink; curl -v %s/v1/metrics", parked->url);
+        }
+        finding_set(f.found, "%s", !u->durable             ? "the spool cannot be written"
+                                   : u->n_endpoints == 0   ? "no endpoint: records stay in the spool"
+                                   : u->last_error[0]      ? u->last_error
+                                                           : "delivering");
+        agent_take_finding(a, SOURCE_AGENT, a->ticks, &f);
+}
+
+static void judge_end(struct finding *f, const struct tls_files *t, usec_t now, const char *renew_error) {
+        usec_t life = t->not_after > t->not_before ? t->not_after - t->not_before : 0;
+        usec_t notice = MIN(life / 3, CERTIFICATE_NOTICE);
+        char end[CLOCK_TEXT_MAX];
+
+        finding_set(f->found, "ends at %s", clock_text(t->not_after, end));
+        if (now >= t->not_after) {
+                f->verdict = VERDICT_FAIL;
+                finding_set(f->reason,
+                            "the certificate has expired: endpoints refuse this host; records are kept");
+        } else if (now < t->not_before) {
+                f->verdict = VERDICT_FAIL;
+                finding_set(f->reason, "the certificate is not valid yet: is this host's clock right?");
+        } else if (t->not_after - now < notice) {
+                f->verdict = VERDICT_WARN;
+                finding_set(f->reason, "the certificate ends in %" PRIu64 " h, and nobody has renewed it",
+                            (t->not_after - now) / (3600 * USEC_PER_SEC));
+        }
+        if (f->verdict != VERDICT_OK && renew_error[0])
+                finding_set(f->reason, "the certificate cannot be renewed: %s", renew_error);
+        if (f->verdict != VERDICT_OK)
+                finding_set(f->remedy, "openssl x509 -noout -dates -in %s", t->path[TLS_CERT]);
+}
+
+static const char *fetch_error(const struct agent *a) {
+        return a->certificate ? certificate_fetch_error(a->certificate) : "";
+}
+
+static void judge_certificate(struct agent *a, const struct uplink_stats *u) {
+        const struct tls_files *t = &u->tls;
+        struct finding f;
+
+        if (!tls_files_configured(t))
+                return;
+        finding_init(&f, "uplink.certificate", "");
+        finding_set(f.source, "[Uplink] of hostd.conf");
+        f.verdict = VERDICT_OK;
+        finding_set(f.found, "no certificate of this host's own");
+        if (t->error[0]) {
+                f.verdict = VERDICT_FAIL;
+                finding_set(f.found, "not usable");
+                finding_set(f.reason, "%s; nothing is sent over https, records are kept",
+                            fetch_error(a)[0] ? fetch_error(a) : t->error);
+                finding_set(f.remedy, "tpu-hostd --show-config; journalctl -u tpu-hostd");
+        } else if (t->not_after > 0)
+                judge_end(&f, t, host_now_real(a->host), fetch_error(a));
+        if (f.verdict == VERDICT_OK && t->warning[0]) {
+                f.verdict = VERDICT_WARN;
+                finding_set(f.reason, "%s", t->warning);
+                finding_set(f.remedy, "chmod o-r %s", t->path[TLS_KEY]);
+        }
+        agent_take_finding(a, SOURCE_AGENT, a->ticks, &f);
+}
+
+void agent_uplink_judge(struct agent *a, const struct uplink_stats *u) {
+        judge_delivery(a, u);
+        judge_certificate(a, u);
+        agent_settle(a, SOURCE_AGENT, a->ticks);
+}

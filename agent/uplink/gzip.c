@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
+#include <zlib.h>
+
+#include "gzip.h"
+
+#define WINDOW_BITS (16 + 14) /* 16: with gzip's header and trailer (zlib.h, deflateInit2) */
+#define MEMORY_LEVEL 7        /* with the window: 128 KiB while it works */
+
+size_t gzip_pack(const void *data, size_t len, void *out, size_t size) {
+        size_t room = MIN(size, len - len / 10);
+        z_stream z = { 0 };
+        size_t n;
+        int r;
+
+        if (len < GZIP_LEAST || len > UINT_MAX)
+                return 0;
+        if (deflateInit2(&z, 1, Z_DEFLATED, WINDOW_BITS, MEMORY_LEVEL, Z_DEFAULT_STRATEGY) != Z_OK)
+                return 0;
+        z.next_in = (Bytef *) (uintptr_t) data; /* zlib only reads it */
+        z.avail_in = (uInt) len;
+        z.next_out = out;
+        z.avail_out = (uInt) room;
+        r = deflate(&z, Z_FINISH);
+        n = z.total_out;
+        (void) deflateEnd(&z);
+        return r == Z_STREAM_END ? n : 0;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The files that TLS is done with: whose certificates are believed, and this host's own certificate and key.
+ * They are read and judged here before libcurl gets their names, so that what is wrong is said with the
+ * file's name, and so that a key with a passphrase never makes OpenSSL ask a terminal.
+ */
+#include <sys/types.h>
+
+#include "base.h"
+
+#define TLS_FILE_MAX (1024 * 1024) /* a bundle of all public authorities has 220 KiB */
+#define TLS_PATH_MAX 256
+
+enum tls_file { TLS_CA, TLS_CERT, TLS_KEY, _TLS_FILE_MAX };
+
+struct tls_files {
+        char path[_TLS_FILE_MAX]
+                 [TLS_PATH_MAX]; /* empty: not configured; TLS_KEY may be the file of TLS_CERT */
+        struct tls_stamp { /* what a file was when it was read last */
+                int64_t mtime_sec, mtime_nsec, ctime_sec, ctime_nsec;
+                uint64_t inode, size;
+                int error; /* it could not be looked at; 0 */
+        } stamps[_TLS_FILE_MAX];
+        bool looked;
+        char error[400];              /* why TLS cannot be done with them: file and reason; empty: it can */
+        char warning[400];            /* the key can be read by everybody; else empty */
+        usec_t not_before, not_after; /* of the own certificate, real clock; 0: none, or not readable */
+};
+
+/*
+ * Reads the files again if one of them is another one than at the last look. Returns whether it did: then
+ * connections made before are made with what was. Small local files are read in the caller.
+ */
+bool tls_files_look(struct tls_files *f);
+/* Whether there is anything to look at. */
+bool tls_files_configured(const struct tls_files *f);
