@@ -25,7 +25,6 @@ def part(data):
 class _Server:
     def __init__(self, handle, context=None):
         self.asked = []
-        stand_in = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
