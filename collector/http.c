@@ -9,20 +9,24 @@
 struct http {
         struct MHD_Daemon *daemon;
         sd_event_source *io, *timer;
+        bool running; /* inside MHD_run() */
         struct http_options o;
         size_t held; /* bytes of bodies in memory */
 };
 
-/* One request while its body comes in. */
-struct exchange {
+/* One request while its body comes in, and until its reply. */
+struct http_call {
         struct http *http;
         uint8_t *body;
         size_t len, size;
         uint64_t received;
         bool too_large, no_room;
+        struct MHD_Connection *connection;
+        bool answered; /* put off, and then brought, but not sent yet */
+        struct http_reply reply;
 };
 
-static void forget_body(struct exchange *x) {
+static void forget_body(struct http_call *x) {
         free(x->body);
         x->http->held -= x->size;
         x->body = NULL;
@@ -30,7 +34,7 @@ static void forget_body(struct exchange *x) {
 }
 
 /* Memory grows with what was really sent, never with what was announced. */
-static bool make_room(struct exchange *x, size_t more) {
+static bool make_room(struct http_call *x, size_t more) {
         size_t size = MAX(x->size, BODY_STEP);
         uint8_t *body;
 
@@ -49,7 +53,7 @@ static bool make_room(struct exchange *x, size_t more) {
         return true;
 }
 
-static void take_body(struct exchange *x, const char *data, size_t len) {
+static void take_body(struct http_call *x, const char *data, size_t len) {
         x->received += len;
         if (x->too_large || x->no_room)
                 return;
@@ -95,7 +99,7 @@ static enum MHD_Result send_reply(struct MHD_Connection *c, struct http_reply *r
         return r;
 }
 
-static enum MHD_Result answer(struct exchange *x, struct MHD_Connection *c, const char *url,
+static enum MHD_Result answer(struct http_call *x, struct MHD_Connection *c, const char *url,
                               const char *method) {
         const union MHD_ConnectionInfo *peer =
                 MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
@@ -108,20 +112,34 @@ static enum MHD_Result answer(struct exchange *x, struct MHD_Connection *c, cons
                 .no_room = x->no_room,
                 .peer = "?",
                 .connection = c,
+                .call = x,
         };
         struct http_reply reply = { 0 };
 
         if (peer && peer->client_addr)
                 address_host(peer->client_addr, q.peer);
         x->http->o.handle(&q, &reply, x->http->o.userdata);
+        if (reply.later) {
+                x->connection = c;
+                MHD_suspend_connection(c);
+                return MHD_YES;
+        }
         forget_body(x);
+        return send_reply(c, &reply);
+}
+
+static enum MHD_Result send_put_off(struct http_call *x, struct MHD_Connection *c) {
+        struct http_reply reply = x->reply;
+
+        x->answered = false;
+        x->reply.body = NULL;
         return send_reply(c, &reply);
 }
 
 static enum MHD_Result on_request(void *userdata, struct MHD_Connection *c, const char *url,
                                   const char *method, const char *version, const char *data, size_t *len,
                                   void **state) {
-        struct exchange *x = *state;
+        struct http_call *x = *state;
 
         (void) version;
         if (!x) { /* the headers are there */
@@ -135,6 +153,8 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *c, cons
                 x->too_large = true;
                 return answer(x, c, url, method);
         }
+        if (x->answered)
+                return send_put_off(x, c);
         if (*len > 0) {
                 take_body(x, data, *len);
                 *len = 0;
@@ -145,7 +165,7 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *c, cons
 
 static void on_completed(void *userdata, struct MHD_Connection *c, void **state,
                          enum MHD_RequestTerminationCode how) {
-        struct exchange *x = *state;
+        struct http_call *x = *state;
 
         (void) userdata;
         (void) c;
@@ -153,6 +173,7 @@ static void on_completed(void *userdata, struct MHD_Connection *c, void **state,
         if (!x)
                 return;
         forget_body(x);
+        free(x->reply.body);
         free(x);
         *state = NULL;
 }
@@ -171,7 +192,9 @@ static void turn(struct http *h) {
         MHD_UNSIGNED_LONG_LONG ms;
         int r;
 
+        h->running = true;
         (void) MHD_run(h->daemon); /* fails only when the daemon was made with a thread of its own */
+        h->running = false;
         if (MHD_get_timeout(h->daemon, &ms) != MHD_YES) {
                 (void) sd_event_source_set_enabled(h->timer, SD_EVENT_OFF);
                 return;
@@ -200,7 +223,7 @@ static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
 
 static int start(struct http *h) {
         h->daemon = MHD_start_daemon(
-                MHD_USE_EPOLL | MHD_USE_ERROR_LOG, 0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER,
+                MHD_USE_EPOLL | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER,
                 on_log, h, MHD_OPTION_LISTEN_SOCKET, (MHD_socket) h->o.fd, MHD_OPTION_CONNECTION_LIMIT,
                 h->o.connections, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) HTTP_TIMEOUT_S,
                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, HTTP_CONNECTION_MEMORY, MHD_OPTION_NOTIFY_COMPLETED,
@@ -209,6 +232,24 @@ static int start(struct http *h) {
                 return -EIO; /* libmicrohttpd says why in its log line only */
         h->o.fd = -1; /* closed by MHD_stop_daemon() from now on */
         return 0;
+}
+
+void http_answer(struct http_call *call, const struct http_reply *reply) {
+        struct http *h = call->http;
+        int r;
+
+        call->reply = *reply;
+        call->answered = true;
+        forget_body(call);
+        MHD_resume_connection(call->connection);
+        if (h->running)
+                return;
+        /* Not at once: many are answered in a row, and one turn serves them all. */
+        r = sd_event_source_set_time(h->timer, 0);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(h->timer, SD_EVENT_ONESHOT);
+        if (r < 0)
+                (void) log_warning_errno(r, "%s: timer: %m", h->o.name);
 }
 
 int http_new(sd_event *e, const struct http_options *o, struct http **ret) {

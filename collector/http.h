@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * An HTTP/1.1 server in an sd-event loop (libmicrohttpd): requests whole, replies at once. Bounded in
+ * An HTTP/1.1 server in an sd-event loop (libmicrohttpd): requests whole, replies at once or later. Bounded in
  * connections, headers, idle time, the body of one request and the bodies of all together. A body that is
  * too long is read to its end and thrown away up to HTTP_DISCARD_MAX, so that the client hears why instead
  * of a reset.
@@ -16,6 +16,7 @@
 #define HTTP_DISCARD_MAX ((uint64_t) 64 * 1024 * 1024) /* what the OTLP specification lets a client send */
 
 struct MHD_Connection;
+struct http_call;
 
 struct http_request {
         const char *method, *path; /* the path without percent signs, up to "?" */
@@ -25,6 +26,7 @@ struct http_request {
         bool no_room;   /* HTTP_BODIES_MAX is in use; body is empty */
         char peer[ADDRESS_TEXT_MAX];
         struct MHD_Connection *connection; /* for the functions below */
+        struct http_call *call;            /* for http_answer(), when the reply is for later */
 };
 
 struct http_reply {
@@ -34,6 +36,7 @@ struct http_reply {
         size_t len;
         const char *allow;    /* static, of 405 */
         unsigned retry_after; /* seconds; 0: not said */
+        bool later;           /* nothing else is set: http_answer() brings the reply; body stays until then */
 };
 
 struct http_options {
@@ -49,6 +52,12 @@ struct http;
 int http_new(sd_event *e, const struct http_options *o, struct http **ret);
 struct http *http_free(struct http *h);
 DEFINE_CLEANUP(struct http *, http_free)
+
+/*
+ * The reply of a call that was put off, once, not from inside its handler. What the connection asks next is read
+ * only then. All calls must be answered before http_free().
+ */
+void http_answer(struct http_call *call, const struct http_reply *reply);
 
 /* NULL when the request does not have it. Borrowed. */
 const char *http_header(const struct http_request *q, const char *name);

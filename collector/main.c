@@ -18,6 +18,7 @@ struct collector {
         struct settings settings;
         struct store *store;
         struct counters counters;
+        struct group *group;
         struct receiver receiver;
         struct api api;
         sd_event *event;
@@ -25,6 +26,7 @@ struct collector {
 };
 
 static void collector_clear(struct collector *c) {
+        c->group = group_free(c->group); /* answers: before the server goes */
         c->otlp_server = http_free(c->otlp_server);
         c->api_server = http_free(c->api_server);
         c->store = store_free(c->store);
@@ -108,12 +110,13 @@ static int run(struct collector *c) {
                 log_error("cannot use the database: %s", why);
                 return r;
         }
-        c->receiver =
-                (struct receiver) { .store = c->store, .clock = &clock_system, .counters = &c->counters };
         c->api = (struct api) { .store = c->store, .clock = &clock_system, .counters = &c->counters };
         r = start_loop(c);
+        if (r >= 0)
+                r = group_new(c->event, c->store, &clock_system, &c->counters, &c->group);
         if (r < 0)
                 return log_error_errno(r, "event loop: %m");
+        c->receiver = (struct receiver) { .group = c->group, .counters = &c->counters };
         r = start_servers(c, otlp, api);
         if (r < 0)
                 return r;

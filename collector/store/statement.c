@@ -16,6 +16,9 @@ static const char *const sql[_ST_MAX] = {
         [ST_BEGIN] = "BEGIN IMMEDIATE",
         [ST_COMMIT] = "COMMIT",
         [ST_ROLLBACK] = "ROLLBACK",
+        [ST_MARK] = "SAVEPOINT one",
+        [ST_KEEP] = "RELEASE one",
+        [ST_UNDO] = "ROLLBACK TO one",
         [ST_RANGE_BELOW] = "SELECT first, last FROM records WHERE spool = ?1 AND class = ?2 AND first <= ?3 "
                            "ORDER BY first DESC LIMIT 1",
         [ST_RANGE_ABOVE] = "SELECT first, last FROM records WHERE spool = ?1 AND class = ?2 AND first = ?3",

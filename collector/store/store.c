@@ -93,6 +93,21 @@ void store_rollback(struct store *s) {
                 (void) store_run(s, ST_ROLLBACK, NULL, 0);
 }
 
+int store_mark(struct store *s) {
+        return store_run(s, ST_MARK, NULL, 0);
+}
+
+int store_keep(struct store *s) {
+        return store_run(s, ST_KEEP, NULL, 0);
+}
+
+int store_undo(struct store *s) {
+        int r;
+
+        r = store_run(s, ST_UNDO, NULL, 0);
+        return r < 0 ? r : store_keep(s); /* undone, the mark still stands */
+}
+
 int store_find_host(struct store *s, const char *name, usec_t now, int64_t *ret) {
         int64_t id;
         int r;

@@ -39,6 +39,10 @@ int store_begin(struct store *s);
 int store_commit(struct store *s);
 /* Drops what was written since store_begin(). Does nothing without one. */
 void store_rollback(struct store *s);
+/* A part of the transaction that may be undone alone: store_mark(), then store_keep() or store_undo(). */
+int store_mark(struct store *s);
+int store_keep(struct store *s);
+int store_undo(struct store *s);
 
 /* One push of an agent's spool. */
 struct store_record {

@@ -185,7 +185,7 @@ class Receiving(Case):
     def test_refused(self):
         c = self.start()
         good = metrics()
-        self.refused(c.post("/v1/metrics", b"x", {"Content-Type": "application/json"}), 415, "application/x-protobuf")
+        self.refused(c.post("/v1/metrics", b"x", {"Content-Type": "text/plain"}), 415, "application/x-protobuf")
         self.refused(c.post("/v1/metrics", good, {"Content-Encoding": "br"}), 415, "gzip")
         self.refused(c.post("/v1/traces", good), 404, "/v1/metrics")
         for cut in range(1, len(good)):
@@ -254,6 +254,127 @@ class Receiving(Case):
         self.assertEqual(host["slice"], "' OR 1")
         one = c.get("/api/v1/hosts/" + "".join(f"%{b:02x}" for b in host["name"].encode())).json
         self.assertEqual([(m["attributes"], m["value"]) for m in one["metrics"]], [({"k": "?"}, None), ({}, None)])
+
+
+class Json(Case):
+    """OTLP's JSON encoding: the same rows as protobuf, answers in JSON."""
+
+    HEADERS = {"Content-Type": "application/json; charset=utf-8"}
+
+    def resource(self, **more):
+        return {"attributes": [{"key": k, "value": {"stringValue": v} if isinstance(v, str) else {"intValue": v}} for k, v in {**AGENT, **more}.items()]}
+
+    def metrics(self, *metrics):
+        return {"resourceMetrics": [{"resource": self.resource(), "scopeMetrics": [{"scope": {"name": "s"}, "metrics": list(metrics)}]}]}
+
+    def logs(self, *records):
+        return {"resourceLogs": [{"resource": self.resource(), "scopeLogs": [{"logRecords": list(records)}]}]}
+
+    def post(self, path, body, **headers):
+        if not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+        r = self.c.post(path, body, {**self.HEADERS, **headers})
+        self.assertEqual(r.getheader("Content-Type"), "application/json")
+        r.json = json.loads(r.content)
+        return r
+
+    def ok(self, r):
+        self.assertEqual(r.status, 200, r.content)
+        return r
+
+    def refused(self, r, status, words):
+        self.assertEqual(r.status, status)
+        self.assertIn(words, r.json["message"])
+        self.assertGreater(r.json["code"], 0)
+
+    def test_same_rows_as_protobuf(self):
+        c = self.start()
+        nano = str(int(time.time() * 1e9))
+        points = [{"asInt": str(2 ** 62), "timeUnixNano": nano, "attributes": [{"key": "b", "value": {"stringValue": "x"}},
+                                                                              {"key": "a", "value": {"intValue": "1"}}]}]
+        body = self.metrics({"name": "io", "unit": "By", "sum": {"dataPoints": points, "aggregationTemporality": 2, "isMonotonic": True}},
+                            {"name": "temp", "gauge": {"dataPoints": [{"asDouble": 1.5, "timeUnixNano": int(nano), "unknown": {"x": [1]}}]}},
+                            {"name": "whole", "gauge": {"dataPoints": [{"asDouble": "2"}]}},
+                            {"name": "lat", "histogram": {"dataPoints": [{"count": "7", "sum": 2.5, "bucketCounts": ["7", 0], "explicitBounds": [1]}]}})
+        self.assertEqual(self.ok(self.post("/v1/metrics", gzip.compress(json.dumps(body).encode()), **{"Content-Encoding": "gzip"})).json, {})
+        got = {m["name"]: (m["value"], m["unit"], m["attributes"]) for m in c.get("/api/v1/hosts/h0").json["metrics"]}
+        self.assertEqual(got, {"io": (2 ** 62, "By", {"a": 1, "b": "x"}), "temp": (1.5, "", {}), "whole": (2.0, "", {}),
+                               "lat.count": (7, "", {}), "lat.sum": (2.5, "", {})})
+        record = {"timeUnixNano": nano, "severityNumber": 17, "eventName": "e", "traceId": "5B8EFFF798038103D269B633813FC60C", "spanId": "EEE19B7EC3C1B174",
+                  "body": {"kvlistValue": {"values": [{"key": "raw", "value": {"bytesValue": "AP8="}}, {"key": "n", "value": {"doubleValue": "NaN"}},
+                                                      {"key": "l", "value": {"arrayValue": {"values": [{"boolValue": True}, {}]}}}]}}}
+        self.ok(self.post("/v1/logs", self.logs(record), **{"TPU-Spool-Record": SPOOL + "/events/1"}))
+        self.ok(self.post("/v1/logs", self.logs(record), **{"TPU-Spool-Record": SPOOL + "/events/1"}))
+        e, = c.get("/api/v1/events").json["events"]
+        self.assertEqual((e["severity"], e["name"], e["body"]), ("ERROR", "e", {"raw": "00ff", "n": "NaN", "l": [True, None]}))
+
+    def test_partial_and_refused(self):
+        c = self.start()
+        r = self.ok(self.post("/v1/metrics", self.metrics({"name": "odd", "summary": {"dataPoints": [{}]}})))
+        self.assertEqual(r.json["partialSuccess"]["rejectedDataPoints"], "1")
+        good = json.dumps(self.logs({"body": {"stringValue": "x"}})).encode()
+        for bad, words in ((good[:-1], "JSON"), (b"", "JSON"), (b"[]", "object"), (b"\xff", "JSON"),
+                           (self.logs({"traceId": "xyz"}), "hex"), (self.logs({"severityNumber": "ERROR"}), "integer"),
+                           (self.logs({"timeUnixNano": -1}), "integer"), (self.logs({"timeUnixNano": "12x"}), "integer"),
+                           (self.logs({"body": {"bytesValue": "?"}}), "base64"), (self.logs({"body": {"boolValue": 1}}), "true"),
+                           (self.logs({"body": "x"}), "AnyValue"), ({"resourceLogs": {}}, "array"), (b"[" * 4000, "deeper")):
+            self.refused(self.post("/v1/logs", bad), 400, words)
+        self.refused(self.post("/v1/logs", b'{"resourceLogs":[' + b"{}," * 400000 + b"{}]}"), 413, "values")
+        self.refused(self.post("/v1/logs", gzip.compress(b" " * (17 << 20)), **{"Content-Encoding": "gzip"}), 413, "16 MiB")
+        deep = {"stringValue": "x"}
+        for _ in range(20):
+            deep = {"arrayValue": {"values": [deep]}}
+        self.refused(self.post("/v1/logs", self.logs({"body": deep})), 400, "deeper")
+        self.refused(self.post("/v1/traces", b"{}"), 404, "/v1/logs")
+        self.assertEqual(c.sql("SELECT count(*) FROM events"), [(0,)])
+
+
+class Groups(Case):
+    def test_many_at_once_are_few_commits(self):
+        """Malformed requests among good ones of the same transaction: each gets its own answer."""
+        c = self.start()
+        conns = []
+        for i in range(200):
+            s = socket.create_connection(("127.0.0.1", c.otlp), 20)
+            body = b"\xff" if i % 10 == 3 else otlp.request({**AGENT, "host.name": f"h{i}"}, [otlp.log(f"e{i}", "x")])
+            s.sendall(b"POST /v1/logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: %d\r\n\r\n" % len(body) + body[:1])
+            conns.append((s, body))
+        for s, body in conns:
+            s.sendall(body[1:] or b"")
+        for i, (s, _) in enumerate(conns):
+            self.assertIn(b" 400 " if i % 10 == 3 else b" 200 ", s.recv(4096), i)
+            s.close()
+        self.assertEqual({n for n, in c.sql("SELECT name FROM events")}, {f"e{i}" for i in range(200) if i % 10 != 3})
+        commits = int(re.search(r"tpu_collectord_commits_total (\d+)", c.get("/metrics").text)[1])
+        self.assertTrue(1 <= commits < 100, commits)
+
+    def test_same_record_twice_in_a_group(self):
+        c = self.start()
+        body = otlp.request(AGENT, [otlp.log("once", "x")])
+        head = f"POST /v1/logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nTPU-Spool-Record: {SPOOL}/events/1\r\nContent-Length: {len(body)}\r\n\r\n"
+        conns = [socket.create_connection(("127.0.0.1", c.otlp), 20) for _ in range(8)]
+        for s in conns:
+            s.sendall(head.encode() + body)
+        for s in conns:
+            self.assertIn(b" 200 ", s.recv(4096))
+            s.close()
+        self.assertEqual(c.sql("SELECT count(*) FROM events"), [(1,)])
+
+    def test_stop_answers_who_waits(self):
+        c = self.start()
+        db = sqlite3.connect(c.database, isolation_level=None)
+        db.execute("BEGIN IMMEDIATE")  # 250 ms in which requests pile up
+        body = otlp.request(AGENT, [otlp.log("e", "x")])
+        head = b"POST /v1/logs HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: %d\r\n\r\n" % len(body)
+        conns = [socket.create_connection(("127.0.0.1", c.otlp), 20) for _ in range(4)]
+        for s in conns:
+            s.sendall(head + body)
+            time.sleep(0.02)
+        self.assertEqual(c.stop(), 0)
+        for s in conns:
+            self.assertNotIn(b" 200 ", s.recv(4096))
+            s.close()
+        db.close()
 
 
 class Repeats(Case):

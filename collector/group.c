@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "group.h"
+#include "inflate.h"
+#include "json.h"
+#include "log.h"
+
+#define TIMER_ACCURACY USEC_PER_MSEC
+
+struct group {
+        struct store *store;
+        const struct clock *clock;
+        struct counters *counters;
+        sd_event_source *timer;
+        struct group_item *first, **last; /* in the order of arrival */
+        size_t n, bytes;
+        bool failing; /* the last write to the database failed: said once, not per request */
+};
+
+/* --- One request ----------------------------------------------------------------------------- */
+
+static void refuse(struct group_item *i, unsigned status, const char *text) {
+        free(i->reply.body);
+        i->reply = (struct http_reply) { 0 };
+        otlp_reply_error(&i->reply, i->encoding, status, text);
+}
+
+/* What is wrong with a request itself: then the reply is complete. False: it is the database, or memory. */
+static bool refuse_request(struct group_item *i, int r, const char *why) {
+        switch (r) {
+        case -EBADMSG:
+        case -ELOOP:
+                refuse(i, 400, why);
+                return true;
+        case -E2BIG:
+                refuse(i, 413, why);
+                return true;
+        case -EDQUOT:
+                refuse(i, 503, "as many hosts are known as the database may hold, and this is another");
+                return true;
+        default:
+                return false;
+        }
+}
+
+/* The body as protobuf. ret_own is what has to be freed afterwards. */
+static int decode(struct group_item *i, uint8_t **ret_own, char why[static INGEST_WHY_MAX]) {
+        _cleanup_free_ uint8_t *inflated = NULL;
+        const uint8_t *data = i->body;
+        size_t len = i->len;
+        int r = 0;
+
+        if (i->gzip) {
+                r = inflate_gzip(data, len, GROUP_INFLATED_MAX, &inflated, &len);
+                if (r == -E2BIG)
+                        (void) snprintf(why, INGEST_WHY_MAX,
+                                        "the body is more than 16 MiB when decompressed: send less at once");
+                else if (r == -EBADMSG)
+                        (void) snprintf(why, INGEST_WHY_MAX, "the body is no gzip stream, damaged or cut off");
+                if (r < 0)
+                        return r;
+                data = inflated;
+        }
+        if (i->encoding == OTLP_ENCODING_JSON) {
+                uint8_t *converted = NULL;
+
+                r = json_to_protobuf(i->push.kind, data, len, GROUP_INFLATED_MAX, &converted, &len, why);
+                if (r < 0)
+                        return r;
+                free(inflated);
+                data = inflated = converted;
+        }
+        i->push.data = data;
+        i->push.len = len;
+        *ret_own = TAKE_PTR(inflated);
+        return 0;
+}
+
+static void count(struct counters *c, const struct group_item *i) {
+        if (i->repeated) {
+                c->duplicates++;
+                return;
+        }
+        *(i->push.kind == INGEST_METRICS ? &c->points : &c->events) += i->result.rows;
+        c->rejected += i->result.rejected;
+}
+
+/* 1: written; 0: nothing was; the reply is ready. -errno: the database's. */
+static int store_item(struct group *g, struct group_item *i) {
+        _cleanup_free_ uint8_t *own = NULL;
+        char why[INGEST_WHY_MAX] = "";
+        int r, undone;
+
+        r = decode(i, &own, why);
+        if (r < 0)
+                return refuse_request(i, r, why) ? 0 : r;
+        r = store_mark(g->store);
+        if (r < 0)
+                return r;
+        i->push.peer = i->peer;
+        r = push_store(g->store, &i->push, clock_real(g->clock), &i->result);
+        if (r < 0) {
+                if (!refuse_request(i, r, i->result.why))
+                        return r;
+                undone = store_undo(g->store);
+                return undone < 0 ? undone : 0;
+        }
+        i->repeated = r == 0;
+        undone = store_keep(g->store);
+        if (undone < 0)
+                return undone;
+        otlp_reply_stored(&i->reply, i->encoding, i->push.kind, &i->result);
+        return r;
+}
+
+/* --- The transaction ------------------------------------------------------------------------- */
+
+static int store_all(struct group *g, struct group_item *items, bool *ret_written) {
+        int r;
+
+        *ret_written = false;
+        r = store_begin(g->store);
+        for (struct group_item *i = items; r >= 0 && i; i = i->next) {
+                r = store_item(g, i);
+                *ret_written = *ret_written || r > 0;
+        }
+        if (r >= 0)
+                r = store_commit(g->store);
+        return r < 0 ? r : 0;
+}
+
+/* The database said no. It may be for a while (disk full): agents keep their records and come again. */
+static void refuse_all(struct group *g, struct group_item *items, int error) {
+        char text[256];
+
+        (void) snprintf(text, sizeof(text), "database: %.200s",
+                        error == -ENOMEM ? "out of memory" : store_error(g->store));
+        store_rollback(g->store);
+        if (!g->failing)
+                log_error("cannot store what agents send, they are told to try again: %s", text);
+        g->failing = true;
+        for (struct group_item *i = items; i; i = i->next)
+                if (i->reply.status == 0 || i->reply.status == 200)
+                        refuse(i, 503, text);
+}
+
+static void answer_all(struct group *g, struct group_item *items, bool stored) {
+        while (items) {
+                struct group_item *i = items;
+
+                items = i->next;
+                if (stored && i->reply.status == 200)
+                        count(g->counters, i);
+                counters_answered(g->counters,
+                                  i->push.kind == INGEST_METRICS ? COUNTERS_METRICS : COUNTERS_LOGS,
+                                  i->reply.status);
+                http_answer(i->call, &i->reply);
+                free(i);
+        }
+}
+
+/* Takes the first items out: as many as one transaction may hold. */
+static struct group_item *take_items(struct group *g) {
+        struct group_item *items = g->first, **end = &items;
+        size_t n = 0, bytes = 0;
+
+        while (*end && n < GROUP_REQUESTS && (n == 0 || bytes + (*end)->len <= GROUP_BYTES)) {
+                n++;
+                bytes += (*end)->len;
+                end = &(*end)->next;
+        }
+        g->first = *end;
+        *end = NULL;
+        if (!g->first)
+                g->last = &g->first;
+        g->n -= n;
+        g->bytes -= bytes;
+        return items;
+}
+
+static int schedule(struct group *g, usec_t delay) {
+        int r;
+
+        r = sd_event_source_set_time_relative(g->timer, delay);
+        return r < 0 ? r : sd_event_source_set_enabled(g->timer, SD_EVENT_ONESHOT);
+}
+
+static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
+        struct group *g = userdata;
+        struct group_item *items = take_items(g);
+        bool written;
+        int r;
+
+        (void) source;
+        (void) at;
+        r = store_all(g, items, &written);
+        if (r < 0)
+                refuse_all(g, items, r);
+        else {
+                g->counters->commits += written;
+                if (g->failing && written) {
+                        log_notice("what agents send is stored again");
+                        g->failing = false;
+                }
+        }
+        answer_all(g, items, r == 0);
+        if (g->first) {
+                r = schedule(g, 0);
+                if (r < 0)
+                        (void) log_warning_errno(r, "group: timer: %m");
+        }
+        return 0;
+}
+
+int group_new(sd_event *e, struct store *s, const struct clock *clock, struct counters *c,
+              struct group **ret) {
+        _cleanup_(group_freep) struct group *g = calloc(1, sizeof(*g));
+        int r;
+
+        if (!g)
+                return -ENOMEM;
+        *g = (struct group) { .store = s, .clock = clock, .counters = c };
+        g->last = &g->first;
+        r = sd_event_add_time_relative(e, &g->timer, CLOCK_MONOTONIC, 0, TIMER_ACCURACY, on_timer, g);
+        if (r >= 0)
+                r = sd_event_source_set_description(g->timer, "group");
+        if (r >= 0)
+                r = sd_event_source_set_enabled(g->timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(g);
+        return 0;
+}
+
+struct group *group_free(struct group *g) {
+        if (!g)
+                return NULL;
+        for (struct group_item *i = g->first; i; i = i->next)
+                refuse(i, 503, "the collector stops");
+        answer_all(g, g->first, false);
+        (void) sd_event_source_unref(g->timer);
+        free(g);
+        return NULL;
+}
+
+int group_add(struct group *g, const struct group_item *item) {
+        struct group_item *i = malloc(sizeof(*i));
+        int r = 0;
+
+        if (!i)
+                return -ENOMEM;
+        *i = *item;
+        i->next = NULL;
+        if (g->n == 0)
+                r = schedule(g, GROUP_DELAY);
+        else if (g->n + 1 >= GROUP_REQUESTS || g->bytes + i->len >= GROUP_BYTES)
+                r = schedule(g, 0);
+        if (r < 0) {
+                free(i);
+                return r;
+        }
+        *g->last = i;
+        g->last = &i->next;
+        g->n++;
+        g->bytes += i->len;
+        return 0;
+}

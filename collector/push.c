@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "push.h"
+
+#define AGENT_SERVICE "tpu-hostd"
+
+/* One request on its way into the store. */
+struct rows {
+        struct store *store;
+        usec_t now;
+        const char *peer;
+        const struct ingest_resource *resource;
+        struct store_identity identity;
+        bool agent;
+        int64_t host;
+        usec_t newest;
+};
+
+static const char *or_null(const char *text) {
+        return *text ? text : NULL;
+}
+
+static usec_t row_time(struct rows *p, usec_t t) {
+        usec_t when = t > 0 ? MIN(t, p->now) : p->now;
+
+        p->newest = MAX(p->newest, when);
+        return when;
+}
+
+static int on_resource(const struct ingest_resource *r, void *userdata) {
+        struct rows *p = userdata;
+
+        p->resource = r;
+        p->newest = 0;
+        p->agent = streq(r->service, AGENT_SERVICE);
+        p->identity = (struct store_identity) {
+                .slice = or_null(r->slice),
+                .accelerator_type = or_null(r->accelerator_type),
+                .version = or_null(r->version),
+                .boot_id = or_null(r->boot_id),
+                .worker_id = r->worker_id,
+        };
+        return store_find_host(p->store, *r->host ? r->host : p->peer, p->now, &p->host);
+}
+
+static int on_point(const struct ingest_point *i, void *userdata) {
+        struct rows *p = userdata;
+        struct store *s = p->store;
+        const struct store_metric m = {
+                .service = p->resource->service,
+                .name = i->name,
+                .attributes = i->attributes,
+                .unit = i->unit,
+                .is_int = i->is_int,
+                .i = i->i,
+                .d = i->d,
+                .time = row_time(p, i->time),
+        };
+        const char *state, *job;
+        int r;
+
+        r = store_set_metric(s, p->host, &m);
+        if (r < 0 || !p->agent)
+                return r;
+        state = json_string_value(json_object_get(i->labels, "state"));
+        if (state && i->d == 1 && streq(i->name, "tpu.host.state"))
+                return store_set_state(s, p->host, state, m.time);
+        job = json_string_value(json_object_get(i->labels, "job"));
+        if (job && i->is_int && streq(i->name, "tpu.run.step"))
+                return store_set_step(s, p->host, job, i->i, m.time);
+        return 0;
+}
+
+/* The reasons of a state_changed event: the body when it is a text, its member "reasons" when that is one,
+ * else the body as JSON. */
+static const char *event_reasons(const struct ingest_event *e) {
+        const char *text = json_string_value(e->content);
+
+        if (!text)
+                text = json_string_value(json_object_get(e->content, "reasons"));
+        return text ? text : e->body;
+}
+
+static int on_event(const struct ingest_event *i, void *userdata) {
+        struct rows *p = userdata;
+        struct store *s = p->store;
+        const struct store_event e = {
+                .service = p->resource->service,
+                .name = i->name,
+                .body = i->body,
+                .attributes = i->attributes,
+                .severity = i->severity,
+                .time = i->time > 0 ? i->time : p->now,
+                .received = p->now,
+        };
+        usec_t when = row_time(p, i->time);
+        int r;
+
+        r = store_add_event(s, p->host, &p->identity, &e);
+        if (r < 0 || !p->agent || !streq(i->name, "tpu.host.state_changed"))
+                return r;
+        return store_set_reasons(s, p->host, event_reasons(i), when);
+}
+
+static int on_done(void *userdata) {
+        struct rows *p = userdata;
+
+        if (!p->agent)
+                return store_other_seen(p->store, p->host, p->now);
+        return store_agent_seen(p->store, p->host, &p->identity, p->newest, p->now);
+}
+
+int push_store(struct store *s, const struct push *push, usec_t now, struct ingest_result *ret) {
+        struct rows rows = { .store = s, .now = now, .peer = push->peer };
+        const struct ingest_visitor visitor = {
+                .resource = on_resource,
+                .point = on_point,
+                .event = on_event,
+                .done = on_done,
+                .userdata = &rows,
+        };
+        int r;
+
+        *ret = (struct ingest_result) { 0 };
+        r = push->has_record ? store_take_record(s, &push->record, now) : 1;
+        if (r <= 0)
+                return r;
+        r = ingest_request(push->kind, push->data, push->len, &visitor, ret);
+        return r < 0 ? r : 1;
+}
