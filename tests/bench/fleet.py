@@ -1,0 +1,65 @@
+#!/usr/bin/python3
+"""BUILD_DIR=… tests/bench/fleet.py [--collector PROGRAM] HOSTS SECONDS [options of bench-fleet]: one collector, one fleet; prints
+what the fleet saw, and what the collector's own process spent: CPU, memory, bytes written, and points per second of its CPU."""
+
+import os
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+
+BUILD = os.path.abspath(os.environ.get("BUILD_DIR", "build/dev"))
+
+
+def cpu(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def field(pid, file, name):
+    with open(f"/proc/{pid}/{file}") as f:
+        return int(re.search(rf"^{name}:\s+(\d+)", f.read(), re.M)[1])
+
+
+def main():
+    args = sys.argv[1:]
+    program = os.path.join(BUILD, "collector", "tpu-collectord")
+    more = []
+    if args[0] == "--collector":
+        program = args[1]
+        args = args[2:]
+    while "--with" in args:  # --with OPTION: for the collector
+        i = args.index("--with")
+        more.append(args[i + 1])
+        del args[i:i + 2]
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as folder, open(os.path.join(folder, "log"), "w+") as log:
+        c = subprocess.Popen([program, "--config", "/dev/null", "--database", f"{folder}/c.db", "--listen-otlp", "127.0.0.1:0",
+                              "--listen-api", "127.0.0.1:0", *more], stderr=log)
+        for _ in range(100):
+            time.sleep(0.05)
+            found = re.search(r"OTLP on 127\.0\.0\.1:(\d+)", open(log.name).read())
+            if found:
+                break
+        empty = field(c.pid, "status", "VmRSS")
+        before, start = cpu(c.pid), time.monotonic()
+        out = subprocess.run([os.path.join(BUILD, "tests/bench/bench-fleet"), f"127.0.0.1:{found[1]}", *args], check=True, capture_output=True,
+                             text=True).stdout
+        spent, took = cpu(c.pid) - before, time.monotonic() - start
+        print(out, end="")
+        ok = int(re.search(r"200: (\d+)", out)[1]) * int(re.search(r"points (\d+)", out)[1])
+        rss, peak = field(c.pid, "status", "VmRSS"), field(c.pid, "status", "VmHWM")
+        wrote = field(c.pid, "io", "write_bytes")
+        size = sum(os.path.getsize(os.path.join(folder, f)) for f in os.listdir(folder) if f.startswith("c.db"))
+        print(f"collector: {spent / took * 100:.0f} % of a core, {ok / spent if spent else 0:.0f} points per second and core, RSS {rss / 1024:.1f} MiB "
+              f"(empty {empty / 1024:.1f}, peak {peak / 1024:.1f}), wrote {wrote / took / 1e6:.2f} MB/s, database {size / 1e6:.1f} MB, "
+              f"load of the machine {os.getloadavg()[0]:.1f}")
+        c.terminate()
+        c.wait(30)
+
+
+main()
