@@ -39,6 +39,7 @@ static void reply_result(struct http_reply *reply, const struct api *a, int r, j
         reply_error(reply, 503, r == -ENOMEM ? "out of memory" : store_error(a->store),
                     "see the journal of tpu-collectord, and try again");
         reply->retry_after = 5;
+        damage_look(a->damage, r);
 }
 
 static json_t *text_or_null(const char *text) {
@@ -94,17 +95,17 @@ static void get_hosts(const struct api *a, struct http_reply *reply) {
         struct listing l = { .list = json_array(), .now = clock_real(a->clock) };
         int r;
 
-        r = l.list ? store_list_hosts(a->store, NULL, on_host, &l) : -ENOMEM;
+        r = l.list ? store_list_hosts(a->store, &(struct store_host_filter) { .limit = -1 }, on_host, &l) : -ENOMEM;
         reply_result(reply, a, r, json_pack("{s:o}", "hosts", l.list));
 }
 
 static json_t *value_json(const struct store_value *v) {
         json_t *number = NULL;
 
-        if (!v->is_null && v->metric.is_int)
+        if (v->metric.is_int)
                 number = json_integer(v->metric.i);
-        else if (!v->is_null)
-                number = json_real(v->metric.d); /* NULL of an infinity */
+        else
+                number = json_real(v->metric.d); /* NULL of NaN and infinities */
         return number ?: json_null();
 }
 
@@ -124,7 +125,7 @@ static void get_host(const struct api *a, const char *name, struct http_reply *r
         json_t *host;
         int r;
 
-        r = hosts.list && metrics.list ? store_list_hosts(a->store, name, on_host, &hosts) : -ENOMEM;
+        r = hosts.list && metrics.list ? store_list_hosts(a->store, &(struct store_host_filter) { .name = name, .limit = 1 }, on_host, &hosts) : -ENOMEM;
         host = json_incref(json_array_get(hosts.list, 0));
         if (r == 0 && host)
                 r = store_list_metrics(a->store, hosts.host, on_metric, &metrics);

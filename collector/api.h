@@ -4,7 +4,7 @@
  * The API for people and control planes (docs/api.md): what the store knows, as JSON. Reads only.
  */
 #include "clock.h"
-#include "counters.h"
+#include "damage.h"
 #include "http.h"
 #include "store.h"
 
@@ -12,6 +12,7 @@
 #define API_EVENTS_BYTES ((size_t) 8 * 1024 * 1024)
 
 struct api {
+        const struct damage *damage;
         struct store *store;
         const struct clock *clock;
         const struct counters *counters;

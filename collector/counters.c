@@ -52,6 +52,7 @@ int counters_text(const struct counters *c, char **ret, size_t *ret_len) {
         print_one(f, "rejected", "Points and log records told back as rejected.", c->rejected);
         print_one(f, "commits", "Transactions committed.", c->commits);
         print_one(f, "duplicates", "Pushes that were stored before and answered 200.", c->duplicates);
+        print_one(f, "databases_replaced", "Damaged databases that were moved aside.", c->started_over);
         if (fclose(f) != 0)
                 return -errno;
         *ret = TAKE_PTR(text);

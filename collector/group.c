@@ -8,6 +8,7 @@
 
 struct group {
         struct store *store;
+        const struct damage *damage;
         const struct clock *clock;
         struct counters *counters;
         sd_event_source *timer;
@@ -141,6 +142,7 @@ static void refuse_all(struct group *g, struct group_item *items, int error) {
         for (struct group_item *i = items; i; i = i->next)
                 if (i->reply.status == 0 || i->reply.status == 200)
                         refuse(i, 503, text);
+        damage_look(g->damage, error);
 }
 
 static void answer_all(struct group *g, struct group_item *items, bool stored) {
@@ -211,16 +213,15 @@ static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
         return 0;
 }
 
-int group_new(sd_event *e, struct store *s, const struct clock *clock, struct counters *c,
-              struct group **ret) {
+int group_new(const struct damage *d, const struct clock *clock, struct group **ret) {
         _cleanup_(group_freep) struct group *g = calloc(1, sizeof(*g));
         int r;
 
         if (!g)
                 return -ENOMEM;
-        *g = (struct group) { .store = s, .clock = clock, .counters = c };
+        *g = (struct group) { .store = d->store, .damage = d, .clock = clock, .counters = d->counters };
         g->last = &g->first;
-        r = sd_event_add_time_relative(e, &g->timer, CLOCK_MONOTONIC, 0, TIMER_ACCURACY, on_timer, g);
+        r = sd_event_add_time_relative(d->event, &g->timer, CLOCK_MONOTONIC, 0, TIMER_ACCURACY, on_timer, g);
         if (r >= 0)
                 r = sd_event_source_set_description(g->timer, "group");
         if (r >= 0)

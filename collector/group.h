@@ -7,7 +7,7 @@
  * commits at most GROUP_REQUESTS or about GROUP_BYTES, so that others are served between.
  */
 #include "clock.h"
-#include "counters.h"
+#include "damage.h"
 #include "otlp_reply.h"
 #include "push.h"
 
@@ -33,7 +33,7 @@ struct group_item {
 
 struct group;
 /* All borrowed. */
-int group_new(sd_event *e, struct store *s, const struct clock *clock, struct counters *c, struct group **ret);
+int group_new(const struct damage *d, const struct clock *clock, struct group **ret);
 /* Answers all that wait with 503. */
 struct group *group_free(struct group *g);
 DEFINE_CLEANUP(struct group *, group_free)

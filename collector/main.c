@@ -8,6 +8,7 @@
 #include "api.h"
 #include "journal.h"
 #include "receive.h"
+#include "retain.h"
 #include "settings.h"
 
 #define OTLP_CONNECTIONS 10240 /* one per host of a large site */
@@ -18,7 +19,9 @@ struct collector {
         struct settings settings;
         struct store *store;
         struct counters counters;
+        struct damage damage;
         struct group *group;
+        struct retain *retain;
         struct receiver receiver;
         struct api api;
         sd_event *event;
@@ -26,6 +29,7 @@ struct collector {
 };
 
 static void collector_clear(struct collector *c) {
+        c->retain = retain_free(c->retain);
         c->group = group_free(c->group); /* answers: before the server goes */
         c->otlp_server = http_free(c->otlp_server);
         c->api_server = http_free(c->api_server);
@@ -101,19 +105,24 @@ static int start_loop(struct collector *c) {
 }
 
 static int run(struct collector *c) {
-        char otlp[ADDRESS_TEXT_MAX], api[ADDRESS_TEXT_MAX], why[256];
+        char otlp[ADDRESS_TEXT_MAX], api[ADDRESS_TEXT_MAX], aside[300], why[256];
         int r;
 
         (void) umask(0027);
-        r = store_open(c->settings.database, &c->store, why);
+        r = store_open(c->settings.database, &c->store, aside, why);
         if (r < 0) {
                 log_error("cannot use the database: %s", why);
                 return r;
         }
-        c->api = (struct api) { .store = c->store, .clock = &clock_system, .counters = &c->counters };
+        if (aside[0])
+                damage_tell(&c->counters, aside);
         r = start_loop(c);
+        c->damage = (struct damage) { .store = c->store, .counters = &c->counters, .event = c->event };
+        c->api = (struct api) { .damage = &c->damage, .store = c->store, .clock = &clock_system, .counters = &c->counters };
         if (r >= 0)
-                r = group_new(c->event, c->store, &clock_system, &c->counters, &c->group);
+                r = group_new(&c->damage, &clock_system, &c->group);
+        if (r >= 0)
+                r = retain_new(&c->damage, &clock_system, &c->settings.retention, &c->retain);
         if (r < 0)
                 return log_error_errno(r, "event loop: %m");
         c->receiver = (struct receiver) { .group = c->group, .counters = &c->counters };

@@ -42,6 +42,14 @@ static int on_resource(const struct ingest_resource *r, void *userdata) {
         return store_find_host(p->store, *r->host ? r->host : p->peer, p->now, &p->host);
 }
 
+/* What also goes into the host's row is looked at each time. */
+static bool is_known(const struct ingest_point *i, void *userdata) {
+        const struct rows *p = userdata;
+
+        return store_knows_series(p->store, i->key, i->key_len) &&
+               !(p->agent && (streq(i->name, "tpu.host.state") || streq(i->name, "tpu.run.step")));
+}
+
 static int on_point(const struct ingest_point *i, void *userdata) {
         struct rows *p = userdata;
         struct store *s = p->store;
@@ -49,6 +57,8 @@ static int on_point(const struct ingest_point *i, void *userdata) {
                 .service = p->resource->service,
                 .name = i->name,
                 .attributes = i->attributes,
+                .key = i->key,
+                .key_len = i->key_len,
                 .unit = i->unit,
                 .is_int = i->is_int,
                 .i = i->i,
@@ -58,7 +68,7 @@ static int on_point(const struct ingest_point *i, void *userdata) {
         const char *state, *job;
         int r;
 
-        r = store_set_metric(s, p->host, &m);
+        r = store_add_point(s, p->host, &m);
         if (r < 0 || !p->agent)
                 return r;
         state = json_string_value(json_object_get(i->labels, "state"));
@@ -114,6 +124,7 @@ int push_store(struct store *s, const struct push *push, usec_t now, struct inge
         const struct ingest_visitor visitor = {
                 .resource = on_resource,
                 .point = on_point,
+                .known = is_known,
                 .event = on_event,
                 .done = on_done,
                 .userdata = &rows,

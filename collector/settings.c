@@ -86,6 +86,36 @@ static int check(struct settings *s) {
         return r < 0 ? r : check_address(s->api, "listen-api", "ListenApi", s->insecure, &s->api_address);
 }
 
+static int parse_days(const char *value, void *dest, char why[static 96]) {
+        uint32_t days;
+        int r;
+
+        r = config_parse_u32(value, &days, why);
+        if (r < 0)
+                return r;
+        if (days < 1 || days > 3650) {
+                (void) snprintf(why, 96, "not from 1 to 3650");
+                return -ERANGE;
+        }
+        *(uint32_t *) dest = days;
+        return 0;
+}
+
+static int parse_size(const char *value, void *dest, char why[static 96]) {
+        uint64_t bytes;
+        int r;
+
+        r = config_parse_bytes(value, &bytes, why);
+        if (r < 0)
+                return r;
+        if (bytes < 16 * 1024 * 1024) {
+                (void) snprintf(why, 96, "less than 16M");
+                return -ERANGE;
+        }
+        *(uint64_t *) dest = bytes;
+        return 0;
+}
+
 /* Loads, and answers --check-config and --show-config: 1 to go on, 0 when that was all. */
 static int load(const struct command_line *c, const struct options *o, struct settings *s) {
         const struct config_item items[] = {
@@ -95,6 +125,8 @@ static int load(const struct command_line *c, const struct options *o, struct se
                 { "Collector", "Database", config_parse_string255, s->database,
                   PATH_COLLECTOR_STATE "/collector.db" },
                 { "Collector", "InsecureListen", config_parse_bool, &s->insecure, "no" },
+                { "Collector", "RetainDays", parse_days, &s->retention.days, "30" },
+                { "Collector", "RetainBytes", parse_size, &s->retention.bytes, "8G" },
         };
         _cleanup_(config_clear) struct config config = { .items = items, .n_items = ELEMENTSOF(items) };
         _cleanup_host_ struct host host = HOST_NULL;

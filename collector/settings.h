@@ -6,11 +6,13 @@
  * loopback is refused unless InsecureListen says so in words.
  */
 #include "address.h"
+#include "store.h"
 
 struct settings {
         char otlp[64], api[64], database[256]; /* as written */
         struct address otlp_address, api_address;
         bool insecure;
+        struct store_retention retention;
 };
 
 /*

@@ -86,6 +86,7 @@ static int walk_group(struct walk *w, const struct wire_field *group, leaf_fn le
         r = find_resource(w, group, &resource);
         if (r < 0)
                 return r;
+        w->resource = &resource;
         r = w->visitor->resource(&resource, w->visitor->userdata);
         if (r < 0)
                 return r;

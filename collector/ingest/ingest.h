@@ -34,6 +34,9 @@ struct ingest_point {
         const char *name, *unit;
         const char *attributes; /* a JSON object, keys sorted: the same attributes are the same text */
         const json_t *labels;   /* the same, parsed; borrowed */
+        const void *key;        /* bytes that name service, metric and attributes; the same attributes in another order have
+                                   another key. Without one (attributes with lists, or many) key_len is 0 */
+        size_t key_len;
         bool is_int;
         int64_t i;
         double d;    /* also set when is_int; may be NaN or infinite */
@@ -57,6 +60,8 @@ struct ingest_event {
 struct ingest_visitor {
         int (*resource)(const struct ingest_resource *r, void *userdata);
         int (*point)(const struct ingest_point *p, void *userdata);
+        /* True: the point may come without attributes and labels (NULL), which cost most. NULL: never. */
+        bool (*known)(const struct ingest_point *p, void *userdata);
         int (*event)(const struct ingest_event *e, void *userdata);
         int (*done)(void *userdata);
         void *userdata;

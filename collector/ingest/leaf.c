@@ -63,6 +63,11 @@ static int visit_point(struct walk *w, const struct metric *m, struct ingest_poi
         r = count_row(w);
         if (r < 0)
                 return r;
+        point_key_begin(&w->key, w->resource->service, p->name);
+        p->key_len = point_key_end(&w->key, m->attributes, m->n_attributes);
+        p->key = w->key.bytes;
+        if (p->key_len > 0 && w->visitor->known && w->visitor->known(p, w->visitor->userdata))
+                return visited(w, w->visitor->point(p, w->visitor->userdata), p->name);
         labels = value_list_to_json(m->attributes, m->n_attributes);
         text = labels ? json_dumps(labels, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
         if (!text)

@@ -6,12 +6,15 @@
  */
 #include "arena.h"
 #include "ingest.h"
+#include "point_key.h"
 
 struct walk {
         const struct ingest_visitor *visitor;
         struct ingest_result *result;
         struct arena arena;
         const uint8_t *start; /* of the request, to name bytes in errors */
+        const struct ingest_resource *resource;
+        struct point_key key; /* of the point at hand */
 };
 
 /* Writes result->why (cut at its size) and returns r. */

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "statement.h"
+#include "points.h"
 
-int store_list_hosts(struct store *s, const char *name,
+int store_list_hosts(struct store *s, const struct store_host_filter *f,
                      int (*visit)(const struct store_host *h, void *userdata), void *userdata) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
         int r;
 
-        r = store_query(s, ST_LIST_HOSTS, BIND(TEXT(name)), &q);
+        r = store_query(s, ST_LIST_HOSTS, BIND(TEXT(f->name), TEXT(f->slice), TEXT(f->state), INT(f->limit), INT(f->offset)), &q);
         if (r < 0)
                 return r;
         while ((r = store_row(q)) > 0) {
@@ -24,6 +24,7 @@ int store_list_hosts(struct store *s, const char *name,
                         .step = column_int(q, 10),
                         .first_seen = (usec_t) sqlite3_column_int64(q, 11),
                         .last_seen = (usec_t) sqlite3_column_int64(q, 12),
+                        .newest = (usec_t) sqlite3_column_int64(q, 13),
                 };
 
                 r = visit(&h, userdata);
@@ -33,32 +34,201 @@ int store_list_hosts(struct store *s, const char *name,
         return r;
 }
 
-int store_list_metrics(struct store *s, int64_t host,
-                       int (*visit)(const struct store_value *v, void *userdata), void *userdata) {
-        _cleanup_query_ sqlite3_stmt *q = NULL;
+/* --- Series ---------------------------------------------------------------------------------- */
+
+struct named { /* one series with its texts, malloc'ed */
+        struct sample last;
+        char *name, *attributes, *service, *unit;
+};
+
+struct naming {
+        struct named *items;
+        size_t n;
+};
+
+static void naming_clear(struct naming *l) {
+        for (size_t i = 0; i < l->n; i++) {
+                free(l->items[i].name);
+                free(l->items[i].attributes);
+                free(l->items[i].service);
+                free(l->items[i].unit);
+        }
+        free(l->items);
+}
+
+static char *copy_of(sqlite3_stmt *q, int column) {
+        const char *text = column_text(q, column);
+
+        return strdup(text ?: "");
+}
+
+/* A series without its row in table series is left out: it cannot be named. */
+static int name_one(struct store *s, struct naming *l, const struct sample *one) {
+        struct named *n = &l->items[l->n];
+        sqlite3_stmt *q = NULL;
         int r;
 
-        r = store_query(s, ST_LIST_METRICS, BIND(INT(host)), &q);
+        r = store_query(s, ST_SERIES_SHOW, BIND(INT(one->series)), &q);
+        if (r == 0 && (r = store_row(q)) > 0) {
+                *n = (struct named) { *one, copy_of(q, 0), copy_of(q, 1), copy_of(q, 2), copy_of(q, 3) };
+                l->n++;
+                r = n->name && n->attributes && n->service && n->unit ? 0 : -ENOMEM;
+        }
+        store_end(&q);
+        return r;
+}
+
+static int by_name(const void *a, const void *b) {
+        const struct named *x = a, *y = b;
+        int r;
+
+        r = strcmp(x->name, y->name);
+        if (r == 0)
+                r = strcmp(x->attributes, y->attributes);
+        return r ?: strcmp(x->service, y->service);
+}
+
+int store_list_metrics(struct store *s, int64_t host,
+                       int (*visit)(const struct store_value *v, void *userdata), void *userdata) {
+        _cleanup_(naming_clear) struct naming l = { 0 };
+        _cleanup_points_ struct points p = { 0 };
+        int64_t through;
+        size_t rows;
+        int r;
+
+        r = points_read_latest(s, host, &p, &through, &rows);
+        if (r < 0 || p.n == 0)
+                return r;
+        l.items = calloc(p.n, sizeof(*l.items));
+        if (!l.items)
+                return -ENOMEM;
+        for (size_t i = 0; r == 0 && i < p.n; i++)
+                r = name_one(s, &l, &p.items[i]);
         if (r < 0)
                 return r;
-        while ((r = store_row(q)) > 0) {
+        qsort(l.items, l.n, sizeof(*l.items), by_name);
+        for (size_t i = 0; r == 0 && i < l.n; i++) {
+                const struct named *n = &l.items[i];
                 struct store_value v = {
-                        .metric = {
-                                .name = column_text(q, 0),
-                                .attributes = column_text(q, 1),
-                                .service = column_text(q, 2),
-                                .unit = column_text(q, 3),
-                                .is_int = sqlite3_column_type(q, 4) == SQLITE_INTEGER,
-                                .i = sqlite3_column_int64(q, 4),
-                                .d = sqlite3_column_double(q, 4),
-                                .time = (usec_t) sqlite3_column_int64(q, 5),
-                        },
-                        .is_null = sqlite3_column_type(q, 4) == SQLITE_NULL,
+                        .metric = { .name = n->name,
+                                    .attributes = n->attributes,
+                                    .service = n->service,
+                                    .unit = n->unit,
+                                    .is_int = n->last.is_int,
+                                    .i = n->last.i,
+                                    .d = n->last.d,
+                                    .time = (usec_t) n->last.ms * USEC_PER_MSEC },
                 };
 
                 r = visit(&v, userdata);
-                if (r != 0)
-                        return r;
         }
         return r;
+}
+
+/* --- Their past ------------------------------------------------------------------------------ */
+
+/* Those of one series in one level, in the order of rows. */
+static int collect_level(struct store *s, enum level l, const struct store_series_filter *f, int64_t host,
+                         const struct points *wanted, struct points *found) {
+        int64_t since = (int64_t) (f->since / USEC_PER_MSEC), until = (int64_t) (f->until / USEC_PER_MSEC);
+        static const int64_t spread[_LEVEL_MAX] = { POINTS_ROW_SPAN_MS, 60000, 600000 };
+        _cleanup_points_ struct points row = { 0 };
+        _cleanup_query_ sqlite3_stmt *q = NULL;
+        int r;
+
+        r = store_query(s, ST_ROWS,
+                        BIND(INT(points_id(l, host, since - spread[l]) - 1),
+                             INT(points_id(l, host, until + spread[l])), INT(-1)), &q);
+        while (r >= 0 && (r = store_row(q)) > 0) {
+                int64_t base = points_ms(sqlite3_column_int64(q, 0));
+
+                row.n = 0;
+                r = points_collect(s, &row, sqlite3_column_blob(q, 1), (size_t) sqlite3_column_bytes(q, 1), base);
+                for (size_t i = 0; r == 0 && i < row.n; i++) {
+                        struct sample *one = &row.items[i];
+
+                        if (one->ms < since || one->ms >= until || !points_find(wanted, one->series))
+                                continue;
+                        if (found->n >= f->limit)
+                                return 1;
+                        r = points_add(found, one);
+                }
+        }
+        return r < 0 ? r : 0;
+}
+
+static int find_wanted(struct store *s, int64_t host, const char *name, struct naming *l, struct points *ids) {
+        _cleanup_query_ sqlite3_stmt *q = NULL;
+        struct host_series *h;
+        int r;
+
+        r = points_host(s, host, &h);
+        if (r == 0)
+                r = store_query(s, ST_SERIES_NAMED, BIND(TEXT(name)), &q);
+        while (r >= 0 && (r = store_row(q)) > 0) {
+                struct sample one = { .series = sqlite3_column_int64(q, 0) };
+                struct named *more, *n;
+
+                if (!host_series_has(h, one.series))
+                        continue;
+                more = realloc(l->items, (l->n + 1) * sizeof(*more));
+                if (!more)
+                        return -ENOMEM;
+                l->items = more;
+                n = &more[l->n++];
+                *n = (struct named) { one, strdup(name), copy_of(q, 1), copy_of(q, 2), copy_of(q, 3) };
+                r = n->name && n->attributes && n->service && n->unit ? points_add(ids, &one) : -ENOMEM;
+        }
+        if (r == 0)
+                points_latest(ids); /* sorts */
+        return r;
+}
+
+static int tell(const struct naming *l, struct points *found,
+                int (*visit)(const struct store_past *p, void *userdata), void *userdata) {
+        int r = 0;
+
+        points_sort(found);
+        for (size_t i = 0; r == 0 && i < l->n; i++) {
+                const struct named *n = &l->items[i];
+
+                r = visit(&(struct store_past) { .name = n->name, .attributes = n->attributes, .service = n->service, .unit = n->unit },
+                          userdata);
+                for (size_t k = 0; r == 0 && k < found->n; k++) {
+                        const struct sample *one = &found->items[k];
+
+                        if (one->series != n->last.series)
+                                continue;
+                        r = visit(&(struct store_past) { .is_point = true,
+                                                         .time = (usec_t) one->ms * USEC_PER_MSEC,
+                                                         .n = one->n,
+                                                         .is_int = one->is_int,
+                                                         .i = one->i,
+                                                         .d = one->d,
+                                                         .min = one->min,
+                                                         .max = one->max,
+                                                         .mean = one->mean },
+                                  userdata);
+                }
+        }
+        return r;
+}
+
+int store_list_past(struct store *s, const struct store_series_filter *f,
+                    int (*visit)(const struct store_past *p, void *userdata), void *userdata, bool *ret_cut) {
+        _cleanup_points_ struct points ids = { 0 }, found = { 0 };
+        _cleanup_(naming_clear) struct naming l = { 0 };
+        int64_t host;
+        int r;
+
+        r = store_ask(s, ST_HOST_FIND, BIND(TEXT(f->host)), &host, NULL);
+        if (r <= 0)
+                return r < 0 ? r : -ENOENT;
+        r = find_wanted(s, host, f->name, &l, &ids);
+        for (int level = LEVEL_TEN_MINUTES; r == 0 && level >= LEVEL_RAW; level--)
+                r = collect_level(s, (enum level) level, f, host, &ids, &found);
+        if (r < 0)
+                return r;
+        *ret_cut = r > 0;
+        return tell(&l, &found, visit, userdata);
 }

@@ -2,7 +2,8 @@
 #include "schema.h"
 
 /*
- * Version 1. Times are microseconds since 1970. "value" holds an INTEGER or a REAL as it came.
+ * Version 1. Its table "metrics" (the latest values) is only there for a downgrade: version 2 does not write it.
+ * Times are microseconds since 1970. "value" holds an INTEGER or a REAL as it came.
  * "oldest_reader" is the lowest STORE_SCHEMA that may still use this database: a later version that only
  * adds columns or tables leaves it where it is, so that a downgrade works.
  */
@@ -36,6 +37,18 @@ static const char schema[] =
         "INTEGER NOT NULL,"
         "  PRIMARY KEY (spool, class, first)) WITHOUT ROWID;";
 
+/*
+ * Version 2. A row of "samples" is one push of one host, or a condensed span of it; its id says which level, whose and
+ * when (points.h), so that what belongs together lies together. "latest" is the last value of each series of a host in
+ * its rows up to "through".
+ */
+static const char schema_2[] =
+        "CREATE TABLE series ("
+        "  id INTEGER PRIMARY KEY, name TEXT NOT NULL, attributes TEXT NOT NULL, service TEXT NOT NULL, unit TEXT NOT NULL,"
+        "  UNIQUE (name, attributes, service));"
+        "CREATE TABLE samples (id INTEGER PRIMARY KEY, data BLOB NOT NULL);"
+        "CREATE TABLE latest (host INTEGER PRIMARY KEY, through INTEGER NOT NULL, data BLOB NOT NULL);";
+
 static int ask_number(sqlite3 *db, const char *question, int64_t fallback, int64_t *ret) {
         sqlite3_stmt *q = NULL;
         int rc;
@@ -49,11 +62,12 @@ static int ask_number(sqlite3 *db, const char *question, int64_t fallback, int64
         return sqlite_errno(rc);
 }
 
-static int make(struct store *s) {
+/* What is missing from version `from` (0: everything) on. */
+static int make(struct store *s, int64_t from) {
         _cleanup_free_ char *text = NULL;
 
-        if (asprintf(&text, "%s PRAGMA application_id = %d; PRAGMA user_version = %d;", schema,
-                     STORE_APPLICATION, STORE_SCHEMA) < 0) {
+        if (asprintf(&text, "%s%s PRAGMA application_id = %d; PRAGMA user_version = %d;", from < 1 ? schema : "",
+                     schema_2, STORE_APPLICATION, STORE_SCHEMA) < 0) {
                 text = NULL;
                 return -ENOMEM;
         }
@@ -86,7 +100,7 @@ static int check(struct store *s, const char *path, char why[static 256]) {
         if (r < 0)
                 return r;
         if (tables == 0)
-                return make(s);
+                return make(s, 0);
         r = ask_number(s->db, "PRAGMA application_id", 0, &application);
         if (r < 0)
                 return r;
@@ -99,7 +113,7 @@ static int check(struct store *s, const char *path, char why[static 256]) {
                                 path);
                 return -ENOTRECOVERABLE;
         }
-        return check_version(s, path, version, why);
+        return version < STORE_SCHEMA ? make(s, version) : check_version(s, path, version, why);
 }
 
 int schema_prepare(struct store *s, const char *path, char why[static 256]) {

@@ -3,7 +3,7 @@
 
 #define HOST_COLUMNS                                                                                  \
         "id, name, slice, worker_id, accelerator_type, version, boot_id, state, reasons, job, step, " \
-        "first_seen, last_seen"
+        "first_seen, last_seen, max(state_time, identity_time, step_time)"
 #define EVENT_QUERY(condition, order)                                                                       \
         "SELECT e.id, h.name, e.slice, e.worker_id, e.time, e.received, e.name, e.severity, e.body, "       \
         "e.attributes, e.service "                                                                          \
@@ -37,28 +37,38 @@ static const char *const sql[_ST_MAX] = {
                              "?5, boot_id = ?6, "
                              "identity_time = ?7 WHERE id = ?1 AND identity_time <= ?7",
         [ST_HOST_OTHER] = "UPDATE hosts SET last_seen = ?2 WHERE id = ?1 AND agent = 0",
-        [ST_HOST_SERIES] = "SELECT series FROM hosts WHERE id = ?1",
-        [ST_HOST_SERIES_MORE] = "UPDATE hosts SET series = series + 1 WHERE id = ?1",
         [ST_HOST_STATE] = "UPDATE hosts SET state = ?2, state_time = ?3 WHERE id = ?1 AND state_time <= ?3",
         [ST_HOST_REASONS] =
                 "UPDATE hosts SET reasons = ?2, reasons_time = ?3 WHERE id = ?1 AND reasons_time <= ?3",
         [ST_HOST_STEP] =
                 "UPDATE hosts SET job = ?2, step = ?3, step_time = ?4 WHERE id = ?1 AND step_time <= ?4",
-        [ST_METRIC_UPDATE] =
-                "UPDATE metrics SET value = ?5, unit = ?6, time = ?7 "
-                "WHERE host = ?1 AND name = ?2 AND attributes = ?3 AND service = ?4 AND time <= ?7",
-        [ST_METRIC_ADD] =
-                "INSERT OR IGNORE INTO metrics (host, name, attributes, service, value, unit, time) "
-                "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         [ST_EVENT_ADD] = "INSERT INTO events (host, slice, worker_id, time, received, service, name, "
                          "severity, body, attributes) "
                          "SELECT id, coalesce(?2, slice), coalesce(?3, worker_id), ?4, ?5, ?6, ?7, ?8, ?9, "
                          "?10 FROM hosts WHERE id = ?1",
-        [ST_LIST_HOSTS] = "SELECT " HOST_COLUMNS " FROM hosts WHERE ?1 IS NULL OR name = ?1 "
-                          "ORDER BY slice IS NULL, slice, worker_id IS NULL, worker_id, name",
-        [ST_LIST_METRICS] =
-                "SELECT name, attributes, service, unit, value, time FROM metrics WHERE host = ?1 "
-                "ORDER BY name, attributes, service",
+        [ST_LIST_HOSTS] = "SELECT " HOST_COLUMNS " FROM hosts WHERE (?1 IS NULL OR name = ?1) "
+                          "AND (?2 IS NULL OR slice = ?2) AND (?3 IS NULL OR state = ?3) "
+                          "ORDER BY slice IS NULL, slice, worker_id IS NULL, worker_id, name LIMIT ?4 OFFSET ?5",
+        [ST_SERIES_FIND] = "SELECT id, unit = ?4 FROM series WHERE name = ?1 AND attributes = ?2 AND service = ?3",
+        [ST_SERIES_ADD] = "INSERT INTO series (name, attributes, service, unit) VALUES (?1, ?2, ?3, ?4)",
+        [ST_SERIES_UNIT] = "UPDATE series SET unit = ?2 WHERE id = ?1",
+        [ST_SERIES_SHOW] = "SELECT name, attributes, service, unit FROM series WHERE id = ?1",
+        [ST_SERIES_NAMED] = "SELECT id, attributes, service, unit FROM series WHERE name = ?1 ORDER BY attributes",
+        [ST_ROW_ADD] = "INSERT OR IGNORE INTO samples (id, data) VALUES (?1, ?2)",
+        [ST_ROWS] = "SELECT id, data FROM samples WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3",
+        [ST_ROWS_DELETE] = "DELETE FROM samples WHERE id > ?1 AND id <= ?2",
+        [ST_LATEST] = "SELECT through, data FROM latest WHERE host = ?1",
+        [ST_LATEST_PUT] = "INSERT OR REPLACE INTO latest (host, through, data) VALUES (?1, ?2, ?3)",
+        [ST_NEXT_HOST] = "SELECT min(id), (SELECT count(*) FROM hosts) FROM hosts WHERE id > ?1",
+        [ST_OLD_EVENTS] = "DELETE FROM events WHERE id IN (SELECT id FROM (SELECT id, received FROM events ORDER BY id "
+                          "LIMIT ?2) WHERE received < ?1)",
+        [ST_OLD_RECORDS] = "DELETE FROM records WHERE (spool, class, first) IN (SELECT spool, class, first FROM records "
+                           "WHERE changed < ?1 LIMIT ?2)",
+        [ST_OLD_METRICS] = "DELETE FROM metrics WHERE (host, name, attributes, service) IN (SELECT host, name, "
+                           "attributes, service FROM metrics LIMIT ?1)",
+        [ST_PAGES] = "PRAGMA page_count",
+        [ST_FREE_PAGES] = "PRAGMA freelist_count",
+        [ST_VACUUM] = "PRAGMA incremental_vacuum(256)",
         [ST_EVENTS_UP + BY_NOTHING] = EVENT_QUERY("1", "ASC"),
         [ST_EVENTS_UP + BY_HOST] = EVENT_QUERY(EVENT_HOST, "ASC"),
         [ST_EVENTS_UP + BY_NAME] = EVENT_QUERY("e.name = ?4", "ASC"),
@@ -119,8 +129,8 @@ static int bind_one(sqlite3_stmt *q, int at, const struct bind *b) {
                 return sqlite3_bind_null(q, at);
         case BIND_INT:
                 return sqlite3_bind_int64(q, at, b->i);
-        case BIND_REAL:
-                return sqlite3_bind_double(q, at, b->d);
+        case BIND_BLOB:
+                return sqlite3_bind_blob64(q, at, b->blob, (sqlite3_uint64) b->i, SQLITE_STATIC);
         case BIND_TEXT: /* SQLite makes NULL of a NULL text */
                 return sqlite3_bind_text(q, at, b->text, -1, SQLITE_STATIC);
         }

@@ -5,6 +5,8 @@
  */
 #include <sqlite3.h>
 
+#include "samples.h"
+#include "series.h"
 #include "store.h"
 
 enum statement {
@@ -25,16 +27,28 @@ enum statement {
         ST_HOST_AGENT,
         ST_HOST_IDENTITY,
         ST_HOST_OTHER,
-        ST_HOST_SERIES,
-        ST_HOST_SERIES_MORE,
         ST_HOST_STATE,
         ST_HOST_REASONS,
         ST_HOST_STEP,
-        ST_METRIC_UPDATE,
-        ST_METRIC_ADD,
         ST_EVENT_ADD,
         ST_LIST_HOSTS,
-        ST_LIST_METRICS,
+        ST_SERIES_FIND,
+        ST_SERIES_ADD,
+        ST_SERIES_UNIT,
+        ST_SERIES_SHOW,
+        ST_SERIES_NAMED,
+        ST_ROW_ADD,
+        ST_ROWS,
+        ST_ROWS_DELETE,
+        ST_LATEST,
+        ST_LATEST_PUT,
+        ST_NEXT_HOST,
+        ST_OLD_EVENTS,
+        ST_OLD_RECORDS,
+        ST_OLD_METRICS,
+        ST_PAGES,
+        ST_FREE_PAGES,
+        ST_VACUUM,
         ST_EVENTS_UP, /* four in the order of enum event_index, as are the next */
         ST_EVENTS_UP_LAST = ST_EVENTS_UP + 3,
         ST_EVENTS_DOWN,
@@ -48,16 +62,27 @@ enum event_index { BY_NOTHING, BY_HOST, BY_NAME, BY_SLICE };
 struct store {
         sqlite3 *db;
         sqlite3_stmt *statements[_ST_MAX];
+        char path[256];
+        struct series series;
+        bool committed;         /* there is no transaction to be undone */
+        uint32_t marked;        /* series_mark() of the part */
+        int64_t row_host;       /* whose points are in row, not written yet; 0: nobody's */
+        struct samples_out row;
+        struct tending {
+                int64_t host;    /* the one at hand; its work goes on in the next turn */
+                double squeeze;  /* what RetainBytes leaves of the ages, 0 … 1 */
+        } tending;
+        uint64_t damaged_rows;
 };
 
 struct bind {
-        enum { BIND_NULL, BIND_INT, BIND_REAL, BIND_TEXT } type;
-        int64_t i;
-        double d;
+        enum { BIND_NULL, BIND_INT, BIND_TEXT, BIND_BLOB } type;
+        int64_t i;        /* of a blob: its length */
         const char *text; /* borrowed until the statement is reset */
+        const void *blob;
 };
 #define INT(v) ((struct bind) { .type = BIND_INT, .i = (v) })
-#define REAL(v) ((struct bind) { .type = BIND_REAL, .d = (v) })
+#define BLOB(p, n) ((struct bind) { .type = BIND_BLOB, .blob = (p), .i = (int64_t) (n) })
 #define TEXT(v) ((struct bind) { .type = BIND_TEXT, .text = (v) }) /* NULL is NULL */
 #define TIME(v) INT(time_to_sql(v))
 #define KNOWN(v) ((struct bind) { .type = (v) < 0 ? BIND_NULL : BIND_INT, .i = (v) }) /* -1 is NULL */

@@ -46,22 +46,74 @@ static int prepare(struct store *s, const char *path, char why[static 256]) {
         return r < 0 ? r : statements_prepare(s);
 }
 
-int store_open(const char *path, struct store **ret, char why[static 256]) {
-        _cleanup_(store_freep) struct store *s = calloc(1, sizeof(*s));
+static void store_close(struct store *s) {
+        statements_finalize(s);
+        (void) sqlite3_close(s->db); /* the log is moved into the database; when that fails, the next start does it */
+        s->db = NULL;
+        s->row_host = 0;
+        series_clear(&s->series);
+}
+
+/* auto_vacuum counts only before there are tables. */
+static int open_database(struct store *s, char why[static 256]) {
         int rc, r;
+
+        why[0] = '\0';
+        rc = sqlite3_open_v2(s->path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+                             NULL);
+        if (rc == SQLITE_OK)
+                rc = sqlite3_exec(s->db, "PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL", NULL, NULL, NULL);
+        r = rc == SQLITE_OK ? prepare(s, s->path, why) : sqlite_errno(rc);
+        if (r < 0 && !why[0])
+                (void) snprintf(why, 256, "%.120s: %.100s", s->path,
+                                s->db ? sqlite3_errmsg(s->db) : "out of memory");
+        return r;
+}
+
+/* Renames the database and its log; they belong together. */
+static int move_aside(const struct store *s, char ret_aside[static 300]) {
+        static const char *const files[] = { "", "-wal", "-shm" };
+        char from[300], to[320];
+
+        (void) snprintf(ret_aside, 300, "%s.damaged", s->path);
+        if (access(ret_aside, F_OK) == 0)
+                (void) snprintf(ret_aside, 300, "%s.damaged-again", s->path);
+        for (size_t i = 0; i < ELEMENTSOF(files); i++) {
+                (void) snprintf(from, sizeof(from), "%s%s", s->path, files[i]);
+                (void) snprintf(to, sizeof(to), "%.*s%s", 300, ret_aside, files[i]);
+                if (rename(from, to) < 0 && errno != ENOENT)
+                        return -errno;
+        }
+        return 0;
+}
+
+int store_start_over(struct store *s, char ret_aside[static 300], char why[static 256]) {
+        int r;
+
+        store_close(s);
+        r = move_aside(s, ret_aside);
+        if (r < 0) {
+                (void) snprintf(why, 256, "%.120s is damaged and cannot be moved aside: %s", s->path, strerror(-r));
+                return r;
+        }
+        return open_database(s, why);
+}
+
+int store_open(const char *path, struct store **ret, char ret_aside[static 300], char why[static 256]) {
+        _cleanup_(store_freep) struct store *s = calloc(1, sizeof(*s));
+        int r;
 
         if (!s)
                 return -ENOMEM;
-        why[0] = '\0';
-        rc = sqlite3_open_v2(path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
-                             NULL);
-        r = rc == SQLITE_OK ? prepare(s, path, why) : sqlite_errno(rc);
-        if (r < 0) {
-                if (!why[0])
-                        (void) snprintf(why, 256, "%.120s: %.100s", path,
-                                        s->db ? sqlite3_errmsg(s->db) : "out of memory");
+        ret_aside[0] = '\0';
+        s->tending.squeeze = 1;
+        s->committed = true;
+        (void) snprintf(s->path, sizeof(s->path), "%s", path);
+        r = open_database(s, why);
+        if (r == -EUCLEAN)
+                r = store_start_over(s, ret_aside, why);
+        if (r < 0)
                 return r;
-        }
         *ret = TAKE_PTR(s);
         return 0;
 }
@@ -69,9 +121,8 @@ int store_open(const char *path, struct store **ret, char why[static 256]) {
 struct store *store_free(struct store *s) {
         if (!s)
                 return NULL;
-        statements_finalize(s);
-        (void) sqlite3_close(
-                s->db); /* the log is moved into the database; when that fails, the next start does it */
+        store_close(s);
+        samples_clear(&s->row);
         free(s);
         return NULL;
 }
@@ -81,31 +132,53 @@ const char *store_error(const struct store *s) {
 }
 
 int store_begin(struct store *s) {
+        s->committed = false;
         return store_run(s, ST_BEGIN, NULL, 0);
 }
 
 int store_commit(struct store *s) {
-        return store_run(s, ST_COMMIT, NULL, 0);
+        int r;
+
+        r = store_end_points(s);
+        if (r == 0)
+                r = store_run(s, ST_COMMIT, NULL, 0);
+        s->committed = r == 0;
+        return r;
 }
 
 void store_rollback(struct store *s) {
+        s->row_host = 0;
+        if (s->committed)
+                return;
         if (!sqlite3_get_autocommit(s->db)) /* SQLite may have rolled back by itself (disk full) */
                 (void) store_run(s, ST_ROLLBACK, NULL, 0);
+        series_clear(&s->series); /* numbers that were given away in it mean nothing now */
+        s->committed = true;
 }
 
 int store_mark(struct store *s) {
+        s->marked = series_mark(&s->series);
         return store_run(s, ST_MARK, NULL, 0);
 }
 
-int store_keep(struct store *s) {
+static int release(struct store *s) {
         return store_run(s, ST_KEEP, NULL, 0);
+}
+
+int store_keep(struct store *s) {
+        int r;
+
+        r = store_end_points(s);
+        return r < 0 ? r : release(s);
 }
 
 int store_undo(struct store *s) {
         int r;
 
+        s->row_host = 0;
+        series_undo(&s->series, s->marked);
         r = store_run(s, ST_UNDO, NULL, 0);
-        return r < 0 ? r : store_keep(s); /* undone, the mark still stands */
+        return r < 0 ? r : release(s); /* undone, the mark still stands */
 }
 
 int store_find_host(struct store *s, const char *name, usec_t now, int64_t *ret) {
@@ -139,34 +212,6 @@ int store_agent_seen(struct store *s, int64_t host, const struct store_identity 
 
 int store_other_seen(struct store *s, int64_t host, usec_t now) {
         return store_run(s, ST_HOST_OTHER, BIND(INT(host), TIME(now)));
-}
-
-int store_set_metric(struct store *s, int64_t host, const struct store_metric *m) {
-        const struct bind values[] = {
-                INT(host),
-                TEXT(m->name),
-                TEXT(m->attributes),
-                TEXT(m->service),
-                m->is_int ? INT(m->i) : REAL(m->d),
-                TEXT(m->unit),
-                TIME(m->time),
-        };
-        int64_t series;
-        int r;
-
-        r = store_run(s, ST_METRIC_UPDATE, values, ELEMENTSOF(values));
-        if (r < 0 || sqlite3_changes(s->db) > 0)
-                return r;
-        /* A series that is new, or known with a later value. */
-        r = store_ask(s, ST_HOST_SERIES, BIND(INT(host)), &series, NULL);
-        if (r < 0)
-                return r;
-        if (r > 0 && series >= STORE_SERIES_MAX)
-                return -EDQUOT;
-        r = store_run(s, ST_METRIC_ADD, values, ELEMENTSOF(values));
-        if (r < 0 || sqlite3_changes(s->db) == 0)
-                return r;
-        return store_run(s, ST_HOST_SERIES_MORE, BIND(INT(host)));
 }
 
 int store_add_event(struct store *s, int64_t host, const struct store_identity *i,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What the collector knows, in SQLite (WAL, synchronous=FULL): hosts, the latest value of every series,
- * events, and which pushes it has already. Writing is store_begin() … store_commit(): when store_commit()
+ * What the collector knows, in SQLite (WAL, synchronous=FULL): hosts, series of points (milliseconds) and their latest
+ * values, events, and which pushes it has already. Writing is store_begin() … store_commit(): when store_commit()
  * returned 0, all of it is on the disk and survives a power cut; otherwise none of it is there.
  *
  * Times are of the real clock. Records arrive in any order (an agent sends its current state before its
@@ -14,20 +14,25 @@
  */
 #include "base.h"
 
-#define STORE_SCHEMA 1               /* user_version of the database */
+#define STORE_SCHEMA 2               /* user_version of the database */
 #define STORE_APPLICATION 0x54505543 /* application_id: "TPUC" */
 #define STORE_SERIES_MAX 10000       /* series one host may have */
 #define STORE_HOSTS_MAX 100000       /* hosts of one database */
 #define STORE_RANGES_MAX 1024        /* runs of sequence numbers kept of one spool and class */
+#define STORE_PAGE 4096              /* bytes of a page, of new databases */
+
+/* How long points are kept as they came, and then a minute as one; behind that ten minutes are one. */
+#define STORE_RAW_DAYS 1
+#define STORE_MINUTE_DAYS 7
 
 struct store;
 
 /*
  * Opens or makes the database. A newer schema is used when it says that this program may
- * (meta.oldest_reader), else refused and left as it is; so is a file that is not ours. why gets a sentence
- * with what to do.
+ * (meta.oldest_reader), else refused and left as it is; so is a database that is not ours. A damaged file is moved to
+ * ret_aside ("" when there was none), and a new one begun. why gets a sentence with what to do.
  */
-int store_open(const char *path, struct store **ret, char why[static 256]);
+int store_open(const char *path, struct store **ret, char ret_aside[static 300], char why[static 256]);
 struct store *store_free(struct store *s);
 DEFINE_CLEANUP(struct store *, store_free)
 /* Of the last failure. Borrowed until the next call. */
@@ -72,15 +77,22 @@ int store_agent_seen(struct store *s, int64_t host, const struct store_identity 
 int store_other_seen(struct store *s, int64_t host, usec_t now);
 
 struct store_metric {
-        const char *service, *name, *attributes /* canonical JSON */, *unit;
+        const char *service, *name, *attributes /* canonical JSON; NULL when the key is known */, *unit;
+        const void *key; /* bytes that only this series is named with, for store_knows_series(); NULL: none */
+        size_t key_len;
         bool is_int;
         int64_t i;
         double d;
         usec_t time;
 };
-/* -EDQUOT: the host has STORE_SERIES_MAX series, and this is another. An older value than the known one is
- * dropped silently. */
-int store_set_metric(struct store *s, int64_t host, const struct store_metric *m);
+/* Whether a point with this key may come without attributes. */
+bool store_knows_series(const struct store *s, const void *key, size_t len);
+/*
+ * -EDQUOT: the host has STORE_SERIES_MAX series, and this is another. Points of one host in a row share a row of the
+ * database: store_end_points() (or a point of another host) writes it.
+ */
+int store_add_point(struct store *s, int64_t host, const struct store_metric *m);
+int store_end_points(struct store *s);
 
 struct store_event {
         const char *service, *name, *body, *attributes; /* the last two are JSON */
@@ -107,19 +119,40 @@ struct store_host {
         int64_t id;
         const char *name, *slice, *accelerator_type, *version, *boot_id, *state, *reasons, *job;
         int64_t worker_id, step;
-        usec_t first_seen, last_seen;
+        usec_t first_seen, last_seen, newest; /* newest: time of the newest data of its agent; 0: none */
 };
-/* Sorted by slice (none last), worker (none last), name. name NULL: all. */
-int store_list_hosts(struct store *s, const char *name,
+struct store_host_filter {
+        const char *name, *slice, *state; /* NULL: any */
+        int64_t limit, offset;            /* limit -1: all */
+};
+/* Sorted by slice (none last), worker (none last), name. */
+int store_list_hosts(struct store *s, const struct store_host_filter *f,
                      int (*visit)(const struct store_host *h, void *userdata), void *userdata);
 
 struct store_value {
-        struct store_metric metric;
-        bool is_null; /* NaN */
+        struct store_metric metric; /* without key; d may be NaN or infinite */
 };
-/* Sorted by name, attributes, service. */
+/* The latest values, sorted by name, attributes, service. */
 int store_list_metrics(struct store *s, int64_t host,
                        int (*visit)(const struct store_value *v, void *userdata), void *userdata);
+
+struct store_series_filter {
+        const char *host, *name;
+        usec_t since, until; /* since <= time < until */
+        size_t limit;        /* points of all series together */
+};
+struct store_past { /* a series, or one of its points */
+        bool is_point;
+        const char *name, *attributes, *service, *unit;
+        usec_t time; /* of condensed points: where their span begins */
+        uint64_t n;  /* points that it stands for */
+        bool is_int;
+        int64_t i; /* the last value */
+        double d, min, max, mean;
+};
+/* Each series of this name that the host has, then its points in the order of time. -ENOENT: no such host. *ret_cut: limit ended it. */
+int store_list_past(struct store *s, const struct store_series_filter *f,
+                    int (*visit)(const struct store_past *p, void *userdata), void *userdata, bool *ret_cut);
 
 struct store_event_filter {
         const char *host, *slice, *name; /* NULL: any */
@@ -133,3 +166,28 @@ struct store_event_row {
 };
 int store_list_events(struct store *s, const struct store_event_filter *f,
                       int (*visit)(const struct store_event_row *e, void *userdata), void *userdata);
+
+/* --- Keeping it small ------------------------------------------------------------------------ */
+
+struct store_retention {
+        uint32_t days;  /* points and events are dropped after that */
+        uint64_t bytes; /* of the database without free pages: all ages shrink until it fits; events go last */
+};
+/*
+ * One piece of work, a few milliseconds: old events, and the series of one host after the other. To be called again and
+ * again; ret_hosts says how many there are, so that a round has its time.
+ */
+int store_tend(struct store *s, const struct store_retention *retention, usec_t now, unsigned *ret_hosts);
+
+struct store_size {
+        uint64_t file, used; /* bytes; used: without free pages */
+        double squeeze;      /* what bytes leaves of the ages, 0 … 1 */
+        uint64_t damaged_rows;
+};
+int store_size(struct store *s, struct store_size *ret);
+
+/*
+ * After -EUCLEAN: closes the database, moves its files aside (path.damaged, at most two of them are kept) and makes a new
+ * one. The store is usable afterwards; when this fails it is not, and the program has to end.
+ */
+int store_start_over(struct store *s, char ret_aside[static 300], char why[static 256]);

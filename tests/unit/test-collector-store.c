@@ -22,9 +22,10 @@ static void fresh(void) {
 
 static struct store *opened(void) {
         struct store *s = NULL;
-        char why[256];
+        char aside[300], why[256];
 
-        ASSERT_OK(store_open(path, &s, why));
+        ASSERT_OK(store_open(path, &s, aside, why));
+        ASSERT_STREQ(aside, "");
         return s;
 }
 
@@ -134,29 +135,29 @@ static void runs_are_bounded(void) {
 
 static void other_databases_are_refused(void) {
         struct store *s = NULL;
-        char why[256];
+        char aside[300], why[256];
 
         fresh();
         s = opened();
         (void) host(s, "h");
         s = store_free(s);
-        (void) ask("PRAGMA user_version = 2");
-        s = opened(); /* newer, and says that version 1 may use it */
+        (void) ask("PRAGMA user_version = 3");
+        s = opened(); /* newer, and says that version 2 may use it */
         ASSERT_EQ(host(s, "h"), 1);
         s = store_free(s);
-        ASSERT_EQ(ask("PRAGMA user_version"), 2);
+        ASSERT_EQ(ask("PRAGMA user_version"), 3);
 
-        (void) ask("UPDATE meta SET value = 2 WHERE key = 'oldest_reader'");
-        ASSERT_EQ(store_open(path, &s, why), -ENOTRECOVERABLE);
-        ASSERT_TRUE(strstr(why, "schema version 2") && strstr(why, path) && strstr(why, "newer"));
+        (void) ask("UPDATE meta SET value = 3 WHERE key = 'oldest_reader'");
+        ASSERT_EQ(store_open(path, &s, aside, why), -ENOTRECOVERABLE);
+        ASSERT_TRUE(strstr(why, "schema version 3") && strstr(why, path) && strstr(why, "newer"));
         ASSERT_EQ(ask("SELECT count(*) FROM hosts"), 1);
 
         (void) ask("UPDATE meta SET value = 1 WHERE key = 'oldest_reader'");
         (void) ask("PRAGMA application_id = 7");
-        ASSERT_EQ(store_open(path, &s, why), -ENOTRECOVERABLE);
+        ASSERT_EQ(store_open(path, &s, aside, why), -ENOTRECOVERABLE);
         ASSERT_TRUE(strstr(why, "another program"));
         (void) snprintf(path, sizeof(path), "%s/no/such/dir", dir);
-        ASSERT_EQ(store_open(path, &s, why), -EACCES);
+        ASSERT_EQ(store_open(path, &s, aside, why), -EACCES);
         ASSERT_TRUE(strstr(why, path));
 }
 
@@ -188,7 +189,7 @@ static void the_latest_goes_by_its_time(void) {
         ASSERT_OK(store_set_state(s, h, "unfit", 49));
         ASSERT_OK(store_set_step(s, h, "j", 7, 50));
         ASSERT_OK(store_set_step(s, h, "j", 6, 49));
-        ASSERT_OK(store_list_hosts(s, NULL, visit_host, line));
+        ASSERT_OK(store_list_hosts(s, &(struct store_host_filter) { .limit = -1 }, visit_host, line));
         ASSERT_STREQ(line, "h s 2 ready j 7 new;g - -1 - - -1 -;");
         ASSERT_EQ(ask("SELECT last_seen FROM hosts WHERE name = 'h'"), 101);
         s = store_free(s);
@@ -209,14 +210,14 @@ static void series_are_bounded(void) {
         m.name = name;
         for (unsigned i = 0; i < STORE_SERIES_MAX; i++) {
                 (void) snprintf(name, sizeof(name), "m%u", i);
-                ASSERT_OK(store_set_metric(s, h, &m));
+                ASSERT_OK(store_add_point(s, h, &m));
         }
-        ASSERT_OK(store_set_metric(s, h, &m));
+        ASSERT_OK(store_add_point(s, h, &m));
         m.name = "one more";
-        ASSERT_EQ(store_set_metric(s, h, &m), -EDQUOT);
-        ASSERT_OK(store_set_metric(s, host(s, "g"), &m));
+        ASSERT_EQ(store_add_point(s, h, &m), -EDQUOT);
+        ASSERT_OK(store_add_point(s, host(s, "g"), &m));
         ASSERT_OK(store_commit(s));
-        ASSERT_EQ(ask("SELECT count(*) FROM metrics"), STORE_SERIES_MAX + 1);
+        ASSERT_EQ(ask("SELECT count(*) FROM series"), STORE_SERIES_MAX + 1);
         s = store_free(s);
 }
 

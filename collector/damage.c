@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "damage.h"
+#include "journal.h"
+
+void damage_tell(struct counters *c, const char *aside) {
+        char field[320];
+
+        c->started_over++;
+        (void) snprintf(field, sizeof(field), "TPU_DATABASE=%s", aside);
+        (void) journal_event(LOG_CRIT, DAMAGE_MESSAGE_ID,
+                             "the database was damaged: it was moved aside, and a new one is begun; hosts, events and series of "
+                             "before are in the old file only",
+                             (const char *const[]) { field }, 1); /* without a journal it is a line on standard error */
+}
+
+void damage_look(const struct damage *d, int r) {
+        char aside[300], why[256];
+
+        if (r != -EUCLEAN)
+                return;
+        if (store_start_over(d->store, aside, why) == 0) {
+                damage_tell(d->counters, aside);
+                return;
+        }
+        log_error("the database is damaged, and a new one cannot be begun: %s", why);
+        (void) sd_event_exit(d->event, -EUCLEAN);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What to do about a damaged database: it stays damaged, so it is moved aside, a new one is begun, and the agents bring
+ * what they still have. Said as an event (systemd/tpu-collector.catalog).
+ */
+#include <systemd/sd-event.h>
+
+#include "counters.h"
+#include "store.h"
+
+#define DAMAGE_MESSAGE_ID "b1f7d1f4a6c84e0f9f0f6f2b7c6f5d21"
+
+struct damage {
+        struct store *store;
+        struct counters *counters;
+        sd_event *event;
+};
+
+/* After an answer of the store, outside of a transaction; does something about -EUCLEAN only. Ends the loop when no new
+ * database can be begun. */
+void damage_look(const struct damage *d, int r);
+/* The file has been moved to aside. */
+void damage_tell(struct counters *c, const char *aside);

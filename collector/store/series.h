@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What is remembered in memory so that a push of known series asks the database nothing: the number of a series by
+ * the bytes that a sender names it with, and the numbers that each host has. Forgotten and read again at will.
+ * Inside the room only.
+ */
+#include "base.h"
+
+#define SERIES_KEYS_MAX 200000 /* beyond, all are forgotten */
+
+struct series_key {
+        uint32_t next; /* index + 1 in the same bucket */
+        uint32_t hash, len;
+        int64_t id;
+        uint8_t *bytes;
+};
+
+struct host_series { /* an open hash; 0 is free */
+        uint32_t *ids;
+        uint32_t n, size;
+        bool loaded;
+        int64_t through; /* the row up to which table "latest" knows */
+};
+
+struct series {
+        struct series_key *keys;
+        uint32_t n, size;
+        uint32_t *buckets; /* index + 1 of the newest */
+        uint32_t n_buckets;
+        struct host_series *hosts; /* by the host's number */
+        size_t n_hosts;
+        bool overflowed; /* all keys were forgotten for want of room since series_mark() */
+};
+
+/* 0: not known. */
+int64_t series_find(const struct series *s, const void *key, size_t len);
+/* -ENOMEM. */
+int series_remember(struct series *s, const void *key, size_t len, int64_t id);
+/* Before a part of a transaction, and when it was undone: forgets the keys that came since. */
+uint32_t series_mark(struct series *s);
+void series_undo(struct series *s, uint32_t mark);
+/* The set of one host, empty and not loaded when it is new. NULL: no memory. */
+struct host_series *series_of_host(struct series *s, int64_t host);
+bool host_series_has(const struct host_series *h, int64_t id);
+int host_series_add(struct host_series *h, int64_t id);
+/* Empties the set; it is to be loaded again. */
+void host_series_clear(struct host_series *h);
+void series_clear(struct series *s);

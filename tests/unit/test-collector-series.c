@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <sqlite3.h>
+
+#include "points.h"
+#include "test.h"
+
+#define DAY ((usec_t) 86400 * USEC_PER_SEC)
+#define NOW (UINT64_C(1800000000) * USEC_PER_SEC) /* a full ten minutes */
+
+static char dir[] = "/tmp/test-series-XXXXXX";
+static char path[64];
+
+static struct store *opened(void) {
+        struct store *s = NULL;
+        char aside[300], why[256];
+
+        ASSERT_OK(store_open(path, &s, aside, why));
+        return s;
+}
+
+static struct store *fresh(void) {
+        static const char *const ends[] = { "", "-wal", "-shm" };
+        char file[80];
+
+        (void) snprintf(path, sizeof(path), "%s/c.db", dir);
+        for (size_t i = 0; i < 3; i++) {
+                (void) snprintf(file, sizeof(file), "%s%s", path, ends[i]);
+                (void) unlink(file);
+        }
+        return opened();
+}
+
+/* --- The encoding ---------------------------------------------------------------------------- */
+
+static int64_t any_number(void) {
+        return (int64_t) ((uint64_t) rand() << (rand() % 62)) * (rand() % 2 ? 1 : -1);
+}
+
+static struct sample any_sample(void) {
+        struct sample s = { .series = 1 + rand() % 5000, .ms = POINTS_EPOCH_MS + rand() % 1000, .n = 1 };
+
+        if (rand() % 2) {
+                s.is_int = true;
+                s.i = any_number();
+                s.d = (double) s.i;
+        } else
+                s.d = rand() % 9 ? (double) any_number() / 7 : (double) INFINITY;
+        s.min = s.max = s.mean = s.d;
+        if (rand() % 3 == 0) {
+                s.n = 2 + (uint64_t) rand() % 100;
+                if (rand() % 2) {
+                        s.min = s.d - 1;
+                        s.mean = s.d - 0.5;
+                }
+        }
+        return s;
+}
+
+static void samples_come_back(void) {
+        struct samples_out o = { 0 };
+        struct sample in[500];
+
+        srand(test_seed());
+        for (unsigned round = 0; round < 200; round++) {
+                struct samples_in reader;
+                struct sample out;
+
+                samples_begin(&o, POINTS_EPOCH_MS + 5);
+                for (size_t i = 0; i < ELEMENTSOF(in); i++) {
+                        in[i] = any_sample();
+                        ASSERT_OK(samples_put(&o, &in[i]));
+                }
+                reader = samples_read(o.data, o.len, POINTS_EPOCH_MS + 5);
+                for (size_t i = 0; i < ELEMENTSOF(in); i++) {
+                        ASSERT_EQ(samples_next(&reader, &out), 1);
+                        ASSERT_EQ(out.series, in[i].series);
+                        ASSERT_EQ(out.ms, in[i].ms);
+                        ASSERT_EQ(out.n, in[i].n);
+                        ASSERT_EQ(out.is_int, in[i].is_int);
+                        ASSERT_TRUE(memcmp(&out.d, &in[i].d, sizeof(double)) == 0);
+                        ASSERT_TRUE(!in[i].is_int || out.i == in[i].i);
+                        ASSERT_TRUE(out.min <= in[i].min && out.min >= in[i].min && out.mean <= in[i].mean && out.mean >= in[i].mean);
+                }
+                ASSERT_EQ(samples_next(&reader, &out), 0);
+                for (unsigned i = 0; i < 50; i++) { /* damaged: anything but a crash or an endless run */
+                        reader = samples_read(o.data, (size_t) rand() % (o.len + 1), 0);
+                        o.data[(size_t) rand() % o.len] ^= (uint8_t) (1 << rand() % 8);
+                        for (size_t n = 0; samples_next(&reader, &out) > 0; n++)
+                                ASSERT_TRUE(n < o.len);
+                }
+        }
+        samples_clear(&o);
+}
+
+/* --- Through the store ----------------------------------------------------------------------- */
+
+static int64_t host(struct store *s, const char *name) {
+        int64_t id = 0;
+
+        ASSERT_OK(store_find_host(s, name, NOW, &id));
+        return id;
+}
+
+static void push(struct store *s, const char *name, const char *metric, usec_t time, int64_t value) {
+        const struct store_metric m = {
+                .service = "s", .name = metric, .attributes = "{}", .unit = "1", .is_int = true, .i = value, .d = (double) value, .time = time,
+                .key = metric, .key_len = strlen(metric)
+        };
+
+        ASSERT_OK(store_begin(s));
+        ASSERT_OK(store_add_point(s, host(s, name), &m));
+        ASSERT_OK(store_commit(s));
+}
+
+struct past {
+        size_t series, points;
+        uint64_t stands_for;
+        usec_t first, last;
+        double last_value, min, max, sum;
+};
+
+static int on_past(const struct store_past *p, void *userdata) {
+        struct past *w = userdata;
+
+        if (!p->is_point) {
+                w->series++;
+                return 0;
+        }
+        if (w->points++ == 0) {
+                w->first = p->time;
+                w->min = p->min;
+                w->max = p->max;
+        }
+        ASSERT_TRUE(p->time >= w->last);
+        w->stands_for += p->n;
+        w->last = p->time;
+        w->last_value = p->d;
+        w->min = fmin(w->min, p->min);
+        w->max = fmax(w->max, p->max);
+        w->sum += p->mean * (double) p->n;
+        return 0;
+}
+
+static struct past past_of(struct store *s, const char *name, const char *metric) {
+        struct past w = { 0 };
+        bool cut = true;
+
+        ASSERT_OK(store_list_past(s, &(struct store_series_filter) { .host = name, .name = metric, .since = 0, .until = NOW + DAY, .limit = 1000000 },
+                                  on_past, &w, &cut));
+        ASSERT_FALSE(cut);
+        return w;
+}
+
+static void tend_all(struct store *s, uint32_t days, uint64_t bytes, usec_t now, unsigned turns) {
+        unsigned hosts;
+
+        for (unsigned i = 0; i < turns; i++)
+                ASSERT_OK(store_tend(s, &(struct store_retention) { .days = days, .bytes = bytes }, now, &hosts));
+}
+
+static int on_latest(const struct store_value *v, void *userdata) {
+        char *line = userdata;
+
+        (void) snprintf(line + strlen(line), 200 - strlen(line), "%s=%lld@%lld ", v->metric.name, (long long) v->metric.i,
+                        (long long) (v->metric.time / USEC_PER_SEC) - (long long) (NOW / USEC_PER_SEC));
+        return 0;
+}
+
+static const char *latest_of(struct store *s, const char *name, char line[static 200]) {
+        line[0] = '\0';
+        ASSERT_OK(store_list_metrics(s, host(s, name), on_latest, line));
+        return line;
+}
+
+/* What is condensed still says how many points there were, their sum and their extremes. */
+static void points_are_condensed(void) {
+        struct store *s = fresh();
+        struct past w;
+
+        for (int i = 0; i < 360; i++) /* an hour, and one that only counts there */
+                push(s, "h", "m", NOW + (usec_t) i * 10 * USEC_PER_SEC, i);
+        push(s, "g", "m", NOW, 7);
+        w = past_of(s, "h", "m");
+        ASSERT_EQ(w.points, 360);
+        tend_all(s, 30, UINT64_MAX, NOW + DAY / 2, 20);
+        ASSERT_EQ(past_of(s, "h", "m").points, 360);
+
+        tend_all(s, 30, UINT64_MAX, NOW + DAY + 3600 * USEC_PER_SEC, 20);
+        w = past_of(s, "h", "m");
+        ASSERT_EQ(w.points, 60);
+        ASSERT_EQ(w.stands_for, 360);
+        ASSERT_EQ(w.first, NOW);
+        ASSERT_EQ(w.min, 0);
+        ASSERT_EQ(w.max, 359);
+        ASSERT_EQ(w.last_value, 359);
+        ASSERT_TRUE(fabs(w.sum - 359 * 360 / 2) < 1e-6);
+
+        push(s, "h", "m", NOW + 15 * USEC_PER_SEC, 1000); /* late: its minute is condensed again beside the other */
+        tend_all(s, 30, UINT64_MAX, NOW + 8 * DAY, 20);
+        w = past_of(s, "h", "m");
+        ASSERT_EQ(w.stands_for, 361);
+        ASSERT_EQ(w.points, 7);
+        ASSERT_EQ(w.max, 1000);
+        tend_all(s, 30, UINT64_MAX, NOW + 32 * DAY, 20);
+        ASSERT_EQ(past_of(s, "h", "m").points, 0);
+        s = store_free(s);
+}
+
+static void latest_survives_all_of_it(void) {
+        char line[200];
+        struct store *s = fresh();
+
+        push(s, "h", "a", NOW, 1);
+        push(s, "h", "b", NOW, 2);
+        push(s, "h", "a", NOW + USEC_PER_SEC, 3);
+        ASSERT_STREQ(latest_of(s, "h", line), "a=3@1 b=2@0 ");
+        tend_all(s, 30, UINT64_MAX, NOW + DAY, 5); /* folded */
+        ASSERT_STREQ(latest_of(s, "h", line), "a=3@1 b=2@0 ");
+        push(s, "h", "a", NOW - USEC_PER_SEC, 9); /* late, known better */
+        push(s, "h", "c", NOW - USEC_PER_SEC, 4); /* late, not known */
+        ASSERT_STREQ(latest_of(s, "h", line), "a=3@1 b=2@0 c=4@-1 ");
+        tend_all(s, 30, UINT64_MAX, NOW + 2 * DAY, 5);
+        s = store_free(s);
+        s = opened();
+        ASSERT_STREQ(latest_of(s, "h", line), "a=3@1 b=2@0 c=4@-1 ");
+        push(s, "h", "a", NOW + 31 * DAY, 5);
+        tend_all(s, 30, UINT64_MAX, NOW + 31 * DAY, 5); /* b and c are silent for longer than anything is kept */
+        ASSERT_STREQ(latest_of(s, "h", line), "a=5@2678400 ");
+        s = store_free(s);
+}
+
+/* A number that was given to a series inside something undone must not stand for it later. */
+static void undone_series_are_forgotten(void) {
+        struct store_metric m = { .service = "s", .name = "gone", .attributes = "{}", .unit = "", .is_int = true, .i = 1, .time = NOW,
+                                  .key = "k1", .key_len = 2 };
+        char line[200];
+        struct store *s = fresh();
+        int64_t h;
+
+        for (unsigned whole = 0; whole < 2; whole++) {
+                ASSERT_OK(store_begin(s));
+                h = host(s, "h");
+                ASSERT_OK(store_mark(s));
+                ASSERT_OK(store_add_point(s, h, &m));
+                ASSERT_TRUE(store_knows_series(s, "k1", 2));
+                if (whole)
+                        store_rollback(s);
+                else {
+                        ASSERT_OK(store_undo(s));
+                        ASSERT_OK(store_commit(s));
+                }
+                ASSERT_FALSE(store_knows_series(s, "k1", 2));
+        }
+        push(s, "h", "other", NOW, 5); /* gets the number */
+        push(s, "h", "gone", NOW, 6);
+        ASSERT_STREQ(latest_of(s, "h", line), "gone=6@0 other=5@0 ");
+        s = store_free(s);
+}
+
+static void bytes_are_held(void) {
+        const struct store_event e = { .service = "", .name = "e", .body = "1", .attributes = "{}", .time = NOW, .received = NOW };
+        struct store_size size;
+        struct store *s = fresh();
+        char metric[16];
+
+        ASSERT_OK(store_begin(s));
+        for (int minute = 0; minute < 600; minute++)
+                for (int i = 0; i < 100; i++) {
+                        struct store_metric m = { .service = "s", .name = metric, .attributes = "{}", .unit = "", .d = rand() / 7.0,
+                                                  .time = NOW + (usec_t) minute * 60 * USEC_PER_SEC, .key = metric };
+
+                        m.key_len = (size_t) snprintf(metric, sizeof(metric), "m%d", i);
+                        ASSERT_OK(store_add_point(s, host(s, minute % 2 ? "h" : "g"), &m));
+                }
+        ASSERT_OK(store_add_event(s, host(s, "h"), NULL, &e));
+        ASSERT_OK(store_commit(s));
+        ASSERT_OK(store_size(s, &size));
+        ASSERT_TRUE(size.used > 600000);
+        tend_all(s, 30, 300000, NOW + 600 * 60 * USEC_PER_SEC, 400);
+        ASSERT_OK(store_size(s, &size));
+        ASSERT_TRUE(size.used <= 300000 && size.squeeze < 1);
+        ASSERT_TRUE(past_of(s, "h", "m1").last > NOW + 500 * 60 * USEC_PER_SEC); /* the oldest went */
+        tend_all(s, 30, 300000, NOW + 600 * 60 * USEC_PER_SEC, 100);
+        ASSERT_OK(store_size(s, &size));
+        ASSERT_TRUE(size.file < 6 * 1024 * 1024);
+        s = store_free(s);
+}
+
+static int64_t ask(const char *sql) {
+        sqlite3 *db;
+        sqlite3_stmt *q;
+        int64_t n = -1;
+
+        ASSERT_OK(sqlite3_open(path, &db));
+        ASSERT_OK(sqlite3_prepare_v2(db, sql, -1, &q, NULL));
+        if (sqlite3_step(q) == SQLITE_ROW)
+                n = sqlite3_column_int64(q, 0);
+        ASSERT_OK(sqlite3_finalize(q));
+        ASSERT_OK(sqlite3_close(db));
+        return n;
+}
+
+/* A database of version 1 goes on, and version 1 may have it back. */
+static void version_1_goes_on(void) {
+        struct store *s = fresh();
+        char line[200];
+
+        push(s, "h", "a", NOW, 1);
+        s = store_free(s);
+        (void) ask("DROP TABLE samples");
+        (void) ask("DROP TABLE series");
+        (void) ask("DROP TABLE latest");
+        (void) ask("PRAGMA user_version = 1");
+        (void) ask("INSERT INTO metrics VALUES (1, 'x', '{}', '', 1, '', 5)");
+        s = opened();
+        ASSERT_EQ(ask("PRAGMA user_version"), STORE_SCHEMA);
+        ASSERT_EQ(ask("SELECT value FROM meta WHERE key = 'oldest_reader'"), 1);
+        push(s, "h", "b", NOW, 2);
+        ASSERT_STREQ(latest_of(s, "h", line), "b=2@0 ");
+        tend_all(s, 30, UINT64_MAX, NOW, 3);
+        ASSERT_EQ(ask("SELECT count(*) FROM metrics"), 0);
+        s = store_free(s);
+}
+
+static void damage_is_put_aside(void) {
+        struct store *s = fresh();
+        char aside[300], why[256];
+        FILE *f;
+
+        push(s, "h", "a", NOW, 1);
+        s = store_free(s);
+        for (unsigned i = 0; i < 3; i++) { /* the third goes over the second */
+                f = fopen(path, "w");
+                ASSERT_TRUE(f);
+                for (unsigned k = 0; k < 2000; k++)
+                        fputs("not a database ", f);
+                ASSERT_OK(fclose(f));
+                ASSERT_OK(store_open(path, &s, aside, why));
+                ASSERT_STREQ(aside + strlen(path), i ? ".damaged-again" : ".damaged");
+                ASSERT_OK(access(aside, F_OK));
+                push(s, "h", "a", NOW, 1);
+                s = store_free(s);
+        }
+        (void) unlink(aside);
+        (void) snprintf(aside, sizeof(aside), "%s.damaged", path);
+        (void) unlink(aside);
+        store_free(fresh());
+        (void) unlink(path);
+        (void) rmdir(dir);
+}
+
+static void make_directory(void) {
+        ASSERT_TRUE(mkdtemp(dir));
+}
+
+TEST_MAIN(make_directory, samples_come_back, points_are_condensed, latest_survives_all_of_it, undone_series_are_forgotten,
+          bytes_are_held, version_1_goes_on, damage_is_put_aside)
