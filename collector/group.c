@@ -14,6 +14,8 @@ struct group {
         sd_event_source *timer;
         struct group_item *first, **last; /* in the order of arrival */
         size_t n, bytes;
+        void (*notify)(void *userdata);
+        void *userdata;
         bool failing; /* the last write to the database failed: said once, not per request */
 };
 
@@ -74,6 +76,11 @@ static int decode(struct group_item *i, uint8_t **ret_own, char why[static INGES
         i->push.len = len;
         *ret_own = TAKE_PTR(inflated);
         return 0;
+}
+
+void group_on_events(struct group *g, void (*notify)(void *userdata), void *userdata) {
+        g->notify = notify;
+        g->userdata = userdata;
 }
 
 static void count(struct counters *c, const struct group_item *i) {
@@ -146,6 +153,8 @@ static void refuse_all(struct group *g, struct group_item *items, int error) {
 }
 
 static void answer_all(struct group *g, struct group_item *items, bool stored) {
+        uint64_t events = g->counters->events;
+
         while (items) {
                 struct group_item *i = items;
 
@@ -158,6 +167,8 @@ static void answer_all(struct group *g, struct group_item *items, bool stored) {
                 http_answer(i->call, &i->reply);
                 free(i);
         }
+        if (g->notify && g->counters->events > events)
+                g->notify(g->userdata);
 }
 
 /* Takes the first items out: as many as one transaction may hold. */

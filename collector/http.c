@@ -4,6 +4,7 @@
 #include "http.h"
 #include "log.h"
 
+#define FLUSH_TURNS 3 /* of libmicrohttpd: take it up, write the header, write the body */
 #define BODY_STEP ((size_t) 16 * 1024)
 
 struct http {
@@ -12,6 +13,12 @@ struct http {
         bool running; /* inside MHD_run() */
         struct http_options o;
         size_t held; /* bytes of bodies in memory */
+};
+
+/* What is known of a connection's peer: asked once, because a signature is slow to check. */
+struct peer {
+        bool checked, allowed;
+        char name[TLS_NAME_MAX], why[TLS_WHY_MAX];
 };
 
 /* One request while its body comes in, and until its reply. */
@@ -99,6 +106,34 @@ static enum MHD_Result send_reply(struct MHD_Connection *c, struct http_reply *r
         return r;
 }
 
+/* NULL: it may call. */
+static const char *denied(struct http *h, struct MHD_Connection *c) {
+        const union MHD_ConnectionInfo *session = MHD_get_connection_info(c, MHD_CONNECTION_INFO_GNUTLS_SESSION),
+                                       *context = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+        struct peer *p = context ? context->socket_context : NULL;
+
+        if (!h->o.allow)
+                return NULL;
+        if (!session || !session->tls_session || !p)
+                return "no TLS session"; /* out of memory for one */
+        if (!p->checked)
+                p->allowed = tls_check_peer(session->tls_session, h->o.allow, p->name, p->why) == 0;
+        p->checked = true;
+        return p->allowed ? NULL : p->why;
+}
+
+static void on_connection(void *userdata, struct MHD_Connection *c, void **context,
+                          enum MHD_ConnectionNotificationCode how) {
+        (void) userdata;
+        (void) c;
+        if (how == MHD_CONNECTION_NOTIFY_STARTED)
+                *context = calloc(1, sizeof(struct peer)); /* NULL is denied */
+        else {
+                free(*context);
+                *context = NULL;
+        }
+}
+
 static enum MHD_Result answer(struct http_call *x, struct MHD_Connection *c, const char *url,
                               const char *method) {
         const union MHD_ConnectionInfo *peer =
@@ -111,6 +146,7 @@ static enum MHD_Result answer(struct http_call *x, struct MHD_Connection *c, con
                 .too_large = x->too_large,
                 .no_room = x->no_room,
                 .peer = "?",
+                .denied = denied(x->http, c),
                 .connection = c,
                 .call = x,
         };
@@ -221,13 +257,32 @@ static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
         return 0;
 }
 
-static int start(struct http *h) {
-        h->daemon = MHD_start_daemon(
-                MHD_USE_EPOLL | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER,
-                on_log, h, MHD_OPTION_LISTEN_SOCKET, (MHD_socket) h->o.fd, MHD_OPTION_CONNECTION_LIMIT,
-                h->o.connections, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) HTTP_TIMEOUT_S,
-                MHD_OPTION_CONNECTION_MEMORY_LIMIT, HTTP_CONNECTION_MEMORY, MHD_OPTION_NOTIFY_COMPLETED,
-                on_completed, h, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+static int start(struct http *h, const struct tls *tls) {
+        struct MHD_OptionItem more[] = {
+                { MHD_OPTION_HTTPS_MEM_CERT, 0, tls ? tls->certificate : NULL },
+                { MHD_OPTION_HTTPS_MEM_KEY, 0, tls ? tls->key : NULL },
+                { MHD_OPTION_HTTPS_MEM_TRUST, 0, tls ? tls->client_ca : NULL },
+                { MHD_OPTION_HTTPS_PRIORITIES, 0, (void *) (uintptr_t) "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2" },
+                { MHD_OPTION_END, 0, NULL },
+        };
+        unsigned flags = MHD_USE_EPOLL | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME;
+
+        if (tls) {
+                flags |= MHD_USE_TLS;
+                h->daemon = MHD_start_daemon(
+                        flags, 0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, on_log, h,
+                        MHD_OPTION_LISTEN_SOCKET, (MHD_socket) h->o.fd, MHD_OPTION_CONNECTION_LIMIT, h->o.connections,
+                        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) HTTP_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                        HTTP_CONNECTION_MEMORY, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
+                        MHD_OPTION_NOTIFY_CONNECTION, on_connection, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+                        MHD_OPTION_ARRAY, more, MHD_OPTION_END);
+        } else
+                h->daemon = MHD_start_daemon(
+                        flags, 0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, on_log, h,
+                        MHD_OPTION_LISTEN_SOCKET, (MHD_socket) h->o.fd, MHD_OPTION_CONNECTION_LIMIT, h->o.connections,
+                        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) HTTP_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                        HTTP_CONNECTION_MEMORY, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
+                        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
         if (!h->daemon)
                 return -EIO; /* libmicrohttpd says why in its log line only */
         h->o.fd = -1; /* closed by MHD_stop_daemon() from now on */
@@ -262,7 +317,10 @@ int http_new(sd_event *e, const struct http_options *o, struct http **ret) {
                 return -ENOMEM;
         }
         h->o = *o;
-        r = start(h);
+        h->o.tls = NULL; /* borrowed for the start only */
+        if (!o->tls || !o->tls->certificate)
+                h->o.allow = NULL;
+        r = start(h, h->o.allow ? o->tls : NULL);
         if (r < 0)
                 return r;
         info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
@@ -286,6 +344,8 @@ struct http *http_free(struct http *h) {
                 return NULL;
         (void) sd_event_source_unref(h->io);
         (void) sd_event_source_unref(h->timer);
+        for (unsigned i = 0; h->daemon && i < FLUSH_TURNS; i++)
+                (void) MHD_run(h->daemon); /* what was answered last goes out as far as it goes without waiting */
         if (h->daemon)
                 MHD_stop_daemon(h->daemon);
         (void) close_fd(h->o.fd);

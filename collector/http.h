@@ -9,6 +9,7 @@
 #include <systemd/sd-event.h>
 
 #include "address.h"
+#include "tls.h"
 
 #define HTTP_TIMEOUT_S 30
 #define HTTP_CONNECTION_MEMORY ((size_t) 16 * 1024)    /* headers and read buffer of one connection */
@@ -25,6 +26,7 @@ struct http_request {
         bool too_large; /* there was more than body_max; body is empty */
         bool no_room;   /* HTTP_BODIES_MAX is in use; body is empty */
         char peer[ADDRESS_TEXT_MAX];
+        const char *denied;                /* why the caller may not call; NULL: it may. /healthz aside it is to be 403 */
         struct MHD_Connection *connection; /* for the functions below */
         struct http_call *call;            /* for http_answer(), when the reply is for later */
 };
@@ -44,6 +46,8 @@ struct http_options {
         int fd;           /* listening; taken over */
         unsigned connections;
         size_t body_max;
+        const struct tls *tls; /* NULL, or without certificate: plain; borrowed until http_new() returned */
+        const char *allow;     /* with TLS: who may call, as in tls.h; borrowed */
         void (*handle)(const struct http_request *q, struct http_reply *reply, void *userdata);
         void *userdata;
 };

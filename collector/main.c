@@ -29,11 +29,13 @@ struct collector {
 };
 
 static void collector_clear(struct collector *c) {
+        c->api.follow = follow_free(c->api.follow);
         c->retain = retain_free(c->retain);
         c->group = group_free(c->group); /* answers: before the server goes */
         c->otlp_server = http_free(c->otlp_server);
         c->api_server = http_free(c->api_server);
         c->store = store_free(c->store);
+        tls_clear(&c->settings.tls);
         (void) sd_event_unref(c->event);
 }
 
@@ -68,12 +70,16 @@ static int start_servers(struct collector *c, char otlp[static ADDRESS_TEXT_MAX]
                 .name = "otlp",
                 .connections = otlp_connections(),
                 .body_max = RECEIVE_BODY_MAX,
+                .tls = &c->settings.tls,
+                .allow = c->settings.allow_agents,
                 .handle = receive,
                 .userdata = &c->receiver,
         };
         struct http_options for_people = {
                 .name = "api",
                 .connections = API_CONNECTIONS,
+                .tls = &c->settings.tls,
+                .allow = c->settings.allow_readers,
                 .handle = api_handle,
                 .userdata = &c->api,
         };
@@ -104,6 +110,10 @@ static int start_loop(struct collector *c) {
         return r < 0 ? r : 0;
 }
 
+static void on_events(void *userdata) {
+        follow_news(userdata);
+}
+
 static int run(struct collector *c) {
         char otlp[ADDRESS_TEXT_MAX], api[ADDRESS_TEXT_MAX], aside[300], why[256];
         int r;
@@ -122,14 +132,17 @@ static int run(struct collector *c) {
         if (r >= 0)
                 r = group_new(&c->damage, &clock_system, &c->group);
         if (r >= 0)
+                r = follow_new(c->event, &c->api, &c->api.follow);
+        if (r >= 0)
                 r = retain_new(&c->damage, &clock_system, &c->settings.retention, &c->retain);
         if (r < 0)
                 return log_error_errno(r, "event loop: %m");
+        group_on_events(c->group, on_events, c->api.follow);
         c->receiver = (struct receiver) { .group = c->group, .counters = &c->counters };
         r = start_servers(c, otlp, api);
         if (r < 0)
                 return r;
-        if (c->settings.insecure)
+        if (c->settings.insecure && !c->settings.tls.certificate)
                 log_warning("InsecureListen: whoever reaches %s may write, whoever reaches %s may read",
                             otlp, api);
         log_info("receiving OTLP on %s, answering on %s, database %s", otlp, api, c->settings.database);

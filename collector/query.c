@@ -1,16 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <time.h>
+
 #include "query.h"
 
-enum parameter { HOST, SLICE, NAME, SINCE, LIMIT, _PARAMETER_MAX };
+#define SECONDS_MAX INT64_C(253402300800) /* the year 10000 */
+
+static const char *const names[_QUERY_MAX] = {
+        [QUERY_HOST] = "host",     [QUERY_SLICE] = "slice", [QUERY_NAME] = "name",     [QUERY_STATE] = "state",
+        [QUERY_SINCE] = "since",   [QUERY_LIMIT] = "limit", [QUERY_OFFSET] = "offset", [QUERY_WAIT] = "wait",
+        [QUERY_FROM] = "from",     [QUERY_UNTIL] = "until",
+};
 
 struct reading {
-        struct store_event_filter filter;
-        unsigned given; /* bits of enum parameter */
+        struct query query;
+        unsigned given, allowed;
+        int64_t limit_max;
         char *why;
 };
 
 static int wrong(struct reading *r, const char *key, const char *text) {
-        (void) snprintf(r->why, QUERY_WHY_MAX, "parameter %.60s: %s", key, text);
+        (void) snprintf(r->why, QUERY_WHY_MAX, "parameter %.40s: %s", key, text);
         return -EINVAL;
 }
 
@@ -30,61 +39,100 @@ static int number(struct reading *r, const char *key, const char *value, int64_t
         return 0;
 }
 
-static int take(struct reading *r, enum parameter p, const char *key, const char *value) {
-        if (r->given & (1U << p))
-                return wrong(r, key, "is given twice");
-        r->given |= 1U << p;
+int query_time(const char *text, int64_t *ret) {
+        struct tm tm = { 0 };
+        char *end;
+        int64_t seconds, micro = 0, unit = 100000;
+
+        if (*text < '0' || *text > '9' || strlen(text) > 40)
+                return -EINVAL;
+        errno = 0;
+        seconds = strtoll(text, &end, 10);
+        if (*end) {
+                end = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+                if (!end)
+                        return -EINVAL;
+                if (*end == '.')
+                        for (end++; *end >= '0' && *end <= '9'; end++, unit /= 10)
+                                micro += (*end - '0') * unit;
+                if (!streq(end, "Z"))
+                        return -EINVAL;
+                seconds = timegm(&tm);
+        }
+        if (errno == ERANGE || seconds < 0 || seconds > SECONDS_MAX)
+                return -EINVAL;
+        *ret = seconds * (int64_t) USEC_PER_SEC + micro;
+        return 0;
+}
+
+static int take(struct reading *r, enum query_parameter p, const char *key, const char *value) {
+        int64_t *n = &r->query.number[p];
+
         switch (p) {
-        case HOST:
-                r->filter.host = value;
+        case QUERY_HOST:
+        case QUERY_SLICE:
+        case QUERY_NAME:
+        case QUERY_STATE:
+                r->query.text[p] = *value ? value : NULL;
                 return 0;
-        case SLICE:
-                r->filter.slice = value;
+        case QUERY_SINCE:
+        case QUERY_OFFSET:
+                return number(r, key, value, 0, INT64_MAX, n);
+        case QUERY_LIMIT:
+                return number(r, key, value, 1, r->limit_max, n);
+        case QUERY_WAIT:
+                return number(r, key, value, 0, QUERY_WAIT_MAX, n);
+        case QUERY_FROM:
+        case QUERY_UNTIL:
+                if (query_time(value, n) < 0)
+                        return wrong(r, key, "must be a time: 2026-11-21T05:00:00Z, or seconds since 1970");
                 return 0;
-        case NAME:
-                r->filter.name = value;
-                return 0;
-        case SINCE:
-                return number(r, key, value, 0, INT64_MAX, &r->filter.since);
-        case LIMIT:
-                return number(r, key, value, 1, QUERY_LIMIT_MAX, &r->filter.limit);
-        case _PARAMETER_MAX:
+        case _QUERY_MAX:
                 break;
         }
         return -EINVAL;
 }
 
-static int on_parameter(const char *key, const char *value, void *userdata) {
-        static const char *const names[_PARAMETER_MAX] = {
-                [HOST] = "host", [SLICE] = "slice", [NAME] = "name", [SINCE] = "since", [LIMIT] = "limit",
-        };
-        struct reading *r = userdata;
+static int unknown(struct reading *r, const char *key) {
+        char text[QUERY_WHY_MAX] = "is not known; ";
+        const char *sep = "there are ";
 
-        for (enum parameter p = 0; p < _PARAMETER_MAX; p++)
-                if (streq(key, names[p])) /* an empty filter is none */
-                        return *value || p >= SINCE ? take(r, p, key, value) : 0;
-        return wrong(r, key, "is not known; there are host, slice, name, since, limit");
+        if (!r->allowed)
+                return wrong(r, key, "is not known; this call takes none");
+        for (enum query_parameter p = 0; p < _QUERY_MAX; p++)
+                if (r->allowed & QUERY_BIT(p)) {
+                        size_t n = strlen(text);
+
+                        (void) snprintf(text + n, sizeof(text) - n, "%s%s", sep, names[p]);
+                        sep = ", ";
+                }
+        return wrong(r, key, text);
 }
 
-int query_events(const struct http_request *q, struct store_event_filter *ret,
-                 char why[static QUERY_WHY_MAX]) {
-        struct reading r = { .filter = { .since = -1, .limit = QUERY_LIMIT_DEFAULT }, .why = why };
+static int on_parameter(const char *key, const char *value, void *userdata) {
+        struct reading *r = userdata;
+
+        for (enum query_parameter p = 0; p < _QUERY_MAX; p++) {
+                if (!(r->allowed & QUERY_BIT(p)) || !streq(key, names[p]))
+                        continue;
+                if (r->given & QUERY_BIT(p))
+                        return wrong(r, key, "is given twice");
+                r->given |= QUERY_BIT(p);
+                return take(r, p, key, value);
+        }
+        return unknown(r, key);
+}
+
+int query_parse(const struct http_request *q, unsigned allowed, int64_t limit_max, struct query *ret,
+                char why[static QUERY_WHY_MAX]) {
+        struct reading r = { .allowed = allowed, .limit_max = limit_max, .why = why };
         int e;
 
+        for (size_t i = 0; i < _QUERY_MAX; i++)
+                r.query.number[i] = -1;
         e = http_query(q, on_parameter, &r);
         if (e < 0)
                 return e;
-        *ret = r.filter;
+        *ret = r.query;
         return 0;
-}
-
-static int on_unexpected(const char *key, const char *value, void *userdata) {
-        struct reading r = { .why = userdata };
-
-        (void) value;
-        return wrong(&r, key, "is not known; this call takes none");
-}
-
-int query_none(const struct http_request *q, char why[static QUERY_WHY_MAX]) {
-        return http_query(q, on_unexpected, why);
 }

@@ -74,7 +74,9 @@ void receive(const struct http_request *q, struct http_reply *reply, void *userd
 
         v->counters->bytes += q->len;
         (void) otlp_encoding_parse(http_header(q, "Content-Type"), &item.encoding); /* else protobuf */
-        if (path == COUNTERS_OTHER)
+        if (q->denied)
+                otlp_reply_error(reply, item.encoding, 403, q->denied);
+        else if (path == COUNTERS_OTHER)
                 otlp_reply_error(reply, item.encoding, 404, "there are /v1/metrics and /v1/logs here");
         else if (!streq(q->method, "POST")) {
                 otlp_reply_error(reply, item.encoding, 405, "only POST");

@@ -72,18 +72,31 @@ static int check_address(const char *text, const char *option, const char *key, 
         if (insecure || address_is_loopback(ret))
                 return 0;
         log_error("--%s (%s=): anyone who reaches %s could read and write without TLS, so it is refused. "
-                  "Listen on 127.0.0.1 and put a "
-                  "TLS proxy in front, or, on a network where everyone is trusted, say --insecure-listen "
+                  "Give it certificates "
+                  "(Certificate=, Key=, ClientCa=), or, on a network where everyone is trusted, say --insecure-listen "
                   "(InsecureListen=yes)",
                   option, key, text);
         return -EPERM;
 }
 
 static int check(struct settings *s) {
+        char why[TLS_WHY_MAX] = "out of memory";
+        bool open;
         int r;
 
-        r = check_address(s->otlp, "listen-otlp", "ListenOtlp", s->insecure, &s->otlp_address);
-        return r < 0 ? r : check_address(s->api, "listen-api", "ListenApi", s->insecure, &s->api_address);
+        r = tls_load(s->certificate, s->key, s->client_ca, &s->tls, why);
+        if (r < 0) {
+                log_error("TLS: %s", why);
+                return r;
+        }
+        if (s->tls.certificate && (!s->allow_agents[0] || !s->allow_readers[0])) {
+                log_error("TLS: AllowAgents= and AllowReaders= name the URIs of certificates that may send and read; "
+                          "an empty list is nobody");
+                return -EINVAL;
+        }
+        open = s->insecure || s->tls.certificate;
+        r = check_address(s->otlp, "listen-otlp", "ListenOtlp", open, &s->otlp_address);
+        return r < 0 ? r : check_address(s->api, "listen-api", "ListenApi", open, &s->api_address);
 }
 
 static int parse_days(const char *value, void *dest, char why[static 96]) {
@@ -125,6 +138,11 @@ static int load(const struct command_line *c, const struct options *o, struct se
                 { "Collector", "Database", config_parse_string255, s->database,
                   PATH_COLLECTOR_STATE "/collector.db" },
                 { "Collector", "InsecureListen", config_parse_bool, &s->insecure, "no" },
+                { "Collector", "Certificate", config_parse_string255, s->certificate, "" },
+                { "Collector", "Key", config_parse_string255, s->key, "" },
+                { "Collector", "ClientCa", config_parse_string255, s->client_ca, "" },
+                { "Collector", "AllowAgents", config_parse_string255, s->allow_agents, "" },
+                { "Collector", "AllowReaders", config_parse_string255, s->allow_readers, "" },
                 { "Collector", "RetainDays", parse_days, &s->retention.days, "30" },
                 { "Collector", "RetainBytes", parse_size, &s->retention.bytes, "8G" },
         };

@@ -43,3 +43,26 @@ int store_list_events(struct store *s, const struct store_event_filter *f,
         }
         return r;
 }
+
+/* Ids grow with the time of arrival (but for steps of the clock), so that halving finds the place without an index. */
+int store_event_before(struct store *s, usec_t time, int64_t *ret) {
+        int64_t low = 1, high = 0, id, received;
+        int r;
+
+        r = store_ask(s, ST_EVENT_LAST, NULL, 0, &high, NULL);
+        if (r < 0)
+                return r;
+        while (low <= high) { /* what is below low came earlier, what is above high did not */
+                int64_t middle = low + (high - low) / 2;
+
+                r = store_ask(s, ST_EVENT_NEXT, BIND(INT(middle)), &id, &received);
+                if (r < 0)
+                        return r;
+                if (r > 0 && (usec_t) received < time)
+                        low = id + 1;
+                else
+                        high = middle - 1;
+        }
+        *ret = low - 1;
+        return 0;
+}

@@ -129,6 +129,15 @@ struct store_host_filter {
 int store_list_hosts(struct store *s, const struct store_host_filter *f,
                      int (*visit)(const struct store_host *h, void *userdata), void *userdata);
 
+struct store_slice {
+        const char *name; /* NULL: of no slice */
+        int64_t hosts, ready, degraded, unfit, unknown, silent; /* silent ones are in none of the four */
+        usec_t oldest_seen;
+};
+/* Sorted by name, none last. Silent: not heard since. */
+int store_list_slices(struct store *s, usec_t silent_since,
+                      int (*visit)(const struct store_slice *slice, void *userdata), void *userdata);
+
 struct store_value {
         struct store_metric metric; /* without key; d may be NaN or infinite */
 };
@@ -166,6 +175,8 @@ struct store_event_row {
 };
 int store_list_events(struct store *s, const struct store_event_filter *f,
                       int (*visit)(const struct store_event_row *e, void *userdata), void *userdata);
+/* The id in front of the first event received at `time` or later: for filter.since. */
+int store_event_before(struct store *s, usec_t time, int64_t *ret);
 
 /* --- Keeping it small ------------------------------------------------------------------------ */
 

@@ -9,9 +9,11 @@ import re
 import signal
 import socket
 import sqlite3
+import ssl
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -35,7 +37,7 @@ class Collector:
         self.notify.settimeout(20)
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
-            [PROGRAM, "--config", "/dev/null", "--database", database, "--listen-otlp", "127.0.0.1:0", "--listen-api", "127.0.0.1:0", *options],
+            [PROGRAM, *([] if "--config" in options else ["--config", "/dev/null"]), "--database", database, "--listen-otlp", "127.0.0.1:0", "--listen-api", "127.0.0.1:0", *options],
             stderr=self.log, env={**os.environ, "NOTIFY_SOCKET": self.notify.getsockname()})
         self.told = self.notify.recv(4096).decode()
         self.otlp, self.api = map(int, re.findall(r"127\.0\.0\.1:(\d+)", self.told))
@@ -57,9 +59,9 @@ class Collector:
         c.close()
         return r
 
-    def get(self, path, method="GET", body=None):
-        c = http.client.HTTPConnection("127.0.0.1", self.api, timeout=20)
-        c.request(method, path, body)
+    def get(self, path, method="GET", body=None, headers=None):
+        c = http.client.HTTPConnection("127.0.0.1", self.api, timeout=40)
+        c.request(method, path, body, headers or {})
         r = c.getresponse()
         text = r.read()
         c.close()
@@ -567,6 +569,107 @@ class Api(Case):
         self.assertEqual(c.get("/api/v1/hosts", "HEAD").status, 200)
         self.assertEqual(c.get("/api/v1/hosts", "POST", b"x" * 100).status, 405)
 
+    def test_slices_and_pages(self):
+        c = self.start()
+        now = time.time()
+        for i in range(7):
+            res = {**AGENT, "host.name": f"h{i}", "tpu.slice.name": f"s{i // 3}", "tpu.worker.id": i % 3}
+            state = ("ready", "unfit", "degraded")[i % 3]
+            self.ok(c.post("/v1/metrics", otlp.request(res, [otlp.gauge("tpu.host.state", [otlp.point(1, {"state": state}, now - 50 * (i == 1))])])))
+        slices = c.get("/api/v1/slices").json["slices"]
+        self.assertEqual([(s["name"], s["hosts"], s["ready"], s["degraded"], s["unfit"], s["unknown"], s["silent"]) for s in slices],
+                         [("s0", 3, 1, 1, 1, 0, 0), ("s1", 3, 1, 1, 1, 0, 0), ("s2", 1, 1, 0, 0, 0, 0)])
+        names, offset = [], 0
+        while offset is not None:
+            a = c.get(f"/api/v1/hosts?limit=3&offset={offset}").json
+            names += [h["name"] for h in a["hosts"]]
+            offset = a["next"]
+        self.assertEqual(names, [f"h{i}" for i in range(7)])
+        self.assertEqual([h["name"] for h in c.get("/api/v1/hosts?slice=s1&state=unfit").json["hosts"]], ["h4"])
+        hosts = {h["name"]: h for h in c.get("/api/v1/hosts").json["hosts"]}
+        self.assertTrue(49 < hosts["h1"]["lag_seconds"] < 60 and hosts["h0"]["lag_seconds"] < 10)
+        text = c.get("/metrics").text
+        self.assertIn('tpu_collectord_hosts{state="ready"} 3\n', text)
+
+    def test_series(self):
+        c = self.start()
+        now = int(time.time())
+        for i in range(30):
+            for host in ("h0", "h1"):
+                self.ok(c.post("/v1/metrics", otlp.request({**AGENT, "host.name": host}, [
+                    otlp.gauge("load", [otlp.point(i, {"cpu": 0}, now - 300 + i * 10), otlp.point(0.5, {"cpu": 1}, now - 300 + i * 10)]),
+                    otlp.gauge("other", [otlp.point(1)])])))
+        a = c.get(f"/api/v1/series?host=h0&name=load&from={now - 250}&until={now - 200}").json
+        self.assertEqual([s["attributes"] for s in a["series"]], [{"cpu": 0}, {"cpu": 1}])
+        self.assertEqual([p["value"] for p in a["series"][0]["points"]], [5, 6, 7, 8, 9])
+        self.assertEqual([p["value"] for p in a["series"][1]["points"]], [0.5] * 5)
+        self.assertEqual((len(c.get("/api/v1/series?host=h1&name=load").json["series"][0]["points"]), a["truncated"]), (30, False))
+        self.assertTrue(c.get("/api/v1/series?host=h1&name=load&limit=7").json["truncated"])
+        self.assertEqual(c.get("/api/v1/series?host=h1&name=nothing").json["series"], [])
+        for bad, status, word in (("host=h0", 400, "name"), ("host=no&name=x", 404, "no host"), ("host=h0&name=x&from=yesterday", 400, "from"),
+                                  ("host=h0&name=x&since=1", 400, "since"), ("host=h0&name=x&limit=20001", 400, "20000")):
+            r = c.get("/api/v1/series?" + bad)
+            self.assertEqual((bad, r.status), (bad, status))
+            self.assertIn(word, r.json["error"])
+        self.assertEqual(c.stop(), 0)
+        c = self.start()  # the numbers of series are found again, whatever order attributes have
+        self.ok(c.post("/v1/metrics", otlp.request(AGENT, [otlp.gauge("load", [otlp.point(99, {"cpu": 0}, now)])])))
+        self.assertEqual(c.get("/api/v1/series?host=h0&name=load").json["series"][0]["points"][-1]["value"], 99)
+
+    def test_events_since_a_time(self):
+        c = self.start()
+        for i in range(5):
+            self.ok(c.post("/v1/logs", otlp.request(AGENT, [otlp.log(f"e{i}", i)])))
+            time.sleep(0.03)
+        times = [e["received"] for e in c.get("/api/v1/events").json["events"]]
+        a = c.get("/api/v1/events?from=" + times[3]).json
+        self.assertEqual([e["name"] for e in a["events"]], ["e3", "e4"])
+        self.assertEqual(c.get("/api/v1/events?from=9999999999").json, {"events": [], "next": 5})
+        self.assertEqual(len(c.get("/api/v1/events?from=0&limit=2").json["events"]), 2)
+
+    def test_long_poll(self):
+        c = self.start()
+        self.ok(c.post("/v1/logs", otlp.request(AGENT, [otlp.log("first", 1)])))
+        answers = {}
+
+        def ask(key, query):
+            start = time.monotonic()
+            answers[key] = (c.get("/api/v1/events?" + query).json, time.monotonic() - start)
+        polls = [threading.Thread(target=ask, args=a) for a in (("any", "since=1&wait=20"), ("name", "since=1&wait=20&name=third"),
+                                                                ("nothing", "since=1&wait=1&host=nobody"), ("past", "since=0&wait=20"))]
+        for t in polls:
+            t.start()
+        time.sleep(0.4)
+        self.ok(c.post("/v1/logs", otlp.request(AGENT, [otlp.log("second", 1)])))
+        time.sleep(0.4)
+        self.assertEqual(set(answers), {"any", "past"})
+        self.ok(c.post("/v1/logs", otlp.request(AGENT, [otlp.log("third", 1)])))
+        for t in polls:
+            t.join(20)
+        self.assertEqual({k: [e["name"] for e in a["events"]] for k, (a, _) in answers.items()},
+                         {"any": ["second"], "name": ["third"], "nothing": [], "past": ["first"]})
+        self.assertEqual(answers["nothing"][0]["next"], 1)
+        self.assertTrue(0.9 < answers["nothing"][1] < 5)
+        t = threading.Thread(target=ask, args=("end", "since=3&wait=30"))
+        t.start()
+        time.sleep(0.3)
+        self.assertEqual(c.stop(), 0)  # answers who waits, and does not wait for him
+        t.join(5)
+
+    def test_open_metrics(self):
+        c = self.start()
+        self.ok(c.post("/v1/metrics", metrics()))
+        r = c.get("/metrics", headers={"Accept": "application/openmetrics-text; version=1.0.0, text/plain;q=0.5"})
+        self.assertTrue(r.getheader("Content-Type").startswith("application/openmetrics-text; version=1.0.0"))
+        self.assertTrue(r.text.endswith("\n# EOF\n"))
+        self.assertIn("# TYPE tpu_collectord_points counter\ntpu_collectord_points_total 1\n", r.text)
+        plain = c.get("/metrics")
+        self.assertTrue(plain.getheader("Content-Type").startswith("text/plain; version=0.0.4"))
+        for text in (r.text, plain.text):  # each family once, its type before its samples
+            families = re.findall(r"^# TYPE (\S+)", text, re.M)
+            self.assertEqual(len(families), len(set(families)))
+            self.assertNotIn("\n\n", text)
+
     def test_large_events_come_in_parts(self):
         c = self.start()
         for _ in range(5):
@@ -587,6 +690,90 @@ class Api(Case):
         for line in ('tpu_collectord_requests_total{path="/v1/metrics",code="200"} 1', 'tpu_collectord_requests_total{path="/v1/metrics",code="400"} 1',
                      "tpu_collectord_points_total 1", "tpu_collectord_commits_total 1"):
             self.assertIn(line + "\n", text)
+
+
+class Tls(Case):
+    """Certificates of both sides: who has none, a foreign, an expired one, or another URI gets 403 and changes nothing."""
+
+    def openssl(self, *words):
+        subprocess.run(["openssl", *words], check=True, capture_output=True, cwd=self.dir.name)
+
+    def certificate(self, name, ca, san, days="30"):
+        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
+        with open(os.path.join(self.dir.name, "ext"), "w") as f:
+            f.write(f"subjectAltName={san}\n" if san else "basicConstraints=CA:FALSE\n")
+        self.openssl("x509", "-req", "-in", f"{name}.csr", "-CA", f"{ca}.crt", "-CAkey", f"{ca}.key", "-CAcreateserial", "-days", days, "-extfile", "ext",
+                     "-out", f"{name}.crt")
+
+    def setUp(self):
+        super().setUp()
+        for ca in ("ca", "foreign"):
+            self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{ca}.key", "-out", f"{ca}.crt", "-days", "30",
+                         "-subj", f"/CN={ca}")
+        self.certificate("server", "ca", "IP:127.0.0.1")
+        self.certificate("agent", "ca", "URI:spiffe://site/host/7")
+        self.certificate("reader", "ca", "DNS:x,URI:spiffe://site/people")
+        self.certificate("unnamed", "ca", "")
+        self.certificate("expired", "ca", "URI:spiffe://site/host/7", "-1")
+        self.certificate("stranger", "foreign", "URI:spiffe://site/host/7")
+
+    def configuration(self, **changes):
+        keys = {"Certificate": f"{self.dir.name}/server.crt", "Key": f"{self.dir.name}/server.key", "ClientCa": f"{self.dir.name}/ca.crt",
+                "AllowAgents": "spiffe://site/host/*", "AllowReaders": "spiffe://site/other spiffe://site/people", **changes}
+        path = os.path.join(self.dir.name, "c.conf")
+        with open(path, "w") as f:
+            f.write("[Collector]\n" + "".join(f"{k}={v}\n" for k, v in keys.items() if v is not None))
+        return path
+
+    def call(self, port, who, method, path, body=None, headers=None, version=None):
+        context = ssl.create_default_context(cafile=f"{self.dir.name}/ca.crt")
+        if who:
+            context.load_cert_chain(f"{self.dir.name}/{who}.crt", f"{self.dir.name}/{who}.key")
+        if version:
+            context.maximum_version = version
+        conn = http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=context)
+        conn.request(method, path, body, headers or {})
+        r = conn.getresponse()
+        r.content = r.read()
+        conn.close()
+        return r
+
+    def test_who_may_call(self):
+        self.c = c = Collector(os.path.join(self.dir.name, "c.db"), "--config", self.configuration())
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            self.assertEqual(self.call(c.otlp, "agent", "POST", "/v1/metrics", metrics(), PROTOBUF, version).status, 200)
+        self.assertEqual(self.call(c.api, "reader", "GET", "/api/v1/hosts").status, 200)
+        for who in (None, "unnamed", "expired", "stranger", "reader"):
+            r = self.call(c.otlp, who, "POST", "/v1/logs", otlp.request(AGENT, [otlp.log("no", who or "")]), PROTOBUF)
+            self.refused(r, 403, "certificate" if who != "reader" else "spiffe://site/people")
+        for who in (None, "unnamed", "expired", "stranger", "agent"):
+            for path in ("/api/v1/hosts", "/metrics", "/no/such"):
+                self.assertEqual((who, self.call(c.api, who, "GET", path).status), (who, 403))
+            self.assertEqual(self.call(c.api, who, "GET", "/healthz").status, 200)
+        self.assertEqual(c.sql("SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM hosts)"), [(0, 1)])
+        with self.assertRaises((OSError, http.client.HTTPException)):
+            c.get("/healthz")  # not in clear text
+
+    def test_large_push_and_long_poll(self):
+        self.c = c = Collector(os.path.join(self.dir.name, "c.db"), "--config", self.configuration())
+        big = otlp.request(AGENT, [otlp.log("big", "x" * 3000000)])
+        self.assertEqual(self.call(c.otlp, "agent", "POST", "/v1/logs", big, PROTOBUF).status, 200)
+        answer = []
+        t = threading.Thread(target=lambda: answer.append(self.call(c.api, "reader", "GET", "/api/v1/events?since=1&wait=20")))
+        t.start()
+        time.sleep(0.3)
+        self.assertEqual(self.call(c.otlp, "agent", "POST", "/v1/logs", otlp.request(AGENT, [otlp.log("small", "x")]), PROTOBUF).status, 200)
+        t.join(20)
+        self.assertEqual([e["name"] for e in json.loads(answer[0].content)["events"]], ["small"])
+
+    def test_others_may_reach_it(self):
+        p = subprocess.run([PROGRAM, "--config", self.configuration(ListenOtlp="0.0.0.0:4318"), "--check-config"], capture_output=True, text=True, timeout=20)
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        for changes, words in (({"Key": None}, "belong together"), ({"AllowAgents": None}, "AllowAgents="), ({"ClientCa": "/no/such"}, "/no/such"),
+                               ({"Key": f"{self.dir.name}/ca.key"}, "server.crt"), ({"ClientCa": f"{self.dir.name}/ext"}, "CA file")):
+            p = subprocess.run([PROGRAM, "--config", self.configuration(**changes), "--check-config"], capture_output=True, text=True, timeout=20)
+            self.assertEqual(p.returncode, 1, changes)
+            self.assertIn(words, p.stderr)
 
 
 class Starting(Case):

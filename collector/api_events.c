@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api_json.h"
+
+struct listing {
+        json_t *list;
+        size_t bytes;
+        int64_t last; /* id of the last event */
+        bool newest_first;
+};
+
+static const char *severity_name(unsigned severity) {
+        static const char *const names[] = { "TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL" };
+
+        return severity >= 1 && severity <= 24 ? names[(severity - 1) / 4] : "";
+}
+
+static int on_event(const struct store_event_row *row, void *userdata) {
+        struct listing *l = userdata;
+        const struct store_event *e = &row->event;
+        json_t *v;
+
+        l->bytes += strlen(e->body) + strlen(e->attributes);
+        if (l->bytes > API_EVENTS_BYTES && json_array_size(l->list) > 0)
+                return 1;
+        v = json_pack("{s:I, s:s, s:o, s:o, s:o, s:o, s:s, s:s, s:o, s:o, s:s}", "id", (json_int_t) row->id,
+                      "host", row->host, "slice", api_text(row->slice), "worker_id", api_number(row->worker_id),
+                      "time", api_time(e->time), "received", api_time(e->received), "name", e->name, "severity",
+                      severity_name(e->severity), "body", api_stored(e->body), "attributes",
+                      api_stored(e->attributes), "service", e->service);
+        l->last = MAX(l->last, row->id);
+        return l->newest_first ? json_array_insert_new(l->list, 0, v) : json_array_append_new(l->list, v);
+}
+
+/* How many there were; -errno. */
+static int list(const struct api *a, const struct store_event_filter *f, struct http_reply *reply) {
+        struct listing l = { .newest_first = f->since < 0, .last = MAX(f->since, 0), .list = json_array() };
+        int n = (int) json_array_size(l.list), r;
+
+        r = l.list ? store_list_events(a->store, f, on_event, &l) : -ENOMEM;
+        n = (int) json_array_size(l.list);
+        api_reply_result(reply, a, MIN(r, 0), json_pack("{s:o, s:I}", "events", l.list, "next", (json_int_t) l.last));
+        return r < 0 ? r : n;
+}
+
+void api_events(const struct api *a, const struct query *q, struct http_call *call, struct http_reply *reply) {
+        struct store_event_filter f = {
+                .host = q->text[QUERY_HOST],
+                .slice = q->text[QUERY_SLICE],
+                .name = q->text[QUERY_NAME],
+                .since = q->number[QUERY_SINCE],
+                .limit = q->number[QUERY_LIMIT] > 0 ? q->number[QUERY_LIMIT] : API_EVENTS_DEFAULT,
+        };
+        int64_t wait = q->number[QUERY_WAIT];
+        int r = 0;
+
+        if (q->number[QUERY_FROM] >= 0 && f.since < 0)
+                r = store_event_before(a->store, (usec_t) q->number[QUERY_FROM], &f.since);
+        if (r < 0) {
+                api_reply_result(reply, a, r, NULL);
+                return;
+        }
+        r = list(a, &f, reply);
+        if (r != 0 || wait <= 0 || f.since < 0 || follow_add(a->follow, &f, (unsigned) wait, call) < 0)
+                return;
+        free(reply->body);
+        *reply = (struct http_reply) { .later = true };
+}
+
+/* --- Those who wait -------------------------------------------------------------------------- */
+
+struct waiter {
+        struct waiter *next;
+        struct http_call *call;
+        char *host, *slice, *name;
+        struct store_event_filter filter;
+        usec_t until; /* of the boot clock */
+};
+
+struct follow {
+        const struct api *api;
+        sd_event_source *timer;
+        struct waiter *first;
+        unsigned n;
+        bool news;
+};
+
+static struct waiter *waiter_free(struct waiter *w) {
+        if (!w)
+                return NULL;
+        free(w->host);
+        free(w->slice);
+        free(w->name);
+        free(w);
+        return NULL;
+}
+
+static int schedule(struct follow *f, usec_t at) {
+        int r;
+
+        r = sd_event_source_set_time(f->timer, at);
+        return r < 0 ? r : sd_event_source_set_enabled(f->timer, SD_EVENT_ONESHOT);
+}
+
+/* Answers those for whom there is something, or whose time is up (all, when the program ends). */
+static usec_t look(struct follow *f, bool all) {
+        usec_t now = clock_boot(f->api->clock), next = USEC_INFINITY;
+        struct waiter **at = &f->first;
+
+        while (*at) {
+                struct waiter *w = *at;
+                struct http_reply reply = { 0 };
+                bool due = all || w->until <= now;
+
+                if ((f->news || due) && (list(f->api, &w->filter, &reply) != 0 || due)) {
+                        *at = w->next;
+                        f->n--;
+                        http_answer(w->call, &reply);
+                        waiter_free(w);
+                        continue;
+                }
+                free(reply.body);
+                next = MIN(next, w->until);
+                at = &w->next;
+        }
+        f->news = false;
+        return next;
+}
+
+static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
+        struct follow *f = userdata;
+        usec_t next;
+
+        (void) source;
+        (void) at;
+        next = look(f, false);
+        if (next != USEC_INFINITY)
+                (void) schedule(f, next); /* fails only when the loop ends */
+        return 0;
+}
+
+int follow_new(sd_event *e, const struct api *a, struct follow **ret) {
+        _cleanup_(follow_freep) struct follow *f = calloc(1, sizeof(*f));
+        int r;
+
+        if (!f)
+                return -ENOMEM;
+        f->api = a;
+        r = sd_event_add_time(e, &f->timer, CLOCK_BOOTTIME, 0, 10 * USEC_PER_MSEC, on_timer, f);
+        if (r >= 0)
+                r = sd_event_source_set_description(f->timer, "follow");
+        if (r >= 0)
+                r = sd_event_source_set_enabled(f->timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(f);
+        return 0;
+}
+
+struct follow *follow_free(struct follow *f) {
+        if (!f)
+                return NULL;
+        (void) look(f, true);
+        (void) sd_event_source_unref(f->timer);
+        free(f);
+        return NULL;
+}
+
+static int copy(const char *from, char **ret) {
+        if (!from)
+                return 0;
+        *ret = strdup(from);
+        return *ret ? 0 : -ENOMEM;
+}
+
+int follow_add(struct follow *f, const struct store_event_filter *filter, unsigned seconds, struct http_call *call) {
+        struct waiter *w;
+
+        if (f->n >= FOLLOW_MAX)
+                return -EBUSY;
+        w = calloc(1, sizeof(*w));
+        if (!w)
+                return -ENOMEM;
+        if (copy(filter->host, &w->host) < 0 || copy(filter->slice, &w->slice) < 0 || copy(filter->name, &w->name) < 0) {
+                waiter_free(w);
+                return -ENOMEM;
+        }
+        w->call = call;
+        w->filter = *filter;
+        w->filter.host = w->host;
+        w->filter.slice = w->slice;
+        w->filter.name = w->name;
+        w->until = clock_boot(f->api->clock) + seconds * USEC_PER_SEC;
+        w->next = f->first;
+        f->first = w;
+        f->n++;
+        if (!f->news) {
+                usec_t next = w->until;
+
+                for (const struct waiter *o = f->first; o; o = o->next)
+                        next = MIN(next, o->until);
+                return MIN(schedule(f, next), 0);
+        }
+        return 0;
+}
+
+void follow_news(struct follow *f) {
+        if (!f->first || f->news)
+                return;
+        f->news = true;
+        (void) schedule(f, clock_boot(f->api->clock) + FOLLOW_PAUSE); /* fails only when the loop ends */
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "api_json.h"
+
+void api_reply(struct http_reply *reply, unsigned status, json_t *v) {
+        char *text = v ? json_dumps(v, JSON_COMPACT) : NULL;
+
+        json_decref(v);
+        reply->content_type = "application/json";
+        reply->status = text ? status : 503;
+        reply->body = text;
+        reply->len = text ? strlen(text) : 0;
+        if (!text)
+                reply->retry_after = 1; /* out of memory: a small text would fail, too */
+}
+
+void api_reply_error(struct http_reply *reply, unsigned status, const char *error, const char *remedy) {
+        json_t *v = json_pack("{s:s, s:s}", "error", error, "remedy", remedy);
+
+        if (!v) /* the text names what came, and that is no UTF-8 */
+                v = json_pack("{s:s, s:s}", "error", "the request is not UTF-8", "remedy", remedy);
+        api_reply(reply, status, v);
+}
+
+void api_reply_result(struct http_reply *reply, const struct api *a, int r, json_t *v) {
+        if (r == 0) {
+                api_reply(reply, 200, v);
+                return;
+        }
+        json_decref(v);
+        api_reply_error(reply, 503, r == -ENOMEM ? "out of memory" : store_error(a->store),
+                        "see the journal of tpu-collectord, and try again");
+        reply->retry_after = 5;
+        damage_look(a->damage, r);
+}
+
+json_t *api_text(const char *text) {
+        return text ? json_string(text) : json_null();
+}
+
+json_t *api_number(int64_t n) {
+        return n < 0 ? json_null() : json_integer(n);
+}
+
+json_t *api_real(double d) {
+        return isfinite(d) ? json_real(d) : json_null();
+}
+
+json_t *api_value(bool is_int, int64_t i, double d) {
+        return is_int ? json_integer(i) : api_real(d);
+}
+
+json_t *api_time(usec_t t) {
+        char buf[CLOCK_TEXT_MAX];
+
+        return json_string(clock_text(t, buf));
+}
+
+json_t *api_stored(const char *text) {
+        json_t *v = json_loads(text, JSON_DECODE_ANY, NULL);
+
+        return v ?: json_null();
+}
