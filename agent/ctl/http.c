@@ -59,6 +59,12 @@ static CURLcode prepare(CURL *curl, const struct http_request *q, struct body *b
 #else
         SET(CURLOPT_PROTOCOLS, (long) (CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
+        if (q->ca && *q->ca)
+                SET(CURLOPT_CAINFO, q->ca);
+        if (q->certificate && *q->certificate)
+                SET(CURLOPT_SSLCERT, q->certificate);
+        if (q->key && *q->key)
+                SET(CURLOPT_SSLKEY, q->key);
         if (q->unix_socket)
                 SET(CURLOPT_UNIX_SOCKET_PATH, q->unix_socket);
         if (q->post) {

@@ -15,6 +15,7 @@
 struct http_request {
         const char *unix_socket; /* path, or NULL: by the URL's host */
         const char *url;
+        const char *ca, *certificate, *key; /* PEM files for https; NULL or "": the system's authorities, no certificate */
         bool post; /* with an empty body; else GET */
         usec_t timeout;
 };

@@ -97,14 +97,20 @@ struct sums {
 };
 static const char *const states[4] = { "ready", "degraded", "unfit", "unknown" };
 
+static const char *span_of(const json_t *o, const char *key, char buf[static SPAN_TEXT_MAX]) {
+        const json_t *seconds = json_object_get(o, key);
+
+        return span_text(json_is_number(seconds) ? json_number_value(seconds) : NAN, buf);
+}
+
 static int add_host(struct table *t, const json_t *host, struct sums *sums) {
-        char n[6][FIELD_TEXT_MAX], age[SPAN_TEXT_MAX], reason[1024];
+        char n[6][FIELD_TEXT_MAX], age[SPAN_TEXT_MAX], lag[SPAN_TEXT_MAX], reason[1024];
         const json_t *seconds = json_object_get(host, "age_seconds");
         const char *state = field_text(host, "state", n[0]);
         bool silent = json_is_number(seconds) && json_number_value(seconds) > HOST_SILENT_SECONDS;
         size_t k = 0;
 
-        (void) span_text(json_is_number(seconds) ? json_number_value(seconds) : NAN, age);
+        (void) span_of(host, "age_seconds", age);
         (void) snprintf(reason, sizeof(reason), "%s", field_text(host, "reasons", n[1]));
         while (k < 3 && !streq(states[k], state))
                 k++;
@@ -121,7 +127,8 @@ static int add_host(struct table *t, const json_t *host, struct sums *sums) {
                                                    field_text(host, "worker_id", n[3]),
                                                    field_text(host, "name", n[4]), state,
                                                    json_string_value(json_object_get(host, "job")),
-                                                   field_text(host, "step", n[5]), age, reason });
+                                                   field_text(host, "step", n[5]), age, span_of(host, "lag_seconds", lag),
+                                                   reason });
 }
 
 static void print_sums(const struct sums *s, FILE *out) {
@@ -142,7 +149,7 @@ static void print_sums(const struct sums *s, FILE *out) {
 
 int screen_fleet(const json_t *answer, FILE *out) {
         const json_t *hosts = json_object_get(answer, "hosts"), *host;
-        _cleanup_table_ struct table t = TABLE_NULL(8);
+        _cleanup_table_ struct table t = TABLE_NULL(9);
         struct sums sums = { 0 };
         size_t i;
         int r;
@@ -154,7 +161,7 @@ int screen_fleet(const json_t *answer, FILE *out) {
                 return 0;
         }
         r = table_add(&t, (const char *const[]) { "SLICE", "WORKER", "HOST", "STATE", "JOB", "STEP", "AGE",
-                                                 "REASON" });
+                                                 "LAG", "REASON" });
         json_array_foreach(hosts, i, host)
                 if (r == 0)
                         r = add_host(&t, host, &sums);
@@ -197,17 +204,40 @@ static char *body_text(const json_t *body) {
         return text;
 }
 
-static int add_event(struct table *t, const json_t *e) {
-        char n[4][FIELD_TEXT_MAX], time[FIELD_TEXT_MAX];
-        _cleanup_free_ char *body = body_text(json_object_get(e, "body"));
+static const char *event_time(const json_t *e, char time[static FIELD_TEXT_MAX]) {
+        char n[FIELD_TEXT_MAX];
         size_t len;
 
-        if (!body)
-                return -ENOMEM;
-        (void) snprintf(time, sizeof(time), "%s", field_text(e, "time", n[0]));
+        (void) snprintf(time, FIELD_TEXT_MAX, "%s", field_text(e, "time", n));
         len = strlen(time);
         if (len == 24 && time[19] == '.') /* milliseconds are noise here */
                 memcpy(time + 19, "Z", 2);
+        return time;
+}
+
+int screen_event_line(const json_t *e, FILE *out) {
+        char n[3][FIELD_TEXT_MAX], time[FIELD_TEXT_MAX];
+        _cleanup_free_ char *body = body_text(json_object_get(e, "body"));
+        const char *const fields[] = { event_time(e, time), field_text(e, "severity", n[0]), field_text(e, "host", n[1]),
+                                       field_text(e, "name", n[2]), body };
+
+        if (!body)
+                return -ENOMEM;
+        for (size_t i = 0; i < ELEMENTSOF(fields); i++) {
+                fputs(i > 0 ? "  " : "", out);
+                print_clean(out, fields[i][0] ? fields[i] : "-", false);
+        }
+        fputc('\n', out);
+        return ferror(out) ? -EPIPE : 0;
+}
+
+static int add_event(struct table *t, const json_t *e) {
+        char n[4][FIELD_TEXT_MAX], time[FIELD_TEXT_MAX];
+        _cleanup_free_ char *body = body_text(json_object_get(e, "body"));
+
+        if (!body)
+                return -ENOMEM;
+        (void) event_time(e, time);
         return table_add(t, (const char *const[]) { time, field_text(e, "severity", n[1]),
                                                    field_text(e, "host", n[2]), field_text(e, "name", n[3]),
                                                    body });

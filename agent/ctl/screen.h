@@ -35,3 +35,5 @@ int screen_jobs(const json_t *answer, usec_t now, FILE *out);
 int screen_fleet(const json_t *answer, FILE *out);
 /* events: an array of GET /api/v1/events' */
 int screen_events(const json_t *events, FILE *out);
+/* The same as one line without columns, for events that come one by one. */
+int screen_event_line(const json_t *e, FILE *out);

@@ -754,6 +754,26 @@ class Tls(Case):
         with self.assertRaises((OSError, http.client.HTTPException)):
             c.get("/healthz")  # not in clear text
 
+    def test_tpuctl(self):
+        self.c = c = Collector(os.path.join(self.dir.name, "c.db"), "--config", self.configuration())
+        self.assertEqual(self.call(c.otlp, "agent", "POST", "/v1/logs", otlp.request(AGENT, [otlp.log("tpu.seen", {"k": "v"})]), PROTOBUF).status, 200)
+        conf = os.path.join(self.dir.name, "ctl.conf")
+
+        def tpuctl(who, *words):
+            with open(conf, "w") as f:
+                f.write(f"[Ctl]\nCollector=https://127.0.0.1:{c.api}\nCollectorCa={self.dir.name}/ca.crt\n"
+                        f"CollectorCertificate={self.dir.name}/{who}.crt\nCollectorKey={self.dir.name}/{who}.key\n")
+            return subprocess.run([os.path.join(BUILD, "agent/ctl/tpuctl"), "--config", conf, *words], capture_output=True, text=True, timeout=30)
+        done = tpuctl("reader", "fleet", "--slice", "s1")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"(?s)SLICE.*LAG.*s1 +3 +h0.*1 host: 1 unknown")
+        done = tpuctl("reader", "events", "--since", "1h", "--slice", "s1", "--name", "tpu.seen")
+        self.assertIn("tpu.seen  k=v", done.stdout)
+        self.assertIn("no events", tpuctl("reader", "events", "--since", "1h", "--host", "other").stdout)
+        done = tpuctl("agent", "fleet")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("spiffe://site/host/7", done.stderr)
+
     def test_large_push_and_long_poll(self):
         self.c = c = Collector(os.path.join(self.dir.name, "c.db"), "--config", self.configuration())
         big = otlp.request(AGENT, [otlp.log("big", "x" * 3000000)])
