@@ -5,7 +5,7 @@
 #include "log.h"
 
 #define FLUSH_TURNS 3 /* of libmicrohttpd: take it up, write the header, write the body */
-#define BODY_STEP ((size_t) 16 * 1024)
+#define BODY_STEP ((size_t) 2 * 1024) /* a usual push, compressed; doubled as needed */
 
 struct http {
         struct MHD_Daemon *daemon;

@@ -12,7 +12,7 @@
 #include "tls.h"
 
 #define HTTP_TIMEOUT_S 30
-#define HTTP_CONNECTION_MEMORY ((size_t) 16 * 1024)    /* headers and read buffer of one connection */
+#define HTTP_CONNECTION_MEMORY ((size_t) 8 * 1024)     /* headers and read buffer of one connection */
 #define HTTP_BODIES_MAX ((size_t) 128 * 1024 * 1024)   /* of all requests in the air */
 #define HTTP_DISCARD_MAX ((uint64_t) 64 * 1024 * 1024) /* what the OTLP specification lets a client send */
 

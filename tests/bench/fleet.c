@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench-fleet ADDRESS:PORT HOSTS SECONDS [--period S] [--points N] [--gzip] [--burst] [--tls]: a fleet in one process. Each host has a
+ * bench-fleet ADDRESS:PORT HOSTS SECONDS [--period S] [--points N] [--gzip] [--burst] [--tls CERTIFICATE KEY]: a fleet in one process. Each host has a
  * connection of its own and pushes N points (OTLP protobuf) every S seconds at its own phase, or all at once (--burst).
  * With --period 0 each sends its next push when the last was answered. Prints what was answered and how late.
  */
@@ -389,7 +389,7 @@ int main(int argc, char *argv[]) {
         char *colon = argc > 3 ? strchr(argv[1], ':') : NULL;
 
         if (!colon) {
-                fprintf(stderr, "bench-fleet ADDRESS:PORT HOSTS SECONDS [--period S] [--points N] [--gzip] [--burst] [--tls]\n");
+                fprintf(stderr, "bench-fleet ADDRESS:PORT HOSTS SECONDS [--period S] [--points N] [--gzip] [--burst] [--tls CERTIFICATE KEY]\n");
                 return 64;
         }
         *colon = '\0';
@@ -401,7 +401,16 @@ int main(int argc, char *argv[]) {
         for (int i = 4; i < argc; i++) {
                 f.gzip = f.gzip || streq(argv[i], "--gzip");
                 f.burst = f.burst || streq(argv[i], "--burst");
-                f.tls = f.tls || streq(argv[i], "--tls");
+                if (streq(argv[i], "--tls") && i + 2 < argc) {
+                        f.tls = true;
+                        if (gnutls_certificate_allocate_credentials(&f.credentials) < 0 ||
+                            gnutls_certificate_set_x509_key_file(f.credentials, argv[i + 1], argv[i + 2], GNUTLS_X509_FMT_PEM) < 0) {
+                                fprintf(stderr, "bench-fleet: %s, %s: no certificate with its key\n", argv[i + 1], argv[i + 2]);
+                                return 1;
+                        }
+                        i += 2;
+                        continue;
+                }
                 if (streq(argv[i], "--period") && i + 1 < argc)
                         f.period = strtod(argv[++i], NULL);
                 else if (streq(argv[i], "--points") && i + 1 < argc)
@@ -411,8 +420,6 @@ int main(int argc, char *argv[]) {
         files.rlim_cur = files.rlim_max;
         if (setrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur < f.n + 16)
                 fprintf(stderr, "bench-fleet: %llu files may be open: fewer hosts\n", (unsigned long long) files.rlim_cur);
-        if (f.tls && gnutls_certificate_allocate_credentials(&f.credentials) < 0)
-                return 1;
         f.epoll = epoll_create1(EPOLL_CLOEXEC);
         f.hosts = calloc(f.n, sizeof(*f.hosts));
         f.latency = calloc(LATENCIES_MAX, sizeof(*f.latency));

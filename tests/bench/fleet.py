@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""BUILD_DIR=… tests/bench/fleet.py [--collector PROGRAM] HOSTS SECONDS [options of bench-fleet]: one collector, one fleet; prints
+"""BUILD_DIR=… tests/bench/fleet.py [--collector PROGRAM] [--mutual-tls] HOSTS SECONDS [options of bench-fleet]: one collector, one fleet; prints
 what the fleet saw, and what the collector's own process spent: CPU, memory, bytes written, and points per second of its CPU."""
 
 import os
@@ -24,6 +24,23 @@ def field(pid, file, name):
         return int(re.search(rf"^{name}:\s+(\d+)", f.read(), re.M)[1])
 
 
+def certificates(folder):
+    """A configuration with both sides' certificates, and the fleet's options."""
+    def openssl(*words):
+        subprocess.run(["openssl", *words], check=True, capture_output=True, cwd=folder)
+    curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+    openssl("req", "-x509", *curve, "-keyout", "ca.key", "-out", "ca.crt", "-days", "2", "-subj", "/CN=ca")
+    for name, san in (("server", "IP:127.0.0.1"), ("agent", "URI:spiffe://bench/host")):
+        openssl("req", *curve, "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
+        with open(f"{folder}/ext", "w") as f:
+            f.write(f"subjectAltName={san}\n")
+        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "ext", "-out", f"{name}.crt")
+    with open(f"{folder}/conf", "w") as f:
+        f.write(f"[Collector]\nCertificate={folder}/server.crt\nKey={folder}/server.key\nClientCa={folder}/ca.crt\n"
+                "AllowAgents=spiffe://bench/*\nAllowReaders=spiffe://bench/*\n")
+    return f"{folder}/conf", ["--tls", f"{folder}/agent.crt", f"{folder}/agent.key"]
+
+
 def main():
     args = sys.argv[1:]
     program = os.path.join(BUILD, "collector", "tpu-collectord")
@@ -31,6 +48,8 @@ def main():
     if args[0] == "--collector":
         program = args[1]
         args = args[2:]
+    tls = "--mutual-tls" in args
+    args = [a for a in args if a != "--mutual-tls"]
     while "--with" in args:  # --with OPTION: for the collector
         i = args.index("--with")
         more.append(args[i + 1])
@@ -38,7 +57,11 @@ def main():
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as folder, open(os.path.join(folder, "log"), "w+") as log:
-        c = subprocess.Popen([program, "--config", "/dev/null", "--database", f"{folder}/c.db", "--listen-otlp", "127.0.0.1:0",
+        conf = "/dev/null"
+        if tls:
+            conf, options = certificates(folder)
+            args += options
+        c = subprocess.Popen([program, "--config", conf, "--database", f"{folder}/c.db", "--listen-otlp", "127.0.0.1:0",
                               "--listen-api", "127.0.0.1:0", *more], stderr=log)
         for _ in range(100):
             time.sleep(0.05)

@@ -1,1 +1,10 @@
 fuzz_target(otlp-ingest KNOWS base ingest)
+fuzz_target(otlp-json KNOWS base ingest)
+fuzz_target(samples KNOWS base store)
+# Modules of the program, which is no room.
+fuzz_target(inflate KNOWS base LIBRARIES PkgConfig::ZLIB)
+target_sources(fuzz-inflate PRIVATE ${PROJECT_SOURCE_DIR}/collector/inflate.c)
+target_include_directories(fuzz-inflate PRIVATE ${PROJECT_SOURCE_DIR}/collector)
+fuzz_target(query KNOWS base LIBRARIES PkgConfig::GNUTLS)
+target_sources(fuzz-query PRIVATE ${PROJECT_SOURCE_DIR}/collector/query.c)
+target_include_directories(fuzz-query PRIVATE ${PROJECT_SOURCE_DIR}/collector)
