@@ -33,7 +33,7 @@ static struct store *fresh(void) {
 /* --- The encoding ---------------------------------------------------------------------------- */
 
 static int64_t any_number(void) {
-        return (int64_t) ((uint64_t) rand() << (rand() % 62)) * (rand() % 2 ? 1 : -1);
+        return (int64_t) ((uint64_t) rand() << (rand() % 33)) * (rand() % 2 ? 1 : -1);
 }
 
 static struct sample any_sample(void) {
