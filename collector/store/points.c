@@ -4,7 +4,9 @@
 #define HOST_SHIFT 41
 #define LEVEL_SHIFT 61
 #define MS_MAX ((INT64_C(1) << HOST_SHIFT) - 1)
-#define SAME_MS_MAX 1000 /* rows of one host that begin in the same millisecond, or closely behind */
+#define NEAR_MS 16       /* rows of one host that begin in the same millisecond lie side by side; more are spread */
+#define TRIES_MAX 40
+#define SPREAD_BITS 24 /* milliseconds: some hours, for a host whose clock stands still */
 
 int64_t points_id(enum level l, int64_t host, int64_t ms) {
         int64_t since = MIN(MAX(ms - POINTS_EPOCH_MS, 0), MS_MAX);
@@ -100,20 +102,30 @@ void points_latest(struct points *p) {
         reduce(p, false);
 }
 
+/* Where to try next: any sequence does that visits the whole span (a Weyl sequence of the golden ratio). */
+static int64_t spread(struct store *s, unsigned i) {
+        if (i < NEAR_MS)
+                return i;
+        s->spread += UINT64_C(0x9e3779b97f4a7c15);
+        return (int64_t) (s->spread >> (64 - MIN(i, (unsigned) SPREAD_BITS)));
+}
+
 int points_write(struct store *s, enum level l, int64_t host, struct samples_out *o, int64_t *ret) {
         int64_t id = points_id(l, host, o->base);
         int r;
 
-        for (unsigned i = 0; i < SAME_MS_MAX; i++, id++) {
-                r = store_run(s, ST_ROW_ADD, BIND(INT(id), BLOB(o->data, o->len)));
+        for (unsigned i = 0; i < TRIES_MAX; i++) {
+                int64_t at = points_id(l, host, points_ms(id) + spread(s, i));
+
+                r = store_run(s, ST_ROW_ADD, BIND(INT(at), BLOB(o->data, o->len)));
                 if (r < 0)
                         return r;
                 if (sqlite3_changes(s->db) > 0) {
-                        *ret = id;
+                        *ret = at;
                         return 0;
                 }
         }
-        return -EBUSY; /* the sender comes again, with the clock elsewhere */
+        return -EBUSY; /* millions of rows stand there */
 }
 
 int points_read_latest(struct store *s, int64_t host, struct points *ret, int64_t *ret_through,

@@ -3,7 +3,7 @@
 /*
  * Points of hosts as rows of table samples. A row's id is level << 61 | host << 41 | milliseconds since 2020: rows of a
  * host and level lie side by side in the order of time, and no index is needed. Two rows of the same millisecond take the
- * next free number. Inside the room only.
+ * next free number, and their points are that much later. Inside the room only.
  */
 #include "statement.h"
 

@@ -75,7 +75,7 @@ struct store {
                 int64_t host;    /* the one at hand; its work goes on in the next turn */
                 double squeeze;  /* what RetainBytes leaves of the ages, 0 … 1 */
         } tending;
-        uint64_t damaged_rows;
+        uint64_t damaged_rows, spread;
 };
 
 struct bind {

@@ -257,6 +257,16 @@ static void undone_series_are_forgotten(void) {
         s = store_free(s);
 }
 
+/* A host whose clock stands still, in 1970 even: each of its pushes has the same time, and all are kept. */
+static void a_clock_that_stands_still(void) {
+        struct store *s = fresh();
+
+        for (int i = 0; i < 3000; i++)
+                push(s, "h", "m", i % 2 ? 5 : NOW, i);
+        ASSERT_EQ(past_of(s, "h", "m").points, 3000);
+        s = store_free(s);
+}
+
 static void bytes_are_held(void) {
         const struct store_event e = { .service = "", .name = "e", .body = "1", .attributes = "{}", .time = NOW, .received = NOW };
         struct store_size size;
@@ -354,4 +364,4 @@ static void make_directory(void) {
 }
 
 TEST_MAIN(make_directory, samples_come_back, points_are_condensed, latest_survives_all_of_it, undone_series_are_forgotten,
-          bytes_are_held, version_1_goes_on, damage_is_put_aside)
+          a_clock_that_stands_still, bytes_are_held, version_1_goes_on, damage_is_put_aside)
