@@ -3,7 +3,16 @@
 
 #define HOSTS_PATH "/api/v1/hosts/"
 
-enum route { ROUTE_HOSTS, ROUTE_SLICES, ROUTE_EVENTS, ROUTE_SERIES, ROUTE_METRICS, ROUTE_HEALTH, ROUTE_HOST, _ROUTE_MAX };
+enum route {
+        ROUTE_HOSTS,
+        ROUTE_SLICES,
+        ROUTE_EVENTS,
+        ROUTE_SERIES,
+        ROUTE_METRICS,
+        ROUTE_HEALTH,
+        ROUTE_HOST,
+        _ROUTE_MAX
+};
 
 struct route_def {
         const char *path;
@@ -45,8 +54,8 @@ static void health(struct http_reply *reply) {
         reply->len = reply->body ? 3 : 0;
 }
 
-static void answer(const struct api *a, enum route route, const struct http_request *q, const struct query *query,
-                   struct http_reply *reply) {
+static void answer(const struct api *a, enum route route, const struct http_request *q,
+                   const struct query *query, struct http_reply *reply) {
         const char *accept = http_header(q, "Accept");
 
         switch (route) {
@@ -83,11 +92,13 @@ void api_handle(const struct http_request *q, struct http_reply *reply, void *us
         struct query query;
 
         if (q->denied && route != ROUTE_HEALTH)
-                api_reply_error(reply, 403, q->denied, "use a certificate that AllowReaders= of the collector names");
+                api_reply_error(reply, 403, q->denied,
+                                "use a certificate that AllowReaders= of the collector names");
         else if (route == _ROUTE_MAX)
-                api_reply_error(reply, 404, "there is no such path",
-                                "there are /api/v1/hosts, /api/v1/hosts/NAME, /api/v1/slices, /api/v1/events, "
-                                "/api/v1/series, /metrics, /healthz");
+                api_reply_error(
+                        reply, 404, "there is no such path",
+                        "there are /api/v1/hosts, /api/v1/hosts/NAME, /api/v1/slices, /api/v1/events, "
+                        "/api/v1/series, /metrics, /healthz");
         else if (!streq(q->method, "GET") && !streq(q->method, "HEAD")) {
                 api_reply_error(reply, 405, "this path is for reading only", "use GET");
                 reply->allow = "GET, HEAD";

@@ -9,13 +9,13 @@
 #include "store.h"
 
 /* Events of one answer stop when their texts reach this; the next call goes on behind them. */
-#define API_EVENTS_BYTES ((size_t) 8 * 1024 * 1024)
+#define API_EVENTS_BYTES   ((size_t) 8 * 1024 * 1024)
 #define API_EVENTS_DEFAULT 100
-#define API_EVENTS_MAX 1000
-#define API_HOSTS_MAX 10000
-#define API_POINTS_MAX 20000
-#define API_SERIES_SPAN ((usec_t) 3600 * USEC_PER_SEC) /* when nobody says from when */
-#define API_SILENT_SECONDS 60                          /* agents push every 10 s: six missed in a row */
+#define API_EVENTS_MAX     1000
+#define API_HOSTS_MAX      10000
+#define API_POINTS_MAX     20000
+#define API_SERIES_SPAN    ((usec_t) 3600 * USEC_PER_SEC) /* when nobody says from when */
+#define API_SILENT_SECONDS 60                             /* agents push every 10 s: six missed in a row */
 
 struct follow;
 
@@ -32,14 +32,15 @@ void api_handle(const struct http_request *q, struct http_reply *reply, void *us
 
 /* --- Long polls: calls that are answered when an event comes, or after their time ------------ */
 
-#define FOLLOW_MAX 64                        /* who comes then is answered at once */
-#define FOLLOW_PAUSE (100 * USEC_PER_MSEC)   /* between two looks, however many events come */
+#define FOLLOW_MAX   64                    /* who comes then is answered at once */
+#define FOLLOW_PAUSE (100 * USEC_PER_MSEC) /* between two looks, however many events come */
 
 int follow_new(sd_event *e, const struct api *a, struct follow **ret);
 /* Answers all. */
 struct follow *follow_free(struct follow *f);
 DEFINE_CLEANUP(struct follow *, follow_free)
 /* -EBUSY, -ENOMEM. Texts of the filter are copied. */
-int follow_add(struct follow *f, const struct store_event_filter *filter, unsigned seconds, struct http_call *call);
+int follow_add(struct follow *f, const struct store_event_filter *filter, unsigned seconds,
+               struct http_call *call);
 /* Events were committed. */
 void follow_news(struct follow *f);

@@ -23,10 +23,10 @@ static int on_event(const struct store_event_row *row, void *userdata) {
         if (l->bytes > API_EVENTS_BYTES && json_array_size(l->list) > 0)
                 return 1;
         v = json_pack("{s:I, s:s, s:o, s:o, s:o, s:o, s:s, s:s, s:o, s:o, s:s}", "id", (json_int_t) row->id,
-                      "host", row->host, "slice", api_text(row->slice), "worker_id", api_number(row->worker_id),
-                      "time", api_time(e->time), "received", api_time(e->received), "name", e->name, "severity",
-                      severity_name(e->severity), "body", api_stored(e->body), "attributes",
-                      api_stored(e->attributes), "service", e->service);
+                      "host", row->host, "slice", api_text(row->slice), "worker_id",
+                      api_number(row->worker_id), "time", api_time(e->time), "received",
+                      api_time(e->received), "name", e->name, "severity", severity_name(e->severity), "body",
+                      api_stored(e->body), "attributes", api_stored(e->attributes), "service", e->service);
         l->last = MAX(l->last, row->id);
         return l->newest_first ? json_array_insert_new(l->list, 0, v) : json_array_append_new(l->list, v);
 }
@@ -38,11 +38,13 @@ static int list(const struct api *a, const struct store_event_filter *f, struct 
 
         r = l.list ? store_list_events(a->store, f, on_event, &l) : -ENOMEM;
         n = (int) json_array_size(l.list);
-        api_reply_result(reply, a, MIN(r, 0), json_pack("{s:o, s:I}", "events", l.list, "next", (json_int_t) l.last));
+        api_reply_result(reply, a, MIN(r, 0),
+                         json_pack("{s:o, s:I}", "events", l.list, "next", (json_int_t) l.last));
         return r < 0 ? r : n;
 }
 
-void api_events(const struct api *a, const struct query *q, struct http_call *call, struct http_reply *reply) {
+void api_events(const struct api *a, const struct query *q, struct http_call *call,
+                struct http_reply *reply) {
         struct store_event_filter f = {
                 .host = q->text[QUERY_HOST],
                 .slice = q->text[QUERY_SLICE],
@@ -172,7 +174,8 @@ static int copy(const char *from, char **ret) {
         return *ret ? 0 : -ENOMEM;
 }
 
-int follow_add(struct follow *f, const struct store_event_filter *filter, unsigned seconds, struct http_call *call) {
+int follow_add(struct follow *f, const struct store_event_filter *filter, unsigned seconds,
+               struct http_call *call) {
         struct waiter *w;
 
         if (f->n >= FOLLOW_MAX)
@@ -180,7 +183,8 @@ int follow_add(struct follow *f, const struct store_event_filter *filter, unsign
         w = calloc(1, sizeof(*w));
         if (!w)
                 return -ENOMEM;
-        if (copy(filter->host, &w->host) < 0 || copy(filter->slice, &w->slice) < 0 || copy(filter->name, &w->name) < 0) {
+        if (copy(filter->host, &w->host) < 0 || copy(filter->slice, &w->slice) < 0 ||
+            copy(filter->name, &w->name) < 0) {
                 waiter_free(w);
                 return -ENOMEM;
         }

@@ -24,8 +24,8 @@ static int on_host(const struct store_host *h, void *userdata) {
                           api_text(h->boot_id), "first_seen", api_time(h->first_seen), "last_seen",
                           api_time(h->last_seen), "age_seconds", seconds_between(h->last_seen, l->now),
                           "lag_seconds",
-                          h->newest ? json_real(seconds_between(h->newest, h->last_seen)) : json_null(), "job",
-                          api_text(h->job), "step", api_number(h->step)));
+                          h->newest ? json_real(seconds_between(h->newest, h->last_seen)) : json_null(),
+                          "job", api_text(h->job), "step", api_number(h->step)));
 }
 
 void api_hosts(const struct api *a, const struct query *q, struct http_reply *reply) {
@@ -42,18 +42,20 @@ void api_hosts(const struct api *a, const struct query *q, struct http_reply *re
 
         r = l.list ? store_list_hosts(a->store, &f, on_host, &l) : -ENOMEM;
         n = (int64_t) json_array_size(l.list);
-        api_reply_result(reply, a, r, json_pack("{s:o, s:o}", "hosts", l.list, "next",
-                                                api_number(n == f.limit ? f.offset + n : -1)));
+        api_reply_result(reply, a, r,
+                         json_pack("{s:o, s:o}", "hosts", l.list, "next",
+                                   api_number(n == f.limit ? f.offset + n : -1)));
 }
 
 static int on_metric(const struct store_value *v, void *userdata) {
         struct listing *l = userdata;
         const struct store_metric *m = &v->metric;
 
-        return json_array_append_new(l->list, json_pack("{s:s, s:s, s:o, s:o, s:o, s:s}", "name", m->name, "unit",
-                                                        m->unit, "attributes", api_stored(m->attributes), "value",
-                                                        api_value(m->is_int, m->i, m->d), "time",
-                                                        api_time(m->time), "service", m->service));
+        return json_array_append_new(l->list,
+                                     json_pack("{s:s, s:s, s:o, s:o, s:o, s:s}", "name", m->name, "unit",
+                                               m->unit, "attributes", api_stored(m->attributes), "value",
+                                               api_value(m->is_int, m->i, m->d), "time", api_time(m->time),
+                                               "service", m->service));
 }
 
 static void no_such_host(const char *name, struct http_reply *reply) {
@@ -70,8 +72,8 @@ void api_host(const struct api *a, const char *name, struct http_reply *reply) {
         int r;
 
         r = hosts.list && metrics.list
-                    ? store_list_hosts(a->store, &(struct store_host_filter) { .name = name, .limit = 1 }, on_host,
-                                       &hosts)
+                    ? store_list_hosts(a->store, &(struct store_host_filter) { .name = name, .limit = 1 },
+                                       on_host, &hosts)
                     : -ENOMEM;
         host = json_incref(json_array_get(hosts.list, 0));
         if (r == 0 && host)
@@ -91,11 +93,11 @@ static int on_slice(const struct store_slice *s, void *userdata) {
         struct listing *l = userdata;
 
         return json_array_append_new(
-                l->list, json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "name", api_text(s->name), "hosts",
-                                   (json_int_t) s->hosts, "ready", (json_int_t) s->ready, "degraded",
-                                   (json_int_t) s->degraded, "unfit", (json_int_t) s->unfit, "unknown",
-                                   (json_int_t) s->unknown, "silent", (json_int_t) s->silent, "oldest_age_seconds",
-                                   seconds_between(s->oldest_seen, l->now)));
+                l->list, json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "name", api_text(s->name),
+                                   "hosts", (json_int_t) s->hosts, "ready", (json_int_t) s->ready,
+                                   "degraded", (json_int_t) s->degraded, "unfit", (json_int_t) s->unfit,
+                                   "unknown", (json_int_t) s->unknown, "silent", (json_int_t) s->silent,
+                                   "oldest_age_seconds", seconds_between(s->oldest_seen, l->now)));
 }
 
 void api_slices(const struct api *a, struct http_reply *reply) {
@@ -103,7 +105,8 @@ void api_slices(const struct api *a, struct http_reply *reply) {
         usec_t silent = API_SILENT_SECONDS * USEC_PER_SEC;
         int r;
 
-        r = l.list ? store_list_slices(a->store, l.now > silent ? l.now - silent : 0, on_slice, &l) : -ENOMEM;
+        r = l.list ? store_list_slices(a->store, l.now > silent ? l.now - silent : 0, on_slice, &l)
+                   : -ENOMEM;
         api_reply_result(reply, a, r, json_pack("{s:o}", "slices", l.list));
 }
 
@@ -115,15 +118,15 @@ static int on_past(const struct store_past *p, void *userdata) {
 
         if (!p->is_point)
                 return json_array_append_new(l->list, json_pack("{s:o, s:s, s:s, s:[]}", "attributes",
-                                                                api_stored(p->attributes), "service", p->service,
-                                                                "unit", p->unit, "points"));
+                                                                api_stored(p->attributes), "service",
+                                                                p->service, "unit", p->unit, "points"));
         if (p->n == 1)
-                return json_array_append_new(points, json_pack("{s:o, s:o}", "time", api_time(p->time), "value",
-                                                               api_value(p->is_int, p->i, p->d)));
+                return json_array_append_new(points, json_pack("{s:o, s:o}", "time", api_time(p->time),
+                                                               "value", api_value(p->is_int, p->i, p->d)));
         return json_array_append_new(
                 points, json_pack("{s:o, s:o, s:I, s:o, s:o, s:o}", "time", api_time(p->time), "value",
-                                  api_value(p->is_int, p->i, p->d), "n", (json_int_t) p->n, "min", api_real(p->min),
-                                  "max", api_real(p->max), "mean", api_real(p->mean)));
+                                  api_value(p->is_int, p->i, p->d), "n", (json_int_t) p->n, "min",
+                                  api_real(p->min), "max", api_real(p->max), "mean", api_real(p->mean)));
 }
 
 void api_series(const struct api *a, const struct query *q, struct http_reply *reply) {
@@ -154,6 +157,6 @@ void api_series(const struct api *a, const struct query *q, struct http_reply *r
         }
         api_reply_result(reply, a, r,
                          json_pack("{s:s, s:s, s:o, s:o, s:b, s:o}", "host", f.host, "name", f.name, "from",
-                                   api_time(f.since), "until", api_time(f.until), "truncated", (int) cut, "series",
-                                   l.list));
+                                   api_time(f.since), "until", api_time(f.until), "truncated", (int) cut,
+                                   "series", l.list));
 }

@@ -14,9 +14,9 @@ void api_reply_error(struct http_reply *reply, unsigned status, const char *erro
 /* v when r is 0, else what the store's error means. Takes v over. */
 void api_reply_result(struct http_reply *reply, const struct api *a, int r, json_t *v);
 
-json_t *api_text(const char *text);   /* NULL is null */
-json_t *api_number(int64_t n);        /* below 0 is null */
-json_t *api_real(double d);           /* NaN and infinities are null */
+json_t *api_text(const char *text); /* NULL is null */
+json_t *api_number(int64_t n);      /* below 0 is null */
+json_t *api_real(double d);         /* NaN and infinities are null */
 json_t *api_value(bool is_int, int64_t i, double d);
 json_t *api_time(usec_t t);
 /* A stored JSON text; what SQLite was given by another program may be anything. */
@@ -27,6 +27,7 @@ void api_host(const struct api *a, const char *name, struct http_reply *reply);
 void api_slices(const struct api *a, struct http_reply *reply);
 void api_series(const struct api *a, const struct query *q, struct http_reply *reply);
 /* call: to wait with, when the query says so; reply->later then. */
-void api_events(const struct api *a, const struct query *q, struct http_call *call, struct http_reply *reply);
+void api_events(const struct api *a, const struct query *q, struct http_call *call,
+                struct http_reply *reply);
 /* The same as text for Prometheus, in either format. */
 void api_metrics(const struct api *a, bool open_metrics, struct http_reply *reply);

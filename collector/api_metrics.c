@@ -25,20 +25,21 @@ static int print(const struct api *a, const struct counters_print *p) {
         if (r < 0)
                 return r;
         counters_print(p, a->counters);
-        counters_print_labels(p, "hosts", "Hosts by what their agents said last; silent ones are counted apart.",
-                              "state",
-                              (const struct counters_labelled[]) { { "ready", (double) sum.ready },
-                                                                   { "degraded", (double) sum.degraded },
-                                                                   { "unfit", (double) sum.unfit },
-                                                                   { "unknown", (double) sum.unknown },
-                                                                   { "silent", (double) sum.silent } },
-                              5);
+        counters_print_labels(
+                p, "hosts", "Hosts by what their agents said last; silent ones are counted apart.", "state",
+                (const struct counters_labelled[]) { { "ready", (double) sum.ready },
+                                                    { "degraded", (double) sum.degraded },
+                                                    { "unfit", (double) sum.unfit },
+                                                    { "unknown", (double) sum.unknown },
+                                                    { "silent", (double) sum.silent } },
+                5);
         counters_print_one(p, "database_bytes", "gauge", "Size of the database file.", (double) size.file);
-        counters_print_one(p, "database_used_bytes", "gauge", "The same without free pages, what RetainBytes= limits.",
-                           (double) size.used);
+        counters_print_one(p, "database_used_bytes", "gauge",
+                           "The same without free pages, what RetainBytes= limits.", (double) size.used);
         counters_print_one(p, "retention_ratio", "gauge", "What RetainBytes= leaves of the ages of series.",
                            size.squeeze);
-        counters_print_one(p, "damaged_rows", "gauge", "Rows of series that could not be read since the start.",
+        counters_print_one(p, "damaged_rows", "gauge",
+                           "Rows of series that could not be read since the start.",
                            (double) size.damaged_rows);
         if (p->open_metrics)
                 fputs("# EOF\n", p->f);
@@ -64,9 +65,11 @@ void api_metrics(const struct api *a, bool open_metrics, struct http_reply *repl
                 api_reply_result(reply, a, r, NULL);
                 return;
         }
-        *reply = (struct http_reply) { .status = 200,
-                                       .content_type = open_metrics ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
-                                                                    : "text/plain; version=0.0.4; charset=utf-8",
-                                       .body = text,
-                                       .len = len };
+        *reply = (struct http_reply) {
+                .status = 200,
+                .content_type = open_metrics ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
+                                             : "text/plain; version=0.0.4; charset=utf-8",
+                .body = text,
+                .len = len
+        };
 }

@@ -12,11 +12,13 @@ void counters_answered(struct counters *c, enum counters_path path, unsigned sta
 }
 
 /* OpenMetrics names the family without the counter's suffix, and knows units. */
-static void print_family(const struct counters_print *p, const char *name, const char *type, const char *help) {
+static void print_family(const struct counters_print *p, const char *name, const char *type,
+                         const char *help) {
         bool total = streq(type, "counter");
 
         fprintf(p->f, "# HELP tpu_collectord_%s%s %s\n# TYPE tpu_collectord_%s%s %s\n", name,
-                total && !p->open_metrics ? "_total" : "", help, name, total && !p->open_metrics ? "_total" : "", type);
+                total && !p->open_metrics ? "_total" : "", help, name,
+                total && !p->open_metrics ? "_total" : "", type);
 }
 
 void counters_print_one(const struct counters_print *p, const char *name, const char *type, const char *help,
@@ -25,11 +27,12 @@ void counters_print_one(const struct counters_print *p, const char *name, const 
         fprintf(p->f, "tpu_collectord_%s%s %.17g\n", name, streq(type, "counter") ? "_total" : "", value);
 }
 
-void counters_print_labels(const struct counters_print *p, const char *name, const char *help, const char *label,
-                           const struct counters_labelled *values, size_t n) {
+void counters_print_labels(const struct counters_print *p, const char *name, const char *help,
+                           const char *label, const struct counters_labelled *values, size_t n) {
         print_family(p, name, "gauge", help);
         for (size_t i = 0; i < n; i++)
-                fprintf(p->f, "tpu_collectord_%s{%s=\"%s\"} %.17g\n", name, label, values[i].label, values[i].value);
+                fprintf(p->f, "tpu_collectord_%s{%s=\"%s\"} %.17g\n", name, label, values[i].label,
+                        values[i].value);
 }
 
 static void print_requests(const struct counters_print *p, const struct counters *c) {
@@ -44,8 +47,8 @@ static void print_requests(const struct counters_print *p, const struct counters
                                 continue;
                         if (statuses[s])
                                 (void) snprintf(code, sizeof(code), "%u", statuses[s]);
-                        fprintf(p->f, "tpu_collectord_requests_total{path=\"%s\",code=\"%s\"} %" PRIu64 "\n", paths[i],
-                                code, c->requests[i][s]);
+                        fprintf(p->f, "tpu_collectord_requests_total{path=\"%s\",code=\"%s\"} %" PRIu64 "\n",
+                                paths[i], code, c->requests[i][s]);
                 }
 }
 
@@ -65,5 +68,6 @@ void counters_print(const struct counters_print *p, const struct counters *c) {
 
         print_requests(p, c);
         for (size_t i = 0; i < ELEMENTSOF(counted); i++)
-                counters_print_one(p, counted[i].name, "counter", counted[i].help, (double) counted[i].value);
+                counters_print_one(p, counted[i].name, "counter", counted[i].help,
+                                   (double) counted[i].value);
 }

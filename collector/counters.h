@@ -31,5 +31,5 @@ struct counters_labelled {
         const char *label;
         double value;
 };
-void counters_print_labels(const struct counters_print *p, const char *name, const char *help, const char *label,
-                           const struct counters_labelled *values, size_t n);
+void counters_print_labels(const struct counters_print *p, const char *name, const char *help,
+                           const char *label, const struct counters_labelled *values, size_t n);

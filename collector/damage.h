@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What to do about a damaged database: it stays damaged, so it is moved aside, a new one is begun, and the agents bring
- * what they still have. Said as an event (systemd/tpu-collector.catalog).
+ * What to do about a damaged database: it stays damaged, so it is moved aside, a new one is begun, and the
+ * agents bring what they still have. Said as an event (systemd/tpu-collector.catalog).
  */
 #include <systemd/sd-event.h>
 
@@ -17,8 +17,8 @@ struct damage {
         sd_event *event;
 };
 
-/* After an answer of the store, outside of a transaction; does something about -EUCLEAN only. Ends the loop when no new
- * database can be begun. */
+/* After an answer of the store, outside of a transaction; does something about -EUCLEAN only. Ends the loop
+ * when no new database can be begun. */
 void damage_look(const struct damage *d, int r);
 /* The file has been moved to aside. */
 void damage_tell(struct counters *c, const char *aside);

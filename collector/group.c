@@ -58,7 +58,8 @@ static int decode(struct group_item *i, uint8_t **ret_own, char why[static INGES
                         (void) snprintf(why, INGEST_WHY_MAX,
                                         "the body is more than 16 MiB when decompressed: send less at once");
                 else if (r == -EBADMSG)
-                        (void) snprintf(why, INGEST_WHY_MAX, "the body is no gzip stream, damaged or cut off");
+                        (void) snprintf(why, INGEST_WHY_MAX,
+                                        "the body is no gzip stream, damaged or cut off");
                 if (r < 0)
                         return r;
                 data = inflated;

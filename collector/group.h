@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Requests that wait for the disk: those that come within GROUP_DELAY are one transaction, because a commit costs
- * as much as storing hundreds of points. Each is a part of its own in it: a malformed one is undone alone. 200 is
- * answered when the commit is on the disk; when it fails, all are told to come again. One turn of the loop
- * commits at most GROUP_REQUESTS or about GROUP_BYTES, so that others are served between.
+ * Requests that wait for the disk: those that come within GROUP_DELAY are one transaction, because a commit
+ * costs as much as storing hundreds of points. Each is a part of its own in it: a malformed one is undone
+ * alone. 200 is answered when the commit is on the disk; when it fails, all are told to come again. One turn
+ * of the loop commits at most GROUP_REQUESTS or about GROUP_BYTES, so that others are served between.
  */
 #include "clock.h"
 #include "damage.h"
 #include "otlp_reply.h"
 #include "push.h"
 
-#define GROUP_DELAY (10 * USEC_PER_MSEC)
-#define GROUP_REQUESTS 128
-#define GROUP_BYTES ((size_t) 2 * 1024 * 1024) /* of bodies as sent; one alone may have more */
+#define GROUP_DELAY        (10 * USEC_PER_MSEC)
+#define GROUP_REQUESTS     128
+#define GROUP_BYTES        ((size_t) 2 * 1024 * 1024)  /* of bodies as sent; one alone may have more */
 #define GROUP_INFLATED_MAX ((size_t) 16 * 1024 * 1024) /* of one body, decompressed and as protobuf */
 
 struct group_item {

@@ -4,8 +4,8 @@
 #include "http.h"
 #include "log.h"
 
-#define FLUSH_TURNS 3 /* of libmicrohttpd: take it up, write the header, write the body */
-#define BODY_STEP ((size_t) 2 * 1024) /* a usual push, compressed; doubled as needed */
+#define FLUSH_TURNS 3                   /* of libmicrohttpd: take it up, write the header, write the body */
+#define BODY_STEP   ((size_t) 2 * 1024) /* a usual push, compressed; doubled as needed */
 
 struct http {
         struct MHD_Daemon *daemon;
@@ -108,8 +108,10 @@ static enum MHD_Result send_reply(struct MHD_Connection *c, struct http_reply *r
 
 /* NULL: it may call. */
 static const char *denied(struct http *h, struct MHD_Connection *c) {
-        const union MHD_ConnectionInfo *session = MHD_get_connection_info(c, MHD_CONNECTION_INFO_GNUTLS_SESSION),
-                                       *context = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+        const union MHD_ConnectionInfo *session = MHD_get_connection_info(
+                                               c, MHD_CONNECTION_INFO_GNUTLS_SESSION),
+                                       *context = MHD_get_connection_info(
+                                               c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
         struct peer *p = context ? context->socket_context : NULL;
 
         if (!h->o.allow)
@@ -262,7 +264,8 @@ static int start(struct http *h, const struct tls *tls) {
                 { MHD_OPTION_HTTPS_MEM_CERT, 0, tls ? tls->certificate : NULL },
                 { MHD_OPTION_HTTPS_MEM_KEY, 0, tls ? tls->key : NULL },
                 { MHD_OPTION_HTTPS_MEM_TRUST, 0, tls ? tls->client_ca : NULL },
-                { MHD_OPTION_HTTPS_PRIORITIES, 0, (void *) (uintptr_t) "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2" },
+                { MHD_OPTION_HTTPS_PRIORITIES, 0,
+                  (void *) (uintptr_t) "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2" },
                 { MHD_OPTION_END, 0, NULL },
         };
         unsigned flags = MHD_USE_EPOLL | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME;
@@ -271,21 +274,23 @@ static int start(struct http *h, const struct tls *tls) {
                 flags |= MHD_USE_TLS;
                 h->daemon = MHD_start_daemon(
                         flags, 0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, on_log, h,
-                        MHD_OPTION_LISTEN_SOCKET, (MHD_socket) h->o.fd, MHD_OPTION_CONNECTION_LIMIT, h->o.connections,
-                        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) HTTP_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                        HTTP_CONNECTION_MEMORY, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
-                        MHD_OPTION_NOTIFY_CONNECTION, on_connection, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-                        MHD_OPTION_ARRAY, more, MHD_OPTION_END);
+                        MHD_OPTION_LISTEN_SOCKET, (MHD_socket) h->o.fd, MHD_OPTION_CONNECTION_LIMIT,
+                        h->o.connections, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) HTTP_TIMEOUT_S,
+                        MHD_OPTION_CONNECTION_MEMORY_LIMIT, HTTP_CONNECTION_MEMORY,
+                        MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_NOTIFY_CONNECTION,
+                        on_connection, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, more,
+                        MHD_OPTION_END);
         } else
-                h->daemon = MHD_start_daemon(
-                        flags, 0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, on_log, h,
-                        MHD_OPTION_LISTEN_SOCKET, (MHD_socket) h->o.fd, MHD_OPTION_CONNECTION_LIMIT, h->o.connections,
-                        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) HTTP_TIMEOUT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                        HTTP_CONNECTION_MEMORY, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
-                        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+                h->daemon = MHD_start_daemon(flags, 0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER,
+                                             on_log, h, MHD_OPTION_LISTEN_SOCKET, (MHD_socket) h->o.fd,
+                                             MHD_OPTION_CONNECTION_LIMIT, h->o.connections,
+                                             MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) HTTP_TIMEOUT_S,
+                                             MHD_OPTION_CONNECTION_MEMORY_LIMIT, HTTP_CONNECTION_MEMORY,
+                                             MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
+                                             MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
         if (!h->daemon)
                 return -EIO; /* libmicrohttpd says why in its log line only */
-        h->o.fd = -1; /* closed by MHD_stop_daemon() from now on */
+        h->o.fd = -1;        /* closed by MHD_stop_daemon() from now on */
         return 0;
 }
 
@@ -345,7 +350,8 @@ struct http *http_free(struct http *h) {
         (void) sd_event_source_unref(h->io);
         (void) sd_event_source_unref(h->timer);
         for (unsigned i = 0; h->daemon && i < FLUSH_TURNS; i++)
-                (void) MHD_run(h->daemon); /* what was answered last goes out as far as it goes without waiting */
+                (void) MHD_run(
+                        h->daemon); /* what was answered last goes out as far as it goes without waiting */
         if (h->daemon)
                 MHD_stop_daemon(h->daemon);
         (void) close_fd(h->o.fd);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * An HTTP/1.1 server in an sd-event loop (libmicrohttpd): requests whole, replies at once or later. Bounded in
- * connections, headers, idle time, the body of one request and the bodies of all together. A body that is
+ * An HTTP/1.1 server in an sd-event loop (libmicrohttpd): requests whole, replies at once or later. Bounded
+ * in connections, headers, idle time, the body of one request and the bodies of all together. A body that is
  * too long is read to its end and thrown away up to HTTP_DISCARD_MAX, so that the client hears why instead
  * of a reset.
  */
@@ -11,10 +11,10 @@
 #include "address.h"
 #include "tls.h"
 
-#define HTTP_TIMEOUT_S 30
-#define HTTP_CONNECTION_MEMORY ((size_t) 8 * 1024)     /* headers and read buffer of one connection */
-#define HTTP_BODIES_MAX ((size_t) 128 * 1024 * 1024)   /* of all requests in the air */
-#define HTTP_DISCARD_MAX ((uint64_t) 64 * 1024 * 1024) /* what the OTLP specification lets a client send */
+#define HTTP_TIMEOUT_S         30
+#define HTTP_CONNECTION_MEMORY ((size_t) 8 * 1024)          /* headers and read buffer of one connection */
+#define HTTP_BODIES_MAX        ((size_t) 128 * 1024 * 1024) /* of all requests in the air */
+#define HTTP_DISCARD_MAX       ((uint64_t) 64 * 1024 * 1024) /* what the OTLP specification lets one send */
 
 struct MHD_Connection;
 struct http_call;
@@ -26,7 +26,7 @@ struct http_request {
         bool too_large; /* there was more than body_max; body is empty */
         bool no_room;   /* HTTP_BODIES_MAX is in use; body is empty */
         char peer[ADDRESS_TEXT_MAX];
-        const char *denied;                /* why the caller may not call; NULL: it may. /healthz aside it is to be 403 */
+        const char *denied; /* why the caller may not call; NULL: it may. /healthz aside it is to be 403 */
         struct MHD_Connection *connection; /* for the functions below */
         struct http_call *call;            /* for http_answer(), when the reply is for later */
 };
@@ -38,7 +38,7 @@ struct http_reply {
         size_t len;
         const char *allow;    /* static, of 405 */
         unsigned retry_after; /* seconds; 0: not said */
-        bool later;           /* nothing else is set: http_answer() brings the reply; body stays until then */
+        bool later; /* nothing else is set: http_answer() brings the reply; body stays until then */
 };
 
 struct http_options {
@@ -58,8 +58,8 @@ struct http *http_free(struct http *h);
 DEFINE_CLEANUP(struct http *, http_free)
 
 /*
- * The reply of a call that was put off, once, not from inside its handler. What the connection asks next is read
- * only then. All calls must be answered before http_free().
+ * The reply of a call that was put off, once, not from inside its handler. What the connection asks next is
+ * read only then. All calls must be answered before http_free().
  */
 void http_answer(struct http_call *call, const struct http_reply *reply);
 

@@ -7,8 +7,8 @@
 #include "http.h"
 #include "ingest.h"
 
-#define OTLP_PROTOBUF "application/x-protobuf"
-#define OTLP_JSON "application/json"
+#define OTLP_PROTOBUF      "application/x-protobuf"
+#define OTLP_JSON          "application/json"
 #define OTLP_RETRY_AFTER_S 5
 
 enum otlp_encoding { OTLP_ENCODING_PROTOBUF, OTLP_ENCODING_JSON };

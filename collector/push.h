@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * One OTLP request into the store, inside a transaction of the caller's. What an agent's own push says of its
- * host (state, reasons, step) goes into the host's row; whoever is not service.name "tpu-hostd" is only
+ * One OTLP request into the store, inside a transaction of the caller's. What an agent's own push says of
+ * its host (state, reasons, step) goes into the host's row; whoever is not service.name "tpu-hostd" is only
  * listed.
  */
 #include "ingest.h"

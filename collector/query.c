@@ -6,9 +6,9 @@
 #define SECONDS_MAX INT64_C(253402300800) /* the year 10000 */
 
 static const char *const names[_QUERY_MAX] = {
-        [QUERY_HOST] = "host",     [QUERY_SLICE] = "slice", [QUERY_NAME] = "name",     [QUERY_STATE] = "state",
-        [QUERY_SINCE] = "since",   [QUERY_LIMIT] = "limit", [QUERY_OFFSET] = "offset", [QUERY_WAIT] = "wait",
-        [QUERY_FROM] = "from",     [QUERY_UNTIL] = "until",
+        [QUERY_HOST] = "host",   [QUERY_SLICE] = "slice", [QUERY_NAME] = "name",     [QUERY_STATE] = "state",
+        [QUERY_SINCE] = "since", [QUERY_LIMIT] = "limit", [QUERY_OFFSET] = "offset", [QUERY_WAIT] = "wait",
+        [QUERY_FROM] = "from",   [QUERY_UNTIL] = "until",
 };
 
 struct reading {

@@ -23,7 +23,9 @@ static usec_t pause_between(const struct retain *r) {
 static unsigned pieces(const struct retain *r) {
         usec_t each = RETAIN_ROUND / MAX(r->hosts, 1U);
 
-        return each >= RETAIN_TICK ? 1 : (unsigned) MIN(RETAIN_TICK / MAX(each, (usec_t) 1) + 1, (usec_t) RETAIN_PIECES);
+        return each >= RETAIN_TICK
+                       ? 1
+                       : (unsigned) MIN(RETAIN_TICK / MAX(each, (usec_t) 1) + 1, (usec_t) RETAIN_PIECES);
 }
 
 static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
@@ -34,7 +36,8 @@ static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
         for (unsigned i = pieces(r); e == 0 && i > 0; i--)
                 e = store_tend(r->damage->store, &r->what, clock_real(r->clock), &r->hosts);
         if (e < 0 && !r->failing)
-                log_warning("old data cannot be removed, tried again all the time: %s", store_error(r->damage->store));
+                log_warning("old data cannot be removed, tried again all the time: %s",
+                            store_error(r->damage->store));
         r->failing = e < 0;
         damage_look(r->damage, e);
         e = sd_event_source_set_time_relative(source, pause_between(r));
@@ -53,7 +56,8 @@ int retain_new(const struct damage *d, const struct clock *clock, const struct s
         if (!r)
                 return -ENOMEM;
         *r = (struct retain) { .damage = d, .clock = clock, .what = *what };
-        q = sd_event_add_time_relative(d->event, &r->timer, CLOCK_MONOTONIC, USEC_PER_SEC, TIMER_ACCURACY, on_timer, r);
+        q = sd_event_add_time_relative(d->event, &r->timer, CLOCK_MONOTONIC, USEC_PER_SEC, TIMER_ACCURACY,
+                                       on_timer, r);
         if (q >= 0)
                 q = sd_event_source_set_description(r->timer, "retention");
         if (q >= 0)

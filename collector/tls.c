@@ -61,7 +61,8 @@ int tls_load(const char *certificate, const char *key, const char *client_ca, st
                 return 0;
         }
         if (!*certificate || !*key || !*client_ca) {
-                (void) snprintf(why, TLS_WHY_MAX, "Certificate=, Key= and ClientCa= belong together: all of them, or none");
+                (void) snprintf(why, TLS_WHY_MAX,
+                                "Certificate=, Key= and ClientCa= belong together: all of them, or none");
                 return -EINVAL;
         }
         r = read_pem(certificate, &t.certificate, why);
@@ -113,7 +114,8 @@ static int find_name(gnutls_x509_crt_t crt, const char *allow, char ret_name[sta
 
                 if (type == GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE)
                         break;
-                if (type != GNUTLS_SAN_URI || size >= sizeof(name)) /* another kind, or too long for any list */
+                if (type != GNUTLS_SAN_URI ||
+                    size >= sizeof(name)) /* another kind, or too long for any list */
                         continue;
                 name[size] = '\0';
                 if (strlen(name) == size && tls_allows(allow, name)) {
@@ -123,7 +125,10 @@ static int find_name(gnutls_x509_crt_t crt, const char *allow, char ret_name[sta
                 if (!first[0])
                         memcpy(first, name, size + 1);
         }
-        (void) snprintf(why, TLS_WHY_MAX, first[0] ? "'%.120s' is not among those who may call" : "the certificate has no URI%.0s", first);
+        (void) snprintf(why, TLS_WHY_MAX,
+                        first[0] ? "'%.120s' is not among those who may call"
+                                 : "the certificate has no URI%.0s",
+                        first);
         return -EACCES;
 }
 
@@ -142,12 +147,15 @@ int tls_check_peer(gnutls_session_t session, const char *allow, char ret_name[st
         r = gnutls_certificate_verify_peers2(session, &status);
         if (r < 0 || status != 0) {
                 (void) snprintf(why, TLS_WHY_MAX, "the client certificate is %s",
-                                r == 0 && status & GNUTLS_CERT_EXPIRED ? "expired" : "not of a CA that is trusted here");
+                                r == 0 && status & GNUTLS_CERT_EXPIRED ? "expired"
+                                                                       : "not of a CA that is trusted here");
                 return -EACCES;
         }
         if (gnutls_x509_crt_init(&crt) < 0)
                 return -ENOMEM;
-        r = gnutls_x509_crt_import(crt, &list[0], GNUTLS_X509_FMT_DER) < 0 ? -EACCES : find_name(crt, allow, ret_name, why);
+        r = gnutls_x509_crt_import(crt, &list[0], GNUTLS_X509_FMT_DER) < 0
+                    ? -EACCES
+                    : find_name(crt, allow, ret_name, why);
         gnutls_x509_crt_deinit(crt);
         return r;
 }

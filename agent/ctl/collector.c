@@ -50,7 +50,8 @@ int collector_open(const struct options *o, const char *given, struct collector 
         return 0;
 }
 
-int collector_ask(const struct collector *c, const char *path, usec_t wait, json_t **ret, struct problem *problem) {
+int collector_ask(const struct collector *c, const char *path, usec_t wait, json_t **ret,
+                  struct problem *problem) {
         struct http_request q = { .timeout = COLLECTOR_TIMEOUT + wait,
                                   .ca = c->ca,
                                   .certificate = c->certificate,

@@ -11,9 +11,9 @@
 #include "words.h"
 
 #define EVENTS_SHOWN 200 /* without since= the collector answers with the newest */
-#define FOLLOW_WAIT 25   /* seconds that the collector holds an answer back; it allows 30 */
+#define FOLLOW_WAIT  25  /* seconds that the collector holds an answer back; it allows 30 */
 #define FOLLOW_RETRY 2   /* seconds */
-#define PATH_SIZE 4096
+#define PATH_SIZE    4096
 
 struct asking {
         struct collector collector;
@@ -38,8 +38,10 @@ static int since_text(const char *value, char ret[static CLOCK_TEXT_MAX]) {
                 return 0;
         }
         if (config_parse_usec(value, &span, why) < 0) {
-                fprintf(stderr, "tpuctl events: --since '%s': neither a span (90s, 10min, 2h) nor a time "
-                                "(2026-11-21T05:00:00Z)\n", value);
+                fprintf(stderr,
+                        "tpuctl events: --since '%s': neither a span (90s, 10min, 2h) nor a time "
+                        "(2026-11-21T05:00:00Z)\n",
+                        value);
                 return -EINVAL;
         }
         (void) clock_text(now > span ? now - span : 0, ret);
@@ -77,7 +79,8 @@ static int ask(struct asking *a, unsigned wait, json_t **ret, size_t *ret_n, str
         r = collector_ask(&a->collector, path, wait * USEC_PER_SEC, &answer, problem);
         if (r < 0)
                 return r;
-        if (!json_is_array(json_object_get(answer, "events")) || !json_is_integer(json_object_get(answer, "next"))) {
+        if (!json_is_array(json_object_get(answer, "events")) ||
+            !json_is_integer(json_object_get(answer, "next"))) {
                 json_decref(answer);
                 return problem_set(problem, -EPROTO, NULL, "the collector's answer has no events");
         }
@@ -94,7 +97,8 @@ static int ask_first(struct asking *a, json_t **ret, struct problem *problem) {
         int r;
 
         r = ask(a, 0, &answer, &n, problem);
-        while (r == 0 && n > 0 && a->from[0]) { /* an answer may also end for its size: the last one is empty */
+        while (r == 0 && n > 0 &&
+               a->from[0]) { /* an answer may also end for its size: the last one is empty */
                 json_t *more;
 
                 r = ask(a, 0, &more, &n, problem);
@@ -184,17 +188,21 @@ int verb_events(const struct ctl *c, int argc, char *argv[]) {
         const char *url = NULL, *since = NULL;
         const struct option_def defs[] = {
                 { "collector", "URL",
-                  "where the collector's API is; default: tpuctl.conf, else " COLLECTOR_DEFAULT, &url, NULL },
+                  "where the collector's API is; default: tpuctl.conf, else " COLLECTOR_DEFAULT, &url,
+                  NULL },
                 { "host", "NAME", "events of this host only", &a.host, NULL },
                 { "slice", "NAME", "events of this slice only", &a.slice, NULL },
                 { "name", "NAME", "events of this name only, for example tpu.job.exited", &a.name, NULL },
-                { "since", "TIME", "all since then: a span (90s, 10min, 2h) or 2026-11-21T05:00:00Z", &since, NULL },
-                { "follow", NULL, "go on with what comes, one line an event, until interrupted", NULL, &a.follow },
+                { "since", "TIME", "all since then: a span (90s, 10min, 2h) or 2026-11-21T05:00:00Z", &since,
+                  NULL },
+                { "follow", NULL, "go on with what comes, one line an event, until interrupted", NULL,
+                  &a.follow },
                 { "json", NULL, "print JSON; with --follow one object a line", NULL, &a.json },
         };
         struct options o = {
                 .program = "tpuctl events",
-                .synopsis = "[--collector URL] [--host NAME] [--slice NAME] [--name NAME] [--since TIME] [--follow] [--json]",
+                .synopsis = "[--collector URL] [--host NAME] [--slice NAME] [--name NAME] [--since TIME] "
+                            "[--follow] [--json]",
                 .defs = defs,
                 .n_defs = ELEMENTSOF(defs),
                 .summary = "Shows the newest " COLLECTOR_TEXT(

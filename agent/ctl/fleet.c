@@ -53,19 +53,22 @@ int verb_fleet(const struct ctl *c, int argc, char *argv[]) {
         bool json = false;
         const struct option_def defs[] = {
                 { "collector", "URL",
-                  "where the collector's API is; default: tpuctl.conf, else " COLLECTOR_DEFAULT, &url, NULL },
+                  "where the collector's API is; default: tpuctl.conf, else " COLLECTOR_DEFAULT, &url,
+                  NULL },
                 { "slice", "NAME", "hosts of this slice only", &slice, NULL },
-                { "state", "STATE", "hosts whose agents said this last: ready, degraded, unfit, unknown", &state, NULL },
+                { "state", "STATE", "hosts whose agents said this last: ready, degraded, unfit, unknown",
+                  &state, NULL },
                 { "json", NULL, "print JSON", NULL, &json },
         };
         struct options o = { .program = "tpuctl fleet",
                              .synopsis = "[--collector URL] [--slice NAME] [--state STATE] [--json]",
                              .defs = defs,
                              .n_defs = ELEMENTSOF(defs),
-                             .summary =
-                                     "Lists all hosts that report to the collector, by slice and worker. AGE: when it was heard "
-                                     "last; LAG: how old\nits data was then. A host that was started just now appears with its "
-                                     "first report, within some seconds." };
+                             .summary = "Lists all hosts that report to the collector, by slice and worker. "
+                                        "AGE: when it was heard "
+                                        "last; LAG: how old\nits data was then. A host that was started "
+                                        "just now appears with its "
+                                        "first report, within some seconds." };
         struct collector collector;
         struct problem problem;
         json_t *answer;

@@ -7,7 +7,7 @@
 #include "otlp.pb-c.h"
 #include "wire.h"
 
-#define LENGTH_BYTES 5 /* a length is written as a padded varint, because it is known only afterwards */
+#define LENGTH_BYTES  5 /* a length is written as a padded varint, because it is known only afterwards */
 #define NAME_MAX_JSON 64
 
 struct out {

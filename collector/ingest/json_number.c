@@ -57,7 +57,8 @@ int json_number_integer(const json_t *v, bool is_unsigned, uint64_t *ret) {
                 return 0;
         }
         d = json_real_value(v); /* 1e3 is a whole number, too */
-        if (!json_is_real(v) || d < (is_unsigned ? 0.0 : -9.2e18) || d > 9.2e18 || d > trunc(d) || d < trunc(d))
+        if (!json_is_real(v) || d < (is_unsigned ? 0.0 : -9.2e18) || d > 9.2e18 || d > trunc(d) ||
+            d < trunc(d))
                 return -EINVAL;
         *ret = (uint64_t) (int64_t) d;
         return 0;

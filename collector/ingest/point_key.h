@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * A series as its sender names it, as bytes: cheap to make, and different series have different ones. Inside the room
- * only. Pure.
+ * A series as its sender names it, as bytes: cheap to make, and different series have different ones. Inside
+ * the room only. Pure.
  */
 #include "otlp.pb-c.h"
 

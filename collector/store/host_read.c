@@ -6,7 +6,9 @@ int store_list_hosts(struct store *s, const struct store_host_filter *f,
         _cleanup_query_ sqlite3_stmt *q = NULL;
         int r;
 
-        r = store_query(s, ST_LIST_HOSTS, BIND(TEXT(f->name), TEXT(f->slice), TEXT(f->state), INT(f->limit), INT(f->offset)), &q);
+        r = store_query(s, ST_LIST_HOSTS,
+                        BIND(TEXT(f->name), TEXT(f->slice), TEXT(f->state), INT(f->limit), INT(f->offset)),
+                        &q);
         if (r < 0)
                 return r;
         while ((r = store_row(q)) > 0) {
@@ -42,13 +44,13 @@ int store_list_slices(struct store *s, usec_t silent_since,
         r = store_query(s, ST_LIST_SLICES, BIND(TIME(silent_since)), &q);
         while (r >= 0 && (r = store_row(q)) > 0) {
                 r = visit(&(struct store_slice) { .name = column_text(q, 0),
-                                                  .hosts = sqlite3_column_int64(q, 1),
-                                                  .ready = MAX(column_int(q, 2), 0),
-                                                  .degraded = MAX(column_int(q, 3), 0),
-                                                  .unfit = MAX(column_int(q, 4), 0),
-                                                  .unknown = sqlite3_column_int64(q, 5),
-                                                  .silent = sqlite3_column_int64(q, 6),
-                                                  .oldest_seen = (usec_t) sqlite3_column_int64(q, 7) },
+                                                 .hosts = sqlite3_column_int64(q, 1),
+                                                 .ready = MAX(column_int(q, 2), 0),
+                                                 .degraded = MAX(column_int(q, 3), 0),
+                                                 .unfit = MAX(column_int(q, 4), 0),
+                                                 .unknown = sqlite3_column_int64(q, 5),
+                                                 .silent = sqlite3_column_int64(q, 6),
+                                                 .oldest_seen = (usec_t) sqlite3_column_int64(q, 7) },
                           userdata);
                 if (r != 0)
                         return r;
@@ -160,12 +162,14 @@ static int collect_level(struct store *s, enum level l, const struct store_serie
 
         r = store_query(s, ST_ROWS,
                         BIND(INT(points_id(l, host, since - spread[l]) - 1),
-                             INT(points_id(l, host, until + spread[l])), INT(-1)), &q);
+                             INT(points_id(l, host, until + spread[l])), INT(-1)),
+                        &q);
         while (r >= 0 && (r = store_row(q)) > 0) {
                 int64_t base = points_ms(sqlite3_column_int64(q, 0));
 
                 row.n = 0;
-                r = points_collect(s, &row, sqlite3_column_blob(q, 1), (size_t) sqlite3_column_bytes(q, 1), base);
+                r = points_collect(s, &row, sqlite3_column_blob(q, 1), (size_t) sqlite3_column_bytes(q, 1),
+                                   base);
                 for (size_t i = 0; r == 0 && i < row.n; i++) {
                         struct sample *one = &row.items[i];
 
@@ -179,7 +183,8 @@ static int collect_level(struct store *s, enum level l, const struct store_serie
         return r < 0 ? r : 0;
 }
 
-static int find_wanted(struct store *s, int64_t host, const char *name, struct naming *l, struct points *ids) {
+static int find_wanted(struct store *s, int64_t host, const char *name, struct naming *l,
+                       struct points *ids) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
         struct host_series *h;
         int r;
@@ -214,7 +219,10 @@ static int tell(const struct naming *l, struct points *found,
         for (size_t i = 0; r == 0 && i < l->n; i++) {
                 const struct named *n = &l->items[i];
 
-                r = visit(&(struct store_past) { .name = n->name, .attributes = n->attributes, .service = n->service, .unit = n->unit },
+                r = visit(&(struct store_past) { .name = n->name,
+                                                .attributes = n->attributes,
+                                                .service = n->service,
+                                                .unit = n->unit },
                           userdata);
                 for (size_t k = 0; r == 0 && k < found->n; k++) {
                         const struct sample *one = &found->items[k];
@@ -222,14 +230,14 @@ static int tell(const struct naming *l, struct points *found,
                         if (one->series != n->last.series)
                                 continue;
                         r = visit(&(struct store_past) { .is_point = true,
-                                                         .time = (usec_t) one->ms * USEC_PER_MSEC,
-                                                         .n = one->n,
-                                                         .is_int = one->is_int,
-                                                         .i = one->i,
-                                                         .d = one->d,
-                                                         .min = one->min,
-                                                         .max = one->max,
-                                                         .mean = one->mean },
+                                                        .time = (usec_t) one->ms * USEC_PER_MSEC,
+                                                        .n = one->n,
+                                                        .is_int = one->is_int,
+                                                        .i = one->i,
+                                                        .d = one->d,
+                                                        .min = one->min,
+                                                        .max = one->max,
+                                                        .mean = one->mean },
                                   userdata);
                 }
         }
@@ -237,7 +245,8 @@ static int tell(const struct naming *l, struct points *found,
 }
 
 int store_list_past(struct store *s, const struct store_series_filter *f,
-                    int (*visit)(const struct store_past *p, void *userdata), void *userdata, bool *ret_cut) {
+                    int (*visit)(const struct store_past *p, void *userdata), void *userdata,
+                    bool *ret_cut) {
         _cleanup_points_ struct points ids = { 0 }, found = { 0 };
         _cleanup_(naming_clear) struct naming l = { 0 };
         int64_t host;

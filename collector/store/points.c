@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "points.h"
 
-#define HOST_SHIFT 41
+#define HOST_SHIFT  41
 #define LEVEL_SHIFT 61
-#define MS_MAX ((INT64_C(1) << HOST_SHIFT) - 1)
-#define NEAR_MS 16       /* rows of one host that begin in the same millisecond lie side by side; more are spread */
-#define TRIES_MAX 40
+#define MS_MAX      ((INT64_C(1) << HOST_SHIFT) - 1)
+#define NEAR_MS \
+        16 /* rows of one host that begin in the same millisecond lie side by side; more are spread */
+#define TRIES_MAX   40
 #define SPREAD_BITS 24 /* milliseconds: some hours, for a host whose clock stands still */
 
 int64_t points_id(enum level l, int64_t host, int64_t ms) {
@@ -144,7 +145,8 @@ int points_read_latest(struct store *s, int64_t host, struct points *ret, int64_
         if (r < 0)
                 return r;
         *ret_rows = 0;
-        r = store_query(s, ST_ROWS, BIND(INT(through), INT(points_id(LEVEL_RAW, host, INT64_MAX)), INT(-1)), &q);
+        r = store_query(s, ST_ROWS, BIND(INT(through), INT(points_id(LEVEL_RAW, host, INT64_MAX)), INT(-1)),
+                        &q);
         while (r >= 0 && (r = store_row(q)) > 0) {
                 through = sqlite3_column_int64(q, 0);
                 r = points_collect(s, ret, sqlite3_column_blob(q, 1), (size_t) sqlite3_column_bytes(q, 1),
@@ -157,7 +159,8 @@ int points_read_latest(struct store *s, int64_t host, struct points *ret, int64_
         return r < 0 ? r : 0;
 }
 
-static int put_latest(struct store *s, int64_t host, const struct points *p, int64_t through, int64_t since) {
+static int put_latest(struct store *s, int64_t host, const struct points *p, int64_t through,
+                      int64_t since) {
         _cleanup_samples_ struct samples_out o = { 0 };
         int r = 0;
 
@@ -165,7 +168,9 @@ static int put_latest(struct store *s, int64_t host, const struct points *p, int
         for (size_t i = 0; r == 0 && i < p->n; i++)
                 if (p->items[i].ms >= since)
                         r = samples_put(&o, &p->items[i]);
-        return r < 0 ? r : store_run(s, ST_LATEST_PUT, BIND(INT(host), INT(through), BLOB(o.data ?: (const uint8_t *) "", o.len)));
+        return r < 0 ? r
+                     : store_run(s, ST_LATEST_PUT,
+                                 BIND(INT(host), INT(through), BLOB(o.data ?: (const uint8_t *) "", o.len)));
 }
 
 int points_fold(struct store *s, int64_t host, int64_t since) {
@@ -255,12 +260,14 @@ static int find_series(struct store *s, const struct host_series *h, const struc
 
         if (id == 0) {
                 r = store_ask(s, ST_SERIES_FIND,
-                              BIND(TEXT(m->name), TEXT(m->attributes), TEXT(m->service), TEXT(m->unit)), &id, &same);
+                              BIND(TEXT(m->name), TEXT(m->attributes), TEXT(m->service), TEXT(m->unit)), &id,
+                              &same);
                 if (r == 0 && h->n >= STORE_SERIES_MAX)
                         return -EDQUOT;
                 if (r == 0) {
-                        r = store_run(s, ST_SERIES_ADD,
-                                      BIND(TEXT(m->name), TEXT(m->attributes), TEXT(m->service), TEXT(m->unit)));
+                        r = store_run(
+                                s, ST_SERIES_ADD,
+                                BIND(TEXT(m->name), TEXT(m->attributes), TEXT(m->service), TEXT(m->unit)));
                         id = sqlite3_last_insert_rowid(s->db);
                 } else if (r > 0 && !same)
                         r = store_run(s, ST_SERIES_UNIT, BIND(INT(id), TEXT(m->unit)));
@@ -283,7 +290,9 @@ bool store_knows_series(const struct store *s, const void *key, size_t len) {
 }
 
 int store_add_point(struct store *s, int64_t host, const struct store_metric *m) {
-        struct sample one = { .n = 1, .is_int = m->is_int, .i = m->i, .d = m->d, .ms = (int64_t) (m->time / USEC_PER_MSEC) };
+        struct sample one = {
+                .n = 1, .is_int = m->is_int, .i = m->i, .d = m->d, .ms = (int64_t) (m->time / USEC_PER_MSEC)
+        };
         struct host_series *h;
         int r;
 
@@ -302,7 +311,8 @@ int store_add_point(struct store *s, int64_t host, const struct store_metric *m)
                 if (r < 0)
                         return r;
         }
-        if (s->row_host != host || one.ms > s->row.base + POINTS_ROW_SPAN_MS || one.ms < s->row.base - POINTS_ROW_SPAN_MS) {
+        if (s->row_host != host || one.ms > s->row.base + POINTS_ROW_SPAN_MS ||
+            one.ms < s->row.base - POINTS_ROW_SPAN_MS) {
                 r = store_end_points(s);
                 if (r < 0)
                         return r;

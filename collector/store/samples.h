@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * How points lie in one row of the database: a run of entries, each "varint of (zigzag of the step from the last
- * series) << 2 | kind" and then a zigzag varint (whole number), 8 bytes little-endian (IEEE double), a summary
- * (varint n, byte of flags, last, and unless all are the same: min, max, mean as doubles), or a new distance in
- * milliseconds from the row's time. About 6 bytes a point. Pure; what is read may be damaged. Inside the room only.
+ * How points lie in one row of the database: a run of entries, each "varint of (zigzag of the step from the
+ * last series) << 2 | kind" and then a zigzag varint (whole number), 8 bytes little-endian (IEEE double), a
+ * summary (varint n, byte of flags, last, and unless all are the same: min, max, mean as doubles), or a new
+ * distance in milliseconds from the row's time. About 6 bytes a point. Pure; what is read may be damaged.
+ * Inside the room only.
  */
 #include "base.h"
 

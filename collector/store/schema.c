@@ -2,10 +2,10 @@
 #include "schema.h"
 
 /*
- * Version 1. Its table "metrics" (the latest values) is only there for a downgrade: version 2 does not write it.
- * Times are microseconds since 1970. "value" holds an INTEGER or a REAL as it came.
- * "oldest_reader" is the lowest STORE_SCHEMA that may still use this database: a later version that only
- * adds columns or tables leaves it where it is, so that a downgrade works.
+ * Version 1. Its table "metrics" (the latest values) is only there for a downgrade: version 2 does not write
+ * it. Times are microseconds since 1970. "value" holds an INTEGER or a REAL as it came. "oldest_reader" is
+ * the lowest STORE_SCHEMA that may still use this database: a later version that only adds columns or tables
+ * leaves it where it is, so that a downgrade works.
  */
 static const char schema[] =
         "CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
@@ -38,13 +38,14 @@ static const char schema[] =
         "  PRIMARY KEY (spool, class, first)) WITHOUT ROWID;";
 
 /*
- * Version 2. A row of "samples" is one push of one host, or a condensed span of it; its id says which level, whose and
- * when (points.h), so that what belongs together lies together. "latest" is the last value of each series of a host in
- * its rows up to "through".
+ * Version 2. A row of "samples" is one push of one host, or a condensed span of it; its id says which level,
+ * whose and when (points.h), so that what belongs together lies together. "latest" is the last value of each
+ * series of a host in its rows up to "through".
  */
 static const char schema_2[] =
         "CREATE TABLE series ("
-        "  id INTEGER PRIMARY KEY, name TEXT NOT NULL, attributes TEXT NOT NULL, service TEXT NOT NULL, unit TEXT NOT NULL,"
+        "  id INTEGER PRIMARY KEY, name TEXT NOT NULL, attributes TEXT NOT NULL, service TEXT NOT NULL, "
+        "unit TEXT NOT NULL,"
         "  UNIQUE (name, attributes, service));"
         "CREATE TABLE samples (id INTEGER PRIMARY KEY, data BLOB NOT NULL);"
         "CREATE TABLE latest (host INTEGER PRIMARY KEY, through INTEGER NOT NULL, data BLOB NOT NULL);";
@@ -66,8 +67,8 @@ static int ask_number(sqlite3 *db, const char *question, int64_t fallback, int64
 static int make(struct store *s, int64_t from) {
         _cleanup_free_ char *text = NULL;
 
-        if (asprintf(&text, "%s%s PRAGMA application_id = %d; PRAGMA user_version = %d;", from < 1 ? schema : "",
-                     schema_2, STORE_APPLICATION, STORE_SCHEMA) < 0) {
+        if (asprintf(&text, "%s%s PRAGMA application_id = %d; PRAGMA user_version = %d;",
+                     from < 1 ? schema : "", schema_2, STORE_APPLICATION, STORE_SCHEMA) < 0) {
                 text = NULL;
                 return -ENOMEM;
         }

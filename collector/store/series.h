@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What is remembered in memory so that a push of known series asks the database nothing: the number of a series by
- * the bytes that a sender names it with, and the numbers that each host has. Forgotten and read again at will.
- * Inside the room only.
+ * What is remembered in memory so that a push of known series asks the database nothing: the number of a
+ * series by the bytes that a sender names it with, and the numbers that each host has. Forgotten and read
+ * again at will. Inside the room only.
  */
 #include "base.h"
 

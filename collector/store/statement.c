@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "statement.h"
 
-#define HOST_COLUMNS                                                                                  \
+#define HOST_COLUMNS \
         "id, name, slice, worker_id, accelerator_type, version, boot_id, state, reasons, job, step, " \
         "first_seen, last_seen, max(state_time, identity_time, step_time)"
-#define EVENT_QUERY(condition, order)                                                                       \
-        "SELECT e.id, h.name, e.slice, e.worker_id, e.time, e.received, e.name, e.severity, e.body, "       \
-        "e.attributes, e.service "                                                                          \
-        "FROM events e JOIN hosts h ON h.id = e.host WHERE " condition " AND e.id > ?1 "                    \
+#define EVENT_QUERY(condition, order) \
+        "SELECT e.id, h.name, e.slice, e.worker_id, e.time, e.received, e.name, e.severity, e.body, " \
+        "e.attributes, e.service " \
+        "FROM events e JOIN hosts h ON h.id = e.host WHERE " condition " AND e.id > ?1 " \
         "AND (?2 IS NULL OR h.name = ?2) AND (?3 IS NULL OR e.slice = ?3) AND (?4 IS NULL OR e.name = ?4) " \
         "ORDER BY e.id " order " LIMIT ?5"
 #define EVENT_HOST "e.host = (SELECT id FROM hosts WHERE name = ?2)"
@@ -46,32 +46,41 @@ static const char *const sql[_ST_MAX] = {
                          "severity, body, attributes) "
                          "SELECT id, coalesce(?2, slice), coalesce(?3, worker_id), ?4, ?5, ?6, ?7, ?8, ?9, "
                          "?10 FROM hosts WHERE id = ?1",
-        [ST_LIST_HOSTS] = "SELECT " HOST_COLUMNS " FROM hosts WHERE (?1 IS NULL OR name = ?1) "
-                          "AND (?2 IS NULL OR slice = ?2) AND (?3 IS NULL OR state = ?3) "
-                          "ORDER BY slice IS NULL, slice, worker_id IS NULL, worker_id, name LIMIT ?4 OFFSET ?5",
-        [ST_LIST_SLICES] = "SELECT slice, count(*), sum(seen AND state = 'ready'), sum(seen AND state = 'degraded'), "
-                           "sum(seen AND state = 'unfit'), sum(seen AND coalesce(state, '') NOT IN ('ready', 'degraded', "
-                           "'unfit')), sum(NOT seen), min(last_seen) FROM (SELECT slice, state, last_seen, last_seen >= ?1 "
-                           "AS seen FROM hosts) GROUP BY slice ORDER BY slice IS NULL, slice",
+        [ST_LIST_HOSTS] =
+                "SELECT " HOST_COLUMNS " FROM hosts WHERE (?1 IS NULL OR name = ?1) "
+                "AND (?2 IS NULL OR slice = ?2) AND (?3 IS NULL OR state = ?3) "
+                "ORDER BY slice IS NULL, slice, worker_id IS NULL, worker_id, name LIMIT ?4 OFFSET ?5",
+        [ST_LIST_SLICES] =
+                "SELECT slice, count(*), sum(seen AND state = 'ready'), sum(seen AND state = 'degraded'), "
+                "sum(seen AND state = 'unfit'), sum(seen AND coalesce(state, '') NOT IN ('ready', "
+                "'degraded', "
+                "'unfit')), sum(NOT seen), min(last_seen) FROM (SELECT slice, state, last_seen, last_seen "
+                ">= ?1 "
+                "AS seen FROM hosts) GROUP BY slice ORDER BY slice IS NULL, slice",
         [ST_EVENT_NEXT] = "SELECT id, received FROM events WHERE id >= ?1 ORDER BY id LIMIT 1",
         [ST_EVENT_LAST] = "SELECT id FROM events ORDER BY id DESC LIMIT 1",
-        [ST_SERIES_FIND] = "SELECT id, unit = ?4 FROM series WHERE name = ?1 AND attributes = ?2 AND service = ?3",
+        [ST_SERIES_FIND] =
+                "SELECT id, unit = ?4 FROM series WHERE name = ?1 AND attributes = ?2 AND service = ?3",
         [ST_SERIES_ADD] = "INSERT INTO series (name, attributes, service, unit) VALUES (?1, ?2, ?3, ?4)",
         [ST_SERIES_UNIT] = "UPDATE series SET unit = ?2 WHERE id = ?1",
         [ST_SERIES_SHOW] = "SELECT name, attributes, service, unit FROM series WHERE id = ?1",
-        [ST_SERIES_NAMED] = "SELECT id, attributes, service, unit FROM series WHERE name = ?1 ORDER BY attributes",
+        [ST_SERIES_NAMED] =
+                "SELECT id, attributes, service, unit FROM series WHERE name = ?1 ORDER BY attributes",
         [ST_ROW_ADD] = "INSERT OR IGNORE INTO samples (id, data) VALUES (?1, ?2)",
         [ST_ROWS] = "SELECT id, data FROM samples WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3",
         [ST_ROWS_DELETE] = "DELETE FROM samples WHERE id > ?1 AND id <= ?2",
         [ST_LATEST] = "SELECT through, data FROM latest WHERE host = ?1",
         [ST_LATEST_PUT] = "INSERT OR REPLACE INTO latest (host, through, data) VALUES (?1, ?2, ?3)",
         [ST_NEXT_HOST] = "SELECT min(id), (SELECT count(*) FROM hosts) FROM hosts WHERE id > ?1",
-        [ST_OLD_EVENTS] = "DELETE FROM events WHERE id IN (SELECT id FROM (SELECT id, received FROM events ORDER BY id "
+        [ST_OLD_EVENTS] = "DELETE FROM events WHERE id IN (SELECT id FROM (SELECT id, received FROM events "
+                          "ORDER BY id "
                           "LIMIT ?2) WHERE received < ?1)",
-        [ST_OLD_RECORDS] = "DELETE FROM records WHERE (spool, class, first) IN (SELECT spool, class, first FROM records "
+        [ST_OLD_RECORDS] = "DELETE FROM records WHERE (spool, class, first) IN (SELECT spool, class, first "
+                           "FROM records "
                            "WHERE changed < ?1 LIMIT ?2)",
-        [ST_OLD_METRICS] = "DELETE FROM metrics WHERE (host, name, attributes, service) IN (SELECT host, name, "
-                           "attributes, service FROM metrics LIMIT ?1)",
+        [ST_OLD_METRICS] =
+                "DELETE FROM metrics WHERE (host, name, attributes, service) IN (SELECT host, name, "
+                "attributes, service FROM metrics LIMIT ?1)",
         [ST_PAGES] = "PRAGMA page_count",
         [ST_FREE_PAGES] = "PRAGMA freelist_count",
         [ST_VACUUM] = "PRAGMA incremental_vacuum(256)",

@@ -67,13 +67,13 @@ struct store {
         sqlite3_stmt *statements[_ST_MAX];
         char path[256];
         struct series series;
-        bool committed;         /* there is no transaction to be undone */
-        uint32_t marked;        /* series_mark() of the part */
-        int64_t row_host;       /* whose points are in row, not written yet; 0: nobody's */
+        bool committed;   /* there is no transaction to be undone */
+        uint32_t marked;  /* series_mark() of the part */
+        int64_t row_host; /* whose points are in row, not written yet; 0: nobody's */
         struct samples_out row;
         struct tending {
-                int64_t host;    /* the one at hand; its work goes on in the next turn */
-                double squeeze;  /* what RetainBytes leaves of the ages, 0 … 1 */
+                int64_t host;   /* the one at hand; its work goes on in the next turn */
+                double squeeze; /* what RetainBytes leaves of the ages, 0 … 1 */
         } tending;
         uint64_t damaged_rows, spread;
 };
@@ -84,11 +84,11 @@ struct bind {
         const char *text; /* borrowed until the statement is reset */
         const void *blob;
 };
-#define INT(v) ((struct bind) { .type = BIND_INT, .i = (v) })
+#define INT(v)     ((struct bind) { .type = BIND_INT, .i = (v) })
 #define BLOB(p, n) ((struct bind) { .type = BIND_BLOB, .blob = (p), .i = (int64_t) (n) })
-#define TEXT(v) ((struct bind) { .type = BIND_TEXT, .text = (v) }) /* NULL is NULL */
-#define TIME(v) INT(time_to_sql(v))
-#define KNOWN(v) ((struct bind) { .type = (v) < 0 ? BIND_NULL : BIND_INT, .i = (v) }) /* -1 is NULL */
+#define TEXT(v)    ((struct bind) { .type = BIND_TEXT, .text = (v) }) /* NULL is NULL */
+#define TIME(v)    INT(time_to_sql(v))
+#define KNOWN(v)   ((struct bind) { .type = (v) < 0 ? BIND_NULL : BIND_INT, .i = (v) }) /* -1 is NULL */
 /* Values for ?1, ?2, … */
 #define BIND(...) (const struct bind[]) { __VA_ARGS__ }, ELEMENTSOF(((const struct bind[]) { __VA_ARGS__ }))
 

@@ -48,7 +48,8 @@ static int prepare(struct store *s, const char *path, char why[static 256]) {
 
 static void store_close(struct store *s) {
         statements_finalize(s);
-        (void) sqlite3_close(s->db); /* the log is moved into the database; when that fails, the next start does it */
+        (void) sqlite3_close(
+                s->db); /* the log is moved into the database; when that fails, the next start does it */
         s->db = NULL;
         s->row_host = 0;
         series_clear(&s->series);
@@ -59,10 +60,11 @@ static int open_database(struct store *s, char why[static 256]) {
         int rc, r;
 
         why[0] = '\0';
-        rc = sqlite3_open_v2(s->path, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
-                             NULL);
+        rc = sqlite3_open_v2(s->path, &s->db,
+                             SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
         if (rc == SQLITE_OK)
-                rc = sqlite3_exec(s->db, "PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL", NULL, NULL, NULL);
+                rc = sqlite3_exec(s->db, "PRAGMA page_size = 4096; PRAGMA auto_vacuum = INCREMENTAL", NULL,
+                                  NULL, NULL);
         r = rc == SQLITE_OK ? prepare(s, s->path, why) : sqlite_errno(rc);
         if (r < 0 && !why[0])
                 (void) snprintf(why, 256, "%.120s: %.100s", s->path,
@@ -93,7 +95,8 @@ int store_start_over(struct store *s, char ret_aside[static 300], char why[stati
         store_close(s);
         r = move_aside(s, ret_aside);
         if (r < 0) {
-                (void) snprintf(why, 256, "%.120s is damaged and cannot be moved aside: %s", s->path, strerror(-r));
+                (void) snprintf(why, 256, "%.120s is damaged and cannot be moved aside: %s", s->path,
+                                strerror(-r));
                 return r;
         }
         return open_database(s, why);

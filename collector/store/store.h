@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What the collector knows, in SQLite (WAL, synchronous=FULL): hosts, series of points (milliseconds) and their latest
- * values, events, and which pushes it has already. Writing is store_begin() … store_commit(): when store_commit()
- * returned 0, all of it is on the disk and survives a power cut; otherwise none of it is there.
+ * What the collector knows, in SQLite (WAL, synchronous=FULL): hosts, series of points (milliseconds) and
+ * their latest values, events, and which pushes it has already. Writing is store_begin() … store_commit():
+ * when store_commit() returned 0, all of it is on the disk and survives a power cut; otherwise none of it is
+ * there.
  *
  * Times are of the real clock. Records arrive in any order (an agent sends its current state before its
  * backlog), so that whatever is "the latest" goes by the time of the data, never by arrival. A time in the
@@ -14,23 +15,23 @@
  */
 #include "base.h"
 
-#define STORE_SCHEMA 2               /* user_version of the database */
+#define STORE_SCHEMA      2          /* user_version of the database */
 #define STORE_APPLICATION 0x54505543 /* application_id: "TPUC" */
-#define STORE_SERIES_MAX 10000       /* series one host may have */
-#define STORE_HOSTS_MAX 100000       /* hosts of one database */
-#define STORE_RANGES_MAX 1024        /* runs of sequence numbers kept of one spool and class */
-#define STORE_PAGE 4096              /* bytes of a page, of new databases */
+#define STORE_SERIES_MAX  10000      /* series one host may have */
+#define STORE_HOSTS_MAX   100000     /* hosts of one database */
+#define STORE_RANGES_MAX  1024       /* runs of sequence numbers kept of one spool and class */
+#define STORE_PAGE        4096       /* bytes of a page, of new databases */
 
 /* How long points are kept as they came, and then a minute as one; behind that ten minutes are one. */
-#define STORE_RAW_DAYS 1
+#define STORE_RAW_DAYS    1
 #define STORE_MINUTE_DAYS 7
 
 struct store;
 
 /*
  * Opens or makes the database. A newer schema is used when it says that this program may
- * (meta.oldest_reader), else refused and left as it is; so is a database that is not ours. A damaged file is moved to
- * ret_aside ("" when there was none), and a new one begun. why gets a sentence with what to do.
+ * (meta.oldest_reader), else refused and left as it is; so is a database that is not ours. A damaged file is
+ * moved to ret_aside ("" when there was none), and a new one begun. why gets a sentence with what to do.
  */
 int store_open(const char *path, struct store **ret, char ret_aside[static 300], char why[static 256]);
 struct store *store_free(struct store *s);
@@ -78,7 +79,8 @@ int store_other_seen(struct store *s, int64_t host, usec_t now);
 
 struct store_metric {
         const char *service, *name, *attributes /* canonical JSON; NULL when the key is known */, *unit;
-        const void *key; /* bytes that only this series is named with, for store_knows_series(); NULL: none */
+        const void
+                *key; /* bytes that only this series is named with, for store_knows_series(); NULL: none */
         size_t key_len;
         bool is_int;
         int64_t i;
@@ -88,8 +90,8 @@ struct store_metric {
 /* Whether a point with this key may come without attributes. */
 bool store_knows_series(const struct store *s, const void *key, size_t len);
 /*
- * -EDQUOT: the host has STORE_SERIES_MAX series, and this is another. Points of one host in a row share a row of the
- * database: store_end_points() (or a point of another host) writes it.
+ * -EDQUOT: the host has STORE_SERIES_MAX series, and this is another. Points of one host in a row share a
+ * row of the database: store_end_points() (or a point of another host) writes it.
  */
 int store_add_point(struct store *s, int64_t host, const struct store_metric *m);
 int store_end_points(struct store *s);
@@ -111,8 +113,8 @@ int store_set_step(struct store *s, int64_t host, const char *job, int64_t step,
 /* --- Reading --------------------------------------------------------------------------------- */
 
 /*
- * Texts are borrowed inside the visitor; NULL, and -1 of numbers: not known. A visitor's non-zero answer ends the
- * reading and is returned.
+ * Texts are borrowed inside the visitor; NULL, and -1 of numbers: not known. A visitor's non-zero answer
+ * ends the reading and is returned.
  */
 
 struct store_host {
@@ -130,7 +132,7 @@ int store_list_hosts(struct store *s, const struct store_host_filter *f,
                      int (*visit)(const struct store_host *h, void *userdata), void *userdata);
 
 struct store_slice {
-        const char *name; /* NULL: of no slice */
+        const char *name;                                       /* NULL: of no slice */
         int64_t hosts, ready, degraded, unfit, unknown, silent; /* silent ones are in none of the four */
         usec_t oldest_seen;
 };
@@ -159,7 +161,8 @@ struct store_past { /* a series, or one of its points */
         int64_t i; /* the last value */
         double d, min, max, mean;
 };
-/* Each series of this name that the host has, then its points in the order of time. -ENOENT: no such host. *ret_cut: limit ended it. */
+/* Each series of this name that the host has, then its points in the order of time. -ENOENT: no such host.
+ * *ret_cut: limit ended it. */
 int store_list_past(struct store *s, const struct store_series_filter *f,
                     int (*visit)(const struct store_past *p, void *userdata), void *userdata, bool *ret_cut);
 
@@ -182,11 +185,12 @@ int store_event_before(struct store *s, usec_t time, int64_t *ret);
 
 struct store_retention {
         uint32_t days;  /* points and events are dropped after that */
-        uint64_t bytes; /* of the database without free pages: all ages shrink until it fits; events go last */
+        uint64_t bytes; /* of the database without free pages: all ages shrink until it fits; events go last
+                         */
 };
 /*
- * One piece of work, a few milliseconds: old events, and the series of one host after the other. To be called again and
- * again; ret_hosts says how many there are, so that a round has its time.
+ * One piece of work, a few milliseconds: old events, and the series of one host after the other. To be
+ * called again and again; ret_hosts says how many there are, so that a round has its time.
  */
 int store_tend(struct store *s, const struct store_retention *retention, usec_t now, unsigned *ret_hosts);
 
@@ -198,7 +202,8 @@ struct store_size {
 int store_size(struct store *s, struct store_size *ret);
 
 /*
- * After -EUCLEAN: closes the database, moves its files aside (path.damaged, at most two of them are kept) and makes a new
- * one. The store is usable afterwards; when this fails it is not, and the program has to end.
+ * After -EUCLEAN: closes the database, moves its files aside (path.damaged, at most two of them are kept)
+ * and makes a new one. The store is usable afterwards; when this fails it is not, and the program has to
+ * end.
  */
 int store_start_over(struct store *s, char ret_aside[static 300], char why[static 256]);

@@ -2,18 +2,20 @@
 /* Retention: one small piece of work at a time, in a transaction of its own. */
 #include "points.h"
 
-#define DAY_MS INT64_C(86400000)
-#define ROWS_AT_ONCE 400
+#define DAY_MS         INT64_C(86400000)
+#define ROWS_AT_ONCE   400
 #define EVENTS_AT_ONCE 50 /* a body may be megabytes */
 #define OTHERS_AT_ONCE 500
-#define RECORDS_KEPT ((usec_t) 90 * 86400 * USEC_PER_SEC) /* at least: an agent that was away that long sends anew */
+#define RECORDS_KEPT \
+        ((usec_t) 90 * 86400 * USEC_PER_SEC) /* at least: an agent that was away that long sends anew */
 #define SQUEEZE_LEAST 0.001
 
 static const int64_t step_ms[_LEVEL_MAX] = { 1, 60000, 600000 };
 
 /* What of a level is old enough to be condensed or dropped: everything before this. */
 static int64_t cutoff(const struct store *s, const struct store_retention *r, enum level l, int64_t now_ms) {
-        static const int64_t kept[_LEVEL_MAX] = { STORE_RAW_DAYS * DAY_MS, STORE_MINUTE_DAYS * DAY_MS, INT64_MAX };
+        static const int64_t kept[_LEVEL_MAX] = { STORE_RAW_DAYS * DAY_MS, STORE_MINUTE_DAYS * DAY_MS,
+                                                  INT64_MAX };
         int64_t all = (int64_t) r->days * DAY_MS, age = MIN(kept[l], all);
         int64_t squeezed = (int64_t) ((double) age * s->tending.squeeze);
         int64_t to = l < LEVEL_TEN_MINUTES ? step_ms[l + 1] : 1; /* no half bucket */
@@ -45,15 +47,19 @@ static int write_span(struct store *s, enum level to, int64_t host, struct span 
         return r;
 }
 
-/* Rows of a level up to `until` become rows of the next; ret_last is the last row that was. At most ROWS_AT_ONCE. */
-static int condense_rows(struct store *s, enum level from, int64_t host, int64_t until, int64_t *ret_last, size_t *ret_n) {
+/* Rows of a level up to `until` become rows of the next; ret_last is the last row that was. At most
+ * ROWS_AT_ONCE. */
+static int condense_rows(struct store *s, enum level from, int64_t host, int64_t until, int64_t *ret_last,
+                         size_t *ret_n) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
         struct span span = { .start = -1 };
         int r;
 
         *ret_n = 0;
         r = store_query(s, ST_ROWS,
-                        BIND(INT(points_id(from, host, 0) - 1), INT(points_id(from, host, until) - 1), INT(ROWS_AT_ONCE)), &q);
+                        BIND(INT(points_id(from, host, 0) - 1), INT(points_id(from, host, until) - 1),
+                             INT(ROWS_AT_ONCE)),
+                        &q);
         while (r >= 0 && (r = store_row(q)) > 0) {
                 int64_t id = sqlite3_column_int64(q, 0), bucket;
 
@@ -64,8 +70,8 @@ static int condense_rows(struct store *s, enum level from, int64_t host, int64_t
                                 break;
                         span.start = bucket;
                 }
-                r = points_collect(s, &span.points, sqlite3_column_blob(q, 1), (size_t) sqlite3_column_bytes(q, 1),
-                                   points_ms(id));
+                r = points_collect(s, &span.points, sqlite3_column_blob(q, 1),
+                                   (size_t) sqlite3_column_bytes(q, 1), points_ms(id));
                 *ret_last = id;
                 ++*ret_n;
         }
@@ -93,7 +99,10 @@ static int drop(struct store *s, enum level l, int64_t host, int64_t until, bool
         size_t n = 0;
         int r;
 
-        r = store_query(s, ST_ROWS, BIND(INT(points_id(l, host, 0) - 1), INT(points_id(l, host, until) - 1), INT(ROWS_AT_ONCE)), &q);
+        r = store_query(
+                s, ST_ROWS,
+                BIND(INT(points_id(l, host, 0) - 1), INT(points_id(l, host, until) - 1), INT(ROWS_AT_ONCE)),
+                &q);
         while (r >= 0 && (r = store_row(q)) > 0) {
                 last = sqlite3_column_int64(q, 0);
                 n++;
@@ -116,7 +125,8 @@ static int tend_host(struct store *s, int64_t host, const struct store_retention
         if (r == 0)
                 r = drop(s, LEVEL_MINUTE, host, all, ret_more);
         if (r == 0)
-                r = drop(s, LEVEL_TEN_MINUTES, host, cutoff(s, retention, LEVEL_TEN_MINUTES, now_ms), ret_more);
+                r = drop(s, LEVEL_TEN_MINUTES, host, cutoff(s, retention, LEVEL_TEN_MINUTES, now_ms),
+                         ret_more);
         if (r == 0)
                 r = condense(s, LEVEL_MINUTE, host, cutoff(s, retention, LEVEL_MINUTE, now_ms), ret_more);
         if (r == 0)
@@ -146,16 +156,19 @@ int store_size(struct store *s, struct store_size *ret) {
 }
 
 static int drop_old(struct store *s, const struct store_retention *retention, usec_t now) {
-        usec_t days = (usec_t) retention->days * (usec_t) DAY_MS * USEC_PER_MSEC, ages = MAX(days, RECORDS_KEPT);
+        usec_t days = (usec_t) retention->days * (usec_t) DAY_MS * USEC_PER_MSEC,
+               ages = MAX(days, RECORDS_KEPT);
         int r;
 
         r = store_run(s, ST_OLD_EVENTS, BIND(TIME(now > days ? now - days : 0), INT(EVENTS_AT_ONCE)));
         if (r == 0)
-                r = store_run(s, ST_OLD_RECORDS, BIND(TIME(now > ages ? now - ages : 0), INT(OTHERS_AT_ONCE)));
+                r = store_run(s, ST_OLD_RECORDS,
+                              BIND(TIME(now > ages ? now - ages : 0), INT(OTHERS_AT_ONCE)));
         return r < 0 ? r : store_run(s, ST_OLD_METRICS, BIND(INT(OTHERS_AT_ONCE)));
 }
 
-/* Once a round over all hosts: how much less the ages have to be for RetainBytes. Events go only when series cannot. */
+/* Once a round over all hosts: how much less the ages have to be for RetainBytes. Events go only when series
+ * cannot. */
 static int squeeze(struct store *s, const struct store_retention *retention) {
         struct store_size size;
         double wanted;

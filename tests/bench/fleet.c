@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench-fleet ADDRESS:PORT HOSTS SECONDS [--period S] [--points N] [--gzip] [--burst] [--tls CERTIFICATE KEY]: a fleet in one process. Each host has a
- * connection of its own and pushes N points (OTLP protobuf) every S seconds at its own phase, or all at once (--burst).
- * With --period 0 each sends its next push when the last was answered. Prints what was answered and how late.
+ * bench-fleet ADDRESS:PORT HOSTS SECONDS [--period S] [--points N] [--gzip] [--burst] [--tls CERTIFICATE
+ * KEY]: a fleet in one process. Each host has a connection of its own and pushes N points (OTLP protobuf)
+ * every S seconds at its own phase, or all at once (--burst). With --period 0 each sends its next push when
+ * the last was answered. Prints what was answered and how late.
  */
 #include <arpa/inet.h>
 #include <gnutls/gnutls.h>
@@ -15,9 +16,9 @@
 
 #include "base.h"
 
-#define EVENTS_MAX 256
+#define EVENTS_MAX    256
 #define LATENCIES_MAX 4000000
-#define RETRY_USEC (1000 * USEC_PER_MSEC)
+#define RETRY_USEC    (1000 * USEC_PER_MSEC)
 
 struct buf {
         uint8_t *data;
@@ -109,7 +110,8 @@ static void add_attribute(struct buf *b, unsigned field, const char *key, const 
 
 /* Metrics of ten points each, a point with two attributes and a value that changes now and then. */
 static void make_body(const struct fleet *f, unsigned host, uint64_t seq, struct buf *out) {
-        struct buf resource = { 0 }, group = { 0 }, scope = { 0 }, metric = { 0 }, points = { 0 }, point = { 0 };
+        struct buf resource = { 0 }, group = { 0 }, scope = { 0 }, metric = { 0 }, points = { 0 },
+                   point = { 0 };
         struct timespec t;
         uint64_t nsec;
         char text[64];
@@ -179,11 +181,13 @@ static void make_request(struct fleet *f, struct fleet_host *h) {
         make_body(f, (unsigned) (h - f->hosts), h->seq, &body);
         if (f->gzip)
                 compress_body(&body);
-        n = snprintf(head, sizeof(head),
-                     "POST /v1/metrics HTTP/1.1\r\nHost: collector\r\nUser-Agent: bench-fleet\r\nContent-Type: "
-                     "application/x-protobuf\r\n%sTPU-Spool-Record: %016x/metrics/%" PRIu64
-                     "\r\nContent-Length: %zu\r\n\r\n",
-                     f->gzip ? "Content-Encoding: gzip\r\n" : "", (unsigned) (h - f->hosts) + 1, h->seq, body.len);
+        n = snprintf(
+                head, sizeof(head),
+                "POST /v1/metrics HTTP/1.1\r\nHost: collector\r\nUser-Agent: bench-fleet\r\nContent-Type: "
+                "application/x-protobuf\r\n%sTPU-Spool-Record: %016x/metrics/%" PRIu64
+                "\r\nContent-Length: %zu\r\n\r\n",
+                f->gzip ? "Content-Encoding: gzip\r\n" : "", (unsigned) (h - f->hosts) + 1, h->seq,
+                body.len);
         h->out.len = 0;
         h->out_done = 0;
         add(&h->out, head, (size_t) n);
@@ -217,7 +221,8 @@ static void dial(struct fleet *f, struct fleet_host *h, usec_t now) {
         if (h->fd < 0)
                 abort();
         (void) setsockopt(h->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-        if (connect(h->fd, (const struct sockaddr *) &f->address, sizeof(f->address)) < 0 && errno != EINPROGRESS) {
+        if (connect(h->fd, (const struct sockaddr *) &f->address, sizeof(f->address)) < 0 &&
+            errno != EINPROGRESS) {
                 drop(f, h, now);
                 return;
         }
@@ -346,8 +351,9 @@ static double at(const struct fleet *f, double part) {
 
 static void report(struct fleet *f, double seconds) {
         qsort(f->latency, f->latencies, sizeof(*f->latency), by_size);
-        printf("hosts %u  points %u  answered 200: %" PRIu64 "  others: %" PRIu64 "  connections lost: %" PRIu64
-               "\n%.0f pushes/s  %.0f points/s  %.2f MB/s  answer p50 %.1f ms  p90 %.1f  p99 %.1f  max %.1f\n",
+        printf("hosts %u  points %u  answered 200: %" PRIu64 "  others: %" PRIu64
+               "  connections lost: %" PRIu64 "\n%.0f pushes/s  %.0f points/s  %.2f MB/s  answer p50 %.1f "
+                                              "ms  p90 %.1f  p99 %.1f  max %.1f\n",
                f->n, f->points, f->ok, f->refused, f->failed, (double) f->ok / seconds,
                (double) f->ok * f->points / seconds, (double) f->bytes / seconds / 1e6, at(f, .5), at(f, .9),
                at(f, .99), at(f, 1));
@@ -389,7 +395,8 @@ int main(int argc, char *argv[]) {
         char *colon = argc > 3 ? strchr(argv[1], ':') : NULL;
 
         if (!colon) {
-                fprintf(stderr, "bench-fleet ADDRESS:PORT HOSTS SECONDS [--period S] [--points N] [--gzip] [--burst] [--tls CERTIFICATE KEY]\n");
+                fprintf(stderr, "bench-fleet ADDRESS:PORT HOSTS SECONDS [--period S] [--points N] [--gzip] "
+                                "[--burst] [--tls CERTIFICATE KEY]\n");
                 return 64;
         }
         *colon = '\0';
@@ -404,8 +411,10 @@ int main(int argc, char *argv[]) {
                 if (streq(argv[i], "--tls") && i + 2 < argc) {
                         f.tls = true;
                         if (gnutls_certificate_allocate_credentials(&f.credentials) < 0 ||
-                            gnutls_certificate_set_x509_key_file(f.credentials, argv[i + 1], argv[i + 2], GNUTLS_X509_FMT_PEM) < 0) {
-                                fprintf(stderr, "bench-fleet: %s, %s: no certificate with its key\n", argv[i + 1], argv[i + 2]);
+                            gnutls_certificate_set_x509_key_file(f.credentials, argv[i + 1], argv[i + 2],
+                                                                 GNUTLS_X509_FMT_PEM) < 0) {
+                                fprintf(stderr, "bench-fleet: %s, %s: no certificate with its key\n",
+                                        argv[i + 1], argv[i + 2]);
                                 return 1;
                         }
                         i += 2;
@@ -419,7 +428,8 @@ int main(int argc, char *argv[]) {
         (void) getrlimit(RLIMIT_NOFILE, &files);
         files.rlim_cur = files.rlim_max;
         if (setrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_cur < f.n + 16)
-                fprintf(stderr, "bench-fleet: %llu files may be open: fewer hosts\n", (unsigned long long) files.rlim_cur);
+                fprintf(stderr, "bench-fleet: %llu files may be open: fewer hosts\n",
+                        (unsigned long long) files.rlim_cur);
         f.epoll = epoll_create1(EPOLL_CLOEXEC);
         f.hosts = calloc(f.n, sizeof(*f.hosts));
         f.latency = calloc(LATENCIES_MAX, sizeof(*f.latency));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first byte chooses metrics or logs; the rest is OTLP's JSON. What comes out is protobuf that the receiver can walk. */
+/* The first byte chooses metrics or logs; the rest is OTLP's JSON. What comes out is protobuf that the
+ * receiver can walk. */
 #include "json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);

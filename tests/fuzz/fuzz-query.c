@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first byte chooses what is allowed; then "key\0value\0key\0value…" as libmicrohttpd hands a query over; certificates' lists, too. */
+/* The first byte chooses what is allowed; then "key\0value\0key\0value…" as libmicrohttpd hands a query
+ * over; certificates' lists, too. */
 #include "query.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len);
@@ -19,7 +20,8 @@ static const char *next_word(void) {
 }
 
 /* Stands in for the server's. */
-int http_query(const struct http_request *q, int (*visit)(const char *key, const char *value, void *userdata), void *userdata) {
+int http_query(const struct http_request *q,
+               int (*visit)(const char *key, const char *value, void *userdata), void *userdata) {
         (void) q;
         for (;;) {
                 const char *key = next_word(), *value = next_word();
@@ -47,8 +49,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
         r = query_parse(&q, data[0] & 1 ? (1U << _QUERY_MAX) - 1 : data[0], 1000, &query, why);
         if (r < 0 && (r != -EINVAL || !why[0]))
                 abort();
-        if (r == 0 && (query.number[QUERY_LIMIT] == 0 || query.number[QUERY_LIMIT] > 1000 || query.number[QUERY_WAIT] > QUERY_WAIT_MAX ||
-                       query.number[QUERY_FROM] < -1))
+        if (r == 0 && (query.number[QUERY_LIMIT] == 0 || query.number[QUERY_LIMIT] > 1000 ||
+                       query.number[QUERY_WAIT] > QUERY_WAIT_MAX || query.number[QUERY_FROM] < -1))
                 abort();
         if (memchr(data, 0, len) && query_time((const char *) data, &t) == 0 && t < 0)
                 abort();

@@ -79,7 +79,8 @@ static void samples_come_back(void) {
                         ASSERT_EQ(out.is_int, in[i].is_int);
                         ASSERT_TRUE(memcmp(&out.d, &in[i].d, sizeof(double)) == 0);
                         ASSERT_TRUE(!in[i].is_int || out.i == in[i].i);
-                        ASSERT_TRUE(out.min <= in[i].min && out.min >= in[i].min && out.mean <= in[i].mean && out.mean >= in[i].mean);
+                        ASSERT_TRUE(out.min <= in[i].min && out.min >= in[i].min && out.mean <= in[i].mean &&
+                                    out.mean >= in[i].mean);
                 }
                 ASSERT_EQ(samples_next(&reader, &out), 0);
                 for (unsigned i = 0; i < 50; i++) { /* damaged: anything but a crash or an endless run */
@@ -102,10 +103,16 @@ static int64_t host(struct store *s, const char *name) {
 }
 
 static void push(struct store *s, const char *name, const char *metric, usec_t time, int64_t value) {
-        const struct store_metric m = {
-                .service = "s", .name = metric, .attributes = "{}", .unit = "1", .is_int = true, .i = value, .d = (double) value, .time = time,
-                .key = metric, .key_len = strlen(metric)
-        };
+        const struct store_metric m = { .service = "s",
+                                        .name = metric,
+                                        .attributes = "{}",
+                                        .unit = "1",
+                                        .is_int = true,
+                                        .i = value,
+                                        .d = (double) value,
+                                        .time = time,
+                                        .key = metric,
+                                        .key_len = strlen(metric) };
 
         ASSERT_OK(store_begin(s));
         ASSERT_OK(store_add_point(s, host(s, name), &m));
@@ -145,8 +152,11 @@ static struct past past_of(struct store *s, const char *name, const char *metric
         struct past w = { 0 };
         bool cut = true;
 
-        ASSERT_OK(store_list_past(s, &(struct store_series_filter) { .host = name, .name = metric, .since = 0, .until = NOW + DAY, .limit = 1000000 },
-                                  on_past, &w, &cut));
+        ASSERT_OK(store_list_past(
+                s,
+                &(struct store_series_filter) {
+                        .host = name, .name = metric, .since = 0, .until = NOW + DAY, .limit = 1000000 },
+                on_past, &w, &cut));
         ASSERT_FALSE(cut);
         return w;
 }
@@ -155,13 +165,15 @@ static void tend_all(struct store *s, uint32_t days, uint64_t bytes, usec_t now,
         unsigned hosts;
 
         for (unsigned i = 0; i < turns; i++)
-                ASSERT_OK(store_tend(s, &(struct store_retention) { .days = days, .bytes = bytes }, now, &hosts));
+                ASSERT_OK(store_tend(s, &(struct store_retention) { .days = days, .bytes = bytes }, now,
+                                     &hosts));
 }
 
 static int on_latest(const struct store_value *v, void *userdata) {
         char *line = userdata;
 
-        (void) snprintf(line + strlen(line), 200 - strlen(line), "%s=%lld@%lld ", v->metric.name, (long long) v->metric.i,
+        (void) snprintf(line + strlen(line), 200 - strlen(line), "%s=%lld@%lld ", v->metric.name,
+                        (long long) v->metric.i,
                         (long long) (v->metric.time / USEC_PER_SEC) - (long long) (NOW / USEC_PER_SEC));
         return 0;
 }
@@ -195,7 +207,8 @@ static void points_are_condensed(void) {
         ASSERT_EQ(w.last_value, 359);
         ASSERT_TRUE(fabs(w.sum - 359 * 360 / 2) < 1e-6);
 
-        push(s, "h", "m", NOW + 15 * USEC_PER_SEC, 1000); /* late: its minute is condensed again beside the other */
+        push(s, "h", "m", NOW + 15 * USEC_PER_SEC,
+             1000); /* late: its minute is condensed again beside the other */
         tend_all(s, 30, UINT64_MAX, NOW + 8 * DAY, 20);
         w = past_of(s, "h", "m");
         ASSERT_EQ(w.stands_for, 361);
@@ -224,15 +237,23 @@ static void latest_survives_all_of_it(void) {
         s = opened();
         ASSERT_STREQ(latest_of(s, "h", line), "a=3@1 b=2@0 c=4@-1 ");
         push(s, "h", "a", NOW + 31 * DAY, 5);
-        tend_all(s, 30, UINT64_MAX, NOW + 31 * DAY, 5); /* b and c are silent for longer than anything is kept */
+        tend_all(s, 30, UINT64_MAX, NOW + 31 * DAY,
+                 5); /* b and c are silent for longer than anything is kept */
         ASSERT_STREQ(latest_of(s, "h", line), "a=5@2678400 ");
         s = store_free(s);
 }
 
 /* A number that was given to a series inside something undone must not stand for it later. */
 static void undone_series_are_forgotten(void) {
-        struct store_metric m = { .service = "s", .name = "gone", .attributes = "{}", .unit = "", .is_int = true, .i = 1, .time = NOW,
-                                  .key = "k1", .key_len = 2 };
+        struct store_metric m = { .service = "s",
+                                  .name = "gone",
+                                  .attributes = "{}",
+                                  .unit = "",
+                                  .is_int = true,
+                                  .i = 1,
+                                  .time = NOW,
+                                  .key = "k1",
+                                  .key_len = 2 };
         char line[200];
         struct store *s = fresh();
         int64_t h;
@@ -268,7 +289,9 @@ static void a_clock_that_stands_still(void) {
 }
 
 static void bytes_are_held(void) {
-        const struct store_event e = { .service = "", .name = "e", .body = "1", .attributes = "{}", .time = NOW, .received = NOW };
+        const struct store_event e = {
+                .service = "", .name = "e", .body = "1", .attributes = "{}", .time = NOW, .received = NOW
+        };
         struct store_size size;
         struct store *s = fresh();
         char metric[16];
@@ -276,8 +299,13 @@ static void bytes_are_held(void) {
         ASSERT_OK(store_begin(s));
         for (int minute = 0; minute < 600; minute++)
                 for (int i = 0; i < 100; i++) {
-                        struct store_metric m = { .service = "s", .name = metric, .attributes = "{}", .unit = "", .d = rand() / 7.0,
-                                                  .time = NOW + (usec_t) minute * 60 * USEC_PER_SEC, .key = metric };
+                        struct store_metric m = { .service = "s",
+                                                  .name = metric,
+                                                  .attributes = "{}",
+                                                  .unit = "",
+                                                  .d = rand() / 7.0,
+                                                  .time = NOW + (usec_t) minute * 60 * USEC_PER_SEC,
+                                                  .key = metric };
 
                         m.key_len = (size_t) snprintf(metric, sizeof(metric), "m%d", i);
                         ASSERT_OK(store_add_point(s, host(s, minute % 2 ? "h" : "g"), &m));
@@ -363,5 +391,6 @@ static void make_directory(void) {
         ASSERT_TRUE(mkdtemp(dir));
 }
 
-TEST_MAIN(make_directory, samples_come_back, points_are_condensed, latest_survives_all_of_it, undone_series_are_forgotten,
-          a_clock_that_stands_still, bytes_are_held, version_1_goes_on, damage_is_put_aside)
+TEST_MAIN(make_directory, samples_come_back, points_are_condensed, latest_survives_all_of_it,
+          undone_series_are_forgotten, a_clock_that_stands_still, bytes_are_held, version_1_goes_on,
+          damage_is_put_aside)
