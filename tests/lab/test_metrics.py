@@ -5,6 +5,7 @@ A counter is read from outside, then out of the database (a point taken after th
 Needs root and packages. Usage: tests/lab/test_metrics.py [FOLDER-WITH-THE-PACKAGES]
 """
 
+import datetime
 import json
 import os
 import re
@@ -21,13 +22,18 @@ sys.path.insert(0, str(HERE))
 from lab.check import check      # noqa: E402  (the path comes first)
 import scenario                  # noqa: E402
 
-FOLDER = None
+FOLDER = os.environ.get("TPU_HOSTD_DEBS")
 HZ = os.sysconf("SC_CLK_TCK")
 GROUP = "/sys/fs/cgroup/tpu.slice/tpu-run.slice/tpu-run-train.slice"
 # What this kind of host does not have: swap, processor sensors, drivers that count by queue, control groups that account for memory.
 ABSENT = {"system.paging.usage", "hw.temperature", "hw.energy", "tpu.cpu.throttles", "tpu.nic.queue.imbalance", "tpu.agent.memory.usage",
           "tpu.run.cpu.throttled_time", "tpu.run.memory.usage", "tpu.run.memory.part", "tpu.run.oom_kills", "tpu.run.tasks", "tpu.run.disk.io"}
 ROW = re.compile(r"^\| `([^`]+)` \| (counter|gauge) \| (?:`([^`]*)` )?\| ([^|]*?)\|", re.MULTILINE)
+
+
+def microseconds(text):
+    """Since 1970, of an RFC 3339 time in UTC."""
+    return round(datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1e6)
 
 
 def setUpModule():
@@ -61,9 +67,7 @@ class Metrics(unittest.TestCase):
     @classmethod
     def points(cls, name):
         """[(attributes, value, microseconds)] of the host, the newest of each series."""
-        rows = scenario.query(cls.lab, "SELECT attributes, value, time FROM metrics JOIN hosts ON hosts.id = host "
-                                       "WHERE hosts.name = ? AND metrics.name = ?", cls.host.name, name)
-        return [(json.loads(attributes), value, taken) for attributes, value, taken in rows]
+        return [(m["attributes"], m["value"], microseconds(m["time"])) for m in scenario.latest_metrics(cls.lab, cls.host) if m["name"] == name]
 
     def point(self, name, **attributes):
         """The value of a series, of a point that was taken from now on."""
@@ -206,9 +210,8 @@ class Metrics(unittest.TestCase):
     def test_8_what_is_documented(self):
         text = (HERE.parents[1] / "docs" / "metrics.md").read_text()
         documented = {name: (unit, frozenset(re.findall(r"`([^`]+)`", keys))) for name, _, unit, keys in ROW.findall(text)}
-        rows = scenario.query(self.lab, "SELECT metrics.name, unit, attributes FROM metrics JOIN hosts ON hosts.id = host "
-                                        "WHERE hosts.name = ?", self.host.name)
-        sent = {name: (unit, frozenset(json.loads(attributes))) for name, unit, attributes in rows}
+        rows = scenario.latest_metrics(self.lab, self.host)
+        sent = {m["name"]: (m["unit"], frozenset(m["attributes"])) for m in rows}
         self.assertEqual({name: what for name, what in sent.items() if documented.get(name) != what}, {})
         first = text.split("## What the agent says of itself")[0]
         missing = {name for name, _, _, _ in ROW.findall(first)} - set(sent)
