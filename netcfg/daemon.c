@@ -9,6 +9,7 @@
 #include "local.pb-c.h"
 #include "log.h"
 #include "paths.h"
+#include "runtime.h"
 #include "sysctl_watch.h"
 #include "watch.h"
 
@@ -166,6 +167,35 @@ static int take_handover(struct daemon *d, struct frame_peer *p, const struct fr
         return r;
 }
 
+/* Only ever from repairing to observing and back to what is configured: whoever owns tpu-hostd changes no
+ * setting. */
+static int take_observe(struct daemon *d, struct frame_peer *p, const struct frame *f) {
+        Local__ObserveReply reply = LOCAL__OBSERVE_REPLY__INIT;
+        char observe[] = "observe", repair[] = "repair";
+        Local__Observe *m;
+        bool wanted;
+        int r;
+
+        if (!handover_permits(frame_peer_creds(p)->uid, d->hostd))
+                return send_error(p, EPERM,
+                                  "only root and the user " USER_HOSTD " may say whether to observe");
+        m = local__observe__unpack(NULL, f->len, f->data);
+        if (!m)
+                return send_error(p, EBADMSG, "the frame is garbled");
+        wanted = m->observe;
+        local__observe__free_unpacked(m, NULL);
+        if (wanted != runtime_is_observing(d->n->runtime_fd)) {
+                r = runtime_set_observing(d->n->runtime_fd, wanted);
+                if (r < 0)
+                        return send_error(p, -r, PATH_NETCFG_RUNTIME "/observe cannot be written");
+                log_notice(wanted ? "a person ordered to observe: nothing is changed from now on"
+                                  : "observing by order has ended");
+                look(d, PASS_APPLY);
+        }
+        reply.mode = d->n->held ? observe : repair;
+        return frame_peer_send(p, LOCAL__KIND__KIND_OBSERVE_REPLY, &reply.base);
+}
+
 static void on_frame(struct frame_peer *p, const struct frame *f, void *userdata) {
         struct daemon *d = userdata;
         int r;
@@ -174,8 +204,12 @@ static void on_frame(struct frame_peer *p, const struct frame *f, void *userdata
                 r = send_report(p, d->n);
         else if (f->kind == LOCAL__KIND__KIND_NETWORK_MTU)
                 r = take_handover(d, p, f);
+        else if (f->kind == LOCAL__KIND__KIND_OBSERVE)
+                r = take_observe(d, p, f);
         else
-                r = send_error(p, EOPNOTSUPP, "tpu-netcfg answers report requests and network MTUs only");
+                r = send_error(
+                        p, EOPNOTSUPP,
+                        "tpu-netcfg answers report requests, network MTUs and orders to observe only");
         if (r < 0)
                 (void) log_debug_errno(r, "a request could not be answered: %m");
 }

@@ -66,12 +66,28 @@ int runtime_lock(int dir_fd, usec_t wait) {
         return TAKE_FD(fd);
 }
 
+static bool is_there(int dir_fd, const char *name) {
+        return faccessat(dir_fd, name, F_OK, 0) == 0;
+}
+
+static int set_there(int dir_fd, const char *name, bool there) {
+        if (there)
+                return durable_write(dir_fd, name, "", 0, 0644);
+        return unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
 bool runtime_is_restored(int dir_fd) {
-        return faccessat(dir_fd, "restored", F_OK, 0) == 0;
+        return is_there(dir_fd, "restored");
 }
 
 int runtime_set_restored(int dir_fd, bool restored) {
-        if (restored)
-                return durable_write(dir_fd, "restored", "", 0, 0644);
-        return unlinkat(dir_fd, "restored", 0) < 0 && errno != ENOENT ? -errno : 0;
+        return set_there(dir_fd, "restored", restored);
+}
+
+bool runtime_is_observing(int dir_fd) {
+        return is_there(dir_fd, "observe");
+}
+
+int runtime_set_observing(int dir_fd, bool observing) {
+        return set_there(dir_fd, "observe", observing);
 }

@@ -10,9 +10,11 @@
 #include "ctl.h"
 #include "fold.h"
 #include "golden.h"
+#include "hostd.h"
 #include "identity.h"
 #include "intent.h"
 #include "report.h"
+#include "screen.h"
 #include "words.h"
 
 #define WATCH_INTERVAL (5 * USEC_PER_SEC)
@@ -72,6 +74,16 @@ static void print_sums(const struct finding_list *l) {
                n[VERDICT_WARN], n[VERDICT_FAIL], n[VERDICT_UNKNOWN]);
 }
 
+/* What people ordered is known to tpu-hostd only; a look at the host does not need it. */
+static void print_orders(const char *root) {
+        struct problem ignored = { 0 };
+        json_t *status = NULL;
+
+        if (hostd_ask(root, "/v1/status", false, USEC_PER_SEC, &status, &ignored) == 0)
+                screen_orders(status, "ordered:", stdout);
+        json_decref(status);
+}
+
 /* A name asks for every line; the whole host is told on one screen. */
 static int print_text(const struct seen *seen, bool folded) {
         struct finding_list lines[_GROUP_MAX] = { FINDING_LIST_NULL };
@@ -117,6 +129,8 @@ static int print(const struct host *h, const struct request *q, const struct see
                 r = code = print_difference(h, q, seen);
         else {
                 r = q->json ? print_json(h, &seen->all) : print_text(seen, !q->name);
+                if (!q->json)
+                        print_orders(q->options->root);
                 code = seen->all.n == 0 ? EXIT_NO_ANSWER : verdict_exit_code(finding_list_worst(&seen->all));
         }
         if (r >= 0 && !seen->incomplete)

@@ -4,7 +4,12 @@
 
 int hostd_ask(const char *root, const char *path, bool post, usec_t timeout, json_t **ret,
               struct problem *problem) {
-        struct http_request q = { .post = post, .timeout = timeout };
+        return hostd_call(root, post ? "POST" : NULL, path, timeout, ret, problem);
+}
+
+int hostd_call(const char *root, const char *method, const char *path, usec_t timeout, json_t **ret,
+               struct problem *problem) {
+        struct http_request q = { .post = method != NULL, .method = method, .timeout = timeout };
         _cleanup_free_ char *socket = NULL, *url = NULL;
         int r;
 

@@ -71,6 +71,8 @@ static CURLcode prepare(CURL *curl, const struct http_request *q, struct body *b
                 SET(CURLOPT_POSTFIELDS, "");
                 SET(CURLOPT_POSTFIELDSIZE, 0L);
         }
+        if (q->method)
+                SET(CURLOPT_CUSTOMREQUEST, q->method);
         return r;
 }
 

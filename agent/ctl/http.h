@@ -17,6 +17,7 @@ struct http_request {
         const char *url;
         const char *ca, *certificate, *key; /* PEM files for https; NULL or "": the system's authorities, no certificate */
         bool post; /* with an empty body; else GET */
+        const char *method; /* another one, with an empty body; NULL: as post says */
         usec_t timeout;
 };
 

@@ -21,6 +21,12 @@ static const struct verb verbs[] = {
         { "logs", "NAME [-f]", "what a run has printed", verb_logs },
         { "stop", "NAME", "end a run", verb_stop },
         { "stack", "NAME", "where every Python thread of a run is", verb_stack },
+        { "cordon", "REASON", "no new run should start here; those that are here go on", verb_cordon },
+        { "drain", "REASON", "as cordon, and says when the last run has ended", verb_drain },
+        { "uncordon", "", "ends cordon and drain", verb_uncordon },
+        { "silence", "CHECK REASON", "a check does not count for the host's state", verb_silence },
+        { "unsilence", "CHECK", "it counts again", verb_unsilence },
+        { "mode", "observe|repair", "whether the agents change anything on this host", verb_mode },
         { "fleet", "", "all hosts, as the collector knows them", verb_fleet },
         { "events", "[--host NAME]", "what happened lately, on all hosts or one", verb_events },
 };

@@ -3,6 +3,7 @@
 #include "ctl.h"
 #include "environment.h"
 #include "launchd.h"
+#include "order.h"
 #include "table.h"
 #include "words.h"
 
@@ -58,6 +59,7 @@ static int print(const struct frame *f) {
 int verb_run(const struct ctl *c, int argc, char *argv[]) {
         const char *name = "", *framework = "plain", *allocator = "auto", *user = "", *directory = "",
                    *assignment = NULL;
+        bool despite = false;
         const struct option_def defs[] = {
                 { "name", "NAME", "the run's name: a-z, 0-9 and '-'; default: one is chosen", &name, NULL },
                 { "framework", "NAME", "plain (default) or jax", &framework, NULL },
@@ -66,6 +68,7 @@ int verb_run(const struct ctl *c, int argc, char *argv[]) {
                 { "directory", "DIR", "working directory; default: the user's home", &directory, NULL },
                 { "env", "KEY=VALUE", "a variable of the run, never overridden; may be repeated",
                   &assignment, NULL },
+                { "despite-cordon", NULL, "also where the host is cordoned or draining", NULL, &despite },
         };
         struct options o = { .program = "tpuctl run",
                              .synopsis = "[OPTION…] -- COMMAND…",
@@ -79,7 +82,7 @@ int verb_run(const struct ctl *c, int argc, char *argv[]) {
                                         "NAME', end it with 'tpuctl stop NAME'." };
         _cleanup_free_ uint8_t *buf = NULL;
         Local__RunRequest m = LOCAL__RUN_REQUEST__INIT;
-        struct problem problem;
+        struct problem problem = { 0 };
         struct words env = { .n = 0 };
         struct frame reply;
         int r;
@@ -100,6 +103,8 @@ int verb_run(const struct ctl *c, int argc, char *argv[]) {
         m.n_env = env.n;
         if (check_words(&o, &m) < 0)
                 return EXIT_USAGE;
+        if (!despite && order_refuses_run(o.root, &problem) < 0)
+                return problem_complain(&problem);
         r = launchd_ask(o.root, LOCAL__KIND__KIND_RUN_REQUEST, &m.base, LOCAL__KIND__KIND_RUN_REPLY,
                         RUN_TIMEOUT, &reply, &buf, &problem);
         return r < 0 ? problem_complain(&problem) : print(&reply);

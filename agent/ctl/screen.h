@@ -25,6 +25,10 @@ double field_left(const json_t *o, const char *key, usec_t now);
 /* GET /v1/status: the verdict that the host's state stands for, and the screen. */
 enum verdict status_verdict(const json_t *status);
 void screen_status(const json_t *status, usec_t now, FILE *out);
+/* One order: "WORD by root until …: reason". Nothing when it is null. */
+void screen_order(const char *word, const json_t *order, FILE *out);
+/* What is ordered, as lines of a status; silences with their checks. label: of the lines. */
+void screen_orders(const json_t *status, const char *label, FILE *out);
 /* Its "uplink": whether records go out, and the screen. */
 enum verdict uplink_verdict(const json_t *uplink);
 int screen_uplink(const json_t *uplink, usec_t now, FILE *out);

@@ -16,6 +16,47 @@ static void print_line(FILE *out, const char *label, const char *text) {
         fputc('\n', out);
 }
 
+void screen_order(const char *word, const json_t *order, FILE *out) {
+        char text[640], n[3][FIELD_TEXT_MAX];
+        const char *until = field_text(order, "until", n[0]), *reason = field_text(order, "reason", n[1]);
+
+        if (!json_is_object(order))
+                return;
+        (void) snprintf(text, sizeof(text), "%s by %s%s%s%s%s", word, field_text(order, "by", n[2]),
+                        until[0] ? " until " : "", until, reason[0] ? ": " : "", reason);
+        print_clean(out, text, false);
+        fputc('\n', out);
+}
+
+static void print_order(const char *label, const char *word, const json_t *order, FILE *out) {
+        if (!json_is_object(order))
+                return;
+        fprintf(out, "%-9s", label);
+        screen_order(word, order, out);
+}
+
+void screen_orders(const json_t *s, const char *label, FILE *out) {
+        const json_t *drain = json_object_get(s, "drain"), *one;
+        size_t i;
+
+        print_order(label, "cordoned", json_object_get(s, "cordon"), out);
+        print_order(label, json_is_true(json_object_get(drain, "drained")) ? "drained" : "draining", drain,
+                    out);
+        print_order(label, "observing", json_object_get(s, "observe"), out);
+        if (json_is_true(json_object_get(s, "observe_configured"))) {
+                fprintf(out, "%-9s", label);
+                fputs("observing: Mode=observe of the configuration\n", out);
+        }
+        json_array_foreach (json_object_get(s, "silences"), i, one) {
+                char word[192], n[2][FIELD_TEXT_MAX];
+                const char *subject = field_text(one, "subject", n[0]);
+
+                (void) snprintf(word, sizeof(word), "%s%s%s silenced", field_text(one, "check", n[1]),
+                                subject[0] ? ":" : "", subject);
+                print_order(label, word, one, out);
+        }
+}
+
 static void print_who(const json_t *s, usec_t now, FILE *out) {
         const json_t *identity = json_object_get(s, "identity");
         char text[512], n[4][FIELD_TEXT_MAX], span[SPAN_TEXT_MAX];
@@ -84,7 +125,26 @@ static void print_uplink(const json_t *s, usec_t now, FILE *out) {
                 print_class(key, c, out);
 }
 
-static void print_reasons(const json_t *reasons, FILE *out) {
+/* "since:  3 h, got worse 4 times, flapping, last good 3 h ago": of an agent that says so. */
+static void print_history(const json_t *reason, usec_t now, FILE *out) {
+        double since = field_age(reason, "since", now), good = field_age(reason, "last_good", now);
+        json_int_t worsened = json_integer_value(json_object_get(reason, "worsened"));
+        char span[SPAN_TEXT_MAX], good_span[SPAN_TEXT_MAX];
+
+        if (isnan(since))
+                return;
+        fprintf(out, "         since:  %s", span_text(since, span));
+        if (worsened > 1)
+                fprintf(out, ", got worse %" JSON_INTEGER_FORMAT " times", worsened);
+        if (json_is_true(json_object_get(reason, "flapping")))
+                fputs(", flapping", out);
+        if (isnan(good))
+                fputs(", never seen good\n", out);
+        else
+                fprintf(out, ", last good %s ago\n", span_text(good, good_span));
+}
+
+static void print_reasons(const json_t *reasons, usec_t now, FILE *out) {
         const json_t *reason;
         size_t i;
 
@@ -98,6 +158,7 @@ static void print_reasons(const json_t *reasons, FILE *out) {
                                 field_text(reason, "reason", n[4]));
                 print_clean(out, text, false);
                 fputc('\n', out);
+                print_history(reason, now, out);
                 if (remedy[0]) {
                         (void) snprintf(text, sizeof(text), "         to do:  %s", remedy);
                         print_clean(out, text, false);
@@ -125,11 +186,12 @@ void screen_status(const json_t *s, usec_t now, FILE *out) {
         const char *state = field_text(s, "state", n);
 
         print_line(out, "state", state[0] ? state : "unknown");
+        screen_orders(s, "ordered", out);
         print_who(s, now, out);
         print_uplink(s, now, out);
         if (json_array_size(reasons) > 0)
                 fputc('\n', out);
-        print_reasons(reasons, out);
+        print_reasons(reasons, now, out);
 }
 
 int verb_status(const struct ctl *c, int argc, char *argv[]) {

@@ -24,30 +24,40 @@ int agent_emit(struct agent *a, enum event_id id, enum otlp_severity severity, c
         r = telemetry_event(&a->telemetry, id, severity, now, body, n, ret_seq);
         if (r < 0)
                 (void) log_warning_errno(r, "event %s is not in the spool: %m", event_def(id)->name);
+        agent_hook(a, id, severity, message, body, n);
         return r;
 }
 
 /* Says it when the state of the host is another one now, and what systemctl status shows. */
-static void tell_state(struct agent *a) {
+void agent_tell_state(struct agent *a) {
         enum host_state before = a->state, now = check_table_state(&a->checks);
-        char reasons[512], message[640];
+        char reasons[900], ordered[768], message[1000];
         const struct otlp_attribute body[] = {
                 { .key = "from", .text = host_state_name(before) },
                 { .key = "to", .text = host_state_name(now) },
                 { .key = "reasons", .text = reasons },
         };
 
+        bool news = a->orders_news;
+        size_t n;
+
         if (!a->watching || (now == before && !a->status_stale))
                 return;
         a->state = now;
-        a->status_stale = false;
-        (void) check_table_reasons(&a->checks, reasons, sizeof(reasons));
+        a->status_stale = a->orders_news = false;
+        (void) snprintf(reasons, sizeof(reasons), "%s", agent_orders_text(a, ordered, sizeof(ordered)));
+        n = strlen(reasons);
+        (void) check_table_reasons(&a->checks, reasons + n + (n > 0 ? 2 : 0), sizeof(reasons) - n - 2);
+        if (n > 0 && reasons[n + 2])
+                memcpy(reasons + n, "; ", 2);
         (void) sd_notifyf(false, "STATUS=%s%s%s; %zu checks; %s%s", host_state_name(now),
                           reasons[0] ? ": " : "", reasons, a->checks.n,
                           a->settings.endpoint[0] ? "sends to " : "no endpoint, records stay in the spool",
                           a->settings.endpoint);
-        if (now == before)
+        if (now == before && !news)
                 return;
+        if (now != before)
+                agent_orders_save(a);
         (void) snprintf(message, sizeof(message), "host is %s (was %s)%s%s", host_state_name(now),
                         host_state_name(before), reasons[0] ? ": " : "", reasons);
         (void) agent_emit(a, EVENT_HOST_STATE_CHANGED,
@@ -63,6 +73,8 @@ static const char *settled_name(enum verdict v) {
 
 static void tell_check(const struct check_change *c, void *userdata) {
         const struct finding *f = &c->finding;
+        struct agent *a = userdata;
+        const struct order *silence = orders_silence_of(&a->order_list, f->check, f->subject);
         const struct otlp_attribute body[] = {
                 { .key = "check", .text = f->check },
                 { .key = "subject", .text = f->subject },
@@ -73,27 +85,34 @@ static void tell_check(const struct check_change *c, void *userdata) {
                 { .key = "source", .text = f->source },
                 { .key = "reason", .text = f->reason },
                 { .key = "remedy", .text = f->remedy },
+                { .key = "silenced", .text = silence ? silence->reason : "no" },
         };
-        enum otlp_severity severity = c->to == VERDICT_FAIL ? OTLP_ERROR
-                                      : c->to == VERDICT_OK || c->to == _VERDICT_MAX ? OTLP_INFO : OTLP_WARN;
+        enum otlp_severity severity = silence                                        ? OTLP_INFO
+                                      : c->to == VERDICT_FAIL                        ? OTLP_ERROR
+                                      : c->to == VERDICT_OK || c->to == _VERDICT_MAX ? OTLP_INFO
+                                                                                     : OTLP_WARN;
         char message[1024];
 
         (void) snprintf(message, sizeof(message), "check %s%s%s: %s (was %s)%s%s%s%s%s%s", f->check,
                         f->subject[0] ? " " : "", f->subject, settled_name(c->to), settled_name(c->from),
                         f->found[0] ? ", found " : "", f->found, f->wanted[0] ? ", wanted " : "", f->wanted,
                         f->reason[0] ? ": " : "", f->reason);
-        (void) agent_emit(userdata, EVENT_CHECK_CHANGED, severity, message, body, ELEMENTSOF(body), NULL);
+        (void) agent_emit(a, EVENT_CHECK_CHANGED, severity, message, body, ELEMENTSOF(body), NULL);
 }
 
 void agent_take_finding(struct agent *a, unsigned source, unsigned run, const struct finding *f) {
-        const struct health_policy policy = settings_policy(&a->settings);
+        const struct health_policy policy = settings_policy(&a->settings, f->check);
+        size_t known = a->checks.n;
         struct check_change change;
         int r;
 
         r = check_table_take(&a->checks, &policy, source, run, f, host_now(a->host), &change);
+        if (a->checks.n != known)
+                agent_orders_mark(a);
         if (r > 0) {
                 a->status_stale = true;
                 tell_check(&change, a);
+                agent_orders_save(a);
         } else if (r < 0 && a->table_full++ == 0)
                 (void) log_warning_errno(r,
                                          "more than %d checks: %s %s and further ones are not watched: %m",
@@ -102,7 +121,7 @@ void agent_take_finding(struct agent *a, unsigned source, unsigned run, const st
 
 void agent_settle(struct agent *a, unsigned source, unsigned run) {
         check_table_end_run(&a->checks, source, run, tell_check, a);
-        tell_state(a);
+        agent_tell_state(a);
 }
 
 void agent_take_sample(struct agent *a, unsigned source, unsigned run, const struct sample *m,
@@ -137,7 +156,7 @@ static void on_done(unsigned source, unsigned run, bool whole, void *userdata) {
                 sample_store_end_run(&a->samples, source, run);
                 agent_settle(a, source, run);
         } else
-                tell_state(a);
+                agent_tell_state(a);
 }
 
 static const struct schedule_handlers schedule_handlers = { .finding = on_finding,
@@ -241,6 +260,12 @@ static int start(struct agent *a) {
                 r = describe(a);
         if (r < 0)
                 return r;
+        r = agent_hook_start(a);
+        if (r < 0)
+                return log_error_errno(r, "the hook cannot be run: %m");
+        r = agent_orders_start(a);
+        if (r < 0)
+                return log_error_errno(r, "what people ordered cannot be kept: %m");
         (void) agent_emit(a, EVENT_AGENT_STARTED, OTLP_INFO, "tpu-hostd " TPU_HOSTD_VERSION " started", body,
                           ELEMENTSOF(body), NULL);
         r = host_metrics_new(a->host, &a->host_metrics);
@@ -302,6 +327,8 @@ struct agent *agent_free(struct agent *a) {
                                   NULL);
         a->api = api_free(a->api);
         agent_path_stop(a);
+        agent_orders_stop(a);
+        a->hook = hook_free(a->hook);
         a->captures = captures_free(a->captures);
         agent_api_clear(a);
         agent_metadata_stop(a);

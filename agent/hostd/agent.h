@@ -14,6 +14,8 @@
 #include "certificate_fetch.h"
 #include "checks.h"
 #include "events.h"
+#include "hook.h"
+#include "hook_brake.h"
 #include "host.h"
 #include "host_metrics.h"
 #include "identity.h"
@@ -23,6 +25,7 @@
 #include "metadata.h"
 #include "metadata_copy.h"
 #include "mtu_handover.h"
+#include "orders.h"
 #include "probe.h"
 #include "run_log.h"
 #include "samples.h"
@@ -60,7 +63,7 @@ struct agent {
         } refusals; /* of acting calls */
 
         struct metadata *metadata; /* NULL: no server is asked */
-        struct metadata_writer *metadata_writer;
+        struct file_writer *metadata_writer;
         sd_event_source *metadata_patience; /* its end: the last good copy stands in */
         struct metadata_copy known; /* what is believed of this host by metadata; taken is 0: nothing */
         char known_origin[METADATA_ORIGIN_MAX];
@@ -69,6 +72,7 @@ struct agent {
         struct check_table checks;
         enum host_state state;
         bool watching; /* every probe has run once: before that, the state is no news */
+        bool orders_news;  /* what people ordered changed since the state was told */
         bool status_stale; /* what systemctl status shows is not what is so */
         struct sample_store samples;
         struct host_metrics *host_metrics;
@@ -88,6 +92,11 @@ struct agent {
         struct captures *captures;
         struct pending *pending; /* calls that wait for a capture, in agent_api.c */
         struct agent_path *path; /* in agent_path.c */
+        struct hook *hook;
+        uint64_t hook_calls[HOOK_HELD + 1]; /* by result */
+        usec_t hook_told[2];                /* boot clock: when failed, held were told */
+        struct orders order_list;
+        struct agent_orders *orders; /* in agent_orders.c */
         struct api *api;
         sd_event_source *tick;
         unsigned ticks;
@@ -173,6 +182,32 @@ void agent_api_clear(struct agent *a);
 /* A capture that a call waits for has ended. */
 void agent_capture_finished(void *token, unsigned status, const struct capture_result *c, const char *error,
                             const char *remedy, void *userdata);
+
+/* Says it when the host's state or what people ordered is another one now. */
+void agent_tell_state(struct agent *a);
+
+/* agent_orders.c: what people ordered, and the file that it and the health of checks outlive the agent in.
+ */
+int agent_orders_start(struct agent *a); /* before the first finding */
+void agent_orders_stop(struct agent *a);
+void agent_orders_save(struct agent *a);
+void agent_orders_tick(struct agent *a);  /* what has come to its end */
+void agent_orders_mark(struct agent *a);  /* which checks are silenced */
+bool agent_orders_path(const char *path); /* whether a call is one of these */
+int agent_orders_call(struct agent *a, const struct api_request *r, struct api_answer *ret);
+void agent_orders_abandoned(struct agent *a, const struct api_call *call);
+json_t *agent_orders_status(struct agent *a, json_t *status);
+/* "cordoned by root: bad cable; …", empty when nothing is ordered. Returns buf. */
+const char *agent_orders_text(struct agent *a, char *buf, size_t size);
+
+/* Whether the agents of this host change nothing: by configuration, or by order. */
+bool agent_observes(const struct agent *a);
+
+/* agent_hook.c: the site's command for events. */
+int agent_hook_start(struct agent *a);
+void agent_hook(struct agent *a, enum event_id id, enum otlp_severity severity, const char *message,
+                const struct otlp_attribute *body, size_t n);
+void agent_hook_sample(struct agent *a, struct sink *s);
 
 /* agent_path.c: full-size packets to the peers, for the API's callers. */
 int agent_path_start(struct agent *a);

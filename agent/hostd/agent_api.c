@@ -67,7 +67,7 @@ static int get_status(struct agent *a, const struct api_request *r, struct api_a
 
         (void) r;
         uplink_get_stats(a->uplink, &uplink);
-        return agent_answer_json(ret, 200, api_json_status(&s));
+        return agent_answer_json(ret, 200, agent_orders_status(a, api_json_status(&s)));
 }
 
 static int get_checks(struct agent *a, const struct api_request *r, struct api_answer *ret) {
@@ -276,6 +276,7 @@ static void on_abandoned(struct api_call *call, void *userdata) {
         struct agent *a = userdata;
 
         agent_path_abandoned(a, call);
+        agent_orders_abandoned(a, call);
         for (struct pending *p = a->pending; p; p = p->next)
                 if (p->call == call)
                         p->call = NULL;
@@ -329,6 +330,8 @@ static int on_request(const struct api_request *r, struct api_answer *ret, void 
                                                   "%.16s %s is not a call", r->method, routes[i].path);
                 return routes[i].get(a, r, ret);
         }
+        if (agent_orders_path(r->path))
+                return agent_orders_call(a, r, ret);
         if (stack_path(r->path, job)) {
                 if (!streq(r->method, "POST"))
                         return agent_answer_error(ret, 405, "use POST",
@@ -337,7 +340,8 @@ static int on_request(const struct api_request *r, struct api_answer *ret, void 
         }
         return agent_answer_error(ret, 404,
                                   "GET /v1/status /v1/checks /v1/identity /v1/jobs /v1/events /v1/path "
-                                  "/metrics /healthz, POST /v1/path, POST /v1/jobs/NAME/stack",
+                                  "/metrics /healthz, POST /v1/path, POST /v1/jobs/NAME/stack, PUT "
+                                  "/v1/cordon /v1/drain /v1/observe /v1/silence",
                                   "there is no such call, or NAME is no name of a run");
 }
 

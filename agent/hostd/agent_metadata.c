@@ -78,7 +78,7 @@ static void on_changed(const struct metadata_facts *f, void *userdata) {
                  f->machine_type[0] ? f->machine_type : "unknown", f->name[0] ? f->name : "unknown",
                  f->n_nics);
         if (a->metadata_writer)
-                r = metadata_writer_put(a->metadata_writer, &a->known);
+                r = metadata_copy_put(a->metadata_writer, &a->known);
         if (r < 0)
                 (void) log_warning_errno(r, "the metadata server's answers cannot be kept in %s: %m",
                                          copy_path(a));
@@ -99,7 +99,8 @@ static int read_copy(const struct agent *a, struct metadata_copy *ret) {
         return r;
 }
 
-static void on_written(int result, void *userdata) {
+static void on_written(uint64_t number, int result, void *userdata) {
+        (void) number;
         if (result < 0)
                 (void) log_warning_errno(result, "the metadata server's answers are not kept in %s: %m",
                                          copy_path(userdata));
@@ -133,7 +134,7 @@ static int start_copy(struct agent *a) {
 
         if (!copy_path(a))
                 return 0;
-        r = metadata_writer_new(a->event, copy_path(a), on_written, a, &a->metadata_writer);
+        r = file_writer_new(a->event, copy_path(a), "metadata-copy", on_written, a, &a->metadata_writer);
         if (r >= 0)
                 r = sd_event_add_time_relative(a->event, &a->metadata_patience, CLOCK_BOOTTIME,
                                                a->settings.metadata_copy_after, 0, on_patience_ended, a);
@@ -196,6 +197,6 @@ int agent_metadata_start(struct agent *a) {
 void agent_metadata_stop(struct agent *a) {
         a->metadata = metadata_free(a->metadata);
         a->metadata_patience = sd_event_source_disable_unref(a->metadata_patience);
-        a->metadata_writer = metadata_writer_free(a->metadata_writer);
+        a->metadata_writer = file_writer_free(a->metadata_writer);
         a->mtu_handover = mtu_handover_free(a->mtu_handover);
 }

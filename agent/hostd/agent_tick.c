@@ -40,6 +40,15 @@ static void sample_health(struct agent *a, struct sink *s) {
                 m.i = state == a->state;
                 s->sample(s, &m);
         }
+        m = (struct sample){ .name = "tpu.host.ordered",
+                             .description = "1 while a person ordered it: cordon, drain, observe",
+                             .is_int = true };
+        for (enum order_kind k = 0; k < ORDER_SILENCE; k++) {
+                m.keys[0] = "order";
+                m.values[0] = order_kind_name(k);
+                m.i = orders_find(&a->order_list, k) != NULL;
+                s->sample(s, &m);
+        }
         m.name = "tpu.check.verdict";
         m.description = "Settled verdict of a check: 0 OK, 1 WARN, 2 FAIL, 3 UNKNOWN";
         for (size_t i = 0; i < a->checks.n; i++) {
@@ -165,6 +174,7 @@ void agent_collect(struct agent *a) {
         (void) cost_sample(a->host, &own.sink); /* a folder of fixtures has no such files */
         sample_runs(a, &runs.sink);
         sample_health(a, &health.sink);
+        agent_hook_sample(a, &own.sink);
         collect_host(a);
         sample_store_end_run(&a->samples, SOURCE_AGENT, a->ticks);
         sample_store_end_run(&a->samples, SOURCE_RUNS, a->ticks);
@@ -183,6 +193,7 @@ void agent_tick(struct agent *a) {
         if (a->run_log && jobs_get(a->jobs)->known)
                 run_log_prune(a->run_log, job_lives, a);
         jobs_refresh(a->jobs);
+        agent_orders_tick(a);
         agent_collect(a);
         r = telemetry_push(&a->telemetry, &a->samples);
         if (r < 0)

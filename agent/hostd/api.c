@@ -85,6 +85,10 @@ static int peer_of(struct MHD_Connection *c, struct ucred *ret) {
         return getsockopt(info->connect_fd, SOL_SOCKET, SO_PEERCRED, ret, &len) < 0 ? -errno : 0;
 }
 
+const char *api_argument(const struct api_request *r, const char *name) {
+        return MHD_lookup_connection_value(r->call->connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
 static enum MHD_Result dispatch(struct api_call *call, const char *method, const char *path) {
         struct api *a = call->api;
         struct api_request request = {

@@ -24,6 +24,9 @@ struct api_request {
         struct api_call *call; /* to answer later */
 };
 
+/* A query argument of the call, NULL when absent; valid while the call is. */
+const char *api_argument(const struct api_request *r, const char *name);
+
 struct api_answer {
         unsigned status;  /* HTTP's */
         const char *type; /* static */

@@ -38,17 +38,34 @@ static json_t *reason_json(const struct finding *f) {
         return json_string(text);
 }
 
-json_t *api_json_reasons(const struct check_table *t) {
-        json_t *list = json_array();
+/* Adds since when a check counts as it does, how often it got worse, and when it was last good. */
+static json_t *add_history(json_t *o, const struct check_health *h, usec_t now, usec_t now_real) {
+        json_t *history =
+                json_pack("{s:o, s:I, s:o, s:b}", "since", api_json_time(boot_to_real(h->since, now, now_real)),
+                          "worsened", (json_int_t) h->worsened, "last_good",
+                          api_json_time(boot_to_real(h->last_good, now, now_real)), "flapping", h->flapping);
+
+        if (o && history && json_object_update(o, history) >= 0) {
+                json_decref(history);
+                return o;
+        }
+        json_decref(history);
+        json_decref(o);
+        return NULL;
+}
+
+json_t *api_json_reasons(const struct check_table *t, usec_t now, usec_t now_real) {
+        json_t *list = json_array(), *o;
 
         for (size_t i = 0; list && i < t->n; i++) {
                 const struct finding *f = &t->entries[i].settled;
 
-                if (t->health[i].settled == VERDICT_OK)
+                if (t->health[i].settled == VERDICT_OK || t->health[i].silenced)
                         continue;
-                list = api_json_append(list, json_pack("{s:s, s:s, s:s, s:o, s:s}", "check", f->check, "subject",
-                                              f->subject, "verdict", verdict_name(t->health[i].settled),
-                                              "reason", reason_json(f), "remedy", f->remedy));
+                o = json_pack("{s:s, s:s, s:s, s:o, s:s}", "check", f->check, "subject", f->subject,
+                              "verdict", verdict_name(t->health[i].settled), "reason", reason_json(f),
+                              "remedy", f->remedy);
+                list = api_json_append(list, add_history(o, &t->health[i], now, now_real));
         }
         return list;
 }
@@ -58,8 +75,8 @@ static json_t *check_json(const struct check_entry *e, const struct check_health
         json_t *o = finding_to_json(&e->latest);
 
         if (o && json_object_set_new(o, "settled", json_string(verdict_name(h->settled))) >= 0 &&
-            json_object_set_new(o, "since", api_json_time(boot_to_real(h->since, now, now_real))) >= 0)
-                return o;
+            json_object_set_new(o, "silenced", json_boolean(h->silenced)) >= 0)
+                return add_history(o, h, now, now_real);
         json_decref(o);
         return NULL;
 }
@@ -86,7 +103,7 @@ json_t *api_json_status(const struct api_status *s) {
         return json_pack("{s:s, s:s, s:s, s:s, s:o, s:{s:s?, s:s?, s:s?}, s:o, s:o, s:o}", "host", s->host,
                          "boot_id", s->boot_id, "version", TPU_HOSTD_VERSION, "state",
                          host_state_name(check_table_state(s->checks)), "reasons",
-                         api_json_reasons(s->checks), "identity", "slice",
+                         api_json_reasons(s->checks, s->now, s->now_real), "identity", "slice",
                          identity_get(s->identity, IDENTITY_SLICE_NAME), "worker_id",
                          identity_get(s->identity, IDENTITY_WORKER_ID), "accelerator_type",
                          identity_get(s->identity, IDENTITY_ACCELERATOR_TYPE), "jobs", jobs_count(s->jobs),

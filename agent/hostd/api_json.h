@@ -15,9 +15,9 @@
 /* {error, remedy}; remedy may be NULL. */
 json_t *api_json_error(const char *error, const char *remedy);
 
-/* [{check, subject, verdict, reason, remedy}] of the checks that do not count as OK. */
-json_t *api_json_reasons(const struct check_table *t);
-/* {checks: [finding + {settled, since}]}. now/now_real: the same instant on both clocks, to date what is
+/* [{check, subject, verdict, reason, remedy, since, worsened, last_good, flapping}] of the checks that count, and not as OK. */
+json_t *api_json_reasons(const struct check_table *t, usec_t now, usec_t now_real);
+/* {checks: [finding + {settled, silenced, since, worsened, last_good, flapping}]}. now/now_real: the same instant on both clocks, to date what is
  * kept on the boot clock. */
 json_t *api_json_checks(const struct check_table *t, usec_t now, usec_t now_real);
 

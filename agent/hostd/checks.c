@@ -16,6 +16,7 @@ int check_table_init(struct check_table *t) {
 void check_table_clear(struct check_table *t) {
         free(t->health);
         free(t->entries);
+        json_decref(t->remembered);
         *t = CHECK_TABLE_NULL;
 }
 
@@ -26,6 +27,127 @@ static size_t lookup(const struct check_table *t, const struct finding *f) {
                         return i;
         return t->n;
 }
+
+/* --- Memory -------------------------------------------------------------------------------------------- */
+
+static json_t *one_to_memory(const struct check_health *h, const struct finding *f) {
+        json_t *worse = json_array();
+        size_t n = (size_t) MIN(h->worsened, (uint64_t) HEALTH_FLAPS_MAX);
+
+        for (uint64_t i = h->worsened - n; worse && i < h->worsened; i++)
+                if (json_array_append_new(
+                            worse, json_integer((json_int_t) h->worse_at[i % HEALTH_FLAPS_MAX])) < 0) {
+                        json_decref(worse);
+                        return NULL;
+                }
+        return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:b, s:o, s:s, s:s, s:s, s:s, s:s}", "check",
+                         f->check, "subject", f->subject, "settled", verdict_name(h->settled), "since_usec",
+                         (json_int_t) h->since, "last_good_usec", (json_int_t) h->last_good, "worsened",
+                         (json_int_t) h->worsened, "flapping", h->flapping, "worse_at_usec", worse, "found",
+                         f->found, "wanted", f->wanted, "source", f->source, "reason", f->reason, "remedy",
+                         f->remedy);
+}
+
+json_t *check_table_to_memory(const struct check_table *t) {
+        json_t *list = json_array();
+
+        for (size_t i = 0; list && i < t->n; i++) {
+                /* What was always good has nothing to remember. */
+                if (!t->health[i].started ||
+                    (t->health[i].settled == VERDICT_OK && t->health[i].worsened == 0))
+                        continue;
+                if (json_array_append_new(list, one_to_memory(&t->health[i], &t->entries[i].settled)) < 0) {
+                        json_decref(list);
+                        return NULL;
+                }
+        }
+        if (list && t->remembered && json_array_extend(list, t->remembered) < 0) {
+                json_decref(list);
+                return NULL;
+        }
+        return list;
+}
+
+void check_table_remember(struct check_table *t, json_t *memory) {
+        json_decref(t->remembered);
+        t->remembered = memory;
+        while (json_array_size(memory) > CHECKS_MAX)
+                (void) json_array_remove(memory, json_array_size(memory) - 1); /* it is there */
+}
+
+/* An instant of this boot: not after now. */
+static bool instant(const json_t *v, usec_t now, usec_t *ret) {
+        if (!json_is_integer(v) || json_integer_value(v) < 0 || (usec_t) json_integer_value(v) > now)
+                return false;
+        *ret = (usec_t) json_integer_value(v);
+        return true;
+}
+
+static bool text(const json_t *o, const char *key, char *buf, size_t size) {
+        const char *s = json_string_value(json_object_get(o, key));
+
+        return s && (size_t) snprintf(buf, size, "%s", s) < size;
+}
+
+static bool health_from_memory(const json_t *o, struct check_health *ret, usec_t now) {
+        const char *settled = json_string_value(json_object_get(o, "settled"));
+        const json_t *worse = json_object_get(o, "worse_at_usec"), *v;
+        json_int_t worsened = json_integer_value(json_object_get(o, "worsened"));
+        size_t n = json_array_size(worse), i;
+        struct check_health h = { .started = true,
+                                  .flapping = json_is_true(json_object_get(o, "flapping")) };
+
+        if (!settled || verdict_parse(settled, &h.settled) < 0 || worsened < 0 ||
+            n != (size_t) MIN(worsened, (json_int_t) HEALTH_FLAPS_MAX) ||
+            !instant(json_object_get(o, "since_usec"), now, &h.since) ||
+            !instant(json_object_get(o, "last_good_usec"), now, &h.last_good))
+                return false;
+        h.seen = h.settled;
+        h.worsened = (uint64_t) worsened;
+        json_array_foreach (worse, i, v)
+                if (!instant(v, now, &h.worse_at[(h.worsened - n + i) % HEALTH_FLAPS_MAX]))
+                        return false;
+        *ret = h;
+        return true;
+}
+
+static bool finding_from_memory(const json_t *o, const struct check_health *h, struct finding *f) {
+        f->verdict = h->settled;
+        return text(o, "found", f->found, sizeof(f->found)) &&
+               text(o, "wanted", f->wanted, sizeof(f->wanted)) &&
+               text(o, "source", f->source, sizeof(f->source)) &&
+               text(o, "reason", f->reason, sizeof(f->reason)) &&
+               text(o, "remedy", f->remedy, sizeof(f->remedy));
+}
+
+/* False, with *ret_health empty, when nothing is known of it, or nothing that can be believed. */
+static bool recall(struct check_table *t, const struct finding *f, struct check_health *ret_health,
+                   struct finding *settled, usec_t now) {
+        struct finding before = *f;
+        struct check_health h;
+        const json_t *o;
+        bool good;
+        size_t i;
+
+        *ret_health = (struct check_health){ 0 };
+        json_array_foreach (t->remembered, i, o) {
+                const char *check = json_string_value(json_object_get(o, "check")),
+                           *subject = json_string_value(json_object_get(o, "subject"));
+
+                if (!check || !subject || !streq(check, f->check) || !streq(subject, f->subject))
+                        continue;
+                good = health_from_memory(o, &h, now) && finding_from_memory(o, &h, &before);
+                (void) json_array_remove(t->remembered, i); /* i is in it */
+                if (good) {
+                        *ret_health = h;
+                        *settled = before;
+                }
+                return good;
+        }
+        return false;
+}
+
+/* --- Findings ------------------------------------------------------------------------------------------ */
 
 int check_table_take(struct check_table *t, const struct health_policy *p, unsigned source, unsigned run,
                      const struct finding *f, usec_t now, struct check_change *ret) {
@@ -39,8 +161,8 @@ int check_table_take(struct check_table *t, const struct health_policy *p, unsig
                         t->refused++;
                         return -ENOSPC;
                 }
-                t->health[i] = (struct check_health) { 0 };
                 t->entries[i] = (struct check_entry) { .settled = *f };
+                fresh = !recall(t, f, &t->health[i], &t->entries[i].settled, now);
                 t->n++;
         }
         e = &t->entries[i];
@@ -98,7 +220,7 @@ const char *check_table_reasons(const struct check_table *t, char *buf, size_t s
                 const struct finding *f = &t->entries[i].settled;
                 int n;
 
-                if (t->health[i].settled == VERDICT_OK)
+                if (t->health[i].settled == VERDICT_OK || t->health[i].silenced)
                         continue;
                 n = snprintf(buf + used, size - used, "%s%s%s%s %s", used > 0 ? ", " : "", f->check,
                              f->subject[0] ? " " : "", f->subject, verdict_name(t->health[i].settled));

@@ -8,6 +8,8 @@
  * Findings come in runs of a source (a probe): what a source no longer reports after a whole run is
  * forgotten.
  */
+#include <jansson.h>
+
 #include "base.h"
 #include "finding.h"
 #include "health.h"
@@ -26,6 +28,7 @@ struct check_table {
         struct check_entry *entries; /* n, same order */
         size_t n;
         uint64_t refused; /* findings that found no room */
+        json_t *remembered; /* of before the agent's restart, and not seen again yet; NULL: nothing */
 };
 #define CHECK_TABLE_NULL ((struct check_table) { 0 })
 
@@ -52,6 +55,14 @@ void check_table_end_run(struct check_table *t, unsigned source, unsigned run,
 /* UNKNOWN before the first finding. */
 enum host_state check_table_state(const struct check_table *t);
 
-/* The checks that do not count as OK, as "nic.mtu eth0 FAIL, …"; cut with "…" when buf is too small. Returns
- * buf. */
+/* The checks that count, and not as OK, as "nic.mtu eth0 FAIL, …"; cut with "…" when buf is too small.
+ * Returns buf. */
 const char *check_table_reasons(const struct check_table *t, char *buf, size_t size);
+
+/*
+ * What a restart of the agent in the same boot must not forget: how checks are settled, since when and how
+ * often. A check that is remembered goes on from there when it is first seen, and that is no change.
+ */
+json_t *check_table_to_memory(const struct check_table *t); /* an array; NULL: out of memory */
+/* Takes the reference over. */
+void check_table_remember(struct check_table *t, json_t *memory);

@@ -20,6 +20,18 @@ enum event_id {
         EVENT_SPOOL_DAMAGED,      /* class, damaged */
         EVENT_KERNEL_FAULT,       /* fault, meaning, lines, text, level, from, seq, boot_usec */
         EVENT_API_ACTED,          /* call, uid, pid, result: the audit record of an acting call */
+        EVENT_HOST_CORDONED, /* order, reason, by, until, check, subject, ordered_by: of these and the next
+                                seven */
+        EVENT_HOST_UNCORDONED,
+        EVENT_HOST_DRAINING,
+        EVENT_HOST_DRAINED,
+        EVENT_MODE_OBSERVE,
+        EVENT_MODE_REPAIR,
+        EVENT_CHECK_SILENCED,
+        EVENT_CHECK_UNSILENCED,
+        EVENT_HEALTH_LOST, /* file, reason, kept_as */
+        EVENT_HOOK_FAILED, /* event, command, reason, calls */
+        EVENT_HOOK_HELD,   /* as above */
         _EVENT_MAX,
 };
 

@@ -8,9 +8,14 @@
  * changed. UNKNOWN is no proof of healing: it never takes a check out of WARN or FAIL, and breaks the row;
  *   - it settles at what the whole row supports: the mildest of a row that got worse, the gravest of one
  * that got better. Gravity is finding.h's: FAIL > WARN > UNKNOWN > OK. A check that flaps between OK and
- * FAIL therefore stays FAIL until it is quiet. The host's state follows from all its checks: unfit: a check
- * FAILs · degraded: a check WARNs · unknown: nothing worse, but something could not be looked at · ready:
- * all OK.
+ * FAIL therefore stays FAIL until it is quiet;
+ *   - once it got worse flap_after times within flap_window it flaps: from then on it gets better only after
+ * flap_quiet without one verdict that is not milder, and flaps no more when it did.
+ * So between a change and a later one for the better there is always hold, and within flap_window there are
+ * never more than flap_after changes for the worse after which it got better sooner than flap_quiet.
+ *
+ * The host's state follows from all its checks that are not silenced: unfit: a check FAILs · degraded: a
+ * check WARNs · unknown: nothing worse, but something could not be looked at · ready: all OK.
  */
 #include "base.h"
 #include "finding.h"
@@ -21,7 +26,11 @@ const char *host_state_name(enum host_state s); /* "ready", … */
 struct health_policy {
         unsigned fail_after, heal_after; /* 0 counts as 1 */
         usec_t hold;
+        unsigned flap_after; /* 0: nothing ever flaps; at most HEALTH_FLAPS_MAX */
+        usec_t flap_window, flap_quiet;
 };
+
+#define HEALTH_FLAPS_MAX 16
 
 /* All zero: nothing known yet. */
 struct check_health {
@@ -31,6 +40,13 @@ struct check_health {
         unsigned streak;      /* verdicts in a row on the same side (worse or better) of settled */
         usec_t since;         /* boot clock: when settled last changed */
         bool started;         /* the first verdict settles at once */
+        bool flapping;        /* it gets better only after flap_quiet */
+        bool silenced;        /* by a person: it does not count for the host's state */
+        usec_t row_since;     /* boot clock: when the running row began */
+        usec_t last_good;     /* boot clock: when OK was last seen; 0: never */
+        uint64_t worsened;    /* how often it settled graver than before; a first verdict counts unless OK */
+        usec_t worse_at[HEALTH_FLAPS_MAX]; /* boot clock: the last of these, number i at i % HEALTH_FLAPS_MAX
+                                            */
 };
 
 /* Takes one verdict; true when settled changed (also for the first one). */

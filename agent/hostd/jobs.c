@@ -13,6 +13,7 @@ struct jobs {
         void *userdata;
         struct frame_peer *peer;
         bool asking;
+        uint64_t asked; /* questions so far */
         struct job_list *list, *next;
 };
 
@@ -69,6 +70,7 @@ static void take_reply(struct jobs *j, const Local__JobsReply *reply) {
 
         j->next->n = 0;
         j->next->known = true;
+        j->next->question = j->asked;
         for (size_t i = 0; i < reply->n_job && j->next->n < JOBS_MAX; i++)
                 if (job_name_valid(reply->job[i]->name))
                         take_job(&j->next->jobs[j->next->n++], reply->job[i]);
@@ -160,6 +162,7 @@ void jobs_refresh(struct jobs *j) {
                 j->peer = frame_peer_free(j->peer);
                 j->list->known = false;
         }
+        j->asked++;
         r = ask(j);
         j->asking = r >= 0;
         if (r < 0) {
@@ -172,6 +175,10 @@ void jobs_refresh(struct jobs *j) {
 void jobs_ask(struct jobs *j) {
         if (!j->asking)
                 jobs_refresh(j);
+}
+
+uint64_t jobs_asked(const struct jobs *j) {
+        return j->asked;
 }
 
 const struct job_list *jobs_get(const struct jobs *j) {

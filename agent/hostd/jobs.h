@@ -22,6 +22,7 @@ struct job_list {
         struct job jobs[JOBS_MAX];
         size_t n;
         bool known; /* the last question was answered */
+        uint64_t question; /* which one this answers: jobs_asked() */
 };
 
 struct jobs_handlers {
@@ -42,6 +43,8 @@ DEFINE_CLEANUP(struct jobs *, jobs_free)
 void jobs_refresh(struct jobs *j);
 /* The same out of turn: a question that is still open is left alone. */
 void jobs_ask(struct jobs *j);
+/* The number of the last question, from 1: a list of a greater number was asked for later than now. */
+uint64_t jobs_asked(const struct jobs *j);
 const struct job_list *jobs_get(const struct jobs *j);
 /* NULL when there is none of that name. */
 const struct job *jobs_find(const struct jobs *j, const char *name);

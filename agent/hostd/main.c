@@ -6,6 +6,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "agent.h"
+#include "hook_brake.h"
 #include "ask_owners.h"
 #include "journal.h"
 #include "options.h"
@@ -138,6 +139,7 @@ static int act(const struct arguments *args, const struct host *h, const char *c
 int main(int argc, char *argv[]) {
         struct arguments args = { 0 };
         const char *probe = NULL;
+        bool hook = false;
         const struct option_def defs[] = {
                 { .name = "check-config",
                   .help = "say what is wrong with the configuration and exit",
@@ -149,6 +151,9 @@ int main(int argc, char *argv[]) {
                   .argument = "NAME",
                   .help = "run one probe, print its lines and exit (for tpu-hostd itself)",
                   .value = &probe },
+                { .name = "hook",
+                  .help = "run the site's command for one event (for tpu-hostd itself)",
+                  .flag = &hook },
         };
         struct options o = {
                 .program = "tpu-hostd",
@@ -176,6 +181,8 @@ int main(int argc, char *argv[]) {
                 (void) log_error_errno(r, "--root %s cannot be opened: %m", o.root ? o.root : "/");
                 return EXIT_FAILURE;
         }
+        if (hook)
+                return hook_brake_run(&h);
         if (probe)
                 return serve_probe(&h, probe);
         return act(&args, &h, o.config) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "events.h"
 #include "log.h"
 #include "metadata.h"
 #include "paths.h"
@@ -119,18 +120,76 @@ static int parse_probe_interval(const char *value, void *dest, char why[static 9
         return parse_interval(value, dest, why);
 }
 
-static int parse_count(const char *value, void *dest, char why[static 96]) {
+/* What becomes of the host and of its runs; nothing for each check. */
+#define HOOK_EVENTS                                                                                         \
+        "tpu.host.state_changed tpu.host.cordoned tpu.host.uncordoned tpu.host.draining tpu.host.drained "  \
+        "tpu.job.exited"
+
+/* An absolute path and words: what starts it is no shell. */
+static int parse_command(const char *value, void *dest, char why[static 96]) {
+        size_t words = 0;
+
+        for (const char *at = value; *at; words++) {
+                at += strcspn(at, " \t");
+                at += strspn(at, " \t");
+        }
+        if (words > HOOK_ARGUMENTS_MAX) {
+                (void) snprintf(why, 96, "more than %d words", HOOK_ARGUMENTS_MAX);
+                return -E2BIG;
+        }
+        return parse_path(value, dest, why);
+}
+
+static bool event_is_known(const char *name) {
+        for (enum event_id id = 0; id < _EVENT_MAX; id++)
+                if (streq(event_def(id)->name, name))
+                        return !startswith(name, "tpu.hook.");
+        return false;
+}
+
+static int parse_events(const char *value, void *dest, char why[static 96]) {
+        char copy[CONFIG_LINE_MAX + 1], *save = NULL;
+
+        (void) snprintf(copy, sizeof(copy), "%s", value);
+        for (char *w = strtok_r(copy, " ", &save); w; w = strtok_r(NULL, " ", &save))
+                if (!event_is_known(w)) {
+                        (void) snprintf(why, 96, "'%.40s' is no event that a hook can be run for", w);
+                        return -EINVAL;
+                }
+        return config_parse_string255(value, dest, why);
+}
+
+/* Without a slash at its end. */
+static int parse_collector(const char *value, void *dest, char why[static 96]) {
+        int r = parse_url(value, dest, why);
+        char *url = dest;
+
+        for (size_t n = r < 0 ? 0 : strlen(url); n > 0 && url[n - 1] == '/'; n--)
+                url[n - 1] = 0;
+        return r;
+}
+
+static int parse_between_u32(const char *value, uint32_t least, uint32_t most, uint32_t *dest,
+                             char why[static 96]) {
         uint32_t n;
         int r = config_parse_u32(value, &n, why);
 
         if (r < 0)
                 return r;
-        if (n < 1 || n > 1000) {
-                (void) snprintf(why, 96, "must be from 1 to 1000");
+        if (n < least || n > most) {
+                (void) snprintf(why, 96, "must be from %" PRIu32 " to %" PRIu32, least, most);
                 return -ERANGE;
         }
-        *(uint32_t *) dest = n;
+        *dest = n;
         return 0;
+}
+
+static int parse_count(const char *value, void *dest, char why[static 96]) {
+        return parse_between_u32(value, 1, 1000, dest, why);
+}
+
+static int parse_percent(const char *value, void *dest, char why[static 96]) {
+        return parse_between_u32(value, 1, 100, dest, why);
 }
 
 static int parse_spool_bytes(const char *value, void *dest, char why[static 96]) {
@@ -171,9 +230,21 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                   "" },
                 { "Uplink", "CertificateFile", parse_path, s->uplink.certificate_file,
                   PATH_HOSTD_CERTIFICATE },
-                { "Health", "FailAfter", parse_count, &s->fail_after, "2" },
-                { "Health", "HealAfter", parse_count, &s->heal_after, "2" },
-                { "Health", "Hold", config_parse_usec, &s->hold, "10s" },
+                { "Health", "FailAfter", policies_parse_count, &s->fail_after, "2" },
+                { "Health", "HealAfter", policies_parse_count, &s->heal_after, "2" },
+                { "Health", "Hold", policies_parse_span, &s->hold, "10s" },
+                { "Health", "FlapAfter", policies_parse_flaps, &s->flap_after, "4" },
+                { "Health", "FlapWindow", policies_parse_span, &s->flap_window, "10min" },
+                { "Health", "FlapQuiet", policies_parse_span, &s->flap_quiet, "5min" },
+                { "Health", "Check", policies_parse, &s->policies, "" },
+                { "Health", "StateFile", parse_path, s->state_file, "" },
+                { "Hook", "Command", parse_command, s->hook.command, "" },
+                { "Hook", "Events", parse_events, s->hook.events, HOOK_EVENTS },
+                { "Hook", "Timeout", parse_interval, &s->hook.timeout, "30s" },
+                { "Hook", "Jitter", policies_parse_span, &s->hook.jitter, "10s" },
+                { "Hook", "PerMinute", parse_count, &s->hook.per_minute, "6" },
+                { "Hook", "Collector", parse_collector, s->hook.collector, "" },
+                { "Hook", "Brake", parse_percent, &s->hook.brake, "20" },
                 { "Metadata", "Host", parse_metadata_host, s->metadata_host, "" },
                 { "Metadata", "Copy", parse_path, s->metadata_copy, "" },
                 { "Metadata", "CopyAfter", parse_interval, &s->metadata_copy_after, "10s" },
@@ -204,6 +275,7 @@ unsigned settings_keep_fixed(struct settings *s, const struct settings *old) {
                 { "LaunchdSocket", s->launchd_socket, old->launchd_socket },
                 { "NetcfgSocket", s->netcfg_socket, old->netcfg_socket },
                 { "Journal", s->journal, old->journal },
+                { "StateFile", s->state_file, old->state_file },
                 { "Host", s->metadata_host, old->metadata_host },
                 { "Copy", s->metadata_copy, old->metadata_copy },
         };
@@ -229,8 +301,15 @@ unsigned settings_keep_fixed(struct settings *s, const struct settings *old) {
         return kept;
 }
 
-struct health_policy settings_policy(const struct settings *s) {
-        return (struct health_policy){ .fail_after = s->fail_after,
-                                       .heal_after = s->heal_after,
-                                       .hold = s->hold };
+struct health_policy settings_policy(const struct settings *s, const char *check) {
+        const struct health_policy all = {
+                .fail_after = s->fail_after,
+                .heal_after = s->heal_after,
+                .hold = s->hold,
+                .flap_after = s->flap_after,
+                .flap_window = s->flap_window,
+                .flap_quiet = s->flap_quiet,
+        };
+
+        return policies_for(&s->policies, &all, check);
 }

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * hostd.conf: the sections [Hostd], [Uplink], [Health] and [Metadata]. Each value's bounds and default stand
- * in one table in settings.c.
+ * hostd.conf: the sections [Hostd], [Uplink], [Health], [Hook] and [Metadata]. Each value's bounds and default
+ * stand in one table in settings.c.
  */
 #include "base.h"
 #include "config.h"
 #include "health.h"
+#include "hook.h"
+#include "policies.h"
 
 struct settings {
         /* OTLP/HTTP base URLs, the preferred one first; empty: records stay in the spool */
@@ -29,13 +31,18 @@ struct settings {
         char launchd_socket[256], journal[256]; /* empty: the system's own on the real root, else none */
         uint32_t fail_after, heal_after;
         usec_t hold;
+        uint32_t flap_after;
+        usec_t flap_window, flap_quiet;
+        char state_file[256]; /* empty: as for launchd_socket */
+        struct check_policies policies; /* what differs from these for some checks */
+        struct hook_options hook;
         char metadata_host[256]; /* an IP address; "none": no server is asked; empty: on the real root the
                                     well-known address, else none */
         usec_t metadata_copy_after; /* the server may be silent so long before its copy stands in */
         char metadata_copy[256], netcfg_socket[256]; /* empty: as for launchd_socket */
 };
 
-#define SETTINGS_ITEMS 25
+#define SETTINGS_ITEMS 37
 /* The configuration with its origins, for --show-config; config points into items. */
 struct settings_source {
         struct config config;
@@ -48,4 +55,5 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                   const char *config_file);
 /* What needs a restart to change is taken back from old, with a warning for each. Returns how many. */
 unsigned settings_keep_fixed(struct settings *s, const struct settings *old);
-struct health_policy settings_policy(const struct settings *s);
+/* The constants of one check's health. */
+struct health_policy settings_policy(const struct settings *s, const char *check);

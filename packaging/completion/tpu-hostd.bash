@@ -50,7 +50,7 @@ __tpu_value() {
         --malloc) words="auto tcmalloc glibc" ;;
         --user) mapfile -t COMPREPLY < <(compgen -u -- "$cur") ;;
         --probe) words=$(__tpu_checks) ;;
-        --name | --env | --peer | --collector | --host | --slice | --state | --since) ;;
+        --name | --env | --peer | --collector | --host | --slice | --state | --since | --until) ;;
         *) return 1 ;;
         esac
 }
@@ -63,7 +63,7 @@ __tpu_scan() {
                 --root) root=(--root "${line[i + 1]}"); i=$((i + 1)) ;;
                 --) command=$((i + 1)); return ;;
                 --config | --directory | --golden | --framework | --malloc | --user | --probe | --name | --env | --peer | \
-                        --report | --peer-report | --collector | --host | --slice | --state | --since | --netns) i=$((i + 1)) ;;
+                        --report | --peer-report | --collector | --host | --slice | --state | --since | --netns | --until) i=$((i + 1)) ;;
                 -*) ;;
                 *) [[ $verb ]] || verb=${line[i]} ;;
                 esac
@@ -74,6 +74,8 @@ __tpuctl_words() {
         case $verb in
         "") __tpu_verbs ;;
         check) if [[ $cur == *.* ]]; then __tpu_checks_of "${cur%%.*}"; else __tpu_checks; fi ;;
+        silence | unsilence) if [[ $cur == *.* ]]; then __tpu_checks_of "${cur%%.*}"; else __tpu_checks; fi ;;
+        mode) echo "observe repair" ;;
         logs | stack | stop) __tpu_runs ;;
         esac
 }

@@ -59,7 +59,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         except OSError:
             pass
 
-    do_GET = do_POST = answer
+    do_GET = do_POST = do_PUT = do_DELETE = answer
 
     def address_string(self):
         return "unix"

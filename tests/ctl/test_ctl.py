@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.parse
 
 from stand_ins import field, strings_of, UnixHttp, Handler, Launchd, LaunchdHandler
 
@@ -76,14 +77,16 @@ class Usage(Ctl):
     def test_errors_exit_64(self):
         for args in ([], ["frob"], ["check", "nothing"], ["check", "a", "b"], ["status", "--bad"], ["run"], ["run", "--malloc", "x", "--", "true"],
                      ["run", "--framework", "tf", "--", "true"], ["run", "--directory", "rel", "--", "true"], ["stop"], ["stop", "Bad_Name"],
-                     ["stack", "../x"], ["logs", "a b"], ["env", "--framework", "tf"], ["env", "1X=2"], ["fleet", "--collector", "gopher://x"]):
+                     ["stack", "../x"], ["logs", "a b"], ["env", "--framework", "tf"], ["env", "1X=2"], ["fleet", "--collector", "gopher://x"],
+                     ["cordon"], ["cordon", "x", "--until", "soon"], ["cordon", "x", "--until", "-1h"], ["drain"], ["uncordon", "x"], ["silence", "nic"],
+                     ["silence", "nic", "known"], ["unsilence"], ["mode"], ["mode", "watch"], ["mode", "repair", "now"]):
             with self.subTest(args=args):
                 done = self.expect(args, 64, stdout="")
                 self.assertTrue(done.stderr)
 
     def test_help_names_every_verb(self):
         text = self.expect(["--help"], 0, stderr="").stdout
-        for verb in "check status identity env run jobs logs stop stack fleet events".split():
+        for verb in "check status identity env run jobs logs stop stack cordon drain uncordon silence unsilence mode fleet events".split():
             self.assertIn(f"\n  {verb} ", text)
             self.assertIn(f"Usage: tpuctl {verb} ", self.expect([verb, "--help"], 0, stderr="").stdout)
 
@@ -320,6 +323,15 @@ FAIL     nic.mtu eth1: found 1460,?[2J wanted 8896
         self.assertIn("uplink   http://10.0.0.2:4318 refuses our records; one try a minute\n", self.expect(["status"], 2).stdout)
         self.assertIn("\n         the spool cannot be written: new records are lost\n", self.expect(["status"], 2).stdout)
 
+    def test_history(self):
+        hostd = self.hostd()
+        status = json.loads(json.dumps(STATUS))
+        for more, line in (({"since": ago(7300), "worsened": 4, "flapping": True, "last_good": ago(7400)}, "2 h, got worse 4 times, flapping, last good 2 h ago"),
+                           ({"since": ago(200), "worsened": 1, "flapping": False, "last_good": None}, "3 min, never seen good")):
+            status["reasons"][0].update(more)
+            hostd.answers[("GET", "/v1/status")] = (200, status)
+            self.assertIn(f"\n         since:  {line}\n         to do:", self.expect(["status"], 2).stdout)
+
     def test_states_and_bad_answers(self):
         hostd = self.hostd()
         for state, code in (("ready", 0), ("degraded", 1), ("unfit", 2), ("unknown", 3)):
@@ -342,6 +354,71 @@ def launchd_job(name, state, cause, code, status, started, ended):
     texts = (name, f"tpu-run-{name}.service", state, cause, code, status, "jax", "tcmalloc", "ada", "python3 train.py")
     return (b"".join(field(i + 1, t) for i, t in enumerate(texts))
             + field(11, started * 1000000) + field(12, ended * 1000000))
+
+
+
+ORDER = {"reason": "bad cable", "by": "root (login ada)", "since": "2026-11-21T05:00:00Z", "until": "2026-11-21T10:00:00Z"}
+ORDERED = {"cordon": ORDER, "drain": None, "observe": None, "observe_configured": False, "mode": "repair", "silences": [
+    {"check": "nic.mtu", "subject": "eth1", "reason": "known", "by": "root", "since": "2026-11-21T05:00:00Z", "until": "2026-11-22T05:00:00Z"}]}
+
+
+class Orders(Ctl):
+    def asked(self, daemon):
+        return [(m, urllib.parse.urlsplit(p).path, dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(p).query))) for m, p in daemon.seen]
+
+    def test_cordon(self):
+        daemon = self.hostd()
+        daemon.answers["PUT", "/v1/cordon"] = (200, ORDER)
+        before = time.time()
+        self.expect(["cordon", "bad", "cable & more", "--until", "5h"], 0, stderr="",
+                    stdout="cordoned by root (login ada) until 2026-11-21T10:00:00Z: bad cable\n")
+        (method, path, arguments), = self.asked(daemon)
+        self.assertEqual((method, path, arguments["reason"]), ("PUT", "/v1/cordon", "bad cable & more"))
+        until = datetime.datetime.fromisoformat(arguments["until"]).timestamp()
+        self.assertTrue(before + 5 * 3600 - 1 <= until <= time.time() + 5 * 3600 + 1)
+        daemon.answers["PUT", "/v1/drain"] = (200, ORDER | {"until": None})
+        self.expect(["drain", "--until=2026-12-24T00:00:00Z", "x"], 0, stdout="draining by root (login ada): bad cable\n")
+        self.assertEqual(self.asked(daemon)[-1][2], {"reason": "x", "until": "2026-12-24T00:00:00Z"})
+
+    def test_uncordon(self):
+        daemon = self.hostd()
+        self.expect(["uncordon"], 0, stderr="", stdout="this host was neither cordoned nor draining\n")
+        daemon.answers["DELETE", "/v1/drain"] = (200, ORDER)
+        self.expect(["uncordon"], 0, stdout="ended: by root (login ada) until 2026-11-21T10:00:00Z: bad cable\n")
+        daemon.answers["DELETE", "/v1/cordon"] = (403, {"error": "only root may", "remedy": "sudo tpuctl"})
+        self.expect(["uncordon"], 1, stdout="", stderr="tpuctl: only root may\nto do:  sudo tpuctl\n")
+
+    def test_silence_and_mode(self):
+        daemon = self.hostd()
+        daemon.answers["PUT", "/v1/silence"] = daemon.answers["DELETE", "/v1/silence"] = (200, ORDER)
+        daemon.answers["PUT", "/v1/observe"] = (200, ORDER | {"reason": "", "until": None})
+        self.expect(["silence", "nic.mtu:eth1", "--until", "3d", "known"], 0)
+        self.assertEqual({k: v for k, v in self.asked(daemon)[-1][2].items() if k != "until"}, {"check": "nic.mtu", "subject": "eth1", "reason": "known"})
+        self.expect(["unsilence", "nic"], 0)
+        self.assertEqual(daemon.seen[-1], ("DELETE", "/v1/silence?check=nic"))
+        self.expect(["mode", "observe"], 0, stdout="observing by root (login ada)\n")
+        daemon.answers["GET", "/v1/status"] = (200, ORDERED | {"observe_configured": True})
+        done = self.expect(["mode", "repair"], 0, stdout="nobody had ordered to observe\n")
+        self.assertIn("Mode=observe of the configuration", done.stderr)
+
+    def test_shown(self):
+        daemon = self.hostd()
+        daemon.answers["GET", "/v1/status"] = (200, {"host": "h", "state": "ready", "reasons": [], **ORDERED})
+        shown = ["cordoned by root (login ada) until 2026-11-21T10:00:00Z: bad cable",
+                 "nic.mtu:eth1 silenced by root until 2026-11-22T05:00:00Z: known"]
+        self.assertEqual([line.split(None, 1)[1] for line in self.expect(["status"], 0).stdout.splitlines() if line.startswith("ordered ")], shown)
+        self.assertEqual([line.split(None, 1)[1] for line in self.expect(["check", "memory"], 0).stdout.splitlines() if line.startswith("ordered:")], shown)
+
+    def test_run_refuses(self):
+        daemon, launchd = self.hostd(), self.launchd()
+        launchd.answers[20] = (21, field(1, "r") + field(2, "tpu-run-r.service"))
+        daemon.answers["GET", "/v1/status"] = (200, ORDERED)
+        done = self.expect(["run", "--name", "r", "--", "true"], 1, stdout="")
+        self.assertIn("this host is cordoned by root (login ada): bad cable\nto do:  sudo tpuctl uncordon", done.stderr)
+        self.assertEqual(launchd.seen, [])
+        self.expect(["run", "--despite-cordon", "--name", "r", "--", "true"], 0, stdout="r started as tpu-run-r.service\n")
+        daemon.answers["GET", "/v1/status"] = (200, ORDERED | {"cordon": None})
+        self.expect(["run", "--name", "r", "--", "true"], 0, stderr="")
 
 
 class Runs(Ctl):

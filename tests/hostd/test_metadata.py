@@ -17,7 +17,7 @@ import otlp  # noqa: E402
 from around import BINARY, Hostd, message, wait_until  # noqa: E402
 from metadata import MetadataServer  # noqa: E402
 
-KIND_NETWORK_MTU, KIND_NETWORK_MTU_REPLY = 12, 13
+KIND_NETWORK_MTU, KIND_NETWORK_MTU_REPLY, KIND_OBSERVE, KIND_OBSERVE_REPLY = 12, 13, 14, 15
 NICS = [{"mac": "42:01:0a:80:00:02", "ip": "10.128.0.2"}, {"mac": "42:01:0a:80:01:02", "ip": "10.128.1.2"}]
 TPUCTL = Path(os.environ.get("BUILD_DIR", TOP / "build/dev")) / "agent/ctl/tpuctl"
 
@@ -26,7 +26,7 @@ class Netcfg:
     """tpu-netcfg's socket: keeps what it was handed as [({mac: mtu}, {source})]."""
 
     def __init__(self, path):
-        self.got, self.refuse = [], []
+        self.got, self.refuse, self.observe = [], [], []
         netcfg = self
 
         class Handler(socketserver.StreamRequestHandler):
@@ -34,6 +34,10 @@ class Netcfg:
                 while head := self.rfile.read(8):
                     size, version, kind = struct.unpack("<IHH", head)
                     payload = self.rfile.read(size)
+                    if kind == KIND_OBSERVE:
+                        netcfg.observe.append(payload == b"\x08\x01")
+                        self.wfile.write(struct.pack("<IHH", 0, 1, KIND_OBSERVE_REPLY))
+                        continue
                     assert (version, kind) == (1, KIND_NETWORK_MTU), (version, kind)
                     entries = [dict(otlp.fields(e)) for n, e in otlp.fields(payload) if n == 1]
                     netcfg.got.append(({e[1].hex(":"): e[2] for e in entries}, {e[3].decode() for e in entries}))
@@ -129,6 +133,20 @@ class Good(Case):
         wait_until(lambda: self.said("cannot be handed to tpu-netcfg"), 5, "a word about tpu-netcfg")
         self.netcfg = Netcfg(self.h.folder / "netcfg.sock")
         self.handed(8896)
+
+    @unittest.skipIf(os.getuid() != 0, "only root may order")
+    def test_an_order_to_observe_is_told(self):
+        """Also to a tpu-netcfg that comes late, and again after a restart: what it remembers may be over."""
+        self.h.start()
+        wait_until(lambda: self.netcfg.observe == [False], 5, "no order")
+        self.assertEqual(self.h.call("/v1/observe", "PUT")[0], 200)
+        wait_until(lambda: self.netcfg.observe == [False, True], 5, "the order")
+        self.netcfg.stop()
+        (self.h.folder / "netcfg.sock").unlink()
+        self.assertEqual(self.h.call("/v1/observe", "DELETE")[0], 200)
+        wait_until(lambda: self.said("cannot be told to act as configured"), 5, "a word about tpu-netcfg")
+        self.netcfg = Netcfg(self.h.folder / "netcfg.sock")
+        wait_until(lambda: self.netcfg.observe == [False], 15, "the end of the order")
 
     def test_refusal_is_said(self):
         self.netcfg.refuse = ["NIC 42:01:0a:80:00:02: an MTU of 9"]

@@ -11,7 +11,8 @@ from namespace import NET_ADMIN_ONLY, NotPermitted
 from test_netcfg import NETCFG, RUNTIME, Case, new_host
 
 HOSTD, OTHER = 4711, 4712
-KIND_ERROR, KIND_NETWORK_MTU, KIND_NETWORK_MTU_REPLY = 1, 12, 13
+KIND_ERROR, KIND_NETWORK_MTU, KIND_NETWORK_MTU_REPLY, KIND_OBSERVE, KIND_OBSERVE_REPLY = 1, 12, 13, 14, 15
+OBSERVE, REPAIR = b"\x08\x01", b""  # Observe {observe = true}; the default is not on the wire
 
 # Runs in the host as the caller: connects, sends the frame, prints the answer's kind and payload.
 SEND = """
@@ -62,9 +63,9 @@ class NetworkMtu(Case):
     def mac(self, nic):
         return json.loads(self.host.check("ip", "-j", "link", "show", nic))[0]["address"]
 
-    def send(self, payload, uid=HOSTD):
+    def send(self, payload, uid=HOSTD, kind=KIND_NETWORK_MTU):
         out = self.host.check("setpriv", f"--reuid={uid}", "--clear-groups", "/usr/bin/python3", "-c", SEND, f"{RUNTIME}/netcfg.sock",
-                              str(KIND_NETWORK_MTU), payload.hex())
+                              str(kind), payload.hex())
         kind, _, data = out.strip().partition(" ")
         return int(kind), bytes.fromhex(data)
 
@@ -132,6 +133,28 @@ class NetworkMtu(Case):
         self.restart()
         self.wait_for(self.mtus, (1460, 1460))
         self.assertIn("10-test.conf", self.judged("eth0")["reason"])
+
+    def test_an_order_to_observe(self):
+        """Told by tpu-hostd: nothing is changed any more, over a restart, too; taken back, what is wrong is set at once."""
+        self.assertEqual(self.send(OBSERVE, OTHER, KIND_OBSERVE)[0], KIND_ERROR)
+        self.assertEqual(self.send(b"\xff\xff", HOSTD, KIND_OBSERVE)[0], KIND_ERROR)
+        self.assertEqual(self.send(OBSERVE, HOSTD, KIND_OBSERVE), (KIND_OBSERVE_REPLY, text(1, "observe")))
+        self.send(frame((self.mac("eth0"), 8896, "metadata")))
+        self.restart()
+        self.assertEqual(self.mtus(), (1460, 1460))
+        self.assertEqual(self.send(REPAIR, HOSTD, KIND_OBSERVE), (KIND_OBSERVE_REPLY, text(1, "repair")))
+        self.assertEqual(self.mtus(), (8896, 1460))
+
+    def test_the_configured_mode_is_not_overruled(self):
+        self.host.stop(self.host.processes.pop())
+        folder = f"{self.host.tree}/etc/tpu-hostd/netcfg.conf.d"
+        os.makedirs(folder, exist_ok=True)
+        with open(f"{folder}/50-mode.conf", "w", encoding="utf-8") as file:
+            file.write("[Netcfg]\nMode=observe\n")
+        self.host.start(*NET_ADMIN_ONLY, NETCFG)
+        self.assertEqual(self.send(REPAIR, HOSTD, KIND_OBSERVE), (KIND_OBSERVE_REPLY, text(1, "observe")))
+        self.send(frame((self.mac("eth0"), 8896, "metadata")))
+        self.assertEqual(self.mtus(), (1460, 1460))
 
     def test_another_boots_and_damaged_files_give_nothing(self):
         path = self.host.path(f"{RUNTIME}/network-mtu")

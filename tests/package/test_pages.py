@@ -17,7 +17,7 @@ PAGE_OPTION = re.compile(r"^\.It Fl -([\w-]+)(?: Ar (\S+))?$", re.MULTILINE)
 PAGE_KEY = re.compile(r"^\.It Cm (\w+)=", re.MULTILINE)
 SUBSECTION = re.compile(r"^\.Ss (.*)\n((?:(?!\.S[sh]).*\n)*)", re.MULTILINE)
 # A line of a table of struct config_item: { "Section", "Key", parser, …
-ITEM = re.compile(r'\{\s*"([A-Z]\w+)",\s*"([A-Z]\w+)",\s*(?:config_)?parse_')
+ITEM = re.compile(r'\{\s*"([A-Z]\w+)",\s*"([A-Z]\w+)",\s*(?:config_|policies_)?parse[_,]')
 SHARED = {("root", "DIR"), ("config", "FILE"), ("help", ""), ("version", "")}
 
 

@@ -50,6 +50,37 @@ static void flapping_stays_failed(void) {
         ASSERT_EQ(c.settled, VERDICT_FAIL);
 }
 
+/* Seen bad again and again, each time long enough to heal: from the fourth time on it must stay good first.
+ */
+static void damped(void) {
+        const struct health_policy p = {
+                .fail_after = 1, .heal_after = 1, .flap_after = 4, .flap_window = 100, .flap_quiet = 50
+        };
+        struct check_health c = { 0 };
+        usec_t t = 1;
+
+        ASSERT_TRUE(check_health_step(&p, &c, VERDICT_OK, t));
+        for (unsigned i = 0; i < 4; i++) {
+                ASSERT_FALSE(c.flapping);
+                ASSERT_TRUE(check_health_step(&p, &c, VERDICT_FAIL, ++t));
+                ASSERT_EQ(check_health_step(&p, &c, VERDICT_OK, ++t), i < 3);
+        }
+        ASSERT_TRUE(c.flapping);
+        ASSERT_EQ(c.worsened, 4);
+        ASSERT_EQ(c.last_good, t);
+        ASSERT_FALSE(check_health_step(&p, &c, VERDICT_OK, t + 49));
+        ASSERT_FALSE(check_health_step(&p, &c, VERDICT_FAIL, t + 50)); /* not quiet: from the beginning */
+        ASSERT_FALSE(check_health_step(&p, &c, VERDICT_OK, t + 51));
+        ASSERT_FALSE(check_health_step(&p, &c, VERDICT_OK, t + 100));
+        ASSERT_TRUE(check_health_step(&p, &c, VERDICT_OK, t + 101));
+        ASSERT_FALSE(c.flapping);
+        /* As often, but slowly: no flapping. */
+        for (unsigned i = 0; i < 20; i++) {
+                ASSERT_TRUE(check_health_step(&p, &c, VERDICT_FAIL, t += 101));
+                ASSERT_TRUE(check_health_step(&p, &c, VERDICT_OK, ++t));
+        }
+}
+
 static int gravity(enum verdict v) {
         switch (v) {
         case VERDICT_OK:
@@ -95,8 +126,9 @@ static void against_model(unsigned seed) {
         int settled = 0;
 
         srandom(seed);
-        p = (struct health_policy) { 1 + (unsigned) random() % 4, 1 + (unsigned) random() % 4,
-                                    (usec_t) (random() % 30) };
+        p = (struct health_policy){ .fail_after = 1 + (unsigned) random() % 4,
+                                    .heal_after = 1 + (unsigned) random() % 4,
+                                    .hold = (usec_t) (random() % 30) };
         for (size_t i = 0; i < STEPS; i++) {
                 int worse_edge, better_edge;
                 bool must, did;
@@ -138,6 +170,93 @@ static void random_verdicts(void) {
                 against_model(seed + i);
 }
 
+#define CHANGES 4000
+
+/* What holds of every sequence: no change for the better within hold of any change, never more than
+ * flap_after changes for the worse within flap_window without a quiet time between, the same answers when
+ * told again. */
+static void properties(unsigned seed) {
+        static usec_t worse_at[CHANGES];
+        struct health_policy p;
+        struct check_health c = { 0 }, again = { 0 };
+        usec_t now = 1, changed = 0, last_good = 0;
+        size_t n_worse = 0;
+
+        srandom(seed);
+        p = (struct health_policy){ .fail_after = 1 + (unsigned) random() % 3,
+                                    .heal_after = 1 + (unsigned) random() % 3,
+                                    .hold = (usec_t) (random() % 20),
+                                    .flap_after = 1 + (unsigned) random() % HEALTH_FLAPS_MAX,
+                                    .flap_window = (usec_t) (random() % 200),
+                                    .flap_quiet = (usec_t) (random() % 100) };
+        for (size_t i = 0; i < CHANGES; i++) {
+                enum verdict v = random() % 4 ? c.seen : (enum verdict)(random() % _VERDICT_MAX),
+                             before = c.settled;
+                bool started = c.started, flapping = c.flapping, did;
+                usec_t since = c.since;
+
+                now += (usec_t) (random() % 6);
+                did = check_health_step(&p, &c, v, now);
+                ASSERT_EQ(did, check_health_step(&p, &again, v, now));
+                ASSERT_TRUE(memcmp(&c, &again, sizeof(c)) == 0);
+                ASSERT_EQ(did, c.since == now && (!started || c.settled != before));
+                last_good = v == VERDICT_OK ? now : last_good;
+                ASSERT_EQ(c.last_good, last_good);
+                ASSERT_TRUE(c.since >= since && c.since <= now);
+                if (!did)
+                        continue;
+                if (started && gravity(c.settled) < gravity(before)) {
+                        ASSERT_TRUE(now - changed >= p.hold);
+                        if (flapping)
+                                ASSERT_FALSE(c.flapping);
+                } else if (started || v != VERDICT_OK) {
+                        worse_at[n_worse++] = now;
+                        ASSERT_EQ(c.worsened, n_worse);
+                        if (n_worse >= p.flap_after &&
+                            now - worse_at[n_worse - p.flap_after] <= p.flap_window)
+                                ASSERT_TRUE(c.flapping);
+                }
+                changed = now;
+        }
+}
+
+/* A flapping check heals only after a quiet row: looked back for in the whole history. */
+static void flapping_heals_when_quiet(unsigned seed) {
+        static enum verdict seen[CHANGES];
+        static usec_t at[CHANGES];
+        const struct health_policy p = {
+                .fail_after = 1, .heal_after = 1, .flap_after = 3, .flap_window = 60, .flap_quiet = 25
+        };
+        struct check_health c = { 0 };
+        usec_t now = 1;
+        size_t healed = 0;
+
+        srandom(seed);
+        for (size_t i = 0; i < CHANGES; i++) {
+                bool flapping = c.flapping;
+                enum verdict before = c.settled;
+
+                at[i] = now += (usec_t) (random() % 6);
+                seen[i] = random() % 5 && i > 0 ? seen[i - 1] : (enum verdict)(random() % _VERDICT_MAX);
+                if (!check_health_step(&p, &c, seen[i], now) || !flapping ||
+                    gravity(c.settled) >= gravity(before))
+                        continue;
+                healed++;
+                for (size_t k = i; now - at[k] < p.flap_quiet; k--)
+                        ASSERT_TRUE(seen[k] != VERDICT_UNKNOWN && gravity(seen[k]) < gravity(before));
+        }
+        ASSERT_TRUE(healed > 5); /* it did come to it */
+}
+
+static void random_properties(void) {
+        unsigned seed = test_seed();
+
+        for (unsigned i = 0; i < 300; i++)
+                properties(seed + i);
+        for (unsigned i = 0; i < 50; i++)
+                flapping_heals_when_quiet(seed + i);
+}
+
 static void worst_state(void) {
         struct check_health c[4] = { 0 };
 
@@ -152,10 +271,14 @@ static void worst_state(void) {
         ASSERT_EQ(host_state_of(c, 4), HOST_DEGRADED);
         c[0].settled = VERDICT_FAIL;
         ASSERT_EQ(host_state_of(c, 4), HOST_UNFIT);
+        c[0].silenced = true;
+        ASSERT_EQ(host_state_of(c, 4), HOST_DEGRADED);
+        c[0].silenced = false;
         ASSERT_STREQ(host_state_name(HOST_READY), "ready");
         ASSERT_STREQ(host_state_name(HOST_DEGRADED), "degraded");
         ASSERT_STREQ(host_state_name(HOST_UNFIT), "unfit");
         ASSERT_STREQ(host_state_name(HOST_UNKNOWN), "unknown");
 }
 
-TEST_MAIN(by_example, unknown_heals_nothing, flapping_stays_failed, random_verdicts, worst_state)
+TEST_MAIN(by_example, unknown_heals_nothing, flapping_stays_failed, damped, random_verdicts,
+          random_properties, worst_state)

@@ -38,10 +38,13 @@ static void test_checks(void) {
         ASSERT_STREQ(text_at(one, "settled"), "FAIL");
         ASSERT_STREQ(text_at(one, "since"), "2026-11-21T05:00:10.000Z");
         json_decref(v);
-        v = api_json_reasons(&t);
+        v = api_json_reasons(&t, 30 * USEC_PER_SEC, (usec_t) 1795237230000000);
         ASSERT_EQ(json_array_size(v), 2); /* what is OK is no reason */
         ASSERT_STREQ(text_at(json_array_get(v, 0), "reason"), "found 1460, wanted 8896");
         ASSERT_STREQ(text_at(json_array_get(v, 1), "reason"), "because");
+        ASSERT_STREQ(text_at(json_array_get(v, 1), "since"), "2026-11-21T05:00:20.000Z");
+        ASSERT_EQ(json_integer_value(json_object_get(json_array_get(v, 1), "worsened")), 1);
+        ASSERT_TRUE(json_is_null(json_object_get(json_array_get(v, 1), "last_good"))); /* never */
         json_decref(v);
         check_table_clear(&t);
 }

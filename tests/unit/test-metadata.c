@@ -177,12 +177,14 @@ struct written {
         sd_event *event;
         int result;
         unsigned n;
+        uint64_t number;
 };
 
-static void on_written(int result, void *userdata) {
+static void on_written(uint64_t number, int result, void *userdata) {
         struct written *w = userdata;
 
         w->result = result;
+        w->number = number;
         if (++w->n == 2)
                 (void) sd_event_exit(w->event, 0);
 }
@@ -198,16 +200,17 @@ static void test_writer(void) {
         ASSERT_OK(sd_event_new(&e) < 0);
         w.event = e;
         for (int missing = 0; missing < 2; missing++) {
-                _cleanup_(metadata_writer_freep) struct metadata_writer *writer = NULL;
+                _cleanup_(file_writer_freep) struct file_writer *writer = NULL;
                 _cleanup_host_ struct host h = HOST_NULL;
 
                 ASSERT_OK(host_open(NULL, &h));
                 (void) snprintf(path, sizeof(path), "%s/%scopy.json", s.path, missing ? "none/" : "");
-                ASSERT_OK(metadata_writer_new(e, path, on_written, &w, &writer));
+                ASSERT_OK(file_writer_new(e, path, "test", on_written, &w, &writer));
                 w.n = 0;
                 for (c.taken = 1; c.taken <= 5; c.taken++)
-                        ASSERT_OK(metadata_writer_put(writer, &c));
+                        ASSERT_OK(metadata_copy_put(writer, &c));
                 ASSERT_TRUE(sd_event_loop(e) >= 0);
+                ASSERT_EQ(w.number, 5); /* the first and the last were written */
                 ASSERT_EQ(w.result, missing ? -ENOENT : 0);
                 ASSERT_EQ(metadata_copy_read(&h, path, &back, why), missing ? -ENOENT : 0);
                 ASSERT_EQ(back.taken, 5);

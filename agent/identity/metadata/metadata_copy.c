@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 
-#include "durable.h"
 #include "metadata_copy.h"
 
 /* --- The text ----------------------------------------------------------------------------------------- */
@@ -108,112 +104,8 @@ const char *metadata_copy_origin(const struct metadata_copy *c, char buf[static 
 
 /* --- The writer --------------------------------------------------------------------------------------- */
 
-struct metadata_writer {
-        sd_event *event;
-        char *directory, *name;
-        void (*done)(int result, void *userdata);
-        void *userdata;
-        pid_t child; /* 0: none at work */
-        int pidfd;
-        sd_event_source *source;
-        char *waiting; /* the text to write after the child's end */
-};
-
-static int start_child(struct metadata_writer *w, char *text);
-
-/* Only what a child of a program with threads may do; its end tells the result. */
-__attribute__((noreturn)) static void write_and_exit(const char *directory, const char *name,
-                                                     const char *text) {
-        int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        int r = fd < 0 ? -errno : durable_write(fd, name, text, strlen(text), 0600);
-
-        _exit(-r);
-}
-
-static int on_child(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
-        struct metadata_writer *w = userdata;
-        siginfo_t info = { 0 };
-        int r = -EIO;
-
-        (void) s, (void) fd, (void) revents;
-        if (waitid(P_PID, (id_t) w->child, &info, WEXITED | WNOHANG) == 0 && info.si_pid == 0)
-                return 0;
-        if (info.si_code == CLD_EXITED)
-                r = -info.si_status;
-        w->child = 0;
-        w->source = sd_event_source_disable_unref(w->source);
-        w->pidfd = close_fd(w->pidfd);
-        if (w->waiting) {
-                int started = start_child(w, TAKE_PTR(w->waiting));
-
-                r = r < 0 ? r : started;
-        }
-        if (w->done)
-                w->done(r, w->userdata);
-        return 0;
-}
-
-/* Takes text over. */
-static int start_child(struct metadata_writer *w, char *text) {
-        _cleanup_free_ char *own = text;
-        int r;
-
-        w->child = fork();
-        if (w->child < 0) {
-                w->child = 0;
-                return -errno;
-        }
-        if (w->child == 0)
-                write_and_exit(w->directory, w->name, own);
-        w->pidfd = (int) syscall(__NR_pidfd_open, w->child, 0);
-        r = w->pidfd < 0 ? -errno : sd_event_add_io(w->event, &w->source, w->pidfd, EPOLLIN, on_child, w);
-        if (r < 0)
-                return r; /* the child does its work; it stays as a zombie, and no second one is made */
-        (void) sd_event_source_set_description(w->source, "metadata-copy");
-        return 0;
-}
-
-int metadata_writer_put(struct metadata_writer *w, const struct metadata_copy *c) {
+int metadata_copy_put(struct file_writer *w, const struct metadata_copy *c) {
         char *text = metadata_copy_format(c);
 
-        if (!text)
-                return -ENOMEM;
-        if (w->child == 0)
-                return start_child(w, text);
-        free(w->waiting);
-        w->waiting = text;
-        return 0;
-}
-
-int metadata_writer_new(sd_event *e, const char *path, void (*done)(int result, void *userdata),
-                        void *userdata, struct metadata_writer **ret) {
-        _cleanup_(metadata_writer_freep) struct metadata_writer *w = calloc(1, sizeof(*w));
-        const char *slash = strrchr(path, '/');
-
-        if (!slash || !slash[1])
-                return -EINVAL;
-        if (!w)
-                return -ENOMEM;
-        *w = (struct metadata_writer) {
-                .event = sd_event_ref(e), .done = done, .userdata = userdata, .pidfd = -1
-        };
-        w->directory = strndup(path, MAX((size_t) (slash - path), (size_t) 1));
-        w->name = strdup(slash + 1);
-        if (!w->directory || !w->name)
-                return -ENOMEM;
-        *ret = TAKE_PTR(w);
-        return 0;
-}
-
-struct metadata_writer *metadata_writer_free(struct metadata_writer *w) {
-        if (!w)
-                return NULL;
-        w->source = sd_event_source_disable_unref(w->source);
-        w->pidfd = close_fd(w->pidfd);
-        w->event = sd_event_unref(w->event);
-        free(w->waiting);
-        free(w->directory);
-        free(w->name);
-        free(w);
-        return NULL;
+        return text ? file_writer_put(w, text, NULL) : -ENOMEM;
 }

@@ -9,8 +9,7 @@
  *
  * An unknown key is passed over, so that a newer version's copy survives a downgrade.
  */
-#include <systemd/sd-event.h>
-
+#include "file_writer.h"
 #include "host.h"
 #include "metadata_facts.h"
 
@@ -32,16 +31,5 @@ int metadata_copy_read(const struct host *h, const char *path, struct metadata_c
 #define METADATA_ORIGIN_MAX 64
 const char *metadata_copy_origin(const struct metadata_copy *c, char buf[static METADATA_ORIGIN_MAX]);
 
-/*
- * Writes durably without blocking the loop: in a child process, of which there is one at a time; a disk that
- * hangs keeps the child, and later copies wait for it (the newest wins).
- */
-struct metadata_writer;
-/* path: absolute. done (may be NULL) tells how each write ended: 0 or -errno. */
-int metadata_writer_new(sd_event *e, const char *path, void (*done)(int result, void *userdata),
-                        void *userdata, struct metadata_writer **ret);
-/* Does not wait for a child at work. */
-struct metadata_writer *metadata_writer_free(struct metadata_writer *w);
-DEFINE_CLEANUP(struct metadata_writer *, metadata_writer_free)
-/* -ENOMEM, or -errno when no child could be made. */
-int metadata_writer_put(struct metadata_writer *w, const struct metadata_copy *c);
+/* Writes one by w. -ENOMEM, or -errno when no child could be made. */
+int metadata_copy_put(struct file_writer *w, const struct metadata_copy *c);

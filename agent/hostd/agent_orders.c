@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What people order (orders.h): what follows from it, and the file in which it and the health of checks
+ * outlive the agent. */
+#include <fcntl.h>
+
+#include "agent_orders.h"
+#include "durable.h"
+#include "health_file.h"
+#include "log.h"
+#include "paths.h"
+
+/* --- The file ------------------------------------------------------------------------------------------ */
+
+static struct order_time time_of(const struct agent *a) {
+        return (struct order_time){ .boot = host_now(a->host),
+                                    .real = host_now_real(a->host),
+                                    .boot_id = a->boot_id };
+}
+
+int agent_orders_put(struct agent *a, uint64_t *ret_number) {
+        char *text =
+                health_file_format(&a->order_list, &a->checks, a->state, a->boot_id, host_now_real(a->host));
+
+        return text ? file_writer_put(a->orders->writer, text, ret_number) : -ENOMEM;
+}
+
+void agent_orders_save(struct agent *a) {
+        int r = a->orders && a->orders->writer ? agent_orders_put(a, NULL) : 0;
+
+        if (r < 0)
+                (void) log_warning_errno(r, "the health of checks is not kept in %s: %m", a->orders->path);
+}
+
+static void answer(struct order_call *c, int result) {
+        struct api_answer answer;
+
+        if (c->call && result < 0)
+                (void) agent_answer_error(&answer, 500,
+                                          "df -h " PATH_HOSTD_STATE "; journalctl -u tpu-hostd",
+                                          "in force, but it ends with the next restart of tpu-hostd: %s: %s",
+                                          c->owner->path, strerror(-result));
+        else if (c->call)
+                (void) agent_answer_json(&answer, 200, json_incref(c->answer));
+        if (c->call)
+                api_call_answer(c->call, &answer);
+        json_decref(c->answer);
+        free(c);
+}
+
+static void on_written(uint64_t number, int result, void *userdata) {
+        struct agent_orders *o = userdata;
+        struct order_call **at = &o->calls, *c;
+
+        if (result < 0 && !o->failed)
+                (void) log_error_errno(result, "orders and the health of checks are not kept in %s: %m",
+                                       o->path);
+        o->failed = result < 0;
+        while ((c = *at)) {
+                if (c->number > number) {
+                        at = &c->next;
+                        continue;
+                }
+                *at = c->next;
+                answer(c, result);
+        }
+}
+
+/* What cannot be used is set aside for a person to look at, and an event says that orders may be lost. */
+static void set_aside(struct agent *a, int dir_fd, const char *name, int error, const char *why) {
+        const char *suffix = error == -EPROTONOSUPPORT ? ".newer" : ".damaged";
+        char aside[320], message[800];
+        const struct otlp_attribute body[] = {
+                { .key = "file", .text = a->orders->path },
+                { .key = "reason", .text = why },
+                { .key = "kept_as", .text = aside },
+        };
+
+        (void) snprintf(aside, sizeof(aside), "%.255s%s", name, suffix);
+        if (renameat(dir_fd, name, dir_fd, aside) < 0)
+                (void) snprintf(aside, sizeof(aside), "nothing: %s", strerror(errno));
+        (void) snprintf(message, sizeof(message),
+                        "%s cannot be read (%s): cordon, drain, silences and mode of before are not in "
+                        "force; kept as %s",
+                        a->orders->path, why, aside);
+        (void) agent_emit(a, EVENT_HEALTH_LOST, OTLP_ERROR, message, body, ELEMENTSOF(body), NULL);
+}
+
+static void believe(struct agent *a, struct health_memory *m) {
+        a->order_list = m->orders;
+        m->orders = (struct orders){ 0 };
+        if (m->bad > 0)
+                log_warning("%s: %u orders cannot be understood and are passed over", a->orders->path,
+                            m->bad);
+        if (!m->same_boot)
+                return;
+        a->state = m->state;
+        check_table_remember(&a->checks, json_incref(m->checks));
+}
+
+static void load(struct agent *a) {
+        struct health_memory m = { 0 };
+        char why[HEALTH_FILE_WHY_MAX] = "", directory[256];
+        const char *name = strrchr(a->orders->path, '/') + 1;
+        _cleanup_free_ char *text = NULL;
+        _cleanup_close_ int fd = -1;
+        size_t len = 0;
+        int r;
+
+        (void) snprintf(directory, sizeof(directory), "%.*s", (int) MAX(name - a->orders->path - 1, 1),
+                        a->orders->path);
+        fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        r = fd < 0 ? -errno : durable_read(fd, name, HEALTH_FILE_MAX, &text, &len);
+        if (r == -ENOENT)
+                return;
+        if (r == 0)
+                r = health_file_parse(text, len, a->boot_id, &m, why);
+        if (r < 0) {
+                if (!why[0])
+                        (void) snprintf(why, sizeof(why), "%s", strerror(-r));
+                set_aside(a, fd, name, r, why);
+                return;
+        }
+        believe(a, &m);
+        health_memory_clear(&m);
+}
+
+/* --- What follows from orders -------------------------------------------------------------------------- */
+
+bool agent_observes(const struct agent *a) {
+        return a->intent.observe || orders_find((struct orders *) (uintptr_t) &a->order_list, ORDER_OBSERVE);
+}
+
+void agent_orders_mark(struct agent *a) {
+        for (size_t i = 0; i < a->checks.n; i++) {
+                const struct finding *f = &a->checks.entries[i].latest;
+
+                a->checks.health[i].silenced =
+                        orders_silence_of(&a->order_list, f->check, f->subject) != NULL;
+        }
+}
+
+void agent_orders_changed(struct agent *a) {
+        bool observe = orders_find(&a->order_list, ORDER_OBSERVE) != NULL;
+
+        if (a->orders->observe && observe != a->orders->told_observe)
+                observe_handover_offer(a->orders->observe, observe);
+        a->orders->told_observe = observe;
+        agent_orders_mark(a);
+        a->status_stale = a->orders_news = true;
+        agent_tell_state(a);
+        agent_orders_save(a);
+}
+
+const char *agent_orders_text(struct agent *a, char *buf, size_t size) {
+        static const enum order_kind kinds[] = { ORDER_CORDON, ORDER_DRAIN, ORDER_OBSERVE };
+        size_t used = 0;
+
+        buf[0] = 0;
+        for (size_t i = 0; i < ELEMENTSOF(kinds) && used + 1 < size; i++) {
+                const struct order *o = orders_find(&a->order_list, kinds[i]);
+                char one[384];
+                int n;
+
+                if (!o)
+                        continue;
+                n = snprintf(buf + used, size - used, "%s%s", used > 0 ? "; " : "",
+                             order_text(o, one, sizeof(one)));
+                used += (size_t) MAX(n, 0);
+        }
+        return buf;
+}
+
+/* --- Events -------------------------------------------------------------------------------------------- */
+
+static void tell(struct agent *a, enum event_id id, const struct order *o, const char *by) {
+        char until[CLOCK_TEXT_MAX], about[128] = "", message[640];
+        const struct otlp_attribute body[] = {
+                { .key = "order", .text = order_kind_name(o->kind) },
+                { .key = "reason", .text = o->reason },
+                { .key = "by", .text = by },
+                { .key = "until", .text = order_until_text(o, until) },
+                { .key = "check", .text = o->check },
+                { .key = "subject", .text = o->subject },
+                { .key = "ordered_by", .text = o->by },
+        };
+
+        if (o->check[0])
+                (void) snprintf(about, sizeof(about), " %s%s%s", o->check, o->subject[0] ? " " : "",
+                                o->subject);
+        (void) snprintf(message, sizeof(message), "%s%s: %s (by %s, until %s)%s%s", event_def(id)->summary,
+                        about, o->reason[0] ? o->reason : "no reason given", by, until,
+                        streq(by, o->by) ? "" : "; it was ordered by ", streq(by, o->by) ? "" : o->by);
+        (void) agent_emit(a, id, event_def(id)->severity, message, body, ELEMENTSOF(body), NULL);
+}
+
+static enum event_id begin_event(enum order_kind k) {
+        switch (k) {
+        case ORDER_CORDON:
+                return EVENT_HOST_CORDONED;
+        case ORDER_DRAIN:
+                return EVENT_HOST_DRAINING;
+        case ORDER_OBSERVE:
+                return EVENT_MODE_OBSERVE;
+        case ORDER_SILENCE:
+        case _ORDER_KIND_MAX:
+                break;
+        }
+        return EVENT_CHECK_SILENCED;
+}
+
+static enum event_id end_event(enum order_kind k) {
+        switch (k) {
+        case ORDER_CORDON:
+        case ORDER_DRAIN:
+                return EVENT_HOST_UNCORDONED;
+        case ORDER_OBSERVE:
+                return EVENT_MODE_REPAIR;
+        case ORDER_SILENCE:
+        case _ORDER_KIND_MAX:
+                break;
+        }
+        return EVENT_CHECK_UNSILENCED;
+}
+
+void agent_orders_tell(struct agent *a, const struct order *o, bool begins, const char *by) {
+        tell(a, begins ? begin_event(o->kind) : end_event(o->kind), o, by);
+}
+
+bool agent_orders_no_run_left(const struct agent *a) {
+        const struct job_list *l = jobs_get(a->jobs);
+
+        /* A full list may have been cut. */
+        if (!l->known || l->question <= a->orders->drain_asked || l->n == JOBS_MAX)
+                return false;
+        for (size_t i = 0; i < l->n; i++)
+                if (!streq(l->jobs[i].state, "exited"))
+                        return false;
+        return true;
+}
+
+/* Drained is news once an order; runs that are not known are no proof that there is none. */
+void agent_orders_look_for_drained(struct agent *a) {
+        struct order *o = orders_find(&a->order_list, ORDER_DRAIN);
+
+        if (!o || o->drained || !agent_orders_no_run_left(a))
+                return;
+        o->drained = true;
+        tell(a, EVENT_HOST_DRAINED, o, o->by);
+        agent_orders_changed(a);
+}
+
+void agent_orders_tick(struct agent *a) {
+        const struct order_time now = time_of(a);
+        struct order over;
+        bool any = false;
+
+        while (orders_expire(&a->order_list, &now, &over)) {
+                agent_orders_tell(a, &over, false, "its end");
+                any = true;
+        }
+        if (any)
+                agent_orders_changed(a);
+        agent_orders_look_for_drained(a);
+}
+
+/* --- Life ---------------------------------------------------------------------------------------------- */
+
+static int start_file(struct agent *a, const char *path) {
+        int r;
+
+        (void) snprintf(a->orders->path, sizeof(a->orders->path), "%s", path);
+        r = file_writer_new(a->event, path, "health-file", on_written, a->orders, &a->orders->writer);
+        if (r >= 0)
+                load(a);
+        return r;
+}
+
+int agent_orders_start(struct agent *a) {
+        const char *path = a->settings.state_file[0] ? a->settings.state_file
+                           : a->host->real_root      ? PATH_HEALTH_STATE
+                                                     : NULL;
+        const char *socket = a->settings.netcfg_socket[0] ? a->settings.netcfg_socket
+                             : a->host->real_root         ? PATH_NETCFG_SOCKET
+                                                          : NULL;
+        int r;
+
+        a->orders = calloc(1, sizeof(*a->orders));
+        if (!a->orders)
+                return -ENOMEM;
+        a->orders->agent = a;
+        r = socket ? observe_handover_new(a->event, socket, &a->orders->observe) : 0;
+        if (r < 0)
+                return r;
+        if (path)
+                r = start_file(a, path);
+        if (r < 0)
+                return r;
+        a->orders->told_observe = orders_find(&a->order_list, ORDER_OBSERVE) != NULL;
+        if (a->orders->observe) /* in any case: it may remember an order that has ended */
+                observe_handover_offer(a->orders->observe, a->orders->told_observe);
+        return 0;
+}
+
+void agent_orders_stop(struct agent *a) {
+        struct order_call *c;
+
+        if (!a->orders)
+                return;
+        a->orders->observe = observe_handover_free(a->orders->observe);
+        a->orders->writer = file_writer_free(a->orders->writer);
+        while ((c = a->orders->calls)) {
+                a->orders->calls = c->next;
+                json_decref(c->answer);
+                free(c);
+        }
+        orders_clear(&a->order_list);
+        free(a->orders);
+        a->orders = NULL;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What agent_orders.c and agent_orders_api.c share. */
+#include "agent.h"
+#include "file_writer.h"
+#include "observe_handover.h"
+
+/* A call that waits for the disk. */
+struct order_call {
+        struct agent_orders *owner;
+        struct api_call *call; /* NULL: the client is gone */
+        uint64_t number;       /* of the text that must be written */
+        json_t *answer;
+        struct order_call *next;
+};
+
+struct agent_orders {
+        struct agent *agent;
+        struct file_writer *writer; /* NULL: nothing is kept */
+        char path[256];
+        struct observe_handover *observe; /* NULL: nobody is told */
+        struct order_call *calls;
+        bool failed;          /* the last write: said once */
+        uint64_t drain_asked; /* jobs_asked() when the drain was ordered: older lists may lack a run */
+        bool told_observe;    /* what tpu-netcfg was told last */
+};
+
+/* Puts all into the file. Only with a writer. */
+int agent_orders_put(struct agent *a, uint64_t *ret_number);
+/* The event that o begins or ends. by: who does it now, or "its end". */
+void agent_orders_tell(struct agent *a, const struct order *o, bool begins, const char *by);
+/* What follows from another list of orders. */
+void agent_orders_changed(struct agent *a);
+void agent_orders_look_for_drained(struct agent *a);
+/* Whether tpu-launchd said, asked after the drain was ordered, that no run is left. */
+bool agent_orders_no_run_left(const struct agent *a);

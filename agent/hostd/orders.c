@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <time.h>
+
+#include "orders.h"
+#include "utf8.h"
+
+static const char *const names[] = {
+        [ORDER_CORDON] = "cordon",
+        [ORDER_DRAIN] = "drain",
+        [ORDER_OBSERVE] = "observe",
+        [ORDER_SILENCE] = "silence",
+};
+_Static_assert(ELEMENTSOF(names) == _ORDER_KIND_MAX, "each kind has a name");
+
+const char *order_kind_name(enum order_kind k) {
+        return names[k];
+}
+
+void orders_clear(struct orders *o) {
+        json_decref(o->foreign);
+        *o = (struct orders){ 0 };
+}
+
+/* --- The list ------------------------------------------------------------------------------------------ */
+
+static struct order *lookup(struct orders *o, enum order_kind k, const char *check, const char *subject) {
+        for (size_t i = 0; i < o->n; i++)
+                if (o->items[i].kind == k && streq(o->items[i].check, check) &&
+                    streq(o->items[i].subject, subject))
+                        return &o->items[i];
+        return NULL;
+}
+
+struct order *orders_find(struct orders *o, enum order_kind k) {
+        return lookup(o, k, "", "");
+}
+
+bool order_silences(const struct order *s, const char *check, const char *subject) {
+        size_t n = strlen(s->check);
+
+        if (s->kind != ORDER_SILENCE || !startswith(check, s->check) || (check[n] != 0 && check[n] != '.'))
+                return false;
+        return !s->subject[0] || streq(s->subject, subject);
+}
+
+const struct order *orders_silence_of(const struct orders *o, const char *check, const char *subject) {
+        const struct order *best = NULL;
+
+        for (size_t i = 0; i < o->n; i++) {
+                const struct order *s = &o->items[i];
+
+                if (!order_silences(s, check, subject))
+                        continue;
+                if (!best || strlen(s->check) > strlen(best->check) || (s->subject[0] && !best->subject[0]))
+                        best = s;
+        }
+        return best;
+}
+
+int orders_set(struct orders *o, const struct order *new) {
+        struct order *at = lookup(o, new->kind, new->check, new->subject);
+
+        if (!at && o->n == ORDERS_MAX)
+                return -ENOSPC;
+        if (!at)
+                at = &o->items[o->n++];
+        *at = *new;
+        return 0;
+}
+
+static void take_out(struct orders *o, struct order *at, struct order *ret) {
+        size_t i = (size_t) (at - o->items);
+
+        *ret = *at;
+        memmove(at, at + 1, (o->n - i - 1) * sizeof(*at));
+        o->n--;
+}
+
+int orders_end(struct orders *o, enum order_kind k, const char *check, const char *subject,
+               struct order *ret) {
+        struct order *at = lookup(o, k, check, subject);
+
+        if (!at)
+                return 0;
+        take_out(o, at, ret);
+        return 1;
+}
+
+static bool is_over(const struct order *o, const struct order_time *now) {
+        if (o->until == 0)
+                return false;
+        if (o->boot_id[0] && streq(o->boot_id, now->boot_id))
+                return now->boot >= o->since_boot && now->boot - o->since_boot >= o->until - o->since;
+        return now->real >= o->until;
+}
+
+int orders_expire(struct orders *o, const struct order_time *now, struct order *ret) {
+        for (size_t i = 0; i < o->n; i++)
+                if (is_over(&o->items[i], now)) {
+                        take_out(o, &o->items[i], ret);
+                        return 1;
+                }
+        return 0;
+}
+
+/* --- On disk ------------------------------------------------------------------------------------------- */
+
+static json_t *to_json(const struct order *o) {
+        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:b}", "kind", names[o->kind],
+                         "check", o->check, "subject", o->subject, "reason", o->reason, "by", o->by,
+                         "since_usec", (json_int_t) o->since, "until_usec", (json_int_t) o->until,
+                         "since_boot_usec", (json_int_t) o->since_boot, "boot_id", o->boot_id, "drained",
+                         o->drained);
+}
+
+json_t *orders_to_json(const struct orders *o) {
+        json_t *list = json_array();
+
+        for (size_t i = 0; list && i < o->n; i++)
+                if (json_array_append_new(list, to_json(&o->items[i])) < 0) {
+                        json_decref(list);
+                        return NULL;
+                }
+        if (list && o->foreign && json_array_extend(list, o->foreign) < 0) {
+                json_decref(list);
+                return NULL;
+        }
+        return list;
+}
+
+static bool text_at(const json_t *o, const char *key, char *buf, size_t size) {
+        const char *text = json_string_value(json_object_get(o, key));
+
+        return text && (size_t) snprintf(buf, size, "%s", text) < size;
+}
+
+static bool time_at(const json_t *o, const char *key, usec_t *ret) {
+        const json_t *v = json_object_get(o, key);
+
+        if (!json_is_integer(v) || json_integer_value(v) < 0)
+                return false;
+        *ret = (usec_t) json_integer_value(v);
+        return true;
+}
+
+static int from_json(const json_t *v, enum order_kind k, struct order *ret) {
+        struct order o = { .kind = k, .drained = json_is_true(json_object_get(v, "drained")) };
+
+        if (!text_at(v, "check", o.check, sizeof(o.check)) ||
+            !text_at(v, "subject", o.subject, sizeof(o.subject)) ||
+            !text_at(v, "reason", o.reason, sizeof(o.reason)) || !text_at(v, "by", o.by, sizeof(o.by)) ||
+            !text_at(v, "boot_id", o.boot_id, sizeof(o.boot_id)) || !time_at(v, "since_usec", &o.since) ||
+            !time_at(v, "until_usec", &o.until) || !time_at(v, "since_boot_usec", &o.since_boot))
+                return -EBADMSG;
+        if ((o.until > 0 && o.until < o.since) || (k == ORDER_SILENCE) != (o.check[0] != 0) ||
+            (k != ORDER_SILENCE && o.subject[0]))
+                return -EBADMSG;
+        *ret = o;
+        return 0;
+}
+
+static unsigned keep_foreign(struct orders *o, json_t *v) {
+        if (!o->foreign)
+                o->foreign = json_array();
+        return json_array_size(o->foreign) >= ORDERS_MAX || json_array_append(o->foreign, v) < 0;
+}
+
+unsigned orders_from_json(struct orders *o, const json_t *list) {
+        unsigned bad = !json_is_array(list);
+        struct order one;
+        json_t *v;
+        size_t i;
+
+        json_array_foreach (list, i, v) {
+                const char *kind = json_string_value(json_object_get(v, "kind"));
+                enum order_kind k = 0;
+
+                while (kind && k < _ORDER_KIND_MAX && !streq(kind, names[k]))
+                        k++;
+                if (!kind)
+                        bad++;
+                else if (k == _ORDER_KIND_MAX)
+                        bad += keep_foreign(o, v);
+                else if (from_json(v, k, &one) < 0 || orders_set(o, &one) < 0)
+                        bad++;
+        }
+        return bad;
+}
+
+/* --- For people ---------------------------------------------------------------------------------------- */
+
+/* Whole seconds: that is what people name. */
+static const char *second_text(usec_t real, char buf[static CLOCK_TEXT_MAX]) {
+        (void) clock_text(real, buf);
+        memcpy(buf + strlen("2026-11-21T05:00:00"), "Z", 2);
+        return buf;
+}
+
+const char *order_until_text(const struct order *o, char buf[static CLOCK_TEXT_MAX]) {
+        if (o->until > 0)
+                return second_text(o->until, buf);
+        (void) snprintf(buf, CLOCK_TEXT_MAX, "no end");
+        return buf;
+}
+
+json_t *order_to_public_json(const struct order *o) {
+        char since[CLOCK_TEXT_MAX], until[CLOCK_TEXT_MAX];
+        json_t *v = json_pack("{s:s, s:s, s:s, s:o}", "reason", o->reason, "by", o->by, "since",
+                              second_text(o->since, since), "until",
+                              o->until > 0 ? json_string(order_until_text(o, until)) : json_null());
+
+        if (v && o->kind == ORDER_SILENCE &&
+            (json_object_set_new(v, "check", json_string(o->check)) < 0 ||
+             json_object_set_new(v, "subject", json_string(o->subject)) < 0)) {
+                json_decref(v);
+                return NULL;
+        }
+        return v;
+}
+
+const char *order_text(const struct order *o, char *buf, size_t size) {
+        static const char *const words[] = {
+                [ORDER_CORDON] = "cordoned",
+                [ORDER_DRAIN] = "draining",
+                [ORDER_OBSERVE] = "observing",
+                [ORDER_SILENCE] = "silenced",
+        };
+        char until[CLOCK_TEXT_MAX];
+
+        (void) snprintf(buf, size, "%s by %s%s%s%s%s", o->drained ? "drained" : words[o->kind], o->by,
+                        o->until > 0 ? " until " : "", o->until > 0 ? order_until_text(o, until) : "",
+                        o->reason[0] ? ": " : "", o->reason);
+        return buf;
+}
+
+int order_parse_time(const char *text, usec_t *ret) {
+        struct tm tm = { 0 };
+        const char *end = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+        time_t at;
+
+        if (end && *end == '.')
+                end += 1 + strspn(end + 1, "0123456789");
+        if (!end || !streq(end, "Z"))
+                return -EINVAL;
+        at = timegm(&tm);
+        if (at <= 0)
+                return -EINVAL;
+        *ret = (usec_t) at * USEC_PER_SEC;
+        return 0;
+}
+
+int order_check_reason(const char *text) {
+        char clean[ORDER_REASON_MAX];
+
+        if (strlen(text) >= ORDER_REASON_MAX)
+                return -E2BIG;
+        utf8_copy(clean, sizeof(clean), text);
+        /* utf8_copy() lets tabs and newlines pass: one line is meant. */
+        return text[0] == 0 || text[strspn(text, " ")] == 0 || !streq(clean, text) || strpbrk(text, "\t\n")
+                       ? -EINVAL
+                       : 0;
+}

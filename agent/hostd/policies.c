@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config.h"
+#include "policies.h"
+
+#define SPAN_MAX (24 * 3600 * USEC_PER_SEC)
+
+static int parse_u32(const char *value, uint32_t least, uint32_t most, uint32_t *dest, char why[static 96]) {
+        uint32_t n;
+        int r = config_parse_u32(value, &n, why);
+
+        if (r < 0)
+                return r;
+        if (n < least || n > most) {
+                (void) snprintf(why, 96, "must be from %" PRIu32 " to %" PRIu32, least, most);
+                return -ERANGE;
+        }
+        *dest = n;
+        return 0;
+}
+
+int policies_parse_count(const char *value, void *dest, char why[static 96]) {
+        return parse_u32(value, 1, 1000, dest, why);
+}
+
+int policies_parse_flaps(const char *value, void *dest, char why[static 96]) {
+        return parse_u32(value, 0, HEALTH_FLAPS_MAX, dest, why);
+}
+
+int policies_parse_span(const char *value, void *dest, char why[static 96]) {
+        usec_t span;
+        int r = config_parse_usec(value, &span, why);
+
+        if (r < 0)
+                return r;
+        if (span > SPAN_MAX) {
+                (void) snprintf(why, 96, "must be at most 24h");
+                return -ERANGE;
+        }
+        *(usec_t *) dest = span;
+        return 0;
+}
+
+/* --- Check= -------------------------------------------------------------------------------------------- */
+
+enum policy_key { FAIL_AFTER, HEAL_AFTER, HOLD, FLAP_AFTER, FLAP_WINDOW, FLAP_QUIET, _KEY_MAX };
+
+static const struct {
+        const char *name;
+        int (*parse)(const char *value, void *dest, char why[static 96]);
+        size_t offset, size;
+} keys[] = {
+#define KEY(text, parser, member)                                                                           \
+        {                                                                                                   \
+                text, parser, offsetof(struct health_policy, member),                                       \
+                        sizeof(((struct health_policy *) NULL)->member)                                     \
+        }
+        [FAIL_AFTER] = KEY("FailAfter", policies_parse_count, fail_after),
+        [HEAL_AFTER] = KEY("HealAfter", policies_parse_count, heal_after),
+        [HOLD] = KEY("Hold", policies_parse_span, hold),
+        [FLAP_AFTER] = KEY("FlapAfter", policies_parse_flaps, flap_after),
+        [FLAP_WINDOW] = KEY("FlapWindow", policies_parse_span, flap_window),
+        [FLAP_QUIET] = KEY("FlapQuiet", policies_parse_span, flap_quiet),
+#undef KEY
+};
+_Static_assert(ELEMENTSOF(keys) == _KEY_MAX, "each key has its row");
+
+static void merge(struct health_policy *to, const struct check_policy *from) {
+        for (size_t k = 0; k < _KEY_MAX; k++)
+                if (from->has & 1U << k)
+                        memcpy((char *) to + keys[k].offset, (const char *) &from->policy + keys[k].offset,
+                               keys[k].size);
+}
+
+static int parse_word(const char *word, struct check_policy *p, char why[static 96]) {
+        const char *equals = strchr(word, '=');
+        char inner[96];
+        int r;
+
+        for (size_t k = 0; equals && k < _KEY_MAX; k++) {
+                if (strlen(keys[k].name) != (size_t) (equals - word) || !startswith(word, keys[k].name))
+                        continue;
+                r = keys[k].parse(equals + 1, (char *) &p->policy + keys[k].offset, inner);
+                if (r < 0)
+                        (void) snprintf(why, 96, "%s: %.70s", keys[k].name, inner);
+                else
+                        p->has |= 1U << k;
+                return r;
+        }
+        (void) snprintf(why, 96, "'%.24s' is not FailAfter=N, HealAfter=, Hold=, FlapAfter=, …", word);
+        return -EINVAL;
+}
+
+static bool name_is_valid(const char *name) {
+        size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_.");
+
+        return n > 0 && name[n] == 0 && n < sizeof(((struct check_policy *) NULL)->check);
+}
+
+static int keep(struct check_policies *list, const struct check_policy *p, char why[static 96]) {
+        struct check_policy *at = NULL;
+
+        for (size_t i = 0; i < list->n && !at; i++)
+                if (streq(list->items[i].check, p->check))
+                        at = &list->items[i];
+        if (!at && list->n == POLICIES_MAX) {
+                (void) snprintf(why, 96, "more than %d checks", POLICIES_MAX);
+                return -E2BIG;
+        }
+        if (!at) {
+                at = &list->items[list->n++];
+                *at = (struct check_policy){ 0 };
+                (void) snprintf(at->check, sizeof(at->check), "%s", p->check);
+        }
+        merge(&at->policy, p);
+        at->has |= p->has;
+        return 0;
+}
+
+int policies_parse(const char *value, void *dest, char why[static 96]) {
+        struct check_policies *list = dest;
+        struct check_policy p = { 0 };
+        char copy[CONFIG_LINE_MAX + 1], *save = NULL, *word;
+        int r;
+
+        if (value[0] == 0) {
+                list->n = 0;
+                return 0;
+        }
+        (void) snprintf(copy, sizeof(copy), "%s", value);
+        word = strtok_r(copy, " \t", &save);
+        if (!word || !name_is_valid(word)) {
+                (void) snprintf(why, 96, "begins with no name of a check, as nic.mtu or nic");
+                return -EINVAL;
+        }
+        (void) snprintf(p.check, sizeof(p.check), "%s", word);
+        for (word = strtok_r(NULL, " \t", &save); word; word = strtok_r(NULL, " \t", &save)) {
+                r = parse_word(word, &p, why);
+                if (r < 0)
+                        return r;
+        }
+        if (p.has == 0) {
+                (void) snprintf(why, 96, "says nothing of %.32s: FailAfter=N, HealAfter=N, Hold=SPAN, …",
+                                p.check);
+                return -EINVAL;
+        }
+        return keep(list, &p, why);
+}
+
+struct health_policy policies_for(const struct check_policies *p, const struct health_policy *all,
+                                  const char *check) {
+        struct health_policy r = *all;
+        size_t group = strcspn(check, ".");
+
+        for (size_t i = 0; check[group] && i < p->n; i++)
+                if (strlen(p->items[i].check) == group && strncmp(p->items[i].check, check, group) == 0)
+                        merge(&r, &p->items[i]);
+        for (size_t i = 0; i < p->n; i++)
+                if (streq(p->items[i].check, check))
+                        merge(&r, &p->items[i]);
+        return r;
+}
