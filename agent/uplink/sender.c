@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
+#include <openssl/ssl.h>
 #include <strings.h>
 
 #include "http_loop.h"
@@ -93,6 +94,7 @@ static void on_done(struct http_transfer *t, const char *error) {
         if (error) {
                 (void) snprintf(a.text, sizeof(a.text), "%s", t->why[0] ? t->why : error);
                 a.certificate = about_certificates(t);
+                a.cut_off = t->code == CURLE_SEND_ERROR;
         } else {
                 a.body = q->body;
                 a.len = q->len;
@@ -102,6 +104,16 @@ static void on_done(struct http_transfer *t, const char *error) {
                 memcpy(a.retry_after, q->retry_after, sizeof(a.retry_after));
         }
         s->options.done(slot, &a, s->options.userdata);
+}
+
+/*
+ * curl before 8.0 goes on with a body in another buffer than OpenSSL was given first, which it refuses unless told
+ * otherwise ("bad write retry"): then a peer's alert, that is, why it hung up, would never be read.
+ */
+static CURLcode on_context(CURL *c, void *context, void *userdata) {
+        (void) c, (void) userdata;
+        (void) SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+        return CURLE_OK;
 }
 
 /* Options that never change. They are of kinds that libcurl takes over by value or copies. */
@@ -117,6 +129,7 @@ static int setup_easy(struct request *q) {
         bad |= curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_HEADERDATA, q) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_SSL_CTX_FUNCTION, on_context) != CURLE_OK;
         /* a resumed session would go on with the certificate of before */
         bad |= curl_easy_setopt(c, CURLOPT_SSL_SESSIONID_CACHE, 0L) != CURLE_OK;
 #if LIBCURL_VERSION_NUM >= 0x075000
@@ -150,8 +163,6 @@ static int prepare(struct sender *s, struct request *q) {
         (void) snprintf(q->header_text[HEADER_GZIP], sizeof(q->header_text[0]), "Content-Encoding: gzip");
         (void) snprintf(q->header_text[HEADER_TYPE], sizeof(q->header_text[0]),
                         "Content-Type: application/x-protobuf");
-        (void) snprintf(q->header_text[HEADER_EXPECT], sizeof(q->header_text[0]),
-                        "Expect:"); /* else 1 s lost on large bodies */
         r = setup_easy(q);
         if (r < 0)
                 http_transfer_drop(&q->transfer);
@@ -168,6 +179,9 @@ static int setup_request(struct request *q, const struct sender_request *r) {
         int bad = 0;
 
         (void) snprintf(q->header_text[HEADER_RECORD], sizeof(q->header_text[0]), "%s", r->header);
+        /* By itself libcurl asks for large bodies, and waits 1 s for those who do not answer that. */
+        (void) snprintf(q->header_text[HEADER_EXPECT], sizeof(q->header_text[0]), "%s",
+                        r->careful ? "Expect: 100-continue" : "Expect:");
         q->headers[HEADER_RECORD].next = r->gzip ? &q->headers[HEADER_GZIP] : NULL;
         (void) snprintf(q->addresses_text, sizeof(q->addresses_text), "%s",
                         r->addresses ? r->addresses : "");

@@ -20,6 +20,7 @@
 struct sender_answer {
         bool failed;                 /* no whole answer: text says why */
         bool certificate;            /* … and it is about certificates: a person has to act */
+        bool cut_off;                /* … and it hung up while we sent: its reason may be lost with that */
         char text[256];
         long status;
         const char *content_type;    /* NULL: none */
@@ -50,6 +51,8 @@ struct sender_request {
         const void *data;   /* application/x-protobuf; borrowed until done */
         size_t len;
         bool gzip;                   /* data is packed */
+        bool careful; /* the body only goes when the other side asked for it, or said nothing for 1 s: one that
+                         hangs up at once, as for our certificate, can say why before it is written to */
         const char *addresses; /* of the URL's host (or of the proxy), lookup.h; NULL: it is an address */
         const struct tls_files *tls; /* judged good; for https */
 };

@@ -184,6 +184,7 @@ static int post(struct channel *ch, const struct endpoint *p, const char *addres
                 .gzip = ch->packed_len > 0,
                 .addresses = addresses,
                 .tls = p->https ? &ch->uplink->tls : NULL,
+                .careful = p->https && ch->routes[ch->route].why[0],
         };
 
         /* parts share the record's number: one who drops repeats by it would drop the second */
@@ -297,8 +298,16 @@ static void count_sent(struct channel *ch, uint64_t rejected) {
 }
 
 static void no_answer(struct channel *ch, const struct sender_answer *a) {
+        const struct route *r = &ch->routes[ch->route];
+        char why[sizeof(r->why)];
+
         if (a->certificate) {
                 park(ch, a->text);
+                return;
+        }
+        if (a->cut_off && r->parked) { /* nothing new: what it said before still tells more */
+                memcpy(why, r->why, sizeof(why));
+                park(ch, why);
                 return;
         }
         try_again(ch, 0, a->text);
