@@ -15,6 +15,11 @@
 
 #define REREAD_INTERVAL (30 * USEC_PER_SEC)
 #define LOCKED_RETRY (50 * USEC_PER_MSEC)
+/* Looking takes about a millisecond, and changes that concern nobody (containers that start, a routing daemon)
+ * come in thousands: so many looks may follow each other at once, more only at this pace. */
+#define IDLE_LOOKS 20
+#define IDLE_PACE (50 * USEC_PER_MSEC)
+#define EXACT (5 * USEC_PER_MSEC) /* accuracy of a timer for less than a second */
 #define START_WAIT (5 * USEC_PER_SEC)
 #define SAID_MAX 512
 
@@ -25,6 +30,8 @@ struct daemon {
         struct watch *watch;
         struct sysctl_watch *sysctls;
         struct frame_server *server;
+        usec_t idle_until; /* boot clock; what looks that wrote nothing used up, at IDLE_PACE each */
+        bool deferred;     /* reread stands in for a look that was put off */
         unsigned overruns; /* that were logged */
         int error;         /* of the last pass: logged when it changes */
         char said[SAID_MAX]; /* what is not OK: logged when it changes */
@@ -130,18 +137,37 @@ static int run_pass(struct daemon *d, enum pass_kind kind, usec_t wait) {
         return r;
 }
 
-static void look(struct daemon *d, enum pass_kind kind) {
-        usec_t next = REREAD_INTERVAL;
-
-        if (run_pass(d, kind, 0) == -EAGAIN)
-                next = LOCKED_RETRY; /* a one-shot is at work: look again when it is through */
-        if (sd_event_source_set_time_relative(d->reread, next) < 0 ||
+static void look_again_in(struct daemon *d, usec_t wait) {
+        if (sd_event_source_set_time_accuracy(d->reread, wait < USEC_PER_SEC ? EXACT : USEC_PER_SEC) < 0 ||
+            sd_event_source_set_time_relative(d->reread, wait) < 0 ||
             sd_event_source_set_enabled(d->reread, SD_EVENT_ONESHOT) < 0)
                 (void) sd_event_exit(d->event, -EIO); /* without the timer drift would go unseen */
 }
 
+static void look(struct daemon *d, enum pass_kind kind) {
+        unsigned writes = d->n->writes;
+        usec_t now = host_now(&d->n->host);
+        int r = run_pass(d, kind, 0);
+
+        d->deferred = false;
+        /* A repair is free, and so is the look that its own event brings. */
+        if (d->n->writes == writes)
+                d->idle_until = MAX(d->idle_until, now) + IDLE_PACE;
+        else if (d->idle_until > IDLE_PACE)
+                d->idle_until -= IDLE_PACE;
+        /* -EAGAIN: a one-shot is at work: look again when it is through */
+        look_again_in(d, r == -EAGAIN ? LOCKED_RETRY : REREAD_INTERVAL);
+}
+
 static void on_change(void *userdata) {
-        look(userdata, PASS_REPAIR);
+        struct daemon *d = userdata;
+
+        if (d->idle_until < host_now(&d->n->host) + IDLE_LOOKS * IDLE_PACE)
+                look(d, PASS_REPAIR);
+        else if (!d->deferred) {
+                d->deferred = true;
+                look_again_in(d, IDLE_PACE);
+        }
 }
 
 static int on_reread(sd_event_source *s, uint64_t usec, void *userdata) {

@@ -100,7 +100,7 @@ static int check_rights(struct netcfg *n) {
         if (r < 0)
                 return log_error_errno(r, "the host cannot be looked at: %m");
         r = kernel_permits(&n->host, &n->plan, &refused);
-        return r < 0 ? pass_log_refused(refused, r) : 0;
+        return r < 0 ? pass_log_refused(n, refused, r) : 0;
 }
 
 static int set_up(struct netcfg *n, const struct arguments *a) {

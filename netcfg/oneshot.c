@@ -176,7 +176,7 @@ static int restore_locked(struct netcfg *n, struct restoring *s) {
                 return r;
         r = kernel_permits(&n->host, &s->plan, &refused);
         if (r < 0)
-                return pass_log_refused(refused, r);
+                return pass_log_refused(n, refused, r);
         r = runtime_set_restored(n->runtime_fd,
                                  true); /* first, so that a running daemon does not repair what we restore */
         if (r < 0)

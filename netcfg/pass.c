@@ -13,7 +13,8 @@ void netcfg_clear(struct netcfg *n) {
         contest_clear(&n->contest);
         plan_clear(&n->plan);
         plan_clear(&n->sources);
-        free(n->troubles);
+        free(n->troubles.items);
+        free(n->before.items);
         finding_list_clear(&n->report);
         n->runtime_fd = close_fd(n->runtime_fd);
         netns_clear(&n->netns);
@@ -23,31 +24,58 @@ void netcfg_clear(struct netcfg *n) {
 
 /* --- Troubles ----------------------------------------------------------------------------------------- */
 
-static const struct trouble *find_trouble(const struct trouble *t, size_t n, enum op_kind kind,
-                                          const char *subject) {
-        for (size_t i = 0; i < n; i++)
-                if (t[i].kind == kind && streq(t[i].subject, subject))
-                        return &t[i];
+static const struct trouble *find_trouble(const struct trouble_list *l, const struct op *op) {
+        for (size_t i = 0; i < l->n; i++)
+                if (l->items[i].kind == op->kind && l->items[i].index == op->index &&
+                    streq(l->items[i].subject, op->subject))
+                        return &l->items[i];
         return NULL;
 }
 
-static int note_trouble(struct netcfg *n, const struct op *op, int error) {
-        struct trouble *grown = reallocarray(n->troubles, n->n_troubles + 1, sizeof(*n->troubles));
+static int add_trouble(struct trouble_list *l, const struct trouble *t) {
+        struct trouble *grown = reallocarray(l->items, l->n + 1, sizeof(*l->items));
 
         if (!grown)
                 return -ENOMEM;
-        n->troubles = grown;
-        n->troubles[n->n_troubles] = (struct trouble) { .kind = op->kind, .error = error };
-        finding_set(n->troubles[n->n_troubles].subject, "%s", op->subject);
-        memcpy(n->troubles[n->n_troubles].nic, op->nic, sizeof(op->nic));
-        n->n_troubles++;
+        l->items = grown;
+        l->items[l->n++] = *t;
         return 0;
+}
+
+static int note_trouble(struct netcfg *n, const struct op *op, int error) {
+        struct trouble t = { .kind = op->kind, .index = op->index, .error = error };
+
+        finding_set(t.subject, "%s", op->subject);
+        memcpy(t.nic, op->nic, sizeof(op->nic));
+        return add_trouble(&n->troubles, &t);
+}
+
+/* The write itself was tried, and failed. */
+static int note_failed(struct netcfg *n, const struct op *op, int error) {
+        const struct trouble *before = find_trouble(&n->before, op);
+        struct trouble *t;
+        int r = note_trouble(n, op, error);
+
+        if (r < 0 || error == -ENETUNREACH) /* the gateway was not asked again: is_silent() */
+                return r;
+        t = &n->troubles.items[n->troubles.n - 1];
+        t->tries = before ? before->tries + 1 : 1;
+        if (t->tries >= FAILED_TRIES)
+                t->again = host_now(&n->host) + FAILED_PAUSE;
+        return 0;
+}
+
+/* Whether the pass before met the same, so that it need not be said again. */
+static bool was_said(const struct netcfg *n, const struct op *op, int error) {
+        const struct trouble *before = find_trouble(&n->before, op);
+
+        return before && before->error == error;
 }
 
 /* What went wrong with what the finding is about. */
 static const struct trouble *trouble_of(const struct netcfg *n, const struct finding *f) {
-        for (size_t i = 0; i < n->n_troubles; i++) {
-                const struct trouble *t = &n->troubles[i];
+        for (size_t i = 0; i < n->troubles.n; i++) {
+                const struct trouble *t = &n->troubles.items[i];
 
                 if (streq(f->check, op_check(t->kind)) &&
                     streq(f->subject, op_is_source(t->kind) ? t->nic : t->subject))
@@ -127,7 +155,9 @@ static const char *label(const struct op *op) {
         return op_is_nic_setting(op->kind, &k) ? nic_labels[k] : labels[op->kind];
 }
 
-int pass_log_refused(const struct op *op, int error) {
+int pass_log_refused(const struct netcfg *n, const struct op *op, int error) {
+        if (was_said(n, op, error))
+                return error;
         return log_error_errno(error,
                                "%s%s: %s → %s: %m; nothing was changed (this needs CAP_NET_ADMIN and a "
                                "writable /proc/sys/net)",
@@ -204,6 +234,8 @@ int pass_apply_one(struct netcfg *n, const struct op *op, bool restoring) {
                 return log_warning_errno(
                         r, "%s%s: left at %s until the gateway of the only default route answers",
                         label(op), op->subject, op->from);
+        if (r < 0 && was_said(n, op, r))
+                return r;
         if (r < 0)
                 return log_error_errno(r, "%s%s: %s → %s: %m", label(op), op->subject, op->from, op->to);
         log_notice("%s%s: %s → %s (%s)", label(op), op->subject, op->from, op->to, op->source);
@@ -218,6 +250,8 @@ static int save_originals(struct netcfg *n, const struct plan *p, const struct l
         int r;
 
         r = originals_load(n->runtime_fd, n->boot_id, &o, &line);
+        if (r < 0 && was_said(n, &p->ops[0], r))
+                return r;
         if (r == -EBADMSG)
                 return log_error_errno(r,
                                        "%s/originals:%u is damaged; nothing was changed. Remove the file to go "
@@ -225,6 +259,8 @@ static int save_originals(struct netcfg *n, const struct plan *p, const struct l
                                        n->netns.runtime, line);
         if (r == 0)
                 r = originals_keep(&o, n->runtime_fd, n->boot_id, p, links);
+        if (r < 0 && was_said(n, &p->ops[0], r))
+                return r;
         if (r < 0)
                 return log_error_errno(r,
                                        "the original values cannot be saved in %s: %m; nothing was changed",
@@ -232,27 +268,38 @@ static int save_originals(struct netcfg *n, const struct plan *p, const struct l
         return 0;
 }
 
-/* Takes out of *p what is contested. */
-static int drop_contested(struct netcfg *n, struct plan *p, const struct trouble *old, size_t n_old) {
+/* Whether a repair may be done now; notes why not. Returns 0 or 1, -ENOMEM. */
+static int is_allowed(struct netcfg *n, const struct op *op) {
+        const struct trouble *before = find_trouble(&n->before, op);
         usec_t now = host_now(&n->host);
-        size_t kept = 0;
         int why;
 
-        for (size_t i = 0; i < p->n; i++) {
-                const struct op *op = &p->ops[i];
-                const struct trouble *before = find_trouble(old, n_old, op->kind, op->subject);
+        if (before && now < before->again) {
+                struct trouble same = *before;
 
-                if (streq(op->to, SOURCE_ABSENT) || contest_allows(&n->contest, op, now)) {
-                        p->ops[kept++] = *op;
-                        continue;
-                }
-                why = contest_why(&n->contest, op);
-                if (why == 0 && (!before || before->error != 0))
-                        log_warning("%s%s is contested: changed to %s again after %d repairs within 60 s; "
-                                    "left alone",
-                                    label(op), op->subject, op->from, CONTEST_REPAIRS);
-                if (note_trouble(n, op, why) < 0)
-                        return -ENOMEM;
+                return add_trouble(&n->troubles, &same);
+        }
+        if (streq(op->to, SOURCE_ABSENT) || contest_allows(&n->contest, op, now))
+                return 1;
+        why = contest_why(&n->contest, op);
+        if (why == 0 && (!before || before->error != 0))
+                log_warning("%s%s is contested: changed to %s again after %d repairs within 60 s; "
+                            "left alone",
+                            label(op), op->subject, op->from, CONTEST_REPAIRS);
+        return note_trouble(n, op, why);
+}
+
+/* Takes out of *p what is not to be written now. */
+static int drop_held(struct netcfg *n, struct plan *p) {
+        size_t kept = 0;
+
+        for (size_t i = 0; i < p->n; i++) {
+                int r = is_allowed(n, &p->ops[i]);
+
+                if (r < 0)
+                        return r;
+                if (r > 0)
+                        p->ops[kept++] = p->ops[i];
         }
         p->n = kept;
         return 0;
@@ -273,7 +320,7 @@ static bool was_wanted(const struct plan *before, const struct op *op) {
 static int write_one(struct netcfg *n, enum pass_kind kind, const struct op *op) {
         int r = pass_apply_one(n, op, false);
 
-        if (r < 0 && note_trouble(n, op, r) < 0)
+        if (r < 0 && note_failed(n, op, r) < 0)
                 return -ENOMEM;
         if (r == -EHOSTUNREACH && is_guarded(op))
                 return contest_hold(&n->contest, op, r, host_now(&n->host));
@@ -292,7 +339,7 @@ static int write_all(struct netcfg *n, enum pass_kind kind, const struct plan *p
                 return 0;
         r = kernel_permits(&n->host, p, &refused);
         if (r < 0)
-                r = pass_log_refused(refused, r);
+                r = pass_log_refused(n, refused, r);
         else
                 r = save_originals(n, p, links);
         for (size_t i = 0; r < 0 && i < p->n; i++)
@@ -322,7 +369,7 @@ static void read_found(const struct netcfg *n, struct found *ret) {
 
 /* --- The pass ----------------------------------------------------------------------------------------- */
 
-static int run_locked(struct netcfg *n, enum pass_kind kind, const struct trouble *old, size_t n_old) {
+static int run_locked(struct netcfg *n, enum pass_kind kind) {
         _cleanup_found_ struct found found = FOUND_NULL;
         _cleanup_plan_ struct plan todo = PLAN_NULL, sources = PLAN_NULL;
         int r, written = 0;
@@ -336,7 +383,7 @@ static int run_locked(struct netcfg *n, enum pass_kind kind, const struct troubl
         for (size_t i = 0; r == 0 && !n->held && i < n->plan.n; i++)
                 r = plan_add(&todo, &n->plan.ops[i]);
         if (r == 0 && kind == PASS_REPAIR)
-                r = drop_contested(n, &todo, old, n_old);
+                r = drop_held(n, &todo);
         if (r < 0)
                 return r;
         if (todo.n > 0) {
@@ -354,9 +401,8 @@ static int run_locked(struct netcfg *n, enum pass_kind kind, const struct troubl
 }
 
 int pass_run(struct netcfg *n, enum pass_kind kind, usec_t wait) {
-        _cleanup_free_ struct trouble *old = NULL;
         _cleanup_close_ int lock = -1;
-        size_t n_old = n->n_troubles;
+        int r;
 
         if (kind != PASS_LOOK) {
                 lock = runtime_lock(n->runtime_fd, wait);
@@ -365,7 +411,10 @@ int pass_run(struct netcfg *n, enum pass_kind kind, usec_t wait) {
                 if (lock < 0)
                         return log_error_errno(lock, "%s/lock: %m; nothing was changed", n->netns.runtime);
         }
-        old = TAKE_PTR(n->troubles);
-        n->n_troubles = 0;
-        return run_locked(n, kind, old, n_old);
+        n->before = n->troubles;
+        n->troubles = (struct trouble_list) { 0 };
+        r = run_locked(n, kind);
+        free(TAKE_PTR(n->before.items));
+        n->before.n = 0;
+        return r;
 }

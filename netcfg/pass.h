@@ -17,7 +17,20 @@ struct trouble {
         enum op_kind kind;
         char subject[64];
         char nic[IF_NAMESIZE]; /* as in struct op */
+        int index;
         int error; /* -errno of the write; 0: contested, and so not written */
+        unsigned tries; /* in a row that failed */
+        usec_t again;   /* boot clock; after FAILED_TRIES of them it is not tried before */
+};
+
+/* A write that fails may have events of its own (a driver that sets its queues up anew): it is tried again at
+ * the next of them so often, then once in so long. */
+#define FAILED_TRIES 3
+#define FAILED_PAUSE (25 * USEC_PER_SEC) /* shorter than the daemon's 30 s, as GATEWAY_PAUSE */
+
+struct trouble_list {
+        struct trouble *items;
+        size_t n;
 };
 
 struct netcfg {
@@ -31,8 +44,7 @@ struct netcfg {
         /* The last pass: */
         struct plan plan; /* the writes that were wanted */
         struct plan sources; /* the rules and routes of source routing that were wanted (source_wanted()) */
-        struct trouble *troubles;
-        size_t n_troubles;
+        struct trouble_list troubles, before; /* before: of the pass before it, while one runs */
         struct finding_list report;
         const char *held; /* why nothing was written, NULL when writing was allowed */
 
@@ -60,7 +72,8 @@ enum pass_kind {
 int pass_run(struct netcfg *n, enum pass_kind kind, usec_t wait);
 
 /*
- * Saves nothing and judges nothing: does one write and logs it, with its source or with what went wrong. A
+ * Saves nothing and judges nothing: does one write and logs it, with its source or with what went wrong (not
+ * again when the pass before met the same). A
  * change of the MTU or of a private flag of the NIC that carries the only default route is taken back when
  * its gateway does not answer within 2 s after it: -EHOSTUNREACH. When the gateway did not answer before it either, nothing is
  * written (-ENETUNREACH), unless restoring; it is then not asked again for 20 s.
@@ -72,5 +85,5 @@ int pass_run(struct netcfg *n, enum pass_kind kind, usec_t wait);
  * else waits that long at most. WatchdogSec= of the unit is 30 s.
  */
 int pass_apply_one(struct netcfg *n, const struct op *op, bool restoring);
-/* Logs which write is not permitted and what to do. Returns error. */
-int pass_log_refused(const struct op *op, int error);
+/* Logs which write is not permitted and what to do, unless the pass before met the same. Returns error. */
+int pass_log_refused(const struct netcfg *n, const struct op *op, int error);

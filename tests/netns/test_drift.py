@@ -7,12 +7,13 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 import unittest
 
 from namespace import NET_ADMIN_ONLY, NotPermitted
-from test_netcfg import DRIFT, KIND_REPORT, KIND_REPORT_REQUEST, NETCFG, RMEM, RUNTIME, Case, new_host
+from test_netcfg import DRIFT, KIND_REPORT, KIND_REPORT_REQUEST, NETCFG, RMEM, RUNTIME, SOURCE, Case, new_host
 
 TPUCTL = os.path.join(os.path.dirname(NETCFG), "../agent/ctl/tpuctl")
 
@@ -179,6 +180,57 @@ class Nics(Drift):
         self.assertNotIn("never", times)
         self.assertLess(max(map(float, times)), 1000)
         self.assertIn("does not answer", self.report())
+
+
+class Storm(Drift):
+    """Changes that concern nobody, in thousands; each would be a look at the whole host."""
+
+    @staticmethod
+    def calls(daemon, what):
+        with open(f"/proc/{daemon.pid}/io", encoding="ascii") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith(what))
+
+    def looks(self, daemon, seconds):
+        """How often the daemon has read all sysctls, by its reads, while something else goes on for so long."""
+        def reads():
+            return self.calls(daemon, "syscr")
+
+        before = reads()
+        self.host.check("ip", "link", "set", "lo", "mtu", "65535")
+        time.sleep(0.2)
+        one = reads() - before
+        storm = self.host.command("timeout", str(seconds), "sh", "-c", "while :; do for i in 1 2 3 4 5 6 7 8 9; do "
+                                  "echo link set lo alias $i; done; done | ip -batch -")
+        before = reads()
+        with subprocess.Popen(storm, stdin=subprocess.DEVNULL) as process:
+            time.sleep(seconds / 2)
+            self.host.check("ip", "link", "set", "eth1", "mtu", "1460")
+            start = time.monotonic()
+            self.wait_for(lambda: self.host.mtu("eth1"), 8896)
+            print(f"repaired {(time.monotonic() - start) * 1000:.0f} ms into a storm", file=sys.stderr)
+            process.wait(10)
+        return (reads() - before) / one
+
+    def test_looks_are_paced(self):
+        daemon = self.start()
+        time.sleep(0.3)
+        looks = self.looks(daemon, 4)
+        print(f"looked {looks:.0f} times", file=sys.stderr)
+        self.assertGreater(looks, 10)
+        self.assertLess(looks, 160)
+        time.sleep(1.2)
+        self.assertNotIn("never", self.host.check("/usr/bin/python3", "-c", DRIFT, "1460", "eth0"))
+
+    def test_a_write_that_fails_is_said_once_and_tried_seldom(self):
+        with open(f"{SOURCE}/netcfg/profiles/v6e.conf", encoding="utf-8") as file:
+            self.host.site_profile("v6e", file.read() + "\n[Sysctl net.ipv4.tcp_congestion_control]\nValue=nosuch\nSource=a test\n")
+        daemon = self.start()
+        for n in range(10):
+            self.host.check("ip", "link", "set", "eth1", "alias", str(n))
+            time.sleep(0.05)
+            tried = tried if n > 3 else self.calls(daemon, "syscw")
+        self.assertEqual(self.host.stderr().count("→ nosuch"), 1, self.host.stderr())
+        self.assertEqual(self.calls(daemon, "syscw"), tried)
 
 
 class Overrun(Drift):
