@@ -202,7 +202,7 @@ static int print_restored(const struct netcfg *n, const struct restoring *s, boo
         else
                 printf("%u settings restored and verified, %zu had their original value, %zu failed, "
                        "%zu are of NICs or routes that are gone.\n%s",
-                       n->writes, s->originals.n - (s->plan.n - s->sources) - s->gone, s->failed,
+                       n->writes, originals_count(&s->originals) - (s->plan.n - s->sources) - s->gone, s->failed,
                        s->gone,
                        n->netns.path ? "" :
                                        "A running tpu-netcfg only observes from now on; tpu-netcfg --once "

@@ -14,6 +14,10 @@ void originals_clear(struct originals *o) {
         *o = ORIGINALS_NULL;
 }
 
+static bool names_only(const struct original *o) {
+        return o->kind == OP_MTU && !o->value[0];
+}
+
 static int add(struct originals *o, const struct original *item) {
         struct original *grown;
 
@@ -77,6 +81,11 @@ static int parse_entry(const char *line, struct originals *o) {
                 return parse_route_entry(line + 6, o);
         if (startswith(line, "nic."))
                 return parse_nic_entry(line, o);
+        if (startswith(line, "nic ")) {
+                item.kind = OP_MTU;
+                return sscanf(line, "nic %15s %23s%n", item.subject, item.address, &end) == 2 && !line[end] ?
+                               add(o, &item) : -EBADMSG;
+        }
         if (startswith(line, "mtu ")) {
                 item.kind = OP_MTU;
                 if (sscanf(line, "mtu %63s %23s %n", item.subject, item.address, &end) != 2)
@@ -150,6 +159,8 @@ static void print_entry(const struct original *o, FILE *f) {
                 print_nic_entry(o, k, f);
         else if (o->kind == OP_ROUTE)
                 fprintf(f, "route %s %s\n", o->value, o->subject);
+        else if (names_only(o))
+                fprintf(f, "nic %s %s\n", o->subject, o->address);
         else if (o->kind == OP_MTU)
                 fprintf(f, "mtu %s %s %s\n", o->subject, o->address, o->value);
         else
@@ -227,6 +238,7 @@ static bool same_setting(const struct original *o, const struct op *op, const ch
         return l && l->index == op->index;
 }
 
+/* Returns 1 when it was not there yet. */
 static int keep_one(struct originals *o, const struct op *op, const struct link_table *links) {
         struct original item = { .kind = op->kind };
         const struct link *l = is_of_a_nic(op->kind) ? link_by_index(links, op->index) : NULL;
@@ -235,12 +247,17 @@ static int keep_one(struct originals *o, const struct op *op, const struct link_
                 return -ENODEV;
         if (l)
                 format_address(l, item.address);
-        for (size_t i = 0; i < o->n; i++)
-                if (same_setting(&o->items[i], op, item.address, links))
+        for (size_t i = 0; i < o->n; i++) {
+                if (!same_setting(&o->items[i], op, item.address, links))
+                        continue;
+                if (!names_only(&o->items[i]))
                         return 0;
+                finding_set(o->items[i].value, "%s", op->from); /* so far only its name was kept */
+                return 1;
+        }
         finding_set(item.subject, "%s", op->subject);
         finding_set(item.value, "%s", op->from);
-        return add(o, &item);
+        return add(o, &item) ?: 1;
 }
 
 /* Whose setting it is: names change. */
@@ -255,22 +272,25 @@ static int keep_nic(struct originals *o, int index, const struct link_table *lin
                         return 0;
         format_address(l, item.address);
         finding_set(item.subject, "%s", l->name);
-        finding_set(item.value, "%u", l->mtu);
         return add(o, &item);
 }
 
 int originals_keep(struct originals *o, int dir_fd, const char *boot_id, const struct plan *p,
                    const struct link_table *links) {
         size_t before = o->n;
+        bool added = false;
         int r = originals_follow(o, links);
 
-        for (size_t i = 0; r == 0 && i < p->n; i++) {
+        for (size_t i = 0; r >= 0 && i < p->n; i++) {
                 if (p->ops[i].kind == OP_ROUTE || p->ops[i].kind == OP_SYSCTL)
                         r = keep_nic(o, p->ops[i].index, links);
-                if (r == 0 && !op_is_source(p->ops[i].kind))
+                if (r >= 0 && !op_is_source(p->ops[i].kind))
                         r = keep_one(o, &p->ops[i], links);
+                added |= r > 0;
         }
-        if (r == 0 && o->n > before)
+        if (r >= 0)
+                r = 0;
+        if (added && r == 0)
                 r = save(o, dir_fd, boot_id);
         if (r < 0)
                 o->n = before; /* what is not on disk is not kept */
@@ -355,6 +375,14 @@ static int restore_op(const struct original *o, const struct host *h, const stru
         return !streq(op.from, op.to);
 }
 
+size_t originals_count(const struct originals *o) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < o->n; i++)
+                n += !names_only(&o->items[i]);
+        return n;
+}
+
 int originals_plan(const struct originals *o, const struct host *h, const struct link_table *links,
                    struct plan *ret, size_t *ret_gone) {
         _cleanup_plan_ struct plan p = PLAN_NULL;
@@ -362,7 +390,7 @@ int originals_plan(const struct originals *o, const struct host *h, const struct
         struct op op;
 
         for (size_t i = o->n; i-- > 0;) { /* backwards: in the opposite order of the writes */
-                int r = restore_op(&o->items[i], h, links, &op);
+                int r = names_only(&o->items[i]) ? 0 : restore_op(&o->items[i], h, links, &op);
 
                 if (r == -ENODEV)
                         gone++;

@@ -4,11 +4,11 @@
  * The values that settings had before our first write of this boot, kept in /run/tpu-netcfg/originals: saved
  * durably before the write, kept over restarts, forgotten by a new boot id or after --restore. A NIC is
  * known by its MAC address, and by its name where several share one. With the first route or sysctl of a NIC
- * its MTU is kept, too, which says whose name it was. Rules and
+ * its address is kept, too, which says whose name it was; that is no setting, and is not restored. Rules and
  * routes of source routing are not in it: they carry our mark, and were not there.
  *
  * The file is text: a line "tpu-netcfg-originals 1", a line "boot BOOT_ID", then lines
- * "sysctl NAME VALUE", "mtu NAME MAC VALUE", "route VALUE SUBJECT" (route_subject(), plan.h), and of other
+ * "sysctl NAME VALUE", "nic NAME MAC", "mtu NAME MAC VALUE", "route VALUE SUBJECT" (route_subject(), plan.h), and of other
  * settings of a NIC "nic.feature NAME MAC VALUE SETTING", "nic.private_flag NAME MAC VALUE SETTING",
  * "nic.gso_max_size NAME MAC VALUE" and so on.
  */
@@ -21,7 +21,7 @@ struct original {
         enum op_kind kind;
         char subject[64];
         char address[24]; /* of a NIC: "02:00:…", lower case */
-        char value[96];
+        char value[96]; /* empty: kind is OP_MTU, and only the NIC's name is kept */
 };
 
 struct originals {
@@ -43,4 +43,6 @@ int originals_follow(struct originals *o, const struct link_table *links);
 /* The writes that bring the originals back. ret_gone: how many NICs and routes are not there any more. */
 int originals_plan(const struct originals *o, const struct host *h, const struct link_table *links,
                    struct plan *ret, size_t *ret_gone);
+/* How many settings there are. */
+size_t originals_count(const struct originals *o);
 int originals_forget(int dir_fd);
