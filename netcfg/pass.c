@@ -382,6 +382,8 @@ static int run_locked(struct netcfg *n, enum pass_kind kind) {
         n->held = why_held(n, kind);
         for (size_t i = 0; r == 0 && !n->held && i < n->plan.n; i++)
                 r = plan_add(&todo, &n->plan.ops[i]);
+        if (found.links_error == 0 && found.routes_error == 0)
+                contest_forget_routes(&n->contest, &found, host_now(&n->host));
         if (r == 0 && kind == PASS_REPAIR)
                 r = drop_held(n, &todo);
         if (r < 0)

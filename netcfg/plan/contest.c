@@ -45,6 +45,29 @@ bool contest_allows(struct contest *c, const struct op *op, usec_t now) {
         return true;
 }
 
+static bool has_route(const struct found *f, const char *subject) {
+        char text[64];
+
+        for (size_t i = 0; i < f->routes.n; i++) {
+                route_subject(&f->routes.routes[i], &f->links, text);
+                if (streq(text, subject))
+                        return true;
+        }
+        return false;
+}
+
+void contest_forget_routes(struct contest *c, const struct found *f, usec_t now) {
+        for (size_t i = 0; i < c->n; i++) {
+                struct contest_entry *e = &c->entries[i];
+                usec_t last = e->repaired[CONTEST_REPAIRS - 1];
+
+                if (e->kind != OP_ROUTE || e->contested || last == 0 || now - last < CONTEST_REACTION ||
+                    has_route(f, e->subject))
+                        continue;
+                memset(e->repaired, 0, sizeof(e->repaired));
+        }
+}
+
 /* A new entry; with as many as there can be settings, the one repaired longest ago makes room (NICs come and
  * go). */
 static struct contest_entry *add(struct contest *c) {

@@ -4,7 +4,8 @@
  * Who keeps changing a setting back? A setting that we repaired CONTEST_REPAIRS times within CONTEST_WINDOW
  * and that is wrong again is contested: it is left alone until nobody has changed it for CONTEST_QUIET.
  * A NIC that was deleted and made anew (another ifindex) is a new one, and so are the routes of one whose
- * link was lost and came back: that is no one's changing back.
+ * link was lost and came back: that is no one's changing back. So is a route that was taken away and added again
+ * (DHCP clients do), unless it went within CONTEST_REACTION of our repair, which is then what it went for.
  * Pure: time is an argument (boot clock).
  */
 #include "plan.h"
@@ -12,6 +13,7 @@
 #define CONTEST_REPAIRS 2
 #define CONTEST_WINDOW (60 * USEC_PER_SEC)
 #define CONTEST_QUIET (3600 * USEC_PER_SEC)
+#define CONTEST_REACTION (1 * USEC_PER_SEC)
 #define CONTEST_MAX (INTENT_SYSCTLS_MAX + LINKS_MAX + ROUTES_MAX + NIC_SETTINGS_MAX)
 
 struct contest_entry {
@@ -34,6 +36,9 @@ struct contest {
 
 /* op is wanted now: whether it may be done. */
 bool contest_allows(struct contest *c, const struct op *op, usec_t now);
+/* Which routes there are now: those that are gone start afresh, but for what is contested. Its links and
+ * routes count. */
+void contest_forget_routes(struct contest *c, const struct found *f, usec_t now);
 /* op was done, as a repair of what had been right before. -ENOMEM. */
 int contest_note_repair(struct contest *c, const struct op *op, usec_t now);
 /*

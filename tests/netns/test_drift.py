@@ -65,6 +65,27 @@ class Routes(Drift):
         self.netcfg("--once")
         self.assertTrue(self.rto_min("10.20.0.0/16"))
 
+    def test_taken_away_and_added_again_is_no_fight(self):
+        """What DHCP clients do, while a host boots several times in a minute."""
+        self.start()
+        for _ in range(4):
+            time.sleep(1.1)
+            self.host.check("ip", "route", "del", "10.20.0.0/16")
+            time.sleep(0.1)
+            self.host.check("ip", "route", "add", "10.20.0.0/16", "via", "10.10.0.1")
+            self.wait_for(lambda: self.rto_min("10.20.0.0/16"), True, 1)
+        self.assertNotIn("contested", self.host.stderr())
+
+    def test_taken_away_because_of_our_repair_is_one(self):
+        self.start()
+        for _ in range(5):
+            self.host.check("ip", "route", "del", "10.20.0.0/16")
+            time.sleep(0.1)
+            self.host.check("ip", "route", "add", "10.20.0.0/16", "via", "10.10.0.1")
+            time.sleep(0.1)
+        self.assertFalse(self.rto_min("10.20.0.0/16"))
+        self.assertIn("10.20.0.0/16 dev eth0 is contested", self.host.stderr())
+
     def test_observe_names_them(self):
         self.host.netcfg_conf("[Netcfg]\nRtoMin=routes\nSourceRouting=no\nMode=observe\n")
         self.assertIn("10.20.0.0/16 dev eth0: none → 5ms,lock", self.netcfg("--once", code=2).stdout)
@@ -180,6 +201,27 @@ class Nics(Drift):
         self.assertNotIn("never", times)
         self.assertLess(max(map(float, times)), 1000)
         self.assertIn("does not answer", self.report())
+
+
+class NetworkNotKnown(Drift):
+    network_mtu = 0
+
+    def test_what_was_never_written_is_not_restored(self):
+        self.start()
+        self.wait_for(lambda: self.rto_min("10.20.0.0/16"), True)
+        self.host.check("ip", "link", "set", "eth0", "mtu", "1400")  # what a DHCP client does
+        self.netcfg("--restore")
+        self.assertEqual(self.host.mtu("eth0"), 1400)
+        self.assertFalse(self.rto_min("10.20.0.0/16"))
+
+    def test_the_first_write_after_that_is_the_original(self):
+        self.netcfg("--once", code=3)
+        self.host.check("ip", "link", "set", "eth0", "mtu", "1400")
+        self.host.identity("[Identity]\nAcceleratorType=v6e-16\n[Network]\nMtu=8896\n")
+        self.netcfg("--once")
+        self.assertEqual((self.host.mtu("eth0"), self.host.mtu("eth1")), (8896, 8896))
+        self.netcfg("--restore")
+        self.assertEqual((self.host.mtu("eth0"), self.host.mtu("eth1")), (1400, 1460))
 
 
 class Storm(Drift):
