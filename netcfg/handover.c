@@ -37,19 +37,60 @@ struct answer {
         char *lines[INTENT_NETWORKS_MAX];
 };
 
-static bool same(const struct intent *a, const struct intent *b) {
+/*
+ * The MTU of a NIC is changed so often on tpu-hostd's word, and then no more within the hour: each change sets the
+ * NIC's queues up anew, and hostd reads what the network says. Whoever owns hostd shall not own the host's NICs.
+ */
+#define MOVES_WINDOW (3600 * USEC_PER_SEC)
+
+static struct intent_network *known_network(struct intent *i, const uint8_t mac[static 6]) {
+        for (size_t k = 0; k < i->n_networks; k++)
+                if (memcmp(i->networks[k].mac, mac, sizeof(i->networks[k].mac)) == 0)
+                        return &i->networks[k];
+        return NULL;
+}
+
+static int note_move(struct intent *i, struct intent_network *offer, usec_t now, char *why) {
+        const struct intent_network *known = known_network(i, offer->mac);
+        size_t last = ELEMENTSOF(offer->moved) - 1;
+
+        if (!known)
+                return 0;
+        memcpy(offer->moved, known->moved, sizeof(offer->moved));
+        if (known->mtu == offer->mtu)
+                return 0;
+        if (offer->moved[0] > 0 && now - offer->moved[0] < MOVES_WINDOW) {
+                const uint8_t *m = offer->mac;
+
+                (void) snprintf(why, WHY_MAX, "NIC %02x:%02x:%02x:%02x:%02x:%02x: %u instead of %u: changed %zu times "
+                                "within an hour already", m[0], m[1], m[2], m[3], m[4], m[5], offer->mtu, known->mtu,
+                                ELEMENTSOF(offer->moved));
+                return -EBUSY;
+        }
+        memmove(offer->moved, offer->moved + 1, last * sizeof(offer->moved[0]));
+        offer->moved[last] = now;
+        return 0;
+}
+
+static bool same_mtus(const struct intent *a, const struct intent *b) {
         if (a->n_networks != b->n_networks)
                 return false;
         for (size_t k = 0; k < a->n_networks; k++)
                 if (memcmp(a->networks[k].mac, b->networks[k].mac, sizeof(a->networks[k].mac)) != 0 ||
-                    a->networks[k].mtu != b->networks[k].mtu ||
-                    !streq(a->networks[k].source, b->networks[k].source))
+                    a->networks[k].mtu != b->networks[k].mtu)
+                        return false;
+        return true;
+}
+
+static bool same_sources(const struct intent *a, const struct intent *b) {
+        for (size_t k = 0; k < a->n_networks; k++)
+                if (!streq(a->networks[k].source, b->networks[k].source))
                         return false;
         return true;
 }
 
 static void take_one(struct intent *i, const struct link_table *t, const Local__NetworkMtuEntry *e,
-                     struct answer *a) {
+                     usec_t now, struct answer *a) {
         struct intent_network offer = { .mtu = e->mtu };
         char *why = a->refused[a->n_refused];
         int r = -EINVAL;
@@ -61,7 +102,9 @@ static void take_one(struct intent *i, const struct link_table *t, const Local__
         else {
                 memcpy(offer.mac, e->mac.data, sizeof(offer.mac));
                 memcpy(offer.source, e->source, strlen(e->source) + 1);
-                r = intent_networks_take(i, t, &offer, why);
+                r = note_move(i, &offer, now, why);
+                if (r == 0)
+                        r = intent_networks_take(i, t, &offer, why);
         }
         if (r == 0) {
                 a->taken++;
@@ -93,9 +136,9 @@ static int take_all(struct netcfg *n, const Local__NetworkMtu *m, struct answer 
         if (r < 0)
                 return r;
         for (size_t k = 0; k < m->n_entry; k++)
-                take_one(&n->intent, &links, m->entry[k], a);
-        a->changed = !same(&before, &n->intent);
-        if (a->changed)
+                take_one(&n->intent, &links, m->entry[k], host_now(&n->host), a);
+        a->changed = !same_mtus(&before, &n->intent);
+        if (a->changed || !same_sources(&before, &n->intent))
                 save(n);
         return 0;
 }

@@ -49,6 +49,7 @@ struct intent_network {
         uint8_t mac[6];
         uint32_t mtu;
         char source[64];
+        usec_t moved[4]; /* boot clock; when a handover changed mtu, the latest last; 0: never. Not in the file */
 };
 
 struct intent {

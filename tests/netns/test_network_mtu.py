@@ -97,6 +97,16 @@ class NetworkMtu(Case):
         self.send(frame((self.mac("eth0"), 1460, "metadata")))
         self.wait_for(self.mtus, (1460, 1460))
 
+    def test_one_that_changes_again_and_again_is_not(self):
+        """Whoever owns tpu-hostd does not own the NICs."""
+        for n in range(8):
+            answer = self.send(frame((self.mac("eth0"), (8896, 1460)[n % 2], "metadata")))[1]
+        self.assertIn(b"changed 4 times within an hour", answer)
+        self.assertEqual(self.mtus(), (8896, 1460))
+        self.assertEqual(self.host.stderr().count("MTU of eth0"), 5)
+        self.send(frame((self.mac("eth1"), 8896, "metadata")))
+        self.wait_for(self.mtus, (8896, 8896))
+
     def test_only_root_and_hostd_may(self):
         payload = frame((self.mac("eth0"), 8896, "metadata"))
         kind, answer = self.send(payload, OTHER)
