@@ -3,6 +3,7 @@
 #include <stdarg.h>
 
 #include "finding.h"
+#include "utf8.h"
 
 /* Name, exit code and gravity of each verdict: a thing known to be broken is graver than a thing not known. */
 static const struct {
@@ -66,6 +67,7 @@ void finding_format(char *field, size_t size, const char *fmt, ...) {
         va_end(ap);
         if (n >= 0 && (size_t) n >= size)
                 mark_cut(field, size);
+        (void) utf8_scrub(field, strlen(field)); /* NICs may have any bytes for a name */
 }
 
 int finding_list_add(struct finding_list *l, const struct finding *f) {

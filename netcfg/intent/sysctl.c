@@ -95,22 +95,28 @@ bool intent_in_container(const struct host *h) {
         return fd >= 0;
 }
 
+static bool is_separator(char c) {
+        return c == '.' || c == '/';
+}
+
 int intent_sysctl_path(const char *name, char *buf, size_t size) {
         static const char prefix[] = "/proc/sys/";
-        size_t n = strlen(name), p = strlen(prefix);
+        size_t n = strlen(name), p = strlen(prefix), first = strcspn(name, "./");
 
-        if (n == 0 || name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-")])
+        if (n == 0 || name[first] == '/' || is_separator(name[0]) || is_separator(name[n - 1]) ||
+            name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-")])
                 return -EINVAL;
-        if (name[0] == '.' || name[n - 1] == '.' || strstr(name, ".."))
-                return -EINVAL;
+        for (size_t i = 0; i + 1 < n; i++)
+                if (is_separator(name[i]) && is_separator(name[i + 1]))
+                        return -EINVAL;
         if (p + n >= size)
                 return -ENAMETOOLONG;
         memcpy(buf, prefix, p);
         for (size_t i = 0; i <= n; i++)
                 buf[p + i] = name[i];
         for (size_t i = 0; i < n; i++)
-                if (buf[p + i] == '.')
-                        buf[p + i] = '/';
+                if (is_separator(name[i]))
+                        buf[p + i] = name[i] == '.' ? '/' : '.';
         return 0;
 }
 

@@ -76,7 +76,7 @@ struct found {
 void found_clear(struct found *f);
 #define _cleanup_found_ _cleanup_(found_clear)
 
-/* "net.ipv4.conf.eth0.rp_filter" */
+/* "net.ipv4.conf.eth0.rp_filter", and of eth0.7 "net.ipv4.conf.eth0/7.rp_filter" */
 void rp_filter_name(const char *nic, char buf[static 64]);
 
 /* What could not be read gives no write. -ENOMEM. */

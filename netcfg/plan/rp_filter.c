@@ -6,7 +6,12 @@
 #define LOOSE "2"
 
 void rp_filter_name(const char *nic, char buf[static 64]) {
-        (void) snprintf(buf, 64, "net.ipv4.conf.%s.rp_filter", nic);
+        static const char prefix[] = "net.ipv4.conf.";
+
+        (void) snprintf(buf, 64, "%s%s.rp_filter", prefix, nic);
+        for (size_t i = 0; nic[i]; i++)
+                if (nic[i] == '.')
+                        buf[strlen(prefix) + i] = '/'; /* as sysctl(8) has it */
 }
 
 static void read_one(const struct host *h, const char *nic, struct found_rp_filter *ret) {

@@ -125,6 +125,23 @@ class Nics(Drift):
         self.netcfg("--restore", code=1)  # eth1's routes are gone
         self.assertEqual(self.host.mtu("dcn0"), 1460)
 
+    def test_odd_names(self):
+        """The kernel takes any bytes but '/', ':' and blanks."""
+        nic = "eth1"
+        for name in (b"enP1s0", b"eth0.7", b"\xff\xfe", b"\x1b[31mx"):
+            self.host.check("ip", "link", "set", nic, "down")
+            self.host.check("ip", "link", "set", nic, "name", name)
+            nic = name
+            self.host.check("ip", "link", "set", nic, "mtu", "1460", "up")
+            if name[0] in b"e":
+                self.host.check("sysctl", "-qw", f"net.ipv4.conf.{name.decode().replace('.', '/')}.rp_filter=1")
+            done = subprocess.run(self.host.command(NETCFG, "--once", "--json"), capture_output=True, check=False)
+            report = json.loads(done.stdout.decode())  # whatever its name is
+            self.assertNotIn("\x1b", str([list(f.values()) for f in report["findings"]]).encode().decode("unicode_escape"))
+            unknown = [f["subject"] for f in report["findings"] if f["verdict"] == "UNKNOWN"]
+            self.assertEqual(len(unknown), 0 if name[0] in b"e" else 1, unknown)
+            self.assertEqual(len([f for f in report["findings"] if f["check"] == "nic.mtu" and f["found"] == "8896"]), 2)
+
     def test_names_that_change_are_followed_when_restoring(self):
         """udev renames NICs when it gets to them, which may be after our first write."""
         for nic, value in (("eth0", "0"), ("eth1", "1")):

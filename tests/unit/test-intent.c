@@ -547,14 +547,16 @@ static void test_reading_sysctls_and_parameters(void) {
 
 static void test_sysctl_names(void) {
         static const char *const bad[] = { "",       ".",          "net.",         ".net",
-                                           "net..x", "net/ipv4",   "net.ipv4.a b", "NET",
-                                           "..",     "net.ipv4.\n" };
+                                           "net..x", "net/ipv4",   "net.ipv4.a b", "net.a/",
+                                           "..",     "net.ipv4.\n", "net.a/.b",  "net.a//b", "net./a" };
         char path[64], text[] = " \t1\t\t2 \n";
 
         ASSERT_OK(intent_sysctl_path("net.ipv4.tcp_rmem", path, sizeof(path)));
         ASSERT_STREQ(path, "/proc/sys/net/ipv4/tcp_rmem");
         ASSERT_EQ(intent_sysctl_path("net.ipv4.tcp_rmem", path, 27), -ENAMETOOLONG);
         ASSERT_OK(intent_sysctl_path("net.ipv4.tcp_rmem", path, 28));
+        ASSERT_OK(intent_sysctl_path("net.ipv4.conf.enP1s0/7.rp_filter", path, sizeof(path)));
+        ASSERT_STREQ(path, "/proc/sys/net/ipv4/conf/enP1s0.7/rp_filter");
         for (size_t k = 0; k < ELEMENTSOF(bad); k++)
                 ASSERT_EQ(intent_sysctl_path(bad[k], path, sizeof(path)), -EINVAL);
         intent_sysctl_normalize(text);
