@@ -15,8 +15,8 @@
 
 #define REREAD_INTERVAL (30 * USEC_PER_SEC)
 #define LOCKED_RETRY (50 * USEC_PER_MSEC)
-/* Looking takes about a millisecond, and changes that concern nobody (containers that start, a routing daemon)
- * come in thousands: so many looks may follow each other at once, more only at this pace. */
+/* Looking takes about a millisecond, and changes that concern nobody (containers that start, a routing
+ * daemon) come in thousands: so many looks may follow each other at once, more only at this pace. */
 #define IDLE_LOOKS 20
 #define IDLE_PACE (50 * USEC_PER_MSEC)
 #define EXACT (5 * USEC_PER_MSEC) /* accuracy of a timer for less than a second */

@@ -38,8 +38,8 @@ struct answer {
 };
 
 /*
- * The MTU of a NIC is changed so often on tpu-hostd's word, and then no more within the hour: each change sets the
- * NIC's queues up anew, and hostd reads what the network says. Whoever owns hostd shall not own the host's NICs.
+ * The MTU of a NIC is changed so often on tpu-hostd's word (intent_network.moved), and then no more within the
+ * hour: each change sets the NIC's queues up anew. Whoever owns hostd shall not own the host's NICs.
  */
 #define MOVES_WINDOW (3600 * USEC_PER_SEC)
 
@@ -62,8 +62,10 @@ static int note_move(struct intent *i, struct intent_network *offer, usec_t now,
         if (offer->moved[0] > 0 && now - offer->moved[0] < MOVES_WINDOW) {
                 const uint8_t *m = offer->mac;
 
-                (void) snprintf(why, WHY_MAX, "NIC %02x:%02x:%02x:%02x:%02x:%02x: %u instead of %u: changed %zu times "
-                                "within an hour already", m[0], m[1], m[2], m[3], m[4], m[5], offer->mtu, known->mtu,
+                (void) snprintf(why, WHY_MAX,
+                                "NIC %02x:%02x:%02x:%02x:%02x:%02x: %u instead of %u: changed %zu times within an "
+                                "hour already",
+                                m[0], m[1], m[2], m[3], m[4], m[5], offer->mtu, known->mtu,
                                 ELEMENTSOF(offer->moved));
                 return -EBUSY;
         }

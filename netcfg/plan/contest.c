@@ -61,10 +61,11 @@ void contest_forget_routes(struct contest *c, const struct found *f, usec_t now)
                 struct contest_entry *e = &c->entries[i];
                 usec_t last = e->repaired[CONTEST_REPAIRS - 1];
 
-                if (e->kind != OP_ROUTE || e->contested || last == 0 || now - last < CONTEST_REACTION ||
-                    has_route(f, e->subject))
+                if (e->kind != OP_ROUTE || e->contested || now - last < CONTEST_REACTION)
                         continue;
-                memset(e->repaired, 0, sizeof(e->repaired));
+                /* One more repair and it would be contested: only then is it looked for, which takes time. */
+                if (e->repaired[0] > 0 && now - e->repaired[0] < CONTEST_WINDOW && !has_route(f, e->subject))
+                        memset(e->repaired, 0, sizeof(e->repaired));
         }
 }
 

@@ -530,6 +530,26 @@ static void test_slow_drift_is_no_contest(void) {
         contest_clear(&c);
 }
 
+static void test_a_route_that_went_by_itself_is_new(void) {
+        _cleanup_(contest_clear) struct contest c = CONTEST_NULL;
+        struct found none = FOUND_NULL;
+        struct op op = { .kind = OP_ROUTE, .subject = "10.0.0.0/24 dev eth0", .from = "none" };
+        struct op nic = mtu_op("eth0", "1460");
+
+        repair(&c, &op, SECONDS(100));
+        repair(&c, &nic, SECONDS(100));
+        repair(&c, &op, SECONDS(101));
+        contest_forget_routes(&c, &none, SECONDS(102));
+        repair(&c, &op, SECONDS(110));
+        repair(&c, &op, SECONDS(111));
+        contest_forget_routes(&c, &none, SECONDS(112) - 1); /* at once: because of our repair */
+        ASSERT_FALSE(contest_allows(&c, &op, SECONDS(113)));
+        contest_forget_routes(&c, &none, SECONDS(300));
+        ASSERT_FALSE(contest_allows(&c, &op, SECONDS(301))); /* what is contested stays so */
+        repair(&c, &nic, SECONDS(130));
+        ASSERT_FALSE(contest_allows(&c, &nic, SECONDS(131))); /* and of others nothing is forgotten */
+}
+
 static void test_contest_is_bounded(void) {
         struct contest c = CONTEST_NULL;
         struct op op;
@@ -549,4 +569,5 @@ static void test_contest_is_bounded(void) {
 TEST_MAIN(test_nic_settings, test_rp_filters, test_held, test_route_values, test_route_findings, test_properties,
           test_half_a_plan, test_findings, test_contest, test_a_nic_made_anew_is_another,
           test_a_route_whose_link_came_back_is_new, test_slow_drift_is_no_contest,
+          test_a_route_that_went_by_itself_is_new,
           test_contest_is_bounded)
