@@ -238,7 +238,11 @@ int pass_apply_one(struct netcfg *n, const struct op *op, bool restoring) {
                 return r;
         if (r < 0)
                 return log_error_errno(r, "%s%s: %s → %s: %m", label(op), op->subject, op->from, op->to);
-        log_notice("%s%s: %s → %s (%s)", label(op), op->subject, op->from, op->to, op->source);
+        /* One for each container's route, in each table: they would hide everything else. */
+        if (op->kind == OP_SOURCE_ROUTE && (streq(op->to, "throw") || streq(op->from, "throw")))
+                log_debug("%s%s: %s → %s (%s)", label(op), op->subject, op->from, op->to, op->source);
+        else
+                log_notice("%s%s: %s → %s (%s)", label(op), op->subject, op->from, op->to, op->source);
         n->writes++;
         n->applied = host_now(&n->host);
         return 0;

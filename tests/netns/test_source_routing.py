@@ -254,6 +254,14 @@ class Daemon(Routed):
         monitor = self.host.run("timeout", "1", "ip", "monitor", "rule", "route", "address")
         self.assertEqual(monitor.stdout, "")
 
+    def test_containers_fill_no_journal(self):
+        self.start()
+        before = len(self.host.stderr().splitlines())
+        self.host.check("sh", "-c", "ip link add docker0 type bridge; ip link set docker0 up; ip addr add 172.17.0.1/16 dev docker0; "
+                                    "for i in $(seq 50); do echo route add 10.200.$i.0/24 dev docker0; done | ip -batch -")
+        self.wait_for(lambda: self.table("eth1").count("throw 10.200."), 50)
+        self.assertLess(len(self.host.stderr().splitlines()) - before, 5)
+
     def test_a_nic_that_is_gone_leaves_nothing(self):
         daemon = self.start()
         self.host.check("ip", "link", "del", "eth1")
