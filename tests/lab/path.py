@@ -247,18 +247,23 @@ def commit_before_answer(lab):
     pid = lab.collector.sh("systemctl show -P MainPID tpu-collectord").strip()
     outside = lab.collector.pid_outside(int(pid))
     trace = subprocess.run(["timeout", "6", "strace", "-f", "-y", "-s", "200", "-p", str(outside), "-e",
-                            "trace=fdatasync,fsync,sendto,sendmsg,writev"], capture_output=True, text=True).stderr
-    order = []
+                            "trace=fdatasync,fsync,recvfrom,read,sendto,sendmsg,writev"], capture_output=True, text=True).stderr
+    # Requests that come together share a commit. Of each: its last byte, then a sync of the database, then its answer.
+    syncs, answers, arrived = 0, 0, {}
     for line in trace.splitlines():
-        if re.search(r"f(data)?sync\(\d+<[^>]*collector\.db", line):
-            order.append("sync")
-        elif "HTTP/1.1 200" in line and "application/x-protobuf" in line:
-            order.append("200")
-    order = order[order.index("sync"):] if "sync" in order else order
-    check(order.count("200") >= 2, f"no exchange was seen in 6 s: {order} {trace[-500:]}")
-    # Requests are handled one after the other: between two answers there must be a sync.
-    check("200 200" not in " ".join(order), f"a 200 without a sync of its own before it: {order}")
-    return f"strace: {order.count('200')} answers, each after an fdatasync of the database"
+        call = re.search(r"(\w+)\((\d+)<([^>]*)>", line)
+        if not call:
+            continue
+        name, fd, file = call.groups()
+        if name.endswith("sync") and "collector.db" in file:
+            syncs += 1
+        elif name in ("recvfrom", "read") and not line.endswith("= 0") and " = -1 " not in line:
+            arrived[fd] = syncs
+        elif "HTTP/1.1 200" in line and "application/x-protobuf" in line and fd in arrived:
+            answers += 1
+            check(syncs > arrived[fd], f"a 200 without a sync between the request and it: {line[:200]}")
+    check(answers >= 2, f"no exchange was seen in 6 s: {answers} answers, {syncs} syncs {trace[-500:]}")
+    return f"strace: {answers} answers, each after an fdatasync of the database"
 
 
 def stack_by_reading(lab):
