@@ -51,10 +51,10 @@ def tuned(lab):
         mtus = [s.link(host, nic)["mtu"] for nic in ("eth0", "eth1")]
         if mtus != [s.WANTED_MTU] * 2 or s.tcp_rmem(host) != s.WANTED_RMEM:
             raise LabError(f"{host.name}: ip says {mtus}, /proc says {s.tcp_rmem(host)}")
-        verdicts = {f["subject"]: f["verdict"] for f in s.ctl_json(host, "check")["checks"]
-                    if f["check"].startswith(("nic.mtu", "sysctl"))}
-        lines.append(f"{host.name}: MTU {mtus[0]}/{mtus[1]} [ip], tcp_rmem {s.tcp_rmem(host)} [/proc]; "
-                     "tpuctl check: " + ", ".join(f"{k} {v}" for k, v in verdicts.items()))
+        checks = s.ctl_json(host, "check")["checks"]
+        told = ", ".join(f"{name} {verdict} {n}" for name in ("nic.mtu", "nic.feature", "sysctl") for verdict in ("FAIL", "WARN", "UNKNOWN", "OK")
+                         if (n := sum((f["check"], f["verdict"]) == (name, verdict) for f in checks)))
+        lines.append(f"{host.name}: MTU {mtus[0]}/{mtus[1]} [ip], tcp_rmem {s.tcp_rmem(host)} [/proc]; tpuctl check: {told}")
     return "\n".join(lines)
 
 
