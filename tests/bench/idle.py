@@ -141,7 +141,7 @@ class Peers:
 
 def before_boot(host):
     host.lab_collector_address = host.lab.collector.address("eth0")
-    scenario.configure(host, 1)
+    scenario.configure(host, 1, scenario.WANTED_MTU)
     if host.name != "collector":  # not the tests' cadence
         host.write("/etc/tpu-hostd/hostd.conf.d/10-site.conf",
                    f"[Hostd]\nEndpoint=http://{host.lab_collector_address}:4318\n")
@@ -164,7 +164,7 @@ def main():
         host_deb, collector_deb = scenario.debs(sys.argv[1] if len(sys.argv) > 1 else None)
         with Lab(hosts=1, debs=[host_deb], collector=[collector_deb], before_boot=before_boot) as lab:
             host = lab.hosts[0]
-            host.wait_for(lambda: "ready" in host.run(["tpuctl", "status"]).out, 30, "the host is ready")
+            host.wait_for(lambda: scenario.ctl_json(host, "status")["state"] != "unknown", 30, "the host's state is known")
             time.sleep(SETTLE)
             result = measure({**agents(host), **peers.pids()})
     finally:
