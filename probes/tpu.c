@@ -55,9 +55,13 @@ static void check_count(const struct tpu_inventory *v, const struct probe_contex
         finding_init(&f, "tpu.chips", NULL);
         if (v->n == 0)
                 finding_set(f.found, "0");
+        else if (is_mixed(v))
+                finding_set(f.found, "%zu of several generations", v->n);
+        else if (v->chips[0].model.hbm_gib > 0)
+                finding_set(f.found, "%zu %s (%u GiB of HBM each)", v->n, v->chips[0].model.generation,
+                            v->chips[0].model.hbm_gib);
         else
-                finding_set(f.found, "%zu %s", v->n,
-                            is_mixed(v) ? "of several generations" : v->chips[0].model.generation);
+                finding_set(f.found, "%zu %s", v->n, v->chips[0].model.generation);
         judge_count(v, c, &f);
         if (f.verdict == VERDICT_OK && is_mixed(v)) {
                 f.verdict = VERDICT_WARN;

@@ -63,6 +63,8 @@ int config_parse_string63(const char *value, void *dest /* char[64] */, char why
 int config_parse_string255(const char *value, void *dest /* char[256] */, char why[static 96]);
 int config_parse_bool(const char *value, void *dest /* bool */, char why[static 96]);
 int config_parse_u32(const char *value, void *dest /* uint32_t */, char why[static 96]);
+/* As config_parse_u32(), and -ERANGE outside of least to most. */
+int config_parse_u32_within(const char *value, uint32_t least, uint32_t most, uint32_t *dest, char why[static 96]);
 int config_parse_u64(const char *value, void *dest /* uint64_t */, char why[static 96]);
 int config_parse_usec(const char *value, void *dest /* usec_t; "250ms", "10s", "2min", "1h" */, char why[static 96]);
 int config_parse_bytes(const char *value, void *dest /* uint64_t; "64K", "256M", "1G" */, char why[static 96]);

@@ -80,6 +80,21 @@ int config_parse_u32(const char *value, void *dest, char why[static 96]) {
         return 0;
 }
 
+int config_parse_u32_within(const char *value, uint32_t least, uint32_t most, uint32_t *dest, char why[static 96]) {
+        uint32_t v = 0;
+        int r;
+
+        r = config_parse_u32(value, &v, why);
+        if (r < 0)
+                return r;
+        if (v < least || v > most) {
+                (void) snprintf(why, 96, "must be from %" PRIu32 " to %" PRIu32, least, most);
+                return -ERANGE;
+        }
+        *dest = v;
+        return 0;
+}
+
 struct unit {
         const char *name;
         uint64_t factor;

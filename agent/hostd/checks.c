@@ -212,23 +212,28 @@ enum host_state check_table_state(const struct check_table *t) {
         return t->n == 0 ? HOST_UNKNOWN : host_state_of(t->health, t->n);
 }
 
+/* Appends one reason; false when it does not fit, and "…" stands for it and the rest. */
+static bool add_reason(char *buf, size_t size, size_t *used, const struct finding *f, enum verdict v) {
+        int n = snprintf(buf + *used, size - *used, "%s%s%s%s %s", *used > 0 ? ", " : "", f->check,
+                         f->subject[0] ? " " : "", f->subject, verdict_name(v));
+
+        if (n < 0 || (size_t) n >= size - *used) {
+                (void) snprintf(buf + MIN(*used, size - 4), 4, "…");
+                return false;
+        }
+        *used += (size_t) n;
+        return true;
+}
+
 const char *check_table_reasons(const struct check_table *t, char *buf, size_t size) {
+        static const enum verdict gravest_first[] = { VERDICT_FAIL, VERDICT_WARN, VERDICT_UNKNOWN };
         size_t used = 0;
 
         buf[0] = 0;
-        for (size_t i = 0; i < t->n; i++) {
-                const struct finding *f = &t->entries[i].settled;
-                int n;
-
-                if (t->health[i].settled == VERDICT_OK || t->health[i].silenced)
-                        continue;
-                n = snprintf(buf + used, size - used, "%s%s%s%s %s", used > 0 ? ", " : "", f->check,
-                             f->subject[0] ? " " : "", f->subject, verdict_name(t->health[i].settled));
-                if (n < 0 || (size_t) n >= size - used) {
-                        (void) snprintf(buf + MIN(used, size - 4), 4, "…");
-                        return buf;
-                }
-                used += (size_t) n;
-        }
+        for (size_t k = 0; k < ELEMENTSOF(gravest_first); k++)
+                for (size_t i = 0; i < t->n; i++)
+                        if (t->health[i].settled == gravest_first[k] && !t->health[i].silenced &&
+                            !add_reason(buf, size, &used, &t->entries[i].settled, gravest_first[k]))
+                                return buf;
         return buf;
 }

@@ -55,8 +55,8 @@ void check_table_end_run(struct check_table *t, unsigned source, unsigned run,
 /* UNKNOWN before the first finding. */
 enum host_state check_table_state(const struct check_table *t);
 
-/* The checks that count, and not as OK, as "nic.mtu eth0 FAIL, …"; cut with "…" when buf is too small.
- * Returns buf. */
+/* The checks that count, and not as OK, as "nic.mtu eth0 FAIL, …", gravest first; cut with "…" when buf is too
+ * small. Returns buf. */
 const char *check_table_reasons(const struct check_table *t, char *buf, size_t size);
 
 /*

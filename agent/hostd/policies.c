@@ -4,26 +4,12 @@
 
 #define SPAN_MAX (24 * 3600 * USEC_PER_SEC)
 
-static int parse_u32(const char *value, uint32_t least, uint32_t most, uint32_t *dest, char why[static 96]) {
-        uint32_t n;
-        int r = config_parse_u32(value, &n, why);
-
-        if (r < 0)
-                return r;
-        if (n < least || n > most) {
-                (void) snprintf(why, 96, "must be from %" PRIu32 " to %" PRIu32, least, most);
-                return -ERANGE;
-        }
-        *dest = n;
-        return 0;
-}
-
 int policies_parse_count(const char *value, void *dest, char why[static 96]) {
-        return parse_u32(value, 1, 1000, dest, why);
+        return config_parse_u32_within(value, 1, 1000, dest, why);
 }
 
 int policies_parse_flaps(const char *value, void *dest, char why[static 96]) {
-        return parse_u32(value, 0, HEALTH_FLAPS_MAX, dest, why);
+        return config_parse_u32_within(value, 0, HEALTH_FLAPS_MAX, dest, why);
 }
 
 int policies_parse_span(const char *value, void *dest, char why[static 96]) {

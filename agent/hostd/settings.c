@@ -169,27 +169,12 @@ static int parse_collector(const char *value, void *dest, char why[static 96]) {
         return r;
 }
 
-static int parse_between_u32(const char *value, uint32_t least, uint32_t most, uint32_t *dest,
-                             char why[static 96]) {
-        uint32_t n;
-        int r = config_parse_u32(value, &n, why);
-
-        if (r < 0)
-                return r;
-        if (n < least || n > most) {
-                (void) snprintf(why, 96, "must be from %" PRIu32 " to %" PRIu32, least, most);
-                return -ERANGE;
-        }
-        *dest = n;
-        return 0;
-}
-
 static int parse_count(const char *value, void *dest, char why[static 96]) {
-        return parse_between_u32(value, 1, 1000, dest, why);
+        return config_parse_u32_within(value, 1, 1000, dest, why);
 }
 
 static int parse_percent(const char *value, void *dest, char why[static 96]) {
-        return parse_between_u32(value, 1, 100, dest, why);
+        return config_parse_u32_within(value, 1, 100, dest, why);
 }
 
 static int parse_spool_bytes(const char *value, void *dest, char why[static 96]) {

@@ -103,7 +103,7 @@ class Check(Ctl):
         self.owners(("/dev/accel1", 812, "tpu-run-train.service", "python3 train.py"))
         self.expect(["check"], 0, stderr="", stdout="""\
 Chips
-OK       tpu.chips                                                         4 v6e                                             wanted 4
+OK       tpu.chips                                                         4 v6e (32 GiB of HBM each)                        wanted 4
 OK       tpu.machine                                                       4 v6e                                             wanted 4 v6e in a ct6e-standard-4t
 OK       tpu.nodes                                                         4 of 4 chips
 OK       tpu.access                                                        4 of 4 nodes open to all users

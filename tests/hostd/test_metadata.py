@@ -130,7 +130,7 @@ class Good(Case):
         self.netcfg.stop()
         (self.h.folder / "netcfg.sock").unlink()
         self.h.start()
-        wait_until(lambda: self.said("cannot be handed to tpu-netcfg"), 5, "a word about tpu-netcfg")
+        wait_until(lambda: self.said("cannot be told the networks' MTUs"), 5, "a word about tpu-netcfg")
         self.netcfg = Netcfg(self.h.folder / "netcfg.sock")
         self.handed(8896)
 

@@ -107,6 +107,22 @@ static void test_bound(void) {
         check_table_clear(&t);
 }
 
+/* What is cut off is never the worst. */
+static void test_gravest_reason_first(void) {
+        const struct finding f[] = { finding("a", VERDICT_UNKNOWN, "x"), finding("b", VERDICT_WARN, "x"),
+                                     finding("c", VERDICT_FAIL, "x"), finding("d", VERDICT_OK, "x") };
+        struct check_table t;
+        struct check_change c;
+        char text[128], little[20];
+
+        ASSERT_OK(check_table_init(&t));
+        for (size_t i = 0; i < ELEMENTSOF(f); i++)
+                ASSERT_TRUE(check_table_take(&t, &policy, 0, 1, &f[i], 10, &c) >= 0);
+        ASSERT_STREQ(check_table_reasons(&t, text, sizeof(text)), "nic.mtu c FAIL, nic.mtu b WARN, nic.mtu a UNKNOWN");
+        ASSERT_TRUE(startswith(check_table_reasons(&t, little, sizeof(little)), "nic.mtu c FAIL"));
+        check_table_clear(&t);
+}
+
 static void test_jitter(void) {
         usec_t least = UINT64_MAX, most = 0;
 
@@ -121,4 +137,4 @@ static void test_jitter(void) {
         ASSERT_EQ(schedule_jitter(0, 5), 0);
 }
 
-TEST_MAIN(test_transitions, test_first_sight, test_gone, test_bound, test_jitter)
+TEST_MAIN(test_gravest_reason_first, test_transitions, test_first_sight, test_gone, test_bound, test_jitter)

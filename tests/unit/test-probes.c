@@ -254,7 +254,7 @@ static void tpu_good(void) {
         ASSERT_EQ(got.findings.n,
                   3); /* the NVMe disk and both gVNICs of the same vendor are no chips and no news */
         ASSERT_STREQ(find(&got, "tpu.access", "")->found, "4 of 4 nodes open to all users");
-        ASSERT_STREQ(find(&got, "tpu.chips", "")->found, "4 v6e");
+        ASSERT_STREQ(find(&got, "tpu.chips", "")->found, "4 v6e (32 GiB of HBM each)");
         ASSERT_STREQ(find(&got, "tpu.nodes", "")->found, "4 of 4 chips");
         ASSERT_EQ(finding_list_worst(&got.findings), VERDICT_OK);
         ASSERT_STREQ(got.samples, "tpu.chips.present{} 4\ntpu.chips.wanted{} 4\ntpu.chips.usable{} 4\n");
@@ -297,7 +297,7 @@ static void tpu_generations(void) {
         add_device(&pairs, "0000:00:05.0", "0x1ae0", "0x0076", "0x120000", "vfio-pci");
         add_device(&pairs, "0000:00:05.1", "0x1ae0", "0x0076", "0x120000", NULL);
         ASSERT_OK(probe(pairs.path, "tpu", &c, &got));
-        ASSERT_STREQ(find(&got, "tpu.chips", "")->found, "2 tpu7x");
+        ASSERT_STREQ(find(&got, "tpu.chips", "")->found, "2 tpu7x (192 GiB of HBM each)");
         ASSERT_STREQ(find(&got, "tpu.nodes", "")->found, "1 of 2 chips");
 
         add_device(&v4, "0000:00:04.0", "0x1ae0", "0x005e", "0x120000", NULL);
@@ -328,7 +328,7 @@ static void tpu_strange(void) {
         add_device(&s, "0000:00:08.0", "0x1ae0", NULL, "0x120000", NULL);
         add_device(&s, "0000:00:09.0", "0x1ae0", "0xfffff006f", "0x120000", NULL);
         ASSERT_OK(probe(s.path, "tpu", &c, &got));
-        ASSERT_STREQ(find(&got, "tpu.chips", "")->found, "1 v6e");
+        ASSERT_STREQ(find(&got, "tpu.chips", "")->found, "1 v6e (32 GiB of HBM each)");
         ASSERT_EQ(find(&got, "tpu.unknown", "0000:00:05.0")->verdict, VERDICT_WARN);
         ASSERT_HAS(find(&got, "tpu.unknown", "0000:00:05.0")->found,
                    "1 accelerator of vendor 0x1ae0, device 0x0999");
