@@ -307,7 +307,7 @@ static void tpu_generations(void) {
                       "PCI_ID=1AE0:005E\nPCI_SLOT_NAME=0000:00:04.0\nMODALIAS=x\n");
         scratch_write(&v4, "sys/class/accel/accel1/device/uevent", "PCI_SLOT_NAME=0000:00:06.0\n");
         ASSERT_OK(probe(v4.path, "tpu", &c, &got4));
-        ASSERT_STREQ(find(&got4, "tpu.chips", "")->found, "2 v4");
+        ASSERT_STREQ(find(&got4, "tpu.chips", "")->found, "2 v4 (32 GiB of HBM each)");
         ASSERT_STREQ(find(&got4, "tpu.nodes", "")->found, "1 of 2 chips");
         ASSERT_HAS(find(&got4, "tpu.nodes", "")->reason, "0000:00:05.0");
 }
