@@ -375,7 +375,7 @@ static void read_found(const struct netcfg *n, struct found *ret) {
 
 static int run_locked(struct netcfg *n, enum pass_kind kind) {
         _cleanup_found_ struct found found = FOUND_NULL;
-        _cleanup_plan_ struct plan todo = PLAN_NULL, sources = PLAN_NULL;
+        _cleanup_plan_ struct plan due = PLAN_NULL, sources = PLAN_NULL;
         int r, written = 0;
 
         read_found(n, &found);
@@ -385,15 +385,15 @@ static int run_locked(struct netcfg *n, enum pass_kind kind) {
         r = plan_make(&n->intent, &found, &n->plan);
         n->held = why_held(n, kind);
         for (size_t i = 0; r == 0 && !n->held && i < n->plan.n; i++)
-                r = plan_add(&todo, &n->plan.ops[i]);
+                r = plan_add(&due, &n->plan.ops[i]);
         if (found.links_error == 0 && found.routes_error == 0)
                 contest_forget_routes(&n->contest, &found, host_now(&n->host));
         if (r == 0 && kind == PASS_REPAIR)
-                r = drop_held(n, &todo);
+                r = drop_held(n, &due);
         if (r < 0)
                 return r;
-        if (todo.n > 0) {
-                written = write_all(n, kind, &todo, &found.links);
+        if (due.n > 0) {
+                written = write_all(n, kind, &due, &found.links);
                 if (written == -ENOMEM)
                         return written;
                 found_clear(&found);

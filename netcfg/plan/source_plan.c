@@ -132,15 +132,15 @@ struct account {
         const struct op *first; /* of those that are pending */
 };
 
-static void count_ops(const struct link *nic, const struct plan *own, const struct plan *todo,
+static void count_ops(const struct link *nic, const struct plan *own, const struct plan *due,
                       struct account *a) {
         for (size_t k = 0; k < own->n; k++) {
                 a->rules += own->ops[k].index == nic->index && own->ops[k].kind == OP_RULE;
                 a->routes += own->ops[k].index == nic->index && own->ops[k].kind == OP_SOURCE_ROUTE;
         }
-        for (size_t k = 0; k < todo->n; k++)
-                if (todo->ops[k].index == nic->index) {
-                        a->first = a->first ? a->first : &todo->ops[k];
+        for (size_t k = 0; k < due->n; k++)
+                if (due->ops[k].index == nic->index) {
+                        a->first = a->first ? a->first : &due->ops[k];
                         a->pending++;
                 }
 }
@@ -213,13 +213,13 @@ static void judge_nic(const struct intent *i, const struct link *nic, const stru
                 finding_set(ret->wanted, "what is sent from its addresses leaves by it");
 }
 
-static int judge_leftovers(const struct intent *i, const struct found *f, const struct plan *todo,
+static int judge_leftovers(const struct intent *i, const struct found *f, const struct plan *due,
                            struct finding_list *l) {
         struct finding finding;
         size_t n = 0;
 
-        for (size_t k = 0; k < todo->n; k++) {
-                const struct link *nic = link_by_index(&f->links, todo->ops[k].index);
+        for (size_t k = 0; k < due->n; k++) {
+                const struct link *nic = link_by_index(&f->links, due->ops[k].index);
 
                 n += !i->source_routing || !nic || !intent_is_data_nic(i, nic) ||
                      (!source_is_due(i, f, AF_INET) && !source_is_due(i, f, AF_INET6));
@@ -255,7 +255,7 @@ static int judge_unread(const struct intent *i, const struct found *f, int error
 }
 
 static int judge_all(const struct intent *i, const struct found *f, const struct plan *own,
-                     const struct plan *wanted, const struct plan *todo, struct finding_list *l) {
+                     const struct plan *wanted, const struct plan *due, struct finding_list *l) {
         struct finding finding;
         int r = 0;
 
@@ -266,17 +266,17 @@ static int judge_all(const struct intent *i, const struct found *f, const struct
                 if (!intent_is_data_nic(i, nic))
                         continue;
                 count_addresses(i, f, nic, wanted, &a);
-                count_ops(nic, own, todo, &a);
+                count_ops(nic, own, due, &a);
                 if (a.addresses == 0)
                         continue;
                 judge_nic(i, nic, &a, &finding);
                 r = finding_list_add(l, &finding);
         }
-        return r < 0 ? r : judge_leftovers(i, f, todo, l);
+        return r < 0 ? r : judge_leftovers(i, f, due, l);
 }
 
 int plan_judge_source(const struct intent *i, const struct found *f, struct finding_list *l) {
-        _cleanup_plan_ struct plan own = PLAN_NULL, wanted = PLAN_NULL, todo = PLAN_NULL;
+        _cleanup_plan_ struct plan own = PLAN_NULL, wanted = PLAN_NULL, due = PLAN_NULL;
         int r = source_error(f);
 
         if (r < 0)
@@ -287,6 +287,6 @@ int plan_judge_source(const struct intent *i, const struct found *f, struct find
         if (r == -E2BIG)
                 return judge_unread(i, f, r, l);
         if (r == 0)
-                r = plan_add_source(&todo, i, f);
-        return r < 0 ? r : judge_all(i, f, &own, &wanted, &todo, l);
+                r = plan_add_source(&due, i, f);
+        return r < 0 ? r : judge_all(i, f, &own, &wanted, &due, l);
 }
