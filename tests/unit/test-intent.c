@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <net/if_arp.h>
-#include <sys/stat.h>
-
 #include "intent.h"
-#include "machine.h"
 #include "nic_setting.h"
 #include "profile.h"
 #include "scratch.h"
@@ -202,48 +198,6 @@ static void test_profile_by_chips(void) {
         ASSERT_STREQ(i.profile, "v9x");
 }
 
-static void test_machines(void) {
-        static const struct {
-                uint16_t device;
-                const char *generation;
-                uint32_t hbm_gib, functions;
-        } chips[] = { { 0x5e, "v4", 32, 1 },    { 0x62, "v5p", 95, 1 },   { 0x63, "v5e", 16, 1 },
-                      { 0x6f, "v6e", 32, 1 },   { 0x76, "tpu7x", 192, 2 }, { 0x27, "v2/v3", 0, 1 },
-                      { 0x83, "tpu8i", 0, 1 }, { 0x7c, "tpu8t", 0, 1 } };
-        static const char *const unknown[] = { "ct6e-standard-2t", "ct6e-standard-", "n1-standard-16", "", "-4t",
-                                               "ct6e-standardx-4t", "ct6e-standard-4t]",
-                                               "a-name-that-is-far-too-long-for-any-machine-type" };
-        _cleanup_scratch_ struct scratch s = scratch_new();
-        _cleanup_host_ struct host h = HOST_NULL, shipped = HOST_NULL;
-        struct machine_chip chip;
-        struct machine_type type;
-        char text[8192];
-
-        ASSERT_OK(host_open(FIXTURES "/../..", &shipped));
-        ASSERT_OK(host_read(&shipped, "/netcfg/machines.conf", text, sizeof(text), NULL));
-        scratch_write(&s, "usr/lib/tpu-hostd/machines.conf", text);
-        ASSERT_OK(host_open(s.path, &h));
-        for (size_t k = 0; k < ELEMENTSOF(chips); k++) {
-                ASSERT_OK(machine_chip(&h, chips[k].device, &chip));
-                ASSERT_STREQ(chip.generation, chips[k].generation);
-                ASSERT_EQ(chip.hbm_gib, chips[k].hbm_gib);
-                ASSERT_EQ(chip.functions, chips[k].functions);
-                ASSERT_TRUE(chip.source[0] != '\0');
-        }
-        ASSERT_EQ(machine_chip(&h, 0x42, &chip), -ENOENT); /* gVNIC */
-        ASSERT_OK(machine_type(&h, "ct6e-standard-4t", &type));
-        ASSERT_EQ(type.chips, 4);
-        ASSERT_EQ(type.nics, 2);
-        ASSERT_OK(machine_type(&h, "ct5lp-hightpu-8t", &type));
-        ASSERT_EQ(type.chips, 8);
-        ASSERT_EQ(type.nics, 0);
-        for (size_t k = 0; k < ELEMENTSOF(unknown); k++)
-                ASSERT_EQ(machine_type(&h, unknown[k], &type), -ENOENT);
-        scratch_write(&s, "usr/lib/tpu-hostd/machines.conf", "[Machine ct6e-standard-1t]\nGeneration=v6e\nChips=1\n");
-        ASSERT_EQ(machine_type(&h, "ct6e-standard-1t", &type), -ENOENT); /* no source: refused */
-        ASSERT_EQ(machine_type(&shipped, "ct6e-standard-1t", &type), -ENOPKG);
-}
-
 static void test_rto_min(void) {
         static const struct {
                 const char *mode;
@@ -270,30 +224,6 @@ static void test_rto_min(void) {
                 if (t[k].by_sysctl)
                         ASSERT_STREQ(i.sysctls[0].value, "5000");
         }
-}
-
-static void test_which_nics(void) {
-        struct intent i = { 0 };
-        struct link l = { .index = 2, .name = "ens4", .arp_type = ARPHRD_ETHER, .address_len = 6 },
-                    bridge = { .index = 3,
-                               .name = "br0",
-                               .kind = "bridge",
-                               .arp_type = ARPHRD_ETHER,
-                               .address_len = 6 },
-                    lo = { .index = 1, .name = "lo", .arp_type = ARPHRD_LOOPBACK, .address_len = 6 };
-
-        ASSERT_TRUE(intent_is_data_nic(&i, &l));
-        ASSERT_FALSE(intent_is_data_nic(&i, &bridge));
-        (void) snprintf(i.ignore_nics, sizeof(i.ignore_nics), "eth*, ens4");
-        ASSERT_FALSE(intent_is_data_nic(&i, &l));
-        (void) snprintf(i.nics, sizeof(i.nics), "*");
-        ASSERT_FALSE(intent_is_data_nic(&i, &l)); /* who is ignored is ignored */
-        ASSERT_TRUE(intent_is_data_nic(&i, &bridge));
-        ASSERT_FALSE(intent_is_data_nic(&i, &lo)); /* no one can name it */
-        i.ignore_nics[0] = '\0';
-        (void) snprintf(i.nics, sizeof(i.nics), "br?");
-        ASSERT_FALSE(intent_is_data_nic(&i, &l));
-        ASSERT_TRUE(intent_is_data_nic(&i, &bridge));
 }
 
 static void test_given_file(void) {
@@ -399,170 +329,6 @@ static void test_the_first_of_two_stands(void) {
         ASSERT_STREQ(i.sysctls[0].value, "4096 41943040 314572800");
 }
 
-static struct link nic(uint32_t mtu, uint32_t max) {
-        return (struct link) { .index = 2, .name = "eth0", .mtu = mtu, .min_mtu = 68, .max_mtu = max };
-}
-
-static void test_mtu_rule(void) {
-        static const struct {
-                uint32_t profile, network, max, wanted;
-        } t[] = {
-                { 8896, 8896, 65535, 8896 }, { 8896, 1460, 65535, 1460 }, { 8896, 8896, 1500, 1500 },
-                { 8896, 8896, 0, 8896 },     { 8896, 0, 65535, 0 },       { 0, 8896, 65535, 0 },
-                { 1500, 8896, 65535, 1500 },
-        };
-
-        for (size_t k = 0; k < ELEMENTSOF(t); k++) {
-                struct intent i = { .mtu = t[k].profile, .network_mtu = t[k].network };
-                struct link l = nic(1460, t[k].max);
-                const char *why;
-
-                ASSERT_EQ(intent_mtu(&i, &l, &why), t[k].wanted);
-                ASSERT_EQ(why != NULL, t[k].wanted == 0);
-        }
-}
-
-static void judge(uint32_t profile_mtu, uint32_t network, uint32_t mtu, uint32_t max, enum verdict wanted,
-                  const char *remedy) {
-        struct intent i = { .mtu = profile_mtu, .network_mtu = network, .mtu_source = "docs" };
-        struct link l = nic(mtu, max);
-        struct finding f;
-
-        intent_judge_mtu(&i, &l, &f);
-        ASSERT_STREQ(verdict_name(f.verdict), verdict_name(wanted));
-        ASSERT_STREQ(f.check, "nic.mtu");
-        ASSERT_STREQ(f.subject, "eth0");
-        ASSERT_TRUE(strstr(f.remedy, remedy) != NULL);
-}
-
-/* While the network's MTU is not known: who states one, and what then happens. */
-static void test_stated_mtu(void) {
-        static const struct {
-                const char *driver;
-                uint32_t max, now, wanted;
-                enum verdict verdict;
-        } t[] = {
-                { "gve", 8896, 1460, 8896, VERDICT_FAIL },
-                { "gve", 8896, 8896, 8896, VERDICT_OK },
-                { "gve", 1460, 1460, 1460, VERDICT_FAIL },
-                { "gve", 0, 1460, 0, VERDICT_UNKNOWN },
-                { "gve", 9000, 9000, 9000, VERDICT_OK },
-                { "virtio_net", 8896, 1460, 8896, VERDICT_FAIL },
-                { "virtio_net", 65535, 1460, 0, VERDICT_UNKNOWN },
-                { "ixgbe", 9702, 1460, 0, VERDICT_UNKNOWN },
-                { "", 65535, 1460, 0, VERDICT_UNKNOWN },
-                { "gve", 100, 1460, 0, VERDICT_UNKNOWN },
-        };
-        const struct intent i = { .mtu = 8896 };
-
-        for (size_t k = 0; k < ELEMENTSOF(t); k++) {
-                struct link l = nic(t[k].now, t[k].max);
-                struct finding f;
-
-                (void) snprintf(l.driver, sizeof(l.driver), "%s", t[k].driver);
-                ASSERT_EQ(intent_mtu(&i, &l, NULL), t[k].wanted);
-                intent_judge_mtu(&i, &l, &f);
-                ASSERT_STREQ(verdict_name(f.verdict), verdict_name(t[k].verdict));
-                ASSERT_EQ(f.remedy[0] != 0, t[k].verdict != VERDICT_OK);
-        }
-}
-
-static void test_mtu_verdicts(void) {
-        judge(8896, 8896, 8896, 65535, VERDICT_OK, "");
-        judge(8896, 8896, 1460, 65535, VERDICT_FAIL, "tpu-netcfg --once");
-        judge(8896, 1460, 1460, 65535, VERDICT_FAIL, "gcloud compute networks update NETWORK --mtu=8896");
-        judge(8896, 1460, 8896, 65535, VERDICT_FAIL, "gcloud");
-        judge(8896, 8896, 1500, 1500, VERDICT_WARN, "GVNIC");
-        judge(8896, 0, 1460, 65535, VERDICT_UNKNOWN, "gcloud compute networks describe NETWORK");
-        judge(0, 8896, 1460, 65535, VERDICT_OK, "");
-}
-
-static void test_sysctl_verdicts(void) {
-        const struct intent_sysctl s = { .name = "net.ipv4.tcp_rmem", .value = "1 2 3", .source = "docs" };
-        struct finding f;
-
-        intent_judge_sysctl(&s, "1\t2\t3\n", 0, &f);
-        ASSERT_EQ(f.verdict, VERDICT_OK);
-        ASSERT_STREQ(f.found, "1 2 3");
-        intent_judge_sysctl(&s, "1 2 4", 0, &f);
-        ASSERT_EQ(f.verdict, VERDICT_FAIL);
-        intent_judge_sysctl(&s, NULL, -ENOENT, &f);
-        ASSERT_EQ(f.verdict, VERDICT_UNKNOWN);
-        ASSERT_STREQ(f.reason, "this kernel has no such sysctl");
-        intent_judge_sysctl(&s, NULL, -EACCES, &f);
-        ASSERT_EQ(f.verdict, VERDICT_UNKNOWN);
-        intent_judge_sysctl(&s, "1 2 4", -EROFS, &f);
-        ASSERT_EQ(f.verdict, VERDICT_UNKNOWN);
-        ASSERT_TRUE(strstr(f.reason, "read-only") != NULL);
-        intent_judge_sysctl(&s, "1 2 3", -EROFS, &f);
-        ASSERT_EQ(f.verdict, VERDICT_OK);
-        for (size_t blanks = 150; blanks < 1100; blanks += 50) { /* wherever it may be cut */
-                char value[1200];
-
-                (void) snprintf(value, sizeof(value), "1 2 3%*s4", (int) blanks, "");
-                intent_judge_sysctl(&s, value, 0, &f);
-                ASSERT_EQ(f.verdict, VERDICT_FAIL);
-        }
-}
-
-static void test_reading_sysctls_and_parameters(void) {
-        const struct intent_sysctl p = { .name = "tcp_cubic.hystart_detect",
-                                         .value = "2",
-                                         .source = "docs" };
-        _cleanup_scratch_ struct scratch s = scratch_new();
-        _cleanup_host_ struct host h = HOST_NULL;
-        struct finding f;
-        char value[32], path[512];
-
-        ASSERT_OK(host_open(s.path, &h));
-        ASSERT_EQ(intent_read_sysctl(&h, "net.core.optmem_max", value, sizeof(value)), -ENOENT);
-        scratch_write(&s, "proc/sys/net/core/optmem_max", "20480\n");
-        ASSERT_OK(intent_read_sysctl(&h, "net.core.optmem_max", value, sizeof(value)));
-        scratch_path(&s, "proc/sys/net/core/optmem_max", path);
-        ASSERT_OK(chmod(path, 0444));
-        ASSERT_EQ(intent_read_sysctl(&h, "net.core.optmem_max", value, sizeof(value)), -EROFS);
-        ASSERT_STREQ(value, "20480");
-
-        ASSERT_EQ(intent_read_parameter(&h, p.name, value, sizeof(value)), -ENOENT);
-        scratch_write(&s, "sys/module/tcp_cubic/parameters/hystart_detect", "3\n");
-        ASSERT_OK(intent_read_parameter(&h, p.name, value, sizeof(value)));
-        intent_judge_parameter(&p, value, 0, intent_in_container(&h), &f);
-        ASSERT_EQ(f.verdict, VERDICT_FAIL);
-        ASSERT_TRUE(strstr(f.remedy, "systemd-tmpfiles") != NULL);
-        scratch_write(&s, "run/systemd/container", "lxc\n");
-        intent_judge_parameter(&p, value, 0, intent_in_container(&h), &f);
-        ASSERT_EQ(f.verdict, VERDICT_UNKNOWN);
-        ASSERT_TRUE(startswith(f.reason, "read-only here"));
-        intent_judge_parameter(&p, NULL, -ENOENT, true, &f);
-        ASSERT_EQ(f.verdict, VERDICT_UNKNOWN);
-        ASSERT_TRUE(startswith(f.reason, "read-only here"));
-        intent_judge_parameter(&p, NULL, -ENOENT, false, &f);
-        ASSERT_EQ(f.verdict, VERDICT_UNKNOWN);
-        intent_judge_parameter(&p, "2", 0, true, &f);
-        ASSERT_EQ(f.verdict, VERDICT_OK);
-        ASSERT_STREQ(f.reason, "");
-        ASSERT_EQ(intent_read_parameter(&h, "nodot", value, sizeof(value)), -EINVAL);
-        ASSERT_EQ(intent_read_parameter(&h, "../x.y", value, sizeof(value)), -EINVAL);
-}
-
-static void test_sysctl_names(void) {
-        static const char *const bad[] = { "",       ".",          "net.",         ".net",
-                                           "net..x", "net/ipv4",   "net.ipv4.a b", "net.a/",
-                                           "..",     "net.ipv4.\n", "net.a/.b",  "net.a//b", "net./a" };
-        char path[64], text[] = " \t1\t\t2 \n";
-
-        ASSERT_OK(intent_sysctl_path("net.ipv4.tcp_rmem", path, sizeof(path)));
-        ASSERT_STREQ(path, "/proc/sys/net/ipv4/tcp_rmem");
-        ASSERT_EQ(intent_sysctl_path("net.ipv4.tcp_rmem", path, 27), -ENAMETOOLONG);
-        ASSERT_OK(intent_sysctl_path("net.ipv4.tcp_rmem", path, 28));
-        ASSERT_OK(intent_sysctl_path("net.ipv4.conf.enP1s0/7.rp_filter", path, sizeof(path)));
-        ASSERT_STREQ(path, "/proc/sys/net/ipv4/conf/enP1s0.7/rp_filter");
-        for (size_t k = 0; k < ELEMENTSOF(bad); k++)
-                ASSERT_EQ(intent_sysctl_path(bad[k], path, sizeof(path)), -EINVAL);
-        intent_sysctl_normalize(text);
-        ASSERT_STREQ(text, "1 2");
-}
-
 static void test_nic_settings(void) {
         static const char text[] = "[Feature tx-nocache-copy]\nValue=on\nSource=docs\n"
                                    "[Feature rx-gro]\nValue=off\nSource=docs\n"
@@ -588,59 +354,6 @@ static void test_nic_settings(void) {
         ASSERT_STREQ(i.nic_settings[1].name, "rx-gro");
 }
 
-/* What is found of one setting, and the verdict on it. */
-static void judge_setting(struct intent *i, const struct found_nic_setting *found, enum verdict verdict,
-                          const char *text, bool due) {
-        struct link l = { .index = 2, .name = "eth0", .driver = "gve" };
-        struct finding f;
-
-        intent_judge_nic_setting(i, &l, found, &f);
-        ASSERT_EQ(f.verdict, verdict);
-        ASSERT_STREQ(f.found, text);
-        ASSERT_TRUE(f.verdict == VERDICT_OK || f.reason[0] || f.remedy[0]);
-        ASSERT_EQ(nic_setting_is_due(i, found), due);
-}
-
-static void test_nic_setting_verdicts(void) {
-        struct intent i = { .nic_settings = { { NIC_FEATURE, "tx-nocache-copy", "", "on", "test" },
-                                              { NIC_PRIVATE_FLAG, "a-flag", "gve", "on", "test" },
-                                              { NIC_SIZE + LINK_GSO_MAX_SIZE, "gso_max_size", "", "65536", "test" } },
-                            .n_nic_settings = 3 };
-        const struct {
-                struct found_nic_setting found;
-                enum verdict verdict;
-                const char *text;
-                bool due;
-        } t[] = {
-                { { .value = "on" }, VERDICT_OK, "on", false },
-                { { .value = "off" }, VERDICT_FAIL, "off", true },
-                { { .value = "on", .offer = NIC_FIXED }, VERDICT_OK, "on", false },
-                { { .value = "off", .offer = NIC_FIXED }, VERDICT_OK, "off, fixed by gve", false },
-                { { .value = "off", .offer = NIC_HELD_BACK }, VERDICT_WARN, "off", false },
-                { { .offer = NIC_NOT_OF_KERNEL }, VERDICT_UNKNOWN, "", false },
-                { { .error = -EPROTONOSUPPORT }, VERDICT_UNKNOWN, "", false },
-                { { .error = -EBADMSG }, VERDICT_UNKNOWN, "", false },
-                { { .setting = 1, .offer = NIC_NOT_OF_DRIVER }, VERDICT_OK, "not offered by gve", false },
-                { { .setting = 2, .offer = NIC_NOT_OF_KERNEL }, VERDICT_OK, "not offered by this kernel", false },
-                { { .setting = 2, .value = "30000" }, VERDICT_FAIL, "30000", true },
-                { { .setting = 2, .value = "30000", .offer = NIC_BEYOND_LIMIT, .limit = 40000 }, VERDICT_OK,
-                  "30000; gve takes 40000 at most", false },
-        };
-        struct found_nic_setting size = { .setting = 2 };
-        struct link l = { .name = "eth0" };
-        char subject[64];
-
-        for (size_t k = 0; k < ELEMENTSOF(t); k++)
-                judge_setting(&i, &t[k].found, t[k].verdict, t[k].text, t[k].due);
-        nic_setting_subject(&i.nic_settings[size.setting], &l, subject);
-        ASSERT_STREQ(subject, "eth0"); /* the check names it */
-        ASSERT_STREQ(nic_setting_check(i.nic_settings[2].kind), "nic.gso_max_size");
-}
-
-TEST_MAIN(test_nic_settings, test_nic_setting_verdicts,
-          test_shipped_profiles, test_every_shipped_profile_is_whole, test_profile_by_chips, test_machines,
-          test_rto_min, test_source_routing, test_which_nics, test_stated_mtu,
-          test_reading_sysctls_and_parameters,
-          test_fixtures_are_what_is_shipped, test_which_profile, test_given_file, test_network_mtu_bounds,
-          test_refused_values, test_the_first_of_two_stands, test_mtu_rule, test_mtu_verdicts,
-          test_sysctl_verdicts, test_sysctl_names)
+TEST_MAIN(test_nic_settings, test_shipped_profiles, test_every_shipped_profile_is_whole, test_profile_by_chips,
+          test_rto_min, test_source_routing, test_fixtures_are_what_is_shipped, test_which_profile,
+          test_given_file, test_network_mtu_bounds, test_refused_values, test_the_first_of_two_stands)
