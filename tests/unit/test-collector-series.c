@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <sqlite3.h>
-
 #include "points.h"
+#include "store-support.h"
 #include "test.h"
 
 #define DAY ((usec_t) 86400 * USEC_PER_SEC)
 #define NOW (UINT64_C(1800000000) * USEC_PER_SEC) /* a full ten minutes */
 
 static char dir[] = "/tmp/test-series-XXXXXX";
-static char path[64];
 
 static struct store *opened(void) {
         struct store *s = NULL;
@@ -322,20 +320,6 @@ static void bytes_are_held(void) {
         ASSERT_OK(store_size(s, &size));
         ASSERT_TRUE(size.file < 6 * 1024 * 1024);
         s = store_free(s);
-}
-
-static int64_t ask(const char *sql) {
-        sqlite3 *db;
-        sqlite3_stmt *q;
-        int64_t n = -1;
-
-        ASSERT_OK(sqlite3_open(path, &db));
-        ASSERT_OK(sqlite3_prepare_v2(db, sql, -1, &q, NULL));
-        if (sqlite3_step(q) == SQLITE_ROW)
-                n = sqlite3_column_int64(q, 0);
-        ASSERT_OK(sqlite3_finalize(q));
-        ASSERT_OK(sqlite3_close(db));
-        return n;
 }
 
 /* A database of version 1 goes on, and version 1 may have it back. */

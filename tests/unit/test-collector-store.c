@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <signal.h>
-#include <sqlite3.h>
 #include <sys/wait.h>
 
-#include "store.h"
+#include "store-support.h"
 #include "test.h"
 
 static char dir[] = "/tmp/test-store-XXXXXX";
-static char path[64];
 
 static void fresh(void) {
         (void) snprintf(path, sizeof(path), "%s/c.db", dir);
@@ -27,21 +25,6 @@ static struct store *opened(void) {
         ASSERT_OK(store_open(path, &s, aside, why));
         ASSERT_STREQ(aside, "");
         return s;
-}
-
-/* Runs sql on the database with a connection of its own; returns the number in the first column. */
-static int64_t ask(const char *sql) {
-        sqlite3 *db;
-        sqlite3_stmt *q;
-        int64_t n = -1;
-
-        ASSERT_OK(sqlite3_open(path, &db));
-        ASSERT_OK(sqlite3_prepare_v2(db, sql, -1, &q, NULL));
-        if (sqlite3_step(q) == SQLITE_ROW)
-                n = sqlite3_column_int64(q, 0);
-        ASSERT_OK(sqlite3_finalize(q));
-        ASSERT_OK(sqlite3_close(db));
-        return n;
 }
 
 static int take(struct store *s, const char *class, uint64_t seq) {
