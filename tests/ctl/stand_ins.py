@@ -4,39 +4,16 @@ import http.server
 import json
 import socketserver
 import struct
+import sys
+from pathlib import Path
 
-
-def varint(n):
-    out = b""
-    while n > 0x7F:
-        out += bytes([n & 0x7F | 0x80])
-        n >>= 7
-    return out + bytes([n])
-
-
-def field(number, value):
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    data = value.encode() if isinstance(value, str) else value
-    return varint(number << 3 | 2) + varint(len(data)) + data
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from protobuf import field, read  # noqa: E402,F401  (the path comes first; field is for who imports this)
 
 
 def strings_of(payload):
     """All length-delimited fields of a flat message: [(number, text)]."""
-    found, i = [], 0
-    while i < len(payload):
-        key, i = payload[i], i + 1
-        size, shift = 0, 0
-        while True:
-            size |= (payload[i] & 0x7F) << shift
-            shift += 7
-            i += 1
-            if not payload[i - 1] & 0x80:
-                break
-        if key & 7 == 2:
-            found.append((key >> 3, payload[i:i + size].decode()))
-            i += size
-    return found
+    return [(number, value.decode()) for number, kind, value in read(payload) if kind == 2]
 
 
 class UnixHttp(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):

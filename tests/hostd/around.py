@@ -16,7 +16,8 @@ import threading
 import time
 from pathlib import Path
 
-import otlp
+import otlp  # which finds what the folders of tests share
+from protobuf import message  # noqa: F401  (and for who imports this)
 
 TOP = Path(__file__).resolve().parents[2]
 BINARY = Path(os.environ.get("BUILD_DIR", TOP / "build/dev")) / "agent/hostd/tpu-hostd"
@@ -99,27 +100,6 @@ class Receiver:
 
 # Kinds and messages of proto/local.proto, as its peers see them.
 ERROR, JOBS_REQUEST, JOBS_REPLY, CAPTURE_REQUEST, CAPTURE_REPLY, OWNERS_REQUEST, OWNERS_REPLY = 1, 22, 23, 26, 27, 28, 29
-
-
-def _varint(n):
-    out = b""
-    while n > 0x7F:
-        out += bytes([n & 0x7F | 0x80])
-        n >>= 7
-    return out + bytes([n])
-
-
-def message(values):
-    """A protobuf message out of {number: int | str | bytes | [those]}."""
-    out = b""
-    for number, value in values.items():
-        for v in value if isinstance(value, list) else [value]:
-            if isinstance(v, int):
-                out += _varint(number << 3) + _varint(v)
-            else:
-                v = v.encode() if isinstance(v, str) else v
-                out += _varint(number << 3 | 2) + _varint(len(v)) + v
-    return out
 
 
 class Launchd:

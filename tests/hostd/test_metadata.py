@@ -13,9 +13,9 @@ from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(Path(__file__).parent), str(TOP / "tests/lab")]
-import otlp  # noqa: E402
 from around import BINARY, Hostd, message, wait_until  # noqa: E402
 from metadata import MetadataServer  # noqa: E402
+from protobuf import parse  # noqa: E402
 
 KIND_NETWORK_MTU, KIND_NETWORK_MTU_REPLY, KIND_OBSERVE, KIND_OBSERVE_REPLY = 12, 13, 14, 15
 NICS = [{"mac": "42:01:0a:80:00:02", "ip": "10.128.0.2"}, {"mac": "42:01:0a:80:01:02", "ip": "10.128.1.2"}]
@@ -39,7 +39,7 @@ class Netcfg:
                         self.wfile.write(struct.pack("<IHH", 0, 1, KIND_OBSERVE_REPLY))
                         continue
                     assert (version, kind) == (1, KIND_NETWORK_MTU), (version, kind)
-                    entries = [dict(otlp.fields(e)) for n, e in otlp.fields(payload) if n == 1]
+                    entries = [{n: v for n, (v,) in parse(e).items()} for e in parse(payload).get(1, [])]
                     netcfg.got.append(({e[1].hex(":"): e[2] for e in entries}, {e[3].decode() for e in entries}))
                     reply = message({1: len(entries), 2: netcfg.refuse})
                     self.wfile.write(struct.pack("<IHH", len(reply), 1, KIND_NETWORK_MTU_REPLY) + reply)

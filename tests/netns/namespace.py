@@ -11,9 +11,12 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import time
+import unittest
 
+PROFILES = os.path.realpath(os.path.join(os.path.dirname(__file__), "../../netcfg/profiles"))
 SETUP = """set -e
 mount -t tmpfs -o mode=755 tmpfs /run
 # What the package's tmpfiles.d does on a real host; here it is the machine's, which a test leaves alone.
@@ -180,3 +183,16 @@ class Host:
             stream = sock.makefile("rb")
             length, _, answer = struct.unpack("<IHH", stream.read(8))
             return answer, stream.read(length)
+
+
+def run_tests(*programs):
+    """The tests of the file that was started; where namespaces are not permitted, says why and exits with 77."""
+    for program in programs:
+        if not os.access(program, os.X_OK):
+            sys.exit(f"{program} is missing: build first, or set BUILD_DIR")
+    try:
+        Host(PROFILES).close()
+    except NotPermitted as refused:
+        print(f"SKIP: {refused}")
+        sys.exit(77)
+    unittest.main(verbosity=2)

@@ -4,12 +4,9 @@
 the reason) where namespaces are not permitted. The programs are those of BUILD_DIR (build/dev)."""
 import glob
 import json
-import os
-import sys
-import unittest
 
-from namespace import NET_ADMIN_ONLY, UNPRIVILEGED, NotPermitted, hold
-from test_netcfg import NETCFG, RMEM, RUNTIME, Case, new_host
+from namespace import NET_ADMIN_ONLY, UNPRIVILEGED, hold, run_tests
+from netcfg_case import NETCFG, RMEM, RUNTIME, Case
 
 NAME = "/run/netns/c"
 
@@ -53,7 +50,7 @@ class Container(Case):
     def inner_state(self):
         return self.sysctl("net.ipv4.tcp_rmem"), self.inner_mtu()
 
-    def report(self, *words, code=0):
+    def inner_report(self, *words, code=0):
         return json.loads(self.netcfg("--netns", NAME, "--json", *words, code=code).stdout)
 
     def finding(self, report, check, subject):
@@ -67,13 +64,13 @@ class OneShot(Container):
     def test_only_the_container_is_changed_and_restored(self):
         self.host.check("sysctl", "-qw", "net.ipv4.tcp_rmem=4096 131072 6000000")
         hosts = self.state()
-        self.assertEqual(self.report("--dry-run", code=2)["writes"], 0)
+        self.assertEqual(self.inner_report("--dry-run", code=2)["writes"], 0)
         self.assertEqual((self.inner_state(), self.originals()), ((self.rmem, 1460), []))
-        done = self.report()
+        done = self.inner_report()
         self.assertEqual(self.inner_state(), (RMEM, 8896))
         self.assertEqual(done["writes"], len(done["plan"]))
         self.assertGreater(done["writes"], 1)
-        self.assertEqual(self.report()["writes"], 0)
+        self.assertEqual(self.inner_report()["writes"], 0)
         self.assertEqual(self.state(), hosts)
         self.assertEqual(len(self.originals()), 1)
         self.netcfg("--netns", NAME, "--restore")
@@ -104,7 +101,7 @@ class OneShot(Container):
     def test_the_hosts_daemon_is_not_disturbed(self):
         self.netcfg("--restore")
         self.host.check("rm", "-r", RUNTIME)
-        self.host.check("install", "-d", "-o", "65534", "-g", "65534", RUNTIME)
+        self.give_runtime()
         daemon = self.host.start(*NET_ADMIN_ONLY, NETCFG)
         self.netcfg("--netns", NAME)
         self.netcfg("--netns", NAME, "--restore")
@@ -135,7 +132,7 @@ class Mtu(Container):
 
     def test_the_other_end(self):
         self.host.check("ip", "link", "set", "c-eth0", "mtu", "1500")
-        found = self.nic(self.report(code=1))
+        found = self.nic(self.inner_report(code=1))
         self.assertEqual((self.inner_mtu(), found["verdict"], found["wanted"]), (1500, "WARN", "8896"))
         self.assertIn("c-eth0 of the host, which carries 1500", found["reason"])
         self.assertIn("com.docker.network.driver.mtu", found["remedy"])
@@ -144,36 +141,36 @@ class Mtu(Container):
         self.host.check("ip", "link", "add", "br0", "mtu", "1500", "type", "bridge")
         self.host.check("ip", "link", "set", "c-eth0", "master", "br0")
         self.host.check("ip", "link", "set", "br0", "mtu", "1500")
-        self.assertIn("br0 of the host, which carries 1500", self.nic(self.report(code=1))["reason"])
+        self.assertIn("br0 of the host, which carries 1500", self.nic(self.inner_report(code=1))["reason"])
         self.assertEqual(self.inner_mtu(), 1500)
 
     def test_the_hosts_own_nic(self):
         self.host.check("ip", "link", "set", "eth1", "mtu", "1460")
-        self.assertIn("eth1 of the host, which carries 1460", self.nic(self.report(code=1))["reason"])
+        self.assertIn("eth1 of the host, which carries 1460", self.nic(self.inner_report(code=1))["reason"])
         self.assertEqual(self.inner_mtu(), 1460)
 
     def test_above_what_carries_it_is_lowered(self):
         self.inside("ip", "link", "set", "eth0", "mtu", "8896")
         self.host.check("ip", "link", "set", "c-eth0", "mtu", "1500")
-        found = self.nic(self.report("--dry-run", code=2))
+        found = self.nic(self.inner_report("--dry-run", code=2))
         self.assertEqual((found["verdict"], found["remedy"]), ("FAIL", f"tpu-netcfg --netns {NAME}"))
-        self.report(code=1)
+        self.inner_report(code=1)
         self.assertEqual(self.inner_mtu(), 1500)
 
     def test_the_networks_own(self):
         self.host.identity("[Identity]\nAcceleratorType=v6e-16\n[Network]\nMtu=1460\n")
-        found = self.nic(self.report(code=2))
+        found = self.nic(self.inner_report(code=2))
         self.assertIn("the network carries 1460", found["reason"])
         self.assertEqual(self.inner_mtu(), 1460)
 
     def test_without_a_known_network_the_hosts_nics_say_it(self):
         self.host.identity("[Identity]\nAcceleratorType=v6e-16\n")
-        self.assertEqual(self.nic(self.report())["verdict"], "OK")
+        self.assertEqual(self.nic(self.inner_report())["verdict"], "OK")
         self.assertEqual(self.inner_mtu(), 8896)
 
     def test_another_end_in_a_third_namespace_says_nothing(self):
         self.host.check("ip", "link", "set", "c-eth0", "netns", str(self.host.wire.pid))
-        found = self.nic(self.report(code=1))
+        found = self.nic(self.inner_report(code=1))
         self.assertIn("is not known: never raised", found["reason"])
         self.assertEqual(self.inner_mtu(), 1460)
 
@@ -182,13 +179,13 @@ class Mtu(Container):
         self.host.check("ip", "link", "add", "mv0", "link", "eth1", "type", "macvlan", "mode", "bridge")
         self.host.check("ip", "link", "set", "mv0", "netns", str(self.inner))
         self.inside("ip", "link", "set", "mv0", "name", "eth0", "mtu", "1460")
-        self.assertEqual(self.nic(self.report())["verdict"], "OK")
+        self.assertEqual(self.nic(self.inner_report())["verdict"], "OK")
         self.assertEqual(self.inner_mtu(), 8896)
 
     def test_what_is_inside_only_is_no_data_nic(self):
         self.inside("ip", "link", "add", "in0", "type", "veth", "peer", "name", "in1")
         self.inside("ip", "link", "add", "br0", "type", "bridge")
-        self.assertEqual([f["subject"] for f in self.report()["findings"] if f["check"] == "nic.mtu"], ["eth0"])
+        self.assertEqual([f["subject"] for f in self.inner_report()["findings"] if f["check"] == "nic.mtu"], ["eth0"])
 
 
 class Refused(Container):
@@ -241,11 +238,4 @@ class Refused(Container):
 del Container  # it has no tests of its own
 
 if __name__ == "__main__":
-    if not os.access(NETCFG, os.X_OK):
-        sys.exit(f"{NETCFG} is missing: build first, or set BUILD_DIR")
-    try:
-        new_host().close()
-    except NotPermitted as refused:
-        print(f"SKIP: {refused}")
-        sys.exit(77)
-    unittest.main(verbosity=2)
+    run_tests(NETCFG)

@@ -10,10 +10,9 @@ import signal
 import subprocess
 import sys
 import time
-import unittest
 
-from namespace import NET_ADMIN_ONLY, NotPermitted
-from test_netcfg import DRIFT, KIND_REPORT, KIND_REPORT_REQUEST, NETCFG, RMEM, RUNTIME, SOURCE, Case, new_host
+from namespace import run_tests
+from netcfg_case import DRIFT, NETCFG, RMEM, SOURCE, Case
 
 TPUCTL = os.path.join(os.path.dirname(NETCFG), "../agent/ctl/tpuctl")
 
@@ -25,15 +24,7 @@ class Drift(Case):
         for words in (["addr", "add", "10.10.0.10/24", "dev", "eth0"], ["addr", "add", "10.10.1.10/24", "dev", "eth1"],
                       ["route", "add", "10.20.0.0/16", "via", "10.10.0.1"], ["route", "add", "10.30.0.0/16", "via", "10.10.1.1"]):
             self.host.check("ip", *words)
-        self.host.check("install", "-d", "-o", "65534", "-g", "65534", RUNTIME)
-
-    def start(self):
-        return self.host.start(*NET_ADMIN_ONLY, NETCFG)
-
-    def report(self):
-        kind, payload = self.host.ask(f"{RUNTIME}/netcfg.sock", KIND_REPORT_REQUEST)
-        self.assertEqual(kind, KIND_REPORT)
-        return payload.decode(errors="replace")
+        self.give_runtime()
 
     def rto_min(self, destination):
         return "rto_min lock 5ms" in self.host.check("ip", "route", "show", destination)
@@ -339,12 +330,4 @@ class Overrun(Drift):
 del Drift  # it has no tests of its own
 
 if __name__ == "__main__":
-    for program in (NETCFG, TPUCTL):
-        if not os.access(program, os.X_OK):
-            sys.exit(f"{program} is missing: build first, or set BUILD_DIR")
-    try:
-        new_host().close()
-    except NotPermitted as refused:
-        print(f"SKIP: {refused}")
-        sys.exit(77)
-    unittest.main(verbosity=2)
+    run_tests(NETCFG, TPUCTL)

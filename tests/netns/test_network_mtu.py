@@ -5,10 +5,13 @@
 import json
 import os
 import sys
-import unittest
+from pathlib import Path
 
-from namespace import NET_ADMIN_ONLY, NotPermitted
-from test_netcfg import NETCFG, RUNTIME, Case, new_host
+from namespace import NET_ADMIN_ONLY, run_tests
+from netcfg_case import NETCFG, RUNTIME, Case
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from protobuf import field  # noqa: E402  (the path comes first)
 
 HOSTD, OTHER = 4711, 4712
 KIND_ERROR, KIND_NETWORK_MTU, KIND_NETWORK_MTU_REPLY, KIND_OBSERVE, KIND_OBSERVE_REPLY = 1, 12, 13, 14, 15
@@ -28,21 +31,8 @@ print(kind, f.read(n).hex())
 """
 
 
-def varint(n):
-    out = b""
-    while n > 127:
-        out += bytes([n & 127 | 128])
-        n >>= 7
-    return out + bytes([n])
-
-
-def text(number, data):
-    data = data if isinstance(data, bytes) else data.encode()
-    return varint(number << 3 | 2) + varint(len(data)) + data
-
-
 def frame(*entries):
-    return b"".join(text(1, text(1, bytes.fromhex(mac.replace(":", ""))) + varint(2 << 3) + varint(mtu) + text(3, source))
+    return b"".join(field(1, field(1, bytes.fromhex(mac.replace(":", ""))) + field(2, mtu) + field(3, source))
                     for mac, mtu, source in entries)
 
 
@@ -53,8 +43,7 @@ class NetworkMtu(Case):
         super().setUp()
         with open(f"{self.host.tree}/etc/passwd", "w", encoding="utf-8") as file:
             file.write(f"root:x:0:0::/root:/bin/sh\nodd line\ntpu-hostd:x:{HOSTD}:{HOSTD}::/:/bin/false\n")
-        self.host.check("install", "-d", "-o", "65534", "-g", "65534", RUNTIME)
-        self.host.start(*NET_ADMIN_ONLY, NETCFG)
+        self.start()
 
     def restart(self):
         self.host.stop(self.host.processes.pop())
@@ -148,11 +137,11 @@ class NetworkMtu(Case):
         """Told by tpu-hostd: nothing is changed any more, over a restart, too; taken back, what is wrong is set at once."""
         self.assertEqual(self.send(OBSERVE, OTHER, KIND_OBSERVE)[0], KIND_ERROR)
         self.assertEqual(self.send(b"\xff\xff", HOSTD, KIND_OBSERVE)[0], KIND_ERROR)
-        self.assertEqual(self.send(OBSERVE, HOSTD, KIND_OBSERVE), (KIND_OBSERVE_REPLY, text(1, "observe")))
+        self.assertEqual(self.send(OBSERVE, HOSTD, KIND_OBSERVE), (KIND_OBSERVE_REPLY, field(1, "observe")))
         self.send(frame((self.mac("eth0"), 8896, "metadata")))
         self.restart()
         self.assertEqual(self.mtus(), (1460, 1460))
-        self.assertEqual(self.send(REPAIR, HOSTD, KIND_OBSERVE), (KIND_OBSERVE_REPLY, text(1, "repair")))
+        self.assertEqual(self.send(REPAIR, HOSTD, KIND_OBSERVE), (KIND_OBSERVE_REPLY, field(1, "repair")))
         self.assertEqual(self.mtus(), (8896, 1460))
 
     def test_the_configured_mode_is_not_overruled(self):
@@ -162,7 +151,7 @@ class NetworkMtu(Case):
         with open(f"{folder}/50-mode.conf", "w", encoding="utf-8") as file:
             file.write("[Netcfg]\nMode=observe\n")
         self.host.start(*NET_ADMIN_ONLY, NETCFG)
-        self.assertEqual(self.send(REPAIR, HOSTD, KIND_OBSERVE), (KIND_OBSERVE_REPLY, text(1, "observe")))
+        self.assertEqual(self.send(REPAIR, HOSTD, KIND_OBSERVE), (KIND_OBSERVE_REPLY, field(1, "observe")))
         self.send(frame((self.mac("eth0"), 8896, "metadata")))
         self.assertEqual(self.mtus(), (1460, 1460))
 
@@ -181,11 +170,4 @@ class NetworkMtu(Case):
 
 
 if __name__ == "__main__":
-    if not os.access(NETCFG, os.X_OK):
-        sys.exit(f"{NETCFG} is missing: build first, or set BUILD_DIR")
-    try:
-        new_host().close()
-    except NotPermitted as refused:
-        print(f"SKIP: {refused}")
-        sys.exit(77)
-    unittest.main(verbosity=2)
+    run_tests(NETCFG)

@@ -10,7 +10,7 @@ import sys
 import time
 import unittest
 
-from namespace import NO_RIGHTS, Host, NotPermitted
+from namespace import NO_RIGHTS, Host, run_tests
 
 SOURCE = os.path.realpath(os.path.join(os.path.dirname(__file__), "../.."))
 TPUCTL = os.path.join(os.path.realpath(os.environ.get("BUILD_DIR", os.path.join(SOURCE, "build/dev"))), "agent/ctl/tpuctl")
@@ -452,11 +452,4 @@ class Many(Path):
 
 
 if __name__ == "__main__":
-    if not os.access(TPUCTL, os.X_OK):
-        sys.exit(f"{TPUCTL} is missing: build first, or set BUILD_DIR")
-    try:
-        Host(os.path.join(SOURCE, "netcfg/profiles")).close()
-    except NotPermitted as refused:
-        print(f"SKIP: {refused}")
-        sys.exit(77)
-    unittest.main(verbosity=2)
+    run_tests(TPUCTL)

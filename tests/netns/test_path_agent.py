@@ -10,10 +10,9 @@ import subprocess
 import sys
 import threading
 import time
-import unittest
 
-from namespace import NO_RIGHTS, Host, NotPermitted
-from test_path import SOURCE, TPUCTL, Path as PathCase
+from namespace import NO_RIGHTS, run_tests
+from test_path import TPUCTL, Path as PathCase
 
 HOSTD = os.path.join(os.path.dirname(TPUCTL), "../hostd/tpu-hostd")
 ASK = """
@@ -189,11 +188,4 @@ class Agent(PathCase):
 
 
 if __name__ == "__main__":
-    if not os.access(HOSTD, os.X_OK):
-        sys.exit(f"{HOSTD} is missing: build first, or set BUILD_DIR")
-    try:
-        Host(os.path.join(SOURCE, "netcfg/profiles")).close()
-    except NotPermitted as refused:
-        print(f"SKIP: {refused}")
-        sys.exit(77)
-    unittest.main(verbosity=2)
+    run_tests(HOSTD)

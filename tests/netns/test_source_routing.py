@@ -3,14 +3,11 @@
 """Source routing in network namespaces: a host with two NICs, each with a router of its own, where packets are
 counted. Needs root; exit code 77 (skipped, with the reason) where namespaces are not permitted."""
 import json
-import os
 import subprocess
-import sys
 import time
-import unittest
 
-from namespace import NET_ADMIN_ONLY, NotPermitted, hold
-from test_netcfg import NETCFG, RUNTIME, Case, new_host
+from namespace import hold, run_tests
+from netcfg_case import NETCFG, Case
 
 FAR = {4: "192.0.2.1", 6: "2001:db8::1"}
 SOURCES = {4: ("10.10.0.10", "10.10.1.10"), 6: ("fd00::10", "fd00:1::10")}
@@ -85,16 +82,12 @@ class Routed(Case):
     def ways(self):
         return [self.left_by(family, source) for family in (4, 6) for source in (0, 1)]
 
-    def start(self):
-        self.host.check("install", "-d", "-o", "65534", "-g", "65534", RUNTIME)
-        return self.host.start(*NET_ADMIN_ONLY, NETCFG)
-
-    def report(self):
+    def dry_run(self):
         return json.loads(self.host.run(NETCFG, "--dry-run", "--json").stdout)
 
     def wait_until_right(self):
         """Until nothing is left to do and the host has been looked at since."""
-        self.wait_for(lambda: [op["subject"] for op in self.report()["plan"]], [])
+        self.wait_for(lambda: [op["subject"] for op in self.dry_run()["plan"]], [])
 
 
 BY_MAIN = [[PACKETS, 0]] * 4
@@ -277,11 +270,4 @@ class Daemon(Routed):
 
 
 if __name__ == "__main__":
-    if not os.access(NETCFG, os.X_OK):
-        sys.exit(f"{NETCFG} is missing: build first, or set BUILD_DIR")
-    try:
-        new_host().close()
-    except NotPermitted as refused:
-        print(f"SKIP: {refused}")
-        sys.exit(77)
-    unittest.main(verbosity=2)
+    run_tests(NETCFG)

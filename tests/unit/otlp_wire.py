@@ -7,37 +7,17 @@ import struct
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
-
-def varint(data, at):
-    value = shift = 0
-    while True:
-        value |= (data[at] & 0x7F) << shift
-        at += 1
-        shift += 7
-        if not data[at - 1] & 0x80:
-            return value, at
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+import protobuf  # noqa: E402  (the path comes first)
 
 
 def fields(data):
     """{number: [(wire type, value)]}"""
-    out, at = {}, 0
-    while at < len(data):
-        tag, at = varint(data, at)
-        kind = tag & 7
-        if kind == 0:
-            value, at = varint(data, at)
-        elif kind == 1:
-            value, at = data[at:at + 8], at + 8
-        elif kind == 2:
-            size, at = varint(data, at)
-            value, at = data[at:at + size], at + size
-            assert len(value) == size
-        elif kind == 5:
-            value, at = data[at:at + 4], at + 4
-        else:
-            raise AssertionError(f"wire type {kind}")
-        out.setdefault(tag >> 3, []).append((kind, value))
+    out = {}
+    for number, kind, value in protobuf.read(data):
+        out.setdefault(number, []).append((kind, value))
     return out
 
 

@@ -1,0 +1,122 @@
+#!/usr/bin/python3
+"""Certificates of both sides of tpu-collectord."""
+
+import http.client
+import json
+import os
+import ssl
+import subprocess
+import threading
+import time
+import unittest
+
+import otlp
+from collector_case import AGENT, BUILD, PROGRAM, PROTOBUF, Case, Collector, metrics
+
+
+class Tls(Case):
+    """Certificates of both sides: who has none, a foreign, an expired one, or another URI gets 403 and changes nothing."""
+
+    def openssl(self, *words):
+        subprocess.run(["openssl", *words], check=True, capture_output=True, cwd=self.dir.name)
+
+    def certificate(self, name, ca, san, days="30"):
+        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{name}.key", "-out", f"{name}.csr", "-subj", f"/CN={name}")
+        with open(os.path.join(self.dir.name, "ext"), "w") as f:
+            f.write(f"subjectAltName={san}\n" if san else "basicConstraints=CA:FALSE\n")
+        self.openssl("x509", "-req", "-in", f"{name}.csr", "-CA", f"{ca}.crt", "-CAkey", f"{ca}.key", "-CAcreateserial", "-days", days, "-extfile", "ext",
+                     "-out", f"{name}.crt")
+
+    def setUp(self):
+        super().setUp()
+        for ca in ("ca", "foreign"):
+            self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", f"{ca}.key", "-out", f"{ca}.crt", "-days", "30",
+                         "-subj", f"/CN={ca}")
+        self.certificate("server", "ca", "IP:127.0.0.1")
+        self.certificate("agent", "ca", "URI:spiffe://site/host/7")
+        self.certificate("reader", "ca", "DNS:x,URI:spiffe://site/people")
+        self.certificate("unnamed", "ca", "")
+        self.certificate("expired", "ca", "URI:spiffe://site/host/7", "-1")
+        self.certificate("stranger", "foreign", "URI:spiffe://site/host/7")
+
+    def configuration(self, **changes):
+        keys = {"Certificate": f"{self.dir.name}/server.crt", "Key": f"{self.dir.name}/server.key", "ClientCa": f"{self.dir.name}/ca.crt",
+                "AllowAgents": "spiffe://site/host/*", "AllowReaders": "spiffe://site/other spiffe://site/people", **changes}
+        path = os.path.join(self.dir.name, "c.conf")
+        with open(path, "w") as f:
+            f.write("[Collector]\n" + "".join(f"{k}={v}\n" for k, v in keys.items() if v is not None))
+        return path
+
+    def call(self, port, who, method, path, body=None, headers=None, version=None):
+        context = ssl.create_default_context(cafile=f"{self.dir.name}/ca.crt")
+        if who:
+            context.load_cert_chain(f"{self.dir.name}/{who}.crt", f"{self.dir.name}/{who}.key")
+        if version:
+            context.maximum_version = version
+        conn = http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=context)
+        conn.request(method, path, body, headers or {})
+        r = conn.getresponse()
+        r.content = r.read()
+        conn.close()
+        return r
+
+    def test_who_may_call(self):
+        self.c = c = Collector(os.path.join(self.dir.name, "c.db"), "--config", self.configuration())
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            self.assertEqual(self.call(c.otlp, "agent", "POST", "/v1/metrics", metrics(), PROTOBUF, version).status, 200)
+        self.assertEqual(self.call(c.api, "reader", "GET", "/api/v1/hosts").status, 200)
+        for who in (None, "unnamed", "expired", "stranger", "reader"):
+            r = self.call(c.otlp, who, "POST", "/v1/logs", otlp.request(AGENT, [otlp.log("no", who or "")]), PROTOBUF)
+            self.refused(r, 403, "certificate" if who != "reader" else "spiffe://site/people")
+        for who in (None, "unnamed", "expired", "stranger", "agent"):
+            for path in ("/api/v1/hosts", "/metrics", "/no/such"):
+                self.assertEqual((who, self.call(c.api, who, "GET", path).status), (who, 403))
+            self.assertEqual(self.call(c.api, who, "GET", "/healthz").status, 200)
+        self.assertEqual(c.sql("SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM hosts)"), [(0, 1)])
+        with self.assertRaises((OSError, http.client.HTTPException)):
+            c.get("/healthz")  # not in clear text
+
+    def test_tpuctl(self):
+        self.c = c = Collector(os.path.join(self.dir.name, "c.db"), "--config", self.configuration())
+        self.assertEqual(self.call(c.otlp, "agent", "POST", "/v1/logs", otlp.request(AGENT, [otlp.log("tpu.seen", {"k": "v"})]), PROTOBUF).status, 200)
+        conf = os.path.join(self.dir.name, "ctl.conf")
+
+        def tpuctl(who, *words):
+            with open(conf, "w") as f:
+                f.write(f"[Ctl]\nCollector=https://127.0.0.1:{c.api}\nCollectorCa={self.dir.name}/ca.crt\n"
+                        f"CollectorCertificate={self.dir.name}/{who}.crt\nCollectorKey={self.dir.name}/{who}.key\n")
+            return subprocess.run([os.path.join(BUILD, "agent/ctl/tpuctl"), "--config", conf, *words], capture_output=True, text=True, timeout=30)
+        done = tpuctl("reader", "fleet", "--slice", "s1")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        self.assertRegex(done.stdout, r"(?s)SLICE.*LAG.*s1 +3 +h0.*1 host: 1 unknown")
+        done = tpuctl("reader", "events", "--since", "1h", "--slice", "s1", "--name", "tpu.seen")
+        self.assertIn("tpu.seen  k=v", done.stdout)
+        self.assertIn("no events", tpuctl("reader", "events", "--since", "1h", "--host", "other").stdout)
+        done = tpuctl("agent", "fleet")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("spiffe://site/host/7", done.stderr)
+
+    def test_large_push_and_long_poll(self):
+        self.c = c = Collector(os.path.join(self.dir.name, "c.db"), "--config", self.configuration())
+        big = otlp.request(AGENT, [otlp.log("big", "x" * 3000000)])
+        self.assertEqual(self.call(c.otlp, "agent", "POST", "/v1/logs", big, PROTOBUF).status, 200)
+        answer = []
+        t = threading.Thread(target=lambda: answer.append(self.call(c.api, "reader", "GET", "/api/v1/events?since=1&wait=20")))
+        t.start()
+        time.sleep(0.3)
+        self.assertEqual(self.call(c.otlp, "agent", "POST", "/v1/logs", otlp.request(AGENT, [otlp.log("small", "x")]), PROTOBUF).status, 200)
+        t.join(20)
+        self.assertEqual([e["name"] for e in json.loads(answer[0].content)["events"]], ["small"])
+
+    def test_others_may_reach_it(self):
+        p = subprocess.run([PROGRAM, "--config", self.configuration(ListenOtlp="0.0.0.0:4318"), "--check-config"], capture_output=True, text=True, timeout=20)
+        self.assertEqual((p.returncode, p.stderr), (0, ""))
+        for changes, words in (({"Key": None}, "belong together"), ({"AllowAgents": None}, "AllowAgents="), ({"ClientCa": "/no/such"}, "/no/such"),
+                               ({"Key": f"{self.dir.name}/ca.key"}, "server.crt"), ({"ClientCa": f"{self.dir.name}/ext"}, "CA file")):
+            p = subprocess.run([PROGRAM, "--config", self.configuration(**changes), "--check-config"], capture_output=True, text=True, timeout=20)
+            self.assertEqual(p.returncode, 1, changes)
+            self.assertIn(words, p.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

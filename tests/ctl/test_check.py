@@ -1,0 +1,188 @@
+#!/usr/bin/python3
+"""tpuctl check: the screen of a good host, the order of a bad one, golden reports."""
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import unittest
+
+from ctl_case import Ctl, TPUCTL
+from stand_ins import field
+
+
+class Check(Ctl):
+    def owners(self, *owners):
+        """tpu-launchd, which tells who has the chips open: (device, pid, unit, command)…"""
+        daemon = self.launchd()
+        reply = b"".join(field(1, field(1, d) + field(2, p) + field(4, u) + field(5, c)) for d, p, u, c in owners)
+        daemon.answers[28] = (29, reply)
+        return daemon
+
+    def test_good(self):
+        self.owners(("/dev/accel1", 812, "tpu-run-train.service", "python3 train.py"))
+        self.expect(["check"], 0, stderr="", stdout="""\
+Chips
+OK       tpu.chips                                                         4 v6e (32 GiB of HBM each)                        wanted 4
+OK       tpu.machine                                                       4 v6e                                             wanted 4 v6e in a ct6e-standard-4t
+OK       tpu.nodes                                                         4 of 4 chips
+OK       tpu.access                                                        4 of 4 nodes open to all users
+OK       owners                 /dev/accel0, /dev/accel2 and 1 more        free
+OK       owners                 /dev/accel1                                pid 812 tpu-run-train.service: python3 train.py
+OK       lockfile                                                          none
+
+Network
+OK       nic.link               eth0, eth1                                 up
+OK       nic.mtu                eth0, eth1                                 8896
+OK       nic.driver             eth0, eth1                                 gve
+OK       nic.speed              eth0, eth1                                 100000 Mbit/s
+OK       nic.queues             eth0, eth1                                 4 receive, 4 transmit
+OK       nic.count                                                         2
+OK       nic.feature            eth0 tx-nocache-copy and 1 more            on
+OK       nic.private_flag       eth0 enable-max-rx-buffer-size and 1 more  on
+OK       nic.gso_max_size       eth0, eth1                                 65536
+OK       nic.gro_max_size       eth0, eth1                                 65536
+OK       nic.gso_ipv4_max_size  eth0, eth1                                 65536
+OK       nic.gro_ipv4_max_size  eth0, eth1                                 65536
+OK       sysctl                 net.ipv4.tcp_rmem and 7 more               as wanted
+OK       module.parameter       tcp_cubic.hystart_detect                   2
+OK       sysctl                 net.ipv4.conf.eth0.rp_filter and 1 more    2 (all: 0)
+OK       route.rto_min                                                     nothing is wanted of routes
+OK       route.source           eth0                                       table 847000002: rules 1, routes 3
+OK       route.source           eth1                                       table 847000003: rules 1, routes 4
+OK       proxy                  /etc/environment, systemd                  none
+
+Host
+OK       memory.available                                                  704.0 GiB of 720.0 GiB available
+OK       disk.space             /                                          80.0 of 100.0 GiB free
+OK       disk.inodes            /                                          96.0 % free
+OK       clock.sync                                                        synchronized
+OK       clock.offset                                                      -1.250 ms                                         wanted within 100 ms
+OK       thp                                                               [always] madvise never
+OK       limits.nofile                                                     100000 in a run (other services: systemd's built-in default)
+OK       limits.memlock                                                    unlimited in a run (other services: 64M)
+OK       cmdline                                                           intel_iommu=on,sm_on iommu=pt
+OK       tpu_logs                                                          0.0 GiB
+
+Software
+OK       tcmalloc                                                          loadable
+OK       fingerprint.kernel                                                6.11.0-1015-gcp
+OK       fingerprint.wheel      libtpu                                     0.0.21 in /usr/local/lib/python3.10/dist-packages
+OK       fingerprint.wheel      jax, jaxlib                                0.7.2 in /usr/local/lib/python3.10/dist-packages
+
+Identity
+OK       identity               t1v-n-0a1b2c3d-w-0                         worker 0 of 4 in slice v6e-a
+
+64 checks: 64 OK, 0 WARN, 0 FAIL, 0 UNKNOWN
+What is OK and alike shares a line; with a name, as in tpuctl check nic, each has its own.
+""")
+
+    def test_identity_counts(self):
+        config = self.root / "etc/tpu-hostd/identity.conf.d/10-site.conf"
+        config.write_text(config.read_text().replace("WorkerId=0", "WorkerId=9"))
+        self.assertIn("FAIL     identity.worker_id  ", self.expect(["check", "identity"], 2).stdout)
+        self.assertIn("FAIL     identity.worker_id  ", self.expect(["check"], 2).stdout)
+        self.assertEqual(self.expect(["check", "nic"], 0).stdout.count("identity"), 0)
+
+    def test_unknown_names(self):
+        self.assertIn("  identity    slice,", self.expect(["check", "foo"], 64, stdout="").stderr)
+        self.expect(["check", "nic.mtuu"], 3, stdout="", stderr="tpuctl check: no check answers to the name 'nic.mtuu'; "
+                    "those that do: tpuctl check nic\n")
+
+    def test_worst_first(self):
+        (self.root / "proc/sys/net/ipv4/tcp_rmem").write_text("4096\t131072\t6291456\n")
+        (self.root / "proc/meminfo").write_text("MemTotal: 1000000 kB\nMemAvailable: 40000 kB\n")
+        shutil.rmtree(self.root / "sys/bus/pci/devices")
+        shutil.copy(self.root / "netlink/links.drift", self.root / "netlink/links")
+        done = self.expect(["check"], 2, stderr="")
+        groups = {part.split("\n")[0]: [line.split()[:2] for line in part.split("\n")[1:] if line and line[0].isupper()]
+                  for part in done.stdout.split("\n\n")[:-1]}
+        self.assertEqual(list(groups), ["Network", "Host", "Chips", "Software", "Identity"])  # FAIL, WARN, UNKNOWN, OK
+        self.assertEqual(groups["Network"][:3], [["FAIL", "nic.mtu"], ["FAIL", "sysctl"], ["OK", "nic.link"]])
+        self.assertEqual(groups["Host"][0], ["WARN", "memory.available"])
+        self.assertEqual(groups["Chips"][0], ["UNKNOWN", "tpu"])
+        self.assertIn("         to do:  sysctl -w net.ipv4.tcp_rmem='4096 41943040 314572800'\n", done.stdout)
+
+    def test_without_launchd_owners_are_unknown(self):
+        done = self.expect(["check", "owners"], 3, stderr="")
+        self.assertIn("/run/tpu-launchd/launchd.sock", done.stdout)
+        self.assertIn("to do:  systemctl status tpu-launchd", done.stdout)
+        (self.root / "tmp/libtpu_lockfile").touch()
+        self.expect(["check", "lockfile"], 3)
+
+    def test_stale_lockfile(self):
+        self.owners()
+        (self.root / "tmp/libtpu_lockfile").touch()
+        self.assertIn("to do:  rm /tmp/libtpu_lockfile\n", self.expect(["check", "lockfile"], 1, stderr="").stdout)
+
+    def test_a_silent_launchd_costs_one_line(self):
+        path = self.root / "run/tpu-launchd/launchd.sock"
+        path.parent.mkdir(parents=True)
+        with socket.socket(socket.AF_UNIX) as s:
+            s.bind(str(path))
+            s.listen()
+            start = time.monotonic()
+            done = self.expect(["check"], 3, stderr="")
+            self.assertLess(time.monotonic() - start, 5)
+        self.assertIn("UNKNOWN  owners", done.stdout)
+        self.assertIn("OK       disk.space", done.stdout)
+
+    def test_golden(self):
+        self.owners()
+        golden = self.root / "golden.json"
+        golden.write_text(self.expect(["check", "--json"], 0, stderr="").stdout)
+        self.expect(["check", "--golden", golden], 0, stderr="", stdout="0 of 64 checks differ from the golden report\n")
+        (self.root / "proc/meminfo").write_text("MemTotal: 1000000 kB\nMemAvailable: 500000 kB\n")  # varies: no difference
+        (self.root / "proc/sys/kernel/osrelease").write_text("6.9.0\n")
+        (self.root / "proc/sys/net/ipv4/tcp_rmem").write_text("4096\t131072\t6291456\n")
+        shutil.rmtree(self.root / "usr/local/lib/python3.10/dist-packages/jax-0.7.2.dist-info")
+        done = self.expect(["check", "--golden", golden], 2, stderr="")
+        lines = [line.split()[:3] for line in done.stdout.splitlines() if line.startswith(("FAIL", "WARN", "OK", "UNKNOWN"))]
+        self.assertEqual(lines, [["FAIL", "sysctl", "net.ipv4.tcp_rmem"], ["WARN", "fingerprint.kernel", "6.9.0"],
+                                 ["WARN", "fingerprint.wheel", "jax"]])
+        self.assertIn("6.11.0-1015-gcp", done.stdout)
+        report = json.loads(self.expect(["check", "fingerprint", "--golden", golden, "--json"], 1, stderr="").stdout)
+        self.assertEqual([c["check"] for c in report["checks"]], ["fingerprint.kernel", "fingerprint.wheel"])
+        for text in ("{", "[]", '{"checks": 1}', ""):
+            golden.write_text(text)
+            self.assertIn("golden.json", self.expect(["check", "--golden", golden], 64, stdout="").stderr)
+        golden.write_text('{"checks": [1, {"check": "a\\u001b[2J"}, {"verdict": 3}]}')
+        self.expect(["check", "memory", "--golden", golden], 1)
+        self.expect(["check", "--golden", self.root / "none"], 64, stdout="")
+
+    def test_watch_ends_by_a_signal(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process = subprocess.Popen([TPUCTL, "--root", self.root, "check", "thp", "--watch"], stdout=subprocess.PIPE, text=True)
+            out = [process.stdout.readline()]
+            while "1 checks: 1 OK" not in out[-1]:
+                out.append(process.stdout.readline())
+            process.send_signal(number)
+            self.assertEqual(process.wait(20), 0)
+            process.stdout.close()
+            self.assertIn("every 5 s", out[0])
+            self.assertIn("OK       thp    [always] madvise never\n", out)
+
+    def test_one(self):
+        self.expect(["check", "nic.link"], 0, stderr="", stdout="Network\nOK       nic.link  eth0  up\nOK       nic.link  eth1  up\n\n"
+                    "2 checks: 2 OK, 0 WARN, 0 FAIL, 0 UNKNOWN\n")
+        (self.root / "proc/meminfo").write_text("MemTotal: 1000000 kB\nMemAvailable: 40000 kB\n")
+        self.expect(["check", "memory"], 1)
+        (self.root / "proc/meminfo").unlink()
+        self.expect(["check", "memory.available"], 3)
+        (self.root / "netlink/links").unlink()
+        self.assertIn("UNKNOWN  nic ", self.expect(["check", "nic.mtu"], 3).stdout)
+
+    def test_json(self):
+        report = json.loads(self.expect(["check", "sysctl", "--json"], 0).stdout)
+        self.assertEqual((report["host"], report["verdict"], len(report["checks"])), ("t1v-n-0a1b2c3d-w-0", "OK", 9))
+        self.assertEqual(report["checks"][0]["found"], "4096 41943040 314572800")
+
+    def test_no_root(self):
+        done = subprocess.run([TPUCTL, "check", "--root", "/nonexistent"], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 64)
+        self.assertIn("/nonexistent", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,97 @@
+#!/usr/bin/python3
+"""tpuctl fleet and events, of a collector that stands in."""
+import json
+import socket
+import unittest
+
+from ctl_case import Ctl
+
+
+class Fleet(Ctl):
+    def test_hosts(self):
+        server, url = self.collector()
+        hosts = [dict(name="h0", slice="v6e-a", worker_id="0", state="ready", reasons="", age_seconds=4.2, lag_seconds=0.1, job="train", step=12),
+                 dict(name="h1", slice="v6e-a", worker_id="1", state="unfit", reasons="nic.mtu eth1", age_seconds=9, lag_seconds=600, job="train", step=12),
+                 dict(name="h2", slice="v6e-a", worker_id="2", state="ready", reasons="", age_seconds=7300, job=None, step=None)]
+        server.answers[("GET", "/api/v1/hosts")] = (200, {"hosts": hosts})
+        screen = """\
+SLICE  WORKER  HOST  STATE   JOB    STEP  AGE  LAG     REASON
+v6e-a  0       h0    ready   train  12    4 s  0 s     -
+v6e-a  1       h1    unfit   train  12    9 s  10 min  nic.mtu eth1
+v6e-a  2       h2    SILENT  -      -     2 h  -       nothing heard for 2 h; was ready then
+3 hosts: 1 silent, 1 ready, 1 unfit
+"""
+        self.expect(["fleet", "--collector", url + "/"], 0, stdout=screen, stderr="")
+        (self.root / "etc/tpu-hostd/tpuctl.conf.d").mkdir()
+        (self.root / "etc/tpu-hostd/tpuctl.conf.d/10-site.conf").write_text(f"[Ctl]\nCollector={url}\n")
+        self.expect(["fleet"], 0, stdout=screen, stderr="")
+        self.assertEqual(json.loads(self.expect(["fleet", "--json"], 0).stdout), {"hosts": hosts})
+        self.expect(["fleet", "--slice", "a b", "--state", "unfit"], 0)
+        self.assertEqual(server.seen[-1][1], "/api/v1/hosts?slice=a%20b&state=unfit")
+
+    def test_pages(self):
+        server, url = self.collector()
+        pages = iter([{"hosts": [dict(name="h0", state="ready")], "next": 1}, {"hosts": [dict(name="h1", state="unfit")], "next": None}])
+        server.answers[("GET", "/api/v1/hosts")] = (200, lambda: next(pages))
+        self.assertEqual(json.loads(self.expect(["fleet", "--json", "--collector", url], 0).stdout),
+                         {"hosts": [dict(name="h0", state="ready"), dict(name="h1", state="unfit")]})
+        self.assertEqual([p for _, p in server.seen], ["/api/v1/hosts", "/api/v1/hosts?offset=1"])
+
+    def test_no_collector(self):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            url = f"http://127.0.0.1:{s.getsockname()[1]}"
+            done = self.expect(["fleet", "--collector", url], 3, stdout="")
+        self.assertIn(f"no answer from {url}/api/v1/hosts: Connection refused", done.stderr)
+        self.assertIn("to do:", done.stderr)
+
+    def test_events(self):
+        server, url = self.collector()
+        server.answers[("GET", "/api/v1/events")] = (200, {"next": 0, "events": [
+            dict(id=1, host="h0", time="2026-11-21T05:00:00.123Z", name="tpu.job.exited", severity="ERROR", body={"job": "train", "cause": "signal"}),
+            dict(id=2, host="h0", time="2026-11-21T05:00:09.000Z", name="tpu.stack", severity="INFO", body={"text": "a\nb\n", "threads": 3})]})
+        self.expect(["events", "--collector", url, "--host", "h 0&x"], 0, stderr="", stdout="""\
+TIME                  SEVERITY  HOST  EVENT           BODY
+2026-11-21T05:00:00Z  ERROR     h0    tpu.job.exited  job=train  cause=signal
+2026-11-21T05:00:09Z  INFO      h0    tpu.stack       text=(4 bytes of text, see --json)  threads=3
+""")
+        self.assertEqual(server.seen[0][1], "/api/v1/events?limit=200&host=h%200%26x")
+
+    def event(self, i):
+        return dict(id=i, host="h0", time="2026-11-21T05:00:00.123Z", name=f"e{i}", severity="INFO", body="text")
+
+    def test_events_since(self):
+        server, url = self.collector()
+        answers = iter([{"next": 1, "events": [self.event(1)]}, {"next": 2, "events": [self.event(2)]}, {"next": 2, "events": []}])
+        server.answers[("GET", "/api/v1/events")] = (200, lambda: next(answers))
+        got = json.loads(self.expect(["events", "--collector", url, "--since", "2026-11-21T05:00:00Z", "--slice", "s", "--name", "n", "--json"], 0).stdout)
+        self.assertEqual(([e["id"] for e in got["events"]], got["next"]), ([1, 2], 2))
+        self.assertEqual([p for _, p in server.seen], [f"/api/v1/events?limit=200&slice=s&name=n&{w}" for w in
+                                                       ("from=2026-11-21T05%3A00%3A00Z", "since=1", "since=2")])
+        server.seen.clear()
+        answers = iter([{"next": 0, "events": []}])
+        self.expect(["events", "--collector", url, "--since", "10min"], 0, stdout="no events\n")
+        self.assertRegex(server.seen[0][1], r"from=20\d\d-\d\d-\d\dT\d\d%3A")
+        self.expect(["events", "--collector", url, "--since", "noon"], 64)
+
+    def test_events_follow(self):
+        """Goes on over an answer without events and over a collector that is away; ends at a refusal."""
+        server, url = self.collector()
+        answers = iter([{"next": 1, "events": [self.event(1)]}, {"next": 1, "events": []}, {"next": 2, "events": [self.event(2)]}])
+
+        def answer():
+            a = next(answers, None)
+            if a is None:
+                server.answers[("GET", "/api/v1/events")] = (403, {"error": "enough", "remedy": ""})
+                return b"cut off"
+            return a
+        server.answers[("GET", "/api/v1/events")] = (200, answer)
+        done = self.expect(["events", "--collector", url, "--follow"], 1,
+                           stdout="2026-11-21T05:00:00Z  INFO  h0  e1  text\n2026-11-21T05:00:00Z  INFO  h0  e2  text\n")
+        self.assertEqual([p.split("&", 1)[1] if "&" in p else "" for _, p in server.seen],
+                         ["", "since=1&wait=25", "since=1&wait=25", "since=2&wait=25"])
+        self.assertIn("no JSON", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

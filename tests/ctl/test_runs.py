@@ -1,0 +1,106 @@
+#!/usr/bin/python3
+"""tpuctl run, jobs, logs, stop and stack."""
+import datetime
+import json
+import time
+import unittest
+
+from ctl_case import Ctl, ago
+from stand_ins import field, strings_of
+
+JOB = {"name": "train", "unit": "tpu-run-train.service", "state": "running", "cause": "", "code": "", "status": "", "framework": "jax", "malloc": "tcmalloc",
+       "user": "ada", "command": "python3 train.py", "ended": None, "main_pid": 7, "processes": 2, "step": 12, "step_seconds": 0.5}
+
+
+def launchd_job(name, state, cause, code, status, started, ended):
+    texts = (name, f"tpu-run-{name}.service", state, cause, code, status, "jax", "tcmalloc", "ada", "python3 train.py")
+    return (b"".join(field(i + 1, t) for i, t in enumerate(texts))
+            + field(11, started * 1000000) + field(12, ended * 1000000))
+
+
+class Runs(Ctl):
+    def test_jobs(self):
+        """Runs are launchd's; hostd adds the steps to those that it knows by name and start."""
+        started = int(time.time()) - 300
+        self.launchd().answers[22] = (23, b"".join(field(1, launchd_job(*j)) for j in (
+            ("train", "running", "", "", "", started, 0), ("anew", "running", "", "", "", started, 0),
+            ("old", "exited", "signal", "killed", "KILL", started - 9999, started - 17700),
+            ("ended", "exited", "stopped", "killed", "TERM", started - 9999, started))))
+        text = datetime.datetime.fromtimestamp(started, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+        self.hostd().answers[("GET", "/v1/jobs")] = (200, {"jobs": [
+            dict(JOB, started=text), dict(JOB, name="anew", started=ago(9999)), dict(JOB, name="forgotten", started=text)]})
+        self.expect(["jobs"], 0, stderr="", stdout="""\
+NAME   STATE    USER  FRAMEWORK  SINCE  STEP  PER STEP  END           COMMAND
+train  running  ada   jax        5 min  12    0.5 s     -             python3 train.py
+anew   running  ada   jax        5 min  -     -         -             python3 train.py
+old    exited   ada   jax        5 h    -     -         signal KILL   python3 train.py
+ended  exited   ada   jax        5 min  -     -         stopped TERM  python3 train.py
+""")
+        self.assertEqual([j["step"] for j in json.loads(self.expect(["jobs", "--json"], 0).stdout)["jobs"]], [12, None, None, None])
+
+    def test_logs_of_an_unknown_run(self):
+        launchd = self.launchd()
+        launchd.answers[22] = (23, b"")
+        self.assertIn("there is no run 'nothere' on this host", self.run_ctl("logs", "nothere").stderr)
+        self.assertEqual(strings_of(launchd.seen[0][1]), [(1, "nothere")])
+
+    def test_jobs_without_hostd(self):
+        job = b"".join(field(i + 1, v) for i, v in enumerate((
+            "train", "tpu-run-train.service", "running", "", "", "", "plain", "glibc", "ada", "sleep 9")))
+        self.launchd().answers[22] = (23, field(1, job))
+        done = self.expect(["jobs"], 0)
+        self.assertEqual(done.stdout.splitlines()[1], "train  running  ada   plain      -      -     -         -    sleep 9")
+        self.assertIn("systemctl status tpu-hostd", done.stderr)
+
+    def test_run(self):
+        launchd = self.launchd()
+        launchd.answers[20] = (21, field(1, "train") + field(2, "tpu-run-train.service") + field(3, "glibc (tcmalloc is not installed)") +
+                               field(4, "X: yours '1' kept, ours would be '2'"))
+        self.expect(["run", "--name", "train", "--framework=jax", "--env", "X=1", "--env=Y=a b", "--", "python3", "--env", "t.py"], 0,
+                    stdout="train started as tpu-run-train.service, malloc glibc (tcmalloc is not installed)\n",
+                    stderr="tpuctl run: warning: X: yours '1' kept, ours would be '2'\n")
+        self.assertEqual(launchd.seen[0][0], 20)
+        self.assertEqual(strings_of(launchd.seen[0][1]), [(1, "train"), (2, "jax"), (3, "auto"), (5, "python3"), (5, "--env"), (5, "t.py"),
+                                                          (6, "X=1"), (6, "Y=a b")])
+
+    def test_refused(self):
+        self.launchd().answers[20] = (1, field(1, 1) + field(2, "you may not start runs") + field(3, "ask to be in the group tpu-run"))
+        self.expect(["run", "true"], 1, stdout="", stderr="tpuctl: you may not start runs\nto do:  ask to be in the group tpu-run\n")
+
+    def test_garbled(self):
+        launchd = self.launchd()
+        for answer in ((21, b"\xff\xff\xff"), (27, b""), (1, b"\xff")):
+            launchd.answers[20] = answer
+            self.assertIn("cannot be understood", self.expect(["run", "true"], 1, stdout="").stderr)
+
+    def test_a_refusal_of_two_lines_stays_one(self):
+        self.launchd().answers[24] = (1, field(1, 1) + field(2, "one\ntwo\n") + field(3, "see: tpuctl jobs"))
+        self.expect(["stop", "a"], 1, stdout="", stderr="tpuctl: one; two\nto do:  see: tpuctl jobs\n")
+
+    def test_stop(self):
+        launchd = self.launchd()
+        launchd.answers[24] = (25, field(1, "train"))
+        self.expect(["stop", "train"], 0, stdout="train stopped\n", stderr="")
+        self.assertEqual(strings_of(launchd.seen[0][1]), [(1, "train")])
+
+    def test_no_launchd(self):
+        for args in (["run", "true"], ["stop", "a"], ["jobs"], ["stack", "a"]):
+            self.assertIn("to do:  systemctl status tpu-launchd", self.expect(args, 3, stdout="").stderr)
+
+    def test_stack(self):
+        hostd = self.hostd()
+        hostd.answers[("POST", "/v1/jobs/train/stack")] = (200, {"name": "train", "taken": "2026-11-21T05:00:00.000Z", "processes": 1, "threads": 2,
+                                                                 "text": "Thread 1\n  train_step (train.py:7)\n", "record": {"spool": "ab", "class": "events", "seq": 9}})
+        self.expect(["stack", "train"], 0, stderr="", stdout="run train: 1 processes, 2 threads, taken 2026-11-21T05:00:00.000Z\n"
+                    "record ab/events/9 is durable and goes to the collector\n\nThread 1\n  train_step (train.py:7)\n")
+        hostd.answers[("POST", "/v1/jobs/train/stack")] = (404, {"error": "there is no run 'train'", "remedy": "tpuctl jobs"})
+        self.expect(["stack", "train"], 1, stdout="", stderr="tpuctl: there is no run 'train'\nto do:  tpuctl jobs\n")
+
+    def test_stack_without_hostd(self):
+        self.launchd().answers[26] = (27, field(1, "train") + field(2, "Thread 1\n") + field(3, 1763701200000000) + field(4, 1) + field(5, 1))
+        done = self.expect(["stack", "train"], 0, stdout="run train: 1 processes, 1 threads, taken 2025-11-21T05:00:00.000Z\n\nThread 1\n")
+        self.assertIn("NOT sent", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

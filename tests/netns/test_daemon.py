@@ -1,0 +1,96 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""tpu-netcfg as a daemon: repairs at once, leaves fights alone, is killed, steps aside. Needs root; exit code 77 (skipped, with
+the reason) where namespaces are not permitted. The programs are those of BUILD_DIR (build/dev)."""
+import signal
+import sys
+import time
+
+from namespace import run_tests
+from netcfg_case import DRIFT, KIND_ERROR, NETCFG, RMEM, RUNTIME, SYSCTLS, Case
+
+# Turns each sysctl named from 0 to 1 or back, and prints how many milliseconds until it is as before.
+SYSCTL_DRIFT = """
+import sys, time
+for name in sys.argv[1:]:
+    path = '/proc/sys/' + name.replace('.', '/')
+    wanted = open(path).read().strip()
+    start = time.monotonic()
+    open(path, 'w').write('10'[int(wanted)])
+    while open(path).read().strip() != wanted and time.monotonic() < start + 2:
+        pass
+    print(f'{(time.monotonic() - start) * 1000:.2f}' if open(path).read().strip() == wanted else 'never')
+"""
+
+
+class Daemon(Case):
+    def test_applies_repairs_and_stops(self):
+        daemon = self.start()
+        self.assertEqual(self.state(), (RMEM, 8896, 8896))
+        times = self.host.check("/usr/bin/python3", "-c", DRIFT, "1460", "eth0", "eth1").split()
+        print(f"drift to repair: {', '.join(times)} ms", file=sys.stderr)
+        self.assertNotIn("never", times)
+        self.assertIn("repair", self.report())
+        self.assertEqual(self.host.ask(f"{RUNTIME}/netcfg.sock", 20)[0], KIND_ERROR)
+        self.assertEqual(self.host.stop(daemon), 0)
+        self.assertEqual(self.state(), (RMEM, 8896, 8896))
+
+    def test_a_sysctl_is_repaired_at_once(self):
+        self.start()
+        times = self.host.check("/usr/bin/python3", "-c", SYSCTL_DRIFT, *list(SYSCTLS)[:2]).split()
+        print(f"sysctl drift to repair: {', '.join(times)} ms", file=sys.stderr)
+        self.assertNotIn("never", times)
+
+    def test_a_fight_over_a_sysctl_is_left_alone(self):
+        self.start()
+        for _ in range(2):
+            self.assertNotIn("never", self.host.check("/usr/bin/python3", "-c", SYSCTL_DRIFT, "net.ipv4.tcp_no_metrics_save"))
+        self.assertIn("never", self.host.check("/usr/bin/python3", "-c", SYSCTL_DRIFT, "net.ipv4.tcp_no_metrics_save"))
+        self.assertIn("contested", self.report())
+
+    def test_a_new_nic_is_set(self):
+        self.start()
+        self.host.add_nic("eth2", 1460)
+        self.wait_for(lambda: self.host.mtu("eth2"), 8896)
+
+    def test_a_fight_is_left_alone(self):
+        self.start()
+        for _ in range(2):
+            self.assertNotIn("never", self.host.check("/usr/bin/python3", "-c", DRIFT, "1400", "eth0"))
+        self.host.check("ip", "link", "set", "eth0", "mtu", "1400")
+        time.sleep(1)
+        self.assertEqual(self.host.mtu("eth0"), 1400)
+        self.assertIn("contested", self.report())
+        self.assertEqual(self.host.stderr().count("is contested"), 1)
+        self.assertNotIn("never", self.host.check("/usr/bin/python3", "-c", DRIFT, "1400", "eth1"))  # others are still repaired
+
+    def test_sigkill_leaves_the_settings_and_a_restart_the_originals(self):
+        self.assertEqual(self.host.stop(self.start(), signal.SIGKILL), -signal.SIGKILL)
+        self.assertEqual(self.state(), (RMEM, 8896, 8896))
+        daemon = self.start()
+        self.assertIn("repair", self.report())
+        self.assertEqual(self.host.stop(daemon), 0)
+        self.netcfg("--restore")
+        self.assertEqual(self.state(), self.before)
+
+    def test_steps_aside_after_restore_until_once(self):
+        daemon = self.start()
+        self.netcfg("--restore")
+        time.sleep(0.5)
+        self.assertEqual(self.state(), self.before)
+        self.assertIn("restored by hand", self.report())
+        self.host.stop(daemon)
+        self.start()  # a restart does not end it
+        self.assertEqual(self.state(), self.before)
+        self.netcfg("--once")
+        self.assertEqual(self.state(), (RMEM, 8896, 8896))
+        self.assertNotIn("never", self.host.check("/usr/bin/python3", "-c", DRIFT, "1460", "eth0"))
+
+    def test_many_link_events(self):
+        self.start()
+        self.host.check("sh", "-c", "for i in $(seq 500); do ip link set eth1 alias $i; done; ip link set eth0 mtu 1460")
+        self.wait_for(lambda: self.host.mtu("eth0"), 8896)
+
+
+if __name__ == "__main__":
+    run_tests(NETCFG)
