@@ -4,6 +4,7 @@
 #include "emit.h"
 #include "paths.h"
 #include "plan.h"
+#include "source.h"
 
 static void say(struct sink *s, const char *check, enum verdict verdict, const char *found, const char *reason,
                 const char *remedy) {

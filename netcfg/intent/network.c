@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "log.h"
 #include "network.h"
+#include "nics.h"
 #include "paths.h"
 
 #define FILE_HEAD "tpu-netcfg-network-mtu 1"

@@ -10,7 +10,8 @@
  *
  * The static file ([Network] Mtu=) wins over all of it.
  */
-#include "intent.h"
+#include "host.h"
+#include "wanted.h"
 
 #define INTENT_NETWORKS_FILE "network-mtu" /* in /run/tpu-netcfg */
 #define INTENT_NETWORKS_TEXT_MAX 4096

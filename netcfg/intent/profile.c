@@ -2,6 +2,7 @@
 #include "config.h"
 #include "log.h"
 #include "profile.h"
+#include "sysctl.h"
 
 #define SYSCTL_PREFIX "Sysctl "
 #define PARAMETER_PREFIX "Parameter "

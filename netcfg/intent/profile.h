@@ -18,7 +18,7 @@
  * A section without a Source, with a Value that cannot be one, or of an unknown name is refused by itself:
  * the problem is logged with file and line, and the rest of the profile stands.
  */
-#include "intent.h"
+#include "wanted.h"
 
 #define PROFILE_SOURCE_MAX 88 /* with the profile's name and line it must fit into intent's source */
 

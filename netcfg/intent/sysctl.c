@@ -2,7 +2,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "intent.h"
+#include "sysctl.h"
 
 #define READ_MAX 1024 /* longer than any sysctl that has a wanted value */
 

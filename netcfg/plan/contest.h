@@ -8,7 +8,8 @@
  * (DHCP clients do), unless it went within CONTEST_REACTION of our repair, which is then what it went for.
  * Pure: time is an argument (boot clock).
  */
-#include "plan.h"
+#include "found.h"
+#include "op.h"
 
 #define CONTEST_REPAIRS 2
 #define CONTEST_WINDOW (60 * USEC_PER_SEC)

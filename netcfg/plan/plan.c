@@ -1,44 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "network.h"
 #include "plan.h"
-
-const char *op_check(enum op_kind k) {
-        static const char *const names[] = { [OP_SYSCTL] = "sysctl", [OP_MTU] = "nic.mtu",
-                                             [OP_ROUTE] = "route.rto_min", [OP_RULE] = "route.source",
-                                             [OP_SOURCE_ROUTE] = "route.source" };
-        enum nic_setting_kind setting;
-
-        _Static_assert(ELEMENTSOF(names) == OP_NIC_SETTING, "every kind has a name");
-        return op_is_nic_setting(k, &setting) ? nic_setting_check(setting) : names[k];
-}
-
-bool op_is_source(enum op_kind k) {
-        return k == OP_RULE || k == OP_SOURCE_ROUTE;
-}
-
-void found_clear(struct found *f) {
-        link_table_clear(&f->links);
-        found_nic_settings_clear(&f->nic_settings);
-        route_table_clear(&f->routes);
-        rule_table_clear(&f->rules);
-        address_table_clear(&f->addresses);
-        *f = FOUND_NULL;
-}
-
-void plan_clear(struct plan *p) {
-        free(p->ops);
-        *p = PLAN_NULL;
-}
-
-int plan_add(struct plan *p, const struct op *op) {
-        struct op *grown = reallocarray(p->ops, p->n + 1, sizeof(*p->ops));
-
-        if (!grown)
-                return -ENOMEM;
-        p->ops = grown;
-        p->ops[p->n++] = *op;
-        return 0;
-}
+#include "source.h"
 
 static int add_sysctl(struct plan *p, const struct intent_sysctl *wanted, const struct found_sysctl *found) {
         struct op op = { .kind = OP_SYSCTL };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plan.h"
+#include "rp_filter.h"
 
 /* Linux, ip-sysctl.rst: the greater of conf/all and conf/NIC holds; 1 strict, 2 loose. */
 #define STRICT 1

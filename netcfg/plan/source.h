@@ -23,7 +23,8 @@
  * Order of writes, so that one may stop after any: a rule goes before the routes of its table, and comes
  * after them; throws come before the default route, and go after it.
  */
-#include "plan.h"
+#include "found.h"
+#include "op.h"
 #include "rules.h"
 
 #define SOURCE_TABLE_BASE 847000000U /* + ifindex, which is below 2^31: fits 32 bits */
@@ -63,3 +64,7 @@ bool source_is_due(const struct intent *i, const struct found *f, int family);
 const struct rule *source_foreign_rule(const struct found *f, const struct address *a);
 /* 0, or the -errno of reading something that is needed: nothing is then planned. */
 int source_error(const struct found *f);
+
+/* A plan's part about source routing. Findings "route.source", one for each NIC. */
+int plan_add_source(struct plan *p, const struct intent *i, const struct found *f);
+int plan_judge_source(const struct intent *i, const struct found *f, struct finding_list *l);

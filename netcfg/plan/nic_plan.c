@@ -1,18 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "plan.h"
-
-bool op_is_nic_setting(enum op_kind k, enum nic_setting_kind *ret) {
-        if (k < OP_NIC_SETTING || k >= _OP_KIND_MAX)
-                return false;
-        *ret = (enum nic_setting_kind) (k - OP_NIC_SETTING);
-        return true;
-}
-
-const char *op_bit_name(const char *subject) {
-        const char *blank = strchr(subject, ' '); /* the kernel gives no NIC a name with one */
-
-        return blank && blank[1] ? blank + 1 : NULL;
-}
+#include "nic_plan.h"
 
 static const struct link *link_of(const struct found *f, const struct found_nic_setting *s) {
         for (size_t k = 0; k < f->links.n; k++)

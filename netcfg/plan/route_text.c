@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <linux/rtnetlink.h>
 
+#include "finding.h"
+#include "route_text.h"
 #include "source.h"
 
 void route_subject(const struct route *r, const struct link_table *links, char buf[static 64]) {

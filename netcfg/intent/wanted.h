@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What is wanted of this host's network, in memory (intent.h says where it is from).
+ */
+#include "base.h"
+#include "links.h"
+
+#define INTENT_SYSCTLS_MAX 32
+/* GCE allows a network's MTU from 1300 to 8896 (cloud.google.com/vpc/docs/mtu). */
+#define INTENT_MTU_MIN 1300
+#define INTENT_MTU_MAX 8896
+
+struct intent_sysctl {
+        char name[64];    /* "net.ipv4.tcp_rmem" */
+        char value[96];   /* fields separated by single blanks */
+        char source[128]; /* where the value comes from: profile, file and the public source it names */
+};
+
+#define INTENT_PARAMETERS_MAX 8
+
+/* A setting of each data-centre NIC. */
+enum nic_setting_kind {
+        NIC_FEATURE,      /* ethtool -k, ethtool -K */
+        NIC_PRIVATE_FLAG, /* ethtool --show-priv-flags, --set-priv-flags */
+        NIC_SIZE,         /* + enum link_size: ip link set dev NIC gso_max_size … */
+        _NIC_SETTING_KIND_MAX = NIC_SIZE + _LINK_SIZE_MAX,
+};
+
+#define INTENT_NIC_SETTINGS_MAX 16
+struct intent_nic_setting {
+        enum nic_setting_kind kind;
+        char name[32];   /* "tx-nocache-copy", "enable-max-rx-buffer-size", "gso_max_size" */
+        char driver[16]; /* only of NICs of this driver; empty: of all */
+        char value[16];  /* "on", "off"; of a size, bytes */
+        char source[128];
+};
+
+/* What tpu-hostd handed over from the metadata server, for one NIC. */
+#define INTENT_NETWORKS_MAX 32
+struct intent_network {
+        uint8_t mac[6];
+        uint32_t mtu;
+        char source[64];
+        usec_t moved[4]; /* boot clock; when a handover changed mtu, the latest last; 0: never. Not in the file */
+};
+
+struct intent {
+        char profile[32];       /* "v6e", "generic" */
+        char profile_note[192]; /* why the generic profile stands in; empty when the right one was found */
+        bool observe;           /* Mode=observe: change nothing */
+        uint32_t mtu;           /* the profile's MTU; 0: none wanted */
+        char mtu_source[128];
+        uint32_t network_mtu; /* every network's own MTU, from the static file; 0: not stated */
+        char network_mtu_source[128];
+        struct intent_network networks[INTENT_NETWORKS_MAX]; /* where the static file does not state it */
+        size_t n_networks;
+        struct intent_sysctl sysctls[INTENT_SYSCTLS_MAX];
+        size_t n_sysctls;
+        struct intent_sysctl
+                parameters[INTENT_PARAMETERS_MAX]; /* "tcp_cubic.hystart_detect"; only verified */
+        size_t n_parameters;
+        struct intent_nic_setting nic_settings[INTENT_NIC_SETTINGS_MAX]; /* nic_setting.h */
+        size_t n_nic_settings;
+        usec_t rto_min; /* of every data-centre route; 0: none wanted, or the sysctl tcp_rto_min_us stands
+                           for it */
+        char rto_min_source[128];
+        bool loose_rp_filter; /* with several data NICs no strict one stays */
+        char rp_filter_source[128];
+        bool source_routing; /* with several data NICs what is sent from one's address leaves by it */
+        char source_routing_source[128];
+        char nics[256], ignore_nics[256]; /* Nics=, IgnoreNics=: names or patterns, blanks between; empty:
+                                             told apart */
+        char ignore_settings[256]; /* IgnoreSettings=: names or patterns of NIC settings and sysctls that the
+                                      profile wants and this site does not */
+};
