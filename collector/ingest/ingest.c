@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdarg.h>
-
+#include "ingest.h"
 #include "leaf.h"
 #include "wire.h"
 
@@ -11,20 +10,6 @@
 enum { REQUEST_GROUP = 1, GROUP_RESOURCE = 1, GROUP_SCOPE = 2, SCOPE_LEAF = 2 };
 
 typedef int (*leaf_fn)(struct walk *w, const uint8_t *data, size_t len);
-
-int walk_fail(struct walk *w, int r, const char *fmt, ...) {
-        va_list ap;
-
-        va_start(ap, fmt);
-        (void) vsnprintf(w->result->why, sizeof(w->result->why), fmt, ap);
-        va_end(ap);
-        return r;
-}
-
-void walk_reject(struct walk *w, const char *name, const char *reason) {
-        w->result->rejected++;
-        (void) walk_fail(w, 0, "%.80s: %s", name, reason);
-}
 
 /* The next field of this number that is a message; others are skipped. As wire_next(). */
 static int next_message(struct walk *w, struct wire *at, uint32_t number, struct wire_field *ret) {

@@ -4,23 +4,7 @@
  * The innermost messages of a request: one metric with its points, one log record, one resource. Inside the
  * room only.
  */
-#include "arena.h"
-#include "ingest.h"
-#include "point_key.h"
-
-struct walk {
-        const struct ingest_visitor *visitor;
-        struct ingest_result *result;
-        struct arena arena;
-        const uint8_t *start; /* of the request, to name bytes in errors */
-        const struct ingest_resource *resource;
-        struct point_key key; /* of the point at hand */
-};
-
-/* Writes result->why (cut at its size) and returns r. */
-int walk_fail(struct walk *w, int r, const char *fmt, ...) _printf_(3, 4);
-/* Counts one row that is not taken, with the reason. */
-void walk_reject(struct walk *w, const char *name, const char *reason);
+#include "walk.h"
 
 int leaf_metric(struct walk *w, const uint8_t *data, size_t len);
 int leaf_log(struct walk *w, const uint8_t *data, size_t len);
