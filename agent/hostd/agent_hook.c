@@ -4,6 +4,7 @@
 
 #include "agent.h"
 #include "clock.h"
+#include "hook_environment.h"
 #include "log.h"
 
 #define TELL_AGAIN (60 * USEC_PER_SEC) /* held or failed calls are told once a minute, and counted */

@@ -13,7 +13,6 @@
 #include "base.h"
 
 #define HOOK_QUEUE_MAX 32
-#define HOOK_ARGUMENTS_MAX 16
 
 struct hook_options {
         char command[256]; /* absolute path and words; empty: there is no hook */
@@ -46,8 +45,3 @@ bool hook_wants(const struct hook_options *o, const char *event);
  */
 int hook_offer(struct hook *h, const struct hook_options *o, const char *event, char **environment,
                usec_t now);
-
-/* A list for hook_offer(): adds KEY=value; false when out of memory or full. */
-#define HOOK_ENVIRONMENT_MAX 40
-bool hook_environment_add(char **list, const char *key, const char *value);
-void hook_environment_free(char **list);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <curl/curl.h>
 
-#include "hook.h"
 #include "hook_brake.h"
+#include "hook_environment.h"
 
 #define ASK_TIMEOUT_MS 10000L
 /* Beyond what commands and shells use of their own accord. */

@@ -16,6 +16,7 @@
 #include "base.h"
 #include "host.h"
 
+#define HOOK_ARGUMENTS_MAX 16 /* words of the command */
 #define BRAKE_SILENT_SECONDS 60
 #define BRAKE_ANSWER_MAX (8 * 1024 * 1024)
 
@@ -24,7 +25,7 @@ enum brake { BRAKE_OFF, BRAKE_ON, BRAKE_UNKNOWN };
 /* Pure: answer is that of GET /api/v1/hosts. */
 enum brake brake_decide(const json_t *answer, const char *slice, const char *host, unsigned percent);
 
-/* Adds what hook_brake_run() reads to a list of hook.h. slice may be NULL. False: out of memory. */
+/* Adds what hook_brake_run() reads to a list of hook_environment.h. slice may be NULL. False: out of memory. */
 bool hook_brake_environment(char **list, const char *command, const char *collector, const char *slice,
                             const char *host, unsigned percent);
 /* Does not return when all is well. Else the exit code of the process. */

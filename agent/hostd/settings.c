@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "events.h"
+#include "hook_brake.h"
 #include "log.h"
 #include "metadata.h"
 #include "paths.h"
