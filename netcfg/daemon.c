@@ -9,6 +9,7 @@
 #include "handover.h"
 #include "local.pb-c.h"
 #include "log.h"
+#include "observe_file.h"
 #include "paths.h"
 #include "runtime.h"
 #include "sysctl_watch.h"
@@ -122,9 +123,23 @@ static void tell_findings(struct daemon *d) {
         (void) snprintf(d->said, sizeof(d->said), "%s", line);
 }
 
+/* Its end has come, or tpu-hostd says nothing of it in this boot. True: what is wrong now was not right before. */
+static bool end_order(struct netcfg *n) {
+        if (!n->observe.ordered || observe_counts(&n->observe, host_now(&n->host)))
+                return false;
+        n->observe = OBSERVE_NULL;
+        log_notice("observing by order has ended: its end has come, or tpu-hostd did not say within an hour "
+                   "after a boot that it still stands");
+        (void) observe_file_save(&n->host, n->runtime_fd, &n->observe); /* else it ends again, as it should */
+        return true;
+}
+
 static int run_pass(struct daemon *d, enum pass_kind kind, usec_t wait) {
         unsigned overruns = watch_overruns(d->watch);
         int r;
+
+        if (end_order(d->n))
+                kind = PASS_APPLY;
 
         if (overruns != d->overruns)
                 log_info("notifications were lost %u times so far; everything was read anew", overruns);
@@ -195,13 +210,23 @@ static int take_handover(struct daemon *d, struct frame_peer *p, const struct fr
         return r;
 }
 
+static void hear(const struct netcfg *n, const Local__Observe *m, struct observe *ret) {
+        *ret = (struct observe) { .ordered = m->observe,
+                                  .heard_boot = host_now(&n->host),
+                                  .heard_real = host_now_real(&n->host),
+                                  .until = MIN(m->until_real_usec, UINT64_MAX / 2) };
+        (void) snprintf(ret->boot_id, sizeof(ret->boot_id), "%s", n->boot_id);
+}
+
 /* Only ever from repairing to observing and back to what is configured: whoever owns tpu-hostd changes no
  * setting. */
 static int take_observe(struct daemon *d, struct frame_peer *p, const struct frame *f) {
         Local__ObserveReply reply = LOCAL__OBSERVE_REPLY__INIT;
         char observe[] = "observe", repair[] = "repair";
+        struct netcfg *n = d->n;
+        struct observe order = OBSERVE_NULL;
         Local__Observe *m;
-        bool wanted;
+        bool changed;
         int r;
 
         if (!handover_permits(frame_peer_creds(p)->uid, d->hostd))
@@ -210,17 +235,22 @@ static int take_observe(struct daemon *d, struct frame_peer *p, const struct fra
         m = local__observe__unpack(NULL, f->len, f->data);
         if (!m)
                 return send_error(p, EBADMSG, "the frame is garbled");
-        wanted = m->observe;
+        hear(n, m, &order);
         local__observe__free_unpacked(m, NULL);
-        if (wanted != runtime_is_observing(d->n->runtime_fd)) {
-                r = runtime_set_observing(d->n->runtime_fd, wanted);
+        changed = order.ordered != n->observe.ordered;
+        /* Also when it is the same: that tpu-hostd said it in this boot counts. */
+        if (changed || order.ordered) {
+                r = observe_file_save(&n->host, n->runtime_fd, &order);
                 if (r < 0)
                         return send_error(p, -r, PATH_NETCFG_RUNTIME "/observe cannot be written");
-                log_notice(wanted ? "a person ordered to observe: nothing is changed from now on"
-                                  : "observing by order has ended");
-                look(d, PASS_APPLY);
         }
-        reply.mode = d->n->held ? observe : repair;
+        n->observe = order;
+        if (changed)
+                log_notice(order.ordered ? "a person ordered to observe: nothing is changed from now on"
+                                         : "observing by order has ended");
+        if (changed || order.ordered)
+                look(d, PASS_APPLY);
+        reply.mode = n->held ? observe : repair;
         return frame_peer_send(p, LOCAL__KIND__KIND_OBSERVE_REPLY, &reply.base);
 }
 

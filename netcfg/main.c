@@ -2,6 +2,7 @@
 #include "daemon.h"
 #include "kernel.h"
 #include "journal.h"
+#include "observe_file.h"
 #include "oneshot.h"
 #include "options.h"
 #include "paths.h"
@@ -132,6 +133,8 @@ static int set_up(struct netcfg *n, const struct arguments *a) {
         n->runtime_fd = runtime_open(&n->host, n->netns.runtime);
         if (n->runtime_fd < 0)
                 return log_error_errno(n->runtime_fd, "%s: %m; nothing was changed", n->netns.runtime);
+        if (!a->netns)
+                observe_file_load(&n->host, n->runtime_fd, n->boot_id, &n->observe);
         return 0;
 }
 

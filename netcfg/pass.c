@@ -359,7 +359,7 @@ static const char *why_held(const struct netcfg *n, enum pass_kind kind) {
                 return "";
         if (n->intent.observe)
                 return "Mode=observe: nothing is changed";
-        if (runtime_is_observing(n->runtime_fd))
+        if (observe_counts(&n->observe, host_now(&n->host)))
                 return "a person ordered to observe (tpuctl mode): nothing is changed";
         if (runtime_is_restored(n->runtime_fd))
                 return "the originals were restored by hand: left alone until tpu-netcfg --once";

@@ -9,6 +9,7 @@
 #include "host.h"
 #include "intent.h"
 #include "netns.h"
+#include "observe.h"
 #include "originals.h"
 #include "plan.h"
 
@@ -39,6 +40,7 @@ struct netcfg {
         struct netns netns;
         int runtime_fd; /* netns.runtime; -1: not opened, and nothing may be written */
         char boot_id[BOOT_ID_MAX];
+        struct observe observe; /* what a person ordered; not of a container's namespace */
         struct contest contest;
 
         /* The last pass: */

@@ -83,11 +83,3 @@ bool runtime_is_restored(int dir_fd) {
 int runtime_set_restored(int dir_fd, bool restored) {
         return set_there(dir_fd, "restored", restored);
 }
-
-bool runtime_is_observing(int dir_fd) {
-        return is_there(dir_fd, "observe");
-}
-
-int runtime_set_observing(int dir_fd, bool observing) {
-        return set_there(dir_fd, "observe", observing);
-}

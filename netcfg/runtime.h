@@ -7,7 +7,7 @@
  *   netns-…    the same for a container's network namespace (netns.h), of which there is no daemon
  *   restored   exists after --restore: the daemon then only observes, over its own restarts, too, until
  *              --once takes the file away or the host boots anew
- *   observe    exists while a person ordered to observe (tpuctl mode), over the daemon's restarts, too
+ *   observe    see observe_file.h
  */
 #include "host.h"
 
@@ -20,5 +20,3 @@ int runtime_lock(int dir_fd, usec_t wait);
 
 bool runtime_is_restored(int dir_fd);
 int runtime_set_restored(int dir_fd, bool restored);
-bool runtime_is_observing(int dir_fd);
-int runtime_set_observing(int dir_fd, bool observing);

@@ -17,6 +17,7 @@
 #define PATH_HOSTD_SOCKET "/run/tpu-hostd/api.sock"
 
 #define PATH_NETCFG_RUNTIME "/run/tpu-netcfg"
+#define PATH_NETCFG_STATE "/var/lib/tpu-netcfg"
 #define PATH_NETCFG_SOCKET "/run/tpu-netcfg/netcfg.sock"
 
 #define PATH_LAUNCHD_RUNTIME "/run/tpu-launchd"

@@ -139,12 +139,21 @@ void agent_orders_mark(struct agent *a) {
         }
 }
 
-void agent_orders_changed(struct agent *a) {
-        bool observe = orders_find(&a->order_list, ORDER_OBSERVE) != NULL;
+/* In any case: it may remember an order that has ended, or not know that one still stands. */
+static void tell_netcfg(struct agent *a, bool in_any_case) {
+        const struct order *order = orders_find(&a->order_list, ORDER_OBSERVE);
+        struct agent_orders *o = a->orders;
+        usec_t until = order ? order->until : 0;
+        bool same = o->told_observe == (order != NULL) && o->told_until == until;
 
-        if (a->orders->observe && observe != a->orders->told_observe)
-                observe_handover_offer(a->orders->observe, observe);
-        a->orders->told_observe = observe;
+        o->told_observe = order != NULL;
+        o->told_until = until;
+        if (o->observe && (in_any_case || !same))
+                observe_handover_offer(o->observe, order != NULL, until);
+}
+
+void agent_orders_changed(struct agent *a) {
+        tell_netcfg(a, false);
         agent_orders_mark(a);
         a->status_stale = a->orders_news = true;
         agent_tell_state(a);
@@ -295,9 +304,7 @@ int agent_orders_start(struct agent *a) {
                 r = start_file(a, path);
         if (r < 0)
                 return r;
-        a->orders->told_observe = orders_find(&a->order_list, ORDER_OBSERVE) != NULL;
-        if (a->orders->observe) /* in any case: it may remember an order that has ended */
-                observe_handover_offer(a->orders->observe, a->orders->told_observe);
+        tell_netcfg(a, true);
         return 0;
 }
 

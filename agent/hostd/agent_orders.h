@@ -22,7 +22,8 @@ struct agent_orders {
         struct order_call *calls;
         bool failed;          /* the last write: said once */
         uint64_t drain_asked; /* jobs_asked() when the drain was ordered: older lists may lack a run */
-        bool told_observe;    /* what tpu-netcfg was told last */
+        bool told_observe;    /* what tpu-netcfg was told last … */
+        usec_t told_until;    /* … and until when */
 };
 
 /* Puts all into the file. Only with a writer. */

@@ -7,6 +7,7 @@
 struct observe_handover {
         struct netcfg_call *call;
         bool observe;
+        usec_t until;
 };
 
 static int answered(const struct frame *f, void *userdata) {
@@ -29,11 +30,13 @@ static int send_order(struct frame_peer *p, void *userdata) {
         Local__Observe m = LOCAL__OBSERVE__INIT;
 
         m.observe = h->observe;
+        m.until_real_usec = h->until;
         return frame_peer_send(p, LOCAL__KIND__KIND_OBSERVE, &m.base);
 }
 
-void observe_handover_offer(struct observe_handover *h, bool observe) {
+void observe_handover_offer(struct observe_handover *h, bool observe, usec_t until) {
         h->observe = observe;
+        h->until = observe ? until : 0;
         netcfg_call_start(h->call, observe ? "to observe" : "to act as configured");
 }
 

@@ -15,5 +15,5 @@ int observe_handover_new(sd_event *e, const char *socket, struct observe_handove
 struct observe_handover *observe_handover_free(struct observe_handover *h);
 DEFINE_CLEANUP(struct observe_handover *, observe_handover_free)
 
-/* Says this, in place of what was not said yet. */
-void observe_handover_offer(struct observe_handover *h, bool observe);
+/* Says this, in place of what was not said yet. until: the order's end, real clock; 0: none. */
+void observe_handover_offer(struct observe_handover *h, bool observe, usec_t until);

@@ -26,7 +26,7 @@ class Netcfg:
     """tpu-netcfg's socket: keeps what it was handed as [({mac: mtu}, {source})]."""
 
     def __init__(self, path):
-        self.got, self.refuse, self.observe = [], [], []
+        self.got, self.refuse, self.observe, self.until = [], [], [], []
         netcfg = self
 
         class Handler(socketserver.StreamRequestHandler):
@@ -35,7 +35,8 @@ class Netcfg:
                     size, version, kind = struct.unpack("<IHH", head)
                     payload = self.rfile.read(size)
                     if kind == KIND_OBSERVE:
-                        netcfg.observe.append(payload == b"\x08\x01")
+                        netcfg.until += parse(payload).get(2, [0])
+                        netcfg.observe.append(parse(payload).get(1, [0]) == [1])
                         self.wfile.write(struct.pack("<IHH", 0, 1, KIND_OBSERVE_REPLY))
                         continue
                     assert (version, kind) == (1, KIND_NETWORK_MTU), (version, kind)
@@ -147,6 +148,17 @@ class Good(Case):
         wait_until(lambda: self.said("cannot be told to act as configured"), 5, "a word about tpu-netcfg")
         self.netcfg = Netcfg(self.h.folder / "netcfg.sock")
         wait_until(lambda: self.netcfg.observe == [False], 15, "the end of the order")
+
+    def test_an_order_is_told_with_its_end(self):
+        self.h.start()
+        wait_until(lambda: self.netcfg.observe == [False], 5, "no order")
+        now = int(time.time())
+        ends = [now + 3600, now + 7200]  # the second in place of the first
+        for n, end in enumerate(ends):
+            text = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(end))
+            self.assertEqual(self.h.call("/v1/observe?until=" + text, "PUT")[0], 200)
+            wait_until(lambda: len(self.netcfg.observe) > n + 1, 5, "the order")
+        self.assertEqual((self.netcfg.observe, self.netcfg.until), ([False, True, True], [0] + [end * 1000000 for end in ends]))
 
     def test_refusal_is_said(self):
         self.netcfg.refuse = ["NIC 42:01:0a:80:00:02: an MTU of 9"]

@@ -123,6 +123,13 @@ class Orders(unittest.TestCase):
         self.assertEqual(self.status()["mode"], "observe")
         host.sh("systemctl restart tpu-netcfg; sleep 1")
         self.assertEqual(scenario.link(host, "eth1")["mtu"], 1500)
+        host.kill()
+        host.boot()  # the first pass after it is before tpu-hostd is there
+        self.assertEqual(self.status()["mode"], "observe")
+        netcfg = host.sh("journalctl -b --no-pager -u tpu-netcfg -o cat")
+        self.assertIn("a person ordered to observe (tpuctl mode): nothing is changed", netcfg)
+        self.assertNotIn(" → ", netcfg)
+        self.assertNotEqual(scenario.link(host, "eth1")["mtu"], mtu)
         host.sh("tpuctl mode repair")
         host.wait_for(lambda: scenario.link(host, "eth1")["mtu"] == mtu, 10, "the repair")
 

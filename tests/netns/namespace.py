@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A host in namespaces of its own: a network namespace with NICs whose other ends are in a second one, and a mount
-namespace in which /run is empty and /etc/tpu-hostd and /usr/lib/tpu-hostd are a test's own. Nothing of it outlives
+namespace in which /run and /var/lib are empty and /etc/tpu-hostd and /usr/lib/tpu-hostd are a test's own. Nothing of it outlives
 the test's process, however that ends: the two holders die with it, and the namespaces with them."""
 import contextlib
 import json
@@ -19,6 +19,7 @@ import unittest
 PROFILES = os.path.realpath(os.path.join(os.path.dirname(__file__), "../../netcfg/profiles"))
 SETUP = """set -e
 mount -t tmpfs -o mode=755 tmpfs /run
+mount -t tmpfs -o mode=755 tmpfs /var/lib
 # What the package's tmpfiles.d does on a real host; here it is the machine's, which a test leaves alone.
 echo 2 > /run/hystart_detect
 mount --bind /run/hystart_detect /sys/module/tcp_cubic/parameters/hystart_detect

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of tpu-netcfg share: a host with two NICs whose network carries 8896, and the program on it."""
+import json
 import os
 import time
 import unittest
@@ -11,8 +12,9 @@ NETCFG = os.path.join(os.path.realpath(os.environ.get("BUILD_DIR", os.path.join(
 RMEM = "4096 41943040 314572800"
 SYSCTLS = {"net.ipv4.tcp_slow_start_after_idle": "0", "net.ipv4.tcp_no_metrics_save": "1", "net.core.somaxconn": "4096",
            "net.ipv4.tcp_max_syn_backlog": "4096", "net.ipv4.tcp_mtu_probing": "0"}
-RUNTIME = "/run/tpu-netcfg"
+RUNTIME, STATE = "/run/tpu-netcfg", "/var/lib/tpu-netcfg"
 KIND_ERROR, KIND_REPORT_REQUEST, KIND_REPORT = 1, 10, 11
+HOSTD, OTHER = 4711, 4712  # users
 
 # Lowers the MTU of each NIC named, one after the other, and prints how many milliseconds until it is back.
 DRIFT = """
@@ -26,6 +28,19 @@ for nic in sys.argv[2:]:
     while mtu(nic) != 8896 and time.monotonic() < start + 5:
         pass
     print(f'{(time.monotonic() - start) * 1000:.2f}' if mtu(nic) == 8896 else 'never')
+"""
+
+# Runs in the host as the caller: connects, sends the frame, prints the answer's kind and payload.
+SEND = """
+import socket, struct, sys
+s = socket.socket(socket.AF_UNIX)
+s.settimeout(10)
+s.connect(sys.argv[1])
+data = bytes.fromhex(sys.argv[3])
+s.sendall(struct.pack('<IHH', len(data), 1, int(sys.argv[2])) + data)
+f = s.makefile('rb')
+n, _, kind = struct.unpack('<IHH', f.read(8))
+print(kind, f.read(n).hex())
 """
 
 
@@ -59,8 +74,8 @@ class Case(unittest.TestCase):
         self.assertEqual(what(), wanted)
 
     def give_runtime(self):
-        """/run/tpu-netcfg as the package's tmpfiles.d makes it: the daemon's user's."""
-        self.host.check("install", "-d", "-o", "65534", "-g", "65534", RUNTIME)
+        """The directories of the unit (RuntimeDirectory=, StateDirectory=): the daemon's user's."""
+        self.host.check("install", "-d", "-o", "65534", "-g", "65534", RUNTIME, STATE)
 
     def start(self):
         self.give_runtime()
@@ -71,3 +86,28 @@ class Case(unittest.TestCase):
         kind, payload = self.host.ask(f"{RUNTIME}/netcfg.sock", KIND_REPORT_REQUEST)
         self.assertEqual(kind, KIND_REPORT)
         return payload.decode(errors="replace")
+
+
+class ToldCase(Case):
+    """The daemon, and tpu-hostd's user who tells it things; what the network carries is not known from any file."""
+    network_mtu = 0
+
+    def setUp(self):
+        super().setUp()
+        with open(f"{self.host.tree}/etc/passwd", "w", encoding="utf-8") as file:
+            file.write(f"root:x:0:0::/root:/bin/sh\nodd line\ntpu-hostd:x:{HOSTD}:{HOSTD}::/:/bin/false\n")
+        self.start()
+
+    def restart(self):
+        self.host.stop(self.host.processes.pop())
+        self.host.start(*NET_ADMIN_ONLY, NETCFG)
+
+    def mac(self, nic):
+        return json.loads(self.host.check("ip", "-j", "link", "show", nic))[0]["address"]
+
+    def tell(self, kind, payload, uid=HOSTD):
+        """Sends a frame as that user; returns kind and payload of the answer."""
+        out = self.host.check("setpriv", f"--reuid={uid}", "--clear-groups", "/usr/bin/python3", "-c", SEND, f"{RUNTIME}/netcfg.sock",
+                              str(kind), payload.hex())
+        kind, _, data = out.strip().partition(" ")
+        return int(kind), bytes.fromhex(data)

@@ -7,28 +7,13 @@ import os
 import sys
 from pathlib import Path
 
-from namespace import NET_ADMIN_ONLY, run_tests
-from netcfg_case import NETCFG, RUNTIME, Case
+from namespace import run_tests
+from netcfg_case import HOSTD, KIND_ERROR, NETCFG, OTHER, RUNTIME, ToldCase
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from protobuf import field  # noqa: E402  (the path comes first)
 
-HOSTD, OTHER = 4711, 4712
-KIND_ERROR, KIND_NETWORK_MTU, KIND_NETWORK_MTU_REPLY, KIND_OBSERVE, KIND_OBSERVE_REPLY = 1, 12, 13, 14, 15
-OBSERVE, REPAIR = b"\x08\x01", b""  # Observe {observe = true}; the default is not on the wire
-
-# Runs in the host as the caller: connects, sends the frame, prints the answer's kind and payload.
-SEND = """
-import socket, struct, sys
-s = socket.socket(socket.AF_UNIX)
-s.settimeout(10)
-s.connect(sys.argv[1])
-data = bytes.fromhex(sys.argv[3])
-s.sendall(struct.pack('<IHH', len(data), 1, int(sys.argv[2])) + data)
-f = s.makefile('rb')
-n, _, kind = struct.unpack('<IHH', f.read(8))
-print(kind, f.read(n).hex())
-"""
+KIND_NETWORK_MTU, KIND_NETWORK_MTU_REPLY = 12, 13
 
 
 def frame(*entries):
@@ -36,27 +21,9 @@ def frame(*entries):
                     for mac, mtu, source in entries)
 
 
-class NetworkMtu(Case):
-    network_mtu = 0
-
-    def setUp(self):
-        super().setUp()
-        with open(f"{self.host.tree}/etc/passwd", "w", encoding="utf-8") as file:
-            file.write(f"root:x:0:0::/root:/bin/sh\nodd line\ntpu-hostd:x:{HOSTD}:{HOSTD}::/:/bin/false\n")
-        self.start()
-
-    def restart(self):
-        self.host.stop(self.host.processes.pop())
-        self.host.start(*NET_ADMIN_ONLY, NETCFG)
-
-    def mac(self, nic):
-        return json.loads(self.host.check("ip", "-j", "link", "show", nic))[0]["address"]
-
-    def send(self, payload, uid=HOSTD, kind=KIND_NETWORK_MTU):
-        out = self.host.check("setpriv", f"--reuid={uid}", "--clear-groups", "/usr/bin/python3", "-c", SEND, f"{RUNTIME}/netcfg.sock",
-                              str(kind), payload.hex())
-        kind, _, data = out.strip().partition(" ")
-        return int(kind), bytes.fromhex(data)
+class NetworkMtu(ToldCase):
+    def send(self, payload, uid=HOSTD):
+        return self.tell(KIND_NETWORK_MTU, payload, uid)
 
     def mtus(self):
         return self.host.mtu("eth0"), self.host.mtu("eth1")
@@ -132,28 +99,6 @@ class NetworkMtu(Case):
         self.restart()
         self.wait_for(self.mtus, (1460, 1460))
         self.assertIn("10-test.conf", self.judged("eth0")["reason"])
-
-    def test_an_order_to_observe(self):
-        """Told by tpu-hostd: nothing is changed any more, over a restart, too; taken back, what is wrong is set at once."""
-        self.assertEqual(self.send(OBSERVE, OTHER, KIND_OBSERVE)[0], KIND_ERROR)
-        self.assertEqual(self.send(b"\xff\xff", HOSTD, KIND_OBSERVE)[0], KIND_ERROR)
-        self.assertEqual(self.send(OBSERVE, HOSTD, KIND_OBSERVE), (KIND_OBSERVE_REPLY, field(1, "observe")))
-        self.send(frame((self.mac("eth0"), 8896, "metadata")))
-        self.restart()
-        self.assertEqual(self.mtus(), (1460, 1460))
-        self.assertEqual(self.send(REPAIR, HOSTD, KIND_OBSERVE), (KIND_OBSERVE_REPLY, field(1, "repair")))
-        self.assertEqual(self.mtus(), (8896, 1460))
-
-    def test_the_configured_mode_is_not_overruled(self):
-        self.host.stop(self.host.processes.pop())
-        folder = f"{self.host.tree}/etc/tpu-hostd/netcfg.conf.d"
-        os.makedirs(folder, exist_ok=True)
-        with open(f"{folder}/50-mode.conf", "w", encoding="utf-8") as file:
-            file.write("[Netcfg]\nMode=observe\n")
-        self.host.start(*NET_ADMIN_ONLY, NETCFG)
-        self.assertEqual(self.send(REPAIR, HOSTD, KIND_OBSERVE), (KIND_OBSERVE_REPLY, field(1, "observe")))
-        self.send(frame((self.mac("eth0"), 8896, "metadata")))
-        self.assertEqual(self.mtus(), (1460, 1460))
 
     def test_another_boots_and_damaged_files_give_nothing(self):
         path = self.host.path(f"{RUNTIME}/network-mtu")

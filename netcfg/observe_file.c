@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "durable.h"
+#include "log.h"
+#include "observe_file.h"
+#include "paths.h"
+
+#define NAME "observe"
+
+/* systemd makes it (StateDirectory=); who runs us by hand as root has none yet. */
+static int open_state(const struct host *h, bool make) {
+        int fd = host_open_file(h, PATH_NETCFG_STATE, O_RDONLY | O_DIRECTORY);
+
+        if (fd != -ENOENT || !make)
+                return fd;
+        if (mkdirat(h->root_fd, &PATH_NETCFG_STATE[1], 0755) < 0 && errno != EEXIST)
+                return -errno;
+        return host_open_file(h, PATH_NETCFG_STATE, O_RDONLY | O_DIRECTORY);
+}
+
+/* False: there is none. */
+static bool load_one(int dir_fd, const char *directory, const char *boot_id, struct observe *ret) {
+        _cleanup_free_ char *text = NULL;
+        size_t len = 0;
+        int r = durable_read(dir_fd, NAME, OBSERVE_TEXT_MAX - 1, &text, &len);
+
+        if (r == -ENOENT)
+                return false;
+        *ret = (struct observe) { .ordered = true };
+        if (r == 0 && len == 0) { /* of an older tpu-netcfg: this boot's, without an end */
+                (void) snprintf(ret->boot_id, sizeof(ret->boot_id), "%s", boot_id);
+                return true;
+        }
+        if (r == 0)
+                r = observe_parse(text, len, ret);
+        if (r < 0)
+                (void) log_warning_errno(r,
+                                         "%s/" NAME " cannot be read: %m; a person may have ordered to "
+                                         "observe, so nothing is changed for an hour, or until tpu-hostd "
+                                         "says what stands", directory);
+        return true;
+}
+
+static int save_one(int dir_fd, const struct observe *o) {
+        char text[OBSERVE_TEXT_MAX];
+
+        if (o->ordered)
+                return durable_write(dir_fd, NAME, text, observe_format(o, text), 0644);
+        return unlinkat(dir_fd, NAME, 0) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+int observe_file_save(const struct host *h, int runtime_fd, const struct observe *o) {
+        _cleanup_close_ int state = open_state(h, o->ordered);
+        int r = state == -ENOENT ? 0 : state < 0 ? state : save_one(state, o);
+
+        if (r < 0)
+                (void) log_warning_errno(r, PATH_NETCFG_STATE "/" NAME ": %m; the next boot will not know that %s",
+                                         o->ordered ? "observing was ordered" : "observing has ended");
+        return save_one(runtime_fd, o);
+}
+
+void observe_file_load(const struct host *h, int runtime_fd, const char *boot_id, struct observe *ret) {
+        _cleanup_close_ int state = open_state(h, false);
+        struct observe o = OBSERVE_NULL;
+
+        if (state < 0 || !load_one(state, PATH_NETCFG_STATE, boot_id, &o))
+                (void) load_one(runtime_fd, PATH_NETCFG_RUNTIME, boot_id, &o);
+        if (observe_adopt(&o, boot_id, host_now(h), host_now_real(h)))
+                (void) observe_file_save(h, runtime_fd, &o); /* else the next start takes it over again */
+        *ret = o;
+}
