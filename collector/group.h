@@ -23,7 +23,7 @@ struct group_item {
         bool gzip;
         const uint8_t *body; /* the call's */
         size_t len;
-        char peer[ADDRESS_TEXT_MAX];
+        char peer[TCP_ADDRESS_TEXT_MAX];
         struct push push; /* kind and record are set; the body becomes its data */
         /* The group's: */
         struct ingest_result result;

@@ -3,6 +3,8 @@
 
 #include "http.h"
 #include "log.h"
+#include "server_turn.h"
+#include "tls_peer.h"
 
 #define FLUSH_TURNS 3                   /* of libmicrohttpd: take it up, write the header, write the body */
 #define BODY_STEP   ((size_t) 2 * 1024) /* a usual push, compressed; doubled as needed */
@@ -17,6 +19,7 @@ struct http {
 
 /* What is known of a connection's peer: asked once, because a signature is slow to check. */
 struct peer {
+        struct server_credentials *credentials;
         bool checked, allowed;
         char name[TLS_NAME_MAX], why[TLS_WHY_MAX];
 };
@@ -113,27 +116,49 @@ static const char *denied(struct http *h, struct MHD_Connection *c) {
                                        *context = MHD_get_connection_info(
                                                c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
         struct peer *p = context ? context->socket_context : NULL;
+        size_t list;
 
-        if (!h->o.allow)
+        if (!h->o.certificate)
                 return NULL;
         if (!session || !session->tls_session || !p)
                 return "no TLS session"; /* out of memory for one */
         if (!p->checked)
-                p->allowed = tls_check_peer(session->tls_session, h->o.allow, p->name, p->why) == 0;
+                p->allowed = tls_check_peer(session->tls_session, &h->o.allow, 1, &list, p->name, p->why) == 0;
         p->checked = true;
         return p->allowed ? NULL : p->why;
 }
 
+/* A connection is made with the newest files that were good. */
+static void look_at_files(struct server_certificate *s) {
+        const struct server_certificate_state *state = server_certificate_state(s);
+
+        if (!server_certificate_look(s))
+                return;
+        if (state->error[0])
+                log_warning("TLS: %s; the files of before stay in force", state->error);
+        else
+                log_info("TLS: the new files are in force: %s", server_certificate_path(s, SERVER_CERTIFICATE));
+}
+
 static void on_connection(void *userdata, struct MHD_Connection *c, void **context,
                           enum MHD_ConnectionNotificationCode how) {
-        (void) userdata;
-        (void) c;
-        if (how == MHD_CONNECTION_NOTIFY_STARTED)
-                *context = calloc(1, sizeof(struct peer)); /* NULL is denied */
-        else {
-                free(*context);
+        const union MHD_ConnectionInfo *session;
+        struct server_certificate *s = userdata;
+        struct peer *p = *context;
+
+        if (how == MHD_CONNECTION_NOTIFY_CLOSED) {
+                if (p)
+                        p->credentials = server_credentials_detach(p->credentials);
+                free(p);
                 *context = NULL;
+                return;
         }
+        session = MHD_get_connection_info(c, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+        *context = p = calloc(1, sizeof(struct peer));
+        if (!p || !session || !session->tls_session)
+                return; /* server_certificate_none() ends its handshake */
+        look_at_files(s);
+        p->credentials = server_certificate_attach(s, session->tls_session);
 }
 
 static enum MHD_Result answer(struct http_call *x, struct MHD_Connection *c, const char *url,
@@ -155,7 +180,7 @@ static enum MHD_Result answer(struct http_call *x, struct MHD_Connection *c, con
         struct http_reply reply = { 0 };
 
         if (peer && peer->client_addr)
-                address_host(peer->client_addr, q.peer);
+                tcp_address_host(peer->client_addr, q.peer);
         x->http->o.handle(&q, &reply, x->http->o.userdata);
         if (reply.later) {
                 x->connection = c;
@@ -225,21 +250,12 @@ __attribute__((format(printf, 2, 0))) static void on_log(void *userdata, const c
         log_debug("%s: %s", h->o.name, line);
 }
 
-/* Lets libmicrohttpd work and asks when it wants to be called next without any traffic. */
 static void turn(struct http *h) {
-        MHD_UNSIGNED_LONG_LONG ms;
         int r;
 
         h->running = true;
-        (void) MHD_run(h->daemon); /* fails only when the daemon was made with a thread of its own */
+        r = server_turn(h->daemon, h->timer);
         h->running = false;
-        if (MHD_get_timeout(h->daemon, &ms) != MHD_YES) {
-                (void) sd_event_source_set_enabled(h->timer, SD_EVENT_OFF);
-                return;
-        }
-        r = sd_event_source_set_time_relative(h->timer, (usec_t) ms * USEC_PER_MSEC);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(h->timer, SD_EVENT_ONESHOT);
         if (r < 0)
                 (void) log_warning_errno(r, "%s: timer: %m", h->o.name);
 }
@@ -259,35 +275,27 @@ static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
         return 0;
 }
 
-static int start(struct http *h, const struct tls *tls) {
-        struct MHD_OptionItem more[] = {
-                { MHD_OPTION_HTTPS_MEM_CERT, 0, tls ? tls->certificate : NULL },
-                { MHD_OPTION_HTTPS_MEM_KEY, 0, tls ? tls->key : NULL },
-                { MHD_OPTION_HTTPS_MEM_TRUST, 0, tls ? tls->client_ca : NULL },
-                { MHD_OPTION_HTTPS_PRIORITIES, 0,
-                  (void *) (uintptr_t) "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2" },
+static int start(struct http *h) {
+        struct MHD_OptionItem secure[] = {
+                { MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *) (intptr_t) server_certificate_none },
+                { MHD_OPTION_HTTPS_PRIORITIES, 0, (void *) (uintptr_t) TLS_PRIORITIES },
+                { MHD_OPTION_NOTIFY_CONNECTION, (intptr_t) on_connection, h->o.certificate },
                 { MHD_OPTION_END, 0, NULL },
         };
         unsigned flags = MHD_USE_EPOLL | MHD_USE_ERROR_LOG | MHD_ALLOW_SUSPEND_RESUME;
 
-        if (tls) {
+        if (h->o.certificate)
                 flags |= MHD_USE_TLS;
-                h->daemon = MHD_start_daemon(
-                        flags, 0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, on_log, h,
-                        MHD_OPTION_LISTEN_SOCKET, (MHD_socket) h->o.fd, MHD_OPTION_CONNECTION_LIMIT,
-                        h->o.connections, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) HTTP_TIMEOUT_S,
-                        MHD_OPTION_CONNECTION_MEMORY_LIMIT, HTTP_CONNECTION_MEMORY,
-                        MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_NOTIFY_CONNECTION,
-                        on_connection, NULL, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, more,
-                        MHD_OPTION_END);
-        } else
-                h->daemon = MHD_start_daemon(flags, 0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER,
-                                             on_log, h, MHD_OPTION_LISTEN_SOCKET, (MHD_socket) h->o.fd,
-                                             MHD_OPTION_CONNECTION_LIMIT, h->o.connections,
-                                             MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) HTTP_TIMEOUT_S,
-                                             MHD_OPTION_CONNECTION_MEMORY_LIMIT, HTTP_CONNECTION_MEMORY,
-                                             MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
-                                             MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+        else
+                secure[0] = (struct MHD_OptionItem) { MHD_OPTION_END, 0, NULL };
+        h->daemon = MHD_start_daemon(flags, 0, NULL, NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, on_log, h,
+                                     MHD_OPTION_LISTEN_SOCKET, (MHD_socket) h->o.fd,
+                                     MHD_OPTION_CONNECTION_LIMIT, h->o.connections,
+                                     MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) HTTP_TIMEOUT_S,
+                                     MHD_OPTION_CONNECTION_MEMORY_LIMIT, HTTP_CONNECTION_MEMORY,
+                                     MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
+                                     MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, secure,
+                                     MHD_OPTION_END);
         if (!h->daemon)
                 return -EIO; /* libmicrohttpd says why in its log line only */
         h->o.fd = -1;        /* closed by MHD_stop_daemon() from now on */
@@ -322,10 +330,7 @@ int http_new(sd_event *e, const struct http_options *o, struct http **ret) {
                 return -ENOMEM;
         }
         h->o = *o;
-        h->o.tls = NULL; /* borrowed for the start only */
-        if (!o->tls || !o->tls->certificate)
-                h->o.allow = NULL;
-        r = start(h, h->o.allow ? o->tls : NULL);
+        r = start(h);
         if (r < 0)
                 return r;
         info = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);

@@ -8,8 +8,8 @@
  */
 #include <systemd/sd-event.h>
 
-#include "address.h"
-#include "tls.h"
+#include "tcp_address.h"
+#include "server_certificate.h"
 
 #define HTTP_TIMEOUT_S         30
 #define HTTP_CONNECTION_MEMORY ((size_t) 8 * 1024)          /* headers and read buffer of one connection */
@@ -25,7 +25,7 @@ struct http_request {
         size_t len;
         bool too_large; /* there was more than body_max; body is empty */
         bool no_room;   /* HTTP_BODIES_MAX is in use; body is empty */
-        char peer[ADDRESS_TEXT_MAX];
+        char peer[TCP_ADDRESS_TEXT_MAX];
         const char *denied; /* why the caller may not call; NULL: it may. /healthz aside it is to be 403 */
         struct MHD_Connection *connection; /* for the functions below */
         struct http_call *call;            /* for http_answer(), when the reply is for later */
@@ -46,8 +46,8 @@ struct http_options {
         int fd;           /* listening; taken over */
         unsigned connections;
         size_t body_max;
-        const struct tls *tls; /* NULL, or without certificate: plain; borrowed until http_new() returned */
-        const char *allow;     /* with TLS: who may call, as in tls.h; borrowed */
+        struct server_certificate *certificate; /* NULL: plain; borrowed */
+        const char *allow;                      /* with TLS: who may call, as in tls_peer.h; borrowed */
         void (*handle)(const struct http_request *q, struct http_reply *reply, void *userdata);
         void *userdata;
 };

@@ -35,7 +35,7 @@ static void collector_clear(struct collector *c) {
         c->otlp_server = http_free(c->otlp_server);
         c->api_server = http_free(c->api_server);
         c->store = store_free(c->store);
-        tls_clear(&c->settings.tls);
+        c->settings.tls = server_certificate_free(c->settings.tls);
         (void) sd_event_unref(c->event);
 }
 
@@ -51,11 +51,11 @@ static unsigned otlp_connections(void) {
         return (unsigned) files.rlim_cur - API_CONNECTIONS - OTHER_FDS;
 }
 
-static int serve(struct collector *c, const struct address *a, const char *text, struct http_options *o,
-                 struct http **ret, char ret_where[static ADDRESS_TEXT_MAX]) {
+static int serve(struct collector *c, const struct tcp_address *a, const char *text, struct http_options *o,
+                 struct http **ret, char ret_where[static TCP_ADDRESS_TEXT_MAX]) {
         int r;
 
-        r = address_listen(a, &o->fd, ret_where);
+        r = tcp_address_listen(a, &o->fd, ret_where);
         if (r < 0)
                 return log_error_errno(r, "cannot listen on %s for %s: %m", text, o->name);
         r = http_new(c->event, o, ret);
@@ -64,13 +64,13 @@ static int serve(struct collector *c, const struct address *a, const char *text,
         return 0;
 }
 
-static int start_servers(struct collector *c, char otlp[static ADDRESS_TEXT_MAX],
-                         char api[static ADDRESS_TEXT_MAX]) {
+static int start_servers(struct collector *c, char otlp[static TCP_ADDRESS_TEXT_MAX],
+                         char api[static TCP_ADDRESS_TEXT_MAX]) {
         struct http_options for_agents = {
                 .name = "otlp",
                 .connections = otlp_connections(),
                 .body_max = RECEIVE_BODY_MAX,
-                .tls = &c->settings.tls,
+                .certificate = c->settings.tls,
                 .allow = c->settings.allow_agents,
                 .handle = receive,
                 .userdata = &c->receiver,
@@ -78,7 +78,7 @@ static int start_servers(struct collector *c, char otlp[static ADDRESS_TEXT_MAX]
         struct http_options for_people = {
                 .name = "api",
                 .connections = API_CONNECTIONS,
-                .tls = &c->settings.tls,
+                .certificate = c->settings.tls,
                 .allow = c->settings.allow_readers,
                 .handle = api_handle,
                 .userdata = &c->api,
@@ -115,7 +115,7 @@ static void on_events(void *userdata) {
 }
 
 static int run(struct collector *c) {
-        char otlp[ADDRESS_TEXT_MAX], api[ADDRESS_TEXT_MAX], aside[300], why[256];
+        char otlp[TCP_ADDRESS_TEXT_MAX], api[TCP_ADDRESS_TEXT_MAX], aside[300], why[256];
         int r;
 
         (void) umask(0027);
@@ -142,7 +142,7 @@ static int run(struct collector *c) {
         r = start_servers(c, otlp, api);
         if (r < 0)
                 return r;
-        if (c->settings.insecure && !c->settings.tls.certificate)
+        if (c->settings.insecure && !c->settings.tls)
                 log_warning("InsecureListen: whoever reaches %s may write, whoever reaches %s may read",
                             otlp, api);
         log_info("receiving OTLP on %s, answering on %s, database %s", otlp, api, c->settings.database);

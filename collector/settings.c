@@ -59,17 +59,17 @@ static int override(char *dest, size_t size, const char *value, const char *opti
 }
 
 static int check_address(const char *text, const char *option, const char *key, bool insecure,
-                         struct address *ret) {
+                         struct tcp_address *ret) {
         int r;
 
-        r = address_parse(text, ret);
+        r = tcp_address_parse(text, ret);
         if (r < 0) {
                 log_error("--%s (%s=): '%s' is no ADDRESS:PORT, for example 127.0.0.1:4318 or [::1]:4318; "
                           "names are not looked up",
                           option, key, text);
                 return r;
         }
-        if (insecure || address_is_loopback(ret))
+        if (insecure || tcp_address_is_loopback(ret))
                 return 0;
         log_error("--%s (%s=): anyone who reaches %s could read and write without TLS, so it is refused. "
                   "Give it certificates "
@@ -79,22 +79,40 @@ static int check_address(const char *text, const char *option, const char *key, 
         return -EPERM;
 }
 
-static int check(struct settings *s) {
-        char why[TLS_WHY_MAX] = "out of memory";
-        bool open;
-        int r;
+/* With none of the three files there is no TLS. */
+static int check_tls(struct settings *s) {
+        const char *const paths[_SERVER_FILE_MAX] = { s->certificate, s->key, s->client_ca };
 
-        r = tls_load(s->certificate, s->key, s->client_ca, &s->tls, why);
-        if (r < 0) {
-                log_error("TLS: %s", why);
-                return r;
+        if (!*s->certificate && !*s->key && !*s->client_ca)
+                return 0;
+        if (!*s->certificate || !*s->key || !*s->client_ca) {
+                log_error("TLS: Certificate=, Key= and ClientCa= belong together: all of them, or none");
+                return -EINVAL;
         }
-        if (s->tls.certificate && (!s->allow_agents[0] || !s->allow_readers[0])) {
+        s->tls = server_certificate_new(paths);
+        if (!s->tls)
+                return log_error_errno(ENOMEM, "TLS: %m");
+        (void) server_certificate_look(s->tls);
+        if (!server_certificate_state(s->tls)->usable) {
+                log_error("TLS: %s", server_certificate_state(s->tls)->error);
+                return -EINVAL;
+        }
+        if (!s->allow_agents[0] || !s->allow_readers[0]) {
                 log_error("TLS: AllowAgents= and AllowReaders= name the URIs of certificates that may send and read; "
                           "an empty list is nobody");
                 return -EINVAL;
         }
-        open = s->insecure || s->tls.certificate;
+        return 0;
+}
+
+static int check(struct settings *s) {
+        bool open;
+        int r;
+
+        r = check_tls(s);
+        if (r < 0)
+                return r;
+        open = s->insecure || s->tls;
         r = check_address(s->otlp, "listen-otlp", "ListenOtlp", open, &s->otlp_address);
         return r < 0 ? r : check_address(s->api, "listen-api", "ListenApi", open, &s->api_address);
 }

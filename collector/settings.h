@@ -4,18 +4,18 @@
  * What the collector is told: collectord.conf, section [Collector], then the command line. Without certificates nobody
  * is asked who he is, and an address that is not loopback is refused unless InsecureListen says so in words.
  */
-#include "address.h"
+#include "tcp_address.h"
 #include "store.h"
-#include "tls.h"
+#include "server_certificate.h"
 
 struct settings {
         char otlp[64], api[64], database[256]; /* as written */
-        struct address otlp_address, api_address;
+        struct tcp_address otlp_address, api_address;
         bool insecure;
         struct store_retention retention;
         char certificate[256], key[256], client_ca[256]; /* paths; empty: no TLS */
         char allow_agents[256], allow_readers[256];
-        struct tls tls; /* the contents; to be cleared */
+        struct server_certificate *tls; /* NULL: no TLS; to be freed after the servers */
 };
 
 /*

@@ -25,22 +25,6 @@ bool tls_files_configured(const struct tls_files *f) {
         return f->path[TLS_CA][0] || f->path[TLS_CERT][0] || f->path[TLS_KEY][0];
 }
 
-static void stamp(const char *path, struct tls_stamp *ret) {
-        struct stat st;
-
-        memset(ret, 0, sizeof(*ret)); /* they are compared whole */
-        if (stat(path, &st) < 0) {
-                ret->error = errno;
-                return;
-        }
-        ret->mtime_sec = st.st_mtim.tv_sec;
-        ret->mtime_nsec = st.st_mtim.tv_nsec;
-        ret->ctime_sec = st.st_ctim.tv_sec;
-        ret->ctime_nsec = st.st_ctim.tv_nsec;
-        ret->inode = st.st_ino;
-        ret->size = (uint64_t) st.st_size;
-}
-
 static int complain(struct tls_files *f, enum tls_file which, const char *what) {
         (void) snprintf(f->error, sizeof(f->error), "%s=%s: %s", keys[which], f->path[which], what);
         ERR_clear_error(); /* else libcurl takes ours for its own */
@@ -158,15 +142,10 @@ static void read_all(struct tls_files *f) {
 }
 
 bool tls_files_look(struct tls_files *f) {
-        struct tls_stamp now[_TLS_FILE_MAX];
+        const char *const paths[_TLS_FILE_MAX] = { f->path[TLS_CA], f->path[TLS_CERT], f->path[TLS_KEY] };
 
-        memset(now, 0, sizeof(now));
-        for (size_t i = 0; i < _TLS_FILE_MAX; i++)
-                if (f->path[i][0])
-                        stamp(f->path[i], &now[i]);
-        if (f->looked && memcmp(now, f->stamps, sizeof(now)) == 0)
+        if (!file_stamps_changed(paths, f->stamps, _TLS_FILE_MAX) && f->looked)
                 return false;
-        memcpy(f->stamps, now, sizeof(now));
         f->looked = true;
         read_all(f);
         return true;

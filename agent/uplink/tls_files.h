@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "base.h"
+#include "file_stamp.h"
 
 #define TLS_FILE_MAX (1024 * 1024) /* a bundle of all public authorities has 220 KiB */
 #define TLS_PATH_MAX 256
@@ -17,11 +18,7 @@ enum tls_file { TLS_CA, TLS_CERT, TLS_KEY, _TLS_FILE_MAX };
 struct tls_files {
         char path[_TLS_FILE_MAX]
                  [TLS_PATH_MAX]; /* empty: not configured; TLS_KEY may be the file of TLS_CERT */
-        struct tls_stamp { /* what a file was when it was read last */
-                int64_t mtime_sec, mtime_nsec, ctime_sec, ctime_nsec;
-                uint64_t inode, size;
-                int error; /* it could not be looked at; 0 */
-        } stamps[_TLS_FILE_MAX];
+        struct file_stamp stamps[_TLS_FILE_MAX];
         bool looked;
         char error[400];              /* why TLS cannot be done with them: file and reason; empty: it can */
         char warning[400];            /* the key can be read by everybody; else empty */

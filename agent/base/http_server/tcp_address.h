@@ -8,18 +8,18 @@
 
 #include "base.h"
 
-#define ADDRESS_TEXT_MAX 64
+#define TCP_ADDRESS_TEXT_MAX 64
 
-struct address {
+struct tcp_address {
         struct sockaddr_storage sa;
         socklen_t len;
 };
 
 /* -EINVAL when text is no ADDR:PORT. */
-int address_parse(const char *text, struct address *ret);
+int tcp_address_parse(const char *text, struct tcp_address *ret);
 /* 127.0.0.0/8 or ::1. */
-bool address_is_loopback(const struct address *a);
+bool tcp_address_is_loopback(const struct tcp_address *a);
 /* A listening, non-blocking socket, and where it really is. [::] takes IPv4 as well. */
-int address_listen(const struct address *a, int *ret_fd, char ret_where[static ADDRESS_TEXT_MAX]);
+int tcp_address_listen(const struct tcp_address *a, int *ret_fd, char ret_where[static TCP_ADDRESS_TEXT_MAX]);
 /* The address without the port; "?" when it is of another family. */
-void address_host(const struct sockaddr *sa, char ret[static ADDRESS_TEXT_MAX]);
+void tcp_address_host(const struct sockaddr *sa, char ret[static TCP_ADDRESS_TEXT_MAX]);

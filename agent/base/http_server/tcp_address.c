@@ -3,7 +3,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 
-#include "address.h"
+#include "tcp_address.h"
 
 /* Connections that wait for accept(2): agents of a whole site come back at once. The kernel cuts it to
  * net.core.somaxconn. */
@@ -11,11 +11,11 @@
 
 /* Splits at the last colon; brackets around an IPv6 address are required, so that "::1:80" is never a guess.
  */
-static int split(const char *text, char host[static ADDRESS_TEXT_MAX], const char **ret_port) {
+static int split(const char *text, char host[static TCP_ADDRESS_TEXT_MAX], const char **ret_port) {
         const char *colon = strrchr(text, ':');
         size_t len = colon ? (size_t) (colon - text) : 0;
 
-        if (len == 0 || len >= ADDRESS_TEXT_MAX || !colon[1])
+        if (len == 0 || len >= TCP_ADDRESS_TEXT_MAX || !colon[1])
                 return -EINVAL;
         if (text[0] == '[') {
                 if (text[len - 1] != ']' || len < 3)
@@ -30,14 +30,14 @@ static int split(const char *text, char host[static ADDRESS_TEXT_MAX], const cha
         return 0;
 }
 
-int address_parse(const char *text, struct address *ret) {
+int tcp_address_parse(const char *text, struct tcp_address *ret) {
         static const struct addrinfo hints = {
                 .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
                 .ai_family = AF_UNSPEC,
                 .ai_socktype = SOCK_STREAM,
         };
         struct addrinfo *found = NULL;
-        char host[ADDRESS_TEXT_MAX];
+        char host[TCP_ADDRESS_TEXT_MAX];
         const char *port;
         unsigned long number;
         char *end;
@@ -50,13 +50,13 @@ int address_parse(const char *text, struct address *ret) {
         if (*port < '0' || *port > '9' || *end || number > UINT16_MAX ||
             getaddrinfo(host, port, &hints, &found) != 0)
                 return -EINVAL;
-        *ret = (struct address) { .len = found->ai_addrlen };
+        *ret = (struct tcp_address) { .len = found->ai_addrlen };
         memcpy(&ret->sa, found->ai_addr, found->ai_addrlen);
         freeaddrinfo(found);
         return 0;
 }
 
-bool address_is_loopback(const struct address *a) {
+bool tcp_address_is_loopback(const struct tcp_address *a) {
         if (a->sa.ss_family == AF_INET) {
                 struct sockaddr_in in;
 
@@ -72,31 +72,31 @@ bool address_is_loopback(const struct address *a) {
         return false;
 }
 
-void address_host(const struct sockaddr *sa, char ret[static ADDRESS_TEXT_MAX]) {
+void tcp_address_host(const struct sockaddr *sa, char ret[static TCP_ADDRESS_TEXT_MAX]) {
         socklen_t len = sa->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 
-        (void) snprintf(ret, ADDRESS_TEXT_MAX, "?");
+        (void) snprintf(ret, TCP_ADDRESS_TEXT_MAX, "?");
         if (sa->sa_family == AF_INET || sa->sa_family == AF_INET6)
-                (void) getnameinfo(sa, len, ret, ADDRESS_TEXT_MAX, NULL, 0,
+                (void) getnameinfo(sa, len, ret, TCP_ADDRESS_TEXT_MAX, NULL, 0,
                                    NI_NUMERICHOST); /* a failure leaves "?" */
 }
 
-static int describe(int fd, char ret[static ADDRESS_TEXT_MAX]) {
-        struct address a = { .len = sizeof(a.sa) };
+static int describe(int fd, char ret[static TCP_ADDRESS_TEXT_MAX]) {
+        struct tcp_address a = { .len = sizeof(a.sa) };
         struct sockaddr *sa = (struct sockaddr *) &a.sa;
-        char host[ADDRESS_TEXT_MAX];
+        char host[TCP_ADDRESS_TEXT_MAX];
         in_port_t port; /* at the same place in both families */
 
         if (getsockname(fd, sa, &a.len) < 0)
                 return -errno;
-        address_host(sa, host);
+        tcp_address_host(sa, host);
         memcpy(&port, (const uint8_t *) &a.sa + offsetof(struct sockaddr_in, sin_port), sizeof(port));
-        (void) snprintf(ret, ADDRESS_TEXT_MAX, sa->sa_family == AF_INET6 ? "[%.52s]:%u" : "%.52s:%u", host,
+        (void) snprintf(ret, TCP_ADDRESS_TEXT_MAX, sa->sa_family == AF_INET6 ? "[%.52s]:%u" : "%.52s:%u", host,
                         ntohs(port));
         return 0;
 }
 
-int address_listen(const struct address *a, int *ret_fd, char ret_where[static ADDRESS_TEXT_MAX]) {
+int tcp_address_listen(const struct tcp_address *a, int *ret_fd, char ret_where[static TCP_ADDRESS_TEXT_MAX]) {
         _cleanup_close_ int fd = -1;
         static const int on = 1, off = 0;
         int r;
