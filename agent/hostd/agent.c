@@ -238,8 +238,11 @@ static int start_api(struct agent *a) {
         fd = listen_socket(a->settings.api_socket, API_SOCKET_MODE);
         if (fd < 0)
                 return log_error_errno(fd, "the API cannot listen on %s: %m", a->settings.api_socket);
-        r = api_new(a->event, fd, &agent_api_handlers, a, &a->api);
-        return r < 0 ? log_error_errno(r, "the API cannot start on %s: %m", a->settings.api_socket) : 0;
+        r = api_new(a->event, fd, NULL, &agent_api_handlers, a, &a->api);
+        if (r < 0)
+                return log_error_errno(r, "the API cannot start on %s: %m", a->settings.api_socket);
+        r = agent_tls_start(a);
+        return r < 0 ? log_error_errno(r, "the API cannot be offered over TCP: %m") : 0;
 }
 
 static int start(struct agent *a) {
@@ -326,6 +329,7 @@ struct agent *agent_free(struct agent *a) {
                 (void) agent_emit(a, EVENT_AGENT_STOPPING, OTLP_INFO, "tpu-hostd is stopping", NULL, 0,
                                   NULL);
         a->api = api_free(a->api);
+        agent_tls_stop(a);
         agent_path_stop(a);
         agent_orders_stop(a);
         a->hook = hook_free(a->hook);
@@ -368,6 +372,7 @@ void agent_reload(struct agent *a) {
                 (void) settings_keep_fixed(&fresh, &a->settings);
                 a->settings = fresh;
                 schedule_set_interval(a->schedule, fresh.probe_interval);
+                agent_tls_reload(a);
         }
         config_clear(&source.config);
         agent_path_reload(a);

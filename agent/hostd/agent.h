@@ -60,7 +60,7 @@ struct agent {
         struct {
                 usec_t since; /* the minute they are counted in */
                 unsigned n;
-        } refusals; /* of acting calls */
+        } refusals[2]; /* of acting calls: local, remote */
 
         struct metadata *metadata; /* NULL: no server is asked */
         struct file_writer *metadata_writer;
@@ -98,6 +98,7 @@ struct agent {
         struct orders order_list;
         struct agent_orders *orders; /* in agent_orders.c */
         struct api *api;
+        struct agent_tls *tls; /* in agent_tls.c; NULL: not configured */
         sd_event_source *tick;
         unsigned ticks;
         uint64_t damaged[_UPLINK_CLASS_MAX], table_full;
@@ -141,6 +142,8 @@ void agent_collect(struct agent *a);
 void agent_look_again(struct agent *a);
 
 /* agent_uplink.c: where records go, with which certificates, and the checks of it. */
+/* "credential:NAME" becomes the file in which systemd keeps it for this service. Logs what is wrong. */
+int agent_tls_path(const char *key, const char *value, char ret[static TLS_PATH_MAX]);
 int agent_uplink_start(struct agent *a);
 /* In the tick, before the statistics are read. */
 void agent_uplink_look(struct agent *a);
@@ -173,10 +176,6 @@ extern const struct api_handlers agent_api_handlers;
 int agent_answer_json(struct api_answer *ret, unsigned status, json_t *v);
 int agent_answer_error(struct api_answer *ret, unsigned status, const char *remedy, const char *fmt, ...)
         _printf_(4, 5);
-/* The event of an acting call. */
-void agent_audit(struct agent *a, const char *call, const struct ucred *who, const char *result);
-/* The same of a refused one: beyond some a minute, the journal alone is told. */
-void agent_audit_refusal(struct agent *a, const char *call, const struct ucred *who, const char *result);
 /* Forgets the calls that still wait. */
 void agent_api_clear(struct agent *a);
 /* A capture that a call waits for has ended. */
@@ -202,6 +201,30 @@ const char *agent_orders_text(struct agent *a, char *buf, size_t size);
 
 /* Whether the agents of this host change nothing: by configuration, or by order. */
 bool agent_observes(const struct agent *a);
+
+/* agent_caller.c: who may make which call, and the trace that acting calls leave. */
+#define AGENT_CALLER_MAX 360
+/* "uid 0 (pid 12)" or "spiffe://site/x from 10.0.0.7". Returns buf. */
+const char *agent_caller_text(const struct api_caller *c, char buf[static AGENT_CALLER_MAX]);
+/* Root of this very host. */
+bool agent_caller_is_root(const struct api_caller *c);
+/* Who may decide about everybody's runs on this host. */
+bool agent_caller_may_order(const struct api_caller *c);
+/* What no call needs to look at: strangers, and readers who would act. True: *ret says why. */
+bool agent_caller_is_refused(struct agent *a, const struct api_request *r, struct api_answer *ret);
+/* The event of an acting call. */
+void agent_audit(struct agent *a, const char *call, const struct api_caller *who, const char *result);
+/* The same of a refused one: beyond some a minute, the journal alone is told. */
+void agent_audit_refusal(struct agent *a, const char *call, const struct api_caller *who, const char *result);
+
+/* agent_tls.c: the query API over TCP, its certificate, and the checks of both. */
+int agent_tls_start(struct agent *a);
+/* In the tick: files that changed are read, and it listens as soon as it can. */
+void agent_tls_look(struct agent *a);
+void agent_tls_judge(struct agent *a);
+/* The settings may be other ones now. */
+void agent_tls_reload(struct agent *a);
+void agent_tls_stop(struct agent *a);
 
 /* agent_hook.c: the site's command for events. */
 int agent_hook_start(struct agent *a);

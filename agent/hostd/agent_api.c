@@ -9,8 +9,6 @@
 #include "log.h"
 #include "metrics_text.h"
 
-#define REFUSALS_A_MINUTE 10 /* that become events of their own */
-
 /* --- Answers ------------------------------------------------------------------------------------------- */
 
 /* Takes the reference over; NULL means that memory ran out. */
@@ -124,20 +122,6 @@ static int get_metrics(struct agent *a, const struct api_request *r, struct api_
 
 /* --- Acting calls -------------------------------------------------------------------------------------- */
 
-void agent_audit(struct agent *a, const char *call, const struct ucred *who, const char *result) {
-        const struct otlp_attribute body[] = {
-                { .key = "call", .text = call },
-                { .key = "uid", .number = (int64_t) who->uid },
-                { .key = "pid", .number = who->pid },
-                { .key = "result", .text = result },
-        };
-        char message[384];
-
-        (void) snprintf(message, sizeof(message), "uid %u (pid %d) called %s: %s", (unsigned) who->uid,
-                        (int) who->pid, call, result);
-        (void) agent_emit(a, EVENT_API_ACTED, OTLP_INFO, message, body, ELEMENTSOF(body), NULL);
-}
-
 /*
  * Whether uid owns the main process of a run that lives. The process is asked, not the name service: that
  * one may block, and the run's user may be known to the network only.
@@ -161,25 +145,8 @@ static bool owns_run(const struct agent *a, const char *job, uid_t uid) {
  * others.
  */
 static bool may_act(const struct agent *a, const struct api_request *r, const char *job) {
-        return r->peer.uid == 0 || owns_run(a, job, r->peer.uid);
-}
-
-/*
- * Anybody can be refused as often as he likes, and each event costs room in the spool: beyond some a minute
- * the journal alone, which limits its own rate, tells.
- */
-void agent_audit_refusal(struct agent *a, const char *call, const struct ucred *who, const char *result) {
-        usec_t now = host_now(a->host);
-
-        if (a->refusals.since == 0 || now >= a->refusals.since + 60 * USEC_PER_SEC) {
-                a->refusals.since = now;
-                a->refusals.n = 0;
-        }
-        if (a->refusals.n++ < REFUSALS_A_MINUTE)
-                agent_audit(a, call, who, result);
-        else
-                log_notice("uid %u (pid %d) called %s: %s", (unsigned) who->uid, (int) who->pid, call,
-                           result);
+        return r->caller.remote ? r->caller.acts :
+                                  r->caller.peer.uid == 0 || owns_run(a, job, r->caller.peer.uid);
 }
 
 /* What is kept while a capture is under way. */
@@ -187,7 +154,7 @@ struct pending {
         struct agent *agent;
         struct api_call *call; /* NULL: the client is gone */
         struct pending *next, **previous;
-        struct ucred peer;
+        struct api_caller caller;
         char what[128];
 };
 
@@ -199,7 +166,7 @@ static void pending_free(struct pending *p) {
 }
 
 static int refuse_start(struct agent *a, const struct pending *p, int error, struct api_answer *ret) {
-        agent_audit_refusal(a, p->what, &p->peer, strerror(-error));
+        agent_audit_refusal(a, p->what, &p->caller, strerror(-error));
         if (error == -EBUSY)
                 return agent_answer_error(ret, 503, "try again in a minute",
                                           "%d captures are under way already", CAPTURES_MAX);
@@ -215,19 +182,21 @@ static int post_stack(struct agent *a, const struct api_request *r, const char *
         if (!p)
                 return agent_answer_error(ret, 500, NULL, "out of memory");
         *p = (struct pending){
-                .agent = a, .call = r->call, .peer = r->peer, .next = a->pending, .previous = &a->pending
+                .agent = a, .call = r->call, .caller = r->caller, .next = a->pending, .previous = &a->pending
         };
         if (p->next)
                 p->next->previous = &p->next;
         a->pending = p;
         (void) snprintf(p->what, sizeof(p->what), "POST /v1/jobs/%s/stack", job);
         if (!may_act(a, r, job)) {
-                agent_audit_refusal(a, p->what, &p->peer, "refused: no right to act");
+                char caller[AGENT_CALLER_MAX];
+
+                agent_audit_refusal(a, p->what, &p->caller, "refused: no right to act");
                 pending_free(p);
                 return agent_answer_error(ret, 403,
                                           "run it as root, or as the run's own user",
-                                          "uid %u may not capture stacks of run %s", (unsigned) r->peer.uid,
-                                          job);
+                                          "%s may not capture stacks of run %s",
+                                          agent_caller_text(&r->caller, caller), job);
         }
         error = captures_start(a->captures, job, p);
         if (error < 0) {
@@ -263,7 +232,7 @@ void agent_capture_finished(void *token, unsigned status, const struct capture_r
                 (void) snprintf(result, sizeof(result), "captured, record %" PRIu64, c->seq);
         else
                 (void) snprintf(result, sizeof(result), "failed: %s", error);
-        agent_audit(a, p->what, &p->peer, result);
+        agent_audit(a, p->what, &p->caller, result);
         if (p->call) {
                 (void) (c ? answer_capture(&answer, a, c)
                           : agent_answer_error(&answer, status, remedy, "%s", error));
@@ -320,6 +289,8 @@ static int on_request(const struct api_request *r, struct api_answer *ret, void 
         struct agent *a = userdata;
         char job[64];
 
+        if (agent_caller_is_refused(a, r, ret))
+                return 0;
         for (size_t i = 0; i < ELEMENTSOF(routes); i++) {
                 if (!streq(r->path, routes[i].path))
                         continue;

@@ -182,7 +182,7 @@ const char *agent_orders_text(struct agent *a, char *buf, size_t size) {
 /* --- Events -------------------------------------------------------------------------------------------- */
 
 static void tell(struct agent *a, enum event_id id, const struct order *o, const char *by) {
-        char until[CLOCK_TEXT_MAX], about[128] = "", message[640];
+        char until[CLOCK_TEXT_MAX], about[128] = "", message[1024];
         const struct otlp_attribute body[] = {
                 { .key = "order", .text = order_kind_name(o->kind) },
                 { .key = "reason", .text = o->reason },

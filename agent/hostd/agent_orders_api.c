@@ -31,10 +31,15 @@ static void user_text(const struct agent *a, uid_t uid, char *buf, size_t size) 
 
 /* Behind sudo everybody is root: the login user says who it was. The pid may be another's by now: for
  * people. */
-static void who(const struct agent *a, const struct ucred *peer, char *buf, size_t size) {
+static void who(const struct agent *a, const struct api_caller *caller, char *buf, size_t size) {
+        const struct ucred *peer = &caller->peer;
         char path[64], user[32], login[32];
         uint64_t uid;
 
+        if (caller->remote) {
+                (void) snprintf(buf, size, "%s", caller->name);
+                return;
+        }
         user_text(a, peer->uid, user, sizeof(user));
         (void) snprintf(path, sizeof(path), "/proc/%d/loginuid", (int) peer->pid);
         if (!a->host->real_root || host_read_u64(a->host, path, &uid) < 0 || uid >= UINT32_MAX ||
@@ -119,7 +124,7 @@ static unsigned read_order(const struct agent *a, const struct api_request *r, s
         (void) snprintf(o->boot_id, sizeof(o->boot_id), "%s", a->boot_id);
         o->since = now;
         o->since_boot = host_now(a->host);
-        who(a, &r->peer, o->by, sizeof(o->by));
+        who(a, &r->caller, o->by, sizeof(o->by));
         return read_about(a, r, true, o, why);
 }
 
@@ -128,7 +133,7 @@ static int refuse(struct agent *a, const struct api_request *r, struct api_answe
         char what[64];
 
         (void) snprintf(what, sizeof(what), "%.8s %.32s", r->method, r->path);
-        agent_audit_refusal(a, what, &r->peer, error);
+        agent_audit_refusal(a, what, &r->caller, error);
         return agent_answer_error(ret, status, remedy, "%s", error);
 }
 
@@ -170,7 +175,7 @@ static int give_order(struct agent *a, const struct api_request *r, size_t which
                 return refuse(a, r, ret, 409, "64 orders are in force already",
                               "end some: tpuctl status shows them");
         (void) snprintf(what, sizeof(what), "PUT %s", calls[which].path);
-        agent_audit(a, what, &r->peer, o.reason[0] ? o.reason : "done");
+        agent_audit(a, what, &r->caller, o.reason[0] ? o.reason : "done");
         agent_orders_tell(a, &o, true, o.by);
         agent_orders_changed(a);
         if (o.kind == ORDER_DRAIN) { /* the list that is here may lack a run of the last seconds */
@@ -182,7 +187,7 @@ static int give_order(struct agent *a, const struct api_request *r, size_t which
 
 static int end_order(struct agent *a, const struct api_request *r, size_t which, struct api_answer *ret) {
         struct order about = { .kind = calls[which].kind }, over;
-        char why[160], what[64], by[64];
+        char why[160], what[64], by[sizeof(over.by)];
         unsigned status = read_about(a, r, false, &about, why);
 
         if (status > 0)
@@ -190,8 +195,8 @@ static int end_order(struct agent *a, const struct api_request *r, size_t which,
         if (!orders_end(&a->order_list, about.kind, about.check, about.subject, &over))
                 return agent_answer_error(ret, 404, "tpuctl status", "there is no such order in force");
         (void) snprintf(what, sizeof(what), "DELETE %s", calls[which].path);
-        agent_audit(a, what, &r->peer, "done");
-        who(a, &r->peer, by, sizeof(by));
+        agent_audit(a, what, &r->caller, "done");
+        who(a, &r->caller, by, sizeof(by));
         agent_orders_tell(a, &over, false, by);
         agent_orders_changed(a);
         return answer_when_durable(a, r, order_to_public_json(&over), ret);
@@ -206,7 +211,7 @@ int agent_orders_call(struct agent *a, const struct api_request *r, struct api_a
         if (!set && !streq(r->method, "DELETE"))
                 return agent_answer_error(ret, 405, "PUT orders it, DELETE ends it, GET /v1/status shows it",
                                           "%.16s %s is not a call", r->method, r->path);
-        if (r->peer.uid != 0)
+        if (!agent_caller_may_order(&r->caller))
                 return refuse(a, r, ret, 403, "only root may order this: it is about everybody's runs",
                               "sudo tpuctl …");
         return set ? give_order(a, r, which, ret) : end_order(a, r, which, ret);

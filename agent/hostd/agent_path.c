@@ -2,7 +2,7 @@
 /*
  * The path proof for the API's callers: at most one at a time, in this loop, and its report is kept until
  * the next. Whoever opens the socket may have the host's own peers proven, so that starts are apart in time;
- * other addresses are root's to name: what leaves from here must not be anybody's choice.
+ * other addresses are for root of this very host to name: what leaves from here must not be anybody's choice.
  */
 #include <malloc.h>
 
@@ -18,7 +18,7 @@ struct agent_path {
         struct path_peers configured;
         struct pathproof *proof; /* NULL: none is under way */
         struct api_call *call; /* waits for it; NULL: the client is gone */
-        struct ucred peer; /* who started it */
+        struct api_caller caller; /* who started it */
         usec_t started; /* boot clock, of the last; 0: never */
         char *last; /* the last report; NULL: none yet */
 };
@@ -30,7 +30,7 @@ static void tell(struct agent_path *p, const struct path_report *report) {
 
         (void) snprintf(result, sizeof(result), "%zu paths tried with %zu packets: %s", report->n_results,
                         report->packets, verdict_name(finding_list_worst(&report->findings)));
-        agent_audit(p->agent, "POST /v1/path", &p->peer, result);
+        agent_audit(p->agent, "POST /v1/path", &p->caller, result);
 }
 
 static void on_done(struct path_report *report, void *userdata) {
@@ -55,7 +55,7 @@ static void on_done(struct path_report *report, void *userdata) {
 
 static int refuse(struct agent *a, const struct api_request *r, struct api_answer *ret, unsigned status,
                   const char *error, const char *remedy) {
-        agent_audit_refusal(a, "POST /v1/path", &r->peer, error);
+        agent_audit_refusal(a, "POST /v1/path", &r->caller, error);
         return agent_answer_error(ret, status, remedy, "%s", error);
 }
 
@@ -75,14 +75,14 @@ static int default_peers(const struct agent *a, struct path_peers *peers, char w
 static int check_call(struct agent *a, const struct api_request *r, struct api_answer *ret) {
         usec_t now = host_now(a->host);
 
-        if (r->peers && r->peer.uid != 0)
+        if (r->peers && !agent_caller_is_root(&r->caller))
                 return refuse(a, r, ret, 403, "only root may name peers",
                               "POST /v1/path without peer= tries the workers of the slice; "
                               "tpuctl check path --peer A,B runs as you") == 0;
         if (a->path->proof)
                 return refuse(a, r, ret, 409, "a proof is under way",
                               "GET /v1/path has its result within 3 s") == 0;
-        if (r->peer.uid != 0 && a->path->started > 0 && now < a->path->started + APART)
+        if (!agent_caller_is_root(&r->caller) && a->path->started > 0 && now < a->path->started + APART)
                 return refuse(a, r, ret, 429, "the last proof was started less than 10 s ago",
                               "GET /v1/path has its result; tpuctl check path runs as you") == 0;
         return 0;
@@ -115,7 +115,7 @@ int agent_path_post(struct agent *a, const struct api_request *r, struct api_ans
                 return refuse(a, r, ret, 503, strerror(-k), "tpuctl check path");
         p->started = host_now(a->host);
         p->call = r->call;
-        p->peer = r->peer;
+        p->caller = r->caller;
         return 1;
 }
 

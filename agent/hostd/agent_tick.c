@@ -167,7 +167,9 @@ void agent_collect(struct agent *a) {
 
         a->ticks++;
         agent_uplink_look(a);
+        agent_tls_look(a);
         uplink_get_stats(a->uplink, &u);
+        agent_tls_judge(a);
         agent_uplink_judge(a, &u);
         tell_damage(a, &u);
         agent_metadata_judge(a);

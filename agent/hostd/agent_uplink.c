@@ -3,12 +3,11 @@
 #include <sys/statvfs.h>
 
 #include "agent.h"
-#include "clock.h"
+#include "certificate_end.h"
 #include "log.h"
 
 #define DISK_SHARE 50 /* the spool takes at most this part of its disk: 2 % */
 #define SPOOL_LEAST ((uint64_t) 4 * 1024 * 1024)
-#define CERTIFICATE_NOTICE (14 * 86400 * USEC_PER_SEC) /* or a third of its life, where that is less */
 
 /* --- Start --------------------------------------------------------------------------------------------- */
 
@@ -32,8 +31,7 @@ static void on_durable(enum uplink_class c, uint64_t seq, void *userdata) {
                 captures_durable(a->captures, seq);
 }
 
-/* "credential:NAME" becomes the file in which systemd keeps it for this service. */
-static int tls_path(const char *key, const char *value, char ret[static TLS_PATH_MAX]) {
+int agent_tls_path(const char *key, const char *value, char ret[static TLS_PATH_MAX]) {
         const char *folder, *name;
         int n;
 
@@ -115,9 +113,9 @@ int agent_uplink_start(struct agent *a) {
         };
         int r;
 
-        if (tls_path("CaFile", s->uplink.ca_file, ca) < 0 ||
-            tls_path("CertFile", own ? own : s->uplink.cert_file, cert) < 0 ||
-            tls_path("KeyFile", own ? own : s->uplink.key_file, key) < 0)
+        if (agent_tls_path("CaFile", s->uplink.ca_file, ca) < 0 ||
+            agent_tls_path("CertFile", own ? own : s->uplink.cert_file, cert) < 0 ||
+            agent_tls_path("KeyFile", own ? own : s->uplink.key_file, key) < 0)
                 return -ENAMETOOLONG;
         r = uplink_new(a->event, &o, &a->uplink);
         if (r < 0)
@@ -182,32 +180,20 @@ static void judge_delivery(struct agent *a, const struct uplink_stats *u) {
         agent_take_finding(a, SOURCE_AGENT, a->ticks, &f);
 }
 
-static void judge_end(struct finding *f, const struct tls_files *t, usec_t now, const char *renew_error) {
-        usec_t life = t->not_after > t->not_before ? t->not_after - t->not_before : 0;
-        usec_t notice = MIN(life / 3, CERTIFICATE_NOTICE);
-        char end[CLOCK_TEXT_MAX];
-
-        finding_set(f->found, "ends at %s", clock_text(t->not_after, end));
-        if (now >= t->not_after) {
-                f->verdict = VERDICT_FAIL;
-                finding_set(f->reason,
-                            "the certificate has expired: endpoints refuse this host; records are kept");
-        } else if (now < t->not_before) {
-                f->verdict = VERDICT_FAIL;
-                finding_set(f->reason, "the certificate is not valid yet: is this host's clock right?");
-        } else if (t->not_after - now < notice) {
-                f->verdict = VERDICT_WARN;
-                finding_set(f->reason, "the certificate ends in %" PRIu64 " h, and nobody has renewed it",
-                            (t->not_after - now) / (3600 * USEC_PER_SEC));
-        }
-        if (f->verdict != VERDICT_OK && renew_error[0])
-                finding_set(f->reason, "the certificate cannot be renewed: %s", renew_error);
-        if (f->verdict != VERDICT_OK)
-                finding_set(f->remedy, "openssl x509 -noout -dates -in %s", t->path[TLS_CERT]);
-}
-
 static const char *fetch_error(const struct agent *a) {
         return a->certificate ? certificate_fetch_error(a->certificate) : "";
+}
+
+static void judge_end(const struct agent *a, struct finding *f, const struct tls_files *t) {
+        const struct certificate_end end = { .not_before = t->not_before,
+                                             .not_after = t->not_after,
+                                             .path = t->path[TLS_CERT],
+                                             .what_then = "endpoints refuse this host; records are kept",
+                                             .gravest = VERDICT_FAIL };
+
+        certificate_end_judge(&end, host_now_real(a->host), f);
+        if (f->verdict != VERDICT_OK && fetch_error(a)[0])
+                finding_set(f->reason, "the certificate cannot be renewed: %s", fetch_error(a));
 }
 
 static void judge_certificate(struct agent *a, const struct uplink_stats *u) {
@@ -227,7 +213,7 @@ static void judge_certificate(struct agent *a, const struct uplink_stats *u) {
                             fetch_error(a)[0] ? fetch_error(a) : t->error);
                 finding_set(f.remedy, "tpu-hostd --show-config; journalctl -u tpu-hostd");
         } else if (t->not_after > 0)
-                judge_end(&f, t, host_now_real(a->host), fetch_error(a));
+                judge_end(a, &f, t);
         if (f.verdict == VERDICT_OK && t->warning[0]) {
                 f.verdict = VERDICT_WARN;
                 finding_set(f.reason, "%s", t->warning);

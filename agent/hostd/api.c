@@ -3,8 +3,9 @@
 #include <sys/epoll.h>
 #include <time.h>
 
-#include "api.h"
+#include "api_tls.h"
 #include "log.h"
+#include "server_turn.h"
 
 struct api_call {
         struct api *api;
@@ -17,25 +18,16 @@ struct api_call {
 
 struct api {
         struct MHD_Daemon *daemon;
+        struct api_tls *tls; /* NULL: a Unix socket */
         sd_event_source *io, *timer, *turn;
         const struct api_handlers *handlers;
         void *userdata;
         struct api_call *calls;
 };
 
-/* Lets libmicrohttpd work, then asks it when it wants to be called again. */
 static void run(struct api *a) {
-        MHD_UNSIGNED_LONG_LONG timeout_ms;
-        int r;
+        int r = server_turn(a->daemon, a->timer);
 
-        (void) MHD_run(a->daemon); /* fails only without external polling */
-        if (MHD_get_timeout(a->daemon, &timeout_ms) != MHD_YES)
-                r = sd_event_source_set_enabled(a->timer, SD_EVENT_OFF);
-        else {
-                r = sd_event_source_set_time_relative(a->timer, (usec_t) timeout_ms * USEC_PER_MSEC);
-                if (r >= 0)
-                        r = sd_event_source_set_enabled(a->timer, SD_EVENT_ONESHOT);
-        }
         if (r < 0)
                 (void) log_warning_errno(r, "idle API connections may stay open: %m");
 }
@@ -61,7 +53,7 @@ static int on_turn(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-static enum MHD_Result send_answer(struct MHD_Connection *c, struct api_answer *answer) {
+static enum MHD_Result send_answer(struct api *a, struct MHD_Connection *c, struct api_answer *answer) {
         struct MHD_Response *response;
         enum MHD_Result r;
 
@@ -70,6 +62,8 @@ static enum MHD_Result send_answer(struct MHD_Connection *c, struct api_answer *
                 return MHD_NO;
         answer->body = NULL;
         r = MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer->type);
+        if (r == MHD_YES && a->tls && api_tls_answers(a->tls, c))
+                r = MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
         if (r == MHD_YES)
                 r = MHD_queue_response(c, answer->status, response);
         MHD_destroy_response(response);
@@ -99,17 +93,20 @@ static enum MHD_Result dispatch(struct api_call *call, const char *method, const
                 .call = call,
         };
 
-        if (peer_of(call->connection, &request.peer) < 0)
+        if (a->tls)
+                request.denied = api_tls_identify(a->tls, call->connection, &request.caller);
+        else if (peer_of(call->connection, &request.caller.peer) < 0)
                 return MHD_NO;
         call->state = CALL_WAITING;
         if (a->handlers->request(&request, &call->answer, a->userdata) == 0) {
                 call->state = CALL_ANSWERED;
-                return send_answer(call->connection, &call->answer);
+                return send_answer(a, call->connection, &call->answer);
         }
-        if (call->state == CALL_WAITING)
-                MHD_suspend_connection(call->connection);
-        else /* answered before it could wait */
-                return send_answer(call->connection, &call->answer);
+        if (call->state != CALL_WAITING) /* answered before it could wait */
+                return send_answer(a, call->connection, &call->answer);
+        if (a->tls)
+                api_tls_waits(a->tls, call->connection);
+        MHD_suspend_connection(call->connection);
         return MHD_YES;
 }
 
@@ -143,7 +140,7 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *c, cons
         case CALL_NEW:
                 return dispatch(call, method, path);
         case CALL_ANSWERED:
-                return send_answer(c, &call->answer);
+                return send_answer(a, c, &call->answer);
         case CALL_WAITING:
                 break;
         }
@@ -155,8 +152,9 @@ static void on_completed(void *userdata, struct MHD_Connection *c, void **state,
         struct api *a = userdata;
         struct api_call *call = *state;
 
-        (void) c;
         (void) why;
+        if (a->tls)
+                api_tls_done(a->tls, c);
         if (!call)
                 return;
         if (call->state == CALL_WAITING)
@@ -183,6 +181,15 @@ void api_call_answer(struct api_call *call, const struct api_answer *answer) {
                 log_warning("an API answer is sent at the next change only");
 }
 
+/* Strangers come last: however many knock, what else is due is done first. */
+static int rank(struct api *a) {
+        int r = a->tls ? sd_event_source_set_priority(a->io, SD_EVENT_PRIORITY_IDLE) : 0;
+
+        if (a->tls && r >= 0)
+                r = sd_event_source_set_priority(a->timer, SD_EVENT_PRIORITY_IDLE);
+        return a->tls && r >= 0 ? sd_event_source_set_priority(a->turn, SD_EVENT_PRIORITY_IDLE) : r;
+}
+
 static int hang_in(struct api *a, sd_event *e) {
         const union MHD_DaemonInfo *info = MHD_get_daemon_info(a->daemon, MHD_DAEMON_INFO_EPOLL_FD);
         int r;
@@ -201,23 +208,34 @@ static int hang_in(struct api *a, sd_event *e) {
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(a->turn, "api-turn");
-        return sd_event_source_set_enabled(a->turn, SD_EVENT_OFF);
+        r = sd_event_source_set_enabled(a->turn, SD_EVENT_OFF);
+        return r < 0 ? r : rank(a);
 }
 
-int api_new(sd_event *e, int listen_fd, const struct api_handlers *h, void *userdata, struct api **ret) {
+int api_new(sd_event *e, int listen_fd, struct api_tls *tls, const struct api_handlers *h, void *userdata,
+            struct api **ret) {
+        struct MHD_OptionItem more[API_TLS_OPTIONS] = { { .option = MHD_OPTION_END } };
         _cleanup_close_ int fd = listen_fd;
         _cleanup_(api_freep) struct api *a = calloc(1, sizeof(*a));
+        unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME;
         int r;
 
         if (!a)
                 return -ENOMEM;
         a->handlers = h;
         a->userdata = userdata;
-        a->daemon = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, a,
-                                     MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
-                                     a, MHD_OPTION_CONNECTION_LIMIT, (unsigned) API_CONNECTIONS_MAX,
+        a->tls = tls;
+        if (tls) {
+                api_tls_mhd_options(tls, more);
+                flags |= MHD_USE_TLS;
+        }
+        a->daemon = MHD_start_daemon(flags, 0, NULL, NULL, on_request, a, MHD_OPTION_LISTEN_SOCKET, fd,
+                                     MHD_OPTION_NOTIFY_COMPLETED, on_completed, a,
+                                     MHD_OPTION_CONNECTION_LIMIT,
+                                     (unsigned) (tls ? API_TLS_CONNECTIONS : API_CONNECTIONS_MAX),
                                      MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) API_IDLE_SECONDS,
-                                     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) 16384, MHD_OPTION_END);
+                                     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) 16384, MHD_OPTION_ARRAY,
+                                     more, MHD_OPTION_END);
         if (!a->daemon)
                 return -EIO;
         fd = -1; /* closed by the daemon */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * HTTP/1.1 on the agent's Unix socket: connections, limits and the caller's credentials. What a call means
- * is the handler's business. The loop of libmicrohttpd hangs in ours: nothing here blocks.
+ * HTTP/1.1 on the agent's Unix socket, and with TLS on TCP: connections, limits and who calls. What a call
+ * means is the handler's business. The loop of libmicrohttpd hangs in ours: nothing here blocks.
  */
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -13,14 +13,24 @@
 #define API_CONNECTIONS_MAX 32
 #define API_BODY_MAX (64 * 1024) /* of a request; no call of today reads one */
 #define API_IDLE_SECONDS 30
+#define API_NAME_MAX 256
 
 /* One call that waits for its answer; NULL once the client is gone. */
 struct api_call;
 
+struct api_caller {
+        bool remote;       /* over TCP, known by a certificate; else over the Unix socket */
+        struct ucred peer; /* local: of the connect(2), from the kernel */
+        bool acts;         /* remote: it may make calls that act */
+        char name[API_NAME_MAX]; /* remote: the URI of its certificate that lets it call; empty: none does */
+        char address[64];  /* remote */
+};
+
 struct api_request {
         const char *method, *path;
         const char *since, *peers; /* the query arguments since= and peer=, NULL when absent */
-        struct ucred peer; /* of the connect(2), from the kernel */
+        struct api_caller caller;
+        const char *denied;    /* why the caller may not even read; NULL: it may */
         struct api_call *call; /* to answer later */
 };
 
@@ -42,8 +52,10 @@ struct api_handlers {
 };
 
 struct api;
-/* listen_fd is taken over, also on failure. handlers borrowed. */
-int api_new(sd_event *e, int listen_fd, const struct api_handlers *h, void *userdata, struct api **ret);
+struct api_tls;
+/* listen_fd is taken over, also on failure. tls (NULL: a Unix socket) and handlers borrowed. */
+int api_new(sd_event *e, int listen_fd, struct api_tls *tls, const struct api_handlers *h, void *userdata,
+            struct api **ret);
 struct api *api_free(struct api *a);
 DEFINE_CLEANUP(struct api *, api_free)
 

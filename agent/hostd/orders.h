@@ -31,7 +31,7 @@ struct order {
         char check[sizeof(((struct finding *) NULL)->check)];     /* of a silence, else empty */
         char subject[sizeof(((struct finding *) NULL)->subject)]; /* of a silence; empty: every one */
         char reason[ORDER_REASON_MAX];
-        char by[64];         /* "root (login alice)" */
+        char by[256];        /* "root (login alice)", or the URI of a certificate */
         usec_t since, until; /* real clock; until is 0: until a person ends it */
         usec_t since_boot;   /* boot clock of that boot */
         char boot_id[BOOT_ID_MAX];

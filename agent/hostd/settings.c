@@ -5,7 +5,11 @@
 #include "metadata.h"
 #include "paths.h"
 #include "settings.h"
+#include "tcp_address.h"
 #include "uplink.h"
+
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
 
 static int check_url(const char *value, char why[static 96]) {
         const char *host;
@@ -74,6 +78,16 @@ static int parse_tls_file(const char *value, void *dest, char why[static 96]) {
                 return -EINVAL;
         }
         return config_parse_string255(value, dest, why);
+}
+
+static int parse_listen(const char *value, void *dest, char why[static 96]) {
+        struct tcp_address a;
+
+        if (tcp_address_parse(value, &a) < 0) {
+                (void) snprintf(why, 96, "no ADDRESS:PORT as [::]:9470 or 10.0.0.9:9470; names are not looked up");
+                return -EINVAL;
+        }
+        return config_parse_string63(value, dest, why);
 }
 
 /* No name: a name would have to be looked up before the network is up. */
@@ -205,6 +219,12 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                 { "Hostd", "LaunchdSocket", parse_path, s->launchd_socket, "" },
                 { "Hostd", "NetcfgSocket", parse_path, s->netcfg_socket, "" },
                 { "Hostd", "Journal", parse_path, s->journal, "" },
+                { "Api", "Listen", parse_listen, s->api.listen, "[::]:" TEXT(PORT_HOSTD_API) },
+                { "Api", "Certificate", parse_tls_file, s->api.certificate, "" },
+                { "Api", "Key", parse_tls_file, s->api.key, "" },
+                { "Api", "ClientCa", parse_tls_file, s->api.client_ca, "" },
+                { "Api", "AllowReaders", config_parse_string255, s->api.readers, "" },
+                { "Api", "AllowActors", config_parse_string255, s->api.actors, "" },
                 { "Uplink", "Proxy", parse_url, s->uplink.proxy, "" },
                 { "Uplink", "Compression", parse_compression, &s->uplink.compression, "gzip" },
                 { "Uplink", "Timeout", parse_interval, &s->uplink.timeout, "30s" },

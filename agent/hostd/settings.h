@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * hostd.conf: the sections [Hostd], [Uplink], [Health], [Hook] and [Metadata]. Each value's bounds and default
+ * hostd.conf: the sections [Hostd], [Api], [Uplink], [Health], [Hook] and [Metadata]. Each value's bounds and default
  * stand in one table in settings.c.
  */
 #include "base.h"
@@ -9,6 +9,12 @@
 #include "health.h"
 #include "hook.h"
 #include "policies.h"
+
+struct settings_api { /* over TCP; not at all without the files */
+        char listen[64];
+        char certificate[256], key[256], client_ca[256]; /* as the files of the uplink */
+        char readers[256], actors[256]; /* lists of URIs as in tls_peer.h */
+};
 
 struct settings {
         /* OTLP/HTTP base URLs, the preferred one first; empty: records stay in the spool */
@@ -27,6 +33,7 @@ struct settings {
         usec_t probe_interval;  /* of every probe; 0: each one's own */
         usec_t capture_timeout;
         uint64_t spool_bytes;   /* further bounded to 2 % of the disk */
+        struct settings_api api;
         char api_socket[256], spool_directory[256];
         char launchd_socket[256], journal[256]; /* empty: the system's own on the real root, else none */
         uint32_t fail_after, heal_after;
@@ -42,7 +49,7 @@ struct settings {
         char metadata_copy[256], netcfg_socket[256]; /* empty: as for launchd_socket */
 };
 
-#define SETTINGS_ITEMS 37
+#define SETTINGS_ITEMS 43
 /* The configuration with its origins, for --show-config; config points into items. */
 struct settings_source {
         struct config config;

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The query API over TCP: whether it is configured, its certificate files, and when it listens. Nothing of it
+ * can make a host unfit for runs: what is wrong here is a WARN.
+ */
+#include "agent.h"
+#include "api_tls.h"
+#include "certificate_end.h"
+#include "log.h"
+#include "tcp_address.h"
+
+struct agent_tls {
+        struct settings_api settings; /* what it was started with; the lists are borrowed from here */
+        struct server_certificate *certificate; /* NULL: not all files are named */
+        struct api_tls *tls;
+        struct api *api; /* NULL: it does not listen (yet) */
+        char where[TCP_ADDRESS_TEXT_MAX], why_not[200];
+};
+
+static bool configured(const struct settings_api *s) {
+        return s->certificate[0] || s->key[0] || s->client_ca[0];
+}
+
+/* --- Listening ----------------------------------------------------------------------------------------- */
+
+/* "[::]" is every address; where the kernel has no IPv6, that is 0.0.0.0. */
+static int open_port(struct agent_tls *t, int *ret_fd) {
+        struct tcp_address a;
+        char other[sizeof(t->settings.listen) + 16];
+        int r;
+
+        r = tcp_address_parse(t->settings.listen, &a);
+        if (r >= 0)
+                r = tcp_address_listen(&a, ret_fd, t->where);
+        if (r != -EAFNOSUPPORT || !startswith(t->settings.listen, "[::]:"))
+                return r;
+        (void) snprintf(other, sizeof(other), "0.0.0.0:%s", t->settings.listen + strlen("[::]:"));
+        r = tcp_address_parse(other, &a);
+        return r < 0 ? r : tcp_address_listen(&a, ret_fd, t->where);
+}
+
+static int listen_now(struct agent *a, struct agent_tls *t) {
+        const struct api_tls_options o = { .certificate = t->certificate,
+                                           .readers = t->settings.readers,
+                                           .actors = t->settings.actors };
+        int fd, r;
+
+        r = open_port(t, &fd);
+        if (r < 0) {
+                (void) snprintf(t->why_not, sizeof(t->why_not), "%s: %s", t->settings.listen, strerror(-r));
+                return r;
+        }
+        r = t->tls ? 0 : api_tls_new(a->event, &o, &t->tls);
+        if (r < 0)
+                (void) close_fd(fd);
+        else
+                r = api_new(a->event, fd, t->tls, &agent_api_handlers, a, &t->api);
+        if (r < 0)
+                (void) snprintf(t->why_not, sizeof(t->why_not), "TLS cannot be started: %s", strerror(-r));
+        return r;
+}
+
+/* As soon as there is a certificate; a port that is taken may be free later. */
+static void try_to_listen(struct agent *a, struct agent_tls *t) {
+        bool said = t->why_not[0];
+
+        if (t->api || !t->certificate || !server_certificate_state(t->certificate)->usable)
+                return;
+        if (listen_now(a, t) < 0) {
+                if (!said)
+                        log_warning("the API does not listen on TCP: %s; tried again", t->why_not);
+                return;
+        }
+        t->why_not[0] = '\0';
+        log_info("the API answers on %s too, to certificates of %s", t->where,
+                 server_certificate_path(t->certificate, SERVER_CLIENT_CA));
+}
+
+void agent_tls_look(struct agent *a) {
+        const struct server_certificate_state *s;
+        struct agent_tls *t = a->tls;
+
+        if (!t)
+                return;
+        if (t->certificate && server_certificate_look(t->certificate)) {
+                s = server_certificate_state(t->certificate);
+                if (s->error[0])
+                        log_warning("[Api] %s; %s", s->error,
+                                    s->usable ? "the files of before stay in force" : "tried again when it changes");
+                else if (t->api)
+                        log_info("[Api] the new certificate is in force: %s",
+                                 server_certificate_path(t->certificate, SERVER_CERTIFICATE));
+        }
+        try_to_listen(a, t);
+}
+
+/* --- What is to be said about it ----------------------------------------------------------------------- */
+
+static void judge_listening(struct agent *a, const struct agent_tls *t) {
+        struct finding f;
+
+        finding_init(&f, "api.listen", "");
+        finding_set(f.source, "[Api] of hostd.conf");
+        finding_set(f.wanted, "%s", t->settings.listen);
+        finding_set(f.found, "%s", t->api ? t->where : "nothing");
+        f.verdict = t->api ? VERDICT_OK : VERDICT_WARN;
+        if (!t->api) {
+                finding_set(f.reason, "%s", t->why_not[0] ? t->why_not : "no usable certificate: api.certificate");
+                finding_set(f.remedy, "tpu-hostd --show-config; ss -ltnp");
+        } else if (!t->settings.readers[0] && !t->settings.actors[0]) {
+                f.verdict = VERDICT_WARN;
+                finding_set(f.reason, "AllowReaders= and AllowActors= are empty: nobody may call");
+                finding_set(f.remedy, "name the URIs of certificates in [Api] of hostd.conf; "
+                                      "systemctl reload tpu-hostd");
+        }
+        agent_take_finding(a, SOURCE_AGENT, a->ticks, &f);
+}
+
+static void judge_files(const struct agent_tls *t, usec_t now, struct finding *f) {
+        const struct server_certificate_state *s = server_certificate_state(t->certificate);
+        const struct certificate_end end = {
+                .not_before = s->not_before,
+                .not_after = s->not_after,
+                .path = server_certificate_path(t->certificate, SERVER_CERTIFICATE),
+                .what_then = "clients refuse the API of this host",
+                .gravest = VERDICT_WARN,
+        };
+
+        f->verdict = VERDICT_WARN;
+        finding_set(f->found, "not usable");
+        if (s->usable)
+                certificate_end_judge(&end, now, f);
+        if (s->error[0]) {
+                f->verdict = VERDICT_WARN;
+                finding_set(f->reason, "%s%s", s->error, s->usable ? "; the files of before stay in force" : "");
+                finding_set(f->remedy, "journalctl -u tpu-hostd; then put the files right: they are read when "
+                                       "they change");
+        } else if (f->verdict == VERDICT_OK && s->warning[0]) {
+                f->verdict = VERDICT_WARN;
+                finding_set(f->reason, "%s", s->warning);
+                finding_set(f->remedy, "chmod o-r %s", server_certificate_path(t->certificate, SERVER_KEY));
+        }
+}
+
+static void judge_certificate(struct agent *a, const struct agent_tls *t) {
+        struct finding f;
+
+        finding_init(&f, "api.certificate", "");
+        finding_set(f.source, "[Api] of hostd.conf");
+        if (t->certificate)
+                judge_files(t, host_now_real(a->host), &f);
+        else {
+                f.verdict = VERDICT_WARN;
+                finding_set(f.found, "not usable");
+                finding_set(f.reason, "Certificate=, Key= and ClientCa= belong together: one is missing");
+                finding_set(f.remedy, "tpu-hostd --show-config");
+        }
+        agent_take_finding(a, SOURCE_AGENT, a->ticks, &f);
+}
+
+void agent_tls_judge(struct agent *a) {
+        if (!a->tls)
+                return;
+        judge_certificate(a, a->tls);
+        judge_listening(a, a->tls);
+}
+
+/* --- Life ---------------------------------------------------------------------------------------------- */
+
+static int read_files(struct agent_tls *t) {
+        char files[_SERVER_FILE_MAX][TLS_PATH_MAX];
+        const char *const paths[_SERVER_FILE_MAX] = { files[0], files[1], files[2] };
+        const struct settings_api *s = &t->settings;
+
+        if (!s->certificate[0] || !s->key[0] || !s->client_ca[0])
+                return 0;
+        if (agent_tls_path("Certificate", s->certificate, files[SERVER_CERTIFICATE]) < 0 ||
+            agent_tls_path("Key", s->key, files[SERVER_KEY]) < 0 ||
+            agent_tls_path("ClientCa", s->client_ca, files[SERVER_CLIENT_CA]) < 0)
+                return -ENAMETOOLONG;
+        t->certificate = server_certificate_new(paths);
+        return t->certificate ? 0 : -ENOMEM;
+}
+
+int agent_tls_start(struct agent *a) {
+        int r;
+
+        if (!configured(&a->settings.api))
+                return 0;
+        a->tls = calloc(1, sizeof(*a->tls));
+        if (!a->tls)
+                return -ENOMEM;
+        a->tls->settings = a->settings.api;
+        r = read_files(a->tls);
+        if (r < 0)
+                return r;
+        agent_tls_look(a);
+        return 0;
+}
+
+static bool same_files(const struct settings_api *a, const struct settings_api *b) {
+        return streq(a->listen, b->listen) && streq(a->certificate, b->certificate) && streq(a->key, b->key) &&
+               streq(a->client_ca, b->client_ca);
+}
+
+void agent_tls_reload(struct agent *a) {
+        int r;
+
+        if (a->tls && same_files(&a->tls->settings, &a->settings.api)) {
+                a->tls->settings = a->settings.api;
+                if (a->tls->tls)
+                        api_tls_allow(a->tls->tls, a->tls->settings.readers, a->tls->settings.actors);
+                return;
+        }
+        agent_tls_stop(a);
+        r = agent_tls_start(a);
+        if (r < 0) {
+                (void) log_warning_errno(r, "the API does not listen on TCP: %m");
+                agent_tls_stop(a);
+        }
+}
+
+void agent_tls_stop(struct agent *a) {
+        if (!a->tls)
+                return;
+        a->tls->api = api_free(a->tls->api);
+        a->tls->tls = api_tls_free(a->tls->tls);
+        a->tls->certificate = server_certificate_free(a->tls->certificate);
+        free(a->tls);
+        a->tls = NULL;
+}
