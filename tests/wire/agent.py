@@ -23,7 +23,7 @@ class Hostd(around.Hostd):
 
     def __init__(self, cleanup, url, uplink="", host=None, **settings):
         super().__init__(endpoint=url, **settings)
-        cleanup(lambda: self.close(failed=self.process and self.process.poll() is not None))
+        cleanup(lambda: self.close(failed=bool(self.process and self.process.poll())))
         for folder in ("proc", "sys/fs", "sys/block", "sys/devices", "sys/class/hwmon", "sys/class/powercap", "sys/class/thermal"):
             shutil.copytree(NUMBERS / folder, self.root / folder, symlinks=True, dirs_exist_ok=True)
         (self.root / "proc/self").mkdir()

@@ -28,7 +28,7 @@ from around import BINARY, CAPTURE_REPLY, TOP, message  # noqa: E402
 sys.path.insert(0, str(TOP / "tests/netns"))
 import namespace  # noqa: E402
 
-RESOURCE = {"host.name": "t1v-n-0a1b2c3d-w-0", "service.name": "tpu-hostd", "tpu.boot.id": "5e0f3a52-52a7-4d2b-9b1c-6a1f0e4d7c3b",
+RESOURCE = {"host.name": "t1v-n-0a1b2c3d-w-0", "service.name": "tpu-hostd", "service.instance.id": "t1v-n-0a1b2c3d-w-0", "tpu.boot.id": "5e0f3a52-52a7-4d2b-9b1c-6a1f0e4d7c3b",
             "tpu.slice.name": "v6e-a", "tpu.worker.id": "0", "tpu.accelerator.type": "v6e-16"}
 ENVELOPE = {"resource.attributes.key", "resource.attributes.value:string_value"}
 POINT = {"data_points.time_unix_nano", "data_points.as_int", "data_points.as_double", "data_points.attributes.key",
