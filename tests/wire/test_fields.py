@@ -74,7 +74,7 @@ class Fixture(unittest.TestCase):
         cls.event("tpu.host.state_changed", to="ready", source="unfit")
         assert h.call("/v1/jobs/my-run/stack", "POST")[0] == 200
         cls.event("tpu.stack.captured")
-        cls.status = wait_until(lambda: (s := h.get("/v1/status")["uplink"])["classes"]["metrics"]["dropped_by"]["refused: in part"] and s, 5, "partial success")
+        cls.status = wait_until(lambda: (s := h.get("/v1/status")["uplink"])["classes"]["metrics"]["dropped_by"]["refused: in part"] and s, 30, "partial success")
 
     @staticmethod
     def answer(path, before):
@@ -93,7 +93,7 @@ class Fixture(unittest.TestCase):
                     return p
             return None
 
-        return wait_until(found, 10, f"{name} {receive} {value}")
+        return wait_until(found, 30, f"{name} {receive} {value}")
 
     @classmethod
     def event(cls, name, to=None, source=None):
@@ -104,7 +104,7 @@ class Fixture(unittest.TestCase):
                     return x
             return None
 
-        return wait_until(found, 10, f"{name} {to}")
+        return wait_until(found, 30, f"{name} {to}")
 
     def points_of(self, name):
         """{attributes' values by their keys' order: [points]} of a metric."""
