@@ -54,7 +54,7 @@ class Fixture(unittest.TestCase):
     def setUpClass(cls):
         cls.receiver = r = strict.Receiver(cls.answer)
         cls.addClassCleanup(r.stop)
-        cls.h = h = Hostd(cls.addClassCleanup, r.url)
+        cls.h = h = Hostd(cls.addClassCleanup, r.url, MetricsInterval="500ms")
         line = h.journal()
         launchd = h.launchd()
         launchd.capture = lambda name: (CAPTURE_REPLY, message({1: name, 2: "Thread 7\n  träin.py:9 step".encode(), 3: time.time_ns() // 1000, 4: 1, 5: 1}))
@@ -75,6 +75,9 @@ class Fixture(unittest.TestCase):
         assert h.call("/v1/jobs/my-run/stack", "POST")[0] == 200
         cls.event("tpu.stack.captured")
         cls.status = wait_until(lambda: (s := h.get("/v1/status")["uplink"])["classes"]["metrics"]["dropped_by"]["refused: in part"] and s, 30, "partial success")
+        cls.told = h.events()
+        h.stop()
+        cls.points, cls.records, cls.ended = r.points(), r.records(), time.time_ns()
 
     @staticmethod
     def answer(path, before):
@@ -84,32 +87,49 @@ class Fixture(unittest.TestCase):
         return 200, {}, 3 if path == "/v1/metrics" and before == 2 else None
 
     @classmethod
-    def see(cls, name, receive=None, value=None):
+    def wait(cls, path, take, name):
+        """What take says of a request of the path that was answered 200; each is looked at once."""
+        at = 0
+
         def found():
-            for _, m, _, _, p in cls.receiver.points():
-                attributes = strict.pairs(p.attributes)
-                if m.name == name and (receive is None or (attributes["network.interface.name"], attributes["network.io.direction"]) == (receive, "receive")) and \
-                        value in (None, strict.number(p)):
-                    return p
+            nonlocal at
+            while at < len(cls.receiver.got):
+                p, status, _, request = cls.receiver.got[at]
+                at += 1
+                if p == path and status == 200 and (result := take(request)):
+                    return result
             return None
 
-        return wait_until(found, 30, f"{name} {receive} {value}")
+        return wait_until(found, 60, name)
+
+    @classmethod
+    def see(cls, name, receive=None, value=None):
+        def take(request):
+            for _, m, _, _, p in strict.points(request):
+                if m.name == name:
+                    attributes = strict.pairs(p.attributes)
+                    if (receive is None or (attributes["network.interface.name"], attributes["network.io.direction"]) == (receive, "receive")) and \
+                            value in (None, strict.number(p)):
+                        return p
+            return None
+
+        return cls.wait("/v1/metrics", take, f"{name} {receive} {value}")
 
     @classmethod
     def event(cls, name, to=None, source=None):
-        def found():
-            for _, x in cls.receiver.records():
+        def take(request):
+            for _, x in strict.records(request):
                 body = strict.value(x.body)
                 if x.event_name == name and to in (None, body.get("to")) and source in (None, body.get("from")):
                     return x
             return None
 
-        return wait_until(found, 30, f"{name} {to}")
+        return cls.wait("/v1/logs", take, f"{name} {to}")
 
     def points_of(self, name):
         """{attributes' values by their keys' order: [points]} of a metric."""
         out = {}
-        for _, m, _, _, p in self.receiver.points():
+        for _, m, _, _, p in self.points:
             if m.name == name:
                 out.setdefault(tuple(v for _, v in sorted(strict.pairs(p.attributes).items())), []).append(p)
         return out
@@ -131,7 +151,7 @@ class Fixture(unittest.TestCase):
     def test_who_speaks(self):
         version = subprocess.run([BINARY, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
         wanted = {**RESOURCE, "service.version": version}
-        seen = [r for r, *_ in self.receiver.points()] + [r for r, _ in self.receiver.records()]
+        seen = [r for r, *_ in self.points] + [r for r, _ in self.records]
         self.assertEqual([r for r in seen if r != wanted], [])
         for path, _, _, request in self.receiver.got:
             for outer in getattr(request, {"/v1/metrics": "resource_metrics", "/v1/logs": "resource_logs"}[path]):
@@ -141,7 +161,7 @@ class Fixture(unittest.TestCase):
     def test_metrics_are_as_documented(self):
         """Name, kind, unit and attributes of every point as docs/metrics.md says; both ways but for what a folder cannot have."""
         sent = {}
-        for _, m, kind, _, p in self.receiver.points():
+        for _, m, kind, _, p in self.points:
             sent.setdefault(m.name, set()).add((documented.KINDS[kind], m.unit, frozenset(strict.pairs(p.attributes))))
             self.assertRegex(m.description, r"^[A-Z0-9].*[^.\s]$", m.name)
         table = documented.table()
@@ -150,9 +170,8 @@ class Fixture(unittest.TestCase):
         self.assertEqual(set(table) - set(sent), {"tpu.kernel.faults", "tpu.kernel.log.lost", "tpu.nic.queue.imbalance"})
 
     def test_sums_and_gauges(self):
-        now = time.time_ns()
-        for _, m, kind, data, p in self.receiver.points():
-            self.assertTrue(self.began - NANO < p.time_unix_nano <= now, m.name)
+        for _, m, kind, data, p in self.points:
+            self.assertTrue(self.began - NANO < p.time_unix_nano <= self.ended, m.name)
             if kind == "sum":
                 self.assertEqual((data.aggregation_temporality, data.is_monotonic), (2, True), m.name)  # cumulative
                 self.assertTrue(0 < p.start_time_unix_nano < p.time_unix_nano, m.name)
@@ -229,14 +248,13 @@ class Fixture(unittest.TestCase):
             self.assertEqual(sum(p[at].as_int for p in states.values()), 1)
 
     def test_log_records(self):
-        records = self.receiver.records()
+        records = self.records
         seen = set()
-        now = time.time_ns()
         for _, x in records:
             self.assertRegex(x.event_name, r"^tpu\.[a-z_.]+$")
             self.assertEqual(x.severity_text, SEVERITIES[x.severity_number])
             self.assertEqual(x.time_unix_nano, x.observed_time_unix_nano)
-            self.assertTrue(self.began - NANO < x.time_unix_nano <= now)
+            self.assertTrue(self.began - NANO < x.time_unix_nano <= self.ended)
             attributes = strict.pairs(x.attributes)
             self.assertEqual(set(attributes), {"tpu.spool.id", "tpu.spool.class", "tpu.spool.seq"})
             self.assertRegex(attributes["tpu.spool.id"], r"^[0-9a-f]{16}$")
@@ -249,9 +267,8 @@ class Fixture(unittest.TestCase):
 
     def test_events_say_what_the_api_says(self):
         """Name, severity, time and body, in the order of both."""
-        told = self.h.events()
-        sent = [(x.event_name, x.severity_text, strict.value(x.body)) for _, x in self.receiver.records() if x.event_name != "tpu.stack.captured"]
-        self.assertEqual(sent, [(e["name"], e["severity"], e["body"]) for e in told if e["name"] != "tpu.stack.captured"][:len(sent)])
+        sent = [(x.event_name, x.severity_text, strict.value(x.body)) for _, x in self.records if x.event_name != "tpu.stack.captured"]
+        self.assertEqual(sent, [(e["name"], e["severity"], e["body"]) for e in self.told if e["name"] != "tpu.stack.captured"][:len(sent)])
         self.assertEqual(self.event("tpu.host.state_changed", to="unfit").severity_number, 17)
         self.assertEqual(strict.value(self.event("tpu.check.changed", to="FAIL").body)["found"], " ".join(WRONG.split()))
         stack = strict.value(self.event("tpu.stack.captured").body)
