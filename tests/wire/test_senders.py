@@ -19,6 +19,11 @@ HERE = Path(__file__).parent
 JAVASCRIPT = [*(f"@opentelemetry/exporter-{kind}-otlp-{encoding}@0.223.0" for kind in ("metrics", "logs") for encoding in ("proto", "http")),
               "@opentelemetry/sdk-metrics@2.12.0", "@opentelemetry/sdk-logs@0.223.0", "@opentelemetry/resources@2.12.0", "@opentelemetry/api@1"]
 
+PYTHON = """python3-opentelemetry-exporter-otlp-proto-http python3-opentelemetry-exporter-http-transport python3-opentelemetry-exporter-otlp-proto-common
+    python3-opentelemetry-exporter-otlp-common python3-opentelemetry-sdk python3-opentelemetry-api python3-opentelemetry-proto
+    python3-opentelemetry-semantic-conventions python3-googleapis-common-protos python3-protobuf python3-requests python3-urllib3 python3-certifi
+    python3-chardet python3-idna python3-charset-normalizer python3-typing-extensions""".split()
+
 
 class Case(unittest.TestCase):
     def setUp(self):
@@ -68,6 +73,30 @@ class JavaScript(Case):
             for compression in ("none", "gzip"):
                 with self.subTest(f"{encoding} {compression}"):
                     self.check(encoding, compression)
+
+
+class Python(Case):
+    def test_plain_and_packed(self):
+        try:
+            packages = peers.debian("sid", *PYTHON) / "usr/lib/python3/dist-packages"
+        except peers.Missing as why:
+            self.skipTest(str(why))
+        environment = {**os.environ, "PYTHONPATH": str(packages), "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python"}
+        for compression in ("none", "gzip"):
+            with self.subTest(compression):
+                host = "python-" + compression
+                done = subprocess.run(["/usr/bin/python3", "-B", HERE / "send.py", compression, self.url, host], env=environment, capture_output=True, text=True,
+                                      timeout=120)
+                self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+                self.assertNotIn("rror", done.stderr)
+                self.assertEqual(self.latest(host), {
+                    ("requests", '{"n": 3, "ok": true, "path": "/a", "share": 0.5}'): 41, ("open", "{}"): -7, ("load", '{"näme": "grüße"}'): 0.1,
+                    ("latency.count", "{}"): 4, ("latency.sum", "{}"): 12.5})
+                events = self.c.get(f"/api/v1/events?host={host}").json["events"]
+                self.assertEqual([(e["name"], e["severity"], e["time"], e["body"]) for e in events], [
+                    ("an.event", "WARN", "2023-11-14T22:13:20.000Z", {"text": "hällo", "list": [1, "two", {"three": 3.5}], "yes": True}),
+                    ("", "ERROR", "2023-11-14T22:13:21.000Z", "only text")])
+                self.assertEqual(events[0]["attributes"], {"a.b": "c", "n": 12345678901, "list": ["x", "y"]})
 
 
 if __name__ == "__main__":
