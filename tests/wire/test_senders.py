@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import peers  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "collector"))
-from test_collector import Collector  # noqa: E402
+from collector_case import Collector  # noqa: E402
 
 HERE = Path(__file__).parent
 JAVASCRIPT = [*(f"@opentelemetry/exporter-{kind}-otlp-{encoding}@0.223.0" for kind in ("metrics", "logs") for encoding in ("proto", "http")),
