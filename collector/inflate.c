@@ -13,31 +13,37 @@ static void z_end(z_stream *z) {
 int inflate_gzip(const void *data, size_t len, size_t max, uint8_t **ret, size_t *ret_len) {
         _cleanup_free_ uint8_t *out = NULL;
         _cleanup_(z_end) z_stream z = { .next_in = data, .avail_in = (uInt) len };
-        size_t size = MIN(max, MAX((size_t) 4096, 4 * len));
+        size_t size = 0, done = 0;
         int rc;
 
         if (len > UINT32_MAX || inflateInit2(&z, WINDOW_GZIP) != Z_OK)
                 return -ENOMEM;
         for (;;) {
-                uint8_t *more = realloc(out, size);
+                if (done == size) {
+                        uint8_t *more;
 
-                if (!more)
-                        return -ENOMEM;
-                out = more;
-                z.next_out = out + z.total_out;
-                z.avail_out = (uInt) (size - z.total_out);
+                        if (size == max)
+                                return -E2BIG;
+                        size = MIN(max, size > 0 ? 2 * size : MAX((size_t) 4096, 4 * len));
+                        more = realloc(out, size);
+                        if (!more)
+                                return -ENOMEM;
+                        out = more;
+                }
+                z.next_out = out + done;
+                z.avail_out = (uInt) (size - done);
                 rc = inflate(&z, Z_NO_FLUSH);
-                if (rc == Z_STREAM_END)
+                done = size - z.avail_out;
+                if (rc == Z_STREAM_END && z.avail_in == 0)
                         break;
-                if (rc != Z_OK || z.avail_out > 0) /* with room left, more input was wanted */
+                if (rc == Z_STREAM_END)
+                        rc = inflateReset(&z) == Z_OK ? Z_OK : Z_MEM_ERROR; /* the next member begins here */
+                else if (rc == Z_OK && z.avail_out > 0)
+                        rc = Z_BUF_ERROR; /* with room left, more input was wanted */
+                if (rc != Z_OK)
                         return rc == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
-                if (size == max)
-                        return -E2BIG;
-                size = MIN(max, 2 * size);
         }
-        if (z.avail_in > 0)
-                return -EBADMSG;
-        *ret_len = z.total_out;
+        *ret_len = done;
         *ret = TAKE_PTR(out);
         return 0;
 }

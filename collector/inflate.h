@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Content-Encoding: gzip, bounded (zlib). Pure.
+ * Content-Encoding: gzip, bounded (zlib): one member, or several, whose contents add up (RFC 1952). Pure.
  */
 #include "base.h"
 

@@ -58,6 +58,24 @@ class Config(unittest.TestCase):
                 where = f"/etc/tpu-hostd/{name}.conf.d/20-bad.conf:2"
                 self.assertIn(f"{where}: unknown key 'Typign'", done.stderr)
 
+    def test_one_file_for_all(self):
+        """--config FILE stands for the files of every program: nobody warns of another's sections, whichever they are."""
+        file = self.root / "all.conf"
+        sections = set()
+        for program in DAEMONS:
+            shown = self.run_daemon(program, "--show-config").stdout
+            sections |= {line for line in shown.splitlines() if line.startswith("[")}
+        self.assertLessEqual({"[Hostd]", "[Hook]", "[Uplink]", "[Collector]", "[Netcfg]"}, sections)
+        file.write_text("".join(f"{section}\nOfAnother=1\n" for section in sorted(sections)))
+        for program, (folder, _, _) in DAEMONS.items():
+            with self.subTest(program):
+                own = {line for line in self.run_daemon(program, "--show-config").stdout.splitlines() if line.startswith("[")}
+                done = subprocess.run([BUILD / folder / program, "--root", self.root, "--config", file, "--check-config"], capture_output=True, text=True,
+                                      timeout=20, check=False)
+                warned = {section for section in sections if f"unknown key 'OfAnother' in section {section}" in done.stderr}
+                self.assertTrue(warned)
+                self.assertEqual(warned - own, set(), done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()
