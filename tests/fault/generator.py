@@ -21,7 +21,7 @@ import time
 
 EVENT, POINTS, ANSWER = 901, 902, 903
 EVENTS = ("tpu.check.changed", "tpu.stack.captured", "tpu.kernel.fault", "tpu.api.acted")
-SMALLEST, LARGEST = 50, 200_000  # bytes of a payload
+SMALLEST = 50  # bytes of a payload
 POINTS_MOST = 200
 TOGETHER = 4  # frames that a connection sends before it waits for their answers
 PATIENCE = 20  # seconds that an answer may take
@@ -130,7 +130,7 @@ class Connection(threading.Thread):
             number, first = self.log.points(self.name, n)
             kind, body = POINTS, message(number, self.name.encode(), first, n)
         else:
-            size = int(math.exp(self.random.uniform(math.log(SMALLEST), math.log(LARGEST))))
+            size = int(math.exp(self.random.uniform(math.log(SMALLEST), math.log(self.options.largest))))
             payload = base64.b64encode(os.urandom(size * 3 // 4 + 1))
             name = self.random.choice(EVENTS)
             sha256 = hashlib.sha256(payload).hexdigest()
@@ -189,6 +189,7 @@ def main():
     p.add_argument("--events", type=int, default=4, help="connections that feed events")
     p.add_argument("--points", type=int, default=2, help="connections that feed points")
     p.add_argument("--rate", type=float, default=60, help="frames a second of all connections, at most")
+    p.add_argument("--largest", type=int, default=200_000, help="bytes of an event's payload; all sizes down to 50 come, small ones often")
     p.add_argument("--seed", type=int, default=1)
     options = p.parse_args()
     over = threading.Event()
