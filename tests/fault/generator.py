@@ -2,7 +2,7 @@
 """Feeds tpu-hostd-fed (feed.c) with events and metrics from outside, and writes down what was fed and what was answered.
 
 The log's lines, in the order of things: "event ID NAME SHA256" or "points ID SERIES FIRST N" before a frame is sent,
-"answered ID" when its answer came, "refused ID WHY". It is written by one write(2) a line, so that it survives whatever
+"answered ID CLASS SEQ" when its answer came, "refused ID WHY". It is written by one write(2) a line, so that it survives whatever
 happens to this program. Goes on until SIGTERM; then waits a little for answers, and ends. Nothing of the project is imported.
 """
 
@@ -107,9 +107,9 @@ class Log:
             self._write("points", self.next_id - 1, series, self.next_point - n, n)
             return self.next_id - 1, self.next_point - n
 
-    def answered(self, number, error):
+    def answered(self, number, error, *record):
         with self.lock:
-            self._write(*(("refused", number, error.replace(" ", "_")) if error else ("answered", number)))
+            self._write(*(("refused", number, error.replace(" ", "_")) if error else ("answered", number, *record)))
 
 
 class Connection(threading.Thread):
@@ -152,7 +152,7 @@ class Connection(threading.Thread):
         if (version, kind) != (1, ANSWER):
             give_up(f"a frame of kind {kind}, version {version}")
         answer = parse(self.exactly(size))
-        self.log.answered(answer[1], answer.get(2, b"").decode())
+        self.log.answered(answer[1], answer.get(2, b"").decode(), answer.get(3, b"").decode(), answer.get(4, 0))
         return answer[1]
 
     def talk(self):

@@ -202,7 +202,7 @@ class Site:
         if self.collector.process.wait(20) != 0:
             raise AssertionError("the collector ended with an error")
 
-    def compare(self):
+    def compare(self, **rule):
         """What is wrong, and the line of figures."""
         fed, stored = Fed(self.log), Stored(self.collector.database)
-        return compare(fed, stored), f"{figures(fed, stored)}; pushes known already: at least {self.collector.repeats}"
+        return compare(fed, stored, **rule), f"{figures(fed, stored)}; pushes known already: at least {self.collector.repeats}"
