@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <sys/syscall.h>
+
 #include "io.h"
 
 ssize_t io_read_up_to(int fd, void *buf, size_t size) {
@@ -33,4 +35,14 @@ int io_write_all(int fd, const void *data, size_t len) {
                 len -= (size_t) n;
         }
         return 0;
+}
+
+void io_close_others(int keep) {
+#ifdef SYS_close_range
+        if (keep > 3)
+                (void) syscall(SYS_close_range, 3U, (unsigned) keep - 1, 0U);
+        (void) syscall(SYS_close_range, (unsigned) MAX(keep + 1, 3), ~0U, 0U);
+#else
+        (void) keep;
+#endif
 }

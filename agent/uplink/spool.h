@@ -70,7 +70,7 @@ struct spool;
 /*
  * Opens or makes the spool in directory path (made 0700 if missing, its parent must exist), recovers it
  * and syncs what it found; blocks for as long as reading all segments takes. -EBUSY: another process has
- * it; -EPROTONOSUPPORT: a segment was written by a newer version (nothing is touched); -EINVAL: options;
+ * it, and still after 2 s; -EPROTONOSUPPORT: a segment was written by a newer version (nothing is touched); -EINVAL: options;
  * else not usable (-EACCES, -EROFS, -ENOSPC, -EIO …).
  */
 int spool_open(const char *path, const struct spool_options *o, struct spool **ret);

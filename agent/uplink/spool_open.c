@@ -7,6 +7,9 @@
 #include "durable.h"
 #include "spool_state.h"
 
+#define LOCK_TRIES 100
+#define LOCK_PAUSE (20 * USEC_PER_MSEC)
+
 /* "%016x.seg" and nothing else. */
 static bool parse_name(const char *name, uint64_t *ret) {
         uint64_t v = 0;
@@ -256,18 +259,31 @@ static int continue_last(struct spool *s, bool clean) {
         return 0;
 }
 
+/* What a killed process had begun in a child of its own shares its lock for some moments more. */
+static int lock_patiently(int fd) {
+        for (unsigned i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
+                if (errno != EWOULDBLOCK)
+                        return -errno;
+                if (i == LOCK_TRIES)
+                        return -EBUSY;
+                (void) usleep(LOCK_PAUSE);
+        }
+        return 0;
+}
+
 static int lock_directory(const char *path, int *ret) {
         _cleanup_close_ int fd = -1;
+        int r;
 
         if (mkdir(path, 0700) < 0 && errno != EEXIST)
                 return -errno;
         fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0)
                 return -errno;
-        if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-                return errno == EWOULDBLOCK ? -EBUSY : -errno;
-        *ret = TAKE_FD(fd);
-        return 0;
+        r = lock_patiently(fd);
+        if (r >= 0)
+                *ret = TAKE_FD(fd);
+        return r;
 }
 
 int spool_open(const char *path, const struct spool_options *o, struct spool **ret) {

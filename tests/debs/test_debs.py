@@ -77,6 +77,18 @@ class Debs(unittest.TestCase):
                 self.assertGreater(code.count(ENDBR64), 50)
                 self.assertEqual("IBT" in run("readelf", "-Wn", path), noted)
 
+    def test_no_test_feed(self):
+        """What tests feed the agent with (tests/fault/feed.c) is in the program that they build, and in none of these."""
+        fed = TOP / "build/dev/tests/fault/tpu-hostd-fed"
+        words = b"TPU_HOSTD_TEST_FEED"
+        if fed.exists():
+            self.assertIn(words, fed.read_bytes())
+        for name in PROGRAMS:
+            for package in (name, f"{name}-dbgsym"):
+                for path in filter(lambda p: p.is_file() and not p.is_symlink(), self.tree[package].rglob("*")):
+                    self.assertNotIn(words, path.read_bytes(), path)
+                    self.assertNotIn(b"tests/fault", path.read_bytes(), path)
+
     def test_debug_symbols(self):
         for package, path in self.programs():
             with self.subTest(path.name):

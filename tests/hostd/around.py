@@ -174,16 +174,20 @@ class Hostd:
         self.told, self.process, self.output = [], None, self.folder / "output"
         self.environment = {}  # more of it for the next start
         self.wrapper = []  # a command that execs the rest of its words
+        self.binary = BINARY
 
-    def start(self, watchdog_usec=None):
+    def spawn(self, watchdog_usec=None):
         environment = {"PATH": os.environ["PATH"], "NOTIFY_SOCKET": str(self.folder / "notify"), "LC_ALL": "C.UTF-8",
                        **{k: v for k, v in os.environ.items() if k.endswith("SAN_OPTIONS")}, **self.environment}
         if watchdog_usec:
             environment["WATCHDOG_USEC"] = str(watchdog_usec)
         self.told.clear()
         with open(self.output, "ab") as out:
-            self.process = subprocess.Popen([*self.wrapper, BINARY, "--root", self.root, "--config", self.config], env=environment,
+            self.process = subprocess.Popen([*self.wrapper, self.binary, "--root", self.root, "--config", self.config], env=environment,
                                             stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+
+    def start(self, watchdog_usec=None):
+        self.spawn(watchdog_usec)
         wait_until(lambda: self.notified("READY=1") or self.process.poll() is not None, 20, "READY=1")
         assert self.process.poll() is None, self.output.read_text()
         return self

@@ -43,6 +43,14 @@ class Units(unittest.TestCase):
     def test_every_service_is_held(self):
         self.assertEqual({f.stem for f in UNITS.glob("*.service")}, set(EXPOSURE))
 
+    def test_none_is_ever_given_up(self):
+        """systemd's own limit, 5 starts in 10 s, would leave a daemon down that is killed often."""
+        for name in EXPOSURE:
+            with self.subTest(name):
+                text = (UNITS / f"{name}.service").read_text()
+                self.assertIn("\nRestart=always\n", text)
+                self.assertIn("\nStartLimitIntervalSec=0\n", text.split("[Service]")[0])
+
     def test_exposure(self):
         for name, most in EXPOSURE.items():
             with self.subTest(name):

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <sys/wait.h>
+
 #include "crc32c.h"
 #include "segment.h"
 #define SCRATCH_ON_DISK
@@ -159,6 +161,26 @@ static void test_byte_limit(void) {
         scratch_clear(dir);
 }
 
+/* A child of the last owner that has not come to its exec(3) yet has our lock: it is waited for. */
+static void test_lock_of_a_child(void) {
+        struct spool *s = NULL;
+        char dir[64];
+        pid_t child;
+
+        scratch_make(dir);
+        ASSERT_OK(spool_open(dir, &small, &s));
+        child = fork();
+        if (child == 0) {
+                (void) usleep(200 * USEC_PER_MSEC);
+                _exit(0);
+        }
+        spool_free(s);
+        ASSERT_OK(spool_open(dir, &small, &s));
+        ASSERT_EQ(waitpid(child, NULL, 0), child);
+        spool_free(s);
+        scratch_clear(dir);
+}
+
 static void test_limits_and_lock(void) {
         static uint8_t big[SPOOL_RECORD_MAX + 1];
         struct spool_options wrong = { .max_bytes = SPOOL_SEGMENT_MIN, .segment_bytes = SPOOL_SEGMENT_MIN };
@@ -309,4 +331,4 @@ static void test_numbers_are_never_reused(void) {
 }
 
 TEST_MAIN(test_crc32c, test_only_durable_is_read, test_reopen_and_cursor, test_byte_limit,
-          test_limits_and_lock, test_newer_version, test_damage_in_the_middle, test_numbers_are_never_reused)
+          test_lock_of_a_child, test_limits_and_lock, test_newer_version, test_damage_in_the_middle, test_numbers_are_never_reused)

@@ -17,24 +17,12 @@ struct child {
         sd_event_source *end, *limit;
 };
 
-/* Everything but fd and the standard streams; without the call (before Linux 5.9) the descriptors are merely
- * kept. */
-static void close_others(int fd) {
-#ifdef SYS_close_range
-        if (fd > 3)
-                (void) syscall(SYS_close_range, 3U, (unsigned) fd - 1, 0U);
-        (void) syscall(SYS_close_range, (unsigned) fd + 1, ~0U, 0U);
-#else
-        (void) fd;
-#endif
-}
-
 __attribute__((noreturn)) static void run_and_exit(const struct child_work *w, pid_t parent, int fd) {
         int r;
 
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
                 _exit(ECHILD);
-        close_others(fd);
+        io_close_others(fd);
         r = w->run(fd, w->data);
         _exit(r < 0 && r > -256 ? -r : 0);
 }

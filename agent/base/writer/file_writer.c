@@ -5,6 +5,7 @@
 
 #include "durable.h"
 #include "file_writer.h"
+#include "io.h"
 
 struct file_writer {
         sd_event *event;
@@ -25,9 +26,11 @@ static int start_child(struct file_writer *w, char *text);
 /* Only what a child of a program with threads may do; its end tells the result. */
 __attribute__((noreturn)) static void write_and_exit(const char *directory, const char *name,
                                                      const char *text) {
-        int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        int r = fd < 0 ? -errno : durable_write(fd, name, text, strlen(text), 0600);
+        int fd, r;
 
+        io_close_others(-1); /* it may outlive us, and then must not keep our successor from anything */
+        fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        r = fd < 0 ? -errno : durable_write(fd, name, text, strlen(text), 0600);
         _exit(-r);
 }
 
