@@ -7,6 +7,9 @@
 #include "durable.h"
 #include "spool_state.h"
 
+#define LOCK_TRIES 100
+#define LOCK_PAUSE (20 * USEC_PER_MSEC)
+
 /* "%016x.seg" and nothing else. */
 static bool parse_name(const char *name, uint64_t *ret) {
         uint64_t v = 0;
@@ -240,6 +243,8 @@ static int continue_last(struct spool *s, bool clean) {
                 s->torn++;
         }
         s->next_seq = MAX(s->next_seq, s->acked + 1);
+        if (s->n_settled > 0)
+                s->next_seq = MAX(s->next_seq, s->settled[s->n_settled - 1].to + 1);
         s->synced = s->next_seq - 1;
         if (!g || !clean || s->next_seq != g->last_seq + 1)
                 return 0;
@@ -256,18 +261,31 @@ static int continue_last(struct spool *s, bool clean) {
         return 0;
 }
 
+/* What a killed process had begun in a child of its own shares its lock for some moments more. */
+static int lock_patiently(int fd) {
+        for (unsigned i = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; i++) {
+                if (errno != EWOULDBLOCK)
+                        return -errno;
+                if (i == LOCK_TRIES)
+                        return -EBUSY;
+                (void) usleep(LOCK_PAUSE);
+        }
+        return 0;
+}
+
 static int lock_directory(const char *path, int *ret) {
         _cleanup_close_ int fd = -1;
+        int r;
 
         if (mkdir(path, 0700) < 0 && errno != EEXIST)
                 return -errno;
         fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0)
                 return -errno;
-        if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-                return errno == EWOULDBLOCK ? -EBUSY : -errno;
-        *ret = TAKE_FD(fd);
-        return 0;
+        r = lock_patiently(fd);
+        if (r >= 0)
+                *ret = TAKE_FD(fd);
+        return r;
 }
 
 int spool_open(const char *path, const struct spool_options *o, struct spool **ret) {
@@ -277,7 +295,7 @@ int spool_open(const char *path, const struct spool_options *o, struct spool **r
 
         if (!s)
                 return -ENOMEM;
-        s->dir_fd = s->cursor_fd = s->fd = s->sync_fd = s->old_fd = s->old_sync_fd = s->read_fd = -1;
+        s->dir_fd = s->cursor_fd = s->fd = s->sync_fd = s->old_fd = s->old_sync_fd = s->read_fd = s->ledger.fd = -1;
         s->options = *o;
         s->options.segment_bytes -= o->segment_bytes % SPOOL_UNIT;
         if (s->options.segment_bytes < SPOOL_SEGMENT_MIN || s->options.segment_bytes > SPOOL_SEGMENT_MAX ||
@@ -294,6 +312,11 @@ int spool_open(const char *path, const struct spool_options *o, struct spool **r
                 return r;
         (void) unlinkat(s->dir_fd, "new.tmp", 0); /* half-made when the last process ended */
         read_cursor(s);
+        r = spool_ledger_open(s);
+        if (r < 0)
+                return r;
+        if (s->n_segments > 0) /* what was removed before was done with, whatever a power cut left of the cursor */
+                spool_advance(s, s->segments[0].first_seq - 1);
         r = continue_last(s, clean);
         if (r < 0)
                 return r;
