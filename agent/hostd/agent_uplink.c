@@ -21,7 +21,7 @@ static uint64_t spool_limit(const struct settings *s) {
                         s->spool_directory);
         if (statvfs(s->spool_directory, &fs) < 0 && statvfs(parent[0] ? parent : "/", &fs) < 0)
                 return s->spool_bytes;
-        return MAX(SPOOL_LEAST, MIN(s->spool_bytes, (uint64_t) fs.f_blocks * fs.f_frsize / DISK_SHARE));
+        return MIN(s->spool_bytes, MAX(SPOOL_LEAST, (uint64_t) fs.f_blocks * fs.f_frsize / DISK_SHARE));
 }
 
 static void on_durable(enum uplink_class c, uint64_t seq, void *userdata) {
@@ -29,6 +29,34 @@ static void on_durable(enum uplink_class c, uint64_t seq, void *userdata) {
 
         if (c == UPLINK_EVENTS && a->captures)
                 captures_durable(a->captures, seq);
+}
+
+static enum otlp_severity gap_severity(enum spool_loss why) {
+        return why == SPOOL_THINNED ? OTLP_INFO : why == SPOOL_DAMAGED ? OTLP_ERROR : OTLP_WARN;
+}
+
+static int on_gap(enum uplink_class c, uint64_t id, const struct spool_gap *g, enum spool_loss why,
+                  uint64_t *ret_seq, void *userdata) {
+        char message[160], spool[17];
+        const struct otlp_attribute body[] = {
+                { .key = "spool_id", .text = spool },
+                { .key = "class", .text = uplink_class_name(c) },
+                { .key = "gap", .number = (int64_t) g->number },
+                { .key = "reason", .text = uplink_loss_name(why) },
+                { .key = "from_seq", .number = (int64_t) g->from_seq },
+                { .key = "to_seq", .number = (int64_t) g->to_seq },
+                { .key = "records", .number = (int64_t) g->records },
+                { .key = "points", .number = (int64_t) g->items },
+        };
+        bool points = c == UPLINK_METRICS && why != SPOOL_DAMAGED; /* else there are none, or nobody knows */
+
+        (void) snprintf(spool, sizeof(spool), "%016" PRIx64, id);
+        (void) snprintf(message, sizeof(message),
+                        "%" PRIu64 " records of %s between numbers %" PRIu64 " and %" PRIu64
+                        " did not reach the collector: %s",
+                        g->records, uplink_class_name(c), g->from_seq, g->to_seq, uplink_loss_name(why));
+        return agent_emit(userdata, EVENT_SPOOL_GAP, gap_severity(why), message, body,
+                          ELEMENTSOF(body) - !points, ret_seq);
 }
 
 int agent_tls_path(const char *key, const char *value, char ret[static TLS_PATH_MAX]) {
@@ -109,6 +137,8 @@ int agent_uplink_start(struct agent *a) {
                 .max_bytes = spool_limit(s),
                 .user_agent = "tpu-hostd/" TPU_HOSTD_VERSION,
                 .on_durable = on_durable,
+                .on_gap = on_gap,
+                .gap_pause = MIN(6 * s->metrics_interval, UPLINK_GAP_PAUSE),
                 .userdata = a,
         };
         int r;

@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "events.h"
 #include "journal.h"
+#include "uplink.h"
 #include "utf8.h"
 
 #define BODY_MAX 16
@@ -25,6 +26,8 @@ static const struct event_def table[] = {
                                    "the stacks of a training run were captured" },
         [EVENT_SPOOL_DAMAGED] = { "tpu.spool.damaged", "362c0f9c7cc345e0862dcaf39f7e387d", OTLP_ERROR,
                                   "records of the spool were unreadable and are lost" },
+        [EVENT_SPOOL_GAP] = { UPLINK_GAP_EVENT, "ea95a1eb6a704f5fb5e45bc42a13f5a2", OTLP_WARN,
+                              "records of the spool did not reach the collector" },
         [EVENT_KERNEL_FAULT] = { "tpu.kernel.fault", "ae2644eb3edc45de9c2a0a20a3079a36", OTLP_ERROR,
                                  "the kernel log tells of a fault" },
         [EVENT_API_ACTED] = { "tpu.api.acted", "c185f3629c7647428f9912635ca01640", OTLP_INFO,

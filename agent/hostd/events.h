@@ -18,6 +18,7 @@ enum event_id {
         EVENT_JOB_EXITED,         /* job, unit, cause, code, status */
         EVENT_STACK_CAPTURED,     /* verb, node, slice, worker, job, taken, text */
         EVENT_SPOOL_DAMAGED,      /* class, damaged */
+        EVENT_SPOOL_GAP,          /* spool_id, class, gap, reason, from_seq, to_seq, records, points */
         EVENT_KERNEL_FAULT,       /* fault, meaning, lines, text, level, from, seq, boot_usec */
         EVENT_API_ACTED, /* call, caller, result, and uid, pid or address: the audit record of an acting call */
         EVENT_HOST_CORDONED, /* order, reason, by, until, check, subject, ordered_by: of these and the next

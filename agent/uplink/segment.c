@@ -13,12 +13,15 @@ uint32_t segment_header_crc(const struct segment_header *h) {
         return crc32c(0, h, offsetof(struct segment_header, crc));
 }
 
-uint32_t segment_record_crc(uint32_t salt, const struct segment_record *r, const void *payload) {
+uint32_t segment_record_crc_start(uint32_t salt, const struct segment_record *r) {
         uint32_t crc = crc32c(0, &salt, sizeof(salt));
 
         crc = crc32c(crc, &r->length, sizeof(r->length));
-        crc = crc32c(crc, &r->seq, sizeof(r->seq));
-        return crc32c(crc, payload, r->length);
+        return crc32c(crc, &r->seq, sizeof(r->seq));
+}
+
+uint32_t segment_record_crc(uint32_t salt, const struct segment_record *r, const void *payload) {
+        return crc32c(segment_record_crc_start(salt, r), payload, r->length);
 }
 
 void segment_name(uint64_t first_seq, char buf[static SEGMENT_NAME_MAX]) {

@@ -41,6 +41,8 @@ static inline size_t segment_record_size(size_t len) {
 }
 
 uint32_t segment_header_crc(const struct segment_header *h);
+/* Before the payload. */
+uint32_t segment_record_crc_start(uint32_t salt, const struct segment_record *r);
 uint32_t segment_record_crc(uint32_t salt, const struct segment_record *r, const void *payload);
 void segment_name(uint64_t first_seq, char buf[static SEGMENT_NAME_MAX]);
 /* Opens an existing segment; flags as for open(2), O_CLOEXEC is added. */

@@ -13,6 +13,7 @@ struct spool *spool_free(struct spool *s) {
         closep(&s->old_sync_fd);
         closep(&s->read_fd);
         closep(&s->cursor_fd);
+        closep(&s->ledger.fd);
         closep(&s->dir_fd);
         free(s->segments);
         free(s->pending);
@@ -41,45 +42,9 @@ int spool_reserve_segment(struct spool *s) {
 uint64_t spool_segment_open_records(const struct spool *s, const struct segment *g) {
         if (g->last_seq < g->first_seq || g->last_seq <= s->acked)
                 return 0;
-        return MIN(g->records, g->last_seq - MAX(s->acked, g->first_seq - 1));
-}
+        uint64_t from = MAX(s->acked + 1, g->first_seq), n = MIN(g->records, g->last_seq + 1 - from);
 
-static uint64_t total_bytes(const struct spool *s) {
-        uint64_t sum = 0;
-
-        for (size_t i = 0; i < s->n_segments; i++)
-                sum += s->segments[i].size;
-        return sum;
-}
-
-/* The oldest segment may go only while a younger one is on the disk: it keeps the sequence numbers. */
-static bool may_drop_oldest(const struct spool *s) {
-        for (size_t i = 1; i < s->n_segments; i++)
-                if (s->segments[i].durable)
-                        return true;
-        return false;
-}
-
-static int drop_oldest(struct spool *s) {
-        char name[SEGMENT_NAME_MAX];
-
-        segment_name(s->segments[0].first_seq, name);
-        if (unlinkat(s->dir_fd, name, 0) < 0 && errno != ENOENT)
-                return -errno;
-        s->dropped += spool_segment_open_records(s, &s->segments[0]);
-        if (s->read_segment == s->segments[0].first_seq)
-                spool_forget_reader(s);
-        memmove(s->segments, s->segments + 1, --s->n_segments * sizeof(*s->segments));
-        return 0;
-}
-
-void spool_trim(struct spool *s, uint64_t wanted) {
-        while (may_drop_oldest(s) && s->segments[0].last_seq <= s->acked)
-                if (drop_oldest(s) < 0)
-                        return;
-        while (may_drop_oldest(s) && total_bytes(s) + wanted > s->options.max_bytes)
-                if (drop_oldest(s) < 0)
-                        return;
+        return n - MIN(n, spool_count_settled(s, from, g->last_seq));
 }
 
 /* Room for a record with len bytes of payload behind what is pending. */
@@ -137,7 +102,7 @@ void spool_ack(struct spool *s, uint64_t seq) {
         seq = MIN(seq, s->synced);
         if (seq <= s->acked)
                 return;
-        s->acked = seq;
+        spool_advance(s, seq);
         spool_trim(s, 0);
 }
 
@@ -149,6 +114,14 @@ int spool_save_cursor(struct spool *s) {
         struct spool_cursor c = { .spool_id = s->id, .acked = s->acked };
         ssize_t n;
 
+        if (s->ledger.changed || s->ledger.dirty) {
+                int r = spool_ledger_write(s);
+
+                if (r < 0)
+                        return r == -EBUSY ? 0 : r; /* what waits for the disk is whole in itself */
+        }
+        if (s->ledger.dirty)
+                return 0; /* it tells how far, too; a cursor that outlives it in a power cut must not tell more */
         c.crc = spool_cursor_crc(&c);
         if (s->cursor_fd < 0) {
                 s->cursor_fd = openat(s->dir_fd, "cursor", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -165,7 +138,7 @@ int spool_save_cursor(struct spool *s) {
 
 void spool_get_stats(const struct spool *s, struct spool_stats *ret) {
         struct spool_stats out = {
-                .bytes = total_bytes(s),
+                .bytes = spool_total_bytes(s),
                 .appended = s->appended,
                 .dropped_bytes_limit = s->dropped,
                 .damaged = s->damaged,
@@ -182,7 +155,7 @@ void spool_get_stats(const struct spool *s, struct spool_stats *ret) {
 
                 out.records += n;
                 if (n > 0)
-                        out.first_seq = MAX(g->first_seq, s->acked + 1);
+                        out.first_seq = spool_next_unsettled(s, MAX(g->first_seq, s->acked + 1));
         }
         *ret = out;
 }

@@ -243,6 +243,8 @@ static int continue_last(struct spool *s, bool clean) {
                 s->torn++;
         }
         s->next_seq = MAX(s->next_seq, s->acked + 1);
+        if (s->n_settled > 0)
+                s->next_seq = MAX(s->next_seq, s->settled[s->n_settled - 1].to + 1);
         s->synced = s->next_seq - 1;
         if (!g || !clean || s->next_seq != g->last_seq + 1)
                 return 0;
@@ -293,7 +295,7 @@ int spool_open(const char *path, const struct spool_options *o, struct spool **r
 
         if (!s)
                 return -ENOMEM;
-        s->dir_fd = s->cursor_fd = s->fd = s->sync_fd = s->old_fd = s->old_sync_fd = s->read_fd = -1;
+        s->dir_fd = s->cursor_fd = s->fd = s->sync_fd = s->old_fd = s->old_sync_fd = s->read_fd = s->ledger.fd = -1;
         s->options = *o;
         s->options.segment_bytes -= o->segment_bytes % SPOOL_UNIT;
         if (s->options.segment_bytes < SPOOL_SEGMENT_MIN || s->options.segment_bytes > SPOOL_SEGMENT_MAX ||
@@ -310,6 +312,11 @@ int spool_open(const char *path, const struct spool_options *o, struct spool **r
                 return r;
         (void) unlinkat(s->dir_fd, "new.tmp", 0); /* half-made when the last process ended */
         read_cursor(s);
+        r = spool_ledger_open(s);
+        if (r < 0)
+                return r;
+        if (s->n_segments > 0) /* what was removed before was done with, whatever a power cut left of the cursor */
+                spool_advance(s, s->segments[0].first_seq - 1);
         r = continue_last(s, clean);
         if (r < 0)
                 return r;

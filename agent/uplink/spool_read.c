@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 
+#include "crc32c.h"
 #include "spool_state.h"
 
 void spool_forget_reader(struct spool *s) {
@@ -92,11 +93,27 @@ static void step(struct spool *s, const struct segment_record *rec) {
         s->read_seq++;
 }
 
+/* Whether the record at the reader's place is good, without room for it: a length is not believed before. */
+static bool good_here(const struct spool *s, const struct segment *g, const struct segment_record *rec) {
+        uint32_t crc = segment_record_crc_start(g->salt, rec);
+        uint8_t part[4096];
+
+        for (uint32_t at = 0; at < rec->length;) {
+                size_t n = MIN(rec->length - at, sizeof(part));
+
+                if (segment_pread(s->read_fd, part, n, s->read_offset + sizeof(*rec) + at) < 0)
+                        return false;
+                crc = crc32c(crc, part, n);
+                at += (uint32_t) n;
+        }
+        return crc == rec->crc;
+}
+
 /* The record at the reader's place, whole and checked; steps behind it. 1, -EBADMSG, -ENOBUFS. */
 static int record_here(struct spool *s, const struct segment *g, const struct segment_record *rec, void *buf,
                        size_t size) {
         if (rec->length > size)
-                return -ENOBUFS;
+                return good_here(s, g, rec) ? -ENOBUFS : -EBADMSG;
         if (segment_pread(s->read_fd, buf, rec->length, s->read_offset + sizeof(*rec)) < 0 ||
             rec->crc != segment_record_crc(g->salt, rec, buf))
                 return -EBADMSG;
@@ -143,22 +160,25 @@ static int read_segment(struct spool *s, struct segment *g, uint64_t want, void 
 }
 
 int spool_read(struct spool *s, uint64_t after, void *buf, size_t size, size_t *ret_len, uint64_t *ret_seq) {
-        uint64_t want = MAX(after, s->acked) + 1;
+        uint64_t want = spool_next_unsettled(s, MAX(after, s->acked) + 1);
 
         for (size_t i = 0; i < s->n_segments && want <= s->synced; i++) {
                 struct segment *g = &s->segments[i];
                 struct segment_record rec;
                 int r;
 
-                if (g->last_seq < MAX(want, g->first_seq) || g->records == 0)
-                        continue;
-                r = read_segment(s, g, want, buf, size, &rec);
-                if (r < 0)
-                        return r;
-                if (r > 0) {
-                        *ret_len = rec.length;
-                        *ret_seq = rec.seq;
-                        return 1;
+                while (g->last_seq >= MAX(want, g->first_seq) && g->records > 0) {
+                        r = read_segment(s, g, want, buf, size, &rec);
+                        if (r < 0)
+                                return r;
+                        if (r == 0)
+                                break;
+                        want = spool_next_unsettled(s, rec.seq);
+                        if (want == rec.seq) {
+                                *ret_len = rec.length;
+                                *ret_seq = rec.seq;
+                                return 1;
+                        }
                 }
         }
         return 0;

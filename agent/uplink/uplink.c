@@ -3,12 +3,14 @@
 #include <sys/stat.h>
 
 #include "backoff.h"
+#include "otlp_look.h"
 #include "uplink_state.h"
 
 #define SYNC_ACCURACY (250 * USEC_PER_MSEC)
+#define SHED_MOST 4 /* segments that one record may cost others on a full disk, which somebody else may fill, too */
 
-static_assert(_UPLINK_CLASS_MAX <= SENDER_SLOTS_MAX && _UPLINK_CLASS_MAX <= SYNC_SLOTS_MAX,
-              "a slot for each class");
+static_assert(_UPLINK_CLASS_MAX <= SENDER_SLOTS_MAX && 2 * _UPLINK_CLASS_MAX <= SYNC_SLOTS_MAX,
+              "slots for each class: behind those of the records, those of the ledgers");
 
 const char *uplink_class_name(enum uplink_class c) {
         switch (c) {
@@ -55,6 +57,8 @@ static void spool_works(struct channel *ch) {
                 u->spool_error[0] = '\0';
 }
 
+static bool shed_below(struct uplink *u, enum uplink_class c);
+
 /* Starts a sync of what was appended, unless one is at work: its end looks again. */
 static void channel_sync(struct channel *ch) {
         int r;
@@ -64,6 +68,8 @@ static void channel_sync(struct channel *ch) {
         r = spool_sync_begin(ch->spool, &ch->job);
         if (r == 0 && !ch->durable) { /* what met the failure was refused; nothing else will find out */
                 r = spool_prepare(ch->spool);
+                if (r == -ENOSPC && shed_below(ch->uplink, ch->class))
+                        r = spool_prepare(ch->spool);
                 if (r >= 0)
                         spool_works(ch);
         }
@@ -93,10 +99,14 @@ static void sync_soon(struct channel *ch) {
 
 static void on_synced(size_t slot, int result, void *userdata) {
         struct uplink *u = userdata;
-        struct channel *ch = &u->channels[slot];
+        struct channel *ch = &u->channels[slot % _UPLINK_CLASS_MAX];
         struct spool_stats st;
         int r;
 
+        if (slot >= _UPLINK_CLASS_MAX) {
+                channel_ledger_synced(ch, result);
+                return;
+        }
         ch->syncing = false;
         r = spool_sync_end(ch->spool, &ch->job, result);
         if (r < 0) {
@@ -108,6 +118,8 @@ static void on_synced(size_t slot, int result, void *userdata) {
                 spool_works(ch);
         if (st.synced_seq > ch->told) {
                 ch->told = st.synced_seq;
+                if (ch->class == UPLINK_EVENTS)
+                        uplink_gaps_durable(u, st.synced_seq);
                 if (u->options.on_durable)
                         u->options.on_durable(ch->class, st.synced_seq, u->options.userdata);
         }
@@ -116,12 +128,42 @@ static void on_synced(size_t slot, int result, void *userdata) {
         channel_send(ch);
 }
 
+static uint64_t segment_bytes(const struct uplink *u) {
+        return MAX(MIN((uint64_t) UPLINK_SEGMENT_BYTES, u->options.max_bytes / 16), (uint64_t) SPOOL_SEGMENT_MIN);
+}
+
+/* Classes in the order of their importance: each has what the ones before it leave, and a new segment of theirs. */
+static void share_out(struct uplink *u) {
+        uint64_t segment = segment_bytes(u), left = u->options.max_bytes - _UPLINK_CLASS_MAX * 2 * segment;
+
+        for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++) {
+                struct spool_stats st;
+                uint64_t beyond;
+
+                if (!u->channels[c].spool)
+                        continue;
+                spool_set_limit(u->channels[c].spool, 2 * segment + left);
+                spool_get_stats(u->channels[c].spool, &st);
+                beyond = st.bytes + segment > 2 * segment ? st.bytes - segment : 0;
+                left -= MIN(left, beyond);
+        }
+}
+
+/* The disk is full: what is least important goes, oldest first. False: nothing was left to go. */
+static bool shed_below(struct uplink *u, enum uplink_class c) {
+        for (size_t i = _UPLINK_CLASS_MAX; i > (size_t) c + 1; i--)
+                if (u->channels[i - 1].spool && spool_shed(u->channels[i - 1].spool))
+                        return true;
+        return false;
+}
+
 static int channel_open(struct channel *ch) {
         struct uplink *u = ch->uplink;
-        uint64_t share = u->options.max_bytes / _UPLINK_CLASS_MAX;
-        uint64_t segment =
-                MAX(MIN((uint64_t) UPLINK_SEGMENT_BYTES, share / 8), (uint64_t) SPOOL_SEGMENT_MIN);
-        struct spool_options o = { .max_bytes = share, .segment_bytes = segment };
+        struct spool_options o = {
+                .max_bytes = u->options.max_bytes,
+                .segment_bytes = segment_bytes(u),
+                .count = ch->class == UPLINK_METRICS ? otlp_count_points : NULL,
+        };
         _cleanup_free_ char *path = NULL;
         struct spool_stats st;
         int r;
@@ -138,6 +180,7 @@ static int channel_open(struct channel *ch) {
         spool_get_stats(ch->spool, &st);
         ch->told = st.synced_seq;
         spool_works(ch);
+        share_out(u);
         return 0;
 }
 
@@ -257,7 +300,10 @@ int uplink_submit(struct uplink *u, enum uplink_class c, const void *data, size_
         int r;
 
         r = ch->spool ? spool_append(ch->spool, data, len, ret_seq) : ch->open_error;
+        for (unsigned i = 0; i < SHED_MOST && ch->spool && r == -ENOSPC && shed_below(u, c); i++)
+                r = spool_append(ch->spool, data, len, ret_seq);
         if (r >= 0) {
+                share_out(u);
                 sync_soon(ch);
                 return 0;
         }

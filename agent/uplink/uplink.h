@@ -12,10 +12,13 @@
  * processes of their own (lookup.h), never in the loop. Each request carries "TPU-Spool-Record: <spool id,
  * 16 hex digits>/<class name>/<seq>" so that a collector can drop repeats.
  *
+ * What is lost (forced out by the byte limit, damaged, refused, thinned) is told through on_gap, at most once in
+ * gap_pause for a class and a reason, and is remembered on the disk until the event that tells it is durable.
+ *
  * A spool that fails never stops the program: what cannot be written is refused with -errno and counted,
  * what is kept is still sent, and the disk is tried again (BACKOFF_PARKED). Two things block the loop by
- * design: uplink_new() (recovery), and an append with more than SPOOL_PENDING_MAX bytes unsynced (sync in
- * the caller).
+ * design: uplink_new() (recovery), and an append with more than SPOOL_PENDING_MAX bytes unsynced or that
+ * forces a segment out (sync in the caller).
  */
 #include <systemd/sd-event.h>
 
@@ -29,12 +32,18 @@ enum uplink_class {
         _UPLINK_CLASS_MAX,
 };
 const char *uplink_class_name(enum uplink_class c); /* "events", "metrics" */
+/* "byte limit", "damaged", "refused: 400 malformed", …, "thinned": stable. */
+const char *uplink_loss_name(enum spool_loss why);
+
+/* The event that tells a gap: one that is refused is not told by another one. */
+#define UPLINK_GAP_EVENT "tpu.spool.gap"
+#define UPLINK_GAP_PAUSE (60 * USEC_PER_SEC)
 
 #define UPLINK_RECORD_HEADER "TPU-Spool-Record"
 #define UPLINK_SYNC_METRICS \
         (1 * USEC_PER_SEC) /* metrics are durable at the latest this long after they came */
 #define UPLINK_TIMEOUT (30 * USEC_PER_SEC)      /* of one request, if options do not say */
-#define UPLINK_SEGMENT_BYTES (4 * 1024 * 1024)  /* or an eighth of a class's share, where that is less */
+#define UPLINK_SEGMENT_BYTES (4 * 1024 * 1024)  /* or a sixteenth of all, where that is less */
 #define UPLINK_ENDPOINTS_MAX 4
 #define UPLINK_ADDRESS_AGE (1800 * USEC_PER_SEC) /* an endpoint's name is looked up anew after that */
 #define UPLINK_BYTES_MIN (_UPLINK_CLASS_MAX * 2 * SPOOL_SEGMENT_MIN)
@@ -46,11 +55,19 @@ struct uplink_options {
         const char *proxy;      /* URL; NULL or empty: none, whatever the environment says */
         bool plain;             /* bodies are not packed */
         const char *ca_file, *cert_file, *key_file; /* tls_files.h; NULL or empty: none */
-        uint64_t max_bytes;     /* of all classes together, shared out evenly; at least UPLINK_BYTES_MIN */
+        uint64_t max_bytes;     /* of all classes together, at least UPLINK_BYTES_MIN: a class has what the more
+                                   important ones, in the order of enum uplink_class, leave */
         const char *user_agent; /* "tpu-hostd/0.1" */
         usec_t timeout;         /* of one request; 0: UPLINK_TIMEOUT */
         /* seq of class c and all before are durable. May be NULL. Runs in the loop; may submit. */
         void (*on_durable)(enum uplink_class c, uint64_t seq, void *userdata);
+        /*
+         * To be submitted to UPLINK_EVENTS, its sequence in ret_seq (-errno: asked again later). The same gap may be
+         * told again after a restart, with the same number. May be NULL.
+         */
+        int (*on_gap)(enum uplink_class c, uint64_t spool_id, const struct spool_gap *g, enum spool_loss why,
+                      uint64_t *ret_seq, void *userdata);
+        usec_t gap_pause; /* 0: UPLINK_GAP_PAUSE */
         void *userdata;
 };
 
@@ -126,7 +143,7 @@ int uplink_submit(struct uplink *u, enum uplink_class c, const void *data, size_
 int uplink_next(const struct uplink *u, enum uplink_class c, uint64_t *ret_spool_id, uint64_t *ret_seq);
 void uplink_get_stats(const struct uplink *u, struct uplink_stats *ret);
 /*
- * To be called now and then (each tick): certificate files that are others now are taken into use
+ * To be called now and then (each tick): gaps are told, certificate files that are others now are taken into use
  * (connections are made anew, parked endpoints tried at once), names that were looked up long ago are looked
  * up again.
  */

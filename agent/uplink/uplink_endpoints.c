@@ -89,6 +89,7 @@ void uplink_refresh(struct uplink *u) {
 
         if (sd_event_now(u->event, CLOCK_BOOTTIME, &now) < 0)
                 return;
+        uplink_gaps_look(u, now);
         for (size_t i = 0; i < u->n_endpoints; i++)
                 endpoint_refresh(&u->endpoints[i], now, UPLINK_ADDRESS_AGE);
         if (!tls_files_configured(&u->tls) || !tls_files_look(&u->tls))

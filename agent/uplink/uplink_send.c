@@ -5,7 +5,7 @@
 #include "backoff.h"
 #include "gzip.h"
 #include "otlp_split.h"
-#include "otlp_time.h"
+#include "otlp_look.h"
 #include "uplink_state.h"
 
 #define BUFFER_FIRST (16 * 1024)
@@ -128,6 +128,8 @@ static void look_into(struct channel *ch) {
         ch->oldest_real = ch->class == UPLINK_EVENTS ? otlp_first_log_time(ch->record, ch->len) :
                                                        otlp_first_point_time(ch->record, ch->len);
         ch->taken = false;
+        memset(ch->lost, 0, sizeof(ch->lost));
+        spool_hold(ch->spool, ch->seq);
         drop_piece(ch);
         pack(ch);
 }
@@ -258,6 +260,22 @@ void channel_resolved(struct channel *ch, size_t endpoint, const char *error) {
 
 /* --- Answers ------------------------------------------------------------------------------------------- */
 
+/* Points of what is sent now; a log record is one item. */
+static uint64_t items(const struct channel *ch) {
+        return ch->class == UPLINK_METRICS ? otlp_count_points(body(ch), body_len(ch)) : 1;
+}
+
+/* The record as a whole is lost when nothing of it was taken, and for the first of the reasons. */
+static void account(struct channel *ch) {
+        if (ch->class == UPLINK_EVENTS && otlp_first_event_is(ch->record, ch->len, UPLINK_GAP_EVENT))
+                memset(ch->lost, 0, sizeof(ch->lost)); /* no gaps about gaps */
+        for (size_t i = 0; i < _SPOOL_LOSS_MAX && !ch->taken; i++)
+                if (ch->lost[i].items > 0 || i + 1 == _SPOOL_LOSS_MAX) {
+                        ch->lost[i].records = ch->lost[i].items > 0;
+                        break;
+                }
+}
+
 /* The receiver has decided about the record, or about this part of it, which then is done with. */
 static void decided(struct channel *ch) {
         struct uplink *u = ch->uplink;
@@ -266,8 +284,10 @@ static void decided(struct channel *ch) {
         if (set_piece(ch, ch->part + 1, ch->parts))
                 return;
         ch->sent += ch->taken;
+        account(ch);
         drop_piece(ch);
-        spool_ack(ch->spool, ch->seq);
+        spool_hold(ch->spool, 0);
+        spool_settle(ch->spool, ch->seq, ch->lost);
         ch->seq = 0;
         (void) spool_save_cursor(
                 ch->spool); /* if it cannot be written, the record is sent once more after a restart */
@@ -284,15 +304,25 @@ static usec_t retry_after(const struct channel *ch, const struct sender_answer *
 }
 
 static void count_refusal(struct channel *ch, long status) {
-        ch->refused_by[status == 413   ? UPLINK_REFUSED_TOO_LARGE
-                       : status == 422 ? UPLINK_REFUSED_UNPROCESSABLE
-                                       : UPLINK_REFUSED_MALFORMED]++;
+        static const enum spool_loss losses[] = {
+                [UPLINK_REFUSED_MALFORMED] = SPOOL_MALFORMED,
+                [UPLINK_REFUSED_TOO_LARGE] = SPOOL_TOO_LARGE,
+                [UPLINK_REFUSED_UNPROCESSABLE] = SPOOL_UNPROCESSABLE,
+        };
+        enum uplink_refusal why = status == 413   ? UPLINK_REFUSED_TOO_LARGE
+                                  : status == 422 ? UPLINK_REFUSED_UNPROCESSABLE
+                                                  : UPLINK_REFUSED_MALFORMED;
+
+        ch->refused_by[why]++;
+        ch->lost[losses[why]].items += items(ch);
 }
 
 static void count_sent(struct channel *ch, uint64_t rejected) {
         ch->taken = true;
         ch->sent_to[ch->route]++;
         ch->rejected += rejected;
+        if (rejected > 0)
+                ch->lost[SPOOL_IN_PART].items += MIN(rejected, items(ch));
         ch->body_bytes += body_len(ch);
         ch->wire_bytes += ch->packed_len > 0 ? ch->packed_len : body_len(ch);
 }

@@ -29,6 +29,7 @@ struct channel {
         size_t piece_len;
         unsigned part, parts; /* parts is 0 while it is sent as a whole */
         bool taken; /* something of it */
+        struct spool_gap lost[_SPOOL_LOSS_MAX]; /* of it: records and items */
         usec_t oldest_real;
         uint64_t seq;
         bool sending;
@@ -38,6 +39,10 @@ struct channel {
         bool resolving;
         usec_t wake;      /* when send_timer rings; 0: it does not */
         sd_event_source *send_timer;
+
+        bool gap_syncing;
+        usec_t gap_next;                      /* boot clock: none is told before */
+        uint64_t gap_event[_SPOOL_LOSS_MAX];  /* the event that tells it; 0: not submitted */
 
         uint64_t sent, retried, refused_by[_UPLINK_REFUSAL_MAX], rejected, not_kept, body_bytes, wire_bytes;
 };
@@ -66,6 +71,12 @@ void channel_clear_send(struct channel *ch);
 void channel_resolved(struct channel *ch, size_t endpoint, const char *error);
 /* What parked it is not so any more: all is tried at once. */
 void channel_try_now(struct channel *ch);
+
+/* uplink_gaps.c: what was lost is told. */
+void uplink_gaps_look(struct uplink *u, usec_t now);
+void channel_ledger_synced(struct channel *ch, int result);
+/* Events up to seq are durable: the gaps that they tell need not be remembered. */
+void uplink_gaps_durable(struct uplink *u, uint64_t seq);
 
 /* uplink_endpoints.c: where records go, and with which certificates. */
 int uplink_endpoints_init(struct uplink *u, const struct uplink_options *o);

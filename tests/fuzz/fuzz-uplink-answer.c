@@ -7,7 +7,7 @@
 
 #include "answer.h"
 #include "certificate.h"
-#include "otlp_time.h"
+#include "otlp_look.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -29,6 +29,7 @@ class Endpoint:
     def __init__(self, answer=OK, port=0):
         self.answer, self.port = answer, port
         self.got, self.tries, self.encodings, self.peers, self.failures = [], [], [], [], []
+        self.refused = []  # as got, of what was answered 400, 413 or 422
         self.server = self.context = None
         self.open, self.limit = [], 1 << 20
 
@@ -61,6 +62,8 @@ class Endpoint:
                     endpoint.encodings.append((encoding, len(raw), len(body)))
                     if endpoint.context:
                         endpoint.peers.append((self.request.getpeercert() or {}).get("serialNumber"))
+                elif answer.status in (400, 413, 422):
+                    endpoint.refused.append((self.path, record, body))
                 self.give(answer)
 
             def give(self, answer):

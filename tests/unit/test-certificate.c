@@ -5,7 +5,7 @@
 
 #include "certificate.h"
 #include "otlp.h"
-#include "otlp_time.h"
+#include "otlp_look.h"
 #include "test.h"
 
 static void test_tokens(void) {

@@ -67,7 +67,8 @@ static void one_round(sd_event *e, struct uplink *u, struct otlp *o, unsigned n)
 
 static void test_steady_state(void) {
         _cleanup_(otlp_freep) struct otlp *o = NULL;
-        struct uplink_options options = { .max_bytes = 16 << 20, .user_agent = "test/1" };
+        struct uplink_options options = { .max_bytes = 128 << 20, /* nothing is forced out */
+                                          .user_agent = "test/1" };
         sd_event *e = NULL;
         struct uplink *u;
         size_t before;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "otlp_time.h"
+#include "otlp_look.h"
 
 /* Protobuf's wire types (protobuf.dev, "Encoding"). */
 enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
@@ -100,4 +100,39 @@ usec_t otlp_first_point_time(const void *data, size_t len) {
             !find(b, WIRE_BYTES, points, &b))
                 return 0;
         return fixed_time(b, 3); /* …DataPoint.time_unix_nano */
+}
+
+/* Points in the gauge, sum or histogram of one Metric. */
+static uint64_t points_of_metric(struct bytes metric) {
+        struct field f, point;
+        uint64_t n = 0;
+
+        while (take_field(&metric, &f))
+                if (f.type == WIRE_BYTES && (f.number == 5 || f.number == 7 || f.number == 9))
+                        while (take_field(&f.value, &point))
+                                n += point.type == WIRE_BYTES && point.number == 1;
+        return n;
+}
+
+uint64_t otlp_count_points(const void *data, size_t len) {
+        struct bytes request = { data, len };
+        struct field resource, scope, metric;
+        uint64_t n = 0;
+
+        while (take_field(&request, &resource))
+                while (resource.type == WIRE_BYTES && resource.number == 1 &&
+                       take_field(&resource.value, &scope))
+                        while (scope.type == WIRE_BYTES && scope.number == 2 &&
+                               take_field(&scope.value, &metric))
+                                if (metric.type == WIRE_BYTES && metric.number == 2)
+                                        n += points_of_metric(metric.value);
+        return n;
+}
+
+bool otlp_first_event_is(const void *data, size_t len, const char *name) {
+        static const uint64_t event_name[3] = { 12, 12, 12 };
+        struct bytes b;
+
+        return first_item(data, len, &b) && find(b, WIRE_BYTES, event_name, &b) &&
+               b.len == strlen(name) && memcmp(b.data, name, b.len) == 0;
 }
