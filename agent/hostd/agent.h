@@ -101,6 +101,7 @@ struct agent {
         struct agent_orders *orders; /* in agent_orders.c */
         struct api *api;
         sd_event_source *tick;
+        bool ticking; /* the tick has found its moment: see arm() */
         unsigned ticks;
         uint64_t damaged[_UPLINK_CLASS_MAX], table_full;
         usec_t jobs_asked; /* boot clock: the last question outside the tick */
