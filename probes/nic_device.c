@@ -2,7 +2,7 @@
 #include "nic_device.h"
 
 #include "emit.h"
-#include "machine.h"
+#include "machine_of.h"
 
 #define NET "/sys/class/net"
 
@@ -63,8 +63,7 @@ void nic_check_count(const struct host *h, size_t found, const struct probe_cont
         struct machine_type m = { 0 };
         struct finding f;
 
-        if (c->machine_type)
-                (void) machine_type(h, c->machine_type, &m); /* unknown: no number is wanted */
+        (void) machine_of(h, c, &m); /* unknown: no number is wanted */
         finding_init(&f, "nic.count", NULL);
         finding_set(f.found, "%zu", found);
         f.verdict = VERDICT_OK;

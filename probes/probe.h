@@ -12,6 +12,7 @@
 
 struct device_owners; /* agent/base/device_owners.h */
 struct intent;        /* netcfg/intent/intent.h: what is wanted of NICs and sysctls */
+struct machine_type;  /* netcfg/intent/machine.h */
 
 enum sample_kind {
         SAMPLE_GAUGE,
@@ -44,6 +45,9 @@ struct probe_context {
                                   without: not known */
         const char *chips_source;           /* who says so */
         const char *machine_type;           /* "ct6e-standard-4t"; NULL: not known */
+        /* What machines.conf says of that, from who runs probes again and again; chips is 0 when it says
+         * nothing. NULL: the probe looks itself (machine_of.h). */
+        const struct machine_type *machine;
         const struct device_owners *owners; /* what tpu-launchd answered; NULL: it was not asked */
 };
 

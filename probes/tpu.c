@@ -2,7 +2,7 @@
 /* TPU chips: how many there are, whether a program can open them, and what is there that nobody knows. */
 #include "emit.h"
 #include "host_stat.h"
-#include "machine.h"
+#include "machine_of.h"
 #include "tpu_sysfs.h"
 
 #define LOOK "lspci -nnk -d 1ae0:"
@@ -106,7 +106,7 @@ static void check_machine(const struct host *h, const struct tpu_inventory *v, c
         struct machine_type m;
         struct finding f;
 
-        if (!c->machine_type || machine_type(h, c->machine_type, &m) < 0)
+        if (!machine_of(h, c, &m))
                 return; /* no TPU machine type that is known: nothing to compare with */
         finding_init(&f, "tpu.machine", NULL);
         finding_set(f.wanted, "%u %s in a %s", m.chips, m.generation, c->machine_type);

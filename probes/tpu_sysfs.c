@@ -188,23 +188,29 @@ struct node_walk {
         const struct host *h;
         int (*visit)(const char *node, void *userdata);
         void *userdata;
+        uint64_t chip; /* a device id that machines.conf is known to have; 0: none yet */
 };
 
-static bool is_chip(const struct host *h, const char *address) {
+static bool is_chip(struct node_walk *w, const char *address) {
+        const struct host *h = w->h;
         struct machine_chip m;
         uint64_t vendor, device;
 
-        return strlen(address) < PCI_ADDRESS_SIZE &&
-               read_id(h, address, "vendor", UINT16_MAX, &vendor) == 0 && vendor == VENDOR_GOOGLE &&
-               read_id(h, address, "device", UINT16_MAX, &device) == 0 && !is_known_other(device) &&
-               machine_chip(h, (uint16_t) device, &m) == 0;
+        if (strlen(address) >= PCI_ADDRESS_SIZE ||
+            read_id(h, address, "vendor", UINT16_MAX, &vendor) < 0 || vendor != VENDOR_GOOGLE ||
+            read_id(h, address, "device", UINT16_MAX, &device) < 0 || is_known_other(device))
+                return false;
+        if (device != w->chip && machine_chip(h, (uint16_t) device, &m) < 0)
+                return false;
+        w->chip = device;
+        return true;
 }
 
 static int visit_vfio_node(const char *address, void *userdata) {
         struct node_walk *w = userdata;
         char path[128], group[12], node[TPU_NODE_MAX];
 
-        if (!is_chip(w->h, address) || !bound_to_vfio(w->h, address))
+        if (!bound_to_vfio(w->h, address) || !is_chip(w, address))
                 return 0;
         (void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/iommu_group", address);
         if (host_link_name(w->h, path, group, sizeof(group)) < 0)
@@ -217,14 +223,14 @@ static int visit_accel_node(const char *name, void *userdata) {
         struct node_walk *w = userdata;
         char address[PCI_ADDRESS_SIZE], node[TPU_NODE_MAX];
 
-        if (strlen(name) > 16 || accel_address(w->h, name, address) < 0 || !is_chip(w->h, address))
+        if (strlen(name) > 16 || accel_address(w->h, name, address) < 0 || !is_chip(w, address))
                 return 0;
         (void) snprintf(node, sizeof(node), "/dev/%.16s", name);
         return w->visit(node, w->userdata);
 }
 
 int tpu_visit_nodes(const struct host *h, int (*visit)(const char *node, void *userdata), void *userdata) {
-        struct node_walk w = { h, visit, userdata };
+        struct node_walk w = { .h = h, .visit = visit, .userdata = userdata };
         int r;
 
         r = host_list(h, PCI_DEVICES, visit_vfio_node, &w);

@@ -45,12 +45,9 @@ int host_open_file(const struct host *h, const char *path, int flags) {
         return fd < 0 ? -errno : (int) fd;
 }
 
-int host_read(const struct host *h, const char *path, char *buf, size_t size, size_t *ret_len) {
-        _cleanup_close_ int fd = host_open_file(h, path, O_RDONLY);
+int host_read_file(int fd, char *buf, size_t size, size_t *ret_len) {
         ssize_t n;
 
-        if (fd < 0)
-                return fd;
         n = io_read_up_to(fd, buf, size);
         if (n < 0)
                 return (int) n;
@@ -64,6 +61,12 @@ int host_read(const struct host *h, const char *path, char *buf, size_t size, si
         if (ret_len)
                 *ret_len = (size_t) n;
         return 0;
+}
+
+int host_read(const struct host *h, const char *path, char *buf, size_t size, size_t *ret_len) {
+        _cleanup_close_ int fd = host_open_file(h, path, O_RDONLY);
+
+        return fd < 0 ? fd : host_read_file(fd, buf, size, ret_len);
 }
 
 int host_read_u64(const struct host *h, const char *path, uint64_t *ret) {

@@ -31,6 +31,8 @@ int host_open_file(const struct host *h, const char *path, int flags);
  * -E2BIG when it does not fit into size-1 bytes, -EBADMSG when it holds a NUL byte.
  */
 int host_read(const struct host *h, const char *path, char *buf, size_t size, size_t *ret_len);
+/* The same of a file that is open and was not read yet: for those who ask it more than its content. */
+int host_read_file(int fd, char *buf, size_t size, size_t *ret_len);
 
 /* Reads one number (base 10, or 0x…): -EBADMSG when the text is anything else, -ERANGE when too large. */
 int host_read_u64(const struct host *h, const char *path, uint64_t *ret);

@@ -194,6 +194,17 @@ static int load_identity(struct agent *a) {
         return 0;
 }
 
+/* Probes look every ten seconds; the file changes with the package, or by a site's hand and a reload. */
+static void load_machine(struct agent *a) {
+        int r;
+
+        a->machine = (struct machine_type) { .chips = 0 };
+        a->context.machine_type = identity_get(&a->identity, IDENTITY_MACHINE_TYPE);
+        r = a->context.machine_type ? machine_type(a->host, a->context.machine_type, &a->machine) : -ENOENT;
+        if (r == 0 || r == -ENOENT)
+                a->context.machine = &a->machine;
+}
+
 static void load_wanted(struct agent *a) {
         struct intent fresh = { 0 };
         int r = intent_load(a->host, NULL, &fresh);
@@ -206,7 +217,7 @@ static void load_wanted(struct agent *a) {
         else
                 a->intent = fresh;
         a->context = (struct probe_context) { .intent = r < 0 ? NULL : &a->intent };
-        a->context.machine_type = identity_get(&a->identity, IDENTITY_MACHINE_TYPE);
+        load_machine(a);
         if (identity_get_u32(&a->identity, IDENTITY_CHIPS, &a->context.chips_wanted) < 0)
                 return;
         (void) snprintf(a->chips_source, sizeof(a->chips_source), "%s",

@@ -22,6 +22,7 @@
 #include "intent.h"
 #include "jobs.h"
 #include "kernel_log.h"
+#include "machine.h"
 #include "metadata.h"
 #include "metadata_copy.h"
 #include "mtu_handover.h"
@@ -55,6 +56,7 @@ struct agent {
         struct identity identity;
         struct intent intent;
         struct probe_context context;
+        struct machine_type machine; /* of the context: read once, and at a reload */
         char name[HOST_NAME_SIZE], boot_id[BOOT_ID_MAX], machine_id[40], chips_source[160];
         usec_t started_real, boot_real; /* boot_real: when this boot began, what counters count from */
         struct {
@@ -100,6 +102,7 @@ struct agent {
         struct api *api;
         struct agent_tls *tls; /* in agent_tls.c; NULL: not configured */
         sd_event_source *tick;
+        bool ticking; /* the tick has found its moment: see arm() */
         unsigned ticks;
         uint64_t damaged[_UPLINK_CLASS_MAX], table_full;
         usec_t jobs_asked; /* boot clock: the last question outside the tick */

@@ -200,6 +200,24 @@ void agent_tick(struct agent *a) {
         r = telemetry_push(&a->telemetry, &a->samples);
         if (r < 0)
                 (void) log_warning_errno(r, "metrics are not in the spool: %m");
+        uplink_sync_now(a->uplink, UPLINK_METRICS); /* nothing comes before the next tick */
+}
+
+/*
+ * sd-event prefers moments that are the same in every minute, every ten seconds and every second, for all
+ * programs of the host. The second tick may choose among a whole interval's, which brings us onto the
+ * coarsest that there is; the later ones may come a little early and no later, which keeps us on it.
+ */
+static int arm(struct agent *a, sd_event_source *source) {
+        usec_t interval = a->settings.metrics_interval, accuracy = MIN(ACCURACY, interval / 10);
+        bool first = !a->ticking;
+        int r;
+
+        a->ticking = true;
+        r = sd_event_source_set_time_accuracy(source, MAX(first ? interval : accuracy, (usec_t) 1));
+        if (r < 0)
+                return r;
+        return sd_event_source_set_time_relative(source, first ? interval / 2 : interval - accuracy);
 }
 
 static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -207,8 +225,9 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata) {
         int r;
 
         (void) usec;
+        schedule_go_along(a->schedule); /* before: what they find goes out at once */
         agent_tick(a);
-        r = sd_event_source_set_time_relative(source, a->settings.metrics_interval);
+        r = arm(a, source);
         if (r >= 0)
                 r = sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
         if (r < 0)

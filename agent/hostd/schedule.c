@@ -7,8 +7,12 @@
 #include "log.h"
 #include "schedule.h"
 
-/* How late a timer may be, so that the kernel wakes us once for several. */
-#define ACCURACY (1 * USEC_PER_SEC)
+/*
+ * A probe may run by a fifth of its interval earlier (but not by more than EARLY_MAX) or later than it is due:
+ * room enough to go along with the tick or another probe, instead of waking the processor for each alone.
+ */
+#define SPREAD 5
+#define EARLY_MAX (6 * USEC_PER_SEC)
 #define KILL_GRACE (200 * USEC_PER_MSEC) /* after SIGKILL: what still lives then waits in the kernel */
 
 struct slot {
@@ -222,14 +226,20 @@ usec_t schedule_jitter(usec_t interval, uint32_t random) {
         return interval - spread / 2 + (spread > 0 ? random % spread : 0);
 }
 
+static usec_t interval_of(const struct slot *slot) {
+        return slot->schedule->interval > 0 ? slot->schedule->interval : slot->probe->interval;
+}
+
 static void arm(struct slot *slot) {
-        usec_t interval = slot->schedule->interval > 0 ? slot->schedule->interval : slot->probe->interval;
+        usec_t interval = interval_of(slot);
         uint32_t random = 0;
         int r;
 
         (void) getrandom(&random, sizeof(random),
                          GRND_NONBLOCK); /* without randomness there is no jitter, and that is all */
-        r = sd_event_source_set_time_relative(slot->timer, schedule_jitter(interval, random));
+        r = sd_event_source_set_time_accuracy(slot->timer, MAX(interval / SPREAD, (usec_t) 1));
+        if (r >= 0)
+                r = sd_event_source_set_time_relative(slot->timer, schedule_jitter(interval, random));
         if (r >= 0)
                 r = sd_event_source_set_enabled(slot->timer, SD_EVENT_ONESHOT);
         if (r < 0)
@@ -249,12 +259,13 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 
 static int add(struct schedule *s, sd_event *e, const struct probe *p) {
         struct slot *slot = &s->slots[s->n];
-        usec_t interval = s->interval > 0 ? s->interval : p->interval;
+        usec_t interval;
         int r;
 
         *slot = (struct slot){ .schedule = s, .probe = p, .source = (unsigned) s->n, .worker = WORKER_NULL };
+        interval = interval_of(slot);
         r = sd_event_add_time_relative(e, &slot->timer, CLOCK_BOOTTIME, interval,
-                                       MIN(ACCURACY, interval / 10), on_timer, slot);
+                                       MAX(interval / SPREAD, (usec_t) 1), on_timer, slot);
         if (r < 0)
                 return r;
         s->n++;
@@ -303,6 +314,22 @@ void schedule_run_all(struct schedule *s) {
         for (size_t i = 0; i < s->n; i++) {
                 run_probe(&s->slots[i]);
                 arm(&s->slots[i]);
+        }
+}
+
+void schedule_go_along(struct schedule *s) {
+        uint64_t now, due;
+
+        if (sd_event_now(s->event, CLOCK_BOOTTIME, &now) < 0)
+                return;
+        for (size_t i = 0; i < s->n; i++) {
+                struct slot *slot = &s->slots[i];
+
+                if (sd_event_source_get_time(slot->timer, &due) < 0 ||
+                    due > now + MIN(interval_of(slot) / SPREAD, EARLY_MAX))
+                        continue;
+                run_probe(slot);
+                arm(slot);
         }
 }
 

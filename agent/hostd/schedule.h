@@ -2,7 +2,7 @@
 #pragma once
 /*
  * When each probe runs: at once when the schedule starts, then at its interval with jitter, so that a fleet
- * started together does not look together. Probes run in this process, but those that can block: each of
+ * started together does not look together; a little earlier or later when that saves a wakeup. Probes run in this process, but those that can block: each of
  * them has a worker (probes/worker/worker.h), whose results enter through the same handlers. A worker is
  * killed at its timeout; one that cannot be killed is left alone, and its probe does not run again before it
  * is gone.
@@ -38,6 +38,8 @@ struct schedule *schedule_free(struct schedule *s);
 DEFINE_CLEANUP(struct schedule *, schedule_free)
 /* Runs every probe now (the wanted values changed). */
 void schedule_run_all(struct schedule *s);
+/* Runs the probes that are due about now: for a caller whom something else has woken. */
+void schedule_go_along(struct schedule *s);
 /* For reload: see schedule_new(). In force from each probe's next run. */
 void schedule_set_interval(struct schedule *s, usec_t interval);
 

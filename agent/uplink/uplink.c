@@ -313,6 +313,15 @@ int uplink_submit(struct uplink *u, enum uplink_class c, const void *data, size_
         return r;
 }
 
+void uplink_sync_now(struct uplink *u, enum uplink_class c) {
+        struct channel *ch = &u->channels[c];
+
+        if (!ch->spool || ch->syncing || ch->sync_failures > 0)
+                return; /* a timer, or the end of the sync at work, takes it along */
+        (void) sd_event_source_set_enabled(ch->sync_timer, SD_EVENT_OFF);
+        channel_sync(ch);
+}
+
 int uplink_next(const struct uplink *u, enum uplink_class c, uint64_t *ret_spool_id, uint64_t *ret_seq) {
         const struct channel *ch = &u->channels[c];
         struct spool_stats st;

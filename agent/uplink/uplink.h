@@ -136,6 +136,8 @@ DEFINE_CLEANUP(struct uplink *, uplink_free)
  * kept (counted).
  */
 int uplink_submit(struct uplink *u, enum uplink_class c, const void *data, size_t len, uint64_t *ret_seq);
+/* What was submitted to c is made durable now, without the wait for more that could share the sync. */
+void uplink_sync_now(struct uplink *u, enum uplink_class c);
 /*
  * What the next record submitted to c will be: for the attributes tpu.spool.id, .seq of a log record.
  * -errno: no spool now.

@@ -285,7 +285,7 @@ static int find_series(struct store *s, const struct host_series *h, const struc
         return 0;
 }
 
-bool store_knows_series(const struct store *s, const void *key, size_t len) {
+bool store_knows_series(struct store *s, const void *key, size_t len) {
         return series_find(&s->series, key, len) > 0;
 }
 

@@ -26,6 +26,7 @@ struct host_series { /* an open hash; 0 is free */
 struct series {
         struct series_key *keys;
         uint32_t n, size;
+        uint32_t last; /* index of the key that was found last; may be beyond n */
         uint32_t *buckets; /* index + 1 of the newest */
         uint32_t n_buckets;
         struct host_series *hosts; /* by the host's number */
@@ -34,7 +35,7 @@ struct series {
 };
 
 /* 0: not known. */
-int64_t series_find(const struct series *s, const void *key, size_t len);
+int64_t series_find(struct series *s, const void *key, size_t len);
 /* -ENOMEM. */
 int series_remember(struct series *s, const void *key, size_t len, int64_t id);
 /* Before a part of a transaction, and when it was undone: forgets the keys that came since. */

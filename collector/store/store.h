@@ -88,7 +88,7 @@ struct store_metric {
         usec_t time;
 };
 /* Whether a point with this key may come without attributes. */
-bool store_knows_series(const struct store *s, const void *key, size_t len);
+bool store_knows_series(struct store *s, const void *key, size_t len);
 /*
  * -EDQUOT: the host has STORE_SERIES_MAX series, and this is another. Points of one host in a row share a
  * row of the database: store_end_points() (or a point of another host) writes it.

@@ -62,14 +62,15 @@ int intent_read_sysctl(const struct host *h, const char *name, char *buf, size_t
         int r;
 
         r = intent_sysctl_path(name, path, sizeof(path));
-        if (r == 0)
-                r = host_read(h, path, buf, size, NULL);
+        if (r < 0)
+                return r;
+        fd = host_open_file(h, path, O_RDONLY);
+        r = fd < 0 ? fd : host_read_file(fd, buf, size, NULL);
         if (r < 0)
                 return r;
         intent_sysctl_normalize(buf);
-        fd = host_open_file(h, path, O_PATH);
         /* A mode without any w: another namespace's. Rights that are missing look otherwise. */
-        return fd >= 0 && fstat(fd, &st) == 0 && (st.st_mode & 0222) == 0 ? -EROFS : 0;
+        return fstat(fd, &st) == 0 && (st.st_mode & 0222) == 0 ? -EROFS : 0;
 }
 
 int intent_read_parameter(const struct host *h, const char *name, char *buf, size_t size) {

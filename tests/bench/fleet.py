@@ -1,6 +1,7 @@
 #!/usr/bin/python3
-"""BUILD_DIR=… tests/bench/fleet.py [--collector PROGRAM] [--mutual-tls] HOSTS SECONDS [options of bench-fleet]: one collector, one fleet; prints
-what the fleet saw, and what the collector's own process spent: CPU, memory, bytes written, and points per second of its CPU."""
+"""BUILD_DIR=… tests/bench/fleet.py [--collector PROGRAM] [--mutual-tls] [--instructions] HOSTS SECONDS [options of bench-fleet]: one
+collector, one fleet; prints what the fleet saw, and what the collector's own process spent: CPU, memory, bytes written, and points per second
+of its CPU. --instructions: under callgrind, which makes it slow and the machine's load irrelevant: prints instructions a point."""
 
 import os
 import re
@@ -41,6 +42,22 @@ def certificates(folder):
     return f"{folder}/conf", ["--tls", f"{folder}/agent.crt", f"{folder}/agent.key"]
 
 
+def total(folder):
+    """Of what callgrind counted last."""
+    with open(f"{folder}/callgrind") as f:
+        return int(re.search(r"^(?:totals|summary): (\d+)", f.read(), re.M)[1])
+
+
+def instructions(counter, program, folder):
+    """Of a collector that starts and ends."""
+    c = subprocess.Popen([*counter, program, "--config", "/dev/null", "--database", f"{folder}/idle.db", "--listen-otlp", "127.0.0.1:0",
+                          "--listen-api", "127.0.0.1:0"], stderr=subprocess.DEVNULL)
+    time.sleep(5)
+    c.terminate()
+    c.wait(30)
+    return total(folder)
+
+
 def main():
     args = sys.argv[1:]
     program = os.path.join(BUILD, "collector", "tpu-collectord")
@@ -50,6 +67,8 @@ def main():
         args = args[2:]
     tls = "--mutual-tls" in args
     args = [a for a in args if a != "--mutual-tls"]
+    count = "--instructions" in args
+    args = [a for a in args if a != "--instructions"]
     while "--with" in args:  # --with OPTION: for the collector
         i = args.index("--with")
         more.append(args[i + 1])
@@ -61,9 +80,11 @@ def main():
         if tls:
             conf, options = certificates(folder)
             args += options
-        c = subprocess.Popen([program, "--config", conf, "--database", f"{folder}/c.db", "--listen-otlp", "127.0.0.1:0",
+        counter = ["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={folder}/callgrind"] if count else []
+        idle = instructions(counter, program, folder) if count else 0
+        c = subprocess.Popen([*counter, program, "--config", conf, "--database", f"{folder}/c.db", "--listen-otlp", "127.0.0.1:0",
                               "--listen-api", "127.0.0.1:0", *more], stderr=log)
-        for _ in range(100):
+        for _ in range(600):
             time.sleep(0.05)
             found = re.search(r"OTLP on 127\.0\.0\.1:(\d+)", open(log.name).read())
             if found:
@@ -83,6 +104,8 @@ def main():
               f"load of the machine {os.getloadavg()[0]:.1f}")
         c.terminate()
         c.wait(30)
+        if count:
+            print(f"{(total(folder) - idle) / ok:.0f} instructions a point, start and end left out")
 
 
 main()

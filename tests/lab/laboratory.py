@@ -21,12 +21,14 @@ class Lab:
     debs, collector: paths of the .debs that the hosts, and the collector, have installed by apt.
     before_boot: called with each Host before it boots, to write its configuration.
     unified: hosts see cgroup version 2 only, as TPU images do.
+    debs_of: {name of a host: paths}, for hosts that have others than debs.
     """
 
-    def __init__(self, hosts=2, debs=(), collector=None, unified=False, before_boot=None):
+    def __init__(self, hosts=2, debs=(), collector=None, unified=False, before_boot=None, debs_of=None):
         if not 0 <= hosts <= COLLECTOR_NUMBER - FIRST_NUMBER:
             raise LabError(f"{hosts} hosts: a lab has 0 to {COLLECTOR_NUMBER - FIRST_NUMBER}")
-        self._wanted = {f"h{i}": (FIRST_NUMBER + i, debs) for i in range(hosts)}
+        others = debs_of or {}
+        self._wanted = {f"h{i}": (FIRST_NUMBER + i, others.get(f"h{i}", debs)) for i in range(hosts)}
         if collector is not None:
             self._wanted[COLLECTOR] = (COLLECTOR_NUMBER, collector)
         self.unified, self._before_boot = unified, before_boot

@@ -98,6 +98,10 @@ class MetadataServer:
             return "application/text", f"projects/123456789/machineTypes/{self.machine_type}".encode()
         if path == "instance/name":
             return "application/text", name.encode()
+        if path.strip("/") == "":  # google-guest-agent asks for all at once
+            nics = json.loads(self._value("instance/network-interfaces/", client)[1])
+            return "application/json", json.dumps({"instance": {"name": name, "networkInterfaces": nics, "attributes": {}},
+                                                   "project": {"attributes": {}, "projectId": "lab"}}).encode()
         return None
 
     def _current(self, path, client):

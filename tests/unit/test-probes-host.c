@@ -2,6 +2,7 @@
 /* The probes of the host and its chips, each on a good machine, and where what it reads is missing, garbage
  * or huge. */
 #include "device_owners.h"
+#include "machine.h"
 #include "probe-support.h"
 #include "system_conf.h"
 #include "wheels.h"
@@ -332,11 +333,15 @@ static void access_to_nodes(void) {
 static void machines(void) {
         _cleanup_scratch_ struct scratch s = scratch_new();
         struct probe_context c = { .machine_type = "ct6e-standard-1t" };
+        const struct machine_type told = { .generation = "v6e", .chips = 1, .source = "told" };
 
         one_chip(&s);
         ASSERT_EQ(verdict_of(s.path, "tpu", &c, "tpu.machine", ""), VERDICT_OK);
         c.machine_type = "ct6e-standard-4t";
         ASSERT_EQ(verdict_of(s.path, "tpu", &c, "tpu.machine", ""), VERDICT_FAIL);
+        c.machine = &told; /* then the file is not asked */
+        ASSERT_EQ(verdict_of(s.path, "tpu", &c, "tpu.machine", ""), VERDICT_OK);
+        c.machine = NULL;
         c.machine_type = "ct5lp-hightpu-1t";
         ASSERT_EQ(verdict_of(s.path, "tpu", &c, "tpu.machine", ""), VERDICT_FAIL); /* another generation */
 }

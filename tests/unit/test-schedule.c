@@ -250,4 +250,21 @@ static void no_program(void) {
         down(&b);
 }
 
-TEST_MAIN(answers, hangs, cannot_be_killed, bad_answers, no_program)
+/* Only what is due about now. The loop does not run here: no timer can take part. */
+static void goes_along(void) {
+        struct bench b;
+
+        up(&b, "exec sleep 1000");
+        ASSERT_EQ(b.quick, 1);
+        schedule_go_along(b.schedule);
+        ASSERT_EQ(b.quick, 1);
+        schedule_set_interval(b.schedule, 100 * USEC_PER_MSEC);
+        schedule_run_all(b.schedule);
+        ASSERT_EQ(b.quick, 2);
+        (void) usleep(95 * 1000);
+        schedule_go_along(b.schedule);
+        ASSERT_EQ(b.quick, 3);
+        down(&b);
+}
+
+TEST_MAIN(goes_along, answers, hangs, cannot_be_killed, bad_answers, no_program)

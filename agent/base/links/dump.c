@@ -9,6 +9,8 @@
 #include "dump.h"
 #include "io.h"
 
+#define DATAGRAM_MAX 32768 /* of a dump the kernel makes none larger (Linux, net/netlink/af_netlink.c, netlink_dump) */
+
 DEFINE_CLEANUP(struct nl_sock *, nl_socket_free)
 DEFINE_CLEANUP(struct nl_msg *, nlmsg_free)
 
@@ -148,7 +150,10 @@ int dump_read(const struct dump_request *request, char **ret, size_t *ret_len) {
         errno = 0;
         if (nl_connect(s, NETLINK_ROUTE) < 0)
                 return errno ? -errno : -EIO;
-        nl_socket_enable_msg_peek(s);
+        /* The size of each datagram need not be asked for first. */
+        if (nl_socket_set_msg_buf_size(s, DATAGRAM_MAX) < 0)
+                return -ENOMEM;
+        nl_socket_disable_msg_peek(s);
         r = ask(s, request);
         return r < 0 ? r : receive(s, request->max, ret, ret_len);
 }

@@ -74,7 +74,9 @@ int ethtool_open(const struct host *h, struct ethtool *ret) {
                 errno = 0;
                 if (nl_connect(e.sock, NETLINK_GENERIC) < 0)
                         return errno == EPROTONOSUPPORT || errno == 0 ? -EPROTONOSUPPORT : -errno;
-                nl_socket_enable_msg_peek(e.sock);
+                if (nl_socket_set_msg_buf_size(e.sock, ANSWER_MAX) < 0)
+                        return -ENOMEM;
+                nl_socket_disable_msg_peek(e.sock); /* the size of an answer need not be asked for first */
                 nl_socket_disable_auto_ack(e.sock); /* one answer a request */
                 if (nl_socket_set_nonblocking(e.sock) < 0)
                         return -EIO;

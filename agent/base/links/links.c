@@ -239,13 +239,15 @@ static void read_sysfs(const struct host *h, const char *what, const struct link
 
 /* What cannot be told stays empty: the NIC is then nothing special. */
 static void add_devices(const struct host *h, struct link_table *t) {
-        _cleanup_close_ int fd = h->real_root ? socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0) : -1;
+        _cleanup_close_ int fd = -1;
 
         for (size_t i = 0; i < t->n; i++) {
                 struct link *l = &t->links[i];
 
                 if (!link_is_ethernet(l) || l->kind[0])
                         continue;
+                if (fd < 0 && h->real_root)
+                        fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
                 if (fd < 0 || ask_driver(fd, l) < 0)
                         read_sysfs(h, "driver", l, l->driver, sizeof(l->driver));
                 if (!l->bus[0])
