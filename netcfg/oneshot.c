@@ -76,6 +76,34 @@ static int log_locked(const struct netcfg *n) {
                                n->netns.runtime);
 }
 
+static bool has_finding(const struct finding_list *l, const char *check, const char *subject) {
+        for (size_t i = 0; i < l->n; i++)
+                if (streq(l->items[i].check, check) && streq(l->items[i].subject, subject))
+                        return true;
+        return false;
+}
+
+/* A write failed, and what it was about is not there to be judged any more: it went meanwhile. */
+static int judge_gone(struct netcfg *n) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < n->troubles.n; i++) {
+                const struct trouble *t = &n->troubles.items[i];
+                const char *subject = op_is_source(t->kind) && t->nic[0] ? t->nic : t->subject;
+                struct finding f;
+
+                if (t->error == 0 || has_finding(&n->report, op_check(t->kind), subject))
+                        continue;
+                finding_init(&f, op_check(t->kind), subject);
+                f.verdict = VERDICT_WARN;
+                finding_set(f.found, "gone");
+                finding_set(f.reason, "it went while tpu-netcfg was at work: %s", strerror(-t->error));
+                finding_set(f.remedy, "ip link; when it is back, tpu-netcfg --once");
+                r = finding_list_add(&n->report, &f);
+        }
+        return r;
+}
+
 int oneshot_once(struct netcfg *n, bool json) {
         int r = runtime_set_restored(n->runtime_fd, false);
 
@@ -93,12 +121,13 @@ int oneshot_once(struct netcfg *n, bool json) {
                         r, "not finished after %u settings: %m; tpu-netcfg --once goes on from there", n->writes);
         if (r < 0 && n->report.n == 0)
                 return verdict_exit_code(VERDICT_FAIL);
+        if (r == 0 && judge_gone(n) < 0)
+                return verdict_exit_code(VERDICT_FAIL);
         if (!json && n->held)
                 print_plan(&n->plan, "Would change, but for Mode=observe:");
         if (!json)
                 printf("%u settings written and verified.\n", n->writes);
-        r = finish(n, json);
-        return r;
+        return finish(n, json);
 }
 
 /* --- Restore ------------------------------------------------------------------------------------------ */
