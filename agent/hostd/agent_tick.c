@@ -6,6 +6,7 @@
 #include "agent.h"
 #include "cost.h"
 #include "log.h"
+#include "uplink_samples.h"
 
 #define ACCURACY (1 * USEC_PER_SEC)
 
@@ -177,6 +178,7 @@ void agent_collect(struct agent *a) {
         sample_runs(a, &runs.sink);
         sample_health(a, &health.sink);
         agent_hook_sample(a, &own.sink);
+        uplink_samples(&u, a->telemetry.lost, host_now_real(a->host), &own.sink);
         collect_host(a);
         sample_store_end_run(&a->samples, SOURCE_AGENT, a->ticks);
         sample_store_end_run(&a->samples, SOURCE_RUNS, a->ticks);

@@ -2,6 +2,7 @@
 /* The uplink in the JSON of the query API: what waits, what was sent, what was lost and why, and where it
  * goes. */
 #include "api_json.h"
+#include "uplink_samples.h"
 
 struct now {
         usec_t boot, real;
@@ -21,12 +22,14 @@ static json_t *number(uint64_t n) {
 }
 
 static json_t *dropped_json(const struct uplink_class_stats *c) {
-        return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "refused: 400 malformed",
-                         number(c->refused_by[UPLINK_REFUSED_MALFORMED]), "refused: 413 too large",
-                         number(c->refused_by[UPLINK_REFUSED_TOO_LARGE]), "refused: 422 unprocessable",
-                         number(c->refused_by[UPLINK_REFUSED_UNPROCESSABLE]), "refused: in part",
-                         number(c->rejected), "byte limit", number(c->spool.dropped_bytes_limit), "damaged",
-                         number(c->spool.damaged), "disk", number(c->not_kept));
+        json_t *o = json_object();
+
+        for (enum uplink_drop l = 0; o && l < _UPLINK_DROP_MAX; l++)
+                if (json_object_set_new(o, uplink_drop_name(l), number(uplink_drop_count(c, l))) < 0) {
+                        json_decref(o);
+                        o = NULL;
+                }
+        return o;
 }
 
 static json_t *class_json(const struct uplink_class_stats *c) {
