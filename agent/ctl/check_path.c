@@ -4,10 +4,9 @@
 #include "host.h"
 #include "identity.h"
 #include "pathproof.h"
+#include "peer_agents.h"
 #include "report.h"
 #include "witness.h"
-
-#define REPORTS_MAX 4096 /* in one file: a slice's */
 
 struct answer {
         sd_event *event;
@@ -82,17 +81,6 @@ static int prove(const struct options *o, const char *words, struct path_report 
 
 /* --- Saved reports ------------------------------------------------------------------------------------- */
 
-struct reports {
-        struct path_report *items;
-        size_t n;
-};
-
-static void reports_clear(struct reports *l) {
-        for (size_t i = 0; i < l->n; i++)
-                path_report_clear(&l->items[i]);
-        free(l->items);
-}
-
 static int not_usable(const char *option, const char *path, const char *why) {
         fprintf(stderr,
                 "tpuctl check: --%s '%s': %s\nMake one there with: tpuctl check path --json >FILE\n", option,
@@ -100,33 +88,11 @@ static int not_usable(const char *option, const char *path, const char *why) {
         return -EINVAL;
 }
 
-static int parse_reports(const char *option, const char *path, const char *text, size_t len,
-                         struct reports *ret) {
-        char why[PATH_REPORT_WHY_MAX];
-        size_t at = 0;
-
-        do {
-                struct path_report *items = reallocarray(ret->items, ret->n + 1, sizeof(*items));
-                size_t used;
-
-                if (!items)
-                        return not_usable(option, path, strerror(ENOMEM));
-                ret->items = items;
-                if (ret->n == REPORTS_MAX)
-                        return not_usable(option, path, "holds too many reports");
-                if (path_report_parse(text + at, len - at, &items[ret->n], &used, why) < 0)
-                        return not_usable(option, path, why);
-                ret->n++;
-                for (at += used; at < len && strchr(" \t\r\n", text[at]) && text[at]; at++)
-                        ;
-        } while (at < len);
-        return 0;
-}
-
 /* One report or several, one after the other. -errno after saying why. */
-static int load_reports(const char *option, const char *path, struct reports *ret) {
+static int load_reports(const char *option, const char *path, struct ctl_reports *ret) {
         _cleanup_fclose_ FILE *f = fopen(path, "re");
         _cleanup_free_ char *text = f ? malloc(PATH_REPORT_BYTES_MAX) : NULL;
+        char why[PATH_REPORT_WHY_MAX];
         size_t n;
 
         if (!text)
@@ -136,11 +102,11 @@ static int load_reports(const char *option, const char *path, struct reports *re
                 return not_usable(option, path, strerror(errno));
         if (n == PATH_REPORT_BYTES_MAX)
                 return not_usable(option, path, "larger than any report");
-        return parse_reports(option, path, text, n, ret);
+        return ctl_reports_add(ret, text, n, why) < 0 ? not_usable(option, path, why) : 0;
 }
 
 static int load_one(const char *path, struct path_report *ret) {
-        _cleanup_(reports_clear) struct reports l = { 0 };
+        _cleanup_(ctl_reports_clear) struct ctl_reports l = { 0 };
         int r = load_reports("report", path, &l);
 
         if (r == 0 && l.n != 1)
@@ -178,7 +144,7 @@ static int usage(const char *text) {
 int check_path(const struct options *o, const struct check_path_request *q) {
         _cleanup_path_peers_ struct path_peers peers = PATH_PEERS_NULL;
         _cleanup_path_report_ struct path_report own = PATH_REPORT_NULL;
-        _cleanup_(reports_clear) struct reports others = { 0 };
+        _cleanup_(ctl_reports_clear) struct ctl_reports others = { 0 };
         char why[96];
 
         if (q->peers && path_peers_add(&peers, q->peers, why) < 0)
@@ -192,7 +158,9 @@ int check_path(const struct options *o, const struct check_path_request *q) {
                 return EXIT_USAGE;
         if (!q->report && prove(o, q->peers, &own) < 0)
                 return EXIT_NO_ANSWER;
-        if (q->peer_report)
+        if (!q->report && peer_agents_ask(o, &own, &others) < 0)
+                return EXIT_NO_ANSWER;
+        if (others.n > 0)
                 path_report_add_witnesses(&own, others.items, others.n);
         return print(&own, q->json);
 }

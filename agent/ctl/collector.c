@@ -2,43 +2,23 @@
 #include <curl/curl.h>
 
 #include "collector.h"
-#include "config.h"
-#include "host.h"
 #include "http.h"
 
 #define VALUE_MAX 255
 
-static int parse_url(const char *value, void *dest, char why[static 96]) {
-        if (!startswith(value, "http://") && !startswith(value, "https://")) {
-                (void) snprintf(why, 96, "not an http:// or https:// URL");
-                return -EINVAL;
-        }
-        return config_parse_string255(value, dest, why);
-}
-
 int collector_open(const struct options *o, const char *given, struct collector *ret) {
         struct collector c = { 0 };
-        const struct config_item items[] = {
-                { "Ctl", "Collector", parse_url, c.url, COLLECTOR_DEFAULT },
-                { "Ctl", "CollectorCa", config_parse_string255, c.ca, "" },
-                { "Ctl", "CollectorCertificate", config_parse_string255, c.certificate, "" },
-                { "Ctl", "CollectorKey", config_parse_string255, c.key, "" },
-        };
-        struct config config = { .items = items, .n_items = ELEMENTSOF(items) };
-        _cleanup_host_ struct host h = HOST_NULL;
+        struct ctl_settings s;
         char why[96];
         int r;
 
-        r = host_open(o->root, &h);
-        if (r == 0)
-                r = config_load(&config, &h, "tpuctl", o->config);
-        config_clear(&config);
-        if (r < 0) {
-                fprintf(stderr, "%s: the configuration cannot be read: %s\n", o->program, strerror(-r));
+        r = ctl_settings_load(o, &s);
+        if (r < 0)
                 return r;
-        }
+        memcpy(c.url, s.collector_url, sizeof(c.url));
+        c.tls = s.collector;
         if (given) {
-                r = parse_url(given, c.url, why);
+                r = ctl_settings_take_url(given, c.url, why);
                 if (r < 0) {
                         fprintf(stderr, "%s: --collector '%s': %s\n", o->program, given, why);
                         return r;
@@ -53,9 +33,9 @@ int collector_open(const struct options *o, const char *given, struct collector 
 int collector_ask(const struct collector *c, const char *path, usec_t wait, json_t **ret,
                   struct problem *problem) {
         struct http_request q = { .timeout = COLLECTOR_TIMEOUT + wait,
-                                  .ca = c->ca,
-                                  .certificate = c->certificate,
-                                  .key = c->key };
+                                  .ca = c->tls.ca,
+                                  .certificate = c->tls.certificate,
+                                  .key = c->tls.key };
         _cleanup_free_ char *url = NULL;
         int r;
 

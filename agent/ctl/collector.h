@@ -9,6 +9,7 @@
 #include "options.h"
 #include "paths.h"
 #include "problem.h"
+#include "ctl_settings.h"
 
 #define COLLECTOR_TEXT_OF(x) #x
 #define COLLECTOR_TEXT(x)    COLLECTOR_TEXT_OF(x)
@@ -17,7 +18,7 @@
 
 struct collector {
         char url[256]; /* without a slash at its end */
-        char ca[256], certificate[256], key[256];
+        struct ctl_certificates tls;
 };
 
 /* -errno after saying what is wrong. */

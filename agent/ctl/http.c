@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <curl/curl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -42,6 +44,16 @@ static size_t take_body(char *data, size_t size, size_t n, void *userdata) {
 
 #define SET(option, value) (r = r == CURLE_OK ? curl_easy_setopt(curl, option, value) : r)
 
+/* What we announce bounds what the other side sends, too. */
+static int limit_segments(void *userdata, curl_socket_t fd, curlsocktype purpose) {
+        const unsigned *segment = userdata;
+        const int bytes = (int) *segment;
+
+        (void) purpose;
+        return setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &bytes, sizeof(bytes)) < 0 ? CURL_SOCKOPT_ERROR :
+                                                                                   CURL_SOCKOPT_OK;
+}
+
 static CURLcode prepare(CURL *curl, const struct http_request *q, struct body *b) {
         CURLcode r = CURLE_OK;
 
@@ -65,6 +77,10 @@ static CURLcode prepare(CURL *curl, const struct http_request *q, struct body *b
                 SET(CURLOPT_SSLCERT, q->certificate);
         if (q->key && *q->key)
                 SET(CURLOPT_SSLKEY, q->key);
+        if (q->segment > 0) {
+                SET(CURLOPT_SOCKOPTFUNCTION, limit_segments);
+                SET(CURLOPT_SOCKOPTDATA, (void *) (uintptr_t) &q->segment);
+        }
         if (q->unix_socket)
                 SET(CURLOPT_UNIX_SOCKET_PATH, q->unix_socket);
         if (q->post) {

@@ -19,6 +19,7 @@ struct http_request {
         bool post; /* with an empty body; else GET */
         const char *method; /* another one, with an empty body; NULL: as post says */
         usec_t timeout;
+        unsigned segment; /* TCP payload of one packet, both ways; 0: what the kernel finds right */
 };
 
 /* 0 and a new reference; -errno with problem set. */

@@ -233,15 +233,6 @@ void api_call_answer(struct api_call *call, const struct api_answer *answer) {
                 log_warning("an API answer is sent at the next change only");
 }
 
-/* Strangers come last: however many knock, what else is due is done first. */
-static int rank(struct api *a) {
-        int r = a->tls ? sd_event_source_set_priority(a->io, SD_EVENT_PRIORITY_IDLE) : 0;
-
-        if (a->tls && r >= 0)
-                r = sd_event_source_set_priority(a->timer, SD_EVENT_PRIORITY_IDLE);
-        return a->tls && r >= 0 ? sd_event_source_set_priority(a->turn, SD_EVENT_PRIORITY_IDLE) : r;
-}
-
 static int hang_in(struct api *a, sd_event *e) {
         const union MHD_DaemonInfo *info = MHD_get_daemon_info(a->daemon, MHD_DAEMON_INFO_EPOLL_FD);
         int r;
@@ -260,8 +251,7 @@ static int hang_in(struct api *a, sd_event *e) {
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(a->turn, "api-turn");
-        r = sd_event_source_set_enabled(a->turn, SD_EVENT_OFF);
-        return r < 0 ? r : rank(a);
+        return sd_event_source_set_enabled(a->turn, SD_EVENT_OFF);
 }
 
 int api_new(sd_event *e, int listen_fd, struct api_tls *tls, const struct api_handlers *h, void *userdata,

@@ -1,1 +1,2 @@
 unit_test(ctl KNOWS base ctl)
+unit_test(peer-agents KNOWS base ctl)

@@ -59,4 +59,17 @@ static void test_addresses(void) {
         }
 }
 
-TEST_MAIN(test_allows, test_edges_of_lists, test_names, test_addresses)
+static void test_hosts(void) {
+        static const char *const cases[][2] = { { "[::ffff:10.0.0.7]:1", "10.0.0.7" }, { "10.0.0.7:1", "10.0.0.7" },
+                                                { "[::1]:1", "::1" },                  { "[2001:db8::7]:1", "2001:db8::7" } };
+        char text[TCP_ADDRESS_TEXT_MAX];
+        struct tcp_address a;
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                ASSERT_OK(tcp_address_parse(cases[i][0], &a));
+                tcp_address_host((const struct sockaddr *) &a.sa, text);
+                ASSERT_STREQ(text, cases[i][1]);
+        }
+}
+
+TEST_MAIN(test_allows, test_edges_of_lists, test_names, test_addresses, test_hosts)

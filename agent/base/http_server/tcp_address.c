@@ -72,10 +72,27 @@ bool tcp_address_is_loopback(const struct tcp_address *a) {
         return false;
 }
 
+/* "::ffff:10.0.0.7" is how a socket of both families sees 10.0.0.7. */
+static bool is_mapped(const struct sockaddr *sa, struct sockaddr_in *ret) {
+        struct sockaddr_in6 six;
+
+        if (sa->sa_family != AF_INET6)
+                return false;
+        memcpy(&six, sa, sizeof(six));
+        *ret = (struct sockaddr_in){ .sin_family = AF_INET };
+        memcpy(&ret->sin_addr, &six.sin6_addr.s6_addr[12], sizeof(ret->sin_addr));
+        return IN6_IS_ADDR_V4MAPPED(&six.sin6_addr);
+}
+
 void tcp_address_host(const struct sockaddr *sa, char ret[static TCP_ADDRESS_TEXT_MAX]) {
         socklen_t len = sa->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+        struct sockaddr_in four;
 
         (void) snprintf(ret, TCP_ADDRESS_TEXT_MAX, "?");
+        if (is_mapped(sa, &four)) {
+                sa = (const struct sockaddr *) &four;
+                len = sizeof(four);
+        }
         if (sa->sa_family == AF_INET || sa->sa_family == AF_INET6)
                 (void) getnameinfo(sa, len, ret, TCP_ADDRESS_TEXT_MAX, NULL, 0,
                                    NI_NUMERICHOST); /* a failure leaves "?" */

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What the agents of a path's peers found, asked over TCP (docs/api.md, "The agent over TCP") with AgentCa=,
+ * AgentCertificate= and AgentKey= of tpuctl.conf. The path may be the one that drops large packets: the
+ * exchange goes in small ones.
+ */
+#include "ctl_reports.h"
+#include "ctl_settings.h"
+
+/*
+ * Asks the peers of own's paths that do not carry full size, each once, and adds their reports to ret. Who
+ * gives none is named on standard error: what own found stands without it. Nobody is asked without
+ * AgentCertificate=. -errno after saying why.
+ */
+int peer_agents_ask(const struct options *o, const struct path_report *own, struct ctl_reports *ret);
+
+/* The name to ask for a result's peer: without the "-NIC" of names such as h3-eth1. Pure. */
+void peer_agents_name(const struct path_result *r, char ret[static PATH_NAME_MAX]);
