@@ -340,10 +340,11 @@ struct agent *agent_free(struct agent *a) {
                 return NULL;
         if (a->telemetry.otlp)
                 agent_kernel_stop(a);
-        if (a->api) /* it was up: say that it goes */
+        if (a->api && !a->stopping) /* it was up: say that it goes */
                 (void) agent_emit(a, EVENT_AGENT_STOPPING, OTLP_INFO, "tpu-hostd is stopping", NULL, 0,
                                   NULL);
         agent_events_stop(a);
+        agent_stop_clear(a);
         a->api = api_free(a->api);
         agent_tls_stop(a);
         agent_path_stop(a);

@@ -102,6 +102,7 @@ struct agent {
         struct agent_events *events; /* in agent_events.c */
         struct api *api;
         struct agent_tls *tls; /* in agent_tls.c; NULL: not configured */
+        struct agent_stopping *stopping; /* agent_stop.c; NULL: it goes on */
         sd_event_source *tick;
         bool ticking; /* the tick has found its moment: see arm() */
         unsigned ticks;
@@ -115,7 +116,12 @@ struct agent {
  */
 int agent_new(sd_event *e, const struct host *h, const char *config_file, const struct settings *s,
               struct agent **ret);
-/* Says that it stops, and ends all parts. */
+/*
+ * Says that it stops, and ends the loop: as soon as what was recorded up to now is delivered, at once when no
+ * endpoint takes it, and after 5 s in any case. Called again: at once.
+ */
+void agent_stop(struct agent *a);
+/* Ends all parts. */
 struct agent *agent_free(struct agent *a);
 DEFINE_CLEANUP(struct agent *, agent_free)
 /* SIGHUP: identity, wanted values and the settings that can change are read again. */
@@ -135,6 +141,8 @@ void agent_settle(struct agent *a, unsigned source, unsigned run);
 /* A sample of the agent's own: start_real for counters. */
 void agent_take_sample(struct agent *a, unsigned source, unsigned run, const struct sample *m,
                        usec_t start_real);
+
+void agent_stop_clear(struct agent *a);
 
 /* agent_tick.c: every MetricsInterval. */
 int agent_tick_start(struct agent *a);

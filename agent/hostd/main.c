@@ -16,10 +16,10 @@ struct arguments {
 };
 
 static int on_exit_signal(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
-        (void) userdata;
+        (void) source;
         (void) sd_notify(false, "STOPPING=1\nSTATUS=stopping");
         log_info("signal %u from pid %u: stopping", si->ssi_signo, si->ssi_pid);
-        (void) sd_event_exit(sd_event_source_get_event(source), 0);
+        agent_stop(userdata);
         return 0;
 }
 

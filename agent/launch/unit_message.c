@@ -61,6 +61,17 @@ static int add_journal_field(sd_bus_message *m, const char *name) {
         return r;
 }
 
+/* What the run's slice is measured by (probes/metrics): a controller that a unit asks for is there for the slices
+ * above it, too. Whatever DefaultIOAccounting= and its like say; of a service they change nothing else. */
+static int add_accounting(sd_bus_message *m) {
+        static const char *const kinds[] = { "CPUAccounting", "MemoryAccounting", "TasksAccounting", "IOAccounting" };
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(kinds); i++)
+                r = add_flag(m, kinds[i], true);
+        return r;
+}
+
 static int add_properties(sd_bus_message *m, const struct unit_spec *s) {
         const char *const start[] = { PATH_LAUNCHD_TOOL, "--exec", s->name, NULL };
         const char *const record[] = { PATH_LAUNCHD_TOOL, "--record", s->name, "--id", s->id, NULL };
@@ -85,6 +96,7 @@ static int add_properties(sd_bus_message *m, const struct unit_spec *s) {
         r = r < 0 ? r : add_string(m, "SyslogIdentifier", "tpu-run");
         r = r < 0 ? r : add_number(m, "LogRateLimitIntervalUSec", 0); /* step lines are never dropped */
         r = r < 0 ? r : add_journal_field(m, s->name);
+        r = r < 0 ? r : add_accounting(m);
         r = r < 0 ? r : add_number(m, "LimitMEMLOCK", UINT64_MAX); /* libtpu locks its DMA pool in memory */
         r = r < 0 ? r : add_number(m, "LimitNOFILE", RUN_NOFILE);
         return r;

@@ -6,6 +6,8 @@
 static bool matches(const char *list, const char *name) {
         char copy[sizeof(((struct intent *) NULL)->nics)], *at = copy, *word;
 
+        if (!list[0])
+                return false;
         (void) snprintf(copy, sizeof(copy), "%s", list);
         while ((word = strsep(&at, " \t,")))
                 if (word[0] && fnmatch(word, name, 0) == 0)

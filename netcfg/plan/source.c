@@ -224,12 +224,22 @@ static bool has_address(const struct found *f, const struct link *nic, int famil
 }
 
 bool source_is_due(const struct intent *i, const struct found *f, int family) {
-        size_t nics = 0;
+        int first = 0; /* the index of one that has; no NIC's is 0 */
 
-        for (size_t k = 0; k < f->links.n; k++)
-                nics += intent_is_data_nic(i, &f->links.links[k]) &&
-                        has_address(f, &f->links.links[k], family);
-        return nics > 1;
+        for (size_t k = 0; k < f->addresses.n; k++) {
+                const struct address *a = &f->addresses.addresses[k];
+                const struct link *nic;
+
+                if (a->family != family || a->index == first)
+                        continue;
+                nic = link_by_index(&f->links, a->index);
+                if (!nic || !intent_is_data_nic(i, nic))
+                        continue;
+                if (first != 0)
+                        return true;
+                first = a->index;
+        }
+        return false;
 }
 
 static bool earlier_too(const struct found *f, size_t at) {
@@ -277,17 +287,18 @@ int source_error(const struct found *f) {
 
 int source_wanted(const struct intent *i, const struct found *f, struct plan *ret) {
         _cleanup_plan_ struct plan p = PLAN_NULL;
-        bool known = i->source_routing && source_error(f) == 0;
+        bool known = i->source_routing && source_error(f) == 0, due[ELEMENTSOF(families)];
         int r = 0;
 
-        for (size_t n = 0; known && r == 0 && n < ELEMENTSOF(families); n++)
-                for (size_t k = 0; r == 0 && k < f->links.n; k++)
-                        if (source_is_due(i, f, families[n]) &&
-                            intent_is_data_nic(i, &f->links.links[k]) &&
-                            has_address(f, &f->links.links[k], families[n]))
+        for (size_t n = 0; n < ELEMENTSOF(families); n++)
+                due[n] = known && source_is_due(i, f, families[n]);
+        for (size_t n = 0; n < ELEMENTSOF(families); n++)
+                for (size_t k = 0; due[n] && r == 0 && k < f->links.n; k++)
+                        if (has_address(f, &f->links.links[k], families[n]) &&
+                            intent_is_data_nic(i, &f->links.links[k]))
                                 r = add_table(i, f, &f->links.links[k], families[n], &p);
-        for (size_t n = 0; known && r == 0 && n < ELEMENTSOF(families); n++)
-                if (source_is_due(i, f, families[n]))
+        for (size_t n = 0; r == 0 && n < ELEMENTSOF(families); n++)
+                if (due[n])
                         r = add_rules(i, f, families[n], &p);
         if (r < 0)
                 return r;

@@ -145,12 +145,12 @@ static void count_ops(const struct link *nic, const struct plan *own, const stru
                 }
 }
 
-static void count_addresses(const struct intent *i, const struct found *f, const struct link *nic,
-                            const struct plan *wanted, struct account *a) {
+static void count_addresses(const struct found *f, const bool due[static ELEMENTSOF(families)],
+                            const struct link *nic, const struct plan *wanted, struct account *a) {
         for (size_t n = 0; n < ELEMENTSOF(families); n++) {
                 size_t had = a->addresses;
 
-                if (!source_is_due(i, f, families[n]))
+                if (!due[n])
                         continue;
                 for (size_t k = 0; k < f->addresses.n; k++) {
                         const struct address *address = &f->addresses.addresses[k];
@@ -215,14 +215,14 @@ static void judge_nic(const struct intent *i, const struct link *nic, const stru
 
 static int judge_leftovers(const struct intent *i, const struct found *f, const struct plan *due,
                            struct finding_list *l) {
+        bool wanted = i->source_routing && (source_is_due(i, f, AF_INET) || source_is_due(i, f, AF_INET6));
         struct finding finding;
         size_t n = 0;
 
         for (size_t k = 0; k < due->n; k++) {
                 const struct link *nic = link_by_index(&f->links, due->ops[k].index);
 
-                n += !i->source_routing || !nic || !intent_is_data_nic(i, nic) ||
-                     (!source_is_due(i, f, AF_INET) && !source_is_due(i, f, AF_INET6));
+                n += !wanted || !nic || !intent_is_data_nic(i, nic);
         }
         if (n == 0)
                 return 0;
@@ -256,16 +256,19 @@ static int judge_unread(const struct intent *i, const struct found *f, int error
 
 static int judge_all(const struct intent *i, const struct found *f, const struct plan *own,
                      const struct plan *wanted, const struct plan *due, struct finding_list *l) {
+        bool due_families[ELEMENTSOF(families)];
         struct finding finding;
         int r = 0;
 
+        for (size_t n = 0; n < ELEMENTSOF(families); n++)
+                due_families[n] = i->source_routing && source_is_due(i, f, families[n]);
         for (size_t k = 0; i->source_routing && r == 0 && k < f->links.n; k++) {
                 const struct link *nic = &f->links.links[k];
                 struct account a = { 0 };
 
                 if (!intent_is_data_nic(i, nic))
                         continue;
-                count_addresses(i, f, nic, wanted, &a);
+                count_addresses(f, due_families, nic, wanted, &a);
                 count_ops(nic, own, due, &a);
                 if (a.addresses == 0)
                         continue;

@@ -193,7 +193,7 @@ class Answers(Case):
                 time.sleep(0.5)  # one is at work
                 before = time.monotonic()
                 self.assertEqual(h.stop(), 0)
-                self.assertLess(time.monotonic() - before, 2)
+                self.assertLess(time.monotonic() - before, 7)  # 5 s at most for what is left (test_stop.py)
                 e.stop()
 
 

@@ -154,6 +154,9 @@ class Metrics(unittest.TestCase):
 
         scenario.start_training(self.host)
         scenario.wait_step(self.host, "train", 0)
+        kinds = [f"{kind}Accounting" for kind in ("CPU", "Memory", "Tasks", "IO")]
+        self.assertEqual(scenario.unit(self.host, "tpu-run-train.service", *kinds), dict.fromkeys(kinds, "yes"))
+        self.disk()
         for mode in ("user", "system"):
             self.between(lambda: cpu(mode), "tpu.run.cpu.time", job="train", cpu__mode=mode)
         for resource in ("cpu", "memory", "io"):
@@ -170,6 +173,18 @@ class Metrics(unittest.TestCase):
         time.sleep(6)
         newest = max(taken for attributes, _, taken in self.points("tpu.run.cpu.time") if attributes["job"] == "train")
         self.assertLess(newest, stopped + 5e6)  # a run that is gone is not measured any more
+
+    def disk(self):
+        """What the run's slice wrote, where the kernel has the io controller in version 2."""
+        if "io" not in self.read("/sys/fs/cgroup/cgroup.controllers").split():
+            print("run: no io controller in version 2 here: what a slice writes is not checked", file=sys.stderr)
+            return
+        self.assertRegex(self.read(f"{GROUP}/../cgroup.subtree_control"), r"\bio\b")
+
+        def written():
+            return sum(map(int, re.findall(r"\bwbytes=(\d+)", self.read(f"{GROUP}/io.stat"))))
+
+        self.between(written, "tpu.run.disk.io", job="train", disk__io__direction="write")
 
     def test_6_our_own_daemons(self):
         for name in scenario.AGENTS:

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The end on a signal: what was recorded up to then is delivered first, where that is a matter of moments. */
+#include "agent.h"
+#include "log.h"
+
+#define FLUSH_MAX (5 * USEC_PER_SEC) /* TimeoutStopSec= of the unit is 30 s */
+
+struct agent_stopping {
+        struct agent *agent;
+        sd_event_source *progress, *patience;
+        uint64_t wanted[_UPLINK_CLASS_MAX]; /* next_seq when it began: all before it are to be decided */
+};
+
+/* Records of before the stop that still wait for an endpoint's decision. */
+static uint64_t left_of(const struct agent_stopping *s, const struct uplink_stats *u, size_t class) {
+        uint64_t first = u->classes[class].spool.first_seq;
+
+        return first < s->wanted[class] ? s->wanted[class] - first : 0;
+}
+
+/* Whether an endpoint takes this class, as far as is known. */
+static bool has_way(const struct uplink_stats *u, size_t class) {
+        for (size_t i = 0; i < u->n_endpoints; i++) {
+                const struct uplink_route_stats *r = &u->endpoints[i].routes[class];
+
+                if (!r->parked && r->failures == 0 && !u->endpoints[i].dns_error[0])
+                        return true;
+        }
+        return false;
+}
+
+/* After whatever happened in the loop. */
+static int look(struct agent_stopping *s) {
+        uint64_t left = 0;
+        struct uplink_stats u;
+        bool way = true;
+
+        uplink_get_stats(s->agent->uplink, &u);
+        for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++) {
+                uint64_t n = left_of(s, &u, c);
+
+                left += n;
+                way = way && (n == 0 || (u.classes[c].durable && has_way(&u, c)));
+        }
+        if (left > 0 && way)
+                return 0;
+        if (left > 0)
+                log_info("%" PRIu64 " records stay in the spool until the next start: no endpoint takes them now",
+                         left);
+        return sd_event_exit(s->agent->event, 0);
+}
+
+static int on_progress(sd_event_source *source, void *userdata) {
+        (void) source;
+        (void) look(userdata);
+        return 0;
+}
+
+static int on_patience(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct agent_stopping *s = userdata;
+
+        (void) source, (void) usec;
+        log_info("records stay in the spool until the next start: not delivered within %u s",
+                 (unsigned) (FLUSH_MAX / USEC_PER_SEC));
+        (void) sd_event_exit(s->agent->event, 0);
+        return 0;
+}
+
+static int start(struct agent_stopping *s) {
+        struct uplink_stats u;
+        int r;
+
+        uplink_sync_now(s->agent->uplink, UPLINK_METRICS);
+        uplink_get_stats(s->agent->uplink, &u);
+        for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++)
+                s->wanted[c] = u.classes[c].spool.next_seq;
+        r = sd_event_add_time_relative(s->agent->event, &s->patience, CLOCK_MONOTONIC, FLUSH_MAX, 0, on_patience, s);
+        if (r >= 0)
+                r = sd_event_add_post(s->agent->event, &s->progress, on_progress, s);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(s->patience, "stop-patience");
+        (void) sd_event_source_set_description(s->progress, "stop-progress");
+        return look(s);
+}
+
+void agent_stop(struct agent *a) {
+        struct agent_stopping *s = a->stopping ? NULL : calloc(1, sizeof(*s));
+
+        if (!s) { /* told again, or out of memory: at once */
+                (void) sd_event_exit(a->event, 0);
+                return;
+        }
+        s->agent = a;
+        a->stopping = s;
+        (void) agent_emit(a, EVENT_AGENT_STOPPING, OTLP_INFO, "tpu-hostd is stopping", NULL, 0, NULL);
+        if (start(s) < 0)
+                (void) sd_event_exit(a->event, 0);
+}
+
+void agent_stop_clear(struct agent *a) {
+        if (!a->stopping)
+                return;
+        sd_event_source_disable_unref(a->stopping->progress);
+        sd_event_source_disable_unref(a->stopping->patience);
+        free(TAKE_PTR(a->stopping));
+}
