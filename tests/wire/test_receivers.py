@@ -2,18 +2,13 @@
 has the name, labels, time and value that went over the wire, and there is none besides."""
 
 import base64
-import http.client
 import json
 import os
 import re
-import shutil
-import socket
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
-import urllib.parse
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -26,51 +21,15 @@ except peers.Missing as why:
 from google.protobuf import json_format  # noqa: E402
 
 from agent import Hostd, wait_until  # noqa: E402
+from peer_case import PeerCase, free_port, get  # noqa: E402
 
 HERE = Path(__file__).parent
-ENOUGH = 900  # points
+ENOUGH = 600  # points
 # What Prometheus makes of a unit, by the specification of OpenTelemetry's compatibility with it; braces are dropped.
 UNITS = {"By": "bytes", "s": "seconds", "Cel": "celsius", "J": "joules", "1": "ratio", "{token}/s": "per_second"}
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        return s.getsockname()[1]
-
-
-def get(port, path, **query):
-    c = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
-    try:
-        c.request("GET", path + ("?" + urllib.parse.urlencode(query) if query else ""))
-        r = c.getresponse()
-        return r.status, r.read().decode()
-    except OSError:
-        return 0, ""
-    finally:
-        c.close()
-
-
-class Peer(unittest.TestCase):
-    def start(self, *words, ready, environment=None):
-        """Somebody else's server in a folder of its own; ready: (port, path) that it answers 200."""
-        log = open(self.folder / "said", "wb")
-        self.addCleanup(log.close)
-        process = subprocess.Popen([str(w) for w in words], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder, env=environment)
-        self.addCleanup(lambda: (process.kill(), process.wait()))
-        wait_until(lambda: get(*ready)[0] == 200 or process.poll() is not None, 60, f"{words[0]} to be ready")
-        self.assertIsNone(process.poll(), (self.folder / "said").read_text(errors="replace")[-2000:])
-        return process
-
-    def setUp(self):
-        self.folder = Path(tempfile.mkdtemp(prefix="wire-peer-"))
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-
-    def peer(self, suite, package):
-        try:
-            return peers.debian(suite, package) / "usr/bin" / package
-        except peers.Missing as why:
-            self.skipTest(str(why))
-
+class Peer(PeerCase):
     def agents(self, port, base, path, count=2):
         """So many agents send there, until each has sent enough. [(host name, tap)], stopped."""
         out = []
@@ -127,6 +86,7 @@ class VictoriaMetrics(Peer):
         print(f"{type(self).__name__}: {len(found)} samples read back, all equal", file=sys.stderr)
 
 
+@unittest.skipUnless(peers.FULL, "two programs and a relay: tools/test --full")
 class Prometheus(VictoriaMetrics):
     """3.5 and 2.53. Debian builds both without their OTLP receiver (bug 1080354), so they are written to by vmagent, which receives OTLP, gives
     everything Prometheus' names and passes it on by remote write."""
@@ -167,7 +127,6 @@ class Prometheus(VictoriaMetrics):
         self.compare(wanted, found())
 
 
-@unittest.skipUnless(peers.FULL, "tools/test --full tries this version, too")
 class Prometheus2(Prometheus):
     SUITE = "trixie"
 
