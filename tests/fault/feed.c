@@ -9,7 +9,6 @@
  * promise, by which the tests show that they would notice one. $TPU_HOSTD_TEST_FEED_ALONE=1 keeps the agent's own
  * points back, so that every point that anyone counts was fed.
  */
-#include <assert.h>
 #include <inttypes.h>
 
 #include "agent.h"
@@ -30,6 +29,7 @@ struct waiting {
 /* What --wrap calls has no userdata: the one place where this program's state can be is here. */
 static struct feed {
         struct agent *agent;
+        const struct api *api; /* the one that we began and end with */
         struct frame_server *server;
         struct sample_store samples;
         unsigned run;
@@ -41,20 +41,12 @@ static struct feed {
         uint64_t seq;
 } feed;
 
-int __real_uplink_new(sd_event *e, const struct uplink_options *o, struct uplink **ret);
-int __wrap_uplink_new(sd_event *e, const struct uplink_options *o, struct uplink **ret);
-int __real_uplink_submit(struct uplink *u, enum uplink_class c, const void *data, size_t len,
-                         uint64_t *ret_seq);
-int __wrap_uplink_submit(struct uplink *u, enum uplink_class c, const void *data, size_t len,
-                         uint64_t *ret_seq);
-int __real_api_new(sd_event *e, int listen_fd, const struct api_handlers *h, void *userdata,
-                   struct api **ret);
-int __wrap_api_new(sd_event *e, int listen_fd, const struct api_handlers *h, void *userdata,
-                   struct api **ret);
-int __real_telemetry_push(struct telemetry *t, struct sample_store *s);
-int __wrap_telemetry_push(struct telemetry *t, struct sample_store *s);
-struct api *__real_api_free(struct api *a);
-struct api *__wrap_api_free(struct api *a);
+/* Of the same type as what they stand for: a change there does not compile here. */
+extern __typeof__(uplink_new) __real_uplink_new, __wrap_uplink_new;
+extern __typeof__(uplink_submit) __real_uplink_submit, __wrap_uplink_submit;
+extern __typeof__(telemetry_push) __real_telemetry_push, __wrap_telemetry_push;
+extern __typeof__(api_new) __real_api_new, __wrap_api_new;
+extern __typeof__(api_free) __real_api_free, __wrap_api_free;
 
 /* --- Answers ------------------------------------------------------------------------------------------- */
 
@@ -218,24 +210,34 @@ int __wrap_telemetry_push(struct telemetry *t, struct sample_store *s) {
         return feed.alone && s != &feed.samples ? 0 : __real_telemetry_push(t, s);
 }
 
-/* The last of the agent's parts to start, behind the one socket that systemd may have passed. */
-int __wrap_api_new(sd_event *e, int listen_fd, const struct api_handlers *h, void *userdata,
+static int serve(sd_event *e, const char *path) {
+        int fd = listen_socket(path, 0600), r;
+
+        if (fd < 0)
+                return fd;
+        r = sample_store_init(&feed.samples);
+        if (r >= 0)
+                return frame_server_new(e, fd, &handlers, NULL, &feed.server);
+        (void) close_fd(fd);
+        return r;
+}
+
+/* The API on its Unix socket starts behind all that we need, and has taken the socket that systemd may have passed. */
+int __wrap_api_new(sd_event *e, int listen_fd, struct api_tls *tls, const struct api_handlers *h, void *userdata,
                    struct api **ret) {
         const char *path = getenv("TPU_HOSTD_TEST_FEED"), *answers = getenv("TPU_HOSTD_TEST_FEED_ANSWERS");
-        int r = __real_api_new(e, listen_fd, h, userdata, ret), fd;
+        int r = __real_api_new(e, listen_fd, tls, h, userdata, ret);
 
-        if (r < 0)
+        if (r < 0 || tls)
                 return r;
         if (!path) {
                 log_warning("test feed: this is the test program tpu-hostd-fed; TPU_HOSTD_TEST_FEED= is not set");
                 return 0;
         }
         feed.agent = userdata;
+        feed.api = *ret;
         feed.hasty = answers && streq(answers, "submit");
-        fd = listen_socket(path, 0600);
-        r = fd < 0 ? fd : sample_store_init(&feed.samples);
-        if (r >= 0)
-                r = frame_server_new(e, fd, &handlers, NULL, &feed.server);
+        r = serve(e, path);
         if (r < 0)
                 return log_error_errno(r, "test feed: cannot serve %s: %m", path);
         log_warning("TEST FEED on %s: this is a test program, records may be made up%s", path,
@@ -243,15 +245,20 @@ int __wrap_api_new(sd_event *e, int listen_fd, const struct api_handlers *h, voi
         return 0;
 }
 
-struct api *__wrap_api_free(struct api *a) {
+static void stop(void) {
         feed.server = frame_server_free(feed.server);
-        for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++)
+        for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++) {
                 for (struct waiting *w; (w = feed.waiting[c]);) {
                         feed.waiting[c] = w->next;
                         free(w);
                 }
-        for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++)
                 feed.last[c] = &feed.waiting[c];
+        }
         sample_store_clear(&feed.samples);
+}
+
+struct api *__wrap_api_free(struct api *a) {
+        if (a && a == feed.api)
+                stop();
         return __real_api_free(a);
 }
