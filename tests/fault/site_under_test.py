@@ -140,7 +140,7 @@ class Site:
         if kind:
             kept = Path(f"{self.folder}-failed")
             shutil.copytree(self.folder, kept, ignore=shutil.ignore_patterns("root", "*.sock", "notify"))
-            print(f"\nkept: {kept}\n{self.collector.output.read_text(errors='replace')[-2000:]}", file=sys.stderr)
+            print(f"\nkept: {kept}", file=sys.stderr)
         self.hostd.close(failed=bool(kind))
 
     def feed(self, *options):
