@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The test-only feed: with this file, tpu-hostd's own objects become tpu-hostd-fed, which no package holds. It
- * listens on the socket that $TPU_HOSTD_TEST_FEED names, for frames of feed.proto, and gives what they hold to
- * the agent's telemetry as the agent itself does; each is answered when the uplink says that its record is
- * durable. The linker (--wrap) puts us between the agent and its uplink and API: neither knows of us.
+ * The test-only feed: with this file, tpu-hostd's own objects become tpu-hostd-fed, which no package holds.
+ * It listens on the socket that $TPU_HOSTD_TEST_FEED names, for frames of feed.proto, and gives what they
+ * hold to the agent's telemetry as the agent itself does; each is answered when the uplink says that its
+ * record is durable. The linker (--wrap) puts us between the agent and its uplink and API: neither knows of
+ * us.
  *
  * $TPU_HOSTD_TEST_FEED_ANSWERS=submit answers as soon as the uplink has the record: an agent that breaks its
- * promise, by which the tests show that they would notice one. $TPU_HOSTD_TEST_FEED_ALONE=1 keeps the agent's own
- * points back, so that every point that anyone counts was fed.
+ * promise, by which the tests show that they would notice one. $TPU_HOSTD_TEST_FEED_ALONE=1 keeps the
+ * agent's own points back, so that every point that anyone counts was fed.
  */
 #include <inttypes.h>
 
@@ -120,15 +121,16 @@ static void take_event(struct frame_peer *p, const struct frame *f) {
                         { .key = "payload", .text = m->payload },
                 };
 
-                r = telemetry_event(&feed.agent->telemetry, id, OTLP_INFO, host_now_real(feed.agent->host),
-                                    body, ELEMENTSOF(body), NULL);
+                r = telemetry_event(&feed.agent->telemetry, id, OTLP_INFO,
+                                    host_now_real(feed.agent->host), body, ELEMENTSOF(body), NULL);
         }
         answer_later(p, m->id, r);
         feed__event__free_unpacked(m, NULL);
 }
 
 static int push_points(const Feed__Points *m) {
-        const struct sample_origin origin = { .run = ++feed.run, .now_real = host_now_real(feed.agent->host) };
+        const struct sample_origin origin = { .run = ++feed.run,
+                                              .now_real = host_now_real(feed.agent->host) };
         char series[SERIES_TEXT_MAX + 12];
         struct sample s = {
                 .name = "tpu.test.fed",
@@ -141,7 +143,8 @@ static int push_points(const Feed__Points *m) {
         };
         int r;
 
-        if (m->n < 1 || m->n > POINTS_MAX || strlen(m->series) > SERIES_TEXT_MAX || m->first > INT64_MAX - POINTS_MAX)
+        if (m->n < 1 || m->n > POINTS_MAX || strlen(m->series) > SERIES_TEXT_MAX ||
+            m->first > INT64_MAX - POINTS_MAX)
                 return -EINVAL;
         sample_store_end_run(&feed.samples, 0, feed.run); /* forgets those of the last frame */
         for (uint32_t i = 0; i < m->n; i++) {
@@ -222,16 +225,19 @@ static int serve(sd_event *e, const char *path) {
         return r;
 }
 
-/* The API on its Unix socket starts behind all that we need, and has taken the socket that systemd may have passed. */
-int __wrap_api_new(sd_event *e, int listen_fd, struct api_tls *tls, const struct api_handlers *h, void *userdata,
-                   struct api **ret) {
+/*
+ * The API on its Unix socket starts behind all that we need, and has taken the socket that systemd may have
+ * passed.
+ */
+int __wrap_api_new(sd_event *e, int listen_fd, struct api_tls *tls, const struct api_handlers *h,
+                   void *userdata, struct api **ret) {
         const char *path = getenv("TPU_HOSTD_TEST_FEED"), *answers = getenv("TPU_HOSTD_TEST_FEED_ANSWERS");
         int r = __real_api_new(e, listen_fd, tls, h, userdata, ret);
 
         if (r < 0 || tls)
                 return r;
         if (!path) {
-                log_warning("test feed: this is the test program tpu-hostd-fed; TPU_HOSTD_TEST_FEED= is not set");
+                log_warning("this is the test program tpu-hostd-fed, and TPU_HOSTD_TEST_FEED= is not set");
                 return 0;
         }
         feed.agent = userdata;

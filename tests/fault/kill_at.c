@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded into a daemon: SIGKILL at its $KILL_AT-th call that changes what is on the disk, $KILL_HOW before it,
- * behind it, or (half) in the middle of a write, of which then only the first part is done. $SLOW_USEC lets each
- * fdatasync take longer, as network disks do, so that kills meet what is in memory only. Children that it forks are left
- * alone, but for $SLOW_CHILD_USEC.
+ * Preloaded into a daemon: SIGKILL at its $KILL_AT-th call that changes what is on the disk, $KILL_HOW
+ * before it, behind it (after), or in the middle of a write (half), of which then only the first part is
+ * done. $SLOW_USEC lets each fdatasync take longer, as network disks do, so that kills meet what is in
+ * memory only. Children that it forks are left alone, but for $SLOW_CHILD_USEC.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -33,7 +33,8 @@ __attribute__((constructor)) static void read_plan(void) {
                    *slow_child = getenv("SLOW_CHILD_USEC");
 
         plan.pid = getpid();
-        plan.how = how && strcmp(how, "half") == 0 ? HALF : how && strcmp(how, "after") == 0 ? AFTER : BEFORE;
+        if (how)
+                plan.how = strcmp(how, "half") == 0 ? HALF : strcmp(how, "after") == 0 ? AFTER : BEFORE;
         if (slow)
                 plan.slow = (useconds_t) atoi(slow);
         if (slow_child)
