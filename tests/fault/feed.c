@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The test-only feed: with this file, tpu-hostd's own objects become tpu-hostd-fed, which no package holds. It
- * listens on the socket that $TPU_HOSTD_TEST_FEED names, for frames of feed.proto, and gives what they hold to
- * the agent's telemetry as the agent itself does; each is answered when the uplink says that its record is
- * durable. The linker (--wrap) puts us between the agent and its uplink and API: neither knows of us.
+ * The test-only feed: with this file, tpu-hostd's own objects become tpu-hostd-fed, which no package holds.
+ * It listens on the socket that $TPU_HOSTD_TEST_FEED names, for frames of feed.proto, and gives what they
+ * hold to the agent's telemetry as the agent itself does; each is answered when the uplink says that its
+ * record is durable. The linker (--wrap) puts us between the agent and its uplink and API: neither knows of
+ * us.
  *
  * $TPU_HOSTD_TEST_FEED_ANSWERS=submit answers as soon as the uplink has the record: an agent that breaks its
- * promise, by which the tests show that they would notice one. $TPU_HOSTD_TEST_FEED_ALONE=1 keeps the agent's own
- * points back, so that every point that anyone counts was fed.
+ * promise, by which the tests show that they would notice one. $TPU_HOSTD_TEST_FEED_ALONE=1 keeps the
+ * agent's own points back, so that every point that anyone counts was fed.
  */
-#include <assert.h>
 #include <inttypes.h>
 
 #include "agent.h"
@@ -30,6 +30,7 @@ struct waiting {
 /* What --wrap calls has no userdata: the one place where this program's state can be is here. */
 static struct feed {
         struct agent *agent;
+        const struct api *api; /* the one that we began and end with */
         struct frame_server *server;
         struct sample_store samples;
         unsigned run;
@@ -41,20 +42,12 @@ static struct feed {
         uint64_t seq;
 } feed;
 
-int __real_uplink_new(sd_event *e, const struct uplink_options *o, struct uplink **ret);
-int __wrap_uplink_new(sd_event *e, const struct uplink_options *o, struct uplink **ret);
-int __real_uplink_submit(struct uplink *u, enum uplink_class c, const void *data, size_t len,
-                         uint64_t *ret_seq);
-int __wrap_uplink_submit(struct uplink *u, enum uplink_class c, const void *data, size_t len,
-                         uint64_t *ret_seq);
-int __real_api_new(sd_event *e, int listen_fd, const struct api_handlers *h, void *userdata,
-                   struct api **ret);
-int __wrap_api_new(sd_event *e, int listen_fd, const struct api_handlers *h, void *userdata,
-                   struct api **ret);
-int __real_telemetry_push(struct telemetry *t, struct sample_store *s);
-int __wrap_telemetry_push(struct telemetry *t, struct sample_store *s);
-struct api *__real_api_free(struct api *a);
-struct api *__wrap_api_free(struct api *a);
+/* Of the same type as what they stand for: a change there does not compile here. */
+extern __typeof__(uplink_new) __real_uplink_new, __wrap_uplink_new;
+extern __typeof__(uplink_submit) __real_uplink_submit, __wrap_uplink_submit;
+extern __typeof__(telemetry_push) __real_telemetry_push, __wrap_telemetry_push;
+extern __typeof__(api_new) __real_api_new, __wrap_api_new;
+extern __typeof__(api_free) __real_api_free, __wrap_api_free;
 
 /* --- Answers ------------------------------------------------------------------------------------------- */
 
@@ -128,15 +121,16 @@ static void take_event(struct frame_peer *p, const struct frame *f) {
                         { .key = "payload", .text = m->payload },
                 };
 
-                r = telemetry_event(&feed.agent->telemetry, id, OTLP_INFO, host_now_real(feed.agent->host),
-                                    body, ELEMENTSOF(body), NULL);
+                r = telemetry_event(&feed.agent->telemetry, id, OTLP_INFO,
+                                    host_now_real(feed.agent->host), body, ELEMENTSOF(body), NULL);
         }
         answer_later(p, m->id, r);
         feed__event__free_unpacked(m, NULL);
 }
 
 static int push_points(const Feed__Points *m) {
-        const struct sample_origin origin = { .run = ++feed.run, .now_real = host_now_real(feed.agent->host) };
+        const struct sample_origin origin = { .run = ++feed.run,
+                                              .now_real = host_now_real(feed.agent->host) };
         char series[SERIES_TEXT_MAX + 12];
         struct sample s = {
                 .name = "tpu.test.fed",
@@ -149,7 +143,8 @@ static int push_points(const Feed__Points *m) {
         };
         int r;
 
-        if (m->n < 1 || m->n > POINTS_MAX || strlen(m->series) > SERIES_TEXT_MAX || m->first > INT64_MAX - POINTS_MAX)
+        if (m->n < 1 || m->n > POINTS_MAX || strlen(m->series) > SERIES_TEXT_MAX ||
+            m->first > INT64_MAX - POINTS_MAX)
                 return -EINVAL;
         sample_store_end_run(&feed.samples, 0, feed.run); /* forgets those of the last frame */
         for (uint32_t i = 0; i < m->n; i++) {
@@ -218,24 +213,37 @@ int __wrap_telemetry_push(struct telemetry *t, struct sample_store *s) {
         return feed.alone && s != &feed.samples ? 0 : __real_telemetry_push(t, s);
 }
 
-/* The last of the agent's parts to start, behind the one socket that systemd may have passed. */
-int __wrap_api_new(sd_event *e, int listen_fd, const struct api_handlers *h, void *userdata,
-                   struct api **ret) {
-        const char *path = getenv("TPU_HOSTD_TEST_FEED"), *answers = getenv("TPU_HOSTD_TEST_FEED_ANSWERS");
-        int r = __real_api_new(e, listen_fd, h, userdata, ret), fd;
+static int serve(sd_event *e, const char *path) {
+        int fd = listen_socket(path, 0600), r;
 
-        if (r < 0)
+        if (fd < 0)
+                return fd;
+        r = sample_store_init(&feed.samples);
+        if (r >= 0)
+                return frame_server_new(e, fd, &handlers, NULL, &feed.server);
+        (void) close_fd(fd);
+        return r;
+}
+
+/*
+ * The API on its Unix socket starts behind all that we need, and has taken the socket that systemd may have
+ * passed.
+ */
+int __wrap_api_new(sd_event *e, int listen_fd, struct api_tls *tls, const struct api_handlers *h,
+                   void *userdata, struct api **ret) {
+        const char *path = getenv("TPU_HOSTD_TEST_FEED"), *answers = getenv("TPU_HOSTD_TEST_FEED_ANSWERS");
+        int r = __real_api_new(e, listen_fd, tls, h, userdata, ret);
+
+        if (r < 0 || tls)
                 return r;
         if (!path) {
-                log_warning("test feed: this is the test program tpu-hostd-fed; TPU_HOSTD_TEST_FEED= is not set");
+                log_warning("this is the test program tpu-hostd-fed, and TPU_HOSTD_TEST_FEED= is not set");
                 return 0;
         }
         feed.agent = userdata;
+        feed.api = *ret;
         feed.hasty = answers && streq(answers, "submit");
-        fd = listen_socket(path, 0600);
-        r = fd < 0 ? fd : sample_store_init(&feed.samples);
-        if (r >= 0)
-                r = frame_server_new(e, fd, &handlers, NULL, &feed.server);
+        r = serve(e, path);
         if (r < 0)
                 return log_error_errno(r, "test feed: cannot serve %s: %m", path);
         log_warning("TEST FEED on %s: this is a test program, records may be made up%s", path,
@@ -243,15 +251,20 @@ int __wrap_api_new(sd_event *e, int listen_fd, const struct api_handlers *h, voi
         return 0;
 }
 
-struct api *__wrap_api_free(struct api *a) {
+static void stop(void) {
         feed.server = frame_server_free(feed.server);
-        for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++)
+        for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++) {
                 for (struct waiting *w; (w = feed.waiting[c]);) {
                         feed.waiting[c] = w->next;
                         free(w);
                 }
-        for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++)
                 feed.last[c] = &feed.waiting[c];
+        }
         sample_store_clear(&feed.samples);
+}
+
+struct api *__wrap_api_free(struct api *a) {
+        if (a && a == feed.api)
+                stop();
         return __real_api_free(a);
 }

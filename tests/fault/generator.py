@@ -22,7 +22,6 @@ import time
 EVENT, POINTS, ANSWER = 901, 902, 903
 EVENTS = ("tpu.check.changed", "tpu.stack.captured", "tpu.kernel.fault", "tpu.api.acted")
 SMALLEST = 50  # bytes of a payload
-POINTS_MOST = 200
 TOGETHER = 4  # frames that a connection sends before it waits for their answers
 PATIENCE = 20  # seconds that an answer may take
 
@@ -126,7 +125,7 @@ class Connection(threading.Thread):
     def frame(self):
         """(id, frame); it is in the log already."""
         if self.feeds_points:
-            n = self.random.randint(1, POINTS_MOST)
+            n = self.random.randint(1, self.options.most)
             number, first = self.log.points(self.name, n)
             kind, body = POINTS, message(number, self.name.encode(), first, n)
         else:
@@ -190,6 +189,7 @@ def main():
     p.add_argument("--points", type=int, default=2, help="connections that feed points")
     p.add_argument("--rate", type=float, default=60, help="frames a second of all connections, at most")
     p.add_argument("--largest", type=int, default=200_000, help="bytes of an event's payload; all sizes down to 50 come, small ones often")
+    p.add_argument("--most", type=int, default=200, help="points of a frame, at most (1000)")
     p.add_argument("--seed", type=int, default=1)
     options = p.parse_args()
     over = threading.Event()

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded into a daemon: SIGKILL at its $KILL_AT-th call that changes what is on the disk, $KILL_HOW before it,
- * behind it, or (half) in the middle of a write, of which then only the first part is done. $SLOW_USEC lets each
- * fdatasync take longer, as network disks do, so that kills meet what is in memory only. Children are left alone.
+ * Preloaded into a daemon: SIGKILL at its $KILL_AT-th call that changes what is on the disk, $KILL_HOW
+ * before it, behind it (after), or in the middle of a write (half), of which then only the first part is
+ * done. $SLOW_USEC lets each fdatasync take longer, as network disks do, so that kills meet what is in
+ * memory only. Children that it forks are left alone, but for $SLOW_CHILD_USEC.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -23,17 +24,21 @@ enum how { BEFORE, HALF, AFTER };
 static struct {
         atomic_long left; /* calls before the one; negative: none */
         enum how how;
-        useconds_t slow;
+        useconds_t slow, slow_child;
         pid_t pid;
 } plan = { .left = -1 };
 
 __attribute__((constructor)) static void read_plan(void) {
-        const char *at = getenv("KILL_AT"), *how = getenv("KILL_HOW"), *slow = getenv("SLOW_USEC");
+        const char *at = getenv("KILL_AT"), *how = getenv("KILL_HOW"), *slow = getenv("SLOW_USEC"),
+                   *slow_child = getenv("SLOW_CHILD_USEC");
 
         plan.pid = getpid();
-        plan.how = how && strcmp(how, "half") == 0 ? HALF : how && strcmp(how, "after") == 0 ? AFTER : BEFORE;
+        if (how)
+                plan.how = strcmp(how, "half") == 0 ? HALF : strcmp(how, "after") == 0 ? AFTER : BEFORE;
         if (slow)
                 plan.slow = (useconds_t) atoi(slow);
+        if (slow_child)
+                plan.slow_child = (useconds_t) atoi(slow_child);
         if (at)
                 plan.left = atol(at);
         (void) unsetenv("KILL_AT"); /* not for programs that this one runs */
@@ -72,10 +77,11 @@ static bool is_it(void) {
 #define SYNC(name) \
         int name(int fd) { \
                 bool now = is_it(); \
+                useconds_t slow = getpid() == plan.pid ? plan.slow : plan.slow_child; \
                 int r; \
 \
-                if (plan.slow > 0) \
-                        (void) usleep(plan.slow); \
+                if (slow > 0) \
+                        (void) usleep(slow); \
                 r = REAL(name)(fd); \
                 if (now) \
                         die(); \

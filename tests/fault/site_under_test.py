@@ -140,7 +140,7 @@ class Site:
         if kind:
             kept = Path(f"{self.folder}-failed")
             shutil.copytree(self.folder, kept, ignore=shutil.ignore_patterns("root", "*.sock", "notify"))
-            print(f"\nkept: {kept}\n{self.collector.output.read_text(errors='replace')[-2000:]}", file=sys.stderr)
+            print(f"\nkept: {kept}", file=sys.stderr)
         self.hostd.close(failed=bool(kind))
 
     def feed(self, *options):
@@ -152,25 +152,40 @@ class Site:
         if self.generator.wait(30) != 0:
             raise AssertionError("the generator ended with an error")
 
+    @staticmethod
+    def _start(process):
+        if not process.process or process.process.poll() is not None:
+            process.environment = {}
+            process.spawn()
+
+    def start_agent(self):
+        self._start(self.hostd)
+        wait_until(lambda: self.classes() is not None, 20, "the agent's answer")
+
     def start(self):
         """Both, to stay."""
-        for p in (self.collector, self.hostd):
-            if not p.process or p.process.poll() is not None:
-                p.environment = {}
-                p.spawn()
+        self._start(self.collector)
         wait_until(self.collector.answers, 20, "the collector's answer")
-        wait_until(lambda: self.classes() is not None, 20, "the agent's answer")
+        self.start_agent()
 
     def kill(self, agent, collector):
         """So many times each, at the same time; the one that is not killed lives."""
         self.start()
+        self._kill(("agent", agent), ("collector", collector))
+
+    def kill_agent_alone(self, n):
+        """The collector stays as it is."""
+        self._kill(("agent", n))
+
+    def _kill(self, *counts):
+        what = {"agent": (self.hostd, 0.08, lambda: None), "collector": (self.collector, 0.012, self.collector.count_repeats)}
         killers = []
-        for name, n, process, within, ask in (("agent", agent, self.hostd, 0.08, lambda: None),
-                                              ("collector", collector, self.collector, 0.012, self.collector.count_repeats)):
+        for name, n in counts:
+            process, within, before = what[name]
             if n:
                 process.process.kill()
                 process.process.wait()
-                killers.append((name, Killer(process, n, self.random.randrange(1 << 30), within, ask)))
+                killers.append((name, Killer(process, n, self.random.randrange(1 << 30), within, before)))
         for _, k in killers:
             k.start()
         for name, k in killers:

@@ -45,7 +45,7 @@ class Kill(unittest.TestCase):
         with Site(1) as s:
             with open(s.hostd.config, "a") as f:
                 f.write(f"StateFile={s.folder}/state.json\n")
-            s.hostd.environment = {"LD_PRELOAD": str(KILL_AT), "SLOW_USEC": "5000000"}
+            s.hostd.environment = {"LD_PRELOAD": str(KILL_AT), "SLOW_CHILD_USEC": "5000000"}
             s.hostd.spawn()
             wait_until(lambda: any(s.folder.glob("*state.json*")), 20, "a child that writes")
             s.hostd.process.kill()
