@@ -21,12 +21,13 @@ static json_t *number(uint64_t n) {
 }
 
 static json_t *dropped_json(const struct uplink_class_stats *c) {
-        return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "refused: 400 malformed",
+        return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "refused: 400 malformed",
                          number(c->refused_by[UPLINK_REFUSED_MALFORMED]), "refused: 413 too large",
                          number(c->refused_by[UPLINK_REFUSED_TOO_LARGE]), "refused: 422 unprocessable",
                          number(c->refused_by[UPLINK_REFUSED_UNPROCESSABLE]), "refused: in part",
                          number(c->rejected), "byte limit", number(c->spool.dropped_bytes_limit), "damaged",
-                         number(c->spool.damaged), "disk", number(c->not_kept));
+                         number(c->spool.damaged), "thinned", number(c->thinned), "disk",
+                         number(c->not_kept));
 }
 
 static json_t *class_json(const struct uplink_class_stats *c) {
