@@ -17,7 +17,7 @@
 struct slot {
         uint32_t magic;
         uint16_t version, size; /* of the slot in bytes: these first 16 stay in every version */
-        uint32_t crc, zero;     /* crc32c of what follows, up to size */
+        uint32_t crc, zero;     /* crc32c of the 8 bytes before and of what follows zero, up to size */
         uint64_t spool_id, serial, acked, next_gap, held;
         struct spool_range settled[SPOOL_SETTLED_MAX]; /* from is 0 behind the last one */
         struct spool_gap open[_SPOOL_LOSS_MAX], closed[_SPOOL_LOSS_MAX];
@@ -26,7 +26,7 @@ static_assert(sizeof(struct slot) == 16 + 40 + 128 + 2 * 7 * 40, "written as it 
 static_assert(sizeof(struct slot) <= SLOT_STRIDE, "slots do not touch");
 
 static uint32_t slot_crc(const struct slot *t, size_t size) {
-        return crc32c(0, (const uint8_t *) t + 16, size - 16);
+        return crc32c(crc32c(0, t, offsetof(struct slot, crc)), (const uint8_t *) t + 16, size - 16);
 }
 
 /* 1: good; 0: nothing, or damaged; -EPROTONOSUPPORT. */

@@ -280,7 +280,7 @@ static void test_ledger_slots(void) {
         spool_settle(s, 2, lost);
         ASSERT_EQ(take_all(s, by).number, 2);
         spool_free(s);
-        newer.crc = crc32c(0, (const uint8_t *) &newer + 16, sizeof(newer) - 16);
+        newer.crc = crc32c(crc32c(0, &newer, 8), (const uint8_t *) &newer + 16, sizeof(newer) - 16);
         ASSERT_EQ(pwrite(fd, &newer, sizeof(newer), 4096), (ssize_t) sizeof(newer));
         ASSERT_EQ(pread(fd, before, sizeof(before), 0), (ssize_t) sizeof(before));
         ASSERT_EQ(spool_open(dir, &small, &s), -EPROTONOSUPPORT);
