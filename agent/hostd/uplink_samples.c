@@ -15,6 +15,8 @@ const char *uplink_drop_name(enum uplink_drop l) {
                 return "byte limit";
         case UPLINK_DROP_DAMAGED:
                 return "damaged";
+        case UPLINK_DROP_THINNED:
+                return "thinned";
         case UPLINK_DROP_DISK:
                 return "disk";
         case _UPLINK_DROP_MAX:
@@ -37,6 +39,8 @@ uint64_t uplink_drop_count(const struct uplink_class_stats *c, enum uplink_drop 
                 return c->spool.dropped_bytes_limit;
         case UPLINK_DROP_DAMAGED:
                 return c->spool.damaged;
+        case UPLINK_DROP_THINNED:
+                return c->thinned;
         case UPLINK_DROP_DISK:
                 return c->not_kept;
         case _UPLINK_DROP_MAX:

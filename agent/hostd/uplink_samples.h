@@ -15,6 +15,7 @@ enum uplink_drop {
         UPLINK_DROP_IN_PART,
         UPLINK_DROP_BYTE_LIMIT,
         UPLINK_DROP_DAMAGED,
+        UPLINK_DROP_THINNED,
         UPLINK_DROP_DISK,
         _UPLINK_DROP_MAX
 };

@@ -95,6 +95,8 @@ static void on_done(struct http_transfer *t, const char *error) {
                 (void) snprintf(a.text, sizeof(a.text), "%s", t->why[0] ? t->why : error);
                 a.certificate = about_certificates(t);
                 a.cut_off = t->code == CURLE_SEND_ERROR;
+                a.unsent = t->code == CURLE_COULDNT_CONNECT || t->code == CURLE_COULDNT_RESOLVE_HOST ||
+                           t->code == CURLE_COULDNT_RESOLVE_PROXY;
         } else {
                 a.body = q->body;
                 a.len = q->len;

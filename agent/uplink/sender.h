@@ -21,6 +21,7 @@ struct sender_answer {
         bool failed;                 /* no whole answer: text says why */
         bool certificate;            /* … and it is about certificates: a person has to act */
         bool cut_off;                /* … and it hung up while we sent: its reason may be lost with that */
+        bool unsent;                 /* … and the request was never sent */
         char text[256];
         long status;
         const char *content_type;    /* NULL: none */

@@ -148,11 +148,16 @@ void spool_ack(struct spool *s, uint64_t seq);
  * (NULL: nothing; an array by enum spool_loss) is what was lost of it, records and items.
  */
 void spool_settle(struct spool *s, uint64_t seq, const struct spool_gap *lost);
-/* Record seq was delivered before older ones. -ENOSPC: not possible now, there are too many such places. */
-int spool_settle_ahead(struct spool *s, uint64_t seq);
+/* The same of a record before older ones. -ENOSPC: not possible now, there are too many such places. */
+int spool_settle_ahead(struct spool *s, uint64_t seq, const struct spool_gap *lost);
+/* Whether seq is durable and not done with, older ones are there, and it may go before them. */
 bool spool_may_settle_ahead(const struct spool *s, uint64_t seq);
-/* Record seq may have been delivered and nobody knows yet: the byte limit spares it. 0: none. */
+/*
+ * Record seq may have been delivered and nobody knows yet: the byte limit spares it. 0: none. spool_held():
+ * after open, what the process before last said, if that was saved with the cursor.
+ */
 void spool_hold(struct spool *s, uint64_t seq);
+uint64_t spool_held(const struct spool *s);
 /* Another byte limit (at least two segments), from now on. */
 void spool_set_limit(struct spool *s, uint64_t max_bytes);
 /* The oldest segment goes, though there is room under the limit. False: there is none that may. */

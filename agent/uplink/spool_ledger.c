@@ -17,16 +17,16 @@
 struct slot {
         uint32_t magic;
         uint16_t version, size; /* of the slot in bytes: these first 16 stay in every version */
-        uint32_t crc, zero;     /* crc32c of what follows, up to size */
-        uint64_t spool_id, serial, acked, next_gap;
+        uint32_t crc, zero;     /* crc32c of the 8 bytes before and of what follows zero, up to size */
+        uint64_t spool_id, serial, acked, next_gap, held;
         struct spool_range settled[SPOOL_SETTLED_MAX]; /* from is 0 behind the last one */
         struct spool_gap open[_SPOOL_LOSS_MAX], closed[_SPOOL_LOSS_MAX];
 };
-static_assert(sizeof(struct slot) == 16 + 32 + 128 + 2 * 7 * 40, "written as it is");
+static_assert(sizeof(struct slot) == 16 + 40 + 128 + 2 * 7 * 40, "written as it is");
 static_assert(sizeof(struct slot) <= SLOT_STRIDE, "slots do not touch");
 
 static uint32_t slot_crc(const struct slot *t, size_t size) {
-        return crc32c(0, (const uint8_t *) t + 16, size - 16);
+        return crc32c(crc32c(0, t, offsetof(struct slot, crc)), (const uint8_t *) t + 16, size - 16);
 }
 
 /* 1: good; 0: nothing, or damaged; -EPROTONOSUPPORT. */
@@ -53,6 +53,7 @@ static void slot_take(struct spool *s, const struct slot *t) {
         struct spool_ledger *l = &s->ledger;
 
         l->serial = t->serial;
+        s->held = t->held;
         l->next_gap = MAX(t->next_gap, (uint64_t) 1);
         memcpy(l->open, t->open, sizeof(l->open));
         memcpy(l->closed, t->closed, sizeof(l->closed));
@@ -118,6 +119,7 @@ int spool_ledger_write(struct spool *s) {
                 .serial = l->serial + 1,
                 .acked = s->acked,
                 .next_gap = l->next_gap,
+                .held = s->held,
         };
         ssize_t n;
         int r;

@@ -78,21 +78,27 @@ void spool_count_missing(struct spool *s, uint64_t seq) {
         spool_count_loss(s, SPOOL_DAMAGED, &lost);
 }
 
-void spool_settle(struct spool *s, uint64_t seq, const struct spool_gap *lost) {
-        if (seq <= s->acked || seq > s->synced)
-                return;
-        spool_count_missing(s, seq);
+static void count_losses(struct spool *s, uint64_t seq, const struct spool_gap *lost) {
         for (enum spool_loss why = 0; lost && why < _SPOOL_LOSS_MAX; why++) {
                 struct spool_gap one = lost[why];
 
                 one.from_seq = one.to_seq = seq;
                 spool_count_loss(s, why, &one);
         }
+}
+
+void spool_settle(struct spool *s, uint64_t seq, const struct spool_gap *lost) {
+        if (seq <= s->acked || seq > s->synced)
+                return;
+        spool_count_missing(s, seq);
+        count_losses(s, seq, lost);
         spool_advance(s, seq);
         spool_trim(s, 0);
 }
 
 bool spool_may_settle_ahead(const struct spool *s, uint64_t seq) {
+        if (seq <= s->acked + 1 || seq > s->synced || spool_next_unsettled(s, seq) != seq)
+                return false;
         if (s->n_settled + 1 < SPOOL_SETTLED_MAX) /* one is left for what the byte limit forces out */
                 return true;
         for (size_t i = 0; i < s->n_settled; i++)
@@ -101,10 +107,13 @@ bool spool_may_settle_ahead(const struct spool *s, uint64_t seq) {
         return false;
 }
 
-int spool_settle_ahead(struct spool *s, uint64_t seq) {
-        if (seq <= s->acked || seq > s->synced)
+int spool_settle_ahead(struct spool *s, uint64_t seq, const struct spool_gap *lost) {
+        int r;
+
+        if (seq <= s->acked || seq > s->synced || spool_next_unsettled(s, seq) != seq)
                 return 0;
-        if (!spool_may_settle_ahead(s, seq))
-                return -ENOSPC;
-        return spool_add_settled(s, seq, seq);
+        r = spool_add_settled(s, seq, seq);
+        if (r >= 0)
+                count_losses(s, seq, lost);
+        return r;
 }

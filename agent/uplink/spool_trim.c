@@ -113,4 +113,10 @@ void spool_set_limit(struct spool *s, uint64_t max_bytes) {
 
 void spool_hold(struct spool *s, uint64_t seq) {
         s->held = seq;
+        if (seq > s->acked + 1) /* else it is the oldest one, which needs no saying */
+                s->ledger.changed = true;
+}
+
+uint64_t spool_held(const struct spool *s) {
+        return s->held;
 }

@@ -179,6 +179,7 @@ static int channel_open(struct channel *ch) {
                 return r;
         spool_get_stats(ch->spool, &st);
         ch->told = st.synced_seq;
+        ch->spared = spool_held(ch->spool);
         spool_works(ch);
         share_out(u);
         return 0;
@@ -346,6 +347,7 @@ void uplink_get_stats(const struct uplink *u, struct uplink_stats *ret) {
                         spool_get_stats(ch->spool, &t->spool);
                 t->sent = ch->sent;
                 t->retried = ch->retried;
+                t->thinned = ch->thinned;
                 for (size_t i = 0; i < _UPLINK_REFUSAL_MAX; i++) {
                         t->refused_by[i] = ch->refused_by[i];
                         t->refused += ch->refused_by[i];

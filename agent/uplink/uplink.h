@@ -35,6 +35,14 @@ const char *uplink_class_name(enum uplink_class c); /* "events", "metrics" */
 /* "byte limit", "damaged", "refused: 400 malformed", …, "thinned": stable. */
 const char *uplink_loss_name(enum spool_loss why);
 
+/*
+ * After an outage: while the oldest metrics are older than UPLINK_BEHIND, the newest go first; of those older
+ * than UPLINK_THIN_AGE, the first record of each minute (of the time they were made) is sent.
+ */
+#define UPLINK_BEHIND (60 * USEC_PER_SEC)
+#define UPLINK_THIN_AGE (600 * USEC_PER_SEC)
+#define UPLINK_THIN_EACH (60 * USEC_PER_SEC)
+
 /* The event that tells a gap: one that is refused is not told by another one. */
 #define UPLINK_GAP_EVENT "tpu.spool.gap"
 #define UPLINK_GAP_PAUSE (60 * USEC_PER_SEC)
@@ -82,6 +90,7 @@ enum uplink_refusal {
 struct uplink_class_stats {
         struct spool_stats spool;
         uint64_t sent;     /* records that a receiver took, wholly or partly */
+        uint64_t thinned;  /* records of metrics that were too old to be sent all */
         uint64_t retried;  /* exchanges that ended without a decision: each is tried again */
         uint64_t refused;  /* records, or parts of one (413), that a receiver refused for good, and why: */
         uint64_t refused_by[_UPLINK_REFUSAL_MAX];

@@ -8,8 +8,6 @@
 #include "otlp_look.h"
 #include "uplink_state.h"
 
-#define BUFFER_FIRST (16 * 1024)
-#define BUFFER_KEEP (256 * 1024)
 #define ADDRESS_DOUBT (10 * USEC_PER_SEC) /* after a failure, an address older than that is looked up anew */
 
 static uint64_t chance(void) {
@@ -81,28 +79,9 @@ void channel_try_now(struct channel *ch) {
 
 /* --- The record ---------------------------------------------------------------------------------------- */
 
-static int grow(struct channel *ch) {
-        size_t size = ch->size == 0 ? BUFFER_FIRST : MIN(ch->size * 4, (size_t) SPOOL_RECORD_MAX);
-        uint8_t *p = realloc(ch->record, size);
-
-        if (!p)
-                return -ENOMEM;
-        ch->record = p;
-        ch->size = size;
-        free(TAKE_PTR(ch->packed));
-        return 0;
-}
-
-static void drop_piece(struct channel *ch) {
+void channel_drop_piece(struct channel *ch) {
         free(TAKE_PTR(ch->piece));
         ch->part = ch->parts = 0;
-}
-
-static void drop_buffers(struct channel *ch) {
-        drop_piece(ch);
-        free(TAKE_PTR(ch->record));
-        free(TAKE_PTR(ch->packed));
-        ch->size = 0;
 }
 
 static const uint8_t *body(const struct channel *ch) {
@@ -114,7 +93,7 @@ static size_t body_len(const struct channel *ch) {
 }
 
 /* Once a body, not once a try. */
-static void pack(struct channel *ch) {
+void channel_pack(struct channel *ch) {
         ch->packed_len = 0;
         if (ch->uplink->options.plain || body_len(ch) < GZIP_LEAST)
                 return;
@@ -122,16 +101,6 @@ static void pack(struct channel *ch) {
                 ch->packed = malloc(ch->size);
         if (ch->packed)
                 ch->packed_len = gzip_pack(body(ch), body_len(ch), ch->packed, ch->size);
-}
-
-static void look_into(struct channel *ch) {
-        ch->oldest_real = ch->class == UPLINK_EVENTS ? otlp_first_log_time(ch->record, ch->len) :
-                                                       otlp_first_point_time(ch->record, ch->len);
-        ch->taken = false;
-        memset(ch->lost, 0, sizeof(ch->lost));
-        spool_hold(ch->spool, ch->seq);
-        drop_piece(ch);
-        pack(ch);
 }
 
 /* Another part of the record is what is sent now. False: there is none. */
@@ -147,31 +116,8 @@ static bool set_piece(struct channel *ch, unsigned part, unsigned parts) {
         ch->piece_len = len;
         ch->part = part;
         ch->parts = parts;
-        pack(ch);
+        channel_pack(ch);
         return true;
-}
-
-/* 1: a record is in the buffer; 0: there is none; -errno. */
-static int load(struct channel *ch) {
-        int r = 1;
-
-        if (ch->seq > 0)
-                return 1;
-        while (ch->seq == 0) {
-                r = spool_read(ch->spool, 0, ch->record, ch->size, &ch->len, &ch->seq);
-                if (r == -ENOBUFS && ch->size < SPOOL_RECORD_MAX)
-                        r = grow(ch);
-                else if (r <= 0)
-                        break;
-                if (r < 0)
-                        break;
-        }
-        if (r == 0 && ch->size > BUFFER_KEEP)
-                drop_buffers(ch);
-        if (ch->seq == 0)
-                return r;
-        look_into(ch);
-        return 1;
 }
 
 /* --- Sending ------------------------------------------------------------------------------------------- */
@@ -218,7 +164,7 @@ static int send_on_route(struct channel *ch) {
                 try_again(ch, 0, strerror(-r));
                 return 0;
         }
-        ch->sending = true;
+        ch->sending = ch->tried = true;
         return 1;
 }
 
@@ -229,9 +175,13 @@ void channel_send(struct channel *ch) {
 
         if (n == 0 || !ch->spool || ch->sending || ch->resolving)
                 return;
-        r = load(ch);
+        r = channel_load(ch);
         if (r == 0)
                 return;
+        if (r == -EAGAIN) {
+                wake_at(ch, now, now);
+                return;
+        }
         if (r < 0) {
                 ch->route = 0;
                 try_again(ch, 0, strerror(-r));
@@ -243,6 +193,8 @@ void channel_send(struct channel *ch) {
                         return;
                 }
                 ch->route = (size_t) r;
+                if (channel_freshen(ch) < 0)
+                        continue;
                 if (ch->seq > 0 && send_on_route(ch) > 0)
                         return;
         }
@@ -285,9 +237,12 @@ static void decided(struct channel *ch) {
                 return;
         ch->sent += ch->taken;
         account(ch);
-        drop_piece(ch);
+        channel_drop_piece(ch);
         spool_hold(ch->spool, 0);
-        spool_settle(ch->spool, ch->seq, ch->lost);
+        if (ch->ahead)
+                (void) spool_settle_ahead(ch->spool, ch->seq, ch->lost); /* no place: its turn comes once more */
+        else
+                spool_settle(ch->spool, ch->seq, ch->lost);
         ch->seq = 0;
         (void) spool_save_cursor(
                 ch->spool); /* if it cannot be written, the record is sent once more after a restart */
@@ -349,6 +304,8 @@ void channel_answered(struct channel *ch, const struct sender_answer *a) {
         uint64_t rejected;
 
         ch->sending = false;
+        /* a gateway that answers so may have passed it on */
+        ch->unsure = ch->unsure || (a->failed ? !a->unsent && !a->certificate : a->status >= 500 && a->status != 503);
         if (a->failed) {
                 no_answer(ch, a);
                 channel_send(ch);
@@ -393,5 +350,5 @@ int channel_init_send(struct channel *ch) {
 
 void channel_clear_send(struct channel *ch) {
         ch->send_timer = sd_event_source_disable_unref(ch->send_timer);
-        drop_buffers(ch);
+        channel_drop_buffers(ch);
 }

@@ -29,6 +29,11 @@ struct channel {
         size_t piece_len;
         unsigned part, parts; /* parts is 0 while it is sent as a whole */
         bool taken; /* something of it */
+        bool ahead;  /* there are older ones */
+        bool tried;  /* it was on its way */
+        bool unsure; /* it may have been taken, for all we know: nothing else may happen to it */
+        uint64_t spared;      /* was on its way when the process before ended: not thinned */
+        uint64_t kept_minute; /* of the last record that was not thinned out */
         struct spool_gap lost[_SPOOL_LOSS_MAX]; /* of it: records and items */
         usec_t oldest_real;
         uint64_t seq;
@@ -44,7 +49,7 @@ struct channel {
         usec_t gap_next;                      /* boot clock: none is told before */
         uint64_t gap_event[_SPOOL_LOSS_MAX];  /* the event that tells it; 0: not submitted */
 
-        uint64_t sent, retried, refused_by[_UPLINK_REFUSAL_MAX], rejected, not_kept, body_bytes, wire_bytes;
+        uint64_t sent, retried, thinned, refused_by[_UPLINK_REFUSAL_MAX], rejected, not_kept, body_bytes, wire_bytes;
 };
 
 struct uplink {
@@ -60,6 +65,14 @@ struct uplink {
         char last_error[320], spool_error[160];
         usec_t last_ok_boot;
 };
+
+/* uplink_load.c: which record is next. 1: it is in the buffer; 0: there is none; -EAGAIN: call again soon; -errno. */
+int channel_load(struct channel *ch);
+void channel_drop_buffers(struct channel *ch);
+void channel_drop_piece(struct channel *ch);
+void channel_pack(struct channel *ch);
+/* A record that waited for a good route may not be the newest any more, which is to go first. */
+int channel_freshen(struct channel *ch);
 
 /* Sends the next durable record, if there is one and nothing is in the way. */
 void channel_send(struct channel *ch);

@@ -35,6 +35,7 @@ struct stub {
         int listen_fd;
         uint16_t port;
         const enum stub_step *script;
+        bool busy; /* 503 to all, and the script waits */
         size_t n_script, requests, connections, open;
         struct stub_taken taken[STUB_TAKEN_MAX];
         size_t n_taken;
@@ -51,9 +52,10 @@ static enum stub_step stub_next(struct stub *s, const struct stub_taken *t) {
         enum stub_step step = STUB_OK;
 
         pthread_mutex_lock(&s->lock);
-        if (s->requests < s->n_script)
-                step = s->script[s->requests];
-        s->requests++;
+        if (s->busy)
+                step = STUB_BUSY;
+        else if (s->requests++ < s->n_script)
+                step = s->script[s->requests - 1];
         if (step == STUB_OK || step == STUB_PARTIAL || step == STUB_RESET) {
                 ASSERT_TRUE(s->n_taken < STUB_TAKEN_MAX);
                 s->taken[s->n_taken++] = *t;
