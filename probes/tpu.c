@@ -164,11 +164,11 @@ static int look_at_node(const char *node, void *userdata) {
 }
 
 /* /dev is the last step: a chip that sysfs shows and whose node is gone cannot be opened all the same. */
-static void check_access(const struct host *h, struct sink *s) {
+static void check_access(const struct host *h, const struct tpu_inventory *v, struct sink *s) {
         struct access a = { .h = h };
         struct finding f;
 
-        if (tpu_visit_nodes(h, look_at_node, &a) < 0 || a.n == 0)
+        if (tpu_inventory_visit_nodes(h, v, look_at_node, &a) < 0 || a.n == 0)
                 return; /* tpu.nodes has said it */
         finding_init(&f, "tpu.access", NULL);
         finding_set(f.found, "%zu of %zu nodes open to all users", a.open, a.n);
@@ -232,7 +232,7 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
         check_count(&v, c, s);
         check_machine(h, &v, c, s);
         check_nodes(&v, s);
-        check_access(h, s);
+        check_access(h, &v, s);
         report_strange(&v, s);
         report_unreadable(&v, s);
         return 0;

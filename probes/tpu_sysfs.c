@@ -186,31 +186,26 @@ int tpu_are_there(const struct host *h) {
 
 struct node_walk {
         const struct host *h;
+        const struct tpu_inventory *inventory;
         int (*visit)(const char *node, void *userdata);
         void *userdata;
-        uint64_t chip; /* a device id that machines.conf is known to have; 0: none yet */
 };
 
-static bool is_chip(struct node_walk *w, const char *address) {
-        const struct host *h = w->h;
-        struct machine_chip m;
-        uint64_t vendor, device;
+static bool is_chip(const struct node_walk *w, const char *address) {
+        for (size_t i = 0; i < w->inventory->n; i++) {
+                const struct tpu_chip *c = &w->inventory->chips[i];
 
-        if (strlen(address) >= PCI_ADDRESS_SIZE ||
-            read_id(h, address, "vendor", UINT16_MAX, &vendor) < 0 || vendor != VENDOR_GOOGLE ||
-            read_id(h, address, "device", UINT16_MAX, &device) < 0 || is_known_other(device))
-                return false;
-        if (device != w->chip && machine_chip(h, (uint16_t) device, &m) < 0)
-                return false;
-        w->chip = device;
-        return true;
+                if (streq(c->address, address) || is_shared(c, address))
+                        return true;
+        }
+        return false;
 }
 
 static int visit_vfio_node(const char *address, void *userdata) {
         struct node_walk *w = userdata;
         char path[128], group[12], node[TPU_NODE_MAX];
 
-        if (!bound_to_vfio(w->h, address) || !is_chip(w, address))
+        if (!is_chip(w, address) || !bound_to_vfio(w->h, address))
                 return 0;
         (void) snprintf(path, sizeof(path), PCI_DEVICES "/%s/iommu_group", address);
         if (host_link_name(w->h, path, group, sizeof(group)) < 0)
@@ -229,8 +224,9 @@ static int visit_accel_node(const char *name, void *userdata) {
         return w->visit(node, w->userdata);
 }
 
-int tpu_visit_nodes(const struct host *h, int (*visit)(const char *node, void *userdata), void *userdata) {
-        struct node_walk w = { .h = h, .visit = visit, .userdata = userdata };
+int tpu_inventory_visit_nodes(const struct host *h, const struct tpu_inventory *v,
+                              int (*visit)(const char *node, void *userdata), void *userdata) {
+        struct node_walk w = { .h = h, .inventory = v, .visit = visit, .userdata = userdata };
         int r;
 
         r = host_list(h, PCI_DEVICES, visit_vfio_node, &w);
@@ -238,4 +234,14 @@ int tpu_visit_nodes(const struct host *h, int (*visit)(const char *node, void *u
                 return r;
         r = host_list(h, ACCEL_CLASS, visit_accel_node, &w);
         return r == -ENOENT ? 0 : r;
+}
+
+int tpu_visit_nodes(const struct host *h, int (*visit)(const char *node, void *userdata), void *userdata) {
+        struct tpu_inventory v;
+        int r;
+
+        r = tpu_inventory_read(h, &v);
+        if (r < 0)
+                return r == -ENOPKG ? 0 : r; /* which devices are chips is not known */
+        return tpu_inventory_visit_nodes(h, &v, visit, userdata);
 }

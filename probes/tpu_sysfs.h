@@ -47,3 +47,6 @@ int tpu_are_there(const struct host *h);
  */
 #define TPU_NODE_MAX 32
 int tpu_visit_nodes(const struct host *h, int (*visit)(const char *node, void *userdata), void *userdata);
+/* The same for who has looked just now. */
+int tpu_inventory_visit_nodes(const struct host *h, const struct tpu_inventory *v,
+                              int (*visit)(const char *node, void *userdata), void *userdata);

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "leaf.h"
+#include "point_wire.h"
 #include "text.h"
 #include "value.h"
 #include "wire.h"
@@ -15,14 +16,14 @@ struct metric {
         size_t n_attributes;
 };
 
-/* Unpacks after looking; the message lives in the arena until its reset. */
-static int unpack(struct walk *w, const ProtobufCMessageDescriptor *d, const uint8_t *data, size_t len,
-                  void *ret) {
+/* Unpacks after looking at it, depth messages deep; the message lives in the arena until its reset. */
+static int unpack(struct walk *w, const ProtobufCMessageDescriptor *d, unsigned depth, const uint8_t *data,
+                  size_t len, void *ret) {
         size_t at = (size_t) (data - w->start);
         ProtobufCMessage *m;
         int r;
 
-        r = wire_check(d, data, len, INGEST_DEPTH_MAX);
+        r = wire_check(d, data, len, depth);
         if (r == -ELOOP)
                 return walk_fail(w, r, "%s at byte %zu: nested deeper than %d messages", d->short_name, at,
                                  INGEST_DEPTH_MAX);
@@ -55,19 +56,20 @@ static int count_row(struct walk *w) {
         return 0;
 }
 
-static int visit_point(struct walk *w, const struct metric *m, struct ingest_point *p) {
+static bool is_known(struct walk *w, const struct ingest_point *p) {
+        return p->key_len > 0 && w->visitor->known && w->visitor->known(p, w->visitor->userdata);
+}
+
+static int visit_known(struct walk *w, const struct ingest_point *p) {
+        return visited(w, w->visitor->point(p, w->visitor->userdata), p->name);
+}
+
+/* With its attributes, which are the metric's at hand. */
+static int visit_whole(struct walk *w, const struct metric *m, struct ingest_point *p) {
         json_t *labels;
         _cleanup_free_ char *text = NULL;
-        int r;
+        int r = 0;
 
-        r = count_row(w);
-        if (r < 0)
-                return r;
-        point_key_begin(&w->key, w->resource->service, p->name);
-        p->key_len = point_key_end(&w->key, m->attributes, m->n_attributes);
-        p->key = w->key.bytes;
-        if (p->key_len > 0 && w->visitor->known && w->visitor->known(p, w->visitor->userdata))
-                return visited(w, w->visitor->point(p, w->visitor->userdata), p->name);
         labels = value_list_to_json(m->attributes, m->n_attributes);
         text = labels ? json_dumps(labels, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
         if (!text)
@@ -78,9 +80,23 @@ static int visit_point(struct walk *w, const struct metric *m, struct ingest_poi
                 p->attributes = text;
                 p->labels = labels;
                 r = visited(w, w->visitor->point(p, w->visitor->userdata), p->name);
+                p->attributes = NULL; /* a histogram goes on with the same point */
+                p->labels = NULL;
         }
         json_decref(labels);
         return r;
+}
+
+static int visit_point(struct walk *w, const struct metric *m, struct ingest_point *p) {
+        int r;
+
+        r = count_row(w);
+        if (r < 0)
+                return r;
+        point_key_begin(&w->key, w->resource->service, p->name);
+        p->key_len = point_key_end(&w->key, m->attributes, m->n_attributes);
+        p->key = w->key.bytes;
+        return is_known(w, p) ? visit_known(w, p) : visit_whole(w, m, p);
 }
 
 static int number_point(struct walk *w, struct metric *m, const Otlp__NumberDataPoint *n) {
@@ -139,12 +155,90 @@ static int number_points(struct walk *w, struct metric *m, Otlp__NumberDataPoint
         return r;
 }
 
+/* --- The usual metric -------------------------------------------------------------------------- */
+
+#define POINT_DEPTH_MAX (INGEST_DEPTH_MAX - 2) /* a point is in a gauge or sum, that in the metric */
+
+/* A point of which more is wanted than time and value (its key is in w, of key_len), or one that is not
+ * plain (0). */
+static int whole_point(struct walk *w, struct metric *m, const struct wire_field *f, size_t key_len) {
+        Otlp__NumberDataPoint *n = NULL;
+        struct ingest_point p;
+        int r;
+
+        r = unpack(w, &otlp__number_data_point__descriptor, POINT_DEPTH_MAX, f->data, f->len, &n);
+        if (r < 0)
+                return r;
+        if (key_len == 0)
+                return number_point(w, m, n);
+        p = (struct ingest_point){
+                .name = m->name, .unit = m->unit, .key = w->key.bytes, .key_len = key_len
+        };
+        p.is_int = n->value_case == OTLP__NUMBER_DATA_POINT__VALUE_AS_INT;
+        p.i = p.is_int ? n->as_int : 0;
+        p.d = p.is_int ? (double) n->as_int : n->as_double;
+        p.time = n->time_unix_nano / NSEC_PER_USEC;
+        m->attributes = n->attributes;
+        m->n_attributes = n->n_attributes;
+        return visit_whole(w, m, &p);
+}
+
+static int plain_point(struct walk *w, struct metric *m, const struct wire_field *f) {
+        struct ingest_point p = { .name = m->name, .unit = m->unit, .key = w->key.bytes };
+        struct number n;
+        int r;
+
+        point_key_begin(&w->key, w->resource->service, m->name);
+        if (!number_parse(f->data, f->len, &w->key, &n) || w->key.full || !n.is_set || n.unrecorded)
+                return whole_point(w, m, f, 0);
+        r = count_row(w);
+        if (r < 0)
+                return r;
+        p.key_len = w->key.len;
+        p.is_int = n.is_int;
+        p.i = n.i;
+        p.d = n.d;
+        p.time = n.time_nsec / NSEC_PER_USEC;
+        return is_known(w, &p) ? visit_known(w, &p) : whole_point(w, m, f, p.key_len);
+}
+
+static void take_text(char *dest, const uint8_t *text, size_t len) {
+        char copy[METRIC_TEXT_MAX];
+
+        if (len > 0)
+                memcpy(copy, text, len);
+        copy[len] = '\0';
+        text_name(dest, INGEST_NAME_MAX, copy);
+}
+
+static int plain_metric(struct walk *w, struct metric_parts *parts) {
+        struct metric m = { 0 };
+        struct wire_field f;
+        int r;
+
+        take_text(m.name, parts->name, parts->name_len);
+        take_text(m.unit, parts->unit, parts->unit_len);
+        while ((r = metric_next_point(parts, &f)) > 0) {
+                r = plain_point(w, &m, &f);
+                if (r < 0)
+                        return r;
+        }
+        return r == -EBADMSG ? walk_fail(w, r, "Metric: byte %zu is not well-formed",
+                                         (size_t) (parts->points.next - w->start))
+                             : r;
+}
+
+/* --- The leaves -------------------------------------------------------------------------------- */
+
 int leaf_metric(struct walk *w, const uint8_t *data, size_t len) {
+        struct metric_parts parts;
         struct metric m = { 0 };
         Otlp__Metric *o = NULL;
         int r;
 
-        r = unpack(w, &otlp__metric__descriptor, data, len, &o);
+        if (metric_parse(data, len, &parts))
+                return plain_metric(w, &parts);
+        r = unpack(w, &otlp__metric__descriptor, INGEST_DEPTH_MAX, data, len, &o);
         if (r < 0)
                 return r;
         text_name(m.name, sizeof(m.name), o->name);
@@ -192,7 +286,7 @@ int leaf_log(struct walk *w, const uint8_t *data, size_t len) {
         json_t *body, *attributes;
         int r;
 
-        r = unpack(w, &otlp__log_record__descriptor, data, len, &l);
+        r = unpack(w, &otlp__log_record__descriptor, INGEST_DEPTH_MAX, data, len, &l);
         if (r < 0)
                 return r;
         r = count_row(w);
@@ -225,7 +319,7 @@ int leaf_resource(struct walk *w, const uint8_t *data, size_t len, struct ingest
         Otlp__Resource *o = NULL;
         int r;
 
-        r = unpack(w, &otlp__resource__descriptor, data, len, &o);
+        r = unpack(w, &otlp__resource__descriptor, INGEST_DEPTH_MAX, data, len, &o);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < ELEMENTSOF(texts); i++) {

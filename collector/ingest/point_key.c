@@ -48,6 +48,10 @@ void point_key_begin(struct point_key *k, const char *service, const char *name)
         add(k, 'N', name, strlen(name));
 }
 
+void point_key_add_encoded(struct point_key *k, const void *data, size_t len) {
+        add(k, 'e', data, len);
+}
+
 size_t point_key_end(struct point_key *k, Otlp__KeyValue *const *attributes, size_t n) {
         for (size_t i = 0; i < n && !k->full; i++) {
                 add(k, 'k', attributes[i]->key, strlen(attributes[i]->key));

@@ -17,5 +17,7 @@ struct point_key {
 };
 
 void point_key_begin(struct point_key *k, const char *service, const char *name);
+/* Adds one attribute as it was sent: bytes that need not be understood to name a series. */
+void point_key_add_encoded(struct point_key *k, const void *data, size_t len);
 /* Returns the length, or 0 when it is too long or a value is neither text, bool nor number. */
 size_t point_key_end(struct point_key *k, Otlp__KeyValue *const *attributes, size_t n);

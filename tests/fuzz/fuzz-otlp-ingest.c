@@ -27,9 +27,17 @@ static int on_point(const struct ingest_point *p, void *userdata) {
         (void) userdata;
         check_text(p->name, INGEST_NAME_MAX + 8);
         check_text(p->unit, INGEST_NAME_MAX - 1);
-        check_text(p->attributes, INGEST_ATTRIBUTES_MAX);
+        if (p->attributes) /* else it is known */
+                check_text(p->attributes, INGEST_ATTRIBUTES_MAX);
         points++;
         return points % 7 == 0 ? -EDQUOT : 0;
+}
+
+static bool is_known(const struct ingest_point *p, void *userdata) {
+        (void) userdata;
+        if (p->key_len == 0)
+                abort();
+        return ((const uint8_t *) p->key)[p->key_len - 1] % 2;
 }
 
 static int on_event(const struct ingest_event *e, void *userdata) {
@@ -50,7 +58,11 @@ static int on_done(void *userdata) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
         static const struct ingest_visitor visitor = {
-                .resource = on_resource, .point = on_point, .event = on_event, .done = on_done
+                .resource = on_resource,
+                .point = on_point,
+                .known = is_known,
+                .event = on_event,
+                .done = on_done,
         };
         struct ingest_result result;
         int r;

@@ -195,6 +195,93 @@ static void garbage(void) {
         free(good.data);
 }
 
+/* A metric with a field that nobody knows is none of the plain ones, which are read without protobuf-c. */
+static struct bytes not_plain(struct bytes metric) {
+        return join(metric, field(99, text("")));
+}
+
+static int run_twice(const struct bytes *points, struct seen seen[2], struct ingest_result result[2]) {
+        int r[2];
+
+        for (unsigned i = 0; i < 2; i++) {
+                struct bytes copy = { .data = malloc(points->len + 1), .len = points->len }, b;
+
+                memcpy(copy.data, points->data, points->len);
+                b = request(i == 0 ? gauge(copy) : not_plain(gauge(copy)));
+                seen[i] = (struct seen) { 0 };
+                r[i] = run(INGEST_METRICS, &b, &seen[i], &result[i]);
+                free(b.data);
+        }
+        if (r[0] != r[1])
+                test_fail(__FILE__, __LINE__, "%d %s; %d %s", r[0], result[0].why, r[1], result[1].why);
+        return r[0];
+}
+
+/* The short way says what the long one says, whatever the points are. */
+static void both_ways(void) {
+        struct bytes good = join(join(point(), field(1, fixed64(4, 0x4000000000000000))), point());
+        struct ingest_result result[2];
+        struct seen seen[2];
+        unsigned fine = 0;
+
+        ASSERT_OK(run_twice(&good, seen, result));
+        ASSERT_EQ(result[0].rows, 3);
+        ASSERT_STREQ(seen[0].lines, seen[1].lines);
+        srand(test_seed());
+        for (unsigned i = 0; i < 20000; i++) {
+                struct bytes b = { .data = malloc(good.len), .len = good.len };
+
+                memcpy(b.data, good.data, good.len);
+                for (unsigned k = 0; k < 1 + i % 3; k++)
+                        b.data[(size_t) rand() % b.len] = (uint8_t) (rand() % 3 ? rand() : rand() % 128);
+                if (run_twice(&b, seen, result) == 0) {
+                        fine++;
+                        ASSERT_STREQ(seen[0].lines, seen[1].lines);
+                        ASSERT_EQ(result[0].rows, result[1].rows);
+                        ASSERT_EQ(result[0].rejected, result[1].rejected);
+                }
+                free(b.data);
+        }
+        ASSERT_TRUE(fine > 1000);
+        free(good.data);
+}
+
+static bool same_key(const struct ingest_point *p, void *userdata) {
+        static uint8_t key[1024];
+        static size_t len; /* of the point before */
+        bool known = p->key_len > 0 && p->key_len == len && memcmp(key, p->key, len) == 0;
+
+        (void) userdata;
+        len = p->key_len;
+        memcpy(key, p->key, len);
+        return known;
+}
+
+static int on_known_point(const struct ingest_point *p, void *userdata) {
+        struct seen *s = userdata;
+
+        note(s, "%s=%g@%llu ", p->attributes ? p->attributes : "known", p->d, (unsigned long long) p->time);
+        return 0;
+}
+
+/* A point with the key of the one before comes without attributes, one with another key does not. */
+static void known_points(void) {
+        struct bytes b = request(gauge(join(join(point(), point()), field(1, fixed64(6, 7)))));
+        struct seen s = { 0 };
+        const struct ingest_visitor v = { .resource = on_resource,
+                                          .point = on_known_point,
+                                          .known = same_key,
+                                          .event = on_event,
+                                          .done = on_done,
+                                          .userdata = &s };
+        struct ingest_result result;
+
+        ASSERT_OK(ingest_request(INGEST_METRICS, b.data, b.len, &v, &result));
+        ASSERT_STREQ(s.lines,
+                     "h1/12/ {\"a\":\"\xc3\xbc\",\"z\":\"\\\"?\"}=42@5 known=42@5 {}=7@0 ");
+        free(b.data);
+}
+
 static void huge_counts(void) {
         struct bytes many = { .data = malloc(4 << 20), .len = 4 << 20 }, b;
         struct ingest_result result;
@@ -203,9 +290,16 @@ static void huge_counts(void) {
         /* two million points of two bytes each: 300 MB in protobuf-c's structures */
         for (size_t i = 0; i < many.len; i += 2)
                 memcpy(many.data + i, "\x0a\x00", 2);
-        b = request(field(5, many));
+        b = request(field(9, many));
         ASSERT_EQ(run(INGEST_METRICS, &b, &s, &result), -E2BIG);
         ASSERT_TRUE(strstr(result.why, "too many parts"));
+        free(b.data);
+        many = (struct bytes) { .data = malloc(4 << 20), .len = 4 << 20 };
+        for (size_t i = 0; i < many.len; i += 2)
+                memcpy(many.data + i, "\x0a\x00", 2);
+        b = request(field(5, many)); /* as a gauge */
+        ASSERT_EQ(run(INGEST_METRICS, &b, &s, &result), -E2BIG);
+        ASSERT_TRUE(strstr(result.why, "more than"));
         free(b.data);
 
         /* the same bytes as resources of a request */
@@ -284,5 +378,5 @@ static void second_resource_is_refused(void) {
         free(b.data);
 }
 
-TEST_MAIN(good_requests, truncated, garbage, huge_counts, deep_nesting, visitors_answers,
+TEST_MAIN(good_requests, truncated, garbage, both_ways, known_points, huge_counts, deep_nesting, visitors_answers,
           second_resource_is_refused)
