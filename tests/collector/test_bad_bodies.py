@@ -289,8 +289,8 @@ class Framing(Bad):
         self.ok(self.c.post("/v1/metrics", metrics(name="again")))
 
     @unittest.skipUnless(FULL, "a minute long: tools/test --full")
-    def test_slow_ones_are_let_go(self):
-        """A byte a second, or none at all, holds a connection for half a minute, not for ever; others are served meanwhile."""
+    def test_silent_ones_are_let_go(self):
+        """Silence in the middle of a body ends a connection after half a minute; others are served meanwhile, whoever trickles."""
         results = {}
 
         def hold(key, trickle):
