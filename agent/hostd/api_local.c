@@ -19,24 +19,23 @@ static struct connection *connection_of(struct MHD_Connection *mhd) {
 /* --- Shares -------------------------------------------------------------------------------------------- */
 
 static bool has_enough(const struct api_local *l, uid_t uid) {
-        size_t all = 0, of_user = 0, of_users = 0;
+        size_t of_user = 0, of_users = 0;
 
+        if (uid == 0)
+                return false;
         for (const struct api_deadline *d = l->deadlines.first; d; d = d->next) {
                 const struct connection *c = (const struct connection *) d;
 
-                all++;
                 of_user += c->peer.uid == uid;
                 of_users += c->peer.uid != 0;
         }
-        if (all >= API_LOCAL_CONNECTIONS || uid == 0)
-                return all >= API_LOCAL_CONNECTIONS;
         return of_user >= API_LOCAL_OF_USER || of_users >= API_LOCAL_OF_USERS;
 }
 
 /* Before libmicrohttpd has read anything: the client finds the answer and the end behind it. */
 static void turn_away(int fd) {
         static const char body[] = "{\"error\":\"too many connections are open\",\"remedy\":"
-                                   "\"close some: 12 of one user, 24 of all but root, 32 of all\"}";
+                                   "\"close some: 12 of one user, 24 of all but root\"}";
         char text[512];
         int n = snprintf(text, sizeof(text),
                          "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\n"
@@ -47,8 +46,7 @@ static void turn_away(int fd) {
         (void) shutdown(fd, SHUT_RDWR);
 }
 
-_Static_assert(API_LOCAL_OF_USER == 12 && API_LOCAL_OF_USERS == 24 && API_LOCAL_CONNECTIONS == 32,
-               "the text above says so");
+_Static_assert(API_LOCAL_OF_USER == 12 && API_LOCAL_OF_USERS == 24, "the text above says so");
 
 static struct connection *connected(struct api_local *l, struct MHD_Connection *mhd) {
         const union MHD_ConnectionInfo *i = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);

@@ -10,8 +10,7 @@
 #include "api.h"
 #include "api_deadline.h"
 
-#define API_LOCAL_LIMIT 48 /* what libmicrohttpd accepts: beyond, clients wait. Not reached, because of */
-#define API_LOCAL_CONNECTIONS 32 /* those that stay, of which */
+#define API_LOCAL_LIMIT 32 /* what libmicrohttpd accepts: beyond, clients wait; of which */
 #define API_LOCAL_OF_USERS 24 /* all but root have at most, and */
 #define API_LOCAL_OF_USER 12 /* each of them */
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any Accept header is understood or passed over. */
+#include <assert.h>
+
 #include "exposition.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -3,6 +3,8 @@
  * Query arguments as they may come, names and values parted by bytes of zero: what is refused is named in
  * valid UTF-8, what is taken is one of the allowed, once, and a number is one that another parser reads alike.
  */
+#include <assert.h>
+
 #include "arguments.h"
 #include "utf8.h"
 
