@@ -56,8 +56,6 @@ static void health(struct http_reply *reply) {
 
 static void answer(const struct api *a, enum route route, const struct http_request *q,
                    const struct query *query, struct http_reply *reply) {
-        const char *accept = http_header(q, "Accept");
-
         switch (route) {
         case ROUTE_HOSTS:
                 api_hosts(a, query, reply);
@@ -72,7 +70,7 @@ static void answer(const struct api *a, enum route route, const struct http_requ
                 api_series(a, query, reply);
                 break;
         case ROUTE_METRICS:
-                api_metrics(a, accept && strstr(accept, "application/openmetrics-text"), reply);
+                api_metrics(a, http_header(q, "Accept"), reply);
                 break;
         case ROUTE_HEALTH:
                 health(reply);

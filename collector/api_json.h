@@ -29,5 +29,5 @@ void api_series(const struct api *a, const struct query *q, struct http_reply *r
 /* call: to wait with, when the query says so; reply->later then. */
 void api_events(const struct api *a, const struct query *q, struct http_call *call,
                 struct http_reply *reply);
-/* The same as text for Prometheus, in either format. */
-void api_metrics(const struct api *a, bool open_metrics, struct http_reply *reply);
+/* Text for a scraper, in the format that its Accept header (NULL: none) asks for. */
+void api_metrics(const struct api *a, const char *accept, struct http_reply *reply);

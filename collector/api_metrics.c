@@ -13,63 +13,93 @@ static int on_slice(const struct store_slice *s, void *userdata) {
         return 0;
 }
 
-static int print(const struct api *a, const struct counters_print *p) {
-        usec_t now = clock_real(a->clock), silent = API_SILENT_SECONDS * USEC_PER_SEC;
-        struct store_slice sum = { 0 };
-        struct store_size size;
-        int r;
+static void print_build(struct exposition *e) {
+        static const struct exposition_family family = { .name = "tpu_collectord_build",
+                                                         .help = "The program that says these numbers.",
+                                                         .kind = EXPOSITION_INFO };
+        static const struct exposition_label version = { "version", TPU_HOSTD_VERSION };
 
-        r = store_list_slices(a->store, now > silent ? now - silent : 0, on_slice, &sum);
-        if (r == 0)
-                r = store_size(a->store, &size);
-        if (r < 0)
-                return r;
-        counters_print(p, a->counters);
-        counters_print_labels(
-                p, "hosts", "Hosts by what their agents said last; silent ones are counted apart.", "state",
-                (const struct counters_labelled[]) { { "ready", (double) sum.ready },
-                                                    { "degraded", (double) sum.degraded },
-                                                    { "unfit", (double) sum.unfit },
-                                                    { "unknown", (double) sum.unknown },
-                                                    { "silent", (double) sum.silent } },
-                5);
-        counters_print_one(p, "database_bytes", "gauge", "Size of the database file.", (double) size.file);
-        counters_print_one(p, "database_used_bytes", "gauge",
-                           "The same without free pages, what RetainBytes= limits.", (double) size.used);
-        counters_print_one(p, "retention_ratio", "gauge", "What RetainBytes= leaves of the ages of series.",
-                           size.squeeze);
-        counters_print_one(p, "damaged_rows", "gauge",
-                           "Rows of series that could not be read since the start.",
-                           (double) size.damaged_rows);
-        if (p->open_metrics)
-                fputs("# EOF\n", p->f);
-        return 0;
+        exposition_family(e, &family);
+        exposition_int(e, &version, 1, 1);
 }
 
-void api_metrics(const struct api *a, bool open_metrics, struct http_reply *reply) {
-        struct counters_print p = { .open_metrics = open_metrics };
-        char *text = NULL;
-        size_t len = 0;
+static void print_hosts(struct exposition *e, const struct store_slice *sum) {
+        static const struct exposition_family family = {
+                .name = "tpu_collectord_hosts",
+                .help = "Hosts by what their agents said last; silent ones are counted apart."
+        };
+        const struct {
+                const char *state;
+                int64_t n;
+        } counts[] = {
+                { "ready", sum->ready },     { "degraded", sum->degraded }, { "unfit", sum->unfit },
+                { "unknown", sum->unknown }, { "silent", sum->silent },
+        };
+
+        exposition_family(e, &family);
+        for (size_t i = 0; i < ELEMENTSOF(counts); i++) {
+                const struct exposition_label state = { "state", counts[i].state };
+
+                exposition_int(e, &state, 1, counts[i].n);
+        }
+}
+
+static void print_database(struct exposition *e, const struct store_size *size) {
+        const struct {
+                struct exposition_family family;
+                double value;
+        } gauges[] = {
+                { { "tpu_collectord_database_bytes", "bytes", "Size of the database file.", EXPOSITION_GAUGE },
+                  (double) size->file },
+                { { "tpu_collectord_database_used_bytes", "bytes",
+                    "The same without free pages, what RetainBytes= limits.", EXPOSITION_GAUGE },
+                  (double) size->used },
+                { { "tpu_collectord_retention_ratio", "ratio", "What RetainBytes= leaves of the ages of series.",
+                    EXPOSITION_GAUGE },
+                  size->squeeze },
+                { { "tpu_collectord_damaged_rows", NULL, "Rows of series that could not be read since the start.",
+                    EXPOSITION_GAUGE },
+                  (double) size->damaged_rows },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(gauges); i++) {
+                exposition_family(e, &gauges[i].family);
+                exposition_real(e, NULL, 0, gauges[i].value);
+        }
+}
+
+static int look(const struct api *a, struct store_slice *ret_sum, struct store_size *ret_size) {
+        usec_t now = clock_real(a->clock), silent = API_SILENT_SECONDS * USEC_PER_SEC;
         int r;
 
-        p.f = open_memstream(&text, &len);
-        if (!p.f) {
-                api_reply_result(reply, a, -ENOMEM, NULL);
-                return;
+        r = store_list_slices(a->store, now > silent ? now - silent : 0, on_slice, ret_sum);
+        return r == 0 ? store_size(a->store, ret_size) : r;
+}
+
+void api_metrics(const struct api *a, const char *accept, struct http_reply *reply) {
+        bool open_metrics = exposition_wants_open_metrics(accept);
+        struct store_slice sum = { 0 };
+        struct exposition e;
+        struct store_size size;
+        char *text;
+        size_t len;
+        int r;
+
+        r = look(a, &sum, &size);
+        if (r >= 0)
+                r = exposition_begin(&e, open_metrics);
+        if (r >= 0) {
+                print_build(&e);
+                counters_print(&e, a->counters);
+                print_hosts(&e, &sum);
+                print_database(&e, &size);
+                r = exposition_end(&e, &text, &len);
         }
-        r = print(a, &p);
-        if (fclose(p.f) != 0)
-                r = -ENOMEM;
         if (r < 0) {
-                free(text);
                 api_reply_result(reply, a, r, NULL);
                 return;
         }
         *reply = (struct http_reply) {
-                .status = 200,
-                .content_type = open_metrics ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
-                                             : "text/plain; version=0.0.4; charset=utf-8",
-                .body = text,
-                .len = len
+                .status = 200, .content_type = exposition_type(open_metrics), .body = text, .len = len
         };
 }

@@ -11,63 +11,51 @@ void counters_answered(struct counters *c, enum counters_path path, unsigned sta
         c->requests[path][i]++;
 }
 
-/* OpenMetrics names the family without the counter's suffix, and knows units. */
-static void print_family(const struct counters_print *p, const char *name, const char *type,
-                         const char *help) {
-        bool total = streq(type, "counter");
-
-        fprintf(p->f, "# HELP tpu_collectord_%s%s %s\n# TYPE tpu_collectord_%s%s %s\n", name,
-                total && !p->open_metrics ? "_total" : "", help, name,
-                total && !p->open_metrics ? "_total" : "", type);
-}
-
-void counters_print_one(const struct counters_print *p, const char *name, const char *type, const char *help,
-                        double value) {
-        print_family(p, name, type, help);
-        fprintf(p->f, "tpu_collectord_%s%s %.17g\n", name, streq(type, "counter") ? "_total" : "", value);
-}
-
-void counters_print_labels(const struct counters_print *p, const char *name, const char *help,
-                           const char *label, const struct counters_labelled *values, size_t n) {
-        print_family(p, name, "gauge", help);
-        for (size_t i = 0; i < n; i++)
-                fprintf(p->f, "tpu_collectord_%s{%s=\"%s\"} %.17g\n", name, label, values[i].label,
-                        values[i].value);
-}
-
-static void print_requests(const struct counters_print *p, const struct counters *c) {
+static void print_requests(struct exposition *e, const struct counters *c) {
         static const char *const paths[_COUNTERS_PATH_MAX] = { "/v1/metrics", "/v1/logs", "other" };
+        static const struct exposition_family family = { .name = "tpu_collectord_requests",
+                                                         .help = "OTLP requests answered.",
+                                                         .kind = EXPOSITION_COUNTER };
 
-        print_family(p, "requests", "counter", "OTLP requests answered.");
+        exposition_family(e, &family);
         for (size_t i = 0; i < _COUNTERS_PATH_MAX; i++)
                 for (size_t s = 0; s < COUNTERS_STATUSES_N; s++) {
                         char code[16] = "other";
+                        const struct exposition_label labels[] = { { "path", paths[i] }, { "code", code } };
 
                         if (c->requests[i][s] == 0)
                                 continue;
                         if (statuses[s])
                                 (void) snprintf(code, sizeof(code), "%u", statuses[s]);
-                        fprintf(p->f, "tpu_collectord_requests_total{path=\"%s\",code=\"%s\"} %" PRIu64 "\n",
-                                paths[i], code, c->requests[i][s]);
+                        exposition_int(e, labels, ELEMENTSOF(labels), (int64_t) c->requests[i][s]);
                 }
 }
 
-void counters_print(const struct counters_print *p, const struct counters *c) {
+void counters_print(struct exposition *e, const struct counters *c) {
         const struct {
-                const char *name, *help;
+                const char *name, *unit, *help;
                 uint64_t value;
         } counted[] = {
-                { "received_bytes", "Bytes of OTLP bodies, as they came.", c->bytes },
-                { "points", "Metric points stored.", c->points },
-                { "events", "Log records stored.", c->events },
-                { "rejected", "Points and log records told back as rejected.", c->rejected },
-                { "commits", "Transactions committed.", c->commits },
-                { "duplicates", "Pushes that were stored before and answered 200.", c->duplicates },
-                { "databases_replaced", "Damaged databases that were moved aside.", c->started_over },
+                { "tpu_collectord_received_bytes", "bytes", "Bytes of OTLP bodies, as they came.", c->bytes },
+                { "tpu_collectord_points", NULL, "Metric points stored.", c->points },
+                { "tpu_collectord_events", NULL, "Log records stored.", c->events },
+                { "tpu_collectord_rejected", NULL, "Points and log records told back as rejected.",
+                  c->rejected },
+                { "tpu_collectord_commits", NULL, "Transactions committed.", c->commits },
+                { "tpu_collectord_duplicates", NULL, "Pushes that were stored before and answered 200.",
+                  c->duplicates },
+                { "tpu_collectord_databases_replaced", NULL, "Damaged databases that were moved aside.",
+                  c->started_over },
         };
 
-        print_requests(p, c);
-        for (size_t i = 0; i < ELEMENTSOF(counted); i++)
-                counters_print_one(p, counted[i].name, "counter", counted[i].help,
-                                   (double) counted[i].value);
+        print_requests(e, c);
+        for (size_t i = 0; i < ELEMENTSOF(counted); i++) {
+                const struct exposition_family f = { .name = counted[i].name,
+                                                     .unit = counted[i].unit,
+                                                     .help = counted[i].help,
+                                                     .kind = EXPOSITION_COUNTER };
+
+                exposition_family(e, &f);
+                exposition_int(e, NULL, 0, (int64_t) counted[i].value);
+        }
 }

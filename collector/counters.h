@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What the collector did since it started, and how /metrics says it: text format 0.0.4 or OpenMetrics 1.0.
+ * What the collector did since it started, and how /metrics says it.
  */
-#include "base.h"
+#include "exposition.h"
 
 /* The statuses the receiver answers with; others count in the last. */
 #define COUNTERS_STATUSES \
@@ -19,17 +19,5 @@ struct counters {
 
 void counters_answered(struct counters *c, enum counters_path path, unsigned status);
 
-struct counters_print {
-        FILE *f;
-        bool open_metrics;
-};
-void counters_print(const struct counters_print *p, const struct counters *c);
-/* name without "tpu_collectord_" and "_total"; type "counter" or "gauge". */
-void counters_print_one(const struct counters_print *p, const char *name, const char *type, const char *help,
-                        double value);
-struct counters_labelled {
-        const char *label;
-        double value;
-};
-void counters_print_labels(const struct counters_print *p, const char *name, const char *help,
-                           const char *label, const struct counters_labelled *values, size_t n);
+/* The families of these, all "tpu_collectord_…". */
+void counters_print(struct exposition *e, const struct counters *c);

@@ -111,10 +111,20 @@ static int get_events(struct agent *a, const struct api_request *r, struct api_a
 }
 
 static int get_metrics(struct agent *a, const struct api_request *r, struct api_answer *ret) {
-        struct api_answer answer = { .status = 200, .type = METRICS_TEXT_TYPE };
+        const struct metrics_about about = {
+                .version = TPU_HOSTD_VERSION,
+                .target = { { "host_name", a->name },
+                            { "service_name", "tpu-hostd" },
+                            { "service_version", TPU_HOSTD_VERSION },
+                            { "tpu_slice_name", identity_get(&a->identity, IDENTITY_SLICE_NAME) },
+                            { "tpu_worker_id", identity_get(&a->identity, IDENTITY_WORKER_ID) },
+                            { "tpu_accelerator_type",
+                              identity_get(&a->identity, IDENTITY_ACCELERATOR_TYPE) } },
+        };
+        bool open_metrics = exposition_wants_open_metrics(api_header(r, "Accept"));
+        struct api_answer answer = { .status = 200, .type = exposition_type(open_metrics) };
 
-        (void) r;
-        if (metrics_text(&a->samples, &answer.body, &answer.len) < 0)
+        if (metrics_text(&a->samples, &about, open_metrics, &answer.body, &answer.len) < 0)
                 return agent_answer_error(ret, 500, NULL, "out of memory");
         *ret = answer;
         return 0;

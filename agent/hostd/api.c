@@ -83,6 +83,10 @@ const char *api_argument(const struct api_request *r, const char *name) {
         return MHD_lookup_connection_value(r->call->connection, MHD_GET_ARGUMENT_KIND, name);
 }
 
+const char *api_header(const struct api_request *r, const char *name) {
+        return MHD_lookup_connection_value(r->call->connection, MHD_HEADER_KIND, name);
+}
+
 static enum MHD_Result dispatch(struct api_call *call, const char *method, const char *path) {
         struct api *a = call->api;
         struct api_request request = {

@@ -37,6 +37,9 @@ struct api_request {
 /* A query argument of the call, NULL when absent; valid while the call is. */
 const char *api_argument(const struct api_request *r, const char *name);
 
+/* A header of the call, NULL when absent; likewise. */
+const char *api_header(const struct api_request *r, const char *name);
+
 struct api_answer {
         unsigned status;  /* HTTP's */
         const char *type; /* static */

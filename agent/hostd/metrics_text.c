@@ -3,21 +3,21 @@
 
 #include "metrics_text.h"
 
-/* UCUM units as Prometheus spells them; a unit in braces ({packet}) is a remark and gives no suffix. */
-static const char *unit_suffix(const struct sample *m) {
+/* UCUM units as Prometheus spells them; a unit in braces ({packet}) is a remark and none. */
+static const char *unit_name(const struct sample *m) {
         static const struct {
                 const char *unit, *suffix;
         } table[] = {
-                { "By", "_bytes" },
-                { "s", "_seconds" },
-                { "ms", "_milliseconds" },
-                { "Hz", "_hertz" },
-                { "Cel", "_celsius" },
-                { "W", "_watts" },
-                { "J", "_joules" },
-                { "%", "_percent" },
-                { "bit/s", "_bits_per_second" },
-                { "By/s", "_bytes_per_second" },
+                { "By", "bytes" },
+                { "s", "seconds" },
+                { "ms", "milliseconds" },
+                { "Hz", "hertz" },
+                { "Cel", "celsius" },
+                { "W", "watts" },
+                { "J", "joules" },
+                { "%", "percent" },
+                { "bit/s", "bits_per_second" },
+                { "By/s", "bytes_per_second" },
         };
 
         if (!m->unit)
@@ -25,13 +25,14 @@ static const char *unit_suffix(const struct sample *m) {
         for (size_t i = 0; i < ELEMENTSOF(table); i++)
                 if (streq(table[i].unit, m->unit))
                         return table[i].suffix;
-        return streq(m->unit, "1") && m->kind == SAMPLE_GAUGE ? "_ratio" : "";
+        return streq(m->unit, "1") && m->kind == SAMPLE_GAUGE ? "ratio" : "";
 }
 
-static bool endswith(const char *s, const char *suffix) {
-        size_t a = strlen(s), b = strlen(suffix);
+/* Whether the last of the words that underscores part is this one. */
+static bool ends_with(const char *s, const char *word) {
+        size_t a = strlen(s), b = strlen(word);
 
-        return a >= b && streq(s + a - b, suffix);
+        return a > b && s[a - b - 1] == '_' && streq(s + a - b, word);
 }
 
 static void underscore(char *s) {
@@ -40,18 +41,30 @@ static void underscore(char *s) {
                         *s = '_';
 }
 
-int metric_name(const struct sample *m, char buf[static METRIC_NAME_MAX]) {
-        const char *suffix = unit_suffix(m), *total = m->kind == SAMPLE_COUNTER ? "_total" : "";
-        char name[METRIC_NAME_MAX];
-        int n;
+/* "x_count" of {cpu} → "x_cpus". */
+static void name_what_is_counted(const struct sample *m, char buf[static METRIC_NAME_MAX]) {
+        size_t len = strlen(buf) - strlen("count"), n = m->unit ? strlen(m->unit) : 0;
 
-        if (strlen(m->name) >= sizeof(name))
+        if (n <= 2 || m->unit[0] != '{' || len + n >= METRIC_NAME_MAX)
+                return;
+        (void) snprintf(buf + len, METRIC_NAME_MAX - len, "%.*ss", (int) n - 2, m->unit + 1);
+        underscore(buf);
+}
+
+int metric_name(const struct sample *m, char buf[static METRIC_NAME_MAX], const char **ret_unit) {
+        const char *unit = unit_name(m);
+        size_t len = strlen(m->name);
+
+        if (len + 1 + strlen(unit) >= METRIC_NAME_MAX)
                 return -ENAMETOOLONG;
-        (void) snprintf(name, sizeof(name), "%s", m->name);
-        underscore(name);
-        n = snprintf(buf, METRIC_NAME_MAX, "%s%s%s", name, endswith(name, suffix) ? "" : suffix,
-                     endswith(name, total) ? "" : total);
-        return n < METRIC_NAME_MAX ? 0 : -ENAMETOOLONG;
+        memcpy(buf, m->name, len + 1);
+        underscore(buf);
+        if (m->kind == SAMPLE_GAUGE && ends_with(buf, "count"))
+                name_what_is_counted(m, buf);
+        if (unit[0] && !ends_with(buf, unit))
+                (void) snprintf(buf + len, METRIC_NAME_MAX - len, "_%s", unit);
+        *ret_unit = unit;
+        return 0;
 }
 
 static int by_name(const void *a, const void *b) {
@@ -61,68 +74,70 @@ static int by_name(const void *a, const void *b) {
         return r != 0 ? r : (*x > *y) - (*x < *y);
 }
 
-static void print_escaped(FILE *f, const char *s, bool quote) {
-        for (; *s; s++)
-                if (*s == '\\')
-                        fputs("\\\\", f);
-                else if (*s == '\n')
-                        fputs("\\n", f);
-                else if (*s == '"' && quote)
-                        fputs("\\\"", f);
-                else
-                        fputc(*s, f);
-}
+static void print_sample(struct exposition *e, const struct sample *m) {
+        char keys[ELEMENTSOF(m->keys)][METRIC_NAME_MAX];
+        struct exposition_label labels[ELEMENTSOF(m->keys)];
+        size_t n = 0;
 
-static void print_sample(FILE *f, const char *name, const struct sample *m) {
-        const char *separator = "{";
-
-        fputs(name, f);
         for (size_t k = 0; k < ELEMENTSOF(m->keys); k++) {
-                char key[METRIC_NAME_MAX];
-
                 if (!m->keys[k])
                         continue;
-                (void) snprintf(key, sizeof(key), "%s", m->keys[k]);
-                underscore(key);
-                fprintf(f, "%s%s=\"", separator, key);
-                print_escaped(f, m->values[k], true);
-                fputc('"', f);
-                separator = ",";
+                (void) snprintf(keys[n], sizeof(keys[n]), "%s", m->keys[k]);
+                underscore(keys[n]);
+                labels[n] = (struct exposition_label) { .key = keys[n], .value = m->values[k] };
+                n++;
         }
-        if (*separator == ',')
-                fputc('}', f);
         if (m->is_int)
-                fprintf(f, " %" PRIi64 "\n", m->i);
+                exposition_int(e, labels, n, m->i);
         else
-                fprintf(f, " %.17g\n", m->d);
+                exposition_real(e, labels, n, m->d);
 }
 
-static int print_all(FILE *f, const struct sample_slot **sorted, size_t n) {
+static void print_samples(struct exposition *e, const struct sample_slot **sorted, size_t n) {
         const char *family = NULL;
+        char name[METRIC_NAME_MAX];
 
         for (size_t i = 0; i < n; i++) {
                 const struct sample *m = &sorted[i]->sample;
-                char name[METRIC_NAME_MAX];
+                struct exposition_family f = { .name = name };
 
-                if (metric_name(m, name) < 0)
-                        continue; /* names are our own: a test holds them */
                 if (!family || !streq(family, m->name)) {
-                        fprintf(f, "# HELP %s ", name);
-                        print_escaped(f, m->description ? m->description : m->name, false);
-                        fprintf(f, "\n# TYPE %s %s\n", name,
-                                m->kind == SAMPLE_COUNTER ? "counter" : "gauge");
+                        if (metric_name(m, name, &f.unit) < 0)
+                                continue; /* names are our own: a test holds them */
+                        f.help = m->description ? m->description : m->name;
+                        f.kind = m->kind == SAMPLE_COUNTER ? EXPOSITION_COUNTER : EXPOSITION_GAUGE;
+                        exposition_family(e, &f);
                         family = m->name;
                 }
-                print_sample(f, name, m);
+                print_sample(e, m);
         }
-        return ferror(f) ? -ENOMEM : 0;
 }
 
-int metrics_text(const struct sample_store *s, char **ret, size_t *ret_len) {
+/* OpenMetrics wants the family "target" before all others. */
+static void print_about(struct exposition *e, const struct metrics_about *about) {
+        const struct exposition_family target = { .name = "target",
+                                                  .help = "The host that these numbers are of",
+                                                  .kind = EXPOSITION_INFO },
+                                       build = { .name = "tpu_hostd_build",
+                                                 .help = "The program that says them",
+                                                 .kind = EXPOSITION_INFO };
+        const struct exposition_label version = { .key = "version", .value = about->version };
+        struct exposition_label known[METRICS_LABELS_MAX];
+        size_t n = 0;
+
+        for (size_t i = 0; i < METRICS_LABELS_MAX; i++)
+                if (about->target[i].value)
+                        known[n++] = about->target[i];
+        exposition_family(e, &target);
+        exposition_int(e, known, n, 1);
+        exposition_family(e, &build);
+        exposition_int(e, &version, 1, 1);
+}
+
+int metrics_text(const struct sample_store *s, const struct metrics_about *about, bool open_metrics, char **ret,
+                 size_t *ret_len) {
         _cleanup_free_ const struct sample_slot **sorted = NULL;
-        _cleanup_free_ char *text = NULL;
-        size_t len = 0;
-        FILE *f;
+        struct exposition e;
         int r;
 
         sorted = calloc(MAX(s->n, (size_t) 1), sizeof(*sorted));
@@ -131,15 +146,10 @@ int metrics_text(const struct sample_store *s, char **ret, size_t *ret_len) {
         for (size_t i = 0; i < s->n; i++)
                 sorted[i] = &s->slots[i];
         qsort(sorted, s->n, sizeof(*sorted), by_name);
-        f = open_memstream(&text, &len);
-        if (!f)
-                return -ENOMEM;
-        r = print_all(f, sorted, s->n);
-        if (fclose(f) != 0 && r >= 0)
-                r = -ENOMEM;
+        r = exposition_begin(&e, open_metrics);
         if (r < 0)
                 return r;
-        *ret = TAKE_PTR(text);
-        *ret_len = len;
-        return 0;
+        print_about(&e, about);
+        print_samples(&e, sorted, s->n);
+        return exposition_end(&e, ret, ret_len);
 }

@@ -215,14 +215,14 @@ class Hostd:
             print(f"--- tpu-hostd, exit code {code}:\n{self.output.read_text(errors='replace')}---", file=sys.stderr)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def call(self, path, method="GET", timeout=10):
+    def call(self, path, method="GET", timeout=10, headers=None):
         """(status, content type, body) of one call."""
         c = http.client.HTTPConnection("localhost", timeout=timeout)
         c.sock = socket.socket(socket.AF_UNIX)
         c.sock.settimeout(timeout)
         try:
             c.sock.connect(str(self.api))
-            c.request(method, path)
+            c.request(method, path, headers=headers or {})
             r = c.getresponse()
             return r.status, r.getheader("Content-Type"), r.read()
         finally:

@@ -1,5 +1,6 @@
 unit_test(base KNOWS base)
 unit_test(config KNOWS base)
+unit_test(exposition KNOWS base LIBRARIES m)
 unit_test(file-stamp KNOWS base)
 unit_test(tls-peer KNOWS base httpserver)
 unit_test(frame KNOWS base frame proto_local)

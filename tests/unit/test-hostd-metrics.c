@@ -30,31 +30,39 @@ static void test_names(void) {
                 enum sample_kind kind;
                 const char *wanted;
         } cases[] = {
-                { "system.network.io", "By", SAMPLE_COUNTER, "system_network_io_bytes_total" },
+                { "system.network.io", "By", SAMPLE_COUNTER, "system_network_io_bytes" },
                 { "system.memory.usage", "By", SAMPLE_GAUGE, "system_memory_usage_bytes" },
                 { "system.memory.utilization", "1", SAMPLE_GAUGE, "system_memory_utilization_ratio" },
-                { "process.cpu.time", "s", SAMPLE_COUNTER, "process_cpu_time_seconds_total" },
+                { "process.cpu.time", "s", SAMPLE_COUNTER, "process_cpu_time_seconds" },
                 { "system.network.packet.count", "{packet}", SAMPLE_COUNTER,
-                  "system_network_packet_count_total" },
+                  "system_network_packet_count" },
+                { "system.cpu.logical.count", "{cpu}", SAMPLE_GAUGE, "system_cpu_logical_cpus" },
+                { "tpu.x.count", "1", SAMPLE_GAUGE, "tpu_x_count_ratio" },
+                { "bytes", "By", SAMPLE_GAUGE, "bytes_bytes" },
+                { "tpu.xbytes", "By", SAMPLE_GAUGE, "tpu_xbytes_bytes" },
                 { "tpu.run.loss", NULL, SAMPLE_GAUGE, "tpu_run_loss" },
                 { "tpu.x.bytes", "By", SAMPLE_GAUGE, "tpu_x_bytes" },
         };
         char buf[METRIC_NAME_MAX], overlong[200];
+        const char *unit;
         struct sample m;
 
         for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
                 m = sample(cases[i].name, cases[i].unit, cases[i].kind, 1, NULL);
-                ASSERT_OK(metric_name(&m, buf));
+                ASSERT_OK(metric_name(&m, buf, &unit));
                 ASSERT_STREQ(buf, cases[i].wanted);
+                ASSERT_TRUE(!unit[0] || streq(buf + strlen(buf) - strlen(unit), unit));
         }
         memset(overlong, 'a', sizeof(overlong) - 1);
         overlong[sizeof(overlong) - 1] = 0;
         m = sample(overlong, NULL, SAMPLE_GAUGE, 1, NULL);
-        ASSERT_EQ(metric_name(&m, buf), -ENAMETOOLONG);
+        ASSERT_EQ(metric_name(&m, buf, &unit), -ENAMETOOLONG);
 }
 
 /* Families in one piece, whatever the order of arrival; labels escaped. */
 static void test_text(void) {
+        const struct metrics_about about = { .version = "1.2.3",
+                                             .target = { { "host_name", "h0" }, { "tpu_slice_name", NULL } } };
         struct sample_store s;
         struct sample a = sample("system.network.io", "By", SAMPLE_COUNTER, 5, "eth0");
         struct sample b = sample("system.memory.usage", "By", SAMPLE_GAUGE, 7, NULL);
@@ -66,8 +74,12 @@ static void test_text(void) {
         ASSERT_OK(take(&s, 0, 1, &a));
         ASSERT_OK(take(&s, 0, 1, &b));
         ASSERT_OK(take(&s, 0, 1, &c));
-        ASSERT_OK(metrics_text(&s, &text, &len));
+        ASSERT_OK(metrics_text(&s, &about, false, &text, &len));
         ASSERT_STREQ(text,
+                     "# HELP target_info The host that these numbers are of\n# TYPE target_info gauge\n"
+                     "target_info{host_name=\"h0\"} 1\n"
+                     "# HELP tpu_hostd_build_info The program that says them\n"
+                     "# TYPE tpu_hostd_build_info gauge\ntpu_hostd_build_info{version=\"1.2.3\"} 1\n"
                      "# HELP system_memory_usage_bytes about it\n# TYPE system_memory_usage_bytes gauge\n"
                      "system_memory_usage_bytes 7\n"
                      "# HELP system_network_io_bytes_total about it\n# TYPE system_network_io_bytes_total "
@@ -75,6 +87,19 @@ static void test_text(void) {
                      "system_network_io_bytes_total{network_interface_name=\"eth0\"} 5\n"
                      "system_network_io_bytes_total{network_interface_name=\"e\\\"t\\\\h\\n1\"} 6\n");
         ASSERT_EQ(len, strlen(text));
+        free(text);
+        ASSERT_OK(metrics_text(&s, &about, true, &text, &len));
+        ASSERT_STREQ(text,
+                     "# HELP target The host that these numbers are of\n# TYPE target info\n"
+                     "target_info{host_name=\"h0\"} 1\n"
+                     "# HELP tpu_hostd_build The program that says them\n# TYPE tpu_hostd_build info\n"
+                     "tpu_hostd_build_info{version=\"1.2.3\"} 1\n"
+                     "# HELP system_memory_usage_bytes about it\n# UNIT system_memory_usage_bytes bytes\n"
+                     "# TYPE system_memory_usage_bytes gauge\nsystem_memory_usage_bytes 7\n"
+                     "# HELP system_network_io_bytes about it\n# UNIT system_network_io_bytes bytes\n"
+                     "# TYPE system_network_io_bytes counter\n"
+                     "system_network_io_bytes_total{network_interface_name=\"eth0\"} 5\n"
+                     "system_network_io_bytes_total{network_interface_name=\"e\\\"t\\\\h\\n1\"} 6\n# EOF\n");
         free(text);
         sample_store_clear(&s);
 }

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Metrics as text for a scraper: Prometheus' text format 0.0.4, or OpenMetrics 1.0 for who asks for it
+ * (github.com/prometheus/OpenMetrics, specification/OpenMetrics.md). The writer of one answer of /metrics.
+ * Who uses it brings each family once, its samples right behind it; names are checked by tests, not here.
+ */
+#include "base.h"
+
+#define EXPOSITION_VALUE_MAX 512 /* of a label, with the end */
+
+enum exposition_kind {
+        EXPOSITION_GAUGE,
+        EXPOSITION_COUNTER, /* its samples get "_total", in 0.0.4 the family as well */
+        EXPOSITION_INFO,    /* texts as labels of a 1; "_info" is added likewise; 0.0.4 calls it a gauge */
+};
+
+struct exposition_family {
+        const char *name; /* ends with "_" and the unit, where there is one; without "_total" and "_info" */
+        const char *unit; /* "bytes", "seconds", …; NULL or "": none */
+        const char *help;
+        enum exposition_kind kind;
+};
+
+struct exposition_label {
+        const char *key, *value; /* key: a name; value: any text; made valid UTF-8 and cut */
+};
+
+struct exposition {
+        bool open_metrics;
+        FILE *f;
+        char *text;
+        size_t len;
+        struct exposition_family family; /* the one whose samples come now */
+};
+
+/* What an Accept header (NULL: none) prefers: OpenMetrics 1.0 has to be named, and no less wanted than text. */
+bool exposition_wants_open_metrics(const char *accept);
+/* Of the header Content-Type. */
+const char *exposition_type(bool open_metrics);
+
+int exposition_begin(struct exposition *e, bool open_metrics);
+/* f: its texts are borrowed until the next family. */
+void exposition_family(struct exposition *e, const struct exposition_family *f);
+void exposition_int(struct exposition *e, const struct exposition_label *labels, size_t n, int64_t value);
+void exposition_real(struct exposition *e, const struct exposition_label *labels, size_t n, double value);
+/* *ret is malloc'ed. -ENOMEM. */
+int exposition_end(struct exposition *e, char **ret, size_t *ret_len);
+/* In place of exposition_end(), when it is not to be said after all. */
+void exposition_drop(struct exposition *e);

@@ -1,0 +1,1 @@
+fuzz_target(accept KNOWS base)

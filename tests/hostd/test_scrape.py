@@ -1,0 +1,252 @@
+#!/usr/bin/python3
+"""/metrics of both programs as scrapers read it: promtool, an independent OpenMetrics parser, and a real Prometheus."""
+
+import http.client
+import json
+import os
+import re
+import shutil
+import socket
+import socketserver
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+import urllib.parse
+import urllib.request
+from pathlib import Path
+
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_open_metrics
+from prometheus_client.parser import text_string_to_metric_families as parse_text
+
+sys.path.insert(0, str(Path(__file__).parent))
+import documented  # noqa: E402
+from around import BINARY, Hostd, wait_until  # noqa: E402
+
+COLLECTOR = BINARY.parents[2] / "collector/tpu-collectord"
+OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+FULL = os.environ.get("FULL") == "1"
+UNITS = {"By": "bytes", "s": "seconds", "Cel": "celsius", "J": "joules", "1": "ratio"}
+
+
+class Collector:
+    """tpu-collectord on loopback, that has heard of nobody."""
+
+    def __init__(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="scrape-test-"))
+        notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        notify.bind(str(self.folder / "notify"))
+        notify.settimeout(20)
+        self.process = subprocess.Popen([COLLECTOR, "--config", "/dev/null", "--database", self.folder / "c.db", "--listen-otlp", "127.0.0.1:0",
+                                         "--listen-api", "127.0.0.1:0"], env={**os.environ, "NOTIFY_SOCKET": str(self.folder / "notify")},
+                                        stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.otlp, self.port = map(int, re.findall(r"127\.0\.0\.1:(\d+)", notify.recv(4096).decode()))
+        notify.close()
+
+    def call(self, path, headers=None):
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        c.request("GET", path, headers=headers or {})
+        r = c.getresponse()
+        body = r.read()
+        c.close()
+        return r.status, r.getheader("Content-Type"), body
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait(20)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Case(unittest.TestCase):
+    def hostd(self, **settings):
+        h = Hostd(**settings)
+        self.addCleanup(h.close)
+        h.start()
+        wait_until(lambda: b"tpu_uplink_sent_total" in h.call("/metrics")[2], 10, "the first tick")
+        return h
+
+    def collector(self):
+        c = Collector()
+        self.addCleanup(c.close)
+        return c
+
+    def read(self, program, accept, kind):
+        code, got, body = program.call("/metrics", headers={"Accept": accept} if accept else None)
+        self.assertEqual((code, got), (200, kind))
+        return body.decode()
+
+
+def samples(families):
+    """{(name of the sample, sorted labels): value}"""
+    return {(s.name, tuple(sorted(s.labels.items()))): s.value for f in families for s in f.samples}
+
+
+class Formats(Case):
+    def lint(self, text):
+        done = subprocess.run(["promtool", "check", "metrics"], input=text.encode(), capture_output=True, timeout=20, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, b""), done.stdout)
+
+    def check(self, program):
+        text = self.read(program, None, TEXT)
+        self.assertEqual(self.read(program, "text/plain", TEXT)[:40], text[:40])
+        self.lint(text)
+        types = re.findall(r"^# TYPE (\S+)", text, re.M)
+        self.assertEqual(len(types), len(set(types)), "a family in two pieces")
+        for line in text.splitlines():
+            self.assertRegex(line, r"^(# (HELP|TYPE) \S+ \S.*|[a-z_]+(\{.*\})? \S+)$")
+
+        om = self.read(program, OPEN_METRICS, OPEN_METRICS)
+        self.assertTrue(om.endswith("\n# EOF\n"))
+        self.assertEqual(om.count("# EOF"), 1)
+        families = list(parse_open_metrics(om))  # raises for whatever the specification forbids
+        self.assertEqual(len(families), len({f.name for f in families}))
+        for f in families:
+            self.assertTrue(f.samples or f.name == "tpu_collectord_requests", f.name)
+            self.assertTrue(f.documentation, f.name)
+            self.assertTrue(not f.unit or f.name.endswith("_" + f.unit), f.name)
+            self.assertFalse(f.name.endswith(("_total", "_info", "_count", "_sum", "_bucket", "_created")) and f.type == "gauge", f.name)
+            for s in f.samples:
+                self.assertEqual(s.name, f.name + {"counter": "_total", "info": "_info"}.get(f.type, ""), s)
+        return families, list(parse_text(text))
+
+    def test_hostd(self):
+        h = self.hostd()
+        families, plain = self.check(h)
+        by_name = {f.name: f for f in families}
+        self.assertEqual(families[0].name, "target")
+        target, = by_name["target"].samples
+        self.assertEqual((target.labels["tpu_slice_name"], target.labels["service_name"]), ("v6e-a", "tpu-hostd"))
+        build, = by_name["tpu_hostd_build"].samples
+        self.assertEqual(build.labels, {"version": h.get("/v1/status")["version"]})
+        both = samples(plain).keys() ^ samples(families).keys()
+        self.assertEqual(both, set())
+        self.assertIn(("tpu_host_state", (("state", "ready"),)), samples(families))
+        reasons = set(h.get("/v1/status")["uplink"]["classes"]["events"]["dropped_by"])
+        self.assertEqual({s.labels["tpu_uplink_reason"] for s in by_name["tpu_uplink_dropped"].samples}, reasons)
+
+    def test_hostd_names_are_the_documented_ones(self):
+        """Every family but the two of who speaks comes from a row of docs/metrics.md, with its type and unit."""
+        families, _ = self.check(self.hostd())
+        rows, text = {}, ""
+        for name, (kind, unit, _) in documented.table().items():
+            exposed = re.sub(r"[^a-z0-9]", "_", name)
+            if kind == "gauge" and exposed.endswith("_count"):
+                exposed = exposed[:-5] + unit.strip("{}") + "s"
+            elif unit in UNITS and (unit != "1" or kind == "gauge") and not exposed.endswith("_" + UNITS[unit]):
+                exposed += "_" + UNITS[unit]
+            rows[exposed] = (kind, UNITS.get(unit, "") if unit != "1" or kind == "gauge" else "")
+            full = exposed + ("_total" if kind == "counter" else "")
+            text += f"# HELP {full} h\n# TYPE {full} {kind}\n{full} 1\n"
+        seen = {f.name: (f.type, f.unit) for f in families if f.name not in ("target", "tpu_hostd_build")}
+        self.assertEqual({n: seen[n] for n in seen if rows.get(n) != seen[n]}, {})
+        self.assertGreater(len(seen), 30)
+        self.lint(text)  # what this machine does not have is clean, too
+
+    def test_collector(self):
+        c = self.collector()
+        families, plain = self.check(c)
+        self.assertEqual({f.name: f.type for f in families if f.type == "info"}, {"tpu_collectord_build": "info"})
+        self.assertEqual(samples(plain).keys(), samples(families).keys())
+        self.assertEqual({f.unit for f in families}, {"", "bytes", "ratio"})
+
+
+class Forwarder:
+    """A TCP port in front of hostd's socket, which Prometheus cannot scrape."""
+
+    def __init__(self, path):
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self):
+                with socket.socket(socket.AF_UNIX) as there:
+                    there.connect(str(path))
+                    back = threading.Thread(target=self.copy, args=(there, self.request), daemon=True)
+                    back.start()
+                    self.copy(self.request, there)
+                    back.join(5)
+
+            @staticmethod
+            def copy(a, b):
+                try:
+                    while data := a.recv(65536):
+                        b.sendall(data)
+                    b.shutdown(socket.SHUT_WR)
+                except OSError:
+                    pass
+
+        class Server(socketserver.ThreadingTCPServer):
+            daemon_threads = allow_reuse_address = True
+
+        self.server = Server(("127.0.0.1", 0), Handler)
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class Prometheus(Case):
+    """Debian's Prometheus scrapes both programs; its own API says what it understood."""
+
+    def start(self, targets):
+        folder = Path(tempfile.mkdtemp(prefix="prometheus-test-"))
+        self.addCleanup(shutil.rmtree, folder, True)
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            port = s.getsockname()[1]
+        jobs = [{"job_name": name, "static_configs": [{"targets": [f"127.0.0.1:{p}"]}]} for name, p in targets.items()]
+        (folder / "p.yml").write_text(json.dumps({"global": {"scrape_interval": "1s"}, "scrape_configs": jobs}))
+        with open(folder / "log", "wb") as log:
+            process = subprocess.Popen(["prometheus", f"--config.file={folder}/p.yml", f"--storage.tsdb.path={folder}/data",
+                                        f"--web.listen-address=127.0.0.1:{port}", "--enable-feature=extra-scrape-metrics"],
+                                       stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.addCleanup(process.wait, 20)
+        self.addCleanup(process.terminate)
+        self.port = port
+
+        def answers():
+            self.assertIsNone(process.poll(), (folder / "log").read_text())
+            try:
+                return self.ask("status/buildinfo")
+            except OSError:
+                return None
+
+        wait_until(answers, 60, "Prometheus to answer")
+
+    def ask(self, path, **arguments):
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/v1/{path}?" + urllib.parse.urlencode(arguments), timeout=20) as r:
+            return json.load(r)["data"]
+
+    def query(self, text):
+        return [(v["metric"], v["value"][1]) for v in self.ask("query", query=text)["result"]]
+
+    def test_scrapes(self):
+        h, c = self.hostd(), self.collector()
+        forward = Forwarder(h.api)
+        self.addCleanup(forward.close)
+        self.start({"hostd": forward.port, "collector": c.port})
+        scraped = 'count_over_time(up[5m]) >= ' + ("30" if FULL else "2")
+        wait_until(lambda: len(self.query(scraped)) == 2, 120, "the scrapes of both")
+        self.assertEqual({t["labels"]["job"]: (t["health"], t["lastError"]) for t in self.ask("targets")["activeTargets"]},
+                         {"hostd": ("up", ""), "collector": ("up", "")})
+        self.assertEqual(self.query("min_over_time(up[5m]) == 0"), [])
+        _, total = self.query('system_memory_limit_bytes{job="hostd"}')[0]
+        wanted = int(re.search(r"MemTotal:\s+(\d+)", (h.root / "proc/meminfo").read_text())[1]) * 1024
+        self.assertEqual(int(total), wanted)
+        labels, _ = self.query('system_network_io_bytes_total{network_interface_name="eth0",network_io_direction="receive"}')[0]
+        self.assertEqual(labels["job"], "hostd")
+        joined = self.query('tpu_host_state{state="ready"} * on (instance) group_left (tpu_slice_name) target_info')
+        self.assertEqual([m["tpu_slice_name"] for m, _ in joined], ["v6e-a"])
+        self.assertEqual(len(self.query("tpu_collectord_build_info") + self.query("tpu_hostd_build_info")), 2)
+        metadata = {(m["metric"], m["target"]["job"]): (m["type"], m["unit"]) for m in
+                    self.ask("targets/metadata", match_target='{job=~"hostd|collector"}')}
+        for metric, job, wanted in (("system_network_io_bytes", "hostd", ("counter", "bytes")), ("target", "hostd", ("info", "")),
+                                    ("tpu_uplink_lag_seconds", "hostd", ("gauge", "seconds")),
+                                    ("tpu_collectord_received_bytes", "collector", ("counter", "bytes")),
+                                    ("tpu_collectord_build", "collector", ("info", ""))):
+            self.assertEqual(metadata.get((metric, job)), wanted, sorted(metadata))
+
+
+if __name__ == "__main__":
+    unittest.main()

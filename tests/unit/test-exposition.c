@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an Accept header asks for, and both formats byte by byte. */
+#include "exposition.h"
+#include "test.h"
+
+static void test_accept(void) {
+        static const struct {
+                const char *accept;
+                bool open_metrics;
+        } cases[] = {
+                { NULL, false },
+                { "", false },
+                { "*/*", false },
+                { "text/plain", false },
+                { "application/openmetrics-text", true },
+                { "Application/OpenMetrics-Text ; Version=1.0.0", true },
+                { "application/openmetrics-text; version=\"1.0.0\"", true },
+                { "application/openmetrics-text; version=0.0.1", false },
+                { "application/openmetrics-text; version=2.0.0", false },
+                { "application/openmetrics-textual", false },
+                { "text/plain;q=0.5, application/openmetrics-text;q=0.75", true },
+                { "text/plain;q=0.8, application/openmetrics-text;q=0.75", false },
+                { "application/openmetrics-text;q=0", false },
+                { "application/openmetrics-text;q=0.000,", false },
+                { "application/openmetrics-text;q=x", false },
+                { "application/openmetrics-text;q=1.5", true },
+                { "application/openmetrics-text;q=0.00099999999999999999999999999", false },
+                { "application/openmetrics-text;q", true },
+                { ";;;,,,=,q=,;q=1,application/openmetrics-text", true },
+                /* Prometheus 2.42 and 3.5 */
+                { "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,"
+                  "text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+                  true },
+                { "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,"
+                  "application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;"
+                  "escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
+                  true },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
+                if (exposition_wants_open_metrics(cases[i].accept) != cases[i].open_metrics)
+                        test_fail(__FILE__, __LINE__, "Accept: %s", cases[i].accept);
+}
+
+static char *written(bool open_metrics) {
+        static const struct exposition_family info = { .name = "x_build", .help = "a \"b\"\\\n", .kind = EXPOSITION_INFO },
+                                              counter = { .name = "x_bytes",
+                                                          .unit = "bytes",
+                                                          .help = "c",
+                                                          .kind = EXPOSITION_COUNTER },
+                                              gauge = { .name = "x", .unit = "", .help = "g" };
+        const struct exposition_label labels[] = { { "a", "1\"\\\n" }, { "b", "\xff\xc3\xa9" } };
+        struct exposition e;
+        char *text;
+        size_t len;
+
+        ASSERT_OK(exposition_begin(&e, open_metrics));
+        exposition_family(&e, &info);
+        exposition_int(&e, labels, 2, 1);
+        exposition_family(&e, &counter);
+        exposition_int(&e, NULL, 0, INT64_MAX);
+        exposition_family(&e, &gauge);
+        exposition_real(&e, labels, 1, 0.5);
+        exposition_real(&e, NULL, 0, (double) NAN);
+        exposition_real(&e, NULL, 0, (double) -INFINITY);
+        exposition_real(&e, NULL, 0, (double) INFINITY);
+        ASSERT_OK(exposition_end(&e, &text, &len));
+        ASSERT_EQ(len, strlen(text));
+        return text;
+}
+
+static void test_formats(void) {
+        char *text = written(false);
+
+        ASSERT_STREQ(text, "# HELP x_build_info a \"b\"\\\\\\n\n# TYPE x_build_info gauge\n"
+                           "x_build_info{a=\"1\\\"\\\\\\n\",b=\"?\xc3\xa9\"} 1\n"
+                           "# HELP x_bytes_total c\n# TYPE x_bytes_total counter\nx_bytes_total 9223372036854775807\n"
+                           "# HELP x g\n# TYPE x gauge\nx{a=\"1\\\"\\\\\\n\"} 0.5\nx NaN\nx -Inf\nx +Inf\n");
+        free(text);
+        text = written(true);
+        ASSERT_STREQ(text, "# HELP x_build a \\\"b\\\"\\\\\\n\n# TYPE x_build info\n"
+                           "x_build_info{a=\"1\\\"\\\\\\n\",b=\"?\xc3\xa9\"} 1\n"
+                           "# HELP x_bytes c\n# UNIT x_bytes bytes\n# TYPE x_bytes counter\n"
+                           "x_bytes_total 9223372036854775807\n"
+                           "# HELP x g\n# TYPE x gauge\nx{a=\"1\\\"\\\\\\n\"} 0.5\nx NaN\nx -Inf\nx +Inf\n# EOF\n");
+        free(text);
+}
+
+static void test_long_values_are_cut(void) {
+        char longer[EXPOSITION_VALUE_MAX * 2], *text;
+        const struct exposition_label label = { "a", longer };
+        static const struct exposition_family gauge = { .name = "x", .help = "g" };
+        struct exposition e;
+        size_t len;
+
+        memset(longer, 'v', sizeof(longer) - 1);
+        longer[sizeof(longer) - 1] = 0;
+        ASSERT_OK(exposition_begin(&e, false));
+        exposition_family(&e, &gauge);
+        exposition_int(&e, &label, 1, 1);
+        ASSERT_OK(exposition_end(&e, &text, &len));
+        ASSERT_TRUE(len < EXPOSITION_VALUE_MAX + 64);
+        free(text);
+        ASSERT_OK(exposition_begin(&e, true));
+        exposition_drop(&e);
+}
+
+TEST_MAIN(test_accept, test_formats, test_long_values_are_cut)
