@@ -21,6 +21,7 @@ int agent_emit(struct agent *a, enum event_id id, enum otlp_severity severity, c
         r = event_ring_add(&a->ring, id, severity, now, body, n);
         if (r < 0)
                 (void) log_warning_errno(r, "event %s is not in /v1/events: %m", event_def(id)->name);
+        agent_events_news(a);
         r = telemetry_event(&a->telemetry, id, severity, now, body, n, ret_seq);
         if (r < 0)
                 (void) log_warning_errno(r, "event %s is not in the spool: %m", event_def(id)->name);
@@ -306,6 +307,9 @@ static int start(struct agent *a) {
         r = agent_path_start(a);
         if (r < 0)
                 return log_error_errno(r, "paths cannot be proven: %m");
+        r = agent_events_start(a);
+        if (r < 0)
+                return log_error_errno(r, "nobody can wait for events: %m");
         return start_api(a);
 }
 
@@ -339,6 +343,7 @@ struct agent *agent_free(struct agent *a) {
         if (a->api) /* it was up: say that it goes */
                 (void) agent_emit(a, EVENT_AGENT_STOPPING, OTLP_INFO, "tpu-hostd is stopping", NULL, 0,
                                   NULL);
+        agent_events_stop(a);
         a->api = api_free(a->api);
         agent_tls_stop(a);
         agent_path_stop(a);

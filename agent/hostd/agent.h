@@ -99,6 +99,7 @@ struct agent {
         usec_t hook_told[2];                /* boot clock: when failed, held were told */
         struct orders order_list;
         struct agent_orders *orders; /* in agent_orders.c */
+        struct agent_events *events; /* in agent_events.c */
         struct api *api;
         struct agent_tls *tls; /* in agent_tls.c; NULL: not configured */
         sd_event_source *tick;
@@ -173,8 +174,17 @@ void agent_kernel_stop(struct agent *a);
 /* agent_runs.c: runs and captures. */
 int agent_runs_start(struct agent *a);
 
-/* agent_api.c: what each call of docs/api.md answers. */
+/* agent_routes.c: the calls of docs/api.md. */
 extern const struct api_handlers agent_api_handlers;
+
+/* agent_events.c: those who wait for events. */
+int agent_events_start(struct agent *a);
+/* There is one more. */
+void agent_events_news(struct agent *a);
+/* Answers all who wait. */
+void agent_events_stop(struct agent *a);
+
+/* agent_api.c: what answers are made with. */
 /* An answer's body; the reference is taken over, NULL means that memory ran out. Return 0. */
 int agent_answer_json(struct api_answer *ret, unsigned status, json_t *v);
 int agent_answer_error(struct api_answer *ret, unsigned status, const char *remedy, const char *fmt, ...)
@@ -195,7 +205,7 @@ void agent_orders_stop(struct agent *a);
 void agent_orders_save(struct agent *a);
 void agent_orders_tick(struct agent *a);  /* what has come to its end */
 void agent_orders_mark(struct agent *a);  /* which checks are silenced */
-bool agent_orders_path(const char *path); /* whether a call is one of these */
+/* PUT or DELETE of /v1/cordon, /v1/drain, /v1/observe, /v1/silence. */
 int agent_orders_call(struct agent *a, const struct api_request *r, struct api_answer *ret);
 void agent_orders_abandoned(struct agent *a, const struct api_call *call);
 json_t *agent_orders_status(struct agent *a, json_t *status);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each call of docs/api.md answers, and who may make it. */
+/* What every answer is made with, and captures of stacks: the acting call that waits for others. */
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "agent.h"
+#include "agent_calls.h"
 #include "api_json.h"
 #include "clock.h"
 #include "log.h"
-#include "metrics_text.h"
+#include "utf8.h"
 
 /* --- Answers ------------------------------------------------------------------------------------------- */
 
@@ -33,101 +33,8 @@ int agent_answer_error(struct api_answer *ret, unsigned status, const char *reme
         va_start(ap, fmt);
         (void) vsnprintf(text, sizeof(text), fmt, ap);
         va_end(ap);
+        (void) utf8_scrub(text, strlen(text)); /* it may show what came */
         return agent_answer_json(ret, status, api_json_error(text, remedy));
-}
-
-static int get_healthz(struct agent *a, const struct api_request *r, struct api_answer *ret) {
-        char *text = strdup("ok\n");
-
-        (void) a;
-        (void) r;
-        *ret = (struct api_answer){ .status = 200,
-                                    .type = "text/plain; charset=utf-8",
-                                    .body = text,
-                                    .len = text ? strlen(text) : 0 };
-        return 0;
-}
-
-static int get_status(struct agent *a, const struct api_request *r, struct api_answer *ret) {
-        struct uplink_stats uplink;
-        const struct api_status s = {
-                .host = a->name,
-                .boot_id = a->boot_id,
-                .started_real = a->started_real,
-                .now = host_now(a->host),
-                .now_real = host_now_real(a->host),
-                .checks = &a->checks,
-                .identity = &a->identity,
-                .jobs = jobs_get(a->jobs),
-                .uplink = &uplink,
-                .endpoint = a->settings.endpoint,
-        };
-
-        (void) r;
-        uplink_get_stats(a->uplink, &uplink);
-        return agent_answer_json(ret, 200, agent_orders_status(a, api_json_status(&s)));
-}
-
-static int get_checks(struct agent *a, const struct api_request *r, struct api_answer *ret) {
-        (void) r;
-        return agent_answer_json(ret, 200,
-                                 api_json_checks(&a->checks, host_now(a->host), host_now_real(a->host)));
-}
-
-static int get_identity(struct agent *a, const struct api_request *r, struct api_answer *ret) {
-        (void) r;
-        return agent_answer_json(ret, 200, identity_to_json(&a->identity));
-}
-
-static const struct run_progress *find_progress(const char *job, void *userdata) {
-        const struct agent *a = userdata;
-
-        return a->run_log ? run_log_find(a->run_log, job) : NULL;
-}
-
-static int get_jobs(struct agent *a, const struct api_request *r, struct api_answer *ret) {
-        (void) r;
-        if (!jobs_get(a->jobs)->known)
-                return agent_answer_error(ret, 503, "systemctl status tpu-launchd",
-                                          "tpu-launchd does not answer: the runs of this host are not "
-                                          "known");
-        return agent_answer_json(ret, 200, api_json_jobs(jobs_get(a->jobs), find_progress, a));
-}
-
-static int get_events(struct agent *a, const struct api_request *r, struct api_answer *ret) {
-        unsigned long long since = 0;
-        char *end = NULL;
-
-        if (r->since) {
-                errno = 0;
-                since = strtoull(r->since, &end, 10);
-                if (errno != 0 || end == r->since || *end != 0 || r->since[0] < '0' || r->since[0] > '9')
-                        return agent_answer_error(ret, 400,
-                                                  "GET /v1/events?since=SEQ with the \"next\" of the last "
-                                                  "answer",
-                                                  "since=%.64s is not a sequence number", r->since);
-        }
-        return agent_answer_json(ret, 200, event_ring_to_json(&a->ring, since));
-}
-
-static int get_metrics(struct agent *a, const struct api_request *r, struct api_answer *ret) {
-        const struct metrics_about about = {
-                .version = TPU_HOSTD_VERSION,
-                .target = { { "host_name", a->name },
-                            { "service_name", "tpu-hostd" },
-                            { "service_version", TPU_HOSTD_VERSION },
-                            { "tpu_slice_name", identity_get(&a->identity, IDENTITY_SLICE_NAME) },
-                            { "tpu_worker_id", identity_get(&a->identity, IDENTITY_WORKER_ID) },
-                            { "tpu_accelerator_type",
-                              identity_get(&a->identity, IDENTITY_ACCELERATOR_TYPE) } },
-        };
-        bool open_metrics = exposition_wants_open_metrics(api_header(r, "Accept"));
-        struct api_answer answer = { .status = 200, .type = exposition_type(open_metrics) };
-
-        if (metrics_text(&a->samples, &about, open_metrics, &answer.body, &answer.len) < 0)
-                return agent_answer_error(ret, 500, NULL, "out of memory");
-        *ret = answer;
-        return 0;
 }
 
 /* --- Acting calls -------------------------------------------------------------------------------------- */
@@ -184,11 +91,29 @@ static int refuse_start(struct agent *a, const struct pending *p, int error, str
                                   "tpu-launchd cannot be asked: %s", strerror(-error));
 }
 
-static int post_stack(struct agent *a, const struct api_request *r, const char *job,
-                      struct api_answer *ret) {
-        struct pending *p = calloc(1, sizeof(*p));
+#define JOB_NAME_SIZE sizeof(((struct job *) NULL)->name)
+
+/* "/v1/jobs/NAME/stack" → NAME. */
+static bool stack_path(const char *path, char job[static JOB_NAME_SIZE]) {
+        static const char prefix[] = "/v1/jobs/", suffix[] = "/stack";
+        size_t len = strlen(path), p = sizeof(prefix) - 1, s = sizeof(suffix) - 1;
+
+        if (len <= p + s || len - p - s >= JOB_NAME_SIZE)
+                return false;
+        memcpy(job, path + p, len - p - s);
+        job[len - p - s] = 0;
+        return job_name_valid(job);
+}
+
+int agent_post_stack(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+        char job[JOB_NAME_SIZE];
+        struct pending *p;
         int error;
 
+        if (!stack_path(r->path, job))
+                return agent_answer_error(ret, 404, "GET /v1/jobs has the names",
+                                          "the path holds no name of a run");
+        p = calloc(1, sizeof(*p));
         if (!p)
                 return agent_answer_error(ret, 500, NULL, "out of memory");
         *p = (struct pending){
@@ -251,11 +176,7 @@ void agent_capture_finished(void *token, unsigned status, const struct capture_r
         pending_free(p);
 }
 
-static void on_abandoned(struct api_call *call, void *userdata) {
-        struct agent *a = userdata;
-
-        agent_path_abandoned(a, call);
-        agent_orders_abandoned(a, call);
+void agent_stacks_abandoned(struct agent *a, const struct api_call *call) {
         for (struct pending *p = a->pending; p; p = p->next)
                 if (p->call == call)
                         p->call = NULL;
@@ -265,65 +186,3 @@ void agent_api_clear(struct agent *a) {
         while (a->pending)
                 pending_free(a->pending);
 }
-
-/* --- Routes -------------------------------------------------------------------------------------------- */
-
-static const struct {
-        const char *path;
-        int (*get)(struct agent *a, const struct api_request *r, struct api_answer *ret);
-        int (*post)(struct agent *a, const struct api_request *r, struct api_answer *ret); /* NULL: none */
-} routes[] = {
-        { "/healthz", get_healthz, NULL },
-        { "/metrics", get_metrics, NULL },
-        { "/v1/status", get_status, NULL },
-        { "/v1/checks", get_checks, NULL },
-        { "/v1/identity", get_identity, NULL },
-        { "/v1/jobs", get_jobs, NULL },
-        { "/v1/events", get_events, NULL },
-        { "/v1/path", agent_path_get, agent_path_post },
-};
-
-/* "/v1/jobs/NAME/stack" → NAME. */
-static bool stack_path(const char *path, char job[static 64]) {
-        static const char prefix[] = "/v1/jobs/", suffix[] = "/stack";
-        size_t len = strlen(path), p = sizeof(prefix) - 1, s = sizeof(suffix) - 1;
-
-        if (len <= p + s || len - p - s >= 64 || !startswith(path, prefix) || !streq(path + len - s, suffix))
-                return false;
-        memcpy(job, path + p, len - p - s);
-        job[len - p - s] = 0;
-        return job_name_valid(job);
-}
-
-static int on_request(const struct api_request *r, struct api_answer *ret, void *userdata) {
-        struct agent *a = userdata;
-        char job[64];
-
-        if (agent_caller_is_refused(a, r, ret))
-                return 0;
-        for (size_t i = 0; i < ELEMENTSOF(routes); i++) {
-                if (!streq(r->path, routes[i].path))
-                        continue;
-                if (routes[i].post && streq(r->method, "POST"))
-                        return routes[i].post(a, r, ret);
-                if (!streq(r->method, "GET") && !streq(r->method, "HEAD"))
-                        return agent_answer_error(ret, 405, routes[i].post ? "use GET or POST" : "use GET",
-                                                  "%.16s %s is not a call", r->method, routes[i].path);
-                return routes[i].get(a, r, ret);
-        }
-        if (agent_orders_path(r->path))
-                return agent_orders_call(a, r, ret);
-        if (stack_path(r->path, job)) {
-                if (!streq(r->method, "POST"))
-                        return agent_answer_error(ret, 405, "use POST",
-                                                  "%.16s of a run's stack is not a call", r->method);
-                return post_stack(a, r, job, ret);
-        }
-        return agent_answer_error(ret, 404,
-                                  "GET /v1/status /v1/checks /v1/identity /v1/jobs /v1/events /v1/path "
-                                  "/metrics /healthz, POST /v1/path, POST /v1/jobs/NAME/stack, PUT "
-                                  "/v1/cordon /v1/drain /v1/observe /v1/silence",
-                                  "there is no such call, or NAME is no name of a run");
-}
-
-const struct api_handlers agent_api_handlers = { .request = on_request, .abandoned = on_abandoned };

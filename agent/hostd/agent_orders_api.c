@@ -64,13 +64,6 @@ static const struct {
         { "/v1/silence", ORDER_SILENCE, true, true },
 };
 
-bool agent_orders_path(const char *path) {
-        for (size_t i = 0; i < ELEMENTSOF(calls); i++)
-                if (streq(path, calls[i].path))
-                        return true;
-        return false;
-}
-
 static int copy_text(const char *text, char *buf, size_t size) {
         return text && text[0] && strlen(text) < size ? snprintf(buf, size, "%s", text) : -EINVAL;
 }
@@ -208,9 +201,6 @@ int agent_orders_call(struct agent *a, const struct api_request *r, struct api_a
 
         while (!streq(r->path, calls[which].path))
                 which++;
-        if (!set && !streq(r->method, "DELETE"))
-                return agent_answer_error(ret, 405, "PUT orders it, DELETE ends it, GET /v1/status shows it",
-                                          "%.16s %s is not a call", r->method, r->path);
         if (!agent_caller_may_order(&r->caller))
                 return refuse(a, r, ret, 403, "only root may order this: it is about everybody's runs",
                               "sudo tpuctl …");

@@ -7,6 +7,8 @@
 #include "log.h"
 #include "server_turn.h"
 
+#define FLUSH_TURNS 3 /* of libmicrohttpd: take it up, write the header, write the body */
+
 struct api_call {
         struct api *api;
         struct MHD_Connection *connection;
@@ -64,6 +66,8 @@ static enum MHD_Result send_answer(struct api *a, struct MHD_Connection *c, stru
         r = MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer->type);
         if (r == MHD_YES && a->tls && api_tls_answers(a->tls, c))
                 r = MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+        if (r == MHD_YES && answer->allow[0])
+                r = MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, answer->allow);
         if (r == MHD_YES)
                 r = MHD_queue_response(c, answer->status, response);
         MHD_destroy_response(response);
@@ -83,6 +87,30 @@ const char *api_argument(const struct api_request *r, const char *name) {
         return MHD_lookup_connection_value(r->call->connection, MHD_GET_ARGUMENT_KIND, name);
 }
 
+struct visit {
+        int (*visit)(const char *name, void *userdata);
+        void *userdata;
+        int r;
+};
+
+static enum MHD_Result on_argument(void *userdata, enum MHD_ValueKind kind, const char *name,
+                                   const char *value) {
+        struct visit *v = userdata;
+
+        (void) kind;
+        (void) value;
+        v->r = v->visit(name, v->userdata);
+        return v->r == 0 ? MHD_YES : MHD_NO;
+}
+
+int api_arguments(const struct api_request *r, int (*visit)(const char *name, void *userdata),
+                  void *userdata) {
+        struct visit v = { .visit = visit, .userdata = userdata };
+
+        (void) MHD_get_connection_values(r->call->connection, MHD_GET_ARGUMENT_KIND, on_argument, &v);
+        return v.r;
+}
+
 const char *api_header(const struct api_request *r, const char *name) {
         return MHD_lookup_connection_value(r->call->connection, MHD_HEADER_KIND, name);
 }
@@ -92,7 +120,6 @@ static enum MHD_Result dispatch(struct api_call *call, const char *method, const
         struct api_request request = {
                 .method = method,
                 .path = path,
-                .since = MHD_lookup_connection_value(call->connection, MHD_GET_ARGUMENT_KIND, "since"),
                 .peers = MHD_lookup_connection_value(call->connection, MHD_GET_ARGUMENT_KIND, "peer"),
                 .call = call,
         };
@@ -253,6 +280,8 @@ int api_new(sd_event *e, int listen_fd, struct api_tls *tls, const struct api_ha
 struct api *api_free(struct api *a) {
         if (!a)
                 return NULL;
+        for (unsigned i = 0; a->daemon && i < FLUSH_TURNS; i++)
+                (void) MHD_run(a->daemon); /* what was answered last goes out as far as it goes without waiting */
         for (struct api_call *call = a->calls; call; call = call->next)
                 if (call->state == CALL_WAITING) { /* a suspended connection would hold the daemon's end */
                         a->handlers->abandoned(call, a->userdata);

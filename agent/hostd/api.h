@@ -14,6 +14,7 @@
 #define API_BODY_MAX (64 * 1024) /* of a request; no call of today reads one */
 #define API_IDLE_SECONDS 30
 #define API_NAME_MAX 256
+#define API_ALLOW_MAX 48
 
 /* One call that waits for its answer; NULL once the client is gone. */
 struct api_call;
@@ -28,7 +29,7 @@ struct api_caller {
 
 struct api_request {
         const char *method, *path;
-        const char *since, *peers; /* the query arguments since= and peer=, NULL when absent */
+        const char *peers; /* the query argument peer=, NULL when absent */
         struct api_caller caller;
         const char *denied;    /* why the caller may not even read; NULL: it may */
         struct api_call *call; /* to answer later */
@@ -37,6 +38,8 @@ struct api_request {
 /* A query argument of the call, NULL when absent; valid while the call is. */
 const char *api_argument(const struct api_request *r, const char *name);
 
+/* Visits the name of every query argument until one answers non-zero, which is returned. */
+int api_arguments(const struct api_request *r, int (*visit)(const char *name, void *userdata), void *userdata);
 /* A header of the call, NULL when absent; likewise. */
 const char *api_header(const struct api_request *r, const char *name);
 
@@ -45,6 +48,7 @@ struct api_answer {
         const char *type; /* static */
         char *body;       /* malloc'ed, owned by the API from here on */
         size_t len;
+        char allow[API_ALLOW_MAX]; /* of 405: the methods; empty: not said */
 };
 
 struct api_handlers {

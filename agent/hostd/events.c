@@ -191,5 +191,7 @@ json_t *event_ring_to_json(const struct event_ring *r, uint64_t since) {
                         json_decref(list);
                         return NULL;
                 }
-        return list ? json_pack("{s:o, s:I}", "events", list, "next", (json_int_t) r->next_seq) : NULL;
+        return list ? json_pack("{s:o, s:I, s:I}", "events", list, "next", (json_int_t) r->next_seq, "missed",
+                                (json_int_t) (since > 0 && since < oldest ? oldest - since : 0))
+                    : NULL;
 }

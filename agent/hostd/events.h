@@ -75,5 +75,6 @@ void event_ring_clear(struct event_ring *r);
 /* -ENOMEM: nothing was kept. */
 int event_ring_add(struct event_ring *r, enum event_id id, enum otlp_severity severity, usec_t time_real,
                    const struct otlp_attribute *body, size_t n);
-/* {events: […], next: SEQ} of what is kept with seq >= since, oldest first. New reference or NULL. */
+/* {events: […], next: SEQ, missed: N} of what is kept with seq >= since (0: of all), oldest first; missed: how
+ * many since then are kept no more. New reference or NULL. */
 json_t *event_ring_to_json(const struct event_ring *r, uint64_t since);

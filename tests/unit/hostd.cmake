@@ -1,3 +1,4 @@
+unit_test(arguments KNOWS base hostd)
 unit_test(hostd-api KNOWS base hostd)
 unit_test(hostd-checks KNOWS base hostd)
 unit_test(hostd-events KNOWS base hostd)

@@ -78,6 +78,13 @@ static void test_ring(void) {
         ASSERT_STREQ(json_string_value(json_object_get(first, "severity")), "ERROR");
         ASSERT_STREQ(json_string_value(json_object_get(first, "time")), "2026-11-21T05:00:00.123Z");
         ASSERT_EQ(json_integer_value(json_object_get(v, "next")), EVENT_RING + 45);
+        ASSERT_EQ(json_integer_value(json_object_get(v, "missed")), 0); /* nobody said since when */
+        json_decref(v);
+        v = event_ring_to_json(r, 3);
+        ASSERT_EQ(json_integer_value(json_object_get(v, "missed")), 42);
+        json_decref(v);
+        v = event_ring_to_json(r, 45);
+        ASSERT_EQ(json_integer_value(json_object_get(v, "missed")), 0);
         json_decref(v);
         v = event_ring_to_json(r, EVENT_RING + 44);
         ASSERT_EQ(json_array_size(json_object_get(v, "events")), 1);

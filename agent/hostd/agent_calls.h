@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The calls of docs/api.md, each as agent_routes.c makes it: 0 with *ret, or 1 when api_call_answer()
+ * follows. Arguments have been checked by name.
+ */
+#include "agent.h"
+
+/* agent_reads.c */
+int agent_get_healthz(struct agent *a, const struct api_request *r, struct api_answer *ret);
+int agent_get_metrics(struct agent *a, const struct api_request *r, struct api_answer *ret);
+int agent_get_status(struct agent *a, const struct api_request *r, struct api_answer *ret);
+int agent_get_checks(struct agent *a, const struct api_request *r, struct api_answer *ret);
+int agent_get_identity(struct agent *a, const struct api_request *r, struct api_answer *ret);
+int agent_get_jobs(struct agent *a, const struct api_request *r, struct api_answer *ret);
+
+/* agent_events.c: may wait. */
+int agent_get_events(struct agent *a, const struct api_request *r, struct api_answer *ret);
+void agent_events_abandoned(struct agent *a, const struct api_call *call);
+
+/* agent_api.c: path is "/v1/jobs/NAME/stack". */
+int agent_post_stack(struct agent *a, const struct api_request *r, struct api_answer *ret);
+void agent_stacks_abandoned(struct agent *a, const struct api_call *call);

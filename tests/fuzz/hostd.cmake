@@ -1,0 +1,1 @@
+fuzz_target(arguments KNOWS base hostd)
