@@ -3,6 +3,7 @@
 #include <sys/epoll.h>
 #include <time.h>
 
+#include "api_local.h"
 #include "api_tls.h"
 #include "log.h"
 #include "server_turn.h"
@@ -20,7 +21,8 @@ struct api_call {
 
 struct api {
         struct MHD_Daemon *daemon;
-        struct api_tls *tls; /* NULL: a Unix socket */
+        struct api_tls *tls; /* NULL: a Unix socket, */
+        struct api_local *local; /* and this is it */
         sd_event_source *io, *timer, *turn;
         const struct api_handlers *handlers;
         void *userdata;
@@ -68,19 +70,12 @@ static enum MHD_Result send_answer(struct api *a, struct MHD_Connection *c, stru
                 r = MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
         if (r == MHD_YES && answer->allow[0])
                 r = MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, answer->allow);
+        if (!a->tls)
+                api_local_answers(a->local, c);
         if (r == MHD_YES)
                 r = MHD_queue_response(c, answer->status, response);
         MHD_destroy_response(response);
         return r;
-}
-
-static int peer_of(struct MHD_Connection *c, struct ucred *ret) {
-        const union MHD_ConnectionInfo *info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
-        socklen_t len = sizeof(*ret);
-
-        if (!info)
-                return -ENOTCONN;
-        return getsockopt(info->connect_fd, SOL_SOCKET, SO_PEERCRED, ret, &len) < 0 ? -errno : 0;
 }
 
 const char *api_argument(const struct api_request *r, const char *name) {
@@ -117,6 +112,7 @@ const char *api_header(const struct api_request *r, const char *name) {
 
 static enum MHD_Result dispatch(struct api_call *call, const char *method, const char *path) {
         struct api *a = call->api;
+        const struct ucred *peer = a->tls ? NULL : api_local_peer(call->connection);
         struct api_request request = {
                 .method = method,
                 .path = path,
@@ -126,8 +122,10 @@ static enum MHD_Result dispatch(struct api_call *call, const char *method, const
 
         if (a->tls)
                 request.denied = api_tls_identify(a->tls, call->connection, &request.caller);
-        else if (peer_of(call->connection, &request.caller.peer) < 0)
-                return MHD_NO;
+        else if (peer)
+                request.caller.peer = *peer;
+        else
+                return MHD_NO; /* it was turned away */
         call->state = CALL_WAITING;
         if (a->handlers->request(&request, &call->answer, a->userdata) == 0) {
                 call->state = CALL_ANSWERED;
@@ -137,8 +135,27 @@ static enum MHD_Result dispatch(struct api_call *call, const char *method, const
                 return send_answer(a, call->connection, &call->answer);
         if (a->tls)
                 api_tls_waits(a->tls, call->connection);
+        else
+                api_local_waits(a->local, call->connection);
         MHD_suspend_connection(call->connection);
         return MHD_YES;
+}
+
+static enum MHD_Result refuse_body(struct api_call *call) {
+        static const char text[] = "{\"error\":\"no call has so long a body\",\"remedy\":\"arguments go behind a "
+                                   "question mark: docs/api.md\"}";
+
+        call->state = CALL_ANSWERED;
+        call->answer = (struct api_answer) {
+                .status = 413, .type = "application/json", .body = strdup(text), .len = sizeof(text) - 1
+        };
+        return call->answer.body ? send_answer(call->api, call->connection, &call->answer) : MHD_NO;
+}
+
+static bool announces_too_much(struct MHD_Connection *c) {
+        const char *text = MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
+
+        return text && strtoull(text, NULL, 10) > API_BODY_MAX;
 }
 
 static enum MHD_Result on_request(void *userdata, struct MHD_Connection *c, const char *path,
@@ -160,15 +177,17 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *c, cons
                         call->next->previous = &call->next;
                 a->calls = call;
                 *state = call;
-                return MHD_YES;
+                return announces_too_much(c) ? refuse_body(call) : MHD_YES;
         }
         if (*upload_len > 0) {
                 call->received += *upload_len;
                 *upload_len = 0;
-                return call->received <= API_BODY_MAX ? MHD_YES : MHD_NO;
+                return call->received <= API_DISCARD_MAX ? MHD_YES : MHD_NO;
         }
         switch (call->state) {
         case CALL_NEW:
+                if (call->received > API_BODY_MAX)
+                        return refuse_body(call);
                 return dispatch(call, method, path);
         case CALL_ANSWERED:
                 return send_answer(a, c, &call->answer);
@@ -186,6 +205,8 @@ static void on_completed(void *userdata, struct MHD_Connection *c, void **state,
         (void) why;
         if (a->tls)
                 api_tls_done(a->tls, c);
+        else
+                api_local_done(a->local, c);
         if (!call)
                 return;
         if (call->state == CALL_WAITING)
@@ -231,7 +252,7 @@ static int hang_in(struct api *a, sd_event *e) {
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(a->io, "api");
-        r = sd_event_add_time(e, &a->timer, CLOCK_BOOTTIME, USEC_INFINITY, USEC_PER_SEC / 4, on_timer, a);
+        r = sd_event_add_time(e, &a->timer, CLOCK_BOOTTIME, USEC_INFINITY, USEC_PER_MSEC, on_timer, a);
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(a->timer, "api-timeout");
@@ -245,7 +266,7 @@ static int hang_in(struct api *a, sd_event *e) {
 
 int api_new(sd_event *e, int listen_fd, struct api_tls *tls, const struct api_handlers *h, void *userdata,
             struct api **ret) {
-        struct MHD_OptionItem more[API_TLS_OPTIONS] = { { .option = MHD_OPTION_END } };
+        struct MHD_OptionItem more[API_OPTIONS] = { { .option = MHD_OPTION_END } };
         _cleanup_close_ int fd = listen_fd;
         _cleanup_(api_freep) struct api *a = calloc(1, sizeof(*a));
         unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME;
@@ -259,14 +280,19 @@ int api_new(sd_event *e, int listen_fd, struct api_tls *tls, const struct api_ha
         if (tls) {
                 api_tls_mhd_options(tls, more);
                 flags |= MHD_USE_TLS;
+        } else {
+                r = api_local_new(e, &a->local);
+                if (r < 0)
+                        return r;
+                api_local_mhd_options(a->local, more);
         }
         a->daemon = MHD_start_daemon(flags, 0, NULL, NULL, on_request, a, MHD_OPTION_LISTEN_SOCKET, fd,
                                      MHD_OPTION_NOTIFY_COMPLETED, on_completed, a,
                                      MHD_OPTION_CONNECTION_LIMIT,
-                                     (unsigned) (tls ? API_TLS_CONNECTIONS : API_CONNECTIONS_MAX),
-                                     MHD_OPTION_CONNECTION_TIMEOUT, (unsigned) API_IDLE_SECONDS,
-                                     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) 16384, MHD_OPTION_ARRAY,
-                                     more, MHD_OPTION_END);
+                                     (unsigned) (tls ? API_TLS_CONNECTIONS : API_LOCAL_LIMIT),
+                                     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t) API_HEADER_MAX,
+                                     MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_ARRAY, more,
+                                     MHD_OPTION_END);
         if (!a->daemon)
                 return -EIO;
         fd = -1; /* closed by the daemon */
@@ -293,6 +319,7 @@ struct api *api_free(struct api *a) {
         a->turn = sd_event_source_disable_unref(a->turn);
         if (a->daemon)
                 MHD_stop_daemon(a->daemon);
+        a->local = api_local_free(a->local);
         free(a);
         return NULL;
 }

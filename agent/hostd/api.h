@@ -10,10 +10,11 @@
 
 #include "base.h"
 
-#define API_CONNECTIONS_MAX 32
-#define API_BODY_MAX (64 * 1024) /* of a request; no call of today reads one */
-#define API_IDLE_SECONDS 30
+#define API_HEADER_MAX (16 * 1024) /* of a request: its line and headers; libmicrohttpd answers 414 or 431 beyond */
+#define API_BODY_MAX (64 * 1024) /* of a request, which nobody reads: 413 beyond */
+#define API_DISCARD_MAX (1024 * 1024) /* of a body that announces no length: the connection ends there */
 #define API_NAME_MAX 256
+#define API_OPTIONS 6 /* of libmicrohttpd, that a kind of socket may add */
 #define API_ALLOW_MAX 48
 
 /* One call that waits for its answer; NULL once the client is gone. */

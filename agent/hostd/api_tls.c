@@ -137,13 +137,12 @@ static void on_connection(void *userdata, struct MHD_Connection *mhd, void **con
                 c->credentials = server_certificate_attach(t->o.certificate, session);
 }
 
-void api_tls_mhd_options(struct api_tls *t, struct MHD_OptionItem items[API_TLS_OPTIONS]) {
-        const struct MHD_OptionItem all[API_TLS_OPTIONS] = {
+void api_tls_mhd_options(struct api_tls *t, struct MHD_OptionItem items[API_OPTIONS]) {
+        const struct MHD_OptionItem all[] = {
                 { MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *) (intptr_t) server_certificate_none },
                 { MHD_OPTION_HTTPS_PRIORITIES, 0, (void *) (uintptr_t) TLS_PRIORITIES },
                 { MHD_OPTION_NOTIFY_CONNECTION, (intptr_t) on_connection, t },
                 { MHD_OPTION_PER_IP_CONNECTION_LIMIT, API_TLS_PER_ADDRESS, NULL },
-                { MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL },
                 { MHD_OPTION_END, 0, NULL },
         };
 

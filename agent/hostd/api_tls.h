@@ -19,7 +19,6 @@
 #define API_TLS_ANSWER_TIME (60 * USEC_PER_SEC)
 #define API_TLS_LIFE (600 * USEC_PER_SEC) /* then the answer ends the connection: files and lists have changed */
 #define API_TLS_CHECK_AGAIN (60 * USEC_PER_SEC) /* a certificate may have ended meanwhile */
-#define API_TLS_OPTIONS 6
 
 struct api_tls_options {
         struct server_certificate *certificate; /* borrowed */
@@ -36,7 +35,7 @@ DEFINE_CLEANUP(struct api_tls *, api_tls_free)
 void api_tls_allow(struct api_tls *t, const char *readers, const char *actors);
 
 /* What libmicrohttpd is to be started with; items is borrowed by nobody. */
-void api_tls_mhd_options(struct api_tls *t, struct MHD_OptionItem items[API_TLS_OPTIONS]);
+void api_tls_mhd_options(struct api_tls *t, struct MHD_OptionItem items[API_OPTIONS]);
 
 /* Who calls. NULL: it may read (and act, when ret->acts); else why not, valid with the connection. */
 const char *api_tls_identify(struct api_tls *t, struct MHD_Connection *c, struct api_caller *ret);

@@ -356,10 +356,12 @@ class Limits(Case):
         h = self.hostd().start()
         c = http.client.HTTPSConnection("127.0.0.1", h.port(), timeout=20, context=self.site.context("actor"))
         c.request("GET", "/v1/status", headers={"X": "x" * 40000})
-        self.assertGreaterEqual(c.getresponse().status, 400)
+        try:
+            self.assertGreaterEqual(c.getresponse().status, 400)
+        except (OSError, http.client.HTTPException):
+            pass  # it does not read to the end of what is too long: the answer may be lost with the connection
         c.close()
-        with self.assertRaises((OSError, http.client.HTTPException)):
-            h.remote("actor", "/v1/cordon?reason=x", "PUT", body=b"x" * 200000)
+        self.assertEqual(h.remote("actor", "/v1/cordon?reason=x", "PUT", body=b"x" * 200000)[0], 413)
         self.assertIsNone(h.get("/v1/status")["cordon"])
         self.assertEqual(h.remote("actor", "/v1/status")[0], 200)
 
