@@ -81,7 +81,7 @@ static void put_bytes(const struct uplink_class_stats *c, const char *name, stru
         s->sample(s, &m);
 }
 
-/* How old the oldest record is that waits; 0 when none does. */
+/* How old the oldest record is that waits; 0 when none does, nothing when nobody has looked at it yet. */
 static void put_lag(const struct uplink_class_stats *c, const char *name, usec_t now_real, struct sink *s) {
         bool waits = c->spool.records > 0 && c->oldest_real > 0 && now_real > c->oldest_real;
         const struct sample m = { .name = "tpu.uplink.lag",
@@ -91,7 +91,8 @@ static void put_lag(const struct uplink_class_stats *c, const char *name, usec_t
                                   .keys = { "tpu.uplink.class" },
                                   .values = { name } };
 
-        s->sample(s, &m);
+        if (waits || c->spool.records == 0)
+                s->sample(s, &m);
 }
 
 static void put_class(const struct uplink_class_stats *c, const char *name, struct sink *s) {
