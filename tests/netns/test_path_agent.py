@@ -5,6 +5,7 @@ the reason) where namespaces are not permitted. The programs are those of BUILD_
 import http.client
 import json
 import os
+import pathlib
 import socket
 import subprocess
 import sys
@@ -14,6 +15,10 @@ import time
 from namespace import NO_RIGHTS, run_tests
 from test_path import TPUCTL, Path as PathCase
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+from openapi import OpenApi  # noqa: E402
+
+FILE = OpenApi(pathlib.Path(__file__).parents[2] / "docs/openapi-agent.yaml")
 HOSTD = os.path.join(os.path.dirname(TPUCTL), "../hostd/tpu-hostd")
 ASK = """
 import http.client, socket, sys
@@ -50,7 +55,10 @@ class Agent(PathCase):
         try:
             c.request(method, path)
             r = c.getresponse()
-            return r.status, r.read()
+            status, kind, body = r.status, r.getheader("Content-Type"), r.read()
+            if (method, FILE.path_of(path)) in FILE.operations:
+                FILE.take(method, FILE.path_of(path), status, kind, body)
+            return status, body
         finally:
             c.close()
 

@@ -1,0 +1,126 @@
+#!/usr/bin/python3
+"""docs/openapi-collector.yaml and the running tpu-collectord say the same: every call, every status, every field, both ways."""
+
+import gzip
+import http.client
+import json
+import pathlib
+import sqlite3
+import sys
+import time
+import unittest
+import urllib.parse
+
+sys.path[:0] = [str(pathlib.Path(__file__).parent), str(pathlib.Path(__file__).parents[1])]
+import otlp  # noqa: E402
+from collector_case import AGENT, Case  # noqa: E402
+from openapi import METHODS, OpenApi  # noqa: E402
+
+FILE = pathlib.Path(__file__).resolve().parents[2] / "docs/openapi-collector.yaml"
+PROTOBUF, JSON = "application/x-protobuf", "application/json"
+
+
+class Collector(Case):
+    def setUp(self):
+        super().setUp()
+        self.file = OpenApi(FILE)
+        self.start()
+
+    def request(self, port, method, url, body=None, headers=None):
+        c = http.client.HTTPConnection("127.0.0.1", port, timeout=40)
+        c.request(method, url, body, headers or {})
+        r = c.getresponse()
+        answer = r.status, r.getheader("Content-Type"), r.read(), dict(r.getheaders())
+        c.close()
+        return answer
+
+    def get(self, path, status=200, headers=None, body=None, **arguments):
+        url = path.replace("{name}", arguments.pop("name_", "h0"))
+        url += "?" + urllib.parse.urlencode(arguments) if arguments else ""
+        got, kind, answer, _ = self.request(self.c.api, "GET", url, body, headers)
+        self.assertEqual(got, status, (url, answer))
+        return self.file.take("GET", path, got, kind, answer)
+
+    def post(self, path, body, status=200, kind=PROTOBUF, **headers):
+        got, answered, answer, head = self.request(self.c.otlp, "POST", path, body, {"Content-Type": kind, **headers})
+        self.assertEqual(got, status, answer)
+        if status == 503:
+            self.assertGreater(int(head["Retry-After"]), 0)
+        return self.file.take("POST", path, got, answered, answer)
+
+    def feed(self):
+        now = time.time()
+        states = [otlp.point(int(s == "degraded"), {"state": s}, now) for s in ("ready", "degraded", "unfit")]
+        self.post("/v1/metrics", otlp.request(AGENT, [otlp.gauge("tpu.host.state", states), otlp.gauge("tpu.run.step", [otlp.point(12, {"job": "j"}, now)]),
+                                                      otlp.gauge("odd", [otlp.point(float("nan"), time=now)])]))
+        event = otlp.log("tpu.host.state_changed", {"from": "ready", "to": "degraded", "reasons": "nic.mtu eth1"}, 13, now, {"k": ["v", True, 2.5]})
+        self.post("/v1/logs", otlp.request(AGENT, [event, otlp.log("plain", {}, 0, now)]))
+        self.post("/v1/metrics", otlp.request({"host.name": "pc"}, [otlp.gauge("m", [otlp.point(1, time=now)])]))  # no agent: all is null
+
+    def otlp(self, path, key):
+        """Each answer of a port 4318 call, in protobuf and in JSON."""
+        leaf = otlp.gauge("m", [otlp.point(1)]) if key == "resourceMetrics" else otlp.log("e", {})
+        good = otlp.request(AGENT, [leaf])
+        empty = json.dumps({key: []})
+        self.assertEqual(self.post(path, empty, kind=JSON), {})
+        self.post(path, b"\xff" * 30, 400)
+        self.assertEqual(self.post(path, "{", 400, kind=JSON)["code"], 3)
+        self.post(path, good, 400, **{"TPU-Spool-Record": "x"})
+        self.post(path, good, 415, kind="text/plain")
+        self.assertEqual(self.post(path, empty, 415, kind=JSON, **{"Content-Encoding": "br"})["code"], 12)
+        self.post(path, bytes(5 << 20), 413)
+        self.post(path, bytes(5 << 20), 413, kind=JSON)
+        lock = sqlite3.connect(self.c.database, isolation_level=None)
+        lock.execute("BEGIN IMMEDIATE")
+        self.post(path, good, 503)
+        lock.execute("ROLLBACK")
+        lock.close()
+
+    def test_both_ports(self):
+        self.feed()
+        self.otlp("/v1/metrics", "resourceMetrics")
+        self.otlp("/v1/logs", "resourceLogs")
+        summary = {"resourceMetrics": [{"scopeMetrics": [{"metrics": [{"name": "s", "summary": {"dataPoints": [{"timeUnixNano": "1", "count": "1"}]}}]}]}]}
+        self.assertEqual(self.post("/v1/metrics", json.dumps(summary), kind=JSON)["partialSuccess"]["rejectedDataPoints"], "1")
+        long = {"resourceLogs": [{"scopeLogs": [{"logRecords": [{"eventName": "e", "body": {"stringValue": "x" * (5 << 20)}}]}]}]}
+        zipped = gzip.compress(json.dumps(long).encode(), 1)
+        self.assertEqual(self.post("/v1/logs", zipped, kind=JSON, **{"Content-Encoding": "gzip"})["partialSuccess"]["rejectedLogRecords"], "1")
+        for _, path in self.file.operations:
+            if not path.startswith("/v1/") and path != "/api/v1/series":
+                self.get(path)
+        self.get("/metrics", headers={"Accept": "application/openmetrics-text"})
+        self.get("/api/v1/series", host="h0", name="tpu.run.step")
+        self.get("/api/v1/series", 404, host="nobody", name="m")
+        self.get("/api/v1/series", 400)
+        self.get("/api/v1/hosts/{name}", 404, name_="nobody")
+        self.assertEqual(self.get("/api/v1/hosts", limit=1)["next"], 1)
+        self.assertEqual(self.get("/api/v1/hosts/{name}")["metrics"][0]["value"], None)
+        self.assertIsNone(self.get("/api/v1/hosts/{name}", name_="pc")["state"])
+        for (method, path), parameters in self.file.parameters.items():
+            if method == "GET":
+                answer = self.get(path, 400, nonsense=1)
+                takes = answer["error"].partition("; there are ")[2] or answer["error"].partition("this call takes ")[2]
+                wanted = ", ".join(p["name"] for p in parameters if p["in"] == "query") or "none"
+                self.assertEqual(sorted(takes.split(", ")), sorted(wanted.split(", ")), path)
+                self.get(path, 413, body=bytes(1 << 20))
+        self.assertEqual(self.file.never_came(), [])
+
+    def test_no_other_path_and_method(self):
+        for port, prefix in ((self.c.api, ""), (self.c.otlp, "/v1/")):
+            mine = [(m, p) for m, p in self.file.operations if p.startswith("/v1/") == bool(prefix)]
+            status, kind, body, _ = self.request(port, "GET", "/nothing")
+            self.assertEqual(status, 404)
+            if not prefix:  # it lists what there is
+                listed = set(json.loads(body)["remedy"].removeprefix("there are ").split(", "))
+                self.assertEqual({p.replace("NAME", "{name}") for p in listed}, {p for _, p in mine})
+            for path in {p for _, p in mine}:
+                has = {m for m, p in mine if p == path}
+                has |= {"HEAD"} if "GET" in has else set()
+                for method in METHODS:
+                    if method.upper() not in has:
+                        status, kind, body, head = self.request(port, method.upper(), path.replace("{name}", "h0"))
+                        self.assertEqual((status, set(head["Allow"].split(", "))), (405, has), (method, path))
+
+
+if __name__ == "__main__":
+    unittest.main()
