@@ -1,1 +1,2 @@
 fuzz_target(accept KNOWS base)
+fuzz_target(frame KNOWS base frame proto_local)
