@@ -34,7 +34,8 @@ struct exposition {
         struct exposition_family family; /* the one whose samples come now */
 };
 
-/* What an Accept header (NULL: none) prefers: OpenMetrics 1.0 has to be named, and no less wanted than text. */
+/* What an Accept header (NULL: none) prefers: OpenMetrics 1.0 has to be named, and no less wanted than
+ * text. */
 bool exposition_wants_open_metrics(const char *accept);
 /* Of the header Content-Type. */
 const char *exposition_type(bool open_metrics);

@@ -5,7 +5,8 @@
 
 #define WAIT_MAX 30 /* seconds */
 #define WAITERS_MAX 16 /* who comes then is answered at once, */
-#define WAITERS_OF_ONE 8 /* and so does who waits that often already: each user but root; the network as a whole */
+/* And so does who waits that often already: each user but root, and the network as a whole. */
+#define WAITERS_OF_ONE 8
 #define PAUSE (100 * USEC_PER_MSEC) /* after an event: what comes with it goes into the same answer */
 
 struct waiter {
@@ -141,7 +142,8 @@ int agent_events_start(struct agent *a) {
         if (!a->events)
                 return -ENOMEM;
         a->events->agent = a;
-        r = sd_event_add_time(a->event, &a->events->timer, CLOCK_BOOTTIME, 0, USEC_PER_MSEC, on_timer, a->events);
+        r = sd_event_add_time(a->event, &a->events->timer, CLOCK_BOOTTIME, 0, USEC_PER_MSEC, on_timer,
+                              a->events);
         if (r >= 0)
                 r = sd_event_source_set_description(a->events->timer, "events-waiters");
         return r < 0 ? r : sd_event_source_set_enabled(a->events->timer, SD_EVENT_OFF);

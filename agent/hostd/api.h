@@ -10,7 +10,8 @@
 
 #include "base.h"
 
-#define API_HEADER_MAX (16 * 1024) /* of a request: its line and headers; libmicrohttpd answers 414 or 431 beyond */
+/* Of a request: its line and headers; libmicrohttpd answers 414 or 431 beyond. */
+#define API_HEADER_MAX (16 * 1024)
 #define API_BODY_MAX (64 * 1024) /* of a request, which nobody reads: 413 beyond */
 #define API_DISCARD_MAX (1024 * 1024) /* of a body that announces no length: the connection ends there */
 #define API_NAME_MAX 256
@@ -40,7 +41,8 @@ struct api_request {
 const char *api_argument(const struct api_request *r, const char *name);
 
 /* Visits the name of every query argument until one answers non-zero, which is returned. */
-int api_arguments(const struct api_request *r, int (*visit)(const char *name, void *userdata), void *userdata);
+int api_arguments(const struct api_request *r, int (*visit)(const char *name, void *userdata),
+                  void *userdata);
 /* A header of the call, NULL when absent; likewise. */
 const char *api_header(const struct api_request *r, const char *name);
 

@@ -9,7 +9,8 @@
 
 #include "base.h"
 
-#define API_REQUEST_TIME (15 * USEC_PER_SEC) /* connection to whole request; from one answer to the next request */
+/* From the connection, or the answer before, to a whole request. */
+#define API_REQUEST_TIME (15 * USEC_PER_SEC)
 #define API_ANSWER_TIME (60 * USEC_PER_SEC) /* until all of an answer was taken */
 
 /* Part of the struct of a connection, from api_deadline_add() to api_deadline_remove(). */

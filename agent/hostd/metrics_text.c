@@ -134,8 +134,8 @@ static void print_about(struct exposition *e, const struct metrics_about *about)
         exposition_int(e, &version, 1, 1);
 }
 
-int metrics_text(const struct sample_store *s, const struct metrics_about *about, bool open_metrics, char **ret,
-                 size_t *ret_len) {
+int metrics_text(const struct sample_store *s, const struct metrics_about *about, bool open_metrics,
+                 char **ret, size_t *ret_len) {
         _cleanup_free_ const struct sample_slot **sorted = NULL;
         struct exposition e;
         int r;

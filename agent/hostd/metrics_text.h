@@ -20,5 +20,5 @@ struct metrics_about {
         struct exposition_label target[METRICS_LABELS_MAX]; /* whose numbers these are; value NULL: not known */
 };
 /* *ret is malloc'ed. */
-int metrics_text(const struct sample_store *s, const struct metrics_about *about, bool open_metrics, char **ret,
-                 size_t *ret_len);
+int metrics_text(const struct sample_store *s, const struct metrics_about *about, bool open_metrics,
+                 char **ret, size_t *ret_len);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What waits, was sent and was lost, as the samples tpu.uplink.* of docs/metrics.md: a host that falls behind
- * says so itself. Pure.
+ * What waits, was sent and was lost, as the samples tpu.uplink.* of docs/metrics.md: a host that falls
+ * behind says so itself. Pure.
  */
 #include "probe.h"
 #include "uplink.h"

@@ -49,6 +49,9 @@ class Events(unittest.TestCase):
         self.h = Hostd(ProbeInterval="1h").start()  # quiet: events are what the test makes
         self.addCleanup(self.h.close)
         self.h.api.chmod(0o666)
+        last = None
+        while last != (last := self.now()):  # what the start has to tell is told
+            time.sleep(0.8)
 
     def now(self):
         return self.h.get("/v1/events")["next"]
