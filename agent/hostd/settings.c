@@ -206,6 +206,17 @@ static int parse_spool_bytes(const char *value, void *dest, char why[static 96])
         return 0;
 }
 
+/* What each value alone does not show. */
+static void check_api(const struct settings_api *a, struct config *c) {
+        bool any = a->certificate[0] || a->key[0] || a->client_ca[0];
+
+        if (!any || (a->certificate[0] && a->key[0] && a->client_ca[0]))
+                return;
+        log_warning("[Api] Certificate=, Key= and ClientCa= belong together: without all of them nothing listens on %s",
+                    a->listen);
+        c->warnings++;
+}
+
 int settings_load(struct settings *s, struct settings_source *source, const struct host *h,
                   const char *config_file) {
         const struct config_item table[] = {
@@ -255,11 +266,15 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                 { "Metadata", "Copy", parse_path, s->metadata_copy, "" },
                 { "Metadata", "CopyAfter", parse_interval, &s->metadata_copy_after, "10s" },
         };
+        int r;
 
         _Static_assert(ELEMENTSOF(table) == SETTINGS_ITEMS, "SETTINGS_ITEMS counts the table");
         memcpy(source->items, table, sizeof(table));
         source->config = (struct config) { .items = source->items, .n_items = SETTINGS_ITEMS };
-        return config_load(&source->config, h, "hostd", config_file);
+        r = config_load(&source->config, h, "hostd", config_file);
+        if (r >= 0)
+                check_api(&s->api, &source->config);
+        return r;
 }
 
 unsigned settings_keep_fixed(struct settings *s, const struct settings *old) {

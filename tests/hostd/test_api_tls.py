@@ -248,6 +248,10 @@ class Certificates(Case):
             done = subprocess.run([BINARY, "--root", h.root, "--config", h.config, "--check-config"], capture_output=True, text=True, timeout=20)
             self.assertEqual((listen, done.returncode), (listen, 1))
             self.assertIn("no ADDRESS:PORT", done.stderr)
+        h.configure(Key=None)
+        done = subprocess.run([BINARY, "--root", h.root, "--config", h.config, "--check-config"], capture_output=True, text=True, timeout=20)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("belong together", done.stderr)
 
 
 class Limits(Case):
