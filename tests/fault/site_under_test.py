@@ -25,6 +25,7 @@ FED, COLLECTORD, KILL_AT = (BUILD / p for p in ("tests/fault/tpu-hostd-fed", "co
 LIVES = (0.3, 0.3, 0.3, 1.2)  # seconds that a process is left to live, at most
 AT_CALLS = {"before a call": "before", "half a write": "half", "behind a call": "after"}  # KILL_HOW of kill_at.c
 FIRST_CALLS = 60  # of those that change the disk: at one of them it may die
+STANDSTILL = 60  # seconds without any delivery; a failing exchange is tried again within 30
 AT_A_CALL_WITHIN = 0.7  # seconds; else it is killed from outside
 
 
@@ -117,8 +118,9 @@ class Site:
 
     def __init__(self, seed, through=None, **hostd):
         self.random = random.Random(seed)
-        self.hostd = Hostd(**hostd)
+        self.hostd = Hostd(**{"MetricsInterval": "1s", **hostd})
         self.hostd.binary = FED
+        self.hostd.owners.server.handle_error = lambda *a: None  # a caller that was killed
         self.folder = self.hostd.folder
         self.socket, self.log = self.folder / "feed.sock", self.folder / "fed.log"
         self.always = {"TPU_HOSTD_TEST_FEED": str(self.socket), "NOTIFY_SOCKET": ""}  # nobody would read what it says there
@@ -196,17 +198,32 @@ class Site:
         if self.generator.poll() is not None:
             raise AssertionError("the generator has ended")
 
+    def answered(self):
+        """(events, frames of points) so far."""
+        fed = Fed(self.log) if self.log.exists() else None
+        return (len(fed.answered.keys() & fed.events.keys()), len(fed.answered.keys() & fed.points.keys())) if fed else (0, 0)
+
     def classes(self):
         try:
             return self.hostd.get("/v1/status")["uplink"]["classes"]
         except OSError:
             return None
 
-    def drain(self, seconds):
-        """Everything that is in the spool by now is in the collector."""
+    def drain(self):
+        """Everything that is in the spool by now is in the collector; how long that takes is the machine's to say, while it goes on."""
         self.start()
         goal = {name: c["next_seq"] for name, c in self.classes().items()}
-        wait_until(lambda: all(c["first_seq"] >= goal[name] for name, c in self.classes().items()), seconds, "all is delivered")
+        before = None
+        while True:
+            classes = wait_until(self.classes, 20, "the agent's answer")
+            if all(c["first_seq"] >= goal[name] for name, c in classes.items()):
+                return
+            now = {name: (c["first_seq"], c["sent"]) for name, c in classes.items()}
+            if now != before:
+                before, since = now, time.monotonic()
+            if time.monotonic() > since + STANDSTILL:
+                raise AssertionError(f"nothing was delivered for {STANDSTILL} s: {classes}")
+            time.sleep(0.05)
 
     def stop(self):
         """Both, in order; what was stored lies still then."""

@@ -31,7 +31,7 @@ class Kill(unittest.TestCase):
             s.kill(agent=0, collector=2 * part)
             s.kill(agent=2 * part, collector=KILLS - 6 * part)
             s.feed_no_more()
-            s.drain(120 + KILLS)
+            s.drain()
             classes = s.classes()
             s.stop()
             wrong, said = s.compare()

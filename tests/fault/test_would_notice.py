@@ -12,12 +12,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from between import HASTY, LOSES_ANSWERS, NAMELESS, Between  # noqa: E402
-from site_under_test import Site  # noqa: E402
+from site_under_test import Site, wait_until  # noqa: E402
 
 
 @unittest.skipUnless(os.environ.get("FULL"), "FULL=1 is not set")
 class WouldNotice(unittest.TestCase):
-    def run_site(self, how=None, agent=0, collector=0, seconds=0, answers=None):
+    def run_site(self, how=None, agent=0, collector=0, frames=0, answers=None):
         """What the comparison finds wrong."""
         through = Between(how) if how else None
         with Site(int(time.time()), through) as s:
@@ -26,9 +26,10 @@ class WouldNotice(unittest.TestCase):
             s.start()
             s.feed()
             s.kill(agent, collector)
-            time.sleep(seconds)
+            if frames:
+                wait_until(lambda: min(s.answered()) >= frames, 120, "answers")
             s.feed_no_more()
-            s.drain(90)
+            s.drain()
             s.stop()
             wrong, said = s.compare()
             print(f"{how or answers}: {said}; {wrong}", flush=True)
@@ -46,12 +47,12 @@ class WouldNotice(unittest.TestCase):
         self.assertIn("answered events that are lost", self.run_site(HASTY, collector=12))
 
     def test_a_collector_that_cannot_tell_repeats(self):
-        wrong = self.run_site(NAMELESS, seconds=3)
+        wrong = self.run_site(NAMELESS, frames=15)
         self.assertIn("events that are there more than once", wrong)
         self.assertIn("points that are there more than once", wrong)
 
     def test_lost_answers_alone_do_no_harm(self):
-        self.assertEqual(self.run_site(LOSES_ANSWERS, seconds=3), {})
+        self.assertEqual(self.run_site(LOSES_ANSWERS, frames=15), {})
         self.assertGreater(self.repeats, 5)
 
 
