@@ -12,7 +12,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 from around import Hostd, Receiver, wait_until  # noqa: E402
 
-TICKS = 8
+TICKS = 5
 MARK = '"/proc/self/stat"'  # each tick reads it once
 # Calls of the main thread in a tick in which every probe runs, too; the machine of fixtures, a receiver that answers.
 CALLS_MAX = {"open": 182, "all": 950, "epoll_wait": 30}
@@ -45,7 +45,7 @@ class Cost(unittest.TestCase):
         h.wrapper = ["strace", "-D", "-ff", "-o", h.folder / "trace"]  # -D: it is the child, and tpu-hostd keeps its pid
         h.start()
         trace = Path(f"{h.folder}/trace.{h.process.pid}")
-        wait_until(lambda: trace.read_text(errors="replace").count(MARK) > TICKS + 3, 60, f"{TICKS} ticks")
+        wait_until(lambda: trace.read_text(errors="replace").count(MARK) > TICKS + 3, 300, f"{TICKS} ticks")
         self.assertEqual(h.stop(), 0)
         time.sleep(0.1)  # the tracer writes its last lines
         ticks = ticks_of(trace)
