@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Durable appends beside SQLite (WAL, synchronous=FULL) at equal durability, in one run and turn by turn:
- * 50,000 records of 1 KiB with a commit per 100, then 2,000 with a commit each. Prints records per second,
- * medians of 5, and the ratio. Usage: bench-spool [DIRECTORY] (default: the current one; a tmpfs measures
- * nothing).
+ * 50,000 records of 1 KiB with a commit per 100, then 2,000 with a commit each. Prints medians of 5: records
+ * per second and their ratio; processor time of a record, which a busy machine changes little; bytes that a
+ * record made the file system write (write_bytes of /proc/self/io), per byte of it. Usage: bench-spool
+ * [DIRECTORY] (default: the current one; a tmpfs measures nothing).
  */
 #include <fcntl.h>
 #include <ftw.h>
@@ -16,11 +17,41 @@
 #define ROUNDS 5
 #define RECORD 1024
 
-static double now(void) {
+enum { RATE, CPU, WRITTEN, _FIGURE_MAX };
+
+struct meter {
+        double seconds, cpu, written;
+};
+
+static double clock_now(clockid_t clock) {
         struct timespec t;
 
-        (void) clock_gettime(CLOCK_MONOTONIC, &t);
+        (void) clock_gettime(clock, &t);
         return (double) t.tv_sec + (double) t.tv_nsec / 1e9;
+}
+
+static double written(void) {
+        FILE *f = fopen("/proc/self/io", "re");
+        unsigned long long n = 0;
+        char line[128];
+
+        while (f && fgets(line, sizeof(line), f))
+                (void) sscanf(line, "write_bytes: %llu", &n);
+        if (f)
+                (void) fclose(f);
+        return (double) n;
+}
+
+static struct meter meter_start(void) {
+        return (struct meter) { clock_now(CLOCK_MONOTONIC), clock_now(CLOCK_PROCESS_CPUTIME_ID), written() };
+}
+
+static void meter_end(const struct meter *start, unsigned records, double ret[static _FIGURE_MAX]) {
+        struct meter end = meter_start();
+
+        ret[RATE] = records / (end.seconds - start->seconds);
+        ret[CPU] = (end.cpu - start->cpu) * 1e6 / records;
+        ret[WRITTEN] = (end.written - start->written) / records / RECORD;
 }
 
 __attribute__((noreturn)) static void die(const char *what, const char *why) {
@@ -36,7 +67,7 @@ static int remove_one(const char *path, const struct stat *st, int flag, struct 
 }
 
 /* The same for both: what earlier runs left to write is written before the clock starts. */
-static double settle(const char *dir, uint8_t *buf) {
+static struct meter settle(const char *dir, uint8_t *buf) {
         int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
         if (fd < 0 || syncfs(fd) < 0)
@@ -44,16 +75,17 @@ static double settle(const char *dir, uint8_t *buf) {
         (void) close(fd);
         for (size_t i = 0; i < RECORD; i++)
                 buf[i] = (uint8_t) (i * 7);
-        return now();
+        return meter_start();
 }
 
-static double run_spool(const char *dir, unsigned records, unsigned per_commit) {
+static void run_spool(const char *dir, unsigned records, unsigned per_commit,
+                      double ret[static _FIGURE_MAX]) {
         const struct spool_options o = { .max_bytes = 256u << 20, .segment_bytes = 4u << 20 };
         struct spool *s = NULL;
         uint8_t buf[RECORD];
         uint64_t seq = 0;
         char path[512];
-        double start;
+        struct meter start;
         int r;
 
         (void) snprintf(path, sizeof(path), "%s/bench-spool", dir);
@@ -69,10 +101,9 @@ static double run_spool(const char *dir, unsigned records, unsigned per_commit) 
         }
         if (r < 0)
                 die(path, strerror(-r));
-        start = now() - start;
+        meter_end(&start, records, ret);
         spool_free(s);
         (void) nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-        return records / start;
 }
 
 static void sql(sqlite3 *db, const char *text) {
@@ -80,12 +111,13 @@ static void sql(sqlite3 *db, const char *text) {
                 die(text, sqlite3_errmsg(db));
 }
 
-static double run_sqlite(const char *dir, unsigned records, unsigned per_commit) {
+static void run_sqlite(const char *dir, unsigned records, unsigned per_commit,
+                       double ret[static _FIGURE_MAX]) {
         sqlite3_stmt *insert = NULL;
         sqlite3 *db = NULL;
         uint8_t buf[RECORD];
         char path[512], file[600];
-        double start;
+        struct meter start;
 
         (void) snprintf(path, sizeof(path), "%s/bench-sqlite", dir);
         if (mkdir(path, 0700) < 0)
@@ -109,11 +141,10 @@ static double run_sqlite(const char *dir, unsigned records, unsigned per_commit)
                 if ((i + 1) % per_commit == 0)
                         sql(db, "COMMIT");
         }
-        start = now() - start;
+        meter_end(&start, records, ret);
         (void) sqlite3_finalize(insert);
         (void) sqlite3_close(db);
         (void) nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-        return records / start;
 }
 
 static int compare(const void *a, const void *b) {
@@ -122,23 +153,33 @@ static int compare(const void *a, const void *b) {
         return *x < *y ? -1 : *x > *y;
 }
 
+static double median(double rounds[static ROUNDS][_FIGURE_MAX], size_t figure) {
+        double values[ROUNDS];
+
+        for (size_t i = 0; i < ROUNDS; i++)
+                values[i] = rounds[i][figure];
+        qsort(values, ROUNDS, sizeof(*values), compare);
+        return values[ROUNDS / 2];
+}
+
 static void measure(const char *dir, unsigned records, unsigned per_commit) {
-        double ours[ROUNDS], theirs[ROUNDS];
+        double ours[ROUNDS][_FIGURE_MAX], theirs[ROUNDS][_FIGURE_MAX];
 
         for (size_t i = 0; i < ROUNDS; i++) {
-                ours[i] = run_spool(dir, records, per_commit);
-                theirs[i] = run_sqlite(dir, records, per_commit);
+                run_spool(dir, records, per_commit, ours[i]);
+                run_sqlite(dir, records, per_commit, theirs[i]);
         }
-        qsort(ours, ROUNDS, sizeof(*ours), compare);
-        qsort(theirs, ROUNDS, sizeof(*theirs), compare);
-        printf("%7u %11u %12.0f %12.0f %8.2f\n", records, per_commit, ours[ROUNDS / 2], theirs[ROUNDS / 2],
-               ours[ROUNDS / 2] / theirs[ROUNDS / 2]);
+        printf("%7u %11u %12.0f %12.0f %8.2f %10.1f %10.1f %10.2f %10.2f\n", records, per_commit,
+               median(ours, RATE), median(theirs, RATE), median(ours, RATE) / median(theirs, RATE),
+               median(ours, CPU), median(theirs, CPU), median(ours, WRITTEN), median(theirs, WRITTEN));
 }
 
 int main(int argc, char *argv[]) {
         const char *dir = argc > 1 ? argv[1] : ".";
 
-        printf("records  per commit    spool r/s   SQLite r/s    ratio\n");
+        printf("%7s %11s %12s %12s %8s %21s %21s\n%54s %10s %10s %10s %10s\n", "records", "per commit",
+               "spool r/s", "SQLite r/s", "ratio", "CPU us a record", "written per byte", "", "spool",
+               "SQLite", "spool", "SQLite");
         measure(dir, 50000, 100);
         measure(dir, 2000, 1);
         return 0;
