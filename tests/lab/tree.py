@@ -217,7 +217,8 @@ def _unused(name):
 def prune(keep_debs=6, keep_others=1):
     """Removes the layers that were used longest ago, but none in use, and what killed builds have left."""
     layers = cache_dir() / "layers"
-    limits = {"debs": keep_debs, "depends": keep_debs, "training": keep_others, "base": keep_others}
+    limits = {"debs": keep_debs, "depends": keep_debs, "training": keep_others, "kernel": keep_others,
+              "base": keep_others}
     for name, keep in limits.items():
         by_age = sorted(layers.glob(f"{name}-*"), key=lambda p: p.stat().st_mtime, reverse=True)
         for path in by_age[keep:]:
