@@ -15,6 +15,7 @@ dies with the builder: a killed build leaves a directory that the next builder r
 import fcntl
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -48,6 +49,8 @@ mkdir -p "$OUT"/etc/systemd/journald.conf.d "$OUT"/var/log/journal
 # The kernel log of a lab host is this machine's own: keep it out of the host's journal.
 printf '[Journal]\nStorage=persistent\nReadKMsg=no\n' >"$OUT"/etc/systemd/journald.conf.d/lab.conf
 """
+
+BROUGHT = "/var/cache/brought"
 
 # Runs in a mount namespace of its own: whatever happens, no mount is left.
 CHROOT_INSTALL = r"""
@@ -183,16 +186,25 @@ def _build_base(_layer, _work, out):
                              "MIRROR": mirror, "MASKED": " ".join(MASKED)}, "debootstrap")
 
 
-def apt_layer(name, parent, *arguments):
-    """A layer made by `apt-get ARGUMENTS` in a chroot of its parent, with this machine's package sources."""
+def apt_layer(name, parent, *arguments, bring=()):
+    """A layer made by `apt-get ARGUMENTS` in a chroot of its parent, with this machine's package sources.
+
+    bring: files that are put into BROUGHT for it and taken away again.
+    """
     def build(layer, work, out):
         _, lines = apt.sources()
+        if bring:
+            (out / BROUGHT[1:]).mkdir(parents=True)
+        for file in bring:
+            shutil.copy(file, out / BROUGHT[1:])
         run_script(CHROOT_INSTALL, {"LOWER": ":".join(map(str, parent.stack())), "WORK": work, "OUT": out,
                                     "SOURCES": lines, "TRANSPORT": apt.transport(),
                                     "OVERLAY_OPTIONS": OVERLAY_OPTIONS},
                    f"apt-get {' '.join(arguments)}", arguments)
+        if bring:
+            shutil.rmtree(out / BROUGHT[1:])
 
-    return Layer(name, digest(CHROOT_INSTALL, *arguments), parent, build)
+    return Layer(name, digest(CHROOT_INSTALL, *arguments, *(Path(file).read_bytes() for file in bring)), parent, build)
 
 
 def base_layer():
@@ -217,7 +229,7 @@ def _unused(name):
 def prune(keep_debs=6, keep_others=1):
     """Removes the layers that were used longest ago, but none in use, and what killed builds have left."""
     layers = cache_dir() / "layers"
-    limits = {"debs": keep_debs, "depends": keep_debs, "training": keep_others, "kernel": keep_others,
+    limits = {"debs": keep_debs, "depends": keep_debs, "training": keep_others, "kernel": keep_others, "vm": keep_others,
               "base": keep_others}
     for name, keep in limits.items():
         by_age = sorted(layers.glob(f"{name}-*"), key=lambda p: p.stat().st_mtime, reverse=True)

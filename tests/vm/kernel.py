@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from lab.command import LabError
-from lab.tree import apt_layer, base_layer
+from lab.tree import BROUGHT, apt_layer, base_layer
 
 PACKAGE = "linux-image-cloud-amd64"
 WANTED = ("virtio_pci", "virtio_blk", "virtio_net")  # a machine's disk and its network
@@ -11,6 +11,12 @@ WANTED = ("virtio_pci", "virtio_blk", "virtio_net")  # a machine's disk and its 
 
 def kernel_layer():
     return apt_layer("kernel", base_layer(), "install", PACKAGE)
+
+
+def packages_layer(debs):
+    """On the kernel: .debs installed by apt into a tree that has not booted yet, as an image is made."""
+    names = (f"{BROUGHT}/{Path(deb).name}" for deb in debs)
+    return apt_layer("vm", kernel_layer(), "install", *names, bring=debs)
 
 
 def _only(found, what):
