@@ -27,7 +27,7 @@ from lab.command import LabError, sh  # noqa: E402
 
 from . import initramfs  # noqa: E402
 from .kernel import Kernel  # noqa: E402
-from .machine import Machine, free_port  # noqa: E402
+from .machine import PATIENCE, Machine, free_port  # noqa: E402
 from .reckoning import Outcome, Promises, capture_text, fed_text  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
@@ -38,6 +38,7 @@ FEEDER_SPOOL = "feedfeedfeedfeed"
 SHARES = (0, 0.2, 0.5, 0.8, 1)  # of the disk's cache that a cut spares
 START_FLUSHES = 30  # about as many as there are until the first answer
 LIFE_ANSWERS, LIFE_SECONDS = 60, 20  # of a life at most
+FIRST_ANSWER_SECONDS = 120  # of patience
 CLIENTS = 2
 
 HOSTD_CONF = """[Hostd]
@@ -220,9 +221,12 @@ class Rig:
         self.up.set()
 
     def _wait_answers(self, n):
-        before, end = self.promises.count(), time.monotonic() + LIFE_SECONDS
-        while self.promises.count() < before + n and time.monotonic() < end:
-            time.sleep(0.005)
+        """For n of them, or as many as come in LIFE_SECONDS from the first on."""
+        before = self.promises.count()
+        for wanted, seconds in (1, FIRST_ANSWER_SECONDS), (n, LIFE_SECONDS):
+            end = time.monotonic() + seconds
+            while self.promises.count() < before + wanted and time.monotonic() < end:
+                time.sleep(0.005)
 
     def cut(self):
         """Waits for a random instant and cuts the power: by SIGKILL of the machine or its reset button."""
@@ -266,14 +270,14 @@ class Rig:
                   f"answered {len(self.promises.captures)} captures, {len(self.promises.fed)} fed, {self.promises.order} orders", flush=True)
         return self.finish()
 
-    def finish(self, timeout=120):
+    def finish(self, timeout=PATIENCE):
         self.boot()
         time.sleep(2)  # answers after the last cut, too
         self.over.set()
         for t in self.threads:
             t.join()
         self.uplink = self._delivered(timeout)
-        self.machine.shell.run(STOP, 120)
+        self.machine.shell.run(STOP)
         self.machine.qmp("quit")
         self.machine.wait_off()
         return Outcome(self.promises, self._rows())
