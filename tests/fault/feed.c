@@ -47,9 +47,9 @@ int __real_uplink_submit(struct uplink *u, enum uplink_class c, const void *data
                          uint64_t *ret_seq);
 int __wrap_uplink_submit(struct uplink *u, enum uplink_class c, const void *data, size_t len,
                          uint64_t *ret_seq);
-int __real_api_new(sd_event *e, int listen_fd, const struct api_handlers *h, void *userdata,
+int __real_api_new(sd_event *e, int listen_fd, struct api_tls *tls, const struct api_handlers *h, void *userdata,
                    struct api **ret);
-int __wrap_api_new(sd_event *e, int listen_fd, const struct api_handlers *h, void *userdata,
+int __wrap_api_new(sd_event *e, int listen_fd, struct api_tls *tls, const struct api_handlers *h, void *userdata,
                    struct api **ret);
 int __real_telemetry_push(struct telemetry *t, struct sample_store *s);
 int __wrap_telemetry_push(struct telemetry *t, struct sample_store *s);
@@ -219,10 +219,10 @@ int __wrap_telemetry_push(struct telemetry *t, struct sample_store *s) {
 }
 
 /* The last of the agent's parts to start, behind the one socket that systemd may have passed. */
-int __wrap_api_new(sd_event *e, int listen_fd, const struct api_handlers *h, void *userdata,
+int __wrap_api_new(sd_event *e, int listen_fd, struct api_tls *tls, const struct api_handlers *h, void *userdata,
                    struct api **ret) {
         const char *path = getenv("TPU_HOSTD_TEST_FEED"), *answers = getenv("TPU_HOSTD_TEST_FEED_ANSWERS");
-        int r = __real_api_new(e, listen_fd, h, userdata, ret), fd;
+        int r = __real_api_new(e, listen_fd, tls, h, userdata, ret), fd;
 
         if (r < 0)
                 return r;
