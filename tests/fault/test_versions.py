@@ -1,0 +1,135 @@
+"""Agent, spool and collector of this version and of an older one, together and one after the other: nothing is lost on the way up or down.
+
+The older ones' files are fixtures; with FULL=1 and git's history their programs are built and take part."""
+
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tarfile
+import time
+import unittest
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "hostd"))
+import around  # noqa: E402
+from around import TOP, wait_until  # noqa: E402
+from uplink_case import Case  # noqa: E402
+
+FIXTURES = TOP / "tests/fixtures/versions"
+OLDER = "c0fdd6b"  # database schema 1, a spool without ledger
+BUILD = around.BINARY.parents[2]
+NEW = {"agent": around.BINARY, "collector": BUILD / "collector/tpu-collectord"}
+
+
+def older():
+    """Its programs, built once."""
+    folder = BUILD / f"older-{OLDER}"
+    programs = {"agent": folder / "build/dev/agent/hostd/tpu-hostd", "collector": folder / "build/dev/collector/tpu-collectord"}
+    if not all(p.exists() for p in programs.values()):
+        folder.mkdir(exist_ok=True)
+        archive = subprocess.run(["git", "-C", TOP, "archive", OLDER], capture_output=True)
+        if archive.returncode != 0:
+            raise unittest.SkipTest(f"commit {OLDER} is not in this clone")
+        subprocess.run(["tar", "x", "-C", folder], input=archive.stdout, check=True)
+        subprocess.run(["cmake", "--preset", "dev"], cwd=folder, check=True, capture_output=True)
+        subprocess.run(["cmake", "--build", "--preset", "dev", "--target", "tpu-hostd", "tpu-collectord"], cwd=folder, check=True, capture_output=True)
+    return programs
+
+
+class Versions(Case):
+    def setUp(self):
+        super().setUp()
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            self.port = s.getsockname()[1]
+        self.h = self.hostd(f"http://127.0.0.1:{self.port}")
+        self.collector, self.db = None, self.h.folder / "collector.db"
+        self.addCleanup(self.end)
+
+    def unpack(self, *names):
+        for name in names:
+            with tarfile.open(FIXTURES / f"{name}.tar.xz") as t:
+                t.extractall(self.h.folder)
+
+    def begin(self, agent, collector):
+        """Both, until all that is spooled is delivered."""
+        around.BINARY = agent
+        self.addCleanup(setattr, around, "BINARY", NEW["agent"])
+        with open(self.h.folder / "collector-output", "ab") as out:
+            self.collector = subprocess.Popen([collector, "--config", "/dev/null", "--database", self.db, "--listen-otlp", f"127.0.0.1:{self.port}",
+                                               "--listen-api", "127.0.0.1:0"], stdout=out, stderr=out)
+        self.h.start()
+        wait_until(lambda: all(c["kept"] <= 1 for c in self.uplink(self.h)["classes"].values()), 60, "delivery")
+        return {name: c["next_seq"] for name, c in self.uplink(self.h)["classes"].items()}
+
+    def end(self):
+        if self.h.process and self.h.process.poll() is None:
+            self.h.stop()
+        if self.collector:
+            self.collector.terminate()
+            self.assertEqual(self.collector.wait(20), 0, (self.h.folder / "collector-output").read_text())
+        self.collector = None
+
+    def rows(self, question):
+        db = sqlite3.connect(f"file:{self.db}?mode=ro", uri=True)
+        try:
+            return db.execute(question).fetchall()
+        finally:
+            db.close()
+
+    def stored(self):
+        """{class: numbers} of what the collector has of the one spool of each class; each event is there once."""
+        events = Counter(self.rows("SELECT json_extract(attributes, '$.\"tpu.spool.id\"'), json_extract(attributes, '$.\"tpu.spool.seq\"') FROM events"))
+        self.assertEqual([e for e, n in events.items() if n > 1], [])
+        out = {}
+        for spool, name, first, last in self.rows("SELECT spool, class, first, last FROM records"):
+            out.setdefault(name, {}).setdefault(spool, set()).update(range(first, last + 1))
+        self.assertEqual({len(v) for v in out.values()}, {1}, "a new spool was begun")
+        out = {name: next(iter(v.values())) for name, v in out.items()}
+        self.assertEqual({n for _, n in events}, out["events"], "an event is missing that was counted as there")
+        return out
+
+    def expect_all(self, next_seq):
+        for name, there in self.stored().items():
+            self.assertGreaterEqual(there, set(range(1, next_seq[name] - 1)), name)
+
+    def test_a_spool_of_before(self):
+        self.unpack("spool-1")
+        next_seq = self.begin(**NEW)
+        self.assertGreaterEqual(next_seq["metrics"], 8)
+        self.end()
+        self.expect_all(next_seq)
+
+    def test_spool_and_database_of_before(self):
+        """The database has what is in the spool already, and more of it: the numbers say so."""
+        self.unpack("spool-1", "collector-1")
+        before = self.rows("SELECT * FROM events ORDER BY id")
+        self.begin(**NEW)
+        self.end()
+        self.assertEqual(self.rows("SELECT * FROM events ORDER BY id")[:len(before)], before)
+        self.assertEqual(self.rows("PRAGMA user_version"), [(2,)])
+        self.assertEqual(len(self.rows("SELECT name FROM hosts")), 1)
+        self.stored()
+
+    @unittest.skipUnless(os.environ.get("FULL"), "builds an older version: only with FULL=1")
+    def test_up_and_down(self):
+        old = older()
+        kinds = {"old": old, "new": NEW}
+        for agent, collector in (("old", "old"), ("new", "new"), ("old", "old"), ("new", "old"), ("old", "new"), ("new", "new")):
+            with self.subTest(agent=agent, collector=collector):
+                next_seq = self.begin(kinds[agent]["agent"], kinds[collector]["collector"])
+                self.collector.send_signal(signal.SIGSTOP)  # something waits when the next version comes, and it is killed
+                time.sleep(1.5)
+                self.h.process.kill()
+                self.h.process.wait()
+                self.collector.send_signal(signal.SIGCONT)
+                self.end()
+                self.expect_all(next_seq)
+
+
+if __name__ == "__main__":
+    unittest.main()
