@@ -5,7 +5,7 @@ fuzz_target(samples KNOWS base store)
 fuzz_target(inflate KNOWS base LIBRARIES PkgConfig::ZLIB)
 target_sources(fuzz-inflate PRIVATE ${PROJECT_SOURCE_DIR}/collector/inflate.c)
 target_include_directories(fuzz-inflate PRIVATE ${PROJECT_SOURCE_DIR}/collector)
-fuzz_target(query KNOWS base LIBRARIES PkgConfig::GNUTLS)
+fuzz_target(query KNOWS base httpserver LIBRARIES PkgConfig::GNUTLS)
 target_sources(fuzz-query PRIVATE ${PROJECT_SOURCE_DIR}/collector/query.c)
 target_include_directories(fuzz-query PRIVATE ${PROJECT_SOURCE_DIR}/collector)
 fuzz_target(collector-http KNOWS base httpserver RUNS 3000 LIBRARIES PkgConfig::MICROHTTPD PkgConfig::SYSTEMD PkgConfig::GNUTLS) # each is a connection

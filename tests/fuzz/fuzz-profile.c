@@ -3,6 +3,7 @@
  * the same. */
 #include "log.h"
 #include "profile.h"
+#include "sysctl.h"
 
 static void check_named(const struct intent_sysctl *s) {
         char path[128], value[sizeof(s->value)];
