@@ -341,8 +341,7 @@ struct agent *agent_free(struct agent *a) {
         if (a->telemetry.otlp)
                 agent_kernel_stop(a);
         if (a->api && !a->stopping) /* it was up: say that it goes */
-                (void) agent_emit(a, EVENT_AGENT_STOPPING, OTLP_INFO, "tpu-hostd is stopping", NULL, 0,
-                                  NULL);
+                agent_stop_tell(a);
         agent_events_stop(a);
         agent_stop_clear(a);
         a->api = api_free(a->api);

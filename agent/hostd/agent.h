@@ -142,6 +142,8 @@ void agent_settle(struct agent *a, unsigned source, unsigned run);
 void agent_take_sample(struct agent *a, unsigned source, unsigned run, const struct sample *m,
                        usec_t start_real);
 
+/* The event that says so. */
+void agent_stop_tell(struct agent *a);
 void agent_stop_clear(struct agent *a);
 
 /* agent_tick.c: every MetricsInterval. */

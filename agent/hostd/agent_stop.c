@@ -84,6 +84,12 @@ static int start(struct agent_stopping *s) {
         return look(s);
 }
 
+void agent_stop_tell(struct agent *a) {
+        const struct otlp_attribute body[] = { { .key = "version", .text = TPU_HOSTD_VERSION } };
+
+        (void) agent_emit(a, EVENT_AGENT_STOPPING, OTLP_INFO, "tpu-hostd is stopping", body, ELEMENTSOF(body), NULL);
+}
+
 void agent_stop(struct agent *a) {
         struct agent_stopping *s = a->stopping ? NULL : calloc(1, sizeof(*s));
 
@@ -93,7 +99,7 @@ void agent_stop(struct agent *a) {
         }
         s->agent = a;
         a->stopping = s;
-        (void) agent_emit(a, EVENT_AGENT_STOPPING, OTLP_INFO, "tpu-hostd is stopping", NULL, 0, NULL);
+        agent_stop_tell(a);
         if (start(s) < 0)
                 (void) sd_event_exit(a->event, 0);
 }

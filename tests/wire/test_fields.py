@@ -268,6 +268,7 @@ class Fixture(unittest.TestCase):
     def test_events_say_what_the_api_says(self):
         """Name, severity, time and body, in the order of both."""
         sent = [(x.event_name, x.severity_text, strict.value(x.body)) for _, x in self.records if x.event_name != "tpu.stack.captured"]
+        self.assertEqual(sent.pop()[:2], ("tpu.agent.stopping", "INFO"))  # which comes after the API was asked
         self.assertEqual(sent, [(e["name"], e["severity"], e["body"]) for e in self.told if e["name"] != "tpu.stack.captured"][:len(sent)])
         self.assertEqual(self.event("tpu.host.state_changed", to="unfit").severity_number, 17)
         self.assertEqual(strict.value(self.event("tpu.check.changed", to="FAIL").body)["found"], " ".join(WRONG.split()))
