@@ -2,6 +2,7 @@
 has the name, labels, time and value that went over the wire, and there is none besides."""
 
 import base64
+import contextlib
 import json
 import os
 import re
@@ -64,14 +65,21 @@ class VictoriaMetrics(Peer):
             for resource, m, _, _, p in self.points(tap):
                 self.assertEqual(resource["host.name"], name)
                 self.put(wanted, {**resource, **strict.pairs(p.attributes), "__name__": m.name}, p)
-        get(port, "/internal/force_flush")
-        status, text = get(port, "/api/v1/export", **{"match[]": '{__name__=~".+"}'})
-        self.assertEqual(status, 200)
         found = {}
-        for line in text.splitlines():
-            series = json.loads(line)
-            for at, v in zip(series["timestamps"], series["values"]):
-                found[frozenset(series["metric"].items()), at] = float(v)
+
+        def all_there():
+            """What it took may be seen a moment later, and it says nothing of when."""
+            get(port, "/internal/force_flush")
+            status, text = get(port, "/api/v1/export", **{"match[]": '{__name__=~".+"}'})
+            self.assertEqual(status, 200)
+            for line in text.splitlines():
+                series = json.loads(line)
+                for at, v in zip(series["timestamps"], series["values"]):
+                    found[frozenset(series["metric"].items()), at] = float(v)
+            return set(wanted) <= set(found)
+
+        with contextlib.suppress(AssertionError):
+            wait_until(all_there, 20, "the samples")
         self.compare(wanted, found)
 
     @staticmethod
