@@ -20,18 +20,21 @@ static int open_state(const struct host *h, bool make) {
         return host_open_file(h, PATH_NETCFG_STATE, O_RDONLY | O_DIRECTORY);
 }
 
-/* False: there is none. */
-static bool load_one(int dir_fd, const char *directory, const char *boot_id, struct observe *ret) {
+/*
+ * 0: there is none; 1: there is one, or something that is none (as an order without an end); -errno: nobody
+ * knows, ret likewise.
+ */
+static int load_one(int dir_fd, const char *directory, const char *boot_id, struct observe *ret) {
         _cleanup_free_ char *text = NULL;
         size_t len = 0;
-        int r = durable_read(dir_fd, NAME, OBSERVE_TEXT_MAX - 1, &text, &len);
+        int unread = durable_read(dir_fd, NAME, OBSERVE_TEXT_MAX - 1, &text, &len), r = unread;
 
         if (r == -ENOENT)
-                return false;
+                return 0;
         *ret = (struct observe) { .ordered = true };
         if (r == 0 && len == 0) { /* of an older tpu-netcfg: this boot's, without an end */
                 (void) snprintf(ret->boot_id, sizeof(ret->boot_id), "%s", boot_id);
-                return true;
+                return 1;
         }
         if (r == 0)
                 r = observe_parse(text, len, ret);
@@ -40,7 +43,7 @@ static bool load_one(int dir_fd, const char *directory, const char *boot_id, str
                                          "%s/" NAME " cannot be read: %m; a person may have ordered to "
                                          "observe, so nothing is changed for an hour, or until tpu-hostd "
                                          "says what stands", directory);
-        return true;
+        return unread < 0 && unread != -E2BIG ? unread : 1;
 }
 
 static int save_one(int dir_fd, const struct observe *o) {
@@ -64,10 +67,12 @@ int observe_file_save(const struct host *h, int runtime_fd, const struct observe
 void observe_file_load(const struct host *h, int runtime_fd, const char *boot_id, struct observe *ret) {
         _cleanup_close_ int state = open_state(h, false);
         struct observe o = OBSERVE_NULL;
+        int r = state < 0 ? 0 : load_one(state, PATH_NETCFG_STATE, boot_id, &o);
 
-        if (state < 0 || !load_one(state, PATH_NETCFG_STATE, boot_id, &o))
-                (void) load_one(runtime_fd, PATH_NETCFG_RUNTIME, boot_id, &o);
-        if (observe_adopt(&o, boot_id, host_now(h), host_now_real(h)))
-                (void) observe_file_save(h, runtime_fd, &o); /* else the next start takes it over again */
+        if (r == 0)
+                r = load_one(runtime_fd, PATH_NETCFG_RUNTIME, boot_id, &o);
+        /* Adopted, it is kept, else the next start takes it over again; but what was not read is nobody's order. */
+        if (observe_adopt(&o, boot_id, host_now(h), host_now_real(h)) && r >= 0)
+                (void) observe_file_save(h, runtime_fd, &o);
         *ret = o;
 }
