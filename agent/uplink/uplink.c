@@ -8,6 +8,7 @@
 
 #define SYNC_ACCURACY (250 * USEC_PER_MSEC)
 #define FULL_PAUSE (4 * USEC_PER_SEC)
+#define FAILED_PAUSE (8 * USEC_PER_SEC) /* a try costs a segment; what waits for it is in memory only */
 #define SHED_MOST 4 /* segments that one record may cost others on a full disk, which somebody else may fill, too */
 
 static_assert(_UPLINK_CLASS_MAX <= SENDER_SLOTS_MAX && 2 * _UPLINK_CLASS_MAX <= SYNC_SLOTS_MAX,
@@ -39,13 +40,13 @@ static void spool_failed(struct channel *ch, int error) {
         struct uplink *u = ch->uplink;
         usec_t wait = USEC_PER_SEC << MIN(ch->sync_failures, 6u);
 
-        if (error == -ENOSPC) /* to look again costs little, and delivery makes room */
-                wait = MIN(wait, FULL_PAUSE);
+        /* On a full disk to look again costs little, and delivery makes room. */
+        wait = MIN(wait, error == -ENOSPC ? FULL_PAUSE : FAILED_PAUSE);
         ch->durable = false;
         (void) snprintf(u->spool_error, sizeof(u->spool_error), "spool %.*s/%s: %s", 90, u->spool_dir,
                         uplink_class_name(ch->class), strerror(-error));
         ch->sync_failures++;
-        arm_sync(ch, MIN(wait, BACKOFF_PARKED));
+        arm_sync(ch, wait);
 }
 
 static void spool_works(struct channel *ch) {

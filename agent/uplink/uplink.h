@@ -16,7 +16,7 @@
  * gap_pause for a class and a reason, and is remembered on the disk until the event that tells it is durable.
  *
  * A spool that fails never stops the program: what cannot be written is refused with -errno and counted,
- * what is kept is still sent, and the disk is tried again (BACKOFF_PARKED). Two things block the loop by
+ * what is kept is still sent, and the disk is tried again within 8 s. Two things block the loop by
  * design: uplink_new() (recovery), and an append with more than SPOOL_PENDING_MAX bytes unsynced or that
  * forces a segment out (sync in the caller).
  */

@@ -63,7 +63,7 @@ class Disk(Case):
                 call = fault.split(":")[0]
                 e = self.endpoint().start()
                 h = self.hostd(e.url)
-                h.wrapper = ["strace", "-D", "-f", "-qq", "-o", str(h.folder / "trace"), "-e", f"trace={call}", "-e", f"inject={fault}"]
+                h.wrapper = ["strace", "-D", "-f", "--seccomp-bpf", "-qq", "-o", str(h.folder / "trace"), "-e", f"trace={call}", "-e", f"inject={fault}"]
                 h.start()
                 codes, slow = [], 0
                 for _ in range(6):
