@@ -94,10 +94,10 @@ class Machine:
                 raise LabError(f"QMP {command}: {said['error']}")
             wanted -= {"return"} if "return" in said else {said.get("event")}
 
-    def wait_shell(self):
-        """Waits until the machine has booted; returns its shell, which is also .shell."""
+    def wait_shell(self, patience=PATIENCE):
+        """Waits until the machine has booted; returns its shell, which is also .shell. LabError: it did not."""
         self.control.settimeout(1)
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + patience
         while True:
             try:
                 self.shell = Shell(self.control.accept()[0])

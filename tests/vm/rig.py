@@ -39,6 +39,7 @@ SHARES = (0, 0.2, 0.5, 0.8, 1)  # of the disk's cache that a cut spares
 START_FLUSHES = 30  # about as many as there are until the first answer
 LIFE_ANSWERS, LIFE_SECONDS = 60, 20  # of a life at most
 FIRST_ANSWER_SECONDS = 120  # of patience
+BOOT_SECONDS = 90
 CLIENTS = 2
 
 HOSTD_CONF = """[Hostd]
@@ -208,11 +209,22 @@ class Rig:
 
     # --- Lives ---------------------------------------------------------------------------------------------------------
 
+    def _switch_on(self):
+        """The emulated kernel stands still now and then before it has started anything: then it is switched on again."""
+        for patience in (BOOT_SECONDS, BOOT_SECONDS, None):
+            if self.machine.process is None:
+                self.machine.start()
+            try:
+                return self.machine.wait_shell(patience) if patience else self.machine.wait_shell()
+            except LabError as e:
+                if not patience:
+                    raise
+                print(f"switched on again: {e}", flush=True)
+                self.machine.kill()
+
     def boot(self, hostd=True, collector=True):
         begin = time.monotonic()
-        if self.machine.process is None:
-            self.machine.start()
-        shell = self.machine.wait_shell()
+        shell = self._switch_on()
         self.boots.append(time.monotonic() - begin)
         preload = {p: "LD_PRELOAD=/lib/no_sync.so" if p in self.no_sync else "" for p in ("tpu-hostd", "tpu-collectord")}
         shell.run(START.format(launchd=self.launchd_tcp.server_address[1]) +
