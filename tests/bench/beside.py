@@ -21,6 +21,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "lab")]
 from lab import Lab, network  # noqa: E402
+from lab.command import LabError  # noqa: E402
 import scenario  # noqa: E402
 
 SECONDS = int(os.environ.get("SECONDS", 60))
@@ -211,4 +212,7 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except LabError as e:
+        sys.exit(f"beside.py: {e}")
