@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The registry as an agent sees it (docs/registry.md): it says what the host is, and is told records.
+ * Asynchronous in the event loop; nothing here blocks. A registry that is away changes nothing: records that
+ * were told stay believed, and `away` says since when.
+ */
+#include <jansson.h>
+#include <systemd/sd-event.h>
+
+#include "base.h"
+
+enum registry_kind {
+        REGISTRY_NONE,
+        REGISTRY_STATIC,
+        REGISTRY_COLLECTOR,
+        REGISTRY_ETCD,
+        _REGISTRY_KIND_MAX,
+};
+const char *registry_kind_name(enum registry_kind k);
+int registry_kind_parse(const char *name, enum registry_kind *ret); /* -EINVAL */
+
+struct registry_options {
+        enum registry_kind kind;
+        const char *endpoints; /* URLs, comma list: of the collector, or of etcd's members */
+        const char *tenant; /* etcd: keys are under /tpu/TENANT/ */
+        const char *ca, *certificate, *key; /* files; NULL: none. Read again by registry_renew() */
+        usec_t lease; /* 15 s; etcd's lease, the collector says its own */
+        const char *host, *slice; /* whose records are wanted */
+        unsigned worker;
+};
+
+enum registry_state {
+        REGISTRY_JOINING, /* never reached since start */
+        REGISTRY_MEMBER,
+        REGISTRY_CONFLICT, /* reached, but the worker id is another machine's */
+        REGISTRY_AWAY, /* not reached; what was told stays believed */
+        REGISTRY_REFUSED, /* it answers, but will not have us: certificate, version, address */
+        _REGISTRY_STATE_MAX,
+};
+const char *registry_state_name(enum registry_state s);
+
+struct registry_status {
+        enum registry_state state;
+        usec_t since; /* boot clock */
+        bool may_claim; /* the lease has certainly not ended yet: work tagged with a generation may be given out */
+        bool leads; /* etcd: this agent runs the planner */
+        char why[256]; /* with the address that was asked */
+};
+
+struct registry_events {
+        /* A record that this host shall know is another one now. NULL: gone. */
+        void (*record)(const char *key, const json_t *value, void *userdata);
+        void (*status)(const struct registry_status *s, void *userdata);
+        /* All that is there at first has been told: what was not is not there. */
+        void (*complete)(void *userdata);
+};
+
+struct registry;
+
+/* o is copied. -EINVAL with *why. Nothing is told before the loop runs. */
+int registry_new(sd_event *e, const struct registry_options *o, const struct registry_events *events,
+                 void *userdata, struct registry **ret, char why[static 256]);
+struct registry *registry_free(struct registry *r);
+DEFINE_CLEANUP(struct registry *, registry_free)
+
+/* What this host is from now on (the record `member/`); the reference stays the caller's. Joins at first. */
+int registry_say(struct registry *r, const json_t *member);
+/* Says that this host leaves (a shutdown); best effort within the loop's end. */
+void registry_leave(struct registry *r);
+/*
+ * intent/, order/, site/, capture/: written (NULL: taken back). done: 0, or -errno with words and a remedy;
+ * -EINPROGRESS: not known whether it was written. -EOPNOTSUPP: this registry takes none from agents (static;
+ * the collector: people ask it at its own port).
+ */
+typedef void (*registry_put_done)(int error, const char *why, void *userdata);
+int registry_put(struct registry *r, const char *key, const json_t *value, registry_put_done done,
+                 void *userdata);
+/* Certificates may be other ones now. */
+void registry_renew(struct registry *r);
