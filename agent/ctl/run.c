@@ -21,7 +21,7 @@ static int check_words(const struct options *o, const Local__RunRequest *m) {
         if (i == ELEMENTSOF(mallocs))
                 fprintf(stderr, "tpuctl run: --malloc is auto, tcmalloc or glibc, not '%s'\n", m->malloc);
         else if (framework_parse(m->framework, &f) < 0)
-                fprintf(stderr, "tpuctl run: --framework is plain or jax, not '%s'\n", m->framework);
+                fprintf(stderr, "tpuctl run: --framework is " FRAMEWORK_NAMES ", not '%s'\n", m->framework);
         else if (m->directory[0] && m->directory[0] != '/')
                 fprintf(stderr, "tpuctl run: --directory must be absolute, not '%s'\n", m->directory);
         else if (m->n_argv == 0)
@@ -62,7 +62,7 @@ int verb_run(const struct ctl *c, int argc, char *argv[]) {
         bool despite = false;
         const struct option_def defs[] = {
                 { "name", "NAME", "the run's name: a-z, 0-9 and '-'; default: one is chosen", &name, NULL },
-                { "framework", "NAME", "plain (default) or jax", &framework, NULL },
+                { "framework", "NAME", "plain (default), jax, torch_xla, ray or torch", &framework, NULL },
                 { "malloc", "NAME", "auto (default), tcmalloc or glibc", &allocator, NULL },
                 { "user", "USER", "run as USER (root only); default: you", &user, NULL },
                 { "directory", "DIR", "working directory; default: the user's home", &directory, NULL },

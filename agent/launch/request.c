@@ -211,14 +211,18 @@ static int set_environment(const struct host *h, const char *identity_config, co
         int r;
 
         if (q->framework[0] && framework_parse(q->framework, &f) < 0)
-                return problem_set(p, -EINVAL, "--framework plain or jax", "there is no framework '%.32s'",
+                return problem_set(p, -EINVAL, "--framework " FRAMEWORK_NAMES, "there is no framework '%.32s'",
                                    q->framework);
         (void) snprintf(j->framework, sizeof(j->framework), "%s", framework_name(f));
         r = identity_load(h, identity_config, &identity);
         if (r < 0)
                 return problem_set(p, r, "see: tpuctl identity",
                                    "the identity of this host cannot be read: %s", strerror(-r));
-        r = environment_build(&identity, f, (const char *const *) q->env, q->n_env, &e, why);
+        r = environment_build(&identity,
+                              &(struct environment_options){ .framework = f,
+                                                             .user = (const char *const *) q->env,
+                                                             .n_user = q->n_env },
+                              &e, why);
         if (r < 0)
                 return r == -ENOMEM ? no_memory(p) :
                                       problem_set(p, r, "see: tpuctl identity, tpuctl env", "%s", why);

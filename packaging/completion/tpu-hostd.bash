@@ -46,11 +46,11 @@ __tpu_value() {
         case $1 in
         --root | --directory) __tpu_files -d ;;
         --config | --golden | --report | --peer-report | --netns) __tpu_files -f ;;
-        --framework) words="plain jax" ;;
+        --framework) words="plain jax torch_xla ray torch" ;;
         --malloc) words="auto tcmalloc glibc" ;;
         --user) mapfile -t COMPREPLY < <(compgen -u -- "$cur") ;;
         --probe) words=$(__tpu_checks) ;;
-        --name | --env | --peer | --collector | --host | --slice | --state | --since | --until) ;;
+        --name | --env | --peer | --collector | --host | --slice | --state | --since | --until | --chip | --ray-head) ;;
         *) return 1 ;;
         esac
 }
@@ -63,7 +63,7 @@ __tpu_scan() {
                 --root) root=(--root "${line[i + 1]}"); i=$((i + 1)) ;;
                 --) command=$((i + 1)); return ;;
                 --config | --directory | --golden | --framework | --malloc | --user | --probe | --name | --env | --peer | \
-                        --report | --peer-report | --collector | --host | --slice | --state | --since | --netns | --until) i=$((i + 1)) ;;
+                        --report | --peer-report | --collector | --host | --slice | --state | --since | --netns | --until | --chip | --ray-head) i=$((i + 1)) ;;
                 -*) ;;
                 *) [[ $verb ]] || verb=${line[i]} ;;
                 esac
