@@ -136,41 +136,55 @@ void run_start_coming(struct run *run) {
                 (void) snprintf(run->job->refused, sizeof(run->job->refused), "%s", p.text);
 }
 
-/* A run by intent is there under this name. Returns 0 when j is to begin now, 1 when it is there already or waits for the
- * end of the one before, which *ret is then; j is taken over then and on failure. */
-static int by_generation(struct run *run, struct job *j, const struct job **ret, struct problem *p) {
-        const struct job *newest = run->coming ? run->coming : run->job;
-        uint64_t asked = j->spec.generation;
+/* Whether asked comes after the other, before it (< 0), or is it. The registry lets an intent begin under the name of another
+ * only when that has ended: what is asked for with another serial is the later one. */
+static int compare(const struct run_spec *asked, const struct run_spec *other) {
+        if (!streq(asked->intent, other->intent))
+                return 1;
+        return asked->generation < other->generation ? -1 : asked->generation > other->generation;
+}
+
+/* asked is to begin after the end of run, and nothing else that waited for it. */
+static void take_turn(struct run *run, struct job *asked) {
+        struct problem stale;
         int k;
 
-        if (asked == newest->spec.generation) {
+        if (run->coming) {
+                k = problem_set(&stale, -ESTALE, "see: tpuctl jobs",
+                                "generation %" PRIu64 " of run %s came before it began", asked->spec.generation,
+                                asked->name);
+                run->owner->events->started(run->coming, k, &stale, run->owner->userdata);
+                (void) job_free(run->coming);
+        }
+        log_notice("run %s: generation %" PRIu64 " is ended for generation %" PRIu64, asked->name,
+                   run->job->spec.generation, asked->spec.generation);
+        run->coming = asked;
+}
+
+/* A run by intent is there under this name. Returns 0 when j is to begin now, 1 when it is there already or waits
+ * for the end of the one before, which *ret is then; j is taken over then and on failure. */
+static int by_generation(struct run *run, struct job *j, const struct job **ret, struct problem *p) {
+        const struct job *newest = run->coming ? run->coming : run->job;
+        int order = compare(&j->spec, &newest->spec), k;
+
+        if (order == 0) {
                 (void) job_free(j);
                 *ret = newest;
                 return 1;
         }
-        if (asked > newest->spec.generation && run->job->state == JOB_EXITED && !run->coming)
+        if (order > 0 && run->job->state == JOB_EXITED && !run->coming)
                 return 0;
-        if (asked < newest->spec.generation)
+        if (order < 0)
                 k = problem_set(p, -ESTALE, "see: tpuctl jobs",
-                                "run %s is of generation %" PRIu64 " already, which is later than %" PRIu64, j->name,
-                                newest->spec.generation, asked);
+                                "run %s is of generation %" PRIu64 " already, which is later than %" PRIu64,
+                                j->name, newest->spec.generation, j->spec.generation);
         else
                 k = run->job->state == JOB_EXITED ? 0 : run_stop(run, 0, p);
         if (k < 0) {
                 (void) job_free(j);
                 return k;
         }
-        if (run->coming) {
-                struct problem stale;
-
-                k = problem_set(&stale, -ESTALE, "see: tpuctl jobs", "generation %" PRIu64 " of run %s came before it began",
-                                asked, j->name);
-                run->owner->events->started(run->coming, k, &stale, run->owner->userdata);
-                (void) job_free(run->coming);
-        }
-        log_notice("run %s: generation %" PRIu64 " is ended for generation %" PRIu64, j->name, run->job->spec.generation,
-                   asked);
-        run->coming = j;
+        take_turn(run, j);
         *ret = j;
         return 1;
 }

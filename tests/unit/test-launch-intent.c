@@ -6,7 +6,7 @@
 #include "launch-bench.h"
 #include "wire_text.h"
 
-static int ask_generation(struct bench *b, const char *name, uint64_t generation) {
+static int ask_intent(struct bench *b, const char *name, const char *serial, uint64_t generation) {
         Local__RunRequest q = LOCAL__RUN_REQUEST__INIT;
         _cleanup_free_ char *copy = strdup(name);
 
@@ -15,7 +15,12 @@ static int ask_generation(struct bench *b, const char *name, uint64_t generation
         q.n_argv = ELEMENTSOF(python);
         q.generation = generation;
         q.slice = (char[]){ "slice-a" };
+        q.intent = wire_text(serial);
         return ask(b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base);
+}
+
+static int ask_generation(struct bench *b, const char *name, uint64_t generation) {
+        return ask_intent(b, name, "5e71a1", generation);
 }
 
 static Local__RunReply *reply_of(struct bench *b, int fd) {
@@ -106,6 +111,23 @@ static void test_overtaken(void) {
         wait_for_starts(&b, 2);
         runs_unit_events.started("train", "done", b.runs);
         expect_reply(&b, third, 3, false, "running");
+}
+
+/* Another intent under the name of one that has ended counts its generations anew. */
+static void test_another_intent(void) {
+        _cleanup_bench_ struct bench b;
+        int fd;
+
+        bench_init(&b);
+        (void) close(ask_generation(&b, "train", 7));
+        runs_unit_events.started("train", "done", b.runs);
+        record(&b, "success", "exited", "0");
+        runs_unit_events.gone("train", b.runs);
+        fd = ask_intent(&b, "train", "0ther", 1);
+        ASSERT_EQ(b.fake.starts, 2);
+        runs_unit_events.started("train", "done", b.runs);
+        expect_reply(&b, fd, 1, false, "running");
+        expect_reply(&b, ask_intent(&b, "train", "0ther", 1), 1, true, "running");
 }
 
 static void test_stop_by_generation(void) {
@@ -320,7 +342,7 @@ static void test_secret(void) {
 
 int main(void) {
         void (*const tests[])(void) = {
-                test_asked_again, test_higher_generation, test_overtaken, test_stop_by_generation,
+                test_asked_again, test_higher_generation, test_overtaken, test_another_intent, test_stop_by_generation,
                 test_a_persons_run_is_not_replaced, test_devices, test_lock_in_use, test_waits_for_devices,
                 test_never_free, test_bad_specs, test_secret,
         };
