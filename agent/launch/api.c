@@ -17,7 +17,8 @@ struct waiter {
         struct frame_peer *peer;
         enum action action;
         char name[JOB_NAME_MAX + 1];
-        char **conflicts; /* of a start */
+        uint64_t generation; /* of a start */
+        char **conflicts;
 };
 
 struct api {
@@ -84,26 +85,43 @@ static struct waiter *waiter_find(struct api *a, enum action action, const char 
 
 /* --- What the runs tell -------------------------------------------------------------------------------- */
 
+static void answer_run(struct frame_peer *peer, const struct job *j, bool already, char **conflicts) {
+        Local__RunReply reply = LOCAL__RUN_REPLY__INIT;
+        char unit[JOB_UNIT_MAX], *warning = wire_text(j->warning);
+
+        reply.name = wire_text(j->name);
+        reply.unit = wire_text(job_unit(j->name, unit));
+        reply.malloc = wire_text(j->malloc);
+        reply.already = already;
+        reply.state = wire_text(job_state_name(j->state));
+        reply.generation = j->spec.generation;
+        reply.warning = &warning;
+        reply.n_warning = j->warning[0] != '\0';
+        reply.conflict = conflicts;
+        while (conflicts && conflicts[reply.n_conflict])
+                reply.n_conflict++;
+        answer(peer, LOCAL__KIND__KIND_RUN_REPLY, &reply.base);
+}
+
+/* One that asked for the same generation again waits beside the first. */
+static struct waiter *next_started(struct api *a, const struct job *j) {
+        for (struct waiter *w = a->waiters; w; w = w->next)
+                if (w->action == ACTION_START && w->generation == j->spec.generation && streq(w->name, j->name))
+                        return w;
+        return NULL;
+}
+
 static void on_started(const struct job *j, int error, const struct problem *p, void *userdata) {
         struct api *a = userdata;
-        struct waiter *w = waiter_find(a, ACTION_START, j->name);
-        Local__RunReply reply = LOCAL__RUN_REPLY__INIT;
-        char unit[JOB_UNIT_MAX];
+        struct waiter *w;
 
-        if (!w)
-                return;
-        if (error < 0)
-                answer_problem(w->peer, error, p);
-        else {
-                reply.name = wire_text(j->name);
-                reply.unit = wire_text(job_unit(j->name, unit));
-                reply.malloc = wire_text(j->malloc);
-                reply.conflict = w->conflicts;
-                while (w->conflicts && w->conflicts[reply.n_conflict])
-                        reply.n_conflict++;
-                answer(w->peer, LOCAL__KIND__KIND_RUN_REPLY, &reply.base);
+        while ((w = next_started(a, j))) {
+                if (error < 0)
+                        answer_problem(w->peer, error, p);
+                else
+                        answer_run(w->peer, j, false, w->conflicts);
+                waiter_free(a, w);
         }
-        waiter_free(a, w);
 }
 
 static void on_ended(const struct job *j, void *userdata) {
@@ -164,29 +182,6 @@ static int no_memory(struct problem *p) {
         return problem_set(p, -ENOMEM, "try again", "out of memory");
 }
 
-static int handle_run(struct api *a, struct frame_peer *peer, const struct caller *c,
-                      const Local__RunRequest *q, struct problem *p) {
-        struct request_result result = { 0 };
-        const struct job *j;
-        char command[COMMAND_TEXT_MAX];
-        struct waiter *w;
-        int r;
-
-        r = request_build(a->host, a->identity_config, q, c, &result, p);
-        if (r < 0)
-                return r;
-        r = runs_start(a->runs, result.job, &j, p);
-        w = r >= 0 ? waiter_new(a, peer, ACTION_START, j->name) : NULL;
-        if (!w) {
-                (void) strings_free(result.conflicts);
-                return r < 0 ? r : no_memory(p);
-        }
-        w->conflicts = result.conflicts;
-        log_notice("run %s: start asked for by %s (pid %d) as %s: %s", j->name, c->name,
-                   (int) frame_peer_creds(peer)->pid, j->user, job_command(j, command, sizeof(command)));
-        return 0;
-}
-
 /* Finds the run for an action and asks whether this caller may do it. */
 static int authorize(struct api *a, const struct caller *c, enum action action, const char *name,
                      struct problem *p) {
@@ -202,6 +197,56 @@ static int authorize(struct api *a, const struct caller *c, enum action action, 
         return 0;
 }
 
+/* Whether its start is still to be told. */
+static bool is_coming(const struct api *a, const struct job *j) {
+        return j->state == JOB_STARTING || runs_next_generation(a->runs, j->name) == j->spec.generation;
+}
+
+/* A run of a higher generation ends the one before, which may be another user's. */
+static int authorize_replacing(struct api *a, const struct caller *c, const struct job *j, struct problem *p) {
+        const struct job *before = j->spec.generation > 0 ? runs_find(a->runs, j->name) : NULL;
+        struct refusal refusal;
+
+        if (!before || before->spec.generation == 0 || before->uid == j->uid ||
+            authority_decide(c, ACTION_STOP, before->uid, &refusal) == 0)
+                return 0;
+        return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
+}
+
+static int handle_run(struct api *a, struct frame_peer *peer, const struct caller *c,
+                      const Local__RunRequest *q, struct problem *p) {
+        struct request_result result = { 0 };
+        const struct job *j = NULL;
+        char command[COMMAND_TEXT_MAX];
+        struct waiter *w = NULL;
+        int r;
+
+        r = request_build(a->host, a->identity_config, q, c, &result, p);
+        if (r < 0)
+                return r;
+        r = authorize_replacing(a, c, result.job, p);
+        if (r < 0)
+                (void) job_free(result.job);
+        else
+                r = runs_start(a->runs, result.job, &j, p);
+        if (r == 1 && !is_coming(a, j)) {
+                answer_run(peer, j, true, NULL);
+                (void) strings_free(result.conflicts);
+                return 0;
+        }
+        if (r >= 0)
+                w = waiter_new(a, peer, ACTION_START, j->name);
+        if (!w) {
+                (void) strings_free(result.conflicts);
+                return r < 0 ? r : no_memory(p);
+        }
+        w->generation = j->spec.generation;
+        w->conflicts = result.conflicts;
+        log_notice("run %s: start asked for by %s (pid %d) as %s: %s", j->name, c->name,
+                   (int) frame_peer_creds(peer)->pid, j->user, job_command(j, command, sizeof(command)));
+        return 0;
+}
+
 static int handle_stop(struct api *a, struct frame_peer *peer, const struct caller *c,
                        const Local__StopRequest *q, struct problem *p) {
         int r;
@@ -209,7 +254,7 @@ static int handle_stop(struct api *a, struct frame_peer *peer, const struct call
         r = authorize(a, c, ACTION_STOP, q->name, p);
         if (r < 0)
                 return r;
-        r = runs_stop(a->runs, q->name, q->grace_usec, p);
+        r = runs_stop(a->runs, q->name, q->generation, q->grace_usec, p);
         if (r < 0)
                 return r;
         log_notice("run %s: stop asked for by %s (pid %d)", q->name, c->name,

@@ -7,6 +7,7 @@
 #include "durable.h"
 #include "job.h"
 #include "log.h"
+#include "secret.h"
 #include "state.h"
 
 static int put(FILE *f, const char *text) {
@@ -124,6 +125,9 @@ static int enter(const struct host *h, const char *name, char **argv) {
                                        name);
         if (chdir(directory) < 0)
                 return log_error_errno(errno, "run %s: directory %s: %m", name, directory);
+        r = secrets_enter();
+        if (r < 0)
+                return log_error_errno(r, "run %s: its secret variables cannot be read: %m", name);
         r = take_environment(&t);
         if (r < 0)
                 return log_error_errno(r, "run %s: its environment cannot be set: %m", name);

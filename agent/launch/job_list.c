@@ -34,6 +34,15 @@ static Local__Job *describe(const struct runs *r, const struct job *j) {
         d->job.processes = runs_processes(r, j);
         if (j->control_group)
                 d->job.control_group = j->control_group;
+        d->job.generation = j->spec.generation;
+        d->job.intent = wire_text(j->spec.intent);
+        d->job.slice = wire_text(j->spec.slice);
+        d->job.worker = wire_text(j->spec.worker);
+        d->job.restarts = j->restarts;
+        d->job.restarts_max = j->spec.restarts;
+        d->job.preempted_real_usec = j->preempted_real;
+        d->job.next_generation = runs_next_generation(r, j->name);
+        d->job.refused = wire_text(j->refused);
         if (j->state == JOB_EXITED) {
                 d->job.cause = wire_text(exit_record_cause(&j->end));
                 d->job.code = wire_text(j->end.code);

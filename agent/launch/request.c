@@ -8,6 +8,7 @@
 
 #include "allocator.h"
 #include "environment.h"
+#include "secret.h"
 
 #define LOOKUP_SIZE 65536
 /* systemd.exec(5): what a system service finds as its PATH. */
@@ -247,6 +248,10 @@ static int fill(const struct host *h, const char *identity_config, const Local__
                 return problem_set(p, -EINVAL, "use a-z, 0-9 and '-', at most 41 characters, no '-' first",
                                    "'%.64s' cannot be the name of a run", q->name);
         (void) snprintf(j->name, sizeof(j->name), "%s", q->name);
+        r = run_spec_from_request(q, &j->spec, p);
+        if (r < 0)
+                return r;
+        j->spec.remote = c->remote;
         r = set_user(q, c, j, &home, p);
         if (r < 0)
                 return r;
@@ -257,6 +262,8 @@ static int fill(const struct host *h, const char *identity_config, const Local__
                 r = set_argv(q, j, p);
         if (r >= 0)
                 r = set_environment(h, identity_config, q, j, ret_conflicts, p);
+        if (r >= 0)
+                r = secrets_from_request(q, &j->secrets, p);
         return r < 0 ? r : check_command(h, j, p);
 }
 

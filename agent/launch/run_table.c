@@ -2,15 +2,18 @@
 #include "handover.h"
 #include "log.h"
 #include "run_table.h"
+#include "secret.h"
 #include "state.h"
 
 /* --- The table ----------------------------------------------------------------------------------------- */
 
 struct run *run_free(struct run *run) {
         run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
+        run->free_timer = sd_event_source_disable_unref(run->free_timer);
         run->capture = capture_free(run->capture);
         (void) job_free(run->job);
         (void) job_free(run->replaced);
+        (void) job_free(run->coming);
         free(run);
         return NULL;
 }
@@ -50,6 +53,11 @@ void run_remove_files(struct runs *r, const char *name, bool exits) {
         if (exits)
                 (void) unlinkat(r->exits_fd, name, 0);
         handover_remove(r->handover_fd, name);
+        secrets_remove(r->secrets_fd, name);
+}
+
+int no_such_run(const char *name, struct problem *p) {
+        return problem_set(p, -ENOENT, "see: tpuctl jobs", "there is no run '%.64s' on this host", name);
 }
 
 void runs_prune(struct runs *r) {
@@ -105,6 +113,7 @@ void run_settle(struct runs *r, struct run *run) {
         drop_environment(j);
         run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
         handover_remove(r->handover_fd, j->name);
+        secrets_remove(r->secrets_fd, j->name);
         if (streq(j->end.result, "unknown"))
                 log_warning("run %s is gone without an exit record: its cause is unknown", j->name);
         else
@@ -139,6 +148,7 @@ static int load_one(const char *name, void *userdata) {
                 run->job->state = JOB_EXITED;
                 drop_environment(run->job);
                 handover_remove(r->handover_fd, name);
+                secrets_remove(r->secrets_fd, name);
         }
         if (run->job->state != JOB_EXITED && !streq(run->job->boot_id, boot_id))
                 run_settle(r, run); /* the host went down with it */

@@ -2,8 +2,9 @@
 #pragma once
 /*
  * The runs in memory and their files: the inside of runs.h, shared by runs.c (what happens), run_start.c
- * (how they begin) and run_table.c (what is kept).
+ * (how they begin), run_stop.c, run_capture.c and run_table.c (what is kept).
  */
+#include "devices.h"
 #include "runs.h"
 
 struct run {
@@ -11,7 +12,9 @@ struct run {
         struct runs *owner;
         struct job *job;
         struct job *replaced; /* an ended run of this name, until the new one has its unit */
-        sd_event_source *kill_timer;
+        struct job *coming; /* of a higher generation: it is started when this one is gone */
+        sd_event_source *kill_timer, *free_timer;
+        usec_t free_deadline, free_pause;
         struct capture *capture;
         bool swept; /* ended, and its slice has been stopped */
         usec_t captured_boot, captured_real; /* when the last capture began; 0: none yet */
@@ -25,7 +28,7 @@ struct runs {
         void *userdata;
         const struct unit_backend *units;
         void *backend;
-        int jobs_fd, exits_fd, handover_fd;
+        int jobs_fd, exits_fd, handover_fd, secrets_fd;
         struct run *list; /* newest first */
 };
 
@@ -39,6 +42,17 @@ void run_unlink(struct runs *r, struct run *run);
 void run_remove_files(struct runs *r, const char *name, bool exits);
 /* The start came to nothing: the files are as they were before. Frees run. */
 void run_undo(struct runs *r, struct run *run);
+/* Starts the coming job, once the slice is empty and the devices are free, or tells why not (run_free.c). */
+void run_await_free(struct run *run);
+/* Whether nothing of the run is left and the devices that wanted needs are free: 0 or -EBUSY with p. */
+int run_is_free(struct run *run, const struct job *wanted, struct problem *p);
+/* Starts the coming job now. run is not to be used afterwards: its place is another's then. */
+void run_start_coming(struct run *run);
+/* Tells those who wait for the coming job, and forgets it. */
+void run_refuse_coming(struct run *run, int error, const struct problem *p);
+/* Asks for the end of an active run; see runs_stop(). */
+int run_stop(struct run *run, usec_t grace, struct problem *p);
+int no_such_run(const char *name, struct problem *p);
 /* Forgets what ended longest ago. */
 void runs_prune(struct runs *r);
 unsigned runs_count_active(const struct runs *r);

@@ -15,12 +15,11 @@
 #include "base.h"
 #include "job.h"
 
-#define UNIT_STOP_TIMEOUT                                                                                   \
-        (90 * USEC_PER_SEC) /* systemd's own DefaultTimeoutStopSec=; a stop may ask for less */
-
 struct unit_spec {
         const char *name, *id; /* of the run */
         const char *user;
+        const struct run_spec *run;
+        bool secrets; /* there is a file of them: secret.h */
 };
 
 /* All of them by the name of the run; texts are borrowed. */
@@ -42,7 +41,7 @@ struct unit_events {
  * this moment). */
 struct unit_backend {
         int (*start)(void *backend, const struct unit_spec *s);
-        /* TERM to all of the slice, KILL after UNIT_STOP_TIMEOUT */
+        /* TERM to all of the slice, KILL after the run's own grace */
         int (*stop)(void *backend, const char *name);
         int (*kill)(void *backend, const char *name); /* KILL to all of the slice */
         int (*query)(void *backend, const char *name); /* answered by running or gone */
