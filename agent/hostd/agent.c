@@ -46,6 +46,7 @@ void agent_tell_state(struct agent *a) {
                 return;
         a->state = now;
         a->status_stale = a->orders_news = false;
+        agent_registry_news(a);
         (void) snprintf(reasons, sizeof(reasons), "%s", agent_orders_text(a, ordered, sizeof(ordered)));
         n = strlen(reasons);
         (void) check_table_reasons(&a->checks, reasons + n + (n > 0 ? 2 : 0), sizeof(reasons) - n - 2);
@@ -310,6 +311,9 @@ static int start(struct agent *a) {
         r = agent_events_start(a);
         if (r < 0)
                 return log_error_errno(r, "nobody can wait for events: %m");
+        r = agent_registry_start(a);
+        if (r < 0)
+                return log_error_errno(r, "the registry cannot be joined: %m");
         return start_api(a);
 }
 
@@ -347,6 +351,7 @@ struct agent *agent_free(struct agent *a) {
         a->api = api_free(a->api);
         agent_tls_stop(a);
         agent_path_stop(a);
+        agent_registry_stop(a);
         agent_orders_stop(a);
         a->hook = hook_free(a->hook);
         a->captures = captures_free(a->captures);
@@ -373,6 +378,7 @@ void agent_look_again(struct agent *a) {
         load_wanted(a);
         (void) describe(a);
         judge_identity(a, ++a->ticks);
+        agent_registry_look(a);
         schedule_run_all(a->schedule);
 }
 

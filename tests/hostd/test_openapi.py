@@ -119,7 +119,8 @@ class Agent(unittest.TestCase):
         self.addCleanup(h.close)
         certificate, key = Authority(h.folder / "ca").issue("host")[:2]
         with open(h.config, "a") as f:
-            f.write(f"[Uplink]\nCertFile={certificate}\nKeyFile={key}\n")
+            f.write(f"[Uplink]\nCertFile={certificate}\nKeyFile={key}\n[Registry]\nKind=static\n")
+        (h.root / "etc/tpu-hostd/identity.conf.d/60-slice.conf").write_text("[Identity]\nSliceName=s0\nWorkerId=0\n")
         h.rmem("4096\t131072\t6291456")
         h.start()
         h.api.chmod(0o666)
