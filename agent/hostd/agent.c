@@ -188,6 +188,11 @@ static int load_identity(struct agent *a) {
         if (r < 0)
                 return log_error_errno(r, "the identity of this host cannot be read: %m");
         agent_metadata_fill(a, &fresh);
+        r = identity_derive(&fresh);
+        if (r < 0) {
+                identity_clear(&fresh);
+                return log_error_errno(r, "the identity of this host cannot be completed: %m");
+        }
         identity_clear(&a->identity);
         a->identity = fresh;
         if (identity_get(&a->identity, IDENTITY_HOST_NAME))
@@ -220,7 +225,8 @@ static void load_wanted(struct agent *a) {
                 a->intent = fresh;
         a->context = (struct probe_context) { .intent = r < 0 ? NULL : &a->intent };
         load_machine(a);
-        if (identity_get_u32(&a->identity, IDENTITY_CHIPS, &a->context.chips_wanted) < 0)
+        if (identity_is_derived(&a->identity, IDENTITY_CHIPS) || /* machines.conf then says it, with its source */
+            identity_get_u32(&a->identity, IDENTITY_CHIPS, &a->context.chips_wanted) < 0)
                 return;
         (void) snprintf(a->chips_source, sizeof(a->chips_source), "%s",
                         a->identity.fields[IDENTITY_CHIPS].origin);

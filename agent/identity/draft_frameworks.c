@@ -136,7 +136,7 @@ int draft_add_torch(struct draft *d) {
         (void) snprintf(size, sizeof(size), "%zu", w->size);
         (void) snprintf(port, sizeof(port), "%u", (unsigned) w->port);
         const struct draft_variable ours[] = {
-                { "MASTER_ADDR", w->coordinator, "worker 0 of slice 0", true },
+                { "MASTER_ADDR", w->coordinator, w->coordinator_reason, true },
                 { "MASTER_PORT", port, "the rendezvous of torch.distributed", true },
                 { "RANK", rank, "one process per host: this host among all of the run", true },
                 { "WORLD_SIZE", size, "one process per host: all hosts of the run", true },

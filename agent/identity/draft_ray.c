@@ -82,7 +82,7 @@ static int add_start(struct draft *d, const struct draft_bounds *b, const char *
         }
         const struct draft_variable ours[] = {
                 { "RAY_ADDRESS", head,
-                  d->options->ray_head ? "the head that was named" : "worker 0 of slice 0", true },
+                  d->options->ray_head ? "the head that was named" : d->world.coordinator_reason, true },
                 { "TPU_RAY_START", start,
                   is_head ? "this host is the head: ray start $TPU_RAY_START --block" :
                             "this host joins the head: ray start $TPU_RAY_START --block",

@@ -15,20 +15,30 @@ static int add_field(struct draft *d, const char *name, enum identity_field f, b
         return draft_add(d, &(struct draft_variable){ name, known->text, reason, true }, 1);
 }
 
-/* The hosts of the slice; a slice of one host needs no name of it. */
+/* A slice that is all on this host. */
+static bool is_alone(const struct draft *d) {
+        const char *bounds = identity_get(d->identity, IDENTITY_HOST_BOUNDS);
+
+        return !d->options->gang && bounds && streq(bounds, "1,1,1");
+}
+
+/* The hosts of the slice; one that is alone needs no name. */
 static int add_workers(struct draft *d, bool required) {
         const struct world *w = &d->world;
         bool named = d->options->gang || identity_get(d->identity, IDENTITY_WORKER_ID);
+        bool alone = required && is_alone(d);
         char number[16];
 
         (void) snprintf(number, sizeof(number), "%zu", w->worker);
-        if (required && !named)
+        if (required && !named && !alone)
                 return draft_missing(d, IDENTITY_WORKER_ID);
-        if (required && !w->hosts)
+        if (required && !w->hosts && !alone)
                 return draft_missing(d, IDENTITY_WORKER_HOSTNAMES);
         const struct draft_variable ours[] = {
-                { "TPU_WORKER_ID", number, w->worker_reason, named },
-                { "TPU_WORKER_HOSTNAMES", w->hosts, w->hosts_reason, w->hosts != NULL },
+                { "TPU_WORKER_ID", number, named ? w->worker_reason : "the slice has one host",
+                  named || alone },
+                { "TPU_WORKER_HOSTNAMES", w->hosts ? w->hosts : "localhost",
+                  w->hosts ? w->hosts_reason : "the slice has one host", w->hosts || alone },
         };
         return draft_add(d, ours, ELEMENTSOF(ours));
 }
@@ -89,7 +99,9 @@ static void metrics_ports(uint32_t chips, char *buf, size_t size) {
 }
 
 int draft_add_libtpu(struct draft *d, const struct draft_bounds *b, bool per_host) {
+        bool wrap = identity_get(d->identity, IDENTITY_TOPOLOGY_WRAP);
         char ports[8 * 8] = "";
+        int r;
 
         metrics_ports(b->chips, ports, sizeof(ports));
         /*
@@ -103,10 +115,14 @@ int draft_add_libtpu(struct draft *d, const struct draft_bounds *b, bool per_hos
                 { "TPU_PROCESS_BOUNDS", b->hosts_text, "one process per host", per_host && !b->seventh },
                 { "TPU_RUNTIME_METRICS_PORTS", ports, "libtpu's metrics, a port for each chip of this host",
                   true },
+                { "TPU_TOPOLOGY_ALT", "false", "no twisted torus", wrap },
                 { "TPU_SKIP_MDS_QUERY", "1", "the variables here are complete: no metadata server is asked",
                   true },
         };
-        return draft_add(d, ours, ELEMENTSOF(ours));
+        r = draft_add(d, ours, ELEMENTSOF(ours));
+        if (r == 0)
+                r = add_field(d, "TPU_TOPOLOGY_WRAP", IDENTITY_TOPOLOGY_WRAP, false);
+        return r < 0 ? r : add_field(d, "ENABLE_ICI_RESILIENCY", IDENTITY_ICI_RESILIENCY, false);
 }
 
 /* --- Multislice ---------------------------------------------------------------------------------------- */
@@ -154,9 +170,9 @@ int draft_add_megascale(struct draft *d) {
         (void) snprintf(text, sizeof(text), "%u", (unsigned) port);
         const struct draft_variable ours[] = {
                 { "MEGASCALE_COORDINATOR_ADDRESS", world_endpoint(w->coordinator, port, endpoint),
-                  "worker 0 of slice 0", true },
-                { "MEGASCALE_NUM_SLICES", slices, w->name_reason, true },
-                { "MEGASCALE_SLICE_ID", slice, w->name_reason, true },
+                  w->coordinator_reason, true },
+                { "MEGASCALE_NUM_SLICES", slices, w->slice_reason, true },
+                { "MEGASCALE_SLICE_ID", slice, w->slice_reason, true },
                 { "MEGASCALE_PORT", text, "the first of 8081, 9915, 8080 that nothing of this run has",
                   true },
         };

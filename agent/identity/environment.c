@@ -112,7 +112,7 @@ static int add_run(struct draft *d) {
                 { "TPU_RUN_RANK", rank, "this host among all of the run", true },
                 { "TPU_RUN_COORDINATOR",
                   w->port > 0 ? world_endpoint(w->coordinator, w->port, endpoint) : w->coordinator,
-                  "worker 0 of slice 0", true },
+                  w->coordinator_reason, true },
         };
         return draft_add(d, ours, ELEMENTSOF(ours));
 }

@@ -76,6 +76,8 @@ static int from_gang(const struct environment_gang *g, struct world *w) {
                         g->generation);
         (void) snprintf(w->name_reason, sizeof(w->name_reason), "%.120s: its slice %zu of %zu", from,
                         g->slice, g->n_slices);
+        (void) snprintf(w->slice_reason, sizeof(w->slice_reason), "%.120s: slice %zu of %zu", from, g->slice,
+                        g->n_slices);
         (void) snprintf(w->worker_reason, sizeof(w->worker_reason), "%.120s: worker %zu of slice %.63s",
                         from, g->worker, mine->name);
         (void) snprintf(w->hosts_reason, sizeof(w->hosts_reason), "%.120s: the hosts of slice %.63s", from,
@@ -97,14 +99,58 @@ static size_t count(const char *list) {
         return n;
 }
 
+/*
+ * Which words name the workers: what the static file or a person says; where one source says both names and
+ * addresses, the addresses, which need no resolver.
+ */
+static enum identity_field words_of_workers(const struct identity *i) {
+        const struct identity_value *names = &i->fields[IDENTITY_WORKER_HOSTNAMES];
+        const struct identity_value *addresses = &i->fields[IDENTITY_WORKER_ADDRESSES];
+
+        if (addresses->text && (!names->text || streq(names->origin, addresses->origin)))
+                return IDENTITY_WORKER_ADDRESSES;
+        return IDENTITY_WORKER_HOSTNAMES;
+}
+
+/*
+ * The host of "HOST", "HOST:PORT" or "[ADDRESS]:PORT"; more than one colon without brackets is an address.
+ */
+static void host_of(const char *text, char *buf, size_t size) {
+        bool bracket = text[0] == '[';
+        const char *colon = strchr(text, ':');
+        size_t len = bracket                          ? strcspn(text + 1, "]") :
+                     colon && !strchr(colon + 1, ':') ? (size_t) (colon - text) :
+                                                        strlen(text);
+
+        (void) snprintf(buf, size, "%.*s", (int) MIN(len, size - 1), text + bracket);
+}
+
+/* Several slices, as the metadata server says it of queued resources: all alike. */
+static void add_slices(const struct identity *i, struct world *w) {
+        const char *coordinator = identity_get(i, IDENTITY_COORDINATOR);
+        uint32_t n, id;
+
+        if (identity_get_u32(i, IDENTITY_SLICES, &n) < 0 ||
+            identity_get_u32(i, IDENTITY_SLICE_ID, &id) < 0 || n < 2 || id >= n || !coordinator)
+                return;
+        w->n_slices = n;
+        w->slice = id;
+        w->rank = id * w->n_hosts + w->worker;
+        w->size = n * w->n_hosts;
+        host_of(coordinator, w->coordinator, sizeof(w->coordinator));
+        reason_of(i, IDENTITY_SLICE_ID, w->slice_reason);
+        reason_of(i, IDENTITY_COORDINATOR, w->coordinator_reason);
+}
+
 static int from_identity(const struct identity *i, struct world *w) {
-        const char *hosts = identity_get(i, IDENTITY_WORKER_HOSTNAMES);
+        enum identity_field words = words_of_workers(i);
+        const char *hosts = identity_get(i, words);
         uint32_t worker;
 
         w->slice_name = identity_get(i, IDENTITY_SLICE_NAME);
         reason_of(i, IDENTITY_SLICE_NAME, w->name_reason);
         reason_of(i, IDENTITY_WORKER_ID, w->worker_reason);
-        reason_of(i, IDENTITY_WORKER_HOSTNAMES, w->hosts_reason);
+        reason_of(i, words, w->hosts_reason);
         if (hosts) {
                 w->hosts = strdup(hosts);
                 if (!w->hosts)
@@ -117,6 +163,8 @@ static int from_identity(const struct identity *i, struct world *w) {
                 w->worker = w->rank = worker;
                 w->known = hosts != NULL;
         }
+        if (w->known)
+                add_slices(i, w);
         return 0;
 }
 
@@ -134,6 +182,8 @@ int world_of(const struct identity *i, const struct environment_options *o, stru
         if (r < 0)
                 return r;
         w.port = o->gang && o->gang->port > 0 ? o->gang->port : framework_port(o->framework);
+        if (!w.coordinator_reason[0])
+                (void) snprintf(w.coordinator_reason, sizeof(w.coordinator_reason), "worker 0 of slice 0");
         *ret = w;
         w.hosts = NULL;
         return 0;

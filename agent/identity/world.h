@@ -17,8 +17,9 @@ struct world {
         char coordinator[256]; /* worker 0 of slice 0, or who was named; empty: not known */
         uint16_t port; /* of the coordinator; the framework's when nobody chose one; 0: it has none */
         const char *slice_name; /* borrowed; NULL: not known */
-        /* why slice_name, worker and hosts are so */
+        /* why slice_name, worker, hosts, slice and coordinator are so */
         char name_reason[WORLD_REASON_MAX], worker_reason[WORLD_REASON_MAX], hosts_reason[WORLD_REASON_MAX];
+        char slice_reason[WORLD_REASON_MAX], coordinator_reason[WORLD_REASON_MAX];
 };
 #define WORLD_NULL ((struct world){ .n_slices = 1, .n_hosts = 1, .size = 1 })
 

@@ -36,7 +36,7 @@ class Usage(Ctl):
 class Identity(Ctl):
     def test_fields_and_origins(self):
         done = self.expect(["identity"], 0, stderr="")
-        self.assertIn("\nworker-id         /etc/tpu-hostd/identity.conf.d/10-site.conf:6  0\n", done.stdout)
+        self.assertRegex(done.stdout, r"\nworker-id +/etc/tpu-hostd/identity\.conf\.d/10-site\.conf:6  0\n")
         fields = json.loads(self.expect(["identity", "--json"], 0).stdout)["identity"]
         self.assertEqual(fields["chips"], {"value": "4", "origin": "/etc/tpu-hostd/identity.conf.d/10-site.conf:7"})
 

@@ -120,7 +120,9 @@ class Agent(unittest.TestCase):
         certificate, key = Authority(h.folder / "ca").issue("host")[:2]
         with open(h.config, "a") as f:
             f.write(f"[Uplink]\nCertFile={certificate}\nKeyFile={key}\n[Registry]\nKind=static\n")
-        (h.root / "etc/tpu-hostd/identity.conf.d/60-slice.conf").write_text("[Identity]\nSliceName=s0\nWorkerId=0\n")
+        (h.root / "etc/tpu-hostd/identity.conf.d/60-slice.conf").write_text(
+            "[Identity]\nSliceName=s0\nWorkerId=0\nWorkerAddresses=10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4\nIciResiliency=true\n"
+            "Slices=2\nSliceId=0\nCoordinator=10.0.0.1:8080\nInstanceId=6502082742571311568\nPreemptible=false\n")
         h.rmem("4096\t131072\t6291456")
         h.start()
         h.api.chmod(0o666)

@@ -346,6 +346,59 @@ static void test_gang_that_does_not_fit(void) {
         }
 }
 
+/* What the metadata server says of queued resources of several slices. */
+static void test_slices_of_the_identity(void) {
+        _cleanup_identity_ struct identity i = IDENTITY_NULL;
+        _cleanup_environment_ struct environment e = ENVIRONMENT_NULL, torch = ENVIRONMENT_NULL;
+        char why[256];
+
+        make_slice(&i);
+        set(&i, IDENTITY_SLICES, "3");
+        set(&i, IDENTITY_SLICE_ID, "2");
+        set(&i, IDENTITY_COORDINATOR, "10.9.0.1:8080");
+        set(&i, IDENTITY_TOPOLOGY_WRAP, "false,false,false");
+        set(&i, IDENTITY_ICI_RESILIENCY, "true");
+        ASSERT_OK(build(&i, FRAMEWORK_JAX, NULL, 0, &e, why));
+        expect(&e, "MEGASCALE_NUM_SLICES", "3");
+        expect(&e, "MEGASCALE_SLICE_ID", "2");
+        expect(&e, "MEGASCALE_COORDINATOR_ADDRESS", "10.9.0.1:8081");
+        expect(&e, "TPU_TOPOLOGY_WRAP", "false,false,false");
+        expect(&e, "TPU_TOPOLOGY_ALT", "false");
+        expect(&e, "ENABLE_ICI_RESILIENCY", "true");
+        ASSERT_OK(build(&i, FRAMEWORK_TORCH, NULL, 0, &torch, why));
+        expect(&torch, "RANK", "11"); /* worker 3 of the third slice of 4 hosts */
+        expect(&torch, "WORLD_SIZE", "12");
+        expect(&torch, "MASTER_ADDR", "10.9.0.1");
+}
+
+static void test_words_of_workers(void) {
+        _cleanup_identity_ struct identity i = IDENTITY_NULL;
+        _cleanup_environment_ struct environment names = ENVIRONMENT_NULL, addresses = ENVIRONMENT_NULL;
+        char why[256];
+
+        ASSERT_OK(identity_add(&i, IDENTITY_WORKER_HOSTNAMES, "h0,h1", "file"));
+        ASSERT_OK(identity_add(&i, IDENTITY_WORKER_ADDRESSES, "10.0.0.1,10.0.0.2", "metadata"));
+        ASSERT_OK(build(&i, FRAMEWORK_PLAIN, NULL, 0, &names, why));
+        expect(&names, "TPU_WORKER_HOSTNAMES", "h0,h1");
+        (void) snprintf(i.fields[IDENTITY_WORKER_HOSTNAMES].origin, 16, "metadata");
+        ASSERT_OK(build(&i, FRAMEWORK_PLAIN, NULL, 0, &addresses, why));
+        expect(&addresses, "TPU_WORKER_HOSTNAMES", "10.0.0.1,10.0.0.2");
+        ASSERT_STREQ(get(&addresses, "TPU_WORKER_HOSTNAMES")->reason, "worker-addresses from metadata");
+}
+
+static void test_a_slice_of_one_host(void) {
+        _cleanup_identity_ struct identity i = IDENTITY_NULL;
+        _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
+        char why[256];
+
+        ASSERT_OK(identity_add(&i, IDENTITY_ACCELERATOR_TYPE, "v6e-4", "test"));
+        ASSERT_OK(identity_derive(&i));
+        ASSERT_OK(build(&i, FRAMEWORK_JAX, NULL, 0, &e, why));
+        expect(&e, "TPU_WORKER_ID", "0");
+        expect(&e, "TPU_WORKER_HOSTNAMES", "localhost");
+        expect(&e, "TPU_HOST_BOUNDS", "1,1,1");
+}
+
 /* --- PyTorch/XLA, Ray ---------------------------------------------------------------------------------- */
 
 static void test_torch_xla(void) {
@@ -499,5 +552,6 @@ static void test_json(void) {
 
 TEST_MAIN(test_plain, test_jax, test_jax_needs_all, test_users_values_stand, test_hostile_assignments,
           test_frameworks, test_gang_plain, test_gang_torch, test_torch_of_one_slice, test_gang_jax,
-          test_init_args_of_the_user, test_gang_that_does_not_fit, test_torch_xla, test_ray, test_ports,
-          test_lint, test_json)
+          test_init_args_of_the_user, test_gang_that_does_not_fit, test_slices_of_the_identity,
+          test_words_of_workers, test_a_slice_of_one_host, test_torch_xla, test_ray, test_ports, test_lint,
+          test_json)

@@ -148,8 +148,8 @@ static void test_bad_requests(void) {
         q.n_argv = 1;
         expect_error(&b, ask(&b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base), ENOENT, "no-such-command");
         q.argv = python;
-        q.framework = (char[]){ "ray" };
-        expect_error(&b, ask(&b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base), EINVAL, "'ray'");
+        q.framework = (char[]){ "tf" };
+        expect_error(&b, ask(&b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base), EINVAL, "'tf'");
         q.framework = (char[]){ "jax" };
         expect_error(&b, ask(&b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base), ENODATA, "accelerator-type");
         q.framework = (char[]){ "" };
