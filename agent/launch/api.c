@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api.h"
 
+#include "audit.h"
 #include "authority.h"
+#include "environment.h"
 #include "job_list.h"
 #include "local.pb-c.h"
 #include "log.h"
 #include "owners.h"
 #include "request.h"
+#include "rights.h"
 #include "wire_text.h"
 
 #define COMMAND_TEXT_MAX 256
@@ -128,10 +131,17 @@ static void on_ended(const struct job *j, void *userdata) {
         Local__StopReply reply = LOCAL__STOP_REPLY__INIT;
         struct api *a = userdata;
         struct waiter *w;
+        struct problem p;
+        int error = 0;
 
         reply.name = wire_text(j->name);
+        if (streq(j->end.cause, cause_name(CAUSE_UNKILLABLE)))
+                error = problem_set(&p, -EBUSY, j->end.remedy, "run %s: %s", j->name, j->end.why);
         while ((w = waiter_find(a, ACTION_STOP, j->name))) {
-                answer(w->peer, LOCAL__KIND__KIND_STOP_REPLY, &reply.base);
+                if (error < 0)
+                        answer_problem(w->peer, error, &p);
+                else
+                        answer(w->peer, LOCAL__KIND__KIND_STOP_REPLY, &reply.base);
                 waiter_free(a, w);
         }
 }
@@ -182,35 +192,9 @@ static int no_memory(struct problem *p) {
         return problem_set(p, -ENOMEM, "try again", "out of memory");
 }
 
-/* Finds the run for an action and asks whether this caller may do it. */
-static int authorize(struct api *a, const struct caller *c, enum action action, const char *name,
-                     struct problem *p) {
-        const struct job *j = runs_find(a->runs, name);
-        struct refusal refusal;
-
-        /* Without a run, the question is whether one's own could be meant. */
-        if (authority_decide(c, action, j ? j->uid : c->uid, &refusal) < 0)
-                return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
-        if (!j)
-                return problem_set(p, -ENOENT, "see: tpuctl jobs", "there is no run '%.64s' on this host",
-                                   name);
-        return 0;
-}
-
 /* Whether its start is still to be told. */
 static bool is_coming(const struct api *a, const struct job *j) {
         return j->state == JOB_STARTING || runs_next_generation(a->runs, j->name) == j->spec.generation;
-}
-
-/* A run of a higher generation ends the one before, which may be another user's. */
-static int authorize_replacing(struct api *a, const struct caller *c, const struct job *j, struct problem *p) {
-        const struct job *before = j->spec.generation > 0 ? runs_find(a->runs, j->name) : NULL;
-        struct refusal refusal;
-
-        if (!before || before->spec.generation == 0 || before->uid == j->uid ||
-            authority_decide(c, ACTION_STOP, before->uid, &refusal) == 0)
-                return 0;
-        return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
 }
 
 static int handle_run(struct api *a, struct frame_peer *peer, const struct caller *c,
@@ -224,7 +208,7 @@ static int handle_run(struct api *a, struct frame_peer *peer, const struct calle
         r = request_build(a->host, a->identity_config, q, c, &result, p);
         if (r < 0)
                 return r;
-        r = authorize_replacing(a, c, result.job, p);
+        r = rights_check_replacing(a->runs, c, result.job, p);
         if (r < 0)
                 (void) job_free(result.job);
         else
@@ -242,8 +226,8 @@ static int handle_run(struct api *a, struct frame_peer *peer, const struct calle
         }
         w->generation = j->spec.generation;
         w->conflicts = result.conflicts;
-        log_notice("run %s: start asked for by %s (pid %d) as %s: %s", j->name, c->name,
-                   (int) frame_peer_creds(peer)->pid, j->user, job_command(j, command, sizeof(command)));
+        log_notice("run %s: start asked for by %s (pid %d) as %s: %s", j->name, c->name, (int) c->pid, j->user,
+                   job_command(j, command, sizeof(command)));
         return 0;
 }
 
@@ -251,14 +235,19 @@ static int handle_stop(struct api *a, struct frame_peer *peer, const struct call
                        const Local__StopRequest *q, struct problem *p) {
         int r;
 
-        r = authorize(a, c, ACTION_STOP, q->name, p);
+        r = rights_check(a->runs, c, ACTION_STOP, q->name, p);
         if (r < 0)
                 return r;
         r = runs_stop(a->runs, q->name, q->generation, q->grace_usec, p);
         if (r < 0)
                 return r;
-        log_notice("run %s: stop asked for by %s (pid %d)", q->name, c->name,
-                   (int) frame_peer_creds(peer)->pid);
+        if (r == 1) {
+                Local__StopReply reply = LOCAL__STOP_REPLY__INIT;
+
+                reply.name = q->name;
+                answer(peer, LOCAL__KIND__KIND_STOP_REPLY, &reply.base);
+                return 0;
+        }
         return waiter_new(a, peer, ACTION_STOP, q->name) ? 0 : no_memory(p);
 }
 
@@ -266,14 +255,12 @@ static int handle_capture(struct api *a, struct frame_peer *peer, const struct c
                           const Local__CaptureRequest *q, struct problem *p) {
         int r;
 
-        r = authorize(a, c, ACTION_CAPTURE, q->name, p);
+        r = rights_check(a->runs, c, ACTION_CAPTURE, q->name, p);
         if (r < 0)
                 return r;
         r = runs_capture(a->runs, q->name, p);
         if (r < 0)
                 return r;
-        log_info("run %s: stacks asked for by %s (pid %d)", q->name, c->name,
-                 (int) frame_peer_creds(peer)->pid);
         return waiter_new(a, peer, ACTION_CAPTURE, q->name) ? 0 : no_memory(p);
 }
 
@@ -314,41 +301,84 @@ static int handle_owners(struct api *a, struct frame_peer *peer, struct problem 
         return 0;
 }
 
+static int handle_signal(struct api *a, struct frame_peer *peer, const struct caller *c, const Local__SignalRequest *q,
+                         struct problem *p) {
+        Local__SignalReply reply = LOCAL__SIGNAL_REPLY__INIT;
+        char done[160];
+        int r;
+
+        r = rights_check(a->runs, c, ACTION_SIGNAL, q->name, p);
+        if (r == 0)
+                r = runs_signal(a->runs, q->name, q->generation, done, sizeof(done), p);
+        if (r < 0)
+                return r;
+        reply.name = q->name;
+        reply.done = done;
+        answer(peer, LOCAL__KIND__KIND_SIGNAL_REPLY, &reply.base);
+        return 0;
+}
+
+static int handle_hint(struct api *a, struct frame_peer *peer, const struct caller *c, const Local__Hint *q, struct problem *p) {
+        Local__HintReply reply = LOCAL__HINT_REPLY__INIT;
+        enum hint hint;
+        int r;
+
+        r = rights_check_hint(c, p);
+        if (r < 0)
+                return r;
+        if (hint_parse(q->cause, &hint) < 0 || !environment_text_is_valid(q->text) || strlen(q->text) >= CAUSE_TEXT_MAX)
+                return problem_set(p, -EINVAL, "device-lost, oom-kill, peer-lost or preempted, and one line of text",
+                                   "'%.32s' is no hint at why a run ends", q->cause);
+        reply.runs = runs_hint(a->runs, q->name, hint, q->text);
+        answer(peer, LOCAL__KIND__KIND_HINT_REPLY, &reply.base);
+        return 0;
+}
+
 static int malformed(uint16_t kind, struct problem *p) {
         return problem_set(p, -EBADMSG, "are tpuctl and tpu-launchd of one version?",
                            "a request of kind %u cannot be understood", (unsigned) kind);
 }
 
+/* What was asked for, for its record. */
+struct asked {
+        enum action action;
+        char name[JOB_NAME_MAX + 1], detail[AUDIT_DETAIL_MAX];
+};
+
+static void note(struct asked *k, enum action action, const char *name, const char *detail) {
+        k->action = action;
+        (void) snprintf(k->name, sizeof(k->name), "%s", job_name_is_valid(name) ? name : "");
+        (void) snprintf(k->detail, sizeof(k->detail), "%.64s", environment_text_is_valid(detail) ? detail : "");
+}
+
+#define HANDLE(KIND, type, Type, action, detail, call)                                                      \
+        if (f->kind == LOCAL__KIND__##KIND) {                                                               \
+                Local__##Type *q = local__##type##__unpack(NULL, f->len, f->data);                          \
+                int k = malformed(f->kind, p);                                                              \
+                                                                                                            \
+                if (q) {                                                                                    \
+                        note(asked, action, q->name, detail);                                               \
+                        k = call;                                                                           \
+                }                                                                                           \
+                local__##type##__free_unpacked(q, NULL);                                                    \
+                return k;                                                                                   \
+        }
+
 static int handle(struct api *a, struct frame_peer *peer, const struct frame *f, const struct caller *c,
-                  struct problem *p) {
-        int r = malformed(f->kind, p);
-
-        if (f->kind == LOCAL__KIND__KIND_RUN_REQUEST) {
-                Local__RunRequest *q = local__run_request__unpack(NULL, f->len, f->data);
-
-                r = q ? handle_run(a, peer, c, q, p) : r;
-                local__run_request__free_unpacked(q, NULL);
-        } else if (f->kind == LOCAL__KIND__KIND_JOBS_REQUEST) {
-                Local__JobsRequest *q = local__jobs_request__unpack(NULL, f->len, f->data);
-
-                r = q ? handle_jobs(a, peer, q, p) : r;
-                local__jobs_request__free_unpacked(q, NULL);
-        } else if (f->kind == LOCAL__KIND__KIND_STOP_REQUEST) {
-                Local__StopRequest *q = local__stop_request__unpack(NULL, f->len, f->data);
-
-                r = q ? handle_stop(a, peer, c, q, p) : r;
-                local__stop_request__free_unpacked(q, NULL);
-        } else if (f->kind == LOCAL__KIND__KIND_CAPTURE_REQUEST) {
-                Local__CaptureRequest *q = local__capture_request__unpack(NULL, f->len, f->data);
-
-                r = q ? handle_capture(a, peer, c, q, p) : r;
-                local__capture_request__free_unpacked(q, NULL);
-        } else if (f->kind == LOCAL__KIND__KIND_OWNERS_REQUEST)
-                r = handle_owners(a, peer, p);
-        return r;
+                  struct asked *asked, struct problem *p) {
+        HANDLE(KIND_RUN_REQUEST, run_request, RunRequest, ACTION_START, q->user, handle_run(a, peer, c, q, p))
+        HANDLE(KIND_JOBS_REQUEST, jobs_request, JobsRequest, ACTION_LIST, "", handle_jobs(a, peer, q, p))
+        HANDLE(KIND_STOP_REQUEST, stop_request, StopRequest, ACTION_STOP, "", handle_stop(a, peer, c, q, p))
+        HANDLE(KIND_CAPTURE_REQUEST, capture_request, CaptureRequest, ACTION_CAPTURE, "", handle_capture(a, peer, c, q, p))
+        HANDLE(KIND_SIGNAL_REQUEST, signal_request, SignalRequest, ACTION_SIGNAL, q->reason, handle_signal(a, peer, c, q, p))
+        HANDLE(KIND_HINT, hint, Hint, ACTION_HINT, q->cause, handle_hint(a, peer, c, q, p))
+        if (f->kind == LOCAL__KIND__KIND_OWNERS_REQUEST)
+                return handle_owners(a, peer, p);
+        return malformed(f->kind, p);
 }
 
 static void on_frame(struct frame_peer *peer, const struct frame *f, void *userdata) {
+        struct asked asked = { .action = ACTION_LIST };
         struct api *a = userdata;
         struct problem p = { 0 };
         struct caller caller;
@@ -358,10 +388,10 @@ static void on_frame(struct frame_peer *peer, const struct frame *f, void *userd
                 r = problem_set(&p, -EBUSY, "wait for the answer, or open another connection",
                                 "this connection still waits for an answer");
         else {
-                authority_identify(frame_peer_creds(peer), &caller);
-                r = handle(a, peer, f, &caller, &p);
-                if (r == -EACCES)
-                        log_notice("refused: %s (pid %d)", p.text, (int) frame_peer_creds(peer)->pid);
+                authority_identify(a->host, a->identity_config, frame_peer_creds(peer), &caller);
+                r = handle(a, peer, f, &caller, &asked, &p);
+                if (asked.action != ACTION_LIST)
+                        audit(&caller, asked.action, asked.name, asked.detail, r, p.text);
         }
         if (r < 0)
                 answer_problem(peer, r, &p);

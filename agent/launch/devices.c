@@ -8,6 +8,7 @@
 #include "log.h"
 #include "owners.h"
 #include "paths.h"
+#include "text_list.h"
 
 /* Whether nobody holds a lock on it, in either of the two ways. */
 static bool is_unlocked(int fd) {
@@ -71,4 +72,41 @@ int devices_check(const struct host *h, const struct run_spec *s, const char *ru
                 (void) snprintf(warning, size, "it is not known whether another process has a TPU open: %s",
                                 o->error < 0 ? o->why : "not every process could be looked at");
         return 0;
+}
+
+/* --- Nodes --------------------------------------------------------------------------------------------- */
+
+#define DEV "/proc/1/root/dev"
+#define NODES_MAX 64
+
+struct nodes {
+        const char *prefix;
+        char **list;
+        size_t n;
+};
+
+static int add_node(const char *name, void *userdata) {
+        struct nodes *l = userdata;
+        bool vfio = streq(l->prefix, "/dev/vfio/");
+
+        if (!vfio && !streq(name, "fuse") && !(startswith(name, "accel") && name[5] >= '0' && name[5] <= '9'))
+                return 0;
+        if (l->n == NODES_MAX)
+                return 1;
+        if (asprintf(&l->list[l->n], "%s%s", l->prefix, name) < 0) {
+                l->list[l->n] = NULL;
+                return 1;
+        }
+        l->n++;
+        return 0;
+}
+
+char **devices_nodes(const struct host *h) {
+        struct nodes l = { .prefix = "/dev/", .list = calloc(NODES_MAX + 1, sizeof(*l.list)) };
+
+        if (!l.list || host_list(h, DEV, add_node, &l) < 0)
+                return strings_free(l.list);
+        l.prefix = "/dev/vfio/";
+        (void) host_list(h, DEV "/vfio", add_node, &l); /* there is none where the chips have nodes of another kind */
+        return l.list;
 }

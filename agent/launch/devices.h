@@ -22,3 +22,9 @@
  */
 int devices_check(const struct host *h, const struct run_spec *s, const char *run, struct problem *p, char *warning,
                   size_t size);
+
+/*
+ * The nodes that a run may open, as PID 1 sees them (our own /dev is a private one): /dev/accelN, those in /dev/vfio, and /dev/fuse, by
+ * which gcsfuse mounts the training data. NULL-terminated, to be freed by strings_free(); NULL when they cannot be listed.
+ */
+char **devices_nodes(const struct host *h);

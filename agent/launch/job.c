@@ -11,6 +11,7 @@
 static const char *const state_names[] = {
         [JOB_STARTING] = "starting",
         [JOB_RUNNING] = "running",
+        [JOB_WAITING] = "waiting",
         [JOB_EXITED] = "exited",
 };
 _Static_assert(ELEMENTSOF(state_names) == _JOB_STATE_MAX, "every state has a name");
@@ -80,13 +81,13 @@ int job_write(int jobs_fd, const struct job *j) {
         _cleanup_free_ char *text = NULL;
         json_t *o;
 
-        o = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:o, s:o, s:I, s:I, s:o, s:i, s:b, s:I}", "version",
+        o = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:o, s:o, s:I, s:I, s:o, s:o, s:b, s:I}", "version",
                       JOB_VERSION, "name", j->name, "id", j->id, "boot_id", j->boot_id, "framework",
                       j->framework, "malloc", j->malloc, "uid", (json_int_t) j->uid, "user", j->user,
                       "directory", j->directory, "argv", strings_to_json(j->argv), "env",
                       strings_to_json(j->env), "started_real_usec", (json_int_t) j->started_real,
                       "started_boot_usec", (json_int_t) j->started_boot, "spec", run_spec_to_json(&j->spec),
-                      "restarts", (int) j->restarts, "stop_asked", (int) j->stop_asked, "preempted_real_usec",
+                      "restarts", restarts_to_json(&j->restarts), "stop_asked", (int) j->stop_asked, "preempted_real_usec",
                       (json_int_t) j->preempted_real);
         if (!o)
                 return -ENOMEM;
@@ -108,17 +109,17 @@ static int copy_text(const char *from, char *to, size_t size) {
 
 /* What files of the first version do not have. */
 static int parse_since(json_t *o, struct job *j) {
+        json_t *spec = NULL, *restarts = NULL;
         json_int_t preempted = 0;
-        int restarts = 0, stop_asked = 0, r;
-        json_t *spec = NULL;
+        int stop_asked = 0, r;
 
-        if (json_unpack(o, "{s?o, s?i, s?b, s?I}", "spec", &spec, "restarts", &restarts, "stop_asked", &stop_asked,
-                        "preempted_real_usec", &preempted) < 0)
-                return -EBADMSG;
-        if (restarts < 0 || restarts > SPEC_RESTARTS_MAX || preempted < 0)
+        if (json_unpack(o, "{s?o, s?o, s?b, s?I}", "spec", &spec, "restarts", &restarts, "stop_asked", &stop_asked,
+                        "preempted_real_usec", &preempted) < 0 ||
+            preempted < 0)
                 return -EBADMSG;
         r = run_spec_from_json(spec, &j->spec);
-        j->restarts = (uint32_t) restarts;
+        if (r == 0)
+                r = restarts_from_json(restarts, &j->restarts);
         j->stop_asked = stop_asked;
         j->preempted_real = (usec_t) preempted;
         return r;

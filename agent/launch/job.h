@@ -10,10 +10,12 @@
  */
 #include <sys/types.h>
 
+#include "cause.h"
 #include "environment.h"
 #include "exit_record.h"
 #include "host.h"
 #include "paths.h"
+#include "restart.h"
 #include "run_spec.h"
 #include "text_list.h"
 
@@ -28,6 +30,7 @@
 enum job_state {
         JOB_STARTING,
         JOB_RUNNING,
+        JOB_WAITING, /* it ended, and is to be started again */
         JOB_EXITED,
         _JOB_STATE_MAX,
 };
@@ -45,7 +48,7 @@ struct job {
         char **argv, **env;
         usec_t started_real, started_boot;
         struct run_spec spec;
-        uint32_t restarts; /* done so far; then id and started_… are those of the last start */
+        struct restarts restarts; /* done so far; then id and started_… are those of the last start */
         bool stop_asked; /* somebody ended it: it is not started again */
         usec_t preempted_real; /* when it was told of a preemption; 0: never */
 
@@ -55,6 +58,8 @@ struct job {
         uint32_t main_pid;
         char **secrets; /* before its start only: secret.h */
         char warning[192]; /* what could not be looked at before its start; "" */
+        unsigned hints; /* bits of enum hint */
+        char hint_text[_HINT_MAX][CAUSE_TEXT_MAX];
         char refused[384]; /* why the start of the next generation came to nothing; "" */
         char *control_group; /* of the run's slice, as systemd names it; NULL: not known yet */
 };

@@ -7,6 +7,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "api.h"
+#include "authority.h"
 #include "handover.h"
 #include "journal.h"
 #include "options.h"
@@ -119,7 +120,7 @@ static int help_run(const struct options *o, const char *record, const char *id,
         return exit_record_main(&h, record, id) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* launchd has no configuration of its own: what it reads is who this host is, for the environment of runs. */
+/* What it reads: who this host is, for the environment of runs, and the authority file. */
 static int report_config(const struct options *o, bool show) {
         _cleanup_host_ struct host h = HOST_NULL;
         unsigned warnings = 0;
@@ -129,9 +130,11 @@ static int report_config(const struct options *o, bool show) {
         if (r < 0)
                 return log_error_errno(r, "--root %s: %m", o->root ? o->root : "/");
         r = identity_report_config(&h, o->config, show ? stdout : NULL, &warnings);
+        if (r >= 0)
+                r = authority_report_config(&h, o->config, show ? stdout : NULL, &warnings);
         if (r < 0)
                 return log_error_errno(r, "the configuration %s cannot be read: %m",
-                                       o->config ? o->config : "identity");
+                                       o->config ? o->config : "identity or authority");
         return !show && warnings > 0 ? -EINVAL : 0; /* each was named */
 }
 

@@ -8,6 +8,7 @@
 
 #include "allocator.h"
 #include "environment.h"
+#include "paths.h"
 #include "secret.h"
 
 #define LOOKUP_SIZE 65536
@@ -255,7 +256,7 @@ static int fill(const struct host *h, const char *identity_config, const Local__
         r = set_user(q, c, j, &home, p);
         if (r < 0)
                 return r;
-        if (authority_decide(c, ACTION_START, j->uid, &refusal) < 0)
+        if (authority_decide(c, ACTION_START, j->uid, j->user, &refusal) < 0)
                 return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
         r = set_directory(h, q, home, j, p);
         if (r >= 0)
@@ -265,6 +266,18 @@ static int fill(const struct host *h, const char *identity_config, const Local__
         if (r >= 0)
                 r = secrets_from_request(q, &j->secrets, p);
         return r < 0 ? r : check_command(h, j, p);
+}
+
+/* remote is no user to run as: it names one, and whether that is there is told only where it is granted. */
+static int decide_start(const Local__RunRequest *q, const struct caller *c, struct refusal *ret) {
+        struct passwd pw, *found = NULL;
+        char buf[4096];
+
+        if (!c->remote)
+                return authority_decide(c, ACTION_START, c->uid, c->name, ret);
+        if (q->user[0])
+                (void) getpwnam_r(q->user, &pw, buf, sizeof(buf), &found); /* unknown is refused like any other */
+        return authority_decide(c, ACTION_START, found ? pw.pw_uid : c->uid, q->user, ret);
 }
 
 int request_build(const struct host *h, const char *identity_config, const Local__RunRequest *q,
@@ -277,7 +290,7 @@ int request_build(const struct host *h, const char *identity_config, const Local
 
         /* First of all, and on nobody's account in particular: who may start nothing learns nothing about
          * this host. */
-        if (authority_decide(c, ACTION_START, c->uid, &refusal) < 0)
+        if (decide_start(q, c, &refusal) < 0)
                 return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
         if (!j)
                 return no_memory(p);

@@ -80,7 +80,8 @@ static int take_place(struct runs *r, struct job *j, struct run **ret, struct pr
 
 /* j is taken over. */
 static int begin(struct runs *r, struct job *j, struct problem *p) {
-        struct unit_spec spec = { .name = j->name, .id = j->id, .user = j->user, .run = &j->spec };
+        _cleanup_(strings_freep) char **devices = devices_nodes(r->host);
+        struct unit_spec spec = { .name = j->name, .id = j->id, .user = j->user, .run = &j->spec, .devices = devices };
         struct run *run = NULL;
         int k;
 
@@ -201,7 +202,9 @@ int runs_start(struct runs *r, struct job *j, const struct job **ret, struct pro
                 if (k != 0)
                         return k;
         }
-        k = devices_check(r->host, &j->spec, j->name, p, j->warning, sizeof(j->warning));
+        k = run && run->job->state == JOB_EXITED ? run_is_free(run, j, p) : 0;
+        if (k >= 0)
+                k = devices_check(r->host, &j->spec, j->name, p, j->warning, sizeof(j->warning));
         if (k < 0) {
                 (void) job_free(j);
                 return k;

@@ -6,42 +6,6 @@
 #include "run_table.h"
 #include "state.h"
 
-/*
- * Stops the slice of a run that has ended: what it left there (containers, for one) goes with it, and so
- * does the slice, which systemd would keep for good.
- */
-static void sweep(struct runs *r, struct run *run) {
-        if (!run->swept && r->units->stop(r->backend, run->job->name) == 0)
-                run->swept = true;
-}
-
-static void end(struct runs *r, struct run *run) {
-        bool was_starting = run->job->state == JOB_STARTING;
-        struct problem p;
-
-        if (run->job->state == JOB_EXITED)
-                return;
-        run_settle(r, run);
-        if (was_starting) /* nobody who waits for a start is left without an answer */
-                r->events->started(run->job,
-                                   problem_set(&p, -EIO, "see: journalctl -b -u tpu-run-NAME.service",
-                                               "run %s ended before it was seen to run: %s", run->job->name,
-                                               run->job->end.result),
-                                   &p, r->userdata);
-        sweep(r, run);
-        r->events->ended(run->job, r->userdata);
-        run_await_free(run);
-        runs_prune(r);
-}
-
-/* A unit that somebody holds is never seen to go; its record says that the run has. */
-static void end_unseen(struct runs *r, struct run *run) {
-        run_settle(r, run);
-        sweep(r, run);
-        r->events->ended(run->job, r->userdata);
-        run_await_free(run);
-}
-
 /* --- What the units tell ------------------------------------------------------------------------------- */
 
 static void on_refused(const char *name, int error, const char *text, void *userdata) {
@@ -58,6 +22,8 @@ static void on_refused(const char *name, int error, const char *text, void *user
                 r->events->started(run->job, error, &p, r->userdata);
                 return; /* whether there is a unit is seen when the bus is back */
         }
+        if (run_retry_restart(run))
+                return;
         if (error == -EEXIST)
                 (void) problem_set(&p, error,
                                    "choose another name, or wait until 'systemctl status tpu-run-NAME' "
@@ -81,6 +47,7 @@ static void on_started(const char *name, const char *result, void *userdata) {
         if (!run || run->job->state != JOB_STARTING)
                 return;
         run->replaced = job_free(run->replaced);
+        run->restarting = false;
         if (streq(result, "done"))
                 run->job->state = JOB_RUNNING;
         else
@@ -114,7 +81,8 @@ static void on_gone(const char *name, void *userdata) {
         struct run *run = run_find(r, name);
 
         if (run)
-                end(r, run);
+                run_ended(run);
+        runs_prune(r);
 }
 
 static void on_connected(void *userdata) {
@@ -127,7 +95,7 @@ static void on_connected(void *userdata) {
                         /* a bus that is lost again comes back again */
                         (void) r->units->query(r->backend, run->job->name);
                 else if (streq(run->job->boot_id, boot_id))
-                        sweep(r, run); /* it ended while we were away */
+                        run_sweep(run); /* it ended while we were away */
 }
 
 const struct unit_events runs_unit_events = {
@@ -158,7 +126,7 @@ void runs_visit(struct runs *r, void (*visit)(const struct job *j, void *userdat
 
                 if (run->job->state != JOB_EXITED &&
                     exit_record_read(r->exits_fd, run->job->name, run->job->id, &record) == 0)
-                        end_unseen(r, run);
+                        run_ended(run); /* a unit that somebody holds is never seen to go; its record says it has */
                 if (run->job->state == JOB_RUNNING && !run->job->control_group)
                         /* not known yet, or not told when it was: at the next visit, then */
                         (void) r->units->query(r->backend, run->job->name);
@@ -188,6 +156,7 @@ int runs_new(sd_event *e, const struct host *h, const char *stack_tool, const st
         r->event = sd_event_ref(e);
         r->host = h;
         r->stack_tool = stack_tool;
+        r->journal = h->real_root;
         r->events = events;
         r->userdata = userdata;
         r->exits_fd = r->handover_fd = r->secrets_fd = -1;

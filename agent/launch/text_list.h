@@ -9,6 +9,7 @@
 char **strings_copy(const char *const *from, size_t n);
 /* Returns NULL. */
 char **strings_free(char **l);
+DEFINE_CLEANUP(char **, strings_free)
 
 /* An array, empty for NULL. NULL when out of memory. */
 json_t *strings_to_json(char *const *l);

@@ -15,10 +15,14 @@
 #include "base.h"
 #include "job.h"
 
+/* Of the unit that beside() starts: not tpu-run-…, which is a run's. */
+#define PREEMPT_UNIT_PREFIX "tpu-preempt-"
+
 struct unit_spec {
         const char *name, *id; /* of the run */
         const char *user;
         const struct run_spec *run;
+        char *const *devices; /* nodes that the run may open, by path; NULL: none are known */
         bool secrets; /* there is a file of them: secret.h */
 };
 
@@ -44,6 +48,10 @@ struct unit_backend {
         /* TERM to all of the slice, KILL after the run's own grace */
         int (*stop)(void *backend, const char *name);
         int (*kill)(void *backend, const char *name); /* KILL to all of the slice */
+        int (*signal)(void *backend, const char *name, int number); /* to the run's main process */
+        /* The command of the handover NAME.preempt as the run's user, beside the run in its slice; nothing is told
+         * of it but in the log */
+        int (*beside)(void *backend, const struct unit_spec *s);
         int (*query)(void *backend, const char *name); /* answered by running or gone */
         void (*forget)(void *backend, const char *name); /* no more events of it */
 };

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "handover.h"
 #include "paths.h"
 #include "secret.h"
 #include "state.h"
 #include "unit_message.h"
-
-#define ACCEL_NODES 16 /* twice the chips of the largest host */
 
 /* Each step of a message can fail for lack of memory, or by our own mistake, only: the first error is kept,
  * the rest skipped. */
@@ -126,29 +125,23 @@ static int add_limits(sd_bus_message *m, const struct run_spec *s) {
         return r;
 }
 
-/*
- * The TPU's nodes, by the names that the accel and vfio drivers have in /proc/devices and, for an accel driver under a
- * name of its own, by path; what is not there is passed over by systemd. /dev/fuse: gcsfuse mounts the training data.
- * "closed" lets in the pseudo devices, terminals among them.
- */
-static int add_devices(sd_bus_message *m, const struct run_spec *s) {
-        static const char *const allowed[] = { "char-accel*", "char-vfio*", "/dev/vfio/vfio", "/dev/fuse" };
-        char path[32];
+/* The TPU's nodes, by the names that the accel and vfio drivers have in /proc/devices, and those that are there by path: a driver
+ * may have another name. "closed" lets in the pseudo devices, terminals among them. */
+static int add_devices(sd_bus_message *m, const struct unit_spec *s) {
+        static const char *const drivers[] = { "char-accel*", "char-vfio*" };
         int r;
 
-        if (s->any_device)
+        if (s->run->any_device)
                 return 0;
         r = add_string(m, "DevicePolicy", "closed");
         r = r < 0 ? r : sd_bus_message_open_container(m, 'r', "sv");
         r = r < 0 ? r : sd_bus_message_append_basic(m, 's', "DeviceAllow");
         r = r < 0 ? r : sd_bus_message_open_container(m, 'v', "a(ss)");
         r = r < 0 ? r : sd_bus_message_open_container(m, 'a', "(ss)");
-        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(allowed); i++)
-                r = sd_bus_message_append(m, "(ss)", allowed[i], "rw");
-        for (unsigned i = 0; r >= 0 && i < ACCEL_NODES; i++) {
-                (void) snprintf(path, sizeof(path), "/dev/accel%u", i);
-                r = sd_bus_message_append(m, "(ss)", path, "rw");
-        }
+        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(drivers); i++)
+                r = sd_bus_message_append(m, "(ss)", drivers[i], "rw");
+        for (size_t i = 0; r >= 0 && s->devices && s->devices[i]; i++)
+                r = sd_bus_message_append(m, "(ss)", s->devices[i], "rw");
         for (int i = 0; r >= 0 && i < 3; i++)
                 r = sd_bus_message_close_container(m);
         return r;
@@ -200,20 +193,42 @@ static int add_properties(sd_bus_message *m, const struct unit_spec *s) {
         r = r < 0 ? r : add_journal_fields(m, s);
         r = r < 0 ? r : add_accounting(m);
         r = r < 0 ? r : add_limits(m, s->run);
-        r = r < 0 ? r : add_devices(m, s->run);
+        r = r < 0 ? r : add_devices(m, s);
         return r < 0 ? r : add_secrets(m, s);
 }
 
-int unit_message_new(sd_bus *bus, const struct unit_spec *s, sd_bus_message **ret) {
+/* No recorder, and the run's limits of time: it has until the run's own end. */
+static int add_properties_beside(sd_bus_message *m, const struct unit_spec *s) {
+        char slice[JOB_UNIT_MAX], description[96], handover[JOB_NAME_MAX + 16];
+        const char *const start[] = { PATH_LAUNCHD_TOOL, "--exec", handover, NULL };
+        int r;
+
+        (void) snprintf(description, sizeof(description), "Preemption of training run %s", s->name);
+        (void) snprintf(handover, sizeof(handover), "%s%s", s->name, HANDOVER_PREEMPT);
+        r = add_string(m, "Description", description);
+        r = r < 0 ? r : add_string(m, "Slice", job_slice(s->name, slice));
+        r = r < 0 ? r : add_string(m, "User", s->user);
+        r = r < 0 ? r : add_exec(m, "ExecStart", start);
+        r = r < 0 ? r : add_string(m, "CollectMode", "inactive-or-failed");
+        r = r < 0 ? r : add_string(m, "SyslogIdentifier", "tpu-run");
+        r = r < 0 ? r : add_number(m, "RuntimeMaxUSec", s->run->grace);
+        if (r >= 0 && s->run->remote)
+                r = add_flag(m, "NoNewPrivileges", true);
+        r = r < 0 ? r : add_journal_fields(m, s);
+        r = r < 0 ? r : add_devices(m, s);
+        return r < 0 ? r : add_secrets(m, s);
+}
+
+static int new_message(sd_bus *bus, const char *unit, const struct unit_spec *s,
+                       int (*add)(sd_bus_message *m, const struct unit_spec *s), sd_bus_message **ret) {
         sd_bus_message *m = NULL;
-        char unit[JOB_UNIT_MAX];
         int r;
 
         r = sd_bus_message_new_method_call(bus, &m, SYSTEMD_SERVICE, SYSTEMD_PATH, SYSTEMD_MANAGER,
                                            "StartTransientUnit");
-        r = r < 0 ? r : sd_bus_message_append(m, "ss", job_unit(s->name, unit), "fail");
+        r = r < 0 ? r : sd_bus_message_append(m, "ss", unit, "fail");
         r = r < 0 ? r : sd_bus_message_open_container(m, 'a', "(sv)");
-        r = r < 0 ? r : add_properties(m, s);
+        r = r < 0 ? r : add(m, s);
         r = r < 0 ? r : sd_bus_message_close_container(m);
         r = r < 0 ? r : sd_bus_message_append(m, "a(sa(sv))", 0);
         if (r < 0) {
@@ -222,4 +237,17 @@ int unit_message_new(sd_bus *bus, const struct unit_spec *s, sd_bus_message **re
         }
         *ret = m;
         return 0;
+}
+
+int unit_message_new(sd_bus *bus, const struct unit_spec *s, sd_bus_message **ret) {
+        char unit[JOB_UNIT_MAX];
+
+        return new_message(bus, job_unit(s->name, unit), s, add_properties, ret);
+}
+
+int unit_message_beside(sd_bus *bus, const struct unit_spec *s, sd_bus_message **ret) {
+        char unit[JOB_UNIT_MAX + 8];
+
+        (void) snprintf(unit, sizeof(unit), PREEMPT_UNIT_PREFIX "%s.service", s->name);
+        return new_message(bus, unit, s, add_properties_beside, ret);
 }

@@ -89,7 +89,7 @@ static void test_file_of_the_first_version(void) {
         ASSERT_OK(job_read(dir, "old", &j));
         ASSERT_EQ(j->spec.generation, 0);
         ASSERT_EQ(j->spec.grace, SPEC_GRACE_DEFAULT);
-        ASSERT_EQ(j->restarts, 0);
+        ASSERT_EQ(j->restarts.done, 0);
         (void) job_free(j);
 }
 
@@ -128,7 +128,7 @@ static void test_job_round_trip(void) {
         j->argv = strings_copy(argv, ELEMENTSOF(argv));
         j->env = strings_copy(env, ELEMENTSOF(env));
         j->started_real = 1700000000000000;
-        j->restarts = 2;
+        j->restarts = (struct restarts){ .done = 2, .idle = 1, .step_known = true, .best_step = 40 };
         j->stop_asked = true;
         make_spec(&j->spec);
         ASSERT_OK(job_write(dir, j));
@@ -140,7 +140,7 @@ static void test_job_round_trip(void) {
         ASSERT_EQ(back->uid, 4000000000u);
         ASSERT_EQ(back->started_real, 1700000000000000);
         ASSERT_STREQ(back->id, ID);
-        ASSERT_EQ(back->restarts, 2);
+        ASSERT_EQ(back->restarts.done, 2);
         ASSERT_TRUE(back->stop_asked);
         expect_spec(&back->spec);
         ASSERT_STREQ(job_command(back, text, sizeof(text)), "python3 -c prin");
