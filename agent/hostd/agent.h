@@ -183,6 +183,8 @@ void agent_registry_stop(struct agent *a);
 void agent_registry_look(struct agent *a);
 /* What the registry is told of this host may be another thing now: health, orders, runs. */
 void agent_registry_news(struct agent *a);
+/* tpu-launchd's list of runs is another one. */
+void agent_registry_jobs(struct agent *a);
 /* In the tick. */
 void agent_registry_tick(struct agent *a);
 /* Adds registry and slice to the status. The reference is taken over; NULL: out of memory. */

@@ -6,14 +6,15 @@
 #include <ifaddrs.h>
 #include <sys/random.h>
 
-#include "agent_registry.h"
+#include "agent_parts.h"
 #include "clock.h"
 #include "log.h"
 #include "route.h"
 
 #define TOGETHER (20 * USEC_PER_MSEC) /* news that come together are told together */
-#define STEPS_APART (30 * USEC_PER_SEC) /* a step that rose is no news of its own */
-#define ADDRESSES_MAX 16
+#define STEPS_APART (60 * USEC_PER_SEC) /* a step that rose is no news of its own */
+#define PATIENCE (30 * USEC_PER_SEC) /* so long tpu-launchd may not say what runs here: then this host joins without */
+#define ADDRESSES_MAX 8
 
 /* --- What is said -------------------------------------------------------------------------------------- */
 
@@ -83,28 +84,34 @@ static json_t *make_member(struct agent_registry *g) {
         char reasons[400], orders[ORDER_REASON_MAX + 16];
         json_t *address = g->address[0] ? configured_addresses(g->address) : own_addresses(a);
 
-        return json_pack("{s:i, s:s, s:I, s:s, s:s, s:s, s:o, s:I, s:s, s:s, s:{s:s, s:{}}, s:s, s:s, s:s, s:b, s:s, s:[]}",
+        return json_pack("{s:i, s:s, s:I, s:s, s:s, s:s, s:o, s:I, s:s, s:s, s:{s:s, s:{}}, s:s, s:s, s:s, s:b, s:s, s:o}",
                          "v", 1, "slice", g->slice, "worker", (json_int_t) g->worker, "host", g->host, "id",
                          id_of(a), "incarnation", g->incarnation, "address", address, "hosts", hosts_of(a),
                          "accelerator", accelerator ? accelerator : "", "topology", topology ? topology : "",
                          "fingerprint", "digest", "", "parts", "state", host_state_name(a->state), "reasons",
                          check_table_reasons(&a->checks, reasons, sizeof(reasons)), "orders",
-                         ordered(a, orders, sizeof(orders)), "observe", agent_observes(a), "notice", "", "runs");
+                         ordered(a, orders, sizeof(orders)), "observe", agent_observes(a), "notice", "", "runs",
+                         agent_parts_to_member(g->parts));
 }
 
 static void say(struct agent_registry *g) {
+        usec_t now = host_now(g->agent->host);
         json_t *member;
         int r = 0;
 
         if (!g->registry || !g->agent->watching)
                 return;
+        if (!agent_parts_known(g->parts) && now < g->started + PATIENCE)
+                return; /* who says less than runs here would be taken for having lost it */
+        if (now >= g->said_at + STEPS_APART) {
+                agent_parts_freshen(g->parts);
+                g->said_at = now;
+        }
         member = make_member(g);
         if (!member)
                 r = -ENOMEM;
-        else if (!g->said || !json_equal(g->said, member)) {
+        else if (!g->said || !json_equal(g->said, member))
                 r = registry_say(g->registry, member);
-                g->said_at = host_now(g->agent->host);
-        }
         if (r < 0)
                 (void) log_warning_errno(r, "the registry is not told of this host: %m");
         json_decref(g->said);
@@ -226,6 +233,8 @@ static void on_status(const struct registry_status *s, void *userdata) {
         else
                 log_notice("registry: %s: %s", registry_state_name(s->state), s->why);
         judge(g);
+        if (s->state == REGISTRY_MEMBER)
+                agent_parts_look(g->parts);
 }
 
 static const struct registry_events registry_events = { .record = agent_registry_record,
@@ -355,6 +364,7 @@ void agent_registry_tick(struct agent *a) {
         if (g->registry && tls_files_configured(&g->tls) && tls_files_look(&g->tls))
                 registry_renew(g->registry);
         judge(g);
+        agent_registry_apply_orders(g); /* one of this host's own may have stood before it */
         agent_registry_news(a);
 }
 
@@ -395,8 +405,11 @@ int agent_registry_start(struct agent *a) {
                 return r;
         (void) sd_event_source_set_description(g->news, "registry-news");
         r = choose_tls(g);
+        if (r >= 0)
+                r = agent_parts_new(g, &g->parts);
         if (r < 0)
                 return r;
+        g->started = host_now(a->host);
         agent_registry_look(a);
         return 0;
 }
@@ -409,6 +422,7 @@ void agent_registry_stop(struct agent *a) {
         g->registry = registry_free(g->registry);
         g->news = sd_event_source_disable_unref(g->news);
         agent_registry_forget(g);
+        g->parts = agent_parts_free(g->parts);
         free(g);
         a->enrollment = NULL;
 }

@@ -20,13 +20,16 @@ struct agent_registry {
         char incarnation[17];
         sd_event_source *news;
         json_t *said; /* the member as it was said last; NULL: not yet */
-        usec_t said_at;
+        usec_t said_at, started; /* boot clock; said_at: the steps of runs */
         json_t *slice_record, *site_mode, *order; /* NULL: not told, or gone */
         unsigned run; /* of findings */
         bool conflict_told;
+        struct agent_parts *parts; /* in agent_parts.c */
 };
 
 /* Forgets all records: another registry, another slice. */
 void agent_registry_forget(struct agent_registry *g);
 void agent_registry_record(const char *key, const json_t *value, void *userdata);
 void agent_registry_complete(void *userdata);
+/* What is ordered by the registry is in force here, and nothing else of it. */
+void agent_registry_apply_orders(struct agent_registry *g);

@@ -58,6 +58,8 @@ static const struct event_def table[] = {
                                   "the slice of this host is another one now" },
         [EVENT_SLICE_CONFLICT] = { "tpu.slice.conflict", "bc379f538ec241dc839007907b187323", OTLP_ERROR,
                                    "this host's worker id is another machine's" },
+        [EVENT_RUN_CHANGED] = { "tpu.run.changed", "bdb2005b44b540ff9dc0fc4c5e0bedcc", OTLP_INFO, "a run over slices is in another state" },
+        [EVENT_RUN_REFUSED] = { "tpu.run.refused", "af892abd04de4d0b857200411ede0170", OTLP_WARN, "this host refuses its part in run" },
 };
 _Static_assert(ELEMENTSOF(table) == _EVENT_MAX, "each event has its row");
 

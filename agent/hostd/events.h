@@ -35,6 +35,8 @@ enum event_id {
         EVENT_HOOK_HELD,   /* as above */
         EVENT_SLICE_CHANGED,  /* slice, generation, state, hosts, missing */
         EVENT_SLICE_CONFLICT, /* slice, worker, machine, reason */
+        EVENT_RUN_CHANGED, /* run, generation, state, outcome, reason, cause, blame, waits_for, slices */
+        EVENT_RUN_REFUSED, /* run, generation, reason, remedy */
         _EVENT_MAX,
 };
 

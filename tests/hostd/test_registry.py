@@ -34,6 +34,8 @@ class WithRegistry(unittest.TestCase):
         for f in folder.iterdir():
             f.unlink()
         (folder / "50-test.conf").write_text(identity)
+        if start:  # without tpu-launchd: there are no runs
+            h.config.write_text(h.config.read_text().replace(f"LaunchdSocket={h.folder}/launchd.sock", "LaunchdSocket="))
         given = {"Address": "127.0.0.1", "Splay": "0", **settings}
         if registry:
             given = {"Kind": "collector", "Endpoint": f"http://127.0.0.1:{registry.port}", **given}

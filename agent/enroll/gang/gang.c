@@ -89,7 +89,7 @@ static int load(struct gang *g, const char *key, const json_t *value, char why[s
         case KIND_SLICE:
                 return slice_load(g, name, value, why);
         case KIND_INTENT:
-                return intent_load(g, name, value, why);
+                return intent_restore(g, name, value, why);
         case KIND_RUN:
                 return run_load(g, name, value, why);
         case KIND_ORDER:

@@ -289,7 +289,7 @@ int intent_want(struct gang *g, const char *name, const json_t *v, usec_t now,
 }
 
 /* As kept: an intent without a run is one that nobody has decided about yet. */
-int intent_load(struct gang *g, const char *name, const json_t *v, char why[static GANG_WHY_MAX]) {
+int intent_restore(struct gang *g, const char *name, const json_t *v, char why[static GANG_WHY_MAX]) {
         struct run *r = run_find(g, name);
         struct intent i = { 0 };
         int x;

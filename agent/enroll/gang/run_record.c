@@ -177,7 +177,7 @@ int run_load(struct gang *g, const char *name, const json_t *v, char why[static 
                 return 0;
         }
         if (!r) {
-                int x = intent_load(g, name, json_object_get(v, "intent"), why);
+                int x = intent_restore(g, name, json_object_get(v, "intent"), why);
 
                 if (x < 0)
                         return x;

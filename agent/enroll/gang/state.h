@@ -205,7 +205,7 @@ void intent_clear(struct intent *i);
 /* NULL: taken back. */
 int intent_want(struct gang *g, const char *name, const json_t *v, usec_t now,
                 char why[static GANG_WHY_MAX]);
-int intent_load(struct gang *g, const char *name, const json_t *v, char why[static GANG_WHY_MAX]);
+int intent_restore(struct gang *g, const char *name, const json_t *v, char why[static GANG_WHY_MAX]);
 
 struct run *run_find(const struct gang *g, const char *name);
 struct run *run_free(struct run *r);
