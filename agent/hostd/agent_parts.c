@@ -328,12 +328,21 @@ void agent_parts_look(struct agent_parts *all) {
                 act(all->parts[i]);
 }
 
+static bool any_lives(const struct agent_parts *all) {
+        for (size_t i = 0; i < all->n; i++)
+                if (all->parts[i]->now.state == PART_STARTING || all->parts[i]->now.state == PART_RUNNING)
+                        return true;
+        return false;
+}
+
 static int on_again(sd_event_source *source, uint64_t usec, void *userdata) {
         struct agent_parts *all = userdata;
 
         (void) source, (void) usec;
         jobs_ask(all->registry->agent->jobs); /* what became of what was not answered? */
         agent_parts_look(all);
+        if (!jobs_get(all->registry->agent->jobs)->known && any_lives(all))
+                try_again(all);
         return 0;
 }
 
@@ -406,8 +415,11 @@ void agent_parts_listed(struct agent_parts *all) {
         const struct job_list *l = jobs_get(all->registry->agent->jobs);
         bool first = !all->known;
 
-        if (!l->known)
-                return; /* what was known of them stays believed */
+        if (!l->known) { /* what was known of them stays believed, and is asked for as soon as somebody answers */
+                if (any_lives(all))
+                        try_again(all);
+                return;
+        }
         for (size_t i = 0; i < all->n; i++)
                 all->parts[i]->used = false;
         for (size_t i = 0; i < l->n; i++)

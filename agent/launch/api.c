@@ -13,6 +13,7 @@
 #include "wire_text.h"
 
 #define COMMAND_TEXT_MAX 256
+#define WATCHERS_MAX 4 /* tpu-hostd is one; who finds no place asks now and then */
 
 /* Somebody who waits for an answer about a run. Hangs on its connection. */
 struct waiter {
@@ -29,6 +30,7 @@ struct api {
         const char *identity_config;
         struct runs *runs;
         struct waiter *waiters;
+        struct frame_peer *watchers[WATCHERS_MAX]; /* who is told whenever a run starts or ends; NULL: a free place */
         struct owners_cache owners;
 };
 
@@ -106,6 +108,22 @@ static void answer_run(struct frame_peer *peer, const struct job *j, bool alread
         answer(peer, LOCAL__KIND__KIND_RUN_REPLY, &reply.base);
 }
 
+/* What there is now, to all who watch. */
+static void tell_watchers(struct api *a) {
+        struct job_list list;
+        bool any = false;
+
+        for (size_t i = 0; i < WATCHERS_MAX; i++)
+                any = any || a->watchers[i];
+        if (!any)
+                return;
+        if (job_list_make(a->runs, "", &list) == 0)
+                for (size_t i = 0; i < WATCHERS_MAX; i++)
+                        if (a->watchers[i])
+                                answer(a->watchers[i], LOCAL__KIND__KIND_JOBS_REPLY, &list.reply.base);
+        job_list_clear(&list);
+}
+
 /* One that asked for the same generation again waits beside the first. */
 static struct waiter *next_started(struct api *a, const struct job *j) {
         for (struct waiter *w = a->waiters; w; w = w->next)
@@ -125,6 +143,7 @@ static void on_started(const struct job *j, int error, const struct problem *p, 
                         answer_run(w->peer, j, false, w->conflicts);
                 waiter_free(a, w);
         }
+        tell_watchers(a);
 }
 
 static void on_ended(const struct job *j, void *userdata) {
@@ -144,6 +163,7 @@ static void on_ended(const struct job *j, void *userdata) {
                         answer(w->peer, LOCAL__KIND__KIND_STOP_REPLY, &reply.base);
                 waiter_free(a, w);
         }
+        tell_watchers(a);
 }
 
 static int capture_problem(const struct job *j, const struct capture_result *r, struct problem *p) {
@@ -231,6 +251,24 @@ static int handle_run(struct api *a, struct frame_peer *peer, const struct calle
         return 0;
 }
 
+/* As a start is answered, and nothing begins. */
+static int handle_check(struct api *a, struct frame_peer *peer, const struct caller *c, const Local__RunRequest *q,
+                        struct problem *p) {
+        struct request_result result = { 0 };
+        int r = request_build(a->host, a->identity_config, q, c, &result, p);
+
+        if (r < 0)
+                return r;
+        r = rights_check_replacing(a->runs, c, result.job, p);
+        if (r == 0)
+                r = runs_check(a->runs, result.job, p);
+        if (r >= 0)
+                answer_run(peer, result.job, false, result.conflicts);
+        (void) job_free(result.job);
+        (void) strings_free(result.conflicts);
+        return r < 0 ? r : 0;
+}
+
 static int handle_stop(struct api *a, struct frame_peer *peer, const struct caller *c,
                        const Local__StopRequest *q, struct problem *p) {
         int r;
@@ -264,10 +302,26 @@ static int handle_capture(struct api *a, struct frame_peer *peer, const struct c
         return waiter_new(a, peer, ACTION_CAPTURE, q->name) ? 0 : no_memory(p);
 }
 
+static void watch(struct api *a, struct frame_peer *peer) {
+        size_t at = WATCHERS_MAX;
+
+        for (size_t i = WATCHERS_MAX; i > 0; i--) {
+                if (a->watchers[i - 1] == peer)
+                        return;
+                if (!a->watchers[i - 1])
+                        at = i - 1;
+        }
+        if (at < WATCHERS_MAX)
+                a->watchers[at] = peer;
+}
+
 static int handle_jobs(struct api *a, struct frame_peer *peer, const Local__JobsRequest *q,
                        struct problem *p) {
         struct job_list list;
         int r = job_list_make(a->runs, q->name, &list);
+
+        if (q->watch)
+                watch(a, peer);
 
         if (r == 0)
                 answer(peer, LOCAL__KIND__KIND_JOBS_REPLY, &list.reply.base);
@@ -367,6 +421,7 @@ static void note(struct asked *k, enum action action, const char *name, const ch
 static int handle(struct api *a, struct frame_peer *peer, const struct frame *f, const struct caller *c,
                   struct asked *asked, struct problem *p) {
         HANDLE(KIND_RUN_REQUEST, run_request, RunRequest, ACTION_START, q->user, handle_run(a, peer, c, q, p))
+        HANDLE(KIND_CHECK_REQUEST, run_request, RunRequest, ACTION_LIST, q->user, handle_check(a, peer, c, q, p))
         HANDLE(KIND_JOBS_REQUEST, jobs_request, JobsRequest, ACTION_LIST, "", handle_jobs(a, peer, q, p))
         HANDLE(KIND_STOP_REQUEST, stop_request, StopRequest, ACTION_STOP, "", handle_stop(a, peer, c, q, p))
         HANDLE(KIND_CAPTURE_REQUEST, capture_request, CaptureRequest, ACTION_CAPTURE, "", handle_capture(a, peer, c, q, p))
@@ -399,7 +454,11 @@ static void on_frame(struct frame_peer *peer, const struct frame *f, void *userd
 
 static void on_closed(struct frame_peer *peer, void *userdata) {
         struct waiter *w = frame_peer_state(peer);
+        struct api *a = userdata;
 
+        for (size_t i = 0; i < WATCHERS_MAX; i++)
+                if (a->watchers[i] == peer)
+                        a->watchers[i] = NULL;
         if (w)
                 waiter_free(userdata, w);
 }

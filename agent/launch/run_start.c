@@ -190,6 +190,25 @@ static int by_generation(struct run *run, struct job *j, const struct job **ret,
         return 1;
 }
 
+int runs_check(struct runs *r, struct job *j, struct problem *p) {
+        struct run *run = j->name[0] ? run_find(r, j->name) : NULL;
+        bool lives = run && run->job->state != JOB_EXITED, gang = run && run->job->spec.generation > 0 && j->spec.generation > 0;
+
+        if (gang && compare(&j->spec, &run->job->spec) < 0)
+                return problem_set(p, -ESTALE, "see: tpuctl jobs",
+                                   "run %s is of generation %" PRIu64 " already, which is later than %" PRIu64, j->name,
+                                   run->job->spec.generation, j->spec.generation);
+        if (lives && gang)
+                return 0; /* it is ended first, and the devices are looked at then */
+        if (lives)
+                return problem_set(p, -EEXIST, "choose another name, or: tpuctl stop NAME", "run %s is %s", j->name,
+                                   job_state_name(run->job->state));
+        if (runs_count_active(r) >= JOBS_ACTIVE_MAX)
+                return problem_set(p, -EBUSY, "stop one: tpuctl jobs", "%d runs are active, which is the most",
+                                   JOBS_ACTIVE_MAX);
+        return devices_check(r->host, &j->spec, j->name, p, j->warning, sizeof(j->warning));
+}
+
 int runs_start(struct runs *r, struct job *j, const struct job **ret, struct problem *p) {
         struct run *run;
         int k;

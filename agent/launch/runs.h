@@ -43,6 +43,9 @@ void runs_attach(struct runs *r, const struct unit_backend *backend, void *userd
  * a run of a higher one.
  */
 int runs_start(struct runs *r, struct job *j, const struct job **ret, struct problem *p);
+/* What would keep runs_start() from beginning j now (which stays the caller's): -EEXIST, -ESTALE, -EBUSY with p; 0, and what could
+ * not be looked at in j's warning. A run by intent of a lower generation, which a start would end, keeps nothing. */
+int runs_check(struct runs *r, struct job *j, struct problem *p);
 /* grace: until KILL, 0 for the run's own, of which it can only be a part. generation: 0, or the highest that is meant
  * (-ESTALE). "ended" is told later, when the run is gone; 1: it only waited to be started again, and has ended. -EALREADY
  * when it has ended. */
