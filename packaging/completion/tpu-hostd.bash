@@ -49,8 +49,12 @@ __tpu_value() {
         --framework) words="plain jax torch_xla ray torch" ;;
         --malloc) words="auto tcmalloc glibc" ;;
         --user) mapfile -t COMPREPLY < <(compgen -u -- "$cur") ;;
+        --late) words="fail min" ;;
+        --preempt) words="TERM INT USR1 USR2 none" ;;
+        --file) __tpu_files -f ;;
         --probe) words=$(__tpu_checks) ;;
-        --name | --env | --peer | --collector | --host | --slice | --state | --since | --until | --chip | --ray-head) ;;
+        --name | --env | --peer | --collector | --host | --slice | --state | --since | --until | --slices | --on | --restarts | \
+                --grace | --wait | --port | --chip | --ray-head) ;;
         *) return 1 ;;
         esac
 }
@@ -62,7 +66,7 @@ __tpu_scan() {
                 case ${line[i]} in
                 --root) root=(--root "${line[i + 1]}"); i=$((i + 1)) ;;
                 --) command=$((i + 1)); return ;;
-                --config | --directory | --golden | --framework | --malloc | --user | --probe | --name | --env | --peer | \
+                --config | --directory | --golden | --late | --preempt | --file | --slices | --on | --restarts | --grace | --wait | --port | --framework | --malloc | --user | --probe | --name | --env | --peer | \
                         --report | --peer-report | --collector | --host | --slice | --state | --since | --netns | --until | --chip | --ray-head) i=$((i + 1)) ;;
                 -*) ;;
                 *) [[ $verb ]] || verb=${line[i]} ;;
