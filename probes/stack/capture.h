@@ -2,9 +2,9 @@
 #pragma once
 /*
  * All Python stacks of one process, read while it runs. Every thread is read twice, with its names looked up
- * in between so that what they belong to existed throughout; a thread that did not hold the GIL and reads the
- * same both times is accepted. The others are read again from pages copied twice by one call, a microsecond
- * apart, up to CAPTURE_RETRIES times, and marked as changed when no two copies agree.
+ * in between so that what they belong to existed throughout; a thread that did not hold the GIL and reads
+ * the same both times is accepted. The others are read again from pages copied twice by one call, a
+ * microsecond apart, up to CAPTURE_RETRIES times, and marked as changed when no two copies agree.
  */
 #include "interpreter.h"
 #include "process.h"
@@ -16,11 +16,12 @@
 struct python_thread {
         struct thread_id id;
         const struct task *task; /* what the kernel says of it; NULL: no thread has that number */
-        size_t limit;       /* frames that could be read of it */
-        struct chain chain; /* frames whose code could not be read have code NULL */
-        bool gil;           /* held the GIL in both readings */
-        bool changed;       /* no two readings were equal: the chain may be one the program never had */
-        bool noted, moves;  /* seen at two places */
+        size_t limit;            /* frames that could be read of it */
+        struct chain chain;      /* frames whose code could not be read have code NULL */
+        bool gil;                /* held the GIL in both readings */
+        bool may_run;            /* held it in one of them */
+        bool changed;            /* no two readings were equal: the chain may be one the program never had */
+        bool noted, moves;       /* seen at two places */
         uint64_t place;
         int error; /* 0, or -errno why it could not be read: the chain is empty */
 };

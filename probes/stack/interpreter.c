@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "interpreter.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
 #include "elf_symbol.h"
 #include "maps.h"
+#include "version.h"
 
 #define CANDIDATES_MAX 16u
 #define COMPARED 1024u /* bytes at the start of a file: ELF header, segments and most often the build id */
@@ -179,16 +181,55 @@ int interpreter_reason(const struct process *p, int error, char why[static REASO
         return error;
 }
 
-/* Takes the version at address: sets the layout, or says why not. */
-static int take_version(struct memory *m, struct interpreter *i, char why[static REASON_MAX]) {
+/* What the interpreter says of itself, where its version does, takes the place of the row. */
+static int take_description(struct memory *m, struct interpreter *i, char why[static REASON_MAX]) {
         char text[PYTHON_VERSION_MAX];
-        int r = memory_read_u64(m, i->version_at, &i->version);
+        uint8_t bytes[LAYOUT_DEBUG_MAX];
+        int r;
 
+        if (i->layout->debug.size == 0)
+                return 0;
+        assert(i->layout->debug.size <= sizeof(bytes));
+        r = memory_read(m, i->runtime, bytes, i->layout->debug.size);
+        if (r < 0)
+                return r;
+        r = python_layout_describe(i->layout, i->version, bytes, &i->described);
+        if (r == -EOPNOTSUPP)
+                (void) snprintf(why, REASON_MAX,
+                                "CPython %s without the GIL (free-threaded) is not supported yet",
+                                python_version_text(i->version, text));
+        else if (r < 0)
+                (void) snprintf(
+                        why, REASON_MAX,
+                        "its CPython %s does not describe itself (_Py_DebugOffsets) as that version does: "
+                        "not read, for a guess could be wrong",
+                        python_version_text(i->version, text));
+        if (r == 0)
+                i->layout = &i->described;
+        return r;
+}
+
+/* Takes the version at version_at, or finds it in the data: sets the layout, or says why not. */
+static int take_version(struct memory *m, struct interpreter *i, uint64_t data, uint64_t data_size,
+                        char why[static REASON_MAX]) {
+        char text[PYTHON_VERSION_MAX];
+        int r = i->version_at ? memory_read_u64(m, i->version_at, &i->version)
+                              : version_search(m, data, data_size, &i->version, &i->version_at);
+
+        if (r == -ENOENT || r == -ENOTUNIQ) {
+                (void) snprintf(why, REASON_MAX, "which CPython it is cannot be told (%s); supported: %s",
+                                r == -ENOENT ? "no Py_Version, nor the text of sys.version"
+                                             : "two texts like sys.version",
+                                python_layout_supported);
+                return -EOPNOTSUPP;
+        }
+        if (r == 0)
+                r = memory_read_u64(m, i->version_at, &i->version_raw);
         if (r < 0)
                 return r;
         i->layout = python_layout_find(i->version);
         if (i->layout)
-                return 0;
+                return take_description(m, i, why);
         (void) snprintf(why, REASON_MAX, "CPython %s is not supported yet; supported: %s",
                         python_version_text(i->version, text), python_layout_supported);
         return -EOPNOTSUPP;
@@ -227,20 +268,13 @@ static int look_into(const struct process *p, struct memory *m, const struct can
         }
         if (!runtime)
                 return -ENOENT;
-        if (!s[1].value) {
-                (void) snprintf(
-                        why, REASON_MAX,
-                        "CPython before 3.11, or without its symbol Py_Version, is not supported yet; "
-                        "supported: %s",
-                        python_layout_supported);
-                return -EOPNOTSUPP;
-        }
         bias = map->start - answer.first_address;
-        *ret = (struct interpreter) { .runtime = runtime + bias, .version_at = s[1].value + bias };
+        *ret = (struct interpreter) { .runtime = runtime + bias };
+        ret->version_at = s[1].value ? s[1].value + bias : 0;
         ret->types.code = s[2].value ? s[2].value + bias : 0;
         ret->types.unicode = s[3].value ? s[3].value + bias : 0;
         ret->types.bytes = s[4].value ? s[4].value + bias : 0;
-        return take_version(m, ret, why);
+        return take_version(m, ret, answer.data + bias, answer.data_size, why);
 }
 
 /* A library may be mapped and never started: the one with an interpreter counts. */
