@@ -4,7 +4,7 @@
 #include <stdarg.h>
 
 #define LINE_MAX_BYTES (40u * 1024) /* a frame in text: two names of TEXT_MAX, each byte escaped to four */
-#define JSON_FRAME_BYTES 64u /* a frame's JSON without its names */
+#define JSON_FRAME_BYTES 64u        /* a frame's JSON without its names */
 
 int output_init(struct output *o, FILE *file, bool json) {
         *o = (struct output) { .file = file };
@@ -75,6 +75,17 @@ static const char *state_words(const struct task *t) {
         return "in an unknown state";
 }
 
+/* " in read (pipe_read)": the system call, and where in the kernel. */
+static void put_wait(struct output *o, const struct task *t) {
+        if (t->call[0])
+                put(o, " in %s", t->call);
+        if (t->wait[0]) {
+                put(o, t->call[0] ? " (" : " in ");
+                put_name(o, t->wait);
+                put(o, t->call[0] ? ")" : "");
+        }
+}
+
 static void put_thread(struct output *o, const struct python_thread *t) {
         if (t->task) {
                 put(o, "thread %d \"", (int) t->task->tid);
@@ -90,10 +101,8 @@ static void put_thread(struct output *o, const struct python_thread *t) {
                 put(o, " [changed while read]");
         if (t->task)
                 put(o, " %s", state_words(t->task));
-        if (t->task && t->task->wait[0] && t->task->state != 'T' && t->task->state != 't') {
-                put(o, " in ");
-                put_name(o, t->task->wait);
-        }
+        if (t->task && t->task->state != 'T' && t->task->state != 't')
+                put_wait(o, t->task);
         put(o, "\n");
 }
 
@@ -201,6 +210,8 @@ static json_t *json_thread(struct output *o, const struct python_thread *t) {
                                                            task->name, "state", state));
                 if (task->wait[0])
                         (void) json_object_set_new(v, "wait", json_string(task->wait));
+                if (task->call[0])
+                        (void) json_object_set_new(v, "call", json_string(task->call));
         }
         return v;
 }

@@ -121,6 +121,19 @@ class Blocked(unittest.TestCase):
                 self.assertTrue(all(x["state"] == "S" and not x["gil"] for x in by_json["threads"]))
         print("%d threads with %d frames: all equal" % (threads, frames))
 
+    def test_what_it_waits_in(self):
+        for end, call in (("os.read(os.pipe()[0], 1)", "read"), ("time.sleep(1000)", "clock_nanosleep"),
+                          ("select.poll().poll()", "poll"), ("threading.Lock().acquire() and l.acquire()", "futex")):
+            source = "import os, select, threading, time\nl = threading.Lock(); l.acquire()\nprint('ready', flush=True)\n" + end
+            with python_target(source) as t:
+                for _ in range(600):
+                    thread = stacks_of(t.pid)["threads"][0]
+                    if thread.get("call") == call:
+                        break
+                    time.sleep(0.1)
+                self.assertEqual(thread["call"], call)
+                self.assertIn(" waits in %s" % call, run_tool(t.pid).stdout)
+
     def test_deeper_than_the_limit(self):
         source = ("import sys, threading, time\nsys.setrecursionlimit(10000)\nthreading.stack_size(256 << 20)\n"
                   "def down(n):\n    if n: return down(n - 1)\n    print('ready', flush=True); time.sleep(1000)\n"
