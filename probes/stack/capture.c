@@ -19,6 +19,7 @@ static void clear_threads(struct capture *c) {
 }
 
 void capture_clear(struct capture *c) {
+        native_clear(&c->native);
         clear_threads(c);
         task_list_clear(&c->tasks);
         code_cache_clear(&c->codes);
@@ -289,6 +290,34 @@ static const struct task *find_task_by_pthread(struct capture *c, uint64_t pthre
         return NULL;
 }
 
+const struct native_thread *capture_native(const struct capture *c, pid_t tid) {
+        for (size_t i = 0; i < c->native.n; i++)
+                if (c->native.threads[i].tid == tid)
+                        return &c->native.threads[i];
+        return NULL;
+}
+
+/* Native stacks go with the Python frames when those are the same before and after. */
+static int capture_natives(struct capture *c, char why[static REASON_MAX]) {
+        int r = native_capture(&c->process, &c->memory, &c->tasks, &c->native);
+
+        if (r == -ENOPKG) {
+                (void) snprintf(why, REASON_MAX, "--native needs libdw.so.1 (the package libdw1)");
+                return r;
+        }
+        if (r < 0)
+                return interpreter_reason(&c->process, r, why);
+        memory_forget(&c->memory);
+        for (size_t i = 0; i < c->n_threads; i++) {
+                _cleanup_(chain_clear) struct chain again = { 0 };
+                struct python_thread *t = &c->threads[i];
+
+                t->drifted = walk_frames(&c->memory, &c->interpreter, t->id.state, t->limit, &again) < 0 ||
+                             !chain_equal(&t->chain, &again);
+        }
+        return 0;
+}
+
 static void join_tasks(struct capture *c) {
         size_t joined = 0;
 
@@ -326,7 +355,7 @@ static int check_unchanged(struct capture *c, char why[static REASON_MAX]) {
         return 0;
 }
 
-int capture_process(const struct host *h, pid_t pid, struct capture *c, char why[static REASON_MAX]) {
+static int open_process(const struct host *h, pid_t pid, struct capture *c, char why[static REASON_MAX]) {
         int r = process_open(h, pid, &c->process);
 
         if (r == -ESRCH) {
@@ -345,9 +374,30 @@ int capture_process(const struct host *h, pid_t pid, struct capture *c, char why
         }
         c->memory_pid = pid;
         r = capture_init(c, memory_source_process(&c->memory_pid));
+        return r < 0 ? interpreter_reason(&c->process, r, why) : 0;
+}
+
+/* What can be had of a process whose Python is not read: none, or of a version that is refused. */
+static int capture_native_only(struct capture *c, char why[static REASON_MAX]) {
+        int r;
+
+        (void) snprintf(c->no_python_why, sizeof(c->no_python_why), "%s", why);
+        c->no_python = true;
+        r = process_tasks(&c->process, &c->tasks);
         if (r < 0)
                 return interpreter_reason(&c->process, r, why);
+        c->other_threads = c->tasks.n;
+        return capture_natives(c, why);
+}
+
+int capture_process(const struct host *h, pid_t pid, struct capture *c, char why[static REASON_MAX]) {
+        int r = open_process(h, pid, c, why);
+
+        if (r < 0)
+                return r;
         r = interpreter_find(&c->process, &c->memory, &c->interpreter, why);
+        if (c->with_native && (r == -ENOENT || r == -EOPNOTSUPP || r == -EBADMSG || r == -EAGAIN))
+                return capture_native_only(c, why);
         if (r < 0)
                 return r;
         r = capture_stacks(c);
@@ -356,5 +406,6 @@ int capture_process(const struct host *h, pid_t pid, struct capture *c, char why
         if (r < 0)
                 return interpreter_reason(&c->process, r, why);
         join_tasks(c);
-        return check_unchanged(c, why);
+        r = check_unchanged(c, why);
+        return r == 0 && c->with_native ? capture_natives(c, why) : r;
 }

@@ -115,7 +115,7 @@ int elf_symbols_find(int fd, struct elf_symbol *symbols, size_t n, const char *s
             !gelf_getehdr(elf, &header) || header.e_machine != EM_X86_64)
                 return -ENOEXEC;
         r = find_segments(elf, &answer);
-        if (r == 0)
+        if (r == 0 && n > 0)
                 r = search_sections(elf, SHT_DYNSYM, symbols, n);
         if (r == 0 && !all_found(symbols, n))
                 r = search_sections(elf, SHT_SYMTAB, symbols, n);

@@ -19,7 +19,7 @@
 
 struct program {
         struct host host;
-        bool json, children;
+        bool json, children, native;
         const char *cgroup, *repeat_text, *every_text;
         unsigned repeat;
         usec_t every; /* from the start of one capture to the start of the next */
@@ -95,7 +95,10 @@ static int read_one(struct program *p, size_t index) {
         char why[REASON_MAX];
         pid_t pid = p->targets.pids[index];
         size_t unreadable;
-        int r = capture_process(&p->host, pid, &c, why);
+        int r;
+
+        c.with_native = p->native;
+        r = capture_process(&p->host, pid, &c, why);
 
         if (r == -ENOMEM)
                 return r;
@@ -230,6 +233,8 @@ int main(int argc, char *argv[]) {
                 { "json", NULL, "print one JSON object instead of text (docs/stack.md)", NULL, &p.json },
                 { "children", NULL, "also the Python processes that the PIDs started, and those started",
                   NULL, &p.children },
+                { "native", NULL, "also native stacks: each thread is stopped for some ten microseconds",
+                  NULL, &p.native },
                 { "cgroup", "DIR", "also the Python processes of this control group and those below it",
                   &p.cgroup, NULL },
                 { "repeat", "N", "capture so many times", &p.repeat_text, NULL },
@@ -240,7 +245,8 @@ int main(int argc, char *argv[]) {
                 .synopsis = "[--json] [--children] [--repeat N [--every SPAN]] PID…|--cgroup DIR",
                 .summary = "Prints the Python stacks of all threads of running processes, innermost frame "
                            "first.\n"
-                           "Reads their memory only: they are never stopped, traced or signalled.\n"
+                           "Reads their memory only: without --native they are never stopped, traced or "
+                           "signalled.\n"
                            "Exit code: 0 every process was read, 3 one was not, 64 wrong usage.",
                 .defs = defs,
                 .n_defs = ELEMENTSOF(defs),

@@ -239,6 +239,8 @@ static int add_frame(struct memory *m, const struct python_layout *l, uint64_t a
         memcpy(ret_previous, head + l->frame.previous, 8);
         if (l->frame.owned_by_c != 0 && head[l->frame.owner] >= l->frame.owned_by_c) {
                 *called_inside = false; /* the interpreter loop was left here: no call of Python's */
+                if (chain->n > 0)
+                        chain->frames[chain->n - 1].entry = true;
                 return 0;
         }
         if (!traced) {
@@ -248,6 +250,8 @@ static int add_frame(struct memory *m, const struct python_layout *l, uint64_t a
                 if (r < 0 || skip)
                         return r;
         }
+        f.entry = *ret_previous == 0 || l->frame.state != LAYOUT_NONE ||
+                  (l->frame.is_entry != LAYOUT_NONE && head[l->frame.is_entry]);
         f.instruction = take_instruction(l, head);
         f.of_generator =
                 l->frame.owner != LAYOUT_NONE && head[l->frame.owner] == l->frame.owned_by_generator;

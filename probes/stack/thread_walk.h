@@ -19,6 +19,7 @@ struct frame {
         uint64_t
                 instruction; /* address of the code unit; to 3.10 its offset in bytes, -2 before the first */
         bool of_generator;
+        bool entry; /* called from C: the outermost one that one run of the interpreter loop has */
         const struct code *code; /* set by the capture; owned by its cache */
 };
 
