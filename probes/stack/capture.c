@@ -105,7 +105,7 @@ static int read_pair(struct capture *c, struct python_thread *t) {
                 r = resolve(c, &t->chain);
         c->frames += t->chain.n;
         t->error = is_local(r) ? r : 0;
-        t->changed = t->error || c->memory.disturbed || c->memory.n_pages != known ||
+        t->changed = t->error || c->memory.disturbed || t->chain.resting || c->memory.n_pages != known ||
                      !chain_equal(&t->chain, &again);
         return is_local(r) ? 0 : r;
 }

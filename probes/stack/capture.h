@@ -3,16 +3,16 @@
 /*
  * All Python stacks of one process, read while it runs. Every thread is read twice, with its names looked up
  * in between so that what they belong to existed throughout; a thread that did not hold the GIL and reads
- * the same both times is accepted. The others are read again from pages copied twice by one call, a
- * microsecond apart, up to CAPTURE_RETRIES times, and marked as changed when no two copies agree.
+ * the same both times is accepted. The others are read again from pages copied twice by one call, some
+ * microseconds apart, up to CAPTURE_RETRIES times, and marked as changed when no two copies agree.
  */
 #include "interpreter.h"
 #include "native.h"
 #include "process.h"
 #include "thread_walk.h"
 
-#define CAPTURE_RETRIES 8u /* each takes some 20 µs */
-#define CAPTURE_TRIES 20u  /* while no reading made sense, before a thread counts as not readable */
+#define CAPTURE_RETRIES 16u /* each takes some 20 µs */
+#define CAPTURE_TRIES 20u   /* while no reading made sense, before a thread counts as not readable */
 
 struct python_thread {
         struct thread_id id;

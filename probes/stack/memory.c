@@ -8,10 +8,6 @@
 #define TABLE_SIZE (MEMORY_PAGES_MAX * 2) /* a power of two, at most half full */
 #define BATCH 512u                        /* pages of one call; the kernel's limit is 1024 (IOV_MAX) */
 #define SLAB_PAGES 32u
-#define PAIR_NS                                                                                              \
-        4000u /* memory_refresh_twice() takes 2 µs and 0.9 µs a page; twice that means that something came \
-                 between */
-#define PAGE_NS 1800u
 #define SLABS_MAX (2 * MEMORY_PAGES_MAX / SLAB_PAGES) /* enough for both sides of every page */
 
 int memory_init(struct memory *m, struct memory_source source) {
@@ -227,10 +223,23 @@ static long switches(void) {
         return getrusage(RUSAGE_THREAD, &u) == 0 ? u.ru_nivcsw + u.ru_nvcsw : 0;
 }
 
+/*
+ * Whether something came between: the copies took half as long again as the quickest ones so far, by their
+ * number. Before the first there is nothing to compare with.
+ */
+static bool took_long(struct memory *m, uint64_t ns) {
+        uint64_t each = ns / (m->n_pages + 2); /* a call costs as much as two pages */
+        bool first = m->quickest == 0;
+
+        if (first || each < m->quickest)
+                m->quickest = MAX(each, (uint64_t) 1);
+        return first || each > m->quickest + m->quickest / 2;
+}
+
 int memory_refresh_twice(struct memory *m) {
-        uint64_t start = m->source.now ? m->source.now() : 0;
-        long before = switches();
-        int r = 0;
+        uint64_t start = 0;
+        long before;
+        int r;
 
         m->side = 0;
         m->sides = 2;
@@ -239,10 +248,13 @@ int memory_refresh_twice(struct memory *m) {
         for (size_t i = 0; i < m->n_pages; i++)
                 if (!m->pages[i].data[1] && !(m->pages[i].data[1] = page_room(m)))
                         return -ENOMEM;
-        if (m->n_pages > 0)
-                r = pages_fill(m, 0, m->n_pages, 2);
-        m->disturbed = switches() != before ||
-                       (m->source.now && m->source.now() - start > PAIR_NS + m->n_pages * PAGE_NS);
+        if (m->n_pages == 0)
+                return 0;
+        before = switches();
+        if (m->source.now)
+                start = m->source.now();
+        r = pages_fill(m, 0, m->n_pages, 2);
+        m->disturbed = (m->source.now && took_long(m, m->source.now() - start)) || switches() != before;
         return r;
 }
 

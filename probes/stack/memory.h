@@ -40,11 +40,12 @@ struct memory {
         size_t n_slabs, slab_used;
         uint32_t *table; /* page number → index + 1 */
         uint64_t bytes_read;
-        unsigned side;  /* which of the two copies memory_read() reads: 0 or 1 */
-        unsigned sides; /* how many are filled: 2 after memory_refresh_twice() */
-        bool disturbed; /* memory_refresh_twice() was interrupted: its copies are far apart */
-        unsigned ahead; /* pages read together on a miss, 1 to MEMORY_AHEAD_MAX: fewer calls against a
-                           shorter moment */
+        unsigned side;     /* which of the two copies memory_read() reads: 0 or 1 */
+        unsigned sides;    /* how many are filled: 2 after memory_refresh_twice() */
+        bool disturbed;    /* memory_refresh_twice() was interrupted: its copies are far apart */
+        uint64_t quickest; /* memory_refresh_twice() so far, nanoseconds a page; 0: never */
+        unsigned ahead;    /* pages read together on a miss, 1 to MEMORY_AHEAD_MAX: fewer calls against a
+                              shorter moment */
 };
 
 int memory_init(struct memory *m, struct memory_source source);

@@ -176,6 +176,19 @@ static int skip_resting(const struct python_layout *l, const struct chain *chain
 }
 
 /*
+ * From 3.11 to 3.13 a frame that runs, or that called something outside Python, has no stack pointer put
+ * away. From 3.14 on it puts it away for what is outside, too.
+ */
+static bool rests(const struct python_layout *l, const uint8_t *head) {
+        int32_t stack_top;
+
+        if (l->frame.stack_top == LAYOUT_NONE || l->frame.stack_top_is_pointer)
+                return false;
+        memcpy(&stack_top, head + l->frame.stack_top, 4);
+        return stack_top >= 0;
+}
+
+/*
  * What holds at every moment of a chain in use, and not of one whose frames were copied at different
  * moments: a frame that called another inside the interpreter loop has put its stack pointer away, and a
  * generator that has nobody to return to is executing (one that is just yielding still has its caller).
@@ -258,6 +271,8 @@ static int add_frame(struct memory *m, const struct python_layout *l, uint64_t a
         r = traced ? 0 : check_in_use(m, l, &f, head, *called_inside);
         if (r < 0)
                 return r;
+        if (chain->n == 0)
+                chain->resting = rests(l, head);
         *called_inside = l->frame.is_entry == LAYOUT_NONE || !head[l->frame.is_entry];
         return append_frame(chain, size, &f);
 }

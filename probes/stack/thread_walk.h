@@ -27,7 +27,9 @@ struct frame {
 struct chain {
         struct frame *frames;
         size_t n;
-        bool cut; /* there are more than were read */
+        bool cut;     /* there are more than were read */
+        bool resting; /* the innermost frame says that it does not run: it just begins or ends, or is none
+                         any more */
 };
 
 void chain_clear(struct chain *c);

@@ -209,6 +209,16 @@ class Running(unittest.TestCase):
                     edges.add((name, n.lineno, n.func.id))
         return edges, lines
 
+    def wait_for(self, path, condition):
+        """The counters of the target, when they are as wanted."""
+        for _ in range(600):
+            with open(path, "rb") as f:
+                now = struct.unpack("QQ", f.read())
+            if condition(now):
+                return now
+            time.sleep(0.1)
+        self.fail("the target stands still at %d and %d rounds" % now)
+
     def test_every_chain_is_possible_or_marked(self):
         source = source_of("target_running.py")
         edges, lines = self.calls(source)
@@ -217,7 +227,6 @@ class Running(unittest.TestCase):
             counters.write(bytes(16))
             counters.flush()
             with python_target(source, str(counters.fileno()), python=self.python, pass_fds=[counters.fileno()]) as t:
-                last = (0, 0)
                 time.sleep(0.1)
                 for _ in range(self.CAPTURES):
                     for thread in stacks_of(t.pid)["threads"]:
@@ -238,12 +247,8 @@ class Running(unittest.TestCase):
                         self.assertIn(own[-1][2], ("<module>", "spin"), own)
                     with open("/proc/%d/stat" % t.pid) as f:
                         self.assertNotIn(f.read().rsplit(")", 1)[1].split()[0], "Tt")
-                with open(counters.name, "rb") as f:
-                    last = struct.unpack("QQ", f.read())
-                self.assertGreater(min(last), 100)
-                time.sleep(0.2)
-                with open(counters.name, "rb") as f:
-                    self.assertGreater(sum(struct.unpack("QQ", f.read())), sum(last))
+                last = self.wait_for(counters.name, lambda now: min(now) > 100)
+                self.wait_for(counters.name, lambda now: sum(now) > sum(last))  # it runs on
         print("%d threads read while running: %d marked as changed, %d calls checked, all possible" % (total, changed, checked))
         self.assertGreater(checked, 5 * self.CAPTURES / 4)  # the marks must not swallow the test
 

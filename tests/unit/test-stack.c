@@ -382,6 +382,7 @@ static void test_image(void) {
         struct image i;
 
         make_image(&i);
+        put_u32(&i, FRAME + 64, 0xFFFFFFFF); /* the innermost one runs */
         ASSERT_OK(capture_image(&i, &c));
         ASSERT_EQ(c.n_threads, 1);
         ASSERT_TRUE(c.threads[0].gil && !c.threads[0].changed && !c.threads[0].error);
@@ -389,6 +390,16 @@ static void test_image(void) {
         ASSERT_STREQ(c.threads[0].chain.frames[0].code->function, "f");
         ASSERT_EQ(code_line(c.threads[0].chain.frames[0].code, c.threads[0].chain.frames[0].instruction), 5);
         ASSERT_EQ(code_line(c.threads[0].chain.frames[1].code, c.threads[0].chain.frames[1].instruction), 6);
+}
+
+/* Who holds the lock, and whose innermost frame does not run, is between two places: marked. */
+static void test_image_between(void) {
+        _cleanup_capture_ struct capture c = CAPTURE_NULL;
+        struct image i;
+
+        make_image(&i);
+        ASSERT_OK(capture_image(&i, &c));
+        ASSERT_TRUE(c.threads[0].gil && c.threads[0].changed && !c.threads[0].error);
 }
 
 /* What one broken place does to the image of test_image(). */
@@ -466,5 +477,5 @@ static void test_layouts(void) {
 
 TEST_MAIN(test_line_table, test_line_table_large_delta, test_line_table_malformed, test_line_lnotab,
           test_line_ranges, test_version, test_description, test_maps_line, test_maps_malformed,
-          test_maps_stream, test_text, test_text_cut, test_text_clean, test_image, test_image_broken,
-          test_image_random, test_layouts)
+          test_maps_stream, test_text, test_text_cut, test_text_clean, test_image, test_image_between,
+          test_image_broken, test_image_random, test_layouts)
