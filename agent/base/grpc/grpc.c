@@ -5,7 +5,7 @@
 
 #include "grpc_state.h"
 
-/* --- The beginning of a call ----------------------------------------------------------------------- */
+/* --- The beginning of a call ------------------------------------------------------------------------ */
 
 /* See sender.c of the uplink: without it curl before 8.0 cannot read why a server hung up. */
 static CURLcode on_context(CURL *c, void *context, void *userdata) {
@@ -155,6 +155,7 @@ static struct grpc_call *place(struct grpc *g) {
 }
 
 static int fill(struct grpc_call *c, const struct grpc_question *q) {
+        size_t head = q->framed ? 0 : GRPC_FRAME_HEAD;
         int n, r;
 
         n = snprintf(c->url, sizeof(c->url), "%s%s", c->channel->url, q->method);
@@ -163,13 +164,14 @@ static int fill(struct grpc_call *c, const struct grpc_question *q) {
         r = put_headers(c, q);
         if (r < 0)
                 return r;
-        c->out = malloc(GRPC_FRAME_HEAD + q->len);
+        c->out = malloc(head + q->len);
         if (!c->out)
                 return -ENOMEM;
-        grpc_frame_head(c->out, (uint32_t) q->len);
+        if (!q->framed)
+                grpc_frame_head(c->out, (uint32_t) q->len);
         if (q->len > 0)
-                memcpy(c->out + GRPC_FRAME_HEAD, q->data, q->len);
-        c->out_len = GRPC_FRAME_HEAD + q->len;
+                memcpy(c->out + head, q->data, q->len);
+        c->out_len = head + q->len;
         c->head = (struct grpc_head){ 0 };
         c->deadline = q->deadline;
         c->message = q->message;
@@ -218,7 +220,7 @@ const char *grpc_trouble(const struct grpc *g) {
         return g->tls.error;
 }
 
-/* --- The name -------------------------------------------------------------------------------------- */
+/* --- The name --------------------------------------------------------------------------------------- */
 
 static void on_resolved(const char *error, void *userdata) {
         struct grpc *g = userdata;
@@ -255,7 +257,7 @@ static int lookup_for(struct grpc *g, CURLU *u) {
         return r;
 }
 
-/* --- Life ------------------------------------------------------------------------------------------ */
+/* --- Life ------------------------------------------------------------------------------------------- */
 
 static int take_url(struct grpc *g, const char *url) {
         size_t len = strlen(url);

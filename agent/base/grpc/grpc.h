@@ -64,6 +64,7 @@ struct grpc_question {
         const char *method; /* "/package.Service/Method" */
         const void *data;   /* the message, copied */
         size_t len;
+        bool framed;     /* data is frames already, for a method that takes a stream of messages */
         usec_t deadline; /* a span, told to the server too; 0: none, for streams that are to stay */
         const char *metadata[GRPC_METADATA_MAX]; /* "name: value" lines, copied; NULL: no more */
         /*

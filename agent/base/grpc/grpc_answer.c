@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "grpc_state.h"
 
-/* --- The end of a call ----------------------------------------------------------------------------- */
+/* --- The end of a call ------------------------------------------------------------------------------ */
 
 void grpc_clear(struct grpc_call *c) {
         c->state = CALL_FREE;
@@ -167,7 +167,7 @@ void grpc_on_done(struct http_transfer *t, const char *error) {
                 end_without_status(c, error);
 }
 
-/* --- Bytes that come in ---------------------------------------------------------------------------- */
+/* --- Bytes that come in ----------------------------------------------------------------------------- */
 
 static bool make_room(struct grpc_call *c, size_t len) {
         size_t want = c->in_len + len, size = c->in_size ? c->in_size : 4096;

@@ -51,7 +51,7 @@ enum grpc_status grpc_status_of_http(long http) {
         }
 }
 
-/* --- Frames ------------------------------------------------------------------------------------------- */
+/* --- Frames ----------------------------------------------------------------------------------------- */
 
 void grpc_frame_head(uint8_t head[static GRPC_FRAME_HEAD], uint32_t len) {
         head[0] = 0;
@@ -77,7 +77,7 @@ int grpc_frame_next(const uint8_t *data, size_t len, size_t max, struct grpc_fra
         return 1;
 }
 
-/* --- Headers ------------------------------------------------------------------------------------------ */
+/* --- Headers ---------------------------------------------------------------------------------------- */
 
 static int hex(char c) {
         if (c >= '0' && c <= '9')
@@ -146,7 +146,7 @@ void grpc_head_take(struct grpc_head *h, const char *line, size_t len) {
                 h->is_grpc = n >= sizeof(type) - 1 && memcmp(value, type, sizeof(type) - 1) == 0;
 }
 
-/* --- Packed frames ------------------------------------------------------------------------------------ */
+/* --- Packed frames ---------------------------------------------------------------------------------- */
 
 static int inflate_into(z_stream *z, size_t max, uint8_t **data, size_t *len) {
         for (size_t size = 0;;) {

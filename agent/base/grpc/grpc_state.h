@@ -7,10 +7,11 @@
 #include "tls_files.h"
 
 #define GRPC_URL_MAX 1024
-#define DEADLINE_GRACE (200 * USEC_PER_MSEC) /* the server's own word about a deadline is better than ours  \
-                                              */
-#define LOST_AFTER (20 * USEC_PER_SEC)       /* a peer that acknowledges nothing for so long is gone */
-#define UNREAD_MAX (256 * 1024) /* beyond a message's limit: what may wait for its turn in the loop */
+#define DEADLINE_GRACE                                                                                      \
+        (200 * USEC_PER_MSEC)          /* the server's own word about a deadline is better than ours        \
+                                        */
+#define LOST_AFTER (20 * USEC_PER_SEC) /* a peer that acknowledges nothing for so long is gone */
+#define UNREAD_MAX (256 * 1024)        /* beyond a message's limit: what may wait for its turn in the loop */
 
 enum {
         HEADER_TYPE,
