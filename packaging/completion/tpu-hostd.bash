@@ -45,12 +45,13 @@ __tpu_files() { # -f or -d
 __tpu_value() {
         case $1 in
         --root | --directory) __tpu_files -d ;;
-        --config | --golden | --report | --peer-report | --netns) __tpu_files -f ;;
+        --config | --golden | --report | --peer-report | --netns | --from) __tpu_files -f ;;
         --framework) words="plain jax torch_xla ray torch" ;;
+        --run) words="stalled running" ;;
         --malloc) words="auto tcmalloc glibc" ;;
         --user) mapfile -t COMPREPLY < <(compgen -u -- "$cur") ;;
         --probe) words=$(__tpu_checks) ;;
-        --name | --env | --peer | --collector | --host | --slice | --state | --since | --until | --chip | --ray-head) ;;
+        --name | --env | --peer | --collector | --host | --slice | --state | --since | --until | --chip | --ray-head | --hosts) ;;
         *) return 1 ;;
         esac
 }
@@ -63,7 +64,7 @@ __tpu_scan() {
                 --root) root=(--root "${line[i + 1]}"); i=$((i + 1)) ;;
                 --) command=$((i + 1)); return ;;
                 --config | --directory | --golden | --framework | --malloc | --user | --probe | --name | --env | --peer | \
-                        --report | --peer-report | --collector | --host | --slice | --state | --since | --netns | --until | --chip | --ray-head) i=$((i + 1)) ;;
+                        --report | --peer-report | --collector | --host | --slice | --state | --since | --netns | --until | --chip | --ray-head | --from | --hosts | --run) i=$((i + 1)) ;;
                 -*) ;;
                 *) [[ $verb ]] || verb=${line[i]} ;;
                 esac
@@ -98,7 +99,7 @@ _tpu_hostd() {
                 case ${program##*/},$cur in
                 tpuctl,-*) words=$(__tpu_options $verb) ;;
                 *,-*) words=$(__tpu_options) ;;
-                tpuctl,*) words=$(__tpuctl_words) ;;
+                tpuctl,*) if [[ $verb == diagnose ]]; then __tpu_files -f; else words=$(__tpuctl_words); fi ;;
                 tpu-stack,*) words=$(__tpu_pythons) ;;
                 esac
         fi
