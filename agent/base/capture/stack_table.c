@@ -5,24 +5,29 @@
 
 /* --- Hashes -------------------------------------------------------------------------------------------- */
 
-static uint64_t mix(uint64_t h, uint64_t v) {
+static inline uint64_t mix(uint64_t h, uint64_t v) {
         h = (h ^ v) * UINT64_C(0x9E3779B97F4A7C15);
         return h ^ (h >> 29);
 }
 
-static uint32_t fold(uint64_t h) {
+static inline uint32_t fold(uint64_t h) {
         return (uint32_t) (h ^ (h >> 32));
 }
 
+/* Eight bytes at a time; the last eight may overlap those before. */
 static uint32_t hash_text(const char *s, size_t len) {
-        uint64_t h = len, v;
+        uint64_t h = len, v = 0;
 
-        for (; len >= sizeof(v); s += sizeof(v), len -= sizeof(v)) {
-                memcpy(&v, s, sizeof(v));
+        if (len < sizeof(v)) {
+                for (size_t i = 0; i < len; i++)
+                        v = v << 8 | (uint8_t) s[i];
+                return fold(mix(h, v));
+        }
+        for (size_t i = 0; i + sizeof(v) < len; i += sizeof(v)) {
+                memcpy(&v, s + i, sizeof(v));
                 h = mix(h, v);
         }
-        v = 0;
-        memcpy(&v, s, len);
+        memcpy(&v, s + len - sizeof(v), sizeof(v));
         return fold(mix(h, v));
 }
 
@@ -46,12 +51,9 @@ static void index_put(struct hash_index *x, uint32_t hash, uint32_t number) {
         x->slots[i] = (struct hash_slot){ hash, number + 1 };
 }
 
-/* Room for one more. */
-static int index_reserve(struct hash_index *x) {
+static int index_grow(struct hash_index *x) {
         struct hash_index bigger = { .mask = x->slots ? x->mask * 2 + 1 : 63 };
 
-        if (x->slots && x->n < x->mask - x->mask / 3)
-                return 0;
         bigger.slots = calloc((size_t) bigger.mask + 1, sizeof(*bigger.slots));
         if (!bigger.slots)
                 return -ENOMEM;
@@ -64,8 +66,13 @@ static int index_reserve(struct hash_index *x) {
         return 0;
 }
 
+/* Room for one more. Half of the slots stay free: what is looked up lies in its own slot mostly. */
+static inline int index_reserve(struct hash_index *x) {
+        return x->slots && x->n < x->mask / 2 ? 0 : index_grow(x);
+}
+
 /* The next slot of this hash from *at on (start with the hash itself); 0 when there is none. */
-static uint32_t index_next(const struct hash_index *x, uint32_t hash, uint32_t *at) {
+static inline uint32_t index_next(const struct hash_index *x, uint32_t hash, uint32_t *at) {
         for (uint32_t i = *at & x->mask; x->slots[i].next; i = (i + 1) & x->mask)
                 if (x->slots[i].hash == hash) {
                         *at = i + 1;
@@ -88,23 +95,14 @@ void stack_table_clear(struct stack_table *t) {
         *t = STACK_TABLE_NULL;
 }
 
-static int add_string(struct stack_table *t, const char *s, size_t len, uint32_t *ret) {
-        uint32_t hash = hash_text(s, len), at = hash, found;
-        int r = index_reserve(&t->string_index);
+static int append_string(struct stack_table *t, const char *s, size_t len, uint32_t hash, uint32_t *ret) {
+        int r;
 
-        if (r < 0)
-                return r;
-        while ((found = index_next(&t->string_index, hash, &at)) != 0) {
-                const char *known = t->text + t->string_at[found - 1];
-
-                if (strncmp(known, s, len) == 0 && known[len] == 0) { /* neither has a NUL inside */
-                        *ret = found - 1;
-                        return 0;
-                }
-        }
         if (t->n_strings >= STACK_TABLE_MAX || t->text_len + len + 1 > UINT32_MAX)
                 return -E2BIG;
-        r = grow(&t->text, &t->text_size, t->text_len + len + 1, 1);
+        r = index_reserve(&t->string_index);
+        if (r == 0)
+                r = grow(&t->text, &t->text_size, t->text_len + len + 1, 1);
         if (r == 0)
                 r = grow(&t->string_at, &t->strings_size, t->n_strings + 1, sizeof(*t->string_at));
         if (r < 0)
@@ -119,6 +117,34 @@ static int add_string(struct stack_table *t, const char *s, size_t len, uint32_t
         return 0;
 }
 
+static bool find_string(const struct stack_table *t, const char *s, size_t len, uint32_t hash,
+                        uint32_t *ret) {
+        uint32_t at = hash, found;
+
+        if (!t->string_index.slots)
+                return false;
+        while ((found = index_next(&t->string_index, hash, &at)) != 0) {
+                size_t from = t->string_at[found - 1],
+                       end = found < t->n_strings ? t->string_at[found] : t->text_len;
+
+                if (end - from - 1 == len && memcmp(t->text + from, s, len) == 0) {
+                        *ret = found - 1;
+                        return true;
+                }
+        }
+        return false;
+}
+
+bool stack_table_find(const struct stack_table *t, const char *s, size_t len, uint32_t *ret) {
+        return find_string(t, s, len, hash_text(s, len), ret);
+}
+
+static int add_string(struct stack_table *t, const char *s, size_t len, uint32_t *ret) {
+        uint32_t hash = hash_text(s, len);
+
+        return find_string(t, s, len, hash, ret) ? 0 : append_string(t, s, len, hash, ret);
+}
+
 int stack_table_string(struct stack_table *t, const char *s, size_t len, uint32_t *ret) {
         uint32_t empty;
         int r = t->n_strings == 0 ? add_string(t, "", 0, &empty) : 0;
@@ -128,13 +154,14 @@ int stack_table_string(struct stack_table *t, const char *s, size_t len, uint32_
         return r < 0 ? r : add_string(t, s, len, ret);
 }
 
-int stack_table_frame(struct stack_table *t, const struct stack_frame *f, uint32_t *ret) {
-        uint32_t hash = hash_frame(f), at = hash, found;
-        int r;
+static bool frame_is_valid(const struct stack_table *t, const struct stack_frame *f) {
+        return f->file < t->n_strings && f->function < t->n_strings && f->kind < _FRAME_KIND_MAX;
+}
 
-        if (f->file >= t->n_strings || f->function >= t->n_strings || f->kind >= _FRAME_KIND_MAX)
-                return -EINVAL;
-        r = index_reserve(&t->frame_index);
+static int add_frame(struct stack_table *t, const struct stack_frame *f, uint32_t hash, uint32_t *ret) {
+        uint32_t at = hash, found;
+        int r = index_reserve(&t->frame_index);
+
         if (r < 0)
                 return r;
         while ((found = index_next(&t->frame_index, hash, &at)) != 0)
@@ -152,6 +179,34 @@ int stack_table_frame(struct stack_table *t, const struct stack_frame *f, uint32
         t->frame_index.n++;
         *ret = (uint32_t) t->n_frames++;
         return 0;
+}
+
+int stack_table_frame(struct stack_table *t, const struct stack_frame *f, uint32_t *ret) {
+        return frame_is_valid(t, f) ? add_frame(t, f, hash_frame(f), ret) : -EINVAL;
+}
+
+/* A big table is slow because its memory is far: what the next frames need is asked for first. */
+int stack_table_frame_batch(struct stack_table *t, const struct stack_frame *f, size_t n, uint32_t *ret) {
+        uint32_t hashes[STACK_BATCH_MAX];
+        const struct hash_index *x = &t->frame_index;
+        int r = n <= STACK_BATCH_MAX ? 0 : -EINVAL;
+
+        for (size_t i = 0; i < n && r == 0; i++) {
+                if (!frame_is_valid(t, &f[i]))
+                        return -EINVAL;
+                hashes[i] = hash_frame(&f[i]);
+                if (x->slots)
+                        __builtin_prefetch(&x->slots[hashes[i] & x->mask]);
+        }
+        for (size_t i = 0; i < n && r == 0 && x->slots; i++) {
+                uint32_t next = x->slots[hashes[i] & x->mask].next;
+
+                if (next)
+                        __builtin_prefetch(&t->frames[next - 1]);
+        }
+        for (size_t i = 0; i < n && r == 0; i++)
+                r = add_frame(t, &f[i], hashes[i], &ret[i]);
+        return r;
 }
 
 static int add_stack(struct stack_table *t, const uint32_t *frames, size_t n, uint32_t hash, uint32_t *ret) {

@@ -58,13 +58,18 @@ void stack_table_clear(struct stack_table *t);
 /* Each returns 0 and the number of what is now in the table, -E2BIG, -EINVAL (a number that is none; a text
  * longer than STACK_TEXT_MAX), -ENOMEM. */
 int stack_table_string(struct stack_table *t, const char *s, size_t len, uint32_t *ret);
+/* Only looks: false when it is not there. */
+bool stack_table_find(const struct stack_table *t, const char *s, size_t len, uint32_t *ret);
 int stack_table_frame(struct stack_table *t, const struct stack_frame *f, uint32_t *ret);
+/* Up to STACK_BATCH_MAX frames at once: the same, faster. */
+#define STACK_BATCH_MAX 32u
+int stack_table_frame_batch(struct stack_table *t, const struct stack_frame *f, size_t n, uint32_t *ret);
 int stack_table_stack(struct stack_table *t, const uint32_t *frames, size_t n, uint32_t *ret);
 
 /* "" for a number that is none. */
 const char *stack_table_text(const struct stack_table *t, uint32_t string);
 static inline const uint32_t *stack_table_frames(const struct stack_table *t, uint32_t stack) {
-        return t->frames_of + t->stacks[stack].first;
+        return t->stacks[stack].n > 0 ? t->frames_of + t->stacks[stack].first : NULL;
 }
 
 /*

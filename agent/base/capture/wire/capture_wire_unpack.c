@@ -26,6 +26,8 @@ static int unpack_strings(struct unpacking *u) {
                 char *s = u->m->strings[i];
                 size_t len = strnlen(s, STACK_TEXT_MAX);
 
+                if (stack_table_find(u->t, s, len, &u->strings[i]))
+                        continue; /* it was clean when it came first */
                 (void) utf8_scrub(s, len);
                 r = stack_table_string(u->t, s, len, &u->strings[i]);
         }
@@ -46,14 +48,20 @@ static int unpack_frames(struct unpacking *u) {
         if (m->n_frame_file != m->n_frame_kind || m->n_frame_function != m->n_frame_kind ||
             m->n_frame_line != m->n_frame_kind)
                 return wrong(u, -EPROTO, "frame_*: arrays of different lengths");
-        for (size_t i = 0; i < u->n_frames; i++) {
-                struct stack_frame f = { .line = m->frame_line[i], .kind = m->frame_kind[i] };
+        for (size_t i = 0, n; i < u->n_frames; i += n) {
+                struct stack_frame f[STACK_BATCH_MAX];
                 int r;
 
-                if (!string_of(u, m->frame_file[i], &f.file) ||
-                    !string_of(u, m->frame_function[i], &f.function) || f.kind >= _FRAME_KIND_MAX)
-                        return wrong(u, -EPROTO, "frame_*: a number that is none");
-                r = stack_table_frame(u->t, &f, &u->frames[i]);
+                n = MIN(u->n_frames - i, (size_t) STACK_BATCH_MAX);
+                for (size_t k = 0; k < n; k++) {
+                        f[k] = (struct stack_frame){ .line = m->frame_line[i + k],
+                                                     .kind = m->frame_kind[i + k] };
+                        if (!string_of(u, m->frame_file[i + k], &f[k].file) ||
+                            !string_of(u, m->frame_function[i + k], &f[k].function) ||
+                            f[k].kind >= _FRAME_KIND_MAX)
+                                return wrong(u, -EPROTO, "frame_*: a number that is none");
+                }
+                r = stack_table_frame_batch(u->t, f, n, &u->frames[i]);
                 if (r < 0)
                         return wrong(u, r, "frames");
         }
@@ -222,19 +230,60 @@ static int unpack(struct unpacking *u) {
         return r < 0 ? r : unpack_findings(u);
 }
 
+/* --- Memory of one message: taken from blocks, given back as a whole ------------------------------------
+ */
+
+#define BLOCK_BYTES (256u * 1024)
+
+struct block {
+        struct block *next;
+        size_t used, size;
+        max_align_t data[];
+};
+
+static void *arena_alloc(void *userdata, size_t size) {
+        struct block **first = userdata, *b = *first;
+        size_t wanted = (size + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
+
+        if (!b || b->size - b->used < wanted) {
+                size_t room = MAX((size_t) BLOCK_BYTES, wanted);
+
+                b = malloc(sizeof(*b) + room);
+                if (!b)
+                        return NULL;
+                *b = (struct block){ .next = *first, .size = room };
+                *first = b;
+        }
+        b->used += wanted;
+        return (char *) b->data + b->used - wanted;
+}
+
+static void arena_free(void *userdata, void *p) {
+        (void) userdata; /* arena_clear() does it */
+        (void) p;
+}
+
+static void arena_clear(struct block **first) {
+        for (struct block *b = *first, *next; b; b = next) {
+                next = b->next;
+                free(b);
+        }
+}
+
 int capture_wire_unpack(const uint8_t *data, size_t len, struct host_capture *c, struct stack_table *t,
                         const char **ret_why) {
+        _cleanup_(arena_clear) struct block *blocks = NULL;
+        ProtobufCAllocator arena = { arena_alloc, arena_free, &blocks };
         struct unpacking u = { .c = c, .t = t, .why = "not a capture" };
-        Capture__HostCapture *m =
-                len <= CAPTURE_WIRE_MAX ? capture__host_capture__unpack(NULL, len, data) : NULL;
-        int r = len > CAPTURE_WIRE_MAX ? wrong(&u, -E2BIG, "longer than 4 MiB") : -EPROTO;
+        int r;
 
-        if (m) {
-                u.m = m;
-                r = unpack(&u);
-                free(u.map);
-                capture__host_capture__free_unpacked(m, NULL);
+        if (len > CAPTURE_WIRE_MAX) {
+                *ret_why = "longer than 4 MiB";
+                return -E2BIG;
         }
+        u.m = capture__host_capture__unpack(&arena, len, data);
+        r = u.m ? unpack(&u) : -EPROTO;
+        free(u.map);
         if (r < 0)
                 *ret_why = u.why;
         return r;
