@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "blame.h"
 
+#include "behind.h"
 #include "sentence.h"
 
 const char *reason_name(enum reason r) {
@@ -16,8 +17,10 @@ const char *outcome_name(enum outcome o) {
 }
 
 struct diagnosis *diagnosis_free(struct diagnosis *d) {
-        if (d)
+        if (d) {
                 evidence_clear(&d->evidence);
+                free(d->shared);
+        }
         free(d);
         return NULL;
 }
@@ -351,7 +354,11 @@ static bool is_odd(const struct suspect *s) {
         return s->reason != REASON_FINDING && s->score >= BLAME_NAMED / 2;
 }
 
-static void judge_all(struct diagnosis *d, const struct overview *o) {
+static int judge_all(struct diagnosis *d, const struct overview *o) {
+        int r = behind_survey(&d->evidence, &d->shared);
+
+        if (r < 0)
+                return r;
         for (size_t i = 0; i < d->evidence.n_hosts; i++) {
                 struct suspect s = { .host = (uint32_t) i, .rank = STACK_NONE };
 
@@ -362,6 +369,7 @@ static void judge_all(struct diagnosis *d, const struct overview *o) {
         }
         for (size_t i = 0; i < d->n_suspects; i++)
                 sentence_suspect(d, &d->suspects[i]);
+        return 0;
 }
 
 int diagnose(const struct scene *s, const struct diagnose_options *o, struct diagnosis **ret) {
@@ -381,7 +389,9 @@ int diagnose(const struct scene *s, const struct diagnose_options *o, struct dia
         else if (goes_on(&d->evidence, o->run))
                 d->outcome = OUTCOME_GOES_ON;
         else {
-                judge_all(d, &all);
+                r = judge_all(d, &all);
+                if (r < 0)
+                        return r;
                 d->outcome = d->n_suspects > 0 && d->suspects[0].score >= BLAME_NAMED ? OUTCOME_NAMED
                                                                                       : OUTCOME_NOBODY;
         }

@@ -59,6 +59,7 @@ const char *outcome_name(enum outcome o);
 struct diagnosis {
         struct evidence evidence;
         struct cores cores;
+        bool *shared; /* of behind_survey() */
         enum outcome outcome;
         struct suspect suspects[BLAME_SUSPECTS_MAX]; /* greatest score first; then by host */
         size_t n_suspects, n_odd;             /* odd: hosts that do not wait like the others, all of them */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sentence.h"
 
+#include "behind.h"
 #include "utf8.h"
 
 static FILE *open_text(char *text, size_t size) {
@@ -254,6 +255,22 @@ static void put_reason(FILE *f, const struct diagnosis *d, const struct suspect 
         }
 }
 
+/* What the thread that is evidence waits for, when another one of its host shows it. */
+static void put_behind(FILE *f, const struct diagnosis *d, const struct rank *r) {
+        struct place p;
+        const struct captured_thread *t = behind_find(&d->evidence, d->shared, r, &p);
+        struct rank_class place;
+
+        if (!t)
+                return;
+        place = (struct rank_class){
+                .standing = p.standing, .what = p.what, .frame = p.frame, .own = p.own
+        };
+        fprintf(f, "its thread \"%s\" ", stack_table_text(table_of(d), t->name));
+        sentence_place(f, table_of(d), &place);
+        fputs(", as on no other host\n", f);
+}
+
 static void put_details(FILE *f, const struct diagnosis *d, const struct suspect *s) {
         const struct seen_host *h = &d->evidence.hosts[s->host];
         const struct rank *r = s->rank != STACK_NONE ? &d->evidence.ranks[s->rank] : NULL;
@@ -263,6 +280,8 @@ static void put_details(FILE *f, const struct diagnosis *d, const struct suspect
                                  "place\n"
                                : "both captures show it at the same place: stuck\n",
                       f);
+        if (r)
+                put_behind(f, d, r);
         for (enum reason i = 0; i < _REASON_MAX; i++)
                 if (i != s->reason && s->parts[i] > 0 && i > REASON_DIFFERENT) {
                         fputs("also: ", f);

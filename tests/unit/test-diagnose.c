@@ -304,6 +304,35 @@ static void test_step_thread(void) {
         (void) diagnosis_free(d);
 }
 
+/* The main thread waits for a queue; who should fill it reads, and nobody else's does. */
+static void test_behind(void) {
+        static const struct scripted gets = { NEXT_BATCH " | /usr/lib/python3.11/queue.py:171 Queue.get",
+                                              'S', "futex_wait" },
+                                     puts = { "loader.py:5 run | /usr/lib/python3.11/queue.py:140 Queue.put",
+                                              'S', "futex_wait" },
+                                     reads = { "loader.py:5 run | loader.py:9 fetch", 'S', "pipe_read" };
+        _cleanup_scene_ struct scene scene = SCENE_NULL;
+        struct diagnosis *d;
+
+        for (uint32_t i = 0; i < 8; i++) {
+                struct host_capture c;
+
+                scene_host(&c, i, 0);
+                scene_process(&c, &scene.table, i == 3 ? gets : WAITING);
+                scene_thread(&c, &scene.table, 9001, "log",
+                             (struct scripted){ "log.py:3 flush", 'S', "pipe_read" });
+                scene_thread(&c, &scene.table, 9002, "loader", i == 3 ? reads : puts);
+                ASSERT_OK(scene_add(&scene, &c, NULL));
+        }
+        d = scene_diagnose(&scene, 8, RUN_UNKNOWN);
+        ASSERT_EQ(d->suspects[0].host, 3);
+        ASSERT_TRUE(
+                strstr(d->summary, "its main thread waits for a queue under `dataset.py:88 next_batch`"));
+        ASSERT_STREQ(d->suspects[0].details,
+                     "its thread \"loader\" is in `read` under `loader.py:9 fetch`, as on no other host\n");
+        (void) diagnosis_free(d);
+}
+
 /* A data loader's worker that waits for work is no rank, nor is a launcher. */
 static void test_helpers(void) {
         static const struct scripted worker = {
@@ -396,5 +425,5 @@ static void test_devices(void) {
 }
 
 TEST_MAIN(test_matrix, test_sentence, test_nic_cut, test_silent, test_silent_is_not_all, test_left_first,
-          test_left_alone, test_stopped, test_goes_on, test_step_thread, test_helpers, test_changed,
-          test_devices)
+          test_left_alone, test_stopped, test_goes_on, test_step_thread, test_behind, test_helpers,
+          test_changed, test_devices)
