@@ -29,6 +29,7 @@ static void tell(struct agent *a, enum metadata_notice kind, const char *text, b
                         metadata_notice_name(kind), ahead ? "for this host" : "taken back", text);
         (void) agent_emit(a, events[kind], ahead ? OTLP_WARN : OTLP_INFO, message, body, ELEMENTSOF(body),
                           NULL);
+        agent_registry_news(a);
 }
 
 void agent_preempted(struct agent *a, enum metadata_notice kind, const char *text) {

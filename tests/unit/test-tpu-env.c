@@ -99,7 +99,7 @@ static void test_what_is_no_tpu_env(void) {
         ASSERT_EQ(parse(huge, &i, why), -EBADMSG);
         ASSERT_TRUE(many != NULL);
         for (size_t k = 0; k <= TPU_ENV_LINES_MAX; k++)
-                memcpy(many + 6 * k, "A: 'b'\n" + 0, 6), many[6 * k + 5] = '\n';
+                memcpy(many + 7 * k, "A: 'b'\n", 7);
         ASSERT_EQ(parse(many, &i, why), -EBADMSG);
         for (enum identity_field f = 0; f < _IDENTITY_FIELD_MAX; f++)
                 ASSERT_TRUE(!identity_get(&i, f));
