@@ -232,6 +232,8 @@ class Uplink(Case):
         wait_until(lambda: h.events("tpu.host.state_changed"), 10, "the drift")
         wait_until(lambda: len(h.events("tpu.check.changed")) == 1, 10, "the event")
         appended = h.get("/v1/status")["uplink"]["classes"]["events"]["appended"]
+        spooled = h.folder / "spool/events"
+        wait_until(lambda: sum(f.read_bytes().count(b"tpu.spool.seq") for f in spooled.glob("*.seg")) >= appended, 10, "all of them in the file")
         h.process.kill()
         h.process.wait()
         h.start()
