@@ -154,7 +154,7 @@ class Formats(Case):
         c = self.collector()
         families = self.check(c)
         self.assertEqual({f.name: f.type for f in families if f.type == "info"}, {"tpu_collectord_build": "info"})
-        self.assertEqual({f.unit for f in families}, {"", "bytes", "ratio"})
+        self.assertEqual({f.unit for f in families}, {"", "bytes", "ratio", "seconds"})
 
 
 class Forwarder:
