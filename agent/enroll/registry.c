@@ -144,6 +144,7 @@ int registry_new(sd_event *e, const struct registry_options *o, const struct reg
         case REGISTRY_COLLECTOR:
                 return registry_collector_new(e, o, events, userdata, ret, why);
         case REGISTRY_ETCD:
+                return registry_etcd_new(e, o, events, userdata, ret, why);
         case REGISTRY_NONE:
         case _REGISTRY_KIND_MAX:
                 break;

@@ -45,3 +45,5 @@ int registry_static_new(sd_event *e, const struct registry_options *o, const str
 int registry_collector_new(sd_event *e, const struct registry_options *o,
                            const struct registry_events *events, void *userdata, struct registry **ret,
                            char why[static 256]);
+int registry_etcd_new(sd_event *e, const struct registry_options *o, const struct registry_events *events,
+                      void *userdata, struct registry **ret, char why[static 256]);

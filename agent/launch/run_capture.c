@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cgroup.h"
 #include "run_table.h"
 
 static void on_captured(struct capture *c, const struct capture_result *result, void *userdata) {
@@ -29,12 +28,12 @@ int runs_capture(struct runs *r, const char *name, struct problem *p) {
         if (run->capture || (run->captured_boot && now < run->captured_boot + CAPTURE_INTERVAL))
                 return problem_set(p, -EBUSY, "ask again in a second",
                                    "run %s: a capture is under way, or was taken a moment ago", name);
-        if (!run->job->control_group)
-                return problem_set(p, -EAGAIN, "ask again in a second",
-                                   "run %s: its control group is not known yet", name);
         if (!pids)
                 return problem_set(p, -ENOMEM, "try again", "out of memory");
-        k = cgroup_pids(r->host, run->job->control_group, pids);
+        k = run_pids(run, pids);
+        if (k == -ENOENT)
+                return problem_set(p, -EAGAIN, "ask again in a second",
+                                   "run %s: its control group is not known yet", name);
         if (k == 0)
                 k = capture_new(r->event, r->stack_tool, pids->pids, pids->n, &handlers, run, &run->capture);
         if (k < 0)

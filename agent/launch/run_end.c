@@ -130,7 +130,7 @@ static void on_tail(const struct tail_result *t, int error, void *userdata) {
 void run_ended(struct run *run) {
         struct runs *r = run->owner;
         struct job *j = run->job;
-        char unit[JOB_UNIT_MAX];
+        struct tail_of of = { .name = j->name, .id = j->id, .started_real = j->started_real, .root = r->host->root };
         struct tail_result none;
         int k;
 
@@ -141,12 +141,13 @@ void run_ended(struct run *run) {
         run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
         run->stuck_timer = sd_event_source_disable_unref(run->stuck_timer);
         tail_init(&none);
-        if (!r->journal || j->end.cause[0] || is_rebooted(r, j)) {
+        of.file = r->units && r->units->pids;
+        of.failed = !streq(j->end.result, "success");
+        if ((!r->journal && !of.file) || j->end.cause[0] || is_rebooted(r, j)) {
                 conclude(run, &none);
                 return;
         }
-        k = tail_new(r->event, job_unit(j->name, unit), j->id, j->started_real,
-                     !streq(j->end.result, "success"), on_tail, run, &run->tail);
+        k = tail_new(r->event, &of, on_tail, run, &run->tail);
         if (k < 0)
                 on_tail(&none, k, run);
 }

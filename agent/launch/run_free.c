@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Between the end of a run and the next start under its name: its slice is empty, and the devices are free. */
-#include "cgroup.h"
 #include "log.h"
 #include "run_table.h"
 
@@ -24,7 +23,7 @@ static int look_later(struct run *run, usec_t after) {
 pid_t run_left_over(const struct run *run) {
         _cleanup_free_ struct pid_list *pids = malloc(sizeof(*pids));
 
-        if (!pids || !run->job->control_group || cgroup_pids(run->owner->host, run->job->control_group, pids) < 0)
+        if (!pids || run_pids(run, pids) < 0)
                 return 0;
         return pids->n > 0 ? pids->pids[0] : 0;
 }

@@ -66,6 +66,14 @@ void run_remove_handover(struct runs *r, const char *name) {
         handover_remove(r->handover_fd, preempt);
 }
 
+int run_pids(const struct run *run, struct pid_list *ret) {
+        const struct runs *r = run->owner;
+
+        if (r->units && r->units->pids)
+                return r->units->pids(r->backend, run->job->name, ret);
+        return run->job->control_group ? cgroup_pids(r->host, run->job->control_group, ret) : -ENOENT;
+}
+
 int no_such_run(const char *name, struct problem *p) {
         return problem_set(p, -ENOENT, "see: tpuctl jobs", "there is no run '%.64s' on this host", name);
 }

@@ -4,6 +4,7 @@
  * The runs in memory and their files: the inside of runs.h, shared by runs.c (what happens), run_start.c
  * (how they begin), run_stop.c, run_capture.c and run_table.c (what is kept).
  */
+#include "cgroup.h"
 #include "devices.h"
 #include "runs.h"
 #include "tail.h"
@@ -58,6 +59,8 @@ void run_await_free(struct run *run);
 void run_await_free_after(struct run *run, usec_t pause);
 /* systemd refused the start that run_start_again() asked for: tried again later. False: it was another start. */
 bool run_retry_restart(struct run *run);
+/* The processes of a run now, by its backend or its slice. -ENOENT when it is not known where they are. */
+int run_pids(const struct run *run, struct pid_list *ret);
 /* The first process that is left in the run's slice. 0: none, as far as is known. */
 pid_t run_left_over(const struct run *run);
 /* Whether nothing of the run is left and the devices that wanted needs are free: 0 or -EBUSY with p. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runs.h"
 
-#include "cgroup.h"
 #include "log.h"
 #include "run_table.h"
 #include "state.h"
@@ -124,7 +123,7 @@ void runs_visit(struct runs *r, void (*visit)(const struct job *j, void *userdat
         for (struct run *run = r->list; run; run = run->next) {
                 struct exit_record record;
 
-                if (run->job->state != JOB_EXITED &&
+                if (run->job->state != JOB_EXITED && !(r->units && r->units->pids) &&
                     exit_record_read(r->exits_fd, run->job->name, run->job->id, &record) == 0)
                         run_ended(run); /* a unit that somebody holds is never seen to go; its record says it has */
                 if (run->job->state == JOB_RUNNING && !run->job->control_group)
@@ -137,9 +136,9 @@ void runs_visit(struct runs *r, void (*visit)(const struct job *j, void *userdat
 
 uint32_t runs_processes(const struct runs *r, const struct job *j) {
         _cleanup_free_ struct pid_list *pids = malloc(sizeof(*pids));
+        const struct run *run = run_find(r, j->name);
 
-        if (j->state == JOB_EXITED || !j->control_group || !pids ||
-            cgroup_pids(r->host, j->control_group, pids) < 0)
+        if (j->state == JOB_EXITED || !run || !pids || run_pids(run, pids) < 0)
                 return 0;
         return (uint32_t) pids->n;
 }

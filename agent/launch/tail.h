@@ -29,7 +29,12 @@ bool tail_line(struct tail_result *t, const char *line, size_t len);
 struct tail;
 /* Called once. A journal that cannot be read tells nothing: error then says why. */
 typedef void (*tail_done_t)(const struct tail_result *t, int error, void *userdata);
-/* failed: the run did not end well, so that a sign is worth waiting for. */
-int tail_new(sd_event *e, const char *unit, const char *id, usec_t started_real, bool failed, tail_done_t done, void *userdata,
-             struct tail **ret);
+struct tail_of {
+        const char *name, *id; /* of the run; copied */
+        usec_t started_real;
+        bool failed; /* it did not end well, so that a sign is worth waiting for */
+        bool file; /* its lines are in a file (shim.h) below root (borrowed; NULL: "/"), and not in the journal */
+        const char *root;
+};
+int tail_new(sd_event *e, const struct tail_of *of, tail_done_t done, void *userdata, struct tail **ret);
 struct tail *tail_free(struct tail *t);

@@ -13,6 +13,7 @@
 #include <systemd/sd-event.h>
 
 #include "base.h"
+#include "cgroup.h"
 #include "job.h"
 
 /* Of the unit that beside() starts: not tpu-run-…, which is a run's. */
@@ -54,6 +55,8 @@ struct unit_backend {
         int (*beside)(void *backend, const struct unit_spec *s);
         int (*query)(void *backend, const char *name); /* answered by running or gone */
         void (*forget)(void *backend, const char *name); /* no more events of it */
+        /* The run's processes, where they have no control group of their own; NULL: by control group */
+        int (*pids)(void *backend, const char *name, struct pid_list *ret);
 };
 
 extern const struct unit_backend unit_bus_backend;

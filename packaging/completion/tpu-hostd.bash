@@ -44,7 +44,7 @@ __tpu_files() { # -f or -d
 # The value of option $1. 1: it takes none.
 __tpu_value() {
         case $1 in
-        --root | --directory) __tpu_files -d ;;
+        --root | --directory | --cgroup) __tpu_files -d ;;
         --config | --golden | --report | --peer-report | --netns) __tpu_files -f ;;
         --framework) words="plain jax torch_xla ray torch" ;;
         --malloc) words="auto tcmalloc glibc" ;;
@@ -54,7 +54,7 @@ __tpu_value() {
         --file) __tpu_files -f ;;
         --probe) words=$(__tpu_checks) ;;
         --name | --env | --peer | --collector | --host | --slice | --state | --since | --until | --slices | --on | --restarts | \
-                --grace | --wait | --port | --chip | --ray-head) ;;
+                --grace | --wait | --port | --chip | --ray-head | --repeat | --every) ;;
         *) return 1 ;;
         esac
 }
@@ -67,7 +67,8 @@ __tpu_scan() {
                 --root) root=(--root "${line[i + 1]}"); i=$((i + 1)) ;;
                 --) command=$((i + 1)); return ;;
                 --config | --directory | --golden | --late | --preempt | --file | --slices | --on | --restarts | --grace | --wait | --port | --framework | --malloc | --user | --probe | --name | --env | --peer | \
-                        --report | --peer-report | --collector | --host | --slice | --state | --since | --netns | --until | --chip | --ray-head) i=$((i + 1)) ;;
+                        --report | --peer-report | --collector | --host | --slice | --state | --since | --netns | --until | --chip | --ray-head | \
+                        --cgroup | --repeat | --every) i=$((i + 1)) ;;
                 -*) ;;
                 *) [[ $verb ]] || verb=${line[i]} ;;
                 esac
