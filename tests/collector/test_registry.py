@@ -76,6 +76,17 @@ class Registry(Case):
                          [(w, f"s0-{w}", [f"10.0.0.{w}"]) for w in range(3)])
         self.assertEqual(self.c.get("/api/v1/slices/s0").json["state"], "ready")
 
+    def test_a_word_that_comes_late_is_no_news(self):
+        member = {"v": 1, "slice": "s0", "worker": 0, "host": "h0", "id": "m0", "incarnation": "a1", "address": ["10.0.0.1"], "hosts": 1, "state": "ready"}
+        same = {"v": 1, "same": "s0/0", "incarnation": "a1", "wait": 0}
+        self.sync({"v": 1, "member": {**member, "orders": "cordoned: later"}, "said": 3, "wait": 0})
+        self.assertTrue(self.sync({"v": 1, "member": member, "said": 2, "wait": 0})[1]["tell"])
+        self.assertFalse(self.sync({**same, "said": 3})[1]["tell"])
+        self.assertTrue(self.sync({**same, "said": 4})[1]["tell"])
+        self.assertFalse(self.sync(same)[1]["tell"])
+        self.assertFalse(self.sync({"v": 1, "member": {**member, "incarnation": "b2"}, "said": 1, "wait": 0})[1]["tell"])
+        self.assertFalse(self.sync({**same, "incarnation": "b2", "said": 1})[1]["tell"])
+
     def test_silence_is_missed_and_named(self):
         a, b = self.slice("s0", 2)
         self.wait_for(a, "slice/s0", state="ready")
