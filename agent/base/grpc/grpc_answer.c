@@ -145,6 +145,7 @@ void grpc_on_done(struct http_transfer *t, const char *error) {
         if (c->state != CALL_AT_WORK)
                 return;
         c->never_sent = error && never_sent(t);
+        g->works = !error;
         if (error) {
                 g->fresh = true;
                 http_transfer_drop(t); /* after a failure of HTTP/2 libcurl 7.88 never gets right again */
