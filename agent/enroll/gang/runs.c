@@ -164,6 +164,16 @@ static void blame(struct run *r, const struct tally *t) {
         r->dirty = true;
 }
 
+static void blame_lost(struct run *r, const struct tally *t) {
+        char who[160];
+
+        why_set(r->why, "%s was lost: %s", seat_text(t->first_lost, who),
+                t->first_lost->why ? t->first_lost->why : "its lease ended");
+        (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t->first_lost->host));
+        (void) snprintf(r->cause, sizeof(r->cause), "%s", t->leaving > 0 ? "preempted" : "host-lost");
+        r->dirty = true;
+}
+
 /* Silent: there, but it says nothing of this generation, as after it was switched off and on. */
 static bool is_silent(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_next) {
         usec_t until;
@@ -188,14 +198,12 @@ static int lose(struct gang *g, struct run *r, const struct tally *t, usec_t *re
 
         if (!t->first_lost || g->now >= until) {
                 if (t->first_lost)
-                        why_set(r->why, "%s was lost: %s", seat_text(t->first_lost, who),
-                                t->first_lost->why ? t->first_lost->why : "its lease ended");
-                else
+                        blame_lost(r, t);
+                else {
                         why_set(r->why, "a slice of it is gone");
-                (void) snprintf(r->blame, sizeof(r->blame), "%s",
-                                t->first_lost ? json_string_value(t->first_lost->host) : "");
-                (void) snprintf(r->cause, sizeof(r->cause), "%s",
-                                t->leaving > 0 ? "preempted" : "host-lost");
+                        r->blame[0] = '\0';
+                        (void) snprintf(r->cause, sizeof(r->cause), "host-lost");
+                }
                 return run_stop(r, THEN_AGAIN, g->now);
         }
         *ret_next = MIN(*ret_next, until);
@@ -302,6 +310,8 @@ static int step_stopping(struct gang *g, struct run *r, usec_t *ret_next) {
         if ((r->then == THEN_RESTART || r->then == THEN_FAILED) && t.bad && startswith(r->cause, "peer") &&
             !startswith(t.bad_run->cause, "peer"))
                 blame(r, &t); /* who failed first is heard last now and then */
+        if (r->then == THEN_RESTART && t.first_lost && streq(r->cause, "peer-lost"))
+                blame_lost(r, &t); /* and a host without power is not heard at all */
         if (r->then == THEN_RESTART && t.bad && tally_is_final(t.bad_run)) {
                 blame(r, &t);
                 r->then = THEN_FAILED;
