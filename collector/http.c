@@ -13,6 +13,7 @@ struct http {
         struct MHD_Daemon *daemon;
         sd_event_source *io, *timer;
         bool running; /* inside MHD_run() */
+        bool closed;  /* nobody is asked any more */
         struct http_options o;
         size_t held; /* bytes of bodies in memory */
 };
@@ -203,7 +204,10 @@ static enum MHD_Result answer(struct http_call *x, struct MHD_Connection *c, con
         if (peer && peer->client_addr)
                 tcp_address_host(peer->client_addr, q.peer);
         check_caller(x->http, c, &q);
-        x->http->o.handle(&q, &reply, x->http->o.userdata);
+        if (x->http->closed)
+                reply = (struct http_reply) { .status = MHD_HTTP_SERVICE_UNAVAILABLE, .retry_after = 1 };
+        else
+                x->http->o.handle(&q, &reply, x->http->o.userdata);
         if (reply.later) {
                 x->connection = c;
                 MHD_suspend_connection(c);
@@ -369,6 +373,11 @@ int http_new(sd_event *e, const struct http_options *o, struct http **ret) {
                 return r;
         *ret = TAKE_PTR(h);
         return 0;
+}
+
+void http_close(struct http *h) {
+        if (h)
+                h->closed = true;
 }
 
 struct http *http_free(struct http *h) {

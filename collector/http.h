@@ -61,6 +61,9 @@ void http_reply_clear(struct http_reply *reply);
 
 struct http;
 int http_new(sd_event *e, const struct http_options *o, struct http **ret);
+/* From now on the handler is not called: what comes before http_free() is answered 503. NULL is none. */
+void http_close(struct http *h);
+/* What was answered last still goes out, as far as it goes without waiting. */
 struct http *http_free(struct http *h);
 DEFINE_CLEANUP(struct http *, http_free)
 

@@ -31,6 +31,8 @@ struct collector {
 };
 
 static void collector_clear(struct collector *c) {
+        http_close(c->otlp_server); /* what the handlers use goes first, for it answers those who wait */
+        http_close(c->api_server);
         c->api.follow = follow_free(c->api.follow);
         c->retain = retain_free(c->retain);
         c->group = group_free(c->group); /* answers: before the server goes */

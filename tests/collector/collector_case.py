@@ -94,7 +94,8 @@ class Case(unittest.TestCase):
 
     def tearDown(self):
         if self.c and self.c.process.poll() is None:
-            self.assertEqual(self.c.stop(), 0)
+            code = self.c.stop()
+            self.assertEqual(code, 0, self.c.said)
 
     def until(self, what):
         end = time.monotonic() + PATIENCE
