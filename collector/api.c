@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api_json.h"
+#include "api_registry.h"
 
 #define HOSTS_PATH "/api/v1/hosts/"
 
@@ -92,15 +93,17 @@ void api_handle(const struct http_request *q, struct http_reply *reply, void *us
         if (q->denied && route != ROUTE_HEALTH)
                 api_reply_error(reply, 403, q->denied,
                                 "use a certificate that AllowReaders= of the collector names");
+        else if (route != ROUTE_HEALTH && api_registry_handle(a, q, reply))
+                return;
         else if (route == _ROUTE_MAX)
                 api_reply_error(
                         reply, 404, "there is no such path",
                         "there are /api/v1/hosts, /api/v1/hosts/NAME, /api/v1/slices, /api/v1/events, "
-                        "/api/v1/series, /metrics, /healthz");
+                        "/api/v1/series, " API_REGISTRY_PATHS ", /metrics, /healthz");
         else if (!streq(q->method, "GET") && !streq(q->method, "HEAD")) {
                 api_reply_error(reply, 405, "this path is for reading only", "use GET");
                 reply->allow = "GET, HEAD";
-        } else if (q->too_large || q->no_room)
+        } else if (q->too_large || q->no_room || q->len > 0)
                 api_reply_error(reply, 413, "a GET takes no body", "leave it out");
         else if (query_parse(q, routes[route].parameters, routes[route].limit_max, &query, why) < 0)
                 api_reply_error(reply, 400, why, "see docs/api.md");

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The API for people and control planes (docs/api.md): what the store knows, as JSON. Reads only.
+ * The API for people and control planes (docs/api.md): what the store and the registry know, as JSON, and what is
+ * wanted of the fleet (api_registry.h).
  */
 #include "clock.h"
 #include "damage.h"
 #include "http.h"
+#include "registry.h"
 #include "store.h"
 
 /* Events of one answer stop when their texts reach this; the next call goes on behind them. */
 #define API_EVENTS_BYTES   ((size_t) 8 * 1024 * 1024)
 #define API_EVENTS_DEFAULT 100
 #define API_EVENTS_MAX     1000
+#define API_BODY_MAX       ((size_t) 256 * 1024)
 #define API_HOSTS_MAX      10000
 #define API_POINTS_MAX     20000
 #define API_SERIES_SPAN    ((usec_t) 3600 * USEC_PER_SEC) /* when nobody says from when */
@@ -24,6 +27,7 @@ struct api {
         struct store *store;
         const struct clock *clock;
         const struct counters *counters;
+        struct registry *registry;
         struct follow *follow; /* who waits for events */
 };
 

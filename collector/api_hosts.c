@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api_json.h"
+#include "api_registry.h"
 
 struct listing {
         json_t *list;
         usec_t now;
         int64_t host; /* id of the last one */
+        const struct api *api;
+        json_t *seen; /* names of slices, as keys */
 };
 
 static double seconds_between(usec_t early, usec_t late) {
@@ -92,21 +95,37 @@ void api_host(const struct api *a, const char *name, struct http_reply *reply) {
 static int on_slice(const struct store_slice *s, void *userdata) {
         struct listing *l = userdata;
 
+        if (s->name && json_object_set_new(l->seen, s->name, json_true()) < 0)
+                return -ENOMEM;
         return json_array_append_new(
-                l->list, json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:f}", "name", api_text(s->name),
+                l->list, json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:o}", "name", api_text(s->name),
                                    "hosts", (json_int_t) s->hosts, "ready", (json_int_t) s->ready,
                                    "degraded", (json_int_t) s->degraded, "unfit", (json_int_t) s->unfit,
                                    "unknown", (json_int_t) s->unknown, "silent", (json_int_t) s->silent,
-                                   "oldest_age_seconds", seconds_between(s->oldest_seen, l->now)));
+                                   "oldest_age_seconds", seconds_between(s->oldest_seen, l->now), "gang",
+                                   api_slice_gang(l->api, s->name)));
+}
+
+/* A slice of which only the registry knows: its hosts send nothing here. */
+static void on_gang(const char *key, const json_t *value, void *userdata) {
+        struct listing *l = userdata;
+        const struct store_slice s = { .name = key + strlen("slice/"), .oldest_seen = l->now };
+
+        (void) value;
+        if (!json_object_get(l->seen, s.name))
+                (void) on_slice(&s, l); /* out of memory: the answer is refused below */
 }
 
 void api_slices(const struct api *a, struct http_reply *reply) {
-        struct listing l = { .list = json_array(), .now = clock_real(a->clock) };
+        struct listing l = { .list = json_array(), .seen = json_object(), .now = clock_real(a->clock), .api = a };
         usec_t silent = API_SILENT_SECONDS * USEC_PER_SEC;
         int r;
 
-        r = l.list ? store_list_slices(a->store, l.now > silent ? l.now - silent : 0, on_slice, &l)
-                   : -ENOMEM;
+        r = l.list && l.seen ? store_list_slices(a->store, l.now > silent ? l.now - silent : 0, on_slice, &l)
+                             : -ENOMEM;
+        if (r == 0)
+                gang_visit(registry_gang(a->registry), "slice/", on_gang, &l);
+        json_decref(l.seen);
         api_reply_result(reply, a, r, json_pack("{s:o}", "slices", l.list));
 }
 

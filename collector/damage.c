@@ -22,6 +22,8 @@ void damage_look(const struct damage *d, int r) {
                 return;
         if (store_start_over(d->store, aside, why) == 0) {
                 damage_tell(d->counters, aside);
+                if (d->begun)
+                        d->begun(d->userdata);
                 return;
         }
         log_error("the database is damaged, and a new one cannot be begun: %s", why);

@@ -15,6 +15,8 @@ struct damage {
         struct store *store;
         struct counters *counters;
         sd_event *event;
+        void (*begun)(void *userdata); /* a new database was begun; NULL: nobody is told */
+        void *userdata;
 };
 
 /* After an answer of the store, outside of a transaction; does something about -EUCLEAN only. Ends the loop

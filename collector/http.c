@@ -20,7 +20,7 @@ struct http {
 /* What is known of a connection's peer: asked once, because a signature is slow to check. */
 struct peer {
         struct server_credentials *credentials;
-        bool checked, allowed;
+        bool checked, allowed, acts;
         char name[TLS_NAME_MAX], why[TLS_WHY_MAX];
 };
 
@@ -85,15 +85,30 @@ static bool announces_too_much(struct MHD_Connection *c) {
         return text && strtoull(text, NULL, 10) > HTTP_DISCARD_MAX;
 }
 
+void http_reply_clear(struct http_reply *reply) {
+        if (reply->body && reply->release)
+                reply->release(reply->body);
+        else
+                free(reply->body);
+        reply->body = NULL;
+}
+
+static struct MHD_Response *make_response(const struct http_reply *reply) {
+        if (reply->body && reply->release)
+                return MHD_create_response_from_buffer_with_free_callback(reply->len, reply->body,
+                                                                          reply->release);
+        return MHD_create_response_from_buffer(reply->len, reply->body,
+                                               reply->body ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
+}
+
 static enum MHD_Result send_reply(struct MHD_Connection *c, struct http_reply *reply) {
         struct MHD_Response *m;
         enum MHD_Result r = MHD_YES;
         char seconds[16];
 
-        m = MHD_create_response_from_buffer(reply->len, reply->body,
-                                            reply->body ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
+        m = make_response(reply);
         if (!m) {
-                free(reply->body);
+                http_reply_clear(reply);
                 return MHD_NO; /* closes the connection */
         }
         if (reply->content_type)
@@ -109,23 +124,30 @@ static enum MHD_Result send_reply(struct MHD_Connection *c, struct http_reply *r
         return r;
 }
 
-/* NULL: it may call. */
-static const char *denied(struct http *h, struct MHD_Connection *c) {
+/* Says in *q who calls, and what it may. */
+static void check_caller(struct http *h, struct MHD_Connection *c, struct http_request *q) {
         const union MHD_ConnectionInfo *session = MHD_get_connection_info(
                                                c, MHD_CONNECTION_INFO_GNUTLS_SESSION),
                                        *context = MHD_get_connection_info(
                                                c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
         struct peer *p = context ? context->socket_context : NULL;
-        size_t list;
+        const char *const lists[] = { h->o.act ? h->o.act : h->o.allow, h->o.allow };
+        size_t list = 0;
 
+        q->may_act = !h->o.certificate;
         if (!h->o.certificate)
-                return NULL;
+                return;
+        q->denied = "no TLS session"; /* out of memory for one */
         if (!session || !session->tls_session || !p)
-                return "no TLS session"; /* out of memory for one */
-        if (!p->checked)
-                p->allowed = tls_check_peer(session->tls_session, &h->o.allow, 1, &list, p->name, p->why) == 0;
+                return;
+        if (!p->checked) {
+                p->allowed = tls_check_peer(session->tls_session, lists, ELEMENTSOF(lists), &list, p->name, p->why) == 0;
+                p->acts = p->allowed && list == 0 && h->o.act;
+        }
         p->checked = true;
-        return p->allowed ? NULL : p->why;
+        q->denied = p->allowed ? NULL : p->why;
+        q->name = p->allowed ? p->name : NULL;
+        q->may_act = p->acts;
 }
 
 /* A connection is made with the newest files that were good. */
@@ -173,7 +195,6 @@ static enum MHD_Result answer(struct http_call *x, struct MHD_Connection *c, con
                 .too_large = x->too_large,
                 .no_room = x->no_room,
                 .peer = "?",
-                .denied = denied(x->http, c),
                 .connection = c,
                 .call = x,
         };
@@ -181,6 +202,7 @@ static enum MHD_Result answer(struct http_call *x, struct MHD_Connection *c, con
 
         if (peer && peer->client_addr)
                 tcp_address_host(peer->client_addr, q.peer);
+        check_caller(x->http, c, &q);
         x->http->o.handle(&q, &reply, x->http->o.userdata);
         if (reply.later) {
                 x->connection = c;
@@ -236,7 +258,7 @@ static void on_completed(void *userdata, struct MHD_Connection *c, void **state,
         if (!x)
                 return;
         forget_body(x);
-        free(x->reply.body);
+        http_reply_clear(&x->reply);
         free(x);
         *state = NULL;
 }

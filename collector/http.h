@@ -26,6 +26,8 @@ struct http_request {
         bool too_large; /* there was more than body_max; body is empty */
         bool no_room;   /* HTTP_BODIES_MAX is in use; body is empty */
         char peer[TCP_ADDRESS_TEXT_MAX];
+        const char *name;   /* with TLS: the URI of its certificate that a list names; NULL: not known */
+        bool may_act;       /* not only read: as http_options.act says */
         const char *denied; /* why the caller may not call; NULL: it may. /healthz aside it is to be 403 */
         struct MHD_Connection *connection; /* for the functions below */
         struct http_call *call;            /* for http_answer(), when the reply is for later */
@@ -34,7 +36,8 @@ struct http_request {
 struct http_reply {
         unsigned status;
         const char *content_type; /* static */
-        void *body;               /* malloc'ed, taken over; NULL: none */
+        void *body;               /* taken over; NULL: none */
+        void (*release)(void *body); /* gives it back; NULL: it is malloc'ed */
         size_t len;
         const char *allow;    /* static, of 405 */
         unsigned retry_after; /* seconds; 0: not said */
@@ -48,9 +51,13 @@ struct http_options {
         size_t body_max;
         struct server_certificate *certificate; /* NULL: plain; borrowed */
         const char *allow;                      /* with TLS: who may call, as in tls_peer.h; borrowed */
+        const char *act; /* with TLS: who may act besides; NULL: nobody is asked, as without TLS */
         void (*handle)(const struct http_request *q, struct http_reply *reply, void *userdata);
         void *userdata;
 };
+
+/* Gives its body back. */
+void http_reply_clear(struct http_reply *reply);
 
 struct http;
 int http_new(sd_event *e, const struct http_options *o, struct http **ret);

@@ -10,8 +10,9 @@
 #include "receive.h"
 #include "retain.h"
 #include "settings.h"
+#include "sync_port.h"
 
-#define OTLP_CONNECTIONS 10240 /* one per host of a large site */
+#define OTLP_CONNECTIONS 22528 /* two per host of a large site: what it pushes, and the registry's */
 #define API_CONNECTIONS 256
 #define OTHER_FDS 64 /* database, loop, log, standard streams */
 
@@ -21,6 +22,7 @@ struct collector {
         struct counters counters;
         struct damage damage;
         struct group *group;
+        struct registry *registry;
         struct retain *retain;
         struct receiver receiver;
         struct api api;
@@ -32,6 +34,7 @@ static void collector_clear(struct collector *c) {
         c->api.follow = follow_free(c->api.follow);
         c->retain = retain_free(c->retain);
         c->group = group_free(c->group); /* answers: before the server goes */
+        c->registry = registry_free(c->registry);
         c->otlp_server = http_free(c->otlp_server);
         c->api_server = http_free(c->api_server);
         c->store = store_free(c->store);
@@ -78,8 +81,10 @@ static int start_servers(struct collector *c, char otlp[static TCP_ADDRESS_TEXT_
         struct http_options for_people = {
                 .name = "api",
                 .connections = API_CONNECTIONS,
+                .body_max = API_BODY_MAX,
                 .certificate = c->settings.tls,
                 .allow = c->settings.allow_readers,
+                .act = c->settings.allow_actors,
                 .handle = api_handle,
                 .userdata = &c->api,
         };
@@ -114,6 +119,41 @@ static void on_events(void *userdata) {
         follow_news(userdata);
 }
 
+static void on_registry_failed(int error, void *userdata) {
+        struct collector *c = userdata;
+
+        damage_look(&c->damage, error);
+}
+
+static void on_registry_events(void *userdata) {
+        struct collector *c = userdata;
+
+        follow_news(c->api.follow);
+}
+
+static void on_new_database(void *userdata) {
+        struct collector *c = userdata;
+
+        if (c->registry)
+                registry_write_all(c->registry);
+}
+
+static int start_registry(struct collector *c) {
+        const struct registry_options o = {
+                .event = c->event,
+                .store = c->store,
+                .clock = &clock_system,
+                .host = "tpu-collectord",
+                .lease = c->settings.lease,
+                .answer = sync_port_answer,
+                .events = on_registry_events,
+                .failed = on_registry_failed,
+                .userdata = c,
+        };
+
+        return registry_new(&o, &c->registry);
+}
+
 static int run(struct collector *c) {
         char otlp[TCP_ADDRESS_TEXT_MAX], api[TCP_ADDRESS_TEXT_MAX], aside[300], why[256];
         int r;
@@ -127,18 +167,22 @@ static int run(struct collector *c) {
         if (aside[0])
                 damage_tell(&c->counters, aside);
         r = start_loop(c);
-        c->damage = (struct damage) { .store = c->store, .counters = &c->counters, .event = c->event };
+        c->damage = (struct damage) { .store = c->store, .counters = &c->counters, .event = c->event,
+                                     .begun = on_new_database, .userdata = c };
         c->api = (struct api) { .damage = &c->damage, .store = c->store, .clock = &clock_system, .counters = &c->counters };
         if (r >= 0)
                 r = group_new(&c->damage, &clock_system, &c->group);
         if (r >= 0)
                 r = follow_new(c->event, &c->api, &c->api.follow);
         if (r >= 0)
+                r = start_registry(c);
+        c->api.registry = c->registry;
+        if (r >= 0)
                 r = retain_new(&c->damage, &clock_system, &c->settings.retention, &c->retain);
         if (r < 0)
                 return log_error_errno(r, "event loop: %m");
         group_on_events(c->group, on_events, c->api.follow);
-        c->receiver = (struct receiver) { .group = c->group, .counters = &c->counters };
+        c->receiver = (struct receiver) { .group = c->group, .registry = c->registry, .counters = &c->counters };
         r = start_servers(c, otlp, api);
         if (r < 0)
                 return r;

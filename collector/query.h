@@ -14,6 +14,7 @@ enum query_parameter {
         QUERY_SLICE,
         QUERY_NAME,
         QUERY_STATE,
+        QUERY_REASON,
         QUERY_SINCE,
         QUERY_LIMIT,
         QUERY_OFFSET,
@@ -25,7 +26,7 @@ enum query_parameter {
 #define QUERY_BIT(p) (1U << (p))
 
 struct query {
-        const char *text[QUERY_STATE + 1]; /* NULL: not given; borrowed from the request */
+        const char *text[QUERY_REASON + 1]; /* NULL: not given; borrowed from the request */
         int64_t number[_QUERY_MAX];        /* -1: not given; FROM and UNTIL in microseconds since 1970 */
 };
 

@@ -2,6 +2,7 @@
 #include <strings.h>
 
 #include "receive.h"
+#include "sync_port.h"
 
 /* "<16 hex digits>/<class>/<sequence>" */
 static int parse_record(const char *text, struct store_record *ret) {
@@ -72,12 +73,16 @@ void receive(const struct http_request *q, struct http_reply *reply, void *userd
                                                                 : COUNTERS_OTHER;
         struct group_item item = { .push.kind = path == COUNTERS_METRICS ? INGEST_METRICS : INGEST_LOGS };
 
+        if (streq(q->path, SYNC_PORT_PATH)) {
+                sync_port_handle(v->registry, q, reply);
+                return;
+        }
         v->counters->bytes += q->len;
         (void) otlp_encoding_parse(http_header(q, "Content-Type"), &item.encoding); /* else protobuf */
         if (q->denied)
                 otlp_reply_error(reply, item.encoding, 403, q->denied);
         else if (path == COUNTERS_OTHER)
-                otlp_reply_error(reply, item.encoding, 404, "there are /v1/metrics and /v1/logs here");
+                otlp_reply_error(reply, item.encoding, 404, "there are /v1/metrics, /v1/logs and /registry/v1/sync here");
         else if (!streq(q->method, "POST")) {
                 otlp_reply_error(reply, item.encoding, 405, "only POST");
                 reply->allow = "POST";

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The OTLP/HTTP receiver: POST /v1/metrics and /v1/logs, protobuf or JSON, plain or gzip. What is refused for
+ * What agents send. The registry's exchange (sync_port.h), and the OTLP/HTTP receiver: POST /v1/metrics and /v1/logs, protobuf or JSON, plain or gzip. What is refused for
  * its headers or its size is answered at once, the rest goes to the group (group.h), which answers after its
  * commit. Errors are a google.rpc.Status.
  */
 #include "group.h"
+#include "registry.h"
 
 #define RECEIVE_BODY_MAX ((size_t) 4 * 1024 * 1024)
 
 struct receiver {
         struct group *group;
+        struct registry *registry;
         struct counters *counters;
 };
 

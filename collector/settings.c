@@ -132,6 +132,21 @@ static int parse_days(const char *value, void *dest, char why[static 96]) {
         return 0;
 }
 
+static int parse_lease(const char *value, void *dest, char why[static 96]) {
+        usec_t lease;
+        int r;
+
+        r = config_parse_usec(value, &lease, why);
+        if (r < 0)
+                return r;
+        if (lease < 3 * USEC_PER_SEC || lease > 120 * USEC_PER_SEC || lease % USEC_PER_SEC != 0) {
+                (void) snprintf(why, 96, "no whole seconds from 3s to 120s");
+                return -ERANGE;
+        }
+        *(usec_t *) dest = lease;
+        return 0;
+}
+
 static int parse_size(const char *value, void *dest, char why[static 96]) {
         uint64_t bytes;
         int r;
@@ -161,6 +176,8 @@ static int load(const struct command_line *c, const struct options *o, struct se
                 { "Collector", "ClientCa", config_parse_string255, s->client_ca, "" },
                 { "Collector", "AllowAgents", config_parse_string255, s->allow_agents, "" },
                 { "Collector", "AllowReaders", config_parse_string255, s->allow_readers, "" },
+                { "Collector", "AllowActors", config_parse_string255, s->allow_actors, "" },
+                { "Collector", "RegistryLease", parse_lease, &s->lease, "15s" },
                 { "Collector", "RetainDays", parse_days, &s->retention.days, "30" },
                 { "Collector", "RetainBytes", parse_size, &s->retention.bytes, "8G" },
         };

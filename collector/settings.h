@@ -14,7 +14,8 @@ struct settings {
         bool insecure;
         struct store_retention retention;
         char certificate[256], key[256], client_ca[256]; /* paths; empty: no TLS */
-        char allow_agents[256], allow_readers[256];
+        char allow_agents[256], allow_readers[256], allow_actors[256];
+        usec_t lease; /* of the registry's members */
         struct server_certificate *tls; /* NULL: no TLS; to be freed after the servers */
 };
 

@@ -168,7 +168,8 @@ static int look_once(const struct host *h, const struct request *q, bool again) 
         }
         if (identity_load(h, q->options->config, &identity) == 0) {
                 context.machine_type = identity_get(&identity, IDENTITY_MACHINE_TYPE);
-                if (identity_get_u32(&identity, IDENTITY_CHIPS, &context.chips_wanted) == 0)
+                if (!identity_is_derived(&identity, IDENTITY_CHIPS) &&
+                    identity_get_u32(&identity, IDENTITY_CHIPS, &context.chips_wanted) == 0)
                         context.chips_source = identity.fields[IDENTITY_CHIPS].origin;
         }
         if (q->one || !q->name)

@@ -2,74 +2,116 @@
 /* tpuctl env: the environment that a run would get. */
 #include "ctl.h"
 #include "environment.h"
+#include "intent.h"
+#include "report.h"
 #include "table.h"
 #include "words.h"
 
-static void print(const struct environment *e, bool explain) {
-        for (size_t i = 0; i < e->n; i++) {
-                if (explain) {
-                        fputs("# ", stdout);
-                        print_clean(stdout, e->entries[i].reason, false);
-                        putchar('\n');
-                }
-                if (e->entries[i].conflict) {
-                        fprintf(stderr, "tpuctl env: %.*s: ", (int) strcspn(e->entries[i].assignment, "="),
-                                e->entries[i].assignment);
-                        print_clean(stderr, e->entries[i].conflict, false);
-                        fputc('\n', stderr);
-                }
-                print_shell_assignment(stdout, e->entries[i].assignment);
+static void print_entry(const struct environment_entry *x, bool explain) {
+        if (explain) {
+                fputs("# ", stdout);
+                print_clean(stdout, x->reason, false);
+                putchar('\n');
         }
+        if (x->conflict) {
+                fprintf(stderr, "tpuctl env: %.*s: ", (int) strcspn(x->assignment, "="), x->assignment);
+                print_clean(stderr, x->conflict, false);
+                fputc('\n', stderr);
+        }
+        print_shell_assignment(stdout, x->assignment);
 }
 
-static int env(const struct options *o, enum framework f, const struct words *user, bool explain) {
+static int print(const struct environment *e, bool explain, bool json) {
+        if (json)
+                return report_print_json(stdout, json_pack("{s:o}", "environment", environment_to_json(e)));
+        for (size_t i = 0; i < e->n; i++)
+                print_entry(&e->entries[i], explain);
+        return fflush(stdout) == EOF ? -EIO : 0;
+}
+
+/*
+ * The NICs that a run's traffic between slices takes; none when they cannot be told: it is then left open.
+ */
+static void find_nics(const struct host *h, char ret[static INTENT_NICS_TEXT_MAX]) {
+        struct link_table links = LINK_TABLE_NULL;
+        struct intent intent = { 0 };
+
+        ret[0] = '\0';
+        if (links_read(h, &links) == 0 && intent_load(h, NULL, &intent) >= 0)
+                intent_data_nics(&intent, &links, ret);
+        link_table_clear(&links);
+}
+
+static int env(const struct options *o, struct environment_options *wanted, bool explain, bool json) {
         _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
         _cleanup_identity_ struct identity identity = IDENTITY_NULL;
         _cleanup_host_ struct host h = HOST_NULL;
-        char why[256] = "";
+        char why[ENVIRONMENT_WHY_MAX] = "", nics[INTENT_NICS_TEXT_MAX] = "";
         int r;
 
         r = host_open(o->root, &h);
         if (r == 0)
+                find_nics(&h, nics);
+        wanted->interfaces = nics;
+        if (r == 0)
                 r = identity_load(&h, o->config, &identity);
         if (r == 0)
-                r = environment_build(&identity, f, user->items, user->n, &e, why);
+                r = environment_build(&identity, wanted, &e, why);
         if (r < 0) {
                 fputs("tpuctl env: ", stderr);
                 print_clean(stderr, why[0] ? why : strerror(-r), false);
                 fputc('\n', stderr);
                 return r == -EINVAL ? EXIT_USAGE : EXIT_NO_ANSWER;
         }
-        print(&e, explain);
-        return fflush(stdout) == EOF ? EXIT_REFUSED : 0;
+        return print(&e, explain, json) < 0 ? EXIT_REFUSED : 0;
+}
+
+static int parse_chip(const char *text, struct environment_options *wanted) {
+        size_t n = strspn(text, "0123456789");
+
+        if (n == 0 || n > 2 || text[n]) {
+                fprintf(stderr, "tpuctl env: --chip is a number from 0, not '%s'\n", text);
+                return -EINVAL;
+        }
+        wanted->process_per_chip = true;
+        wanted->chip = (uint32_t) atoi(text);
+        return 0;
 }
 
 int verb_env(const struct ctl *c, int argc, char *argv[]) {
-        const char *framework = "plain";
-        bool explain = false;
+        const char *framework = "plain", *chip = NULL, *ray_head = NULL;
+        bool explain = false, json = false;
         const struct option_def defs[] = {
-                { "framework", "NAME", "plain (default) or jax", &framework, NULL },
+                { "framework", "NAME", "plain (default), jax, torch_xla, ray or torch", &framework, NULL },
+                { "chip", "N", "torch_xla with one process per chip: of process N", &chip, NULL },
+                { "ray-head", "HOST:PORT", "ray: a head outside of this slice", &ray_head, NULL },
                 { "explain", NULL, "say in a comment before each line where it comes from", NULL, &explain },
+                { "json", NULL, "print JSON", NULL, &json },
         };
         struct options o = {
                 .program = "tpuctl env",
-                .synopsis = "[--framework NAME] [--explain] [KEY=VALUE…]",
+                .synopsis = "[--framework NAME] [--explain | --json] [KEY=VALUE…]",
                 .defs = defs,
                 .n_defs = ELEMENTSOF(defs),
                 .summary = "Prints the environment that 'tpuctl run' gives a run, ready for a shell. "
                            "KEY=VALUE: what you would set yourself;\n"
                            "it is never overridden, and a difference is reported on standard error."
         };
-        enum framework f;
+        struct environment_options wanted = { .framework = FRAMEWORK_PLAIN };
         struct words w;
         int r;
 
         r = words_parse(c, &o, argc, argv, 0, WORDS_MAX, &w);
         if (r < 0)
                 return options_exit(r);
-        if (framework_parse(framework, &f) < 0) {
-                fprintf(stderr, "tpuctl env: --framework is plain or jax, not '%s'\n", framework);
+        if (framework_parse(framework, &wanted.framework) < 0) {
+                fprintf(stderr, "tpuctl env: --framework is " FRAMEWORK_NAMES ", not '%s'\n", framework);
                 return EXIT_USAGE;
         }
-        return env(&o, f, &w, explain);
+        if (chip && parse_chip(chip, &wanted) < 0)
+                return EXIT_USAGE;
+        wanted.user = w.items;
+        wanted.n_user = w.n;
+        wanted.ray_head = ray_head;
+        return env(&o, &wanted, explain, json);
 }

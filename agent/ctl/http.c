@@ -54,7 +54,7 @@ static int limit_segments(void *userdata, curl_socket_t fd, curlsocktype purpose
                                                                                    CURL_SOCKOPT_OK;
 }
 
-static CURLcode prepare(CURL *curl, const struct http_request *q, struct body *b) {
+static CURLcode prepare(CURL *curl, const struct http_request *q, struct body *b, struct curl_slist *headers) {
         CURLcode r = CURLE_OK;
 
         SET(CURLOPT_URL, q->url);
@@ -86,6 +86,11 @@ static CURLcode prepare(CURL *curl, const struct http_request *q, struct body *b
         if (q->post) {
                 SET(CURLOPT_POSTFIELDS, "");
                 SET(CURLOPT_POSTFIELDSIZE, 0L);
+        }
+        if (q->body) {
+                SET(CURLOPT_POSTFIELDS, q->body);
+                SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) strlen(q->body));
+                SET(CURLOPT_HTTPHEADER, headers);
         }
         if (q->method)
                 SET(CURLOPT_CUSTOMREQUEST, q->method);
@@ -123,7 +128,7 @@ static int read_answer(long status, const struct body *b, const struct http_requ
         json_t *v = b->len > 0 ? json_loadb(b->data, b->len, JSON_REJECT_DUPLICATES, NULL) : NULL;
         const char *text = json_string_value(json_object_get(v, "error"));
 
-        if (status == 200 && json_is_object(v)) {
+        if (status >= 200 && status < 300 && json_is_object(v)) {
                 *ret = v;
                 return 0;
         }
@@ -143,11 +148,13 @@ static int read_answer(long status, const struct body *b, const struct http_requ
 int http_json(const struct http_request *q, json_t **ret, struct problem *problem) {
         _cleanup_(curl_easy_cleanupp) CURL *curl = curl_easy_init();
         _cleanup_(body_clear) struct body b = { 0 };
+        char json[] = "Content-Type: application/json", no_wait[] = "Expect:"; /* by itself curl asks before a long body */
+        struct curl_slist second = { .data = no_wait }, headers = { .data = json, .next = &second };
         long status = 0;
         CURLcode code;
 
         *problem = (struct problem) { 0 };
-        if (!curl || prepare(curl, q, &b) != CURLE_OK)
+        if (!curl || prepare(curl, q, &b, &headers) != CURLE_OK)
                 return problem_set(problem, -ENOMEM, NULL, "out of memory");
         code = curl_easy_perform(curl);
         if (code != CURLE_OK)

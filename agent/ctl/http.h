@@ -18,6 +18,7 @@ struct http_request {
         const char *ca, *certificate, *key; /* PEM files for https; NULL or "": the system's authorities, no certificate */
         bool post; /* with an empty body; else GET */
         const char *method; /* another one, with an empty body; NULL: as post says */
+        const char *body; /* JSON that goes with it; NULL: none */
         usec_t timeout;
         unsigned segment; /* TCP payload of one packet, both ways; 0: what the kernel finds right */
 };

@@ -6,6 +6,7 @@
 #include "launchd.h"
 #include "paths.h"
 #include "report.h"
+#include "run_fleet.h"
 #include "screen.h"
 #include "words.h"
 
@@ -97,11 +98,36 @@ static void add_steps(json_t *jobs, const char *root) {
         json_decref(answer);
 }
 
+/* The runs over slices. */
+static int show_fleet(const struct options *o, const char *url, bool json) {
+        struct problem problem = { 0 };
+        struct collector collector;
+        json_t *answer;
+        int r;
+
+        if (collector_open(o, url, &collector) < 0)
+                return EXIT_USAGE;
+        r = collector_ask(&collector, "/api/v1/runs", 0, &answer, &problem);
+        if (r < 0)
+                return problem_complain(&problem);
+        r = json ? report_print_json(stdout, json_incref(answer)) :
+                   screen_runs(answer, clock_real(&clock_system), stdout);
+        json_decref(answer);
+        if (r < 0)
+                fprintf(stderr, "tpuctl jobs: the collector's answer cannot be shown: %s\n", strerror(-r));
+        return r < 0 ? EXIT_NO_ANSWER : 0;
+}
+
 int verb_jobs(const struct ctl *c, int argc, char *argv[]) {
-        bool json = false;
-        const struct option_def defs[] = { { "json", NULL, "print JSON", NULL, &json } };
+        bool json = false, fleet = false;
+        const char *url = NULL;
+        const struct option_def defs[] = {
+                { "fleet", NULL, "the runs over slices, as the collector knows them", NULL, &fleet },
+                { "collector", "URL", "where its API is; default: tpuctl.conf, else " COLLECTOR_DEFAULT, &url, NULL },
+                { "json", NULL, "print JSON", NULL, &json },
+        };
         struct options o = { .program = "tpuctl jobs",
-                             .synopsis = "[--json]",
+                             .synopsis = "[--fleet] [--json]",
                              .defs = defs,
                              .n_defs = ELEMENTSOF(defs),
                              .summary = "Lists the runs of this host, as tpu-launchd tells them; their steps "
@@ -114,6 +140,8 @@ int verb_jobs(const struct ctl *c, int argc, char *argv[]) {
         r = words_parse(c, &o, argc, argv, 0, 0, &w);
         if (r < 0)
                 return options_exit(r);
+        if (fleet || url)
+                return show_fleet(&o, url, json);
         r = ask_launchd(o.root, NULL, &answer, &problem);
         if (r < 0)
                 return problem_complain(&problem);
@@ -126,11 +154,62 @@ int verb_jobs(const struct ctl *c, int argc, char *argv[]) {
         return r < 0 ? EXIT_NO_ANSWER : 0;
 }
 
+/* Over slices: its intent is ended, and each host ends its part. */
+static int stop_fleet(const struct options *o, const char *url, const char *name) {
+        struct collector collector;
+        struct problem problem;
+        json_t *answer;
+        int r;
+
+        if (collector_open(o, url, &collector) < 0)
+                return EXIT_USAGE;
+        r = run_fleet_stop(&collector, name, &answer, &problem);
+        if (r < 0)
+                return problem_complain(&problem);
+        json_decref(answer);
+        printf("%s is being stopped on all its hosts (tpuctl jobs --fleet)\n", name);
+        return 0;
+}
+
+/*
+ * Whether launchd has it as a part of a run over slices: ended here alone, the whole run would end as if it had been
+ * stopped, or be started again.
+ */
+static bool is_part(const char *root, const char *name) {
+        Local__JobsRequest m = LOCAL__JOBS_REQUEST__INIT;
+        _cleanup_free_ uint8_t *buf = NULL;
+        struct problem problem;
+        Local__JobsReply *reply;
+        struct frame f;
+        bool part;
+
+        m.name = wire_text(name);
+        if (launchd_ask(root, LOCAL__KIND__KIND_JOBS_REQUEST, &m.base, LOCAL__KIND__KIND_JOBS_REPLY, 5 * USEC_PER_SEC, &f,
+                        &buf, &problem) < 0)
+                return false;
+        reply = local__jobs_reply__unpack(NULL, f.len, f.data);
+        part = reply && reply->n_job == 1 && reply->job[0]->generation > 0 && !streq(reply->job[0]->state, "exited");
+        if (reply)
+                local__jobs_reply__free_unpacked(reply, NULL);
+        return part;
+}
+
 int verb_stop(const struct ctl *c, int argc, char *argv[]) {
+        bool fleet = false, here = false;
+        const char *url = NULL;
+        const struct option_def defs[] = {
+                { "fleet", NULL, "a run over slices, on all its hosts", NULL, &fleet },
+                { "here", NULL, "only what this host has of it", NULL, &here },
+                { "collector", "URL", "where its API is; default: tpuctl.conf, else " COLLECTOR_DEFAULT, &url, NULL },
+        };
         struct options o = { .program = "tpuctl stop",
-                             .synopsis = "NAME",
+                             .synopsis = "NAME [--fleet | --here]",
+                             .defs = defs,
+                             .n_defs = ELEMENTSOF(defs),
                              .summary =
-                                     "Ends a run: TERM to all its processes, KILL after its grace time." };
+                                     "Ends a run: TERM to all its processes, KILL after its grace time. What this host has as a "
+                                     "part of a run over slices\nis ended on all of its hosts, by the collector, unless --here "
+                                     "says otherwise." };
         Local__StopRequest m = LOCAL__STOP_REQUEST__INIT;
         _cleanup_free_ uint8_t *buf = NULL;
         struct problem problem;
@@ -143,6 +222,8 @@ int verb_stop(const struct ctl *c, int argc, char *argv[]) {
                 return options_exit(r);
         if (words_check_run_name(&o, w.items[0]) < 0)
                 return EXIT_USAGE;
+        if (!here && (fleet || url || is_part(o.root, w.items[0])))
+                return stop_fleet(&o, url, w.items[0]);
         m.name = wire_text(w.items[0]);
         r = launchd_ask(o.root, LOCAL__KIND__KIND_STOP_REQUEST, &m.base, LOCAL__KIND__KIND_STOP_REPLY,
                         STOP_TIMEOUT, &f, &buf, &problem);

@@ -21,6 +21,7 @@ static const struct verb verbs[] = {
         { "logs", "NAME [-f]", "what a run has printed", verb_logs },
         { "stop", "NAME", "end a run", verb_stop },
         { "stack", "NAME", "where every Python thread of a run is", verb_stack },
+        { "diagnose", "SLICE", "which host holds a run up, and where, from captures", verb_diagnose },
         { "cordon", "REASON", "no new run should start here; those that are here go on", verb_cordon },
         { "drain", "REASON", "as cordon, and says when the last run has ended", verb_drain },
         { "uncordon", "", "ends cordon and drain", verb_uncordon },

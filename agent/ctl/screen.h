@@ -34,6 +34,8 @@ enum verdict uplink_verdict(const json_t *uplink);
 int screen_uplink(const json_t *uplink, usec_t now, FILE *out);
 /* GET /v1/jobs */
 int screen_jobs(const json_t *answer, usec_t now, FILE *out);
+/* GET /api/v1/runs: the runs over slices, each with whom it waits for. */
+int screen_runs(const json_t *answer, usec_t now, FILE *out);
 /* GET /api/v1/hosts, and a line of sums. A host that has been silent for long is shown as that, not in its
  * last known state. */
 int screen_fleet(const json_t *answer, FILE *out);

@@ -51,6 +51,15 @@ static bool takes_value(const struct options *o, const char *word) {
         return false;
 }
 
+void words_spell_out(const struct options *o, char letter, char *spelled, int argc, char *argv[]) {
+        for (int i = 1; i < argc && argv[i][0] == '-' && !streq(argv[i], "--"); i++) {
+                if (argv[i][1] == letter && argv[i][2] == '\0')
+                        argv[i] = spelled;
+                if (startswith(argv[i], "--") && takes_value(o, argv[i]))
+                        i++;
+        }
+}
+
 int words_take_repeated(const struct options *o, const char *name, int *argc, char *argv[],
                         struct words *ret) {
         int from = 1, to = 1;

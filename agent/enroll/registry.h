@@ -26,6 +26,7 @@ struct registry_options {
         const char *tenant; /* etcd: keys are under /tpu/TENANT/ */
         const char *ca, *certificate, *key; /* files; NULL: none. Read again by registry_renew() */
         usec_t lease; /* 15 s; etcd's lease, the collector says its own */
+        usec_t splay; /* the first connection is made within this time, so that a fleet does not come at once */
         const char *host, *slice; /* whose records are wanted */
         unsigned worker;
 };

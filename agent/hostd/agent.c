@@ -46,6 +46,7 @@ void agent_tell_state(struct agent *a) {
                 return;
         a->state = now;
         a->status_stale = a->orders_news = false;
+        agent_registry_news(a);
         (void) snprintf(reasons, sizeof(reasons), "%s", agent_orders_text(a, ordered, sizeof(ordered)));
         n = strlen(reasons);
         (void) check_table_reasons(&a->checks, reasons + n + (n > 0 ? 2 : 0), sizeof(reasons) - n - 2);
@@ -187,6 +188,11 @@ static int load_identity(struct agent *a) {
         if (r < 0)
                 return log_error_errno(r, "the identity of this host cannot be read: %m");
         agent_metadata_fill(a, &fresh);
+        r = identity_derive(&fresh);
+        if (r < 0) {
+                identity_clear(&fresh);
+                return log_error_errno(r, "the identity of this host cannot be completed: %m");
+        }
         identity_clear(&a->identity);
         a->identity = fresh;
         if (identity_get(&a->identity, IDENTITY_HOST_NAME))
@@ -219,7 +225,8 @@ static void load_wanted(struct agent *a) {
                 a->intent = fresh;
         a->context = (struct probe_context) { .intent = r < 0 ? NULL : &a->intent };
         load_machine(a);
-        if (identity_get_u32(&a->identity, IDENTITY_CHIPS, &a->context.chips_wanted) < 0)
+        if (identity_is_derived(&a->identity, IDENTITY_CHIPS) || /* machines.conf then says it, with its source */
+            identity_get_u32(&a->identity, IDENTITY_CHIPS, &a->context.chips_wanted) < 0)
                 return;
         (void) snprintf(a->chips_source, sizeof(a->chips_source), "%s",
                         a->identity.fields[IDENTITY_CHIPS].origin);
@@ -310,6 +317,9 @@ static int start(struct agent *a) {
         r = agent_events_start(a);
         if (r < 0)
                 return log_error_errno(r, "nobody can wait for events: %m");
+        r = agent_registry_start(a);
+        if (r < 0)
+                return log_error_errno(r, "the registry cannot be joined: %m");
         return start_api(a);
 }
 
@@ -347,6 +357,7 @@ struct agent *agent_free(struct agent *a) {
         a->api = api_free(a->api);
         agent_tls_stop(a);
         agent_path_stop(a);
+        agent_registry_stop(a);
         agent_orders_stop(a);
         a->hook = hook_free(a->hook);
         a->captures = captures_free(a->captures);
@@ -373,6 +384,7 @@ void agent_look_again(struct agent *a) {
         load_wanted(a);
         (void) describe(a);
         judge_identity(a, ++a->ticks);
+        agent_registry_look(a);
         schedule_run_all(a->schedule);
 }
 

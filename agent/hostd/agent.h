@@ -45,6 +45,7 @@ enum agent_source {
         SOURCE_HOST, /* host_metrics.h */
         SOURCE_RUN_GROUPS,
         SOURCE_KERNEL,
+        SOURCE_ENROLL, /* agent_registry.c */
 };
 
 struct agent {
@@ -100,6 +101,7 @@ struct agent {
         struct orders order_list;
         struct agent_orders *orders; /* in agent_orders.c */
         struct agent_events *events; /* in agent_events.c */
+        struct agent_registry *enrollment; /* in agent_registry.c */
         struct api *api;
         struct agent_tls *tls; /* in agent_tls.c; NULL: not configured */
         struct agent_stopping *stopping; /* agent_stop.c; NULL: it goes on */
@@ -173,6 +175,20 @@ void agent_metadata_fill(struct agent *a, struct identity *i);
 /* The check of the server, in the tick. */
 void agent_metadata_judge(struct agent *a);
 void agent_metadata_stop(struct agent *a);
+
+/* agent_registry.c: the slice that this host is in, and what is told of it. */
+int agent_registry_start(struct agent *a);
+void agent_registry_stop(struct agent *a);
+/* Identity or settings may be other ones now. */
+void agent_registry_look(struct agent *a);
+/* What the registry is told of this host may be another thing now: health, orders, runs. */
+void agent_registry_news(struct agent *a);
+/* tpu-launchd's list of runs is another one. */
+void agent_registry_jobs(struct agent *a);
+/* In the tick. */
+void agent_registry_tick(struct agent *a);
+/* Adds registry and slice to the status. The reference is taken over; NULL: out of memory. */
+json_t *agent_registry_to_status(struct agent *a, json_t *status);
 
 /* agent_kernel.c: the kernel log. A log that cannot be read is said and no failure. */
 int agent_kernel_start(struct agent *a);

@@ -33,7 +33,8 @@ int agent_get_status(struct agent *a, const struct api_request *r, struct api_an
 
         (void) r;
         uplink_get_stats(a->uplink, &uplink);
-        return agent_answer_json(ret, 200, agent_orders_status(a, api_json_status(&s)));
+        return agent_answer_json(ret, 200,
+                                 agent_registry_to_status(a, agent_orders_status(a, api_json_status(&s))));
 }
 
 int agent_get_checks(struct agent *a, const struct api_request *r, struct api_answer *ret) {

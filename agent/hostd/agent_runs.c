@@ -46,7 +46,14 @@ static void on_exited(const struct job *j, void *userdata) {
                           body, ELEMENTSOF(body), NULL);
 }
 
-static const struct jobs_handlers jobs_handlers = { .started = on_started, .exited = on_exited };
+static void on_listed(void *userdata) {
+        struct agent *a = userdata;
+
+        if (a->enrollment)
+                agent_registry_jobs(a);
+}
+
+static const struct jobs_handlers jobs_handlers = { .started = on_started, .exited = on_exited, .listed = on_listed };
 
 /* The record of a stack: exporters map this body as it is (DESIGN, Wire). */
 static int on_captured(const struct capture_result *c, uint64_t *ret_seq, void *userdata) {

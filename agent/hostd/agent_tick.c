@@ -199,6 +199,7 @@ void agent_tick(struct agent *a) {
         jobs_refresh(a->jobs);
         agent_orders_tick(a);
         agent_collect(a);
+        agent_registry_tick(a);
         r = telemetry_push(&a->telemetry, &a->samples);
         if (r < 0)
                 (void) log_warning_errno(r, "metrics are not in the spool: %m");

@@ -54,6 +54,12 @@ static const struct event_def table[] = {
                                 "the site's hook failed" },
         [EVENT_HOOK_HELD] = { "tpu.hook.held", "ff002309abf5472c8d49bc97360b7b4d", OTLP_WARN,
                               "the site's hook was not run" },
+        [EVENT_SLICE_CHANGED] = { "tpu.slice.changed", "4beb6ac2c4e040dcb5a32c63c49eba3a", OTLP_INFO,
+                                  "the slice of this host is another one now" },
+        [EVENT_SLICE_CONFLICT] = { "tpu.slice.conflict", "bc379f538ec241dc839007907b187323", OTLP_ERROR,
+                                   "this host's worker id is another machine's" },
+        [EVENT_RUN_CHANGED] = { "tpu.run.changed", "bdb2005b44b540ff9dc0fc4c5e0bedcc", OTLP_INFO, "a run over slices is in another state" },
+        [EVENT_RUN_REFUSED] = { "tpu.run.refused", "af892abd04de4d0b857200411ede0170", OTLP_WARN, "this host refuses its part in run" },
 };
 _Static_assert(ELEMENTSOF(table) == _EVENT_MAX, "each event has its row");
 

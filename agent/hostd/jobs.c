@@ -52,6 +52,8 @@ static void take_job(struct job *j, const Local__Job *m) {
                 .ended_real = m->ended_real_usec,
                 .main_pid = m->main_pid,
                 .processes = m->processes,
+                .generation = m->generation,
+                .last_step = m->step_known ? (int64_t) MIN(m->last_step, (uint64_t) INT64_MAX) : -1,
         };
         utf8_copy(j->name, sizeof(j->name), m->name);
         utf8_copy(j->unit, sizeof(j->unit), m->unit);
@@ -63,6 +65,9 @@ static void take_job(struct job *j, const Local__Job *m) {
         utf8_copy(j->malloc, sizeof(j->malloc), m->malloc);
         utf8_copy(j->user, sizeof(j->user), m->user);
         utf8_copy(j->command, sizeof(j->command), m->command);
+        utf8_copy(j->intent, sizeof(j->intent), m->intent);
+        utf8_copy(j->why, sizeof(j->why), m->why);
+        utf8_copy(j->remedy, sizeof(j->remedy), m->remedy);
 }
 
 static void take_reply(struct jobs *j, const Local__JobsReply *reply) {
@@ -77,6 +82,16 @@ static void take_reply(struct jobs *j, const Local__JobsReply *reply) {
         j->list = j->next;
         j->next = swap;
         jobs_compare(j->next, j->list, j->since, j->handlers, j->userdata);
+        if (j->handlers->listed)
+                j->handlers->listed(j->userdata);
+}
+
+static void unknown(struct jobs *j) {
+        bool news = j->list->known;
+
+        j->list->known = false;
+        if (news && j->handlers->listed)
+                j->handlers->listed(j->userdata);
 }
 
 static void on_frame(struct frame_peer *p, const struct frame *f, void *userdata) {
@@ -86,12 +101,12 @@ static void on_frame(struct frame_peer *p, const struct frame *f, void *userdata
         (void) p;
         j->asking = false;
         if (f->kind != LOCAL__KIND__KIND_JOBS_REPLY) {
-                j->list->known = false; /* refused, or an answer of another version */
+                unknown(j); /* refused, or an answer of another version */
                 return;
         }
         reply = local__jobs_reply__unpack(NULL, f->len, f->data);
         if (!reply) {
-                j->list->known = false;
+                unknown(j);
                 return;
         }
         take_reply(j, reply);
@@ -104,7 +119,7 @@ static void on_closed(struct frame_peer *p, void *userdata) {
         (void) p;
         j->peer = NULL;
         j->asking = false;
-        j->list->known = false;
+        unknown(j);
 }
 
 static const struct frame_handlers peer_handlers = { .frame = on_frame, .closed = on_closed };
@@ -144,6 +159,8 @@ static int ask(struct jobs *j) {
         Local__JobsRequest request = LOCAL__JOBS_REQUEST__INIT;
         int r;
 
+        request.watch = true;
+
         if (!j->peer) {
                 r = frame_peer_connect(j->event, j->socket, &peer_handlers, j, &j->peer);
                 if (r < 0)
@@ -160,7 +177,7 @@ void jobs_refresh(struct jobs *j) {
         if (j->asking) {
                 log_debug("%s did not answer in time", j->socket);
                 j->peer = frame_peer_free(j->peer);
-                j->list->known = false;
+                unknown(j);
         }
         j->asked++;
         r = ask(j);
@@ -168,7 +185,7 @@ void jobs_refresh(struct jobs *j) {
         if (r < 0) {
                 (void) log_debug_errno(r, "%s: %m", j->socket);
                 j->peer = frame_peer_free(j->peer);
-                j->list->known = false;
+                unknown(j);
         }
 }
 

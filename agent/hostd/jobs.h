@@ -14,6 +14,9 @@
 struct job {
         char name[64], unit[96], state[16], cause[32], code[16], status[16], framework[16], malloc[64],
                 user[64], command[257];
+        char intent[64], why[200], remedy[160]; /* intent: its serial; why: what shows the cause */
+        uint64_t generation; /* of the intent; 0: a local run */
+        int64_t last_step;   /* -1: its log told none before it ended */
         usec_t started_real, ended_real; /* 0: not yet */
         uint32_t main_pid, processes;
 };
@@ -30,6 +33,8 @@ struct jobs_handlers {
          * is told once. */
         void (*started)(const struct job *j, void *userdata);
         void (*exited)(const struct job *j, void *userdata);
+        /* There is another list, or the runs are not known any more. May be NULL. */
+        void (*listed)(void *userdata);
 };
 
 struct jobs;
@@ -39,7 +44,9 @@ int jobs_new(sd_event *e, const char *socket, usec_t since_real, const struct jo
 struct jobs *jobs_free(struct jobs *j);
 DEFINE_CLEANUP(struct jobs *, jobs_free)
 
-/* Asks for the list. A question that is still unanswered when the next one is due counts as no answer. */
+/*
+ * Asks for the list, and to be told whenever it changes: what starts and ends is heard at once from a launchd that
+ * can do that, else with the next question. A question that is still unanswered when the next one is due counts as no answer. */
 void jobs_refresh(struct jobs *j);
 /* The same out of turn: a question that is still open is left alone. */
 void jobs_ask(struct jobs *j);

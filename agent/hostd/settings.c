@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "events.h"
 #include "hook_brake.h"
+#include "lane.h"
 #include "log.h"
 #include "metadata.h"
 #include "paths.h"
+#include "registry.h"
 #include "settings.h"
 #include "tcp_address.h"
 #include "uplink.h"
@@ -184,6 +186,53 @@ static int parse_collector(const char *value, void *dest, char why[static 96]) {
         return r;
 }
 
+static int parse_registry_kind(const char *value, void *dest, char why[static 96]) {
+        enum registry_kind k;
+
+        if (!streq(value, "auto") && registry_kind_parse(value, &k) < 0) {
+                (void) snprintf(why, 96, "none of auto, static, collector, etcd, none");
+                return -EINVAL;
+        }
+        return config_parse_string63(value, dest, why);
+}
+
+/* URLs with commas between: several are etcd's members. */
+static int parse_registry_endpoint(const char *value, void *dest, char why[static 96]) {
+        char list[256];
+        char *word, *rest = list;
+        int r = config_parse_string255(value, list, why);
+
+        while (r == 0 && value[0] && (word = strsep(&rest, ",")))
+                r = parse_url(word, (char[256]){ 0 }, why);
+        return r < 0 ? r : config_parse_string255(value, dest, why);
+}
+
+/* A part of a key in etcd. */
+static int parse_tenant(const char *value, void *dest, char why[static 96]) {
+        size_t len = strlen(value);
+
+        if (len == 0 || value[0] == '.' ||
+            strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") != len) {
+                (void) snprintf(why, 96, "no name of letters, digits, '.', '_' and '-'");
+                return -EINVAL;
+        }
+        return config_parse_string63(value, dest, why);
+}
+
+static int parse_addresses(const char *value, void *dest, char why[static 96]) {
+        char list[256];
+        char *word, *rest = list;
+        union address a;
+        int r = config_parse_string255(value, list, why);
+
+        while (r == 0 && value[0] && (word = strsep(&rest, ",")))
+                if (address_parse(word, &a) < 0) {
+                        (void) snprintf(why, 96, "'%.48s' is no IP address", word);
+                        return -EINVAL;
+                }
+        return r < 0 ? r : config_parse_string255(value, dest, why);
+}
+
 static int parse_count(const char *value, void *dest, char why[static 96]) {
         return config_parse_u32_within(value, 1, 1000, dest, why);
 }
@@ -265,6 +314,14 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                 { "Metadata", "Host", parse_metadata_host, s->metadata_host, "" },
                 { "Metadata", "Copy", parse_path, s->metadata_copy, "" },
                 { "Metadata", "CopyAfter", parse_interval, &s->metadata_copy_after, "10s" },
+                { "Registry", "Kind", parse_registry_kind, s->registry.kind, "auto" },
+                { "Registry", "Endpoint", parse_registry_endpoint, s->registry.endpoint, "" },
+                { "Registry", "Tenant", parse_tenant, s->registry.tenant, "default" },
+                { "Registry", "CaFile", parse_tls_file, s->registry.ca_file, "" },
+                { "Registry", "CertFile", parse_tls_file, s->registry.cert_file, "" },
+                { "Registry", "KeyFile", parse_tls_file, s->registry.key_file, "" },
+                { "Registry", "Address", parse_addresses, s->registry.address, "" },
+                { "Registry", "Splay", policies_parse_span, &s->registry.splay, "2s" },
         };
         int r;
 
@@ -299,6 +356,9 @@ unsigned settings_keep_fixed(struct settings *s, const struct settings *old) {
                 { "StateFile", s->state_file, old->state_file },
                 { "Host", s->metadata_host, old->metadata_host },
                 { "Copy", s->metadata_copy, old->metadata_copy },
+                { "[Registry] CaFile", s->registry.ca_file, old->registry.ca_file },
+                { "[Registry] CertFile", s->registry.cert_file, old->registry.cert_file },
+                { "[Registry] KeyFile", s->registry.key_file, old->registry.key_file },
         };
         unsigned kept = 0;
 

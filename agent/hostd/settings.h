@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * hostd.conf: the sections [Hostd], [Api], [Uplink], [Health], [Hook] and [Metadata]. Each value's bounds and default
+ * hostd.conf: the sections [Hostd], [Api], [Uplink], [Health], [Hook], [Metadata] and [Registry]. Each value's bounds and default
  * stand in one table in settings.c.
  */
 #include "base.h"
@@ -14,6 +14,16 @@ struct settings_api { /* over TCP; not at all without the files */
         char listen[64];
         char certificate[256], key[256], client_ca[256]; /* as the files of the uplink */
         char readers[256], actors[256]; /* lists of URIs as in tls_peer.h */
+};
+
+/* Who keeps slices and runs: docs/registry.md. */
+struct settings_registry {
+        char kind[64];      /* "auto", or a kind of registry.h */
+        char endpoint[256]; /* empty: for a collector, the first of Endpoint= in [Hostd] */
+        char tenant[64];
+        char ca_file[256], cert_file[256], key_file[256]; /* empty: those of the uplink */
+        char address[256]; /* of this host, as its peers reach it; a comma list; empty: of its data-centre NICs */
+        usec_t splay;
 };
 
 struct settings {
@@ -47,9 +57,10 @@ struct settings {
                                     well-known address, else none */
         usec_t metadata_copy_after; /* the server may be silent so long before its copy stands in */
         char metadata_copy[256], netcfg_socket[256]; /* empty: as for launchd_socket */
+        struct settings_registry registry;
 };
 
-#define SETTINGS_ITEMS 43
+#define SETTINGS_ITEMS 51
 /* The configuration with its origins, for --show-config; config points into items. */
 struct settings_source {
         struct config config;

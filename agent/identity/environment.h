@@ -1,51 +1,90 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The environment of a run: complete and frozen, derived from the identity for one framework. What the user
- * set is never overridden; a difference is kept as a conflict. Pure.
+ * The environment of a run: complete and frozen, derived from the identity, for one framework, and from the
+ * gang when the run spans more than this host's own slice. What the user set is never overridden; a
+ * difference is kept as a conflict. Pure.
  *
- * plain: what is known of TPU_NAME, TPU_ACCELERATOR_TYPE, TPU_TOPOLOGY, TPU_WORKER_ID, TPU_WORKER_HOSTNAMES.
- * No framework's rendezvous is set. jax (one process per host): the same, all required, and the bounds of
- * chips and hosts, TPU_SKIP_MDS_QUERY=1 and JAX_PLATFORMS=tpu,cpu. TPU_SKIP_MDS_QUERY turns JAX from the
- * metadata server to these variables, which is why none of them may be missing. Its readers take any value
- * of it for set, "0" and "" included. Source: cloud_tpu_cluster.py of JAX, torch_xla's tpu.py, and the
- * public GKE device plugin.
+ * Every framework: TPU_NAME, TPU_ACCELERATOR_TYPE, TPU_TOPOLOGY, TPU_WORKER_ID, TPU_WORKER_HOSTNAMES as far
+ * as known. With a gang also the run's own: TPU_RUN_NAME, TPU_RUN_GENERATION (a training finds the
+ * checkpoint of the generation before by it), TPU_RUN_SLICES, TPU_RUN_SLICE (index), TPU_RUN_HOSTS,
+ * TPU_RUN_RANK (of this host, over all slices), TPU_RUN_COORDINATOR (host:port).
+ *
+ * plain: no more than that, no framework's rendezvous.
+ * jax (one process per host): all of the first five, required; bounds, wrap, metrics ports,
+ *   TPU_SKIP_MDS_QUERY=1, JAX_PLATFORMS=tpu,cpu, JAX_COORDINATOR_PORT. TPU_SKIP_MDS_QUERY turns JAX from the
+ *   metadata server to these variables, which is why none of them may be missing. Its readers take any value
+ *   of it for set, "0" and "" included. Source: cloud_tpu_cluster.py of JAX, torch_xla's tpu.py, and the
+ *   public GKE device plugin.
+ * torch_xla: the same without JAX's own; PJRT_DEVICE=TPU and, one process per host, XLA_USE_SPMD=1; one per
+ *   chip (`process_per_chip`), what configure_topology() of torch_xla's tpu.py sets for process `chip`.
+ * ray: TPU_* and RAY_ADDRESS; TPU_RAY_START, the arguments of `ray start` for this host (no argument has a
+ *   blank in it): the head is worker 0 of slice 0 unless ray_head names one outside. Resources and labels as
+ *   Ray itself gives them (python/ray/_private/accelerators/tpu.py).
+ * torch: plain PyTorch, one process per host, what torchrun would set: MASTER_ADDR, MASTER_PORT, RANK,
+ *   WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, NODE_RANK, GROUP_RANK; GLOO_SOCKET_IFNAME. No TPU is needed.
+ *
+ * Several slices (jax, torch_xla, ray): MEGASCALE_COORDINATOR_ADDRESS, MEGASCALE_NUM_SLICES,
+ * MEGASCALE_SLICE_ID, MEGASCALE_PORT, and --megascale_grpc_interface_prefixes in LIBTPU_INIT_ARGS, appended
+ * to the user's flags where they have none. Ports: ports.h.
  */
+#include "environment_list.h"
 #include "identity.h"
 
 enum framework {
         FRAMEWORK_PLAIN,
         FRAMEWORK_JAX,
+        FRAMEWORK_TORCH_XLA,
+        FRAMEWORK_RAY,
+        FRAMEWORK_TORCH,
         _FRAMEWORK_MAX,
 };
 const char *framework_name(enum framework f);
 /* -EINVAL. */
 int framework_parse(const char *name, enum framework *ret);
+#define FRAMEWORK_NAMES "plain, jax, torch_xla, ray or torch"
+/* Where the framework's coordinator listens unless told otherwise; 0: it has none. */
+uint16_t framework_port(enum framework f);
 
-struct environment_entry {
-        char *assignment; /* "TPU_WORKER_ID=0" */
-        char *reason; /* "worker-id from /etc/…:3" or "set by the user" */
-        char *conflict; /* NULL, or "yours '3' kept, ours would be '0' (worker-id from …)" */
+struct environment_host {
+        const char *name, *address; /* address NULL or empty: the name counts */
 };
-struct environment {
-        struct environment_entry *entries;
-        size_t n;
+struct environment_slice {
+        const char *name;
+        const struct environment_host *hosts; /* in the order of worker ids */
+        size_t n_hosts;
 };
-#define ENVIRONMENT_NULL ((struct environment){ 0 })
+/*
+ * Who runs together: a run record of the registry. All is borrowed; all hosts give the same but slice,
+ * worker.
+ */
+struct environment_gang {
+        const char *run;
+        uint64_t generation;
+        const struct environment_slice *slices;
+        size_t n_slices, slice, worker; /* slice, worker: this host */
+        const char *coordinator; /* NULL: worker 0 of slice 0 */
+        uint16_t port; /* 0: the framework's */
+};
+
+struct environment_options {
+        enum framework framework;
+        const char *const *user; /* "KEY=VALUE"; of two for one name the later counts */
+        size_t n_user;
+        const struct environment_gang *gang; /* NULL: the slice of the identity alone */
+        const char *interfaces; /* NICs of the data-centre network, "eth0,eth1"; NULL: not known */
+        bool process_per_chip; /* torch_xla only */
+        uint32_t chip; /* which process, then */
+        const char *ray_head; /* "HOST:PORT" outside of the run; NULL: none */
+};
 
 #define ENVIRONMENT_USER_MAX 4096
-#define ENVIRONMENT_ASSIGNMENT_MAX                                                                          \
-        (128 * 1024 - 1) /* the kernel's MAX_ARG_STRLEN: execve(2) refuses longer ones */
-
-/* UTF-8 without control characters but tab and newline: what systemd passes on unchanged. */
-bool environment_text_is_valid(const char *text);
+#define ENVIRONMENT_WHY_MAX  256
 
 /*
- * user: n "KEY=VALUE" that the user set; of two for one name the later counts. Returns 0; -EINVAL for an
- * assignment that is none (named in why, without its value); -ENODATA when the framework needs a field that
- * identity does not have (named in why, with the remedy); -ENOMEM.
+ * Returns 0; -EINVAL for an assignment that is none (named in why, without its value) or options that do not
+ * fit together; -ENODATA when the framework needs a field that identity does not have (named in why, with
+ * the remedy); -ENOMEM.
  */
-int environment_build(const struct identity *i, enum framework f, const char *const *user, size_t n_user,
-                      struct environment *ret, char why[static 256]);
-void environment_clear(struct environment *e);
-#define _cleanup_environment_ _cleanup_(environment_clear)
+int environment_build(const struct identity *i, const struct environment_options *o, struct environment *ret,
+                      char why[static ENVIRONMENT_WHY_MAX]);

@@ -1,23 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <strings.h>
+
 #include "identity.h"
 
 #include "config.h"
 #include "shape.h"
 
-#define ORIGIN_KERNEL "kernel"
+#define ORIGIN_KERNEL  "kernel"
 
-static const char *const field_names[] = {
-        [IDENTITY_HOST_NAME] = "host-name",
-        [IDENTITY_SLICE_NAME] = "slice-name",
-        [IDENTITY_ACCELERATOR_TYPE] = "accelerator-type",
-        [IDENTITY_MACHINE_TYPE] = "machine-type",
-        [IDENTITY_TOPOLOGY] = "topology",
-        [IDENTITY_WORKER_ID] = "worker-id",
-        [IDENTITY_WORKER_HOSTNAMES] = "worker-hostnames",
-        [IDENTITY_CHIPS] = "chips",
-        [IDENTITY_ZONE] = "zone",
-};
-_Static_assert(ELEMENTSOF(field_names) == _IDENTITY_FIELD_MAX, "every field has a name");
+#define ORIGIN_DERIVED "from " /* and the field it follows from */
 
 /* A list that grows by WorkerHostnames= lines. */
 struct worker_list {
@@ -100,6 +91,71 @@ static int parse_chips(const char *value, void *dest, char why[static 96]) {
         return parse_number(value, dest, why, 64);
 }
 
+static int parse_count(const char *value, void *dest, char why[static 96]) {
+        if (value[strspn(value, "0")] == '\0') {
+                why_set(why, "there is at least 1");
+                return -ERANGE;
+        }
+        return parse_number(value, dest, why, IDENTITY_HOSTS_MAX);
+}
+
+/* Of Compute Engine: a number of up to 20 digits, which is a name to us. */
+static int parse_instance_id(const char *value, void *dest, char why[static 96]) {
+        size_t n = strspn(value, "0123456789");
+
+        if (n == 0 || n > 20 || value[n]) {
+                why_set(why, "not the number of an instance");
+                return -EINVAL;
+        }
+        return store(dest, value);
+}
+
+static int parse_flag(const char *value, void *dest, char why[static 96]) {
+        if (strcasecmp(value, "true") != 0 && strcasecmp(value, "false") != 0) {
+                why_set(why, "not true or false");
+                return -EINVAL;
+        }
+        return store(dest, value[0] == 't' || value[0] == 'T' ? "true" : "false");
+}
+
+static int parse_bounds(const char *value, void *dest, char why[static 96]) {
+        char text[SHAPE_TEXT_MAX];
+        struct shape s;
+
+        if (shape_parse_bounds(value, &s) < 0) {
+                why_set(why, "not bounds such as 2,2,1");
+                return -EINVAL;
+        }
+        return store(dest, shape_text(&s, text));
+}
+
+static int parse_wrap(const char *value, void *dest, char why[static 96]) {
+        const char *p = value;
+
+        for (size_t d = 0; d < 3; d++) {
+                size_t len = startswith(p, "true") ? 4 : startswith(p, "false") ? 5 : 0;
+
+                if (len == 0 || p[len] != (d < 2 ? ',' : '\0')) {
+                        why_set(why, "not three times true or false, such as true,true,false");
+                        return -EINVAL;
+                }
+                p += len + 1;
+        }
+        return store(dest, value);
+}
+
+/* "HOST", "HOST:PORT", "[ADDRESS]:PORT" */
+static int parse_coordinator(const char *value, void *dest, char why[static 96]) {
+        size_t len = strlen(value);
+
+        if (len > 260 || len == 0 ||
+            strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:[]") != len) {
+                why_set(why, "not a host, or host and port");
+                return -EINVAL;
+        }
+        return store(dest, value);
+}
+
 static int worker_list_append(struct worker_list *l, const char *name, size_t len) {
         char *text = realloc(l->text, l->len + len + 2);
 
@@ -153,6 +209,50 @@ static int parse_worker_hostnames(const char *value, void *dest, char why[static
         }
 }
 
+static const struct {
+        const char *name, *key;
+        config_parse_t parse; /* into a text, */
+        bool list; /* or into a worker_list */
+} fields[] = {
+        [IDENTITY_HOST_NAME] = { "host-name", "HostName", parse_host_name, false },
+        [IDENTITY_SLICE_NAME] = { "slice-name", "SliceName", parse_label, false },
+        [IDENTITY_ACCELERATOR_TYPE] = { "accelerator-type", "AcceleratorType", parse_accelerator_type,
+                                        false },
+        [IDENTITY_MACHINE_TYPE] = { "machine-type", "MachineType", parse_label, false },
+        [IDENTITY_TOPOLOGY] = { "topology", "Topology", parse_topology, false },
+        [IDENTITY_WORKER_ID] = { "worker-id", "WorkerId", parse_worker_id, false },
+        [IDENTITY_WORKER_HOSTNAMES] = { "worker-hostnames", "WorkerHostnames", parse_worker_hostnames,
+                                        true },
+        [IDENTITY_WORKER_ADDRESSES] = { "worker-addresses", "WorkerAddresses", parse_worker_hostnames,
+                                        true },
+        [IDENTITY_CHIPS] = { "chips", "Chips", parse_chips, false },
+        [IDENTITY_CHIPS_PER_HOST_BOUNDS] = { "chips-per-host-bounds", "ChipsPerHostBounds", parse_bounds,
+                                             false },
+        [IDENTITY_HOST_BOUNDS] = { "host-bounds", "HostBounds", parse_bounds, false },
+        [IDENTITY_TOPOLOGY_WRAP] = { "topology-wrap", "TopologyWrap", parse_wrap, false },
+        [IDENTITY_ICI_RESILIENCY] = { "ici-resiliency", "IciResiliency", parse_flag, false },
+        [IDENTITY_SLICES] = { "slices", "Slices", parse_count, false },
+        [IDENTITY_SLICE_ID] = { "slice-id", "SliceId", parse_worker_id, false },
+        [IDENTITY_COORDINATOR] = { "coordinator", "Coordinator", parse_coordinator, false },
+        [IDENTITY_ZONE] = { "zone", "Zone", parse_label, false },
+        [IDENTITY_INSTANCE_ID] = { "instance-id", "InstanceId", parse_instance_id, false },
+        [IDENTITY_PREEMPTIBLE] = { "preemptible", "Preemptible", parse_flag, false },
+};
+_Static_assert(ELEMENTSOF(fields) == _IDENTITY_FIELD_MAX, "every field is known");
+
+const char *identity_field_name(enum identity_field f) {
+        return f < _IDENTITY_FIELD_MAX ? fields[f].name : "?";
+}
+
+int identity_field_parse(const char *name, enum identity_field *ret) {
+        for (size_t f = 0; f < ELEMENTSOF(fields); f++)
+                if (streq(name, fields[f].name)) {
+                        *ret = (enum identity_field) f;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
 /* Moves a parsed text and its origin into the identity. */
 static void adopt(struct identity *i, enum identity_field f, char **text, const char *origin) {
         if (!*text)
@@ -175,23 +275,38 @@ static int host_name_from_kernel(const struct host *h, struct identity *i) {
         return 0;
 }
 
-int identity_add(struct identity *i, enum identity_field f, const char *text, const char *origin) {
-        static const config_parse_t parsers[_IDENTITY_FIELD_MAX] = {
-                [IDENTITY_HOST_NAME] = parse_host_name,
-                [IDENTITY_MACHINE_TYPE] = parse_label,
-        };
-        struct identity_value *v = &i->fields[f];
-        _cleanup_free_ char *fresh = NULL;
-        char why[96];
+static int parse_field(enum identity_field f, const char *text, char **ret) {
+        struct worker_list l = { 0 };
+        char why[96], *fresh = NULL;
         int r;
 
-        if (!parsers[f])
-                return -EINVAL;
-        if (v->text && !streq(v->origin, ORIGIN_KERNEL))
+        r = fields[f].parse(text, fields[f].list ? (void *) &l : (void *) &fresh, why);
+        if (fields[f].list) {
+                if (r < 0 || l.n == 0) {
+                        free(l.text);
+                        return r < 0 ? r : -EINVAL;
+                }
+                fresh = l.text;
+        }
+        if (r == 0)
+                *ret = fresh;
+        return r;
+}
+
+bool identity_is_derived(const struct identity *i, enum identity_field f) {
+        return i->fields[f].text && startswith(i->fields[f].origin, ORIGIN_DERIVED);
+}
+
+int identity_add(struct identity *i, enum identity_field f, const char *text, const char *origin) {
+        struct identity_value *v = &i->fields[f];
+        _cleanup_free_ char *fresh = NULL;
+        int r;
+
+        if (v->text && !streq(v->origin, ORIGIN_KERNEL) && !identity_is_derived(i, f))
                 return 0;
-        r = parsers[f](text, &fresh, why);
+        r = parse_field(f, text, &fresh);
         if (r < 0)
-                return r;
+                return r == -ENOMEM ? r : -EINVAL;
         free(TAKE_PTR(v->text));
         adopt(i, f, &fresh, origin);
         return 0;
@@ -203,36 +318,25 @@ struct config_report {
         unsigned warnings;
 };
 
-static int load_static(const struct host *h, const char *config_file, char *text[static _IDENTITY_FIELD_MAX],
-                       struct worker_list *workers, struct identity *ret, struct config_report *report) {
+static int load_static(const struct host *h, const char *config_file, struct identity *ret,
+                       struct config_report *report, char *text[static _IDENTITY_FIELD_MAX],
+                       struct worker_list lists[static _IDENTITY_FIELD_MAX]) {
         static const char *const foreign[] = { "Network", "Path", NULL };
-        const struct config_item items[] = {
-                [IDENTITY_HOST_NAME] = { "Identity", "HostName", parse_host_name, &text[IDENTITY_HOST_NAME],
-                                         NULL },
-                [IDENTITY_SLICE_NAME] = { "Identity", "SliceName", parse_label, &text[IDENTITY_SLICE_NAME],
-                                          NULL },
-                [IDENTITY_ACCELERATOR_TYPE] = { "Identity", "AcceleratorType", parse_accelerator_type,
-                                                &text[IDENTITY_ACCELERATOR_TYPE], NULL },
-                [IDENTITY_MACHINE_TYPE] = { "Identity", "MachineType", parse_label,
-                                            &text[IDENTITY_MACHINE_TYPE], NULL },
-                [IDENTITY_TOPOLOGY] = { "Identity", "Topology", parse_topology, &text[IDENTITY_TOPOLOGY],
-                                        NULL },
-                [IDENTITY_WORKER_ID] = { "Identity", "WorkerId", parse_worker_id, &text[IDENTITY_WORKER_ID],
-                                         NULL },
-                [IDENTITY_WORKER_HOSTNAMES] = { "Identity", "WorkerHostnames", parse_worker_hostnames,
-                                                workers, NULL },
-                [IDENTITY_CHIPS] = { "Identity", "Chips", parse_chips, &text[IDENTITY_CHIPS], NULL },
-                [IDENTITY_ZONE] = { "Identity", "Zone", parse_label, &text[IDENTITY_ZONE], NULL },
-        };
+        struct config_item items[_IDENTITY_FIELD_MAX];
         struct config c = { .items = items, .n_items = ELEMENTSOF(items), .foreign = foreign };
         int r;
 
+        for (size_t f = 0; f < ELEMENTSOF(items); f++)
+                items[f] = (struct config_item){ "Identity", fields[f].key, fields[f].parse,
+                                                 fields[f].list ? (void *) &lists[f] : (void *) &text[f],
+                                                 NULL };
         r = config_load(&c, h, "identity", config_file);
+        for (size_t f = 0; r >= 0 && f < ELEMENTSOF(items); f++) {
+                if (fields[f].list && !lists[f].bad)
+                        text[f] = TAKE_PTR(lists[f].text);
+                adopt(ret, (enum identity_field) f, &text[f], c.origins[f].where);
+        }
         if (r >= 0) {
-                if (!workers->bad)
-                        text[IDENTITY_WORKER_HOSTNAMES] = TAKE_PTR(workers->text);
-                for (size_t f = 0; f < _IDENTITY_FIELD_MAX; f++)
-                        adopt(ret, (enum identity_field) f, &text[f], c.origins[f].where);
                 report->warnings = c.warnings;
                 if (report->out)
                         r = config_show(&c, report->out);
@@ -245,16 +349,19 @@ static int load(const struct host *h, const char *config_file, struct config_rep
                 struct identity *ret) {
         _cleanup_identity_ struct identity i = IDENTITY_NULL;
         char *text[_IDENTITY_FIELD_MAX] = { NULL };
-        struct worker_list workers = { 0 };
+        struct worker_list lists[_IDENTITY_FIELD_MAX] = { 0 };
         int r;
 
-        r = load_static(h, config_file, text, &workers, &i, report);
-        for (size_t f = 0; f < ELEMENTSOF(text); f++)
+        r = load_static(h, config_file, &i, report, text, lists);
+        for (size_t f = 0; f < ELEMENTSOF(text); f++) {
                 free(text[f]);
-        free(workers.text);
+                free(lists[f].text);
+        }
         if (r < 0)
                 return r;
         r = host_name_from_kernel(h, &i);
+        if (r == 0)
+                r = identity_derive(&i);
         if (r < 0)
                 return r;
         *ret = i;
@@ -268,7 +375,8 @@ int identity_load(const struct host *h, const char *config_file, struct identity
         return load(h, config_file, &report, ret);
 }
 
-int identity_report_config(const struct host *h, const char *config_file, FILE *out, unsigned *ret_warnings) {
+int identity_report_config(const struct host *h, const char *config_file, FILE *out,
+                           unsigned *ret_warnings) {
         _cleanup_identity_ struct identity i = IDENTITY_NULL;
         struct config_report report = { .out = out };
         int r;
@@ -288,10 +396,6 @@ const char *identity_get(const struct identity *i, enum identity_field f) {
         return i->fields[f].text;
 }
 
-const char *identity_field_name(enum identity_field f) {
-        return f < _IDENTITY_FIELD_MAX ? field_names[f] : "?";
-}
-
 int identity_get_u32(const struct identity *i, enum identity_field f, uint32_t *ret) {
         char why[96];
 
@@ -308,7 +412,7 @@ json_t *identity_to_json(const struct identity *i) {
                 json_t *value = v->text ? json_pack("{s:s, s:s}", "value", v->text, "origin", v->origin) :
                                           json_null();
 
-                if (json_object_set_new(o, field_names[f], value) < 0) {
+                if (json_object_set_new(o, fields[f].name, value) < 0) {
                         json_decref(o);
                         return NULL;
                 }

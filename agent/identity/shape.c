@@ -9,7 +9,7 @@ static bool is_letter(char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-int shape_parse_topology(const char *text, struct shape *ret) {
+static int parse(const char *text, char separator, size_t least, struct shape *ret) {
         struct shape s = { { 1, 1, 1 } };
         uint64_t product = 1;
         size_t n = 0;
@@ -30,13 +30,21 @@ int shape_parse_topology(const char *text, struct shape *ret) {
                 s.size[n++] = (uint32_t) v;
                 if (*p == '\0')
                         break;
-                if (*p != 'x')
+                if (*p != separator)
                         return -EINVAL;
         }
-        if (n < 2)
+        if (n < least)
                 return -EINVAL;
         *ret = s;
         return 0;
+}
+
+int shape_parse_topology(const char *text, struct shape *ret) {
+        return parse(text, 'x', 2, ret);
+}
+
+int shape_parse_bounds(const char *text, struct shape *ret) {
+        return parse(text, ',', 3, ret);
 }
 
 int shape_of_host(uint32_t chips, struct shape *ret) {

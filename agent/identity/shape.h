@@ -10,7 +10,7 @@
 #include "base.h"
 
 #define SHAPE_CHIPS_MAX (1024 * 1024) /* in one slice; the largest known has 12,288 */
-#define SHAPE_TEXT_MAX 40
+#define SHAPE_TEXT_MAX  40
 
 struct shape {
         uint32_t size[3]; /* a topology of two dimensions has 1 in the third */
@@ -18,6 +18,8 @@ struct shape {
 
 /* "4x4" or "4x4x8". -EINVAL for anything else, a zero, or more than SHAPE_CHIPS_MAX chips. */
 int shape_parse_topology(const char *text, struct shape *ret);
+/* "2,2,1", with the same bounds. */
+int shape_parse_bounds(const char *text, struct shape *ret);
 /* The box of chips of one host. -ENODATA when no such host exists. */
 int shape_of_host(uint32_t chips, struct shape *ret);
 /* How many hosts each dimension of the slice has. -EDOM when the hosts' boxes do not fill it. */

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api.h"
 
+#include "audit.h"
 #include "authority.h"
+#include "environment.h"
 #include "job_list.h"
 #include "local.pb-c.h"
 #include "log.h"
 #include "owners.h"
 #include "request.h"
+#include "rights.h"
 #include "wire_text.h"
 
 #define COMMAND_TEXT_MAX 256
+#define WATCHERS_MAX 4 /* tpu-hostd is one; who finds no place asks now and then */
 
 /* Somebody who waits for an answer about a run. Hangs on its connection. */
 struct waiter {
@@ -17,7 +21,8 @@ struct waiter {
         struct frame_peer *peer;
         enum action action;
         char name[JOB_NAME_MAX + 1];
-        char **conflicts; /* of a start */
+        uint64_t generation; /* of a start */
+        char **conflicts;
 };
 
 struct api {
@@ -25,6 +30,7 @@ struct api {
         const char *identity_config;
         struct runs *runs;
         struct waiter *waiters;
+        struct frame_peer *watchers[WATCHERS_MAX]; /* who is told whenever a run starts or ends; NULL: a free place */
         struct owners_cache owners;
 };
 
@@ -84,38 +90,80 @@ static struct waiter *waiter_find(struct api *a, enum action action, const char 
 
 /* --- What the runs tell -------------------------------------------------------------------------------- */
 
+static void answer_run(struct frame_peer *peer, const struct job *j, bool already, char **conflicts) {
+        Local__RunReply reply = LOCAL__RUN_REPLY__INIT;
+        char unit[JOB_UNIT_MAX], *warning = wire_text(j->warning);
+
+        reply.name = wire_text(j->name);
+        reply.unit = wire_text(job_unit(j->name, unit));
+        reply.malloc = wire_text(j->malloc);
+        reply.already = already;
+        reply.state = wire_text(job_state_name(j->state));
+        reply.generation = j->spec.generation;
+        reply.warning = &warning;
+        reply.n_warning = j->warning[0] != '\0';
+        reply.conflict = conflicts;
+        while (conflicts && conflicts[reply.n_conflict])
+                reply.n_conflict++;
+        answer(peer, LOCAL__KIND__KIND_RUN_REPLY, &reply.base);
+}
+
+/* What there is now, to all who watch. */
+static void tell_watchers(struct api *a) {
+        struct job_list list;
+        bool any = false;
+
+        for (size_t i = 0; i < WATCHERS_MAX; i++)
+                any = any || a->watchers[i];
+        if (!any)
+                return;
+        if (job_list_make(a->runs, "", &list) == 0)
+                for (size_t i = 0; i < WATCHERS_MAX; i++)
+                        if (a->watchers[i])
+                                answer(a->watchers[i], LOCAL__KIND__KIND_JOBS_REPLY, &list.reply.base);
+        job_list_clear(&list);
+}
+
+/* One that asked for the same generation again waits beside the first. */
+static struct waiter *next_started(struct api *a, const struct job *j) {
+        for (struct waiter *w = a->waiters; w; w = w->next)
+                if (w->action == ACTION_START && w->generation == j->spec.generation && streq(w->name, j->name))
+                        return w;
+        return NULL;
+}
+
 static void on_started(const struct job *j, int error, const struct problem *p, void *userdata) {
         struct api *a = userdata;
-        struct waiter *w = waiter_find(a, ACTION_START, j->name);
-        Local__RunReply reply = LOCAL__RUN_REPLY__INIT;
-        char unit[JOB_UNIT_MAX];
+        struct waiter *w;
 
-        if (!w)
-                return;
-        if (error < 0)
-                answer_problem(w->peer, error, p);
-        else {
-                reply.name = wire_text(j->name);
-                reply.unit = wire_text(job_unit(j->name, unit));
-                reply.malloc = wire_text(j->malloc);
-                reply.conflict = w->conflicts;
-                while (w->conflicts && w->conflicts[reply.n_conflict])
-                        reply.n_conflict++;
-                answer(w->peer, LOCAL__KIND__KIND_RUN_REPLY, &reply.base);
+        while ((w = next_started(a, j))) {
+                if (error < 0)
+                        answer_problem(w->peer, error, p);
+                else
+                        answer_run(w->peer, j, false, w->conflicts);
+                waiter_free(a, w);
         }
-        waiter_free(a, w);
+        tell_watchers(a);
 }
 
 static void on_ended(const struct job *j, void *userdata) {
         Local__StopReply reply = LOCAL__STOP_REPLY__INIT;
         struct api *a = userdata;
         struct waiter *w;
+        struct problem p;
+        int error = 0;
 
         reply.name = wire_text(j->name);
+        if (streq(j->end.cause, cause_name(CAUSE_UNKILLABLE)))
+                error = problem_set(&p, -EBUSY, j->end.remedy, "run %s: %s", j->name, j->end.why);
         while ((w = waiter_find(a, ACTION_STOP, j->name))) {
-                answer(w->peer, LOCAL__KIND__KIND_STOP_REPLY, &reply.base);
+                if (error < 0)
+                        answer_problem(w->peer, error, &p);
+                else
+                        answer(w->peer, LOCAL__KIND__KIND_STOP_REPLY, &reply.base);
                 waiter_free(a, w);
         }
+        tell_watchers(a);
 }
 
 static int capture_problem(const struct job *j, const struct capture_result *r, struct problem *p) {
@@ -164,56 +212,80 @@ static int no_memory(struct problem *p) {
         return problem_set(p, -ENOMEM, "try again", "out of memory");
 }
 
+/* Whether its start is still to be told. */
+static bool is_coming(const struct api *a, const struct job *j) {
+        return j->state == JOB_STARTING || runs_next_generation(a->runs, j->name) == j->spec.generation;
+}
+
 static int handle_run(struct api *a, struct frame_peer *peer, const struct caller *c,
                       const Local__RunRequest *q, struct problem *p) {
         struct request_result result = { 0 };
-        const struct job *j;
+        const struct job *j = NULL;
         char command[COMMAND_TEXT_MAX];
-        struct waiter *w;
+        struct waiter *w = NULL;
         int r;
 
         r = request_build(a->host, a->identity_config, q, c, &result, p);
         if (r < 0)
                 return r;
-        r = runs_start(a->runs, result.job, &j, p);
-        w = r >= 0 ? waiter_new(a, peer, ACTION_START, j->name) : NULL;
+        r = rights_check_replacing(a->runs, c, result.job, p);
+        if (r < 0)
+                (void) job_free(result.job);
+        else
+                r = runs_start(a->runs, result.job, &j, p);
+        if (r == 1 && !is_coming(a, j)) {
+                answer_run(peer, j, true, NULL);
+                (void) strings_free(result.conflicts);
+                return 0;
+        }
+        if (r >= 0)
+                w = waiter_new(a, peer, ACTION_START, j->name);
         if (!w) {
                 (void) strings_free(result.conflicts);
                 return r < 0 ? r : no_memory(p);
         }
+        w->generation = j->spec.generation;
         w->conflicts = result.conflicts;
-        log_notice("run %s: start asked for by %s (pid %d) as %s: %s", j->name, c->name,
-                   (int) frame_peer_creds(peer)->pid, j->user, job_command(j, command, sizeof(command)));
+        log_notice("run %s: start asked for by %s (pid %d) as %s: %s", j->name, c->name, (int) c->pid, j->user,
+                   job_command(j, command, sizeof(command)));
         return 0;
 }
 
-/* Finds the run for an action and asks whether this caller may do it. */
-static int authorize(struct api *a, const struct caller *c, enum action action, const char *name,
-                     struct problem *p) {
-        const struct job *j = runs_find(a->runs, name);
-        struct refusal refusal;
+/* As a start is answered, and nothing begins. */
+static int handle_check(struct api *a, struct frame_peer *peer, const struct caller *c, const Local__RunRequest *q,
+                        struct problem *p) {
+        struct request_result result = { 0 };
+        int r = request_build(a->host, a->identity_config, q, c, &result, p);
 
-        /* Without a run, the question is whether one's own could be meant. */
-        if (authority_decide(c, action, j ? j->uid : c->uid, &refusal) < 0)
-                return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
-        if (!j)
-                return problem_set(p, -ENOENT, "see: tpuctl jobs", "there is no run '%.64s' on this host",
-                                   name);
-        return 0;
+        if (r < 0)
+                return r;
+        r = rights_check_replacing(a->runs, c, result.job, p);
+        if (r == 0)
+                r = runs_check(a->runs, result.job, p);
+        if (r >= 0)
+                answer_run(peer, result.job, false, result.conflicts);
+        (void) job_free(result.job);
+        (void) strings_free(result.conflicts);
+        return r < 0 ? r : 0;
 }
 
 static int handle_stop(struct api *a, struct frame_peer *peer, const struct caller *c,
                        const Local__StopRequest *q, struct problem *p) {
         int r;
 
-        r = authorize(a, c, ACTION_STOP, q->name, p);
+        r = rights_check(a->runs, c, ACTION_STOP, q->name, p);
         if (r < 0)
                 return r;
-        r = runs_stop(a->runs, q->name, q->grace_usec, p);
+        r = runs_stop(a->runs, q->name, q->generation, q->grace_usec, p);
         if (r < 0)
                 return r;
-        log_notice("run %s: stop asked for by %s (pid %d)", q->name, c->name,
-                   (int) frame_peer_creds(peer)->pid);
+        if (r == 1) {
+                Local__StopReply reply = LOCAL__STOP_REPLY__INIT;
+
+                reply.name = q->name;
+                answer(peer, LOCAL__KIND__KIND_STOP_REPLY, &reply.base);
+                return 0;
+        }
         return waiter_new(a, peer, ACTION_STOP, q->name) ? 0 : no_memory(p);
 }
 
@@ -221,21 +293,35 @@ static int handle_capture(struct api *a, struct frame_peer *peer, const struct c
                           const Local__CaptureRequest *q, struct problem *p) {
         int r;
 
-        r = authorize(a, c, ACTION_CAPTURE, q->name, p);
+        r = rights_check(a->runs, c, ACTION_CAPTURE, q->name, p);
         if (r < 0)
                 return r;
         r = runs_capture(a->runs, q->name, p);
         if (r < 0)
                 return r;
-        log_info("run %s: stacks asked for by %s (pid %d)", q->name, c->name,
-                 (int) frame_peer_creds(peer)->pid);
         return waiter_new(a, peer, ACTION_CAPTURE, q->name) ? 0 : no_memory(p);
+}
+
+static void watch(struct api *a, struct frame_peer *peer) {
+        size_t at = WATCHERS_MAX;
+
+        for (size_t i = WATCHERS_MAX; i > 0; i--) {
+                if (a->watchers[i - 1] == peer)
+                        return;
+                if (!a->watchers[i - 1])
+                        at = i - 1;
+        }
+        if (at < WATCHERS_MAX)
+                a->watchers[at] = peer;
 }
 
 static int handle_jobs(struct api *a, struct frame_peer *peer, const Local__JobsRequest *q,
                        struct problem *p) {
         struct job_list list;
         int r = job_list_make(a->runs, q->name, &list);
+
+        if (q->watch)
+                watch(a, peer);
 
         if (r == 0)
                 answer(peer, LOCAL__KIND__KIND_JOBS_REPLY, &list.reply.base);
@@ -269,41 +355,85 @@ static int handle_owners(struct api *a, struct frame_peer *peer, struct problem 
         return 0;
 }
 
+static int handle_signal(struct api *a, struct frame_peer *peer, const struct caller *c, const Local__SignalRequest *q,
+                         struct problem *p) {
+        Local__SignalReply reply = LOCAL__SIGNAL_REPLY__INIT;
+        char done[160];
+        int r;
+
+        r = rights_check(a->runs, c, ACTION_SIGNAL, q->name, p);
+        if (r == 0)
+                r = runs_signal(a->runs, q->name, q->generation, done, sizeof(done), p);
+        if (r < 0)
+                return r;
+        reply.name = q->name;
+        reply.done = done;
+        answer(peer, LOCAL__KIND__KIND_SIGNAL_REPLY, &reply.base);
+        return 0;
+}
+
+static int handle_hint(struct api *a, struct frame_peer *peer, const struct caller *c, const Local__Hint *q, struct problem *p) {
+        Local__HintReply reply = LOCAL__HINT_REPLY__INIT;
+        enum hint hint;
+        int r;
+
+        r = rights_check_hint(c, p);
+        if (r < 0)
+                return r;
+        if (hint_parse(q->cause, &hint) < 0 || !environment_text_is_valid(q->text) || strlen(q->text) >= CAUSE_TEXT_MAX)
+                return problem_set(p, -EINVAL, "device-lost, oom-kill, peer-lost or preempted, and one line of text",
+                                   "'%.32s' is no hint at why a run ends", q->cause);
+        reply.runs = runs_hint(a->runs, q->name, hint, q->text);
+        answer(peer, LOCAL__KIND__KIND_HINT_REPLY, &reply.base);
+        return 0;
+}
+
 static int malformed(uint16_t kind, struct problem *p) {
         return problem_set(p, -EBADMSG, "are tpuctl and tpu-launchd of one version?",
                            "a request of kind %u cannot be understood", (unsigned) kind);
 }
 
+/* What was asked for, for its record. */
+struct asked {
+        enum action action;
+        char name[JOB_NAME_MAX + 1], detail[AUDIT_DETAIL_MAX];
+};
+
+static void note(struct asked *k, enum action action, const char *name, const char *detail) {
+        k->action = action;
+        (void) snprintf(k->name, sizeof(k->name), "%s", job_name_is_valid(name) ? name : "");
+        (void) snprintf(k->detail, sizeof(k->detail), "%.64s", environment_text_is_valid(detail) ? detail : "");
+}
+
+#define HANDLE(KIND, type, Type, action, detail, call)                                                      \
+        if (f->kind == LOCAL__KIND__##KIND) {                                                               \
+                Local__##Type *q = local__##type##__unpack(NULL, f->len, f->data);                          \
+                int k = malformed(f->kind, p);                                                              \
+                                                                                                            \
+                if (q) {                                                                                    \
+                        note(asked, action, q->name, detail);                                               \
+                        k = call;                                                                           \
+                }                                                                                           \
+                local__##type##__free_unpacked(q, NULL);                                                    \
+                return k;                                                                                   \
+        }
+
 static int handle(struct api *a, struct frame_peer *peer, const struct frame *f, const struct caller *c,
-                  struct problem *p) {
-        int r = malformed(f->kind, p);
-
-        if (f->kind == LOCAL__KIND__KIND_RUN_REQUEST) {
-                Local__RunRequest *q = local__run_request__unpack(NULL, f->len, f->data);
-
-                r = q ? handle_run(a, peer, c, q, p) : r;
-                local__run_request__free_unpacked(q, NULL);
-        } else if (f->kind == LOCAL__KIND__KIND_JOBS_REQUEST) {
-                Local__JobsRequest *q = local__jobs_request__unpack(NULL, f->len, f->data);
-
-                r = q ? handle_jobs(a, peer, q, p) : r;
-                local__jobs_request__free_unpacked(q, NULL);
-        } else if (f->kind == LOCAL__KIND__KIND_STOP_REQUEST) {
-                Local__StopRequest *q = local__stop_request__unpack(NULL, f->len, f->data);
-
-                r = q ? handle_stop(a, peer, c, q, p) : r;
-                local__stop_request__free_unpacked(q, NULL);
-        } else if (f->kind == LOCAL__KIND__KIND_CAPTURE_REQUEST) {
-                Local__CaptureRequest *q = local__capture_request__unpack(NULL, f->len, f->data);
-
-                r = q ? handle_capture(a, peer, c, q, p) : r;
-                local__capture_request__free_unpacked(q, NULL);
-        } else if (f->kind == LOCAL__KIND__KIND_OWNERS_REQUEST)
-                r = handle_owners(a, peer, p);
-        return r;
+                  struct asked *asked, struct problem *p) {
+        HANDLE(KIND_RUN_REQUEST, run_request, RunRequest, ACTION_START, q->user, handle_run(a, peer, c, q, p))
+        HANDLE(KIND_CHECK_REQUEST, run_request, RunRequest, ACTION_LIST, q->user, handle_check(a, peer, c, q, p))
+        HANDLE(KIND_JOBS_REQUEST, jobs_request, JobsRequest, ACTION_LIST, "", handle_jobs(a, peer, q, p))
+        HANDLE(KIND_STOP_REQUEST, stop_request, StopRequest, ACTION_STOP, "", handle_stop(a, peer, c, q, p))
+        HANDLE(KIND_CAPTURE_REQUEST, capture_request, CaptureRequest, ACTION_CAPTURE, "", handle_capture(a, peer, c, q, p))
+        HANDLE(KIND_SIGNAL_REQUEST, signal_request, SignalRequest, ACTION_SIGNAL, q->reason, handle_signal(a, peer, c, q, p))
+        HANDLE(KIND_HINT, hint, Hint, ACTION_HINT, q->cause, handle_hint(a, peer, c, q, p))
+        if (f->kind == LOCAL__KIND__KIND_OWNERS_REQUEST)
+                return handle_owners(a, peer, p);
+        return malformed(f->kind, p);
 }
 
 static void on_frame(struct frame_peer *peer, const struct frame *f, void *userdata) {
+        struct asked asked = { .action = ACTION_LIST };
         struct api *a = userdata;
         struct problem p = { 0 };
         struct caller caller;
@@ -313,10 +443,10 @@ static void on_frame(struct frame_peer *peer, const struct frame *f, void *userd
                 r = problem_set(&p, -EBUSY, "wait for the answer, or open another connection",
                                 "this connection still waits for an answer");
         else {
-                authority_identify(frame_peer_creds(peer), &caller);
-                r = handle(a, peer, f, &caller, &p);
-                if (r == -EACCES)
-                        log_notice("refused: %s (pid %d)", p.text, (int) frame_peer_creds(peer)->pid);
+                authority_identify(a->host, a->identity_config, frame_peer_creds(peer), &caller);
+                r = handle(a, peer, f, &caller, &asked, &p);
+                if (asked.action != ACTION_LIST)
+                        audit(&caller, asked.action, asked.name, asked.detail, r, p.text);
         }
         if (r < 0)
                 answer_problem(peer, r, &p);
@@ -324,7 +454,11 @@ static void on_frame(struct frame_peer *peer, const struct frame *f, void *userd
 
 static void on_closed(struct frame_peer *peer, void *userdata) {
         struct waiter *w = frame_peer_state(peer);
+        struct api *a = userdata;
 
+        for (size_t i = 0; i < WATCHERS_MAX; i++)
+                if (a->watchers[i] == peer)
+                        a->watchers[i] = NULL;
         if (w)
                 waiter_free(userdata, w);
 }

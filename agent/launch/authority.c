@@ -5,18 +5,28 @@
 #include <pwd.h>
 #include <stdarg.h>
 
+#include "authority_file.h"
+#include "log.h"
 #include "paths.h"
 
 #define GROUPS_MAX 4096
 #define LOOKUP_SIZE 65536
 
-static const char *const action_names[] = {
-        [ACTION_LIST] = "list runs",
-        [ACTION_START] = "start runs",
-        [ACTION_STOP] = "stop runs",
-        [ACTION_CAPTURE] = "take stacks of runs",
+static const struct {
+        const char *name, *words;
+} actions[] = {
+        [ACTION_LIST] = { "list", "list runs" },
+        [ACTION_START] = { "start", "start runs" },
+        [ACTION_STOP] = { "stop", "stop runs" },
+        [ACTION_CAPTURE] = { "capture", "take stacks of runs" },
+        [ACTION_SIGNAL] = { "signal", "tell runs of a preemption" },
+        [ACTION_HINT] = { "hint", "say why runs end" },
 };
-_Static_assert(ELEMENTSOF(action_names) == _ACTION_MAX, "every action has a name");
+_Static_assert(ELEMENTSOF(actions) == _ACTION_MAX, "every action has a name");
+
+const char *action_name(enum action a) {
+        return a < _ACTION_MAX ? actions[a].name : "?";
+}
 
 static bool is_member(const char *user, gid_t own, gid_t wanted) {
         _cleanup_free_ gid_t *groups = calloc(GROUPS_MAX, sizeof(*groups));
@@ -32,24 +42,45 @@ static bool is_member(const char *user, gid_t own, gid_t wanted) {
         return false;
 }
 
-void authority_identify(const struct ucred *peer, struct caller *ret) {
+/* Of the file, what concerns this caller: root is told nothing by it. */
+static void read_grants(const struct host *h, const char *config, struct caller *c) {
+        struct grants g = { .n_users = 0 };
+        unsigned warnings = 0;
+        int r;
+
+        (void) snprintf(c->group, sizeof(c->group), "%s", GROUP_RUN);
+        if (c->uid == 0)
+                return;
+        r = grants_load(h, config, NULL, &g, &warnings);
+        if (r < 0) {
+                (void) log_warning_errno(r, "the authority file cannot be read, it grants nothing now: %m");
+                return;
+        }
+        memcpy(c->group, g.group, sizeof(c->group));
+        if (!c->remote)
+                return;
+        memcpy(c->granted, g.users, sizeof(c->granted));
+        c->n_granted = g.n_users;
+}
+
+void authority_identify(const struct host *h, const char *config, const struct ucred *peer, struct caller *ret) {
         _cleanup_free_ char *buf = malloc(LOOKUP_SIZE);
-        struct caller c = { .uid = peer->uid };
+        struct caller c = { .uid = peer->uid, .pid = peer->pid };
         struct passwd pw, *user = NULL;
         struct group gr, *group = NULL;
-        gid_t wanted = 0;
+        gid_t wanted = 0, own = peer->gid;
 
         (void) snprintf(c.name, sizeof(c.name), "%u", (unsigned) peer->uid);
-        if (buf && getgrnam_r(GROUP_RUN, &gr, buf, LOOKUP_SIZE, &group) == 0 && group)
-                wanted = gr.gr_gid;
-        if (group && peer->gid == wanted)
-                c.member = true;
         if (buf && getpwuid_r(peer->uid, &pw, buf, LOOKUP_SIZE, &user) == 0 && user) {
                 (void) snprintf(c.name, sizeof(c.name), "%s", pw.pw_name);
                 c.remote = streq(pw.pw_name, USER_HOSTD);
-                if (group && !c.member)
-                        c.member = is_member(c.name, pw.pw_gid, wanted);
+                own = pw.pw_gid;
         }
+        read_grants(h, config, &c);
+        if (buf && getgrnam_r(c.group, &gr, buf, LOOKUP_SIZE, &group) == 0 && group)
+                wanted = gr.gr_gid;
+        if (group)
+                c.member = peer->gid == wanted || (user && is_member(c.name, own, wanted));
         *ret = c;
 }
 
@@ -64,28 +95,47 @@ __attribute__((format(printf, 3, 4))) static int refuse(struct refusal *ret, con
         return -EACCES;
 }
 
-int authority_decide(const struct caller *c, enum action a, uid_t owner, struct refusal *ret) {
+/* What comes over the network: it ends at the authority file. */
+static int decide_remote(const struct caller *c, enum action a, uid_t owner, const char *name,
+                         struct refusal *ret) {
+        char remedy[256];
+
+        if (a == ACTION_CAPTURE || a == ACTION_SIGNAL || a == ACTION_HINT)
+                return 0;
+        if (owner < AUTHORITY_UID_MIN)
+                return refuse(ret, "name a user of people (uid 1000 or more), or run tpuctl on the host itself",
+                              "requests that come through %s may not %s as root or a system user", USER_HOSTD,
+                              actions[a].words);
+        for (size_t i = 0; i < c->n_granted; i++)
+                if (c->granted[i] == owner)
+                        return 0;
+        (void) snprintf(remedy, sizeof(remedy),
+                        "as root of this host, in " PATH_SITE "/authority.conf.d/10-remote.conf: section [Remote], line "
+                        "Start=%.32s",
+                        name);
+        return refuse(ret, remedy, "requests that come through %s may not %s of user %.32s on this host: no authority "
+                                   "file grants it",
+                      USER_HOSTD, actions[a].words, name);
+}
+
+int authority_decide(const struct caller *c, enum action a, uid_t owner, const char *name, struct refusal *ret) {
         char remedy[192];
 
         if (c->uid == 0 || a == ACTION_LIST)
                 return 0;
-        if (c->remote) {
-                if (a == ACTION_CAPTURE)
-                        return 0;
-                return refuse(ret,
-                              "run tpuctl on the host itself, as root or as a member of group " GROUP_RUN,
-                              "requests that come through %s may not %s on this host", USER_HOSTD,
-                              action_names[a]);
-        }
+        if (c->remote)
+                return decide_remote(c, a, owner, name, ret);
+        if (a == ACTION_HINT)
+                return refuse(ret, "this is tpu-hostd's to say", "user %s may not %s", c->name, actions[a].words);
         if (!c->member) {
-                (void) snprintf(remedy, sizeof(remedy), "sudo usermod -aG %s %s", GROUP_RUN, c->name);
+                (void) snprintf(remedy, sizeof(remedy), "sudo usermod -aG %s %s", c->group, c->name);
                 return refuse(ret, remedy, "user %s may not %s: not root and not in group %s", c->name,
-                              action_names[a], GROUP_RUN);
+                              actions[a].words, c->group);
         }
         if (owner != c->uid)
                 return refuse(ret, "use sudo, or act as the user of the run",
                               a == ACTION_START ? "user %s may %s as itself only" :
                                                   "user %s may %s of its own only",
-                              c->name, action_names[a]);
+                              c->name, actions[a].words);
         return 0;
 }

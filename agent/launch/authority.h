@@ -1,42 +1,70 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Who may do what: decided on the caller's own credentials, as the kernel tells them. Pure but for
- * authority_identify().
+ * Who may do what: decided on the caller's own credentials, as the kernel tells them, and on the authority file.
+ * authority_decide() is pure.
  *
  *   root                      everything
- *   members of group tpu-run  start runs as themselves; stop and capture runs of their own
- *   the user tpu-hostd        is the principal "remote": may ask for a capture of any run (frames of stacks
- * only) anyone                    may list runs
+ *   members of the group      start runs as themselves; stop, signal and capture runs of their own
+ *   the user tpu-hostd        is the principal "remote", for what comes over the network: it may ask for a capture of any
+ *                             run (stacks, never values), and deliver the preemption signal that a run's own spec names;
+ *                             it starts and stops runs of the users that the file names, and of nobody else
+ *   anyone                    may list runs, and ask who has the devices
+ *
+ * The file is "authority" (config.h), read anew for each caller that it matters for:
+ *   [Authority] Group=tpu-run          the group
+ *   [Remote]    Start=alice bob        users whose runs may be started, stopped and replaced from remote
+ * A user named there is never root nor a system user (uid below 1000: Debian's login.defs, SYS_UID_MAX 999), whatever the
+ * file says: such a line is refused with file and line, and grants nothing. What is granted is the user's own rights without
+ * new privileges (unit_message.c): sudo does not work in such a run. A user who is in a group that is as good as root
+ * (docker, disk) still is; do not name such a user.
  */
 #include <sys/socket.h>
 #include <sys/types.h>
 
 #include "base.h"
+#include "host.h"
+
+#define AUTHORITY_USERS_MAX 32
+#define AUTHORITY_UID_MIN 1000
 
 enum action {
         ACTION_LIST,
         ACTION_START,
         ACTION_STOP,
         ACTION_CAPTURE,
+        ACTION_SIGNAL, /* the preemption of a run, as its own spec says */
+        ACTION_HINT, /* evidence for the cause of an end */
         _ACTION_MAX,
 };
+/* "start", for records. */
+const char *action_name(enum action a);
 
 struct caller {
         uid_t uid;
+        pid_t pid;
         char name[64]; /* of the user, or its number */
         bool remote; /* the user tpu-hostd */
-        bool member; /* of the group tpu-run */
+        bool member; /* of the group */
+        char group[64]; /* the group's name */
+        uid_t granted[AUTHORITY_USERS_MAX]; /* to remote: whose runs it may start and stop */
+        size_t n_granted;
 };
 
 struct refusal {
         char reason[256], remedy[256];
 };
 
-/* Looks the peer up in the user database (its own group, and the supplementary ones by getgrouplist(3)). */
-void authority_identify(const struct ucred *peer, struct caller *ret);
+/*
+ * Looks the peer up in the user database (its own group, and the supplementary ones by getgrouplist(3)), and in the authority
+ * file (config: --config, or NULL) where that says something about it. A file that cannot be read grants nothing.
+ */
+void authority_identify(const struct host *h, const char *config, const struct ucred *peer, struct caller *ret);
 
 /*
- * owner: the user whose run it is, or is to be. Returns 0, or -EACCES with *ret filled.
+ * owner, name: the user whose run it is, or is to be. Returns 0, or -EACCES with *ret filled.
  */
-int authority_decide(const struct caller *c, enum action a, uid_t owner, struct refusal *ret);
+int authority_decide(const struct caller *c, enum action a, uid_t owner, const char *name, struct refusal *ret);
+
+/* Reads the file, counts what is wrong with it, and prints what is in force to out, if that is not NULL. 0 or -errno. */
+int authority_report_config(const struct host *h, const char *config, FILE *out, unsigned *ret_warnings);

@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 
+#define PATH_SIZE 1024
+
 static int read_procs(int dir_fd, struct pid_list *out) {
         _cleanup_fclose_ FILE *f = NULL;
         int fd, pid;
@@ -79,4 +81,51 @@ int cgroup_pids(const struct host *h, const char *control_group, struct pid_list
                         return fd;
         }
         return -ENOENT;
+}
+
+/* --- Killed for lack of memory ------------------------------------------------------------------------- */
+
+/* "oom_kill N" in a file of such lines. */
+static uint32_t read_count(const struct host *h, const char *base, const char *group, const char *file) {
+        char path[PATH_SIZE + 128], text[1024];
+        const char *at;
+
+        (void) snprintf(path, sizeof(path), "%s%s/%s", base, group, file);
+        if (host_read(h, path, text, sizeof(text), NULL) < 0)
+                return 0;
+        at = startswith(text, "oom_kill ") ? text : strstr(text, "\noom_kill ");
+        return at ? (uint32_t) strtoul(strchr(at, ' '), NULL, 10) : 0;
+}
+
+/* Of our own line in /proc/self/cgroup that begins after a prefix: the group, cut behind the run's service. */
+static bool own_group(const char *text, const char *prefix, char group[static PATH_SIZE]) {
+        const char *line = strstr(text, prefix), *end;
+        size_t n;
+
+        if (!line)
+                return false;
+        line += strlen(prefix);
+        end = strstr(line, ".service");
+        n = end ? (size_t) (end - line) + strlen(".service") : strcspn(line, "\n");
+        if (n >= PATH_SIZE || (end && memchr(line, '\n', n)))
+                return false;
+        memcpy(group, line, n);
+        group[n] = '\0';
+        return true;
+}
+
+uint32_t cgroup_oom_kills(const struct host *h) {
+        char text[8192], group[PATH_SIZE];
+        uint32_t n = 0;
+
+        if (host_read(h, "/proc/self/cgroup", text, sizeof(text), NULL) < 0)
+                return 0;
+        if (own_group(text, "0::", group)) {
+                n = read_count(h, "/sys/fs/cgroup", group, "memory.events");
+                if (n == 0)
+                        n = read_count(h, "/sys/fs/cgroup/unified", group, "memory.events");
+        }
+        if (n == 0 && own_group(text, ":memory:", group))
+                n = read_count(h, "/sys/fs/cgroup/memory", group, "memory.oom_control");
+        return n;
 }

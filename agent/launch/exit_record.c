@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <jansson.h>
 
+#include "cgroup.h"
 #include "durable.h"
 #include "job.h"
 #include "log.h"
@@ -34,12 +35,23 @@ int exit_record_from_environment(const struct host *h, const char *id, struct ex
             copy_word(status ? status : "", r.status, sizeof(r.status)) < 0)
                 return -EBADMSG;
         (void) host_boot_id(h, r.boot_id); /* empty when unreadable: the id tells the run */
+        r.oom_kills = cgroup_oom_kills(h);
         *ret = r;
         return 0;
 }
 
-const char *exit_record_cause(const struct exit_record *r) {
-        return streq(r->result, "success") && streq(r->code, "killed") ? "stopped" : r->result;
+static int add_cause(json_t *o, const struct exit_record *r) {
+        json_t *cause;
+        int k;
+
+        if (!r->cause[0])
+                return 0;
+        cause = json_pack("{s:s, s:s, s:s}", "cause", r->cause, "why", r->why, "remedy", r->remedy);
+        k = cause ? json_object_update(o, cause) : -1;
+        json_decref(cause);
+        if (k == 0 && r->step_known)
+                k = json_object_set_new(o, "last_step", json_integer((json_int_t) r->last_step));
+        return k < 0 ? -ENOMEM : 0;
 }
 
 int exit_record_write(int exits_fd, const char *name, const struct exit_record *r) {
@@ -47,9 +59,14 @@ int exit_record_write(int exits_fd, const char *name, const struct exit_record *
         json_t *o;
         int w;
 
-        o = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "version", RECORD_VERSION, "id", r->id,
+        o = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I}", "version", RECORD_VERSION, "id", r->id,
                       "result", r->result, "code", r->code, "status", r->status, "boot_id", r->boot_id,
-                      "real_usec", (json_int_t) r->real, "boot_usec", (json_int_t) r->boot);
+                      "real_usec", (json_int_t) r->real, "boot_usec", (json_int_t) r->boot, "oom_kills",
+                      (json_int_t) r->oom_kills);
+        if (o && add_cause(o, r) < 0) {
+                json_decref(o);
+                return -ENOMEM;
+        }
         if (!o)
                 return -ENOMEM;
         text = json_dumps(o, JSON_COMPACT);
@@ -58,6 +75,30 @@ int exit_record_write(int exits_fd, const char *name, const struct exit_record *
                 return -ENOMEM;
         w = durable_write(exits_fd, name, text, strlen(text), 0600);
         return w;
+}
+
+static int copy_text(const char *text, char *dest, size_t size) {
+        if (strlen(text) >= size)
+                return -EBADMSG;
+        (void) snprintf(dest, size, "%s", text);
+        return 0;
+}
+
+/* What the recorder does not write. */
+static int parse_cause(json_t *o, struct exit_record *ret) {
+        const char *cause = "", *why = "", *remedy = "";
+        json_int_t oom_kills = 0, step = -1;
+
+        if (json_unpack(o, "{s?I, s?s, s?s, s?s, s?I}", "oom_kills", &oom_kills, "cause", &cause, "why", &why, "remedy",
+                        &remedy, "last_step", &step) < 0)
+                return -EBADMSG;
+        if (oom_kills < 0 || copy_word(cause, ret->cause, sizeof(ret->cause)) < 0 ||
+            copy_text(why, ret->why, sizeof(ret->why)) < 0 || copy_text(remedy, ret->remedy, sizeof(ret->remedy)) < 0)
+                return -EBADMSG;
+        ret->oom_kills = (uint32_t) MIN(oom_kills, (json_int_t) UINT32_MAX);
+        ret->step_known = step >= 0;
+        ret->last_step = step >= 0 ? (uint64_t) step : 0;
+        return 0;
 }
 
 static int parse(json_t *o, const char *id, struct exit_record *ret) {
@@ -81,7 +122,7 @@ static int parse(json_t *o, const char *id, struct exit_record *ret) {
         r.real = (usec_t) real;
         r.boot = (usec_t) boot;
         *ret = r;
-        return 0;
+        return parse_cause(o, ret);
 }
 
 int exit_record_read(int exits_fd, const char *name, const char *id, struct exit_record *ret) {

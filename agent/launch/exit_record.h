@@ -11,6 +11,7 @@
 #include "base.h"
 #include "host.h"
 
+#define EXIT_TEXT_MAX 256
 #define RUN_ID_MAX 33 /* 32 hex digits and NUL */
 
 struct exit_record {
@@ -22,15 +23,18 @@ struct exit_record {
         char status[16]; /* "0", "TERM" */
         char boot_id[BOOT_ID_MAX];
         usec_t real, boot;
+        uint32_t oom_kills; /* processes of the run that the kernel killed for lack of memory, as its control group counts */
+
+        /* Added by tpu-launchd once it has looked at all evidence (cause.h); empty before that. */
+        char cause[24];
+        char why[EXIT_TEXT_MAX], remedy[EXIT_TEXT_MAX];
+        bool step_known;
+        uint64_t last_step; /* that the run's log reported */
 };
 
 /* The record out of $SERVICE_RESULT, $EXIT_CODE and $EXIT_STATUS (systemd.exec(5)). -EBADMSG without a
  * result. */
 int exit_record_from_environment(const struct host *h, const char *id, struct exit_record *ret);
-
-/* For people: systemd's result, but "stopped" where it says "success" and a signal ended the run (it counts
- * HUP, INT, TERM and PIPE as a clean end): a training that was ended has not succeeded. */
-const char *exit_record_cause(const struct exit_record *r);
 
 int exit_record_write(int exits_fd, const char *name, const struct exit_record *r);
 /* -ENOENT: there is none for the run of this id; -EBADMSG: there is one, but it cannot be understood. */

@@ -7,6 +7,7 @@
 #include "durable.h"
 #include "job.h"
 #include "log.h"
+#include "secret.h"
 #include "state.h"
 
 static int put(FILE *f, const char *text) {
@@ -124,6 +125,9 @@ static int enter(const struct host *h, const char *name, char **argv) {
                                        name);
         if (chdir(directory) < 0)
                 return log_error_errno(errno, "run %s: directory %s: %m", name, directory);
+        r = secrets_enter();
+        if (r < 0)
+                return log_error_errno(r, "run %s: its secret variables cannot be read: %m", name);
         r = take_environment(&t);
         if (r < 0)
                 return log_error_errno(r, "run %s: its environment cannot be set: %m", name);
@@ -131,11 +135,22 @@ static int enter(const struct host *h, const char *name, char **argv) {
         return 0;
 }
 
+static bool is_handover(const char *name) {
+        size_t n = strcspn(name, ".");
+        char run[JOB_NAME_MAX + 1];
+
+        if (n > JOB_NAME_MAX || (name[n] && !streq(name + n, HANDOVER_PREEMPT)))
+                return false;
+        memcpy(run, name, n);
+        run[n] = '\0';
+        return job_name_is_valid(run);
+}
+
 int handover_main(const struct host *h, const char *name) {
         char *argv[JOB_ARGV_MAX + 1];
         int r;
 
-        if (!job_name_is_valid(name)) {
+        if (!is_handover(name)) {
                 (void) log_error_errno(EINVAL, "--exec '%.64s' is not the name of a run", name);
                 return HANDOVER_EXIT_NOT_STARTED;
         }

@@ -18,6 +18,7 @@
 
 #include "host.h"
 
+#define HANDOVER_PREEMPT ".preempt" /* behind the run's name: of its command for a preemption */
 #define HANDOVER_SIZE_MAX (2 * 1024 * 1024)
 #define HANDOVER_EXIT_NO_COMMAND 127 /* as shells say it */
 #define HANDOVER_EXIT_NOT_STARTED 126

@@ -4,12 +4,14 @@
 #include <jansson.h>
 
 #include "durable.h"
+#include "secret.h"
 
 #define JOB_VERSION 1
 
 static const char *const state_names[] = {
         [JOB_STARTING] = "starting",
         [JOB_RUNNING] = "running",
+        [JOB_WAITING] = "waiting",
         [JOB_EXITED] = "exited",
 };
 _Static_assert(ELEMENTSOF(state_names) == _JOB_STATE_MAX, "every state has a name");
@@ -59,24 +61,6 @@ const char *job_command(const struct job *j, char *buf, size_t size) {
         return buf;
 }
 
-char **strings_free(char **l) {
-        for (size_t i = 0; l && l[i]; i++)
-                free(l[i]);
-        free(l);
-        return NULL;
-}
-
-char **strings_copy(const char *const *from, size_t n) {
-        char **l = calloc(n + 1, sizeof(*l));
-
-        for (size_t i = 0; l && i < n; i++) {
-                l[i] = strdup(from[i]);
-                if (!l[i])
-                        return strings_free(l);
-        }
-        return l;
-}
-
 struct job *job_free(struct job *j) {
         if (!j)
                 return NULL;
@@ -85,47 +69,26 @@ struct job *job_free(struct job *j) {
         free(j->control_group);
         (void) strings_free(j->argv);
         (void) strings_free(j->env);
+        (void) secrets_free(j->secrets);
+        run_spec_clear(&j->spec);
         free(j);
         return NULL;
 }
 
 /* --- The file ------------------------------------------------------------------------------------------ */
 
-static json_t *strings_to_json(char *const *l) {
-        json_t *a = json_array();
-
-        for (size_t i = 0; a && l && l[i]; i++)
-                if (json_array_append_new(a, json_string(l[i])) < 0) {
-                        json_decref(a);
-                        return NULL;
-                }
-        return a;
-}
-
-static char **strings_from_json(const json_t *a, size_t max) {
-        size_t n = json_array_size(a);
-        char **l = n <= max ? calloc(n + 1, sizeof(*l)) : NULL;
-
-        for (size_t i = 0; l && i < n; i++) {
-                const char *s = json_string_value(json_array_get(a, i));
-
-                l[i] = s ? strdup(s) : NULL;
-                if (!l[i])
-                        return strings_free(l);
-        }
-        return l;
-}
-
 int job_write(int jobs_fd, const struct job *j) {
         _cleanup_free_ char *text = NULL;
         json_t *o;
 
-        o = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:o, s:o, s:I, s:I}", "version",
+        o = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:o, s:o, s:I, s:I, s:o, s:o, s:b, s:I}", "version",
                       JOB_VERSION, "name", j->name, "id", j->id, "boot_id", j->boot_id, "framework",
                       j->framework, "malloc", j->malloc, "uid", (json_int_t) j->uid, "user", j->user,
                       "directory", j->directory, "argv", strings_to_json(j->argv), "env",
                       strings_to_json(j->env), "started_real_usec", (json_int_t) j->started_real,
-                      "started_boot_usec", (json_int_t) j->started_boot);
+                      "started_boot_usec", (json_int_t) j->started_boot, "spec", run_spec_to_json(&j->spec),
+                      "restarts", restarts_to_json(&j->restarts), "stop_asked", (int) j->stop_asked, "preempted_real_usec",
+                      (json_int_t) j->preempted_real);
         if (!o)
                 return -ENOMEM;
         text = json_dumps(o, JSON_COMPACT);
@@ -142,6 +105,24 @@ static int copy_text(const char *from, char *to, size_t size) {
                 return -EBADMSG;
         memcpy(to, from, strlen(from) + 1);
         return 0;
+}
+
+/* What files of the first version do not have. */
+static int parse_since(json_t *o, struct job *j) {
+        json_t *spec = NULL, *restarts = NULL;
+        json_int_t preempted = 0;
+        int stop_asked = 0, r;
+
+        if (json_unpack(o, "{s?o, s?o, s?b, s?I}", "spec", &spec, "restarts", &restarts, "stop_asked", &stop_asked,
+                        "preempted_real_usec", &preempted) < 0 ||
+            preempted < 0)
+                return -EBADMSG;
+        r = run_spec_from_json(spec, &j->spec);
+        if (r == 0)
+                r = restarts_from_json(restarts, &j->restarts);
+        j->stop_asked = stop_asked;
+        j->preempted_real = (usec_t) preempted;
+        return r;
 }
 
 static int parse(json_t *o, const char *name, struct job *j) {
@@ -169,7 +150,9 @@ static int parse(json_t *o, const char *name, struct job *j) {
         j->directory = strdup(directory);
         j->argv = strings_from_json(argv, JOB_ARGV_MAX);
         j->env = strings_from_json(env, JOB_ENV_MAX);
-        return j->user && j->directory && j->argv && j->env ? 0 : -EBADMSG;
+        if (!j->user || !j->directory || !j->argv || !j->env)
+                return -EBADMSG;
+        return parse_since(o, j);
 }
 
 int job_read(int jobs_fd, const char *name, struct job **ret) {

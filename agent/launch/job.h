@@ -10,10 +10,14 @@
  */
 #include <sys/types.h>
 
+#include "cause.h"
 #include "environment.h"
 #include "exit_record.h"
 #include "host.h"
 #include "paths.h"
+#include "restart.h"
+#include "run_spec.h"
+#include "text_list.h"
 
 #define JOB_NAME_MAX 41 /* [a-z0-9][a-z0-9-]{0,40} */
 #define JOB_UNIT_MAX 80 /* "tpu-run-" NAME ".service" and NUL */
@@ -26,6 +30,7 @@
 enum job_state {
         JOB_STARTING,
         JOB_RUNNING,
+        JOB_WAITING, /* it ended, and is to be started again */
         JOB_EXITED,
         _JOB_STATE_MAX,
 };
@@ -42,11 +47,20 @@ struct job {
         /* NULL-terminated; env is "KEY=VALUE", or "KEY" for one that must not be inherited */
         char **argv, **env;
         usec_t started_real, started_boot;
+        struct run_spec spec;
+        struct restarts restarts; /* done so far; then id and started_… are those of the last start */
+        bool stop_asked; /* somebody ended it: it is not started again */
+        usec_t preempted_real; /* when it was told of a preemption; 0: never */
 
         /* Known while we run. */
         enum job_state state;
         struct exit_record end; /* valid when exited */
         uint32_t main_pid;
+        char **secrets; /* before its start only: secret.h */
+        char warning[192]; /* what could not be looked at before its start; "" */
+        unsigned hints; /* bits of enum hint */
+        char hint_text[_HINT_MAX][CAUSE_TEXT_MAX];
+        char refused[384]; /* why the start of the next generation came to nothing; "" */
         char *control_group; /* of the run's slice, as systemd names it; NULL: not known yet */
 };
 
@@ -60,10 +74,6 @@ const char *job_command(const struct job *j, char *buf, size_t size);
 
 struct job *job_free(struct job *j);
 DEFINE_CLEANUP(struct job *, job_free)
-
-/* Copies n strings into a NULL-terminated array. NULL when out of memory. */
-char **strings_copy(const char *const *from, size_t n);
-char **strings_free(char **l);
 
 int job_write(int jobs_fd, const struct job *j);
 /* -ENOENT, or -EBADMSG for a file that cannot be understood. The state is JOB_STARTING. */

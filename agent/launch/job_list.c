@@ -34,8 +34,21 @@ static Local__Job *describe(const struct runs *r, const struct job *j) {
         d->job.processes = runs_processes(r, j);
         if (j->control_group)
                 d->job.control_group = j->control_group;
-        if (j->state == JOB_EXITED) {
-                d->job.cause = wire_text(exit_record_cause(&j->end));
+        d->job.generation = j->spec.generation;
+        d->job.intent = wire_text(j->spec.intent);
+        d->job.slice = wire_text(j->spec.slice);
+        d->job.worker = wire_text(j->spec.worker);
+        d->job.restarts = j->restarts.done;
+        d->job.restarts_max = j->spec.restarts;
+        d->job.preempted_real_usec = j->preempted_real;
+        d->job.next_generation = runs_next_generation(r, j->name);
+        d->job.refused = wire_text(j->refused);
+        if (j->state == JOB_EXITED || j->state == JOB_WAITING) {
+                d->job.cause = wire_text(j->end.cause);
+                d->job.why = wire_text(j->end.why);
+                d->job.remedy = wire_text(j->end.remedy);
+                d->job.step_known = j->end.step_known;
+                d->job.last_step = j->end.last_step;
                 d->job.code = wire_text(j->end.code);
                 d->job.status = wire_text(j->end.status);
                 d->job.ended_real_usec = j->end.real;

@@ -8,6 +8,8 @@
 
 #include "allocator.h"
 #include "environment.h"
+#include "paths.h"
+#include "secret.h"
 
 #define LOOKUP_SIZE 65536
 /* systemd.exec(5): what a system service finds as its PATH. */
@@ -211,14 +213,18 @@ static int set_environment(const struct host *h, const char *identity_config, co
         int r;
 
         if (q->framework[0] && framework_parse(q->framework, &f) < 0)
-                return problem_set(p, -EINVAL, "--framework plain or jax", "there is no framework '%.32s'",
+                return problem_set(p, -EINVAL, "--framework " FRAMEWORK_NAMES, "there is no framework '%.32s'",
                                    q->framework);
         (void) snprintf(j->framework, sizeof(j->framework), "%s", framework_name(f));
         r = identity_load(h, identity_config, &identity);
         if (r < 0)
                 return problem_set(p, r, "see: tpuctl identity",
                                    "the identity of this host cannot be read: %s", strerror(-r));
-        r = environment_build(&identity, f, (const char *const *) q->env, q->n_env, &e, why);
+        r = environment_build(&identity,
+                              &(struct environment_options){ .framework = f,
+                                                             .user = (const char *const *) q->env,
+                                                             .n_user = q->n_env },
+                              &e, why);
         if (r < 0)
                 return r == -ENOMEM ? no_memory(p) :
                                       problem_set(p, r, "see: tpuctl identity, tpuctl env", "%s", why);
@@ -243,17 +249,35 @@ static int fill(const struct host *h, const char *identity_config, const Local__
                 return problem_set(p, -EINVAL, "use a-z, 0-9 and '-', at most 41 characters, no '-' first",
                                    "'%.64s' cannot be the name of a run", q->name);
         (void) snprintf(j->name, sizeof(j->name), "%s", q->name);
+        r = run_spec_from_request(q, &j->spec, p);
+        if (r < 0)
+                return r;
+        j->spec.remote = c->remote;
         r = set_user(q, c, j, &home, p);
         if (r < 0)
                 return r;
-        if (authority_decide(c, ACTION_START, j->uid, &refusal) < 0)
+        if (authority_decide(c, ACTION_START, j->uid, j->user, &refusal) < 0)
                 return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
         r = set_directory(h, q, home, j, p);
         if (r >= 0)
                 r = set_argv(q, j, p);
         if (r >= 0)
                 r = set_environment(h, identity_config, q, j, ret_conflicts, p);
+        if (r >= 0)
+                r = secrets_from_request(q, &j->secrets, p);
         return r < 0 ? r : check_command(h, j, p);
+}
+
+/* remote is no user to run as: it names one, and whether that is there is told only where it is granted. */
+static int decide_start(const Local__RunRequest *q, const struct caller *c, struct refusal *ret) {
+        struct passwd pw, *found = NULL;
+        char buf[4096];
+
+        if (!c->remote)
+                return authority_decide(c, ACTION_START, c->uid, c->name, ret);
+        if (q->user[0])
+                (void) getpwnam_r(q->user, &pw, buf, sizeof(buf), &found); /* unknown is refused like any other */
+        return authority_decide(c, ACTION_START, found ? pw.pw_uid : c->uid, q->user, ret);
 }
 
 int request_build(const struct host *h, const char *identity_config, const Local__RunRequest *q,
@@ -266,7 +290,7 @@ int request_build(const struct host *h, const char *identity_config, const Local
 
         /* First of all, and on nobody's account in particular: who may start nothing learns nothing about
          * this host. */
-        if (authority_decide(c, ACTION_START, c->uid, &refusal) < 0)
+        if (decide_start(q, c, &refusal) < 0)
                 return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
         if (!j)
                 return no_memory(p);

@@ -2,6 +2,7 @@
 #include "handover.h"
 #include "log.h"
 #include "run_table.h"
+#include "secret.h"
 #include "state.h"
 
 void run_undo(struct runs *r, struct run *run) {
@@ -43,6 +44,12 @@ static int write_files(struct runs *r, const struct job *j, struct problem *p) {
                 return problem_set(p, k, "see: df " PATH_LAUNCHD_RUNTIME,
                                    "run %s: %s/%s cannot be written: %s", j->name, PATH_LAUNCHD_RUNTIME,
                                    STATE_HANDOVER, strerror(-k));
+        if (!j->secrets)
+                return 0;
+        k = secrets_write(r->secrets_fd, j->name, j->secrets);
+        if (k < 0)
+                return problem_set(p, k, "see: df " PATH_LAUNCHD_RUNTIME, "run %s: %s/%s cannot be written: %s",
+                                   j->name, PATH_LAUNCHD_RUNTIME, STATE_SECRETS, strerror(-k));
         return 0;
 }
 
@@ -71,14 +78,13 @@ static int take_place(struct runs *r, struct job *j, struct run **ret, struct pr
         return 0;
 }
 
-int runs_start(struct runs *r, struct job *j, const struct job **ret, struct problem *p) {
-        struct unit_spec spec = { .id = j->id, .user = j->user };
+/* j is taken over. */
+static int begin(struct runs *r, struct job *j, struct problem *p) {
+        _cleanup_(strings_freep) char **devices = devices_nodes(r->host);
+        struct unit_spec spec = { .name = j->name, .id = j->id, .user = j->user, .run = &j->spec, .devices = devices };
         struct run *run = NULL;
         int k;
 
-        if (j->name[0] == '\0')
-                pick_name(r, j);
-        spec.name = j->name;
         j->state = JOB_STARTING;
         j->started_real = host_now_real(r->host);
         j->started_boot = host_now(r->host);
@@ -88,6 +94,8 @@ int runs_start(struct runs *r, struct job *j, const struct job **ret, struct pro
                 return k;
         }
         k = write_files(r, j, p);
+        spec.secrets = j->secrets;
+        j->secrets = secrets_free(j->secrets);
         if (k >= 0) {
                 k = r->units->start(r->backend, &spec);
                 if (k == -ENOTCONN)
@@ -97,10 +105,131 @@ int runs_start(struct runs *r, struct job *j, const struct job **ret, struct pro
                         (void) problem_set(p, k, "see: journalctl -b -u tpu-launchd",
                                            "run %s: systemd cannot be asked: %s", j->name, strerror(-k));
         }
-        if (k < 0) {
+        if (k < 0)
                 run_undo(r, run);
+        return k;
+}
+
+void run_refuse_coming(struct run *run, int error, const struct problem *p) {
+        struct job *j = TAKE_PTR(run->coming);
+
+        log_warning("%s", p->text);
+        run->owner->events->started(j, error, p, run->owner->userdata);
+        (void) snprintf(run->job->refused, sizeof(run->job->refused), "%s", p->text);
+        (void) job_free(j);
+}
+
+void run_start_coming(struct run *run) {
+        struct job *j = TAKE_PTR(run->coming), told;
+        struct runs *r = run->owner;
+        struct problem p;
+        int k;
+
+        told = (struct job){ .spec.generation = j->spec.generation };
+        memcpy(told.name, j->name, sizeof(told.name));
+        k = begin(r, j, &p);
+        if (k == 0)
+                return;
+        log_warning("%s", p.text);
+        r->events->started(&told, k, &p, r->userdata); /* j is gone: who waits knows it by name and generation */
+        run = run_find(r, told.name);
+        if (run)
+                (void) snprintf(run->job->refused, sizeof(run->job->refused), "%s", p.text);
+}
+
+/* Whether asked comes after the other, before it (< 0), or is it. The registry lets an intent begin under the name of another
+ * only when that has ended: what is asked for with another serial is the later one. */
+static int compare(const struct run_spec *asked, const struct run_spec *other) {
+        if (!streq(asked->intent, other->intent))
+                return 1;
+        return asked->generation < other->generation ? -1 : asked->generation > other->generation;
+}
+
+/* asked is to begin after the end of run, and nothing else that waited for it. */
+static void take_turn(struct run *run, struct job *asked) {
+        struct problem stale;
+        int k;
+
+        if (run->coming) {
+                k = problem_set(&stale, -ESTALE, "see: tpuctl jobs",
+                                "generation %" PRIu64 " of run %s came before it began", asked->spec.generation,
+                                asked->name);
+                run->owner->events->started(run->coming, k, &stale, run->owner->userdata);
+                (void) job_free(run->coming);
+        }
+        log_notice("run %s: generation %" PRIu64 " is ended for generation %" PRIu64, asked->name,
+                   run->job->spec.generation, asked->spec.generation);
+        run->coming = asked;
+}
+
+/* A run by intent is there under this name. Returns 0 when j is to begin now, 1 when it is there already or waits
+ * for the end of the one before, which *ret is then; j is taken over then and on failure. */
+static int by_generation(struct run *run, struct job *j, const struct job **ret, struct problem *p) {
+        const struct job *newest = run->coming ? run->coming : run->job;
+        int order = compare(&j->spec, &newest->spec), k;
+
+        if (order == 0) {
+                (void) job_free(j);
+                *ret = newest;
+                return 1;
+        }
+        if (order > 0 && run->job->state == JOB_EXITED && !run->coming)
+                return 0;
+        if (order < 0)
+                k = problem_set(p, -ESTALE, "see: tpuctl jobs",
+                                "run %s is of generation %" PRIu64 " already, which is later than %" PRIu64,
+                                j->name, newest->spec.generation, j->spec.generation);
+        else
+                k = run->job->state == JOB_EXITED ? 0 : run_stop(run, 0, p);
+        if (k < 0) {
+                (void) job_free(j);
                 return k;
         }
+        take_turn(run, j);
         *ret = j;
-        return 0;
+        return 1;
+}
+
+int runs_check(struct runs *r, struct job *j, struct problem *p) {
+        struct run *run = j->name[0] ? run_find(r, j->name) : NULL;
+        bool lives = run && run->job->state != JOB_EXITED, gang = run && run->job->spec.generation > 0 && j->spec.generation > 0;
+
+        if (gang && compare(&j->spec, &run->job->spec) < 0)
+                return problem_set(p, -ESTALE, "see: tpuctl jobs",
+                                   "run %s is of generation %" PRIu64 " already, which is later than %" PRIu64, j->name,
+                                   run->job->spec.generation, j->spec.generation);
+        if (lives && gang)
+                return 0; /* it is ended first, and the devices are looked at then */
+        if (lives)
+                return problem_set(p, -EEXIST, "choose another name, or: tpuctl stop NAME", "run %s is %s", j->name,
+                                   job_state_name(run->job->state));
+        if (runs_count_active(r) >= JOBS_ACTIVE_MAX)
+                return problem_set(p, -EBUSY, "stop one: tpuctl jobs", "%d runs are active, which is the most",
+                                   JOBS_ACTIVE_MAX);
+        return devices_check(r->host, &j->spec, j->name, p, j->warning, sizeof(j->warning));
+}
+
+int runs_start(struct runs *r, struct job *j, const struct job **ret, struct problem *p) {
+        struct run *run;
+        int k;
+
+        if (j->name[0] == '\0')
+                pick_name(r, j);
+        run = run_find(r, j->name);
+        if (run && j->spec.generation > 0 && run->job->spec.generation > 0) {
+                k = by_generation(run, j, ret, p);
+                if (k != 0)
+                        return k;
+        }
+        k = run && run->job->state == JOB_EXITED ? run_is_free(run, j, p) : 0;
+        if (k >= 0)
+                k = devices_check(r->host, &j->spec, j->name, p, j->warning, sizeof(j->warning));
+        if (k < 0) {
+                (void) job_free(j);
+                return k;
+        }
+        k = begin(r, j, p);
+        if (k == 0)
+                *ret = j;
+        return k;
 }

@@ -2,15 +2,20 @@
 #include "handover.h"
 #include "log.h"
 #include "run_table.h"
+#include "secret.h"
 #include "state.h"
 
 /* --- The table ----------------------------------------------------------------------------------------- */
 
 struct run *run_free(struct run *run) {
         run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
+        run->free_timer = sd_event_source_disable_unref(run->free_timer);
+        run->stuck_timer = sd_event_source_disable_unref(run->stuck_timer);
+        run->tail = tail_free(run->tail);
         run->capture = capture_free(run->capture);
         (void) job_free(run->job);
         (void) job_free(run->replaced);
+        (void) job_free(run->coming);
         free(run);
         return NULL;
 }
@@ -49,7 +54,28 @@ void run_remove_files(struct runs *r, const char *name, bool exits) {
         (void) unlinkat(r->jobs_fd, name, 0);
         if (exits)
                 (void) unlinkat(r->exits_fd, name, 0);
+        run_remove_handover(r, name);
+        secrets_remove(r->secrets_fd, name);
+}
+
+void run_remove_handover(struct runs *r, const char *name) {
+        char preempt[JOB_NAME_MAX + 16];
+
         handover_remove(r->handover_fd, name);
+        (void) snprintf(preempt, sizeof(preempt), "%s%s", name, HANDOVER_PREEMPT);
+        handover_remove(r->handover_fd, preempt);
+}
+
+int run_pids(const struct run *run, struct pid_list *ret) {
+        const struct runs *r = run->owner;
+
+        if (r->units && r->units->pids)
+                return r->units->pids(r->backend, run->job->name, ret);
+        return run->job->control_group ? cgroup_pids(r->host, run->job->control_group, ret) : -ENOENT;
+}
+
+int no_such_run(const char *name, struct problem *p) {
+        return problem_set(p, -ENOENT, "see: tpuctl jobs", "there is no run '%.64s' on this host", name);
 }
 
 void runs_prune(struct runs *r) {
@@ -71,45 +97,6 @@ unsigned runs_count_active(const struct runs *r) {
         for (struct run *run = r->list; run; run = run->next)
                 n += run->job->state != JOB_EXITED;
         return n;
-}
-
-/* --- How a run ended ------------------------------------------------------------------------------------
- */
-
-/* Takes the record of this very run. Returns whether there is one. */
-static bool adopt_record(struct runs *r, struct job *j) {
-        int k = exit_record_read(r->exits_fd, j->name, j->id, &j->end);
-
-        if (k < 0 && k != -ENOENT)
-                (void) log_warning_errno(k, "run %s: its exit record cannot be read: %m", j->name);
-        return k == 0;
-}
-
-/* Up to a megabyte each, and it may hold secrets: nobody needs it of a run that has ended. */
-static void drop_environment(struct job *j) {
-        for (size_t i = 0; j->env && j->env[i]; i++)
-                free(TAKE_PTR(j->env[i]));
-}
-
-void run_settle(struct runs *r, struct run *run) {
-        struct job *j = run->job;
-
-        if (j->state == JOB_EXITED)
-                return;
-        if (!adopt_record(r, j)) {
-                j->end = (struct exit_record){ 0 };
-                (void) snprintf(j->end.result, sizeof(j->end.result), "unknown");
-        }
-        j->state = JOB_EXITED;
-        j->main_pid = 0;
-        drop_environment(j);
-        run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
-        handover_remove(r->handover_fd, j->name);
-        if (streq(j->end.result, "unknown"))
-                log_warning("run %s is gone without an exit record: its cause is unknown", j->name);
-        else
-                log_notice("run %s ended: %s%s%s %s", j->name, j->end.result, j->end.code[0] ? ", " : "",
-                           j->end.code, j->end.status);
 }
 
 /* --- Loading ------------------------------------------------------------------------------------------- */
@@ -135,13 +122,11 @@ static int load_one(const char *name, void *userdata) {
         j = NULL;
         run->job->state = JOB_RUNNING; /* until systemd says otherwise */
         (void) host_boot_id(r->host, boot_id);
-        if (exit_record_read(r->exits_fd, name, run->job->id, &run->job->end) == 0) {
-                run->job->state = JOB_EXITED;
-                drop_environment(run->job);
-                handover_remove(r->handover_fd, name);
-        }
-        if (run->job->state != JOB_EXITED && !streq(run->job->boot_id, boot_id))
-                run_settle(r, run); /* the host went down with it */
+        k = exit_record_read(r->exits_fd, name, run->job->id, &run->job->end);
+        /* It was judged before, or the host went down with it. One that ended while we were away is judged when it is asked
+         * about: that takes the journal. */
+        if ((k == 0 && run->job->end.cause[0]) || !streq(run->job->boot_id, boot_id))
+                run_ended(run);
         return 0;
 }
 

@@ -2,17 +2,30 @@
 #pragma once
 /*
  * The runs in memory and their files: the inside of runs.h, shared by runs.c (what happens), run_start.c
- * (how they begin) and run_table.c (what is kept).
+ * (how they begin), run_stop.c, run_capture.c and run_table.c (what is kept).
  */
+#include "cgroup.h"
+#include "devices.h"
 #include "runs.h"
+#include "tail.h"
+
+/* Slurm's UnkillableStepTimeout: what KILL has not ended by then is in state D, and no wait helps. */
+#define FREE_TIMEOUT (60 * USEC_PER_SEC)
 
 struct run {
         struct run *next;
         struct runs *owner;
         struct job *job;
         struct job *replaced; /* an ended run of this name, until the new one has its unit */
-        sd_event_source *kill_timer;
+        struct job *coming; /* of a higher generation: it is started when this one is gone */
+        sd_event_source *kill_timer, *free_timer;
+        usec_t free_deadline, free_pause;
         struct capture *capture;
+        struct tail *tail; /* the end is being looked at */
+        sd_event_source *stuck_timer; /* after KILL */
+        int32_t unkillable; /* a process that KILL did not end; 0: none */
+        struct restarts restart; /* while waiting: what is kept with the next start */
+        bool restarting; /* systemd was asked for another start, and has not answered */
         bool swept; /* ended, and its slice has been stopped */
         usec_t captured_boot, captured_real; /* when the last capture began; 0: none yet */
 };
@@ -25,7 +38,8 @@ struct runs {
         void *userdata;
         const struct unit_backend *units;
         void *backend;
-        int jobs_fd, exits_fd, handover_fd;
+        bool journal; /* the run's lines can be read: this is the machine's own root */
+        int jobs_fd, exits_fd, handover_fd, secrets_fd;
         struct run *list; /* newest first */
 };
 
@@ -39,10 +53,36 @@ void run_unlink(struct runs *r, struct run *run);
 void run_remove_files(struct runs *r, const char *name, bool exits);
 /* The start came to nothing: the files are as they were before. Frees run. */
 void run_undo(struct runs *r, struct run *run);
+/* Starts the coming job, once the slice is empty and the devices are free, or tells why not (run_free.c). */
+void run_await_free(struct run *run);
+/* The same after a pause, also for the run itself when it waits to be started again. */
+void run_await_free_after(struct run *run, usec_t pause);
+/* systemd refused the start that run_start_again() asked for: tried again later. False: it was another start. */
+bool run_retry_restart(struct run *run);
+/* The processes of a run now, by its backend or its slice. -ENOENT when it is not known where they are. */
+int run_pids(const struct run *run, struct pid_list *ret);
+/* The first process that is left in the run's slice. 0: none, as far as is known. */
+pid_t run_left_over(const struct run *run);
+/* Whether nothing of the run is left and the devices that wanted needs are free: 0 or -EBUSY with p. */
+int run_is_free(struct run *run, const struct job *wanted, struct problem *p);
+/* Starts the coming job now. run is not to be used afterwards: its place is another's then. */
+void run_start_coming(struct run *run);
+/* Tells those who wait for the coming job, and forgets it. */
+void run_refuse_coming(struct run *run, int error, const struct problem *p);
+/* Asks for the end of an active run; see runs_stop(). */
+int run_stop(struct run *run, usec_t grace, struct problem *p);
+int no_such_run(const char *name, struct problem *p);
 /* Forgets what ended longest ago. */
 void runs_prune(struct runs *r);
 unsigned runs_count_active(const struct runs *r);
-/* The unit is gone: with its record, or of unknown cause. Never a success without one. */
-void run_settle(struct runs *r, struct run *run);
+/* The unit is gone: looks at the evidence, which takes a moment, and goes on from there (run_end.c). */
+void run_ended(struct run *run);
+/* It is not started again, and words say why, or are empty. */
+void run_finish(struct run *run, const char *words);
+void run_sweep(struct run *run);
+void run_remove_handover(struct runs *r, const char *name);
+/* It is started again after a pause (run_restart.c). */
+void run_wait_for_restart(struct run *run, const struct restart_decision *d);
+int run_start_again(struct run *run, struct problem *p);
 /* Reads every job there is. -ENOMEM, or -errno of the directory. */
 int runs_load(struct runs *r);

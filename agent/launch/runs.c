@@ -1,38 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runs.h"
 
-#include "cgroup.h"
-#include "handover.h"
 #include "log.h"
 #include "run_table.h"
 #include "state.h"
-
-/*
- * Stops the slice of a run that has ended: what it left there (containers, for one) goes with it, and so
- * does the slice, which systemd would keep for good.
- */
-static void sweep(struct runs *r, struct run *run) {
-        if (!run->swept && r->units->stop(r->backend, run->job->name) == 0)
-                run->swept = true;
-}
-
-static void end(struct runs *r, struct run *run) {
-        bool was_starting = run->job->state == JOB_STARTING;
-        struct problem p;
-
-        if (run->job->state == JOB_EXITED)
-                return;
-        run_settle(r, run);
-        if (was_starting) /* nobody who waits for a start is left without an answer */
-                r->events->started(run->job,
-                                   problem_set(&p, -EIO, "see: journalctl -b -u tpu-run-NAME.service",
-                                               "run %s ended before it was seen to run: %s", run->job->name,
-                                               run->job->end.result),
-                                   &p, r->userdata);
-        sweep(r, run);
-        r->events->ended(run->job, r->userdata);
-        runs_prune(r);
-}
 
 /* --- What the units tell ------------------------------------------------------------------------------- */
 
@@ -50,6 +21,8 @@ static void on_refused(const char *name, int error, const char *text, void *user
                 r->events->started(run->job, error, &p, r->userdata);
                 return; /* whether there is a unit is seen when the bus is back */
         }
+        if (run_retry_restart(run))
+                return;
         if (error == -EEXIST)
                 (void) problem_set(&p, error,
                                    "choose another name, or wait until 'systemctl status tpu-run-NAME' "
@@ -73,6 +46,7 @@ static void on_started(const char *name, const char *result, void *userdata) {
         if (!run || run->job->state != JOB_STARTING)
                 return;
         run->replaced = job_free(run->replaced);
+        run->restarting = false;
         if (streq(result, "done"))
                 run->job->state = JOB_RUNNING;
         else
@@ -106,7 +80,8 @@ static void on_gone(const char *name, void *userdata) {
         struct run *run = run_find(r, name);
 
         if (run)
-                end(r, run);
+                run_ended(run);
+        runs_prune(r);
 }
 
 static void on_connected(void *userdata) {
@@ -119,7 +94,7 @@ static void on_connected(void *userdata) {
                         /* a bus that is lost again comes back again */
                         (void) r->units->query(r->backend, run->job->name);
                 else if (streq(run->job->boot_id, boot_id))
-                        sweep(r, run); /* it ended while we were away */
+                        run_sweep(run); /* it ended while we were away */
 }
 
 const struct unit_events runs_unit_events = {
@@ -130,99 +105,13 @@ const struct unit_events runs_unit_events = {
         .connected = on_connected,
 };
 
-/* --- Stop ---------------------------------------------------------------------------------------------- */
-
-static int on_kill(sd_event_source *s, uint64_t usec, void *userdata) {
-        struct run *run = userdata;
-
-        (void) s;
-        (void) usec;
-        run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
-        /* without a bus, systemd's own timeout kills */
-        (void) run->owner->units->kill(run->owner->backend, run->job->name);
-        return 0;
-}
-
-static int no_such_run(const char *name, struct problem *p) {
-        return problem_set(p, -ENOENT, "see: tpuctl jobs", "there is no run '%.64s' on this host", name);
-}
-
-int runs_stop(struct runs *r, const char *name, usec_t grace, struct problem *p) {
-        struct run *run = run_find(r, name);
-        int k;
-
-        if (!run)
-                return no_such_run(name, p);
-        if (run->job->state == JOB_EXITED)
-                return problem_set(p, -EALREADY, "see: tpuctl jobs", "run %s has ended already (%s)", name,
-                                   run->job->end.result);
-        if (grace > UNIT_STOP_TIMEOUT)
-                return problem_set(p, -ERANGE, "give less", "a grace of more than %u s is not possible",
-                                   (unsigned) (UNIT_STOP_TIMEOUT / USEC_PER_SEC));
-        k = r->units->stop(r->backend, name);
-        if (k < 0)
-                return problem_set(p, k, "try again; see: systemctl status dbus",
-                                   "run %s: systemd cannot be asked to stop it: %s", name, strerror(-k));
-        run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
-        if (grace == 0)
-                return 0;
-        k = sd_event_add_time_relative(r->event, &run->kill_timer, CLOCK_MONOTONIC, grace,
-                                       10 * USEC_PER_MSEC, on_kill, run);
-        if (k < 0)
-                return problem_set(p, k, "try again", "run %s: no timer for its grace: %s", name,
-                                   strerror(-k));
-        (void) sd_event_source_set_description(run->kill_timer, "stop-grace");
-        return 0;
-}
-
-/* --- Captures ------------------------------------------------------------------------------------------ */
-
-static void on_captured(struct capture *c, const struct capture_result *result, void *userdata) {
-        struct run *run = userdata;
-
-        (void) c;
-        run->owner->events->captured(run->job, result, run->captured_real, run->owner->userdata);
-}
-
-static void on_capture_gone(struct capture *c, void *userdata) {
-        struct run *run = userdata;
-
-        run->capture = capture_free(c);
-}
-
-int runs_capture(struct runs *r, const char *name, struct problem *p) {
-        static const struct capture_handlers handlers = { .done = on_captured, .gone = on_capture_gone };
-        _cleanup_free_ struct pid_list *pids = malloc(sizeof(*pids));
-        struct run *run = run_find(r, name);
-        usec_t now = host_now(r->host);
-        int k;
-
-        if (!run)
-                return no_such_run(name, p);
-        if (run->job->state == JOB_EXITED)
-                return problem_set(p, -ESRCH, "see: tpuctl jobs", "run %s has ended", name);
-        if (run->capture || (run->captured_boot && now < run->captured_boot + CAPTURE_INTERVAL))
-                return problem_set(p, -EBUSY, "ask again in a second",
-                                   "run %s: a capture is under way, or was taken a moment ago", name);
-        if (!run->job->control_group)
-                return problem_set(p, -EAGAIN, "ask again in a second",
-                                   "run %s: its control group is not known yet", name);
-        if (!pids)
-                return problem_set(p, -ENOMEM, "try again", "out of memory");
-        k = cgroup_pids(r->host, run->job->control_group, pids);
-        if (k == 0)
-                k = capture_new(r->event, r->stack_tool, pids->pids, pids->n, &handlers, run, &run->capture);
-        if (k < 0)
-                return problem_set(p, k,
-                                   k == -ENOENT ? "is the package installed whole? " PATH_STACK_TOOL :
-                                                  "try again",
-                                   "run %s: its stacks cannot be taken: %s", name, strerror(-k));
-        run->captured_boot = now;
-        run->captured_real = host_now_real(r->host);
-        return 0;
-}
-
 /* --- Questions ----------------------------------------------------------------------------------------- */
+
+uint64_t runs_next_generation(const struct runs *r, const char *name) {
+        const struct run *run = run_find(r, name);
+
+        return run && run->coming ? run->coming->spec.generation : 0;
+}
 
 const struct job *runs_find(const struct runs *r, const char *name) {
         struct run *run = run_find(r, name);
@@ -234,13 +123,9 @@ void runs_visit(struct runs *r, void (*visit)(const struct job *j, void *userdat
         for (struct run *run = r->list; run; run = run->next) {
                 struct exit_record record;
 
-                /* A unit that somebody holds is never seen to go; its record says that the run has. */
-                if (run->job->state != JOB_EXITED &&
-                    exit_record_read(r->exits_fd, run->job->name, run->job->id, &record) == 0) {
-                        run_settle(r, run);
-                        sweep(r, run);
-                        r->events->ended(run->job, r->userdata);
-                }
+                if (run->job->state != JOB_EXITED && !(r->units && r->units->pids) &&
+                    exit_record_read(r->exits_fd, run->job->name, run->job->id, &record) == 0)
+                        run_ended(run); /* a unit that somebody holds is never seen to go; its record says it has */
                 if (run->job->state == JOB_RUNNING && !run->job->control_group)
                         /* not known yet, or not told when it was: at the next visit, then */
                         (void) r->units->query(r->backend, run->job->name);
@@ -251,9 +136,9 @@ void runs_visit(struct runs *r, void (*visit)(const struct job *j, void *userdat
 
 uint32_t runs_processes(const struct runs *r, const struct job *j) {
         _cleanup_free_ struct pid_list *pids = malloc(sizeof(*pids));
+        const struct run *run = run_find(r, j->name);
 
-        if (j->state == JOB_EXITED || !j->control_group || !pids ||
-            cgroup_pids(r->host, j->control_group, pids) < 0)
+        if (j->state == JOB_EXITED || !run || !pids || run_pids(run, pids) < 0)
                 return 0;
         return (uint32_t) pids->n;
 }
@@ -270,9 +155,10 @@ int runs_new(sd_event *e, const struct host *h, const char *stack_tool, const st
         r->event = sd_event_ref(e);
         r->host = h;
         r->stack_tool = stack_tool;
+        r->journal = h->real_root;
         r->events = events;
         r->userdata = userdata;
-        r->exits_fd = r->handover_fd = -1;
+        r->exits_fd = r->handover_fd = r->secrets_fd = -1;
         r->jobs_fd = state_make(h, STATE_JOBS);
         if (r->jobs_fd < 0)
                 return log_error_errno(r->jobs_fd, "%s/%s cannot be made: %m", PATH_LAUNCHD_STATE,
@@ -285,6 +171,10 @@ int runs_new(sd_event *e, const struct host *h, const char *stack_tool, const st
         if (r->handover_fd < 0)
                 return log_error_errno(r->handover_fd, "%s/%s cannot be made: %m", PATH_LAUNCHD_RUNTIME,
                                        STATE_HANDOVER);
+        r->secrets_fd = state_make_secrets(h);
+        if (r->secrets_fd < 0)
+                return log_error_errno(r->secrets_fd, "%s/%s cannot be made: %m", PATH_LAUNCHD_RUNTIME,
+                                       STATE_SECRETS);
         k = runs_load(r);
         if (k < 0)
                 return log_error_errno(k, "%s/%s cannot be read: %m", PATH_LAUNCHD_STATE, STATE_JOBS);
@@ -310,6 +200,7 @@ struct runs *runs_free(struct runs *r) {
         r->jobs_fd = close_fd(r->jobs_fd);
         r->exits_fd = close_fd(r->exits_fd);
         r->handover_fd = close_fd(r->handover_fd);
+        r->secrets_fd = close_fd(r->secrets_fd);
         sd_event_unref(r->event);
         free(r);
         return NULL;

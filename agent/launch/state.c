@@ -34,3 +34,11 @@ int state_make(const struct host *h, const char *name) {
 int state_make_handover(const struct host *h) {
         return make_at(h, PATH_LAUNCHD_RUNTIME, STATE_HANDOVER, 0711);
 }
+
+int state_make_secrets(const struct host *h) {
+        return make_at(h, PATH_LAUNCHD_RUNTIME, STATE_SECRETS, 0700);
+}
+
+int state_make_shims(const struct host *h) {
+        return make_at(h, PATH_LAUNCHD_RUNTIME, STATE_SHIMS, 0700);
+}

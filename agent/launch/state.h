@@ -11,6 +11,12 @@
 #define STATE_EXITS "exits" /* one file a run that ended: exit_record.h */
 /* Below PATH_LAUNCHD_RUNTIME: one file a run, handover.h. Not listable, so that a name is no news. */
 #define STATE_HANDOVER "handover"
+/* Below PATH_LAUNCHD_RUNTIME: one file a run that was given secrets, root's alone: secret.h. */
+#define STATE_SECRETS "secrets"
+
+/* Of runs without systemd: their lines (shim.h), and below PATH_LAUNCHD_RUNTIME who they are. */
+#define STATE_LOGS "logs"
+#define STATE_SHIMS "shims"
 
 /* Opens a directory of the kept state; it must exist. A descriptor or -errno. */
 int state_open(const struct host *h, const char *name);
@@ -18,3 +24,7 @@ int state_open(const struct host *h, const char *name);
 int state_make(const struct host *h, const char *name);
 /* The same for the directory of handovers. */
 int state_make_handover(const struct host *h);
+/* And of secrets. */
+int state_make_secrets(const struct host *h);
+/* And of shims. */
+int state_make_shims(const struct host *h);

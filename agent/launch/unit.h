@@ -13,14 +13,18 @@
 #include <systemd/sd-event.h>
 
 #include "base.h"
+#include "cgroup.h"
 #include "job.h"
 
-#define UNIT_STOP_TIMEOUT                                                                                   \
-        (90 * USEC_PER_SEC) /* systemd's own DefaultTimeoutStopSec=; a stop may ask for less */
+/* Of the unit that beside() starts: not tpu-run-…, which is a run's. */
+#define PREEMPT_UNIT_PREFIX "tpu-preempt-"
 
 struct unit_spec {
         const char *name, *id; /* of the run */
         const char *user;
+        const struct run_spec *run;
+        char *const *devices; /* nodes that the run may open, by path; NULL: none are known */
+        bool secrets; /* there is a file of them: secret.h */
 };
 
 /* All of them by the name of the run; texts are borrowed. */
@@ -42,11 +46,17 @@ struct unit_events {
  * this moment). */
 struct unit_backend {
         int (*start)(void *backend, const struct unit_spec *s);
-        /* TERM to all of the slice, KILL after UNIT_STOP_TIMEOUT */
+        /* TERM to all of the slice, KILL after the run's own grace */
         int (*stop)(void *backend, const char *name);
         int (*kill)(void *backend, const char *name); /* KILL to all of the slice */
+        int (*signal)(void *backend, const char *name, int number); /* to the run's main process */
+        /* The command of the handover NAME.preempt as the run's user, beside the run in its slice; nothing is told
+         * of it but in the log */
+        int (*beside)(void *backend, const struct unit_spec *s);
         int (*query)(void *backend, const char *name); /* answered by running or gone */
         void (*forget)(void *backend, const char *name); /* no more events of it */
+        /* The run's processes, where they have no control group of their own; NULL: by control group */
+        int (*pids)(void *backend, const char *name, struct pid_list *ret);
 };
 
 extern const struct unit_backend unit_bus_backend;

@@ -82,7 +82,7 @@ static int on_done(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
         (void) ret_error;
         /* then it is gone, as was wanted */
         if (e && !sd_bus_error_has_name(e, "org.freedesktop.systemd1.NoSuchUnit"))
-                log_warning("stopping a run: %s", e->message ? e->message : e->name);
+                log_warning("systemd was asked about a run: %s", e->message ? e->message : e->name);
         return 0;
 }
 
@@ -111,6 +111,32 @@ static int bus_kill(void *backend, const char *name) {
         return r < 0 ? r : 0;
 }
 
+static int bus_signal(void *backend, const char *name, int number) {
+        struct unit_bus *u = backend;
+        char unit[JOB_UNIT_MAX];
+        int r;
+
+        if (!u->connected)
+                return -ENOTCONN;
+        r = sd_bus_call_method_async(u->bus, NULL, SYSTEMD_SERVICE, SYSTEMD_PATH, SYSTEMD_MANAGER, "KillUnit",
+                                     on_done, u, "ssi", job_unit(name, unit), "main", number);
+        return r < 0 ? r : 0;
+}
+
+static int bus_beside(void *backend, const struct unit_spec *s) {
+        struct unit_bus *u = backend;
+        sd_bus_message *m = NULL;
+        int r;
+
+        if (!u->connected)
+                return -ENOTCONN;
+        r = unit_message_beside(u->bus, s, &m);
+        if (r >= 0)
+                r = sd_bus_call_async(u->bus, NULL, m, on_done, u, 0);
+        sd_bus_message_unref(m);
+        return r < 0 ? r : 0;
+}
+
 static void bus_forget(void *backend, const char *name) {
         watch_forget(backend, name);
 }
@@ -119,6 +145,8 @@ const struct unit_backend unit_bus_backend = {
         .start = bus_start,
         .stop = bus_stop,
         .kill = bus_kill,
+        .signal = bus_signal,
+        .beside = bus_beside,
         .query = bus_query,
         .forget = bus_forget,
 };

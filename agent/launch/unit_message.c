@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "handover.h"
 #include "paths.h"
+#include "secret.h"
+#include "state.h"
 #include "unit_message.h"
 
 /* Each step of a message can fail for lack of memory, or by our own mistake, only: the first error is kept,
@@ -46,16 +49,33 @@ static int add_exec(sd_bus_message *m, const char *key, const char *const *words
         return r;
 }
 
-static int add_journal_field(sd_bus_message *m, const char *name) {
-        char field[64];
+static int add_journal_field(sd_bus_message *m, const char *key, const char *value) {
+        char field[SPEC_LABEL_SIZE + 32];
+        int n;
+
+        if (!value[0])
+                return 0;
+        n = snprintf(field, sizeof(field), "%s=%s", key, value);
+        return sd_bus_message_append_array(m, 'y', field, (size_t) n);
+}
+
+/* What each line of the run carries. By TPU_RUN_ID the lines of one start are told from those of the next. */
+static int add_journal_fields(sd_bus_message *m, const struct unit_spec *s) {
+        char generation[24] = "";
         int r;
 
-        (void) snprintf(field, sizeof(field), "TPU_JOB=%s", name);
+        if (s->run->generation > 0)
+                (void) snprintf(generation, sizeof(generation), "%" PRIu64, s->run->generation);
         r = sd_bus_message_open_container(m, 'r', "sv");
         r = r < 0 ? r : sd_bus_message_append_basic(m, 's', "LogExtraFields");
         r = r < 0 ? r : sd_bus_message_open_container(m, 'v', "aay");
         r = r < 0 ? r : sd_bus_message_open_container(m, 'a', "ay");
-        r = r < 0 ? r : sd_bus_message_append_array(m, 'y', field, strlen(field));
+        r = r < 0 ? r : add_journal_field(m, "TPU_JOB", s->name);
+        r = r < 0 ? r : add_journal_field(m, "TPU_RUN_ID", s->id);
+        r = r < 0 ? r : add_journal_field(m, "TPU_GENERATION", generation);
+        r = r < 0 ? r : add_journal_field(m, "TPU_INTENT", s->run->intent);
+        r = r < 0 ? r : add_journal_field(m, "TPU_SLICE", s->run->slice);
+        r = r < 0 ? r : add_journal_field(m, "TPU_WORKER", s->run->worker);
         for (int i = 0; r >= 0 && i < 3; i++)
                 r = sd_bus_message_close_container(m);
         return r;
@@ -72,46 +92,143 @@ static int add_accounting(sd_bus_message *m) {
         return r;
 }
 
-static int add_properties(sd_bus_message *m, const struct unit_spec *s) {
-        const char *const start[] = { PATH_LAUNCHD_TOOL, "--exec", s->name, NULL };
-        const char *const record[] = { PATH_LAUNCHD_TOOL, "--record", s->name, "--id", s->id, NULL };
-        char slice[JOB_UNIT_MAX], description[96];
+static int add_set(sd_bus_message *m, const char *key, const char *text) {
+        struct number_set set;
         int r;
 
-        (void) snprintf(description, sizeof(description), "Training run %s", s->name);
-        r = add_string(m, "Description", description);
-        r = r < 0 ? r : add_string(m, "Type", "exec");
-        r = r < 0 ? r : add_string(m, "Slice", job_slice(s->name, slice));
+        if (!text[0])
+                return 0;
+        r = number_set_parse(text, &set); /* it was parsed before */
+        r = r < 0 ? r : sd_bus_message_open_container(m, 'r', "sv");
+        r = r < 0 ? r : sd_bus_message_append_basic(m, 's', key);
+        r = r < 0 ? r : sd_bus_message_open_container(m, 'v', "ay");
+        r = r < 0 ? r : sd_bus_message_append_array(m, 'y', set.bits, set.bytes);
+        for (int i = 0; r >= 0 && i < 2; i++)
+                r = sd_bus_message_close_container(m);
+        return r;
+}
+
+static int add_limits(sd_bus_message *m, const struct run_spec *s) {
+        int r;
+
+        r = add_number(m, "LimitMEMLOCK", s->memlock);
+        r = r < 0 ? r : add_number(m, "LimitNOFILE", s->nofile);
+        /* A core of a training process is as large as its memory: hundreds of gigabytes. */
+        r = r < 0 ? r : add_number(m, "LimitCORE", s->keep_core ? SPEC_UNLIMITED : 0);
+        if (r >= 0 && s->memory_max != SPEC_UNLIMITED)
+                r = add_number(m, "MemoryMax", s->memory_max);
+        r = r < 0 ? r : add_set(m, "CPUAffinity", s->cpus);
+        if (r >= 0 && s->numa[0]) {
+                r = sd_bus_message_append(m, "(sv)", "NUMAPolicy", "i", 2 /* MPOL_BIND */);
+                r = r < 0 ? r : add_set(m, "NUMAMask", s->numa);
+        }
+        return r;
+}
+
+/* The TPU's nodes, by the names that the accel and vfio drivers have in /proc/devices, and those that are there by path: a driver
+ * may have another name. "closed" lets in the pseudo devices, terminals among them. */
+static int add_devices(sd_bus_message *m, const struct unit_spec *s) {
+        static const char *const drivers[] = { "char-accel*", "char-vfio*" };
+        int r;
+
+        if (s->run->any_device)
+                return 0;
+        r = add_string(m, "DevicePolicy", "closed");
+        r = r < 0 ? r : sd_bus_message_open_container(m, 'r', "sv");
+        r = r < 0 ? r : sd_bus_message_append_basic(m, 's', "DeviceAllow");
+        r = r < 0 ? r : sd_bus_message_open_container(m, 'v', "a(ss)");
+        r = r < 0 ? r : sd_bus_message_open_container(m, 'a', "(ss)");
+        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(drivers); i++)
+                r = sd_bus_message_append(m, "(ss)", drivers[i], "rw");
+        for (size_t i = 0; r >= 0 && s->devices && s->devices[i]; i++)
+                r = sd_bus_message_append(m, "(ss)", s->devices[i], "rw");
+        for (int i = 0; r >= 0 && i < 3; i++)
+                r = sd_bus_message_close_container(m);
+        return r;
+}
+
+/* LoadCredential=, from 247 on: systemd copies the file into memory that only the run's user can read. Not SetCredential=:
+ * what it is given stands in the unit's file, which is for everybody. */
+static int add_secrets(sd_bus_message *m, const struct unit_spec *s) {
+        char path[128];
+
+        if (!s->secrets)
+                return 0;
+        (void) snprintf(path, sizeof(path), "%s/%s/%s", PATH_LAUNCHD_RUNTIME, STATE_SECRETS, s->name);
+        return sd_bus_message_append(m, "(sv)", "LoadCredential", "a(ss)", 1, SECRETS_CREDENTIAL, path);
+}
+
+static int add_command(sd_bus_message *m, const struct unit_spec *s) {
+        const char *const start[] = { PATH_LAUNCHD_TOOL, "--exec", s->name, NULL };
+        const char *const record[] = { PATH_LAUNCHD_TOOL, "--record", s->name, "--id", s->id, NULL };
+        int r;
+
+        r = add_string(m, "Type", "exec");
         r = r < 0 ? r : add_string(m, "User", s->user);
         /* User= is for the command; the recorder is root's. By its age the one property that says so in all
          * versions' unit files; "+" is a flag of the ...Ex properties. */
         r = r < 0 ? r : add_flag(m, "PermissionsStartOnly", true);
         r = r < 0 ? r : add_exec(m, "ExecStart", start);
         r = r < 0 ? r : add_exec(m, "ExecStopPost", record);
+        /* What a person's run may do is what the person may do, sudo included. A run that came through tpu-hostd may not:
+         * many a user of these machines has sudo without a password, and whoever owns hostd must not own the host. */
+        return r < 0 || !s->run->remote ? r : add_flag(m, "NoNewPrivileges", true);
+}
+
+static int add_properties(sd_bus_message *m, const struct unit_spec *s) {
+        char slice[JOB_UNIT_MAX], description[96];
+        int r;
+
+        (void) snprintf(description, sizeof(description), "Training run %s", s->name);
+        r = add_string(m, "Description", description);
+        r = r < 0 ? r : add_string(m, "Slice", job_slice(s->name, slice));
+        r = r < 0 ? r : add_command(m, s);
         r = r < 0 ? r : add_string(m, "KillMode", "control-group");
-        r = r < 0 ? r : add_number(m, "TimeoutStopUSec", UNIT_STOP_TIMEOUT);
+        r = r < 0 ? r : add_number(m, "TimeoutStopUSec", s->run->grace);
         /* The name is free again as soon as the run has ended, however it ended: the record is what
          * remembers. */
         r = r < 0 ? r : add_string(m, "CollectMode", "inactive-or-failed");
         r = r < 0 ? r : add_string(m, "SyslogIdentifier", "tpu-run");
         r = r < 0 ? r : add_number(m, "LogRateLimitIntervalUSec", 0); /* step lines are never dropped */
-        r = r < 0 ? r : add_journal_field(m, s->name);
+        r = r < 0 ? r : add_journal_fields(m, s);
         r = r < 0 ? r : add_accounting(m);
-        r = r < 0 ? r : add_number(m, "LimitMEMLOCK", UINT64_MAX); /* libtpu locks its DMA pool in memory */
-        r = r < 0 ? r : add_number(m, "LimitNOFILE", RUN_NOFILE);
-        return r;
+        r = r < 0 ? r : add_limits(m, s->run);
+        r = r < 0 ? r : add_devices(m, s);
+        return r < 0 ? r : add_secrets(m, s);
 }
 
-int unit_message_new(sd_bus *bus, const struct unit_spec *s, sd_bus_message **ret) {
+/* No recorder, and the run's limits of time: it has until the run's own end. */
+static int add_properties_beside(sd_bus_message *m, const struct unit_spec *s) {
+        char slice[JOB_UNIT_MAX], description[96], handover[JOB_NAME_MAX + 16];
+        const char *const start[] = { PATH_LAUNCHD_TOOL, "--exec", handover, NULL };
+        int r;
+
+        (void) snprintf(description, sizeof(description), "Preemption of training run %s", s->name);
+        (void) snprintf(handover, sizeof(handover), "%s%s", s->name, HANDOVER_PREEMPT);
+        r = add_string(m, "Description", description);
+        r = r < 0 ? r : add_string(m, "Slice", job_slice(s->name, slice));
+        r = r < 0 ? r : add_string(m, "User", s->user);
+        r = r < 0 ? r : add_exec(m, "ExecStart", start);
+        r = r < 0 ? r : add_string(m, "CollectMode", "inactive-or-failed");
+        r = r < 0 ? r : add_string(m, "SyslogIdentifier", "tpu-run");
+        r = r < 0 ? r : add_number(m, "RuntimeMaxUSec", s->run->grace);
+        if (r >= 0 && s->run->remote)
+                r = add_flag(m, "NoNewPrivileges", true);
+        r = r < 0 ? r : add_journal_fields(m, s);
+        r = r < 0 ? r : add_devices(m, s);
+        return r < 0 ? r : add_secrets(m, s);
+}
+
+static int new_message(sd_bus *bus, const char *unit, const struct unit_spec *s,
+                       int (*add)(sd_bus_message *m, const struct unit_spec *s), sd_bus_message **ret) {
         sd_bus_message *m = NULL;
-        char unit[JOB_UNIT_MAX];
         int r;
 
         r = sd_bus_message_new_method_call(bus, &m, SYSTEMD_SERVICE, SYSTEMD_PATH, SYSTEMD_MANAGER,
                                            "StartTransientUnit");
-        r = r < 0 ? r : sd_bus_message_append(m, "ss", job_unit(s->name, unit), "fail");
+        r = r < 0 ? r : sd_bus_message_append(m, "ss", unit, "fail");
         r = r < 0 ? r : sd_bus_message_open_container(m, 'a', "(sv)");
-        r = r < 0 ? r : add_properties(m, s);
+        r = r < 0 ? r : add(m, s);
         r = r < 0 ? r : sd_bus_message_close_container(m);
         r = r < 0 ? r : sd_bus_message_append(m, "a(sa(sv))", 0);
         if (r < 0) {
@@ -120,4 +237,17 @@ int unit_message_new(sd_bus *bus, const struct unit_spec *s, sd_bus_message **re
         }
         *ret = m;
         return 0;
+}
+
+int unit_message_new(sd_bus *bus, const struct unit_spec *s, sd_bus_message **ret) {
+        char unit[JOB_UNIT_MAX];
+
+        return new_message(bus, job_unit(s->name, unit), s, add_properties, ret);
+}
+
+int unit_message_beside(sd_bus *bus, const struct unit_spec *s, sd_bus_message **ret) {
+        char unit[JOB_UNIT_MAX + 8];
+
+        (void) snprintf(unit, sizeof(unit), PREEMPT_UNIT_PREFIX "%s.service", s->name);
+        return new_message(bus, unit, s, add_properties_beside, ret);
 }

@@ -10,3 +10,5 @@
 #define SYSTEMD_MANAGER "org.freedesktop.systemd1.Manager"
 
 int unit_message_new(sd_bus *bus, const struct unit_spec *s, sd_bus_message **ret);
+/* The same of the command that is started beside it: unit.h. */
+int unit_message_beside(sd_bus *bus, const struct unit_spec *s, sd_bus_message **ret);

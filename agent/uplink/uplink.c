@@ -288,6 +288,8 @@ struct uplink *uplink_free(struct uplink *u) {
                 ch->sync_timer = sd_event_source_disable_unref(ch->sync_timer);
                 channel_clear_send(ch);
                 if (ch->spool) {
+                        if (ch->gap_syncing) /* nobody waits for it any more: what was decided since goes in now */
+                                spool_ledger_end(ch->spool, -ECANCELED);
                         (void) spool_sync(ch->spool); /* nobody is left to be told; the stats were */
                         (void) spool_save_cursor(ch->spool);
                 }

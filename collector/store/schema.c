@@ -50,6 +50,9 @@ static const char schema_2[] =
         "CREATE TABLE samples (id INTEGER PRIMARY KEY, data BLOB NOT NULL);"
         "CREATE TABLE latest (host INTEGER PRIMARY KEY, through INTEGER NOT NULL, data BLOB NOT NULL);";
 
+/* Version 3. What the registry keeps (docs/registry.md): one row a record, its value JSON. */
+static const char schema_3[] = "CREATE TABLE IF NOT EXISTS registry (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;";
+
 static int ask_number(sqlite3 *db, const char *question, int64_t fallback, int64_t *ret) {
         sqlite3_stmt *q = NULL;
         int rc;
@@ -67,8 +70,8 @@ static int ask_number(sqlite3 *db, const char *question, int64_t fallback, int64
 static int make(struct store *s, int64_t from) {
         _cleanup_free_ char *text = NULL;
 
-        if (asprintf(&text, "%s%s PRAGMA application_id = %d; PRAGMA user_version = %d;",
-                     from < 1 ? schema : "", schema_2, STORE_APPLICATION, STORE_SCHEMA) < 0) {
+        if (asprintf(&text, "%s%s%s PRAGMA application_id = %d; PRAGMA user_version = %d;",
+                     from < 1 ? schema : "", from < 2 ? schema_2 : "", schema_3, STORE_APPLICATION, STORE_SCHEMA) < 0) {
                 text = NULL;
                 return -ENOMEM;
         }

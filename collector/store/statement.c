@@ -72,6 +72,9 @@ static const char *const sql[_ST_MAX] = {
         [ST_LATEST] = "SELECT through, data FROM latest WHERE host = ?1",
         [ST_LATEST_PUT] = "INSERT OR REPLACE INTO latest (host, through, data) VALUES (?1, ?2, ?3)",
         [ST_NEXT_HOST] = "SELECT min(id), (SELECT count(*) FROM hosts) FROM hosts WHERE id > ?1",
+        [ST_REGISTRY_PUT] = "INSERT OR REPLACE INTO registry (key, value) VALUES (?1, ?2)",
+        [ST_REGISTRY_DELETE] = "DELETE FROM registry WHERE key = ?1",
+        [ST_REGISTRY_LIST] = "SELECT key, value FROM registry ORDER BY key",
         [ST_OLD_EVENTS] = "DELETE FROM events WHERE id IN (SELECT id FROM (SELECT id, received FROM events "
                           "ORDER BY id "
                           "LIMIT ?2) WHERE received < ?1)",

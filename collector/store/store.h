@@ -15,7 +15,7 @@
  */
 #include "base.h"
 
-#define STORE_SCHEMA      2          /* user_version of the database */
+#define STORE_SCHEMA      3          /* user_version of the database */
 #define STORE_APPLICATION 0x54505543 /* application_id: "TPUC" */
 #define STORE_SERIES_MAX  10000      /* series one host may have */
 #define STORE_HOSTS_MAX   100000     /* hosts of one database */
@@ -105,6 +105,9 @@ struct store_event {
 int store_add_event(struct store *s, int64_t host, const struct store_identity *i,
                     const struct store_event *e);
 
+/* A record of the registry; value NULL: it is forgotten. */
+int store_put_registry(struct store *s, const char *key, const char *value);
+
 /* Parts of the host's row, each with the time of its data. */
 int store_set_state(struct store *s, int64_t host, const char *state, usec_t time);
 int store_set_reasons(struct store *s, int64_t host, const char *reasons, usec_t time);
@@ -165,6 +168,10 @@ struct store_past { /* a series, or one of its points */
  * *ret_cut: limit ended it. */
 int store_list_past(struct store *s, const struct store_series_filter *f,
                     int (*visit)(const struct store_past *p, void *userdata), void *userdata, bool *ret_cut);
+
+/* The registry's records, sorted by key. */
+int store_list_registry(struct store *s, int (*visit)(const char *key, const char *value, void *userdata),
+                        void *userdata);
 
 struct store_event_filter {
         const char *host, *slice, *name; /* NULL: any */

@@ -34,3 +34,14 @@ void intent_drop_ignored(struct intent *i) {
                         i->sysctls[kept++] = i->sysctls[k];
         i->n_sysctls = kept;
 }
+
+void intent_data_nics(const struct intent *i, const struct link_table *t,
+                      char ret[static INTENT_NICS_TEXT_MAX]) {
+        size_t n = 0;
+
+        ret[0] = '\0';
+        for (size_t l = 0; l < t->n; l++)
+                if (intent_is_data_nic(i, &t->links[l]) && n + IF_NAMESIZE + 1 < INTENT_NICS_TEXT_MAX)
+                        n += (size_t) snprintf(ret + n, INTENT_NICS_TEXT_MAX - n, "%s%s", n > 0 ? "," : "",
+                                               t->links[l].name);
+}

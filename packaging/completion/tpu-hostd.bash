@@ -44,13 +44,18 @@ __tpu_files() { # -f or -d
 # The value of option $1. 1: it takes none.
 __tpu_value() {
         case $1 in
-        --root | --directory) __tpu_files -d ;;
-        --config | --golden | --report | --peer-report | --netns) __tpu_files -f ;;
-        --framework) words="plain jax" ;;
+        --root | --directory | --cgroup) __tpu_files -d ;;
+        --config | --golden | --report | --peer-report | --netns | --from) __tpu_files -f ;;
+        --framework) words="plain jax torch_xla ray torch" ;;
+        --run) words="stalled running" ;;
         --malloc) words="auto tcmalloc glibc" ;;
         --user) mapfile -t COMPREPLY < <(compgen -u -- "$cur") ;;
+        --late) words="fail min" ;;
+        --preempt) words="TERM INT USR1 USR2 none" ;;
+        --file) __tpu_files -f ;;
         --probe) words=$(__tpu_checks) ;;
-        --name | --env | --peer | --collector | --host | --slice | --state | --since | --until) ;;
+        --name | --env | --peer | --collector | --host | --slice | --state | --since | --until | --slices | --on | --restarts | \
+                --grace | --wait | --port | --chip | --ray-head | --repeat | --every | --hosts) ;;
         *) return 1 ;;
         esac
 }
@@ -62,8 +67,9 @@ __tpu_scan() {
                 case ${line[i]} in
                 --root) root=(--root "${line[i + 1]}"); i=$((i + 1)) ;;
                 --) command=$((i + 1)); return ;;
-                --config | --directory | --golden | --framework | --malloc | --user | --probe | --name | --env | --peer | \
-                        --report | --peer-report | --collector | --host | --slice | --state | --since | --netns | --until) i=$((i + 1)) ;;
+                --config | --directory | --golden | --late | --preempt | --file | --slices | --on | --restarts | --grace | --wait | --port | --framework | --malloc | --user | --probe | --name | --env | --peer | \
+                        --report | --peer-report | --collector | --host | --slice | --state | --since | --netns | --until | --chip | --ray-head | \
+                        --cgroup | --repeat | --every | --from | --hosts | --run) i=$((i + 1)) ;;
                 -*) ;;
                 *) [[ $verb ]] || verb=${line[i]} ;;
                 esac
@@ -98,7 +104,7 @@ _tpu_hostd() {
                 case ${program##*/},$cur in
                 tpuctl,-*) words=$(__tpu_options $verb) ;;
                 *,-*) words=$(__tpu_options) ;;
-                tpuctl,*) words=$(__tpuctl_words) ;;
+                tpuctl,*) if [[ $verb == diagnose ]]; then __tpu_files -f; else words=$(__tpuctl_words); fi ;;
                 tpu-stack,*) words=$(__tpu_pythons) ;;
                 esac
         fi

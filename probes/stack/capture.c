@@ -19,6 +19,7 @@ static void clear_threads(struct capture *c) {
 }
 
 void capture_clear(struct capture *c) {
+        native_clear(&c->native);
         clear_threads(c);
         task_list_clear(&c->tasks);
         code_cache_clear(&c->codes);
@@ -104,16 +105,16 @@ static int read_pair(struct capture *c, struct python_thread *t) {
                 r = resolve(c, &t->chain);
         c->frames += t->chain.n;
         t->error = is_local(r) ? r : 0;
-        t->changed = t->error || c->memory.n_pages != known || !chain_equal(&t->chain, &again);
+        t->changed = t->error || c->memory.disturbed || t->chain.resting || c->memory.n_pages != known ||
+                     !chain_equal(&t->chain, &again);
         return is_local(r) ? 0 : r;
 }
 
 /* Remembers where the thread is, to tell one that runs from one whose memory makes no sense. */
 static void note_place(struct capture *c, struct python_thread *t) {
-        _cleanup_(chain_clear) struct chain head = { 0 };
-        int r = walk_frames(&c->memory, &c->interpreter, t->id.state, 1, &head);
-        uint64_t place = r < 0 || head.n == 0 ? (uint64_t) -(int64_t) r
-                                              : head.frames[0].address + head.frames[0].instruction * 31;
+        uint64_t place = 0;
+
+        (void) walk_place(&c->memory, &c->interpreter, t->id.state, &place); /* none is a place, too */
 
         t->moves = t->moves || (t->noted && place != t->place);
         t->noted = true;
@@ -151,7 +152,7 @@ static int read_again(struct capture *c, struct python_thread *t) {
         return r;
 }
 
-static int first_pass(struct capture *c, uint64_t *ret_gil_holder) {
+static int first_pass(struct capture *c) {
         _cleanup_(thread_list_clear) struct thread_list list = { 0 };
         int r = walk_threads(&c->memory, &c->interpreter, &list);
 
@@ -167,7 +168,6 @@ static int first_pass(struct capture *c, uint64_t *ret_gil_holder) {
                 if (r < 0)
                         return r;
         }
-        *ret_gil_holder = list.gil_holder;
         c->main_thread = list.main_thread;
         return 0;
 }
@@ -188,6 +188,8 @@ static void drop_ended(struct capture *c, const struct thread_list *now) {
                         at--;
                 if (at > 0) {
                         expected = at - 1;
+                        c->threads[i].gil = id->gil && now->items[at - 1].gil;
+                        c->threads[i].may_run = id->gil || now->items[at - 1].gil;
                         c->threads[kept++] = c->threads[i];
                 } else {
                         c->frames -= c->threads[i].chain.n;
@@ -210,7 +212,7 @@ static int settle(struct capture *c, struct python_thread *t) {
         return 0;
 }
 
-static int second_pass(struct capture *c, uint64_t gil_holder) {
+static int second_pass(struct capture *c) {
         _cleanup_(thread_list_clear) struct thread_list list = { 0 };
         int r = memory_refresh(&c->memory);
 
@@ -220,13 +222,12 @@ static int second_pass(struct capture *c, uint64_t gil_holder) {
                 return r;
         drop_ended(c, &list);
         for (size_t i = 0; i < c->n_threads; i++) {
-                c->threads[i].gil = c->threads[i].id.state == gil_holder && gil_holder == list.gil_holder;
                 r = read_second(c, &c->threads[i]);
                 if (r < 0)
                         return r;
                 /* Who holds the interpreter lock may run, and passes only when both readings are a moment
                  * apart. */
-                if (c->threads[i].id.state == gil_holder || c->threads[i].id.state == list.gil_holder)
+                if (c->threads[i].may_run)
                         c->threads[i].changed = true;
         }
         c->memory.ahead = 1;
@@ -242,11 +243,9 @@ int capture_stacks(struct capture *c) {
         int r = -EAGAIN;
 
         for (unsigned n = 0; n <= CAPTURE_RETRIES; n++) {
-                uint64_t gil_holder = 0;
-
-                r = first_pass(c, &gil_holder);
+                r = first_pass(c);
                 if (r == 0)
-                        r = second_pass(c, gil_holder);
+                        r = second_pass(c);
                 if (r == 0 || !is_local(r))
                         break;
                 clear_threads(c); /* the lists themselves changed: look again */
@@ -269,14 +268,66 @@ static const struct task *find_task(const struct capture *c, pid_t own) {
         return low < c->tasks.n && c->tasks.items[low].own == own ? &c->tasks.items[low] : NULL;
 }
 
+/*
+ * The thread's number out of its own descriptor, to which pthread_self() points: glibc has it 720 bytes in
+ * (struct pthread.tid of nptl/descr.h on x86-64), musl 48 (struct pthread.tid of
+ * src/internal/pthread_impl.h). To 3.10 Python does not keep it. A number that is no thread of the process
+ * is not believed.
+ */
+static const struct task *find_task_by_pthread(struct capture *c, uint64_t pthread) {
+        static const unsigned places[] = { 720, 48 };
+
+        for (size_t i = 0; i < ELEMENTSOF(places); i++) {
+                const struct task *t;
+                int32_t tid;
+
+                if (memory_read(&c->memory, pthread + places[i], &tid, sizeof(tid)) < 0)
+                        continue;
+                t = find_task(c, tid);
+                if (t)
+                        return t;
+        }
+        return NULL;
+}
+
+const struct native_thread *capture_native(const struct capture *c, pid_t tid) {
+        for (size_t i = 0; i < c->native.n; i++)
+                if (c->native.threads[i].tid == tid)
+                        return &c->native.threads[i];
+        return NULL;
+}
+
+/* Native stacks go with the Python frames when those are the same before and after. */
+static int capture_natives(struct capture *c, char why[static REASON_MAX]) {
+        int r = native_capture(&c->process, &c->memory, &c->tasks, &c->native);
+
+        if (r == -ENOPKG) {
+                (void) snprintf(why, REASON_MAX, "--native needs libdw.so.1 (the package libdw1)");
+                return r;
+        }
+        if (r < 0)
+                return interpreter_reason(&c->process, r, why);
+        memory_forget(&c->memory);
+        for (size_t i = 0; i < c->n_threads; i++) {
+                _cleanup_(chain_clear) struct chain again = { 0 };
+                struct python_thread *t = &c->threads[i];
+
+                t->drifted = walk_frames(&c->memory, &c->interpreter, t->id.state, t->limit, &again) < 0 ||
+                             !chain_equal(&t->chain, &again);
+        }
+        return 0;
+}
+
 static void join_tasks(struct capture *c) {
         size_t joined = 0;
 
         for (size_t i = 0; i < c->n_threads; i++) {
                 struct python_thread *t = &c->threads[i];
 
-                if (t->id.native <= INT32_MAX)
+                if (t->id.native != 0 && t->id.native <= INT32_MAX)
                         t->task = find_task(c, (pid_t) t->id.native);
+                if (!t->task && t->id.native == 0)
+                        t->task = find_task_by_pthread(c, t->id.pthread);
                 /* After fork() the one thread left still has its parent's number, and is the process's
                  * first. */
                 for (size_t k = 0; !t->task && t->id.pthread == c->main_thread && k < c->tasks.n; k++)
@@ -289,14 +340,14 @@ static void join_tasks(struct capture *c) {
 
 /* Whether all that was read is of one program: not when it called execve(2) meanwhile. */
 static int check_unchanged(struct capture *c, char why[static REASON_MAX]) {
-        uint64_t version = 0;
+        uint64_t raw = 0;
         int r;
 
         memory_forget(&c->memory);
-        r = memory_read_u64(&c->memory, c->interpreter.version_at, &version);
+        r = memory_read_u64(&c->memory, c->interpreter.version_at, &raw);
         if (process_state(&c->process) == '\0')
                 return interpreter_reason(&c->process, -ESRCH, why);
-        if (r < 0 || version != c->interpreter.version) {
+        if (r < 0 || raw != c->interpreter.version_raw) {
                 (void) snprintf(why, REASON_MAX,
                                 "it became another program (execve) while it was read; try again");
                 return -EAGAIN;
@@ -304,7 +355,7 @@ static int check_unchanged(struct capture *c, char why[static REASON_MAX]) {
         return 0;
 }
 
-int capture_process(const struct host *h, pid_t pid, struct capture *c, char why[static REASON_MAX]) {
+static int open_process(const struct host *h, pid_t pid, struct capture *c, char why[static REASON_MAX]) {
         int r = process_open(h, pid, &c->process);
 
         if (r == -ESRCH) {
@@ -323,9 +374,30 @@ int capture_process(const struct host *h, pid_t pid, struct capture *c, char why
         }
         c->memory_pid = pid;
         r = capture_init(c, memory_source_process(&c->memory_pid));
+        return r < 0 ? interpreter_reason(&c->process, r, why) : 0;
+}
+
+/* What can be had of a process whose Python is not read: none, or of a version that is refused. */
+static int capture_native_only(struct capture *c, char why[static REASON_MAX]) {
+        int r;
+
+        (void) snprintf(c->no_python_why, sizeof(c->no_python_why), "%s", why);
+        c->no_python = true;
+        r = process_tasks(&c->process, &c->tasks);
         if (r < 0)
                 return interpreter_reason(&c->process, r, why);
+        c->other_threads = c->tasks.n;
+        return capture_natives(c, why);
+}
+
+int capture_process(const struct host *h, pid_t pid, struct capture *c, char why[static REASON_MAX]) {
+        int r = open_process(h, pid, c, why);
+
+        if (r < 0)
+                return r;
         r = interpreter_find(&c->process, &c->memory, &c->interpreter, why);
+        if (c->with_native && (r == -ENOENT || r == -EOPNOTSUPP || r == -EBADMSG || r == -EAGAIN))
+                return capture_native_only(c, why);
         if (r < 0)
                 return r;
         r = capture_stacks(c);
@@ -334,5 +406,6 @@ int capture_process(const struct host *h, pid_t pid, struct capture *c, char why
         if (r < 0)
                 return interpreter_reason(&c->process, r, why);
         join_tasks(c);
-        return check_unchanged(c, why);
+        r = check_unchanged(c, why);
+        return r == 0 && c->with_native ? capture_natives(c, why) : r;
 }

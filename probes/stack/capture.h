@@ -2,25 +2,28 @@
 #pragma once
 /*
  * All Python stacks of one process, read while it runs. Every thread is read twice, with its names looked up
- * in between so that what they belong to existed throughout; a thread that did not hold the GIL and reads the
- * same both times is accepted. The others are read again from pages copied twice by one call, a microsecond
- * apart, up to CAPTURE_RETRIES times, and marked as changed when no two copies agree.
+ * in between so that what they belong to existed throughout; a thread that did not hold the GIL and reads
+ * the same both times is accepted. The others are read again from pages copied twice by one call, some
+ * microseconds apart, up to CAPTURE_RETRIES times, and marked as changed when no two copies agree.
  */
 #include "interpreter.h"
+#include "native.h"
 #include "process.h"
 #include "thread_walk.h"
 
-#define CAPTURE_RETRIES 8u /* each takes some 20 µs */
-#define CAPTURE_TRIES 20u  /* while no reading made sense, before a thread counts as not readable */
+#define CAPTURE_RETRIES 16u /* each takes some 20 µs */
+#define CAPTURE_TRIES 20u   /* while no reading made sense, before a thread counts as not readable */
 
 struct python_thread {
         struct thread_id id;
         const struct task *task; /* what the kernel says of it; NULL: no thread has that number */
-        size_t limit;       /* frames that could be read of it */
-        struct chain chain; /* frames whose code could not be read have code NULL */
-        bool gil;           /* held the GIL in both readings */
-        bool changed;       /* no two readings were equal: the chain may be one the program never had */
-        bool noted, moves;  /* seen at two places */
+        size_t limit;            /* frames that could be read of it */
+        struct chain chain;      /* frames whose code could not be read have code NULL */
+        bool gil;                /* held the GIL in both readings */
+        bool may_run;            /* held it in one of them */
+        bool changed;            /* no two readings were equal: the chain may be one the program never had */
+        bool drifted;            /* its native stack is of another moment */
+        bool noted, moves;       /* seen at two places */
         uint64_t place;
         int error; /* 0, or -errno why it could not be read: the chain is empty */
 };
@@ -28,6 +31,10 @@ struct python_thread {
 struct capture {
         struct process process;
         char command[PROCESS_COMMAND_MAX];
+        bool with_native; /* wanted: set before capture_process() */
+        bool no_python;   /* only native stacks are there */
+        char no_python_why[REASON_MAX];
+        struct native native; /* empty when it was not wanted */
         struct interpreter interpreter;
         pid_t memory_pid;     /* the source's pid lives here */
         struct memory memory; /* for lists and frames, which move */
@@ -43,8 +50,8 @@ struct capture {
 #define CAPTURE_NULL ((struct capture) { .process = PROCESS_NULL })
 
 /*
- * Captures pid into *c (empty before). 0, or -errno with why for people. Clear with capture_clear() either
- * way.
+ * Captures pid into *c (empty before, but for with_native). 0, or -errno with why for people. Clear with
+ * capture_clear() either way.
  */
 int capture_process(const struct host *h, pid_t pid, struct capture *c, char why[static REASON_MAX]);
 
@@ -58,6 +65,9 @@ int capture_stacks(struct capture *c);
 
 void capture_clear(struct capture *c);
 #define _cleanup_capture_ _cleanup_(capture_clear)
+
+/* The native stack of a thread; NULL: none was taken. */
+const struct native_thread *capture_native(const struct capture *c, pid_t tid);
 
 /* Whether a frame is shown: a frame whose function has not begun is not there yet for Python itself. */
 bool frame_is_shown(const struct frame *f);

@@ -49,9 +49,9 @@ static int read_table(struct memory *m, const struct python_layout *l, uint64_t 
                 return r == -EFAULT ? 0 : r;
         memcpy(&found_type, head + l->object.type, 8);
         memcpy(&len, head + l->object.var_size, 8);
-        if ((type && found_type != type) || len == 0 || len > CODE_TABLE_MAX)
+        if ((type && found_type != type) || len > CODE_TABLE_MAX)
                 return 0;
-        ret->table = malloc(len);
+        ret->table = malloc(len + 1); /* an empty table says that all is on the first line, to 3.9 */
         if (!ret->table)
                 return -ENOMEM;
         r = memory_read(m, address + l->object.bytes_data, ret->table, len);
@@ -63,11 +63,46 @@ static int read_table(struct memory *m, const struct python_layout *l, uint64_t 
         return 0;
 }
 
+/* To 3.10 the instructions are in an object of their own, and counted from 0. */
+static int read_bytecode(struct memory *m, const struct python_layout *l, const struct python_types *t,
+                         uint64_t address, struct code *c) {
+        uint64_t type, size;
+        int r = memory_read_u64(m, address + l->object.type, &type);
+
+        if (r == 0)
+                r = memory_read_u64(m, address + l->object.var_size, &size);
+        if (r < 0)
+                return r;
+        if (t->bytes && type != t->bytes)
+                return -EBADMSG;
+        c->units = size / 2;
+        c->instructions = 0;
+        c->first_traceable = -1;
+        return 0;
+}
+
+/* Where its first instruction lies, how many there are, and which of them come before the function is there.
+ */
+static int take_instructions(struct memory *m, const struct python_layout *l, const struct python_types *t,
+                             const uint8_t *head, struct code *c) {
+        uint64_t bytecode;
+        int32_t first_traceable;
+
+        if (l->code.bytecode != LAYOUT_NONE) {
+                memcpy(&bytecode, head + l->code.bytecode, 8);
+                return read_bytecode(m, l, t, bytecode, c);
+        }
+        memcpy(&c->units, head + l->object.var_size, 8);
+        memcpy(&first_traceable, head + l->code.first_traceable, 4);
+        c->first_traceable = first_traceable;
+        c->instructions = c->address + l->code.size;
+        return 0;
+}
+
 static int code_read(struct memory *m, const struct python_layout *l, const struct python_types *t,
                      struct code *c) {
         uint8_t head[256];
         uint64_t type, file, function, table;
-        int32_t first_traceable;
         int r = memory_read(m, c->address, head, l->code.size);
 
         if (r < 0)
@@ -75,15 +110,14 @@ static int code_read(struct memory *m, const struct python_layout *l, const stru
         memcpy(&type, head + l->object.type, 8);
         if (t->code && type != t->code)
                 return -EBADMSG;
-        memcpy(&c->units, head + l->object.var_size, 8);
         memcpy(&file, head + l->code.filename, 8);
         memcpy(&function, head + l->code.qualname, 8);
         memcpy(&table, head + l->code.linetable, 8);
         memcpy(&c->first_line, head + l->code.first_line, 4);
-        memcpy(&first_traceable, head + l->code.first_traceable, 4);
-        c->first_traceable = first_traceable;
-        c->instructions = c->address + l->code.size;
-        r = read_name(m, l, t->unicode, file, &c->file);
+        c->lines = l->lines;
+        r = take_instructions(m, l, t, head, c);
+        if (r == 0)
+                r = read_name(m, l, t->unicode, file, &c->file);
         if (r == 0)
                 r = read_name(m, l, t->unicode, function, &c->function);
         if (r == 0)
@@ -128,5 +162,13 @@ int code_line(const struct code *c, uint64_t instruction) {
 
         if (!c->table)
                 return 0;
-        return line_of_unit(c->table, c->table_len, c->first_line, bytes < 0 ? -1 : bytes / 2);
+        switch (c->lines) {
+        case LINES_LNOTAB:
+                return line_of_byte_lnotab(c->table, c->table_len, c->first_line, bytes);
+        case LINES_RANGES:
+                return line_of_byte_ranges(c->table, c->table_len, c->first_line, bytes);
+        case LINES_LOCATIONS:
+                return line_of_unit(c->table, c->table_len, c->first_line, bytes < 0 ? -1 : bytes / 2);
+        }
+        return 0;
 }

@@ -26,10 +26,11 @@ struct code {
         unsigned generation;
         int first_line;
         int64_t first_traceable; /* code units before it run before the function "is there" */
-        uint64_t instructions;   /* address of the first code unit */
-        uint64_t units;          /* how many there are */
-        char *file, *function;   /* UTF-8; function is co_qualname */
-        uint8_t *table;          /* NULL: could not be had, lines are 0 */
+        enum line_format lines;
+        uint64_t instructions; /* address of the first code unit; 0: instructions are counted from 0 */
+        uint64_t units;        /* how many there are */
+        char *file, *function; /* UTF-8; function is co_qualname */
+        uint8_t *table;        /* NULL: could not be had, lines are 0 */
         size_t table_len;
 };
 
@@ -49,8 +50,10 @@ void code_cache_clear(struct code_cache *c);
 int code_get(struct code_cache *c, struct memory *m, const struct python_layout *l,
              const struct python_types *t, uint64_t address, const struct code **ret);
 
-/* Whether a frame whose prev_instr is instruction can be of this code (before the first unit: not begun). */
+/*
+ * Whether a frame at this instruction (struct frame) can be of this code (before the first unit: not begun).
+ */
 bool code_holds(const struct code *c, uint64_t instruction);
 
-/* The line of a frame whose prev_instr is instruction; 0 when unknown. */
+/* The line of a frame at this instruction; 0 when unknown. */
 int code_line(const struct code *c, uint64_t instruction);

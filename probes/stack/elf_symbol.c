@@ -74,8 +74,10 @@ static uint64_t section_address(Elf *elf, const char *wanted) {
         return 0;
 }
 
-/* The segment at file offset 0 (rounded down to a page): from it the place in memory is known. */
-static int first_address(Elf *elf, uint64_t *ret) {
+/* The segment at file offset 0 (rounded down to a page), from which the place in memory is known, and the
+ * data. */
+static int find_segments(Elf *elf, struct elf_answer *ret) {
+        bool found = false;
         size_t n;
 
         if (elf_getphdrnum(elf, &n) != 0)
@@ -85,12 +87,18 @@ static int first_address(Elf *elf, uint64_t *ret) {
 
                 if (!gelf_getphdr(elf, (int) i, &header))
                         return -ENOEXEC;
-                if (header.p_type == PT_LOAD && header.p_offset < 4096) {
-                        *ret = header.p_vaddr - header.p_vaddr % 4096;
-                        return 0;
+                if (header.p_type != PT_LOAD)
+                        continue;
+                if (!found && header.p_offset < 4096) {
+                        ret->first_address = header.p_vaddr - header.p_vaddr % 4096;
+                        found = true;
+                }
+                if ((header.p_flags & PF_W) && !ret->data_size) {
+                        ret->data = header.p_vaddr;
+                        ret->data_size = header.p_memsz;
                 }
         }
-        return -ENOEXEC;
+        return found ? 0 : -ENOEXEC;
 }
 
 int elf_symbols_find(int fd, struct elf_symbol *symbols, size_t n, const char *section,
@@ -106,8 +114,8 @@ int elf_symbols_find(int fd, struct elf_symbol *symbols, size_t n, const char *s
         if (!elf || elf_kind(elf) != ELF_K_ELF || gelf_getclass(elf) != ELFCLASS64 ||
             !gelf_getehdr(elf, &header) || header.e_machine != EM_X86_64)
                 return -ENOEXEC;
-        r = first_address(elf, &answer.first_address);
-        if (r == 0)
+        r = find_segments(elf, &answer);
+        if (r == 0 && n > 0)
                 r = search_sections(elf, SHT_DYNSYM, symbols, n);
         if (r == 0 && !all_found(symbols, n))
                 r = search_sections(elf, SHT_SYMTAB, symbols, n);

@@ -14,8 +14,9 @@ struct elf_symbol {
 };
 
 struct elf_answer {
-        uint64_t first_address; /* page-aligned p_vaddr of the segment that maps the start of the file */
-        uint64_t section;       /* address of the section asked for; 0: none */
+        uint64_t first_address;   /* page-aligned p_vaddr of the segment that maps the start of the file */
+        uint64_t section;         /* address of the section asked for; 0: none */
+        uint64_t data, data_size; /* of the first segment that can be written, what is zeroed included */
 };
 
 /*

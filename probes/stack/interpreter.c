@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "interpreter.h"
 
+#include <assert.h>
 #include <fcntl.h>
-#include <sys/stat.h>
 
 #include "elf_symbol.h"
+#include "mapped_file.h"
 #include "maps.h"
+#include "version.h"
 
 #define CANDIDATES_MAX 16u
-#define COMPARED 1024u /* bytes at the start of a file: ELF header, segments and most often the build id */
 
 struct candidates {
         struct mapping *items[CANDIDATES_MAX]; /* the libpythons first, then the program, then other
@@ -55,97 +56,6 @@ static int consider(const struct mapping *m, void *userdata) {
         return 0;
 }
 
-/* The program's path as maps shows it, without " (deleted)". */
-static void read_exe(const struct process *p, char *buf, size_t size) {
-        ssize_t n = readlinkat(p->dir_fd, "exe", buf, size - 1);
-        char *deleted;
-
-        buf[MAX(n, 0)] = '\0';
-        deleted = strstr(buf, " (deleted)");
-        if (deleted && deleted[strlen(" (deleted)")] == '\0')
-                *deleted = '\0';
-}
-
-/*
- * Opens for reading what a handle (O_PATH) stands for, when it is an ordinary file: never a device or fifo.
- */
-static int reopen_file(const struct process *p, int handle) {
-        struct stat st;
-        char path[64];
-        int fd;
-
-        if (handle < 0)
-                return -errno;
-        if (fstat(handle, &st) < 0)
-                return -errno;
-        if (!S_ISREG(st.st_mode))
-                return -EINVAL;
-        (void) snprintf(path, sizeof(path), "../self/fd/%d", handle); /* the seam's own /proc */
-        fd = openat(p->dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-        return fd < 0 ? -errno : fd;
-}
-
-static int open_link(const struct process *p, const char *name) {
-        _cleanup_close_ int handle = openat(p->dir_fd, name, O_PATH | O_CLOEXEC);
-
-        return reopen_file(p, handle);
-}
-
-/* The process's root is a host of its own: links in it are followed as the process would. */
-static int open_below_root(const struct process *p, const char *path) {
-        _cleanup_close_ int root = openat(p->dir_fd, "root", O_PATH | O_DIRECTORY | O_CLOEXEC), handle = -1;
-        const struct host inside = { .root_fd = root };
-
-        if (root < 0)
-                return -errno;
-        handle = host_open_file(&inside, path, O_PATH);
-        return handle < 0 ? handle : reopen_file(p, handle);
-}
-
-/*
- * Whether the file begins with what the process has mapped at the address. 0, -ESTALE when not, or -errno.
- */
-static int check_same(int fd, struct memory *m, uint64_t address) {
-        uint8_t file[COMPARED], mapped[COMPARED];
-        ssize_t n = pread(fd, file, sizeof(file), 0);
-        int r;
-
-        if (n < 0)
-                return -errno;
-        if (n < 64)
-                return -ENOEXEC;
-        r = memory_read(m, address, mapped, (size_t) n);
-        if (r < 0)
-                return r;
-        return memcmp(file, mapped, (size_t) n) == 0 ? 0 : -ESTALE;
-}
-
-/* An open descriptor of the mapped file, or -errno of the last way that was tried. */
-static int open_mapped(const struct process *p, struct memory *m, const struct candidates *c,
-                       const struct mapping *map) {
-        char name[64];
-        int r = -ENOENT;
-
-        (void) snprintf(name, sizeof(name), "map_files/%" PRIx64 "-%" PRIx64, map->start, map->end);
-        for (unsigned way = 0; way < 3; way++) {
-                _cleanup_close_ int fd = -1;
-
-                if (way == 1 && !streq(map->path, c->exe))
-                        continue;
-                if (way == 2 && map->deleted)
-                        continue;
-                fd = way == 0   ? open_link(p, name)
-                     : way == 1 ? open_link(p, "exe")
-                                : open_below_root(p, map->path);
-                r = fd < 0 ? fd : check_same(fd, m, map->start);
-                if (r == 0)
-                        return TAKE_FD(fd);
-                if (r == -ESRCH)
-                        break;
-        }
-        return r;
-}
-
 const char *python_version_text(uint64_t version, char buf[static PYTHON_VERSION_MAX]) {
         unsigned v = (unsigned) version, level = v >> 4 & 0xF;
         const char *pre = level == 0xA ? "a" : level == 0xB ? "b" : level == 0xC ? "rc" : "";
@@ -179,30 +89,69 @@ int interpreter_reason(const struct process *p, int error, char why[static REASO
         return error;
 }
 
-/* Takes the version at address: sets the layout, or says why not. */
-static int take_version(struct memory *m, struct interpreter *i, char why[static REASON_MAX]) {
+/* What the interpreter says of itself, where its version does, takes the place of the row. */
+static int take_description(struct memory *m, struct interpreter *i, char why[static REASON_MAX]) {
         char text[PYTHON_VERSION_MAX];
-        int r = memory_read_u64(m, i->version_at, &i->version);
+        uint8_t bytes[LAYOUT_DEBUG_MAX];
+        int r;
 
+        if (i->layout->debug.size == 0)
+                return 0;
+        assert(i->layout->debug.size <= sizeof(bytes));
+        r = memory_read(m, i->runtime, bytes, i->layout->debug.size);
+        if (r < 0)
+                return r;
+        r = python_layout_describe(i->layout, i->version, bytes, &i->described);
+        if (r == -EOPNOTSUPP)
+                (void) snprintf(why, REASON_MAX,
+                                "CPython %s without the GIL (free-threaded) is not supported yet",
+                                python_version_text(i->version, text));
+        else if (r < 0)
+                (void) snprintf(
+                        why, REASON_MAX,
+                        "its CPython %s does not describe itself (_Py_DebugOffsets) as that version does: "
+                        "not read, for a guess could be wrong",
+                        python_version_text(i->version, text));
+        if (r == 0)
+                i->layout = &i->described;
+        return r;
+}
+
+/* Takes the version at version_at, or finds it in the data: sets the layout, or says why not. */
+static int take_version(struct memory *m, struct interpreter *i, uint64_t data, uint64_t data_size,
+                        char why[static REASON_MAX]) {
+        char text[PYTHON_VERSION_MAX];
+        int r = i->version_at ? memory_read_u64(m, i->version_at, &i->version)
+                              : version_search(m, data, data_size, &i->version, &i->version_at);
+
+        if (r == -ENOENT || r == -ENOTUNIQ) {
+                (void) snprintf(why, REASON_MAX, "which CPython it is cannot be told (%s); supported: %s",
+                                r == -ENOENT ? "no Py_Version, nor the text of sys.version"
+                                             : "two texts like sys.version",
+                                python_layout_supported);
+                return -EOPNOTSUPP;
+        }
+        if (r == 0)
+                r = memory_read_u64(m, i->version_at, &i->version_raw);
         if (r < 0)
                 return r;
         i->layout = python_layout_find(i->version);
         if (i->layout)
-                return 0;
+                return take_description(m, i, why);
         (void) snprintf(why, REASON_MAX, "CPython %s is not supported yet; supported: %s",
                         python_version_text(i->version, text), python_layout_supported);
         return -EOPNOTSUPP;
 }
 
 /* -ENOENT: this file holds no interpreter. */
-static int look_into(const struct process *p, struct memory *m, const struct candidates *c,
-                     const struct mapping *map, struct interpreter *ret, char why[static REASON_MAX]) {
+static int look_into(const struct process *p, struct memory *m, const struct mapping *map,
+                     struct interpreter *ret, char why[static REASON_MAX]) {
         struct elf_symbol s[] = { { "_PyRuntime", 0 },
                                   { "Py_Version", 0 },
                                   { "PyCode_Type", 0 },
                                   { "PyUnicode_Type", 0 },
                                   { "PyBytes_Type", 0 } };
-        _cleanup_close_ int fd = open_mapped(p, m, c, map);
+        _cleanup_close_ int fd = mapped_file_open(p, m, map);
         struct elf_answer answer;
         uint64_t bias, runtime;
         int r;
@@ -227,20 +176,13 @@ static int look_into(const struct process *p, struct memory *m, const struct can
         }
         if (!runtime)
                 return -ENOENT;
-        if (!s[1].value) {
-                (void) snprintf(
-                        why, REASON_MAX,
-                        "CPython before 3.11, or without its symbol Py_Version, is not supported yet; "
-                        "supported: %s",
-                        python_layout_supported);
-                return -EOPNOTSUPP;
-        }
         bias = map->start - answer.first_address;
-        *ret = (struct interpreter) { .runtime = runtime + bias, .version_at = s[1].value + bias };
+        *ret = (struct interpreter) { .runtime = runtime + bias };
+        ret->version_at = s[1].value ? s[1].value + bias : 0;
         ret->types.code = s[2].value ? s[2].value + bias : 0;
         ret->types.unicode = s[3].value ? s[3].value + bias : 0;
         ret->types.bytes = s[4].value ? s[4].value + bias : 0;
-        return take_version(m, ret, why);
+        return take_version(m, ret, answer.data + bias, answer.data_size, why);
 }
 
 /* A library may be mapped and never started: the one with an interpreter counts. */
@@ -255,7 +197,7 @@ static int choose(const struct process *p, struct memory *m, const struct candid
         int worst = -ENOENT;
 
         for (size_t i = 0; i < c->n; i++) {
-                int r = look_into(p, m, c, c->items[i], ret, why);
+                int r = look_into(p, m, c->items[i], ret, why);
 
                 if (r == 0 && is_started(m, ret))
                         return 0;
@@ -280,7 +222,7 @@ int interpreter_find(const struct process *p, struct memory *m, struct interpret
         why[0] = '\0';
         if (fd < 0)
                 return interpreter_reason(p, errno == ENOENT ? -ESRCH : -errno, why);
-        read_exe(p, c.exe, sizeof(c.exe));
+        mapped_file_program(p, c.exe, sizeof(c.exe));
         r = maps_read(fd, consider, &c, &empty);
         if (r == 0 && empty && !strchr("ZX", process_state(p))) {
                 (void) snprintf(why, REASON_MAX,

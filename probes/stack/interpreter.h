@@ -15,9 +15,12 @@
 
 struct interpreter {
         const struct python_layout *layout;
-        uint64_t runtime;    /* address of _PyRuntime */
-        uint64_t version_at; /* address of Py_Version */
-        uint64_t version;    /* its value, 0x030B02F0 for 3.11.2 */
+        struct python_layout
+                described;    /* what layout points to when the interpreter said some of it itself */
+        uint64_t runtime;     /* address of _PyRuntime */
+        uint64_t version_at;  /* address of Py_Version, to 3.10 of a text that begins with the version */
+        uint64_t version_raw; /* the first eight bytes there */
+        uint64_t version;     /* 0x030B02F0 for 3.11.2 */
         struct python_types types;
 };
 

@@ -62,3 +62,32 @@ int line_of_unit(const uint8_t *table, size_t len, int first_line, int64_t unit)
         }
         return 0;
 }
+
+int line_of_byte_lnotab(const uint8_t *table, size_t len, int first_line, int64_t byte) {
+        int64_t line = first_line, at = 0;
+
+        for (size_t i = 0; i + 1 < len; i += 2) {
+                at += table[i];
+                if (at > byte)
+                        break;
+                line += (int8_t) table[i + 1];
+        }
+        return line < 0 || line > INT32_MAX ? 0 : (int) line;
+}
+
+int line_of_byte_ranges(const uint8_t *table, size_t len, int first_line, int64_t byte) {
+        int64_t line = first_line, at = 0;
+
+        if (byte < 0)
+                return MAX(first_line, 0);
+        for (size_t i = 0; i + 1 < len; i += 2) {
+                int step = (int8_t) table[i + 1];
+
+                at += table[i];
+                if (step != -128)
+                        line += step;
+                if (byte < at)
+                        return step == -128 || line < 0 || line > INT32_MAX ? 0 : (int) line;
+        }
+        return 0;
+}

@@ -12,3 +12,11 @@
  * malformed.
  */
 int line_of_unit(const uint8_t *table, size_t len, int first_line, int64_t unit);
+
+/* The same by co_lnotab, to CPython 3.9 (Objects/lnotab_notes.txt of it). byte: offset of the instruction.
+ */
+int line_of_byte_lnotab(const uint8_t *table, size_t len, int first_line, int64_t byte);
+
+/* The same by co_linetable of CPython 3.10: pairs of a length in bytes and a step in lines, -128 for no
+ * line. */
+int line_of_byte_ranges(const uint8_t *table, size_t len, int first_line, int64_t byte);

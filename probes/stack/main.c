@@ -3,39 +3,36 @@
  * tpu-stack PID…: all threads' Python stacks, by reading memory only. The target is never stopped, traced or
  * signalled. Exit: 0 every process was read; 3 one was not (the message says which and why); 64 usage.
  */
+#include <time.h>
+
+#include "config.h"
 #include "finding.h"
 #include "host.h"
 #include "log.h"
 #include "options.h"
 #include "print.h"
+#include "targets.h"
 
-#define PROCESSES_MAX 4096u
 #define ALARM_SECONDS 20 /* a target whose memory or files never answer must not keep us */
+#define REPEAT_MAX 100000u
+#define EVERY_DEFAULT USEC_PER_SEC
 
 struct program {
         struct host host;
-        bool json, children;
+        bool json, children, native;
+        const char *cgroup, *repeat_text, *every_text;
+        unsigned repeat;
+        usec_t every; /* from the start of one capture to the start of the next */
         struct output output;
-        pid_t *pids; /* what was asked for, then, with --children, what they started */
-        size_t n_pids, n_asked;
+        struct targets asked,
+                targets; /* what was named; with the control group's and what all of them started */
         size_t failed, read;
 };
 
 static void program_clear(struct program *p) {
         host_close(&p->host);
-        free(p->pids);
-}
-
-static int add_pid(pid_t pid, void *userdata) {
-        struct program *p = userdata;
-
-        for (size_t i = 0; i < p->n_pids; i++)
-                if (p->pids[i] == pid)
-                        return 0;
-        if (p->n_pids == PROCESSES_MAX)
-                return -E2BIG;
-        p->pids[p->n_pids++] = pid;
-        return 0;
+        targets_clear(&p->asked);
+        targets_clear(&p->targets);
 }
 
 static int parse_pid(const char *word, pid_t *ret) {
@@ -50,19 +47,29 @@ static int parse_pid(const char *word, pid_t *ret) {
         return 0;
 }
 
-/* The children of every process in the list are added to it, theirs too. */
-static void add_children(struct program *p) {
-        for (size_t i = 0; i < p->n_pids; i++) {
-                _cleanup_process_ struct process parent = PROCESS_NULL;
+/* Who is to be read now: groups and descendants change between two captures. */
+static int find_targets(struct program *p) {
+        int r = 0;
 
-                if (process_open(&p->host, p->pids[i], &parent) < 0)
-                        continue; /* said when it is read, or ended */
-                if (process_children(&parent, add_pid, p) == -E2BIG) {
-                        log_warning("more than %u processes: the others are left out", PROCESSES_MAX);
+        p->targets.n = 0;
+        p->targets.full = false;
+        for (size_t i = 0; r == 0 && i < p->asked.n; i++)
+                r = targets_add(&p->targets, p->asked.pids[i]);
+        if (r == 0 && p->cgroup) {
+                r = targets_add_cgroup(&p->targets, &p->host, p->cgroup);
+                if (r < 0 && r != -ENOMEM) {
+                        (void) log_error_errno(r, "control group %s: %m", p->cgroup);
                         p->failed++;
-                        return;
+                        r = 0;
                 }
         }
+        if (r == 0 && p->children)
+                r = targets_add_children(&p->targets, &p->host);
+        if (p->targets.full) {
+                log_warning("more than %u processes: the others are left out", TARGETS_MAX);
+                p->failed++;
+        }
+        return r;
 }
 
 static size_t unreadable_threads(const struct capture *c) {
@@ -74,21 +81,24 @@ static size_t unreadable_threads(const struct capture *c) {
 }
 
 /*
- * With --children a process without Python, or one that ended meanwhile, is no failure; that nothing at all
- * was read is said at the end.
+ * Of processes that were not named, one without Python, or one that ended meanwhile, is no failure; that
+ * nothing at all was read is said at the end.
  */
 static bool is_failure(const struct program *p, size_t index, int error) {
-        if (!p->children)
+        if (!p->children && !p->cgroup)
                 return true;
-        return error != -ENOENT && (error != -ESRCH || index < p->n_asked);
+        return error != -ENOENT && (error != -ESRCH || index < p->asked.n);
 }
 
 static int read_one(struct program *p, size_t index) {
         _cleanup_capture_ struct capture c = CAPTURE_NULL;
         char why[REASON_MAX];
-        pid_t pid = p->pids[index];
+        pid_t pid = p->targets.pids[index];
         size_t unreadable;
-        int r = capture_process(&p->host, pid, &c, why);
+        int r;
+
+        c.with_native = p->native;
+        r = capture_process(&p->host, pid, &c, why);
 
         if (r == -ENOMEM)
                 return r;
@@ -109,51 +119,111 @@ static int read_one(struct program *p, size_t index) {
         return output_capture(&p->output, &c);
 }
 
-static int run(struct program *p) {
-        int r;
+static void say_nothing_read(struct program *p) {
+        if (p->read > 0 || p->failed > 0)
+                return;
+        if (p->targets.n == 0)
+                log_error("control group %s: no process is in it", p->cgroup);
+        else
+                log_error("process %d: no CPython interpreter in its memory map, nor in those of the %zu "
+                          "others",
+                          (int) p->targets.pids[0], p->targets.n - 1);
+        p->failed++;
+}
 
-        if (p->children)
-                add_children(p);
-        for (size_t i = 0; i < p->n_pids; i++) {
+static int run_once(struct program *p) {
+        int r = output_init(&p->output, stdout, p->json);
+
+        if (r == 0)
+                r = find_targets(p);
+        p->read = 0;
+        for (size_t i = 0; r == 0 && i < p->targets.n; i++)
                 r = read_one(p, i);
-                if (r < 0)
-                        return log_error_errno(r, "process %d: %m", (int) p->pids[i]);
-        }
-        if (p->read == 0 && p->failed == 0) {
-                log_error("process %d: no CPython interpreter in its memory map, nor in its descendants'",
-                          (int) p->pids[0]);
-                p->failed++;
-        }
+        if (r < 0)
+                return log_error_errno(r, "reading stacks: %m");
+        say_nothing_read(p);
         if (p->output.cut) {
                 log_error("the stacks are longer than %u bytes: the rest was left out", OUTPUT_MAX);
                 p->failed++;
         }
         r = output_finish(&p->output);
-        if (r < 0)
-                return log_error_errno(r, "writing the stacks: %m");
+        return r < 0 ? log_error_errno(r, "writing the stacks: %m") : 0;
+}
+
+static usec_t now(void) {
+        struct timespec t;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail */
+        return (usec_t) t.tv_sec * USEC_PER_SEC + (usec_t) t.tv_nsec / 1000;
+}
+
+static void sleep_until(usec_t when) {
+        struct timespec at = { (time_t) (when / USEC_PER_SEC), (long) (when % USEC_PER_SEC) * 1000 };
+
+        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+                ;
+}
+
+/* A capture that took longer than --every delays the next; none is made up for. */
+static int run(struct program *p) {
+        usec_t next = now();
+
+        for (unsigned n = 0; n < p->repeat; n++) {
+                int r;
+
+                if (n > 0) {
+                        next = MAX(next + p->every, now());
+                        (void) alarm(0); /* waiting is not hanging */
+                        sleep_until(next);
+                        if (!p->json)
+                                printf("--- capture %u of %u\n", n + 1, p->repeat);
+                }
+                (void) alarm(ALARM_SECONDS); /* its default action ends us even inside a system call that
+                                                does not return */
+                r = run_once(p);
+                if (r < 0)
+                        return r;
+        }
         return p->failed > 0 ? verdict_exit_code(VERDICT_UNKNOWN) : 0;
 }
 
+static int usage(const char *word, const char *what) {
+        fprintf(stderr, "tpu-stack: '%s' %s\nTry 'tpu-stack --help'.\n", word, what);
+        return -EINVAL;
+}
+
+static int take_repeat(struct program *p) {
+        char why[96], *end;
+        unsigned long v;
+
+        p->repeat = 1;
+        p->every = EVERY_DEFAULT;
+        if (p->every_text && config_parse_usec(p->every_text, &p->every, why) < 0)
+                return usage(p->every_text, "is no span of time like 500ms or 2s");
+        if (!p->repeat_text)
+                return p->every_text ? usage("--every", "goes with --repeat") : 0;
+        errno = 0;
+        v = strtoul(p->repeat_text, &end, 10);
+        if (errno || *end || p->repeat_text[0] < '0' || p->repeat_text[0] > '9' || v == 0 || v > REPEAT_MAX)
+                return usage(p->repeat_text, "is no number of captures from 1 to 100000");
+        p->repeat = (unsigned) v;
+        return 0;
+}
+
 static int take_pids(struct program *p, int n, char *words[]) {
-        if (n <= 0 || n > (int) PROCESSES_MAX) {
+        if ((n <= 0 && !p->cgroup) || n > (int) TARGETS_MAX) {
                 fprintf(stderr, "tpu-stack: name 1 to %u processes by PID\nTry 'tpu-stack --help'.\n",
-                        PROCESSES_MAX);
+                        TARGETS_MAX);
                 return -EINVAL;
         }
-        p->pids = calloc(PROCESSES_MAX, sizeof(*p->pids));
-        if (!p->pids)
-                return -ENOMEM;
         for (int i = 0; i < n; i++) {
                 pid_t pid;
 
-                if (parse_pid(words[i], &pid) < 0) {
-                        fprintf(stderr, "tpu-stack: '%s' is not a process number\nTry 'tpu-stack --help'.\n",
-                                words[i]);
-                        return -EINVAL;
-                }
-                (void) add_pid(pid, p);
+                if (parse_pid(words[i], &pid) < 0)
+                        return usage(words[i], "is not a process number");
+                if (targets_add(&p->asked, pid) < 0)
+                        return -ENOMEM;
         }
-        p->n_asked = p->n_pids;
         return 0;
 }
 
@@ -163,13 +233,20 @@ int main(int argc, char *argv[]) {
                 { "json", NULL, "print one JSON object instead of text (docs/stack.md)", NULL, &p.json },
                 { "children", NULL, "also the Python processes that the PIDs started, and those started",
                   NULL, &p.children },
+                { "native", NULL, "also native stacks: each thread is stopped for some ten microseconds",
+                  NULL, &p.native },
+                { "cgroup", "DIR", "also the Python processes of this control group and those below it",
+                  &p.cgroup, NULL },
+                { "repeat", "N", "capture so many times", &p.repeat_text, NULL },
+                { "every", "SPAN", "from one capture to the next (1s)", &p.every_text, NULL },
         };
         struct options o = {
                 .program = "tpu-stack",
-                .synopsis = "[--json] [--children] PID…",
+                .synopsis = "[--json] [--children] [--repeat N [--every SPAN]] PID…|--cgroup DIR",
                 .summary = "Prints the Python stacks of all threads of running processes, innermost frame "
                            "first.\n"
-                           "Reads their memory only: they are never stopped, traced or signalled.\n"
+                           "Reads their memory only: without --native they are never stopped, traced or "
+                           "signalled.\n"
                            "Exit code: 0 every process was read, 3 one was not, 64 wrong usage.",
                 .defs = defs,
                 .n_defs = ELEMENTSOF(defs),
@@ -180,17 +257,14 @@ int main(int argc, char *argv[]) {
         r = options_parse(&o, argc, argv);
         if (r < 0)
                 return options_exit(r);
-        if (take_pids(&p, argc - r, argv + r) < 0)
+        if (take_repeat(&p) < 0 || take_pids(&p, argc - r, argv + r) < 0)
                 return EXIT_USAGE;
-        (void) alarm(ALARM_SECONDS); /* its default action ends us even inside a system call that does not
-                                        return */
+        (void) alarm(ALARM_SECONDS);
         r = host_open(o.root, &p.host);
         if (r < 0) {
                 (void) log_error_errno(r, "%s: %m", o.root ? o.root : "/");
                 return verdict_exit_code(VERDICT_UNKNOWN);
         }
-        if (output_init(&p.output, stdout, p.json) < 0)
-                return verdict_exit_code(VERDICT_UNKNOWN);
         r = run(&p);
         return r < 0 ? verdict_exit_code(VERDICT_UNKNOWN) : r;
 }

@@ -2,6 +2,8 @@
 #include "memory.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
 
 #define TABLE_SIZE (MEMORY_PAGES_MAX * 2) /* a power of two, at most half full */
 #define BATCH 512u                        /* pages of one call; the kernel's limit is 1024 (IOV_MAX) */
@@ -29,7 +31,8 @@ void memory_clear(struct memory *m) {
         *m = (struct memory) { 0 };
 }
 
-/* Room for one page. By slabs whose pages are there at once: page faults are most of what a short program costs. */
+/* Room for one page. By slabs whose pages are there at once: page faults are most of what a short program
+ * costs. */
 static uint8_t *page_room(struct memory *m) {
         if (m->n_slabs == 0 || m->slab_used == SLAB_PAGES) {
                 void *slab;
@@ -53,8 +56,15 @@ static ssize_t process_readv(void *userdata, const struct iovec *local, const st
         return r < 0 ? -errno : r;
 }
 
+static uint64_t monotonic_ns(void) {
+        struct timespec t;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail */
+        return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
+}
+
 struct memory_source memory_source_process(pid_t *pid_slot) {
-        return (struct memory_source) { process_readv, pid_slot };
+        return (struct memory_source) { process_readv, pid_slot, monotonic_ns };
 }
 
 /* Where number is, or where it would be put. */
@@ -107,6 +117,16 @@ static int parts_fetch(struct memory *m, const struct iovec *local, const struct
         return 0;
 }
 
+/*
+ * Which page is the i-th to be copied. One side: in their order. Two: the first side backwards, then the
+ * second forwards. What was read first, the thread and its innermost frames, changes most often, and so has
+ * its two copies next to each other; those of a caller lie around those of what it calls, so that a caller
+ * that is the same in both was so when the other was copied.
+ */
+static size_t nth(size_t i, size_t n, unsigned sides) {
+        return sides == 1 ? i : i < n ? n - 1 - i : i - n;
+}
+
 /* Fills pages [first, first + n) on sides 0 to sides - 1, n * sides ≤ BATCH. */
 static int pages_fill(struct memory *m, size_t first, size_t n, unsigned sides) {
         struct iovec local[BATCH], remote[BATCH];
@@ -114,14 +134,17 @@ static int pages_fill(struct memory *m, size_t first, size_t n, unsigned sides) 
         int r;
 
         for (size_t i = 0; i < n * sides; i++) {
-                struct memory_page *p = &m->pages[first + i % n];
+                struct memory_page *p = &m->pages[first + nth(i, n, sides)];
 
                 local[i] = (struct iovec) { p->data[i / n], MEMORY_PAGE };
                 remote[i] = (struct iovec) { (void *) (uintptr_t) (p->number * MEMORY_PAGE), MEMORY_PAGE };
         }
         r = parts_fetch(m, local, remote, n * sides, done);
         for (size_t i = 0; i < n; i++)
-                m->pages[first + i].present = done[i] && done[i + n * (sides - 1)];
+                m->pages[first + i].present = true;
+        for (size_t i = 0; i < n * sides; i++)
+                if (!done[i])
+                        m->pages[first + nth(i, n, sides)].present = false;
         return r;
 }
 
@@ -193,7 +216,31 @@ int memory_refresh(struct memory *m) {
         return 0;
 }
 
+/* How often this thread has stopped running. */
+static long switches(void) {
+        struct rusage u;
+
+        return getrusage(RUSAGE_THREAD, &u) == 0 ? u.ru_nivcsw + u.ru_nvcsw : 0;
+}
+
+/*
+ * Whether something came between: the copies took half as long again as the quickest ones so far, by their
+ * number. Before the first there is nothing to compare with.
+ */
+static bool took_long(struct memory *m, uint64_t ns) {
+        uint64_t each = ns / (m->n_pages + 2); /* a call costs as much as two pages */
+        bool first = m->quickest == 0;
+
+        if (first || each < m->quickest)
+                m->quickest = MAX(each, (uint64_t) 1);
+        return first || each > m->quickest + m->quickest / 2;
+}
+
 int memory_refresh_twice(struct memory *m) {
+        uint64_t start = 0;
+        long before;
+        int r;
+
         m->side = 0;
         m->sides = 2;
         if (m->n_pages > BATCH / 2)
@@ -201,7 +248,14 @@ int memory_refresh_twice(struct memory *m) {
         for (size_t i = 0; i < m->n_pages; i++)
                 if (!m->pages[i].data[1] && !(m->pages[i].data[1] = page_room(m)))
                         return -ENOMEM;
-        return m->n_pages > 0 ? pages_fill(m, 0, m->n_pages, 2) : 0;
+        if (m->n_pages == 0)
+                return 0;
+        before = switches();
+        if (m->source.now)
+                start = m->source.now();
+        r = pages_fill(m, 0, m->n_pages, 2);
+        m->disturbed = (m->source.now && took_long(m, m->source.now() - start)) || switches() != before;
+        return r;
 }
 
 void memory_forget(struct memory *m) {

@@ -14,19 +14,21 @@
 #include "base.h"
 
 #define MEMORY_PAGE 4096u
-#define MEMORY_PAGES_MAX 4096u /* kept at a time: 16 MiB; when full, all are forgotten */
-#define MEMORY_AHEAD_MAX 4u    /* the initial value: a data stack chunk of CPython is 16 KiB */
+#define MEMORY_PAGES_MAX 4096u              /* kept at a time: 16 MiB; when full, all are forgotten */
+#define MEMORY_AHEAD_MAX 4u                 /* the initial value: a data stack chunk of CPython is 16 KiB */
 #define MEMORY_READ_MAX (UINT64_C(1) << 30) /* of one target in all */
 
 /* Where bytes come from. readv has the contract of process_vm_readv(2), but for -errno in place of -1. */
 struct memory_source {
         ssize_t (*readv)(void *userdata, const struct iovec *local, const struct iovec *remote, size_t n);
         void *userdata;
+        uint64_t (*now)(void); /* nanoseconds, to tell how far apart two copies are; NULL: they always count
+                                  as close */
 };
 
 struct memory_page {
-        uint64_t number;              /* address / MEMORY_PAGE */
-        bool present; /* false: was not readable */
+        uint64_t number;  /* address / MEMORY_PAGE */
+        bool present;     /* false: was not readable */
         uint8_t *data[2]; /* two sides: see memory_refresh_twice(); the second is NULL until then */
 };
 
@@ -38,10 +40,12 @@ struct memory {
         size_t n_slabs, slab_used;
         uint32_t *table; /* page number → index + 1 */
         uint64_t bytes_read;
-        unsigned side;  /* which of the two copies memory_read() reads: 0 or 1 */
-        unsigned sides; /* how many are filled: 2 after memory_refresh_twice() */
-        unsigned ahead; /* pages read together on a miss, 1 to MEMORY_AHEAD_MAX: fewer calls against a
-                           shorter moment */
+        unsigned side;     /* which of the two copies memory_read() reads: 0 or 1 */
+        unsigned sides;    /* how many are filled: 2 after memory_refresh_twice() */
+        bool disturbed;    /* memory_refresh_twice() was interrupted: its copies are far apart */
+        uint64_t quickest; /* memory_refresh_twice() so far, nanoseconds a page; 0: never */
+        unsigned ahead;    /* pages read together on a miss, 1 to MEMORY_AHEAD_MAX: fewer calls against a
+                              shorter moment */
 };
 
 int memory_init(struct memory *m, struct memory_source source);
@@ -61,9 +65,10 @@ int memory_read_u64(struct memory *m, uint64_t address, uint64_t *ret);
 /* Reads every kept page again, in as few calls as possible. */
 int memory_refresh(struct memory *m);
 /*
- * Reads every kept page twice in one call, first all into side 0, then all into side 1, so that the two
- * copies are a microsecond apart and what moved while they were made differs. More pages than fit one call:
- * -E2BIG. A page first read after it has two copies that are the same: n_pages tells.
+ * Reads every kept page twice in one call, first all into side 0 (backwards), then all into side 1, so that
+ * the two copies are some microseconds apart and what moved while they were made differs; m->disturbed tells
+ * when they were not. More pages than fit one call: -E2BIG. A page first read after it has two copies that
+ * are the same: n_pages tells.
  */
 int memory_refresh_twice(struct memory *m);
 /* Drops every kept page: the next read asks the target. */

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include "syscall_name.h"
 #include "text.h"
 
 int process_read(const struct process *p, const char *name, char *buf, size_t size, size_t *ret_len) {
@@ -126,6 +127,14 @@ void process_command(const struct process *p, char buf[static PROCESS_COMMAND_MA
         text_clean(buf);
 }
 
+/* "0 0x3 0x7f… …": the number first; "running"; "-1 …": it waits in no system call (a page fault). */
+static void take_call(const char *text, struct task *t) {
+        char buf[SYSCALL_NAME_MAX];
+
+        if (text[0] >= '0' && text[0] <= '9')
+                (void) snprintf(t->call, sizeof(t->call), "%s", syscall_name(strtol(text, NULL, 10), buf));
+}
+
 static void task_read(const struct process *p, struct task *t) {
         char path[64], text[4096];
         const char *name;
@@ -143,6 +152,9 @@ static void task_read(const struct process *p, struct task *t) {
         if (t->state != 'R' && process_read(p, path, text, sizeof(text), NULL) >= 0 && !streq(text, "0"))
                 (void) snprintf(t->wait, sizeof(t->wait), "%.63s", text);
         text_clean(t->wait);
+        (void) snprintf(path, sizeof(path), "task/%d/syscall", (int) t->tid);
+        if (t->state != 'R' && process_read(p, path, text, sizeof(text), NULL) >= 0)
+                take_call(text, t);
         (void) snprintf(path, sizeof(path), "task/%d/status", (int) t->tid);
         if (p->nested && process_read(p, path, text, sizeof(text), NULL) >= 0)
                 (void) nested_pid(text, &t->own);

@@ -25,6 +25,7 @@ struct task {
         char name[64]; /* comm */
         char state;    /* 'R', 'S', 'D', 'T', … as in /proc/TID/stat; '?' */
         char wait[64]; /* kernel function it waits in; empty: not waiting, or not permitted to know */
+        char call[32]; /* system call it is in ("read"); the same */
 };
 
 struct task_list {

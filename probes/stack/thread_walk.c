@@ -42,80 +42,150 @@ bool chain_equal(const struct chain *a, const struct chain *b) {
         return true;
 }
 
-static int add_thread(struct memory *m, const struct python_layout *l, uint64_t state, uint64_t interpreter,
-                      size_t *size, struct thread_list *list, uint64_t *ret_next) {
-        struct thread_id t = { .state = state, .interpreter = interpreter };
-        uint8_t head[256];
+/* Where a member is at a fixed distance. */
+static int read_member(struct memory *m, uint64_t address, uint32_t offset, uint64_t *ret) {
+        return memory_read_u64(m, address + offset, ret);
+}
+
+static int add_thread(struct memory *m, const struct python_layout *l, uint64_t interpreter, size_t *size,
+                      struct thread_list *list, struct thread_id *t, uint64_t *ret_next) {
+        uint64_t back;
         int r;
 
         if (list->n == WALK_THREADS_MAX)
                 return -E2BIG;
-        r = memory_read(m, state, head, l->thread.size);
+        r = read_member(m, t->state, l->thread.interpreter, &back);
+        if (r == 0)
+                r = read_member(m, t->state, l->thread.thread_id, &t->pthread);
+        if (r == 0 && l->thread.native_thread_id != LAYOUT_NONE)
+                r = read_member(m, t->state, l->thread.native_thread_id, &t->native);
+        if (r == 0)
+                r = read_member(m, t->state, l->thread.next, ret_next);
         if (r < 0)
                 return r;
-        memcpy(&t.pthread, head + l->thread.thread_id, 8);
-        memcpy(&t.native, head + l->thread.native_thread_id, 8);
+        if (back != interpreter)
+                return -EBADMSG; /* it ended while it was read, or nothing is where the layout says */
         if (list->n == *size) {
-                struct thread_id *more = realloc(list->items,
-                                                 (*size = *size ? *size * 2 : 32) * sizeof(*more));
+                struct thread_id *more =
+                        realloc(list->items, (*size = *size ? *size * 2 : 32) * sizeof(*more));
 
                 if (!more)
                         return -ENOMEM;
                 list->items = more;
         }
-        list->items[list->n++] = t;
-        memcpy(ret_next, head + l->thread.next, 8);
+        list->items[list->n++] = *t;
         return 0;
 }
 
-static int walk_interpreter(struct memory *m, const struct python_layout *l, uint64_t address, size_t *size,
-                            struct thread_list *list, uint64_t *ret_next) {
-        uint8_t head[64];
-        struct loop_guard guard = { 0 };
-        uint64_t id, thread;
-        int r = memory_read(m, address, head, l->interpreter.size);
+/* From 3.12 on: the thread that holds the lock of an interpreter, which may be the main one's; 0: nobody. */
+static int read_gil(struct memory *m, const struct python_layout *l, uint64_t interpreter, uint64_t *ret) {
+        uint64_t gil, holder;
+        int32_t locked;
+        int r = read_member(m, interpreter, l->interpreter.gil, &gil);
 
-        if (r < 0)
+        if (r < 0 || !gil) {
+                *ret = 0;
                 return r;
-        memcpy(&id, head + l->interpreter.id, 8);
-        memcpy(&thread, head + l->interpreter.threads, 8);
-        memcpy(ret_next, head + l->interpreter.next, 8);
-        while (thread) {
+        }
+        r = read_member(m, gil, l->gil.last_holder, &holder);
+        if (r == 0)
+                r = memory_read(m, gil + l->gil.locked, &locked, sizeof(locked));
+        if (r == 0)
+                *ret = locked > 0 ? holder : 0;
+        return r;
+}
+
+/* gil_holder: of the whole process, before 3.12. */
+static int walk_interpreter(struct memory *m, const struct python_layout *l, uint64_t address,
+                            uint64_t gil_holder, size_t *size, struct thread_list *list,
+                            uint64_t *ret_next) {
+        struct loop_guard guard = { 0 };
+        struct thread_id t = { 0 };
+        uint64_t thread;
+        int r = read_member(m, address, l->interpreter.id, &t.interpreter);
+
+        if (r == 0)
+                r = read_member(m, address, l->interpreter.threads, &thread);
+        if (r == 0)
+                r = read_member(m, address, l->interpreter.next, ret_next);
+        if (r == 0 && l->interpreter.gil != LAYOUT_NONE)
+                r = read_gil(m, l, address, &gil_holder);
+        while (r == 0 && thread) {
                 if (is_loop(&guard, thread))
                         return -ELOOP;
-                r = add_thread(m, l, thread, id, size, list, &thread);
-                if (r < 0)
-                        return r;
+                t.state = thread;
+                t.gil = thread == gil_holder;
+                r = add_thread(m, l, address, size, list, &t, &thread);
         }
-        return 0;
+        return r;
 }
 
 int walk_threads(struct memory *m, const struct interpreter *i, struct thread_list *ret) {
         _cleanup_(thread_list_clear) struct thread_list list = { 0 };
         const struct python_layout *l = i->layout;
         struct loop_guard guard = { 0 };
-        uint8_t head[1024];
-        uint64_t interpreter;
+        uint64_t interpreter, gil_holder = 0;
         size_t size = 0;
-        int r = memory_read(m, i->runtime, head, l->runtime.size);
+        int r = read_member(m, i->runtime, l->runtime.interpreters, &interpreter);
 
-        if (r < 0)
-                return r;
-        memcpy(&interpreter, head + l->runtime.interpreters, 8);
-        memcpy(&list.main_thread, head + l->runtime.main_thread, 8);
-        memcpy(&list.gil_holder, head + l->runtime.gil_holder, 8);
-        for (size_t n = 0; interpreter; n++) {
+        if (r == 0)
+                r = read_member(m, i->runtime, l->runtime.main_thread, &list.main_thread);
+        if (r == 0 && l->runtime.gil_holder != LAYOUT_NONE)
+                r = read_member(m, i->runtime, l->runtime.gil_holder, &gil_holder);
+        for (size_t n = 0; r == 0 && interpreter; n++) {
                 if (n == WALK_INTERPRETERS_MAX)
                         return -E2BIG;
                 if (is_loop(&guard, interpreter))
                         return -ELOOP;
-                r = walk_interpreter(m, l, interpreter, &size, &list, &interpreter);
-                if (r < 0)
-                        return r;
+                r = walk_interpreter(m, l, interpreter, gil_holder, &size, &list, &interpreter);
         }
+        if (r < 0)
+                return r;
         *ret = list;
         list = (struct thread_list) { 0 };
         return 0;
+}
+
+/* To 3.10 a frame is entered and left for the trace function while its state says otherwise. */
+static int is_traced(struct memory *m, const struct python_layout *l, uint64_t state, bool *ret) {
+        int32_t tracing = 0;
+        int r = l->frame.state == LAYOUT_NONE
+                        ? 0
+                        : memory_read(m, state + l->thread.tracing, &tracing, sizeof(tracing));
+
+        *ret = tracing > 0;
+        return r;
+}
+
+/* To 3.10: what the frame says of itself. */
+static bool runs(const struct python_layout *l, const uint8_t *head) {
+        return head[l->frame.state] == l->frame.executing || head[l->frame.state] == l->frame.unwinding;
+}
+
+/*
+ * To 3.10 the innermost frame is there a moment before it runs and a moment after. The one that called it is
+ * where the thread is then; a frame that is let go of has none.
+ */
+static int skip_resting(const struct python_layout *l, const struct chain *chain, const uint8_t *head,
+                        bool *ret) {
+        uint64_t previous;
+
+        *ret = l->frame.state != LAYOUT_NONE && chain->n == 0 && !runs(l, head);
+        memcpy(&previous, head + l->frame.previous, 8);
+        return *ret && previous == 0 ? -EBADMSG : 0;
+}
+
+/*
+ * From 3.11 to 3.13 a frame that runs, or that called something outside Python, has no stack pointer put
+ * away. From 3.14 on it puts it away for what is outside, too.
+ */
+static bool rests(const struct python_layout *l, const uint8_t *head) {
+        int32_t stack_top;
+
+        if (l->frame.stack_top == LAYOUT_NONE || l->frame.stack_top_is_pointer)
+                return false;
+        memcpy(&stack_top, head + l->frame.stack_top, 4);
+        return stack_top >= 0;
 }
 
 /*
@@ -125,14 +195,18 @@ int walk_threads(struct memory *m, const struct interpreter *i, struct thread_li
  */
 static int check_in_use(struct memory *m, const struct python_layout *l, const struct frame *f,
                         const uint8_t *head, bool calls_inside) {
-        uint64_t previous;
-        int32_t stack_top;
+        uint64_t previous, pointer;
+        int32_t number;
         uint8_t state;
         int r;
 
-        memcpy(&stack_top, head + l->frame.stack_top, 4);
+        if (l->frame.state != LAYOUT_NONE)
+                return runs(l, head) ? 0 : -EBADMSG;
         memcpy(&previous, head + l->frame.previous, 8);
-        if (calls_inside && stack_top < 0)
+        memcpy(&number, head + l->frame.stack_top, 4);
+        if (l->frame.stack_top_is_pointer)
+                memcpy(&pointer, head + l->frame.stack_top, 8);
+        if (calls_inside && (l->frame.stack_top_is_pointer ? pointer == 0 : number < 0))
                 return -EBADMSG;
         if (!f->of_generator || previous)
                 return 0;
@@ -140,8 +214,33 @@ static int check_in_use(struct memory *m, const struct python_layout *l, const s
         return r < 0 ? r : state == l->frame.executing ? 0 : -EBADMSG;
 }
 
-static int add_frame(struct memory *m, const struct python_layout *l, uint64_t address, size_t *size,
-                     struct chain *chain, bool *called_inside, uint64_t *ret_previous) {
+static uint64_t take_instruction(const struct python_layout *l, const uint8_t *head) {
+        uint64_t address;
+        int32_t index;
+
+        if (l->frame.instruction_size == 0) {
+                memcpy(&address, head + l->frame.instruction, 8);
+                return address;
+        }
+        memcpy(&index, head + l->frame.instruction, 4);
+        return index < 0 ? (uint64_t) -2 : (uint64_t) index * l->frame.instruction_size;
+}
+
+static int append_frame(struct chain *chain, size_t *size, const struct frame *f) {
+        if (chain->n == *size) {
+                struct frame *more =
+                        realloc(chain->frames, (*size = *size ? *size * 2 : 64) * sizeof(*more));
+
+                if (!more)
+                        return -ENOMEM;
+                chain->frames = more;
+        }
+        chain->frames[chain->n++] = *f;
+        return 0;
+}
+
+static int add_frame(struct memory *m, const struct python_layout *l, uint64_t address, bool traced,
+                     size_t *size, struct chain *chain, bool *called_inside, uint64_t *ret_previous) {
         struct frame f = { .address = address };
         uint8_t head[128];
         int r = memory_read(m, address, head, l->frame.size);
@@ -149,23 +248,53 @@ static int add_frame(struct memory *m, const struct python_layout *l, uint64_t a
         if (r < 0)
                 return r;
         memcpy(&f.code_address, head + l->frame.code, 8);
-        memcpy(&f.instruction, head + l->frame.instruction, 8);
-        f.of_generator = head[l->frame.owner] == l->frame.owned_by_generator;
-        r = check_in_use(m, l, &f, head, *called_inside);
+        f.code_address &= ~(uint64_t) l->frame.tag;
+        memcpy(ret_previous, head + l->frame.previous, 8);
+        if (l->frame.owned_by_c != 0 && head[l->frame.owner] >= l->frame.owned_by_c) {
+                *called_inside = false; /* the interpreter loop was left here: no call of Python's */
+                if (chain->n > 0)
+                        chain->frames[chain->n - 1].entry = true;
+                return 0;
+        }
+        if (!traced) {
+                bool skip;
+
+                r = skip_resting(l, chain, head, &skip);
+                if (r < 0 || skip)
+                        return r;
+        }
+        f.entry = *ret_previous == 0 || l->frame.state != LAYOUT_NONE ||
+                  (l->frame.is_entry != LAYOUT_NONE && head[l->frame.is_entry]);
+        f.instruction = take_instruction(l, head);
+        f.of_generator =
+                l->frame.owner != LAYOUT_NONE && head[l->frame.owner] == l->frame.owned_by_generator;
+        r = traced ? 0 : check_in_use(m, l, &f, head, *called_inside);
         if (r < 0)
                 return r;
-        *called_inside = !head[l->frame.is_entry];
-        if (chain->n == *size) {
-                struct frame *more = realloc(chain->frames,
-                                             (*size = *size ? *size * 2 : 64) * sizeof(*more));
+        if (chain->n == 0)
+                chain->resting = rests(l, head);
+        *called_inside = l->frame.is_entry == LAYOUT_NONE || !head[l->frame.is_entry];
+        return append_frame(chain, size, &f);
+}
 
-                if (!more)
-                        return -ENOMEM;
-                chain->frames = more;
-        }
-        chain->frames[chain->n++] = f;
-        memcpy(ret_previous, head + l->frame.previous, 8);
-        return 0;
+/* Address of the innermost frame. */
+static int read_innermost(struct memory *m, const struct python_layout *l, uint64_t state, uint64_t *ret) {
+        uint64_t from = state;
+        int r = l->thread.cframe == LAYOUT_NONE ? 0 : read_member(m, state, l->thread.cframe, &from);
+
+        return r < 0 ? r : read_member(m, from, l->thread.frame, ret);
+}
+
+int walk_place(struct memory *m, const struct interpreter *i, uint64_t state, uint64_t *ret) {
+        const struct python_layout *l = i->layout;
+        uint64_t frame, instruction;
+        int r = read_innermost(m, l, state, &frame);
+
+        if (r == 0)
+                r = read_member(m, frame, l->frame.instruction, &instruction);
+        if (r == 0)
+                *ret = frame + instruction * 31;
+        return r;
 }
 
 int walk_frames(struct memory *m, const struct interpreter *i, uint64_t state, size_t max,
@@ -173,23 +302,24 @@ int walk_frames(struct memory *m, const struct interpreter *i, uint64_t state, s
         _cleanup_(chain_clear) struct chain chain = { 0 };
         const struct python_layout *l = i->layout;
         struct loop_guard guard = { 0 };
-        uint64_t cframe, frame;
-        bool called_inside = false; /* the frame before was called without leaving the interpreter loop */
+        uint64_t frame;
+        bool traced = false,
+             called_inside = false; /* the frame before was called without leaving the interpreter loop */
         size_t size = 0;
-        int r = memory_read_u64(m, state + l->thread.cframe, &cframe);
+        int r = read_innermost(m, l, state, &frame);
 
         if (r == 0)
-                r = memory_read_u64(m, cframe + l->cframe.current_frame, &frame);
+                r = is_traced(m, l, state, &traced);
         if (r < 0)
                 return r;
-        while (frame) {
+        for (size_t steps = 0; frame; steps++) {
                 if (is_loop(&guard, frame))
                         return -ELOOP;
-                if (chain.n >= max) {
+                if (chain.n >= max || steps >= 2 * WALK_FRAMES_MAX) {
                         chain.cut = true;
                         break;
                 }
-                r = add_frame(m, l, frame, &size, &chain, &called_inside, &frame);
+                r = add_frame(m, l, frame, traced, &size, &chain, &called_inside, &frame);
                 if (r < 0)
                         return r;
         }

@@ -15,8 +15,11 @@
 #define WALK_FRAMES_TOTAL_MAX 100000u /* of one process */
 
 struct frame {
-        uint64_t address, code_address, instruction; /* instruction: prev_instr */
+        uint64_t address, code_address;
+        uint64_t
+                instruction; /* address of the code unit; to 3.10 its offset in bytes, -2 before the first */
         bool of_generator;
+        bool entry; /* called from C: the outermost one that one run of the interpreter loop has */
         const struct code *code; /* set by the capture; owned by its cache */
 };
 
@@ -24,7 +27,9 @@ struct frame {
 struct chain {
         struct frame *frames;
         size_t n;
-        bool cut; /* there are more than were read */
+        bool cut;     /* there are more than were read */
+        bool resting; /* the innermost frame says that it does not run: it just begins or ends, or is none
+                         any more */
 };
 
 void chain_clear(struct chain *c);
@@ -38,20 +43,27 @@ struct thread_id {
         uint64_t state;       /* address of its PyThreadState */
         uint64_t interpreter; /* number, 0 is the main one */
         uint64_t pthread;     /* pthread_self() */
-        uint64_t native;      /* gettid() at its birth */
+        uint64_t native;      /* gettid() at its birth; 0 when this version does not know */
+        bool gil;             /* holds the lock of its interpreter */
 };
 
 struct thread_list {
         struct thread_id *items;
         size_t n;
-        uint64_t gil_holder;  /* address of the PyThreadState that holds the GIL, or 0 */
         uint64_t main_thread; /* pthread_self() of the main thread */
 };
 
 void thread_list_clear(struct thread_list *l);
 
-/* All threads of all interpreters. -ELOOP, -E2BIG, -ENOMEM, or as memory_read(). Clear *ret. */
+/*
+ * All threads of all interpreters. -EBADMSG: a thread does not name the interpreter that it was found in;
+ * -ELOOP, -E2BIG, -ENOMEM, or as memory_read(). Clear *ret.
+ */
 int walk_threads(struct memory *m, const struct interpreter *i, struct thread_list *ret);
+
+/* A number that differs when the thread has moved on, whatever sense its frames make. Errors as
+ * memory_read(). */
+int walk_place(struct memory *m, const struct interpreter *i, uint64_t state, uint64_t *ret);
 
 /* The frames of a thread, at most max. Errors as above. Clear *ret. */
 int walk_frames(struct memory *m, const struct interpreter *i, uint64_t state, size_t max,

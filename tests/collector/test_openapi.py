@@ -15,6 +15,7 @@ sys.path[:0] = [str(pathlib.Path(__file__).parent), str(pathlib.Path(__file__).p
 import otlp  # noqa: E402
 from collector_case import AGENT, Case  # noqa: E402
 from openapi import METHODS, OpenApi  # noqa: E402
+from openapi_registry import Drive  # noqa: E402
 
 FILE = pathlib.Path(__file__).resolve().parents[2] / "docs/openapi-collector.yaml"
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
@@ -85,9 +86,12 @@ class Collector(Case):
         long = {"resourceLogs": [{"scopeLogs": [{"logRecords": [{"eventName": "e", "body": {"stringValue": "x" * (5 << 20)}}]}]}]}
         zipped = gzip.compress(json.dumps(long).encode(), 1)
         self.assertEqual(self.post("/v1/logs", zipped, kind=JSON, **{"Content-Encoding": "gzip"})["partialSuccess"]["rejectedLogRecords"], "1")
-        for _, path in self.file.operations:
-            if not path.startswith("/v1/") and path != "/api/v1/series":
+        registry = Drive(self)
+        registry.before_reads()
+        for method, path in self.file.operations:
+            if method == "GET" and path != "/api/v1/series":
                 self.get(path)
+        registry.after_reads()
         self.get("/metrics", headers={"Accept": "application/openmetrics-text"})
         self.get("/api/v1/series", host="h0", name="tpu.run.step")
         self.get("/api/v1/series", 404, host="nobody", name="m")
@@ -106,19 +110,20 @@ class Collector(Case):
         self.assertEqual(self.file.never_came(), [])
 
     def test_no_other_path_and_method(self):
-        for port, prefix in ((self.c.api, ""), (self.c.otlp, "/v1/")):
-            mine = [(m, p) for m, p in self.file.operations if p.startswith("/v1/") == bool(prefix)]
+        agents = ("/v1/", "/registry/")
+        for port, prefix in ((self.c.api, ""), (self.c.otlp, agents)):
+            mine = [(m, p) for m, p in self.file.operations if p.startswith(agents) == bool(prefix)]
             status, kind, body, _ = self.request(port, "GET", "/nothing")
             self.assertEqual(status, 404)
             if not prefix:  # it lists what there is
                 listed = set(json.loads(body)["remedy"].removeprefix("there are ").split(", "))
-                self.assertEqual({p.replace("NAME", "{name}") for p in listed}, {p for _, p in mine})
+                self.assertEqual({p.replace("NAME", "{name}").replace("WORKER", "{worker}") for p in listed}, {p for _, p in mine})
             for path in {p for _, p in mine}:
                 has = {m for m, p in mine if p == path}
                 has |= {"HEAD"} if "GET" in has else set()
                 for method in METHODS:
                     if method.upper() not in has:
-                        status, kind, body, head = self.request(port, method.upper(), path.replace("{name}", "h0"))
+                        status, kind, body, head = self.request(port, method.upper(), path.replace("{name}", "h0").replace("{worker}", "0"))
                         self.assertEqual((status, set(head["Allow"].split(", "))), (405, has), (method, path))
 
 

@@ -36,7 +36,7 @@ class Usage(Ctl):
 class Identity(Ctl):
     def test_fields_and_origins(self):
         done = self.expect(["identity"], 0, stderr="")
-        self.assertIn("\nworker-id         /etc/tpu-hostd/identity.conf.d/10-site.conf:6  0\n", done.stdout)
+        self.assertRegex(done.stdout, r"\nworker-id +/etc/tpu-hostd/identity\.conf\.d/10-site\.conf:6  0\n")
         fields = json.loads(self.expect(["identity", "--json"], 0).stdout)["identity"]
         self.assertEqual(fields["chips"], {"value": "4", "origin": "/etc/tpu-hostd/identity.conf.d/10-site.conf:7"})
 
@@ -48,6 +48,25 @@ class Identity(Ctl):
         self.assertIn("TPU_WORKER_ID", done.stderr)
         read_back = subprocess.run(["/bin/sh", "-c", done.stdout + 'printf %s "$A"'], capture_output=True, text=True, check=True)
         self.assertEqual(read_back.stdout, "b c")
+
+    def test_env_of_frameworks(self):
+        def env(*words):
+            done = json.loads(self.expect(["env", "--json", *words], 0).stdout)["environment"]
+            return {v["name"]: v["value"] for v in done}, {v["name"]: v["reason"] for v in done}
+
+        jax, why = env("--framework", "jax")
+        self.assertEqual(jax["TPU_HOST_BOUNDS"], "2,2,1")
+        self.assertRegex(why["TPU_WORKER_ID"], r"^worker-id from /etc/tpu-hostd/identity\.conf\.d/10-site\.conf:\d+$")
+        chip, _ = env("--framework", "torch_xla", "--chip", "3")
+        self.assertEqual((chip["TPU_VISIBLE_CHIPS"], chip["TPU_PROCESS_PORT"]), ("3", "8479"))
+        ray, _ = env("--framework", "ray", "--ray-head", "10.0.0.9:6379")
+        self.assertTrue(ray["TPU_RAY_START"].startswith("--address=10.0.0.9:6379 "))
+        torch, _ = env("--framework", "torch")
+        self.assertEqual((torch["RANK"], torch["WORLD_SIZE"]), (jax["TPU_WORKER_ID"], str(len(jax["TPU_WORKER_HOSTNAMES"].split(",")))))
+        self.expect(["env", "--framework", "jax", "--chip", "1"], 64, stdout="")
+        self.expect(["env", "--framework", "torch_xla", "--chip", "x"], 64, stdout="")
+        done = self.expect(["env", "LIBTPU_INIT_ARGS=x", "--framework", "jax"], 0)
+        self.assertIn("LIBTPU_INIT_ARGS: 'x' is no flag", done.stderr)
 
     def test_env_without_identity(self):
         (self.root / "etc/tpu-hostd/identity.conf.d/10-site.conf").unlink()

@@ -61,7 +61,7 @@ ended  exited   ada   jax        5 min  -     -         stopped TERM  python3 tr
                     stderr="tpuctl run: warning: X: yours '1' kept, ours would be '2'\n")
         self.assertEqual(launchd.seen[0][0], 20)
         self.assertEqual(strings_of(launchd.seen[0][1]), [(1, "train"), (2, "jax"), (3, "auto"), (5, "python3"), (5, "--env"), (5, "t.py"),
-                                                          (6, "X=1"), (6, "Y=a b")])
+                                                          (6, "X=1"), (6, "Y=a b"), (15, "\n\x04TERM")])
 
     def test_refused(self):
         self.launchd().answers[20] = (1, field(1, 1) + field(2, "you may not start runs") + field(3, "ask to be in the group tpu-run"))

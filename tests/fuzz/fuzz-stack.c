@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * tpu-stack's foreign input: even first byte, the rest is lines of /proc/PID/maps; odd, the rest is the
- * memory of a process in which _PyRuntime lies at the start.
+ * memory of a process in which _PyRuntime lies at the start; bits 1 to 3 say which CPython it is.
  */
 #include "capture.h"
 #include "maps.h"
+#include "version.h"
 
-#include "layout311.h"
-
-#define BASE \
+#define BASE                                                                                                \
         UINT64_C(0x10000) /* where the image lies; small, so that few bits must be right for a pointer into \
                              it */
 
@@ -37,7 +36,9 @@ static ssize_t image_readv(void *userdata, const struct iovec *local, const stru
 
 static void fuzz_maps(const char *text, size_t len) {
         struct mapping m;
+        uint64_t version;
 
+        (void) version_parse(text, len, &version);
         for (const char *end; len > 0; len -= (size_t) (end - text), text = end) {
                 end = memchr(text, '\n', len);
                 end = end ? end : text + len;
@@ -49,12 +50,19 @@ static void fuzz_maps(const char *text, size_t len) {
         }
 }
 
-static void fuzz_memory(struct image *image) {
+static void fuzz_memory(struct image *image, unsigned which) {
+        static const uint8_t minors[] = { 11, 8, 9, 10, 12, 13, 14, 15 };
         _cleanup_capture_ struct capture c = CAPTURE_NULL;
 
-        if (capture_init(&c, (struct memory_source) { image_readv, image }) < 0)
+        if (capture_init(&c, (struct memory_source) { image_readv, image, NULL }) < 0)
                 return;
-        c.interpreter = (struct interpreter) { .layout = &python_layout_311, .runtime = BASE };
+        c.interpreter.runtime = BASE;
+        c.interpreter.version = 0x030000F0 | (uint64_t) minors[which] << 16;
+        c.interpreter.layout = python_layout_find(c.interpreter.version);
+        if (image->size >= LAYOUT_DEBUG_MAX && c.interpreter.layout->debug.size > 0 &&
+            python_layout_describe(c.interpreter.layout, c.interpreter.version, image->bytes,
+                                   &c.interpreter.described) == 0)
+                c.interpreter.layout = &c.interpreter.described;
         (void) capture_stacks(&c);
         if (c.n_threads > WALK_THREADS_MAX || c.frames > WALK_FRAMES_TOTAL_MAX)
                 abort();
@@ -73,6 +81,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (data[0] % 2 == 0)
                 fuzz_maps((const char *) data + 1, size - 1);
         else
-                fuzz_memory(&image);
+                fuzz_memory(&image, data[0] >> 1 & 7);
         return 0;
 }

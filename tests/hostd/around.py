@@ -24,7 +24,12 @@ BINARY = Path(os.environ.get("BUILD_DIR", TOP / "build/dev")) / "agent/hostd/tpu
 MACHINE = TOP / "tests/fixtures/machine-v6e-4t"
 
 
+PATIENCE = 60  # seconds that anything may take on a slow disk or a busy machine: a time never decides a test
+
+
 def wait_until(what, seconds, name):
+    """seconds: longer than that on a good machine means that something is wrong; others are given a minute."""
+    seconds = max(seconds, PATIENCE)
     end = time.monotonic() + seconds
     while True:
         result = what()
@@ -188,7 +193,7 @@ class Hostd:
 
     def start(self, watchdog_usec=None):
         self.spawn(watchdog_usec)
-        wait_until(lambda: self.notified("READY=1") or self.process.poll() is not None, 20, "READY=1")
+        wait_until(lambda: self.notified("READY=1") or self.process.poll() is not None, 60, "READY=1")
         assert self.process.poll() is None, self.output.read_text()
         return self
 
@@ -202,7 +207,7 @@ class Hostd:
     def stop(self):
         """SIGTERM; returns the exit code."""
         self.process.terminate()
-        return self.process.wait(20)
+        return self.process.wait(PATIENCE)
 
     def close(self, failed=False):
         code = self.process.poll() if self.process else None
@@ -215,7 +220,7 @@ class Hostd:
             print(f"--- tpu-hostd, exit code {code}:\n{self.output.read_text(errors='replace')}---", file=sys.stderr)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def call(self, path, method="GET", timeout=10, headers=None):
+    def call(self, path, method="GET", timeout=PATIENCE, headers=None):
         """(status, content type, body) of one call."""
         c = http.client.HTTPConnection("localhost", timeout=timeout)
         c.sock = socket.socket(socket.AF_UNIX)

@@ -98,9 +98,11 @@ class Agent(unittest.TestCase):
     def runs(self, h, launchd):
         self.call(h, "POST", "/v1/jobs/{name}/stack", 404, name="?")
         launchd.jobs = [{**RUN, 11: time.time_ns() // 1000},
+                        {**RUN, 1: "gang", 16: 3, 17: "00112233445566aa", 11: 5},
                         {**RUN, 1: "old", 3: "exited", 4: "signal", 5: "killed", 6: "KILL", 11: time.time_ns() // 1000, 12: time.time_ns() // 1000}]
-        wait_until(lambda: self.call(h, "GET", "/v1/status")["jobs"] == 1, 10, "the run to be known")
-        self.assertEqual(len(self.call(h, "GET", "/v1/jobs")["jobs"]), 2)
+        wait_until(lambda: self.call(h, "GET", "/v1/status")["jobs"] == 2, 10, "the runs to be known")
+        self.assertEqual([(r["name"], r["state"], r["part"]) for r in self.call(h, "GET", "/v1/status")["runs"]], [("gang", "unknown", "running")])
+        self.assertEqual(len(self.call(h, "GET", "/v1/jobs")["jobs"]), 3)
         self.call(h, "POST", "/v1/jobs/{name}/stack", 403, uid=NOBODY)
         launchd.capture = lambda name: (ERROR, message({1: 2, 2: f"there is no run {name}", 3: "tpuctl jobs"}))
         self.call(h, "POST", "/v1/jobs/{name}/stack", 404)
@@ -119,7 +121,10 @@ class Agent(unittest.TestCase):
         self.addCleanup(h.close)
         certificate, key = Authority(h.folder / "ca").issue("host")[:2]
         with open(h.config, "a") as f:
-            f.write(f"[Uplink]\nCertFile={certificate}\nKeyFile={key}\n")
+            f.write(f"[Uplink]\nCertFile={certificate}\nKeyFile={key}\n[Registry]\nKind=static\n")
+        (h.root / "etc/tpu-hostd/identity.conf.d/60-slice.conf").write_text(
+            "[Identity]\nSliceName=s0\nWorkerId=0\nWorkerAddresses=10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4\nIciResiliency=true\n"
+            "Slices=2\nSliceId=0\nCoordinator=10.0.0.1:8080\nInstanceId=6502082742571311568\nPreemptible=false\n")
         h.rmem("4096\t131072\t6291456")
         h.start()
         h.api.chmod(0o666)

@@ -2,6 +2,7 @@
 """Asks tpu-launchd in the words of proto/local.proto, without any code of ours: copied into a host and run there.
 
 Prints one JSON object: {"kind": N, "fields": {number: [value, …]}}. Usage: launch_frames.py VERB [NUMBER=VALUE…] [-- ARGV…]
+NUMBER is N, or N.M for field M of the message in field N: those of one N make one message.
 """
 
 import json
@@ -10,8 +11,9 @@ import struct
 import sys
 
 SOCKET = "/run/tpu-launchd/launchd.sock"
-VERBS = {"run": 20, "jobs": 22, "stop": 24, "capture": 26}
-NUMBERS = {("stop", 2)}     # fields that are no strings
+VERBS = {"run": 20, "jobs": 22, "stop": 24, "capture": 26, "signal": 30, "hint": 32}
+NUMBERS = {("stop", "2"), ("stop", "3"), ("signal", "2"), ("run", "8"), ("run", "13"), ("run", "14"), ("run", "17"), ("run", "12.1"),
+           ("run", "12.2"), ("run", "12.3")}     # fields that are no strings
 ARGV = 5
 
 
@@ -26,6 +28,8 @@ def varint(n):
 def field(number, value):
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
+    if isinstance(value, bytes):
+        return varint(number << 3 | 2) + varint(len(value)) + value
     return varint(number << 3 | 2) + varint(len(value.encode())) + value.encode()
 
 
@@ -71,9 +75,17 @@ def main(verb, *words):
     words = list(words)
     argv = words[words.index("--") + 1:] if "--" in words else []
     payload = b""
+    nested = {}
     for word in words[:words.index("--") if "--" in words else None]:
         n, value = word.split("=", 1)
-        payload += field(int(n), int(value) if (verb, int(n)) in NUMBERS else value)
+        value = int(value) if (verb, n) in NUMBERS else value
+        if "." in n:
+            outer, inner = map(int, n.split("."))
+            nested[outer] = nested.get(outer, b"") + field(inner, value)
+        else:
+            payload += field(int(n), value)
+    for n, inner in nested.items():
+        payload += field(n, inner)
     for word in argv:
         payload += field(ARGV, word)
     with socket.socket(socket.AF_UNIX) as s:

@@ -158,7 +158,7 @@ class Launch(unittest.TestCase):
         start = time.monotonic()
         self.ask("stop", "1=stubborn", "2=500000")
         self.assertLess(time.monotonic() - start, 5)
-        self.assertEqual((self.job("stubborn")["cause"], self.job("stubborn")["status"]), ("signal", "KILL"))
+        self.assertEqual((self.job("stubborn")["cause"], self.job("stubborn")["status"]), ("timeout", "KILL"))
 
     def test_rights(self):
         self.start("rights", "sleep", "1000")

@@ -111,7 +111,7 @@ class Completion(unittest.TestCase):
                 said = re.search(rf"^  --{option} NAME +(.*)", text, re.MULTILINE).group(1)
                 self.assertEqual(self.complete("tpuctl", "run", f"--{option}", ""), set(re.sub(r"\(default\)|,| or ", " ", said).split()))
         self.assertEqual(self.complete("tpuctl", "run", "--framework", "=", "j"), {"jax"})
-        self.assertEqual(self.complete("tpuctl", "run", "--framework", "="), {"plain", "jax"})
+        self.assertEqual(self.complete("tpuctl", "run", "--framework", "="), {"plain", "jax", "torch_xla", "ray", "torch"})
         self.assertEqual(self.complete("tpuctl", "run", "--name", ""), set())
         self.assertEqual(self.complete("tpuctl", "run", "--user", "roo"), {"root"})
         (self.root / "good.json").touch()

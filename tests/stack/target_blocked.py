@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program of many threads that all block at known places and can say where they are, themselves.
 
-Usage: target_blocked.py SEED. Prints "ready", then for each line on standard input one line of JSON: native thread id ->
+Usage: python -c "$(cat target_blocked.py)" SEED. For CPython 3.8 and later. Prints "ready", then for each line on standard input one line of JSON: native thread id ->
 [[file, line, qualified name], ... innermost first], of every thread but the one that answers.
 """
 import asyncio
+import ctypes
 import functools
 import json
 import os
@@ -37,7 +38,7 @@ def answer(expected):
                 continue
             stack, f = [], frames[thread.ident]
             while f:
-                stack.append([f.f_code.co_filename, f.f_lineno, f.f_code.co_qualname])
+                stack.append([f.f_code.co_filename, f.f_lineno, getattr(f.f_code, "co_qualname", f.f_code.co_name)])  # from 3.11 on
                 f = f.f_back
             out[thread.native_id] = stack
         print(json.dumps(out), flush=True)
@@ -272,9 +273,9 @@ def by_handler(f):
 
 
 def by_match(f):
-    match [1, 2]:
-        case [1, x]:
-            return f()
+    if sys.version_info < (3, 10):
+        return f()
+    exec(compile("match [1, 2]:\n    case [1, x]:\n        f()\n", "<match>", "exec"), {"f": f})
 
 
 def by_long_lines(f):
@@ -312,6 +313,36 @@ def by_huge_function(f):
     exec(compile("def huge(f):\n" + body + "    f()\n" + body + "huge(f)\n", "<huge>", "exec"), {"f": f})
 
 
+def by_callback(f):
+    compare = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_int), ctypes.POINTER(ctypes.c_int))(lambda a, b: f() or 0)
+    ctypes.CDLL(None).qsort((ctypes.c_int * 2)(2, 1), 2, 4, compare)
+
+
+def by_async_generator(f):
+    async def numbers():
+        yield 1
+        yield f()
+
+    async def main():
+        async for _ in numbers():
+            pass
+    asyncio.run(main())
+
+
+def by_async_with(f):
+    class Manager:
+        async def __aenter__(self):
+            f()
+
+        async def __aexit__(self, *exc):
+            return False
+
+    async def main():
+        async with Manager():
+            pass
+    asyncio.run(asyncio.wait_for(main(), None))
+
+
 def by_recursion(f, depth=30):
     if depth == 0:
         return f()
@@ -319,7 +350,7 @@ def by_recursion(f, depth=30):
 
 
 WAYS = [v for k, v in sorted(globals().items()) if k in ("plain", "keyword") or k.startswith("by_")]
-MANY = [way for way in WAYS if way is not by_asyncio]  # event loops do not nest
+MANY = [way for way in WAYS if way not in (by_asyncio, by_async_generator, by_async_with)]  # event loops do not nest
 
 
 def compose(ways, end):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two threads that never rest and count how often they came round, in a file of two 8-byte numbers: argument 1.
+"""Two threads that never rest and count how often they came round, in a file of two 8-byte numbers, open as the descriptor that
+argument 1 names.
 
 Each call below stands on a line of its own, so that the test can tell from the source which line can call which function.
 """
@@ -7,7 +8,7 @@ import mmap
 import sys
 import threading
 
-with open(sys.argv[1], "r+b") as f:
+with open(int(sys.argv[1]), "r+b") as f:
     counters = memoryview(mmap.mmap(f.fileno(), 16)).cast("Q")
 sys.setswitchinterval(0.001)
 

@@ -19,7 +19,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCE = os.path.dirname(os.path.dirname(HERE))
 TOOL = os.path.join(os.environ.get("BUILD_DIR", os.path.join(SOURCE, "build")), "probes/stack/tpu-stack")
-PYTHON = os.environ.get("TARGET_PYTHON", "/usr/bin/python3")
+PYTHON = os.environ.get("TARGET_PYTHON", "/usr/bin/python3")  # a CPython 3.11
 SEED = int(os.environ.get("TEST_SEED", time.time()))
 ROOT = os.geteuid() == 0
 
@@ -85,16 +85,23 @@ class Target:
 
 
 def python_target(source, *args, python=PYTHON, **more):
-    return Target(python, "-c", source, *args, **more)
+    return Target(*([python] if isinstance(python, str) else python), "-c", source, *args, **more)
+
+
+def source_of(name):
+    with open(os.path.join(HERE, name)) as f:
+        return f.read()
 
 
 class Blocked(unittest.TestCase):
+    python = PYTHON  # or a list of words: test_versions.py
+
     def test_every_thread_is_as_it_says(self):
         print("TEST_SEED=%d" % SEED)
         rng = random.Random(SEED)
         threads = frames = 0
         for _ in range(3):
-            with Target(PYTHON, os.path.join(HERE, "target_blocked.py"), str(rng.randrange(10**6))) as t:
+            with python_target(source_of("target_blocked.py"), str(rng.randrange(10**6)), python=self.python) as t:
                 before = t.ask()
                 by_json = stacks_of(t.pid)
                 by_text = parse_text(run_tool(t.pid).stdout)
@@ -113,6 +120,19 @@ class Blocked(unittest.TestCase):
                 self.assertEqual(by_json["other_threads"], 0)
                 self.assertTrue(all(x["state"] == "S" and not x["gil"] for x in by_json["threads"]))
         print("%d threads with %d frames: all equal" % (threads, frames))
+
+    def test_what_it_waits_in(self):
+        for end, call in (("os.read(os.pipe()[0], 1)", "read"), ("time.sleep(1000)", "clock_nanosleep"),
+                          ("select.poll().poll()", "poll"), ("threading.Lock().acquire() and l.acquire()", "futex")):
+            source = "import os, select, threading, time\nl = threading.Lock(); l.acquire()\nprint('ready', flush=True)\n" + end
+            with python_target(source) as t:
+                for _ in range(600):
+                    thread = stacks_of(t.pid)["threads"][0]
+                    if thread.get("call") == call:
+                        break
+                    time.sleep(0.1)
+                self.assertEqual(thread["call"], call)
+                self.assertIn(" waits in %s" % call, run_tool(t.pid).stdout)
 
     def test_deeper_than_the_limit(self):
         source = ("import sys, threading, time\nsys.setrecursionlimit(10000)\nthreading.stack_size(256 << 20)\n"
@@ -170,13 +190,13 @@ class Blocked(unittest.TestCase):
 
 
 class Running(unittest.TestCase):
+    python = PYTHON
     CAPTURES = int(os.environ.get("CAPTURES", "200"))
 
     @staticmethod
-    def calls(path):
+    def calls(source):
         """Which function can be called from which line, and the lines of each function, from the source."""
-        with open(path) as f:
-            tree = ast.parse(f.read())
+        tree = ast.parse(source)
         names = {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)}
         edges, lines = set(), {}
         for function in [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)] + [tree]:
@@ -189,15 +209,24 @@ class Running(unittest.TestCase):
                     edges.add((name, n.lineno, n.func.id))
         return edges, lines
 
+    def wait_for(self, path, condition):
+        """The counters of the target, when they are as wanted."""
+        for _ in range(600):
+            with open(path, "rb") as f:
+                now = struct.unpack("QQ", f.read())
+            if condition(now):
+                return now
+            time.sleep(0.1)
+        self.fail("the target stands still at %d and %d rounds" % now)
+
     def test_every_chain_is_possible_or_marked(self):
-        path = os.path.join(HERE, "target_running.py")
-        edges, lines = self.calls(path)
+        source = source_of("target_running.py")
+        edges, lines = self.calls(source)
         total = changed = checked = 0
         with tempfile.NamedTemporaryFile() as counters:
             counters.write(bytes(16))
             counters.flush()
-            with Target(PYTHON, path, counters.name) as t:
-                last = (0, 0)
+            with python_target(source, str(counters.fileno()), python=self.python, pass_fds=[counters.fileno()]) as t:
                 time.sleep(0.1)
                 for _ in range(self.CAPTURES):
                     for thread in stacks_of(t.pid)["threads"]:
@@ -205,7 +234,7 @@ class Running(unittest.TestCase):
                         if thread["changed"]:
                             changed += 1
                             continue
-                        own = [f for f in frames_of(thread) if f[0] == path]
+                        own = [f for f in frames_of(thread) if f[0] == "<string>"]
                         for inner, outer in zip(own, own[1:]):
                             edge = (outer[2], outer[1], inner[2])
                             if inner[2] == "numbers":  # resumed by the for statement
@@ -213,16 +242,13 @@ class Running(unittest.TestCase):
                             else:
                                 self.assertIn(edge, edges, own)
                             checked += 1
-                        self.assertIn(own[0][1], lines[own[0][2]], own)
+                        if own[0][2] != "numbers" or own[0][1] != 0:  # what a generator ends with is on no line, from 3.12 on
+                            self.assertIn(own[0][1], lines[own[0][2]], own)
                         self.assertIn(own[-1][2], ("<module>", "spin"), own)
                     with open("/proc/%d/stat" % t.pid) as f:
                         self.assertNotIn(f.read().rsplit(")", 1)[1].split()[0], "Tt")
-                with open(counters.name, "rb") as f:
-                    last = struct.unpack("QQ", f.read())
-                self.assertGreater(min(last), 100)
-                time.sleep(0.2)
-                with open(counters.name, "rb") as f:
-                    self.assertGreater(sum(struct.unpack("QQ", f.read())), sum(last))
+                last = self.wait_for(counters.name, lambda now: min(now) > 100)
+                self.wait_for(counters.name, lambda now: sum(now) > sum(last))  # it runs on
         print("%d threads read while running: %d marked as changed, %d calls checked, all possible" % (total, changed, checked))
         self.assertGreater(checked, 5 * self.CAPTURES / 4)  # the marks must not swallow the test
 
@@ -304,7 +330,7 @@ class Refused(unittest.TestCase):
         """A program with the symbols of another CPython is refused by its own version number."""
         source = ("#include <unistd.h>\nchar _PyRuntime[4096] = { 1 };\nconst unsigned long Py_Version = %s;\n"
                   "int main(void) { write(1, \"ready\\n\", 6); for (;;) pause(); }\n")
-        for version, words in (("0x030C03F0", "CPython 3.12.3 is not supported yet; supported: 3.11"),
+        for version, words in (("0x036303F0", "CPython 3.99.3 is not supported yet; supported: 3.8 to 3.15"),
                                ("0x030B00A4", "CPython 3.11.0a4 is not supported yet"),
                                ("0", "CPython 0.0.0 is not supported yet")):
             with tempfile.TemporaryDirectory() as d:
@@ -314,9 +340,6 @@ class Refused(unittest.TestCase):
                     self.refused("process %d: %s" % (t.pid, words), t.pid)
                     os.unlink(program)
                     self.refused(words, t.pid)
-        for python in os.environ.get("OTHER_PYTHONS", "").split():  # real ones, where a person names them
-            with python_target("import time\nprint('ready', flush=True)\ntime.sleep(1000)\n", python=python) as t:
-                self.refused("supported: 3.11", t.pid)
 
     @unittest.skipUnless(ROOT, "needs root, to become another user")
     def test_not_permitted(self):
@@ -409,23 +432,6 @@ class Places(unittest.TestCase):
             threads = stacks_of(t.pid)["threads"]
             self.assertIn(1, [x["interpreter"] for x in threads])
             self.assertIn([["<string>", 3, "<module>"]], [frames_of(x)[:1] for x in threads])
-
-
-class Layout(unittest.TestCase):
-    def test_offsets_are_those_of_the_headers(self):
-        trees = [d for d in ["/usr/include/python3.11", *os.environ.get("PYTHON_INCLUDES", "").split()]
-                 if os.path.exists(os.path.join(d, "internal/pycore_frame.h"))]
-        if not trees:
-            self.skipTest("the package libpython3.11-dev is not installed")
-        for tree in trees:
-            with tempfile.TemporaryDirectory() as d:
-                program = os.path.join(d, "derive")
-                subprocess.run(["cc", "-w", "-D_GNU_SOURCE", "-I" + tree, "-I" + os.path.join(tree, "internal"),
-                                "-I" + os.path.join(SOURCE, "probes/stack"), "-I" + os.path.join(SOURCE, "agent/base"),
-                                os.path.join(HERE, "derive311.c"), "-o", program], check=True)
-                r = subprocess.run([program], capture_output=True, text=True)
-                self.assertEqual(r.returncode, 0, r.stdout)
-                print(r.stdout.strip())
 
 
 if __name__ == "__main__":

@@ -17,7 +17,8 @@
 
 /* Remembers what it was asked; a test then lets the unit start or go. */
 struct fake {
-        unsigned starts, stops, kills, queries;
+        unsigned starts, stops, kills, queries, besides;
+        int signalled;
         int start_error;
         char name[64], id[64], user[64];
 };
@@ -50,13 +51,30 @@ static inline int fake_query(void *backend, const char *name) {
         return 0;
 }
 
+static inline int fake_signal(void *backend, const char *name, int number) {
+        (void) name;
+        ((struct fake *) backend)->signalled = number;
+        return 0;
+}
+
+static inline int fake_beside(void *backend, const struct unit_spec *s) {
+        (void) s;
+        ((struct fake *) backend)->besides++;
+        return 0;
+}
+
 static inline void fake_forget(void *backend, const char *name) {
         (void) backend;
         (void) name;
 }
 
-static const struct unit_backend fake_backend = { fake_start, fake_stop, fake_kill, fake_query,
-                                                  fake_forget };
+static const struct unit_backend fake_backend = { .start = fake_start,
+                                                   .stop = fake_stop,
+                                                   .kill = fake_kill,
+                                                   .signal = fake_signal,
+                                                   .beside = fake_beside,
+                                                   .query = fake_query,
+                                                   .forget = fake_forget };
 
 struct bench {
         struct scratch scratch;
@@ -236,7 +254,7 @@ static inline void expect_job(struct bench *b, const char *state, const char *ca
 
 static inline void record(struct bench *b, const char *result, const char *code, const char *status) {
         _cleanup_close_ int exits = state_open(&b->host, STATE_EXITS);
-        struct exit_record r = { .real = 7 };
+        struct exit_record r = { .real = 7, .boot = b->now.boot };
 
         (void) snprintf(r.id, sizeof(r.id), "%.32s", b->fake.id);
         (void) snprintf(r.result, sizeof(r.result), "%s", result);

@@ -25,9 +25,12 @@ static void choose(const struct scratch *s, enum allocator a, const char *preloa
         _cleanup_identity_ struct identity i = IDENTITY_NULL;
         _cleanup_host_ struct host h = HOST_NULL;
         const char *user[] = { "OTHER=x", preload, threshold };
+        const struct environment_options o = {
+                .framework = FRAMEWORK_PLAIN, .user = user, .n_user = preload ? threshold ? 3 : 2 : 1
+        };
         char why[256];
 
-        ASSERT_OK(environment_build(&i, FRAMEWORK_PLAIN, user, preload ? threshold ? 3 : 2 : 1, &e, why));
+        ASSERT_OK(environment_build(&i, &o, &e, why));
         ASSERT_OK(host_open(s->path, &h));
         ASSERT_EQ(allocator_choose(&h, a, &e, ret), expected);
 }

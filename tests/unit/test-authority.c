@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "authority.h"
+#include <fcntl.h>
+
+#include "audit.h"
+#include "authority_file.h"
+#include "durable.h"
+#include "scratch.h"
 #include "test.h"
 
 enum who {
@@ -16,6 +21,7 @@ static struct caller make(enum who w) {
                             .remote = w == REMOTE || w == REMOTE_AND_MEMBER };
 
         (void) snprintf(c.name, sizeof(c.name), "%s", w == ROOT ? "root" : "alice");
+        (void) snprintf(c.group, sizeof(c.group), "tpu-run");
         return c;
 }
 
@@ -47,13 +53,21 @@ static void test_table(void) {
                 { NOBODY, ACTION_START, false, false },
                 { NOBODY, ACTION_STOP, false, false },
                 { NOBODY, ACTION_CAPTURE, false, false },
+                { ROOT, ACTION_SIGNAL, true, true },
+                { MEMBER, ACTION_SIGNAL, true, false },
+                { REMOTE, ACTION_SIGNAL, true, true },
+                { NOBODY, ACTION_SIGNAL, false, false },
+                { ROOT, ACTION_HINT, true, true },
+                { MEMBER, ACTION_HINT, false, false },
+                { REMOTE, ACTION_HINT, true, true },
+                { NOBODY, ACTION_HINT, false, false },
         };
 
         for (size_t i = 0; i < ELEMENTSOF(table); i++)
                 for (int own = 0; own < 2; own++) {
                         struct caller c = make(table[i].who);
                         struct refusal r = { "", "" };
-                        int k = authority_decide(&c, table[i].action, own ? c.uid : 4711, &r);
+                        int k = authority_decide(&c, table[i].action, own ? c.uid : 4711, "x", &r);
 
                         if (k != ((own ? table[i].own : table[i].others) ? 0 : -EACCES))
                                 test_fail(__FILE__, __LINE__, "row %zu, own %d: %d", i, own, k);
@@ -68,7 +82,61 @@ static void test_never_root(void) {
                 struct caller c = make(w);
                 struct refusal r;
 
-                ASSERT_EQ(authority_decide(&c, ACTION_START, 0, &r), -EACCES);
+                ASSERT_EQ(authority_decide(&c, ACTION_START, 0, "root", &r), -EACCES);
+        }
+}
+
+/* What the file grants to remote: starts and stops, of these users, and of nobody whom it cannot name. */
+static void test_granted(void) {
+        struct caller c = make(REMOTE), member = make(MEMBER);
+        struct refusal r;
+
+        c.granted[c.n_granted++] = 1001;
+        c.granted[c.n_granted++] = 0; /* as if the file's reader had let it in */
+        c.granted[c.n_granted++] = 999;
+        ASSERT_OK(authority_decide(&c, ACTION_START, 1001, "bob", &r));
+        ASSERT_OK(authority_decide(&c, ACTION_STOP, 1001, "bob", &r));
+        ASSERT_EQ(authority_decide(&c, ACTION_START, 1002, "carol", &r), -EACCES);
+        ASSERT_STREQ(r.remedy, "as root of this host, in /etc/tpu-hostd/authority.conf.d/10-remote.conf: section [Remote], line "
+                               "Start=carol");
+        ASSERT_EQ(authority_decide(&c, ACTION_START, 0, "root", &r), -EACCES);
+        ASSERT_EQ(authority_decide(&c, ACTION_START, 999, "daemon", &r), -EACCES);
+        /* It is remote's, and nobody else's. */
+        member.granted[member.n_granted++] = 1001;
+        ASSERT_EQ(authority_decide(&member, ACTION_START, 1001, "bob", &r), -EACCES);
+}
+
+/* nobody is a user of every Debian host with a high uid; root and daemon are those that the file cannot grant. */
+static void test_file(void) {
+        static const struct {
+                const char *text, *group;
+                size_t users;
+                unsigned warnings;
+        } cases[] = {
+                { "", "tpu-run", 0, 0 },
+                { "[Remote]\nStart=nobody\n", "tpu-run", 1, 0 },
+                { "[Remote]\nStart=nobody, nobody\n[Authority]\nGroup=ml\n", "ml", 2, 0 },
+                { "[Remote]\nStart=root\n", "tpu-run", 0, 1 },
+                { "[Remote]\nStart=daemon\n", "tpu-run", 0, 1 },
+                { "[Remote]\nStart=nobody root\n", "tpu-run", 0, 1 },
+                { "[Remote]\nStart=no-such-user\n", "tpu-run", 0, 1 },
+                { "[Remote]\nStart=*\n", "tpu-run", 0, 1 },
+                { "[Remote]\nStrat=nobody\n", "tpu-run", 0, 1 },
+                { "[Remote]\nStart=nobody\nStart=\n", "tpu-run", 0, 0 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_scratch_ struct scratch s = scratch_new();
+                _cleanup_host_ struct host h = HOST_NULL;
+                unsigned warnings = 0;
+                struct grants g;
+
+                scratch_write(&s, "etc/tpu-hostd/authority.conf.d/10-remote.conf", cases[i].text);
+                ASSERT_OK(host_open(s.path, &h));
+                ASSERT_OK(grants_load(&h, NULL, NULL, &g, &warnings));
+                ASSERT_STREQ(g.group, cases[i].group);
+                if (g.n_users != cases[i].users || warnings != cases[i].warnings)
+                        test_fail(__FILE__, __LINE__, "case %zu: %zu users, %u warnings", i, g.n_users, warnings);
         }
 }
 
@@ -76,23 +144,36 @@ static void test_words(void) {
         struct caller c = make(NOBODY);
         struct refusal r;
 
-        ASSERT_EQ(authority_decide(&c, ACTION_STOP, 1000, &r), -EACCES);
+        ASSERT_EQ(authority_decide(&c, ACTION_STOP, 1000, "alice", &r), -EACCES);
         ASSERT_STREQ(r.reason, "user alice may not stop runs: not root and not in group tpu-run");
         ASSERT_STREQ(r.remedy, "sudo usermod -aG tpu-run alice");
+}
+
+/* journalctl -x explains the record of a call. */
+static void test_catalog(void) {
+        _cleanup_close_ int dir = open(FIXTURES "/../../systemd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        _cleanup_free_ char *text = NULL;
+        size_t len;
+
+        ASSERT_OK(durable_read(dir, "tpu-launchd.catalog", 65536, &text, &len));
+        ASSERT_TRUE(strstr(text, "\n-- " AUDIT_MESSAGE_ID "\n") != NULL);
 }
 
 static void test_identify(void) {
         const struct ucred root = { .pid = 1, .uid = 0, .gid = 0 },
                            unknown = { .pid = 1, .uid = 3999999999u, .gid = 3999999999u };
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_host_ struct host h = HOST_NULL;
         struct caller c;
 
-        authority_identify(&root, &c);
+        ASSERT_OK(host_open(s.path, &h));
+        authority_identify(&h, NULL, &root, &c);
         ASSERT_EQ(c.uid, 0);
         ASSERT_STREQ(c.name, "root");
         ASSERT_FALSE(c.remote);
-        authority_identify(&unknown, &c);
+        authority_identify(&h, NULL, &unknown, &c);
         ASSERT_STREQ(c.name, "3999999999");
         ASSERT_FALSE(c.member || c.remote);
 }
 
-TEST_MAIN(test_table, test_never_root, test_words, test_identify)
+TEST_MAIN(test_table, test_never_root, test_granted, test_file, test_words, test_catalog, test_identify)

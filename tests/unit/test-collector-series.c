@@ -322,6 +322,36 @@ static void bytes_are_held(void) {
         s = store_free(s);
 }
 
+static int on_kept(const char *key, const char *value, void *userdata) {
+        (void) snprintf(userdata, 100, "%s=%s", key, value);
+        return 0;
+}
+
+/* What the registry keeps outlives a program of version 2, which does not look at it. */
+static void registry_goes_on(void) {
+        struct store *s = fresh();
+        char line[100] = "";
+
+        ASSERT_OK(store_begin(s));
+        ASSERT_OK(store_put_registry(s, "slot/s0/1", "{}"));
+        ASSERT_OK(store_put_registry(s, "slot/s0/1", "{\"v\":1}"));
+        ASSERT_OK(store_put_registry(s, "slot/s0/2", "{}"));
+        ASSERT_OK(store_put_registry(s, "slot/s0/2", NULL));
+        ASSERT_OK(store_commit(s));
+        s = store_free(s);
+        s = opened();
+        ASSERT_OK(store_list_registry(s, on_kept, line));
+        ASSERT_STREQ(line, "slot/s0/1={\"v\":1}");
+        s = store_free(s);
+        (void) ask("DROP TABLE registry");
+        (void) ask("PRAGMA user_version = 2");
+        s = opened();
+        ASSERT_EQ(ask("PRAGMA user_version"), STORE_SCHEMA);
+        ASSERT_EQ(ask("SELECT value FROM meta WHERE key = 'oldest_reader'"), 1);
+        ASSERT_EQ(ask("SELECT count(*) FROM registry"), 0);
+        s = store_free(s);
+}
+
 /* A database of version 1 goes on, and version 1 may have it back. */
 static void version_1_goes_on(void) {
         struct store *s = fresh();
@@ -376,5 +406,5 @@ static void make_directory(void) {
 }
 
 TEST_MAIN(make_directory, samples_come_back, points_are_condensed, latest_survives_all_of_it,
-          undone_series_are_forgotten, a_clock_that_stands_still, bytes_are_held, version_1_goes_on,
+          undone_series_are_forgotten, a_clock_that_stands_still, bytes_are_held, version_1_goes_on, registry_goes_on,
           damage_is_put_aside)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "environment.h"
+#include "init_args.h"
+#include "ports.h"
 #include "test.h"
 
 static void set(struct identity *i, enum identity_field f, const char *text) {
@@ -15,6 +17,13 @@ static void make_slice(struct identity *i) {
         set(i, IDENTITY_WORKER_ID, "3");
         set(i, IDENTITY_WORKER_HOSTNAMES, "h0,h1,h2,h3");
         set(i, IDENTITY_CHIPS, "4");
+}
+
+static int build(const struct identity *i, enum framework f, const char *const *user, size_t n,
+                 struct environment *ret, char why[static ENVIRONMENT_WHY_MAX]) {
+        const struct environment_options o = { .framework = f, .user = user, .n_user = n };
+
+        return environment_build(i, &o, ret, why);
 }
 
 static const struct environment_entry *get(const struct environment *e, const char *name) {
@@ -39,7 +48,7 @@ static void test_plain(void) {
         char why[256];
 
         make_slice(&i);
-        ASSERT_OK(environment_build(&i, FRAMEWORK_PLAIN, NULL, 0, &e, why));
+        ASSERT_OK(build(&i, FRAMEWORK_PLAIN, NULL, 0, &e, why));
         ASSERT_EQ(e.n, 5);
         expect(&e, "TPU_NAME", "slice-a");
         expect(&e, "TPU_WORKER_ID", "3");
@@ -49,7 +58,7 @@ static void test_plain(void) {
         ASSERT_TRUE(!get(&e, "TPU_SKIP_MDS_QUERY") && !get(&e, "MASTER_ADDR") && !get(&e, "RANK"));
 
         identity_clear(&i);
-        ASSERT_OK(environment_build(&i, FRAMEWORK_PLAIN, NULL, 0, &empty, why));
+        ASSERT_OK(build(&i, FRAMEWORK_PLAIN, NULL, 0, &empty, why));
         ASSERT_EQ(empty.n, 0);
 }
 
@@ -59,7 +68,7 @@ static void test_jax(void) {
         char why[256];
 
         make_slice(&i);
-        ASSERT_OK(environment_build(&i, FRAMEWORK_JAX, NULL, 0, &e, why));
+        ASSERT_OK(build(&i, FRAMEWORK_JAX, NULL, 0, &e, why));
         expect(&e, "TPU_SKIP_MDS_QUERY", "1");
         expect(&e, "TPU_WORKER_ID", "3");
         expect(&e, "TPU_WORKER_HOSTNAMES", "h0,h1,h2,h3");
@@ -70,7 +79,9 @@ static void test_jax(void) {
         expect(&e, "TPU_CHIPS_PER_PROCESS_BOUNDS", "2,2,1");
         expect(&e, "TPU_PROCESS_BOUNDS", "2,2,1");
         expect(&e, "JAX_PLATFORMS", "tpu,cpu");
-        ASSERT_EQ(e.n, 11);
+        expect(&e, "JAX_COORDINATOR_PORT", "8482");
+        expect(&e, "TPU_RUNTIME_METRICS_PORTS", "8431,8432,8433,8434");
+        ASSERT_EQ(e.n, 13); /* nothing of Multislice, nothing of a run of several hosts */
 }
 
 /* Half an environment would leave JAX waiting for a server that it was told not to ask. */
@@ -86,7 +97,7 @@ static void test_jax_needs_all(void) {
 
                 make_slice(&i);
                 set(&i, needed[f], NULL);
-                ASSERT_EQ(environment_build(&i, FRAMEWORK_JAX, NULL, 0, &e, why), -ENODATA);
+                ASSERT_EQ(build(&i, FRAMEWORK_JAX, NULL, 0, &e, why), -ENODATA);
                 ASSERT_TRUE(strstr(why, identity_field_name(needed[f])) != NULL);
                 ASSERT_TRUE(strstr(why, "identity.conf.d") != NULL);
                 ASSERT_TRUE(e.entries == NULL);
@@ -94,10 +105,10 @@ static void test_jax_needs_all(void) {
         _cleanup_identity_ struct identity i = IDENTITY_NULL;
         make_slice(&i);
         set(&i, IDENTITY_CHIPS, "3");
-        ASSERT_EQ(environment_build(&i, FRAMEWORK_JAX, NULL, 0, &e, why), -ENODATA);
+        ASSERT_EQ(build(&i, FRAMEWORK_JAX, NULL, 0, &e, why), -ENODATA);
         set(&i, IDENTITY_CHIPS, "8");
         set(&i, IDENTITY_TOPOLOGY, "4x2");
-        ASSERT_EQ(environment_build(&i, FRAMEWORK_JAX, NULL, 0, &e, why), -ENODATA);
+        ASSERT_EQ(build(&i, FRAMEWORK_JAX, NULL, 0, &e, why), -ENODATA);
 }
 
 static void test_users_values_stand(void) {
@@ -108,7 +119,7 @@ static void test_users_values_stand(void) {
         char why[256];
 
         make_slice(&i);
-        ASSERT_OK(environment_build(&i, FRAMEWORK_JAX, user, ELEMENTSOF(user), &e, why));
+        ASSERT_OK(build(&i, FRAMEWORK_JAX, user, ELEMENTSOF(user), &e, why));
         expect(&e, "TPU_WORKER_ID", "7");
         expect(&e, "JAX_PLATFORMS", "cpu");
         expect(&e, "MY_TOKEN", "later");
@@ -144,7 +155,7 @@ static void test_hostile_assignments(void) {
         char why[256];
 
         for (size_t k = 0; k < ELEMENTSOF(bad); k++) {
-                ASSERT_EQ(environment_build(&i, FRAMEWORK_PLAIN, &bad[k], 1, &e, why), -EINVAL);
+                ASSERT_EQ(build(&i, FRAMEWORK_PLAIN, &bad[k], 1, &e, why), -EINVAL);
                 ASSERT_TRUE(environment_text_is_valid(why) && why[0]);
         }
         ASSERT_TRUE(huge != NULL);
@@ -152,23 +163,395 @@ static void test_hostile_assignments(void) {
         memcpy(huge, "SECRET=", 7);
         huge[ENVIRONMENT_ASSIGNMENT_MAX + 1] = '\0';
         user = huge;
-        ASSERT_EQ(environment_build(&i, FRAMEWORK_PLAIN, &user, 1, &e, why), -EINVAL);
+        ASSERT_EQ(build(&i, FRAMEWORK_PLAIN, &user, 1, &e, why), -EINVAL);
         ASSERT_TRUE(strstr(why, "SECRET") != NULL && !strstr(why, "xxx")); /* the name, never the value */
         huge[ENVIRONMENT_ASSIGNMENT_MAX] = '\0';
-        ASSERT_OK(environment_build(&i, FRAMEWORK_PLAIN, &user, 1, &e, why));
+        ASSERT_OK(build(&i, FRAMEWORK_PLAIN, &user, 1, &e, why));
         environment_clear(&e);
         user = "A=tab\tnewline\n\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80";
-        ASSERT_OK(environment_build(&i, FRAMEWORK_PLAIN, &user, 1, &e, why));
+        ASSERT_OK(build(&i, FRAMEWORK_PLAIN, &user, 1, &e, why));
 }
 
 static void test_frameworks(void) {
+        static const char *const names[] = { "plain", "jax", "torch_xla", "ray", "torch" };
         enum framework f;
 
-        ASSERT_OK(framework_parse("jax", &f));
-        ASSERT_EQ(f, FRAMEWORK_JAX);
+        for (size_t k = 0; k < ELEMENTSOF(names); k++) {
+                ASSERT_OK(framework_parse(names[k], &f));
+                ASSERT_STREQ(framework_name(f), names[k]);
+                ASSERT_TRUE(strstr(FRAMEWORK_NAMES, names[k]) != NULL);
+        }
         ASSERT_EQ(framework_parse("", &f), -EINVAL);
-        ASSERT_EQ(framework_parse("ray", &f), -EINVAL);
+        ASSERT_EQ(framework_parse("tf", &f), -EINVAL);
+}
+
+/* --- Several slices ------------------------------------------------------------------------------------ */
+
+static const struct environment_host hosts_a[] = { { "a0", "10.0.0.1" }, { "a1", "10.0.0.2" } };
+static const struct environment_host hosts_b[] = { { "b0", "10.0.0.3" }, { "b1", "" } };
+static const struct environment_slice slices[] = { { "s0", hosts_a, 2 }, { "s1", hosts_b, 2 } };
+static const struct environment_gang gang = {
+        .run = "job1", .generation = 7, .slices = slices, .n_slices = 2, .slice = 1, .worker = 1
+};
+
+static void test_gang_plain(void) {
+        _cleanup_identity_ struct identity i = IDENTITY_NULL;
+        _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
+        struct environment_options o = { .framework = FRAMEWORK_PLAIN, .gang = &gang };
+        char why[256];
+
+        ASSERT_OK(environment_build(&i, &o, &e, why));
+        expect(&e, "TPU_RUN_NAME", "job1");
+        expect(&e, "TPU_RUN_GENERATION", "7");
+        expect(&e, "TPU_RUN_SLICES", "2");
+        expect(&e, "TPU_RUN_SLICE", "1");
+        expect(&e, "TPU_RUN_HOSTS", "4");
+        expect(&e, "TPU_RUN_RANK", "3");
+        expect(&e, "TPU_RUN_COORDINATOR", "10.0.0.1");
+        expect(&e, "TPU_NAME", "s1");
+        expect(&e, "TPU_WORKER_ID", "1");
+        expect(&e, "TPU_WORKER_HOSTNAMES", "10.0.0.3,b1");
+        ASSERT_TRUE(!get(&e, "MEGASCALE_SLICE_ID") && !get(&e, "MASTER_ADDR"));
+        ASSERT_STREQ(get(&e, "TPU_WORKER_ID")->reason, "run job1, generation 7: worker 1 of slice s1");
+}
+
+static void test_gang_torch(void) {
+        static const char *const ranks[2][2] = { { "0", "1" }, { "2", "3" } };
+        _cleanup_identity_ struct identity i = IDENTITY_NULL;
+        struct environment_gang g = gang;
+        struct environment_options o = { .framework = FRAMEWORK_TORCH,
+                                         .gang = &g,
+                                         .interfaces = "eth0,eth1" };
+        char why[256];
+
+        for (g.slice = 0; g.slice < 2; g.slice++)
+                for (g.worker = 0; g.worker < 2; g.worker++) {
+                        _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
+
+                        ASSERT_OK(environment_build(&i, &o, &e, why));
+                        expect(&e, "RANK", ranks[g.slice][g.worker]);
+                        expect(&e, "NODE_RANK", ranks[g.slice][g.worker]);
+                        expect(&e, "WORLD_SIZE", "4");
+                        expect(&e, "LOCAL_RANK", "0");
+                        expect(&e, "MASTER_ADDR", "10.0.0.1");
+                        expect(&e, "MASTER_PORT", "29500");
+                        expect(&e, "GLOO_SOCKET_IFNAME", "eth0,eth1");
+                }
+        g = gang;
+        g.coordinator = "fd00::9";
+        g.port = 4000;
+        _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
+        ASSERT_OK(environment_build(&i, &o, &e, why));
+        expect(&e, "MASTER_ADDR", "fd00::9");
+        expect(&e, "MASTER_PORT", "4000");
+        expect(&e, "TPU_RUN_COORDINATOR", "[fd00::9]:4000");
+}
+
+/* Alone, from the identity; a host that does not know its peers would train alone without a word. */
+static void test_torch_of_one_slice(void) {
+        _cleanup_identity_ struct identity i = IDENTITY_NULL;
+        _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
+        char why[256];
+
+        ASSERT_EQ(build(&i, FRAMEWORK_TORCH, NULL, 0, &e, why), -ENODATA);
+        ASSERT_TRUE(strstr(why, "worker-id") != NULL);
+        set(&i, IDENTITY_WORKER_ID, "2");
+        ASSERT_EQ(build(&i, FRAMEWORK_TORCH, NULL, 0, &e, why), -ENODATA);
+        ASSERT_TRUE(strstr(why, "worker-hostnames") != NULL);
+        set(&i, IDENTITY_WORKER_HOSTNAMES, "h0,h1,h2");
+        ASSERT_OK(build(&i, FRAMEWORK_TORCH, NULL, 0, &e, why));
+        expect(&e, "RANK", "2");
+        expect(&e, "WORLD_SIZE", "3");
+        expect(&e, "MASTER_ADDR", "h0");
+        ASSERT_TRUE(!get(&e, "GLOO_SOCKET_IFNAME") && !get(&e, "TPU_RUN_NAME"));
+}
+
+static void make_half(struct identity *i) {
+        make_slice(i);
+        set(i, IDENTITY_ACCELERATOR_TYPE, "v6e-8");
+        set(i, IDENTITY_TOPOLOGY, "2x4");
+}
+
+static void test_gang_jax(void) {
+        _cleanup_identity_ struct identity i = IDENTITY_NULL;
+        _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
+        struct environment_options o = { .framework = FRAMEWORK_JAX,
+                                         .gang = &gang,
+                                         .interfaces = "eth0,eth1" };
+        char why[256];
+
+        make_half(&i);
+        ASSERT_OK(environment_build(&i, &o, &e, why));
+        expect(&e, "MEGASCALE_COORDINATOR_ADDRESS", "10.0.0.1:8081");
+        expect(&e, "MEGASCALE_PORT", "8081");
+        expect(&e, "MEGASCALE_NUM_SLICES", "2");
+        expect(&e, "MEGASCALE_SLICE_ID", "1");
+        expect(&e, "TPU_WORKER_ID", "1");
+        expect(&e, "TPU_HOST_BOUNDS", "1,2,1");
+        expect(&e, "LIBTPU_INIT_ARGS", "--megascale_grpc_interface_prefixes=eth0,eth1,lo");
+}
+
+static void test_init_args_of_the_user(void) {
+        static const char *const user[] = { "LIBTPU_INIT_ARGS=--a=1 --megascale_debug_port=8081 --a=2" };
+        static const char *const chosen[] = { "LIBTPU_INIT_ARGS=--megascale_grpc_interface_prefixes=ib0" };
+        _cleanup_identity_ struct identity i = IDENTITY_NULL;
+        _cleanup_environment_ struct environment e = ENVIRONMENT_NULL, f = ENVIRONMENT_NULL;
+        struct environment_options o = { .framework = FRAMEWORK_JAX,
+                                         .gang = &gang,
+                                         .interfaces = "eth0,eth1",
+                                         .user = user,
+                                         .n_user = 1 };
+        char why[256];
+
+        make_half(&i);
+        ASSERT_OK(environment_build(&i, &o, &e, why));
+        /* theirs first and unchanged; the port of Multislice makes room */
+        expect(&e, "LIBTPU_INIT_ARGS",
+               "--a=1 --megascale_debug_port=8081 --a=2 --megascale_grpc_interface_prefixes=eth0,eth1,lo");
+        expect(&e, "MEGASCALE_PORT", "9915");
+        ASSERT_STREQ(get(&e, "LIBTPU_INIT_ARGS")->conflict,
+                     "--a is given as '1' and as '2'; the last counts");
+        o.user = chosen;
+        ASSERT_OK(environment_build(&i, &o, &f, why));
+        expect(&f, "LIBTPU_INIT_ARGS", "--megascale_grpc_interface_prefixes=ib0");
+        ASSERT_STREQ(get(&f, "LIBTPU_INIT_ARGS")->conflict,
+                     "no NIC of this host is named 'ib0…': it has eth0,eth1");
+}
+
+static void test_gang_that_does_not_fit(void) {
+        static const struct environment_host bad_host[] = { { "a b", NULL }, { "x", NULL } };
+        static const struct environment_slice unequal[] = { { "s0", hosts_a, 2 }, { "s1", hosts_b, 1 } };
+        static const struct environment_slice bad_name[] = { { "s 0", hosts_a, 2 } };
+        static const struct environment_slice no_hosts[] = { { "s0", NULL, 0 } };
+        static const struct environment_slice bad[] = { { "s0", bad_host, 2 } };
+        const struct environment_gang gangs[] = {
+                { .run = "j", .slices = slices, .n_slices = 2, .slice = 2 },
+                { .run = "j", .slices = slices, .n_slices = 2, .worker = 2 },
+                { .run = "j", .slices = unequal, .n_slices = 2 },
+                { .run = "j", .slices = bad_name, .n_slices = 1 },
+                { .run = "j", .slices = no_hosts, .n_slices = 1 },
+                { .run = "j", .slices = bad, .n_slices = 1 },
+                { .run = "j", .slices = NULL, .n_slices = 0 },
+                { .run = "j", .slices = slices, .n_slices = 2, .coordinator = "a\nb" },
+        };
+        _cleanup_identity_ struct identity i = IDENTITY_NULL;
+        char why[256];
+
+        for (size_t g = 0; g < ELEMENTSOF(gangs); g++) {
+                struct environment_options o = { .framework = FRAMEWORK_PLAIN, .gang = &gangs[g] };
+                struct environment e = ENVIRONMENT_NULL;
+
+                ASSERT_EQ(environment_build(&i, &o, &e, why), -EINVAL);
+                ASSERT_TRUE(why[0] != '\0' && e.entries == NULL);
+        }
+}
+
+/* What the metadata server says of queued resources of several slices. */
+static void test_slices_of_the_identity(void) {
+        _cleanup_identity_ struct identity i = IDENTITY_NULL;
+        _cleanup_environment_ struct environment e = ENVIRONMENT_NULL, torch = ENVIRONMENT_NULL;
+        char why[256];
+
+        make_slice(&i);
+        set(&i, IDENTITY_SLICES, "3");
+        set(&i, IDENTITY_SLICE_ID, "2");
+        set(&i, IDENTITY_COORDINATOR, "10.9.0.1:8080");
+        set(&i, IDENTITY_TOPOLOGY_WRAP, "false,false,false");
+        set(&i, IDENTITY_ICI_RESILIENCY, "true");
+        ASSERT_OK(build(&i, FRAMEWORK_JAX, NULL, 0, &e, why));
+        expect(&e, "MEGASCALE_NUM_SLICES", "3");
+        expect(&e, "MEGASCALE_SLICE_ID", "2");
+        expect(&e, "MEGASCALE_COORDINATOR_ADDRESS", "10.9.0.1:8081");
+        expect(&e, "TPU_TOPOLOGY_WRAP", "false,false,false");
+        expect(&e, "TPU_TOPOLOGY_ALT", "false");
+        expect(&e, "ENABLE_ICI_RESILIENCY", "true");
+        ASSERT_OK(build(&i, FRAMEWORK_TORCH, NULL, 0, &torch, why));
+        expect(&torch, "RANK", "11"); /* worker 3 of the third slice of 4 hosts */
+        expect(&torch, "WORLD_SIZE", "12");
+        expect(&torch, "MASTER_ADDR", "10.9.0.1");
+}
+
+static void test_words_of_workers(void) {
+        _cleanup_identity_ struct identity i = IDENTITY_NULL;
+        _cleanup_environment_ struct environment names = ENVIRONMENT_NULL, addresses = ENVIRONMENT_NULL;
+        char why[256];
+
+        ASSERT_OK(identity_add(&i, IDENTITY_WORKER_HOSTNAMES, "h0,h1", "file"));
+        ASSERT_OK(identity_add(&i, IDENTITY_WORKER_ADDRESSES, "10.0.0.1,10.0.0.2", "metadata"));
+        ASSERT_OK(build(&i, FRAMEWORK_PLAIN, NULL, 0, &names, why));
+        expect(&names, "TPU_WORKER_HOSTNAMES", "h0,h1");
+        (void) snprintf(i.fields[IDENTITY_WORKER_HOSTNAMES].origin, 16, "metadata");
+        ASSERT_OK(build(&i, FRAMEWORK_PLAIN, NULL, 0, &addresses, why));
+        expect(&addresses, "TPU_WORKER_HOSTNAMES", "10.0.0.1,10.0.0.2");
+        ASSERT_STREQ(get(&addresses, "TPU_WORKER_HOSTNAMES")->reason, "worker-addresses from metadata");
+}
+
+static void test_a_slice_of_one_host(void) {
+        _cleanup_identity_ struct identity i = IDENTITY_NULL;
+        _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
+        char why[256];
+
+        ASSERT_OK(identity_add(&i, IDENTITY_ACCELERATOR_TYPE, "v6e-4", "test"));
+        ASSERT_OK(identity_derive(&i));
+        ASSERT_OK(build(&i, FRAMEWORK_JAX, NULL, 0, &e, why));
+        expect(&e, "TPU_WORKER_ID", "0");
+        expect(&e, "TPU_WORKER_HOSTNAMES", "localhost");
+        expect(&e, "TPU_HOST_BOUNDS", "1,1,1");
+}
+
+/* --- PyTorch/XLA, Ray ---------------------------------------------------------------------------------- */
+
+static void test_torch_xla(void) {
+        _cleanup_identity_ struct identity i = IDENTITY_NULL;
+        _cleanup_environment_ struct environment e = ENVIRONMENT_NULL, chip = ENVIRONMENT_NULL,
+                                                 none = ENVIRONMENT_NULL;
+        struct environment_options o = { .framework = FRAMEWORK_TORCH_XLA };
+        char why[256];
+
+        make_half(&i);
+        set(&i, IDENTITY_WORKER_ID, "1");
+        set(&i, IDENTITY_WORKER_HOSTNAMES, "h0,h1");
+        ASSERT_OK(environment_build(&i, &o, &e, why));
+        expect(&e, "PJRT_DEVICE", "TPU");
+        expect(&e, "XLA_USE_SPMD", "1");
+        expect(&e, "TPU_PROCESS_BOUNDS", "1,2,1");
+        expect(&e, "TPU_CHIPS_PER_PROCESS_BOUNDS", "2,2,1");
+        ASSERT_TRUE(!get(&e, "JAX_PLATFORMS") && !get(&e, "CLOUD_TPU_TASK_ID"));
+
+        o.process_per_chip = true;
+        o.chip = 2;
+        ASSERT_OK(environment_build(&i, &o, &chip, why));
+        expect(&chip, "TPU_PROCESS_BOUNDS", "2,4,1");
+        expect(&chip, "TPU_CHIPS_PER_PROCESS_BOUNDS", "1,1,1");
+        expect(&chip, "TPU_VISIBLE_CHIPS", "2");
+        expect(&chip, "TPU_VISIBLE_DEVICES", "2");
+        expect(&chip, "CLOUD_TPU_TASK_ID", "6");
+        expect(&chip, "TPU_PROCESS_PORT", "8478");
+        expect(&chip, "TPU_PROCESS_ADDRESSES",
+               "h0:8476,h0:8477,h0:8478,h0:8479,h1:8476,h1:8477,h1:8478,h1:8479");
+        ASSERT_TRUE(!get(&chip, "XLA_USE_SPMD"));
+        for (size_t k = 0; k < chip.n; k++)
+                ASSERT_TRUE(chip.entries[k].conflict == NULL);
+
+        o.chip = 4;
+        ASSERT_EQ(environment_build(&i, &o, &none, why), -EINVAL);
+        ASSERT_TRUE(strstr(why, "no chip 4") != NULL);
+        o.framework = FRAMEWORK_JAX;
+        ASSERT_EQ(environment_build(&i, &o, &none, why), -EINVAL);
+}
+
+static void test_ray(void) {
+        _cleanup_identity_ struct identity i = IDENTITY_NULL;
+        _cleanup_environment_ struct environment head = ENVIRONMENT_NULL, other = ENVIRONMENT_NULL,
+                                                 outside = ENVIRONMENT_NULL;
+        struct environment_gang g = gang;
+        struct environment_options o = { .framework = FRAMEWORK_RAY, .gang = &g };
+        char why[256];
+
+        make_half(&i);
+        g.slice = g.worker = 0;
+        ASSERT_OK(environment_build(&i, &o, &head, why));
+        expect(&head, "RAY_ADDRESS", "10.0.0.1:6379");
+        expect(&head, "TPU_RAY_START",
+               "--head --port=6379 --resources={\"TPU\":4,\"s0\":1,\"TPU-v6e-8-head\":1} "
+               "--labels=ray.io/accelerator-type=TPU-V6E,ray.io/tpu-pod-type=v6e-8,ray.io/tpu-topology=2x4,"
+               "ray.io/tpu-worker-id=0,ray.io/tpu-slice-name=s0");
+        expect(&head, "MEGASCALE_PORT", "8081");
+        g.slice = 1; /* its worker 0 is a head of its slice, not of Ray */
+        ASSERT_OK(environment_build(&i, &o, &other, why));
+        ASSERT_TRUE(startswith(
+                environment_get(&other, "TPU_RAY_START"),
+                "--address=10.0.0.1:6379 --resources={\"TPU\":4,\"s1\":1,\"TPU-v6e-8-head\":1} "));
+        set(&i, IDENTITY_ACCELERATOR_TYPE, "tpu7x-16");
+        g.worker = 1;
+        o.ray_head = "ray-head.example:6380";
+        ASSERT_OK(environment_build(&i, &o, &outside, why));
+        expect(&outside, "RAY_ADDRESS", "ray-head.example:6380");
+        ASSERT_TRUE(startswith(environment_get(&outside, "TPU_RAY_START"),
+                               "--address=ray-head.example:6380 --resources={\"TPU\":4,\"s1\":1} "
+                               "--labels=ray.io/accelerator-type=TPU-V7X,ray.io/tpu-pod-type=v7x-16,"));
+        static const char *const bad[] = { "", "x", "x:", ":1", "x:0", "x:99999", "a b:1", "x:1y" };
+        for (size_t k = 0; k < ELEMENTSOF(bad); k++) {
+                _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
+
+                o.ray_head = bad[k];
+                ASSERT_EQ(environment_build(&i, &o, &e, why), -EINVAL);
+        }
+}
+
+/* --- Ports and flags ----------------------------------------------------------------------------------- */
+
+static void test_ports(void) {
+        ASSERT_EQ(port_of_megascale(NULL, PORT_JAX, false), 8081);
+        ASSERT_EQ(port_of_megascale("--megascale_debug_port=8081", PORT_JAX, false), 9915);
+        ASSERT_EQ(port_of_megascale("--megascale_debug_port=8081", 9915, false), 8080);
+        ASSERT_EQ(port_of_megascale("--megascale_debug_port=8081", 9915, true), 0); /* Ray's metrics */
+        ASSERT_EQ(port_of_megascale("--megascale_debug_port=9000", 8081, true), 9915);
+        ASSERT_STREQ(port_owner(8471), "libtpu's mesh");
+        ASSERT_STREQ(port_owner(8438), "libtpu's runtime metrics");
+        ASSERT_TRUE(port_owner(8439) == NULL);
+        for (int f = 0; f < _FRAMEWORK_MAX; f++) {
+                uint16_t port = framework_port((enum framework) f);
+
+                ASSERT_TRUE(port == 0 || (port_owner(port) && port_of_megascale(NULL, port, true) != port));
+        }
+}
+
+static void test_lint(void) {
+        static const struct {
+                const char *args, *wanted;
+        } t[] = {
+                { "", "" },
+                { "  --a --b=c\t--d= ", "" },
+                { "--a --a", "--a is given twice" },
+                { "--a=1 -a=1", "--a is given twice" },
+                { "a=1", "'a=1' is no flag: flags begin with --" },
+                { "-- --=x",
+                  "'--' is no flag: flags begin with --; '--=x' is no flag: flags begin with --" },
+                { "--megascale_debug_port=x", "--megascale_debug_port is no port" },
+                { "--megascale_debug_port=9915",
+                  "--megascale_debug_port=9915 is the port of Multislice (MEGASCALE_PORT)" },
+                { "--megascale_debug_port=8471",
+                  "--megascale_debug_port=8471 is the port of libtpu's mesh" },
+                { "--megascale_grpc_interface_prefixes=eth,lo", "" },
+                { "--megascale_grpc_interface_prefixes=eth2,lo",
+                  "no NIC of this host is named 'eth2…': it has eth0,eth1" },
+        };
+        char buf[INIT_ARGS_LINT_MAX], many[4096] = "";
+        size_t len = 0;
+
+        for (size_t k = 0; k < ELEMENTSOF(t); k++) {
+                ASSERT_EQ(init_args_lint(t[k].args, "eth0,eth1", 9915, buf), t[k].wanted[0] != '\0');
+                ASSERT_STREQ(buf, t[k].wanted);
+        }
+        for (size_t k = 0; k < 500; k++)
+                memcpy(many + 2 * k, "x ", 2);
+        ASSERT_TRUE(init_args_lint(many, NULL, 0, buf) && strlen(buf) < sizeof(buf));
+        ASSERT_TRUE(init_args_get("--ab=1 --a=2 --a=3", "a", &len) && len == 1);
+        ASSERT_TRUE(init_args_get("--ab=1", "a", &len) == NULL);
+}
+
+static void test_json(void) {
+        static const char *const user[] = { "A=b=c", "TPU_WORKER_ID=9" };
+        _cleanup_identity_ struct identity i = IDENTITY_NULL;
+        _cleanup_environment_ struct environment e = ENVIRONMENT_NULL;
+        json_t *v, *o;
+        char why[256];
+
+        make_slice(&i);
+        ASSERT_OK(build(&i, FRAMEWORK_PLAIN, user, 2, &e, why));
+        v = environment_to_json(&e);
+        ASSERT_EQ(json_array_size(v), e.n);
+        o = json_array_get(v, 0);
+        ASSERT_STREQ(json_string_value(json_object_get(o, "name")), "A");
+        ASSERT_STREQ(json_string_value(json_object_get(o, "value")), "b=c");
+        ASSERT_TRUE(json_is_null(json_object_get(o, "conflict")));
+        ASSERT_TRUE(json_is_string(json_object_get(json_array_get(v, 1), "conflict")));
+        json_decref(v);
 }
 
 TEST_MAIN(test_plain, test_jax, test_jax_needs_all, test_users_values_stand, test_hostile_assignments,
-          test_frameworks)
+          test_frameworks, test_gang_plain, test_gang_torch, test_torch_of_one_slice, test_gang_jax,
+          test_init_args_of_the_user, test_gang_that_does_not_fit, test_slices_of_the_identity,
+          test_words_of_workers, test_a_slice_of_one_host, test_torch_xla, test_ray, test_ports, test_lint,
+          test_json)

@@ -1,22 +1,200 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The word for how a run ended: one that was ended from outside has not succeeded, whatever systemd calls it. */
-#include "exit_record.h"
+/* One word for how a run ended, out of all that is known; and whether it is started again. */
+#include "cause.h"
+#include "restart.h"
+#include "tail.h"
 #include "test.h"
 
-static void test_cause(void) {
-        static const struct {
-                struct exit_record record;
-                const char *cause;
-        } cases[] = {
-                { { .result = "success", .code = "exited", .status = "0" }, "success" },
-                { { .result = "success", .code = "killed", .status = "TERM" }, "stopped" },
-                { { .result = "signal", .code = "killed", .status = "KILL" }, "signal" },
-                { { .result = "exit-code", .code = "exited", .status = "3" }, "exit-code" },
-                { { .result = "unknown" }, "unknown" },
-        };
+static const char hint_text[_HINT_MAX][CAUSE_TEXT_MAX] = { "chip 2: link down", "the kernel killed python3", "h2 was lost",
+                                                           "the machine goes" };
 
-        for (size_t i = 0; i < ELEMENTSOF(cases); i++)
-                ASSERT_STREQ(exit_record_cause(&cases[i].record), cases[i].cause);
+/* Evidence by its parts; what is left out is as of a run of which nothing but its record is known. */
+struct row {
+        const char *result, *code, *status;
+        uint32_t oom_kills;
+        bool rebooted, stop_asked, preempted;
+        int unkillable;
+        unsigned hints;
+        const char *line; /* of its log, or NULL */
+        enum cause cause;
+        const char *why; /* a part of it */
+};
+
+static const struct row table[] = {
+        { .result = "success", .code = "exited", .status = "0", .cause = CAUSE_SUCCESS, .why = "ended with 0" },
+        /* success is success, whatever else was seen */
+        { .result = "success", .code = "exited", .status = "0", .hints = 15, .stop_asked = true, .preempted = true,
+          .line = "Megascale detects a hang", .cause = CAUSE_SUCCESS },
+        { .result = "success", .code = "killed", .status = "TERM", .cause = CAUSE_STOPPED, .why = "TERM" },
+        { .result = "success", .code = "killed", .status = "TERM", .stop_asked = true, .cause = CAUSE_STOPPED },
+        { .result = "exit-code", .code = "exited", .status = "1", .stop_asked = true, .cause = CAUSE_STOPPED },
+        { .result = "timeout", .code = "killed", .status = "KILL", .stop_asked = true, .cause = CAUSE_TIMEOUT, .why = "grace" },
+        { .result = "signal", .code = "killed", .status = "KILL", .stop_asked = true, .cause = CAUSE_TIMEOUT, .why = "grace" },
+        { .result = "signal", .code = "killed", .status = "KILL", .cause = CAUSE_SIGNAL, .why = "killed by KILL" },
+        { .result = "core-dump", .code = "dumped", .status = "ABRT", .cause = CAUSE_CORE_DUMP, .why = "ABRT" },
+        { .result = "exit-code", .code = "exited", .status = "3", .cause = CAUSE_EXIT_CODE, .why = "3" },
+        { .result = "exit-code", .code = "exited", .status = "93", .cause = CAUSE_NEVER_RESTART, .why = "93" },
+        { .result = "exit-code", .code = "exited", .status = "93", .preempted = true, .hints = 15, .cause = CAUSE_NEVER_RESTART },
+        { .result = "exit-code", .code = "exited", .status = "203", .cause = CAUSE_NOT_STARTED },
+        { .result = "exit-code", .code = "exited", .status = "127", .cause = CAUSE_NOT_STARTED, .why = "127" },
+        { .result = "resources", .code = "", .status = "", .cause = CAUSE_NOT_STARTED, .why = "resources" },
+        { .result = "oom-kill", .code = "killed", .status = "KILL", .cause = CAUSE_OOM_KILL, .why = "killed 1 " },
+        /* the kernel chose a worker, and the trainer gave up with a code of its own */
+        { .result = "exit-code", .code = "exited", .status = "1", .oom_kills = 2, .cause = CAUSE_OOM_KILL, .why = "killed 2 " },
+        { .result = "signal", .code = "killed", .status = "KILL", .hints = 1u << HINT_OOM_KILL, .cause = CAUSE_OOM_KILL,
+          .why = "the kernel killed python3" },
+        { .result = "signal", .code = "killed", .status = "BUS", .hints = 1u << HINT_DEVICE_LOST, .cause = CAUSE_DEVICE_LOST,
+          .why = "chip 2" },
+        { .result = "exit-code", .code = "exited", .status = "1", .hints = 1u << HINT_PEER_LOST | 1u << HINT_DEVICE_LOST,
+          .cause = CAUSE_DEVICE_LOST },
+        { .result = "exit-code", .code = "exited", .status = "1", .preempted = true, .cause = CAUSE_PREEMPTED },
+        { .result = "success", .code = "killed", .status = "TERM", .preempted = true, .cause = CAUSE_PREEMPTED },
+        { .result = "success", .code = "killed", .status = "TERM", .hints = 1u << HINT_PREEMPTED, .cause = CAUSE_PREEMPTED },
+        { .result = "unknown", .cause = CAUSE_UNKNOWN },
+        { .result = "unknown", .rebooted = true, .cause = CAUSE_HOST_DOWN },
+        { .result = "exit-code", .code = "exited", .status = "1", .rebooted = true, .cause = CAUSE_EXIT_CODE },
+        { .result = "unknown", .unkillable = 4711, .stop_asked = true, .cause = CAUSE_UNKILLABLE, .why = "4711" },
+        { .result = "timeout", .code = "killed", .status = "ABRT", .cause = CAUSE_TIMEOUT },
+        /* The lines of the users' own troubleshooting lists. */
+        { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_PEER_LOST, .why = "another slice",
+          .line = "(pid=, ip=10.68.9.5) W0421 04:19:07.570048   20579 grpc_transport.cc:1930] GetMultiSliceTopology returned with "
+                  "status: UNAVAILABLE: failed to connect to all addresses; last error: UNKNOWN: ipv4:10.68.8.5:9915: connect "
+                  "endpoint failed (Failed to connect to remote host: Connection refused)" },
+        { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_PEER_LOST, .why = "could not connect",
+          .line = "RuntimeError: UNKNOWN: TPU initialization failed: Failed to connect to 10.0.0.2" },
+        { .result = "core-dump", .code = "dumped", .status = "ABRT", .cause = CAUSE_PEER_LOST, .why = "coordination",
+          .line = "F0926 17:26:32.075587  157988 client.h:77] Terminating process because the JAX distributed service detected "
+                  "fatal errors. This most likely indicates that another task died" },
+        { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_DEVICE_BUSY,
+          .line = "I0000 tpu_initializer_helper.cc:94] libtpu.so already in use by another process. Run \"$ sudo lsof -w "
+                  "/dev/accel0\" to figure out which process is using the TPU. Not attempting to load libtpu.so in this process." },
+        { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_DEVICE_BUSY,
+          .line = "jaxlib.xla_extension.XlaRuntimeError: ABORTED: The TPU is already in use by process with pid 2239507." },
+        { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_DEVICE_BUSY,
+          .line = "open(/dev/vfio/0): Device or resource busy" },
+        { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_DEVICE_LOST,
+          .line = "Failed to open /dev/accel0: No such file or directory" },
+        { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_CONFIGURATION,
+          .line = "Invalid slice_builder_worker_addresses. Expected 4 worker addresses, got 1" },
+        { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_HANG,
+          .line = "Megascale detects a hang that is likely caused by bad TPU chips on the following hosts" },
+        { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_EXIT_CODE, .line = "ValueError: no" },
+        /* the kernel's word is stronger than a line of the log */
+        { .result = "oom-kill", .code = "killed", .status = "KILL", .cause = CAUSE_OOM_KILL, .line = "Megascale detects a hang" },
+};
+
+static void test_table(void) {
+        for (size_t i = 0; i < ELEMENTSOF(table); i++) {
+                const struct row *t = &table[i];
+                struct exit_record r = { .oom_kills = t->oom_kills };
+                struct evidence e = { .record = &r, .rebooted = t->rebooted, .stop_asked = t->stop_asked,
+                                      .preempted = t->preempted, .unkillable = t->unkillable, .hints = t->hints,
+                                      .hint_text = hint_text,
+                                      .log = t->line ? log_sign_find(t->line, strlen(t->line)) : -1 };
+                struct cause_found f;
+
+                (void) snprintf(r.result, sizeof(r.result), "%s", t->result);
+                (void) snprintf(r.code, sizeof(r.code), "%s", t->code ? t->code : "");
+                (void) snprintf(r.status, sizeof(r.status), "%s", t->status ? t->status : "");
+                cause_of(&e, &f);
+                if (f.cause != t->cause || !f.why[0] || (t->why && !strstr(f.why, t->why)))
+                        test_fail(__FILE__, __LINE__, "row %zu: %s (%s), not %s (%s)", i, cause_name(f.cause), f.why,
+                                  cause_name(t->cause), t->why ? t->why : "");
+        }
 }
 
-TEST_MAIN(test_cause)
+static void test_names(void) {
+        enum cause c;
+        enum hint h;
+
+        for (enum cause i = CAUSE_SUCCESS; i < _CAUSE_MAX; i++) {
+                ASSERT_OK(cause_parse(cause_name(i), &c));
+                ASSERT_EQ(c, i);
+        }
+        ASSERT_EQ(cause_parse("", &c), -EINVAL);
+        ASSERT_OK(hint_parse("device-lost", &h));
+        ASSERT_EQ(hint_parse("success", &h), -EINVAL);
+        for (int i = 0; log_sign(i); i++)
+                ASSERT_TRUE(log_sign(i)->why[0] && log_sign(i)->remedy[0] && log_sign(i)->words[0]);
+        ASSERT_TRUE(!log_sign(-1) && !log_sign(1000));
+}
+
+static bool feed(struct tail_result *t, const char *line) {
+        return tail_line(t, line, strlen(line));
+}
+
+/* Lines come last first. What was said before a step went well is not why the run ended. */
+static void test_tail(void) {
+        static const char step[] = "completed step: 41, seconds: 0.693, loss: 0.334";
+        struct tail_result t;
+
+        tail_init(&t);
+        ASSERT_TRUE(feed(&t, "Megascale detects a hang"));
+        ASSERT_TRUE(feed(&t, ""));
+        ASSERT_FALSE(feed(&t, step));
+        ASSERT_EQ(t.last_step, 41);
+        ASSERT_EQ(log_sign(t.sign)->cause, CAUSE_HANG);
+        tail_init(&t);
+        ASSERT_FALSE(feed(&t, step));
+        ASSERT_TRUE(t.step_known && t.sign == -1);
+        /* of two the one that explains the other */
+        tail_init(&t);
+        ASSERT_TRUE(feed(&t, "TPU initialization failed: Failed to connect"));
+        ASSERT_TRUE(feed(&t, "The TPU is already in use by process with pid 1"));
+        ASSERT_EQ(log_sign(t.sign)->cause, CAUSE_DEVICE_BUSY);
+}
+
+static struct restart_decision decide(struct restarts *r, uint32_t max, enum cause c, bool step, uint64_t n, usec_t lived) {
+        struct exit_record end = { .step_known = step, .last_step = n };
+        struct restart_decision d;
+
+        restart_decide(r, max, &end, c, lived, &d);
+        *r = d.next;
+        return d;
+}
+
+static void test_restarts(void) {
+        struct restarts r = { .done = 0 };
+        struct restart_decision d;
+
+        d = decide(&r, 5, CAUSE_EXIT_CODE, true, 10, USEC_PER_SEC);
+        ASSERT_TRUE(d.again);
+        ASSERT_EQ(d.pause, RESTART_FIRST);
+        ASSERT_STREQ(d.words, "restart 1 of 5 follows");
+        /* no new step: longer pauses, and then no more */
+        d = decide(&r, 5, CAUSE_EXIT_CODE, true, 10, USEC_PER_SEC);
+        ASSERT_TRUE(d.again);
+        ASSERT_EQ(d.pause, 2 * RESTART_FIRST);
+        d = decide(&r, 5, CAUSE_EXIT_CODE, true, 11, USEC_PER_SEC); /* one that made progress counts anew */
+        ASSERT_EQ(d.pause, RESTART_FIRST);
+        ASSERT_TRUE(decide(&r, 9, CAUSE_EXIT_CODE, false, 0, USEC_PER_SEC).again);
+        ASSERT_TRUE(decide(&r, 9, CAUSE_EXIT_CODE, true, 11, 2 * RESTART_LIVED).again);
+        d = decide(&r, 9, CAUSE_EXIT_CODE, true, 5, USEC_PER_SEC);
+        ASSERT_FALSE(d.again);
+        ASSERT_TRUE(strstr(d.words, "no progress") != NULL);
+        /* one that reports no steps makes progress by lasting */
+        r = (struct restarts){ .done = 0 };
+        for (int i = 0; i < 10; i++)
+                ASSERT_TRUE(decide(&r, 10, CAUSE_SIGNAL, false, 0, RESTART_LIVED).again);
+        d = decide(&r, 10, CAUSE_SIGNAL, false, 0, RESTART_LIVED);
+        ASSERT_FALSE(d.again);
+        ASSERT_TRUE(strstr(d.words, "10 restarts") != NULL);
+        /* no policy, or no use */
+        r = (struct restarts){ .done = 0 };
+        ASSERT_FALSE(decide(&r, 0, CAUSE_EXIT_CODE, true, 1, 1).again);
+        ASSERT_FALSE(decide(&r, 5, CAUSE_NEVER_RESTART, true, 2, 1).again);
+        ASSERT_FALSE(decide(&r, 5, CAUSE_SUCCESS, true, 3, 1).again);
+        ASSERT_FALSE(decide(&r, 5, CAUSE_STOPPED, true, 4, 1).again);
+}
+
+static void test_pause_is_bounded(void) {
+        struct restarts r = { .idle = UINT32_MAX - 1 };
+        struct exit_record end = { .step_known = false };
+        struct restart_decision d;
+
+        restart_decide(&r, 5, &end, CAUSE_SIGNAL, 0, &d);
+        ASSERT_FALSE(d.again);
+        ASSERT_TRUE(d.pause <= RESTART_PAUSE_MAX);
+}
+
+TEST_MAIN(test_table, test_names, test_tail, test_restarts, test_pause_is_bounded)

@@ -45,6 +45,70 @@ static void test_names(void) {
         ASSERT_STREQ(job_slice("my", slice), "tpu-run-my.slice");
 }
 
+static void make_spec(struct run_spec *s) {
+        static const char *const checkpoint[] = { "touch", "/srv/now" };
+
+        run_spec_init(s);
+        s->generation = 7;
+        (void) snprintf(s->slice, sizeof(s->slice), "v6e-16 a");
+        s->memory_max = 5;
+        (void) snprintf(s->cpus, sizeof(s->cpus), "0-3,8");
+        s->keep_core = s->remote = true;
+        s->grace = 30 * USEC_PER_SEC;
+        s->restarts = 4;
+        s->preempt_signal = 15;
+        s->preempt_argv = strings_copy(checkpoint, ELEMENTSOF(checkpoint));
+}
+
+static void expect_spec(const struct run_spec *s) {
+        ASSERT_EQ(s->generation, 7);
+        ASSERT_STREQ(s->slice, "v6e-16 a");
+        ASSERT_STREQ(s->worker, "");
+        ASSERT_EQ(s->memory_max, 5);
+        ASSERT_TRUE(s->memlock == SPEC_UNLIMITED);
+        ASSERT_EQ(s->nofile, RUN_NOFILE);
+        ASSERT_STREQ(s->cpus, "0-3,8");
+        ASSERT_TRUE(s->keep_core && s->remote && !s->any_device && !s->share_devices);
+        ASSERT_EQ(s->grace, 30 * USEC_PER_SEC);
+        ASSERT_EQ(s->restarts, 4);
+        ASSERT_EQ(s->preempt_signal, 15);
+        ASSERT_STREQ(s->preempt_argv[1], "/srv/now");
+        ASSERT_TRUE(!s->preempt_argv[2]);
+}
+
+/* A file that a version before generations wrote: a downgrade, and the way back, keep it. */
+static void test_file_of_the_first_version(void) {
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_close_ int dir = open_dir(&s);
+        struct job *j = NULL;
+
+        scratch_write(&s, "old",
+                      "{\"version\":1,\"name\":\"old\",\"id\":\"" ID "\",\"boot_id\":\"b\",\"framework\":\"plain\","
+                      "\"malloc\":\"glibc\",\"uid\":0,\"user\":\"root\",\"directory\":\"/\",\"argv\":[\"true\"],"
+                      "\"env\":[],\"started_real_usec\":1,\"started_boot_usec\":1}");
+        ASSERT_OK(job_read(dir, "old", &j));
+        ASSERT_EQ(j->spec.generation, 0);
+        ASSERT_EQ(j->spec.grace, SPEC_GRACE_DEFAULT);
+        ASSERT_EQ(j->restarts.done, 0);
+        (void) job_free(j);
+}
+
+static void test_sets_of_numbers(void) {
+        static const char *const bad[] = { ",", "1,", "1-", "-1", "a", "3-1", "1 ", "8192", "1--2", "99999999999999999999" };
+        struct number_set set;
+
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++)
+                ASSERT_TRUE(number_set_parse(bad[i], &set) < 0);
+        ASSERT_OK(number_set_parse("", &set));
+        ASSERT_EQ(set.bytes, 0);
+        ASSERT_OK(number_set_parse("0-3,8", &set));
+        ASSERT_EQ(set.bytes, 2);
+        ASSERT_EQ(set.bits[0], 0x0f);
+        ASSERT_EQ(set.bits[1], 0x01);
+        ASSERT_OK(number_set_parse("8191", &set));
+        ASSERT_EQ(set.bytes, SPEC_SETS_MAX / 8);
+}
+
 static void test_job_round_trip(void) {
         static const char *const argv[] = { "python3", "-c", "print(\"\xe2\x82\xac $HOME %n\")", "",
                                             "a\nb" };
@@ -64,6 +128,9 @@ static void test_job_round_trip(void) {
         j->argv = strings_copy(argv, ELEMENTSOF(argv));
         j->env = strings_copy(env, ELEMENTSOF(env));
         j->started_real = 1700000000000000;
+        j->restarts = (struct restarts){ .done = 2, .idle = 1, .step_known = true, .best_step = 40 };
+        j->stop_asked = true;
+        make_spec(&j->spec);
         ASSERT_OK(job_write(dir, j));
         ASSERT_OK(job_read(dir, "run-1", &back));
         for (size_t i = 0; i < ELEMENTSOF(argv); i++)
@@ -73,6 +140,9 @@ static void test_job_round_trip(void) {
         ASSERT_EQ(back->uid, 4000000000u);
         ASSERT_EQ(back->started_real, 1700000000000000);
         ASSERT_STREQ(back->id, ID);
+        ASSERT_EQ(back->restarts.done, 2);
+        ASSERT_TRUE(back->stop_asked);
+        expect_spec(&back->spec);
         ASSERT_STREQ(job_command(back, text, sizeof(text)), "python3 -c prin");
         (void) job_free(back);
         (void) job_free(j);
@@ -263,5 +333,5 @@ static void test_cgroup(void) {
         ASSERT_EQ(l->n, 1);
 }
 
-TEST_MAIN(test_names, test_job_round_trip, test_bad_job_files, test_exit_record,
+TEST_MAIN(test_names, test_sets_of_numbers, test_job_round_trip, test_file_of_the_first_version, test_bad_job_files, test_exit_record,
           test_record_from_environment, test_handover, test_damaged_handover, test_cgroup)

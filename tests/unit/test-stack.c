@@ -6,6 +6,7 @@
 #include "line.h"
 #include "maps.h"
 #include "text.h"
+#include "version.h"
 
 #include "layout311.h"
 #include "test.h"
@@ -49,6 +50,103 @@ static void test_line_table_malformed(void) {
         ASSERT_EQ(line_of_unit(endless, sizeof(endless), 1, 0), 0);
         ASSERT_EQ(line_of_unit(NULL, 0, 1, 0), 0);
         ASSERT_EQ(line_of_unit(NULL, 0, -5, -1), 0);
+}
+
+/* co_lnotab, to 3.9: pairs of bytes and of lines, which may go back. */
+static void test_line_lnotab(void) {
+        const uint8_t table[] = { 4, 1, 6, 0xFE /* -2 */, 255, 0, 1, 5 };
+
+        ASSERT_EQ(line_of_byte_lnotab(table, sizeof(table), 10, -2), 10);
+        ASSERT_EQ(line_of_byte_lnotab(table, sizeof(table), 10, 0), 10);
+        ASSERT_EQ(line_of_byte_lnotab(table, sizeof(table), 10, 2), 10);
+        ASSERT_EQ(line_of_byte_lnotab(table, sizeof(table), 10, 4), 11);
+        ASSERT_EQ(line_of_byte_lnotab(table, sizeof(table), 10, 10), 9);
+        ASSERT_EQ(line_of_byte_lnotab(table, sizeof(table), 10, 264), 9);
+        ASSERT_EQ(line_of_byte_lnotab(table, sizeof(table), 10, 266), 14);
+        ASSERT_EQ(line_of_byte_lnotab(table, 0, 10, 100), 10); /* all on the first line */
+        ASSERT_EQ(line_of_byte_lnotab(table, sizeof(table), -100, 4), 0);
+}
+
+/* co_linetable of 3.10: a length, and the step to the line that the whole range has. */
+static void test_line_ranges(void) {
+        const uint8_t table[] = { 4, 1, 2, 0x80, 6, 0xFE, 0, 20, 2, 0 };
+
+        ASSERT_EQ(line_of_byte_ranges(table, sizeof(table), 10, -2), 10);
+        ASSERT_EQ(line_of_byte_ranges(table, sizeof(table), 10, 2), 11);
+        ASSERT_EQ(line_of_byte_ranges(table, sizeof(table), 10, 4), 0); /* on no line */
+        ASSERT_EQ(line_of_byte_ranges(table, sizeof(table), 10, 6), 9);
+        ASSERT_EQ(line_of_byte_ranges(table, sizeof(table), 10, 12), 29);
+        ASSERT_EQ(line_of_byte_ranges(table, sizeof(table), 10, 14), 0); /* past its end */
+}
+
+/*
+ * --- versions -------------------------------------------------------------------------------------------
+ */
+
+static void test_version(void) {
+        const struct {
+                const char *text;
+                uint64_t wanted; /* 0: none */
+        } cases[] = {
+                { "3.10.13 (main, Aug 2023)", 0x030A0DF0 },
+                { "3.9.0rc2 (default", 0x030900C2 },
+                { "3.8.18+ (heads/3.8", 0x030812F0 },
+                { "3.10.13", 0 },
+                { "3.10 (main", 0 },
+                { "3.1000.1 (", 0 },
+                { "3.300.1 (", 0 },
+                { "x3.10.13 (", 0 },
+                { "3.9.0rc (", 0 },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                uint64_t v = 0;
+                bool found = version_parse(cases[i].text, strlen(cases[i].text), &v);
+
+                ASSERT_EQ(found, cases[i].wanted != 0);
+                ASSERT_EQ(v, cases[i].wanted);
+        }
+        ASSERT_TRUE(python_layout_find(0x030812F0) && python_layout_find(0x030F00F0));
+        ASSERT_FALSE(python_layout_find(0x030712F0) || python_layout_find(0x031000F0) ||
+                     python_layout_find(0x030B00A4) || python_layout_find(0x1030B00F0));
+}
+
+/* What an interpreter of 3.14 says of itself: taken where it can be, refused where not. */
+static void test_description(void) {
+        const struct python_layout *row = python_layout_find(0x030E00F0);
+        struct python_layout l;
+        uint8_t bytes[LAYOUT_DEBUG_MAX] = "xdebugpy";
+        const uint32_t *places = &row->debug.interpreters;
+        const uint64_t plain = 48, version = 0x030E00F0, free_threaded = 1, huge = UINT64_C(1) << 40;
+
+        ASSERT_EQ(python_layout_describe(row, version, bytes, &l), -EBADMSG); /* of another version */
+        memcpy(bytes + 8, &version, 8);
+        ASSERT_EQ(python_layout_describe(row, version, bytes, &l),
+                  -EBADMSG); /* all zero: members do not fit */
+        for (size_t i = 0; i < 26; i++)
+                memcpy(bytes + places[i], &plain, 8);
+#define SAY(member, value) memcpy(bytes + row->debug.member, &(uint64_t) { value }, 8)
+        SAY(interpreters, row->runtime.interpreters + 64);
+        SAY(frame_size, 88);
+        SAY(code_size, 216);
+        SAY(unicode_length, 16);
+        SAY(unicode_state, 32);
+        SAY(unicode_ascii_data, 56);
+        SAY(object_type, 24);
+        SAY(bytes_size, 32);
+        SAY(bytes_data, 48);
+        ASSERT_OK(python_layout_describe(row, version, bytes, &l));
+        ASSERT_EQ(l.runtime.main_thread, row->runtime.main_thread + 64);
+        ASSERT_EQ(l.code.first_traceable, row->code.first_traceable + 8);
+        ASSERT_EQ(l.object.type, 24);
+        ASSERT_EQ(l.unicode.compact_data, 72);
+        for (size_t i = 0; i < 26; i++) { /* each is checked */
+                memcpy(bytes + places[i], &huge, 8);
+                ASSERT_EQ(python_layout_describe(row, version, bytes, &l), -EBADMSG);
+                memcpy(bytes + places[i], &plain, 8);
+        }
+        memcpy(bytes + 16, &free_threaded, 8);
+        ASSERT_EQ(python_layout_describe(row, version, bytes, &l), -EOPNOTSUPP);
 }
 
 /*
@@ -235,7 +333,7 @@ static void put_u32(struct image *i, uint64_t address, uint32_t v) {
 }
 
 static int capture_image(struct image *i, struct capture *c) {
-        ASSERT_OK(capture_init(c, (struct memory_source) { image_readv, i }));
+        ASSERT_OK(capture_init(c, (struct memory_source) { image_readv, i, NULL }));
         c->interpreter = (struct interpreter) { .layout = &python_layout_311,
                                                .runtime = RUNTIME,
                                                .types = { 7, 0, 9 } };
@@ -256,6 +354,7 @@ static void make_image(struct image *i) {
         put_u64(i, RUNTIME + 40, INTERPRETER);
         put_u64(i, RUNTIME + 576, THREAD);
         put_u64(i, INTERPRETER + 16, THREAD);
+        put_u64(i, THREAD + 16, INTERPRETER);
         put_u64(i, THREAD + 56, CFRAME);
         put_u64(i, CFRAME + 8, FRAME);
         for (unsigned k = 0; k < 2; k++) {
@@ -283,6 +382,7 @@ static void test_image(void) {
         struct image i;
 
         make_image(&i);
+        put_u32(&i, FRAME + 64, 0xFFFFFFFF); /* the innermost one runs */
         ASSERT_OK(capture_image(&i, &c));
         ASSERT_EQ(c.n_threads, 1);
         ASSERT_TRUE(c.threads[0].gil && !c.threads[0].changed && !c.threads[0].error);
@@ -290,6 +390,16 @@ static void test_image(void) {
         ASSERT_STREQ(c.threads[0].chain.frames[0].code->function, "f");
         ASSERT_EQ(code_line(c.threads[0].chain.frames[0].code, c.threads[0].chain.frames[0].instruction), 5);
         ASSERT_EQ(code_line(c.threads[0].chain.frames[1].code, c.threads[0].chain.frames[1].instruction), 6);
+}
+
+/* Who holds the lock, and whose innermost frame does not run, is between two places: marked. */
+static void test_image_between(void) {
+        _cleanup_capture_ struct capture c = CAPTURE_NULL;
+        struct image i;
+
+        make_image(&i);
+        ASSERT_OK(capture_image(&i, &c));
+        ASSERT_TRUE(c.threads[0].gil && c.threads[0].changed && !c.threads[0].error);
 }
 
 /* What one broken place does to the image of test_image(). */
@@ -312,8 +422,9 @@ static void test_image_broken(void) {
         ASSERT_EQ(thread_error(FRAME + 48, 0xdeadbeef0000), -EFAULT); /* a wild pointer */
         ASSERT_EQ(thread_error(FRAME + 48, UINT64_MAX - 8), -EFAULT); /* one that wraps */
         ASSERT_EQ(thread_error(THREAD + 56, 0), -EFAULT);
-        ASSERT_EQ(thread_error(CODE + 8, 8), -EBADMSG);  /* no code object */
-        ASSERT_EQ(thread_error(CODE + 16, 0), -EBADMSG); /* an instruction past its end */
+        ASSERT_EQ(thread_error(THREAD + 16, THREAD), -EBADMSG); /* a thread of another interpreter */
+        ASSERT_EQ(thread_error(CODE + 8, 8), -EBADMSG);         /* no code object */
+        ASSERT_EQ(thread_error(CODE + 16, 0), -EBADMSG);        /* an instruction past its end */
         ASSERT_EQ(thread_error(FRAME + 64, 0x00000000), 0);
         ASSERT_EQ(thread_error(FRAME + 0x100 + 64, 0xFFFFFFFF),
                   -EBADMSG);                                       /* a caller that is executing itself */
@@ -360,12 +471,11 @@ static void test_layouts(void) {
         ASSERT_TRUE(python_layout_find(0x030B02F0) == python_layout_find(0x030B07F0));
         ASSERT_TRUE(python_layout_find(0x030B02F0)->version == 0x030B);
         ASSERT_TRUE(python_layout_find(0x030B00A7) == NULL);
-        ASSERT_TRUE(python_layout_find(0x030C00F0) == NULL);
-        ASSERT_TRUE(python_layout_find(0x030A00F0) == NULL);
         ASSERT_TRUE(python_layout_find(0x1030B02F0) == NULL);
         ASSERT_TRUE(python_layout_find(0) == NULL);
 }
 
-TEST_MAIN(test_line_table, test_line_table_large_delta, test_line_table_malformed, test_maps_line,
-          test_maps_malformed, test_maps_stream, test_text, test_text_cut, test_text_clean, test_image,
+TEST_MAIN(test_line_table, test_line_table_large_delta, test_line_table_malformed, test_line_lnotab,
+          test_line_ranges, test_version, test_description, test_maps_line, test_maps_malformed,
+          test_maps_stream, test_text, test_text_cut, test_text_clean, test_image, test_image_between,
           test_image_broken, test_image_random, test_layouts)

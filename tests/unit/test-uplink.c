@@ -13,6 +13,7 @@
 #define MAX_RECORD 200
 
 static atomic_uint syncs_to_fail, sync_delay_ms, syncs;
+static atomic_bool syncs_held; /* none returns meanwhile */
 
 int __real_fdatasync(int fd);
 int __wrap_fdatasync(int fd);
@@ -21,6 +22,8 @@ int __wrap_fdatasync(int fd) {
 
         if (atomic_load(&sync_delay_ms) > 0)
                 (void) usleep(atomic_load(&sync_delay_ms) * 1000);
+        while (atomic_load(&syncs_held))
+                (void) usleep(1000);
         if (fail > 0 && fail < 1000)
                 atomic_fetch_sub(&syncs_to_fail, 1);
         if (fail > 0) {
@@ -46,6 +49,7 @@ struct run {
         sd_event *event;
         struct uplink *uplink;
         struct stub *stub;
+        bool gaps; /* are to be told, which is not possible yet */
         uint64_t durable[_UPLINK_CLASS_MAX], submitted[_UPLINK_CLASS_MAX];
         unsigned syncs_before[_UPLINK_CLASS_MAX]
                              [128]; /* how many syncs had returned when this number was submitted */
@@ -59,6 +63,12 @@ static void on_durable(enum uplink_class c, uint64_t seq, void *userdata) {
         r->durable[c] = seq;
 }
 
+static int on_gap(enum uplink_class c, uint64_t id, const struct spool_gap *g, enum spool_loss why,
+                  uint64_t *ret_seq, void *userdata) {
+        (void) c, (void) id, (void) g, (void) why, (void) ret_seq, (void) userdata;
+        return -EAGAIN;
+}
+
 static struct uplink_stats stats(struct run *r) {
         struct uplink_stats st;
 
@@ -69,7 +79,8 @@ static struct uplink_stats stats(struct run *r) {
 static void run_open(struct run *r) {
         const struct uplink_options o = { .spool_dir = r->dir, .endpoint = r->endpoint, .max_bytes = 4 << 20,
                                           .user_agent = "test/1", .timeout = 500 * USEC_PER_MSEC,
-                                          .on_durable = on_durable, .userdata = r };
+                                          .on_durable = on_durable,
+                                          .on_gap = r->gaps ? on_gap : NULL, .userdata = r };
 
         ASSERT_OK(uplink_new(r->event, &o, &r->uplink));
 }
@@ -305,6 +316,31 @@ static void test_failing_disk(void) {
         run_end(&r);
 }
 
+/* An end in good order while the account of what was lost waits for the disk: what was decided since is known. */
+static void test_stop_while_the_ledger_is_synced(void) {
+        static const enum stub_step script[] = { STUB_BAD, STUB_BUSY, STUB_BAD };
+        struct run r;
+
+        run_new(&r, script, ELEMENTSOF(script));
+        uplink_free(r.uplink);
+        r.gaps = true;
+        run_open(&r);
+        submit(&r, UPLINK_EVENTS);
+        submit(&r, UPLINK_EVENTS);
+        while (r.durable[UPLINK_EVENTS] < 2) /* nobody listens yet */
+                ASSERT_TRUE(sd_event_run(r.event, 10 * USEC_PER_MSEC) >= 0);
+        stub_start(r.stub);
+        until(&r, 0, 1);
+        atomic_store(&syncs_held, true);
+        uplink_refresh(r.uplink); /* the gap of the first one */
+        until(&r, 0, 2);
+        atomic_store(&syncs_held, false);
+        uplink_free(r.uplink);
+        run_open(&r);
+        ASSERT_EQ(stats(&r).classes[UPLINK_EVENTS].spool.first_seq, 3);
+        run_end(&r);
+}
+
 /* What meets a full disk is refused and counted; that the disk has room again is noticed without another. */
 static void test_full_disk_heals(void) {
         struct uplink_stats st;
@@ -379,5 +415,6 @@ static void test_unusable_spool(void) {
 }
 
 TEST_MAIN(test_delivers_and_keeps_alive, test_every_answer, test_parks_and_keeps,
-          test_refused_connection_then_up, test_nothing_before_the_sync, test_failing_disk, test_full_disk_heals,
-          test_metrics_are_synced_within_a_second, test_unusable_spool)
+          test_refused_connection_then_up, test_nothing_before_the_sync, test_failing_disk,
+          test_stop_while_the_ledger_is_synced, test_full_disk_heals, test_metrics_are_synced_within_a_second,
+          test_unusable_spool)

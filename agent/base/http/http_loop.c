@@ -203,6 +203,12 @@ void http_transfer_drop(struct http_transfer *t) {
         t->easy = NULL;
 }
 
+void http_transfer_cancel(struct http_transfer *t) {
+        if (t->easy && t->at_work)
+                (void) curl_multi_remove_handle(t->loop->multi, t->easy);
+        t->at_work = false;
+}
+
 int http_transfer_set_timeout(struct http_transfer *t, usec_t timeout) {
         return curl_easy_setopt(t->easy, CURLOPT_TIMEOUT_MS, (long) (timeout / USEC_PER_MSEC)) == CURLE_OK ?
                        0 :

@@ -52,6 +52,8 @@ int http_transfer_prepare(struct http_transfer *t, const struct http_options *o)
 /* Gives the easy handle up: an owner whose options could not be set does, so that none is used without them.
  */
 void http_transfer_drop(struct http_transfer *t);
+/* The exchange at work ends, and its connection with it; done is not called. */
+void http_transfer_cancel(struct http_transfer *t);
 /* Another limit of the whole exchange, from the next start on. -EIO. */
 int http_transfer_set_timeout(struct http_transfer *t, usec_t timeout);
 /*

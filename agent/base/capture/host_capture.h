@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What one host saw at one moment of a round: who it is, its processes and threads with their stacks, its
+ * TPU cores, and what its checks complain of. Texts and stacks are numbers of a stack_table: the capture's
+ * own while it is made or read, the merge's afterwards.
+ *
+ * Everything comes from other machines: whoever fills it keeps to the bounds below.
+ */
+#include "stack_table.h"
+
+#define CAPTURE_NAME_MAX 64u
+#define CAPTURE_PROCESSES_MAX 1024u
+#define CAPTURE_THREADS_MAX 10000u
+#define CAPTURE_CORES_MAX 1024u
+#define CAPTURE_FINDINGS_MAX 256u
+#define CAPTURE_WORKER_NONE UINT32_MAX
+#define CAPTURE_RANK_NONE UINT32_MAX
+#define CAPTURE_STEP_NONE UINT64_MAX
+
+struct captured_thread {
+        uint32_t stack;         /* STACK_NONE: could not be read */
+        uint32_t name;          /* strings from here */
+        uint32_t wait, syscall; /* kernel function, system call it is in; "" when not known */
+        uint32_t tid;           /* 0: not known */
+        char state;             /* R S D T t Z X of /proc; 0: not known */
+        bool gil;
+        bool changed; /* it changed while read: no evidence */
+};
+
+struct captured_process {
+        uint32_t pid, rank;               /* CAPTURE_RANK_NONE */
+        uint32_t command, error;          /* strings; error is "" when it was read */
+        uint32_t first_thread, n_threads; /* main thread first */
+        char state;                       /* as above, of its main thread */
+};
+
+/* One core's state: GetTpuRuntimeStatus of libtpu (tpu_telemetry.CurrentCoreStateSummary), first sequencer.
+ */
+struct captured_core {
+        uint32_t core, chip;
+        int64_t pc, launch, run;
+        uint32_t fingerprint, location, error; /* strings: hexadecimal, HLO location, error message */
+        uint32_t queued;
+};
+
+/* A check of the host that is not OK. */
+struct captured_finding {
+        uint32_t check, subject, found; /* strings */
+        bool fail;                      /* FAIL; else WARN */
+};
+
+struct host_capture {
+        char slice[CAPTURE_NAME_MAX], host[CAPTURE_NAME_MAX], address[CAPTURE_NAME_MAX];
+        char episode[CAPTURE_NAME_MAX];
+        uint32_t worker;      /* CAPTURE_WORKER_NONE */
+        uint32_t round;       /* 0: the first capture of the round, 1: the second, some seconds later */
+        usec_t wanted, taken; /* real time; 0: not known */
+        usec_t clock_error;
+        uint64_t step;      /* the last step seen; CAPTURE_STEP_NONE */
+        usec_t ended;       /* when the run's process ended on this host; 0: it has not, or nobody knows */
+        uint32_t ended_how; /* string: "exit code 1", "signal 9" */
+        bool cut;           /* something was left out for size */
+        struct captured_process *processes;
+        struct captured_thread *threads;
+        struct captured_core *cores;
+        struct captured_finding *findings;
+        size_t n_processes, n_threads, n_cores, n_findings;
+        size_t processes_size, threads_size, cores_size, findings_size;
+};
+void host_capture_init(struct host_capture *c);
+void host_capture_clear(struct host_capture *c);
+#define _cleanup_host_capture_ _cleanup_(host_capture_clear)
+
+/* Each returns a zeroed new item (threads: with STACK_NONE), or -E2BIG, -ENOMEM. */
+int host_capture_add_process(struct host_capture *c, struct captured_process **ret);
+/* A thread of the process added last. */
+int host_capture_add_thread(struct host_capture *c, struct captured_thread **ret);
+int host_capture_add_core(struct host_capture *c, struct captured_core **ret);
+int host_capture_add_finding(struct host_capture *c, struct captured_finding **ret);
+
+/* How late it was taken; 0 when early, or not known. */
+usec_t host_capture_lateness(const struct host_capture *c);
+/* Its numbers read in another table. The numbers are valid ones of the table that m was made from. */
+void host_capture_renumber(struct host_capture *c, const struct stack_map *m);

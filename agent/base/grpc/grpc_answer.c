@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "grpc_state.h"
+
+/* --- The end of a call ------------------------------------------------------------------------------ */
+
+void grpc_clear(struct grpc_call *c) {
+        c->state = CALL_FREE;
+        c->serial++;
+        c->too_long = c->unread = false;
+        free(TAKE_PTR(c->in));
+        free(TAKE_PTR(c->out));
+        c->in_len = c->in_size = c->out_len = 0;
+}
+
+/* The bytes are taken along, so that done may start the next call in this one's place. */
+static void finish(struct grpc_call *c, const struct grpc_answer *a) {
+        void (*done)(const struct grpc_answer *, void *) = c->done;
+        uint8_t *in = TAKE_PTR(c->in);
+        void *userdata = c->userdata;
+
+        grpc_clear(c);
+        done(a, userdata);
+        free(in);
+}
+
+void grpc_fail(struct grpc_call *c, enum grpc_outcome outcome, enum grpc_status status, const char *why) {
+        char text[GRPC_WHY_MAX];
+
+        (void) snprintf(text, sizeof(text), "%s", why);
+        finish(c, &(struct grpc_answer){ .outcome = outcome, .status = status, .local = true, .why = text });
+}
+
+/*
+ * Nothing of the request was sent, or TLS did not let it through: with TLS 1.3 a server's refusal of our
+ * certificate comes after the handshake, and all there is is the alert in OpenSSL's text.
+ */
+static bool never_sent(struct http_transfer *t) {
+        curl_off_t sent_at = 0;
+
+        if ((t->code == CURLE_RECV_ERROR || t->code == CURLE_SEND_ERROR) && strstr(t->why, " alert "))
+                return true;
+        return t->code != CURLE_ABORTED_BY_CALLBACK && t->easy &&
+               curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &sent_at) == CURLE_OK && sent_at == 0;
+}
+
+/* Whether the server's word means that nothing was done. UNAVAILABLE does not: etcd says it of timeouts,
+ * too. */
+static enum grpc_outcome outcome_of(enum grpc_status s) {
+        switch (s) {
+        case GRPC_OK:
+                return GRPC_ANSWERED;
+        case GRPC_INVALID_ARGUMENT:
+        case GRPC_NOT_FOUND:
+        case GRPC_ALREADY_EXISTS:
+        case GRPC_PERMISSION_DENIED:
+        case GRPC_RESOURCE_EXHAUSTED:
+        case GRPC_FAILED_PRECONDITION:
+        case GRPC_OUT_OF_RANGE:
+        case GRPC_UNIMPLEMENTED:
+        case GRPC_UNAUTHENTICATED:
+                return GRPC_REFUSED;
+        case GRPC_CANCELLED:
+        case GRPC_UNKNOWN:
+        case GRPC_DEADLINE_EXCEEDED:
+        case GRPC_ABORTED:
+        case GRPC_INTERNAL:
+        case GRPC_UNAVAILABLE:
+        case GRPC_DATA_LOSS:
+        case _GRPC_STATUS_MAX:
+                break;
+        }
+        return GRPC_UNCERTAIN;
+}
+
+static void end_refused(struct grpc_call *c) {
+        enum grpc_status s = c->head.status;
+        char why[GRPC_WHY_MAX + 32];
+
+        (void) snprintf(why, sizeof(why), "%s: %s", grpc_status_name(s),
+                        c->head.message[0] ? c->head.message : "no reason given");
+        finish(c, &(struct grpc_answer){ .outcome = outcome_of(s), .status = s, .why = why });
+}
+
+static int open_frame(struct grpc_call *c, const struct grpc_frame *f, uint8_t **unpacked,
+                      const uint8_t **data, size_t *len) {
+        *data = f->data;
+        *len = f->len;
+        if (!f->packed)
+                return 0;
+        if (!c->head.gzip)
+                return -EBADMSG;
+        return grpc_gunzip(f->data, f->len, c->channel->message_max, unpacked, len);
+}
+
+static void end_unary(struct grpc_call *c) {
+        _cleanup_free_ uint8_t *unpacked = NULL;
+        struct grpc_answer a = { .outcome = GRPC_ANSWERED, .why = "" };
+        struct grpc_frame f;
+        int r;
+
+        r = grpc_frame_next(c->in, c->in_len, c->channel->message_max, &f);
+        if (r <= 0 || c->in_len != GRPC_FRAME_HEAD + f.len)
+                return grpc_fail(c, GRPC_UNCERTAIN, GRPC_INTERNAL,
+                                 r == 0 ? "an OK without a whole message"
+                                        : "an answer that is no message of gRPC");
+        r = open_frame(c, &f, &unpacked, &a.data, &a.len);
+        if (r < 0)
+                return grpc_fail(c, GRPC_UNCERTAIN, GRPC_INTERNAL,
+                                 "a packed answer that cannot be unpacked");
+        if (unpacked)
+                a.data = unpacked;
+        finish(c, &a);
+}
+
+static void end_without_status(struct grpc_call *c, const char *error) {
+        char text[GRPC_WHY_MAX];
+
+        if (c->never_sent)
+                return grpc_fail(c, GRPC_UNSENT, GRPC_UNAVAILABLE,
+                                 c->transfer.why[0] ? c->transfer.why : error);
+        if (c->too_long)
+                return grpc_fail(c, GRPC_UNCERTAIN, GRPC_RESOURCE_EXHAUSTED,
+                                 "the answer is longer than is taken");
+        if (error)
+                return grpc_fail(c, GRPC_UNCERTAIN,
+                                 c->transfer.code == CURLE_OPERATION_TIMEDOUT ? GRPC_DEADLINE_EXCEEDED
+                                                                              : GRPC_UNAVAILABLE,
+                                 c->transfer.why[0] ? c->transfer.why : error);
+        if (c->http == 200) {
+                grpc_fail(c, GRPC_UNCERTAIN, GRPC_INTERNAL, "the answer ended without a status");
+                return;
+        }
+        (void) snprintf(text, sizeof(text), "HTTP status %ld: not a server of gRPC", c->http);
+        /* who does not know gRPC did nothing; a proxy may have lost the answer of one who does */
+        grpc_fail(c, c->http >= 400 && c->http < 500 ? GRPC_REFUSED : GRPC_UNCERTAIN,
+                  grpc_status_of_http(c->http), text);
+}
+
+static bool deliver(struct grpc_call *c);
+
+void grpc_on_done(struct http_transfer *t, const char *error) {
+        struct grpc_call *c = (struct grpc_call *) t;
+        struct grpc *g = c->channel;
+
+        if (c->state != CALL_AT_WORK)
+                return;
+        c->never_sent = error && never_sent(t);
+        if (error) {
+                g->fresh = true;
+                http_transfer_drop(t); /* after a failure of HTTP/2 libcurl 7.88 never gets right again */
+        } else
+                (void) curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &c->http);
+        if (c->message && c->in_len > 0 && !c->too_long && !deliver(c))
+                return;
+        if (c->head.has_status && (c->head.status != GRPC_OK || !error)) {
+                if (c->head.status != GRPC_OK)
+                        end_refused(c);
+                else if (!c->head.is_grpc)
+                        grpc_fail(c, GRPC_UNCERTAIN, GRPC_INTERNAL, "an answer that is not of gRPC");
+                else if (!c->message)
+                        end_unary(c);
+                else if (c->in_len > 0)
+                        grpc_fail(c, GRPC_UNCERTAIN, GRPC_INTERNAL, "the stream ended inside of a message");
+                else
+                        finish(c, &(struct grpc_answer){ .outcome = GRPC_ANSWERED, .why = "" });
+        } else
+                end_without_status(c, error);
+}
+
+/* --- Bytes that come in ----------------------------------------------------------------------------- */
+
+static bool make_room(struct grpc_call *c, size_t len) {
+        size_t want = c->in_len + len, size = c->in_size ? c->in_size : 4096;
+        uint8_t *more;
+
+        if (want <= c->in_size)
+                return true;
+        while (size < want)
+                size *= 2;
+        more = realloc(c->in, size);
+        if (!more)
+                return false;
+        c->in = more;
+        c->in_size = size;
+        return true;
+}
+
+size_t grpc_on_body(char *data, size_t size, size_t n, void *userdata) {
+        struct grpc_call *c = userdata;
+        size_t len = size * n,
+               max = c->channel->message_max + GRPC_FRAME_HEAD + (c->message ? UNREAD_MAX : 0);
+        struct grpc_frame f;
+
+        if (len > max - c->in_len || !make_room(c, len)) {
+                c->too_long = true;
+                return 0; /* ends the transfer */
+        }
+        memcpy(c->in + c->in_len, data, len);
+        c->in_len += len;
+        if (grpc_frame_next(c->in, c->in_len, c->channel->message_max, &f) == -EMSGSIZE) {
+                c->too_long = true; /* not read to its end to find that out */
+                return 0;
+        }
+        if (c->message) {
+                /* libcurl forbids to start and end transfers from here */
+                c->unread = true;
+                (void) sd_event_source_set_enabled(c->channel->deliver, SD_EVENT_ONESHOT);
+        }
+        return len;
+}
+
+static void lose(struct grpc_call *c, const char *why) {
+        http_transfer_drop(&c->transfer);
+        c->transfer.at_work = false;
+        grpc_fail(c, GRPC_UNCERTAIN, GRPC_INTERNAL, why);
+}
+
+/* Hands over a stream's whole messages. False: the call is gone, by its own doing or ours. */
+static bool deliver(struct grpc_call *c) {
+        unsigned serial = c->serial;
+        size_t at = 0;
+
+        c->unread = false;
+        for (;;) {
+                _cleanup_free_ uint8_t *unpacked = NULL;
+                const uint8_t *data;
+                struct grpc_frame f;
+                size_t len;
+                int r;
+
+                r = grpc_frame_next(c->in + at, c->in_len - at, c->channel->message_max, &f);
+                if (r > 0)
+                        r = open_frame(c, &f, &unpacked, &data, &len) < 0 ? -EBADMSG : 1;
+                if (r < 0) {
+                        lose(c, r == -EMSGSIZE ? "a message is longer than is taken"
+                                               : "what came is no message of gRPC");
+                        return false;
+                }
+                if (r == 0)
+                        break;
+                at += GRPC_FRAME_HEAD + f.len;
+                c->message(unpacked ? unpacked : data, len, c->userdata);
+                if (c->serial != serial)
+                        return false;
+        }
+        memmove(c->in, c->in + at, c->in_len - at);
+        c->in_len -= at;
+        return true;
+}
+
+int grpc_on_deliver(sd_event_source *source, void *userdata) {
+        struct grpc *g = userdata;
+
+        (void) source;
+        for (struct grpc_call *c = g->calls; c; c = c->next)
+                if (c->state == CALL_AT_WORK && c->unread)
+                        (void) deliver(c);
+        return 0;
+}

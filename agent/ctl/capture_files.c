@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "capture_files.h"
+
+#include "capture_read.h"
+#include "capture_wire.h"
+#include "io.h"
+
+#define WIRE_FIRST                                                                                          \
+        0x08 /* field 1, a varint: the version of proto/capture.proto; no text and no JSON begins so */
+
+struct loading {
+        struct scene *scene;
+        const char *path;
+        size_t n; /* captures of this file so far */
+        struct problem *problem;
+};
+
+static int wrong(struct loading *l, int r, const char *why) {
+        return problem_set(l->problem, r, NULL, "%s: capture %zu: %s", l->path, l->n + 1, why);
+}
+
+/* "DIR/h5.json" → "h5". */
+static void name_after_file(struct loading *l, struct host_capture *c) {
+        const char *slash = strrchr(l->path, '/'), *name = slash ? slash + 1 : l->path,
+                   *dot = strchr(name + 1, '.');
+
+        (void) snprintf(c->host, sizeof(c->host), "%.*s", dot ? (int) (dot - name) : (int) strlen(name),
+                        name);
+        c->round = MIN((uint32_t) l->n, 1u);
+}
+
+static int keep(struct loading *l, struct host_capture *c) {
+        int r;
+
+        if (!c->host[0] && c->worker == CAPTURE_WORKER_NONE)
+                name_after_file(l, c);
+        r = scene_add(l->scene, c, NULL);
+        if (r < 0)
+                return wrong(l, r, strerror(-r));
+        l->n++;
+        return 0;
+}
+
+static int load_text(struct loading *l, const char *text, size_t len) {
+        _cleanup_host_capture_ struct host_capture c;
+        char why[CAPTURE_WHY_MAX];
+        int r;
+
+        host_capture_init(&c);
+        r = capture_text_read(text, len, &c, &l->scene->table, why);
+        return r < 0 ? wrong(l, r, why) : keep(l, &c);
+}
+
+static int load_object(struct loading *l, const json_t *v) {
+        const json_t *text = json_object_get(v, "text");
+        _cleanup_host_capture_ struct host_capture c;
+        char why[CAPTURE_WHY_MAX];
+        int r;
+
+        if (json_is_string(text) && !json_is_array(json_object_get(v, "processes")))
+                return load_text(l, json_string_value(text),
+                                 json_string_length(text)); /* tpuctl stack --json */
+        host_capture_init(&c);
+        r = capture_json_read(v, &c, &l->scene->table, why);
+        return r < 0 ? wrong(l, r, why) : keep(l, &c);
+}
+
+static int load_value(struct loading *l, const json_t *v) {
+        const json_t *list = json_is_array(v) ? v : json_object_get(v, "captures");
+        int r = 0;
+
+        if (!list)
+                return load_object(l, v);
+        if (!json_is_array(list))
+                return wrong(l, -EPROTO, "\"captures\" is no list");
+        for (size_t i = 0; i < json_array_size(list) && r == 0; i++)
+                r = load_object(l, json_array_get(list, i));
+        return r;
+}
+
+static int load_json(struct loading *l, const char *text, size_t len) {
+        size_t at = 0;
+
+        while (at < len) {
+                json_error_t error;
+                json_t *v = json_loadb(text + at, len - at, JSON_DISABLE_EOF_CHECK, &error);
+                int r;
+
+                if (!v)
+                        return problem_set(l->problem, -EPROTO, NULL, "%s: capture %zu, line %d of it: %s",
+                                           l->path, l->n + 1, error.line, error.text);
+                r = load_value(l, v);
+                json_decref(v);
+                if (r < 0)
+                        return r;
+                at += (size_t) error.position; /* where this one ended */
+                while (at < len && strchr(" \t\r\n", text[at]) && text[at])
+                        at++;
+        }
+        return 0;
+}
+
+static int load_wire(struct loading *l, const uint8_t *data, size_t len) {
+        _cleanup_host_capture_ struct host_capture c;
+        const char *why;
+        int r;
+
+        host_capture_init(&c);
+        r = capture_wire_unpack(data, len, &c, &l->scene->table, &why);
+        return r < 0 ? wrong(l, r, why) : keep(l, &c);
+}
+
+static int load_bytes(struct loading *l, const char *data, size_t len) {
+        size_t at = strspn(data, " \t\r\n");
+
+        if (len > 0 && data[0] == WIRE_FIRST)
+                return load_wire(l, (const uint8_t *) data, len);
+        return data[at] == '{' || data[at] == '[' ? load_json(l, data + at, len - at)
+                                                  : load_text(l, data, len);
+}
+
+static int load_file(const char *path, int fd, size_t size, struct scene *s, struct problem *problem) {
+        struct loading l = { .scene = s, .path = path, .problem = problem };
+        _cleanup_free_ char *data = size <= CAPTURE_FILE_MAX ? malloc(size + 1) : NULL;
+        ssize_t n;
+
+        if (size > CAPTURE_FILE_MAX)
+                return problem_set(problem, -E2BIG, NULL, "%s: larger than %u MiB", path,
+                                   CAPTURE_FILE_MAX >> 20);
+        if (!data)
+                return problem_set(problem, -ENOMEM, NULL, "%s: out of memory", path);
+        n = io_read_up_to(fd, data, size);
+        if (n < 0)
+                return problem_set(problem, (int) n, NULL, "%s: %s", path, strerror((int) -n));
+        data[n] = 0;
+        return load_bytes(&l, data, (size_t) n);
+}
+
+static int no_dots(const struct dirent *d) {
+        return d->d_name[0] != '.';
+}
+
+static int load_folder(const char *path, struct scene *s, struct problem *problem) {
+        struct dirent **names;
+        int n = scandir(path, &names, no_dots, alphasort), r = 0;
+
+        if (n < 0)
+                return problem_set(problem, -errno, NULL, "%s: %s", path, strerror(errno));
+        for (int i = 0; i < n; i++) {
+                char file[4096];
+                struct stat st;
+
+                (void) snprintf(file, sizeof(file), "%s/%s", path, names[i]->d_name);
+                if (r == 0 && stat(file, &st) == 0 && S_ISREG(st.st_mode))
+                        r = capture_files_load(file, s, problem);
+                free(names[i]);
+        }
+        free(names);
+        return r;
+}
+
+int capture_files_load(const char *path, struct scene *s, struct problem *problem) {
+        _cleanup_close_ int fd =
+                open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK); /* a fifo does not hold it up */
+        struct stat st;
+
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return problem_set(problem, -errno, NULL, "%s: %s", path, strerror(errno));
+        if (S_ISDIR(st.st_mode))
+                return load_folder(path, s, problem);
+        if (!S_ISREG(st.st_mode))
+                return problem_set(problem, -EINVAL, NULL, "%s: neither a file nor a folder", path);
+        return load_file(path, fd, (size_t) st.st_size, s, problem);
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run_fleet.h"
+
+#include "ctl.h"
+#include "http.h"
+#include "screen.h"
+#include "table.h"
+
+#define PATH_SIZE 128
+#define LOOK_AGAIN 1  /* second */
+#define PATIENCE 30   /* looks at a collector that does not answer, before it is given up */
+
+static const char *text_of(const json_t *o, const char *key) {
+        const char *text = json_string_value(json_object_get(o, key));
+
+        return text ? text : "";
+}
+
+/* --- Words --------------------------------------------------------------------------------------------- */
+
+static size_t hosts_of(const json_t *run) {
+        const json_t *s;
+        size_t i, n = 0;
+
+        json_array_foreach(json_object_get(run, "slices"), i, s)
+                n += json_array_size(json_object_get(s, "hosts"));
+        return n;
+}
+
+static void slices_text(const json_t *run, char *buf, size_t size) {
+        const json_t *s;
+        size_t i, n = 0;
+
+        buf[0] = '\0';
+        json_array_foreach(json_object_get(run, "slices"), i, s)
+                if (n + 70 < size)
+                        n += (size_t) snprintf(buf + n, size - n, "%s%.63s", i > 0 ? ", " : "", text_of(s, "slice"));
+}
+
+void run_fleet_line(const json_t *run, char *buf, size_t size) {
+        const char *state = text_of(run, "state");
+        size_t hosts = hosts_of(run);
+        char slices[300], on[360] = "";
+
+        slices_text(run, slices, sizeof(slices));
+        if (slices[0])
+                (void) snprintf(on, sizeof(on), ", on %s (%zu host%s)", slices, hosts, hosts == 1 ? "" : "s");
+        if (streq(state, "ended"))
+                (void) snprintf(buf, size, "ended: %.20s%s%.300s", text_of(run, "outcome"),
+                                text_of(run, "why")[0] ? ": " : "", text_of(run, "why"));
+        else if (streq(state, "waiting"))
+                (void) snprintf(buf, size, "waiting%s%.300s", text_of(run, "why")[0] ? ": " : "", text_of(run, "why"));
+        else
+                (void) snprintf(buf, size, "%.20s, generation %lld%s%s%.300s", state,
+                                (long long) json_integer_value(json_object_get(run, "generation")), on,
+                                streq(state, "running") || !text_of(run, "why")[0] ? "" : ": ",
+                                streq(state, "running") ? "" : text_of(run, "why"));
+}
+
+static void say(FILE *out, const char *name, const char *text) {
+        fprintf(out, "%s: ", name);
+        print_clean(out, text, true);
+        fputc('\n', out);
+        (void) fflush(out); /* who reads it is told at the end */
+}
+
+/* Each text that was not said before: a host that is missing is named once, and again when what is said of it changes. */
+static void say_waits(FILE *out, const char *name, const json_t *now, const json_t *before) {
+        const json_t *v, *w;
+        size_t i, k;
+
+        json_array_foreach(now, i, v) {
+                bool known = false;
+
+                json_array_foreach(before, k, w)
+                        known = known || json_equal((json_t *) (uintptr_t) v, (json_t *) (uintptr_t) w);
+                if (known || !json_is_string(v))
+                        continue;
+                fputs("  ", out);
+                say(out, name, json_string_value(v));
+        }
+}
+
+/* --- Calls --------------------------------------------------------------------------------------------- */
+
+static int call(const struct collector *c, const char *method, const char *path, const char *body, json_t **ret,
+                struct problem *problem) {
+        struct http_request q = { .timeout = COLLECTOR_TIMEOUT,
+                                  .method = method,
+                                  .body = body,
+                                  .ca = c->tls.ca,
+                                  .certificate = c->tls.certificate,
+                                  .key = c->tls.key };
+        char url[sizeof(c->url) + PATH_SIZE];
+        int r;
+
+        *problem = (struct problem){ 0 };
+        (void) snprintf(url, sizeof(url), "%s%s", c->url, path);
+        q.url = url;
+        r = http_json(&q, ret, problem);
+        if (r < 0 && problem->no_answer && !problem->remedy[0])
+                (void) snprintf(problem->remedy, sizeof(problem->remedy),
+                                "name the collector with --collector URL or in " PATH_SITE
+                                "/tpuctl.conf.d/; on its machine: systemctl status tpu-collectord");
+        return r;
+}
+
+int run_fleet_get(const struct collector *c, const char *name, json_t **ret, struct problem *problem) {
+        char path[PATH_SIZE];
+
+        (void) snprintf(path, sizeof(path), "/api/v1/runs/%.64s", name);
+        return call(c, NULL, path, NULL, ret, problem);
+}
+
+int run_fleet_stop(const struct collector *c, const char *name, json_t **ret, struct problem *problem) {
+        char path[PATH_SIZE];
+
+        (void) snprintf(path, sizeof(path), "/api/v1/runs/%.64s", name);
+        return call(c, "DELETE", path, NULL, ret, problem);
+}
+
+int run_fleet_start(const struct collector *c, const json_t *intent, char ret_serial[static 64]) {
+        _cleanup_free_ char *body = json_dumps(intent, JSON_COMPACT);
+        struct problem problem;
+        json_t *answer = NULL;
+        int r;
+
+        if (!body)
+                r = problem_set(&problem, -ENOMEM, NULL, "out of memory");
+        else
+                r = call(c, "POST", "/api/v1/runs", body, &answer, &problem);
+        if (r < 0)
+                return problem_complain(&problem);
+        (void) snprintf(ret_serial, 64, "%s", text_of(answer, "serial"));
+        json_decref(answer);
+        return 0;
+}
+
+/* --- The barrier --------------------------------------------------------------------------------------- */
+
+static int exit_code(const json_t *run) {
+        return streq(text_of(run, "outcome"), "success") || streq(text_of(run, "outcome"), "stopped") ? 0 : EXIT_REFUSED;
+}
+
+struct watch {
+        const struct collector *collector;
+        const char *name, *serial;
+        FILE *out;
+        char line[800];
+        json_t *waits;
+        unsigned silent;
+};
+
+/* Says what is new. 1: it runs, or has ended, with the exit code. */
+static int look(struct watch *w, int *ret_code) {
+        struct problem problem;
+        json_t *run = NULL;
+        char line[800];
+        bool over;
+        int r = run_fleet_get(w->collector, w->name, &run, &problem);
+
+        if (r < 0 && problem.no_answer && ++w->silent < PATIENCE) {
+                if (w->silent == 1)
+                        fprintf(stderr, "tpuctl run: %s; trying again\n", problem.text);
+                return 0;
+        }
+        if (r < 0) {
+                *ret_code = problem_complain(&problem);
+                return 1;
+        }
+        w->silent = 0;
+        if (w->serial[0] && text_of(run, "serial")[0] && !streq(text_of(run, "serial"), w->serial)) {
+                json_decref(run); /* the record of an older run of this name is still there */
+                return 0;
+        }
+        run_fleet_line(run, line, sizeof(line));
+        if (!streq(line, w->line))
+                say(w->out, w->name, line);
+        memcpy(w->line, line, sizeof(line));
+        say_waits(w->out, w->name, json_object_get(run, "waits_for"), w->waits);
+        json_decref(w->waits);
+        w->waits = json_incref(json_object_get(run, "waits_for"));
+        over = streq(text_of(run, "state"), "running") || streq(text_of(run, "state"), "ended");
+        *ret_code = streq(text_of(run, "state"), "ended") ? exit_code(run) : 0;
+        json_decref(run);
+        return over;
+}
+
+int run_fleet_watch(const struct collector *c, const char *name, const char *serial, FILE *out) {
+        struct watch w = { .collector = c, .name = name, .serial = serial, .out = out };
+        int code = 0;
+
+        while (look(&w, &code) == 0)
+                (void) sleep(LOOK_AGAIN);
+        json_decref(w.waits);
+        return code;
+}
+
+/* --- The list ------------------------------------------------------------------------------------------ */
+
+static int add_run(struct table *t, const json_t *run, usec_t now) {
+        json_int_t since = json_integer_value(json_object_get(run, "since")),
+                   step = json_integer_value(json_object_get(run, "step"));
+        const char *user = text_of(json_object_get(run, "intent"), "user"), *outcome = text_of(run, "outcome");
+        char age[SPAN_TEXT_MAX], generation[24], steps[24] = "", slices[300], hosts[24] = "", state[48];
+        const char *cells[] = { text_of(run, "name"), state, user, generation, age, slices, hosts, steps, text_of(run, "why") };
+
+        (void) snprintf(state, sizeof(state), "%.20s%s%.20s", text_of(run, "state"), outcome[0] ? ": " : "", outcome);
+        (void) snprintf(generation, sizeof(generation), "%lld",
+                        (long long) json_integer_value(json_object_get(run, "generation")));
+        (void) span_text(since > 0 && now > (usec_t) since ? (double) (now - (usec_t) since) / USEC_PER_SEC : -1, age);
+        slices_text(run, slices, sizeof(slices));
+        if (hosts_of(run) > 0)
+                (void) snprintf(hosts, sizeof(hosts), "%zu", hosts_of(run));
+        if (step > 0)
+                (void) snprintf(steps, sizeof(steps), "%lld", (long long) step);
+        return table_add(t, cells);
+}
+
+int screen_runs(const json_t *answer, usec_t now, FILE *out) {
+        static const char *const head[] = { "NAME", "STATE", "USER", "GENERATION", "SINCE", "SLICES", "HOSTS", "STEP", "WHY" };
+        _cleanup_table_ struct table t = TABLE_NULL(ELEMENTSOF(head));
+        const json_t *runs = json_object_get(answer, "runs"), *run;
+        size_t i;
+        int r = table_add(&t, head);
+
+        json_array_foreach(runs, i, run)
+                if (r == 0)
+                        r = add_run(&t, run, now);
+        if (r == 0)
+                r = table_print(&t, out);
+        json_array_foreach(runs, i, run)
+                if (r == 0 && json_array_size(json_object_get(run, "waits_for")) > 0) {
+                        fprintf(out, "\n");
+                        say_waits(out, text_of(run, "name"), json_object_get(run, "waits_for"), NULL);
+                }
+        return r;
+}

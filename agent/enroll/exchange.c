@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exchange.h"
+
+#include <arpa/inet.h>
+#include <strings.h>
+
+#include "backoff.h"
+#include "http_loop.h"
+#include "lookup.h"
+
+#define ADDRESS_AGE (1800 * USEC_PER_SEC) /* a name is looked up anew after that, in the background */
+#define CONNECTION_SECONDS 1800 /* then a new one: names and certificates of the other side may have moved */
+
+enum { HEADER_TYPE, HEADER_EXPECT, _HEADER_MAX };
+
+struct exchange {
+        struct http_transfer transfer; /* the first member: done is given it */
+        sd_event *event;
+        struct exchange_options options;
+        struct http_loop *loop;
+        struct lookup *lookup; /* NULL: the URL has an address */
+        sd_event_source *soon; /* a failure that was seen while starting */
+        char failure[256];
+        bool waits; /* the body waits for the name's address */
+        usec_t timeout;
+        char *body, *answer;
+        size_t body_len, len, size;
+        char retry_after[64];
+        struct curl_slist headers[_HEADER_MAX], addresses; /* libcurl only reads them */
+        char addresses_text[LOOKUP_TEXT_MAX];
+};
+
+static inline void url_freep(CURLU **u) {
+        curl_url_cleanup(*u);
+}
+static inline void part_freep(char **p) {
+        curl_free(*p);
+}
+
+/* --- What comes back ----------------------------------------------------------------------------------- */
+
+static size_t on_body(char *data, size_t size, size_t n, void *userdata) {
+        struct exchange *x = userdata;
+        size_t len = size * n;
+
+        if (len > x->options.answer_max - x->len)
+                return 0; /* ends the transfer */
+        if (len > x->size - x->len) {
+                size_t wanted = MAX(x->size * 2, x->len + len);
+                char *grown = realloc(x->answer, wanted);
+
+                if (!grown)
+                        return 0;
+                x->answer = grown;
+                x->size = wanted;
+        }
+        memcpy(x->answer + x->len, data, len);
+        x->len += len;
+        return len;
+}
+
+static size_t on_header(char *data, size_t size, size_t n, void *userdata) {
+        static const char name[] = "retry-after:";
+        struct exchange *x = userdata;
+        size_t len = size * n, at = sizeof(name) - 1;
+
+        if (len < at || strncasecmp(data, name, at) != 0)
+                return len;
+        while (at < len && (data[at] == ' ' || data[at] == '\t'))
+                at++;
+        while (len > at && (data[len - 1] == '\r' || data[len - 1] == '\n' || data[len - 1] == ' '))
+                len--;
+        (void) snprintf(x->retry_after, sizeof(x->retry_after), "%.*s", (int) (len - at), data + at);
+        return size * n;
+}
+
+/* One side does not believe the other's certificate: of ours, all there is is the alert in OpenSSL's text. */
+static bool about_certificates(const struct http_transfer *t) {
+        switch ((int) t->code) { /* of an enum that grows with each libcurl */
+        case CURLE_PEER_FAILED_VERIFICATION:
+        case CURLE_SSL_CERTPROBLEM:
+        case CURLE_SSL_CACERT_BADFILE:
+        case CURLE_SSL_ISSUER_ERROR:
+                return true;
+        case CURLE_SSL_CONNECT_ERROR:
+        case CURLE_RECV_ERROR:
+        case CURLE_SEND_ERROR:
+                return strstr(t->why, " alert ");
+        default:
+                return false;
+        }
+}
+
+/* A long answer is not kept until the next one: there is seldom more than one. */
+static void forget_answer(struct exchange *x) {
+        free(TAKE_PTR(x->answer));
+        x->len = x->size = 0;
+}
+
+static void on_done(struct http_transfer *t, const char *error) {
+        struct exchange *x = (struct exchange *) t;
+        struct exchange_answer a = { .failed = error, .why = "" };
+        _cleanup_free_ char *answer = NULL;
+        usec_t now;
+
+        if (error) {
+                a.why = t->code == CURLE_WRITE_ERROR ? "the answer is too long" :
+                        t->why[0]                    ? t->why :
+                                                       error;
+                a.refused = about_certificates(t);
+        } else
+                (void) curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &a.status);
+        if (x->retry_after[0] && sd_event_now(x->event, CLOCK_REALTIME, &now) >= 0)
+                (void) backoff_parse_retry_after(x->retry_after, now, &a.retry_after); /* else: not asked for */
+        a.body = answer = TAKE_PTR(x->answer); /* done may start the next one */
+        a.len = x->len;
+        x->len = x->size = 0;
+        x->options.done(&a, x->options.userdata);
+}
+
+static void fail_soon(struct exchange *x, const char *why) {
+        (void) snprintf(x->failure, sizeof(x->failure), "%s", why);
+        x->waits = false;
+        (void) sd_event_source_set_enabled(x->soon, SD_EVENT_ONESHOT); /* fails for a source without loop only */
+}
+
+static int on_soon(sd_event_source *source, void *userdata) {
+        struct exchange *x = userdata;
+        const struct exchange_answer a = { .failed = true, .why = x->failure };
+
+        (void) source;
+        x->options.done(&a, x->options.userdata);
+        return 0;
+}
+
+/* --- What is sent -------------------------------------------------------------------------------------- */
+
+static int setup(struct exchange *x) {
+        const struct exchange_options *o = &x->options;
+        CURL *c = x->transfer.easy;
+        int bad = 0;
+
+        x->headers[HEADER_TYPE] = (struct curl_slist){ .data = (char *) (uintptr_t) "Content-Type: application/json",
+                                                       .next = &x->headers[HEADER_EXPECT] };
+        /* By itself libcurl asks for large bodies, and waits 1 s for those who do not answer that. */
+        x->headers[HEADER_EXPECT] = (struct curl_slist){ .data = (char *) (uintptr_t) "Expect:" };
+        bad |= curl_easy_setopt(c, CURLOPT_URL, o->url) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_POST, 1L) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_HTTPHEADER, x->headers) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_WRITEDATA, x) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_HEADERDATA, x) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2) != CURLE_OK;
+        /* a resumed session would go on with the certificate of before */
+        bad |= curl_easy_setopt(c, CURLOPT_SSL_SESSIONID_CACHE, 0L) != CURLE_OK;
+        /* nobody is there to type a passphrase */
+        bad |= curl_easy_setopt(c, CURLOPT_KEYPASSWD, "") != CURLE_OK;
+        if (o->ca) /* else the system's authorities, libcurl's default */
+                bad |= curl_easy_setopt(c, CURLOPT_CAINFO, o->ca) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_SSLCERT, o->certificate) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_SSLKEY, o->key) != CURLE_OK;
+#if LIBCURL_VERSION_NUM >= 0x075000
+        bad |= curl_easy_setopt(c, CURLOPT_MAXLIFETIME_CONN, (long) CONNECTION_SECONDS) != CURLE_OK;
+#endif
+#if LIBCURL_VERSION_NUM >= 0x075700
+        /* else the authorities' file stays in memory, as it was, for a day */
+        bad |= curl_easy_setopt(c, CURLOPT_CA_CACHE_TIMEOUT, 0L) != CURLE_OK;
+#endif
+        return bad ? -EIO : 0;
+}
+
+static int send_body(struct exchange *x) {
+        const struct http_options o = { .user_agent = x->options.user_agent,
+                                        .connect_timeout = EXCHANGE_CONNECT_TIMEOUT,
+                                        .timeout = x->timeout };
+        struct http_transfer *t = &x->transfer;
+        usec_t taken, now = 0;
+        const char *known = x->lookup ? lookup_answer(x->lookup, &taken) : NULL;
+        int r = http_transfer_prepare(t, &o);
+
+        x->waits = false;
+        if (r > 0)
+                r = setup(x);
+        if (r < 0) {
+                http_transfer_drop(t);
+                return r;
+        }
+        if (known && sd_event_now(x->event, CLOCK_BOOTTIME, &now) >= 0 && now > taken + ADDRESS_AGE)
+                (void) lookup_ask(x->lookup); /* what is known stays good */
+        (void) snprintf(x->addresses_text, sizeof(x->addresses_text), "%s", known ? known : "");
+        x->addresses.data = x->addresses_text;
+        if (curl_easy_setopt(t->easy, CURLOPT_RESOLVE, known ? &x->addresses : NULL) != CURLE_OK ||
+            curl_easy_setopt(t->easy, CURLOPT_POSTFIELDS, x->body) != CURLE_OK ||
+            curl_easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) x->body_len) != CURLE_OK)
+                return -EIO;
+        r = http_transfer_set_timeout(t, x->timeout);
+        return r < 0 ? r : http_transfer_start(t);
+}
+
+static void on_looked_up(const char *error, void *userdata) {
+        struct exchange *x = userdata;
+        usec_t taken;
+        int r;
+
+        if (!x->waits)
+                return;
+        if (!lookup_answer(x->lookup, &taken)) {
+                fail_soon(x, error ? error : "the name cannot be looked up");
+                return;
+        }
+        r = send_body(x);
+        if (r < 0)
+                fail_soon(x, strerror(-r));
+}
+
+int exchange_start(struct exchange *x, const char *body, size_t len, usec_t timeout) {
+        char *mine;
+        usec_t taken;
+
+        if (exchange_at_work(x))
+                return -EBUSY;
+        mine = malloc(len + 1);
+        if (!mine)
+                return -ENOMEM;
+        memcpy(mine, body, len);
+        free(x->body);
+        x->body = mine;
+        x->body_len = len;
+        x->timeout = timeout;
+        x->retry_after[0] = '\0';
+        forget_answer(x);
+        if (!x->lookup || lookup_answer(x->lookup, &taken))
+                return send_body(x);
+        x->waits = true;
+        return lookup_ask(x->lookup);
+}
+
+bool exchange_at_work(const struct exchange *x) {
+        int on = SD_EVENT_OFF;
+
+        (void) sd_event_source_get_enabled(x->soon, &on); /* fails for a source without loop only */
+        return x->waits || x->transfer.at_work || on != SD_EVENT_OFF;
+}
+
+void exchange_cancel(struct exchange *x) {
+        x->waits = false;
+        (void) sd_event_source_set_enabled(x->soon, SD_EVENT_OFF); /* as above */
+        http_transfer_cancel(&x->transfer);
+        forget_answer(x);
+}
+
+void exchange_renew(struct exchange *x) {
+        http_loop_renew(x->loop);
+}
+
+/* --- Life ---------------------------------------------------------------------------------------------- */
+
+static int complain(char why[static 256], const char *url, const char *what) {
+        (void) snprintf(why, 256, "'%.160s' %s", url, what);
+        return -EINVAL;
+}
+
+static int take_url(struct exchange *x, const char *url, char why[static 256]) {
+        _cleanup_(url_freep) CURLU *u = curl_url();
+        _cleanup_(part_freep) char *host = NULL;
+        _cleanup_(part_freep) char *port = NULL;
+        struct lookup_options o = { .done = on_looked_up, .userdata = x };
+        struct in_addr four;
+
+        if (!u)
+                return -ENOMEM;
+        if (!startswith(url, "http://") && !startswith(url, "https://"))
+                return complain(why, url, "is no http:// or https:// URL");
+        if (memchr(url, '@', strlen(url)))
+                return complain(why, url, "holds a user or password: certificates say who we are");
+        if (curl_url_set(u, CURLUPART_URL, url, 0) != CURLUE_OK ||
+            curl_url_get(u, CURLUPART_HOST, &host, 0) != CURLUE_OK ||
+            curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) != CURLUE_OK)
+                return complain(why, url, "is no URL with a host");
+        if (host[0] == '[' || inet_pton(AF_INET, host, &four) == 1)
+                return 0;
+        o.host = host;
+        o.port = (uint16_t) strtoul(port, NULL, 10); /* libcurl has bounded it */
+        return lookup_new(x->event, &o, &x->lookup);
+}
+
+int exchange_new(sd_event *e, const struct exchange_options *o, struct exchange **ret, char why[static 256]) {
+        _cleanup_(exchange_freep) struct exchange *x = calloc(1, sizeof(*x));
+        int r;
+
+        (void) snprintf(why, 256, "out of memory");
+        if (!x)
+                return -ENOMEM;
+        x->event = sd_event_ref(e);
+        x->options = *o;
+        x->transfer.done = on_done;
+        r = sd_event_add_defer(e, &x->soon, on_soon, x);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(x->soon, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(x->soon, "registry-failure");
+        r = take_url(x, o->url, why);
+        if (r >= 0)
+                r = http_loop_new(e, "registry", &x->loop);
+        if (r < 0)
+                return r;
+        http_loop_add(x->loop, &x->transfer);
+        *ret = TAKE_PTR(x);
+        return 0;
+}
+
+struct exchange *exchange_free(struct exchange *x) {
+        if (!x)
+                return NULL;
+        x->loop = http_loop_free(x->loop);
+        x->lookup = lookup_free(x->lookup);
+        x->soon = sd_event_source_disable_unref(x->soon);
+        x->event = sd_event_unref(x->event);
+        free(x->body);
+        free(x->answer);
+        free(x);
+        return NULL;
+}

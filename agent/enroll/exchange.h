@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * One POST of JSON at a time to one address, in the event loop, over a connection that is kept. The name in
+ * the URL is looked up beside the loop. Nothing here blocks.
+ */
+#include <systemd/sd-event.h>
+
+#include "base.h"
+
+#define EXCHANGE_CONNECT_TIMEOUT (5 * USEC_PER_SEC)
+
+struct exchange;
+
+struct exchange_answer {
+        bool failed;     /* no whole answer: why says it */
+        bool refused;    /* … and it is about certificates: a person has to act */
+        const char *why; /* empty when not failed */
+        long status;
+        usec_t retry_after; /* what the server asks for; 0: nothing */
+        const char *body;   /* valid inside done only */
+        size_t len;
+};
+
+struct exchange_options {
+        const char *url;
+        const char *ca, *certificate, *key; /* files; NULL: the system's authorities, none */
+        size_t answer_max;
+        const char *user_agent;
+        void (*done)(const struct exchange_answer *a, void *userdata);
+        void *userdata;
+};
+
+/* o's texts are borrowed. -EINVAL: url is none (http or https, no password), why says what; -ENOMEM. */
+int exchange_new(sd_event *e, const struct exchange_options *o, struct exchange **ret, char why[static 256]);
+struct exchange *exchange_free(struct exchange *x);
+DEFINE_CLEANUP(struct exchange *, exchange_free)
+
+/* body is copied. The answer is to come within timeout. -EBUSY; -errno when nothing could be started. */
+int exchange_start(struct exchange *x, const char *body, size_t len, usec_t timeout);
+bool exchange_at_work(const struct exchange *x);
+/* The exchange at work ends without a word to done. */
+void exchange_cancel(struct exchange *x);
+/* Certificates are read anew; an exchange at work ends as a failure. */
+void exchange_renew(struct exchange *x);

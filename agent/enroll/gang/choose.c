@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which slices a run takes. */
+#include <stdarg.h>
+
+#include "state.h"
+
+int waits_add(json_t *list, const char *fmt, ...) {
+        char text[GANG_WHY_MAX];
+        va_list ap;
+
+        if (json_array_size(list) >= LIST_MAX)
+                return 0;
+        va_start(ap, fmt);
+        (void) vsnprintf(text, sizeof(text), fmt, ap);
+        va_end(ap);
+        /* A cut may have gone through a character. */
+        for (size_t n = strlen(text); n > 0; text[--n] = '\0') {
+                json_t *v = json_string(text);
+
+                if (v)
+                        return json_array_append_new(list, v) < 0 ? -ENOMEM : 0;
+        }
+        return 0;
+}
+
+bool run_has_slice(const struct run *r, const char *slice) {
+        size_t i;
+        json_t *v;
+
+        json_array_foreach (r->slices, i, v)
+                if (streq(json_string_value(json_object_get(v, "slice")), slice))
+                        return true;
+        return false;
+}
+
+/* A host of it still has a run of ours: another one, or what was not stopped. */
+static bool is_busy(const struct gang *g, const struct slice *s, const struct run *r,
+                    char why[static TEXT_MAX]) {
+        char buf[160];
+
+        for (unsigned i = 0; i < s->hosts && i < s->n_seats; i++)
+                for (size_t k = 0; k < s->seats[i].n_runs; k++) {
+                        const struct host_run *h = &s->seats[i].runs[k];
+
+                        if ((h->state != PART_STARTING && h->state != PART_RUNNING) || !run_find(g, h->name))
+                                continue;
+                        if (streq(h->name, r->intent.name) && r->state != RUN_WAITING)
+                                continue;
+                        (void) snprintf(why, TEXT_MAX, "%.100s has not stopped run %s, generation %" PRIu64,
+                                        seat_text(&s->seats[i], buf), h->name, h->generation);
+                        return true;
+                }
+        return false;
+}
+
+/* Why the run cannot have this slice now; false: it can. */
+static bool is_barred(const struct gang *g, const struct run *r, const struct slice *s,
+                      char why[static TEXT_MAX]) {
+        if (!s)
+                (void) snprintf(why, TEXT_MAX, "no host of it was ever heard");
+        else if (s->run && s->run != r)
+                (void) snprintf(why, TEXT_MAX, "run %s has it", s->run->intent.name);
+        else if (s->state != SLICE_READY) {
+                if (!slice_missing_text(s, why))
+                        (void) snprintf(why, TEXT_MAX, "none of its hosts says how many they are");
+        } else if (s->presumed > 0)
+                (void) snprintf(why, TEXT_MAX,
+                                "%u of its hosts were not heard since the registry was started again",
+                                s->presumed);
+        else if (s->obstacle)
+                (void) snprintf(why, TEXT_MAX, "%.250s", s->obstacle);
+        else if (!is_busy(g, s, r, why))
+                return false;
+        return true;
+}
+
+/* The slices that may be taken, in the order of the intent, else of their names. */
+struct candidates {
+        struct slice **list;
+        size_t n;
+        json_t *waits;
+};
+
+static int look_at(struct gang *g, const struct run *r, const char *name, struct slice *s,
+                   struct candidates *c) {
+        char why[TEXT_MAX];
+
+        if (is_barred(g, r, s, why))
+                return waits_add(c->waits, "%s: %s", name, why);
+        c->list[c->n++] = s;
+        return 0;
+}
+
+static int find_candidates(struct gang *g, const struct run *r, struct candidates *c) {
+        size_t named = json_array_size(r->intent.slices), n = named > 0 ? named : g->n_slices;
+        int x = 0;
+
+        c->waits = json_array();
+        c->list = calloc(n + 1, sizeof(c->list[0]));
+        if (!c->waits || !c->list)
+                return -ENOMEM;
+        for (size_t i = 0; i < n && x >= 0; i++) {
+                const char *name = named > 0 ? json_string_value(json_array_get(r->intent.slices, i))
+                                             : g->slices[i]->name;
+
+                x = look_at(g, r, name, named > 0 ? slice_find(g, name) : g->slices[i], c);
+        }
+        if (x >= 0 && n == 0)
+                x = waits_add(c->waits, "no slice is known: no host was ever heard");
+        return x;
+}
+
+static bool alike(const struct print *a, const struct print *b) {
+        char difference[TEXT_MAX];
+
+        if (!a || !b || a == b)
+                return true;
+        print_difference(a, b, difference);
+        return !difference[0];
+}
+
+/* Of slices that are not alike the largest group stays, of equals the one that comes first. */
+static int keep_alike(struct candidates *c) {
+        size_t best = 0, best_n = 0, kept = 0;
+        int r = 0;
+
+        for (size_t i = 0; i < c->n; i++) {
+                size_t n = 0;
+
+                for (size_t k = 0; k < c->n; k++)
+                        n += alike(c->list[i]->print, c->list[k]->print);
+                if (n > best_n) {
+                        best = i;
+                        best_n = n;
+                }
+                if (best_n == c->n)
+                        break;
+        }
+        for (size_t i = 0; i < c->n && r >= 0; i++) {
+                struct slice *s = c->list[i];
+                char difference[TEXT_MAX];
+
+                if (alike(s->print, c->list[best]->print)) {
+                        c->list[kept++] = s;
+                        continue;
+                }
+                print_difference(s->print, c->list[best]->print, difference);
+                r = waits_add(c->waits, "%s: it is unlike %s: %s", s->name, c->list[best]->name, difference);
+        }
+        c->n = kept;
+        return r;
+}
+
+/* At most max: those that the run had, then as they come; the order stays. */
+static void keep_max(struct candidates *c, const struct run *r) {
+        size_t had = 0, others, kept = 0;
+
+        for (size_t i = 0; i < c->n; i++)
+                had += run_has_slice(r, c->list[i]->name);
+        had = MIN(had, r->intent.max);
+        others = r->intent.max - had;
+        for (size_t i = 0; i < c->n; i++) {
+                size_t *left = run_has_slice(r, c->list[i]->name) ? &had : &others;
+
+                if (*left == 0)
+                        continue;
+                (*left)--;
+                c->list[kept++] = c->list[i];
+        }
+        c->n = kept;
+}
+
+/* How long slices that it had and that are broken may come back; 0: none is waited for. */
+static usec_t held_until(const struct gang *g, const struct run *r) {
+        usec_t until = 0;
+        size_t i;
+        json_t *v;
+
+        json_array_foreach (r->slices, i, v) {
+                const struct slice *s = slice_find(g, json_string_value(json_object_get(v, "slice")));
+                bool leaving;
+                usec_t since;
+
+                if (!s || (s->state == SLICE_READY && s->presumed == 0))
+                        continue;
+                if (s->presumed > 0) {
+                        until = MAX(until, g->loaded + g->o.lease);
+                        continue;
+                }
+                since = slice_broken_since(s, &leaving);
+                if (!leaving && since != USEC_INFINITY)
+                        until = MAX(until, since + g->o.shrink_after);
+        }
+        return until;
+}
+
+/* Whether it begins with n slices; *ret_next: when to look again. */
+static bool begins(const struct gang *g, struct run *r, size_t n, usec_t *ret_next) {
+        usec_t held;
+
+        if (n < r->intent.min) {
+                r->last_call = 0;
+                return false;
+        }
+        if (n >= r->intent.max || (r->deadline > 0 && g->now >= r->deadline))
+                return true;
+        if (r->generation > 0 && json_array_size(r->slices) > 0) { /* it ran before: no last call */
+                held = n < json_array_size(r->slices) ? held_until(g, r) : 0;
+                if (g->now >= held)
+                        return true;
+                *ret_next = MIN(*ret_next, held);
+                return false;
+        }
+        if (r->last_call == 0) {
+                r->last_call = g->now + g->o.last_call;
+                r->dirty = true;
+        }
+        if (g->now >= r->last_call)
+                return true;
+        *ret_next = MIN(*ret_next, r->last_call);
+        return false;
+}
+
+static void take_waits(struct run *r, json_t *waits) {
+        if (!json_equal(r->waits_for, waits)) {
+                json_decref(r->waits_for);
+                r->waits_for = json_incref(waits);
+                r->dirty = true;
+        }
+        json_decref(waits);
+}
+
+int run_choose(struct gang *g, struct run *r, usec_t *ret_next, struct choice *ret) {
+        struct candidates c = { 0 };
+        bool go = false;
+        int x;
+
+        x = find_candidates(g, r, &c);
+        if (x >= 0)
+                x = keep_alike(&c);
+        if (x >= 0) {
+                keep_max(&c, r);
+                go = begins(g, r, c.n, ret_next);
+        }
+        if (x < 0) {
+                json_decref(c.waits);
+                free(c.list);
+                return x;
+        }
+        if (go)
+                (void) json_array_clear(c.waits);
+        take_waits(r, c.waits);
+        *ret = (struct choice){ .slices = c.list, .n = c.n };
+        return go;
+}
+
+struct slice *run_grows(struct gang *g, struct run *r, usec_t *ret_next) {
+        struct candidates c = { 0 };
+        struct slice *found = NULL, *like = NULL;
+
+        if (json_array_size(r->slices) >= r->intent.max || site_observes(g))
+                return NULL;
+        like = slice_find(g, json_string_value(json_object_get(json_array_get(r->slices, 0), "slice")));
+        if (find_candidates(g, r, &c) < 0)
+                c.n = 0; /* out of memory: it grows later */
+        for (size_t i = 0; i < c.n && !found; i++) {
+                struct slice *s = c.list[i];
+
+                if (s->run || run_has_slice(r, s->name) || s->fit_since == 0 ||
+                    (like && !alike(s->print, like->print)))
+                        continue;
+                if (g->now >= s->fit_since + g->o.grow_after)
+                        found = s;
+                else
+                        *ret_next = MIN(*ret_next, s->fit_since + g->o.grow_after);
+        }
+        json_decref(c.waits);
+        free(c.list);
+        return found;
+}

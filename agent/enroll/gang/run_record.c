@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A run as its record says it, and back. */
+#include "state.h"
+
+static const char *const state_names[_RUN_STATE_MAX] = {
+        [RUN_WAITING] = "waiting",   [RUN_PREPARING] = "preparing", [RUN_RUNNING] = "running",
+        [RUN_STOPPING] = "stopping", [RUN_ENDED] = "ended",
+};
+static const char *const outcome_names[_OUTCOME_MAX] = {
+        [OUTCOME_NONE] = "",           [OUTCOME_SUCCESS] = "success", [OUTCOME_FAILED] = "failed",
+        [OUTCOME_STOPPED] = "stopped", [OUTCOME_REFUSED] = "refused", [OUTCOME_LATE] = "late",
+};
+static const char *const then_names[_THEN_MAX] = {
+        [THEN_NOTHING] = "",        [THEN_AGAIN] = "again",   [THEN_RESTART] = "restart",
+        [THEN_STOPPED] = "stopped", [THEN_FAILED] = "failed",
+};
+
+static int index_of(const char *const names[], int n, const char *name) {
+        for (int i = 0; i < n; i++)
+                if (streq(names[i], name))
+                        return i;
+        return -EBADMSG;
+}
+
+/* A text that was cut may end inside a character. */
+static json_t *text_of(const char *text) {
+        char buf[GANG_WHY_MAX];
+        json_t *v;
+
+        (void) snprintf(buf, sizeof(buf), "%s", text);
+        for (size_t n = strlen(buf);; buf[--n] = '\0') {
+                v = json_string(buf);
+                if (v || n == 0)
+                        return v;
+        }
+}
+
+static json_t *planner_part(const struct run *r) {
+        return json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I}", "then", then_names[r->then], "refused",
+                         r->refused, "idle", (json_int_t) r->idle, "refusals", (json_int_t) r->refusals,
+                         "from_step", (json_int_t) r->from_step, "not_before", (json_int_t) r->not_before,
+                         "last_call", (json_int_t) r->last_call);
+}
+
+json_t *run_record(const struct run *r) {
+        json_t *coordinator = r->coordinator ? json_incref(r->coordinator) : json_null();
+
+        return json_pack(
+                "{s:i, s:s, s:s, s:I, s:s, s:I, s:o, s:O, s:O, s:o, s:I, s:O, s:I, s:s, s:s, s:s, s:I, s:O, s:o}",
+                "v", 1, "name", r->intent.name, "serial", r->intent.serial, "generation",
+                (json_int_t) r->generation, "state", state_names[r->state], "since", (json_int_t) r->since,
+                "why", text_of(r->why), "intent", r->intent.value, "slices", r->slices, "coordinator",
+                coordinator, "restarts", (json_int_t) r->restarts, "waits_for", r->waits_for, "deadline",
+                (json_int_t) r->deadline, "outcome", outcome_names[r->outcome], "cause", r->cause, "blame",
+                r->blame, "step", (json_int_t) r->step_shown, "history", r->history, "planner",
+                planner_part(r));
+}
+
+/* --- Back ------------------------------------------------------------------------------------------- */
+
+static int check_slices(const json_t *list, char why[static GANG_WHY_MAX]) {
+        size_t i;
+        json_t *v;
+
+        json_array_foreach (list, i, v) {
+                const char *name = json_string_value(json_object_get(v, "slice"));
+                const json_t *hosts = json_object_get(v, "hosts");
+
+                if (name && name_is_host(name) && json_is_array(hosts) &&
+                    json_array_size(hosts) <= GANG_HOSTS_MAX)
+                        continue;
+                why_set(why, "\"slices\" has an entry without slice or hosts");
+                return -EBADMSG;
+        }
+        if (json_is_array(list) && json_array_size(list) <= GANG_SLICES_MAX)
+                return 0;
+        why_set(why, "\"slices\" is no list");
+        return -EBADMSG;
+}
+
+static int check_lists(const json_t *v, char why[static GANG_WHY_MAX]) {
+        const json_t *waits = json_object_get(v, "waits_for"), *history = json_object_get(v, "history");
+        size_t i;
+        json_t *entry;
+
+        if (!json_is_array(waits) || json_array_size(waits) > LIST_MAX || !json_is_array(history) ||
+            json_array_size(history) > 64) {
+                why_set(why, "\"waits_for\" or \"history\" is no list, or too long");
+                return -EBADMSG;
+        }
+        json_array_foreach (waits, i, entry)
+                if (!json_is_string(entry))
+                        return -EBADMSG;
+        json_array_foreach (history, i, entry)
+                if (!json_is_object(entry))
+                        return -EBADMSG;
+        return check_slices(json_object_get(v, "slices"), why);
+}
+
+static int load_words(struct run *r, const json_t *v, char why[static GANG_WHY_MAX]) {
+        const char *state, *outcome, *text, *cause, *blame;
+        int s, o;
+
+        if (get_text(v, "state", 16, &state, why) < 0 || get_text(v, "outcome", 16, &outcome, why) < 0 ||
+            get_text(v, "why", sizeof(r->why), &text, why) < 0 ||
+            get_text(v, "cause", sizeof(r->cause), &cause, why) < 0 ||
+            get_text(v, "blame", sizeof(r->blame), &blame, why) < 0)
+                return -EBADMSG;
+        s = index_of(state_names, _RUN_STATE_MAX, state);
+        o = index_of(outcome_names, _OUTCOME_MAX, outcome);
+        if (s < 0 || o < 0) {
+                why_set(why, "state \"%.20s\" or outcome \"%.20s\" does not exist", state, outcome);
+                return -EBADMSG;
+        }
+        r->state = (enum run_state) s;
+        r->outcome = (enum run_outcome) o;
+        (void) snprintf(r->why, sizeof(r->why), "%s", text);
+        (void) snprintf(r->cause, sizeof(r->cause), "%s", cause);
+        (void) snprintf(r->blame, sizeof(r->blame), "%s", blame);
+        return 0;
+}
+
+static int load_numbers(struct run *r, const json_t *v, char why[static GANG_WHY_MAX]) {
+        const json_t *p = json_object_get(v, "planner");
+        int64_t generation, since, deadline, restarts, step, idle, refusals, from, before, call;
+        const char *then;
+        int t;
+
+        if (get_number(v, "generation", 0, INT64_MAX, 0, &generation, why) < 0 ||
+            get_number(v, "since", 0, INT64_MAX, 0, &since, why) < 0 ||
+            get_number(v, "deadline", 0, INT64_MAX, 0, &deadline, why) < 0 ||
+            get_number(v, "restarts", 0, UINT32_MAX, 0, &restarts, why) < 0 ||
+            get_number(v, "step", -1, INT64_MAX, -1, &step, why) < 0 ||
+            get_number(p, "idle", 0, UINT32_MAX, 0, &idle, why) < 0 ||
+            get_number(p, "refusals", 0, UINT32_MAX, 0, &refusals, why) < 0 ||
+            get_number(p, "from_step", -1, INT64_MAX, -1, &from, why) < 0 ||
+            get_number(p, "not_before", 0, INT64_MAX, 0, &before, why) < 0 ||
+            get_number(p, "last_call", 0, INT64_MAX, 0, &call, why) < 0 ||
+            get_text(p, "then", 16, &then, why) < 0)
+                return -EBADMSG;
+        t = index_of(then_names, _THEN_MAX, then);
+        r->then = t < 0 ? THEN_AGAIN : (enum run_then) t;
+        r->generation = (uint64_t) generation;
+        r->since = (usec_t) since;
+        r->deadline = (usec_t) deadline;
+        r->restarts = (unsigned) restarts;
+        r->step = r->step_shown = step;
+        r->idle = (unsigned) idle;
+        r->refusals = (unsigned) refusals;
+        r->from_step = from;
+        r->not_before = (usec_t) before;
+        r->last_call = (usec_t) call;
+        r->refused = json_is_true(json_object_get(p, "refused"));
+        return 0;
+}
+
+static int replace(json_t **at, const json_t *v) {
+        json_t *copy = json_deep_copy(v);
+
+        if (!copy)
+                return -ENOMEM;
+        json_decref(*at);
+        *at = copy;
+        return 0;
+}
+
+int run_load(struct gang *g, const char *name, const json_t *v, char why[static GANG_WHY_MAX]) {
+        const json_t *coordinator = json_object_get(v, "coordinator");
+        struct run *r = run_find(g, name), checked = { 0 };
+        const char *serial;
+
+        if (get_text(v, "serial", TEXT_MAX, &serial, why) < 0 || check_lists(v, why) < 0 ||
+            load_words(&checked, v, why) < 0 || load_numbers(&checked, v, why) < 0)
+                return -EBADMSG;
+        if (r && !streq(r->intent.serial, serial)) {
+                r->generation = MAX(r->generation, checked.generation); /* of the one that was before it */
+                return 0;
+        }
+        if (!r) {
+                int x = intent_restore(g, name, json_object_get(v, "intent"), why);
+
+                if (x < 0)
+                        return x;
+                r = run_find(g, name);
+        }
+        (void) load_words(r, v, why);
+        (void) load_numbers(r, v, why);
+        r->dirty = true;
+        if (replace(&r->slices, json_object_get(v, "slices")) < 0 ||
+            replace(&r->waits_for, json_object_get(v, "waits_for")) < 0 ||
+            replace(&r->history, json_object_get(v, "history")) < 0)
+                return -ENOMEM;
+        return json_is_object(coordinator) ? replace(&r->coordinator, coordinator) : 0;
+}
+
+/* --- Who shall know it --------------------------------------------------------------------------------- */
+
+static bool names(const json_t *list, const char *slice) {
+        size_t i;
+        json_t *v;
+
+        json_array_foreach (list, i, v) {
+                const char *name = json_string_value(json_is_object(v) ? json_object_get(v, "slice") : v);
+
+                if (name && streq(name, slice))
+                        return true;
+        }
+        return false;
+}
+
+bool run_knows_slice(const json_t *run, const char *slice) {
+        size_t i;
+        json_t *v;
+
+        if (names(json_object_get(run, "slices"), slice) ||
+            names(json_object_get(json_object_get(run, "intent"), "slices"), slice))
+                return true;
+        json_array_foreach (json_object_get(run, "history"), i, v)
+                if (names(json_object_get(v, "slices"), slice))
+                        return true;
+        return false;
+}

@@ -1,0 +1,603 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs, from intent to end. */
+#include "tally.h"
+
+#define ENDED_MAX   64
+#define HISTORY_MAX 32
+#define PREPARE_MAX                                                                                         \
+        (180 * USEC_PER_SEC) /* a preflight proves paths and ports: a minute and a half at worst */
+#define START_MAX   (120 * USEC_PER_SEC)
+#define STOP_MARGIN (60 * USEC_PER_SEC) /* beyond the grace: then who has not stopped keeps its slice out */
+#define WAITS_AFTER (5 * USEC_PER_SEC)  /* beyond the grace: then they are named */
+
+/* --- Transitions -------------------------------------------------------------------------------------- */
+
+static void enter(struct run *r, enum run_state state, usec_t now) {
+        r->state = state;
+        r->since = now;
+        r->silent_since = 0;
+        r->step_shown = r->step;
+        r->dirty = true;
+}
+
+static int set_waits(struct run *r, json_t *waits) {
+        if (!waits)
+                return -ENOMEM;
+        if (!json_equal(r->waits_for, waits)) {
+                json_decref(r->waits_for);
+                r->waits_for = json_incref(waits);
+                r->dirty = true;
+        }
+        json_decref(waits);
+        return 0;
+}
+
+/* The last entry of the history ends now. */
+static int close_history(struct run *r, usec_t now) {
+        size_t n = json_array_size(r->history);
+        json_t *last = n > 0 ? json_array_get(r->history, n - 1) : NULL;
+        json_t *history, *entry;
+
+        if (!last || json_integer_value(json_object_get(last, "to")) != 0)
+                return 0;
+        history = json_copy(r->history);
+        entry = json_copy(last);
+        if (!history || !entry || json_object_set_new(entry, "to", json_integer((json_int_t) now)) < 0 ||
+            json_array_set(history, n - 1, entry) < 0) {
+                json_decref(history);
+                json_decref(entry);
+                return -ENOMEM;
+        }
+        json_decref(entry);
+        json_decref(r->history);
+        r->history = history;
+        return 0;
+}
+
+static int end(struct run *r, enum run_outcome outcome, usec_t now) {
+        r->outcome = outcome;
+        r->deadline = r->not_before = r->last_call = 0;
+        r->then = THEN_NOTHING;
+        enter(r, RUN_ENDED, now);
+        return worse(close_history(r, now), set_waits(r, json_array()));
+}
+
+static int wait_again(struct run *r, usec_t now) {
+        r->deadline = r->intent.wait > 0 ? now + r->intent.wait : 0;
+        r->then = THEN_NOTHING;
+        enter(r, RUN_WAITING, now);
+        return worse(close_history(r, now), set_waits(r, json_array()));
+}
+
+static int stop(struct run *r, enum run_then then, usec_t now) {
+        r->then = then;
+        r->deadline = 0;
+        enter(r, RUN_STOPPING, now);
+        return set_waits(r, json_array());
+}
+
+static usec_t backoff(const struct gang *g, unsigned n) {
+        usec_t wait = g->o.backoff_base;
+
+        if (n == 0)
+                return 0;
+        while (--n > 0 && wait < g->o.backoff_max)
+                wait *= 2;
+        return MIN(wait, g->o.backoff_max);
+}
+
+/* --- A generation begins ------------------------------------------------------------------------------- */
+
+/* Above all that any host says it knows of this name: hosts refuse a smaller one. */
+static uint64_t next_generation(const struct gang *g, const struct run *r, const struct choice *c) {
+        uint64_t highest = r->generation;
+
+        (void) g;
+        for (size_t i = 0; i < c->n; i++)
+                for (unsigned w = 0; w < c->slices[i]->n_seats; w++) {
+                        const struct host_run *h = seat_run(&c->slices[i]->seats[w], r->intent.name);
+
+                        if (h && h->generation < INT64_MAX - 1)
+                                highest = MAX(highest, h->generation);
+                }
+        return highest + 1;
+}
+
+static json_t *slice_part(struct slice *s) {
+        json_t *hosts = json_array(), *place;
+
+        for (unsigned w = 0; hosts && w < s->hosts; w++)
+                if (seat_place(&s->seats[w], &place) < 0 || json_array_append(hosts, place) < 0) {
+                        json_decref(hosts);
+                        return NULL;
+                }
+        return hosts ? json_pack("{s:s, s:I, s:o}", "slice", s->name, "generation",
+                                 (json_int_t) s->generation, "hosts", hosts)
+                     : NULL;
+}
+
+static json_t *coordinator_of(const struct run *r, const struct slice *s) {
+        const char *address = json_string_value(json_array_get(s->seats[0].address, 0));
+
+        return json_pack("{s:O, s:s, s:I}", "host", s->seats[0].host, "address", address ? address : "",
+                         "port", (json_int_t) r->intent.port);
+}
+
+static int add_history(struct run *r, json_t *names, usec_t now) {
+        json_t *history, *entry;
+        int x = close_history(r, now);
+
+        if (x < 0)
+                return x;
+        history = json_copy(r->history);
+        entry = json_pack("{s:I, s:I, s:i, s:O, s:s}", "generation", (json_int_t) r->generation, "from",
+                          (json_int_t) now, "to", 0, "slices", names, "why", r->why);
+        if (!history || json_array_append_new(history, entry) < 0) {
+                json_decref(history);
+                return -ENOMEM;
+        }
+        if (json_array_size(history) > HISTORY_MAX)
+                (void) json_array_remove(history, 0);
+        json_decref(r->history);
+        r->history = history;
+        return 0;
+}
+
+static int take_slices(struct gang *g, struct run *r, const struct choice *c, json_t *names) {
+        json_t *slices = json_array();
+
+        for (size_t i = 0; slices && i < c->n; i++)
+                if (json_array_append_new(slices, slice_part(c->slices[i])) < 0 ||
+                    json_array_append_new(names, json_string(c->slices[i]->name)) < 0) {
+                        json_decref(slices);
+                        return -ENOMEM;
+                }
+        if (!slices)
+                return -ENOMEM;
+        for (size_t i = 0; i < g->n_slices; i++)
+                if (g->slices[i]->run == r)
+                        g->slices[i]->run = NULL;
+        for (size_t i = 0; i < c->n; i++)
+                c->slices[i]->run = r;
+        json_decref(r->slices);
+        r->slices = slices;
+        json_decref(r->coordinator);
+        r->coordinator = coordinator_of(r, c->slices[0]);
+        return r->coordinator ? 0 : -ENOMEM;
+}
+
+static int begin(struct gang *g, struct run *r, const struct choice *c) {
+        json_t *names = json_array();
+        int x;
+
+        if (!names)
+                return -ENOMEM;
+        r->generation = next_generation(g, r, c);
+        r->last_call = 0;
+        r->from_step = r->step;
+        r->cause[0] = r->blame[0] = '\0';
+        x = take_slices(g, r, c, names);
+        if (x >= 0)
+                x = add_history(r, names, g->now);
+        json_decref(names);
+        enter(r, RUN_PREPARING, g->now);
+        return x;
+}
+
+/* --- Waiting --------------------------------------------------------------------------------------------- */
+
+static int be_late(struct run *r, usec_t now) {
+        const char *first = json_string_value(json_array_get(r->waits_for, 0));
+        char why[GANG_WHY_MAX];
+
+        why_set(why, "%s within %" PRIu64 " s: %s",
+                r->refused ? "the hosts did not agree to start" : "it could not begin",
+                r->intent.wait / USEC_PER_SEC, first ? first : "nothing was in its way at the end");
+        memcpy(r->why, why, sizeof(why));
+        return end(r, r->refused ? OUTCOME_REFUSED : OUTCOME_LATE, now);
+}
+
+static int wait_observing(struct run *r, const struct gang *g) {
+        const json_t *site = json_object_get(g->records, "site/mode");
+        const char *by = json_string_value(json_object_get(site, "by"));
+        json_t *waits = json_array();
+
+        (void) waits_add(waits, "the whole fleet is in mode observe, ordered by %s: nothing is begun",
+                         by ? by : "somebody");
+        return set_waits(r, waits);
+}
+
+static int step_waiting(struct gang *g, struct run *r, usec_t *ret_next) {
+        bool late = r->deadline > 0 && g->now >= r->deadline && !r->intent.late_min;
+        struct choice c = { 0 };
+        int x;
+
+        if (r->intent.stop || r->taken_back) {
+                why_set(r->why, "%s",
+                        r->taken_back ? "its intent was taken back" : "it was stopped by its intent");
+                return end(r, OUTCOME_STOPPED, g->now);
+        }
+        if (r->deadline > 0 && g->now < r->deadline)
+                *ret_next = MIN(*ret_next, r->deadline);
+        if (site_observes(g))
+                return late ? be_late(r, g->now) : wait_observing(r, g);
+        if (g->now < r->not_before) {
+                *ret_next = MIN(*ret_next, r->not_before);
+                return late ? be_late(r, g->now) : 0;
+        }
+        x = run_choose(g, r, ret_next, &c);
+        if (x > 0)
+                x = begin(g, r, &c);
+        else if (x == 0 && late)
+                x = be_late(r, g->now);
+        free(c.slices);
+        return x;
+}
+
+/* --- Preparing ------------------------------------------------------------------------------------------- */
+
+/* Who refused, or did not answer, each with what it says. */
+static json_t *refusals(const struct gang *g, const struct run *r) {
+        json_t *waits = json_array(), *v;
+        char buf[160];
+        size_t i;
+
+        json_array_foreach (r->slices, i, v) {
+                const struct slice *s = slice_find(g, json_string_value(json_object_get(v, "slice")));
+
+                for (unsigned w = 0;
+                     s && waits && w < s->n_seats && w < json_array_size(json_object_get(v, "hosts")); w++) {
+                        const struct host_run *h = seat_run(&s->seats[w], r->intent.name);
+                        bool ours = h && h->generation == r->generation;
+
+                        if (ours && h->state == PART_REFUSED)
+                                (void) waits_add(waits, "%s: %s: %s", s->name, seat_text(&s->seats[w], buf),
+                                                 h->detail ? h->detail : "it does not say why");
+                        else if (!ours || h->state != PART_PREPARED)
+                                (void) waits_add(waits, "%s: %s has not finished its checks", s->name,
+                                                 seat_text(&s->seats[w], buf));
+                }
+        }
+        return waits;
+}
+
+static int refuse(struct gang *g, struct run *r, const struct tally *t) {
+        json_t *waits = refusals(g, r);
+        usec_t deadline = r->deadline;
+        char who[160];
+        int x;
+
+        if (!waits)
+                return -ENOMEM;
+        if (t->refused > 0)
+                why_set(r->why, "%s refused: %s", seat_text(t->bad, who),
+                        t->bad_run->detail ? t->bad_run->detail : "");
+        else
+                why_set(r->why, "%u of %u hosts did not finish their checks in time", t->hosts - t->prepared,
+                        t->hosts);
+        x = wait_again(r, g->now);
+        r->deadline = deadline;
+        r->refused = true;
+        r->refusals++;
+        r->not_before = g->now + MAX(backoff(g, r->refusals), g->o.backoff_base);
+        return worse(x, set_waits(r, waits));
+}
+
+/* What came up after the choice: it is made again. */
+static int choose_again(struct gang *g, struct run *r, const struct tally *t) {
+        usec_t deadline = r->deadline;
+        char who[160];
+        int x;
+
+        if (t->first_lost)
+                why_set(r->why, "%s was lost: %s", seat_text(t->first_lost, who),
+                        t->first_lost->why ? t->first_lost->why : "");
+        else if (t->obstacle)
+                why_set(r->why, "%s", t->obstacle);
+        else
+                why_set(r->why, "%s",
+                        t->lost > 0 ? "a slice of it is gone" : "the fleet is in mode observe");
+        x = wait_again(r, g->now);
+        r->deadline = deadline;
+        return x;
+}
+
+static int step_preparing(struct gang *g, struct run *r, usec_t *ret_next) {
+        struct tally t;
+
+        tally_count(g, r, &t);
+        if (r->intent.stop || r->taken_back)
+                return stop(r, THEN_STOPPED, g->now);
+        if (t.lost > 0 || t.obstacle || site_observes(g))
+                return choose_again(g, r, &t);
+        if (t.prepared == t.hosts) {
+                r->refused = false;
+                r->refusals = 0;
+                r->deadline = 0;
+                enter(r, RUN_RUNNING, g->now);
+                return 0;
+        }
+        if ((t.refused > 0 && t.prepared + t.refused == t.hosts) || g->now >= r->since + PREPARE_MAX)
+                return refuse(g, r, &t);
+        *ret_next = MIN(*ret_next, r->since + PREPARE_MAX);
+        return 0;
+}
+
+/* --- Running --------------------------------------------------------------------------------------------- */
+
+static void blame(struct run *r, const struct tally *t) {
+        const struct host_run *h = t->bad_run;
+        const char *word = h->state == PART_REFUSED ? "did not start it" : "ended it",
+                   *detail = h->detail ? h->detail : "";
+        char who[160];
+
+        (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t->bad->host));
+        (void) snprintf(r->cause, sizeof(r->cause), "%s", h->state == PART_REFUSED ? "refused" : h->cause);
+        why_set(r->why, "%s %s: %s%s%s%s%s", seat_text(t->bad, who), word, r->cause, *h->status ? " " : "",
+                h->status, *detail ? ": " : "", detail);
+        r->dirty = true;
+}
+
+/* Silent: there, but it says nothing of this generation, as after it was switched off and on. */
+static bool is_silent(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_next) {
+        usec_t until;
+
+        if (t->silent == 0 && t->prepared == 0) {
+                r->silent_since = 0;
+                return false;
+        }
+        if (r->silent_since == 0)
+                r->silent_since = g->now;
+        until = t->silent > 0 ? r->silent_since + g->o.lease : MAX(r->silent_since, r->since) + START_MAX;
+        if (g->now >= until)
+                return true;
+        *ret_next = MIN(*ret_next, until);
+        return false;
+}
+
+static int lose(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_next) {
+        usec_t until = t->lost_since + (t->leaving > 0 ? 0 : g->o.shrink_after);
+        json_t *waits;
+        char who[160], when[32];
+
+        if (!t->first_lost || g->now >= until) {
+                if (t->first_lost)
+                        why_set(r->why, "%s was lost: %s", seat_text(t->first_lost, who),
+                                t->first_lost->why ? t->first_lost->why : "its lease ended");
+                else
+                        why_set(r->why, "a slice of it is gone");
+                (void) snprintf(r->blame, sizeof(r->blame), "%s",
+                                t->first_lost ? json_string_value(t->first_lost->host) : "");
+                (void) snprintf(r->cause, sizeof(r->cause), "%s",
+                                t->leaving > 0 ? "preempted" : "host-lost");
+                return stop(r, THEN_AGAIN, g->now);
+        }
+        *ret_next = MIN(*ret_next, until);
+        waits = json_array();
+        (void) waits_add(waits, "%s missing since %s: the others go on", seat_text(t->first_lost, who),
+                         time_text(t->lost_since, when));
+        return set_waits(r, waits);
+}
+
+static int fail(struct gang *g, struct run *r, const struct tally *t) {
+        blame(r, t);
+        if (t->bad->notice == NOTICE_PREEMPTION)
+                return stop(r, THEN_AGAIN, g->now);
+        return stop(r, tally_is_final(t->bad_run) ? THEN_FAILED : THEN_RESTART, g->now);
+}
+
+static int step_running(struct gang *g, struct run *r, usec_t *ret_next) {
+        struct slice *more;
+        struct tally t;
+        char who[160];
+
+        tally_count(g, r, &t);
+        r->step = MAX(r->step, t.step);
+        if (r->intent.stop || r->taken_back) {
+                why_set(r->why, "%s",
+                        r->taken_back ? "its intent was taken back" : "it was stopped by its intent");
+                return stop(r, THEN_STOPPED, g->now);
+        }
+        if (t.bad)
+                return fail(g, r, &t);
+        if (t.stopped) {
+                why_set(r->why, "it was stopped on %s", seat_text(t.stopped, who));
+                (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t.stopped->host));
+                return stop(r, t.stopped->notice == NOTICE_NONE ? THEN_STOPPED : THEN_AGAIN, g->now);
+        }
+        if (t.lost > 0)
+                return lose(g, r, &t, ret_next);
+        if (t.success == t.hosts) {
+                why_set(r->why, "all of its hosts ended it with success");
+                (void) snprintf(r->cause, sizeof(r->cause), "success");
+                return end(r, OUTCOME_SUCCESS, g->now);
+        }
+        if (is_silent(g, r, &t, ret_next)) {
+                const struct seat *s = t.first_silent;
+
+                why_set(r->why, "%s says nothing of it any more: it was begun anew",
+                        s ? seat_text(s, who) : "a host");
+                (void) snprintf(r->cause, sizeof(r->cause), "host-lost");
+                (void) snprintf(r->blame, sizeof(r->blame), "%s", s ? json_string_value(s->host) : "");
+                return stop(r, THEN_AGAIN, g->now);
+        }
+        more = t.presumed == 0 && t.success == 0 ? run_grows(g, r, ret_next) : NULL;
+        if (more) {
+                why_set(r->why, "slice %s is ready: it grows from %zu to %zu slices", more->name,
+                        json_array_size(r->slices), json_array_size(r->slices) + 1);
+                return stop(r, THEN_AGAIN, g->now);
+        }
+        return set_waits(r, json_array());
+}
+
+/* --- Stopping -------------------------------------------------------------------------------------------- */
+
+static int name_alive(struct run *r, const struct tally *t) {
+        json_t *waits = json_array();
+        char who[160];
+
+        (void) waits_add(waits, "%s has not stopped generation %" PRIu64 " yet (%u hosts have it)",
+                         seat_text(t->first_alive, who), r->generation, t->alive);
+        return set_waits(r, waits);
+}
+
+static int restart(struct gang *g, struct run *r) {
+        bool knows_steps = r->step > 0;
+
+        r->idle = r->step > r->from_step ? 0 : r->idle + 1;
+        if (knows_steps && r->idle >= g->o.no_progress) {
+                char why[GANG_WHY_MAX];
+
+                why_set(why, "%u restarts in a row without progress, step %" PRIi64 "; the last: %.300s",
+                        r->idle, r->step, r->why);
+                memcpy(r->why, why, sizeof(why));
+                return end(r, OUTCOME_FAILED, g->now);
+        }
+        if (r->restarts >= r->intent.restarts) {
+                char why[GANG_WHY_MAX];
+
+                why_set(why, "no restart is left of %u; the last: %.400s", r->intent.restarts, r->why);
+                if (r->intent.restarts > 0)
+                        memcpy(r->why, why, sizeof(why));
+                return end(r, OUTCOME_FAILED, g->now);
+        }
+        r->restarts++;
+        r->not_before = g->now + backoff(g, r->idle);
+        return wait_again(r, g->now);
+}
+
+static int step_stopping(struct gang *g, struct run *r, usec_t *ret_next) {
+        usec_t named = r->since + r->intent.grace + WAITS_AFTER,
+               most = r->since + r->intent.grace + STOP_MARGIN;
+        struct tally t;
+
+        tally_count(g, r, &t);
+        r->step = MAX(r->step, t.step);
+        if ((r->then == THEN_RESTART || r->then == THEN_FAILED) && t.bad && startswith(r->cause, "peer") &&
+            !startswith(t.bad_run->cause, "peer"))
+                blame(r, &t); /* who failed first is heard last now and then */
+        if (r->then == THEN_RESTART && t.bad && tally_is_final(t.bad_run)) {
+                blame(r, &t);
+                r->then = THEN_FAILED;
+        }
+        if (r->intent.stop && r->then != THEN_FAILED && r->then != THEN_STOPPED) {
+                why_set(r->why, "it was stopped by its intent");
+                r->then = THEN_STOPPED;
+                r->dirty = true;
+        }
+        if ((t.alive > 0 || t.presumed > 0) && g->now < most) {
+                *ret_next = MIN(*ret_next, g->now < named ? named : most);
+                return t.alive > 0 && g->now >= named ? name_alive(r, &t) : 0;
+        }
+        r->step_shown = r->step;
+        switch (r->then) {
+        case THEN_STOPPED:
+                return end(r, OUTCOME_STOPPED, g->now);
+        case THEN_FAILED:
+                return end(r, OUTCOME_FAILED, g->now);
+        case THEN_RESTART:
+                return t.lost > 0 ? wait_again(r, g->now)
+                                  : restart(g, r); /* no fault of the program when a host was lost */
+        case THEN_AGAIN:
+        case THEN_NOTHING:
+        case _THEN_MAX:
+                break;
+        }
+        return wait_again(r, g->now);
+}
+
+/* --- All -------------------------------------------------------------------------------------------------- */
+
+static int step_run(struct gang *g, struct run *r, usec_t *ret_next) {
+        switch (r->state) {
+        case RUN_WAITING:
+                return step_waiting(g, r, ret_next);
+        case RUN_PREPARING:
+                return step_preparing(g, r, ret_next);
+        case RUN_RUNNING:
+                return step_running(g, r, ret_next);
+        case RUN_STOPPING:
+                return step_stopping(g, r, ret_next);
+        case RUN_ENDED:
+        case _RUN_STATE_MAX:
+                break;
+        }
+        return 0;
+}
+
+static void claim_slices(struct gang *g) {
+        for (size_t i = 0; i < g->n_slices; i++)
+                g->slices[i]->run = NULL;
+        for (size_t i = 0; i < g->n_runs; i++) {
+                size_t k;
+                json_t *v;
+
+                if (g->runs[i]->state == RUN_ENDED)
+                        continue;
+                json_array_foreach (g->runs[i]->slices, k, v) {
+                        struct slice *s = slice_find(g, json_string_value(json_object_get(v, "slice")));
+
+                        if (s && !s->run)
+                                s->run = g->runs[i];
+                }
+        }
+}
+
+static int put_changed(struct gang *g) {
+        int x = 0;
+
+        for (size_t i = 0; i < g->n_runs && x >= 0; i++) {
+                json_t *v;
+
+                if (!g->runs[i]->dirty)
+                        continue;
+                v = run_record(g->runs[i]);
+                x = v ? record_putf(g, v, "run/%s", g->runs[i]->intent.name) : -ENOMEM;
+                g->runs[i]->dirty = x < 0;
+        }
+        return x;
+}
+
+/* Of those that have ended the oldest. */
+static int forget_ended(struct gang *g) {
+        for (;;) {
+                size_t n = 0, oldest = 0;
+                int x;
+
+                for (size_t i = 0; i < g->n_runs; i++)
+                        if (g->runs[i]->state == RUN_ENDED &&
+                            (n++ == 0 || g->runs[i]->since < g->runs[oldest]->since))
+                                oldest = i;
+                if (n <= ENDED_MAX)
+                        return 0;
+                x = worse(record_putf(g, NULL, "run/%s", g->runs[oldest]->intent.name),
+                          record_putf(g, NULL, "intent/%s", g->runs[oldest]->intent.name));
+                run_free(g->runs[oldest]);
+                g->n_runs--;
+                memmove(&g->runs[oldest], &g->runs[oldest + 1], (g->n_runs - oldest) * sizeof(g->runs[0]));
+                if (x < 0)
+                        return x;
+        }
+}
+
+int runs_step(struct gang *g, usec_t *ret_next) {
+        bool moved = true;
+        int x = 0;
+
+        /* One run's end is another's beginning; each moves a few times at most. */
+        for (unsigned round = 0; moved && round < 8 && x >= 0; round++) {
+                moved = false;
+                claim_slices(g);
+                for (size_t i = 0; i < g->n_runs && x >= 0; i++) {
+                        enum run_state before = g->runs[i]->state;
+
+                        x = step_run(g, g->runs[i], ret_next);
+                        moved = moved || g->runs[i]->state != before;
+                }
+        }
+        if (moved)
+                *ret_next = g->now; /* again at once */
+        if (x >= 0)
+                x = forget_ended(g);
+        return x < 0 ? x : put_changed(g);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
+
+#include "said.h"
+
+struct host_run *host_runs_free(struct host_run *runs, size_t n) {
+        for (size_t i = 0; i < n; i++)
+                free(runs[i].detail);
+        free(runs);
+        return NULL;
+}
+
+void said_clear(struct said *s) {
+        s->runs = host_runs_free(s->runs, s->n_runs);
+        s->n_runs = 0;
+}
+
+static int check_address(const json_t *list, char why[static GANG_WHY_MAX]) {
+        uint8_t bytes[sizeof(struct in6_addr)];
+        size_t i;
+        json_t *v;
+
+        if (!json_is_array(list) || json_array_size(list) > MEMBER_ADDRESS_MAX) {
+                why_set(why, "\"address\" is no list of at most %d addresses", MEMBER_ADDRESS_MAX);
+                return -EBADMSG;
+        }
+        json_array_foreach (list, i, v) {
+                const char *text = json_string_value(v);
+
+                if (text && strlen(text) == json_string_length(v) &&
+                    (inet_pton(AF_INET, text, bytes) == 1 || inet_pton(AF_INET6, text, bytes) == 1))
+                        continue;
+                why_set(why, "\"address\" has an entry that is no IPv4 or IPv6 address: \"%.60s\"",
+                        text ? text : "");
+                return -EBADMSG;
+        }
+        return 0;
+}
+
+static int parse_run(const json_t *v, struct host_run *ret, char why[static GANG_WHY_MAX]) {
+        const char *name, *state, *cause, *code, *status, *detail;
+        int64_t generation, step;
+
+        if (get_text(v, "name", NAME_MAX_RUN, &name, why) < 0 || get_text(v, "state", 16, &state, why) < 0 ||
+            get_text(v, "cause", sizeof(ret->cause), &cause, why) < 0 ||
+            get_text(v, "code", sizeof(ret->code), &code, why) < 0 ||
+            get_text(v, "status", sizeof(ret->status), &status, why) < 0 ||
+            get_text(v, "detail", GANG_WHY_MAX, &detail, why) < 0 ||
+            get_number(v, "generation", 0, INT64_MAX, 0, &generation, why) < 0 ||
+            get_number(v, "step", -1, INT64_MAX, -1, &step, why) < 0)
+                return -EBADMSG;
+        if (!name_is_run(name) || part_state_parse(state, &ret->state) < 0) {
+                why_set(why,
+                        "\"runs\": \"%.50s\" in state \"%.20s\": no name of a run, or a state that does not exist",
+                        name, state);
+                return -EBADMSG;
+        }
+        ret->generation = (uint64_t) generation;
+        ret->step = step;
+        (void) snprintf(ret->name, sizeof(ret->name), "%s", name);
+        (void) snprintf(ret->cause, sizeof(ret->cause), "%s", cause);
+        (void) snprintf(ret->code, sizeof(ret->code), "%s", code);
+        (void) snprintf(ret->status, sizeof(ret->status), "%s", status);
+        ret->detail = *detail ? strdup(detail) : NULL;
+        return *detail && !ret->detail ? -ENOMEM : 0;
+}
+
+static int parse_runs(const json_t *list, struct said *s, char why[static GANG_WHY_MAX]) {
+        size_t n = json_array_size(list);
+        int r;
+
+        if (list && (!json_is_array(list) || n > MEMBER_RUNS_MAX)) {
+                why_set(why, "\"runs\" is no list of at most %d runs", MEMBER_RUNS_MAX);
+                return -EBADMSG;
+        }
+        if (n == 0)
+                return 0;
+        s->runs = calloc(n, sizeof(s->runs[0]));
+        if (!s->runs)
+                return -ENOMEM;
+        for (; s->n_runs < n; s->n_runs++) {
+                r = parse_run(json_array_get(list, s->n_runs), &s->runs[s->n_runs], why);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int check_names(const struct said *s, char why[static GANG_WHY_MAX]) {
+        if (!name_is_host(s->slice))
+                why_set(why, "\"slice\" is \"%.70s\", which is no name", s->slice);
+        else if (!name_is_host(s->host))
+                why_set(why, "\"host\" is \"%.70s\", which is no name", s->host);
+        else if (!*s->id || !*s->incarnation)
+                why_set(why, "\"%s\" is missing", *s->id ? "incarnation" : "id");
+        else if (s->hosts > 0 && s->worker >= s->hosts)
+                why_set(why, "worker %u of a slice of %u hosts: ids begin at 0", s->worker, s->hosts);
+        else if (*s->notice && !streq(s->notice, "preemption") && !streq(s->notice, "maintenance"))
+                why_set(why, "\"notice\" is \"%.40s\": neither preemption nor maintenance", s->notice);
+        else
+                return 0;
+        return -EBADMSG;
+}
+
+int said_parse(const json_t *m, struct said *ret, char why[static GANG_WHY_MAX]) {
+        struct said s = { .address = json_object_get(m, "address") };
+        int64_t worker, hosts;
+        int r;
+
+        if (check_version(m, "a member", why) < 0 ||
+            get_text(m, "slice", NAME_MAX_HOST, &s.slice, why) < 0 ||
+            get_text(m, "host", NAME_MAX_HOST, &s.host, why) < 0 || get_text(m, "id", 128, &s.id, why) < 0 ||
+            get_text(m, "incarnation", 40, &s.incarnation, why) < 0 ||
+            get_text(m, "state", 32, &s.state, why) < 0 ||
+            get_text(m, "reasons", 8 * 1024, &s.reasons, why) < 0 ||
+            get_text(m, "orders", 1024, &s.orders, why) < 0 ||
+            get_text(m, "notice", 32, &s.notice, why) < 0 ||
+            get_number(m, "worker", 0, GANG_HOSTS_MAX - 1, -1, &worker, why) < 0 ||
+            get_number(m, "hosts", 0, GANG_HOSTS_MAX, 0, &hosts, why) < 0 ||
+            check_address(s.address, why) < 0)
+                return -EBADMSG;
+        if (worker < 0) {
+                why_set(why, "\"worker\" is missing");
+                return -EBADMSG;
+        }
+        s.worker = (unsigned) worker;
+        s.hosts = (unsigned) hosts;
+        s.observe = json_is_true(json_object_get(m, "observe"));
+        r = check_names(&s, why);
+        if (r >= 0)
+                r = parse_runs(json_object_get(m, "runs"), &s, why);
+        if (r < 0) {
+                said_clear(&s);
+                return r;
+        }
+        *ret = s;
+        return 0;
+}

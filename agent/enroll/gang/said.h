@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The record member/ as a host says it, checked. Inside this room only. */
+#include "state.h"
+
+#define MEMBER_RUNS_MAX    16
+#define MEMBER_ADDRESS_MAX 8
+
+struct said { /* texts and values are the member's own */
+        const char *slice, *host, *id, *incarnation, *state, *reasons, *orders, *notice;
+        unsigned worker, hosts;
+        bool observe;
+        const json_t *address;
+        struct host_run *runs;
+        size_t n_runs;
+};
+
+/* -EBADMSG with why, -ENOMEM. */
+int said_parse(const json_t *member, struct said *ret, char why[static GANG_WHY_MAX]);
+void said_clear(struct said *s);
+struct host_run *host_runs_free(struct host_run *runs, size_t n);

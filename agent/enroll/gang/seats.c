@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "said.h"
+
+void seat_changed(struct seat *s) {
+        json_decref(s->entry);
+        json_decref(s->place);
+        s->entry = s->place = NULL;
+}
+
+static void claim_clear(struct claim *c) {
+        json_decref(c->host);
+        json_decref(c->id);
+        json_decref(c->address);
+        *c = (struct claim){ 0 };
+}
+
+/* What its last life said of itself. */
+static void forget_words(struct gang *g, struct seat *s) {
+        s->print = print_drop(g, s->print);
+        free(s->reasons);
+        free(s->orders);
+        s->reasons = s->orders = NULL;
+        s->runs = host_runs_free(s->runs, s->n_runs);
+        s->n_runs = 0;
+        s->unfit = s->observe = false;
+}
+
+void seat_clear(struct gang *g, struct seat *s) {
+        unsigned worker = s->worker;
+
+        forget_words(g, s);
+        seat_changed(s);
+        claim_clear(&s->claim);
+        json_decref(s->host);
+        json_decref(s->id);
+        json_decref(s->address);
+        json_decref(s->incarnation);
+        json_decref(s->before);
+        free(s->why);
+        *s = (struct seat){ .worker = worker };
+}
+
+const char *seat_text(const struct seat *s, char buf[static 160]) {
+        const char *host = json_string_value(s->host),
+                   *address = json_string_value(json_array_get(s->address, 0));
+
+        if (!host || !*host)
+                (void) snprintf(buf, 160, "worker %u", s->worker);
+        else if (address)
+                (void) snprintf(buf, 160, "%s (%s)", host, address);
+        else
+                (void) snprintf(buf, 160, "%s", host);
+        return buf;
+}
+
+struct host_run *seat_run(const struct seat *s, const char *name) {
+        for (size_t i = 0; i < s->n_runs; i++)
+                if (streq(s->runs[i].name, name))
+                        return &s->runs[i];
+        return NULL;
+}
+
+int seat_place(struct seat *s, json_t **ret) {
+        if (!s->place)
+                s->place = json_pack("{s:I, s:O, s:O}", "worker", (json_int_t) s->worker, "host", s->host,
+                                     "address", s->address);
+        *ret = s->place;
+        return s->place ? 0 : -ENOMEM;
+}
+
+/* --- Whose is it ------------------------------------------------------------------------------- */
+
+static int set_text(json_t **at, const char *text) {
+        json_t *v;
+
+        if (*at && streq(json_string_value(*at), text))
+                return 0;
+        v = json_string(text);
+        if (!v)
+                return -ENOMEM;
+        json_decref(*at);
+        *at = v;
+        return 1;
+}
+
+static int set_address(json_t **at, const json_t *address) {
+        json_t *v;
+
+        if (*at && json_equal(*at, address))
+                return 0;
+        v = json_deep_copy(address);
+        if (!v)
+                return -ENOMEM;
+        json_decref(*at);
+        *at = v;
+        return 1;
+}
+
+/*
+ * Whether it is the machine that holds the id. A copy of a machine has its id as well: it is known by another
+ * name while the other lives, or by a life that was replaced and speaks again.
+ */
+static bool is_holder(const struct seat *s, const struct said *w, const char **ret_how) {
+        *ret_how = "another machine";
+        if (!s->held)
+                return true;
+        if (!streq(json_string_value(s->id), w->id))
+                return false;
+        *ret_how = "a machine with the same id";
+        if (!s->live)
+                return true;
+        return streq(json_string_value(s->host), w->host) &&
+               (!s->before || !streq(json_string_value(s->before), w->incarnation));
+}
+
+static int note_claim(struct slice *s, struct seat *seat, const struct said *w, usec_t now) {
+        struct claim *c = &seat->claim;
+
+        if (c->host &&
+            (!streq(json_string_value(c->id), w->id) || !streq(json_string_value(c->host), w->host)))
+                return 0; /* the first that came is shown */
+        if (!c->host) {
+                *c = (struct claim){ .since = now };
+                s->dirty = true;
+        }
+        c->last = now;
+        s->claimed = true;
+        if (set_text(&c->host, w->host) < 0 || set_text(&c->id, w->id) < 0 ||
+            set_address(&c->address, w->address) < 0) {
+                claim_clear(c);
+                return -ENOMEM;
+        }
+        return 0;
+}
+
+/* --- What it says ------------------------------------------------------------------------------ */
+
+static int replace_text(char **at, const char *text) {
+        char *copy = NULL;
+
+        if (*text && *at && streq(*at, text))
+                return 0;
+        if (!*text && !*at)
+                return 0;
+        if (*text) {
+                copy = strdup(text);
+                if (!copy)
+                        return -ENOMEM;
+        }
+        free(*at);
+        *at = copy;
+        return 1;
+}
+
+static enum notice notice_of(const char *text) {
+        if (streq(text, "preemption"))
+                return NOTICE_PREEMPTION;
+        return streq(text, "maintenance") ? NOTICE_MAINTENANCE : NOTICE_NONE;
+}
+
+/* 1: something that the slice's record, or whether a run may begin, depends on. */
+static int take_words(struct seat *s, struct said *w, struct print *print) {
+        bool unfit = streq(w->state, "unfit"), changed;
+        int reasons = replace_text(&s->reasons, w->reasons), orders = replace_text(&s->orders, w->orders);
+
+        if (reasons < 0 || orders < 0)
+                return -ENOMEM;
+        changed = s->print != print || s->unfit != unfit || (unfit && reasons > 0) || orders > 0 ||
+                  s->observe != w->observe || s->hosts != w->hosts || s->notice != notice_of(w->notice);
+        s->unfit = unfit;
+        s->observe = w->observe;
+        s->hosts = w->hosts;
+        s->notice = notice_of(w->notice);
+        host_runs_free(s->runs, s->n_runs);
+        s->runs = TAKE_PTR(w->runs);
+        s->n_runs = w->n_runs;
+        w->n_runs = 0;
+        return changed;
+}
+
+/* Who it is: 1 when the slot is another one now. */
+static int take_identity(struct slice *s, struct seat *seat, const struct said *w) {
+        int id = set_text(&seat->id, w->id), host = set_text(&seat->host, w->host),
+            address = set_address(&seat->address, w->address);
+        bool changed = id > 0 || host > 0 || address > 0;
+
+        if (id < 0 || host < 0 || address < 0)
+                return -ENOMEM;
+        if (changed)
+                seat_changed(seat);
+        s->dirty = s->dirty || changed;
+        return changed || !seat->held;
+}
+
+static int take_life(struct slice *s, struct seat *seat, const struct said *w) {
+        bool same = seat->incarnation && streq(json_string_value(seat->incarnation), w->incarnation);
+
+        if (seat->live && same)
+                return 0;
+        if (seat->live)
+                s->bump = true; /* a life ended unseen */
+        if (!same) {
+                json_decref(seat->before);
+                seat->before = seat->live ? TAKE_PTR(seat->incarnation) : NULL;
+                if (set_text(&seat->incarnation, w->incarnation) < 0)
+                        return -ENOMEM;
+        }
+        seat_changed(seat);
+        s->dirty = true;
+        return 0;
+}
+
+static void seat_joined(struct slice *s, struct seat *seat) {
+        if (!seat->live)
+                s->live++;
+        if (seat->presumed)
+                s->presumed--;
+        s->dirty = s->dirty || !seat->live || seat->presumed;
+        seat->live = true;
+        seat->presumed = false;
+        seat->since = 0;
+        free(seat->why);
+        seat->why = NULL;
+}
+
+static int take(struct gang *g, struct slice *s, struct seat *seat, struct said *w, struct print *print) {
+        int r, slot;
+
+        r = take_life(s, seat, w);
+        slot = r < 0 ? r : take_identity(s, seat, w);
+        if (slot < 0) {
+                print_drop(g, print);
+                return slot;
+        }
+        if (!seat->held)
+                g->n_members++;
+        seat->held = true;
+        r = take_words(seat, w, print);
+        print_drop(g, seat->print);
+        seat->print = print;
+        s->dirty = s->dirty || r > 0;
+        seat_joined(s, seat);
+        return r < 0 || slot == 0 ? worse(r, 0) : slot_put(g, s, seat);
+}
+
+/* print: used up. */
+static int say(struct gang *g, struct print *print, struct said *w, usec_t now,
+               char why[static GANG_WHY_MAX]) {
+        struct slice *s;
+        struct seat *seat;
+        const char *how;
+        char text[160];
+        int r;
+
+        r = slice_make(g, w->slice, &s, why);
+        if (r >= 0)
+                r = slice_seat(g, s, w->worker, &seat);
+        if (r >= 0 && !is_holder(seat, w, &how)) {
+                why_set(why,
+                        "worker %u of slice %s is held by %s since before: %s. If that machine is gone for good, give "
+                        "its id up: tpuctl fleet release %s %u",
+                        w->worker, w->slice, how, seat_text(seat, text), w->slice, w->worker);
+                r = note_claim(s, seat, w, now);
+                r = r < 0 ? r : -EEXIST;
+        }
+        if (r >= 0 && !seat->held && g->n_members >= GANG_MEMBERS_MAX) {
+                why_set(why, "%d worker ids are known, which is the limit", GANG_MEMBERS_MAX);
+                r = -E2BIG;
+        }
+        if (r >= 0)
+                return take(g, s, seat, w, print);
+        print_drop(g, print);
+        return r;
+}
+
+int gang_say(struct gang *g, const json_t *member, usec_t now, char why[static GANG_WHY_MAX]) {
+        struct print *print;
+        struct said w;
+        int r;
+
+        why[0] = '\0';
+        r = said_parse(member, &w, why);
+        if (r < 0)
+                return r;
+        r = print_take(g, member, &print, why);
+        if (r >= 0)
+                r = say(g, print, &w, now, why);
+        said_clear(&w);
+        return r;
+}
+
+/* --- Who goes ------------------------------------------------------------------------------------ */
+
+int gang_gone(struct gang *g, const char *slice, unsigned worker, const char *incarnation, const char *why,
+              usec_t now) {
+        struct slice *s = slice_find(g, slice);
+        struct seat *seat = s && worker < s->n_seats ? &s->seats[worker] : NULL;
+
+        if (!seat || !seat->live || !seat->incarnation ||
+            !streq(json_string_value(seat->incarnation), incarnation))
+                return -ENOENT;
+        if (replace_text(&seat->why, why) < 0)
+                return -ENOMEM;
+        s->live--;
+        if (seat->presumed)
+                s->presumed--;
+        forget_words(g, seat);
+        seat->live = seat->presumed = false;
+        seat->since = now;
+        json_decref(seat->before);
+        seat->before = NULL;
+        seat_changed(seat);
+        s->dirty = s->bump = true;
+        return 0;
+}
+
+int gang_release(struct gang *g, const char *slice, unsigned worker, char why[static GANG_WHY_MAX]) {
+        struct slice *s = slice_find(g, slice);
+        struct seat *seat = s && worker < s->n_seats ? &s->seats[worker] : NULL;
+        usec_t since;
+        char text[160];
+
+        if (!seat || !seat->held) {
+                why_set(why, "nobody holds worker %u of slice %.64s", worker, slice);
+                return -ENOENT;
+        }
+        if (seat->live) {
+                why_set(why,
+                        "%s is there as worker %u of slice %s: stop its agent first (systemctl stop tpu-hostd)",
+                        seat_text(seat, text), worker, slice);
+                return -EBUSY;
+        }
+        since = seat->since;
+        seat_clear(g, seat);
+        seat->since = since;
+        if (replace_text(&seat->why, "its worker id was given up") < 0)
+                return -ENOMEM;
+        g->n_members--;
+        s->dirty = true;
+        return record_putf(g, NULL, "slot/%s/%u", s->name, worker);
+}

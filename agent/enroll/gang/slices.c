@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "state.h"
+
+/* Nobody was heard from it for so long: it and its worker ids are forgotten. */
+#define SLICE_FORGET ((usec_t) 7 * 24 * 3600 * USEC_PER_SEC)
+
+static size_t slice_place(const struct gang *g, const char *name) {
+        size_t low = 0, high = g->n_slices;
+
+        while (low < high) {
+                size_t middle = low + (high - low) / 2;
+
+                if (strcmp(g->slices[middle]->name, name) < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+struct slice *slice_find(const struct gang *g, const char *name) {
+        size_t i = slice_place(g, name);
+
+        return i < g->n_slices && streq(g->slices[i]->name, name) ? g->slices[i] : NULL;
+}
+
+int slice_make(struct gang *g, const char *name, struct slice **ret, char why[static GANG_WHY_MAX]) {
+        size_t i = slice_place(g, name);
+        struct slice *s, **more;
+
+        if (i < g->n_slices && streq(g->slices[i]->name, name)) {
+                *ret = g->slices[i];
+                return 0;
+        }
+        if (g->n_slices >= GANG_SLICES_MAX) {
+                why_set(why, "%d slices are known, which is the limit", GANG_SLICES_MAX);
+                return -E2BIG;
+        }
+        more = reallocarray(g->slices, g->n_slices + 1, sizeof(g->slices[0]));
+        s = calloc(1, sizeof(*s));
+        if (more)
+                g->slices = more;
+        if (!more || !s) {
+                free(s);
+                return -ENOMEM;
+        }
+        (void) snprintf(s->name, sizeof(s->name), "%s", name);
+        s->dirty = true;
+        memmove(&g->slices[i + 1], &g->slices[i], (g->n_slices - i) * sizeof(g->slices[0]));
+        g->slices[i] = s;
+        g->n_slices++;
+        *ret = s;
+        return 0;
+}
+
+int slice_seat(struct gang *g, struct slice *s, unsigned worker, struct seat **ret) {
+        unsigned n = s->n_seats;
+        struct seat *more;
+
+        (void) g;
+        if (worker >= n) {
+                unsigned wanted = MAX(worker + 1, MIN(2 * n, (unsigned) GANG_HOSTS_MAX));
+
+                more = reallocarray(s->seats, wanted, sizeof(s->seats[0]));
+                if (!more)
+                        return -ENOMEM;
+                s->seats = more;
+                for (; n < wanted; n++)
+                        s->seats[n] = (struct seat){ .worker = n };
+                s->n_seats = wanted;
+        }
+        *ret = &s->seats[worker];
+        return 0;
+}
+
+struct slice *slice_free(struct gang *g, struct slice *s) {
+        if (!s)
+                return NULL;
+        for (unsigned i = 0; i < s->n_seats; i++)
+                seat_clear(g, &s->seats[i]);
+        free(s->seats);
+        json_decref(s->unlike);
+        free(s->obstacle);
+        free(s);
+        return NULL;
+}
+
+void slices_of_host_dirty(struct gang *g, const char *host) {
+        for (size_t i = 0; i < g->n_slices; i++)
+                for (unsigned w = 0; w < g->slices[i]->n_seats; w++) {
+                        const char *name = json_string_value(g->slices[i]->seats[w].host);
+
+                        if (name && streq(name, host))
+                                g->slices[i]->dirty = true;
+                }
+}
+
+int slot_put(struct gang *g, const struct slice *s, const struct seat *seat) {
+        json_t *v = json_pack("{s:i, s:s, s:I, s:O, s:O, s:O}", "v", 1, "slice", s->name, "worker",
+                              (json_int_t) seat->worker, "host", seat->host, "id", seat->id, "address",
+                              seat->address);
+
+        return v ? record_putf(g, v, "slot/%s/%u", s->name, seat->worker) : -ENOMEM;
+}
+
+/* --- Its record ---------------------------------------------------------------------------------- */
+
+static int make_entry(struct seat *s) {
+        static const char never[] = "never heard";
+
+        if (s->entry)
+                return 0;
+        if (s->live)
+                s->entry = json_pack("{s:I, s:O, s:O, s:O, s:O}", "worker", (json_int_t) s->worker, "host",
+                                     s->host, "id", s->id, "address", s->address, "incarnation",
+                                     s->incarnation);
+        else if (s->host)
+                s->entry = json_pack("{s:I, s:O, s:O, s:I, s:s}", "worker", (json_int_t) s->worker, "host",
+                                     s->host, "address", s->address, "since", (json_int_t) s->since, "why",
+                                     s->why ? s->why : never);
+        else
+                s->entry =
+                        json_pack("{s:I, s:s, s:[], s:I, s:s}", "worker", (json_int_t) s->worker, "host", "",
+                                  "address", "since", (json_int_t) s->since, "why", s->why ? s->why : never);
+        return s->entry ? 0 : -ENOMEM;
+}
+
+static json_t *conflict_of(const struct seat *s) {
+        return json_pack("{s:I, s:O, s:O, s:O, s:O, s:I}", "worker", (json_int_t) s->worker, "host",
+                         s->claim.host, "id", s->claim.id, "address", s->claim.address, "holder", s->host,
+                         "since", (json_int_t) s->claim.since);
+}
+
+static int add_seats(const struct slice *s, json_t *roster, json_t *missing, json_t *conflicts) {
+        for (unsigned i = 0; i < s->n_seats; i++) {
+                struct seat *seat = &s->seats[i];
+
+                if (seat->claim.host && json_array_append_new(conflicts, conflict_of(seat)) < 0)
+                        return -ENOMEM;
+                if (!seat->live && i >= s->hosts)
+                        continue; /* of a time when the slice was larger */
+                if (make_entry(seat) < 0 ||
+                    json_array_append(seat->live ? roster : missing, seat->entry) < 0)
+                        return -ENOMEM;
+        }
+        return 0;
+}
+
+static int put_record(struct gang *g, struct slice *s) {
+        json_t *roster = json_array(), *missing = json_array(), *conflicts = json_array(), *v;
+
+        if (!roster || !missing || !conflicts || add_seats(s, roster, missing, conflicts) < 0) {
+                json_decref(roster);
+                json_decref(missing);
+                json_decref(conflicts);
+                return -ENOMEM;
+        }
+        v = json_pack("{s:i, s:s, s:I, s:s, s:I, s:I, s:o, s:o, s:o, s:O}", "v", 1, "slice", s->name,
+                      "generation", (json_int_t) s->generation, "state",
+                      s->state == SLICE_READY ? "ready" : "forming", "since", (json_int_t) s->since, "hosts",
+                      (json_int_t) s->hosts, "roster", roster, "missing", missing, "conflicts", conflicts,
+                      "unlike", s->unlike);
+        return v ? record_putf(g, v, "slice/%s", s->name) : -ENOMEM;
+}
+
+/* --- Whether it is whole --------------------------------------------------------------------------- */
+
+/* How many hosts it has: what those say who are there; who is presumed says nothing yet. */
+static void count_hosts(struct slice *s) {
+        unsigned hosts = 0;
+
+        if (s->live == s->presumed)
+                return;
+        for (unsigned i = 0; i < s->n_seats; i++)
+                if (s->seats[i].live && !s->seats[i].presumed)
+                        hosts = MAX(hosts, s->seats[i].hosts);
+        if (s->presumed == 0 || hosts > s->hosts)
+                s->hosts = hosts;
+}
+
+static bool is_whole(const struct slice *s) {
+        if (s->hosts == 0 || s->hosts > s->n_seats)
+                return false;
+        for (unsigned i = 0; i < s->hosts; i++)
+                if (!s->seats[i].live)
+                        return false;
+        return true;
+}
+
+/* Who was never heard is missing since the slice began to form. */
+static int name_missing(struct gang *g, struct slice *s, usec_t now) {
+        struct seat *seat;
+
+        if (s->hosts > s->n_seats && slice_seat(g, s, s->hosts - 1, &seat) < 0)
+                return -ENOMEM;
+        for (unsigned i = 0; i < s->hosts; i++)
+                if (!s->seats[i].live && s->seats[i].since == 0) {
+                        s->seats[i].since = now;
+                        seat_changed(&s->seats[i]);
+                }
+        return 0;
+}
+
+/* --- Whether a run may begin on it ----------------------------------------------------------------- */
+
+static char *order_text(const char *word, const json_t *order) {
+        const char *why = json_string_value(json_object_get(order, "reason")),
+                   *by = json_string_value(json_object_get(order, "by"));
+        char *text;
+
+        return asprintf(&text, "%s by %.100s: %.200s", word, by ? by : "somebody",
+                        why ? why : "no reason given") < 0
+                       ? NULL
+                       : text;
+}
+
+static char *seat_obstacle(const struct gang *g, const struct seat *s) {
+        const char *host = json_string_value(s->host);
+        char *text = NULL;
+
+        if (s->notice != NOTICE_NONE)
+                return strdup(s->notice == NOTICE_PREEMPTION
+                                      ? "its machine is about to be preempted"
+                                      : "its machine is about to go into maintenance");
+        if (host_order(g, host, "drain"))
+                return order_text("draining", host_order(g, host, "drain"));
+        if (host_order(g, host, "cordon"))
+                return order_text("cordoned", host_order(g, host, "cordon"));
+        if (s->orders)
+                return strdup(s->orders);
+        if (s->observe || host_order(g, host, "mode"))
+                return strdup("it is in mode observe, which changes nothing: tpuctl mode repair");
+        if (!s->unfit)
+                return NULL;
+        return asprintf(&text, "unfit: %.300s", s->reasons ? s->reasons : "it does not say why") < 0 ? NULL
+                                                                                                     : text;
+}
+
+static char *unlike_obstacle(const struct slice *s) {
+        const json_t *u = json_array_get(s->unlike, 0);
+        char *text;
+
+        if (asprintf(&text, "%s: %s is %s here, but %s on the others of its slice",
+                     json_string_value(json_object_get(u, "host")),
+                     json_string_value(json_object_get(u, "part")),
+                     json_string_value(json_object_get(u, "found")),
+                     json_string_value(json_object_get(u, "others"))) < 0)
+                return NULL;
+        return text;
+}
+
+static char *find_obstacle(const struct gang *g, const struct slice *s) {
+        for (unsigned i = 0; i < s->n_seats; i++) {
+                _cleanup_free_ char *what =
+                        s->seats[i].live && !s->seats[i].presumed ? seat_obstacle(g, &s->seats[i]) : NULL;
+                char buf[160], *text;
+
+                if (what)
+                        return asprintf(&text, "%s: %s", seat_text(&s->seats[i], buf), what) < 0 ? NULL
+                                                                                                 : text;
+        }
+        return json_array_size(s->unlike) > 0 ? unlike_obstacle(s) : NULL;
+}
+
+static int look(struct gang *g, struct slice *s, usec_t now) {
+        enum slice_state state;
+        int r = 0;
+
+        count_hosts(s);
+        r = name_missing(g, s, now);
+        if (r >= 0 && (s->presumed == 0 || !s->unlike))
+                r = slice_compare(s);
+        if (r < 0)
+                return r;
+        if (s->bump || s->generation == 0)
+                s->generation++;
+        s->bump = false;
+        state = is_whole(s) ? SLICE_READY : SLICE_FORMING;
+        if (state != s->state || s->since == 0)
+                s->since = now;
+        s->state = state;
+        s->empty_since = s->live > 0 ? 0 : s->empty_since ? s->empty_since : now;
+        free(s->obstacle);
+        s->obstacle = find_obstacle(g, s);
+        s->fit_since = state != SLICE_READY || s->obstacle || s->presumed > 0 ? 0
+                       : s->fit_since                                         ? s->fit_since
+                                                                              : now;
+        s->dirty = false;
+        return put_record(g, s);
+}
+
+/* --- Time -------------------------------------------------------------------------------------------- */
+
+/* Who is not back within a lease after this planner took over. */
+static void end_presumptions(struct gang *g, struct slice *s, usec_t now) {
+        for (unsigned i = 0; i < s->n_seats && s->presumed > 0; i++)
+                if (s->seats[i].presumed)
+                        (void) gang_gone(g, s->name, i, json_string_value(s->seats[i].incarnation),
+                                         "not heard since the registry was started again", now);
+}
+
+static void end_claims(struct slice *s, usec_t now, usec_t lease, usec_t *next) {
+        s->claimed = false;
+        for (unsigned i = 0; i < s->n_seats; i++) {
+                struct claim *c = &s->seats[i].claim;
+
+                if (!c->host)
+                        continue;
+                if (now < c->last + lease) {
+                        s->claimed = true;
+                        *next = MIN(*next, c->last + lease);
+                        continue;
+                }
+                json_decref(c->host);
+                json_decref(c->id);
+                json_decref(c->address);
+                *c = (struct claim){ 0 };
+                s->dirty = true;
+        }
+}
+
+static int forget(struct gang *g, size_t i) {
+        struct slice *s = g->slices[i];
+        int r = 0;
+
+        for (unsigned w = 0; w < s->n_seats; w++)
+                if (s->seats[w].held) {
+                        g->n_members--;
+                        r = worse(r, record_putf(g, NULL, "slot/%s/%u", s->name, w));
+                }
+        r = worse(r, record_putf(g, NULL, "slice/%s", s->name));
+        r = worse(r, record_putf(g, NULL, "capture/%s", s->name));
+        slice_free(g, s);
+        g->n_slices--;
+        memmove(&g->slices[i], &g->slices[i + 1], (g->n_slices - i) * sizeof(g->slices[0]));
+        return r;
+}
+
+int slices_step(struct gang *g, usec_t *ret_next) {
+        usec_t now = g->now, back = g->loaded ? g->loaded + g->o.lease : 0;
+        int r = 0;
+
+        for (size_t i = 0; i < g->n_slices && r >= 0;) {
+                struct slice *s = g->slices[i];
+
+                if (s->presumed > 0 && now >= back)
+                        end_presumptions(g, s, now);
+                else if (s->presumed > 0)
+                        *ret_next = MIN(*ret_next, back);
+                if (s->claimed)
+                        end_claims(s, now, g->o.lease, ret_next);
+                if (s->dirty)
+                        r = look(g, s, now);
+                if (s->live == 0 && !s->run && now >= s->empty_since + SLICE_FORGET) {
+                        r = worse(r, forget(g, i));
+                        continue;
+                }
+                if (s->live == 0)
+                        *ret_next = MIN(*ret_next, s->empty_since + SLICE_FORGET);
+                i++;
+        }
+        return r;
+}
+
+/* --- For runs ------------------------------------------------------------------------------------------ */
+
+bool slice_missing_text(const struct slice *s, char ret[static TEXT_MAX]) {
+        const struct seat *first = NULL;
+        char when[32], who[160];
+        unsigned more = 0;
+
+        for (unsigned i = 0; i < MIN(s->hosts, s->n_seats); i++)
+                if (!s->seats[i].live) {
+                        more += first != NULL;
+                        first = first ? first : &s->seats[i];
+                }
+        if (!first)
+                return false;
+        (void) snprintf(ret, TEXT_MAX, "%.70s missing since %s: %.80s", seat_text(first, who),
+                        time_text(first->since, when), first->why ? first->why : "never heard");
+        if (more > 0)
+                (void) snprintf(ret + strlen(ret), TEXT_MAX - strlen(ret), ", and %u more", more);
+        return true;
+}
+
+usec_t slice_broken_since(const struct slice *s, bool *ret_leaving) {
+        usec_t since = USEC_INFINITY;
+
+        *ret_leaving = false;
+        for (unsigned i = 0; i < MIN(s->hosts, s->n_seats); i++)
+                if (!s->seats[i].live) {
+                        since = MIN(since, s->seats[i].since);
+                        *ret_leaving = *ret_leaving || s->seats[i].notice == NOTICE_PREEMPTION;
+                }
+        return since;
+}

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What the planner holds in memory. Inside this room only; the contract is gang.h. JSON values that stand in a
+ * record are never altered: a changed one is a new one, so that records may share them.
+ */
+#include "gang.h"
+#include "member_part.h"
+
+#define NAME_MAX_HOST 64 /* with the end: docs/registry.md */
+#define NAME_MAX_RUN  42
+#define TEXT_MAX      256
+#define LIST_MAX      16 /* sentences in waits_for, entries in unlike */
+
+/* --- Hosts ------------------------------------------------------------------------------------- */
+
+/* What must be alike in a slice and across the slices of a run. One of each kind, counted. */
+struct print {
+        struct print *next;    /* in its bucket */
+        unsigned users, count; /* count: of those just looked at */
+        json_t *digest, *accelerator, *topology, *parts;
+        char key[]; /* of the first three */
+};
+
+struct host_run { /* a host's part in a run, as it says */
+        char name[NAME_MAX_RUN];
+        uint64_t generation;
+        enum part_state state;
+        char cause[40], code[24], status[24];
+        int64_t step; /* -1: not known */
+        char *detail; /* NULL: none */
+};
+
+enum notice { NOTICE_NONE, NOTICE_PREEMPTION, NOTICE_MAINTENANCE };
+
+struct claim { /* another machine that says it is this worker */
+        json_t *host, *id, *address;
+        usec_t since, last;
+};
+
+/* A worker id of a slice, whoever has it. */
+struct seat {
+        unsigned worker;
+        bool held;           /* a machine has it: host, id, address are its */
+        bool live, presumed; /* presumed: live before this planner was loaded, and not heard yet */
+        json_t *host, *id, *address, *incarnation, *before; /* before: the incarnation in front of it */
+        json_t *entry,
+                *place; /* as in the slice's record (roster, or missing) and in a run's; NULL: to be made */
+        usec_t since;   /* when not live: missing since */
+        char *why;
+        unsigned hosts;
+        struct print *print;
+        bool unfit, observe;
+        enum notice notice;
+        char *reasons, *orders;
+        struct host_run *runs;
+        size_t n_runs;
+        struct claim claim; /* host NULL: none */
+};
+
+struct run;
+
+enum slice_state { SLICE_FORMING, SLICE_READY };
+
+struct slice {
+        char name[NAME_MAX_HOST];
+        uint64_t generation;
+        enum slice_state state;
+        usec_t since;
+        usec_t empty_since; /* 0: somebody is in it */
+        unsigned hosts;     /* 0: nobody said how many */
+        struct seat *seats; /* by worker id */
+        unsigned n_seats, live, presumed;
+        bool dirty, bump, claimed; /* bump: a new generation is due; claimed: a seat has a claim */
+        json_t *unlike;
+        struct print *print; /* of most; NULL: not known */
+        char *obstacle;      /* why no run may be begun on it though it is whole; NULL: none */
+        usec_t fit_since;    /* ready and without obstacle; 0: it is not */
+        struct run *run;     /* that has it */
+};
+
+/* --- Runs ---------------------------------------------------------------------------------------- */
+
+enum run_state { RUN_WAITING, RUN_PREPARING, RUN_RUNNING, RUN_STOPPING, RUN_ENDED, _RUN_STATE_MAX };
+enum run_outcome {
+        OUTCOME_NONE,
+        OUTCOME_SUCCESS,
+        OUTCOME_FAILED,
+        OUTCOME_STOPPED,
+        OUTCOME_REFUSED,
+        OUTCOME_LATE,
+        _OUTCOME_MAX
+};
+/* What follows when all have stopped. */
+enum run_then { THEN_NOTHING, THEN_AGAIN, THEN_RESTART /* counted */, THEN_STOPPED, THEN_FAILED, _THEN_MAX };
+
+struct intent {
+        json_t *value;
+        char name[NAME_MAX_RUN], serial[TEXT_MAX];
+        const json_t *slices; /* of value */
+        unsigned min, max, restarts, port;
+        usec_t grace, wait, at;
+        bool late_min, stop;
+};
+
+struct run {
+        struct intent intent;
+        enum run_state state;
+        uint64_t generation;
+        usec_t since, deadline; /* deadline 0: none */
+        char why[GANG_WHY_MAX];
+        json_t *slices;      /* as in the record: those it has, or had last */
+        json_t *coordinator; /* NULL: none yet */
+        unsigned restarts;
+        json_t *waits_for, *history;
+        enum run_outcome outcome;
+        char cause[40], blame[2 * NAME_MAX_HOST];
+        int64_t step, step_shown; /* the highest that was seen; as in the record */
+        /* What the planner keeps for itself in the record's "planner": */
+        enum run_then then;
+        bool refused;
+        unsigned idle, refusals; /* restarts in a row without a higher step; refused preflights in a row */
+        int64_t from_step;
+        usec_t not_before, last_call; /* last_call 0: not begun */
+        bool taken_back;              /* the intent is gone */
+        bool dirty;
+        usec_t silent_since; /* a host that is there says nothing of it; 0: none */
+};
+
+struct gang {
+        struct gang_options o;
+        usec_t now, loaded;    /* loaded 0: nothing was */
+        struct slice **slices; /* by name */
+        size_t n_slices, n_members;
+        struct run **runs; /* as they came */
+        size_t n_runs;
+        struct print *prints[1024];
+        json_t *records, *pending; /* key -> value; pending: null when forgotten */
+};
+
+/* Of two answers the error. Both are worked out, once. */
+static inline int worse(int a, int b) {
+        return a < b ? a : b;
+}
+
+/* --- records.c: records, texts ------------------------------------------------------------------- */
+
+_printf_(2, 3) void why_set(char why[static GANG_WHY_MAX], const char *fmt, ...);
+/* The record is this now, when it is another one than before; takes value over, NULL: forgotten. -ENOMEM. */
+int record_put(struct gang *g, const char *key, json_t *value);
+int record_putf(struct gang *g, json_t *value, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+bool name_is_host(const char *name);
+bool name_is_run(const char *name);
+/* A member of an object: -EBADMSG with why when it is there and of another kind, or beyond max. */
+int get_text(const json_t *v, const char *key, size_t max, const char **ret, char why[static GANG_WHY_MAX]);
+int get_number(const json_t *v, const char *key, int64_t min, int64_t max, int64_t fallback, int64_t *ret,
+               char why[static GANG_WHY_MAX]);
+/* The value has "v":1 or more, and is an object. */
+int check_version(const json_t *v, const char *what, char why[static GANG_WHY_MAX]);
+/* "since 05:00:00Z" of the day, for sentences. */
+const char *time_text(usec_t t, char buf[static 32]);
+bool site_observes(const struct gang *g);
+/* The order of this kind for a host; NULL: none. */
+const json_t *host_order(const struct gang *g, const char *host, const char *kind);
+
+/* --- prints.c ------------------------------------------------------------------------------------- */
+
+int print_take(struct gang *g, const json_t *member, struct print **ret, char why[static GANG_WHY_MAX]);
+struct print *print_drop(struct gang *g, struct print *p);
+/* Who of the slice is unlike the most; sets print and unlike. -ENOMEM. */
+int slice_compare(struct slice *s);
+/* In words what tells b from a: "libtpu 0.0.39, others 0.0.41". */
+void print_difference(const struct print *found, const struct print *others, char ret[static TEXT_MAX]);
+
+/* --- seats.c, slices.c ----------------------------------------------------------------------------- */
+
+void seat_clear(struct gang *g, struct seat *s);
+void seat_changed(struct seat *s); /* its parts in records are to be made again */
+json_t *seat_address_of(const json_t *address);
+/* "h2 (10.0.0.3)" */
+const char *seat_text(const struct seat *s, char buf[static 160]);
+struct host_run *seat_run(const struct seat *s, const char *name);
+int seat_place(struct seat *s, json_t **ret); /* borrowed */
+
+struct slice *slice_find(const struct gang *g, const char *name);
+int slice_make(struct gang *g, const char *name, struct slice **ret, char why[static GANG_WHY_MAX]);
+int slice_seat(struct gang *g, struct slice *s, unsigned worker, struct seat **ret);
+struct slice *slice_free(struct gang *g, struct slice *s);
+void slices_of_host_dirty(struct gang *g, const char *host);
+int slice_load(struct gang *g, const char *name, const json_t *v, char why[static GANG_WHY_MAX]);
+int slot_load(struct gang *g, const char *slice, unsigned worker, const json_t *v,
+              char why[static GANG_WHY_MAX]);
+int slot_put(struct gang *g, const struct slice *s, const struct seat *seat);
+/* Who is missed, generations, records of all that changed. Returns when it has to be called again. */
+int slices_step(struct gang *g, usec_t *ret_next);
+/* The first of a slice who is not there, in words. */
+bool slice_missing_text(const struct slice *s, char ret[static TEXT_MAX]);
+/* Since when it is not whole, and whether a machine that is missing said that it would go. */
+usec_t slice_broken_since(const struct slice *s, bool *ret_leaving);
+
+/* --- intents.c, runs.c, choose.c, run_record.c ------------------------------------------------------ */
+
+int intent_parse(const char *name, const json_t *v, struct intent *ret, char why[static GANG_WHY_MAX]);
+void intent_clear(struct intent *i);
+/* NULL: taken back. */
+int intent_want(struct gang *g, const char *name, const json_t *v, usec_t now,
+                char why[static GANG_WHY_MAX]);
+int intent_restore(struct gang *g, const char *name, const json_t *v, char why[static GANG_WHY_MAX]);
+
+struct run *run_find(const struct gang *g, const char *name);
+struct run *run_free(struct run *r);
+int run_load(struct gang *g, const char *name, const json_t *v, char why[static GANG_WHY_MAX]);
+json_t *run_record(const struct run *r);
+int runs_step(struct gang *g, usec_t *ret_next);
+bool run_has_slice(const struct run *r, const char *slice);
+bool run_knows_slice(const json_t *run, const char *slice);
+
+/*
+ * Which slices a waiting run takes: 1: these; 0: not yet, *ret_next says when to look again; waits_for of the
+ * run says for whom. ret_n: how many could be taken.
+ */
+struct choice {
+        struct slice **slices;
+        size_t n, could;
+};
+int run_choose(struct gang *g, struct run *r, usec_t *ret_next, struct choice *ret);
+/* Whether a slice of the intent that the run does not have has been fit for long enough. */
+struct slice *run_grows(struct gang *g, struct run *r, usec_t *ret_next);
+/* One sentence more, LIST_MAX at most. */
+int waits_add(json_t *list, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

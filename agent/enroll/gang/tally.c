@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tally.h"
+
+/* 93: a program's own "do not start me again" (NVIDIA's resiliency extension has the same). */
+#define STATUS_FINAL "93"
+
+bool tally_is_final(const struct host_run *h) {
+        return (streq(h->code, "exited") && streq(h->status, STATUS_FINAL)) || startswith(h->cause, "never");
+}
+
+/* Others fail when one does: who only lost its peers is blamed last. */
+static unsigned blame_of(const struct host_run *h) {
+        if (tally_is_final(h))
+                return 3;
+        return startswith(h->cause, "peer") ? 1 : 2;
+}
+
+static void count_exit(struct tally *t, const struct seat *s, const struct host_run *h) {
+        if (streq(h->cause, "success")) {
+                t->success++;
+                return;
+        }
+        if (h->state == PART_STOPPED || streq(h->cause, "stopped")) {
+                if (!t->stopped) {
+                        t->stopped = s;
+                        t->stopped_run = h;
+                }
+                return;
+        }
+        if (!t->bad || blame_of(h) > blame_of(t->bad_run)) {
+                t->bad = s;
+                t->bad_run = h;
+        }
+}
+
+static void count_part(struct tally *t, const struct seat *s, const struct host_run *h) {
+        switch (h->state) {
+        case PART_PREPARED:
+                t->prepared++;
+                break;
+        case PART_REFUSED:
+                t->refused++;
+                if (!t->bad) {
+                        t->bad = s;
+                        t->bad_run = h;
+                }
+                break;
+        case PART_STARTING:
+        case PART_RUNNING:
+                t->alive++;
+                t->first_alive = t->first_alive ? t->first_alive : s;
+                break;
+        case PART_EXITED:
+        case PART_STOPPED:
+                count_exit(t, s, h);
+                break;
+        case PART_NONE:
+        case PART_PREPARING:
+        case _PART_STATE_MAX:
+                break;
+        }
+}
+
+static void count_lost(struct tally *t, const struct seat *s) {
+        if (!t->first_lost || s->since < t->lost_since) {
+                t->first_lost = s;
+                t->lost_since = s->since;
+        }
+        t->lost++;
+        t->leaving += s->notice == NOTICE_PREEMPTION;
+}
+
+static void count_seat(const struct run *r, struct tally *t, const struct seat *s) {
+        const struct host_run *h;
+
+        if (!s->live) {
+                count_lost(t, s);
+                return;
+        }
+        t->there++;
+        t->presumed += s->presumed;
+        h = seat_run(s, r->intent.name);
+        if (h && h->generation < r->generation && (h->state == PART_STARTING || h->state == PART_RUNNING)) {
+                t->alive++; /* of an older generation: it has that to stop first */
+                t->first_alive = t->first_alive ? t->first_alive : s;
+        }
+        if (!h || h->generation != r->generation) {
+                if (!s->presumed) {
+                        t->silent++;
+                        t->first_silent = t->first_silent ? t->first_silent : s;
+                }
+                return;
+        }
+        t->step = MAX(t->step, h->step);
+        count_part(t, s, h);
+}
+
+void tally_count(const struct gang *g, const struct run *r, struct tally *ret) {
+        struct tally t = { .step = -1 };
+        size_t i;
+        json_t *v;
+
+        json_array_foreach (r->slices, i, v) {
+                struct slice *s = slice_find(g, json_string_value(json_object_get(v, "slice")));
+                size_t n = json_array_size(json_object_get(v, "hosts"));
+
+                t.hosts += (unsigned) n;
+                if (!s) {
+                        t.lost += (unsigned) n;
+                        continue;
+                }
+                if (s->obstacle && !t.obstacle)
+                        t.obstacle = s->obstacle;
+                for (size_t w = 0; w < n; w++)
+                        if (w < s->n_seats)
+                                count_seat(r, &t, &s->seats[w]);
+                        else
+                                t.lost++;
+        }
+        *ret = t;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What the hosts of a run say of its generation, counted. Inside this room only. */
+#include "state.h"
+
+struct tally {
+        unsigned hosts, there, lost, leaving, prepared, refused, alive /* starting or running */, success,
+                silent, presumed;
+        usec_t lost_since; /* the first that was lost */
+        const struct seat *first_lost, *first_silent, *first_alive;
+        /* Who is to blame: it ended by itself without success, or says that it was stopped there. */
+        const struct seat *bad, *stopped;
+        const struct host_run *bad_run, *stopped_run;
+        const char *obstacle; /* of one of its slices */
+        int64_t step;         /* -1: not known */
+};
+
+void tally_count(const struct gang *g, const struct run *r, struct tally *ret);
+/* Whether a run that ended so must not be begun again. */
+bool tally_is_final(const struct host_run *h);

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * This host as the registry knows it: which registry there is, what it is told of this host, and the checks of
+ * both. A registry that is away changes nothing here.
+ */
+#include <ifaddrs.h>
+#include <sys/random.h>
+
+#include "agent_parts.h"
+#include "clock.h"
+#include "log.h"
+#include "route.h"
+
+#define TOGETHER (20 * USEC_PER_MSEC) /* news that come together are told together */
+#define STEPS_APART (60 * USEC_PER_SEC) /* a step that rose is no news of its own */
+#define PATIENCE (30 * USEC_PER_SEC) /* so long tpu-launchd may not say what runs here: then this host joins without */
+#define ADDRESSES_MAX 8
+
+/* --- What is said -------------------------------------------------------------------------------------- */
+
+static json_t *configured_addresses(const char *list) {
+        _cleanup_free_ char *copy = strdup(list);
+        char *word, *rest = copy;
+        json_t *out = json_array();
+
+        while (copy && out && (word = strsep(&rest, ",")))
+                (void) json_array_append_new(out, json_string(word)); /* checked when it was read */
+        return out;
+}
+
+static void add_address(json_t *out, const struct ifaddrs *all, const char *nic) {
+        char text[ADDRESS_TEXT_MAX];
+        union address a;
+
+        if (json_array_size(out) < ADDRESSES_MAX &&
+            (nic_address(all, nic, AF_INET, &a) == 0 || nic_address(all, nic, AF_INET6, &a) == 0))
+                (void) json_array_append_new(out, json_string(address_text(&a, text))); /* then one less is known */
+}
+
+/* Of each data-centre NIC, in the kernel's order: the first is where a run's coordinator is reached. */
+static json_t *own_addresses(struct agent *a) {
+        _cleanup_links_ struct link_table links = LINK_TABLE_NULL;
+        struct ifaddrs *all = NULL;
+        json_t *out = json_array();
+
+        if (!out || !a->host->real_root || links_read(a->host, &links) < 0 || getifaddrs(&all) < 0)
+                return out;
+        for (size_t i = 0; i < links.n; i++)
+                if (intent_is_data_nic(&a->intent, &links.links[i]))
+                        add_address(out, all, links.links[i].name);
+        freeifaddrs(all);
+        return out;
+}
+
+static const char *id_of(const struct agent *a) {
+        return a->machine_id[0] ? a->machine_id : a->name;
+}
+
+/* How many hosts the slice has, as far as this one knows; 0: it does not. */
+static json_int_t hosts_of(const struct agent *a) {
+        const char *list = identity_get(&a->identity, IDENTITY_WORKER_HOSTNAMES);
+        json_int_t n = list && *list ? 1 : 0;
+
+        for (; list && *list; list++)
+                n += *list == ',';
+        return n;
+}
+
+static const char *ordered(struct agent *a, char *buf, size_t size) {
+        const struct order *cordon = orders_find(&a->order_list, ORDER_CORDON),
+                           *drain = orders_find(&a->order_list, ORDER_DRAIN);
+
+        buf[0] = 0;
+        if (drain || cordon)
+                (void) snprintf(buf, size, "%s: %s", drain ? "draining" : "cordoned",
+                                drain ? drain->reason : cordon->reason);
+        return buf;
+}
+
+static json_t *make_member(struct agent_registry *g) {
+        struct agent *a = g->agent;
+        const char *accelerator = identity_get(&a->identity, IDENTITY_ACCELERATOR_TYPE),
+                   *topology = identity_get(&a->identity, IDENTITY_TOPOLOGY);
+        char reasons[400], orders[ORDER_REASON_MAX + 16];
+        json_t *address = g->address[0] ? configured_addresses(g->address) : own_addresses(a);
+
+        return json_pack("{s:i, s:s, s:I, s:s, s:s, s:s, s:o, s:I, s:s, s:s, s:{s:s, s:{}}, s:s, s:s, s:s, s:b, s:s, s:o}",
+                         "v", 1, "slice", g->slice, "worker", (json_int_t) g->worker, "host", g->host, "id",
+                         id_of(a), "incarnation", g->incarnation, "address", address, "hosts", hosts_of(a),
+                         "accelerator", accelerator ? accelerator : "", "topology", topology ? topology : "",
+                         "fingerprint", "digest", "", "parts", "state", host_state_name(a->state), "reasons",
+                         check_table_reasons(&a->checks, reasons, sizeof(reasons)), "orders",
+                         ordered(a, orders, sizeof(orders)), "observe", agent_observes(a), "notice", "", "runs",
+                         agent_parts_to_member(g->parts));
+}
+
+static void say(struct agent_registry *g) {
+        usec_t now = host_now(g->agent->host);
+        json_t *member;
+        int r = 0;
+
+        if (!g->registry || !g->agent->watching)
+                return;
+        if (!agent_parts_known(g->parts) && now < g->started + PATIENCE)
+                return; /* who says less than runs here would be taken for having lost it */
+        if (now >= g->said_at + STEPS_APART) {
+                agent_parts_freshen(g->parts);
+                g->said_at = now;
+        }
+        member = make_member(g);
+        if (!member)
+                r = -ENOMEM;
+        else if (!g->said || !json_equal(g->said, member))
+                r = registry_say(g->registry, member);
+        if (r < 0)
+                (void) log_warning_errno(r, "the registry is not told of this host: %m");
+        json_decref(g->said);
+        g->said = member;
+}
+
+static int on_news(sd_event_source *source, uint64_t usec, void *userdata) {
+        (void) source, (void) usec;
+        say(userdata);
+        return 0;
+}
+
+void agent_registry_news(struct agent *a) {
+        struct agent_registry *g = a->enrollment;
+        int on = SD_EVENT_OFF;
+
+        if (!g || !g->registry || sd_event_source_get_enabled(g->news, &on) < 0 || on != SD_EVENT_OFF)
+                return;
+        /* Both fail for a source without a loop only. */
+        (void) sd_event_source_set_time_relative(g->news, TOGETHER);
+        (void) sd_event_source_set_enabled(g->news, SD_EVENT_ONESHOT);
+}
+
+/* --- What is to be said of it here --------------------------------------------------------------------- */
+
+static void judge_registry(struct agent_registry *g) {
+        const struct registry_status *s = &g->status;
+        char since[CLOCK_TEXT_MAX];
+        usec_t now = host_now(g->agent->host), real = host_now_real(g->agent->host);
+        struct finding f;
+
+        finding_init(&f, "enroll.registry", "");
+        f.verdict = VERDICT_OK;
+        finding_set(f.source, "[Registry] of hostd.conf");
+        if (!g->registry) {
+                f.verdict = g->by_itself ? VERDICT_OK : VERDICT_WARN;
+                finding_set(f.found, "%s", g->why_not);
+                finding_set(f.reason, "%s", f.verdict == VERDICT_OK ? "" : g->why_not);
+                finding_set(f.remedy, "%s", f.verdict == VERDICT_OK ? "" : "tpuctl identity; tpu-hostd --show-config");
+                agent_take_finding(g->agent, SOURCE_ENROLL, g->run, &f);
+                return;
+        }
+        finding_set(f.found, "%s since %s", registry_state_name(s->state),
+                    clock_text(real - MIN(real, now - MIN(now, s->since)), since));
+        switch (s->state) {
+        case REGISTRY_MEMBER:
+        case REGISTRY_CONFLICT: /* enroll.identity says it */
+                break;
+        case REGISTRY_JOINING:
+        case REGISTRY_AWAY:
+                f.verdict = VERDICT_WARN;
+                finding_set(f.reason, "%s; runs go on as they are, new ones do not reach this host", s->why);
+                finding_set(f.remedy, "systemctl status tpu-collectord, on its machine");
+                break;
+        case REGISTRY_REFUSED:
+        case _REGISTRY_STATE_MAX:
+                f.verdict = g->by_itself ? VERDICT_OK : VERDICT_WARN;
+                finding_set(f.reason, "%s", s->why);
+                finding_set(f.remedy, "%s", g->by_itself ? "" : "tpu-hostd --show-config; [Registry] of hostd.conf");
+                break;
+        }
+        agent_take_finding(g->agent, SOURCE_ENROLL, g->run, &f);
+}
+
+static void judge_identity(struct agent_registry *g) {
+        struct finding f;
+
+        if (!g->registry)
+                return;
+        finding_init(&f, "enroll.identity", "");
+        f.verdict = VERDICT_OK;
+        finding_set(f.found, "worker %u of slice %s", g->worker, g->slice);
+        if (g->status.state == REGISTRY_CONFLICT) {
+                f.verdict = VERDICT_FAIL;
+                finding_set(f.reason, "%s; this host (machine %s) takes part in no run", g->status.why, id_of(g->agent));
+                finding_set(f.remedy,
+                            "one of both has a wrong identity: tpuctl identity on each; if the other machine is gone for "
+                            "good: DELETE /api/v1/slices/%s/slots/%u at the collector",
+                            g->slice, g->worker);
+        }
+        agent_take_finding(g->agent, SOURCE_ENROLL, g->run, &f);
+}
+
+static void judge(struct agent_registry *g) {
+        g->run++;
+        if (g->registry || g->why_not[0]) {
+                judge_registry(g);
+                judge_identity(g);
+        }
+        agent_settle(g->agent, SOURCE_ENROLL, g->run);
+}
+
+static void tell_conflict(struct agent_registry *g) {
+        char worker[16], message[400];
+        const struct otlp_attribute body[] = {
+                { .key = "slice", .text = g->slice },
+                { .key = "worker", .text = worker },
+                { .key = "machine", .text = id_of(g->agent) },
+                { .key = "reason", .text = g->status.why },
+        };
+
+        (void) snprintf(worker, sizeof(worker), "%u", g->worker);
+        (void) snprintf(message, sizeof(message), "%s: %s", event_def(EVENT_SLICE_CONFLICT)->summary, g->status.why);
+        (void) agent_emit(g->agent, EVENT_SLICE_CONFLICT, OTLP_ERROR, message, body, ELEMENTSOF(body), NULL);
+}
+
+static void on_status(const struct registry_status *s, void *userdata) {
+        struct agent_registry *g = userdata;
+        bool other = g->status.state != s->state;
+
+        g->status = *s;
+        if (!other)
+                return;
+        if (s->state == REGISTRY_CONFLICT && !g->conflict_told)
+                tell_conflict(g);
+        g->conflict_told = s->state == REGISTRY_CONFLICT || (g->conflict_told && s->state == REGISTRY_AWAY);
+        if (s->state == REGISTRY_MEMBER)
+                log_info("registry: member, worker %u of slice %s (%s)", g->worker, g->slice, s->why);
+        else
+                log_notice("registry: %s: %s", registry_state_name(s->state), s->why);
+        judge(g);
+        if (s->state == REGISTRY_MEMBER)
+                agent_parts_look(g->parts);
+}
+
+static const struct registry_events registry_events = { .record = agent_registry_record,
+                                                        .status = on_status,
+                                                        .complete = agent_registry_complete };
+
+/* --- Which registry ------------------------------------------------------------------------------------ */
+
+/* A name of docs/registry.md. */
+static bool name_is_valid(const char *name) {
+        static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+        size_t len = strlen(name);
+
+        return len >= 1 && len <= 63 && strchr(letters, name[0]) &&
+               strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == len;
+}
+
+/* kind and endpoint, by the settings. */
+static void choose(const struct agent *a, struct agent_registry *n) {
+        const struct settings_registry *s = &a->settings.registry;
+        size_t first = strcspn(a->settings.endpoint, " \t");
+
+        n->by_itself = streq(s->kind, "auto");
+        n->kind = REGISTRY_STATIC;
+        (void) snprintf(n->endpoint, sizeof(n->endpoint), "%s", s->endpoint);
+        if (!n->by_itself)
+                (void) registry_kind_parse(s->kind, &n->kind); /* checked when it was read */
+        else if (s->endpoint[0]) {
+                n->kind = REGISTRY_COLLECTOR;
+                n->by_itself = false;
+        } else if (!a->host->real_root) /* another machine's files: nothing of it goes out unasked */
+                n->kind = REGISTRY_NONE;
+        else if (first > 0)
+                n->kind = REGISTRY_COLLECTOR;
+        if (n->kind == REGISTRY_COLLECTOR && !n->endpoint[0])
+                (void) snprintf(n->endpoint, sizeof(n->endpoint), "%.*s", (int) first, a->settings.endpoint);
+        if (n->kind == REGISTRY_STATIC)
+                n->endpoint[0] = 0;
+}
+
+/* Who this host is; why_not where that is not known. */
+static void choose_names(const struct agent *a, struct agent_registry *n) {
+        const char *slice = identity_get(&a->identity, IDENTITY_SLICE_NAME);
+        uint32_t worker;
+
+        if (n->kind == REGISTRY_NONE)
+                return;
+        if ((n->kind == REGISTRY_COLLECTOR || n->kind == REGISTRY_ETCD) && !n->endpoint[0])
+                (void) snprintf(n->why_not, sizeof(n->why_not), "Kind=%s needs Endpoint=", registry_kind_name(n->kind));
+        else if (!slice || identity_get_u32(&a->identity, IDENTITY_WORKER_ID, &worker) < 0)
+                (void) snprintf(n->why_not, sizeof(n->why_not),
+                                "%s of this host is not known: it is a member of nothing",
+                                slice ? "the worker id" : "the slice's name");
+        else if (!name_is_valid(slice) || !name_is_valid(a->name))
+                (void) snprintf(n->why_not, sizeof(n->why_not), "'%.64s' is no name that a registry takes",
+                                name_is_valid(slice) ? a->name : slice);
+        else {
+                n->worker = worker;
+                (void) snprintf(n->slice, sizeof(n->slice), "%s", slice);
+                (void) snprintf(n->host, sizeof(n->host), "%.63s", a->name);
+        }
+}
+
+static bool same(const struct agent_registry *a, const struct agent_registry *b) {
+        return a->kind == b->kind && a->by_itself == b->by_itself && streq(a->endpoint, b->endpoint) &&
+               streq(a->host, b->host) && streq(a->slice, b->slice) && a->worker == b->worker &&
+               streq(a->why_not, b->why_not);
+}
+
+static void open_registry(struct agent_registry *g) {
+        struct tls_files *t = &g->tls;
+        const struct registry_options o = {
+                .kind = g->kind,
+                .endpoints = g->endpoint,
+                .tenant = g->agent->settings.registry.tenant,
+                .ca = t->path[TLS_CA][0] ? t->path[TLS_CA] : NULL,
+                .certificate = t->path[TLS_CERT][0] ? t->path[TLS_CERT] : NULL,
+                .key = t->path[TLS_KEY][0] ? t->path[TLS_KEY] : NULL,
+                .lease = 15 * USEC_PER_SEC,
+                .splay = g->agent->settings.registry.splay,
+                .host = g->host,
+                .slice = g->slice,
+                .worker = g->worker,
+        };
+        char why[256] = "";
+        int r;
+
+        g->status = (struct registry_status){ .since = host_now(g->agent->host) };
+        r = registry_new(g->agent->event, &o, &registry_events, g, &g->registry, why);
+        if (r < 0) {
+                (void) snprintf(g->why_not, sizeof(g->why_not), "%.150s", why[0] ? why : strerror(-r));
+                log_warning("no registry: %s", g->why_not);
+        }
+}
+
+void agent_registry_look(struct agent *a) {
+        struct agent_registry *g = a->enrollment, n = { 0 };
+
+        if (!g)
+                return;
+        choose(a, &n);
+        choose_names(a, &n);
+        (void) snprintf(g->address, sizeof(g->address), "%s", a->settings.registry.address);
+        if (!same(g, &n)) {
+                g->registry = registry_free(g->registry);
+                agent_registry_forget(g);
+                g->kind = n.kind;
+                g->by_itself = n.by_itself;
+                g->worker = n.worker;
+                memcpy(g->endpoint, n.endpoint, sizeof(g->endpoint));
+                memcpy(g->host, n.host, sizeof(g->host));
+                memcpy(g->slice, n.slice, sizeof(g->slice));
+                memcpy(g->why_not, n.why_not, sizeof(g->why_not));
+                if (g->slice[0])
+                        open_registry(g);
+        }
+        agent_registry_news(a);
+}
+
+/* --- Life ---------------------------------------------------------------------------------------------- */
+
+void agent_registry_tick(struct agent *a) {
+        struct agent_registry *g = a->enrollment;
+
+        if (!g || (!g->registry && !g->why_not[0]))
+                return;
+        if (g->registry && tls_files_configured(&g->tls) && tls_files_look(&g->tls))
+                registry_renew(g->registry);
+        judge(g);
+        agent_registry_apply_orders(g); /* one of this host's own may have stood before it */
+        agent_registry_news(a);
+}
+
+static int tls_path(const char *key, const char *own, const char *of_uplink, char ret[static TLS_PATH_MAX]) {
+        return agent_tls_path(key, own[0] ? own : of_uplink, ret);
+}
+
+static int choose_tls(struct agent_registry *g) {
+        const struct settings *s = &g->agent->settings;
+        bool fetched = s->uplink.certificate_url[0] && !s->uplink.cert_file[0];
+        const char *cert = fetched ? s->uplink.certificate_file : s->uplink.cert_file,
+                   *key = fetched ? s->uplink.certificate_file : s->uplink.key_file;
+
+        if (tls_path("CaFile", s->registry.ca_file, s->uplink.ca_file, g->tls.path[TLS_CA]) < 0 ||
+            tls_path("CertFile", s->registry.cert_file, cert, g->tls.path[TLS_CERT]) < 0 ||
+            tls_path("KeyFile", s->registry.key_file, key, g->tls.path[TLS_KEY]) < 0)
+                return -ENAMETOOLONG;
+        (void) tls_files_look(&g->tls);
+        return 0;
+}
+
+int agent_registry_start(struct agent *a) {
+        struct agent_registry *g = calloc(1, sizeof(*g));
+        uint64_t life = 0;
+        int r;
+
+        if (!g)
+                return -ENOMEM;
+        a->enrollment = g;
+        g->agent = a;
+        g->kind = _REGISTRY_KIND_MAX; /* none was chosen yet */
+        (void) getrandom(&life, sizeof(life), GRND_NONBLOCK); /* without entropy yet: the start time does */
+        (void) snprintf(g->incarnation, sizeof(g->incarnation), "%016" PRIx64, life ^ a->started_real);
+        r = sd_event_add_time(a->event, &g->news, CLOCK_BOOTTIME, 0, USEC_PER_MSEC, on_news, g);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(g->news, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(g->news, "registry-news");
+        r = choose_tls(g);
+        if (r >= 0)
+                r = agent_parts_new(g, &g->parts);
+        if (r < 0)
+                return r;
+        g->started = host_now(a->host);
+        agent_registry_look(a);
+        return 0;
+}
+
+void agent_registry_stop(struct agent *a) {
+        struct agent_registry *g = a->enrollment;
+
+        if (!g)
+                return;
+        g->registry = registry_free(g->registry);
+        g->news = sd_event_source_disable_unref(g->news);
+        agent_registry_forget(g);
+        g->parts = agent_parts_free(g->parts);
+        free(g);
+        a->enrollment = NULL;
+}

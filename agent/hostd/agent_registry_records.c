@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the registry tells this host: its slice, orders, the fleet's mode; and how the API shows it. */
+#include "agent_orders.h"
+#include "agent_parts.h"
+#include "api_json.h"
+#include "utf8.h"
+
+static const char *text_of(const json_t *o, const char *key) {
+        const char *text = json_string_value(json_object_get(o, key));
+
+        return text ? text : "";
+}
+
+static void keep(json_t **place, const json_t *value) {
+        json_t *old = *place;
+
+        *place = value ? json_incref((json_t *) (uintptr_t) value) : NULL;
+        json_decref(old);
+}
+
+void agent_registry_forget(struct agent_registry *g) {
+        keep(&g->slice_record, NULL);
+        keep(&g->site_mode, NULL);
+        keep(&g->order, NULL);
+        json_decref(g->said);
+        g->said = NULL;
+        g->complete = g->conflict_told = false;
+        if (g->parts)
+                agent_parts_forget(g->parts);
+}
+
+/* --- The slice ----------------------------------------------------------------------------------------- */
+
+/* "h2 (10.0.0.3): its lease ended, h5: never seen, …" */
+static void missing_text(const json_t *slice, char *buf, size_t size) {
+        const json_t *list = json_object_get(slice, "missing"), *m;
+        size_t i, n = 0;
+
+        buf[0] = 0;
+        json_array_foreach(list, i, m) {
+                const char *host = text_of(m, "host"),
+                           *address = json_string_value(json_array_get(json_object_get(m, "address"), 0));
+                char worker[32];
+
+                (void) snprintf(worker, sizeof(worker), "worker %lld",
+                                (long long) json_integer_value(json_object_get(m, "worker")));
+                n += (size_t) snprintf(buf + n, size - n, "%s%.63s%s%.48s%s: %.80s", n > 0 ? ", " : "",
+                                       host[0] ? host : worker, address ? " (" : "", address ? address : "",
+                                       address ? ")" : "", text_of(m, "why"));
+                if (n + 220 > size) {
+                        if (i + 1 < json_array_size(list))
+                                (void) snprintf(buf + n, size - n, ", …");
+                        return;
+                }
+        }
+}
+
+static void tell_slice(struct agent_registry *g, const json_t *before, const json_t *now) {
+        const char *state = text_of(now, "state");
+        bool ready = streq(state, "ready");
+        char missing[700], message[900];
+        json_int_t generation = json_integer_value(json_object_get(now, "generation")),
+                   hosts = json_integer_value(json_object_get(now, "hosts"));
+        const struct otlp_attribute body[] = {
+                { .key = "slice", .text = g->slice },
+                { .key = "generation", .number = generation },
+                { .key = "state", .text = state },
+                { .key = "hosts", .number = hosts },
+                { .key = "missing", .text = missing },
+        };
+
+        missing_text(now, missing, sizeof(missing));
+        if (before && streq(text_of(before, "state"), state) &&
+            json_integer_value(json_object_get(before, "generation")) == generation &&
+            json_equal(json_object_get(before, "missing"), json_object_get(now, "missing")))
+                return;
+        (void) snprintf(message, sizeof(message), "slice %s is %s (generation %lld, %zu of %lld hosts)%s%s", g->slice,
+                        state, (long long) generation, json_array_size(json_object_get(now, "roster")),
+                        (long long) hosts, missing[0] ? "; missing: " : "", missing);
+        (void) agent_emit(g->agent, EVENT_SLICE_CHANGED, ready ? OTLP_INFO : OTLP_WARN, message, body,
+                          ELEMENTSOF(body), NULL);
+}
+
+static void take_slice(struct agent_registry *g, const json_t *value) {
+        if (value && g->kind != REGISTRY_STATIC)
+                tell_slice(g, g->slice_record, value);
+        keep(&g->slice_record, value);
+}
+
+/* --- Orders -------------------------------------------------------------------------------------------- */
+
+#define PRINCIPAL "registry"
+
+/* An order that the registry has; a person's own on this host stands before it. */
+static void order_is(struct agent_registry *g, enum order_kind kind, const json_t *value) {
+        struct agent *a = g->agent;
+        struct order *known = orders_find(&a->order_list, kind), now = { .kind = kind };
+        const json_t *until = json_object_get(value, "until");
+
+        if (known && !startswith(known->by, PRINCIPAL))
+                return;
+        (void) snprintf(now.reason, sizeof(now.reason), "%s", text_of(value, "reason"));
+        if (order_check_reason(now.reason) < 0)
+                (void) snprintf(now.reason, sizeof(now.reason), "no reason given");
+        (void) snprintf(now.by, sizeof(now.by), PRINCIPAL " (%.200s)", text_of(value, "by"));
+        (void) utf8_scrub(now.by, strlen(now.by));
+        now.until = json_is_integer(until) && json_integer_value(until) > 0 ? (usec_t) json_integer_value(until) : 0;
+        if (now.until > 0 && now.until <= host_now_real(a->host))
+                return; /* its end has come */
+        if (known && streq(known->reason, now.reason) && streq(known->by, now.by) && known->until == now.until)
+                return;
+        now.since = host_now_real(a->host);
+        now.since_boot = host_now(a->host);
+        (void) snprintf(now.boot_id, sizeof(now.boot_id), "%s", a->boot_id);
+        if (orders_set(&a->order_list, &now) < 0)
+                return; /* 64 silences: people see to those */
+        agent_orders_tell(a, &now, true, now.by);
+        agent_orders_changed(a);
+}
+
+static void order_is_over(struct agent_registry *g, enum order_kind kind) {
+        struct agent *a = g->agent;
+        struct order *known = orders_find(&a->order_list, kind), over;
+
+        if (!known || !startswith(known->by, PRINCIPAL) || !orders_end(&a->order_list, kind, "", "", &over))
+                return;
+        agent_orders_tell(a, &over, false, PRINCIPAL);
+        agent_orders_changed(a);
+}
+
+static void apply(struct agent_registry *g, enum order_kind kind, const json_t *value) {
+        if (value && !json_is_null(value))
+                order_is(g, kind, value);
+        else
+                order_is_over(g, kind);
+}
+
+void agent_registry_apply_orders(struct agent_registry *g) {
+        bool site = streq(text_of(g->site_mode, "mode"), "observe");
+
+        if (!g->complete) /* what was ordered before stands until the registry has said all */
+                return;
+        apply(g, ORDER_CORDON, json_object_get(g->order, "cordon"));
+        apply(g, ORDER_DRAIN, json_object_get(g->order, "drain"));
+        apply(g, ORDER_OBSERVE, site ? g->site_mode : json_object_get(g->order, "mode"));
+}
+
+/* --- Records ------------------------------------------------------------------------------------------- */
+
+static bool is_of(const char *key, const char *kind, const char *name) {
+        size_t n = strlen(kind);
+
+        return strncmp(key, kind, n) == 0 && streq(key + n, name);
+}
+
+void agent_registry_record(const char *key, const json_t *value, void *userdata) {
+        struct agent_registry *g = userdata;
+
+        if (is_of(key, "slice/", g->slice))
+                take_slice(g, value);
+        else if (streq(key, "site/mode"))
+                keep(&g->site_mode, value);
+        else if (is_of(key, "order/", g->host))
+                keep(&g->order, value);
+        else if (startswith(key, "run/"))
+                agent_parts_record(g->parts, key + strlen("run/"), value);
+        else
+                return;
+        agent_registry_apply_orders(g);
+}
+
+void agent_registry_complete(void *userdata) {
+        struct agent_registry *g = userdata;
+
+        g->complete = true;
+        agent_registry_apply_orders(g);
+        agent_parts_look(g->parts);
+}
+
+void agent_registry_jobs(struct agent *a) {
+        agent_parts_listed(a->enrollment->parts);
+}
+
+/* --- JSON ---------------------------------------------------------------------------------------------- */
+
+static json_t *registry_json(const struct agent_registry *g) {
+        const struct agent *a = g->agent;
+        usec_t now = host_now(a->host), real = host_now_real(a->host);
+        bool any = g->registry != NULL;
+
+        return json_pack("{s:s, s:s, s:s, s:s, s:o, s:b}", "kind", registry_kind_name(g->kind), "endpoint", g->endpoint,
+                         "state", any ? registry_state_name(g->status.state) : "none", "why",
+                         any ? g->status.why : g->why_not, "since",
+                         any ? api_json_time(real - MIN(real, now - MIN(now, g->status.since))) : json_null(),
+                         "may_claim", any && g->status.may_claim);
+}
+
+json_t *agent_registry_to_status(struct agent *a, json_t *status) {
+        const struct agent_registry *g = a->enrollment;
+        json_t *slice = g && g->slice_record ? json_incref(g->slice_record) : json_null();
+
+        if (status && json_object_set_new(status, "slice", slice) == 0 &&
+            json_object_set_new(status, "registry", g ? registry_json(g) : json_null()) == 0 &&
+            json_object_set_new(status, "runs", g ? agent_parts_to_json(g->parts) : json_array()) == 0)
+                return status;
+        json_decref(status);
+        return NULL;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "port_probe.h"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "lane.h"
+
+struct port_probe {
+        sd_event_source *io, *timer;
+        int fd, error; /* error: of connect(2), told by the timer */
+        void (*done)(enum port_answer a, int error, void *userdata);
+        void *userdata;
+};
+
+static void end(struct port_probe *p, enum port_answer a, int error) {
+        /* Both fail for a source without a loop only. */
+        (void) sd_event_source_set_enabled(p->timer, SD_EVENT_OFF);
+        (void) sd_event_source_set_enabled(p->io, SD_EVENT_OFF);
+        p->fd = close_fd(p->fd);
+        p->done(a, error, p->userdata); /* and p may be gone */
+}
+
+static void judge(struct port_probe *p, int error) {
+        if (error == 0)
+                end(p, PORT_ANSWERS, 0);
+        else if (error == ECONNREFUSED || error == ECONNRESET)
+                end(p, PORT_REFUSES, error);
+        else
+                end(p, error == ETIMEDOUT ? PORT_SILENT : PORT_NO_WAY, error);
+}
+
+static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        socklen_t len = sizeof(int);
+        int error = 0;
+
+        (void) source, (void) revents;
+        if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0)
+                error = errno;
+        judge(userdata, error);
+        return 0;
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct port_probe *p = userdata;
+
+        (void) source, (void) usec;
+        judge(p, p->error ? p->error : ETIMEDOUT);
+        return 0;
+}
+
+static void set_port(union address *a, uint16_t port) {
+        if (a->sa.sa_family == AF_INET6)
+                a->in6.sin6_port = htobe16(port);
+        else
+                a->in.sin_port = htobe16(port);
+}
+
+int port_probe_new(sd_event *e, const char *address, uint16_t port, usec_t timeout,
+                   void (*done)(enum port_answer a, int error, void *userdata), void *userdata, struct port_probe **ret) {
+        _cleanup_(port_probe_freep) struct port_probe *p = calloc(1, sizeof(*p));
+        union address to;
+        int r;
+
+        if (!p)
+                return -ENOMEM;
+        *p = (struct port_probe){ .fd = -1, .done = done, .userdata = userdata };
+        r = address_parse(address, &to);
+        if (r < 0)
+                return r;
+        set_port(&to, port);
+        p->fd = socket(to.sa.sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        if (p->fd < 0)
+                return -errno;
+        if (connect(p->fd, &to.sa, address_len(&to)) < 0 && errno != EINPROGRESS)
+                p->error = errno;
+        r = sd_event_add_io(e, &p->io, p->fd, EPOLLOUT, on_io, p);
+        if (r >= 0 && p->error)
+                r = sd_event_source_set_enabled(p->io, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_time_relative(e, &p->timer, CLOCK_BOOTTIME, p->error ? 0 : timeout, 50 * USEC_PER_MSEC,
+                                               on_timer, p);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(p->io, "port-probe");
+        (void) sd_event_source_set_description(p->timer, "port-probe-timeout");
+        *ret = TAKE_PTR(p);
+        return 0;
+}
+
+struct port_probe *port_probe_free(struct port_probe *p) {
+        if (!p)
+                return NULL;
+        p->io = sd_event_source_disable_unref(p->io);
+        p->timer = sd_event_source_disable_unref(p->timer);
+        p->fd = close_fd(p->fd);
+        free(p);
+        return NULL;
+}
+
+/* As the run will: connections of before that have not quite ended are no hindrance. */
+int port_is_free(uint16_t port) {
+        _cleanup_close_ int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        bool six = fd >= 0;
+        union address any = { .in6 = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT } };
+        int on = 1, off = 0;
+
+        if (!six) {
+                fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+                if (fd < 0)
+                        return -errno;
+                any = (union address){ .in = { .sin_family = AF_INET } };
+        }
+        set_port(&any, port);
+        if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||
+            (six && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) < 0))
+                return -errno;
+        /* With SO_REUSEADDR on both sides bind(2) lets us in beside one who is bound and does not listen yet; listen(2) does not. */
+        if (bind(fd, &any.sa, address_len(&any)) < 0 || listen(fd, 1) < 0)
+                return -errno;
+        return 0;
+}

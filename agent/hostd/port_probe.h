@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Whether a TCP port can be reached before anybody listens there: a refusal (RST) proves the way as well as a
+ * connection does, silence proves that something in between drops. Nothing is sent over a connection.
+ */
+#include <systemd/sd-event.h>
+
+#include "base.h"
+
+enum port_answer {
+        PORT_ANSWERS,  /* somebody listens, and took the connection */
+        PORT_REFUSES,  /* nobody listens: the way is good */
+        PORT_SILENT,   /* no answer in time */
+        PORT_NO_WAY,   /* the network says that there is none: see error */
+        _PORT_ANSWER_MAX,
+};
+
+struct port_probe;
+/* address: numeric, IPv4 or IPv6. done is called once, from the loop, and may free it. -EINVAL: no address; -errno. */
+int port_probe_new(sd_event *e, const char *address, uint16_t port, usec_t timeout,
+                   void (*done)(enum port_answer a, int error, void *userdata), void *userdata, struct port_probe **ret);
+struct port_probe *port_probe_free(struct port_probe *p);
+DEFINE_CLEANUP(struct port_probe *, port_probe_free)
+
+/* Whether this host could listen there now: 0, -EADDRINUSE, -EACCES, … */
+int port_is_free(uint16_t port);

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "preflight.h"
+
+#include <stdarg.h>
+
+#include "launchd_call.h"
+#include "pathproof.h"
+#include "port_probe.h"
+#include "utf8.h"
+
+struct preflight {
+        sd_event *event;
+        const char *name; /* of this host */
+        char peer[160];   /* whose port is asked: "h0 (10.0.0.1)" */
+        uint16_t port;
+        const char *socket;
+        struct launchd_call *call;
+        struct port_probe *probe;
+        struct pathproof *proof;
+        sd_event_source *end; /* all is known, or the time is over */
+        unsigned open;        /* questions without an answer */
+        struct preflight_result result;
+        void (*done)(const struct preflight_result *r, void *userdata);
+        void *userdata;
+};
+
+/* --- What was found ------------------------------------------------------------------------------------ */
+
+__attribute__((format(printf, 3, 4))) static void refuse(struct preflight *p, const char *remedy, const char *fmt,
+                                                         ...) {
+        char text[300];
+        va_list ap;
+
+        if (p->result.refused) /* the first says enough */
+                return;
+        p->result.refused = true;
+        va_start(ap, fmt);
+        (void) vsnprintf(text, sizeof(text), fmt, ap);
+        va_end(ap);
+        (void) snprintf(p->result.text, sizeof(p->result.text), "%s\n%.170s", text, remedy);
+        (void) utf8_scrub(p->result.text, strlen(p->result.text));
+}
+
+__attribute__((format(printf, 2, 3))) static void warn(struct preflight *p, const char *fmt, ...) {
+        size_t n = strlen(p->result.text);
+        char text[200];
+        va_list ap;
+
+        if (p->result.refused)
+                return;
+        va_start(ap, fmt);
+        (void) vsnprintf(text, sizeof(text), fmt, ap);
+        va_end(ap);
+        (void) snprintf(p->result.text + n, sizeof(p->result.text) - n, "%s%s", n > 0 ? "; " : "", text);
+        (void) utf8_scrub(p->result.text, strlen(p->result.text));
+}
+
+static void end_at(struct preflight *p, usec_t after) {
+        /* Both fail for a source without a loop only. */
+        (void) sd_event_source_set_time_relative(p->end, after);
+        (void) sd_event_source_set_enabled(p->end, SD_EVENT_ONESHOT);
+}
+
+static void answered(struct preflight *p) {
+        if (--p->open == 0 || p->result.refused)
+                end_at(p, 0);
+}
+
+static int on_end(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct preflight *p = userdata;
+
+        (void) source, (void) usec;
+        if (p->call)
+                warn(p, "not known: whether tpu-launchd would start it (it has not answered yet)");
+        if (p->proof)
+                warn(p, "not known: whether full-size packets reach the peers (the proof has not ended)");
+        p->done(&p->result, p->userdata); /* and p may be gone */
+        return 0;
+}
+
+/* --- tpu-launchd --------------------------------------------------------------------------------------- */
+
+/* Without a kind of its own for it: at least whose the devices are. */
+static void take_owners(struct preflight *p, const struct launchd_answer *a) {
+        Local__OwnersReply *reply = local__owners_reply__unpack(NULL, a->len, a->data);
+
+        if (!reply) {
+                warn(p, "not known: whether the devices are free (the answer cannot be understood)");
+                return;
+        }
+        if (reply->n_owner > 0)
+                warn(p, "device %.64s is open in process %" PRIu32 " (%.64s)", reply->owner[0]->device,
+                     reply->owner[0]->pid, reply->owner[0]->command);
+        else if (reply->incomplete)
+                warn(p, "not known: whether the devices are free (not every process could be looked at)");
+        local__owners_reply__free_unpacked(reply, NULL);
+}
+
+static void on_owners(const struct launchd_answer *a, void *userdata) {
+        struct preflight *p = userdata;
+
+        if (a->error < 0)
+                warn(p, "not known: whether the devices are free (%.120s)", a->text);
+        else
+                take_owners(p, a);
+        p->call = launchd_call_free(p->call);
+        answered(p);
+}
+
+static bool ask_owners_only(struct preflight *p) {
+        Local__OwnersRequest m = LOCAL__OWNERS_REQUEST__INIT;
+
+        p->call = launchd_call_free(p->call);
+        return launchd_call_new(p->event, p->socket, LOCAL__KIND__KIND_OWNERS_REQUEST, &m.base,
+                                LOCAL__KIND__KIND_OWNERS_REPLY, PREFLIGHT_TIME, on_owners, p, &p->call) >= 0;
+}
+
+/* As tpu-launchd says it of a kind that it does not know. */
+static bool unknown_kind(const struct launchd_answer *a) {
+        return a->error == -EBADMSG || a->error == -EOPNOTSUPP;
+}
+
+static void on_checked(const struct launchd_answer *a, void *userdata) {
+        struct preflight *p = userdata;
+
+        if (unknown_kind(a) && ask_owners_only(p)) /* an older tpu-launchd */
+                return;
+        if (a->no_answer || unknown_kind(a))
+                warn(p, "not known: whether tpu-launchd would start it (%.120s)", a->text);
+        else if (a->error < 0)
+                refuse(p, a->remedy, "%.280s", a->text);
+        p->call = launchd_call_free(p->call);
+        answered(p);
+}
+
+/* --- The coordinator's port ---------------------------------------------------------------------------- */
+
+static void on_port(enum port_answer a, int error, void *userdata) {
+        struct preflight *p = userdata;
+
+        switch (a) {
+        case PORT_ANSWERS:
+        case PORT_REFUSES:
+                break;
+        case PORT_SILENT:
+                refuse(p, "open the port in the network's firewall for the hosts of the run, or choose another: tpuctl run --port",
+                       "port %u of the coordinator %s is blocked: no answer to %s within %u s", p->port, p->peer, p->name,
+                       (unsigned) (PREFLIGHT_PORT_TIME / USEC_PER_SEC));
+                break;
+        case PORT_NO_WAY:
+        case _PORT_ANSWER_MAX:
+                refuse(p, "tpuctl check path; ip route get ADDRESS", "the coordinator %s cannot be reached from %s: %s", p->peer,
+                       p->name, strerror(error));
+                break;
+        }
+        p->probe = port_probe_free(p->probe);
+        answered(p);
+}
+
+static void ask_port(struct preflight *p, const struct preflight_options *o) {
+        struct run_coordinator c;
+        int r;
+
+        run_coordinator_of(o->run, &c);
+        if (c.port == 0)
+                return;
+        p->port = c.port;
+        (void) snprintf(p->peer, sizeof(p->peer), "%.63s (%.63s)", c.host, c.address);
+        if (streq(c.host, o->name)) {
+                r = port_is_free(c.port);
+                if (r == -EADDRINUSE)
+                        refuse(p, "ss -ltnp shows who listens there; end it, or choose another port: tpuctl run --port",
+                               "port %u of this run's coordinator is taken on %s", c.port, o->name);
+                else if (r < 0)
+                        warn(p, "not known: whether port %u is free (%s)", c.port, strerror(-r));
+                return;
+        }
+        r = c.address[0] ? port_probe_new(p->event, c.address, c.port, PREFLIGHT_PORT_TIME, on_port, p, &p->probe) :
+                           -EDESTADDRREQ;
+        if (r < 0)
+                warn(p, "not known: whether the coordinator %s can be reached (%s)", p->peer, strerror(-r));
+        else
+                p->open++;
+}
+
+/* --- The paths ----------------------------------------------------------------------------------------- */
+
+static void take_paths(struct preflight *p, const struct path_report *report) {
+        const struct finding *worst = NULL;
+
+        for (size_t i = 0; i < report->findings.n; i++) {
+                const struct finding *f = &report->findings.items[i];
+
+                if (f->verdict == VERDICT_FAIL) {
+                        refuse(p, f->remedy, "%s: path %.100s: %.180s", p->name, f->subject, f->reason);
+                        return;
+                }
+                if (f->verdict != VERDICT_OK && !worst)
+                        worst = f;
+        }
+        if (worst)
+                warn(p, "path %.80s: %.100s", worst->subject, worst->reason);
+}
+
+static void on_paths(struct path_report *report, void *userdata) {
+        struct preflight *p = userdata;
+
+        take_paths(p, report);
+        p->proof = pathproof_free(p->proof);
+        answered(p);
+}
+
+struct peers_of {
+        struct path_peers peers;
+        size_t n;
+};
+
+static bool add_peer(const char *host, const char *address, void *userdata) {
+        struct peers_of *x = userdata;
+        struct path_peer one = { .nic = "" };
+        char why[96];
+
+        (void) host;
+        if (address[0]) {
+                (void) snprintf(one.name, sizeof(one.name), "%.*s", (int) sizeof(one.name) - 1, address);
+                (void) path_peers_add_one(&x->peers, &one, why); /* what is no address of a peer is not tried */
+        }
+        return ++x->n < PREFLIGHT_PEERS;
+}
+
+static void ask_paths(struct preflight *p, const struct preflight_options *o) {
+        struct peers_of x = { .n = 0 };
+        int r = 0;
+
+        run_visit_peers(o->run, o->slice, o->worker, add_peer, &x);
+        if (x.peers.n > 0)
+                r = pathproof_new(p->event, o->host, o->intent, &x.peers, true, on_paths, p, &p->proof);
+        if (r < 0)
+                warn(p, "not known: whether full-size packets reach the peers (%s)",
+                     r == -EOPNOTSUPP ? "--root names another machine's files" : strerror(-r));
+        else if (x.peers.n > 0)
+                p->open++;
+        path_peers_clear(&x.peers);
+}
+
+/* --- All ----------------------------------------------------------------------------------------------- */
+
+int preflight_new(sd_event *e, const struct preflight_options *o,
+                  void (*done)(const struct preflight_result *r, void *userdata), void *userdata, struct preflight **ret) {
+        _cleanup_(preflight_freep) struct preflight *p = calloc(1, sizeof(*p));
+        int r;
+
+        if (!p)
+                return -ENOMEM;
+        p->event = e;
+        p->name = o->name;
+        p->socket = o->launchd_socket;
+        p->done = done;
+        p->userdata = userdata;
+        r = sd_event_add_time_relative(e, &p->end, CLOCK_BOOTTIME, PREFLIGHT_TIME, 10 * USEC_PER_MSEC, on_end, p);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(p->end, "preflight");
+        r = launchd_call_new(e, p->socket, LOCAL__KIND__KIND_CHECK_REQUEST, &o->request->base,
+                             LOCAL__KIND__KIND_RUN_REPLY, PREFLIGHT_TIME, on_checked, p, &p->call);
+        if (r < 0)
+                return r;
+        p->open++;
+        ask_port(p, o);
+        if (!p->result.refused)
+                ask_paths(p, o);
+        if (p->result.refused)
+                end_at(p, 0);
+        *ret = TAKE_PTR(p);
+        return 0;
+}
+
+struct preflight *preflight_free(struct preflight *p) {
+        if (!p)
+                return NULL;
+        p->end = sd_event_source_disable_unref(p->end);
+        p->call = launchd_call_free(p->call);
+        p->probe = port_probe_free(p->probe);
+        p->proof = pathproof_free(p->proof);
+        free(p);
+        return NULL;
+}

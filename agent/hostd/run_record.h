@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * A run/ record of the registry as this host reads it (docs/registry.md): what tpu-launchd is asked for, and who
+ * the peers are. Pure; the record is foreign.
+ */
+#include <jansson.h>
+
+#include "base.h"
+#include "identity.h"
+#include "local.pb-c.h"
+
+#define RUN_WHY_MAX 320
+
+/* "" when it is not there, or no text. */
+const char *run_text(const json_t *o, const char *key);
+/* 0 when it is not there, no number, or below 0. */
+uint64_t run_number(const json_t *o, const char *key);
+
+struct run_coordinator {
+        const char *host, *address; /* of the record */
+        uint16_t port;              /* 0: it has none */
+};
+void run_coordinator_of(const json_t *run, struct run_coordinator *ret);
+
+/*
+ * Visits the run's other hosts, those after this one first and round to those before it, so that who looks at some only does not
+ * leave out the same ones everywhere; until visit says false.
+ */
+void run_visit_peers(const json_t *run, const char *slice, unsigned worker,
+                     bool (*visit)(const char *host, const char *address, void *userdata), void *userdata);
+
+/* What tpu-launchd is asked for. */
+struct run_request {
+        json_t *run; /* a reference: most texts are its */
+        Local__RunRequest message;
+        Local__RunLimits limits;
+        Local__Preempt preempt;
+        char **env, **argv;
+        char worker[16];
+        char conflicts[400]; /* what of the user's own environment differs from ours, in words; may be empty */
+};
+void run_request_clear(struct run_request *q);
+#define _cleanup_run_request_ _cleanup_(run_request_clear)
+/*
+ * interfaces: NICs of the data-centre network, "eth0,eth1". slice, worker: this host; slice is borrowed, too. -EBADMSG, -ENODATA, -EINVAL: why
+ * (one line, then the remedy after a line feed where there is one); -ENOMEM.
+ */
+int run_request_make(const json_t *run, const char *slice, unsigned worker, const struct identity *i,
+                     const char *interfaces, struct run_request *ret, char why[static RUN_WHY_MAX]);

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "environment_list.h"
+
+/* --- What a user may set ------------------------------------------------------------------------------- */
+
+/* The length of one UTF-8 character that is no control character, or 0. */
+static size_t character_length(const unsigned char *p) {
+        uint32_t c;
+        size_t n;
+
+        if (p[0] < 0x80)
+                return p[0] == '\t' || p[0] == '\n' || (p[0] >= 0x20 && p[0] != 0x7f);
+        n = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
+        if (p[0] < 0xc2 || p[0] > 0xf4)
+                return 0;
+        c = p[0] & (0x7fu >> n);
+        for (size_t i = 1; i < n; i++) {
+                if ((p[i] & 0xc0) != 0x80)
+                        return 0;
+                c = c << 6 | (p[i] & 0x3fu);
+        }
+        if ((n == 3 && c < 0x800) || (n == 4 && c < 0x10000) || (c >= 0xd800 && c <= 0xdfff) || c > 0x10ffff)
+                return 0;
+        return n;
+}
+
+bool environment_text_is_valid(const char *text) {
+        const unsigned char *p = (const unsigned char *) text;
+
+        while (*p) {
+                size_t n = character_length(p);
+
+                if (n == 0)
+                        return false;
+                p += n;
+        }
+        return true;
+}
+
+/* The length of NAME in "NAME=VALUE", or 0 when there is no good one. */
+static size_t name_length(const char *assignment) {
+        size_t n = strspn(assignment, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789");
+
+        return assignment[n] == '=' && !(assignment[0] >= '0' && assignment[0] <= '9') ? n : 0;
+}
+
+/* Values may be secrets: a complaint names the variable only. */
+static int check_assignment(const char *a, char why[static 256]) {
+        size_t n = name_length(a);
+
+        if (n == 0) {
+                (void) snprintf(why, 256, "'%.*s' is not NAME=VALUE with a name of letters, digits and '_'",
+                                (int) MIN(strcspn(a, "="), (size_t) 64),
+                                environment_text_is_valid(a) ? a : "(binary)");
+                return -EINVAL;
+        }
+        if (strlen(a) > ENVIRONMENT_ASSIGNMENT_MAX) {
+                (void) snprintf(why, 256, "variable %.*s is longer than %d bytes", (int) MIN(n, (size_t) 64),
+                                a, ENVIRONMENT_ASSIGNMENT_MAX);
+                return -EINVAL;
+        }
+        if (!environment_text_is_valid(a + n + 1)) {
+                (void) snprintf(why, 256, "variable %.*s holds bytes that are not UTF-8 text",
+                                (int) MIN(n, (size_t) 64), a);
+                return -EINVAL;
+        }
+        return 0;
+}
+
+/* --- The list ------------------------------------------------------------------------------------------ */
+
+static struct environment_entry *find(const struct environment *e, const char *assignment, size_t name) {
+        for (size_t i = 0; i < e->n; i++)
+                if (strncmp(e->entries[i].assignment, assignment, name) == 0 &&
+                    e->entries[i].assignment[name] == '=')
+                        return &e->entries[i];
+        return NULL;
+}
+
+static int append(struct environment *e, const char *assignment, const char *reason) {
+        struct environment_entry *entries = realloc(e->entries, (e->n + 1) * sizeof(*entries));
+        struct environment_entry *entry;
+
+        if (!entries)
+                return -ENOMEM;
+        e->entries = entries;
+        entry = &entries[e->n];
+        *entry = (struct environment_entry){ .assignment = strdup(assignment), .reason = strdup(reason) };
+        e->n++;
+        return entry->assignment && entry->reason ? 0 : -ENOMEM;
+}
+
+static int replace(char **text, const char *fresh) {
+        char *copy = strdup(fresh);
+
+        if (!copy)
+                return -ENOMEM;
+        free(*text);
+        *text = copy;
+        return 0;
+}
+
+int environment_add_user(struct environment *e, const char *assignment, char why[static 256]) {
+        int r = check_assignment(assignment, why);
+        struct environment_entry *known;
+
+        if (r < 0)
+                return r;
+        known = find(e, assignment, name_length(assignment));
+        return known ? replace(&known->assignment, assignment) : append(e, assignment, "set by the user");
+}
+
+/* ret_theirs: the entry of that name, NULL when there is none. */
+static int assign(const struct environment *e, const char *name, const char *value, char **ret,
+                  struct environment_entry **ret_theirs) {
+        char *assignment;
+
+        if (strlen(name) + 1 + strlen(value) > ENVIRONMENT_ASSIGNMENT_MAX)
+                return -E2BIG;
+        if (asprintf(&assignment, "%s=%s", name, value) < 0)
+                return -ENOMEM;
+        *ret_theirs = find(e, assignment, strlen(name));
+        *ret = assignment;
+        return 0;
+}
+
+int environment_add(struct environment *e, const char *name, const char *value, const char *reason) {
+        _cleanup_free_ char *assignment = NULL, *text = NULL;
+        struct environment_entry *theirs;
+        int r = assign(e, name, value, &assignment, &theirs);
+
+        if (r < 0)
+                return r;
+        if (!theirs)
+                return append(e, assignment, reason);
+        if (streq(theirs->assignment, assignment))
+                return 0;
+        if (asprintf(&text, "yours '%.200s' kept, ours would be '%.200s' (%s)",
+                     theirs->assignment + strlen(name) + 1, value, reason) < 0) {
+                text = NULL;
+                return -ENOMEM;
+        }
+        return environment_complain(e, name, text);
+}
+
+int environment_extend(struct environment *e, const char *name, const char *value, const char *reason) {
+        _cleanup_free_ char *assignment = NULL;
+        struct environment_entry *theirs;
+        int r = assign(e, name, value, &assignment, &theirs);
+
+        if (r < 0)
+                return r;
+        if (!theirs)
+                return append(e, assignment, reason);
+        r = replace(&theirs->reason, reason);
+        return r < 0 ? r : replace(&theirs->assignment, assignment);
+}
+
+int environment_complain(struct environment *e, const char *name, const char *text) {
+        struct environment_entry *theirs = find(e, name, strlen(name));
+        char *both;
+
+        if (!theirs)
+                return 0;
+        if (!theirs->conflict)
+                return replace(&theirs->conflict, text);
+        if (asprintf(&both, "%s; %s", theirs->conflict, text) < 0)
+                return -ENOMEM;
+        free(theirs->conflict);
+        theirs->conflict = both;
+        return 0;
+}
+
+const char *environment_get(const struct environment *e, const char *name) {
+        const struct environment_entry *entry = find(e, name, strlen(name));
+
+        return entry ? entry->assignment + strlen(name) + 1 : NULL;
+}
+
+json_t *environment_to_json(const struct environment *e) {
+        json_t *array = json_array();
+
+        for (size_t i = 0; array && i < e->n; i++) {
+                const struct environment_entry *x = &e->entries[i];
+                size_t n = strcspn(x->assignment, "=");
+                json_t *o = json_pack("{s:s%, s:s, s:s, s:s?}", "name", x->assignment, n, "value",
+                                      x->assignment + n + 1, "reason", x->reason, "conflict", x->conflict);
+
+                if (json_array_append_new(array, o) < 0) {
+                        json_decref(array);
+                        return NULL;
+                }
+        }
+        return array;
+}
+
+void environment_clear(struct environment *e) {
+        for (size_t i = 0; i < e->n; i++) {
+                free(e->entries[i].assignment);
+                free(e->entries[i].reason);
+                free(e->entries[i].conflict);
+        }
+        free(e->entries);
+        *e = ENVIRONMENT_NULL;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+
+#include "init_args.h"
+
+#include "ports.h"
+
+#define BLANKS " \t\n"
+
+struct flag {
+        const char *name, *value; /* value: NULL when there is no '=' */
+        size_t name_len, value_len;
+};
+
+/* The next word; false at the end. A word that is no flag has no name. */
+static bool next(const char **at, struct flag *ret) {
+        const char *start = *at + strspn(*at, BLANKS);
+        size_t len = strcspn(start, BLANKS), dashes;
+
+        if (len == 0)
+                return false;
+        *at = start + len;
+        *ret = (struct flag){ .value = NULL };
+        dashes = MIN(strspn(start, "-"), (size_t) 2);
+        ret->name = start + dashes;
+        ret->name_len = MIN(strcspn(ret->name, "="), len - dashes);
+        if (dashes + ret->name_len < len) {
+                ret->value = ret->name + ret->name_len + 1;
+                ret->value_len = len - dashes - ret->name_len - 1;
+        }
+        if (dashes == 0 || ret->name_len == 0) {
+                ret->value = start;
+                ret->value_len = len;
+                ret->name_len = 0;
+        }
+        return true;
+}
+
+static bool is_named(const struct flag *f, const char *name) {
+        return f->name_len == strlen(name) && strncmp(f->name, name, f->name_len) == 0;
+}
+
+const char *init_args_get(const char *args, const char *name, size_t *ret_len) {
+        const char *value = NULL;
+        struct flag f;
+
+        while (next(&args, &f))
+                if (is_named(&f, name)) {
+                        value = f.value ? f.value : "";
+                        *ret_len = f.value_len;
+                }
+        return value;
+}
+
+/* --- Lint ---------------------------------------------------------------------------------------------- */
+
+struct words {
+        char *buf;
+        size_t len;
+};
+
+static void _printf_(2, 3) say(struct words *w, const char *fmt, ...) {
+        char text[200];
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void) vsnprintf(text, sizeof(text), fmt, ap);
+        va_end(ap);
+        if (w->len + 2 + strlen(text) >= INIT_ARGS_LINT_MAX)
+                return; /* what comes first is said */
+        w->len += (size_t) snprintf(w->buf + w->len, INIT_ARGS_LINT_MAX - w->len, "%s%s", w->len ? "; " : "",
+                                    text);
+}
+
+#define SHORT(n) (int) MIN((n), (size_t) 60)
+
+static void lint_twice(const struct flag *f, const char *rest, struct words *w) {
+        struct flag later;
+
+        while (next(&rest, &later)) {
+                if (later.name_len != f->name_len || f->name_len == 0 ||
+                    strncmp(later.name, f->name, f->name_len) != 0)
+                        continue;
+                if (later.value_len == f->value_len && !later.value == !f->value &&
+                    (!f->value || strncmp(later.value, f->value, f->value_len) == 0))
+                        say(w, "--%.*s is given twice", SHORT(f->name_len), f->name);
+                else
+                        say(w, "--%.*s is given as '%.*s' and as '%.*s'; the last counts",
+                            SHORT(f->name_len), f->name, SHORT(f->value_len), f->value ? f->value : "",
+                            SHORT(later.value_len), later.value ? later.value : "");
+                return;
+        }
+}
+
+/* Whether one of the names in list begins with the prefix. */
+static bool is_prefix_of_one(const char *prefix, size_t len, const char *list) {
+        for (;; list++) {
+                if (strncmp(list, prefix, len) == 0)
+                        return true;
+                list += strcspn(list, ",");
+                if (*list == '\0')
+                        return false;
+        }
+}
+
+static void lint_interfaces(const struct flag *f, const char *interfaces, struct words *w) {
+        for (size_t at = 0; at < f->value_len;) {
+                size_t len = MIN(strcspn(f->value + at, ","), f->value_len - at);
+
+                if (len > 0 && !(len == 2 && strncmp(f->value + at, "lo", 2) == 0) &&
+                    !is_prefix_of_one(f->value + at, len, interfaces))
+                        say(w, "no NIC of this host is named '%.*s…': it has %.60s", SHORT(len),
+                            f->value + at, interfaces);
+                at += len + 1;
+        }
+}
+
+static void lint_port(const struct flag *f, uint16_t megascale, struct words *w) {
+        long port = f->value_len > 0 && f->value_len < 8 ? strtol(f->value, NULL, 10) : 0;
+        const char *owner;
+
+        if (port <= 0 || port > UINT16_MAX) {
+                say(w, "--%s is no port", INIT_ARG_DEBUG_PORT);
+                return;
+        }
+        owner = port_owner((uint16_t) port);
+        if (megascale > 0 && port == megascale)
+                say(w, "--%s=%ld is the port of Multislice (MEGASCALE_PORT)", INIT_ARG_DEBUG_PORT, port);
+        else if (owner && port != 8081) /* as the recipes set it: ours then goes elsewhere */
+                say(w, "--%s=%ld is the port of %s", INIT_ARG_DEBUG_PORT, port, owner);
+}
+
+bool init_args_lint(const char *args, const char *interfaces, uint16_t megascale_port,
+                    char buf[static INIT_ARGS_LINT_MAX]) {
+        struct words w = { .buf = buf };
+        const char *at = args;
+        struct flag f;
+
+        buf[0] = '\0';
+        while (next(&at, &f)) {
+                if (f.name_len == 0) {
+                        say(&w, "'%.*s' is no flag: flags begin with --", SHORT(f.value_len), f.value);
+                        continue;
+                }
+                lint_twice(&f, at, &w);
+                if (is_named(&f, INIT_ARG_INTERFACES) && interfaces)
+                        lint_interfaces(&f, interfaces, &w);
+                if (is_named(&f, INIT_ARG_DEBUG_PORT))
+                        lint_port(&f, megascale_port, &w);
+        }
+        return w.len > 0;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "world.h"
+
+#include "shape.h"
+
+static const char *address_of(const struct environment_host *h) {
+        return h->address && h->address[0] ? h->address : h->name;
+}
+
+static int refuse(char why[static ENVIRONMENT_WHY_MAX], const char *text) {
+        (void) snprintf(why, ENVIRONMENT_WHY_MAX, "the run's hosts do not fit together: %s", text);
+        return -EINVAL;
+}
+
+/* The registry's word is checked as anybody's: what is in here goes into variables. */
+static int check_gang(const struct environment_gang *g, char why[static ENVIRONMENT_WHY_MAX]) {
+        if (g->n_slices == 0 || g->slice >= g->n_slices)
+                return refuse(why, "this slice is none of its slices");
+        for (size_t s = 0; s < g->n_slices; s++) {
+                const struct environment_slice *slice = &g->slices[s];
+
+                if (!slice->name || !label_is_valid(slice->name))
+                        return refuse(why, "a slice without a good name");
+                if (slice->n_hosts == 0 || slice->n_hosts > IDENTITY_HOSTS_MAX)
+                        return refuse(why, "a slice without hosts, or with more than a slice can have");
+                if (slice->n_hosts != g->slices[0].n_hosts)
+                        return refuse(why, "its slices have different numbers of hosts");
+                for (size_t h = 0; h < slice->n_hosts; h++) {
+                        const char *text = address_of(&slice->hosts[h]);
+
+                        if (!text || !worker_name_is_valid(text, strlen(text)))
+                                return refuse(why, "a host without a good name or address");
+                }
+        }
+        if (g->worker >= g->slices[g->slice].n_hosts)
+                return refuse(why, "this host is none of its slice's hosts");
+        if (g->coordinator && !worker_name_is_valid(g->coordinator, strlen(g->coordinator)))
+                return refuse(why, "the coordinator has no good name or address");
+        return 0;
+}
+
+static int join(const struct environment_slice *s, char **ret) {
+        size_t size = 1;
+        char *text, *at;
+
+        for (size_t h = 0; h < s->n_hosts; h++)
+                size += strlen(address_of(&s->hosts[h])) + 1;
+        text = at = malloc(size);
+        if (!text)
+                return -ENOMEM;
+        for (size_t h = 0; h < s->n_hosts; h++)
+                at = stpcpy(stpcpy(at, h > 0 ? "," : ""), address_of(&s->hosts[h]));
+        *ret = text;
+        return 0;
+}
+
+static int from_gang(const struct environment_gang *g, struct world *w) {
+        const char *coordinator = g->coordinator ? g->coordinator : address_of(&g->slices[0].hosts[0]);
+        const struct environment_slice *mine = &g->slices[g->slice];
+        char from[WORLD_REASON_MAX];
+
+        w->size = 0;
+        w->n_slices = g->n_slices;
+        w->slice = g->slice;
+        w->n_hosts = mine->n_hosts;
+        w->worker = g->worker;
+        for (size_t s = 0; s < g->n_slices; s++) {
+                w->rank += s < g->slice ? g->slices[s].n_hosts : 0;
+                w->size += g->slices[s].n_hosts;
+        }
+        w->rank += g->worker;
+        w->known = true;
+        w->slice_name = mine->name;
+        (void) snprintf(w->coordinator, sizeof(w->coordinator), "%s", coordinator);
+        (void) snprintf(from, sizeof(from), "run %.48s, generation %" PRIu64, g->run ? g->run : "?",
+                        g->generation);
+        (void) snprintf(w->name_reason, sizeof(w->name_reason), "%.120s: its slice %zu of %zu", from,
+                        g->slice, g->n_slices);
+        (void) snprintf(w->slice_reason, sizeof(w->slice_reason), "%.120s: slice %zu of %zu", from, g->slice,
+                        g->n_slices);
+        (void) snprintf(w->worker_reason, sizeof(w->worker_reason), "%.120s: worker %zu of slice %.63s",
+                        from, g->worker, mine->name);
+        (void) snprintf(w->hosts_reason, sizeof(w->hosts_reason), "%.120s: the hosts of slice %.63s", from,
+                        mine->name);
+        return join(mine, &w->hosts);
+}
+
+/* --- From the identity --------------------------------------------------------------------------------- */
+
+static void reason_of(const struct identity *i, enum identity_field f, char buf[static WORLD_REASON_MAX]) {
+        (void) snprintf(buf, WORLD_REASON_MAX, "%s from %s", identity_field_name(f), i->fields[f].origin);
+}
+
+static size_t count(const char *list) {
+        size_t n = 1;
+
+        for (; *list; list++)
+                n += *list == ',';
+        return n;
+}
+
+/*
+ * Which words name the workers: what the static file or a person says; where one source says both names and
+ * addresses, the addresses, which need no resolver.
+ */
+static enum identity_field words_of_workers(const struct identity *i) {
+        const struct identity_value *names = &i->fields[IDENTITY_WORKER_HOSTNAMES];
+        const struct identity_value *addresses = &i->fields[IDENTITY_WORKER_ADDRESSES];
+
+        if (addresses->text && (!names->text || streq(names->origin, addresses->origin)))
+                return IDENTITY_WORKER_ADDRESSES;
+        return IDENTITY_WORKER_HOSTNAMES;
+}
+
+/*
+ * The host of "HOST", "HOST:PORT" or "[ADDRESS]:PORT"; more than one colon without brackets is an address.
+ */
+static void host_of(const char *text, char *buf, size_t size) {
+        bool bracket = text[0] == '[';
+        const char *colon = strchr(text, ':');
+        size_t len = bracket                          ? strcspn(text + 1, "]") :
+                     colon && !strchr(colon + 1, ':') ? (size_t) (colon - text) :
+                                                        strlen(text);
+
+        (void) snprintf(buf, size, "%.*s", (int) MIN(len, size - 1), text + bracket);
+}
+
+/* Several slices, as the metadata server says it of queued resources: all alike. */
+static void add_slices(const struct identity *i, struct world *w) {
+        const char *coordinator = identity_get(i, IDENTITY_COORDINATOR);
+        uint32_t n, id;
+
+        if (identity_get_u32(i, IDENTITY_SLICES, &n) < 0 ||
+            identity_get_u32(i, IDENTITY_SLICE_ID, &id) < 0 || n < 2 || id >= n || !coordinator)
+                return;
+        w->n_slices = n;
+        w->slice = id;
+        w->rank = id * w->n_hosts + w->worker;
+        w->size = n * w->n_hosts;
+        host_of(coordinator, w->coordinator, sizeof(w->coordinator));
+        reason_of(i, IDENTITY_SLICE_ID, w->slice_reason);
+        reason_of(i, IDENTITY_COORDINATOR, w->coordinator_reason);
+}
+
+static int from_identity(const struct identity *i, struct world *w) {
+        enum identity_field words = words_of_workers(i);
+        const char *hosts = identity_get(i, words);
+        uint32_t worker;
+
+        w->slice_name = identity_get(i, IDENTITY_SLICE_NAME);
+        reason_of(i, IDENTITY_SLICE_NAME, w->name_reason);
+        reason_of(i, IDENTITY_WORKER_ID, w->worker_reason);
+        reason_of(i, words, w->hosts_reason);
+        if (hosts) {
+                w->hosts = strdup(hosts);
+                if (!w->hosts)
+                        return -ENOMEM;
+                w->n_hosts = w->size = count(hosts);
+                (void) snprintf(w->coordinator, sizeof(w->coordinator), "%.*s",
+                                (int) MIN(strcspn(hosts, ","), sizeof(w->coordinator) - 1), hosts);
+        }
+        if (identity_get_u32(i, IDENTITY_WORKER_ID, &worker) == 0) {
+                w->worker = w->rank = worker;
+                w->known = hosts != NULL;
+        }
+        if (w->known)
+                add_slices(i, w);
+        return 0;
+}
+
+int world_of(const struct identity *i, const struct environment_options *o, struct world *ret,
+             char why[static ENVIRONMENT_WHY_MAX]) {
+        _cleanup_world_ struct world w = WORLD_NULL;
+        int r;
+
+        if (o->gang) {
+                r = check_gang(o->gang, why);
+                if (r < 0)
+                        return r;
+        }
+        r = o->gang ? from_gang(o->gang, &w) : from_identity(i, &w);
+        if (r < 0)
+                return r;
+        w.port = o->gang && o->gang->port > 0 ? o->gang->port : framework_port(o->framework);
+        if (!w.coordinator_reason[0])
+                (void) snprintf(w.coordinator_reason, sizeof(w.coordinator_reason), "worker 0 of slice 0");
+        *ret = w;
+        w.hosts = NULL;
+        return 0;
+}
+
+void world_clear(struct world *w) {
+        free(w->hosts);
+        *w = WORLD_NULL;
+}
+
+const char *world_endpoint(const char *host, uint16_t port, char buf[static WORLD_ENDPOINT_MAX]) {
+        bool six = strchr(host, ':');
+
+        (void) snprintf(buf, WORLD_ENDPOINT_MAX, "%s%.253s%s:%u", six ? "[" : "", host, six ? "]" : "",
+                        (unsigned) port);
+        return buf;
+}

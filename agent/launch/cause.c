@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cause.h"
+
+#include <stdarg.h>
+
+#include "handover.h"
+
+#define EXIT_EXEC 203 /* systemd.exec(5): the command could not be executed */
+
+static const char *const names[] = {
+        [CAUSE_SUCCESS] = "success",
+        [CAUSE_STOPPED] = "stopped",
+        [CAUSE_PREEMPTED] = "preempted",
+        [CAUSE_NEVER_RESTART] = "never-restart",
+        [CAUSE_NOT_STARTED] = "not-started",
+        [CAUSE_OOM_KILL] = "oom-kill",
+        [CAUSE_DEVICE_BUSY] = "device-busy",
+        [CAUSE_DEVICE_LOST] = "device-lost",
+        [CAUSE_PEER_LOST] = "peer-lost",
+        [CAUSE_CONFIGURATION] = "configuration",
+        [CAUSE_HANG] = "hang",
+        [CAUSE_TIMEOUT] = "timeout",
+        [CAUSE_CORE_DUMP] = "core-dump",
+        [CAUSE_SIGNAL] = "signal",
+        [CAUSE_EXIT_CODE] = "exit-code",
+        [CAUSE_UNKILLABLE] = "unkillable",
+        [CAUSE_HOST_DOWN] = "host-down",
+        [CAUSE_UNKNOWN] = "unknown",
+};
+_Static_assert(ELEMENTSOF(names) == _CAUSE_MAX, "every cause has a name");
+
+static const struct {
+        const char *name;
+        enum cause cause;
+} hints[] = {
+        [HINT_DEVICE_LOST] = { "device-lost", CAUSE_DEVICE_LOST },
+        [HINT_OOM_KILL] = { "oom-kill", CAUSE_OOM_KILL },
+        [HINT_PEER_LOST] = { "peer-lost", CAUSE_PEER_LOST },
+        [HINT_PREEMPTED] = { "preempted", CAUSE_PREEMPTED },
+};
+_Static_assert(ELEMENTSOF(hints) == _HINT_MAX, "every hint has a name");
+
+const char *cause_name(enum cause c) {
+        return c < _CAUSE_MAX ? names[c] : "?";
+}
+
+int cause_parse(const char *name, enum cause *ret) {
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                if (streq(name, names[i])) {
+                        *ret = (enum cause) i;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+int hint_parse(const char *name, enum hint *ret) {
+        for (size_t i = 0; i < ELEMENTSOF(hints); i++)
+                if (streq(name, hints[i].name)) {
+                        *ret = (enum hint) i;
+                        return 0;
+                }
+        return -EINVAL;
+}
+
+_printf_(4, 5) static void found(struct cause_found *f, enum cause cause, const char *remedy, const char *fmt, ...) {
+        va_list ap;
+
+        f->cause = cause;
+        (void) snprintf(f->remedy, sizeof(f->remedy), "%s", remedy);
+        va_start(ap, fmt);
+        (void) vsnprintf(f->why, sizeof(f->why), fmt, ap);
+        va_end(ap);
+}
+
+static bool exited_with(const struct exit_record *r, int code) {
+        char text[16];
+
+        (void) snprintf(text, sizeof(text), "%d", code);
+        return streq(r->code, "exited") && streq(r->status, text);
+}
+
+/* What needs no evidence but the record, and what others say counts for nothing against it. */
+static bool is_plain(const struct evidence *e, struct cause_found *f) {
+        const struct exit_record *r = e->record;
+        bool killed = streq(r->code, "killed") || streq(r->code, "dumped");
+
+        if (e->unkillable > 0)
+                found(f, CAUSE_UNKILLABLE, "ps -o pid,stat,wchan:30,comm -p PID says what it waits for; only a reboot ends it",
+                      "process %d of the run is still there after KILL", (int) e->unkillable);
+        else if (streq(r->result, "unknown") && e->rebooted)
+                found(f, CAUSE_HOST_DOWN, "start it again", "the host went down while the run was on it");
+        else if (streq(r->result, "success") && !killed)
+                found(f, CAUSE_SUCCESS, "", "its command ended with 0");
+        else if (exited_with(r, EXIT_NEVER_RESTART))
+                found(f, CAUSE_NEVER_RESTART, "its log says why: tpuctl logs NAME", "it ended with code %d: do not start it again",
+                      EXIT_NEVER_RESTART);
+        else if (e->preempted)
+                found(f, CAUSE_PREEMPTED, "", "it was told of a preemption, and ended with %s %s", r->code, r->status);
+        else if (e->stop_asked && (streq(r->result, "timeout") || streq(r->status, "KILL")))
+                found(f, CAUSE_TIMEOUT, "give it a longer --grace, or see why it does not end on TERM",
+                      "it was told to end, and was killed when its grace was over");
+        else if (e->stop_asked)
+                found(f, CAUSE_STOPPED, "", "it was stopped (%s %s)", r->code, r->status);
+        else
+                return false;
+        return true;
+}
+
+/* Somebody or something else says why: the kernel's OOM killer, a hint, the run's own lines. */
+static bool is_told(const struct evidence *e, struct cause_found *f) {
+        static const enum hint order[] = { HINT_OOM_KILL, HINT_DEVICE_LOST, HINT_PREEMPTED, HINT_PEER_LOST };
+        const struct log_sign *sign = log_sign(e->log);
+        const struct exit_record *r = e->record;
+
+        if (streq(r->result, "oom-kill") || r->oom_kills > 0) {
+                found(f, CAUSE_OOM_KILL, "see its memory: tpuctl status; give it more, or a smaller batch",
+                      "the kernel killed %u of its processes for lack of memory", (unsigned) MAX(r->oom_kills, 1u));
+                return true;
+        }
+        for (size_t i = 0; i < ELEMENTSOF(order); i++)
+                if (e->hints & (1u << order[i])) {
+                        found(f, hints[order[i]].cause, "tpuctl events", "%s", e->hint_text[order[i]]);
+                        return true;
+                }
+        if (sign)
+                found(f, sign->cause, sign->remedy, "%s", sign->why);
+        return sign;
+}
+
+static void by_record(const struct evidence *e, struct cause_found *f) {
+        const struct exit_record *r = e->record;
+
+        if (streq(r->result, "unknown"))
+                found(f, CAUSE_UNKNOWN, "see: journalctl -b -u tpu-run-NAME.service", "its unit is gone and left no record");
+        else if (streq(r->result, "success")) /* systemd counts HUP, INT, TERM and PIPE as a clean end; a training has not ended */
+                found(f, CAUSE_STOPPED, "", "it was ended by %s", r->status);
+        else if (r->code[0] == '\0' || exited_with(r, EXIT_EXEC))
+                found(f, CAUSE_NOT_STARTED, "see: journalctl -b -u tpu-run-NAME.service", "systemd could not start it: %s%s%s",
+                      r->result, r->status[0] ? " " : "", r->status);
+        else if (exited_with(r, HANDOVER_EXIT_NO_COMMAND) || exited_with(r, HANDOVER_EXIT_NOT_STARTED))
+                found(f, CAUSE_NOT_STARTED, "see: tpuctl logs NAME", "its command could not be executed (code %s)", r->status);
+        else if (streq(r->result, "timeout"))
+                found(f, CAUSE_TIMEOUT, "see: journalctl -b -u tpu-run-NAME.service", "it was killed when its time was over");
+        else if (streq(r->result, "core-dump"))
+                found(f, CAUSE_CORE_DUMP, "see: tpuctl logs NAME; start it with --core keep for a dump", "it crashed with %s", r->status);
+        else if (streq(r->result, "signal"))
+                found(f, CAUSE_SIGNAL, "somebody on this host sent it: see tpuctl logs NAME", "it was killed by %s", r->status);
+        else
+                found(f, CAUSE_EXIT_CODE, "see: tpuctl logs NAME", "its command ended with %s", r->status);
+}
+
+void cause_of(const struct evidence *e, struct cause_found *ret) {
+        *ret = (struct cause_found){ .cause = CAUSE_UNKNOWN };
+        if (!is_plain(e, ret) && !is_told(e, ret))
+                by_record(e, ret);
+}
+
+bool cause_is_worth_a_restart(enum cause c) {
+        switch (c) {
+        case CAUSE_OOM_KILL:
+        case CAUSE_DEVICE_BUSY:
+        case CAUSE_PEER_LOST:
+        case CAUSE_HANG:
+        case CAUSE_CORE_DUMP:
+        case CAUSE_SIGNAL:
+        case CAUSE_EXIT_CODE:
+        case CAUSE_UNKNOWN:
+                return true;
+        case CAUSE_SUCCESS:
+        case CAUSE_STOPPED:
+        case CAUSE_PREEMPTED:
+        case CAUSE_NEVER_RESTART:
+        case CAUSE_NOT_STARTED:
+        case CAUSE_DEVICE_LOST:
+        case CAUSE_CONFIGURATION:
+        case CAUSE_TIMEOUT:
+        case CAUSE_UNKILLABLE:
+        case CAUSE_HOST_DOWN:
+        case _CAUSE_MAX:
+                break;
+        }
+        return false;
+}

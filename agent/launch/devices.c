@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "devices.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include "log.h"
+#include "owners.h"
+#include "paths.h"
+#include "text_list.h"
+
+/* Whether nobody holds a lock on it, in either of the two ways. */
+static bool is_unlocked(int fd) {
+        struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+        return flock(fd, LOCK_EX | LOCK_NB) == 0 && fcntl(fd, F_GETLK, &whole) == 0 && whole.l_type == F_UNLCK;
+}
+
+/* No process has a TPU open: what is left of a lock belongs to nobody. A failure is not ours to solve: libtpu will say so. */
+static void remove_stale_lockfile(const struct host *h, const char *run) {
+        _cleanup_close_ int dir = -1, fd = -1;
+        struct stat st;
+
+        dir = host_open_file(h, LIBTPU_LOCKFILE_DIRECTORY, O_RDONLY | O_DIRECTORY);
+        if (dir < 0)
+                return;
+        fd = openat(dir, LIBTPU_LOCKFILE, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+                return;
+        if (!is_unlocked(fd)) {
+                log_warning("run %s: %s/%s is locked by a process that has no TPU open; left alone", run,
+                            LIBTPU_LOCKFILE_DIRECTORY, LIBTPU_LOCKFILE);
+                return;
+        }
+        if (unlinkat(dir, LIBTPU_LOCKFILE, 0) == 0)
+                log_notice("run %s: removed %s/%s of uid %u: no process has a TPU open", run, LIBTPU_LOCKFILE_DIRECTORY,
+                           LIBTPU_LOCKFILE, (unsigned) st.st_uid);
+        else
+                (void) log_warning_errno(errno, "run %s: the stale %s/%s cannot be removed: %m", run,
+                                         LIBTPU_LOCKFILE_DIRECTORY, LIBTPU_LOCKFILE);
+}
+
+static int busy(const struct device_owner *o, const char *run, struct problem *p) {
+        char remedy[200];
+        int unit = (int) strcspn(o->unit, ".");
+
+        if (startswith(o->unit, RUN_UNIT_PREFIX))
+                (void) snprintf(remedy, sizeof(remedy), "tpuctl stop %.*s, or --share-devices",
+                                unit - (int) strlen(RUN_UNIT_PREFIX), o->unit + strlen(RUN_UNIT_PREFIX));
+        else
+                (void) snprintf(remedy, sizeof(remedy), "end it: kill %u, or --share-devices", o->pid);
+        return problem_set(p, -EBUSY, remedy, "run %s: %s is in use by process %u of uid %u (%s%s%s)", run, o->device,
+                           o->pid, o->uid, o->command, o->unit[0] ? ", in " : "", o->unit);
+}
+
+int devices_check(const struct host *h, const struct run_spec *s, const char *run, struct problem *p, char *warning,
+                  size_t size) {
+        _cleanup_free_ struct owners_cache *c = calloc(1, sizeof(*c));
+        const struct device_owners *o;
+
+        if (s->share_devices)
+                return 0;
+        if (!c)
+                return problem_set(p, -ENOMEM, "try again", "out of memory");
+        o = owners_get(h, c);
+        if (o->n > 0)
+                return busy(&o->owners[0], run, p);
+        if (o->error == 0 && !o->incomplete)
+                remove_stale_lockfile(h, run);
+        else if (warning)
+                (void) snprintf(warning, size, "it is not known whether another process has a TPU open: %s",
+                                o->error < 0 ? o->why : "not every process could be looked at");
+        return 0;
+}
+
+/* --- Nodes --------------------------------------------------------------------------------------------- */
+
+#define DEV "/proc/1/root/dev"
+#define NODES_MAX 64
+
+struct nodes {
+        const char *prefix;
+        char **list;
+        size_t n;
+};
+
+static int add_node(const char *name, void *userdata) {
+        struct nodes *l = userdata;
+        bool vfio = streq(l->prefix, "/dev/vfio/");
+
+        if (!vfio && !streq(name, "fuse") && !(startswith(name, "accel") && name[5] >= '0' && name[5] <= '9'))
+                return 0;
+        if (l->n == NODES_MAX)
+                return 1;
+        if (asprintf(&l->list[l->n], "%s%s", l->prefix, name) < 0) {
+                l->list[l->n] = NULL;
+                return 1;
+        }
+        l->n++;
+        return 0;
+}
+
+char **devices_nodes(const struct host *h) {
+        struct nodes l = { .prefix = "/dev/", .list = calloc(NODES_MAX + 1, sizeof(*l.list)) };
+
+        if (!l.list || host_list(h, DEV, add_node, &l) < 0)
+                return strings_free(l.list);
+        l.prefix = "/dev/vfio/";
+        (void) host_list(h, DEV "/vfio", add_node, &l); /* there is none where the chips have nodes of another kind */
+        return l.list;
+}

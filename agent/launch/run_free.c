@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between the end of a run and the next start under its name: its slice is empty, and the devices are free. */
+#include "log.h"
+#include "run_table.h"
+
+#define LOOK_FIRST (20 * USEC_PER_MSEC) /* a slice is gone in a few milliseconds, as a rule */
+#define LOOK_MAX USEC_PER_SEC
+
+static int on_look(sd_event_source *s, uint64_t usec, void *userdata);
+
+static int look_later(struct run *run, usec_t after) {
+        int k;
+
+        run->free_timer = sd_event_source_disable_unref(run->free_timer);
+        k = sd_event_add_time_relative(run->owner->event, &run->free_timer, CLOCK_MONOTONIC, after, USEC_PER_MSEC,
+                                       on_look, run);
+        if (k < 0)
+                return k;
+        (void) sd_event_source_set_description(run->free_timer, "wait-until-free");
+        return 0;
+}
+
+pid_t run_left_over(const struct run *run) {
+        _cleanup_free_ struct pid_list *pids = malloc(sizeof(*pids));
+
+        if (!pids || run_pids(run, pids) < 0)
+                return 0;
+        return pids->n > 0 ? pids->pids[0] : 0;
+}
+
+int run_is_free(struct run *run, const struct job *wanted, struct problem *p) {
+        pid_t left = run_left_over(run);
+
+        if (left > 0)
+                return problem_set(p, -EBUSY, "see: ps -o pid,stat,wchan:30,comm -p PID; in state D only a reboot ends it",
+                                   "run %s: process %d of the run before it is still there", wanted->name, (int) left);
+        return devices_check(run->owner->host, &wanted->spec, wanted->name, p, NULL, 0);
+}
+
+static bool retry(struct run *run) {
+        if (host_now(run->owner->host) >= run->free_deadline)
+                return false;
+        run->free_pause = MIN(run->free_pause * 2, LOOK_MAX);
+        return look_later(run, run->free_pause) >= 0;
+}
+
+/* The run itself is due again. */
+static void look_for_restart(struct run *run) {
+        struct problem p;
+        char words[sizeof(p.text) + 32];
+
+        if ((run_is_free(run, run->job, &p) >= 0 && run_start_again(run, &p) >= 0) || retry(run))
+                return;
+        (void) snprintf(words, sizeof(words), "not started again: %s", p.text);
+        log_warning("run %s: %s", run->job->name, words);
+        run_finish(run, words);
+}
+
+static int on_look(sd_event_source *s, uint64_t usec, void *userdata) {
+        struct run *run = userdata;
+        struct problem p;
+        int k;
+
+        (void) s;
+        (void) usec;
+        run->free_timer = sd_event_source_disable_unref(run->free_timer);
+        if (!run->coming) {
+                if (run->job->state == JOB_WAITING)
+                        look_for_restart(run);
+                return 0;
+        }
+        k = run_is_free(run, run->coming, &p);
+        if (k >= 0)
+                run_start_coming(run);
+        else if (!retry(run))
+                run_refuse_coming(run, k, &p);
+        return 0;
+}
+
+void run_await_free_after(struct run *run, usec_t pause) {
+        struct problem p;
+        int k;
+
+        run->free_deadline = host_now(run->owner->host) + pause + FREE_TIMEOUT;
+        run->free_pause = LOOK_FIRST;
+        k = look_later(run, MAX(pause, LOOK_FIRST));
+        if (k >= 0)
+                return;
+        (void) problem_set(&p, k, "try again", "run %s: no timer: %s", run->job->name, strerror(-k));
+        if (run->coming)
+                run_refuse_coming(run, k, &p);
+        else if (run->job->state == JOB_WAITING)
+                run_finish(run, p.text);
+}
+
+void run_await_free(struct run *run) {
+        if (run->coming)
+                run_await_free_after(run, 0);
+}
+
+bool run_retry_restart(struct run *run) {
+        if (!run->restarting)
+                return false;
+        run->restarting = false;
+        run->job->state = JOB_WAITING;
+        if (!retry(run))
+                run_finish(run, "not started again: systemd refuses it");
+        return true;
+}

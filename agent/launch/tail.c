@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tail.h"
+
+#include <fcntl.h>
+#include <systemd/sd-journal.h>
+
+#include "cause.h"
+#include "child.h"
+#include "host.h"
+#include "io.h"
+#include "job.h"
+#include "state.h"
+#include "steps.h"
+
+#define TAIL_FILE_MAX (256 * 1024)
+#define TAIL_ROUNDS 5 /* others write to the journal, too */
+
+struct tail {
+        struct child *child;
+        char unit[96], id[RUN_ID_MAX];
+        char name[JOB_NAME_MAX + 1];
+        const char *root; /* of the host whose file of lines is read; NULL with file false: the journal is */
+        bool file;
+        usec_t started_real;
+        bool failed;
+        tail_done_t done;
+        void *userdata;
+};
+
+void tail_init(struct tail_result *t) {
+        *t = (struct tail_result){ .sign = -1 };
+}
+
+/* A sign before a completed step is not why the run ended: it went on after that. */
+bool tail_line(struct tail_result *t, const char *line, size_t len) {
+        struct step_line step;
+        int sign;
+
+        len = MIN(len, (size_t) TAIL_LINE_MAX);
+        if (step_line_parse(line, len, &step)) {
+                t->step_known = true;
+                t->last_step = step.step;
+                return false;
+        }
+        sign = log_sign_find(line, len);
+        if (sign >= 0 && (t->sign < 0 || sign < t->sign))
+                t->sign = sign;
+        return true;
+}
+
+/* --- In the child -------------------------------------------------------------------------------------- */
+
+static bool has_field(sd_journal *j, const char *name, const void **ret, size_t *ret_len) {
+        size_t n = strlen(name) + 1;
+        const void *data;
+        size_t len;
+
+        if (sd_journal_get_data(j, name, &data, &len) < 0 || len < n)
+                return false;
+        *ret = (const char *) data + n;
+        *ret_len = len - n;
+        return true;
+}
+
+enum whose {
+        OURS,
+        BEFORE_OURS, /* by a line that tells nothing */
+        ANOTHER, /* start's: what is before it is of no use either */
+};
+
+/* journald adds the unit's fields for as long as systemd has the unit: the last lines of a run may come too late for them. */
+static enum whose whose_line(sd_journal *j, const struct tail *t) {
+        const void *id;
+        uint64_t real;
+        size_t len;
+
+        if (has_field(j, "TPU_RUN_ID", &id, &len))
+                return len == strlen(t->id) && memcmp(id, t->id, len) == 0 ? OURS : ANOTHER;
+        return sd_journal_get_realtime_usec(j, &real) >= 0 && real >= t->started_real ? OURS : BEFORE_OURS;
+}
+
+static int look(sd_journal *j, const struct tail *t, struct tail_result *found) {
+        int r;
+
+        tail_init(found);
+        r = sd_journal_seek_tail(j);
+        for (unsigned i = 0; r >= 0 && i < TAIL_LINES; i++) {
+                enum whose whose;
+                const void *line;
+                size_t len;
+
+                r = sd_journal_previous(j);
+                if (r <= 0)
+                        break;
+                whose = whose_line(j, t);
+                if (whose == ANOTHER)
+                        break;
+                if (whose == OURS && has_field(j, "MESSAGE", &line, &len) && !tail_line(found, line, len))
+                        break;
+        }
+        return r < 0 ? r : 0;
+}
+
+/* Without systemd its lines are a file of their own (shim.h), all of this start. */
+static int look_into_file(const struct tail *t, struct tail_result *found) {
+        _cleanup_host_ struct host h = HOST_NULL;
+        _cleanup_free_ char *buf = malloc(TAIL_FILE_MAX);
+        char path[128];
+        _cleanup_close_ int fd = -1;
+        off_t size;
+        ssize_t n;
+        int r;
+
+        tail_init(found);
+        r = host_open(t->root, &h);
+        if (r < 0 || !buf)
+                return r < 0 ? r : -ENOMEM;
+        (void) snprintf(path, sizeof(path), "%s/%s/%s", PATH_LAUNCHD_STATE, STATE_LOGS, t->name);
+        fd = host_open_file(&h, path, O_RDONLY);
+        if (fd < 0)
+                return fd;
+        size = lseek(fd, 0, SEEK_END);
+        if (size < 0 || lseek(fd, MAX(size - TAIL_FILE_MAX, (off_t) 0), SEEK_SET) < 0)
+                return -errno;
+        n = io_read_up_to(fd, buf, TAIL_FILE_MAX);
+        for (ssize_t end = n; end > 0;) {
+                const char *feed = memrchr(buf, '\n', (size_t) end);
+                ssize_t line = feed ? feed - buf + 1 : 0;
+
+                if (!tail_line(found, buf + line, (size_t) (end - line)))
+                        break;
+                end = feed ? feed - buf : 0;
+        }
+        return n < 0 ? (int) n : 0;
+}
+
+static int open_journal(const struct tail *t, sd_journal **ret) {
+        char match[128];
+        sd_journal *j;
+        int r;
+
+        r = sd_journal_open(&j, SD_JOURNAL_LOCAL_ONLY); /* the users' files, too: a run's lines are in its user's */
+        if (r < 0)
+                return r;
+        /* journald's own word, which nobody outside of the unit can write */
+        (void) snprintf(match, sizeof(match), "_SYSTEMD_UNIT=%s", t->unit);
+        r = sd_journal_add_match(j, match, 0);
+        if (r >= 0)
+                r = sd_journal_set_data_threshold(j, TAIL_LINE_MAX + strlen("MESSAGE="));
+        if (r < 0)
+                sd_journal_close(j);
+        else
+                *ret = j;
+        return r;
+}
+
+static int look_into_journal(const struct tail *t, struct tail_result *found) {
+        sd_journal *j;
+        int r;
+
+        r = open_journal(t, &j);
+        if (r < 0)
+                return r;
+        r = sd_journal_get_fd(j); /* from here on, changes count */
+        if (r >= 0)
+                r = look(j, t, found);
+        for (unsigned i = 0; i < TAIL_ROUNDS && r >= 0 && t->failed && found->sign < 0; i++)
+                if (sd_journal_wait(j, TAIL_WAIT / TAIL_ROUNDS) > SD_JOURNAL_NOP)
+                        r = look(j, t, found);
+        sd_journal_close(j);
+        return r;
+}
+
+static int run(int fd, const void *data) {
+        const struct tail *t = data;
+        struct tail_result found;
+        char text[64];
+        int r, n;
+
+        r = t->file ? look_into_file(t, &found) : look_into_journal(t, &found);
+        if (r < 0)
+                return r;
+        n = snprintf(text, sizeof(text), "%d %d %" PRIu64, found.sign, found.step_known, found.last_step);
+        return write(fd, text, (size_t) n) == n ? 0 : -EIO;
+}
+
+/* --- In the parent ------------------------------------------------------------------------------------- */
+
+static void on_done(int result, const char *answer, size_t len, void *userdata) {
+        struct tail *t = userdata;
+        struct tail_result found;
+        int known = 0;
+
+        tail_init(&found);
+        if (result == 0 && (len == 0 || sscanf(answer, "%d %d %" SCNu64, &found.sign, &known, &found.last_step) != 3))
+                result = -EBADMSG;
+        if (result < 0)
+                tail_init(&found);
+        else
+                found.step_known = known;
+        t->done(&found, result, t->userdata);
+}
+
+int tail_new(sd_event *e, const struct tail_of *of, tail_done_t done, void *userdata, struct tail **ret) {
+        struct tail *t = calloc(1, sizeof(*t));
+        struct child_work work = { .name = "run-tail", .timeout = TAIL_TIMEOUT, .run = run, .data = t, .done = on_done,
+                                   .userdata = t };
+        char unit[JOB_UNIT_MAX];
+        int r;
+
+        if (!t)
+                return -ENOMEM;
+        (void) snprintf(t->name, sizeof(t->name), "%s", of->name);
+        (void) snprintf(t->unit, sizeof(t->unit), "%s", job_unit(of->name, unit));
+        (void) snprintf(t->id, sizeof(t->id), "%s", of->id);
+        t->started_real = of->started_real;
+        t->failed = of->failed;
+        t->file = of->file;
+        t->root = of->root;
+        t->done = done;
+        t->userdata = userdata;
+        r = child_start(e, &work, &t->child);
+        if (r < 0) {
+                free(t);
+                return r;
+        }
+        *ret = t;
+        return 0;
+}
+
+struct tail *tail_free(struct tail *t) {
+        if (!t)
+                return NULL;
+        t->child = child_free(t->child);
+        free(t);
+        return NULL;
+}

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <strings.h>
+#include <sys/random.h>
+
+#include "api_json.h"
+#include "api_registry.h"
+#include "audit.h"
+
+#define RUNS_PATH   "/api/v1/runs"
+#define SLICES_PATH "/api/v1/slices/"
+#define HOSTS_PATH  "/api/v1/hosts/"
+#define MODE_PATH   "/api/v1/mode"
+#define REASON_MAX  200
+#define UNTIL_MAX   ((usec_t) 366 * 24 * 3600 * USEC_PER_SEC)
+
+enum what {
+        WHAT_NOTHING,
+        WHAT_RUNS,
+        WHAT_RUN,
+        WHAT_SLICE,
+        WHAT_SLOT,
+        WHAT_ORDER,
+        WHAT_ORDERS,
+        WHAT_MODE,
+};
+
+struct target {
+        enum what what;
+        char name[64], kind[8];
+        unsigned worker;
+};
+
+/* One part of a path, up to "/" or its end. */
+static const char *take_part(const char *p, char *ret, size_t size) {
+        size_t n = strcspn(p, "/");
+
+        if (n == 0 || n >= size)
+                return NULL;
+        memcpy(ret, p, n);
+        ret[n] = '\0';
+        return p + n;
+}
+
+static enum what slice_target(const char *p, struct target *t) {
+        char *end;
+
+        p = take_part(p, t->name, sizeof(t->name));
+        if (p && !*p)
+                return WHAT_SLICE;
+        if (!p || !startswith(p, "/slots/") || p[7] < '0' || p[7] > '9')
+                return WHAT_NOTHING;
+        t->worker = (unsigned) strtoul(p + 7, &end, 10);
+        return *end || end - (p + 7) > 5 ? WHAT_NOTHING : WHAT_SLOT;
+}
+
+static enum what host_target(const char *p, struct target *t) {
+        p = take_part(p, t->name, sizeof(t->name));
+        if (!p || *p != '/')
+                return WHAT_NOTHING;
+        p = take_part(p + 1, t->kind, sizeof(t->kind));
+        if (!p || *p)
+                return WHAT_NOTHING;
+        if (streq(t->kind, "orders"))
+                return WHAT_ORDERS;
+        return streq(t->kind, "mode") || streq(t->kind, "cordon") || streq(t->kind, "drain") ? WHAT_ORDER
+                                                                                             : WHAT_NOTHING;
+}
+
+static struct target find_target(const char *path) {
+        struct target t = { 0 };
+        const char *end;
+
+        if (streq(path, RUNS_PATH))
+                t.what = WHAT_RUNS;
+        else if (streq(path, MODE_PATH))
+                t.what = WHAT_MODE;
+        else if (startswith(path, RUNS_PATH "/")) {
+                end = take_part(path + strlen(RUNS_PATH "/"), t.name, sizeof(t.name));
+                t.what = end && !*end ? WHAT_RUN : WHAT_NOTHING;
+        } else if (startswith(path, SLICES_PATH))
+                t.what = slice_target(path + strlen(SLICES_PATH), &t);
+        else if (startswith(path, HOSTS_PATH))
+                t.what = host_target(path + strlen(HOSTS_PATH), &t);
+        return t;
+}
+
+/* --- Who acts ------------------------------------------------------------------------------------------ */
+
+static const char *by_text(const struct http_request *q, char buf[static TLS_NAME_TEXT]) {
+        (void) snprintf(buf, TLS_NAME_TEXT, "%s%s%s%s", q->name ? q->name : "somebody",
+                        q->name ? " (" : " at ", q->peer, q->name ? ")" : "");
+        return buf;
+}
+
+static void told(const struct api *a, const struct http_request *q, struct http_reply *reply,
+                 const char *result) {
+        char by[TLS_NAME_TEXT];
+
+        audit_tell(a, q->method, q->path, by_text(q, by), result, reply->status);
+}
+
+static void refuse(const struct api *a, const struct http_request *q, struct http_reply *reply, int r,
+                   const char *why) {
+        unsigned status = r == -EBADMSG || r == -EINVAL ? 400
+                          : r == -EBUSY                 ? 409
+                          : r == -ENOENT                ? 404
+                          : r == -E2BIG                 ? 413
+                                                        : 503;
+
+        api_reply_error(reply, status, *why ? why : strerror(-r),
+                        status == 503 ? "see the journal of tpu-collectord, and try again"
+                                      : "see docs/registry.md");
+        reply->retry_after = status == 503 ? 5 : 0;
+        told(a, q, reply, *why ? why : "refused");
+}
+
+/* --- Reading ------------------------------------------------------------------------------------------------ */
+
+static void reply_record(const struct api *a, const char *prefix, const char *name,
+                         struct http_reply *reply) {
+        char key[GANG_KEY_MAX];
+        const json_t *v;
+
+        (void) snprintf(key, sizeof(key), "%s%.64s", prefix, name);
+        v = gang_record(registry_gang(a->registry), key);
+        if (v)
+                api_reply(reply, 200, json_copy((json_t *) (uintptr_t) v));
+        else
+                api_reply_error(reply, 404, "the registry has none of this name",
+                                "GET /api/v1/slices and /api/v1/runs list them");
+}
+
+static void add_record(const char *key, const json_t *value, void *userdata) {
+        (void) key;
+        (void) json_array_append(userdata, (json_t *) (uintptr_t) value); /* out of memory: shorter */
+}
+
+static void list_runs(const struct api *a, struct http_reply *reply) {
+        json_t *list = json_array();
+
+        if (list)
+                gang_visit(registry_gang(a->registry), "run/", add_record, list);
+        api_reply(reply, 200, json_pack("{s:o}", "runs", list));
+}
+
+static void reply_order(const struct api *a, const struct target *t, struct http_reply *reply) {
+        char key[GANG_KEY_MAX];
+        const json_t *v, *mode, *cordon, *drain;
+
+        (void) snprintf(key, sizeof(key), "order/%s", t->name);
+        v = gang_record(registry_gang(a->registry), key);
+        mode = json_object_get(v, "mode");
+        cordon = json_object_get(v, "cordon");
+        drain = json_object_get(v, "drain");
+        api_reply(reply, 200,
+                  json_pack("{s:s, s:O?, s:O?, s:O?}", "host", t->name, "mode", mode, "cordon", cordon,
+                            "drain", drain));
+}
+
+static void reply_mode(const struct api *a, struct http_reply *reply) {
+        const json_t *v = gang_record(registry_gang(a->registry), "site/mode");
+
+        api_reply(reply, 200,
+                  v ? json_copy((json_t *) (uintptr_t) v)
+                    : json_pack("{s:i, s:s, s:s, s:s, s:i, s:i}", "v", 1, "mode", "repair", "reason", "",
+                                "by", "", "at", 0, "until", 0));
+}
+
+json_t *api_slice_gang(const struct api *a, const char *slice) {
+        char key[GANG_KEY_MAX];
+        const json_t *v;
+
+        (void) snprintf(key, sizeof(key), "slice/%.64s", slice ? slice : "");
+        v = slice ? gang_record(registry_gang(a->registry), key) : NULL;
+        if (!v)
+                return json_null();
+        return json_pack("{s:O, s:O, s:O, s:O, s:i, s:O, s:i, s:i}", "state", json_object_get(v, "state"),
+                         "generation", json_object_get(v, "generation"), "since",
+                         json_object_get(v, "since"), "hosts", json_object_get(v, "hosts"), "present",
+                         (int) json_array_size(json_object_get(v, "roster")), "missing",
+                         json_object_get(v, "missing"), "conflicts",
+                         (int) json_array_size(json_object_get(v, "conflicts")), "unlike",
+                         (int) json_array_size(json_object_get(v, "unlike")));
+}
+
+/* --- Runs ------------------------------------------------------------------------------------------------------ */
+
+static int complete_intent(const struct api *a, const struct http_request *q, json_t *v) {
+        char by[TLS_NAME_TEXT], serial[17];
+        uint64_t random;
+
+        if (getrandom(&random, sizeof(random), 0) != (ssize_t) sizeof(random))
+                return -EIO;
+        (void) snprintf(serial, sizeof(serial), "%016" PRIx64, random);
+        if (json_object_set_new(v, "v", json_integer(1)) < 0 ||
+            json_object_set_new(v, "serial", json_string(serial)) < 0 ||
+            json_object_set_new(v, "by", json_string(by_text(q, by))) < 0 ||
+            json_object_set_new(v, "stop", json_false()) < 0 ||
+            json_object_set_new(v, "at", json_integer((json_int_t) clock_real(a->clock))) < 0)
+                return -ENOMEM;
+        return 0;
+}
+
+static void post_run(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        const char *type = http_header(q, "Content-Type"), *name;
+        char key[GANG_KEY_MAX], why[GANG_WHY_MAX] = "";
+        json_t *v;
+        int r;
+
+        if (!type || strncasecmp(type, "application/json", 16) !=
+                             0) { /* a page of another site cannot say this unasked */
+                api_reply_error(reply, 415, "Content-Type must be application/json",
+                                "send an intent, see docs/registry.md");
+                return;
+        }
+        v = json_loadb((const char *) q->body, q->len, JSON_REJECT_DUPLICATES, NULL);
+        name = json_string_value(json_object_get(v, "name"));
+        if (!name) {
+                json_decref(v);
+                refuse(a, q, reply, -EINVAL, "the body is no JSON object with \"name\"");
+                return;
+        }
+        (void) snprintf(key, sizeof(key), "intent/%.64s", name);
+        r = complete_intent(a, q, v);
+        if (r >= 0)
+                r = registry_want(a->registry, key, v, why);
+        if (r < 0)
+                refuse(a, q, reply, r, why);
+        else {
+                (void) snprintf(key, sizeof(key), "run/%.64s", name);
+                api_reply(reply, 201,
+                          json_copy((json_t *) (uintptr_t) gang_record(registry_gang(a->registry), key)));
+                told(a, q, reply, name);
+        }
+        json_decref(v);
+}
+
+static void delete_run(const struct api *a, const struct http_request *q, const struct target *t,
+                       struct http_reply *reply) {
+        char key[GANG_KEY_MAX], why[GANG_WHY_MAX] = "";
+        const json_t *record, *intent;
+        json_t *v;
+        int r = 0;
+
+        (void) snprintf(key, sizeof(key), "run/%s", t->name);
+        record = gang_record(registry_gang(a->registry), key);
+        intent = json_object_get(record, "intent");
+        if (!record) {
+                refuse(a, q, reply, -ENOENT, "there is no run of this name");
+                return;
+        }
+        v = json_copy((json_t *) (uintptr_t) intent);
+        (void) snprintf(key, sizeof(key), "intent/%s", t->name);
+        if (!v || json_object_set_new(v, "stop", json_true()) < 0)
+                r = -ENOMEM;
+        else
+                r = registry_want(a->registry, key, v, why);
+        json_decref(v);
+        if (r < 0) {
+                refuse(a, q, reply, r, why);
+                return;
+        }
+        reply_record(a, "run/", t->name, reply);
+        reply->status = 202;
+        told(a, q, reply, "it is being stopped");
+}
+
+/* --- Orders ------------------------------------------------------------------------------------------------------ */
+
+static int parse_order(const struct api *a, const struct http_request *q, json_t **ret,
+                       char why[static QUERY_WHY_MAX]) {
+        struct query query;
+        usec_t now = clock_real(a->clock);
+        char by[TLS_NAME_TEXT];
+        int64_t until;
+
+        if (query_parse(q, QUERY_BIT(QUERY_REASON) | QUERY_BIT(QUERY_UNTIL), 0, &query, why) < 0)
+                return -EINVAL;
+        until = query.number[QUERY_UNTIL];
+        if (query.text[QUERY_REASON] && strlen(query.text[QUERY_REASON]) >= REASON_MAX) {
+                (void) snprintf(why, QUERY_WHY_MAX, "parameter reason: at most %d bytes", REASON_MAX - 1);
+                return -EINVAL;
+        }
+        if (until >= 0 && ((usec_t) until <= now || (usec_t) until > now + UNTIL_MAX)) {
+                (void) snprintf(why, QUERY_WHY_MAX, "parameter until: must be a time up to a year ahead");
+                return -EINVAL;
+        }
+        *ret = json_pack("{s:s, s:s, s:I, s:I}", "reason",
+                         query.text[QUERY_REASON] ? query.text[QUERY_REASON] : "", "by", by_text(q, by),
+                         "at", (json_int_t) now, "until", (json_int_t) MAX(until, 0));
+        if (*ret)
+                return 0;
+        (void) snprintf(why, QUERY_WHY_MAX, "parameter reason: is no UTF-8");
+        return -EINVAL;
+}
+
+static void reply_done(const struct api *a, const struct http_request *q, struct http_reply *reply,
+                       json_t *v, const char *result) {
+        char copy[REASON_MAX + 1];
+
+        (void) snprintf(copy, sizeof(copy), "%s", result && *result ? result : "done"); /* it may be of v */
+        if (v)
+                api_reply(reply, 200, v);
+        else
+                reply->status = 204;
+        told(a, q, reply, copy);
+}
+
+/* v: the order, NULL: it is taken back. Taken over. */
+static void put_order(const struct api *a, const struct http_request *q, const struct target *t, json_t *v,
+                      struct http_reply *reply) {
+        char key[GANG_KEY_MAX], why[GANG_WHY_MAX] = "";
+        const json_t *before;
+        json_t *all;
+        int r = 0;
+
+        (void) snprintf(key, sizeof(key), "order/%s", t->name);
+        before = gang_record(registry_gang(a->registry), key);
+        all = before ? json_copy((json_t *) (uintptr_t) before) : json_pack("{s:i}", "v", 1);
+        if (!all || (v && json_object_set(all, t->kind, v) < 0))
+                r = -ENOMEM;
+        if (!v && json_object_del(all, t->kind) < 0) {
+                json_decref(all);
+                reply_done(a, q, reply, NULL, "nothing was ordered");
+                return;
+        }
+        if (r >= 0)
+                r = registry_want(a->registry, key, json_object_size(all) > 1 ? all : NULL, why);
+        json_decref(all);
+        if (r < 0) {
+                json_decref(v);
+                refuse(a, q, reply, r, why);
+                return;
+        }
+        reply_done(a, q, reply, v, v ? json_string_value(json_object_get(v, "reason")) : "taken back");
+}
+
+static void act_order(const struct api *a, const struct http_request *q, const struct target *t,
+                      struct http_reply *reply) {
+        char why[QUERY_WHY_MAX];
+        json_t *v = NULL;
+
+        if (streq(q->method, "PUT") && parse_order(a, q, &v, why) < 0) {
+                refuse(a, q, reply, -EINVAL, why);
+                return;
+        }
+        if (v && streq(t->kind, "mode"))
+                (void) json_object_set_new(v, "mode", json_string("observe"));
+        put_order(a, q, t, v, reply);
+}
+
+static void act_mode(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        char why[GANG_WHY_MAX] = "";
+        json_t *v = NULL;
+        int r = 0;
+
+        if (streq(q->method, "PUT")) {
+                r = parse_order(a, q, &v, why);
+                if (r >= 0 && (json_object_set_new(v, "v", json_integer(1)) < 0 ||
+                               json_object_set_new(v, "mode", json_string("observe")) < 0))
+                        r = -ENOMEM;
+        }
+        if (r >= 0)
+                r = registry_want(a->registry, "site/mode", v, why);
+        if (r < 0) {
+                json_decref(v);
+                refuse(a, q, reply, r, why);
+        } else
+                reply_done(a, q, reply, v,
+                           v ? json_string_value(json_object_get(v, "reason")) : "taken back");
+}
+
+static void release_slot(const struct api *a, const struct http_request *q, const struct target *t,
+                         struct http_reply *reply) {
+        char why[GANG_WHY_MAX] = "";
+        int r;
+
+        r = registry_release(a->registry, t->name, t->worker, why);
+        if (r < 0)
+                refuse(a, q, reply, r, why);
+        else
+                reply_done(a, q, reply, NULL, "given up");
+}
+
+/* --- All ------------------------------------------------------------------------------------------------------------- */
+
+static const char *methods_of(enum what w) {
+        switch (w) {
+        case WHAT_RUNS:
+                return "GET, HEAD, POST";
+        case WHAT_RUN:
+                return "GET, HEAD, DELETE";
+        case WHAT_SLICE:
+        case WHAT_ORDERS:
+                return "GET, HEAD";
+        case WHAT_SLOT:
+                return "DELETE";
+        case WHAT_ORDER:
+                return "PUT, DELETE";
+        case WHAT_MODE:
+                return "GET, HEAD, PUT, DELETE";
+        case WHAT_NOTHING:
+                break;
+        }
+        return "";
+}
+
+static void read_it(const struct api *a, const struct http_request *q, const struct target *t,
+                    struct http_reply *reply) {
+        char why[QUERY_WHY_MAX];
+        struct query query;
+
+        if (query_parse(q, 0, 0, &query, why) < 0)
+                api_reply_error(reply, 400, why, "see docs/registry.md");
+        else if (t->what == WHAT_RUNS)
+                list_runs(a, reply);
+        else if (t->what == WHAT_MODE)
+                reply_mode(a, reply);
+        else if (t->what == WHAT_ORDERS)
+                reply_order(a, t, reply);
+        else
+                reply_record(a, t->what == WHAT_RUN ? "run/" : "slice/", t->name, reply);
+}
+
+static void act(const struct api *a, const struct http_request *q, const struct target *t,
+                struct http_reply *reply) {
+        if (t->what == WHAT_RUNS)
+                post_run(a, q, reply);
+        else if (t->what == WHAT_RUN)
+                delete_run(a, q, t, reply);
+        else if (t->what == WHAT_SLOT)
+                release_slot(a, q, t, reply);
+        else if (t->what == WHAT_MODE)
+                act_mode(a, q, reply);
+        else
+                act_order(a, q, t, reply);
+}
+
+static bool is_read(const char *method) {
+        return streq(method, "GET") || streq(method, "HEAD");
+}
+
+bool api_registry_handle(const struct api *a, const struct http_request *q, struct http_reply *reply) {
+        const struct target t = find_target(q->path);
+        const char *methods = methods_of(t.what), *there;
+
+        if (t.what == WHAT_NOTHING)
+                return false;
+        there = strstr(methods, q->method);
+        if (!there || (there != methods && there[-1] != ' ') ||
+            (there[strlen(q->method)] && there[strlen(q->method)] != ',')) {
+                api_reply_error(reply, 405, "this path takes no such method", "see docs/registry.md");
+                reply->allow = methods;
+        } else if (!is_read(q->method) && !q->may_act) {
+                api_reply_error(reply, 403, "this certificate may read, not act",
+                                "use a certificate that AllowActors= of the collector names");
+                told(a, q, reply, "refused: no right to act");
+        } else if (q->too_large || q->no_room || (q->len > 0 && !streq(q->method, "POST")))
+                api_reply_error(reply, 413, "too much is sent",
+                                "an intent is at most 256 KiB; other calls take no body");
+        else if (is_read(q->method))
+                read_it(a, q, &t, reply);
+        else
+                act(a, q, &t, reply);
+        return true;
+}

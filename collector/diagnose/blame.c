@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "blame.h"
+
+#include "behind.h"
+#include "sentence.h"
+
+const char *reason_name(enum reason r) {
+        static const char *const names[_REASON_MAX] = {
+                "place", "stopped", "collective", "different", "left", "silent", "device", "step", "finding",
+        };
+        return names[r];
+}
+
+const char *outcome_name(enum outcome o) {
+        static const char *const names[_OUTCOME_MAX] = { "named", "nobody", "goes_on", "no_evidence" };
+        return names[o];
+}
+
+struct diagnosis *diagnosis_free(struct diagnosis *d) {
+        if (d) {
+                evidence_clear(&d->evidence);
+                free(d->shared);
+        }
+        free(d);
+        return NULL;
+}
+
+#define CHECKS_MAX 64u    /* different checks that are counted */
+#define HOST_FINDINGS 16u /* of one host that are looked at */
+
+/* What is known of all hosts before one of them is judged. */
+struct overview {
+        size_t ranks, members; /* members: ranks, and hosts that have none but should */
+        size_t collective;     /* the largest class that waits in one; SIZE_MAX: none */
+        size_t not_waiting;    /* ranks that hold the others up, by where they are */
+        bool all_stopped;
+        usec_t first_end, next_end, first_error;
+        uint64_t step; /* that most hosts are at; CAPTURE_STEP_NONE */
+        size_t with_step;
+        struct {
+                uint32_t check; /* string */
+                bool fail;
+                size_t hosts, last;
+        } checks[CHECKS_MAX];
+        size_t n_checks;
+};
+
+/* Whose process is gone: it says so, or has no process where others have. */
+static bool has_left(const struct seen_host *h, const struct evidence *e) {
+        return h->last && h->n_ranks == 0 && (h->last->ended > 0 || e->n_ranks > 0);
+}
+
+static bool holds_up(enum standing s) {
+        switch (s) {
+        case STANDING_RUNS:
+        case STANDING_CALL:
+        case STANDING_LOCK:
+        case STANDING_THREADS:
+        case STANDING_SLEEPS:
+        case STANDING_DISK:
+        case STANDING_STOPPED:
+        case STANDING_ENDED:
+                return true;
+        case STANDING_UNKNOWN:
+        case STANDING_COLLECTIVE:
+        case STANDING_SILENT:
+        case _STANDING_MAX:
+                return false;
+        }
+        return false;
+}
+
+static int compare_steps(const void *a, const void *b) {
+        uint64_t x = *(const uint64_t *) a, y = *(const uint64_t *) b;
+
+        return x < y ? -1 : x > y;
+}
+
+/* The step that most are at: the median. */
+static int survey_steps(const struct evidence *e, struct overview *o) {
+        _cleanup_free_ uint64_t *steps = calloc(e->n_hosts + 1, sizeof(*steps));
+
+        if (!steps)
+                return -ENOMEM;
+        for (size_t i = 0; i < e->n_hosts; i++)
+                if (e->hosts[i].last && e->hosts[i].last->step != CAPTURE_STEP_NONE)
+                        steps[o->with_step++] = e->hosts[i].last->step;
+        qsort(steps, o->with_step, sizeof(*steps), compare_steps);
+        o->step = o->with_step > 0 ? steps[o->with_step / 2] : CAPTURE_STEP_NONE;
+        return 0;
+}
+
+static void survey_ends(struct diagnosis *d, struct overview *o) {
+        const struct evidence *e = &d->evidence;
+
+        o->first_end = o->next_end = USEC_INFINITY;
+        for (size_t i = 0; i < e->n_hosts; i++) {
+                const struct host_capture *c = e->hosts[i].last;
+
+                d->n_ended += has_left(&e->hosts[i], e);
+                if (!c || !c->ended)
+                        continue;
+                if (c->ended < o->first_end) {
+                        o->next_end = o->first_end;
+                        o->first_end = c->ended;
+                        o->first_error = c->clock_error;
+                } else
+                        o->next_end = MIN(o->next_end, c->ended);
+        }
+}
+
+static void count_check(struct overview *o, const struct captured_finding *f, size_t host) {
+        size_t i = 0;
+
+        while (i < o->n_checks && (o->checks[i].check != f->check || o->checks[i].fail != f->fail))
+                i++;
+        if (i == CHECKS_MAX)
+                return;
+        if (i == o->n_checks) {
+                o->checks[o->n_checks].check = f->check;
+                o->checks[o->n_checks].fail = f->fail;
+                o->checks[o->n_checks++].last = SIZE_MAX;
+        }
+        o->checks[i].hosts += o->checks[i].last != host;
+        o->checks[i].last = host;
+}
+
+static int survey(struct diagnosis *d, struct overview *o) {
+        const struct evidence *e = &d->evidence;
+        int r;
+
+        *o = (struct overview){ .ranks = e->n_ranks, .collective = SIZE_MAX };
+        for (size_t i = 0; i < e->n_classes; i++) {
+                const struct rank_class *c = &e->classes[i];
+
+                if (c->standing == STANDING_COLLECTIVE) {
+                        d->n_waiting += c->n;
+                        o->collective = MIN(o->collective, i);
+                } else if (c->standing == STANDING_STOPPED)
+                        d->n_stopped += c->n;
+                if (holds_up(c->standing))
+                        o->not_waiting += c->n;
+        }
+        survey_ends(d, o);
+        for (size_t i = 0; i < e->n_hosts; i++)
+                for (size_t k = 0; e->hosts[i].last && k < MIN(e->hosts[i].last->n_findings, HOST_FINDINGS);
+                     k++)
+                        count_check(o, &e->hosts[i].last->findings[k], i);
+        o->members = o->ranks + e->n_silent + d->n_ended;
+        o->all_stopped = d->n_stopped > 0 && d->n_stopped == e->n_ranks;
+        r = cores_survey(e, &d->cores);
+        return r < 0 ? r : survey_steps(e, o);
+}
+
+/* --- Does the run go on? ------------------------------------------------------------------------------- */
+
+static bool goes_on(const struct evidence *e, enum run_state run) {
+        size_t both = 0, moved = 0;
+        uint64_t steps[2] = { 0, 0 };
+
+        switch (run) {
+        case RUN_GOES_ON:
+                return true;
+        case RUN_STALLED:
+                return false;
+        case RUN_UNKNOWN:
+        case _RUN_STATE_MAX:
+                break;
+        }
+        for (size_t i = 0; i < e->n_hosts; i++) {
+                const struct seen_host *h = &e->hosts[i];
+
+                for (size_t k = 0; k < 2; k++)
+                        if (h->capture[0] && h->capture[1] && h->capture[k]->step != CAPTURE_STEP_NONE)
+                                steps[k] = MAX(steps[k], h->capture[k]->step);
+        }
+        for (size_t i = 0; i < e->n_ranks; i++) {
+                both += e->ranks[i].both;
+                moved += e->ranks[i].moved;
+        }
+        if (steps[0] > 0 && steps[1] > 0)
+                return steps[1] > steps[0];
+        return both > 1 && both == e->n_ranks && moved == both;
+}
+
+/* --- One host ------------------------------------------------------------------------------------------ */
+
+static void add(struct suspect *s, enum reason reason, double score, uint32_t rank) {
+        if (score <= s->parts[reason])
+                return;
+        s->parts[reason] = score;
+        if (s->parts[s->reason] <= score) {
+                s->reason = reason;
+                s->rank = rank;
+        }
+}
+
+/* How much a place weighs when others wait for it. */
+static double weight(const struct rank *r) {
+        bool stuck = r->both && !r->moved;
+
+        switch (r->place.standing) {
+        case STANDING_DISK:
+                return stuck ? 0.95 : 0.85;
+        case STANDING_CALL:
+                return stuck ? 0.92 : 0.85;
+        case STANDING_LOCK:
+                return stuck ? 0.9 : 0.8;
+        case STANDING_THREADS:
+                return stuck ? 0.85 : 0.75;
+        case STANDING_SLEEPS:
+                return stuck ? 0.85 : 0.8;
+        case STANDING_RUNS:
+                return r->place.frame == STACK_NONE ? 0.75 : 0.85;
+        case STANDING_ENDED:
+                return 0.9;
+        case STANDING_STOPPED:
+                return 0.97;
+        case STANDING_UNKNOWN:
+        case STANDING_COLLECTIVE:
+        case STANDING_SILENT:
+        case _STANDING_MAX:
+                return 0;
+        }
+        return 0;
+}
+
+static void judge_rank(const struct diagnosis *d, const struct overview *o, uint32_t number,
+                       struct suspect *s) {
+        const struct evidence *e = &d->evidence;
+        const struct rank *r = &e->ranks[number];
+        const struct rank_class *most = &e->classes[0];
+        double waiting = (double) d->n_waiting / (double) o->members;
+
+        if (r->place.standing == STANDING_STOPPED) {
+                if (!o->all_stopped)
+                        add(s, REASON_STOPPED, weight(r) * (d->n_waiting > 0 ? 0.6 + 0.4 * waiting : 0.8),
+                            number);
+        } else if (d->n_waiting > 0 && holds_up(r->place.standing))
+                add(s, REASON_PLACE, weight(r) * (0.5 + 0.5 * waiting), number);
+        else if (r->place.standing == STANDING_COLLECTIVE && r->class != o->collective &&
+                 e->classes[o->collective].n * 2 > d->n_waiting)
+                add(s, REASON_COLLECTIVE,
+                    (o->not_waiting + e->n_silent + d->n_ended > 0 ? 0.2 : 0.7) * waiting, number);
+        else if (d->n_waiting == 0 && r->class != 0 && r->place.standing != STANDING_UNKNOWN &&
+                 most->n * 2 > o->members && most->standing != STANDING_UNKNOWN && !o->all_stopped)
+                add(s, REASON_DIFFERENT, 0.75 * (double) most->n / (double) o->members, number);
+}
+
+static void judge_device(const struct diagnosis *d, const struct seen_host *h, struct suspect *s) {
+        static const double weights[_CORE_STATE_MAX] = {
+                [CORE_ERROR] = 0.9,       [CORE_OTHER_PROGRAM] = 0.8, [CORE_BEHIND] = 0.7,
+                [CORE_ODD_COUNTER] = 0.8, [CORE_NO_INPUT] = 0.3,
+        };
+        enum core_state state = cores_of_host(&d->cores, h, &s->core);
+
+        if (state != CORE_LIKE_OTHERS)
+                add(s, REASON_DEVICE, weights[state], STACK_NONE);
+}
+
+/* On how many hosts this check fails, too. What was not counted is taken for common. */
+static size_t sharers(const struct overview *o, const struct captured_finding *f) {
+        for (size_t i = 0; i < o->n_checks; i++)
+                if (o->checks[i].check == f->check && o->checks[i].fail == f->fail)
+                        return o->checks[i].hosts;
+        return SIZE_MAX;
+}
+
+/* A check of the network or a disk explains why everyone waits; others only add to what is known. */
+static void judge_findings(const struct diagnosis *d, const struct overview *o, const struct seen_host *h,
+                           struct suspect *s) {
+        const struct evidence *e = &d->evidence;
+        bool explained = o->not_waiting + d->n_ended > 0 && s->score < BLAME_NAMED;
+
+        for (size_t i = 0; h->last && i < h->last->n_findings && i < HOST_FINDINGS; i++) {
+                const struct captured_finding *f = &h->last->findings[i];
+                const char *check = stack_table_text(&e->scene->table, f->check);
+                bool path = startswith(check, "nic.") || startswith(check, "path.") ||
+                            startswith(check, "route") || startswith(check, "tpu.");
+                double score = (path ? 0.65 : 0.3) * (f->fail ? 1 : 0.4) * (explained ? 0.3 : 1);
+
+                if (score <= s->parts[REASON_FINDING] || sharers(o, f) > MAX(e->n_hosts / 4, (size_t) 1))
+                        continue;
+                s->finding = f;
+                add(s, REASON_FINDING, score, STACK_NONE);
+        }
+}
+
+static void judge_end(const struct diagnosis *d, const struct overview *o, const struct seen_host *h,
+                      struct suspect *s) {
+        usec_t margin = 2 * (o->first_error + (h->last ? h->last->clock_error : 0));
+        double share = d->n_waiting > 0 ? 0.5 + 0.5 * (double) d->n_waiting / (double) o->members : 0.75;
+
+        if (!h->last->ended)
+                add(s, REASON_LEFT, d->n_ended == 1 ? 0.9 * share : 0.4, STACK_NONE);
+        else if (h->last->ended > o->first_end)
+                add(s, REASON_LEFT, h->last->ended - o->first_end <= margin ? 0.4 : 0.15, STACK_NONE);
+        else if (o->next_end == USEC_INFINITY)
+                add(s, REASON_LEFT, 0.95 * MAX(share, 0.75), STACK_NONE);
+        else
+                add(s, REASON_LEFT, o->next_end - o->first_end <= margin ? 0.55 : 0.95, STACK_NONE);
+}
+
+static void judge_host(const struct diagnosis *d, const struct overview *o, struct suspect *s) {
+        const struct evidence *e = &d->evidence;
+        const struct seen_host *h = &e->hosts[s->host];
+        double waiting = (double) d->n_waiting / (double) MAX(o->members, (size_t) 1), clear = 1;
+
+        for (uint32_t i = 0; i < h->n_ranks; i++)
+                judge_rank(d, o, h->first_rank + i, s);
+        if (!h->last)
+                add(s, REASON_SILENT,
+                    (o->not_waiting + d->n_ended > 0 ? 0.35 : 0.85) * (0.5 + 0.5 * waiting) *
+                            (e->n_silent * 2 > e->n_hosts ? 0.3 : 1),
+                    STACK_NONE);
+        else if (has_left(h, e))
+                judge_end(d, o, h, s);
+        if (h->last && h->last->step != CAPTURE_STEP_NONE && o->with_step > 2 && h->last->step < o->step)
+                add(s, REASON_STEP, o->not_waiting > 0 ? 0.1 : 0.4, STACK_NONE);
+        judge_device(d, h, s);
+        for (size_t i = 0; i < _REASON_MAX; i++)
+                clear *= 1 - s->parts[i];
+        s->score = 1 - clear;
+        judge_findings(d, o, h, s);
+        s->score = 1 - clear * (1 - s->parts[REASON_FINDING]);
+}
+
+/* --- All of them --------------------------------------------------------------------------------------- */
+
+static int compare_suspects(const void *x, const void *y) {
+        const struct suspect *a = x, *b = y;
+
+        if (a->score != b->score)
+                return a->score > b->score ? -1 : 1;
+        return a->host < b->host ? -1 : a->host > b->host;
+}
+
+/* Keeps the BLAME_SUSPECTS_MAX greatest. */
+static void keep(struct diagnosis *d, const struct suspect *s) {
+        size_t at = d->n_suspects;
+
+        if (at == BLAME_SUSPECTS_MAX && compare_suspects(s, &d->suspects[at - 1]) >= 0)
+                return;
+        if (at == BLAME_SUSPECTS_MAX)
+                at--;
+        else
+                d->n_suspects++;
+        for (; at > 0 && compare_suspects(s, &d->suspects[at - 1]) < 0; at--)
+                d->suspects[at] = d->suspects[at - 1];
+        d->suspects[at] = *s;
+}
+
+static bool is_odd(const struct suspect *s) {
+        return s->reason != REASON_FINDING && s->score >= BLAME_NAMED / 2;
+}
+
+static int judge_all(struct diagnosis *d, const struct overview *o) {
+        int r = behind_survey(&d->evidence, &d->shared);
+
+        if (r < 0)
+                return r;
+        for (size_t i = 0; i < d->evidence.n_hosts; i++) {
+                struct suspect s = { .host = (uint32_t) i, .rank = STACK_NONE };
+
+                judge_host(d, o, &s);
+                d->n_odd += is_odd(&s);
+                if (s.score > 0)
+                        keep(d, &s);
+        }
+        for (size_t i = 0; i < d->n_suspects; i++)
+                sentence_suspect(d, &d->suspects[i]);
+        return 0;
+}
+
+int diagnose(const struct scene *s, const struct diagnose_options *o, struct diagnosis **ret) {
+        _cleanup_(diagnosis_freep) struct diagnosis *d = calloc(1, sizeof(*d));
+        struct overview all = { 0 };
+        int r;
+
+        if (!d)
+                return -ENOMEM;
+        r = evidence_gather(&d->evidence, s, o->slice, o->hosts);
+        if (r == 0)
+                r = survey(d, &all);
+        if (r < 0)
+                return r;
+        if (d->evidence.n_ranks == 0 && d->n_ended == 0)
+                d->outcome = OUTCOME_NO_EVIDENCE;
+        else if (goes_on(&d->evidence, o->run))
+                d->outcome = OUTCOME_GOES_ON;
+        else {
+                r = judge_all(d, &all);
+                if (r < 0)
+                        return r;
+                d->outcome = d->n_suspects > 0 && d->suspects[0].score >= BLAME_NAMED ? OUTCOME_NAMED
+                                                                                      : OUTCOME_NOBODY;
+        }
+        sentence_summary(d);
+        *ret = TAKE_PTR(d);
+        return 0;
+}

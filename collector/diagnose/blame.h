@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Who is at fault, and why. Every host gets a score between 0 and 1 out of independent reasons (1 - Π(1 -
+ * reason)); hosts with one come ranked, each with a sentence. Victims wait for the others; the culprit does
+ * not. A host is named from BLAME_NAMED on: below, it is shown as a hint.
+ *
+ * Pure, and the same whatever the order of captures, of hosts and of threads.
+ */
+#include "cores.h"
+
+#define BLAME_NAMED 0.5
+#define BLAME_SENTENCE_MAX 768u
+#define BLAME_DETAILS_MAX 1536u
+#define BLAME_SUSPECTS_MAX 64u
+
+enum run_state {
+        RUN_UNKNOWN, /* it is taken for stalled, unless the captures show that it is not */
+        RUN_STALLED,
+        RUN_GOES_ON,
+        _RUN_STATE_MAX,
+};
+
+enum reason {
+        REASON_PLACE,      /* it does not wait for the others, as they do for it */
+        REASON_STOPPED,    /* its process is stopped, and not everyone's */
+        REASON_COLLECTIVE, /* it waits in another collective than most */
+        REASON_DIFFERENT,  /* nobody waits for others; it stands elsewhere than most */
+        REASON_LEFT,       /* its process has ended */
+        REASON_SILENT,     /* no answer */
+        REASON_DEVICE,     /* its cores differ */
+        REASON_STEP,       /* its last step is behind */
+        REASON_FINDING,    /* a check that fails there and hardly anywhere else */
+        _REASON_MAX,
+};
+const char *reason_name(enum reason r);
+
+struct suspect {
+        uint32_t host; /* of the evidence */
+        double score;
+        enum reason reason; /* the gravest */
+        uint32_t rank;      /* that the sentence speaks of; STACK_NONE: of the host */
+        double parts[_REASON_MAX];
+        const struct captured_core *core;
+        const struct captured_finding *finding;
+        char sentence[BLAME_SENTENCE_MAX];
+        char details[BLAME_DETAILS_MAX]; /* one line each */
+};
+
+enum outcome {
+        OUTCOME_NAMED,
+        OUTCOME_NOBODY,      /* it stalls, but no host stands out */
+        OUTCOME_GOES_ON,     /* no stall */
+        OUTCOME_NO_EVIDENCE, /* no capture of any rank */
+        _OUTCOME_MAX,
+};
+const char *outcome_name(enum outcome o);
+
+struct diagnosis {
+        struct evidence evidence;
+        struct cores cores;
+        bool *shared; /* of behind_survey() */
+        enum outcome outcome;
+        struct suspect suspects[BLAME_SUSPECTS_MAX]; /* greatest score first; then by host */
+        size_t n_suspects, n_odd;             /* odd: hosts that do not wait like the others, all of them */
+        size_t n_waiting, n_ended, n_stopped; /* ranks */
+        char summary[BLAME_SENTENCE_MAX];     /* the whole in one sentence */
+};
+struct diagnosis *diagnosis_free(struct diagnosis *d);
+DEFINE_CLEANUP(struct diagnosis *, diagnosis_free)
+
+struct diagnose_options {
+        const char *slice; /* NULL: all hosts of the scene */
+        uint32_t hosts;    /* how many the slice has; 0: not known */
+        enum run_state run;
+};
+/* The scene is borrowed by the diagnosis. -ENOMEM, -E2BIG. */
+int diagnose(const struct scene *s, const struct diagnose_options *o, struct diagnosis **ret);

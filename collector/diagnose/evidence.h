@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Hosts and ranks of a scene, in an order that does not depend on how the captures came: by slice, worker,
+ * name. A rank is a process that makes steps: one whose rank is known, or any that does not only serve
+ * another one. Which thread of it is evidence: the main thread; where most ranks' main threads only wait for
+ * another thread of theirs, the thread of that name which most ranks have, and which waits in a collective
+ * on at least one.
+ */
+#include "scene.h"
+#include "waits.h"
+
+#define RANK_NAME_MAX 32u
+
+struct rank {
+        uint32_t host;                             /* of the evidence */
+        uint32_t pid, number;                      /* CAPTURE_RANK_NONE */
+        const struct captured_process *process[2]; /* of the two captures; NULL */
+        const struct captured_thread *thread[2];   /* that is evidence; NULL */
+        struct place place;                        /* in the last capture that shows it */
+        bool both;                                 /* both captures show it */
+        bool moved;                                /* both, and its frames or its state differ */
+        uint32_t class;
+};
+
+struct seen_host {
+        const struct host_capture *capture[2]; /* the last one of each; NULL */
+        const struct host_capture *last;       /* NULL: silent */
+        char slice[CAPTURE_NAME_MAX];
+        uint32_t worker;
+        uint32_t first_rank, n_ranks;
+        uint32_t row; /* in the order of hosts */
+};
+
+/* Ranks that stand at the same place. Greatest first. */
+struct rank_class {
+        enum standing standing;
+        const char *what;
+        uint32_t frame; /* STACK_NONE */
+        bool own, moved;
+        uint32_t n;
+        uint32_t example; /* a rank */
+};
+
+struct evidence {
+        const struct scene *scene;
+        struct seen_host *hosts;
+        struct rank *ranks;
+        struct rank_class *classes;
+        size_t n_hosts, n_ranks, n_classes, hosts_size, ranks_size, classes_size;
+        size_t n_silent;
+        char thread_name[RANK_NAME_MAX]; /* of the threads that are evidence; "": the main threads */
+};
+#define EVIDENCE_NULL ((struct evidence){ 0 })
+void evidence_clear(struct evidence *e);
+#define _cleanup_evidence_ _cleanup_(evidence_clear)
+
+/* slice: only hosts of that one; NULL: all. hosts: how many the slice has, so that workers below it who are
+ * missing are silent; 0: not known. The scene is borrowed. -ENOMEM, -E2BIG. */
+int evidence_gather(struct evidence *e, const struct scene *s, const char *slice, uint32_t hosts);
+
+/* Sorts the ranks into classes; evidence_gather() does it. -ENOMEM. */
+int evidence_classify(struct evidence *e);
+
+/* Like strcmp(), with numbers in order: "host9" before "host10". */
+int natural_compare(const char *a, const char *b);

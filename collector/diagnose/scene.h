@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * All captures of one round of one episode, with one table of frames for all. In what order captures are
+ * added, and whether at once or by scenes that are joined, makes no difference to a diagnosis.
+ */
+#include "host_capture.h"
+
+#define SCENE_CAPTURES_MAX 65536u
+
+struct scene {
+        struct stack_table table;
+        struct host_capture *captures; /* numbers of the table */
+        size_t n_captures, captures_size;
+        struct stack_map map;
+};
+#define SCENE_NULL ((struct scene){ 0 })
+void scene_clear(struct scene *s);
+#define _cleanup_scene_ _cleanup_(scene_clear)
+
+/* Takes c, which is empty afterwards, also on failure. t is where its numbers are from; NULL: the scene's
+ * own table. -E2BIG, -ENOMEM. */
+int scene_add(struct scene *s, struct host_capture *c, const struct stack_table *t);
+/* Moves all captures of `from` into `to`; `from` is empty afterwards, also on failure. */
+int scene_join(struct scene *to, struct scene *from);

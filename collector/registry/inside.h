@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* What the parts of the registry share. Inside this room only. */
+#include "registry.h"
+
+/* --- records.c: what hosts are told --------------------------------------------------------------- */
+
+struct record {
+        struct record *newer, *older; /* by revision */
+        json_t *value;                /* NULL: forgotten */
+        char *text;                   /* the same as JSON; NULL: not needed yet */
+        uint64_t revision, urgent;    /* of its last change, of the last that a host is to be told at once */
+        char key[];
+};
+
+struct records {
+        json_t *index; /* key -> json_integer of the pointer */
+        struct record *newest, *oldest;
+        uint64_t revision, floor; /* below the floor something was forgotten: all is told then */
+        size_t forgotten;
+};
+
+int records_init(struct records *t);
+void records_clear(struct records *t);
+struct record *records_find(const struct records *t, const char *key);
+/* Takes value over, NULL: forgotten. */
+int records_put(struct records *t, const char *key, json_t *value, bool urgent, uint64_t revision);
+const char *record_text(struct record *r); /* NULL: out of memory */
+/* Whether all that changed is what a host can be told later: who is missing while a slice forms, and its like. */
+bool record_is_urgent(const char *key, const json_t *before, const json_t *now);
+
+/* --- answers.c -------------------------------------------------------------------------------------- */
+
+struct view; /* what the hosts of one slice are told, once for all of them */
+
+struct answers {
+        struct view *views[1024];
+        char epoch[17];
+        unsigned lease; /* s */
+};
+void answers_clear(struct answers *a);
+
+struct reader { /* who asks */
+        const char *slice, *host;
+        uint64_t since;
+        bool whole; /* it has nothing yet */
+};
+/* Something that it is to be told at once. */
+bool answers_is_due(struct answers *a, const struct gang *g, const struct records *t,
+                    const struct reader *w);
+/* All that it does not know. Shared; one more user. NULL: out of memory. */
+struct registry_body *answers_make(struct answers *a, const struct gang *g, const struct records *t,
+                                   const struct reader *w);
+struct registry_body *body_printf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* --- sessions.c -------------------------------------------------------------------------------------- */
+
+#define WHEEL_SLOTS 64
+#define WHEEL_SLOT  (250 * USEC_PER_MSEC)
+
+struct session {
+        struct session *hash_next, *sooner, *later; /* in the order of leases */
+        struct session *wheel_next,
+                **wheel_at; /* with those who wait as long; wheel_at NULL: it does not wait */
+        char slice[64], host[64], incarnation[40];
+        unsigned worker;
+        usec_t expires; /* boot clock */
+        void *call;     /* that waits; NULL: none */
+        uint64_t since;
+        bool whole, fresh; /* fresh: what it said is not decided yet, and it waits for that */
+};
+
+struct sessions {
+        struct session *hash[4096], *first, *last; /* first: the lease that ends first */
+        struct session *wheel[WHEEL_SLOTS];
+        unsigned n, waiting;
+        usec_t turned; /* slots up to this were answered */
+};
+
+struct session *sessions_find(const struct sessions *t, const char *slice, unsigned worker);
+int sessions_add(struct sessions *t, const char *slice, unsigned worker, struct session **ret);
+struct session *sessions_drop(struct sessions *t, struct session *s);
+void sessions_renew(struct sessions *t, struct session *s, usec_t expires);
+/* span is at most REGISTRY_WAIT_MAX. */
+void sessions_wait(struct sessions *t, struct session *s, void *call, usec_t now, usec_t span);
+void *sessions_take_call(struct sessions *t, struct session *s);
+/* One whose time is up, in any order; NULL: none. */
+struct session *sessions_due(struct sessions *t, usec_t now);
+/* When the next lease or the next waiting ends. */
+usec_t sessions_next(const struct sessions *t);
+
+/* --- story.c: what is worth an event -------------------------------------------------------------------- */
+
+/* Inside a transaction. The record as it was (NULL: none) and as it is. */
+int story_tell(struct store *s, const char *own_host, const char *key, const json_t *before,
+               const json_t *now_value, usec_t now, bool *ret_told);

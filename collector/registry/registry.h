@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The registry of the collector (docs/registry.md): members with their leases in memory, everything else in the
+ * store, decided by the planner (gang.h). It knows no HTTP: calls come as bodies, answers go to the owner.
+ *
+ * A record is on the disk before anybody is told of it. Many changes are one decision and one commit.
+ */
+#include <systemd/sd-event.h>
+
+#include "clock.h"
+#include "gang.h"
+#include "store.h"
+
+#define REGISTRY_WAIT_MAX (10 * USEC_PER_SEC) /* and at most a third of the lease */
+#define REGISTRY_TOGETHER (10 * USEC_PER_MSEC) /* changes within this are decided together */
+
+/* An answer; many calls may share one. */
+struct registry_body {
+        unsigned users;
+        size_t len;
+        char text[];
+};
+struct registry_body *registry_body_unref(struct registry_body *b);
+
+struct registry_counters {
+        uint64_t syncs, answers, answered_bytes, refused, decisions, commits, failed_commits, expired;
+        usec_t decided; /* time that decisions took */
+};
+
+struct registry_options {
+        sd_event *event;
+        struct store *store;
+        const struct clock *clock;
+        usec_t lease; /* whole seconds */
+        const char *host; /* of the collector itself: events that are no host's stand under its name */
+        /* A call that was kept is answered now. The body is given back with registry_body_unref(). */
+        void (*answer)(void *call, unsigned status, struct registry_body *body, void *userdata);
+        void (*events)(void *userdata); /* events were stored */
+        void (*failed)(int error, void *userdata); /* the store said no: -errno, outside of a transaction */
+        void *userdata;
+};
+
+struct registry;
+/* Reads what is kept. o is copied. A record that cannot be understood is logged and left out. */
+int registry_new(const struct registry_options *o, struct registry **ret);
+/* Answers all that wait with 503. */
+struct registry *registry_free(struct registry *r);
+DEFINE_CLEANUP(struct registry *, registry_free)
+
+/*
+ * POST /registry/v1/sync. 0: the call is kept, answer() brings the answer, not from inside. Else an HTTP status with an
+ * answer (200 too); *ret_body has one user.
+ */
+unsigned registry_sync(struct registry *r, const char *body, size_t len, void *call, struct registry_body **ret_body);
+
+/* What people want (gang_want()): decided and stored when this returned 0. Errors besides gang_want()'s: the store's. */
+int registry_want(struct registry *r, const char *key, const json_t *value, char why[static GANG_WHY_MAX]);
+int registry_release(struct registry *r, const char *slice, unsigned worker, char why[static GANG_WHY_MAX]);
+
+/* The records, for reading only: record, visit. */
+const struct gang *registry_gang(const struct registry *r);
+unsigned registry_members(const struct registry *r);
+const struct registry_counters *registry_counters(const struct registry *r);
+/* The store is another one now, and empty: everything is written again. */
+void registry_write_all(struct registry *r);

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "native.h"
+
+#include "text.h"
+
+void native_clear(struct native *n) {
+        for (size_t i = 0; i < n->n; i++)
+                free(n->threads[i].frames);
+        free(n->threads);
+        (void) unwinder_free(n->unwinder);
+        *n = (struct native) { 0 };
+}
+
+size_t native_evaluations(const struct native_thread *t) {
+        size_t n = 0;
+
+        for (size_t i = 0; i < t->n; i++)
+                n += t->frames[i].symbol->evaluates;
+        return n;
+}
+
+/* Lines like "[<0>] do_futex+0x1a/0x20": the address is taken off. */
+static void read_kernel_stack(const struct process *p, struct native_thread *t) {
+        char path[64], text[NATIVE_KERNEL_MAX], *to = t->kernel;
+
+        (void) snprintf(path, sizeof(path), "task/%d/stack", (int) t->tid);
+        if (process_read(p, path, text, sizeof(text), NULL) < 0)
+                return;
+        for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
+                char *name = strchr(line, ']');
+
+                if (!name || name > end || name[1] != ' ')
+                        continue;
+                memcpy(to, name + 2, (size_t) (end - name - 1));
+                to += end - name - 1;
+        }
+        *to = '\0';
+        text_clean(t->kernel);
+}
+
+struct batch {
+        struct seized seized[NATIVE_BATCH];
+        size_t n;
+};
+
+static void batch_clear(struct batch *b) {
+        for (size_t i = 0; i < b->n; i++)
+                seized_clear(&b->seized[i]);
+        b->n = 0;
+}
+
+static int read_syscall(const struct process *p, pid_t tid, char *buf, size_t size) {
+        char path[64];
+
+        (void) snprintf(path, sizeof(path), "task/%d/syscall", (int) tid);
+        return process_read(p, path, buf, size, NULL);
+}
+
+/* A thread that waits, as it waits. -EAGAIN: it did something meanwhile. */
+static int copy_waiting(const struct process *p, const struct task *task, struct seized *ret) {
+        char before[256], after[256];
+        int r = task->state == 'S' ? read_syscall(p, task->tid, before, sizeof(before)) : -EINVAL;
+
+        if (r == 0)
+                r = seize_waiting(p->pid, task->tid, before, ret);
+        if (r == 0 && (read_syscall(p, task->tid, after, sizeof(after)) < 0 || !streq(before, after))) {
+                seized_clear(ret);
+                r = -EAGAIN;
+        }
+        return r;
+}
+
+static int seize_one(const struct process *p, const struct task *task, struct native_thread *t,
+                     struct seized *s) {
+        int r = task->state == 'D' ? -EBUSY : strchr("ZX", task->state) ? -ESRCH : 0;
+
+        if (r == 0)
+                r = seize_thread(p->pid, t->tid, s);
+        t->pause_ns += s->pause_ns;
+        return r;
+}
+
+static void copy_batch(const struct process *p, const struct task *tasks, size_t n,
+                       struct native_thread *threads, struct batch *b) {
+        b->n = n;
+        for (size_t i = 0; i < n; i++) {
+                b->seized[i] = (struct seized) { 0 };
+                threads[i].tid = tasks[i].tid;
+                if (tasks[i].state != 'R')
+                        read_kernel_stack(p, &threads[i]);
+                if (copy_waiting(p, &tasks[i], &b->seized[i]) < 0)
+                        threads[i].error = seize_one(p, &tasks[i], &threads[i], &b->seized[i]);
+        }
+}
+
+static int unwind_one(struct unwinder *u, const struct task *task, const struct seized *s,
+                      struct native_thread *t) {
+        free(TAKE_PTR(t->frames));
+        t->n = 0;
+        return unwinder_frames(u, s, task->state != 'R', &t->frames, &t->n, &t->cut);
+}
+
+static int unwind_batch(struct unwinder *u, const struct process *p, const struct task *tasks,
+                        struct batch *b, struct native_thread *threads) {
+        for (size_t i = 0; i < b->n; i++) {
+                struct native_thread *t = &threads[i];
+                struct seized *s = &b->seized[i];
+                int r = t->error ? t->error : unwind_one(u, &tasks[i], s, t);
+
+                if (s->partial &&
+                    (r == -EBADMSG || (r == 0 && t->cut))) { /* the other registers are needed */
+                        seized_clear(s);
+                        r = seize_one(p, &tasks[i], t, s);
+                        if (r == 0)
+                                r = unwind_one(u, &tasks[i], s, t);
+                }
+                if (r == -ENOMEM)
+                        return r;
+                t->error = t->n > 0 ? 0 : r;
+        }
+        return 0;
+}
+
+int native_capture(const struct process *p, struct memory *m, const struct task_list *tasks,
+                   struct native *ret) {
+        _cleanup_free_ struct batch *b = calloc(1, sizeof(*b));
+        int r = 0;
+
+        if (!b)
+                return -ENOMEM;
+        ret->threads = calloc(tasks->n + 1, sizeof(*ret->threads));
+        if (!ret->threads)
+                return -ENOMEM;
+        for (size_t at = 0; r == 0 && at < tasks->n; at += NATIVE_BATCH) {
+                size_t n = MIN(tasks->n - at, (size_t) NATIVE_BATCH);
+
+                copy_batch(p, tasks->items + at, n, ret->threads + at, b);
+                ret->n = at + n;
+                memory_forget(m);
+                if (!ret->unwinder)
+                        r = unwinder_new(p, m, &ret->unwinder);
+                if (r == 0)
+                        r = unwind_batch(ret->unwinder, p, tasks->items + at, b, ret->threads + at);
+                batch_clear(b);
+        }
+        return r;
+}

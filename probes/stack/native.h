@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The native stacks of all threads of one process: each is stopped for its own copy only (seize.h), and
+ * unwound when it runs again (unwind.h).
+ */
+#include "unwind.h"
+
+#define NATIVE_BATCH 256u /* threads whose copies are kept at a time: 16 MiB */
+#define NATIVE_KERNEL_MAX 1024
+
+struct native_thread {
+        pid_t tid;                   /* as /proc numbers it */
+        struct native_frame *frames; /* innermost first */
+        size_t n;
+        bool cut;  /* there are more, or the tables to find them are missing */
+        int error; /* why there are none: -EBUSY it waits uninterruptibly, -EPERM, -ESRCH, -EBADMSG */
+        uint64_t pause_ns;              /* how long it was stopped */
+        char kernel[NATIVE_KERNEL_MAX]; /* its kernel stack, "func+0x1/0x2" a line; empty: not permitted, or
+                                           none */
+};
+
+struct native {
+        struct unwinder *unwinder;     /* owns the names */
+        struct native_thread *threads; /* in the order of the tasks */
+        size_t n;
+};
+
+void native_clear(struct native *n);
+
+/* *ret is empty before; clear it either way. Errors as unwinder_new(). */
+int native_capture(const struct process *p, struct memory *m, const struct task_list *tasks,
+                   struct native *ret);
+
+/* How many of the frames are the function that runs Python frames. */
+size_t native_evaluations(const struct native_thread *t);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The registers and the top of the stack of one thread, by stopping it for some ten microseconds:
+ * PTRACE_SEIZE, PTRACE_INTERRUPT, both copies, PTRACE_DETACH. Other threads run on. When we are killed
+ * meanwhile, the kernel lets the thread go (ptrace(2), "Death under ptrace": a tracer's end detaches its
+ * tracees, and PTRACE_O_EXITKILL is not set). A signal that arrives in that moment is passed on, and a
+ * thread that was stopped before stays so. Being stopped makes a few system calls return EINTR (epoll_wait
+ * is one: signal(7), "Interruption of system calls and library functions by stop signals"); so a thread that
+ * waits is first tried without: the kernel says its stack pointer and program counter (/proc/TID/syscall),
+ * which most often is enough to unwind it.
+ */
+#include <sys/types.h>
+#include <sys/user.h>
+
+#include "base.h"
+
+#define SEIZE_STACK_MAX (64u * 1024) /* bytes that are copied of a stack */
+#define SEIZE_WAIT_USEC 50000u       /* a thread that does not stop by then is left alone */
+
+#define SEIZE_UNKNOWN UINT64_C(0xDEAD4BAD4BAD0000) /* no address of a program: not canonical */
+
+struct seized {
+        pid_t tid;
+        bool partial; /* it was not stopped: only rsp and rip are known, the others SEIZE_UNKNOWN */
+        struct user_regs_struct registers;
+        uint64_t stack_at; /* address of the first byte copied: 128 below the stack pointer (the red zone) */
+        uint8_t *stack;    /* NULL: could not be read */
+        size_t stack_len;
+        uint64_t pause_ns; /* from asking it to stop to letting it go */
+};
+
+void seized_clear(struct seized *s);
+
+/*
+ * Copies a thread that waits in a system call, without stopping it. text: what /proc/TID/syscall says.
+ * -EINVAL: it does not wait. It counts when that file says the same afterwards. Clear *ret.
+ */
+int seize_waiting(pid_t pid, pid_t tid, const char *text, struct seized *ret);
+
+/*
+ * pid: whose memory it is. -ESRCH: it has ended; -EPERM: not permitted, or another debugger has it; -EBUSY:
+ * it did not stop (it waits uninterruptibly); -ENOMEM. Clear *ret.
+ */
+int seize_thread(pid_t pid, pid_t tid, struct seized *ret);

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "unwind.h"
+
+#include <dlfcn.h>
+#include <elfutils/libdwfl.h>
+#include <fcntl.h>
+
+#include "elf_symbol.h"
+#include "mapped_file.h"
+#include "maps.h"
+
+#define MODULES_MAX 2048u
+#define SYMBOLS_MAX 65536u
+#define LIVE_MAX (8u * 1024 * 1024) /* of a stack above its copy */
+
+/* What is used of libdw. */
+#define FUNCTIONS(X) \
+        X(dwfl_begin) \
+        X(dwfl_end) X(dwfl_report_begin) X(dwfl_report_end) X(dwfl_report_elf) X(dwfl_attach_state) \
+                X(dwfl_getthread_frames) X(dwfl_thread_state_registers) X(dwfl_frame_pc) X(dwfl_addrmodule) \
+                        X(dwfl_module_addrinfo) X(dwfl_module_info) X(dwfl_module_build_id) \
+                                X(dwfl_offline_section_address)
+
+struct library {
+        void *handle;
+#define MEMBER(name) __typeof__(name) *name;
+        FUNCTIONS(MEMBER)
+};
+
+struct unwinder {
+        struct library dw;
+        Dwfl_Callbacks callbacks;
+        Dwfl *dwfl;
+        const struct process *process;
+        struct memory *memory;
+        struct native_module *modules[MODULES_MAX];
+        size_t n_modules, n_symbols;
+        struct native_symbol *buckets[1024];
+        int error; /* of the callbacks */
+
+        /* Of the thread that is being unwound. */
+        const struct seized *seized;
+        bool live, cut;
+        bool missed; /* what the next frame needs could not be read: libdw takes that for the end */
+        struct native_frame *frames;
+        size_t n, size;
+};
+
+static int library_open(struct library *l) {
+        l->handle = dlopen("libdw.so.1", RTLD_NOW | RTLD_LOCAL);
+        if (!l->handle)
+                return -ENOPKG;
+#define LOAD(name) \
+        l->name = (__typeof__(name) *) dlsym(l->handle, #name); \
+        if (!l->name) \
+                return -ENOPKG;
+        FUNCTIONS(LOAD)
+        return 0;
+}
+
+struct unwinder *unwinder_free(struct unwinder *u) {
+        if (!u)
+                return NULL;
+        if (u->dwfl)
+                u->dw.dwfl_end(u->dwfl);
+        for (size_t i = 0; i < u->n_modules; i++) {
+                free(u->modules[i]->name);
+                free(u->modules[i]);
+        }
+        for (size_t i = 0; i < ELEMENTSOF(u->buckets); i++)
+                for (struct native_symbol *next, *s = u->buckets[i]; s; s = next) {
+                        next = s->next;
+                        free(s->name);
+                        free(s);
+                }
+        if (u->dw.handle)
+                (void) dlclose(u->dw.handle); /* nothing of it is used any more */
+        free(u);
+        return NULL;
+}
+
+DEFINE_CLEANUP(struct unwinder *, unwinder_free)
+
+/* No separate debug file is looked for, and none is fetched. */
+static int no_debuginfo(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base,
+                        const char *file, const char *link, GElf_Word crc, char **ret) {
+        (void) module, (void) userdata, (void) name, (void) base, (void) file, (void) link, (void) crc,
+                (void) ret;
+        return -1;
+}
+
+static int no_elf(Dwfl_Module *module, void **userdata, const char *name, Dwarf_Addr base, char **ret_path,
+                  Elf **ret) {
+        (void) module, (void) userdata, (void) name, (void) base, (void) ret_path, (void) ret;
+        return -1; /* every module was reported with its file */
+}
+
+static void read_build_id(struct unwinder *u, Dwfl_Module *module, struct native_module *m) {
+        const unsigned char *bits;
+        GElf_Addr at;
+        int n = u->dw.dwfl_module_build_id(module, &bits, &at);
+
+        for (int i = 0; i < n && 2 * i + 2 < (int) sizeof(m->build_id); i++)
+                (void) snprintf(m->build_id + 2 * i, 3, "%02x", bits[i]);
+}
+
+/* Maps of a file's start: it becomes a module. What cannot be opened or is no ELF file has no frames. */
+static int take_module(const struct mapping *map, void *userdata) {
+        struct unwinder *u = userdata;
+        _cleanup_close_ int fd = -1;
+        struct elf_answer answer;
+        struct native_module *m;
+        Dwfl_Module *module;
+
+        if (map->offset != 0 || u->n_modules == MODULES_MAX)
+                return 0;
+        fd = mapped_file_open(u->process, u->memory, map);
+        if (fd < 0 || elf_symbols_find(fd, NULL, 0, "", &answer) < 0)
+                return 0;
+        m = calloc(1, sizeof(*m));
+        if (!m)
+                return -ENOMEM;
+        u->modules[u->n_modules++] = m;
+        m->start = map->start;
+        m->name = strdup(map->path);
+        if (!m->name)
+                return -ENOMEM;
+        if (lseek(fd, 0, SEEK_SET) < 0)
+                return 0;
+        module = u->dw.dwfl_report_elf(u->dwfl, map->path, map->path, fd, map->start - answer.first_address,
+                                       true);
+        if (module) {
+                fd = -1; /* now libdw's */
+                read_build_id(u, module, m);
+        }
+        return 0;
+}
+
+static pid_t next_thread(Dwfl *dwfl, void *arg, void **thread_arg) {
+        (void) dwfl, (void) arg, (void) thread_arg;
+        return 0;
+}
+
+static bool get_thread(Dwfl *dwfl, pid_t tid, void *arg, void **thread_arg) {
+        (void) dwfl, (void) tid;
+        *thread_arg = arg;
+        return true;
+}
+
+static bool read_word(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *ret, void *arg) {
+        struct unwinder *u = arg;
+        const struct seized *s = u->seized;
+        uint64_t v;
+
+        (void) dwfl;
+        if (address >= s->stack_at && s->stack_len >= 8 && address - s->stack_at <= s->stack_len - 8) {
+                memcpy(&v, s->stack + (address - s->stack_at), sizeof(v));
+                *ret = v;
+                return true;
+        }
+        if (!u->live || address < s->stack_at || address - s->stack_at > LIVE_MAX ||
+            memory_read_u64(u->memory, address, &v) < 0) {
+                u->missed = true;
+                return false;
+        }
+        *ret = v;
+        return true;
+}
+
+static bool set_registers(Dwfl_Thread *thread, void *arg) {
+        struct unwinder *u = arg;
+        const struct user_regs_struct *r = &u->seized->registers;
+        /* Their DWARF numbers: System V ABI for x86-64, figure 3.36. */
+        const Dwarf_Word all[] = { r->rax, r->rdx, r->rcx, r->rbx, r->rsi, r->rdi, r->rbp, r->rsp, r->r8,
+                                   r->r9,  r->r10, r->r11, r->r12, r->r13, r->r14, r->r15, r->rip };
+
+        return u->dw.dwfl_thread_state_registers(thread, 0, ELEMENTSOF(all), all);
+}
+
+static const Dwfl_Thread_Callbacks thread_callbacks = {
+        .next_thread = next_thread,
+        .get_thread = get_thread,
+        .memory_read = read_word,
+        .set_initial_registers = set_registers,
+};
+
+/* The module of libdw's own name for it, which is our path and start. */
+static const struct native_module *find_module(const struct unwinder *u, uint64_t start) {
+        for (size_t i = 0; i < u->n_modules; i++)
+                if (u->modules[i]->start == start)
+                        return u->modules[i];
+        return NULL;
+}
+
+static int describe(struct unwinder *u, struct native_symbol *s) {
+        Dwfl_Module *module = u->dw.dwfl_addrmodule(u->dwfl, s->pc);
+        Dwarf_Addr start;
+        GElf_Off offset;
+        GElf_Sym symbol;
+        const char *name;
+
+        if (!module)
+                return 0;
+        (void) u->dw.dwfl_module_info(module, NULL, &start, NULL, NULL, NULL, NULL, NULL);
+        s->module = find_module(u, start);
+        name = u->dw.dwfl_module_addrinfo(module, s->pc, &offset, &symbol, NULL, NULL, NULL);
+        if (!name || (symbol.st_size > 0 && offset >= symbol.st_size))
+                return 0;
+        s->offset = offset;
+        s->evaluates = startswith(name, "_PyEval_EvalFrameDefault");
+        s->name = strdup(name);
+        return s->name ? 0 : -ENOMEM;
+}
+
+/* Names are looked up once an address: a lookup walks a symbol table. */
+static int symbol_of(struct unwinder *u, uint64_t pc, const struct native_symbol **ret) {
+        struct native_symbol **bucket = &u->buckets[(pc * UINT64_C(0x9E3779B97F4A7C15)) >> 54], *s;
+
+        for (s = *bucket; s; s = s->next)
+                if (s->pc == pc) {
+                        *ret = s;
+                        return 0;
+                }
+        if (u->n_symbols == SYMBOLS_MAX)
+                return -E2BIG;
+        s = calloc(1, sizeof(*s));
+        if (!s)
+                return -ENOMEM;
+        s->pc = pc;
+        s->next = *bucket;
+        *ret = *bucket = s;
+        u->n_symbols++;
+        return describe(u, s);
+}
+
+static int take_frame(Dwfl_Frame *state, void *arg) {
+        struct unwinder *u = arg;
+        struct native_frame f;
+        bool interrupted;
+        Dwarf_Addr pc;
+        int r;
+
+        u->missed = false; /* the next call already looks for the frame behind this one */
+        if (!u->dw.dwfl_frame_pc(state, &pc, &interrupted))
+                return DWARF_CB_ABORT;
+        if (u->n == NATIVE_FRAMES_MAX) {
+                u->cut = true;
+                return DWARF_CB_ABORT;
+        }
+        f.pc = pc;
+        r = symbol_of(u, interrupted ? pc : pc - 1,
+                      &f.symbol); /* a return address may lie behind its function */
+        if (r == 0 && u->n == u->size) {
+                struct native_frame *more =
+                        realloc(u->frames, (u->size = u->size ? u->size * 2 : 64) * sizeof(*more));
+
+                if (more)
+                        u->frames = more;
+                else
+                        r = -ENOMEM;
+        }
+        if (r < 0) {
+                u->error = r;
+                return DWARF_CB_ABORT;
+        }
+        u->frames[u->n++] = f;
+        return DWARF_CB_OK;
+}
+
+int unwinder_frames(struct unwinder *u, const struct seized *s, bool live, struct native_frame **ret,
+                    size_t *ret_n, bool *ret_cut) {
+        int r;
+
+        u->seized = s;
+        u->live = live;
+        u->cut = false;
+        u->frames = NULL;
+        u->n = u->size = 0;
+        u->error = 0;
+        r = u->dw.dwfl_getthread_frames(u->dwfl, s->tid, take_frame,
+                                        u); /* 0: the tables say that the stack ends here */
+        if (u->error < 0 || u->n == 0) {
+                free(u->frames);
+                return u->error < 0 ? u->error : -EBADMSG;
+        }
+        *ret = u->frames;
+        *ret_n = u->n;
+        *ret_cut = u->cut || u->missed || r != 0;
+        return 0;
+}
+
+int unwinder_new(const struct process *p, struct memory *m, struct unwinder **ret) {
+        _cleanup_(unwinder_freep) struct unwinder *u = calloc(1, sizeof(*u));
+        _cleanup_close_ int fd = openat(p->dir_fd, "maps", O_RDONLY | O_CLOEXEC);
+        bool empty;
+        int r;
+
+        if (!u)
+                return -ENOMEM;
+        if (fd < 0)
+                return errno == ENOENT ? -ESRCH : -errno;
+        r = library_open(&u->dw);
+        if (r < 0)
+                return r;
+        u->process = p;
+        u->memory = m;
+        u->callbacks = (Dwfl_Callbacks){ .find_elf = no_elf,
+                                         .find_debuginfo = no_debuginfo,
+                                         .section_address = u->dw.dwfl_offline_section_address };
+        u->dwfl = u->dw.dwfl_begin(&u->callbacks);
+        if (!u->dwfl)
+                return -ENOMEM;
+        u->dw.dwfl_report_begin(u->dwfl);
+        r = maps_read(fd, take_module, u, &empty);
+        if (r < 0)
+                return r;
+        if (u->dw.dwfl_report_end(u->dwfl, NULL, NULL) != 0 || u->n_modules == 0 ||
+            !u->dw.dwfl_attach_state(u->dwfl, NULL, p->pid, &thread_callbacks, u))
+                return -EBADMSG;
+        *ret = TAKE_PTR(u);
+        return 0;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From captures as they come over the wire to the verdict: decode, merge, who is at fault, the tree of all
+ * threads. Hosts have THREADS threads of FRAMES frames; nine of ten stacks are one of 64 that the whole
+ * slice has, the tenth is like no other; hosts come in any order, and so do their threads. Prints seconds of
+ * one core and the peak of memory, the captures' own bytes included. Usage: bench-diagnose [HOSTS [THREADS
+ * [FRAMES]]]
+ */
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "capture_wire.h"
+#include "diagnosis_print.h"
+#include "tree.h"
+
+#define COMMON 64u
+#define DISTINCT 10u /* of a hundred */
+#define FILES 200u
+#define FUNCTIONS 2000u
+#define LINES 30u /* of a function, that can be in a stack */
+
+struct bytes {
+        uint8_t *data;
+        size_t len;
+};
+
+static uint64_t state = 1;
+
+static uint32_t roll(uint32_t below) {
+        state = state * UINT64_C(6364136223846793005) + 1442695040888963407;
+        return (uint32_t) (state >> 33) % below;
+}
+
+static double now(void) {
+        struct timespec t;
+
+        (void) clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+        return (double) t.tv_sec + (double) t.tv_nsec / 1e9;
+}
+
+static void must(int r, const char *what) {
+        if (r < 0) {
+                fprintf(stderr, "bench-diagnose: %s: %s\n", what, strerror(-r));
+                exit(EXIT_FAILURE);
+        }
+}
+
+static uint32_t string(struct stack_table *t, const char *s) {
+        uint32_t n;
+
+        must(stack_table_string(t, s, strlen(s), &n), "string");
+        return n;
+}
+
+/* A line of function `function` of the code base. */
+static uint32_t frame(struct stack_table *t, uint32_t function, uint32_t line) {
+        struct stack_frame f = { .line = 1 + line };
+        char text[64];
+        uint32_t n;
+
+        (void) snprintf(text, sizeof(text), "/srv/train/package/module_%u.py", function % FILES);
+        f.file = string(t, text);
+        (void) snprintf(text, sizeof(text), "Layer%u.method_%u", function % 100, function);
+        f.function = string(t, text);
+        must(stack_table_frame(t, &f, &n), "frame");
+        return n;
+}
+
+/* Neighbours among the common stacks share their outer half, as threads of one program do; a distinct one
+ * goes its own way from the middle on. The innermost frame of most is a lock; of the main threads,
+ * all-reduce. */
+static uint32_t stack(struct stack_table *t, uint32_t number, bool distinct, const char *innermost,
+                      uint32_t frames) {
+        uint32_t list[STACK_FRAMES_MAX], n;
+
+        for (uint32_t i = 0; i + 1 < frames; i++) {
+                uint32_t of = i < frames / 2 ? number / 8 : number;
+
+                if (distinct && i >= frames / 2)
+                        list[i] = frame(t, roll(FUNCTIONS), roll(LINES));
+                else
+                        list[i] = frame(t, (of * 61 + i * 7) % FUNCTIONS, i % LINES);
+        }
+        must(stack_table_frame(
+                     t, &(struct stack_frame){ string(t, "/srv/train/wait.py"), string(t, innermost), 7, 0 },
+                     &list[frames - 1]),
+             "frame");
+        must(stack_table_stack(t, list, frames, &n), "stack");
+        return n;
+}
+
+static void make_host(uint32_t worker, uint32_t odd, uint32_t threads, uint32_t frames, struct bytes *ret) {
+        _cleanup_stack_table_ struct stack_table t = STACK_TABLE_NULL;
+        _cleanup_host_capture_ struct host_capture c;
+        _cleanup_free_ uint8_t *data = NULL;
+        struct captured_process *p;
+
+        host_capture_init(&c);
+        (void) snprintf(c.slice, sizeof(c.slice), "1");
+        (void) snprintf(c.host, sizeof(c.host), "host-%u", worker);
+        c.worker = worker;
+        must(host_capture_add_process(&c, &p), "process");
+        p->pid = 4711;
+        p->state = 'S';
+        for (uint32_t i = 0; i < threads; i++) {
+                struct captured_thread *thread;
+                char name[16];
+
+                must(host_capture_add_thread(&c, &thread), "thread");
+                (void) snprintf(name, sizeof(name), "pool-%u", i);
+                thread->tid = 4711 + i;
+                thread->name = string(&t, i == 0 ? "python3" : name);
+                thread->wait = string(&t, i == 0 && worker == odd ? "pipe_read" : "futex_wait_queue");
+                thread->state = 'S';
+                thread->stack =
+                        i == 0 ? stack(&t, 0, false, worker == odd ? "next_batch" : "all_reduce", frames)
+                               : stack(&t, roll(COMMON), roll(100) < DISTINCT + 1, "acquire", frames);
+        }
+        must(capture_wire_pack(&c, &t, &data, &ret->len), "pack");
+        ret->data = mmap(NULL, ret->len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        must(ret->data == MAP_FAILED ? -errno : 0, "mmap"); /* which is given back when it is freed */
+        memcpy(ret->data, data, ret->len);
+}
+
+/* Decode and merge: one scene out of all captures. */
+static void merge(struct scene *s, struct bytes *hosts, const uint32_t *order, uint32_t n, bool last) {
+        for (uint32_t i = 0; i < n; i++) {
+                struct host_capture c;
+                const char *why = "";
+
+                host_capture_init(&c);
+                must(capture_wire_unpack(hosts[order[i]].data, hosts[order[i]].len, &c, &s->table, &why),
+                     why);
+                must(scene_add(s, &c, NULL), "add");
+                if (last) { /* as who receives them does */
+                        (void) munmap(hosts[order[i]].data, hosts[order[i]].len); /* our own */
+                }
+        }
+}
+
+static void shuffle(uint32_t *order, uint32_t n) {
+        for (uint32_t i = 0; i < n; i++) {
+                uint32_t k = roll(i + 1);
+
+                order[i] = order[k];
+                order[k] = i;
+        }
+}
+
+static size_t sum(const struct bytes *hosts, uint32_t n) {
+        size_t bytes = 0;
+
+        for (uint32_t i = 0; i < n; i++)
+                bytes += hosts[i].len;
+        return bytes;
+}
+
+static void print(size_t bytes, const struct scene *s, const struct diagnosis *d, size_t threads,
+                  const double at[5]) {
+        struct rusage usage;
+
+        (void) getrusage(RUSAGE_SELF, &usage);
+        printf("%zu hosts, %zu threads, %zu different stacks (%.1f %%), %zu frames\n", s->n_captures,
+               threads, s->table.n_stacks, 100.0 * (double) s->table.n_stacks / (double) threads,
+               s->table.n_frames);
+        printf("decode and merge  %6.3f s\nwho is at fault   %6.3f s\ntree of all       %6.3f s\nprinted    "
+               "       %6.3f s\n",
+               at[1] - at[0], at[2] - at[1], at[3] - at[2], at[4] - at[3]);
+        printf("together          %6.3f s of one core\nmemory            %6ld MB at its peak, %zu MB of it "
+               "the captures that came\n",
+               at[4] - at[0], usage.ru_maxrss / 1024, bytes >> 20);
+        printf("%s\n", d->summary);
+}
+
+int main(int argc, char *argv[]) {
+        uint32_t n = argc > 1 ? (uint32_t) strtoul(argv[1], NULL, 10) : 10240;
+        uint32_t threads = argc > 2 ? (uint32_t) strtoul(argv[2], NULL, 10) : 100;
+        uint32_t frames = argc > 3 ? (uint32_t) strtoul(argv[3], NULL, 10) : 40;
+        uint32_t repeats = argc > 4 ? (uint32_t) strtoul(argv[4], NULL, 10) : 1;
+        _cleanup_fclose_ FILE *nowhere = fopen("/dev/null", "we");
+        _cleanup_free_ struct bytes *hosts = calloc(n + 1, sizeof(*hosts));
+        _cleanup_free_ uint32_t *order = calloc(n + 1, sizeof(*order));
+        struct diagnose_options o = { .hosts = n, .run = RUN_STALLED };
+        double at[5];
+        size_t bytes;
+
+        if (!hosts || !order || !nowhere || n == 0 || frames == 0 || repeats == 0 ||
+            frames > STACK_FRAMES_MAX)
+                return EXIT_FAILURE;
+        for (uint32_t i = 0; i < n; i++)
+                make_host(i, n / 3, threads, frames, &hosts[i]);
+        shuffle(order, n);
+        bytes = sum(hosts, n);
+        for (uint32_t i = 0; i < repeats; i++) {
+                _cleanup_tree_ struct tree tree = TREE_NULL;
+                _cleanup_scene_ struct scene s = SCENE_NULL;
+                struct diagnosis *d;
+
+                at[0] = now();
+                merge(&s, hosts, order, n, i + 1 == repeats);
+                at[1] = now();
+                must(diagnose(&s, &o, &d), "diagnose");
+                at[2] = now();
+                must(tree_build(&tree, &d->evidence, true), "tree");
+                at[3] = now();
+                must(diagnosis_print_text(nowhere, d, false), "print");
+                at[4] = now();
+                print(bytes, &s, d, tree.n_threads, at);
+                (void) diagnosis_free(d);
+        }
+        return 0;
+}

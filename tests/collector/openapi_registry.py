@@ -1,0 +1,63 @@
+"""What tests/collector/test_openapi.py drives of the registry: each answer of each call."""
+
+import json
+import time
+
+JSON = {"Content-Type": "application/json"}
+INTENT = {"name": "h0", "user": "alice", "argv": ["train"], "slices": ["h0"]}
+
+
+def member(worker, **more):
+    return {"v": 1, "slice": "h0", "worker": worker, "host": f"h{worker}", "id": f"id{worker}", "incarnation": "a", "address": ["10.0.0.1"],
+            "hosts": 2, **more}
+
+
+class Drive:
+    def __init__(self, case):
+        self.case = case
+
+    def call(self, method, path, status, body=None, headers=None, name="h0", worker=0, query=""):
+        url = path.replace("{name}", name).replace("{worker}", str(worker)) + query
+        port = self.case.c.otlp if path.startswith("/registry/") else self.case.c.api
+        text = json.dumps(body) if isinstance(body, dict) else body
+        got, kind, answer, _ = self.case.request(port, method, url, text, headers)
+        self.case.assertEqual(got, status, (method, url, answer))
+        return self.case.file.take(method, path, got, kind, answer)
+
+    def before_reads(self):
+        """So that every GET finds something."""
+        sync = "/registry/v1/sync"
+        self.call("POST", sync, 200, {"v": 1, "same": "h0/0", "incarnation": "a"})
+        answer = self.call("POST", sync, 200, {"v": 1, "member": member(0), "wait": 1})
+        self.case.assertEqual(answer["records"]["slice/h0"]["state"], "forming")
+        self.case.assertEqual(self.call("POST", sync, 200, {"v": 1, "member": member(0, id="x")})["conflict"]["holder"], "h0")
+        self.call("POST", sync, 400, {"v": 1})
+        self.call("POST", sync, 413, "x" * 300000)
+        self.call("POST", "/api/v1/runs", 201, INTENT, JSON)
+        self.call("POST", "/api/v1/runs", 409, INTENT, JSON)
+        self.call("POST", "/api/v1/runs", 415, INTENT)
+        self.call("POST", "/api/v1/runs", 413, "x" * 300000, JSON)
+        self.call("POST", "/api/v1/runs", 400, {**INTENT, "user": "root", "name": "other"}, JSON)
+        for kind in ("mode", "cordon", "drain"):
+            path = "/api/v1/hosts/{name}/" + kind
+            self.call("PUT", path, 200, query=f"?reason=why&until={int(time.time()) + 3600}")
+            self.call("PUT", path, 400, query="?until=1")
+        self.call("PUT", "/api/v1/mode", 200)
+        self.call("PUT", "/api/v1/mode", 400, query="?nonsense=1")
+
+    def after_reads(self):
+        slot = "/api/v1/slices/{name}/slots/{worker}"
+        orders = self.call("GET", "/api/v1/hosts/{name}/orders", 200)
+        self.case.assertEqual((orders["cordon"]["reason"], orders["mode"]["mode"]), ("why", "observe"))
+        self.case.assertIsNone(self.call("GET", "/api/v1/hosts/{name}/orders", 200, name="free")["drain"])
+        self.call("GET", "/api/v1/runs/{name}", 404, name="nothing")
+        self.call("GET", "/api/v1/slices/{name}", 404, name="nothing")
+        self.call("DELETE", "/api/v1/runs/{name}", 404, name="nothing")
+        self.case.assertTrue(self.call("DELETE", "/api/v1/runs/{name}", 202)["intent"]["stop"])
+        self.call("DELETE", slot, 409)
+        self.call("DELETE", slot, 404, worker=7)
+        self.case.assertEqual(self.call("POST", "/registry/v1/sync", 200, {"v": 1, "same": "h0/0", "incarnation": "a", "leave": True})["tell"], True)
+        for kind in ("mode", "cordon", "drain"):
+            self.call("DELETE", "/api/v1/hosts/{name}/" + kind, 204)
+        self.call("DELETE", "/api/v1/mode", 204)
+        self.call("DELETE", slot, 204)

@@ -1,0 +1,159 @@
+#!/usr/bin/python3
+"""tpuctl diagnose on saved captures: scripted slices, damaged files, and real processes read by tpu-stack. BUILD_DIR names the build."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BUILD = pathlib.Path(os.environ["BUILD_DIR"])
+TPUCTL, TPU_STACK = BUILD / "agent/ctl/tpuctl", BUILD / "probes/stack/tpu-stack"
+C10D = "/usr/lib/python3/dist-packages/torch/distributed/distributed_c10d.py"
+MAIN = [{"file": "train.py", "line": 80, "function": "step"}, {"file": "train.py", "line": 120, "function": "main"}]
+WAITS = {"state": "S", "wait": "futex_wait_queue", "frames": [{"file": C10D, "line": 2050, "function": "all_reduce"}] + MAIN}
+READS = {"state": "S", "wait": "pipe_read", "frames": [{"file": "dataset.py", "line": 88, "function": "next_batch"}] + MAIN}
+SENTENCE = ("slice 1, worker 5 (10.10.0.15): 1 of 64 is different; its main thread is in `read` under `dataset.py:88 next_batch`, "
+            "the 63 others wait in all-reduce")
+# What a training is to this test: ranks that meet in all_reduce(), one of which reads from a pipe that nobody writes to.
+TRAINING = """
+import os, sys, time
+def all_reduce():
+    time.sleep(600)
+def next_batch():
+    os.read(os.pipe()[0], 1)
+def main():
+    print("ready", flush=True)
+    next_batch() if sys.argv[1] == "stuck" else all_reduce()
+main()
+"""
+
+
+def capture(worker, thread, round_=0):
+    return {"version": 1, "slice": "1", "worker": worker, "host": f"h{worker}", "address": f"10.10.0.{10 + worker}", "round": round_,
+            "processes": [{"pid": 4700, "command": "python3 train.py", "threads": [thread | {"tid": 4700, "name": "python3"}]}]}
+
+
+class Diagnose(unittest.TestCase):
+    maxDiff = None
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="tpu-diagnose-test-")
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def diagnose(self, *words, code):
+        done = subprocess.run([TPUCTL, "diagnose", *map(str, words)], capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done.stdout if code != 64 and done.stdout else done.stderr
+
+    def file(self, name, *captures):
+        path = self.folder / name
+        path.write_text("\n".join(json.dumps(c) for c in captures))
+        return path
+
+    def slice(self):
+        for worker in range(64):
+            self.file(f"h{worker}.json", *[capture(worker, READS if worker == 5 else WAITS, k) for k in (0, 1)])
+        return self.folder
+
+    def test_sentence(self):
+        text = self.diagnose("1", "--from", self.slice(), "--hosts", "64", code=2)
+        self.assertTrue(text.startswith(SENTENCE + " (score 0.9"), text)
+        self.assertIn("both captures show it at the same place: stuck", text)
+        self.assertIn("63 [0-4,6-63]", text)
+        self.assertIn("1 [5]  next_batch (dataset.py:88)", text)
+
+    def test_json_is_the_same(self):
+        answer = json.loads(self.diagnose("1", "--json", "--from", self.slice(), code=2))
+        self.assertEqual((answer["version"], answer["outcome"], answer["summary"]), (1, "named", SENTENCE))
+        self.assertEqual((answer["hosts"], answer["silent"], answer["ranks"], answer["waiting"]), (64, 0, 64, 63))
+        self.assertEqual([(s["slice"], s["worker"], s["reason"]) for s in answer["suspects"]], [("1", 5, "place")])
+        self.assertEqual([(c["standing"], c["in"], c["hosts"]) for c in answer["classes"]],
+                         [("collective", "all-reduce", "[0-4,6-63]"), ("call", "read", "[5]")])
+        first = answer["tree"]["children"][0]
+        self.assertEqual([f["function"] for f in first["frames"]], ["main", "step"])
+        self.assertEqual([(c["set"], c["hosts"]) for c in first["children"]], [("[0-4,6-63]", 63), ("[5]", 1)])
+
+    def test_folded(self):
+        self.assertEqual(self.diagnose("1", "--folded", "--from", self.slice(), code=2).splitlines(), [
+            "main (train.py:120);step (train.py:80);all_reduce (distributed_c10d.py:2050) 63",
+            "main (train.py:120);step (train.py:80);next_batch (dataset.py:88) 1"])
+
+    def test_ways_to_give_captures(self):
+        captures = [capture(worker, READS if worker == 2 else WAITS) for worker in range(4)]
+        files = [self.file(f"a{k}.json", c) for k, c in enumerate(captures)]
+        expected = self.diagnose("1", "--from", *files[:1], *files[1:], code=2)
+        self.assertIn("worker 2", expected)
+        for whole in (captures, {"captures": captures}):
+            self.assertEqual(self.diagnose("1", "--from", self.file("whole.json", whole), code=2), expected)
+        self.assertEqual(self.diagnose("all", "--from", *reversed(files), code=2), expected)
+        self.diagnose("other", "--from", *files, code=3)
+
+    def test_missing_host(self):
+        text = self.diagnose("1", "--hosts", "4", "--from", self.file("x.json", *[capture(k, WAITS) for k in (0, 1, 3)]), code=2)
+        self.assertIn("slice 1, worker 2: it did not answer, the 3 others wait in all-reduce", text)
+        self.assertIn("no answer from 1 of 4 hosts: [2]", text)
+
+    def test_no_stall(self):
+        path = self.file("x.json", *[capture(k, WAITS | {"state": "T" if k == 1 else "S"}) for k in range(4)])
+        self.assertIn("is stopped (state T)", self.diagnose("1", "--from", path, code=2))
+        self.assertIn("no stall, although 1 of 4 processes is stopped", self.diagnose("1", "--run", "running", "--from", path, code=0))
+
+    def test_damaged(self):
+        whole = json.dumps(capture(0, WAITS))
+        for name, text, says in (("cut.json", whole[:100], "capture 1, line 1 of it"), ("empty.txt", "", "no process as tpu-stack"),
+                                 ("list.json", "[3]", "no object"), ("second.json", whole + "\n{}", "capture 2: no capture"),
+                                 ("wire", b"\x08\x02", "later than what this program knows"), ("noise", b"\x08\x01\xff\xff", "not a capture")):
+            path = self.folder / name
+            path.write_bytes(text if isinstance(text, bytes) else text.encode())
+            complaint = self.diagnose("1", "--from", path, code=3)
+            self.assertIn(str(path), complaint)
+            self.assertIn(says, complaint)
+        self.assertIn("No such file", self.diagnose("1", "--from", self.folder / "nothing", code=3))
+        os.mkfifo(self.folder / "fifo")
+        self.assertIn("neither a file nor a folder", self.diagnose("1", "--from", self.folder / "fifo", code=3))
+
+    def test_usage(self):
+        self.assertIn("--from FILE is missing", self.diagnose("1", code=64))
+        self.assertIn("not both", self.diagnose("1", "--from", "x", "--json", "--folded", code=64))
+        self.assertIn("--hosts is a number", self.diagnose("1", "--from", "x", "--hosts", "0", code=64))
+        self.assertIn("--run is", self.diagnose("1", "--from", "x", "--run", "maybe", code=64))
+
+    def start(self, role):
+        script = self.folder / "training.py"
+        script.write_text(TRAINING)
+        process = subprocess.Popen([sys.executable, script, role], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        return process.pid
+
+    def waits(self, pid):
+        """Until it sleeps in the call that it is about to make."""
+        end = time.monotonic() + 60
+        while pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "S":
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
+
+    def test_real_processes(self):
+        for words in (["--json"], []):
+            files = []
+            for k in range(4):
+                pid = self.start("stuck" if k == 3 else "waits")
+                self.waits(pid)
+                done = subprocess.run([TPU_STACK, *words, str(pid)], capture_output=True, text=True, timeout=60, check=False)
+                if done.returncode != 0:
+                    self.skipTest(done.stderr)
+                files.append(self.folder / f"real{k}.out")
+                files[-1].write_text(done.stdout)
+            text = self.diagnose("all", "--from", *files, code=2)
+            self.assertTrue(text.startswith("host real3: 1 of 4 is different; its main thread is in `"), text)
+            self.assertIn("under `training.py:6 next_batch`, the 3 others wait in all-reduce", text)
+
+
+if __name__ == "__main__":
+    unittest.main()

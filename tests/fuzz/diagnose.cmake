@@ -1,0 +1,1 @@
+fuzz_target(capture KNOWS base hostcapture capturewire diagnose LIBRARIES PkgConfig::JANSSON RUNS 4000)

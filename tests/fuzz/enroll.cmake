@@ -1,0 +1,1 @@
+fuzz_target(sync-answer KNOWS base enroll)

@@ -1,0 +1,1 @@
+fuzz_target(etcd KNOWS base etcd)

@@ -1,0 +1,1 @@
+fuzz_target(grpc KNOWS base grpc)

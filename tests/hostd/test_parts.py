@@ -1,0 +1,306 @@
+"""A host's part in runs over slices: what the registry's records make tpu-hostd ask of tpu-launchd, and what it says back; with kills in each phase."""
+
+import signal
+import socket
+import sys
+import threading
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from around import wait_until  # noqa: E402
+from launchd_stand_in import EACCES, Runs, text  # noqa: E402
+from test_registry import WithRegistry  # noqa: E402
+
+HOSTS = [{"worker": 0, "host": "h0", "address": ["127.0.0.1"]}, {"worker": 1, "host": "h1", "address": ["127.0.0.1"]},
+         {"worker": 2, "host": "h2", "address": ["127.0.0.1"]}, {"worker": 3, "host": "h3", "address": ["127.0.0.1"]}]
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Part(WithRegistry):
+    def setUp(self):
+        self.port = free_port()
+        self.r = self.registry()
+
+    def host(self, launchd=True, **settings):
+        h = self.hostd(self.r, start=False, **settings)
+        self.launchd = Runs(h.folder / "launchd.sock")
+        self.addCleanup(self.launchd.stop)
+        if launchd:
+            self.launchd.start()
+        return h.start()
+
+    def record(self, state, generation=1, **more):
+        intent = {"v": 1, "name": "job1", "serial": "00112233445566aa", "user": "alice", "framework": "plain", "argv": ["python3", "train.py"],
+                  "env": ["A=1"], "directory": "/home/alice", "malloc": "auto", "grace": 3000000, "preempt": "TERM",
+                  "limits": {"memlock": "infinity", "nofile": 5000}, **more.pop("intent", {})}
+        return {"v": 1, "name": "job1", "serial": intent["serial"], "generation": generation, "state": state, "since": 0, "why": "", "intent": intent,
+                "slices": [{"slice": "s0", "generation": 3, "hosts": HOSTS}], "waits_for": [], "outcome": "",
+                "coordinator": {"host": "h0", "address": "127.0.0.1", "port": self.port}, **more}
+
+    def put(self, state, generation=1, **more):
+        self.r.put("run/job1", self.record(state, generation, **more))
+
+    def said(self):
+        return next((x for x in self.r.members.get("s0/2", {}).get("runs", []) if x["name"] == "job1"), {})
+
+    def until_says(self, state, generation=1):
+        wait_until(lambda: (self.said().get("state"), self.said().get("generation")) == (state, generation), 60, f"{state} of {generation}: {self.said()}")
+        return self.said()
+
+    def starts(self):
+        return [(n, g) for n, g, _ in self.launchd.starts]
+
+
+class Life(Part):
+    def test_a_run_from_preparing_to_its_end(self):
+        h = self.host()
+        self.put("waiting", 0, slices=[], waits_for=["s0: h5 missing"])
+        wait_until(lambda: [r["state"] for r in h.get("/v1/status")["runs"]] == ["waiting"], 60, "it is known")
+        self.put("preparing")
+        self.until_says("prepared")
+        self.assertEqual(self.launchd.starts, [])
+        self.put("running")
+        self.assertEqual(self.until_says("running")["serial"], "00112233445566aa")
+        name, generation, m = self.launchd.starts[0]
+        self.assertEqual((name, generation, text(m, 4), text(m, 9), text(m, 10), text(m, 11)), ("job1", 1, "alice", "00112233445566aa", "s0", "2"))
+        self.assertEqual([a.decode() for a in m[5]], ["python3", "train.py"])
+        env = dict(e.decode().split("=", 1) for e in m[6])
+        self.assertEqual({k: env[k] for k in ("A", "TPU_RUN_NAME", "TPU_RUN_GENERATION", "TPU_RUN_RANK", "TPU_RUN_HOSTS")},
+                         {"A": "1", "TPU_RUN_NAME": "job1", "TPU_RUN_GENERATION": "1", "TPU_RUN_RANK": "2", "TPU_RUN_HOSTS": "4"})
+        self.assertEqual((m[13], text(m, 7)), ([3000000], "/home/alice"))
+        self.launchd.exit("job1", "exit-code", "exited", "3", **{})
+        last = self.until_says("exited")
+        self.assertEqual((last["cause"], last["code"], last["status"]), ("exit-code", "exited", "3"))
+        self.put("stopping", why="h2 ended it")
+        wait_until(lambda: h.get("/v1/status")["runs"][0]["state"] == "stopping", 60, "it is known")
+        self.put("preparing", 2)
+        self.until_says("prepared", 2)
+        self.put("running", 2)
+        self.until_says("running", 2)
+        self.put("ended", 2, outcome="stopped")
+        self.until_says("stopped", 2)
+        self.assertEqual(self.starts(), [("job1", 1), ("job1", 2)])
+        self.assertEqual([g for _, g in self.launchd.stops], [2])
+        events = [(e["body"]["state"], e["body"]["generation"]) for e in h.events("tpu.run.changed")]
+        self.assertEqual(events, [("waiting", 0), ("preparing", 1), ("running", 1), ("stopping", 1), ("preparing", 2), ("running", 2), ("ended", 2)])
+        run, = h.get("/v1/status")["runs"]
+        self.assertEqual((run["name"], run["state"], run["part"]), ("job1", "ended", "stopped"))
+
+    def test_an_older_generation_is_stopped_before_the_next(self):
+        self.host()
+        self.put("preparing")
+        self.until_says("prepared")
+        self.put("running")
+        self.until_says("running")
+        self.put("preparing", 5, why="h1 was lost")
+        self.until_says("prepared", 5)
+        self.assertEqual([g for _, g in self.launchd.stops], [1])
+        self.put("running", 3)  # of a registry that went back: refused
+        self.put("running", 5)
+        self.until_says("running", 5)
+        self.assertEqual(self.starts(), [("job1", 1), ("job1", 5)])
+
+    def test_a_host_that_is_not_in_it_stops(self):
+        self.host()
+        self.put("preparing")
+        self.until_says("prepared")
+        self.put("running")
+        self.until_says("running")
+        self.put("running", 2, slices=[{"slice": "s1", "generation": 1, "hosts": HOSTS}])
+        self.until_says("stopped", 1)
+
+    def test_local_runs_are_not_touched(self):
+        h = self.host()
+        self.launchd.jobs["job1"] = {1: "job1", 2: "tpu-run-job1.service", 3: "running", 9: "bob", 11: 5, 16: 0}
+        self.launchd.tell()
+        self.put("ended", 3)
+        wait_until(lambda: h.get("/v1/status")["runs"], 60, "the record")
+        wait_until(lambda: len(h.get("/v1/jobs")["jobs"]) == 1, 60, "the run")
+        self.assertEqual(self.launchd.stops, [])
+        self.assertEqual(self.said(), {})
+
+
+class Kills(Part):
+    def again(self, h):
+        h.process.send_signal(signal.SIGKILL)
+        h.process.wait(20)
+        h.start()
+
+    def test_in_each_phase(self):
+        h = self.host()
+        self.put("preparing")
+        self.until_says("prepared")
+        self.r.members.clear()
+        self.again(h)
+        self.until_says("prepared")
+        self.put("running")
+        self.until_says("running")
+        for _ in range(3):
+            self.r.members.clear()
+            self.again(h)
+            self.member(self.r)  # the first word of the new life
+            self.assertEqual((self.said()["state"], self.said()["generation"]), ("running", 1))
+        h.process.send_signal(signal.SIGKILL)
+        h.process.wait(20)
+        self.launchd.exit("job1", "oom-kill", "killed", "KILL")  # while nobody looks
+        self.r.members.clear()
+        h.start()
+        self.member(self.r)
+        self.assertEqual((self.said()["state"], self.said()["cause"]), ("exited", "oom-kill"))
+        self.assertEqual(self.starts(), [("job1", 1)])
+        self.put("preparing", 2)
+        self.until_says("prepared", 2)
+        self.put("running", 2)
+        self.until_says("running", 2)
+        self.launchd.stuck = True
+        self.put("stopping", 2)
+        wait_until(lambda: self.launchd.stops, 60, "the stop")
+        self.again(h)
+        wait_until(lambda: len(self.launchd.stops) > 1, 60, "it is stopped by the next life")
+        self.launchd.exit("job1", "stopped", "killed", "TERM")
+        self.until_says("stopped", 2)
+
+    def test_registry_away_changes_nothing(self):
+        h = self.host()
+        self.put("preparing")
+        self.until_says("prepared")
+        self.put("running")
+        self.until_says("running")
+        self.r.stop()
+        self.until(h, "away")
+        self.again(h)
+        wait_until(lambda: h.get("/v1/jobs")["jobs"], 60, "the run is seen")
+        self.launchd.exit("job1")
+        wait_until(lambda: h.get("/v1/status")["runs"][0]["part"] == "exited", 60, "its end is seen")
+        self.assertEqual((self.launchd.stops, self.starts()), ([], [("job1", 1)]))
+        self.r.members.clear()
+        self.r.start()
+        self.assertEqual(self.until_says("exited")["cause"], "success")
+
+    def test_launchd_away(self):
+        h = self.host()
+        self.put("preparing")
+        self.until_says("prepared")
+        self.launchd.stop()
+        self.put("running")
+        wait_until(lambda: "tpu-launchd does not answer" in h.get("/v1/status")["runs"][0]["detail"], 60, "it is said")
+        self.launchd.start()
+        self.until_says("running")
+        self.launchd.stop()
+        self.r.put("slice/s0", None)
+        wait_until(lambda: h.call("/v1/jobs")[0] == 503, 60, "launchd is gone")
+        self.assertEqual(self.said()["state"], "running")  # what was known stays believed
+        self.launchd.jobs.clear()  # as after a boot
+        self.launchd.start()
+        self.assertEqual(self.until_says("exited")["cause"], "unknown")
+
+
+class Preflight(Part):
+    def refused(self, h, *words):
+        s = self.until_says("refused")
+        for w in words:
+            self.assertIn(w, s["detail"])
+        self.assertIn("\n", s["detail"])  # and the remedy
+        e, = h.events("tpu.run.refused")
+        self.assertEqual((e["body"]["run"], e["body"]["generation"]), ("job1", 1))
+        self.assertTrue(e["body"]["remedy"])
+        self.assertEqual(self.launchd.starts, [])
+
+    def test_launchd_would_refuse(self):
+        h = self.host(launchd=True)
+        self.launchd.refuse_check = (EACCES, "requests that come through tpu-hostd may not start runs on this host", "echo 'remote start alice' > …")
+        self.put("preparing")
+        self.refused(h, "may not start runs", "echo 'remote start alice'")
+
+    def test_refused_at_the_start(self):
+        h = self.host()
+        self.put("preparing")
+        self.until_says("prepared")
+        self.launchd.refuse = (EACCES, "not any more", "ask root")
+        self.put("running")
+        self.refused(h, "not any more\nask root")
+
+    def test_port_is_taken_on_the_coordinator(self):
+        with socket.create_server(("0.0.0.0", 0)) as taken:
+            self.port = taken.getsockname()[1]
+            h = self.host()
+            self.put("preparing", coordinator={"host": "h2", "address": "127.0.0.1", "port": self.port})
+            self.refused(h, f"port {self.port} of this run's coordinator is taken on h2", "ss -ltnp")
+
+    def test_port_answers_or_refuses_and_is_reachable(self):
+        self.host()
+        with socket.create_server(("127.0.0.1", 0)) as there:
+            self.put("preparing", coordinator={"host": "h0", "address": "127.0.0.1", "port": there.getsockname()[1]})
+            self.until_says("prepared")
+        self.put("preparing", 2)
+        self.until_says("prepared", 2)
+
+    def test_port_is_silent(self):
+        with socket.socket() as full:  # a queue that is full drops what comes, as a firewall does
+            full.bind(("127.0.0.1", 0))
+            full.listen(0)
+            port = full.getsockname()[1]
+            fill = []
+            for _ in range(4):
+                s = socket.socket()
+                s.setblocking(False)
+                s.connect_ex(("127.0.0.1", port))
+                fill.append(s)
+            h = self.host()
+            self.put("preparing", coordinator={"host": "h0", "address": "127.0.0.1", "port": port})
+            self.refused(h, f"port {port} of the coordinator h0 (127.0.0.1) is blocked: no answer to h2 within 3 s", "--port")
+            for s in fill:
+                s.close()
+
+    def test_this_host(self):
+        h = self.host()
+        h.call("/v1/cordon?reason=bad+cable", "PUT")
+        self.put("preparing")
+        self.refused(h, "h2 is cordoned: bad cable", "tpuctl uncordon")
+
+    def test_unlike(self):
+        self.r.put("slice/s0", {"v": 1, "slice": "s0", "generation": 3, "state": "ready", "unlike": [
+            {"worker": 2, "host": "h2", "part": "libtpu", "found": "0.0.39", "others": "0.0.41"}]})
+        h = self.host()
+        self.put("preparing")
+        self.refused(h, "h2 is unlike the other hosts of slice s0: libtpu 0.0.39, others 0.0.41")
+
+    def test_framework_without_what_it_needs(self):
+        h = self.host()
+        self.put("preparing", intent={"framework": "caffe"})
+        self.refused(h, "there is no framework 'caffe'")
+
+    def test_unknown_warns_and_does_not_refuse(self):
+        h = self.host()
+        self.launchd.answer, real = lambda kind, m: self.launchd.error(74, "a request of kind 34 cannot be understood") if kind == 34 else real(kind, m), self.launchd.answer
+        self.put("preparing")
+        self.assertIn("full-size packets", self.until_says("prepared")["detail"])
+        self.assertEqual(h.events("tpu.run.refused"), [])
+
+
+class Orders(Part):
+    def test_of_the_registry(self):
+        h = self.host()
+        self.r.put("order/h2", {"v": 1, "cordon": {"reason": "new cable", "by": "ada", "at": 1, "until": 0}})
+        wait_until(lambda: h.get("/v1/status")["cordon"], 60, "the cordon")
+        self.assertEqual((h.get("/v1/status")["cordon"]["reason"], h.get("/v1/status")["cordon"]["by"]), ("new cable", "registry (ada)"))
+        self.r.put("site/mode", {"v": 1, "mode": "observe", "by": "ada", "reason": "stop all", "at": 1, "until": 0})
+        wait_until(lambda: h.get("/v1/status")["mode"] == "observe", 60, "the mode")
+        wait_until(lambda: self.r.members["s0/2"]["observe"], 60, "it is said")
+        self.r.put("site/mode", {"v": 1, "mode": "repair", "by": "ada", "at": 1, "until": 0})
+        wait_until(lambda: h.get("/v1/status")["mode"] == "repair", 60, "the mode")
+        h.call("/v1/cordon?reason=mine", "PUT")  # a person's own stands before it
+        self.r.put("order/h2", None)
+        self.r.put("site/mode", None)
+        wait_until(lambda: self.r.members["s0/2"]["orders"] == "cordoned: mine", 60, "it is said")
+        self.assertEqual(h.get("/v1/status")["cordon"]["reason"], "mine")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,248 @@
+"""tpu-hostd and the registry of a collector: what it says of itself, what it is told, and a registry that is away, changes or refuses."""
+
+import shutil
+import signal
+import ssl
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from urllib.parse import urlencode
+
+sys.path.insert(0, str(Path(__file__).parent))
+from around import Hostd, wait_until  # noqa: E402
+from certificates import Authority  # noqa: E402
+from registry_stand_in import Registry  # noqa: E402
+
+IDENTITY = "[Identity]\nHostName=h2\nSliceName=s0\nWorkerId=2\nWorkerHostnames=h0,h1,h2,h3\nAcceleratorType=v6e-16\nTopology=4x4\n"
+SLICE = {"v": 1, "slice": "s0", "generation": 3, "state": "forming", "since": 0, "hosts": 4,
+         "roster": [{"worker": 2, "host": "h2", "id": "x", "address": ["127.0.0.1"], "incarnation": "y"}],
+         "missing": [{"worker": 1, "host": "h1", "address": ["10.0.0.2"], "since": 0, "why": "its lease ended"}],
+         "conflicts": [], "unlike": []}
+
+
+class WithRegistry(unittest.TestCase):
+    def registry(self, **k):
+        r = Registry(**k)
+        self.addCleanup(lambda: r.stop())
+        return r.start()
+
+    def hostd(self, registry=None, identity=IDENTITY, start=True, **settings):
+        h = Hostd()
+        self.addCleanup(lambda: h.close(failed=not self._outcome.success))
+        folder = h.root / "etc/tpu-hostd/identity.conf.d"
+        for f in folder.iterdir():
+            f.unlink()
+        (folder / "50-test.conf").write_text(identity)
+        if start:  # without tpu-launchd: there are no runs
+            h.config.write_text(h.config.read_text().replace(f"LaunchdSocket={h.folder}/launchd.sock", "LaunchdSocket="))
+        given = {"Address": "127.0.0.1", "Splay": "0", **settings}
+        if registry:
+            given = {"Kind": "collector", "Endpoint": f"http://127.0.0.1:{registry.port}", **given}
+        h.config.write_text(h.config.read_text() + "[Registry]\n" + "".join(f"{k}={v}\n" for k, v in given.items() if v is not None))
+        return h.start() if start else h
+
+    def state(self, h):
+        return h.get("/v1/status")["registry"]
+
+    def until(self, h, state):
+        wait_until(lambda: self.state(h)["state"] == state, 60, f"registry is {state}: {self.state(h)}")
+        return self.state(h)
+
+    def check(self, h, name):
+        return next((c for c in h.get("/v1/checks")["checks"] if c["check"] == name), None)
+
+    def member(self, r, key="s0/2"):
+        wait_until(lambda: key in r.members, 60, f"{key} is a member")
+        return r.members[key]
+
+
+class Collector(WithRegistry):
+    def test_says_what_the_host_is(self):
+        r = self.registry()
+        h = self.hostd(r)
+        m = self.member(r)
+        self.assertEqual({k: m[k] for k in ("v", "slice", "worker", "host", "hosts", "accelerator", "topology", "address", "observe", "orders", "notice", "runs")},
+                         {"v": 1, "slice": "s0", "worker": 2, "host": "h2", "hosts": 4, "accelerator": "v6e-16", "topology": "4x4",
+                          "address": ["127.0.0.1"], "observe": False, "orders": "", "notice": "", "runs": []})
+        self.assertRegex(m["incarnation"], "^[0-9a-f]{16}$")
+        s = self.until(h, "member")
+        self.assertEqual((s["kind"], s["endpoint"]), ("collector", f"http://127.0.0.1:{r.port}"))
+        self.assertTrue(s["may_claim"])
+        self.assertEqual(self.check(h, "enroll.registry")["verdict"], "OK")
+        self.assertEqual(self.check(h, "enroll.identity")["found"], "worker 2 of slice s0")
+        life = m["incarnation"]
+        h.process.send_signal(signal.SIGKILL)
+        h.process.wait(20)
+        h.start()
+        wait_until(lambda: r.members["s0/2"]["incarnation"] != life, 60, "another life")
+
+    def test_tells_changes_at_once_and_renews_in_short(self):
+        r = self.registry(lease=600)  # a request is held for 200 s: only what is said at once is seen here
+        h = self.hostd(r)
+        self.until(h, "member")
+        wait_until(lambda: len(r.asked) > 1 and "same" in r.asked[-1], 60, "the held request")
+        self.assertEqual(r.asked[-1]["wait"], 200)
+        code, _, body = h.call("/v1/cordon?" + urlencode({"reason": "bad cable"}), "PUT")
+        self.assertEqual(code, 200, body)
+        wait_until(lambda: r.members["s0/2"]["orders"] == "cordoned: bad cable", 60, "the order is known")
+        h.rmem("4096\t131072\t6291456")
+        wait_until(lambda: r.members["s0/2"]["state"] != "ready" and "tcp_rmem" in r.members["s0/2"]["reasons"], 60, "the state is known")
+
+    def test_told_records(self):
+        r = self.registry()
+        r.put("slice/s0", SLICE)
+        h = self.hostd(r)
+        wait_until(lambda: h.get("/v1/status")["slice"] == SLICE, 60, "the slice is shown")
+        e = wait_until(lambda: h.events("tpu.slice.changed"), 60, "the event")[0]
+        self.assertEqual((e["body"]["state"], e["body"]["missing"]), ("forming", "h1 (10.0.0.2): its lease ended"))
+        whole = {**SLICE, "state": "ready", "missing": [], "generation": 4}
+        r.put("slice/s0", whole)
+        wait_until(lambda: h.get("/v1/status")["slice"] == whole, 60, "the change is shown")
+        r.put("slice/s0", None)
+        wait_until(lambda: h.get("/v1/status")["slice"] is None, 60, "it is gone")
+        r.put("slice/s0", whole)
+        wait_until(lambda: h.get("/v1/status")["slice"] == whole, 60, "it is back")
+        r.stop()
+        r.epoch, r.records = "b", {}  # another life of the server: what it does not name is gone
+        r.start()
+        wait_until(lambda: h.get("/v1/status")["slice"] is None, 60, "gone with the server's memory")
+
+    def test_away_changes_nothing(self):
+        r = self.registry(lease=3)
+        r.put("slice/s0", SLICE)
+        h = self.hostd(r)
+        wait_until(lambda: h.get("/v1/status")["slice"] == SLICE, 60, "the slice is shown")
+        r.stop()
+        s = self.until(h, "away")
+        self.assertIn(f"http://127.0.0.1:{r.port}/registry/v1/sync: ", s["why"])
+        self.assertEqual(h.get("/v1/status")["slice"], SLICE)
+        wait_until(lambda: not self.state(h)["may_claim"], 60, "the lease may have ended")
+        check = wait_until(lambda: self.check(h, "enroll.registry")["settled"] == "WARN" and self.check(h, "enroll.registry"), 60, "the check")
+        self.assertIn("runs go on", check["reason"])
+        self.assertEqual(h.get("/v1/status")["state"], "degraded")
+        r.members.clear()
+        r.start()
+        self.until(h, "member")
+        self.member(r)
+        wait_until(lambda: self.check(h, "enroll.registry")["settled"] == "OK", 60, "good again")
+
+    def test_forgotten_member_is_told_again(self):
+        r = self.registry(lease=3)
+        h = self.hostd(r)
+        self.until(h, "member")
+        with r.news:
+            r.members.clear()
+        self.member(r)
+        self.assertEqual(self.state(h)["state"], "member")
+
+    def test_conflict(self):
+        r = self.registry(lease=3)
+        r.conflict = {"holder": "h1", "id": "4711", "since": 0}
+        h = self.hostd(r)
+        s = self.until(h, "conflict")
+        self.assertEqual(s["why"], "worker id 2 of slice s0 is h1's (machine 4711)")
+        self.assertFalse(s["may_claim"])
+        wait_until(lambda: self.check(h, "enroll.identity")["settled"] == "FAIL", 60, "the check")
+        self.assertEqual(h.get("/v1/status")["state"], "unfit")
+        self.assertEqual(len(h.events("tpu.slice.conflict")), 1)
+        asked = len(r.asked)
+        wait_until(lambda: len(r.asked) > asked + 1, 60, "it asks again")
+        self.assertIn("member", r.asked[-1])
+        r.conflict = None
+        self.until(h, "member")
+        wait_until(lambda: self.check(h, "enroll.identity")["settled"] == "OK", 60, "solved")
+
+    def test_refusals_and_nonsense(self):
+        for status, body, state, why in ((404, b"{}", "refused", "keeps no registry"), (403, b'{"error":"no such host"}', "refused", "HTTP 403: no such host"),
+                                         (503, b"", "joining", "HTTP 503"), (200, b"<html>", "refused", "cannot be understood"),
+                                         (200, b'{"v":1,"lease":15,"revision":"a.1","records":{"slice/s0":7}}', "refused", "record slice/s0 is no object"),
+                                         (200, b'{"v":1,"lease":0,"revision":"a.1"}', "refused", "lease is no number of seconds")):
+            with self.subTest(status=status, body=body):
+                r = self.registry()
+                r.sync = lambda request, gone, status=status, body=body: (status, Raw(body))
+                h = self.hostd(r)
+                wait_until(lambda: self.state(h)["why"], 60, "it is said")
+                s = self.state(h)
+                self.assertEqual(s["state"], state, s)
+                self.assertIn(why, s["why"])
+                self.assertEqual(h.get("/v1/status")["slice"], None)
+                r.stop()
+
+    def test_a_server_that_never_holds_is_not_asked_without_end(self):
+        r = self.registry()
+        real = r.sync
+        r.sync = lambda request, gone: real({**request, "wait": 0, "since": None}, gone)
+        h = self.hostd(r)
+        self.until(h, "member")
+        before = len(r.asked)
+        with self.assertRaises(AssertionError):
+            wait_until(lambda: len(r.asked) > before + 120, 3, "asked without end")
+
+    def test_name_is_looked_up(self):
+        r = self.registry()
+        h = self.hostd(r, Endpoint=f"http://localhost:{r.port}/")
+        self.until(h, "member")
+
+
+class Tls(WithRegistry):
+    def test_certificates_and_their_renewal(self):
+        folder = Path(tempfile.mkdtemp(prefix="registry-test-"))
+        self.addCleanup(shutil.rmtree, folder)
+        site = Authority(folder / "site")
+        other = Authority(folder / "other", "another authority")
+        own, key = folder / "own.pem", folder / "own.key"
+        cert, _ = other.issue("wrong")
+        own.write_bytes(Path(cert).read_bytes())
+        key.write_bytes(Path(_).read_bytes())
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*site.issue("collector"))
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(site.cert)
+        r = self.registry(tls=context)
+        h = self.hostd(r, Endpoint=f"https://127.0.0.1:{r.port}", CaFile=site.cert, CertFile=own, KeyFile=key)
+        wait_until(lambda: "alert" in self.state(h)["why"], 60, f"not believed: {self.state(h)}")
+        self.assertEqual(self.state(h)["state"], "refused")
+        cert, fresh = site.issue("h2")
+        key.write_bytes(Path(fresh).read_bytes())
+        own.write_bytes(Path(cert).read_bytes())  # and nobody restarts anything
+        self.until(h, "member")
+        self.assertEqual(r.members["s0/2"]["host"], "h2")
+
+
+class Raw(bytes):
+    """A body as it is."""
+
+
+class WithoutOne(WithRegistry):
+    def test_static(self):
+        h = self.hostd(Kind="static")
+        wait_until(lambda: h.get("/v1/status")["slice"], 60, "the slice")
+        s = h.get("/v1/status")
+        self.assertEqual((s["slice"]["state"], s["slice"]["hosts"], [m["host"] for m in s["slice"]["roster"]]), ("static", 4, ["h2"]))
+        self.assertEqual((s["registry"]["kind"], s["registry"]["state"]), ("static", "member"))
+        self.assertFalse(s["registry"]["may_claim"])
+
+    def test_no_identity_is_said(self):
+        r = self.registry()
+        h = self.hostd(r, identity="[Identity]\nHostName=h2\n")
+        wait_until(lambda: self.check(h, "enroll.registry"), 60, "the check")
+        self.assertIn("the slice's name of this host is not known", self.check(h, "enroll.registry")["reason"])
+        (h.root / "etc/tpu-hostd/identity.conf.d/50-test.conf").write_text(IDENTITY)
+        h.process.send_signal(signal.SIGHUP)
+        self.member(r)
+        self.until(h, "member")
+
+    def test_nothing_is_asked_by_itself_below_another_root(self):
+        h = self.hostd()
+        self.assertEqual(self.state(h)["kind"], "none")
+        self.assertIsNone(self.check(h, "enroll.registry"))
+
+    def test_two_urls_are_refused(self):
+        h = self.hostd(Kind="collector", Endpoint="http://127.0.0.1:1,http://127.0.0.1:2")
+        wait_until(lambda: self.check(h, "enroll.registry"), 60, "the check")
+        self.assertIn("one URL", self.check(h, "enroll.registry")["reason"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,230 @@
+#!/usr/bin/python3
+"""What tpu-launchd promises of a run, on a booted host: rights, limits, secrets, devices, causes, restarts, preemption.
+
+Judged by systemd, /proc and the journal. Needs root and the packages in build/debs.
+"""
+
+import json
+import os
+import sys
+import time
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(HERE))
+
+from lab import Lab              # noqa: E402  (the path comes first)
+from lab.check import check      # noqa: E402
+import scenario                  # noqa: E402
+from test_launch import IDENTITY, KIND_ERROR, Refused  # noqa: E402
+
+JOB = {1: "name", 3: "state", 4: "cause", 5: "code", 6: "status", 13: "main_pid", 16: "generation", 20: "restarts", 22: "why",
+       23: "remedy", 25: "last_step", 26: "preempted"}
+AUDIT = "5d0a3e1b7c9f4c5f8a20c61f3d7e4b92"
+GRANT = "/etc/tpu-hostd/authority.conf.d/10-remote.conf"
+
+
+def setUpModule():
+    missing = [f"{name}: {reason}" for name, reason in check() if reason]
+    if missing:
+        raise unittest.SkipTest("this machine does not permit a lab: " + "; ".join(missing))
+
+
+class Policy(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        host_deb, _ = scenario.debs(os.environ.get("TPU_HOSTD_DEBS"))
+        cls.lab = cls.enterClassContext(Lab(hosts=1, debs=[host_deb], before_boot=lambda h: h.write(
+            "/etc/tpu-hostd/identity.conf.d/10-site.conf", IDENTITY)))
+        cls.host = cls.lab.hosts[0]
+        cls.host.write("/usr/local/bin/frames", (HERE / "launch_frames.py").read_text(), 0o755)
+        cls.host.sh("useradd -m -G tpu-run alice; useradd -m bob; mkdir -m 0777 /srv/open")
+
+    def ask(self, verb, *words, user=None):
+        r = self.host.run(["/usr/bin/python3", "/usr/local/bin/frames", verb, *words], user=user, timeout=100)
+        answer = json.loads(r.out)
+        if answer["kind"] == KIND_ERROR:
+            raise Refused(*(answer["fields"].get(n, [""])[0] for n in ("1", "2", "3")))
+        return answer
+
+    def run_as(self, user, name, *words):
+        return self.ask("run", f"1={name}", *words, user=user)["fields"]
+
+    def job(self, name):
+        job, = self.ask("jobs", f"1={name}", user="bob")["jobs"]
+        return {JOB[int(n)]: v[0] for n, v in job.items() if int(n) in JOB}
+
+    def until(self, name, state):
+        self.host.wait_for(lambda: self.job(name)["state"] == state, timeout=60)
+        return self.job(name)
+
+    def ended(self, name):
+        return self.until(name, "exited")
+
+    def show(self, name, prop):
+        return self.host.sh(f"systemctl show -P {prop} tpu-run-{name}.service").strip()
+
+    def refused(self, code, *args, **kwargs):
+        with self.assertRaises(Refused) as caught:
+            self.ask(*args, **kwargs)
+        self.assertEqual(caught.exception.args[0], code, caught.exception.args)
+        return caught.exception.args
+
+    def test_limits_and_devices(self):
+        self.run_as("alice", "limits", "12.1=1048576", "12.2=4096", "12.3=268435456", "12.4=0", "13=7000000", "10=slice a", "11=3",
+                    "--", "sleep", "1000")
+        pid = self.show("limits", "MainPID")
+        limits = {line[:26].strip(): line[26:].split() for line in self.host.sh(f"cat /proc/{pid}/limits").splitlines()}
+        self.assertEqual((limits["Max locked memory"][0], limits["Max open files"][0], limits["Max core file size"][0]),
+                         ("1048576", "4096", "0"))
+        self.assertIn("Cpus_allowed_list:\t0\n", self.host.sh(f"cat /proc/{pid}/status"))
+        self.assertEqual((self.show("limits", "MemoryMax"), self.show("limits", "TimeoutStopUSec"), self.show("limits", "DevicePolicy")),
+                         ("268435456", "7s", "closed"))
+        self.assertIn("char-vfio* rw", self.show("limits", "DeviceAllow"))
+        self.assertEqual(self.host.sh("journalctl -p warning -o cat _PID=1 | grep -c 'stat device'; true").strip(), "0")
+        self.ask("stop", "1=limits", user="alice")
+        self.run_as("alice", "lines", "10=slice a", "11=3", "8=4", "9=5e71a1", "--", "echo", "a line")
+        self.ended("lines")
+        record, = [json.loads(line) for line in self.host.sh("journalctl -o json TPU_JOB=lines _COMM=echo + TPU_JOB=lines MESSAGE='a line'").splitlines()]
+        self.assertEqual([record[f"TPU_{f}"] for f in ("SLICE", "WORKER", "GENERATION", "INTENT")], ["slice a", "3", "4", "5e71a1"])
+
+    def test_secret(self):
+        """The run has it; the unit, the files on disk and the journal have not; another user cannot read it."""
+        self.run_as("alice", "secret", "16.1=API_KEY", "16.2=s3cr3t-of-alice", "--", "sh", "-c",
+                    "printf %s \"$API_KEY\" >/srv/open/key; exec sleep 1000")
+        self.host.wait_for(lambda: self.host.sh("cat /srv/open/key 2>/dev/null; true") == "s3cr3t-of-alice", timeout=60)
+        self.assertNotIn("s3cr3t", self.host.sh("systemctl show tpu-run-secret.service; systemctl cat tpu-run-secret.service"))
+        self.assertNotIn("s3cr3t", self.host.sh("journalctl --no-pager -o verbose -u 'tpu-*'"))
+        self.assertEqual(self.host.sh("grep -rl s3cr3t /var/lib/tpu-launchd /etc /run/systemd/transient/tpu-*; true").strip(), "")
+        for path in ("/run/tpu-launchd/secrets/secret", "/run/credentials/tpu-run-secret.service/tpu-environment"):
+            self.assertNotEqual(self.host.run(["cat", path], user="bob").code, 0, path)
+        self.ask("stop", "1=secret", user="alice")
+        self.assertEqual(self.host.sh("ls /run/tpu-launchd/secrets; rm /srv/open/key").strip(), "")
+
+    def test_generations(self):
+        """Asked again: the same run. A higher one: the old one ends, and all of it, before the new one begins."""
+        words = ["8=1", "4=alice", "--", "sh", "-c", "trap 'sleep 0.5; exit 0' TERM; (trap '' TERM; sleep 1000) & while :; do sleep 0.1; done"]
+        first = self.ask("run", "1=gang", "13=2000000", *words)["fields"]
+        pid = self.show("gang", "MainPID")
+        again = self.ask("run", "1=gang", *words)["fields"]
+        self.assertEqual((again["5"], again["7"], self.show("gang", "MainPID")), ([1], [1], pid))
+        self.assertEqual(first["7"], [1])
+        words[0] = "8=2"
+        second = self.ask("run", "1=gang", *words)["fields"]
+        self.assertEqual(second["7"], [2])
+        self.assertNotEqual(self.show("gang", "MainPID"), pid)
+        self.assertEqual(len(self.host.sh("pgrep -f 'sleep 1000' | wc -l").split()), 1)
+        words[0] = "8=1"
+        self.assertIn("generation 2", self.refused(116, "run", "1=gang", *words)[1])
+        self.assertEqual(self.job("gang")["state"], "running")
+        self.ask("stop", "1=gang", "2=100000")
+
+    def test_busy_device_and_stale_lock(self):
+        self.host.sh("touch /tmp/libtpu_lockfile; chown bob /tmp/libtpu_lockfile; mkdir -p /dev/vfio; mknod /dev/vfio/7 c 1 3")
+        holder = self.host.spawn(["sh", "-c", "exec 9</dev/vfio/7; exec sleep 1000"], user=None)
+        self.host.wait_for(lambda: "/dev/vfio/7" in self.host.sh("ls -l /proc/[0-9]*/fd 2>/dev/null; true"), timeout=60)
+        time.sleep(1.1)     # an answer about owners is a second old at most
+        code, text, remedy = self.refused(16, "run", "1=busy", "--", "true", user="alice")
+        self.assertIn("/dev/vfio/7 is in use by process", text)
+        self.assertIn("kill ", remedy)
+        self.host.sh("test -e /tmp/libtpu_lockfile")
+        self.run_as("alice", "shared", "17=1", "--", "true")     # who says so may
+        self.host.stop_command(holder)
+        self.host.wait_for(lambda: "/dev/vfio/7" not in self.host.sh("ls -l /proc/[0-9]*/fd 2>/dev/null; true"), timeout=60)
+        self.run_as("alice", "free", "--", "true")
+        self.assertEqual(self.host.sh("ls /tmp/libtpu_lockfile 2>&1; true").strip(), "ls: cannot access '/tmp/libtpu_lockfile': No such file or directory")
+
+    def test_causes(self):
+        """Each from evidence of its own, within a second of the end (printed, not judged)."""
+        cases = {
+            "well": (["true"], "success"),
+            "code": (["sh", "-c", "exit 3"], "exit-code"),
+            "never": (["sh", "-c", "exit 93"], "never-restart"),
+            "segv": (["sh", "-c", "kill -SEGV $$"], "signal"),
+            "peer": (["sh", "-c", "echo 'I grpc_transport.cc:1930] GetMultiSliceTopology returned with status: UNAVAILABLE: x'; exit 1"], "peer-lost"),
+            "went-on": (["sh", "-c", "echo 'GetMultiSliceTopology returned with status: UNAVAILABLE: x'; "
+                         "echo 'completed step: 7, seconds: 0.5, loss: 0.3'; exit 1"], "exit-code"),
+            "inuse": (["sh", "-c", "echo 'ABORTED: The TPU is already in use by process with pid 1'; exit 1"], "device-busy"),
+        }
+        for name, (argv, cause) in cases.items():
+            self.run_as("alice", name, "--", *argv)
+            job = self.ended(name)
+            self.assertEqual(job["cause"], cause, job)
+            if cause != "success":
+                self.assertTrue(job["why"], job)
+        self.assertEqual(self.job("went-on")["last_step"], 7)
+
+    def test_out_of_memory(self):
+        """The run's own limit. Where this machine's lab has no memory controller, there is nothing to see."""
+        self.run_as("alice", "oom", "12.3=67108864", "--", "python3", "-c", "x = bytearray(1 << 30); import time; time.sleep(1)")
+        job = self.ended("oom")
+        if job["cause"] == "success":
+            self.skipTest("no memory controller here")
+        self.assertEqual(job["cause"], "oom-kill", job)
+
+    def test_started_again(self):
+        """Over the death of tpu-launchd, up to its budget; and not when it makes no progress."""
+        self.host.sh("rm -f /srv/open/count")
+        self.run_as("alice", "again", "14=2", "--", "sh", "-c",
+                    "echo x >>/srv/open/count; n=$(wc -l </srv/open/count); echo \"completed step: $n, seconds: 0.1, loss: 1\"; exit 1")
+        self.until("again", "waiting")
+        self.host.sh("systemctl kill -s KILL tpu-launchd.service")
+        self.host.wait_for(lambda: self.host.sh("systemctl show -P SubState tpu-launchd.service").strip() == "running", timeout=60)
+        job = self.ended("again")
+        self.assertEqual((job["restarts"], job["cause"], self.host.sh("wc -l </srv/open/count").strip()), (2, "exit-code", "3"), job)
+        self.assertIn("all 2 restarts are done", job["why"])
+        self.run_as("alice", "stuck", "14=99", "--", "sh", "-c", "echo 'completed step: 1, seconds: 0.1, loss: 1'; exit 1")
+        job = self.ended("stuck")
+        self.assertIn("no progress", job["why"])
+        self.assertLess(job["restarts"], 5)
+
+    def test_preemption(self):
+        self.run_as("alice", "told", "15.1=TERM", "--", "sh", "-c", "trap 'echo saved >/srv/open/saved; exit 0' TERM; while :; do sleep 0.1; done")
+        self.host.sh("sleep 0.5")
+        fields = self.ask("signal", "1=told", "3=preemption", user="tpu-hostd")["fields"]
+        self.assertIn("TERM to process", fields["2"][0])
+        self.ended("told")
+        self.host.sh("test -e /srv/open/saved; rm /srv/open/saved")
+        self.run_as("alice", "asked", "15.2=sh", "15.2=-c", "15.2=id -un >/srv/open/who; kill -USR1 $(cat /srv/open/pid)", "--", "sh", "-c",
+                    "echo $$ >/srv/open/pid; trap 'exit 5' USR1; while :; do sleep 0.1; done")
+        self.host.wait_for(lambda: self.host.sh("cat /srv/open/pid 2>/dev/null; true").strip(), timeout=60)
+        self.ask("signal", "1=asked", "3=preemption", user="tpu-hostd")
+        self.assertEqual(self.ended("asked")["cause"], "preempted")
+        self.assertEqual(self.host.sh("cat /srv/open/who").strip(), "alice")
+        self.run_as("alice", "untold", "--", "sleep", "1000")
+        self.refused(95, "signal", "1=untold", user="tpu-hostd")
+        self.refused(13, "signal", "1=untold", user="bob")
+        self.ask("stop", "1=untold", user="alice")
+
+    def test_remote_is_granted_users_only(self):
+        code, text, remedy = self.refused(13, "run", "1=r", "4=alice", "8=1", "--", "true", user="tpu-hostd")
+        self.assertIn(f"in {GRANT}: section [Remote], line Start=alice", remedy)
+        self.host.write(GRANT, "[Remote]\nStart=alice\n")
+        self.run_as("tpu-hostd", "r", "4=alice", "8=1", "--", "sh", "-c", "id -un; grep -E 'NoNewPrivs|CapEff' /proc/self/status; exec sleep 1000")
+        self.assertEqual((self.show("r", "User"), self.show("r", "NoNewPrivileges")), ("alice", "yes"))
+        self.host.wait_for(lambda: "NoNewPrivs:\t1" in self.host.sh("journalctl -o cat -t tpu-run TPU_JOB=r"), timeout=60)
+        self.assertIn("CapEff:\t0000000000000000", self.host.sh("journalctl -o cat -t tpu-run TPU_JOB=r"))
+        for user in ("root", "bob", "daemon", ""):
+            self.refused(13, "run", "1=q", f"4={user}", "8=1", "--", "true", user="tpu-hostd")
+        self.ask("stop", "1=r", user="tpu-hostd")
+        self.run_as("alice", "own", "--", "sleep", "1000")     # alice's own, and so stoppable
+        self.ask("stop", "1=own", user="tpu-hostd")
+        self.run_as(None, "roots", "--", "sleep", "1000")
+        self.refused(13, "stop", "1=roots", user="tpu-hostd")
+        self.ask("stop", "1=roots")
+        # A line that names root grants nothing, not even the users beside it, and says where it stands.
+        self.host.write(GRANT, "[Remote]\nStart=alice root\n")
+        self.refused(13, "run", "1=r2", "4=alice", "8=1", "--", "true", user="tpu-hostd")
+        check = self.host.run(["tpu-launchd", "--check-config"])
+        self.assertEqual(check.code, 1)
+        self.assertIn(f"{GRANT}:2", check.err)
+        self.host.sh(f"rm {GRANT}")
+        asked = [json.loads(line) for line in self.host.sh(f"journalctl -o json MESSAGE_ID={AUDIT}").splitlines()]
+        mine = [(a["TPU_ACTION"], a["TPU_RESULT"], a["TPU_BY"]) for a in asked if a["TPU_JOB"] == "r"]
+        self.assertEqual(mine, [("start", "refused", "tpu-hostd"), ("start", "accepted", "tpu-hostd"), ("stop", "accepted", "tpu-hostd")])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,63 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The rows of probes/stack/layout*.h are what derive.c makes of the headers of their versions.
+
+  test_layout.py --print INCLUDE_DIR     prints the row of the headers in INCLUDE_DIR (…/include/python3.12)
+
+Compared are the headers that are installed, those of pythons.py's trees and those that PYTHON_INCLUDES names.
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+SOURCE = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, HERE)
+import pythons  # noqa: E402
+
+
+def derive(include):
+    """The row that the headers make."""
+    parent = os.path.dirname(include.rstrip("/"))
+    with tempfile.TemporaryDirectory() as d:
+        program = os.path.join(d, "derive")
+        subprocess.run(["cc", "-w", "-D_GNU_SOURCE", "-I" + include, "-I" + os.path.join(include, "internal"), "-I" + parent,
+                        "-I" + os.path.join(parent, "x86_64-linux-gnu"), os.path.join(HERE, "derive.c"), "-o", program], check=True)
+        return subprocess.run([program], capture_output=True, text=True, check=True).stdout
+
+
+def checked_in(version):
+    with open(os.path.join(SOURCE, "probes/stack/layout3%02d.h" % int(version.split(".")[1]))) as f:
+        return re.search(r"^static const .*", f.read(), re.M | re.S)[0]
+
+
+def include_dirs():
+    dirs = ["/usr/include/python3.11", *os.environ.get("PYTHON_INCLUDES", "").split()]
+    dirs += ["%s/usr/include/python%s" % (tree, version) for version, tree in pythons.trees().items()]
+    return [d for d in dirs if os.path.exists(os.path.join(d, "internal/pycore_pystate.h"))]
+
+
+class Layout(unittest.TestCase):
+    def test_rows_are_those_of_the_headers(self):
+        self.maxDiff = None
+        dirs = include_dirs()
+        if not dirs:
+            self.skipTest("no headers of CPython: the package libpython3.11-dev is not installed")
+        for include in dirs:
+            version = re.search(r"python(3\.\d+)$", include.rstrip("/"))[1]
+            if not os.path.exists(os.path.join(os.path.dirname(include), "x86_64-linux-gnu")) and not os.path.exists(
+                    os.path.join(include, "pyconfig.h")):
+                continue
+            with self.subTest(include):
+                self.assertEqual(derive(include), checked_in(version))
+                print("%s: %d numbers, all as checked in" % (include, checked_in(version).count(" = ") - 2))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--print"]:
+        print(derive(sys.argv[2]), end="")
+    else:
+        unittest.main()

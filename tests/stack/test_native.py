@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tpu-stack --native: whole native stacks, Python frames where they belong, and a target that is never left stopped.
+
+TEST_SEED repeats a failure. FULL=1: more instants of death.
+"""
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+from test_stack import HERE, SEED, TOOL, Target, python_target, run_tool, source_of, stacks_of
+
+KILLS = 500 if os.environ.get("FULL") == "1" else 50
+WAITING = ("import os, threading, time\n"
+           "r, w = os.pipe()\n"
+           "def reads():\n    os.read(r, 1)\n"
+           "def sorts():\n    return sorted([1], key=lambda x: time.sleep(1000))\n"
+           "def numbers():\n    yield sorts()\n"
+           "threading.Thread(target=reads, daemon=True).start()\n"
+           "threading.Thread(target=lambda: list(numbers()), daemon=True).start()\n"
+           "time.sleep(0.3)\nprint('ready', flush=True)\nthreading.Event().wait()\n")
+
+
+def settled(pid):
+    """Waits until every thread of pid sleeps in a system call."""
+    for _ in range(600):
+        states = set()
+        for tid in os.listdir("/proc/%d/task" % pid):
+            with open("/proc/%d/task/%s/stat" % (pid, tid)) as f:
+                states.add(f.read().rsplit(")", 1)[1].split()[0])
+        if states == {"S"}:
+            return
+        time.sleep(0.1)
+
+
+def left_alone(pid):
+    """Threads of pid that are stopped or traced."""
+    bad = []
+    for tid in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/status" % (pid, tid)) as f:
+            text = f.read()
+        if re.search(r"^State:\s*[tT]", text, re.M) or not re.search(r"^TracerPid:\s*0$", text, re.M):
+            bad.append(tid)
+    return bad
+
+
+class Native(unittest.TestCase):
+    def program(self, directory):
+        program = os.path.join(directory, "target")
+        subprocess.run(["cc", "-O1", "-pthread", "-o", program, os.path.join(HERE, "target_signals.c")], check=True)
+        return program
+
+    def test_python_frames_stand_where_they_run(self):
+        with python_target(WAITING) as t:
+            settled(t.pid)
+            for thread in stacks_of(t.pid, "--native")["threads"]:
+                native = thread["native"]
+                self.assertTrue(native["merged"], native)
+                self.assertFalse(native["cut"])
+                self.assertEqual(native["pause_ns"], 0)  # it waits: nothing had to be stopped
+                self.assertEqual(sum(f.get("python", 0) for f in native["frames"]), len(thread["frames"]))
+                runs = [f for f in native["frames"] if "python" in f]
+                self.assertTrue(all(f["symbol"].startswith("_PyEval_EvalFrameDefault") for f in runs))
+                self.assertTrue(all(re.fullmatch("[0-9a-f]{40}", f["build_id"]) for f in runs))
+            text = run_tool("--native", t.pid).stdout
+            self.assertRegex(text, r'(?s)\n  read\+0x\w+ \(libc.so.6\)\n(  \S+ \(python3.11[^\n]*\n)+  File "<string>", line 4, in reads\n')
+            self.assertRegex(text, r'line 6, in sorts.<locals>.<lambda>\n(  (?!File)[^\n]+\n)+  File "<string>", line 6, in sorts\n')
+
+    def test_many_ways_to_wait(self):
+        with python_target(source_of("target_blocked.py"), str(SEED)) as t:
+            settled(t.pid)
+            merged = [x["native"]["merged"] for x in stacks_of(t.pid, "--native")["threads"] if len(x["frames"]) < 900]
+            self.assertEqual(merged.count(False), 0, "%d of %d" % (merged.count(False), len(merged)))
+
+    def test_frames_are_those_of_another_unwinder(self):
+        if not shutil.which("eu-stack"):
+            self.skipTest("eu-stack is not installed")
+        with python_target(WAITING) as t:
+            settled(t.pid)
+            ours = {x["tid"]: [f["pc"] for f in x["native"]["frames"]] for x in stacks_of(t.pid, "--native")["threads"]}
+            theirs, current = {}, None
+            for line in subprocess.run(["eu-stack", "-p", str(t.pid)], capture_output=True, text=True).stdout.splitlines():
+                m = re.match(r"TID (\d+):|#\d+ +0x([0-9a-f]+)", line)
+                if m and m[1]:
+                    current = theirs[int(m[1])] = []
+                elif m:
+                    current.append(int(m[2], 16))
+            self.assertEqual(set(ours), set(theirs))
+            for tid, stack in theirs.items():
+                # A stop may have sent the thread through its system call once more: the frame inside it can be another.
+                self.assertEqual(ours[tid][1:], stack[1:])
+
+    def test_other_programs(self):
+        with tempfile.TemporaryDirectory() as d, Target(self.program(d)) as t:
+            r = run_tool("--json", "--native", t.pid)
+            self.assertEqual(r.returncode, 0, r.stderr)
+            process = json.loads(r.stdout)["processes"][0]
+            self.assertIn("no CPython", process["no_python"])
+            self.assertEqual(len(process["native_threads"]), 10)
+            symbols = [[f["symbol"] for f in x["native"]["frames"]] for x in process["native_threads"]]
+            self.assertEqual(sum("clock_nanosleep" in s for s in symbols), 8, symbols)
+            spinning = [x for x in process["native_threads"] if x["native"]["pause_ns"] > 0]
+            self.assertGreaterEqual(len(spinning), 1)
+            self.assertIn("(native stacks only: no CPython", run_tool("--native", t.pid).stdout)
+
+    def test_nothing_is_lost(self):
+        """Signals that arrive while threads are stopped and let go all arrive, and the program runs on."""
+        with tempfile.TemporaryDirectory() as d, Target(self.program(d)) as t:
+            tool = subprocess.Popen([TOOL, "--json", "--native", "--repeat", "100", "--every", "1ms", str(t.pid)], stdout=subprocess.PIPE, text=True)
+            sent = 500
+            for _ in range(sent):
+                os.kill(t.pid, signal.SIGRTMIN)
+                time.sleep(0.0005)
+            out = tool.communicate()[0]
+            self.assertEqual(tool.returncode, 0)
+            pauses = sorted(x["native"]["pause_ns"] for line in out.splitlines() for x in json.loads(line)["processes"][0]["native_threads"]
+                            if x["native"]["pause_ns"] > 0)
+            os.kill(t.pid, signal.SIGTERM)
+            signals, spins = map(int, t.process.stdout.readline().split())
+            self.assertEqual(signals, sent)
+            self.assertGreater(spins, 1000)
+            print("%d signals, all arrived; %d stops: p50 %d µs, p99 %d µs, longest %d µs" % (
+                sent, len(pauses), pauses[len(pauses) // 2] // 1000, pauses[len(pauses) * 99 // 100] // 1000, pauses[-1] // 1000))
+
+    def test_death_at_any_instant(self):
+        rng = random.Random(SEED)
+        print("TEST_SEED=%d" % SEED)
+        died = 0
+        with tempfile.TemporaryDirectory() as d, Target(self.program(d)) as t:
+            start = time.monotonic()
+            subprocess.run([TOOL, "--native", str(t.pid)], stdout=subprocess.DEVNULL, check=True)
+            whole = time.monotonic() - start
+            for _ in range(KILLS):
+                tool = subprocess.Popen([TOOL, "--native", "--repeat", "100", "--every", "1ms", str(t.pid)], stdout=subprocess.DEVNULL)
+                time.sleep(rng.random() * 2 * whole)
+                tool.kill()
+                died += tool.wait() == -9
+                for _ in range(600):  # the kernel lets go when the dead one's last task is gone
+                    bad = left_alone(t.pid)
+                    if not bad:
+                        break
+                    time.sleep(0.1)
+                self.assertEqual(bad, [])
+        print("killed at %d instants: the target is never left stopped" % died)
+        self.assertGreater(died, KILLS // 2)
+
+    def test_stopped_target_stays_stopped(self):
+        with tempfile.TemporaryDirectory() as d, Target(self.program(d)) as t:
+            os.kill(t.pid, signal.SIGSTOP)
+            for _ in range(600):
+                if len(left_alone(t.pid)) == 10:
+                    break
+                time.sleep(0.1)
+            r = run_tool("--json", "--native", t.pid)
+            self.assertEqual(r.returncode, 0, r.stderr)
+            threads = json.loads(r.stdout)["processes"][0]["native_threads"]
+            self.assertTrue(all(x["native"]["frames"] for x in threads))
+            self.assertEqual(len(left_alone(t.pid)), 10)
+            os.kill(t.pid, signal.SIGCONT)
+            for _ in range(600):
+                if not left_alone(t.pid):
+                    break
+                time.sleep(0.1)
+            self.assertEqual(left_alone(t.pid), [])
+
+    def test_another_debugger(self):
+        if not shutil.which("strace"):
+            self.skipTest("no strace")
+        with tempfile.TemporaryDirectory() as d, Target(self.program(d)) as t:
+            with subprocess.Popen(["strace", "-f", "-o", "/dev/null", "-p", str(t.pid)], stderr=subprocess.PIPE, text=True) as other:
+                other.stderr.readline()
+                r = run_tool("--json", "--native", t.pid)
+                other.terminate()
+                other.stderr.read()
+            self.assertEqual(r.returncode, 0, r.stderr)
+            errors = [x["native"].get("error") for x in json.loads(r.stdout)["processes"][0]["native_threads"]]
+            self.assertIn("not permitted, or another debugger has it", errors)  # the one that spins
+
+
+if __name__ == "__main__":
+    unittest.main()

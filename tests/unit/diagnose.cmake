@@ -1,0 +1,3 @@
+unit_test(capture KNOWS base hostcapture capturewire LIBRARIES PkgConfig::JANSSON)
+unit_test(diagnose KNOWS base hostcapture diagnose)
+unit_test(diagnose-laws KNOWS base hostcapture capturewire diagnose LIBRARIES PkgConfig::JANSSON)

@@ -1,0 +1,1 @@
+unit_test(sync-answer KNOWS base enroll)

@@ -1,0 +1,1 @@
+unit_test(etcd-message KNOWS base etcd)

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gang_world.h"
+
+static const json_t *slice(const struct world *w, unsigned s) {
+        char key[32];
+
+        snprintf(key, sizeof(key), "slice/s%u", s);
+        return gang_record(w->g, key);
+}
+
+static size_t count(const struct world *w, const char *list) {
+        return json_array_size(json_object_get(slice(w, 0), list));
+}
+
+static json_int_t number(const json_t *v, const char *key) {
+        return json_integer_value(json_object_get(v, key));
+}
+
+static void test_it_forms(void) {
+        struct world w;
+        const json_t *missing;
+        usec_t began;
+
+        world_new(&w, 1, 3);
+        began = w.now;
+        world_join(&w, 0, 1);
+        ASSERT_TRUE(world_step(&w) > 0);
+        ASSERT_STREQ(world_text(slice(&w, 0), "state"), "forming");
+        ASSERT_EQ(count(&w, "roster"), 1);
+        ASSERT_EQ(count(&w, "missing"), 2);
+        missing = json_array_get(json_object_get(slice(&w, 0), "missing"), 0);
+        ASSERT_EQ(number(missing, "worker"), 0);
+        ASSERT_EQ(number(missing, "since"), began);
+        ASSERT_STREQ(world_text(missing, "why"), "never heard");
+        w.now += USEC_PER_SEC;
+        world_join(&w, 0, 0);
+        world_join(&w, 0, 2);
+        world_step(&w);
+        ASSERT_STREQ(world_text(slice(&w, 0), "state"), "ready");
+        ASSERT_EQ(number(slice(&w, 0), "since"), w.now);
+        ASSERT_EQ(number(slice(&w, 0), "generation"), 1);
+        ASSERT_EQ(count(&w, "roster"), 3);
+        ASSERT_EQ(count(&w, "missing"), 0);
+        ASSERT_STREQ(world_text(gang_record(w.g, "slot/s0/2"), "host"), "s0-2");
+        ASSERT_EQ(world_step(&w), 0);
+        ASSERT_OK(world_say(&w, 0, 1)); /* the same once more */
+        ASSERT_EQ(world_step(&w), 0);
+        gang_free(w.g);
+}
+
+static void test_lost_and_back(void) {
+        struct world w;
+        const json_t *missing;
+
+        world_new(&w, 1, 3);
+        world_join_all(&w);
+        w.now += USEC_PER_SEC;
+        world_gone(&w, 0, 1);
+        world_step(&w);
+        ASSERT_EQ(number(slice(&w, 0), "generation"), 2);
+        ASSERT_STREQ(world_text(slice(&w, 0), "state"), "forming");
+        missing = json_array_get(json_object_get(slice(&w, 0), "missing"), 0);
+        ASSERT_STREQ(world_text(missing, "host"), "s0-1");
+        ASSERT_STREQ(json_string_value(json_array_get(json_object_get(missing, "address"), 0)), "10.0.0.1");
+        ASSERT_STREQ(world_text(missing, "why"), "its lease ended");
+        ASSERT_EQ(number(missing, "since"), w.now);
+        world_join(&w, 0, 1);
+        world_step(&w);
+        ASSERT_STREQ(world_text(slice(&w, 0), "state"), "ready");
+        ASSERT_EQ(number(slice(&w, 0), "generation"), 2);
+        w.host[0][2].life++; /* its agent was started again before anybody saw it go */
+        ASSERT_OK(world_say(&w, 0, 2));
+        world_step(&w);
+        ASSERT_EQ(number(slice(&w, 0), "generation"), 3);
+        ASSERT_STREQ(world_text(slice(&w, 0), "state"), "ready");
+        ASSERT_EQ(gang_gone(w.g, "s0", 2, "0000000000000001", "late", w.now), -ENOENT); /* of the life before */
+        ASSERT_EQ(gang_gone(w.g, "s9", 2, "0000000000000001", "late", w.now), -ENOENT);
+        gang_free(w.g);
+}
+
+static void test_two_claim_one_id(void) {
+        struct world w, other;
+        const json_t *c;
+        char why[GANG_WHY_MAX];
+
+        world_new(&w, 1, 3);
+        world_join_all(&w);
+        other = w;
+        other.host[0][1].machine = 1;
+        ASSERT_EQ(world_say(&other, 0, 1), -EEXIST);
+        world_step(&w);
+        ASSERT_EQ(count(&w, "conflicts"), 1);
+        ASSERT_STREQ(world_text(slice(&w, 0), "state"), "ready");
+        c = json_array_get(json_object_get(slice(&w, 0), "conflicts"), 0);
+        ASSERT_STREQ(world_text(c, "host"), "s0-1b");
+        ASSERT_STREQ(world_text(c, "holder"), "s0-1");
+        ASSERT_STREQ(json_string_value(json_array_get(json_object_get(slice(&w, 0), "roster"), 1)) ? "" : world_text(json_array_get(json_object_get(slice(&w, 0), "roster"), 1), "host"), "s0-1");
+        w.now += gang_default_options.lease - 1;
+        ASSERT_EQ(world_step(&w), 0);
+        w.now += 1; /* it stopped saying it */
+        world_step(&w);
+        ASSERT_EQ(count(&w, "conflicts"), 0);
+        ASSERT_EQ(gang_release(w.g, "s0", 1, why), -EBUSY);
+        world_gone(&w, 0, 1);
+        other.now = w.now;
+        ASSERT_EQ(world_say(&other, 0, 1), -EEXIST); /* dead for a while is no reason to take it */
+        ASSERT_OK(gang_release(w.g, "s0", 1, why));
+        ASSERT_OK(world_say(&other, 0, 1));
+        world_step(&w);
+        ASSERT_EQ(gang_release(w.g, "s0", 7, why), -ENOENT);
+        ASSERT_STREQ(world_text(gang_record(w.g, "slot/s0/1"), "host"), "s0-1b");
+        gang_free(w.g);
+}
+
+/* The same id twice: an image that was copied with its machine id. */
+static void test_copied_machine(void) {
+        struct world w;
+        json_t *m;
+        char why[GANG_WHY_MAX];
+
+        world_new(&w, 1, 2);
+        world_join_all(&w);
+        m = world_member(&w, 0, 1);
+        json_object_set_new(m, "host", json_string("copy"));
+        json_object_set_new(m, "incarnation", json_string("c0"));
+        ASSERT_EQ(gang_say(w.g, m, w.now, why), -EEXIST);
+        json_object_set_new(m, "host", json_string("s0-1")); /* by name as well */
+        ASSERT_OK(gang_say(w.g, m, w.now, why));
+        ASSERT_EQ(world_say(&w, 0, 1), -EEXIST); /* the life before speaks again */
+        json_decref(m);
+        gang_free(w.g);
+}
+
+static void test_fingerprints(void) {
+        struct world w;
+        const json_t *u;
+
+        world_new(&w, 1, 4);
+        w.host[0][3].digest = "d2";
+        world_join_all(&w);
+        ASSERT_STREQ(world_text(slice(&w, 0), "state"), "ready");
+        ASSERT_EQ(count(&w, "unlike"), 1);
+        u = json_array_get(json_object_get(slice(&w, 0), "unlike"), 0);
+        ASSERT_EQ(number(u, "worker"), 3);
+        ASSERT_STREQ(world_text(u, "part"), "libtpu");
+        ASSERT_STREQ(world_text(u, "found"), "d2");
+        ASSERT_STREQ(world_text(u, "others"), "d1");
+        w.host[0][3].digest = NULL;
+        ASSERT_OK(world_say(&w, 0, 3));
+        world_step(&w);
+        ASSERT_EQ(count(&w, "unlike"), 0);
+        gang_free(w.g);
+}
+
+/* Who takes over misses nobody before a lease, and whoever is back then was never away. */
+static void test_taken_over(void) {
+        struct world w;
+        struct gang *old;
+
+        world_new(&w, 1, 3);
+        world_join_all(&w);
+        w.now += 100 * USEC_PER_SEC;
+        old = w.g;
+        w.g = world_reload(&w);
+        ASSERT_EQ(world_step(&w), 0);
+        w.now += gang_default_options.lease - 1;
+        ASSERT_OK(world_say(&w, 0, 0));
+        ASSERT_OK(world_say(&w, 0, 2));
+        ASSERT_EQ(world_step(&w), 0);
+        ASSERT_TRUE(json_equal(slice(&w, 0), gang_record(old, "slice/s0")));
+        w.now += 1;
+        world_step(&w);
+        ASSERT_STREQ(world_text(slice(&w, 0), "state"), "forming");
+        ASSERT_EQ(count(&w, "missing"), 1);
+        ASSERT_EQ(number(slice(&w, 0), "generation"), 2);
+        gang_free(old);
+        gang_free(w.g);
+}
+
+static void test_what_cannot_be(void) {
+        static const struct {
+                const char *key, *json;
+        } bad[] = {
+                { "slice", "\"a/b\"" },  { "slice", "7" },
+                { "worker", "-1" },      { "worker", "4096" },
+                { "worker", "3" },       { "host", "\"\"" },
+                { "id", "\"\"" },        { "incarnation", "null" },
+                { "address", "\"a\"" },  { "address", "[\"10.0.0.256\"]" },
+                { "hosts", "5000" },     { "notice", "\"soon\"" },
+                { "runs", "{}" },        { "runs", "[{\"name\":\"X\",\"state\":\"running\"}]" },
+                { "runs", "[{\"name\":\"x\",\"state\":\"walking\"}]" },
+                { "runs", "[7]" },       { "fingerprint", "{\"digest\":7}" },
+                { "fingerprint", "{\"parts\":[]}" }, { "v", "0" },
+                { "host", "\"a\\u0000b\"" },
+        };
+        struct world w;
+
+        world_new(&w, 1, 3);
+        for (size_t i = 0; i < ELEMENTSOF(bad); i++) {
+                json_t *m = world_member(&w, 0, 0);
+                char why[GANG_WHY_MAX];
+
+                json_object_set_new(m, bad[i].key, json_loads(bad[i].json, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL));
+                if (gang_say(w.g, m, w.now, why) != -EBADMSG)
+                        test_fail(__FILE__, __LINE__, "%s: %s was taken", bad[i].key, bad[i].json);
+                ASSERT_TRUE(*why);
+                json_decref(m);
+        }
+        ASSERT_EQ(world_step(&w), 0);
+        gang_free(w.g);
+}
+
+/* A slice that nobody has been in for a week is forgotten, with its worker ids. */
+static void test_forgotten(void) {
+        struct world w;
+
+        world_new(&w, 1, 2);
+        world_join_all(&w);
+        world_gone(&w, 0, 0);
+        world_gone(&w, 0, 1);
+        world_step(&w);
+        ASSERT_EQ(w.next, w.now + (usec_t) 7 * 24 * 3600 * USEC_PER_SEC);
+        w.now = w.next;
+        world_step(&w);
+        ASSERT_TRUE(!slice(&w, 0) && !gang_record(w.g, "slot/s0/0"));
+        gang_free(w.g);
+}
+
+TEST_MAIN(test_it_forms, test_lost_and_back, test_two_claim_one_id, test_copied_machine, test_fingerprints,
+          test_taken_over, test_what_cannot_be, test_forgotten)
