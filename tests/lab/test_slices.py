@@ -35,7 +35,11 @@ class Story(unittest.TestCase):
         slices.prepare(cls.lab)
         cls.h = cls.lab.hosts
 
-    def tearDown(self):
+    def setUp(self):
+        self.addCleanup(self.tell)
+
+    def tell(self):
+        """Of a failure: what everybody says."""
         if self._outcome.success:
             return
         for host in self.h:
@@ -71,7 +75,6 @@ class Story(unittest.TestCase):
     def test_02_one_command_trains_over_two_slices(self):
         for h in self.h:
             h.write(slices.AUTHORITY, slices.GRANT)
-            h.sh("systemctl reload tpu-launchd.service")
         r = slices.train(self.h[0], JOB, "--slices", "1:2", "--restarts", "20", "--grace", "5")
         self.assertEqual(r.code, 0, r.out + r.err)
         for h in self.h:
