@@ -31,13 +31,14 @@ static int default_peers(const struct host *h, const char *config, struct path_p
 
         if (r == 0)
                 r = identity_load(h, config, &identity);
-        workers = r == 0 ? identity_get(&identity, IDENTITY_WORKER_HOSTNAMES) : NULL;
+        workers = r == 0 ? identity_get(&identity, identity_workers(&identity)) : NULL;
         if (!workers)
                 return r;
         r = path_peers_add(peers, workers, why);
         if (r < 0)
-                fprintf(stderr, "tpuctl check: worker-hostnames from %s: %s\n",
-                        identity.fields[IDENTITY_WORKER_HOSTNAMES].origin, why);
+                fprintf(stderr, "tpuctl check: %s from %s: %s\n",
+                        identity_field_name(identity_workers(&identity)),
+                        identity.fields[identity_workers(&identity)].origin, why);
         return r;
 }
 

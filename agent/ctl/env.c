@@ -3,6 +3,7 @@
 #include "ctl.h"
 #include "environment.h"
 #include "intent.h"
+#include "own_identity.h"
 #include "report.h"
 #include "table.h"
 #include "words.h"
@@ -54,7 +55,7 @@ static int env(const struct options *o, struct environment_options *wanted, bool
                 find_nics(&h, nics);
         wanted->interfaces = nics;
         if (r == 0)
-                r = identity_load(&h, o->config, &identity);
+                r = own_identity(&h, o, &identity);
         if (r == 0)
                 r = environment_build(&identity, wanted, &e, why);
         if (r < 0) {

@@ -2,8 +2,7 @@
 /* tpuctl identity: who this host is, and where each answer comes from. */
 #include "ctl.h"
 #include "identity.h"
-#include "metadata_copy.h"
-#include "paths.h"
+#include "own_identity.h"
 #include "report.h"
 #include "table.h"
 #include "words.h"
@@ -32,28 +31,6 @@ static int print_json(const struct identity *i, const struct finding_list *findi
                 v ? json_pack("{s:o, s:o}", "identity", v, "checks", finding_list_to_json(findings)) : NULL);
 }
 
-/* What the static file does not give, from tpu-hostd's copy of the metadata server's answers. */
-static void add_copy(const struct host *h, struct identity *i) {
-        char why[METADATA_WHY_MAX] = "", origin[METADATA_ORIGIN_MAX];
-        struct metadata_copy copy;
-        int r;
-
-        r = metadata_copy_read(h, PATH_METADATA_COPY, &copy, why);
-        if (r == -EACCES)
-                fprintf(stderr, "tpuctl identity: what the metadata server said is root's to read (%s)\n",
-                        PATH_METADATA_COPY);
-        else if (r < 0 && r != -ENOENT)
-                fprintf(stderr, "tpuctl identity: %s is passed over: %s\n", PATH_METADATA_COPY, why);
-        if (r < 0)
-                return;
-        (void) metadata_copy_origin(&copy, origin);
-        /* a text that cannot be the field's leaves it as it was */
-        if (copy.facts.machine_type[0])
-                (void) identity_add(i, IDENTITY_MACHINE_TYPE, copy.facts.machine_type, origin);
-        if (copy.facts.name[0])
-                (void) identity_add(i, IDENTITY_HOST_NAME, copy.facts.name, origin);
-}
-
 int verb_identity(const struct ctl *c, int argc, char *argv[]) {
         _cleanup_finding_list_ struct finding_list findings = FINDING_LIST_NULL;
         _cleanup_identity_ struct identity identity = IDENTITY_NULL;
@@ -77,9 +54,7 @@ int verb_identity(const struct ctl *c, int argc, char *argv[]) {
                 return options_exit(r);
         r = host_open(o.root, &h);
         if (r == 0)
-                r = identity_load(&h, o.config, &identity);
-        if (r == 0)
-                add_copy(&h, &identity);
+                r = own_identity(&h, &o, &identity);
         if (r == 0)
                 r = identity_check(&identity, &findings);
         if (r == 0)

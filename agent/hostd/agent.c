@@ -187,8 +187,7 @@ static int load_identity(struct agent *a) {
 
         if (r < 0)
                 return log_error_errno(r, "the identity of this host cannot be read: %m");
-        agent_metadata_fill(a, &fresh);
-        r = identity_derive(&fresh);
+        r = agent_metadata_fill(a, &fresh);
         if (r < 0) {
                 identity_clear(&fresh);
                 return log_error_errno(r, "the identity of this host cannot be completed: %m");

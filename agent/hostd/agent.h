@@ -71,6 +71,7 @@ struct agent {
         struct metadata_copy known; /* what is believed of this host by metadata; taken is 0: nothing */
         char known_origin[METADATA_ORIGIN_MAX];
         struct mtu_handover *mtu_handover; /* NULL: nobody is told */
+        bool notice_ahead[_METADATA_NOTICE_MAX]; /* agent_notice.c */
 
         struct check_table checks;
         enum host_state state;
@@ -170,11 +171,18 @@ void agent_uplink_stop(struct agent *a);
 int agent_metadata_start(struct agent *a);
 /* The address of the metadata server; NULL: none is asked. */
 const char *agent_metadata_address(const struct agent *a);
-/* What the static file does not give. */
-void agent_metadata_fill(struct agent *a, struct identity *i);
+/* What the static file does not give, and what follows from it. -ENOMEM. */
+int agent_metadata_fill(struct agent *a, struct identity *i);
 /* The check of the server, in the tick. */
 void agent_metadata_judge(struct agent *a);
 void agent_metadata_stop(struct agent *a);
+
+/* agent_notice.c: what is to happen to this host, as the metadata server says. */
+/* text: the server's word. The event, and what runs are told. */
+void agent_preempted(struct agent *a, enum metadata_notice kind, const char *text);
+void agent_preemption_over(struct agent *a, enum metadata_notice kind, const char *text);
+/* "preemption", "maintenance", or empty: the gravest that is ahead; the word of a member's record. */
+const char *agent_notice(const struct agent *a);
 
 /* agent_registry.c: the slice that this host is in, and what is told of it. */
 int agent_registry_start(struct agent *a);

@@ -25,17 +25,8 @@ const char *agent_metadata_address(const struct agent *a) {
 
 /* --- What is known ------------------------------------------------------------------------------------- */
 
-static void add(struct identity *i, enum identity_field f, const char *text, const char *origin) {
-        int r = text[0] ? identity_add(i, f, text, origin) : 0;
-
-        if (r < 0)
-                (void) log_warning_errno(r, "%s '%s' (%s) is passed over: %m", identity_field_name(f), text,
-                                         origin);
-}
-
-void agent_metadata_fill(struct agent *a, struct identity *i) {
-        add(i, IDENTITY_MACHINE_TYPE, a->known.facts.machine_type, a->known_origin);
-        add(i, IDENTITY_HOST_NAME, a->known.facts.name, a->known_origin);
+int agent_metadata_fill(struct agent *a, struct identity *i) {
+        return metadata_facts_fill(&a->known.facts, a->known_origin, i);
 }
 
 static void hand_over(struct agent *a) {
@@ -69,20 +60,41 @@ static void on_taken(void *userdata) {
 
 static void on_changed(const struct metadata_facts *f, void *userdata) {
         struct agent *a = userdata;
-        int r = 0;
+        struct metadata_copy fresh = { .taken = host_now_real(a->host) };
+        int r;
 
-        a->known = (struct metadata_copy) { .facts = *f, .taken = host_now_real(a->host) };
+        r = metadata_facts_copy(f, &fresh.facts);
+        if (r < 0) {
+                (void) log_error_errno(r, "what the metadata server says is lost until it says more: %m");
+                return;
+        }
+        metadata_facts_clear(&a->known.facts);
+        a->known = fresh;
         (void) snprintf(a->known.boot_id, sizeof(a->known.boot_id), "%s", a->boot_id);
         (void) snprintf(a->known_origin, sizeof(a->known_origin), "%s", LIVE);
         log_info("metadata server: machine type %s, name %s, %zu network interfaces",
                  f->machine_type[0] ? f->machine_type : "unknown", f->name[0] ? f->name : "unknown",
                  f->n_nics);
+        r = 0;
         if (a->metadata_writer)
                 r = metadata_copy_put(a->metadata_writer, &a->known);
         if (r < 0)
                 (void) log_warning_errno(r, "the metadata server's answers cannot be kept in %s: %m",
                                          copy_path(a));
         believe(a);
+}
+
+/*
+ * Something is to happen to this host. text: the server's word. What follows for runs is the matter of those
+ * who own runs: agent_preempted() tells them.
+ */
+static void on_notice(enum metadata_notice kind, bool ahead, const char *text, void *userdata) {
+        struct agent *a = userdata;
+
+        if (ahead)
+                agent_preempted(a, kind, text);
+        else
+                agent_preemption_over(a, kind, text);
 }
 
 /* Copy= is a path of this machine, as SpoolDirectory= is, whatever the root. */
@@ -180,6 +192,7 @@ int agent_metadata_start(struct agent *a) {
                 .user_agent = "tpu-hostd/" TPU_HOSTD_VERSION,
                 .changed = on_changed,
                 .failed = on_failed,
+                .notice = on_notice,
                 .userdata = a,
         };
         const char *netcfg = own_or(a, a->settings.netcfg_socket, PATH_NETCFG_SOCKET);
@@ -196,6 +209,7 @@ int agent_metadata_start(struct agent *a) {
 
 void agent_metadata_stop(struct agent *a) {
         a->metadata = metadata_free(a->metadata);
+        metadata_facts_clear(&a->known.facts);
         a->metadata_patience = sd_event_source_disable_unref(a->metadata_patience);
         a->metadata_writer = file_writer_free(a->metadata_writer);
         a->mtu_handover = mtu_handover_free(a->mtu_handover);

@@ -60,7 +60,7 @@ static int refuse(struct agent *a, const struct api_request *r, struct api_answe
 }
 
 static int default_peers(const struct agent *a, struct path_peers *peers, char why[static 96]) {
-        const char *workers = identity_get(&a->identity, IDENTITY_WORKER_HOSTNAMES);
+        const char *workers = identity_get(&a->identity, identity_workers(&a->identity));
 
         for (size_t i = 0; i < a->path->configured.n; i++) {
                 int r = path_peers_add_one(peers, &a->path->configured.items[i], why);

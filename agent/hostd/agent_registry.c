@@ -58,7 +58,7 @@ static const char *id_of(const struct agent *a) {
 
 /* How many hosts the slice has, as far as this one knows; 0: it does not. */
 static json_int_t hosts_of(const struct agent *a) {
-        const char *list = identity_get(&a->identity, IDENTITY_WORKER_HOSTNAMES);
+        const char *list = identity_get(&a->identity, identity_workers(&a->identity));
         json_int_t n = list && *list ? 1 : 0;
 
         for (; list && *list; list++)
@@ -90,7 +90,7 @@ static json_t *make_member(struct agent_registry *g) {
                          "accelerator", accelerator ? accelerator : "", "topology", topology ? topology : "",
                          "fingerprint", "digest", "", "parts", "state", host_state_name(a->state), "reasons",
                          check_table_reasons(&a->checks, reasons, sizeof(reasons)), "orders",
-                         ordered(a, orders, sizeof(orders)), "observe", agent_observes(a), "notice", "", "runs",
+                         ordered(a, orders, sizeof(orders)), "observe", agent_observes(a), "notice", agent_notice(a), "runs",
                          agent_parts_to_member(g->parts));
 }
 

@@ -396,6 +396,15 @@ const char *identity_get(const struct identity *i, enum identity_field f) {
         return i->fields[f].text;
 }
 
+enum identity_field identity_workers(const struct identity *i) {
+        const struct identity_value *names = &i->fields[IDENTITY_WORKER_HOSTNAMES];
+        const struct identity_value *addresses = &i->fields[IDENTITY_WORKER_ADDRESSES];
+
+        if (addresses->text && (!names->text || streq(names->origin, addresses->origin)))
+                return IDENTITY_WORKER_ADDRESSES;
+        return IDENTITY_WORKER_HOSTNAMES;
+}
+
 int identity_get_u32(const struct identity *i, enum identity_field f, uint32_t *ret) {
         char why[96];
 

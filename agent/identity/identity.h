@@ -91,6 +91,11 @@ const char *identity_get(const struct identity *i, enum identity_field f);
 const char *identity_field_name(enum identity_field f);
 /* -EINVAL. */
 int identity_field_parse(const char *name, enum identity_field *ret);
+/*
+ * The field that names the workers: worker-hostnames, or worker-addresses where these are alone or one source
+ * says both, for addresses need no resolver.
+ */
+enum identity_field identity_workers(const struct identity *i);
 /* -ENODATA when the field is not known. */
 int identity_get_u32(const struct identity *i, enum identity_field f, uint32_t *ret);
 

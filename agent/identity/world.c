@@ -100,19 +100,6 @@ static size_t count(const char *list) {
 }
 
 /*
- * Which words name the workers: what the static file or a person says; where one source says both names and
- * addresses, the addresses, which need no resolver.
- */
-static enum identity_field words_of_workers(const struct identity *i) {
-        const struct identity_value *names = &i->fields[IDENTITY_WORKER_HOSTNAMES];
-        const struct identity_value *addresses = &i->fields[IDENTITY_WORKER_ADDRESSES];
-
-        if (addresses->text && (!names->text || streq(names->origin, addresses->origin)))
-                return IDENTITY_WORKER_ADDRESSES;
-        return IDENTITY_WORKER_HOSTNAMES;
-}
-
-/*
  * The host of "HOST", "HOST:PORT" or "[ADDRESS]:PORT"; more than one colon without brackets is an address.
  */
 static void host_of(const char *text, char *buf, size_t size) {
@@ -143,7 +130,7 @@ static void add_slices(const struct identity *i, struct world *w) {
 }
 
 static int from_identity(const struct identity *i, struct world *w) {
-        enum identity_field words = words_of_workers(i);
+        enum identity_field words = identity_workers(i);
         const char *hosts = identity_get(i, words);
         uint32_t worker;
 

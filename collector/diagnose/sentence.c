@@ -275,11 +275,12 @@ static void put_details(FILE *f, const struct diagnosis *d, const struct suspect
         const struct seen_host *h = &d->evidence.hosts[s->host];
         const struct rank *r = s->rank != STACK_NONE ? &d->evidence.ranks[s->rank] : NULL;
 
-        if (r && r->both && r->place.standing != STANDING_STOPPED)
-                fputs(r->moved ? "it moved between the two captures: slow or looping, not stuck in one "
-                                 "place\n"
-                               : "both captures show it at the same place: stuck\n",
-                      f);
+        if (r && r->both && r->moved)
+                fputs("it moved between the two captures: slow or looping, not stuck in one place\n", f);
+        else if (r && r->both && r->place.standing == STANDING_RUNS)
+                fputs("both captures show it running at the same place: a loop, or one long call\n", f);
+        else if (r && r->both && r->place.standing != STANDING_STOPPED)
+                fputs("both captures show it at the same place: stuck\n", f);
         if (r)
                 put_behind(f, d, r);
         for (enum reason i = 0; i < _REASON_MAX; i++)

@@ -274,8 +274,8 @@ static const struct wait_frame *wait_at(const struct stack_table *t, const struc
         w = find_wait(t, f, runs);
         if (w && own && (w->file || w->kind != FRAME_PYTHON))
                 return NULL;
-        /* what the frames further out wait for says more: a collective that waits for an event */
-        return w && (!found || w->standing == STANDING_COLLECTIVE) ? w : NULL;
+        /* what the frames further out wait for says more: a queue that waits for a condition */
+        return w && (!found || w->standing != STANDING_LOCK) ? w : NULL;
 }
 
 static const struct wait_frame *walk(const struct stack_table *t, uint32_t stack, bool runs,

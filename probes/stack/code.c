@@ -4,6 +4,8 @@
 #include "line.h"
 #include "text.h"
 
+#define TYPE_NAME_OFFSET 24u /* PyTypeObject.tp_name, 3.8 to 3.15 (Include/cpython/object.h) */
+
 static void code_free(struct code *c) {
         if (!c)
                 return;
@@ -99,6 +101,20 @@ static int take_instructions(struct memory *m, const struct python_layout *l, co
         return 0;
 }
 
+/* Whether a type object is that of code objects, where no symbol says which that is: by its name. */
+static int check_code_type(struct memory *m, const struct python_types *t, uint64_t type) {
+        char text[sizeof("code")];
+        uint64_t name;
+        int r;
+
+        if (t->code)
+                return type == t->code ? 0 : -EBADMSG;
+        r = memory_read_u64(m, type + TYPE_NAME_OFFSET, &name);
+        if (r == 0)
+                r = memory_read(m, name, text, sizeof(text));
+        return r < 0 ? r : memcmp(text, "code", sizeof(text)) == 0 ? 0 : -EBADMSG;
+}
+
 static int code_read(struct memory *m, const struct python_layout *l, const struct python_types *t,
                      struct code *c) {
         uint8_t head[256];
@@ -108,8 +124,9 @@ static int code_read(struct memory *m, const struct python_layout *l, const stru
         if (r < 0)
                 return r;
         memcpy(&type, head + l->object.type, 8);
-        if (t->code && type != t->code)
-                return -EBADMSG;
+        r = check_code_type(m, t, type);
+        if (r < 0)
+                return r;
         memcpy(&file, head + l->code.filename, 8);
         memcpy(&function, head + l->code.qualname, 8);
         memcpy(&table, head + l->code.linetable, 8);

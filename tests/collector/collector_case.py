@@ -14,6 +14,8 @@ import unittest
 
 import otlp
 
+PATIENCE = 60  # seconds that anything may take on a slow disk or a busy machine
+
 BUILD = os.path.abspath(os.environ.get("BUILD_DIR", "build/dev"))
 PROGRAM = os.path.join(BUILD, "collector", "tpu-collectord")
 PROTOBUF = {"Content-Type": "application/x-protobuf"}
@@ -29,7 +31,7 @@ class Collector:
         self.database = database
         self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.notify.bind(os.path.join(os.path.dirname(database), f"notify-{time.monotonic_ns()}"))
-        self.notify.settimeout(20)
+        self.notify.settimeout(PATIENCE)
         self.log = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
             [PROGRAM, *([] if "--config" in options else ["--config", "/dev/null"]), "--database", database, "--listen-otlp", "127.0.0.1:0", "--listen-api", "127.0.0.1:0", *options],
@@ -39,7 +41,7 @@ class Collector:
 
     def stop(self, how=signal.SIGTERM):
         self.process.send_signal(how)
-        code = self.process.wait(20)
+        code = self.process.wait(PATIENCE)
         self.notify.close()
         self.log.seek(0)
         self.said = self.log.read().decode()
@@ -47,7 +49,7 @@ class Collector:
         return code
 
     def post(self, path, body, headers=None, **more):
-        c = http.client.HTTPConnection("127.0.0.1", self.otlp, timeout=20)
+        c = http.client.HTTPConnection("127.0.0.1", self.otlp, timeout=PATIENCE)
         c.request("POST", path, body, {**PROTOBUF, **(headers or {})}, **more)
         r = c.getresponse()
         r.content = r.read()
@@ -55,7 +57,7 @@ class Collector:
         return r
 
     def get(self, path, method="GET", body=None, headers=None):
-        c = http.client.HTTPConnection("127.0.0.1", self.api, timeout=40)
+        c = http.client.HTTPConnection("127.0.0.1", self.api, timeout=PATIENCE)
         c.request(method, path, body, headers or {})
         r = c.getresponse()
         text = r.read()
@@ -93,6 +95,12 @@ class Case(unittest.TestCase):
     def tearDown(self):
         if self.c and self.c.process.poll() is None:
             self.assertEqual(self.c.stop(), 0)
+
+    def until(self, what):
+        end = time.monotonic() + PATIENCE
+        while not what():
+            self.assertLess(time.monotonic(), end, f"not within {PATIENCE} s")
+            time.sleep(0.02)
 
     def ok(self, r):
         self.assertEqual((r.status, r.getheader("Content-Type")), (200, PROTOBUF["Content-Type"]), r.content)

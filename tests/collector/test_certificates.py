@@ -43,7 +43,7 @@ class Certificates(Case):
     def connect(self):
         context = ssl.create_default_context(cafile=self.ca.cert)
         context.load_cert_chain(*self.reader)
-        c = http.client.HTTPSConnection("127.0.0.1", self.c.api, timeout=20, context=context)
+        c = http.client.HTTPSConnection("127.0.0.1", self.c.api, timeout=60, context=context)
         self.addCleanup(c.close)
         return c
 

@@ -28,7 +28,7 @@ class Collector(Case):
         self.start()
 
     def request(self, port, method, url, body=None, headers=None):
-        c = http.client.HTTPConnection("127.0.0.1", port, timeout=40)
+        c = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         c.request(method, url, body, headers or {})
         r = c.getresponse()
         answer = r.status, r.getheader("Content-Type"), r.read(), dict(r.getheaders())

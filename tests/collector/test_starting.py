@@ -13,7 +13,7 @@ from collector_case import PROGRAM, Case, metrics
 class Starting(Case):
     def refuse(self, *options, code=1):
         p = subprocess.run([PROGRAM, "--config", "/dev/null", "--database", os.path.join(self.dir.name, "x.db"), *options], capture_output=True,
-                           text=True, timeout=20)
+                           text=True, timeout=60)
         self.assertEqual(p.returncode, code, p.stderr)
         return p.stderr
 
@@ -33,7 +33,7 @@ class Starting(Case):
                               *options], stderr=subprocess.PIPE, text=True)
         lines = [c.stderr.readline(), c.stderr.readline()]
         c.terminate()
-        self.assertEqual(c.wait(20), 0)
+        self.assertEqual(c.wait(60), 0)
         c.stderr.close()
         self.assertIn("whoever reaches [::]:", lines[0])
         self.assertIn("receiving OTLP", lines[1])
@@ -42,11 +42,11 @@ class Starting(Case):
         conf = os.path.join(self.dir.name, "c.conf")
         with open(conf, "w") as f:
             f.write(f"[Collector]\nListenOtlp=127.0.0.1:0\nListenApi=192.0.2.1:1\nDatabase={self.dir.name}/from.db\n")
-        p = subprocess.run([PROGRAM, "--config", conf, "--show-config"], capture_output=True, text=True, timeout=20)
+        p = subprocess.run([PROGRAM, "--config", conf, "--show-config"], capture_output=True, text=True, timeout=60)
         self.assertEqual(p.returncode, 0)
         self.assertIn("192.0.2.1:1", p.stdout)
         self.assertIn("c.conf:3", p.stdout)
-        p = subprocess.run([PROGRAM, "--config", conf, "--check-config"], capture_output=True, text=True, timeout=20)
+        p = subprocess.run([PROGRAM, "--config", conf, "--check-config"], capture_output=True, text=True, timeout=60)
         self.assertEqual(p.returncode, 1)
         self.assertIn("ListenApi", p.stderr)
 

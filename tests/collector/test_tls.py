@@ -53,7 +53,7 @@ class Tls(Case):
             context.load_cert_chain(f"{self.dir.name}/{who}.crt", f"{self.dir.name}/{who}.key")
         if version:
             context.maximum_version = version
-        conn = http.client.HTTPSConnection("127.0.0.1", port, timeout=20, context=context)
+        conn = http.client.HTTPSConnection("127.0.0.1", port, timeout=60, context=context)
         conn.request(method, path, body, headers or {})
         r = conn.getresponse()
         r.content = r.read()
@@ -85,7 +85,7 @@ class Tls(Case):
             with open(conf, "w") as f:
                 f.write(f"[Ctl]\nCollector=https://127.0.0.1:{c.api}\nCollectorCa={self.dir.name}/ca.crt\n"
                         f"CollectorCertificate={self.dir.name}/{who}.crt\nCollectorKey={self.dir.name}/{who}.key\n")
-            return subprocess.run([os.path.join(BUILD, "agent/ctl/tpuctl"), "--config", conf, *words], capture_output=True, text=True, timeout=30)
+            return subprocess.run([os.path.join(BUILD, "agent/ctl/tpuctl"), "--config", conf, *words], capture_output=True, text=True, timeout=60)
         done = tpuctl("reader", "fleet", "--slice", "s1")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertRegex(done.stdout, r"(?s)SLICE.*LAG.*s1 +3 +h0.*1 host: 1 unknown")
@@ -109,11 +109,11 @@ class Tls(Case):
         self.assertEqual([e["name"] for e in json.loads(answer[0].content)["events"]], ["small"])
 
     def test_others_may_reach_it(self):
-        p = subprocess.run([PROGRAM, "--config", self.configuration(ListenOtlp="0.0.0.0:4318"), "--check-config"], capture_output=True, text=True, timeout=20)
+        p = subprocess.run([PROGRAM, "--config", self.configuration(ListenOtlp="0.0.0.0:4318"), "--check-config"], capture_output=True, text=True, timeout=60)
         self.assertEqual((p.returncode, p.stderr), (0, ""))
         for changes, words in (({"Key": None}, "belong together"), ({"AllowAgents": None}, "AllowAgents="), ({"ClientCa": "/no/such"}, "/no/such"),
                                ({"Key": f"{self.dir.name}/ca.key"}, "server.crt"), ({"ClientCa": f"{self.dir.name}/ext"}, "CA file")):
-            p = subprocess.run([PROGRAM, "--config", self.configuration(**changes), "--check-config"], capture_output=True, text=True, timeout=20)
+            p = subprocess.run([PROGRAM, "--config", self.configuration(**changes), "--check-config"], capture_output=True, text=True, timeout=60)
             self.assertEqual(p.returncode, 1, changes)
             self.assertIn(words, p.stderr)
 

@@ -35,7 +35,7 @@ class Config(unittest.TestCase):
 
     def run_daemon(self, program, option):
         return subprocess.run([BUILD / DAEMONS[program][0] / program, "--root", self.root, option],
-                              capture_output=True, text=True, timeout=20, check=False)
+                              capture_output=True, text=True, timeout=60, check=False)
 
     def test_good(self):
         for program, (_, name, text) in DAEMONS.items():
@@ -71,7 +71,7 @@ class Config(unittest.TestCase):
             with self.subTest(program):
                 own = {line for line in self.run_daemon(program, "--show-config").stdout.splitlines() if line.startswith("[")}
                 done = subprocess.run([BUILD / folder / program, "--root", self.root, "--config", file, "--check-config"], capture_output=True, text=True,
-                                      timeout=20, check=False)
+                                      timeout=60, check=False)
                 warned = {section for section in sections if f"unknown key 'OfAnother' in section {section}" in done.stderr}
                 self.assertTrue(warned)
                 self.assertEqual(warned - own, set(), done.stderr)

@@ -158,7 +158,7 @@ What is OK and alike shares a line; with a name, as in tpuctl check nic, each ha
             while "1 checks: 1 OK" not in out[-1]:
                 out.append(process.stdout.readline())
             process.send_signal(number)
-            self.assertEqual(process.wait(20), 0)
+            self.assertEqual(process.wait(60), 0)
             process.stdout.close()
             self.assertIn("every 5 s", out[0])
             self.assertIn("OK       thp    [always] madvise never\n", out)

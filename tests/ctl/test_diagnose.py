@@ -11,6 +11,7 @@ import unittest
 
 BUILD = pathlib.Path(os.environ["BUILD_DIR"])
 TPUCTL, TPU_STACK = BUILD / "agent/ctl/tpuctl", BUILD / "probes/stack/tpu-stack"
+FIXTURES = pathlib.Path(__file__).resolve().parents[1] / "fixtures/captures"
 C10D = "/usr/lib/python3/dist-packages/torch/distributed/distributed_c10d.py"
 MAIN = [{"file": "train.py", "line": 80, "function": "step"}, {"file": "train.py", "line": 120, "function": "main"}]
 WAITS = {"state": "S", "wait": "futex_wait_queue", "frames": [{"file": C10D, "line": 2050, "function": "all_reduce"}] + MAIN}
@@ -121,6 +122,17 @@ class Diagnose(unittest.TestCase):
         self.assertIn("not both", self.diagnose("1", "--from", "x", "--json", "--folded", code=64))
         self.assertIn("--hosts is a number", self.diagnose("1", "--from", "x", "--hosts", "0", code=64))
         self.assertIn("--run is", self.diagnose("1", "--from", "x", "--run", "maybe", code=64))
+
+    def test_recorded(self):
+        """What tpu-stack read of four ranks of torch 1.13 (DistributedDataParallel, gloo) on CPython 3.11, one of which was held up."""
+        for case, says in (("read", "main thread is in `read` under `train.py:7 next_batch`"), ("spin", "main thread runs in `train.py:9 next_batch`"),
+                           ("lock", "main thread waits for a lock under `train.py:11"), ("sleep", "main thread sleeps under `train.py:12"),
+                           ("queue", "main thread waits for a queue under `train.py:14"), ("stop", "is stopped (state T) under `train.py:13")):
+            with self.subTest(case):
+                text = self.diagnose("1", "--hosts", "4", "--from", FIXTURES / f"gloo-{case}.json", code=2)
+                self.assertTrue(text.startswith("slice 1, worker 2 (h2): 1 of 4 is different; its "), text)
+                self.assertIn(says, text)
+                self.assertIn(", the 3 others wait in the gradients' all-reduce (score", text)
 
     def start(self, role):
         script = self.folder / "training.py"

@@ -31,7 +31,7 @@ class Between:
                     del headers["TPU-Spool-Record"]
                 if how == HASTY:
                     self.answer(200, b"")
-                c = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+                c = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
                 try:
                     c.request("POST", self.path, body, headers)
                     r = c.getresponse()

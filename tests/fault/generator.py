@@ -23,7 +23,7 @@ EVENT, POINTS, ANSWER = 901, 902, 903
 EVENTS = ("tpu.check.changed", "tpu.stack.captured", "tpu.kernel.fault", "tpu.api.acted")
 SMALLEST = 50  # bytes of a payload
 TOGETHER = 4  # frames that a connection sends before it waits for their answers
-PATIENCE = 20  # seconds that an answer may take
+PATIENCE = 120  # seconds that an answer may take
 
 
 def varint(n):

@@ -151,7 +151,7 @@ class Site:
 
     def feed_no_more(self):
         self.generator.terminate()
-        if self.generator.wait(30) != 0:
+        if self.generator.wait(150) != 0:
             raise AssertionError("the generator ended with an error")
 
     @staticmethod
@@ -231,7 +231,7 @@ class Site:
             raise AssertionError("the agent ended with an error")
         self.collector.count_repeats()
         self.collector.process.terminate()
-        if self.collector.process.wait(20) != 0:
+        if self.collector.process.wait(60) != 0:
             raise AssertionError("the collector ended with an error")
 
     def compare(self, **rule):

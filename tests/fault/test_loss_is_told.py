@@ -32,13 +32,16 @@ class LossIsTold(unittest.TestCase):
             s.collector.process.wait()
             s.kill_agent_alone(KILLS)
             s.start_agent()
-            wait_until(lambda: (s.classes() or {"metrics": {"dropped": 0}})["metrics"]["dropped"] > 20, 60, "the byte limit")
+            try:
+                wait_until(lambda: (s.classes() or {"metrics": {"dropped": 0}})["metrics"]["dropped"] > 20, 240, "the byte limit")
+            except AssertionError as failure:
+                raise AssertionError(f"{failure}: {s.classes()}") from None
             s.kill(agent=KILLS // 2, collector=KILLS // 2)
             s.feed_no_more()
             s.drain()
             rule = {"gaps_allowed": ("metrics",), "alone": True}
             try:
-                wait_until(lambda: not s.compare(**rule)[0], 60, "all losses are told")
+                wait_until(lambda: not s.compare(**rule)[0], 180, "all losses are told")
             except AssertionError:
                 pass  # said below
             s.stop()

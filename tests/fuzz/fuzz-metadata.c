@@ -18,6 +18,7 @@ static void check_round(const struct metadata_facts *f) {
         if (!text || metadata_copy_parse(text, strlen(text), &back, why) < 0 ||
             !metadata_facts_equal(f, &back.facts))
                 abort();
+        metadata_facts_clear(&back.facts);
         free(text);
 }
 
@@ -39,8 +40,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 check(&f);
                 if (k == METADATA_NICS)
                         check_round(&f);
+                metadata_facts_clear(&f);
         }
-        if (metadata_copy_parse((const char *) data, size, &c, why) == 0)
+        if (metadata_copy_parse((const char *) data, size, &c, why) == 0) {
                 check(&c.facts);
+                check_round(&c.facts);
+                metadata_facts_clear(&c.facts);
+        }
         return 0;
 }

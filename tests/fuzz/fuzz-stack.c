@@ -7,7 +7,7 @@
 #include "maps.h"
 #include "version.h"
 
-#define BASE                                                                                                \
+#define BASE \
         UINT64_C(0x10000) /* where the image lies; small, so that few bits must be right for a pointer into \
                              it */
 
@@ -57,6 +57,7 @@ static void fuzz_memory(struct image *image, unsigned which) {
         if (capture_init(&c, (struct memory_source) { image_readv, image, NULL }) < 0)
                 return;
         c.interpreter.runtime = BASE;
+        c.interpreter.types = (struct python_types) { 7, 0, 9 };
         c.interpreter.version = 0x030000F0 | (uint64_t) minors[which] << 16;
         c.interpreter.layout = python_layout_find(c.interpreter.version);
         if (image->size >= LAYOUT_DEBUG_MAX && c.interpreter.layout->debug.size > 0 &&

@@ -59,7 +59,7 @@ class TlsHostd(Hostd):
 
     def remote(self, who, path, method="GET", host="127.0.0.1", context=None, body=None):
         """(status, body as JSON or text) of a call as one of the site's clients; None: without a certificate."""
-        c = http.client.HTTPSConnection(host, self.port(), timeout=20, context=context or self.site.context(who))
+        c = http.client.HTTPSConnection(host, self.port(), timeout=60, context=context or self.site.context(who))
         try:
             c.request(method, path, body)
             r = c.getresponse()

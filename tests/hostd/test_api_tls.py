@@ -114,7 +114,7 @@ class WhoMayCall(Case):
         context.minimum_version, context.maximum_version = ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1
         with self.assertRaises(OSError):
             h.remote("reader", "/v1/status", context=context)
-        c = http.client.HTTPConnection("127.0.0.1", h.port(), timeout=10)
+        c = http.client.HTTPConnection("127.0.0.1", h.port(), timeout=60)
         self.addCleanup(c.close)
         with self.assertRaises((OSError, http.client.HTTPException)):
             c.request("GET", "/healthz")
@@ -125,7 +125,7 @@ class WhoMayCall(Case):
 
         def curl(host, *words):
             done = subprocess.run(["curl", "-sS", "--noproxy", "*", "-w", "%{http_code}", "-o", os.devnull, "--cacert", self.site.authority.cert,
-                                   *words, f"https://{host}:{h.port()}/v1/status"], capture_output=True, text=True, timeout=20)
+                                   *words, f"https://{host}:{h.port()}/v1/status"], capture_output=True, text=True, timeout=60)
             self.assertEqual(done.stderr, "")
             return done.stdout
 
@@ -165,7 +165,7 @@ class Certificates(Case):
     def test_reload(self):
         h = self.hostd(self.site.server).start()
         self.assertEqual(self.shown(h), self.site.server[0].read_text().strip())
-        stays = http.client.HTTPSConnection("127.0.0.1", h.port(), timeout=20, context=self.site.context("reader"))
+        stays = http.client.HTTPSConnection("127.0.0.1", h.port(), timeout=60, context=self.site.context("reader"))
         self.addCleanup(stays.close)
         stays.request("GET", "/v1/status")
         stays.getresponse().read()
@@ -211,7 +211,7 @@ class Certificates(Case):
 
     def test_lists_that_change(self):
         h = self.hostd(self.site.server).start()
-        stays = http.client.HTTPSConnection("127.0.0.1", h.port(), timeout=20, context=self.site.context("reader"))
+        stays = http.client.HTTPSConnection("127.0.0.1", h.port(), timeout=60, context=self.site.context("reader"))
         self.addCleanup(stays.close)
         stays.request("GET", "/v1/status")
         self.assertEqual((r := stays.getresponse()).status, 200)
@@ -245,11 +245,11 @@ class Certificates(Case):
         h = self.hostd(self.site.server)
         for listen in ("9470", "localhost:9470", "::1:9470", "127.0.0.1:99999"):
             h.configure(Listen=listen)
-            done = subprocess.run([BINARY, "--root", h.root, "--config", h.config, "--check-config"], capture_output=True, text=True, timeout=20)
+            done = subprocess.run([BINARY, "--root", h.root, "--config", h.config, "--check-config"], capture_output=True, text=True, timeout=60)
             self.assertEqual((listen, done.returncode), (listen, 1))
             self.assertIn("no ADDRESS:PORT", done.stderr)
         h.configure(Key=None)
-        done = subprocess.run([BINARY, "--root", h.root, "--config", h.config, "--check-config"], capture_output=True, text=True, timeout=20)
+        done = subprocess.run([BINARY, "--root", h.root, "--config", h.config, "--check-config"], capture_output=True, text=True, timeout=60)
         self.assertEqual(done.returncode, 1)
         self.assertIn("belong together", done.stderr)
 
@@ -358,7 +358,7 @@ class Limits(Case):
 
     def test_large_headers_and_bodies(self):
         h = self.hostd().start()
-        c = http.client.HTTPSConnection("127.0.0.1", h.port(), timeout=20, context=self.site.context("actor"))
+        c = http.client.HTTPSConnection("127.0.0.1", h.port(), timeout=60, context=self.site.context("actor"))
         c.request("GET", "/v1/status", headers={"X": "x" * 40000})
         try:
             self.assertGreaterEqual(c.getresponse().status, 400)

@@ -81,7 +81,7 @@ class Service(Case):
         h = self.hostd()
 
         def run(*a):
-            return subprocess.run([BINARY, *a], capture_output=True, text=True, timeout=20)
+            return subprocess.run([BINARY, *a], capture_output=True, text=True, timeout=60)
 
         self.assertEqual(run("--config", h.config, "--root", h.root, "--check-config").returncode, 0)
         h.config.write_text("[Hostd]\nMetricsInterval=soon\n")
@@ -101,7 +101,7 @@ class Service(Case):
         h = self.hostd().start()
         other = h.folder / "other.conf"
         other.write_text(h.config.read_text().replace("api.sock", "api2.sock"))
-        r = subprocess.run([BINARY, "--root", h.root, "--config", other], capture_output=True, text=True, timeout=20)
+        r = subprocess.run([BINARY, "--root", h.root, "--config", other], capture_output=True, text=True, timeout=60)
         self.assertEqual(r.returncode, 1)
         self.assertIn(str(h.folder / "spool"), r.stderr)
 
@@ -232,6 +232,8 @@ class Uplink(Case):
         wait_until(lambda: h.events("tpu.host.state_changed"), 10, "the drift")
         wait_until(lambda: len(h.events("tpu.check.changed")) == 1, 10, "the event")
         appended = h.get("/v1/status")["uplink"]["classes"]["events"]["appended"]
+        spooled = h.folder / "spool/events"
+        wait_until(lambda: sum(f.read_bytes().count(b"tpu.spool.seq") for f in spooled.glob("*.seg")) >= appended, 10, "all of them in the file")
         h.process.kill()
         h.process.wait()
         h.start()
@@ -377,7 +379,7 @@ class Runs(Case):
         def as_nobody(path, method, groups="--clear-groups"):
             return subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", groups, "curl", "-s", "-o", "/dev/null", "-w",
                                    "%{http_code}", "-X", method, "--unix-socket", h.api, f"http://h{path}"],
-                                  capture_output=True, text=True, timeout=20).stdout
+                                  capture_output=True, text=True, timeout=60).stdout
 
         wait_until(lambda: h.get("/v1/status")["jobs"] == 1, 10, "the run to be known")
         self.assertEqual(as_nobody("/v1/status", "GET"), "200")
@@ -408,7 +410,7 @@ class Journal(Case):
         folder.mkdir()
         h.config.write_text(h.config.read_text().replace("Journal=/tmp", f"Journal={folder}"))
         writer = subprocess.Popen([JOURNAL_WRITER, "-o", folder / "system.journal", "-"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        self.addCleanup(lambda: (writer.stdin.close(), writer.wait(10)))
+        self.addCleanup(lambda: (writer.stdin.close(), writer.wait(60)))
 
         def entry(unit, line, identifier="tpu-run"):
             writer.stdin.write((f"__REALTIME_TIMESTAMP={time.time_ns() // 1000}\n__MONOTONIC_TIMESTAMP={time.monotonic_ns() // 1000}\n"

@@ -14,7 +14,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(Path(__file__).parent), str(TOP / "tests/lab")]
 from around import BINARY, Hostd, message, wait_until  # noqa: E402
-from metadata import MetadataServer  # noqa: E402
+from metadata import MetadataServer, endpoints, tpu_env  # noqa: E402
 from protobuf import parse  # noqa: E402
 
 KIND_NETWORK_MTU, KIND_NETWORK_MTU_REPLY, KIND_OBSERVE, KIND_OBSERVE_REPLY = 12, 13, 14, 15
@@ -81,6 +81,13 @@ class Case(unittest.TestCase):
         return wait_until(lambda: self.netcfg.got and self.netcfg.got[-1] == ({n["mac"]: mtu for n in NICS}, {source}), 10,
                           f"{mtu} handed to tpu-netcfg")
 
+    def asked_nics(self):
+        """What was asked of the network interfaces, in order."""
+        return [a for a in self.server.asked if "network-interfaces" in a[0]]
+
+    def waits(self):
+        return wait_until(lambda: (n := self.asked_nics()) and "last_etag" in n[-1][1], 10, "a wait for a change")
+
     def check(self):
         return next((c for c in self.h.get("/v1/checks")["checks"] if c["check"] == "metadata"), {})
 
@@ -114,10 +121,11 @@ class Good(Case):
     def test_change_is_seen_at_once_by_a_wait(self):
         self.h.start()
         self.handed(8896)
-        wait_until(lambda: "last_etag" in self.server.asked[-1][1], 5, "a wait for a change")
-        path, query, _ = self.server.asked[-1]
+        self.waits()
+        path, query, _ = self.asked_nics()[-1]
         self.assertEqual((path, query["wait_for_change"], query["timeout_sec"], query["recursive"]),
                          ("/computeMetadata/v1/instance/network-interfaces/", "true", "60", "true"))
+        wait_until(lambda: len([a for a in self.server.asked if "last_etag" in a[1]]) == 3, 10, "waits for the notices, too")
         asked = len(self.server.asked)
         time.sleep(0.5)
         self.assertEqual(len(self.server.asked), asked, "it asks again while it waits")
@@ -178,9 +186,128 @@ class Good(Case):
         for value in ("metadata.google.internal", "169.254.169.254:0", "169.254.169.254/x", "[::1", "user@10.0.0.1", "10.0.0.1:99999"):
             self.h.config.write_text(f"[Metadata]\nHost={value}\n")
             r = subprocess.run([BINARY, "--config", self.h.config, "--root", self.h.root, "--check-config"], capture_output=True,
-                               text=True, timeout=20)
+                               text=True, timeout=60)
             self.assertEqual(r.returncode, 1, value)
             self.assertRegex(r.stderr, r"hostd\.conf:2: Host=")
+
+
+WORKERS = [("t1v-n-test-w-0", "10.128.0.2"), ("t1v-n-test-w-1", "10.128.0.3")]
+
+
+class Slice(Case):
+    """What is said of the slice; the static file says nothing of it."""
+
+    def setUp(self):
+        super().setUp()
+        self.site.write_text("[Identity]\n")
+
+    def identity(self, *fields):
+        said = self.h.get("/v1/identity")
+        return [said[f] and said[f]["value"] for f in fields]
+
+    def knows(self, values, seconds=10):
+        wait_until(lambda: self.identity(*values) == list(values.values()), seconds,
+                   f"{values}, not {self.identity(*values)}: {self.h.output.read_text()[-2000:]}")
+
+    def events(self, name):
+        return [e for e in self.h.get("/v1/events")["events"] if e["name"] == name]
+
+    def test_both_forms(self):
+        for dialect, bare in (("cloud-tpu", False), ("compute-engine", True)):
+            with self.subTest(dialect=dialect):
+                self.server.set(attributes={"tpu-env": tpu_env(dialect, "v6e-8", 1, "2x4", "1,2,1", MEGASCALE_NUM_SLICES=2,
+                                                               MEGASCALE_SLICE_ID=1, MEGASCALE_COORDINATOR_ADDRESS="10.128.0.9"),
+                                            "worker-network-endpoints": endpoints(WORKERS, bare)})
+                self.h.start()
+                self.knows({"accelerator-type": "v6e-8", "worker-id": "1", "topology": "2x4", "host-bounds": "1,2,1", "chips": "4",
+                            "slice-name": "slice-a", "zone": "us-east5-b", "slices": "2", "slice-id": "1", "preemptible": "false",
+                            "coordinator": "10.128.0.9", "instance-id": "6502082742571311568", "topology-wrap": "false,false,false",
+                            "worker-hostnames": "t1v-n-test-w-0,t1v-n-test-w-1",
+                            "worker-addresses": None if bare else "10.128.0.2,10.128.0.3"})
+                said = self.h.get("/v1/identity")
+                self.assertEqual(said["worker-id"]["origin"], "metadata (tpu-env)")
+                self.assertEqual(said["worker-hostnames"]["origin"], "metadata (worker-network-endpoints)")
+                self.assertEqual(said["chips"]["origin"], "from chips-per-host-bounds")
+                kept = wait_until(lambda: (k := json.loads(self.copy.read_text())["said"])["instance/attributes/tpu-env"] and k, 5, "the copy")
+                self.assertEqual(kept["instance/zone"], {"zone": "us-east5-b"})
+                self.h.stop()
+
+    def test_a_change_of_the_slice_is_followed_at_once(self):
+        self.h.start()
+        self.knows({"zone": "us-east5-b"})
+        self.assertEqual(self.identity("worker-id", "topology"), [None, None])
+        self.assertTrue(self.said("instance/attributes/tpu-env: HTTP status 404"))
+        self.h.stop()
+        self.server.set(attributes={"tpu-env": tpu_env(worker=1)})
+        self.h.start()
+        self.knows({"worker-id": "1", "topology": "4x4"})
+        wait_until(lambda: any("tpu-env" in a[0] and "last_etag" in a[1] for a in self.server.asked), 10, "a wait for tpu-env")
+        self.server.set(attributes={"tpu-env": tpu_env(worker=2)})
+        self.knows({"worker-id": "2"}, 3)
+
+    def test_the_slice_outlives_the_server(self):
+        self.server.set(attributes={"tpu-env": tpu_env(worker=3), "worker-network-endpoints": endpoints(WORKERS * 2)})
+        self.h.start()
+        self.knows({"worker-id": "3"})
+        wait_until(lambda: self.copy.exists() and json.loads(self.copy.read_text())["said"]["instance/attributes/tpu-env"], 5, "the copy")
+        self.h.stop()
+        self.server.stop()
+        self.h.start()
+        self.knows({"worker-id": "3", "topology": "4x4"})
+        self.assertRegex(self.h.get("/v1/identity")["worker-id"]["origin"], r"^metadata, last good of 20.*Z \(tpu-env\)$")
+
+    def test_nonsense_is_refused_in_words(self):
+        for text, word in (("<html><body>Sign in</body></html>", "a page of HTML"), ("no colon", "line 1: not KEY: 'VALUE'"),
+                           ("WORKER_ID: '1", "line 1: a quote is not closed"), ("", "it is empty")):
+            self.h.output.write_text("")
+            self.server.set(attributes={"tpu-env": text})
+            self.h.start()
+            wait_until(lambda: self.said(f"instance/attributes/tpu-env: {word}"), 10, word)
+            self.knows({"zone": "us-east5-b", "worker-id": None})
+            self.h.stop()
+        self.server.set(attributes={"tpu-env": "WORKER_ID: '-1'\nACCELERATOR_TYPE: 'v6e-16'\n", "worker-network-endpoints": "a:b"})
+        self.h.start()
+        self.knows({"accelerator-type": "v6e-16", "worker-id": None})
+        wait_until(lambda: self.said("tpu-env: WORKER_ID cannot be worker-id"), 5, "the value that is passed over")
+        wait_until(lambda: self.said("endpoint 0: neither NAME:UID:ADDRESS nor NAME"), 5, "the endpoint")
+
+    def test_preemption_and_maintenance(self):
+        self.h.start()
+        wait_until(lambda: len([a for a in self.server.asked if "last_etag" in a[1]]) >= 2, 10, "waits for the notices")
+        self.assertEqual(self.events("tpu.host.preemption_notice"), [])
+        began = time.monotonic()
+        self.server.set(preempted=True)
+        (event,) = wait_until(lambda: self.events("tpu.host.preemption_notice"), 10, "the event")
+        print(f"preemption notice after {time.monotonic() - began:.2f} s", file=sys.stderr)
+        self.assertEqual(event["body"], {"notice": "preemption", "state": "ahead", "text": "TRUE", "runs": 0})
+        self.server.set(maintenance="TERMINATE_ON_HOST_MAINTENANCE")
+        (event,) = wait_until(lambda: self.events("tpu.host.maintenance_notice"), 10, "the event")
+        self.assertEqual((event["body"]["text"], event["body"]["state"]), ("TERMINATE_ON_HOST_MAINTENANCE", "ahead"))
+        self.server.set(maintenance="NONE")
+        wait_until(lambda: [e["body"]["state"] for e in self.events("tpu.host.maintenance_notice")] == ["ahead", "over"], 10, "its end")
+
+    def test_a_named_server_is_asked_by_tpuctl(self):
+        """GCE_METADATA_IP, as JAX reads it, and the variables of GKE: of the asking command, on the real root."""
+        self.server.set(attributes={"tpu-env": tpu_env("compute-engine", worker=1), "worker-network-endpoints": endpoints(WORKERS)})
+        static = self.h.folder / "identity.conf"
+        static.write_text("[Identity]\nSliceName=mine\n")
+
+        def identity(**variables):
+            environment = {"PATH": os.environ["PATH"], **variables}
+            done = subprocess.run([TPUCTL, "--config", static, "identity", "--json"], env=environment, capture_output=True, text=True, timeout=60)
+            return json.loads(done.stdout)["identity"], done.stderr
+
+        said, _ = identity(GCE_METADATA_IP=self.server.address, TPU_TOPOLOGY="2x8")
+        self.assertEqual(said["slice-name"], {"value": "mine", "origin": f"{static}:2"})
+        self.assertEqual(said["topology"], {"value": "2x8", "origin": "environment TPU_TOPOLOGY"})
+        self.assertEqual(said["worker-id"], {"value": "1", "origin": f"metadata server {self.server.address} (tpu-env)"})
+        _, complaint = identity(GCE_METADATA_IP="metadata.google.internal")
+        self.assertIn("GCE_METADATA_IP is no address", complaint)
+        _, complaint = identity(TPU_WORKER_ID="x")
+        self.assertIn("TPU_WORKER_ID cannot be worker-id", complaint)
+        self.server.set(mode="html")
+        _, complaint = identity(GCE_METADATA_IP=self.server.address)
+        self.assertRegex(complaint, r"no answer from the metadata server .* a page of HTML")
 
 
 class BadDays(Case):
@@ -232,15 +359,16 @@ class BadDays(Case):
         self.server.mode = "restless"
         self.h.start()
         self.handed(8896)
-        wait_until(lambda: "last_etag" in self.server.asked[-1][1], 5, "a wait for a change")
+        self.waits()
         asked = len(self.server.asked)
         time.sleep(3)
-        self.assertLessEqual(len(self.server.asked) - asked, 3)
+        self.assertLessEqual(len(self.server.asked) - asked, 3 * 3, "of the interfaces, and of the two notices")
 
     def test_a_change_to_nonsense_leaves_what_was_good(self):
         self.h.start()
         self.handed(8896)
-        wait_until(lambda: self.machine_type() and "last_etag" in self.server.asked[-1][1], 5, "a wait for a change")
+        wait_until(self.machine_type, 5, "the machine type")
+        self.waits()
         self.server.set(mode="html", mtu=1460)
         wait_until(lambda: self.said("a page of HTML"), 5, "the refusal")
         self.assertEqual(self.machine_type()["origin"], "metadata")

@@ -48,7 +48,7 @@ class Agent(unittest.TestCase):
         def run():
             if uid:
                 libc.syscall(SETRESUID, uid, uid, uid)
-            result.append(h.call(url, method, headers=headers, timeout=30))
+            result.append(h.call(url, method, headers=headers, timeout=60))
 
         t = threading.Thread(target=run)
         t.start()
@@ -166,7 +166,7 @@ class Agent(unittest.TestCase):
             for method in METHODS:
                 if method.upper() in has:
                     continue
-                c = http.client.HTTPConnection("localhost", timeout=10)
+                c = http.client.HTTPConnection("localhost", timeout=60)
                 c.sock = socket.socket(socket.AF_UNIX)
                 c.sock.connect(str(h.api))
                 c.request(method.upper(), path.replace("{name}", "train"))

@@ -50,7 +50,7 @@ class Orders(unittest.TestCase):
 
     def kill(self, h):
         h.process.send_signal(signal.SIGKILL)
-        h.process.wait(20)
+        h.process.wait(60)
 
     def reboot(self, h):
         boot = h.root / "proc/sys/kernel/random/boot_id"
@@ -88,7 +88,7 @@ class Orders(unittest.TestCase):
                     before = f"r{i}.{k}"
                 except (OSError, http.client.HTTPException):
                     break
-            h.process.wait(20)
+            h.process.wait(60)
             h.start()  # what was asked but not answered may be there or not
             now = (self.status(h)["cordon"] or {}).get("reason")
             self.assertIn(now, (before, f"r{i}.{k}"))

@@ -38,7 +38,7 @@ class Collector:
         self.folder = Path(tempfile.mkdtemp(prefix="scrape-test-"))
         notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         notify.bind(str(self.folder / "notify"))
-        notify.settimeout(20)
+        notify.settimeout(60)
         self.process = subprocess.Popen([COLLECTOR, "--config", "/dev/null", "--database", self.folder / "c.db", "--listen-otlp", "127.0.0.1:0",
                                          "--listen-api", "127.0.0.1:0"], env={**os.environ, "NOTIFY_SOCKET": str(self.folder / "notify")},
                                         stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -46,7 +46,7 @@ class Collector:
         notify.close()
 
     def call(self, path, headers=None):
-        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         c.request("GET", path, headers=headers or {})
         r = c.getresponse()
         body = r.read()
@@ -55,7 +55,7 @@ class Collector:
 
     def close(self):
         self.process.terminate()
-        self.process.wait(20)
+        self.process.wait(60)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -85,7 +85,7 @@ def samples(families):
 
 class Formats(Case):
     def lint(self, text):
-        done = subprocess.run(["promtool", "check", "metrics"], input=text.encode(), capture_output=True, timeout=20, check=False)
+        done = subprocess.run(["promtool", "check", "metrics"], input=text.encode(), capture_output=True, timeout=60, check=False)
         self.assertEqual((done.returncode, done.stderr), (0, b""), done.stdout)
 
     def settled(self, program):
@@ -154,7 +154,7 @@ class Formats(Case):
         c = self.collector()
         families = self.check(c)
         self.assertEqual({f.name: f.type for f in families if f.type == "info"}, {"tpu_collectord_build": "info"})
-        self.assertEqual({f.unit for f in families}, {"", "bytes", "ratio"})
+        self.assertEqual({f.unit for f in families}, {"", "bytes", "ratio", "seconds"})
 
 
 class Forwarder:
@@ -220,7 +220,7 @@ class Prometheus(Case):
         wait_until(answers, 60, "Prometheus to answer")
 
     def ask(self, path, **arguments):
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/v1/{path}?" + urllib.parse.urlencode(arguments), timeout=20) as r:
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/v1/{path}?" + urllib.parse.urlencode(arguments), timeout=60) as r:
             return json.load(r)["data"]
 
     def query(self, text):

@@ -103,7 +103,7 @@ class Tls(Case):
             f = wait_until(lambda: self.check(h, "uplink.certificate"), 5, "the check")
             self.assertEqual(f["verdict"], "FAIL")
             self.assertIn(words, f["reason"])
-            self.assertTrue(self.uplink(h)["parked"])
+            wait_until(lambda: self.uplink(h)["parked"], 5, "what waits is parked")
             h.stop()
         self.assertEqual((e.got, e.failures), ([], []))  # not even tried
 

@@ -1,8 +1,11 @@
 #!/usr/bin/python3
 """A stand-in for the metadata server of Compute Engine: its keys, its header rule, its waits for changes, and its bad days.
 
-For tests: MetadataServer(address, nics) in a thread, .set(mode=…, mtu=…). As a program it serves a lab's hosts, NICs by the
-caller's address, and takes one JSON object a line on standard input: {"mode": "html"}, {"mtu": 1460}; it answers each with "ok".
+For tests: MetadataServer(address, nics) in a thread, .set(mode=…, mtu=…, preempted=…). As a program it serves a lab's hosts,
+NICs by the caller's address, and takes one JSON object a line on standard input: {"mode": "html"}, {"mtu": 1460},
+{"preempted": "10.10.0.2"} (that host alone; true: all), {"maintenance": "TERMINATE_ON_HOST_MAINTENANCE"},
+{"attributes": {"10.10.0.2": {"tpu-env": "…"}}}; it answers each with "ok". tpu_env() and endpoints() make attributes in
+both of their forms.
 """
 
 import hashlib
@@ -16,7 +19,32 @@ import urllib.parse
 
 ROOT = "/computeMetadata/v1/"
 MODES = ("good", "slow", "flaky", "missing", "html", "page", "flavor", "huge", "garbage", "busy", "etagless", "restless")
+SETTINGS = ("mode", "mtu", "machine_type", "name", "attributes", "preempted", "maintenance", "zone", "id", "preemptible")
 HTML = b"<!DOCTYPE html>\n<html><body>Sign in to the network</body></html>\n"
+
+
+# What a v4-256 of the Cloud TPU API and a v6e-8 of Compute Engine have beside what tpu_env() is told.
+CLOUD_TPU = {"AGENT_BOOTSTRAP_IMAGE": "gcr.io/cloud-tpu-v2-images/instance_agent:stable", "ALT": "false", "CONSUMER_PROJECT_NUMBER": "1",
+             "ENABLE_MEMCACHED": "false", "INJECT_SLICE_BUILDER_FAULT": "", "MAINTENANCE_ACTION_FLAG": "unhealthy-maintenance",
+             "SOURCE": "TFRC", "TPU_RUNTIME_METRICS_PORTS": "8431,8432,8433,8434", "TPU_TOPOLOGY_ALT": "false", "UID": "650208",
+             "VBARCONTROL_AGENT_DOCKER_URL": ""}
+COMPUTE_ENGINE = {"ALT": "false", "CONSUMER_PROJECT_ID": "lab", "TPU_RUNTIME_METRICS_PORTS": "8431,8432,8433,8434,8435,8436,8437,8438"}
+
+
+def tpu_env(dialect="cloud-tpu", accelerator="v6e-16", worker=0, topology="4x4", host_bounds="2,2,1", chips_bounds="2,2,1", node="slice-a",
+            zone="us-east5-b", wrap="false,false,false", preemptible=False, **more):
+    """tpu-env as "cloud-tpu" or "compute-engine" writes it; more: MEGASCALE_NUM_SLICES=2 and the like."""
+    names = {"cloud-tpu": ("ACCELERATOR_TYPE", "WORKER_ID", "TPU_TOPOLOGY_WRAP", CLOUD_TPU),
+             "compute-engine": ("TPU_ACCELERATOR_TYPE", "TPU_WORKER_ID", "WRAP", COMPUTE_ENGINE)}[dialect]
+    values = {names[0]: accelerator, names[1]: worker, names[2]: wrap, "TOPOLOGY": topology, "HOST_BOUNDS": host_bounds,
+              "CHIPS_PER_HOST_BOUNDS": chips_bounds, "NODE_ID": node, "ZONE": zone, "ENABLE_ICI_RESILIENCY": "true",
+              "PREEMPTIBLE": str(preemptible).lower(), **names[3], **more}
+    return "".join(f"{key}: '{values[key]}'\n" for key in sorted(values))
+
+
+def endpoints(workers, bare=False):
+    """worker-network-endpoints of [(name, address)]; bare: the form of names alone."""
+    return ",".join(name if bare else f"{name}:{n + 100}:{address}" for n, (name, address) in enumerate(workers))
 
 
 class MetadataServer:
@@ -25,10 +53,15 @@ class MetadataServer:
     mode: good | slow (an answer takes 30 s) | flaky (every second one is a 503) | missing (404) | html (text/html with 200) |
     page (HTML said to be JSON) | flavor (no Metadata-Flavor) | huge (an endless body) | garbage (no JSON) | busy (503) |
     etagless (no ETag) | restless (waits end at once).
+
+    attributes: {key: text}, of all, or {host's address: {key: text}}. preempted: False, True, or one host's address.
+    maintenance: the text of instance/maintenance-event.
     """
 
     def __init__(self, address, nics, mtu=8896, machine_type="ct6e-standard-4t", name=None):
         self.nics, self.mtu, self.machine_type, self.name, self.mode = nics, mtu, machine_type, name, "good"
+        self.attributes, self.preempted, self.maintenance = {}, False, "NONE"
+        self.zone, self.id, self.preemptible = "us-east5-b", "6502082742571311568", "FALSE"
         self.asked = []  # (path, query as a dict, headers)
         self._changed = threading.Condition()
         self._count = 0
@@ -74,7 +107,7 @@ class MetadataServer:
 
     def set(self, **what):
         for key, value in what.items():
-            if key == "mode" and value not in MODES or key not in ("mode", "mtu", "machine_type", "name"):
+            if key == "mode" and value not in MODES or key not in SETTINGS:
                 raise ValueError(f"{key}={value!r}")
         with self._changed:
             for key, value in what.items():
@@ -98,6 +131,13 @@ class MetadataServer:
             return "application/text", f"projects/123456789/machineTypes/{self.machine_type}".encode()
         if path == "instance/name":
             return "application/text", name.encode()
+        texts = {"instance/zone": f"projects/123456789/zones/{self.zone}", "instance/id": self.id,
+                 "instance/scheduling/preemptible": self.preemptible, "instance/maintenance-event": self.maintenance,
+                 "instance/preempted": str(self.preempted in (True, client)).upper()}
+        attributes = self.attributes.get(client, {} if any(isinstance(v, dict) for v in self.attributes.values()) else self.attributes)
+        texts.update({f"instance/attributes/{key}": text for key, text in attributes.items()})
+        if path in texts:
+            return "application/text", texts[path].encode()
         if path.strip("/") == "":  # google-guest-agent asks for all at once
             nics = json.loads(self._value("instance/network-interfaces/", client)[1])
             return "application/json", json.dumps({"instance": {"name": name, "networkInterfaces": nics, "attributes": {}},

@@ -43,7 +43,7 @@ def daemon(host):
     process = host.start(*VALGRIND, NETCFG)
     host.check("ip", "link", "set", "eth0", "mtu", "1460")
     host.check("sysctl", "-qw", "net.ipv4.tcp_no_metrics_save=0")
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while (host.mtu("eth0"), host.sysctl("net.ipv4.tcp_no_metrics_save")) != (8896, "1") and time.monotonic() < end:
         time.sleep(0.05)
     host.ask("/run/tpu-netcfg/netcfg.sock", 10)

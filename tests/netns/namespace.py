@@ -158,7 +158,7 @@ class Host:
         path = f"{self.tree}/notify-{time.monotonic_ns()}"
         listener.bind(path)
         os.chmod(path, 0o777)
-        listener.settimeout(10)
+        listener.settimeout(60)
         with open(f"{self.tree}/stderr", "w", encoding="utf-8") as stderr:
             process = subprocess.Popen(DIE_WITH_US + self.command("env", f"NOTIFY_SOCKET={path}", *words), stdin=subprocess.DEVNULL, stderr=stderr)
         self.processes.append(process)
@@ -173,12 +173,12 @@ class Host:
 
     def stop(self, process, number=signal.SIGTERM):
         process.send_signal(number)
-        return process.wait(10)
+        return process.wait(60)
 
     def ask(self, path, kind):
         """Sends an empty frame of that kind; returns kind and payload of the answer."""
         with socket.socket(socket.AF_UNIX) as sock:
-            sock.settimeout(10)
+            sock.settimeout(60)
             sock.connect(self.path(path))
             sock.sendall(struct.pack("<IHH", 0, 1, kind))
             stream = sock.makefile("rb")

@@ -67,8 +67,8 @@ class Case(unittest.TestCase):
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return done
 
-    def wait_for(self, what, wanted, seconds=5):
-        end = time.monotonic() + seconds
+    def wait_for(self, what, wanted, seconds=60):
+        end = time.monotonic() + max(seconds, 60)
         while what() != wanted and time.monotonic() < end:
             time.sleep(0.01)
         self.assertEqual(what(), wanted)

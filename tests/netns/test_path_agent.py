@@ -22,7 +22,7 @@ FILE = OpenApi(pathlib.Path(__file__).parents[2] / "docs/openapi-agent.yaml")
 HOSTD = os.path.join(os.path.dirname(TPUCTL), "../hostd/tpu-hostd")
 ASK = """
 import http.client, socket, sys
-c = http.client.HTTPConnection("localhost", timeout=10)
+c = http.client.HTTPConnection("localhost", timeout=60)
 c.sock = socket.socket(socket.AF_UNIX)
 c.sock.connect(sys.argv[1])
 c.request("POST", sys.argv[2])
@@ -44,9 +44,9 @@ class Agent(PathCase):
         self.daemon = self.host.start(HOSTD, "--config", config)
 
     def connect(self):
-        c = http.client.HTTPConnection("localhost", timeout=10)
+        c = http.client.HTTPConnection("localhost", timeout=60)
         c.sock = socket.socket(socket.AF_UNIX)
-        c.sock.settimeout(10)
+        c.sock.settimeout(60)
         c.sock.connect(self.socket)
         return c
 

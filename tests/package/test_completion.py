@@ -44,12 +44,12 @@ class Completion(unittest.TestCase):
 
     def complete(self, *words):
         done = subprocess.run(["/bin/bash", "--norc", "--noprofile", "-c", DRIVER, "bash", SOURCE / "packaging/completion/tpu-hostd.bash",
-                               *words], capture_output=True, text=True, timeout=20, check=False, env=self.env, cwd=self.root)
+                               *words], capture_output=True, text=True, timeout=60, check=False, env=self.env, cwd=self.root)
         self.assertEqual(done.stderr, "")
         return set(done.stdout.split())
 
     def options(self, program, *verb):
-        text = subprocess.run([BUILD / PROGRAMS[program], *verb, "--help"], capture_output=True, text=True, timeout=20, check=True).stdout
+        text = subprocess.run([BUILD / PROGRAMS[program], *verb, "--help"], capture_output=True, text=True, timeout=60, check=True).stdout
         return set(re.findall(r"^  (--[\w-]+)", text, re.MULTILINE)), text
 
     def launchd(self, *names):

@@ -17,6 +17,7 @@ from lab import LabError, apt  # noqa: E402
 from lab.tree import Layer, cache_dir, digest, run_script  # noqa: E402
 
 SUITES = {"bullseye": ["3.9"], "trixie": ["3.13"], "sid": ["3.14", "3.15"]}
+EXTRA = {"trixie": "austin"}  # a peer, for tests/bench/stack.py
 
 # A private apt that believes nothing to be installed: what it would install is all that the packages need. Of libpython-dev only the headers
 # are wanted, so its own needs are not.
@@ -38,6 +39,7 @@ for version in $VERSIONS; do
     apt -d install "python$version-minimal" "libpython$version-stdlib" || { echo "no python$version in $SUITE" >&2; continue; }
     (cd "$WORK/debs" && apt download "libpython$version-dev") || echo "no headers of $version" >&2
 done
+[ -z "$EXTRA" ] || apt -d install $EXTRA || echo "no $EXTRA in $SUITE" >&2
 for dir in bin sbin lib lib64; do mkdir -p "$OUT/usr/$dir"; ln -s "usr/$dir" "$OUT/$dir"; done
 for deb in "$WORK"/apt/archives/*.deb "$WORK"/debs/*.deb; do
     case $deb in */libpython*-dev_*) only=./usr/include ;; *) only=. ;; esac
@@ -53,9 +55,10 @@ rm -rf "$WORK/apt" "$WORK/debs"
 def layer(suite):
     def build(_layer, work, out):
         mirror, _ = apt.sources()
-        run_script(UNPACK, {"SUITE": suite, "MIRROR": mirror, "VERSIONS": " ".join(SUITES[suite]), "OUT": out, "WORK": work,
+        run_script(UNPACK, {"SUITE": suite, "MIRROR": mirror, "VERSIONS": " ".join(SUITES[suite]), "EXTRA": EXTRA.get(suite, ""),
+                            "OUT": out, "WORK": work,
                             "TRANSPORT": apt.transport()}, "unpacking Python of Debian " + suite)
-    return Layer("python-" + suite, digest(UNPACK, suite, *SUITES[suite]), None, build)
+    return Layer("python-" + suite, digest(UNPACK, suite, EXTRA.get(suite, ""), *SUITES[suite]), None, build)
 
 
 def trees():

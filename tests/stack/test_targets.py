@@ -8,7 +8,7 @@ import tempfile
 import time
 import unittest
 
-from test_stack import PYTHON, python_target, run_tool
+from test_stack import PYTHON, Target, python_target, run_tool
 
 SLEEP = "import time\nprint('ready', flush=True)\ntime.sleep(1000)\n"
 ROOTS = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup"]
@@ -119,6 +119,28 @@ class Targets(unittest.TestCase):
             subprocess.run([PYTHON, "-m", "venv", "--without-pip", d], check=True)
             with python_target(SLEEP, python=d + "/bin/python") as t:
                 self.assertEqual(self.pids(t.pid), [t.pid])
+
+    def test_embedded(self):
+        """A program of another name that has CPython inside: in a library, and linked into it, with and without -rdynamic."""
+        if not os.path.exists("/usr/include/python3.11/Python.h"):
+            self.skipTest("the package libpython3.11-dev is not installed")
+        source = ("#include <Python.h>\nint main(void) { Py_Initialize();\n"
+                  "return PyRun_SimpleString(\"import time\\ndef here():\\n print('ready', flush=True)\\n time.sleep(1000)\\nhere()\"); }\n")
+        ways = [["-lpython3.11"], ["-no-pie", "-rdynamic", "-l:libpython3.11.a", "-lexpat", "-lz", "-lm", "-ldl"],
+                ["-no-pie", "-l:libpython3.11.a", "-lexpat", "-lz", "-lm", "-ldl"]]
+        for way in ways:
+            with tempfile.TemporaryDirectory() as d:
+                program = os.path.join(d, "trainer")
+                subprocess.run(["cc", "-w", "-I/usr/include/python3.11", "-x", "c", "-", "-x", "none", "-o", program, *way], input=source,
+                               text=True, check=True)
+                for stripped in (False, True):
+                    if stripped:
+                        subprocess.run(["strip", program], check=True)
+                    with Target(program) as t:
+                        r = run_tool("--json", t.pid)
+                        self.assertEqual(r.returncode, 0, r.stderr)
+                        frames = json.loads(r.stdout)["processes"][0]["threads"][0]["frames"]
+                        self.assertEqual([f["function"] for f in frames], ["here", "<module>"])
 
 
 if __name__ == "__main__":

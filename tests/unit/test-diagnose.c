@@ -39,20 +39,24 @@ static const struct row rows[] = {
           { MAIN_STEP " | train.py:40 native | !libspin.so spin_forever", 'R', NULL },
           { MAIN_STEP " | train.py:40 native | !libspin.so spin_forever", 'R', NULL },
           "runs in `spin_forever` under `train.py:40 native`",
-          "stuck" },
+          "one long call" },
         { "a long pause of the garbage collector",
           { MAIN_STEP " | train.py:52 tidy", 'R', NULL },
           { MAIN_STEP " | train.py:52 tidy", 'R', NULL },
           "runs in `train.py:52 tidy`",
-          "stuck" },
+          "one long call" },
         { "a read of a file system that hangs",
           { NEXT_BATCH, 'D', "rpc_wait_bit_killable" },
           { NEXT_BATCH, 'D', "rpc_wait_bit_killable" },
           "waits uninterruptibly in `an NFS server` under `dataset.py:88",
           "stuck" },
         { "a queue that stays empty",
-          { NEXT_BATCH " | /usr/lib/python3.11/queue.py:171 Queue.get", 'S', "futex_wait" },
-          { NEXT_BATCH " | /usr/lib/python3.11/queue.py:171 Queue.get", 'S', "futex_wait" },
+          { NEXT_BATCH " | /usr/lib/python3.11/queue.py:171 Queue.get | "
+                       "/usr/lib/python3.11/threading.py:320 Condition.wait",
+            'S', "futex_wait" },
+          { NEXT_BATCH " | /usr/lib/python3.11/queue.py:171 Queue.get | "
+                       "/usr/lib/python3.11/threading.py:320 Condition.wait",
+            'S', "futex_wait" },
           "waits for a queue under `dataset.py:88 next_batch`",
           "stuck" },
         { "a sleep",
@@ -281,7 +285,9 @@ static void test_step_thread(void) {
         static const struct scripted
                 joins = { "run.py:7 main | /usr/lib/python3.11/threading.py:1119 Thread.join", 'S',
                           "futex_wait" },
-                idle = { "log.py:3 flush | /usr/lib/python3.11/queue.py:171 Queue.get", 'S', "futex_wait" };
+                idle = { "log.py:3 flush | /usr/lib/python3.11/queue.py:171 Queue.get | "
+                         "/usr/lib/python3.11/threading.py:320 Condition.wait",
+                         'S', "futex_wait" };
         _cleanup_scene_ struct scene scene = SCENE_NULL;
         struct diagnosis *d;
 
@@ -306,7 +312,9 @@ static void test_step_thread(void) {
 
 /* The main thread waits for a queue; who should fill it reads, and nobody else's does. */
 static void test_behind(void) {
-        static const struct scripted gets = { NEXT_BATCH " | /usr/lib/python3.11/queue.py:171 Queue.get",
+        static const struct scripted gets = { NEXT_BATCH
+                                              " | /usr/lib/python3.11/queue.py:171 Queue.get | "
+                                              "/usr/lib/python3.11/threading.py:320 Condition.wait",
                                               'S', "futex_wait" },
                                      puts = { "loader.py:5 run | /usr/lib/python3.11/queue.py:140 Queue.put",
                                               'S', "futex_wait" },

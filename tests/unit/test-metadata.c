@@ -5,12 +5,12 @@
 #include "scratch.h"
 
 #define JSON "application/json"
-#define NIC                                                                                        \
-        "{\"mac\": \"42:01:0A:80:00:02\", \"mtu\": 8896, \"ip\": \"10.128.0.2\", \"dnsServers\": " \
+#define NIC                                                                                                 \
+        "{\"mac\": \"42:01:0A:80:00:02\", \"mtu\": 8896, \"ip\": \"10.128.0.2\", \"dnsServers\": "          \
         "[\"169.254.169.254\"]}"
 
 static struct metadata_answer good(const char *type, const char *body) {
-        return (struct metadata_answer) {
+        return (struct metadata_answer){
                 .status = 200, .content_type = type, .flavored = true, .body = body, .len = strlen(body)
         };
 }
@@ -245,5 +245,83 @@ static void test_addresses(void) {
                 ASSERT_FALSE(metadata_address_is_valid(bad_ones[i]));
 }
 
-TEST_MAIN(test_nics, test_hostile_nics, test_too_many_nics, test_who_answers, test_texts,
-          test_copy_comes_back, test_writer, test_addresses)
+/*
+ * What is said of the slice: each key its own, the first of them counts, and a copy brings all of it back.
+ */
+static void test_said(void) {
+        static const struct {
+                enum metadata_key key;
+                const char *body;
+        } t[] = {
+                { METADATA_TPU_ENV, "WORKER_ID: '2'\nACCELERATOR_TYPE: 'v6e-16'\nTOPOLOGY: '4x4'\n" },
+                { METADATA_ENDPOINTS, "a:1:10.0.0.1,b:2:10.0.0.2,c:3:10.0.0.3,d:4:10.0.0.4" },
+                { METADATA_WORKER, "3" },
+                { METADATA_ACCELERATOR, "v6e-16" },
+                { METADATA_SLICE, "slice-a" },
+                { METADATA_ZONE, "projects/123456789/zones/us-east5-b" },
+                { METADATA_ID, "6502082742571311568" },
+                { METADATA_PREEMPTIBLE, "TRUE" },
+        };
+        _cleanup_metadata_facts_ struct metadata_facts f = { 0 };
+        _cleanup_identity_ struct identity i = IDENTITY_NULL, again = IDENTITY_NULL;
+        struct metadata_copy copy = { .taken = 1 }, back;
+        _cleanup_free_ char *text = NULL;
+        char why[METADATA_WHY_MAX];
+
+        for (size_t k = 0; k < ELEMENTSOF(t); k++) {
+                struct metadata_answer a = good("application/text", t[k].body);
+
+                ASSERT_OK(metadata_take(&f, t[k].key, &a, why));
+                ASSERT_STREQ(why, "");
+        }
+        ASSERT_OK(metadata_facts_fill(&f, "metadata", &i));
+        ASSERT_STREQ(identity_get(&i, IDENTITY_WORKER_ID), "2");
+        ASSERT_STREQ(i.fields[IDENTITY_WORKER_ID].origin, "metadata (tpu-env)");
+        ASSERT_STREQ(identity_get(&i, IDENTITY_ZONE), "us-east5-b");
+        ASSERT_STREQ(i.fields[IDENTITY_ZONE].origin, "metadata (zone)");
+        ASSERT_STREQ(identity_get(&i, IDENTITY_PREEMPTIBLE), "true");
+        ASSERT_STREQ(identity_get(&i, IDENTITY_HOST_BOUNDS), "2,2,1"); /* follows */
+
+        struct metadata_answer a = good(JSON, "[" NIC "]");
+        ASSERT_OK(metadata_take(&f, METADATA_NICS, &a, why));
+        copy.facts = f;
+        text = metadata_copy_format(&copy);
+        ASSERT_OK(metadata_copy_parse(text, strlen(text), &back, why));
+        ASSERT_TRUE(metadata_facts_equal(&f, &back.facts));
+        ASSERT_OK(metadata_facts_fill(&back.facts, "copy", &again));
+        ASSERT_STREQ(identity_get(&again, IDENTITY_WORKER_ADDRESSES), "10.0.0.1,10.0.0.2,10.0.0.3,10.0.0.4");
+        metadata_facts_clear(&back.facts);
+        a = good("application/text", "WORKER_ID: '3'\n");
+        ASSERT_OK(metadata_take(&f, METADATA_TPU_ENV, &a, why));
+        ASSERT_TRUE(!identity_get(&f.said[METADATA_TPU_ENV],
+                                  IDENTITY_TOPOLOGY)); /* gone with the text that said it */
+}
+
+static void test_hostile_said(void) {
+        static const struct {
+                enum metadata_key key;
+                const char *body;
+        } t[] = {
+                { METADATA_TPU_ENV, "nonsense" },
+                { METADATA_ENDPOINTS, "a:b" },
+                { METADATA_WORKER, "x" },
+                { METADATA_WORKER, "" },
+                { METADATA_ACCELERATOR, "v6e" },
+                { METADATA_SLICE, "a b" },
+                { METADATA_ZONE, "projects/1/" },
+                { METADATA_ID, "0x1" },
+                { METADATA_PREEMPTIBLE, "perhaps" },
+        };
+        _cleanup_metadata_facts_ struct metadata_facts f = { 0 }, empty = { 0 };
+        char why[METADATA_WHY_MAX];
+
+        for (size_t k = 0; k < ELEMENTSOF(t); k++) {
+                struct metadata_answer a = good("application/text", t[k].body);
+
+                ASSERT_EQ(metadata_take(&f, t[k].key, &a, why), -EBADMSG);
+                ASSERT_TRUE(why[0] != '\0' && metadata_facts_equal(&f, &empty));
+        }
+}
+
+TEST_MAIN(test_said, test_hostile_said, test_nics, test_hostile_nics, test_too_many_nics, test_who_answers,
+          test_texts, test_copy_comes_back, test_writer, test_addresses)

@@ -332,49 +332,117 @@ static void put_u32(struct image *i, uint64_t address, uint32_t v) {
         memcpy(i->bytes + (address - BASE), &v, 4);
 }
 
-static int capture_image(struct image *i, struct capture *c) {
+static int capture_image_of(struct image *i, const struct python_layout *l, struct capture *c) {
         ASSERT_OK(capture_init(c, (struct memory_source) { image_readv, i, NULL }));
-        c->interpreter = (struct interpreter) { .layout = &python_layout_311,
-                                               .runtime = RUNTIME,
-                                               .types = { 7, 0, 9 } };
+        c->interpreter = (struct interpreter) { .layout = l, .runtime = RUNTIME, .types = { 7, 0, 9 } };
         return capture_stacks(c);
 }
 
-#define INTERPRETER (BASE + 0x1000)
-#define THREAD (BASE + 0x2000)
-#define CFRAME (BASE + 0x3000)
-#define FRAME (BASE + 0x4000)
-#define CODE (BASE + 0x5000)
-#define NAME (BASE + 0x6000)
-#define TABLE (BASE + 0x7000)
+static int capture_image(struct image *i, struct capture *c) {
+        return capture_image_of(i, &python_layout_311, c);
+}
 
-/* One thread with two frames of one function: "f" in file "f", lines 5 (inner) and 6. */
-static void make_image(struct image *i) {
-        memset(i, 0, sizeof(*i));
-        put_u64(i, RUNTIME + 40, INTERPRETER);
-        put_u64(i, RUNTIME + 576, THREAD);
-        put_u64(i, INTERPRETER + 16, THREAD);
-        put_u64(i, THREAD + 16, INTERPRETER);
-        put_u64(i, THREAD + 56, CFRAME);
-        put_u64(i, CFRAME + 8, FRAME);
-        for (unsigned k = 0; k < 2; k++) {
-                put_u64(i, FRAME + k * 0x100 + 32, CODE);
-                put_u64(i, FRAME + k * 0x100 + 48, k == 0 ? FRAME + 0x100 : 0);
-                put_u64(i, FRAME + k * 0x100 + 56, CODE + 184 + k * 2);
+#define INTERPRETER (BASE + 0x1000)
+#define THREAD (BASE + 0x3000)
+#define CFRAME (BASE + 0x4000)
+#define FRAME (BASE + 0x5000)
+#define CODE (BASE + 0x6000)
+#define NAME (BASE + 0x7000)
+#define TABLE (BASE + 0x8000)
+#define BYTECODE (BASE + 0x9000)
+#define GIL (BASE + 0xA000)
+#define PLACES 11u /* pages from BASE to the last of them */
+
+static void make_frame(struct image *i, const struct python_layout *l, unsigned k) {
+        uint64_t at = FRAME + k * 0x100;
+
+        put_u64(i, at + l->frame.code, CODE);
+        put_u64(i, at + l->frame.previous, k == 0 ? FRAME + 0x100 : 0);
+        if (l->frame.instruction_size == 0)
+                put_u64(i, at + l->frame.instruction, CODE + l->code.size + k * 2);
+        else
+                put_u32(i, at + l->frame.instruction, k * 2 / l->frame.instruction_size);
+        if (l->frame.state != LAYOUT_NONE)
+                i->bytes[at + l->frame.state - BASE] = (uint8_t) l->frame.executing;
+        if (l->frame.stack_top_is_pointer && k == 1)
+                put_u64(i, at + l->frame.stack_top, FRAME); /* it has put its stack pointer away */
+}
+
+static void make_code(struct image *i, const struct python_layout *l) {
+        static const uint8_t tables[][4] = { [LINES_LNOTAB] = { 2, 1 },
+                                             [LINES_RANGES] = { 2, 0, 2, 1 },
+                                             [LINES_LOCATIONS] = { 0x80, 0x80 | 11 << 3 } };
+        uint64_t units_at = l->code.bytecode == LAYOUT_NONE ? CODE : BYTECODE;
+
+        put_u64(i, CODE + l->object.type, 7);
+        put_u64(i, units_at + l->object.var_size, l->code.bytecode == LAYOUT_NONE ? 2 : 4);
+        if (l->code.bytecode != LAYOUT_NONE) {
+                put_u64(i, CODE + l->code.bytecode, BYTECODE);
+                put_u64(i, BYTECODE + l->object.type, 9);
         }
-        put_u64(i, CODE + 8, 7);
-        put_u64(i, CODE + 16, 2);
-        put_u64(i, CODE + 112, NAME);
-        put_u64(i, CODE + 128, NAME);
-        put_u64(i, CODE + 136, TABLE);
-        put_u32(i, CODE + 72, 5);
-        put_u64(i, NAME + 16, 1);
-        put_u32(i, NAME + 32, 1 << 2 | 1 << 5 | 1 << 6);
-        i->bytes[NAME + 48 - BASE] = 'f';
-        put_u64(i, TABLE + 8, 9);
-        put_u64(i, TABLE + 16, 2);
-        i->bytes[TABLE + 32 - BASE] = 0x80;           /* line 5, one unit */
-        i->bytes[TABLE + 33 - BASE] = 0x80 | 11 << 3; /* one more */
+        put_u64(i, CODE + l->code.filename, NAME);
+        put_u64(i, CODE + l->code.qualname, NAME);
+        put_u64(i, CODE + l->code.linetable, TABLE);
+        put_u32(i, CODE + l->code.first_line, 5);
+        put_u64(i, NAME + l->unicode.length, 1);
+        put_u32(i, NAME + l->unicode.state,
+                1u << l->unicode.kind_shift | 1u << l->unicode.compact_bit | 1u << l->unicode.ascii_bit);
+        i->bytes[NAME + l->unicode.ascii_data - BASE] = 'f';
+        put_u64(i, TABLE + l->object.type, 9);
+        put_u64(i, TABLE + l->object.var_size, l->lines == LINES_RANGES ? 4 : 2);
+        memcpy(i->bytes + (TABLE + l->object.bytes_data - BASE), tables[l->lines], 4);
+}
+
+/* One thread, which holds the lock, with two frames of one function: "f" in file "f", lines 5 (inner) and 6.
+ */
+static void make_image_of(struct image *i, const struct python_layout *l) {
+        memset(i, 0, sizeof(*i));
+        put_u64(i, RUNTIME + l->runtime.interpreters, INTERPRETER);
+        if (l->runtime.gil_holder != LAYOUT_NONE)
+                put_u64(i, RUNTIME + l->runtime.gil_holder, THREAD);
+        else {
+                put_u64(i, INTERPRETER + l->interpreter.gil, GIL);
+                put_u64(i, GIL + l->gil.last_holder, THREAD);
+                put_u32(i, GIL + l->gil.locked, 1);
+        }
+        put_u64(i, INTERPRETER + l->interpreter.threads, THREAD);
+        put_u64(i, THREAD + l->thread.interpreter, INTERPRETER);
+        if (l->thread.cframe != LAYOUT_NONE)
+                put_u64(i, THREAD + l->thread.cframe, CFRAME);
+        put_u64(i, (l->thread.cframe != LAYOUT_NONE ? CFRAME : THREAD) + l->thread.frame, FRAME);
+        make_frame(i, l, 0);
+        make_frame(i, l, 1);
+        make_code(i, l);
+}
+
+static void make_image(struct image *i) {
+        make_image_of(i, &python_layout_311);
+}
+
+/* 3.8 to 3.15. */
+static const struct python_layout *nth_layout(unsigned n) {
+        return python_layout_find(0x030000F0 | (uint64_t) (8 + n % 8) << 16);
+}
+
+static void test_image_of_every_version(void) {
+        for (unsigned n = 0; n < 8; n++) {
+                _cleanup_capture_ struct capture c = CAPTURE_NULL;
+                const struct python_layout *l = nth_layout(n);
+                const struct chain *chain;
+                struct image i;
+
+                make_image_of(&i, l);
+                if (l->frame.stack_top != LAYOUT_NONE && !l->frame.stack_top_is_pointer)
+                        put_u32(&i, FRAME + l->frame.stack_top, 0xFFFFFFFF); /* the innermost one runs */
+                ASSERT_OK(capture_image_of(&i, l, &c));
+                ASSERT_EQ(c.n_threads, 1);
+                ASSERT_TRUE(c.threads[0].gil && !c.threads[0].changed && !c.threads[0].error);
+                chain = &c.threads[0].chain;
+                ASSERT_EQ(chain->n, 2);
+                ASSERT_STREQ(chain->frames[0].code->function, "f");
+                ASSERT_EQ(code_line(chain->frames[0].code, chain->frames[0].instruction), 5);
+                ASSERT_EQ(code_line(chain->frames[1].code, chain->frames[1].instruction), 6);
+        }
 }
 
 static void test_image(void) {
@@ -445,11 +513,12 @@ static void test_image_random(void) {
                 _cleanup_capture_ struct capture c = CAPTURE_NULL;
                 unsigned changes = (unsigned) (random_next(&seed) % 200);
 
-                make_image(i);
+                make_image_of(i, nth_layout(round));
                 i->seed = random_next(&seed);
-                i->moves = round % 2;
+                i->moves = round / 8 % 2;
                 for (unsigned k = 0; k < changes; k++) {
-                        uint64_t at = (random_next(&seed) % 8) * 0x1000 + random_next(&seed) % 0x280 / 8 * 8,
+                        uint64_t at = (random_next(&seed) % PLACES) * 0x1000 +
+                                      random_next(&seed) % 0x280 / 8 * 8,
                                  kind = random_next(&seed);
 
                         put_u64(i, BASE + at,
@@ -457,7 +526,7 @@ static void test_image_random(void) {
                                 : kind % 3 == 1 ? random_next(&seed) % 64
                                                 : random_next(&seed));
                 }
-                (void) capture_image(i, &c);
+                (void) capture_image_of(i, nth_layout(round), &c);
                 ASSERT_TRUE(c.n_threads <= WALK_THREADS_MAX && c.frames <= WALK_FRAMES_TOTAL_MAX);
                 calls += i->calls;
                 frames += c.frames;
@@ -478,4 +547,4 @@ static void test_layouts(void) {
 TEST_MAIN(test_line_table, test_line_table_large_delta, test_line_table_malformed, test_line_lnotab,
           test_line_ranges, test_version, test_description, test_maps_line, test_maps_malformed,
           test_maps_stream, test_text, test_text_cut, test_text_clean, test_image, test_image_between,
-          test_image_broken, test_image_random, test_layouts)
+          test_image_of_every_version, test_image_broken, test_image_random, test_layouts)

@@ -48,7 +48,7 @@ class Hostd(around.Hostd):
         folder.mkdir()
         self.config.write_text(self.config.read_text().replace("[Hostd]\n", f"[Hostd]\nJournal={folder}\n"))
         writer = subprocess.Popen([JOURNAL_WRITER, "-o", folder / "system.journal", "-"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        self.cleanup(lambda: (writer.stdin.close(), writer.wait(10)))
+        self.cleanup(lambda: (writer.stdin.close(), writer.wait(60)))
 
         def line(text):
             writer.stdin.write((f"__REALTIME_TIMESTAMP={time.time_ns() // 1000}\n__MONOTONIC_TIMESTAMP={time.monotonic_ns() // 1000}\n"

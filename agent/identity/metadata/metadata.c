@@ -4,19 +4,20 @@
 #include <sys/random.h>
 
 #include "backoff.h"
-#include "http_loop.h"
 #include "metadata.h"
+#include "metadata_reply.h"
+#include "metadata_watch.h"
 
-#define CONNECT_TIMEOUT (2 * USEC_PER_SEC)
-#define TIMEOUT (5 * USEC_PER_SEC)
-#define WAIT_GRACE (10 * USEC_PER_SEC) /* the server answers at the end of a wait, not before */
-#define TRIES 3     /* of a key beside the interfaces, before the wait for changes goes on without it */
-#define LONG_AWAY 8 /* failures in a row from which on the server gets one try a minute */
-#define QUICK USEC_PER_SEC /* a wait that ends sooner than this was none */
+#define TIMEOUT      (5 * USEC_PER_SEC)
+#define WAIT_GRACE   (10 * USEC_PER_SEC) /* the server answers at the end of a wait, not before */
+#define ABSENT_WAITS 10 /* waits after which a key that the server did not have is looked for again */
+#define TRIES        3 /* of a key beside the interfaces, before the wait for changes goes on without it */
+#define LONG_AWAY    8 /* failures in a row from which on the server gets one try a minute */
+#define QUICK        USEC_PER_SEC /* a wait that ends sooner than this was none */
 
 struct question {
-        enum { WANTED, KNOWN, PUT_OFF } state;
-        unsigned tries;
+        enum { WANTED, KNOWN, PUT_OFF, ABSENT } state;
+        unsigned tries, waits; /* waits: since it was found absent */
         char why[METADATA_WHY_MAX]; /* it was put off, as was said */
 };
 
@@ -27,24 +28,21 @@ struct metadata {
         char *user_agent, *base;
         sd_event *event;
         sd_event_source *timer;
-        struct curl_slist flavor; /* libcurl only reads it */
-        char flavor_text[32];
+        struct metadata_watch *watches[3]; /* tpu-env, and one for each notice */
+        bool ahead[_METADATA_NOTICE_MAX], env_told, settled;
 
         struct metadata_facts facts;
         struct question questions[_METADATA_KEY_MAX];
         enum metadata_key asked;
         bool waiting; /* the question at work is a wait for a change */
-        bool news;    /* the facts are others than was told */
+        bool news; /* the facts are others than was told */
         usec_t asked_at;
-        char etag[64]; /* empty: none to wait with */
+        char etag[METADATA_ETAG_MAX]; /* empty: none to wait with */
         unsigned failures, quick;
         struct metadata_status status;
 
-        /* the answer at work */
         char *body;
-        size_t len;
-        bool flavored, too_long;
-        char answer_etag[64];
+        struct metadata_reply reply; /* the answer at work */
 };
 
 static void ask(struct metadata *m);
@@ -122,11 +120,11 @@ static void fail(struct metadata *m, const char *why) {
  * A key that the server does not have, or answers with nonsense, or never: the wait for changes must not
  * stand still for it.
  */
-static void put_off(struct metadata *m, struct question *q, const char *why) {
+static void put_off(struct metadata *m, struct question *q, int error, const char *why) {
         char text[sizeof(m->status.why)];
 
-        q->state = PUT_OFF;
-        q->tries = 0;
+        q->state = error == -ENOENT && metadata_key_is_attribute(m->asked) ? ABSENT : PUT_OFF;
+        q->tries = q->waits = 0;
         if (!streq(q->why, why)) {
                 (void) snprintf(q->why, sizeof(q->why), "%s", why);
                 (void) snprintf(text, sizeof(text), "%s: %s", metadata_key_path(m->asked), why);
@@ -139,9 +137,19 @@ static void trouble(struct metadata *m, int error, const char *why) {
         struct question *q = &m->questions[m->asked];
 
         if (m->asked != METADATA_NICS && (error != -EAGAIN || ++q->tries >= TRIES))
-                put_off(m, q, why);
+                put_off(m, q, error, why);
         else
                 fail(m, why);
+}
+
+/* A wait is over: what was not answered is asked again. */
+static void want_again(struct metadata *m) {
+        for (size_t k = 0; k < ELEMENTSOF(m->questions); k++) {
+                struct question *q = &m->questions[k];
+
+                if (q->state == PUT_OFF || (q->state == ABSENT && ++q->waits >= ABSENT_WAITS))
+                        q->state = WANTED;
+        }
 }
 
 /* The next question: at once, unless the server answers waits without waiting. */
@@ -152,9 +160,7 @@ static void go_on(struct metadata *m) {
                 ask(m);
                 return;
         }
-        for (size_t k = 0; k < ELEMENTSOF(m->questions); k++)
-                if (m->questions[k].state == PUT_OFF)
-                        m->questions[k].state = WANTED;
+        want_again(m);
         (void) sd_event_now(m->event, CLOCK_MONOTONIC, &now);
         if (now - m->asked_at >= QUICK) {
                 m->quick = 0;
@@ -172,40 +178,58 @@ static void tell(struct metadata *m) {
         m->news = false;
 }
 
-static void take(struct metadata *m, const struct metadata_answer *a) {
+/* What the server said is what is known now; told are the interfaces at once, the rest together. */
+static void adopt(struct metadata *m, struct metadata_facts *fresh) {
         struct question *q = &m->questions[m->asked];
-        struct metadata_facts fresh = m->facts;
-        char why[METADATA_WHY_MAX] = "";
-        int r = metadata_take(&fresh, m->asked, a, why);
+        struct metadata_facts old = m->facts;
 
-        if (r < 0) {
-                trouble(m, r, why);
-                return;
-        }
         m->failures = 0;
         q->state = KNOWN;
         q->tries = 0;
         q->why[0] = '\0';
         if (m->asked == METADATA_NICS) {
-                memcpy(m->etag, m->answer_etag, sizeof(m->etag));
+                memcpy(m->etag, m->reply.etag, sizeof(m->etag));
                 m->status.known = true;
                 m->status.answering = true;
                 m->status.why[0] = '\0';
         }
-        m->news = m->news || !metadata_facts_equal(&fresh, &m->facts);
-        m->facts = fresh;
-        if (m->asked == METADATA_NICS) /* these are waited for; the rest is told together */
+        m->news = m->news || !metadata_facts_equal(fresh, &m->facts);
+        m->facts = *fresh;
+        *fresh = old;
+        if (m->asked == METADATA_NICS)
                 tell(m);
         go_on(m);
 }
 
+static void take(struct metadata *m, const struct metadata_answer *a) {
+        _cleanup_metadata_facts_ struct metadata_facts fresh = { .n_nics = 0 };
+        struct question *q = &m->questions[m->asked];
+        char why[METADATA_WHY_MAX] = "";
+        int r;
+
+        r = metadata_facts_copy(&m->facts, &fresh);
+        if (r == 0)
+                r = metadata_take(&fresh, m->asked, a, why);
+        if (r < 0) {
+                trouble(m, r == -ENOMEM ? -EAGAIN : r, why[0] ? why : strerror(-r));
+                return;
+        }
+        if (why[0] && !streq(why, q->why)) {
+                char text[sizeof(m->status.why)];
+
+                (void) snprintf(text, sizeof(text), "%s: %s", metadata_key_path(m->asked), why);
+                m->options.failed(text, m->options.userdata);
+        }
+        adopt(m, &fresh);
+}
+
 static void on_done(struct http_transfer *t, const char *error) {
         struct metadata *m = (struct metadata *) ((char *) t - offsetof(struct metadata, transfer));
-        struct metadata_answer a = { .flavored = m->flavored, .body = m->body, .len = m->len };
+        struct metadata_answer a = { .flavored = m->reply.flavored, .body = m->body, .len = m->reply.len };
         char *type = NULL;
 
         if (error) {
-                trouble(m, -EAGAIN, m->too_long ? "the answer is too long" : error);
+                trouble(m, -EAGAIN, m->reply.too_long ? "the answer is too long" : error);
                 return;
         }
         (void) curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &a.status);
@@ -214,74 +238,7 @@ static void on_done(struct http_transfer *t, const char *error) {
         take(m, &a);
 }
 
-static size_t on_body(char *data, size_t size, size_t n, void *userdata) {
-        struct metadata *m = userdata;
-        size_t len = size * n;
-
-        m->too_long = len > METADATA_BODY_MAX - m->len;
-        if (m->too_long)
-                return 0; /* ends the transfer */
-        memcpy(m->body + m->len, data, len);
-        m->len += len;
-        return len;
-}
-
-/* The value of a header line of that name ("etag:"), trimmed; NULL when it is another one's. */
-static const char *header_value(const char *line, size_t len, const char *name, size_t *ret_len) {
-        size_t at = strlen(name);
-
-        if (len < at || strncasecmp(line, name, at) != 0)
-                return NULL;
-        while (at < len && (line[at] == ' ' || line[at] == '\t'))
-                at++;
-        while (len > at && strchr(" \t\r\n", line[len - 1]) && line[len - 1])
-                len--;
-        *ret_len = len - at;
-        return line + at;
-}
-
-static size_t on_header(char *data, size_t size, size_t n, void *userdata) {
-        struct metadata *m = userdata;
-        const char *value;
-        size_t len = 0;
-
-        value = header_value(data, size * n, "metadata-flavor:", &len);
-        if (value)
-                m->flavored = len == strlen("Google") && memcmp(value, "Google", len) == 0;
-        value = header_value(data, size * n, "etag:", &len);
-        /* it goes back in a URL: nothing there may mean more than itself */
-        if (value && len < sizeof(m->answer_etag)) {
-                memcpy(m->answer_etag, value, len);
-                m->answer_etag[len] = '\0';
-                if (m->answer_etag[strspn(m->answer_etag,
-                                          "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                          "0123456789-_.")])
-                        m->answer_etag[0] = '\0';
-        }
-        return size * n;
-}
-
 /* --- Questions ----------------------------------------------------------------------------------------- */
-
-static int prepare(struct metadata *m) {
-        const struct http_options o = { .user_agent = m->user_agent,
-                                        .connect_timeout = CONNECT_TIMEOUT,
-                                        .timeout = TIMEOUT };
-        int r = http_transfer_prepare(&m->transfer, &o), bad = 0;
-        CURL *c = m->transfer.easy;
-
-        if (r <= 0)
-                return r;
-        bad |= curl_easy_setopt(c, CURLOPT_HTTPGET, 1L) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_HTTPHEADER, &m->flavor) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_WRITEDATA, m) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_HEADERDATA, m) != CURLE_OK;
-        if (bad)
-                http_transfer_drop(&m->transfer);
-        return bad ? -EIO : 0;
-}
 
 /* Which key, and whether to wait for its change. */
 static void pick(struct metadata *m) {
@@ -297,42 +254,115 @@ static void pick(struct metadata *m) {
 static int start(struct metadata *m) {
         usec_t wait = m->options.wait;
         char query[128] = "", url[512];
-        int r;
 
         if (m->waiting)
                 (void) snprintf(query, sizeof(query),
                                 "&wait_for_change=true&last_etag=%s&timeout_sec=%" PRIu64, m->etag,
                                 wait / USEC_PER_SEC);
         (void) snprintf(url, sizeof(url), "%s%s%s", m->base, metadata_key_path(m->asked), query);
-        r = prepare(m);
-        if (r == 0)
-                r = http_transfer_set_timeout(&m->transfer, m->waiting ? wait + WAIT_GRACE : TIMEOUT);
-        if (r == 0 && curl_easy_setopt(m->transfer.easy, CURLOPT_URL, url) != CURLE_OK)
-                r = -ENOMEM;
-        m->len = 0;
-        m->flavored = m->too_long = false;
-        m->answer_etag[0] = '\0';
         (void) sd_event_now(m->event, CLOCK_MONOTONIC, &m->asked_at);
-        return r < 0 ? r : http_transfer_start(&m->transfer);
+        return metadata_reply_ask(&m->reply, &m->transfer, m->user_agent, url,
+                                  m->waiting ? wait + WAIT_GRACE : TIMEOUT);
+}
+
+static void settle(struct metadata *m) {
+        if (!m->settled && m->options.settled)
+                m->options.settled(m->options.userdata);
+        m->settled = true;
 }
 
 static void ask(struct metadata *m) {
         int r;
 
         pick(m);
-        if (m->waiting)
+        if (m->waiting) {
                 tell(m);
+                settle(m);
+        }
         if (m->waiting && !m->etag[0]) { /* a server that gives none is asked anew now and then */
                 m->questions[METADATA_NICS].state = WANTED;
-                for (size_t k = 0; k < ELEMENTSOF(m->questions); k++)
-                        m->questions[k].state =
-                                m->questions[k].state == PUT_OFF ? WANTED : m->questions[k].state;
+                want_again(m);
                 ask_in(m, m->options.wait);
                 return;
         }
         r = start(m);
         if (r < 0)
                 fail(m, strerror(-r));
+}
+
+/* --- Watches ------------------------------------------------------------------------------------------- */
+
+const char *metadata_notice_name(enum metadata_notice n) {
+        static const char *const names[] = {
+                [METADATA_PREEMPTION] = "preemption",
+                [METADATA_MAINTENANCE] = "maintenance",
+        };
+
+        return n < _METADATA_NOTICE_MAX ? names[n] : "?";
+}
+
+/* tpu-env is there for the first time, or another one: all that is said of the slice is asked anew. */
+static void on_tpu_env(const char *value, void *userdata) {
+        struct metadata *m = userdata;
+        bool first = !m->env_told;
+
+        (void) value; /* the first bytes of it only */
+        m->env_told = true;
+        if (first && m->questions[METADATA_TPU_ENV].state != ABSENT)
+                return; /* it is being asked for anyway */
+        for (enum metadata_key k = METADATA_TPU_ENV; k < _METADATA_KEY_MAX; k++)
+                if (m->questions[k].state == KNOWN || m->questions[k].state == ABSENT)
+                        m->questions[k].state = WANTED;
+        if (!m->waiting || !m->transfer.at_work)
+                return; /* it will come to them */
+        http_transfer_cancel(&m->transfer);
+        ask(m);
+}
+
+static void take_notice(struct metadata *m, enum metadata_notice kind, bool ahead, const char *text) {
+        if (m->ahead[kind] == ahead)
+                return;
+        m->ahead[kind] = ahead;
+        if (m->options.notice)
+                m->options.notice(kind, ahead, text, m->options.userdata);
+}
+
+static void on_preempted(const char *value, void *userdata) {
+        take_notice(userdata, METADATA_PREEMPTION, strcasecmp(value, "TRUE") == 0, value);
+}
+
+static void on_maintenance(const char *value, void *userdata) {
+        take_notice(userdata, METADATA_MAINTENANCE, value[0] && strcasecmp(value, "NONE") != 0, value);
+}
+
+static int add_watches(struct metadata *m) {
+        static const struct {
+                const char *path, *name;
+                void (*changed)(const char *value, void *userdata);
+        } watches[] = {
+                { "instance/attributes/tpu-env", "metadata-tpu-env", on_tpu_env },
+                { "instance/preempted", "metadata-preempted", on_preempted },
+                { "instance/maintenance-event", "metadata-maintenance", on_maintenance },
+        };
+
+        _Static_assert(ELEMENTSOF(watches) == ELEMENTSOF(m->watches), "every watch has its place");
+        for (size_t i = 0; i < ELEMENTSOF(watches); i++) {
+                char url[384];
+                const struct metadata_watch_options o = { .event = m->event,
+                                                          .loop = m->loop,
+                                                          .url = url,
+                                                          .name = watches[i].name,
+                                                          .user_agent = m->user_agent,
+                                                          .changed = watches[i].changed,
+                                                          .userdata = m };
+                int r;
+
+                (void) snprintf(url, sizeof(url), "%s%s", m->base, watches[i].path);
+                r = metadata_watch_new(&o, &m->watches[i]);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
 }
 
 /* --- Life ---------------------------------------------------------------------------------------------- */
@@ -348,8 +378,7 @@ static int set_up(struct metadata *m, const struct metadata_options *o) {
                 m->base = NULL;
                 return -ENOMEM;
         }
-        (void) snprintf(m->flavor_text, sizeof(m->flavor_text), "Metadata-Flavor: Google");
-        m->flavor.data = m->flavor_text;
+        metadata_reply_init(&m->reply, m->body, METADATA_BODY_MAX);
         m->transfer.done = on_done;
         r = http_loop_new(m->event, "metadata", &m->loop);
         if (r < 0)
@@ -359,7 +388,7 @@ static int set_up(struct metadata *m, const struct metadata_options *o) {
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(m->timer, "metadata");
-        return 0;
+        return add_watches(m);
 }
 
 int metadata_new(sd_event *e, const struct metadata_options *o, struct metadata **ret) {
@@ -386,6 +415,9 @@ struct metadata *metadata_free(struct metadata *m) {
         if (!m)
                 return NULL;
         m->loop = http_loop_free(m->loop);
+        for (size_t i = 0; i < ELEMENTSOF(m->watches); i++)
+                m->watches[i] = metadata_watch_free(m->watches[i]);
+        metadata_facts_clear(&m->facts);
         m->timer = sd_event_source_disable_unref(m->timer);
         m->event = sd_event_unref(m->event);
         free(m->user_agent);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Client of the metadata server in an sd-event loop. It asks for the network interfaces, the machine type
- * and the name, then waits for changes of the interfaces (wait_for_change with the ETag, 60 s at a time) and
- * tells each change. It never blocks, never asks DNS (the server is an address) and never gives up: what
- * fails is tried again after a random wait of up to 30 s, once a minute at most when the server has long
- * been away.
+ * Client of the metadata server in an sd-event loop. It asks for the network interfaces, the machine type,
+ * the name and what is said of the slice, then waits for changes of the interfaces and of tpu-env
+ * (wait_for_change with the ETag), upon which it asks again, and tells each change. Beside that it follows
+ * instance/preempted and instance/maintenance-event. An attribute that the server does not have is looked
+ * for again after ten minutes. It never blocks, never asks DNS (the server is an address) and never gives
+ * up: what fails is tried again after a random wait of up to 30 s, once a minute at most when the server has
+ * long been away.
  *
  * The environment variables GCE_METADATA_HOST and GCE_METADATA_IP of the daemon are not read: an address
  * other than the well-known one is configuration.
@@ -15,7 +17,14 @@
 #include "metadata_facts.h"
 
 #define METADATA_ADDRESS "169.254.169.254" /* Google Compute Engine documentation, "About VM metadata" */
-#define METADATA_WAIT (60 * USEC_PER_SEC)
+#define METADATA_WAIT    (60 * USEC_PER_SEC)
+
+enum metadata_notice {
+        METADATA_PREEMPTION, /* instance/preempted is TRUE: 30 s are left (Compute Engine, Spot) */
+        METADATA_MAINTENANCE, /* instance/maintenance-event is not NONE: 60 s are left */
+        _METADATA_NOTICE_MAX,
+};
+const char *metadata_notice_name(enum metadata_notice n); /* "preemption", "maintenance" */
 
 struct metadata_options {
         const char *address; /* copied, as all texts: "ADDRESS", "ADDRESS:PORT" or "[ADDRESS]:PORT" */
@@ -25,13 +34,20 @@ struct metadata_options {
         void (*changed)(const struct metadata_facts *f, void *userdata);
         /* An answer of it was none: said once for each reason until an answer is good again. */
         void (*failed)(const char *why, void *userdata);
+        /*
+         * Something is to happen to this host, or no longer; may be NULL. text: the server's word,
+         * printable.
+         */
+        void (*notice)(enum metadata_notice kind, bool ahead, const char *text, void *userdata);
+        /* Every key has been asked for once; may be NULL. */
+        void (*settled)(void *userdata);
         void *userdata;
 };
 
 struct metadata_status {
-        bool known;     /* the interfaces were answered since start */
+        bool known; /* the interfaces were answered since start */
         bool answering; /* the last question was answered */
-        char why[192];  /* what failed last; empty while answering */
+        char why[192]; /* what failed last; empty while answering */
 };
 
 struct metadata;

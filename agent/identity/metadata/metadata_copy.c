@@ -24,10 +24,31 @@ static json_t *nics_to_json(const struct metadata_facts *f) {
         return array;
 }
 
+/* {"instance/zone": {"zone": "us-central2-b"}, …} */
+static json_t *said_to_json(const struct metadata_facts *f) {
+        json_t *all = json_object();
+
+        for (enum metadata_key k = METADATA_TPU_ENV; all && k < _METADATA_KEY_MAX; k++) {
+                json_t *o = json_object();
+                int bad = !o;
+
+                for (enum identity_field x = 0; o && x < _IDENTITY_FIELD_MAX; x++)
+                        if (identity_get(&f->said[k], x))
+                                bad |= json_object_set_new(o, identity_field_name(x),
+                                                           json_string(identity_get(&f->said[k], x))) < 0;
+                if (json_object_set_new(all, metadata_key_path(k), o) < 0 || bad) {
+                        json_decref(all);
+                        return NULL;
+                }
+        }
+        return all;
+}
+
 char *metadata_copy_format(const struct metadata_copy *c) {
-        json_t *v = json_pack("{s:i, s:s, s:I, s:s, s:s, s:o}", "version", 1, "boot_id", c->boot_id,
-                              "taken_usec", (json_int_t) c->taken, "machine_type", c->facts.machine_type,
-                              "name", c->facts.name, "nics", nics_to_json(&c->facts));
+        json_t *v =
+                json_pack("{s:i, s:s, s:I, s:s, s:s, s:o, s:o}", "version", 1, "boot_id", c->boot_id,
+                          "taken_usec", (json_int_t) c->taken, "machine_type", c->facts.machine_type, "name",
+                          c->facts.name, "nics", nics_to_json(&c->facts), "said", said_to_json(&c->facts));
         char *text = v ? json_dumps(v, JSON_INDENT(2) | JSON_SORT_KEYS) : NULL;
 
         json_decref(v);
@@ -47,8 +68,31 @@ static int take_string(const json_t *v, const char *key, char *dest, size_t size
         return 0;
 }
 
+/* An unknown key or field is a newer version's; a bad value makes the whole copy one that nobody wrote. */
+static int take_said(const json_t *v, struct metadata_facts *f) {
+        for (enum metadata_key k = METADATA_TPU_ENV; k < _METADATA_KEY_MAX; k++) {
+                json_t *o = json_object_get(json_object_get(v, "said"), metadata_key_path(k)), *text;
+                enum identity_field x;
+                const char *name;
+
+                json_object_foreach(o, name, text) {
+                        int r;
+
+                        if (identity_field_parse(name, &x) < 0)
+                                continue;
+                        r = json_is_string(text) ?
+                                    identity_add(&f->said[k], x, json_string_value(text), "metadata") :
+                                    -EINVAL;
+                        if (r < 0)
+                                return r == -ENOMEM ? r : -EBADMSG;
+                }
+        }
+        return 0;
+}
+
 static int take_copy(const json_t *v, struct metadata_copy *c, char why[static METADATA_WHY_MAX]) {
         const json_t *taken = json_object_get(v, "taken_usec"), *nics = json_object_get(v, "nics");
+        int r;
 
         (void) snprintf(why, METADATA_WHY_MAX, "this is no copy that tpu-hostd wrote");
         if (json_integer_value(json_object_get(v, "version")) < 1 || !json_is_integer(taken) ||
@@ -57,7 +101,8 @@ static int take_copy(const json_t *v, struct metadata_copy *c, char why[static M
             take_string(v, "name", c->facts.name, sizeof(c->facts.name)) < 0)
                 return -EBADMSG;
         c->taken = (usec_t) json_integer_value(taken);
-        return metadata_nics_parse(nics, &c->facts, why);
+        r = take_said(v, &c->facts);
+        return r < 0 ? r : metadata_nics_parse(nics, &c->facts, why);
 }
 
 int metadata_copy_parse(const char *text, size_t len, struct metadata_copy *ret,
@@ -76,6 +121,8 @@ int metadata_copy_parse(const char *text, size_t len, struct metadata_copy *ret,
         json_decref(v);
         if (r == 0)
                 *ret = c;
+        else
+                metadata_facts_clear(&c.facts);
         return r;
 }
 

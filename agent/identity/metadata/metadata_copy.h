@@ -5,7 +5,8 @@
  * /var/lib/tpu-hostd/metadata.json, mode 0600:
  *
  *   {"version": 1, "boot_id": "…", "taken_usec": 1700000000000000, "machine_type": "…", "name": "…",
- *    "nics": [{"mac": "42:01:0a:80:00:02", "mtu": 8896, "ip": "10.128.0.2"}]}
+ *    "nics": [{"mac": "42:01:0a:80:00:02", "mtu": 8896, "ip": "10.128.0.2"}],
+ *    "said": {"instance/attributes/tpu-env": {"worker-id": "0", …}, …}}
  *
  * An unknown key is passed over, so that a newer version's copy survives a downgrade.
  */
@@ -16,12 +17,12 @@
 struct metadata_copy {
         struct metadata_facts facts;
         char boot_id[BOOT_ID_MAX]; /* of the boot that it was taken in */
-        usec_t taken;              /* real clock */
+        usec_t taken; /* real clock */
 };
 
 /* malloc'ed text, or NULL when out of memory. */
 char *metadata_copy_format(const struct metadata_copy *c);
-/* -EBADMSG with why: not a copy. */
+/* -EBADMSG with why: not a copy. Its facts are to be cleared. */
 int metadata_copy_parse(const char *text, size_t len, struct metadata_copy *ret,
                         char why[static METADATA_WHY_MAX]);
 /* Reads one through the seam. -ENOENT: there is none; -EACCES; -E2BIG; -EBADMSG with why. */

@@ -3,6 +3,7 @@
 #include <strings.h>
 
 #include "metadata_facts.h"
+#include "tpu_env.h"
 
 #define MTU_MAX 65535 /* IPv4: what no packet exceeds; which values are taken is for tpu-netcfg to say */
 
@@ -11,10 +12,22 @@ const char *metadata_key_path(enum metadata_key k) {
                 [METADATA_NICS] = "instance/network-interfaces/?recursive=true",
                 [METADATA_MACHINE_TYPE] = "instance/machine-type",
                 [METADATA_NAME] = "instance/name",
+                [METADATA_TPU_ENV] = "instance/attributes/tpu-env",
+                [METADATA_ENDPOINTS] = "instance/attributes/worker-network-endpoints",
+                [METADATA_WORKER] = "instance/attributes/agent-worker-number",
+                [METADATA_ACCELERATOR] = "instance/attributes/accelerator-type",
+                [METADATA_SLICE] = "instance/attributes/instance-id",
+                [METADATA_ZONE] = "instance/zone",
+                [METADATA_ID] = "instance/id",
+                [METADATA_PREEMPTIBLE] = "instance/scheduling/preemptible",
         };
 
         _Static_assert(ELEMENTSOF(paths) == _METADATA_KEY_MAX, "every key has a path");
         return paths[k];
+}
+
+bool metadata_key_is_attribute(enum metadata_key k) {
+        return startswith(metadata_key_path(k), "instance/attributes/");
 }
 
 static int refuse(char why[static METADATA_WHY_MAX], const char *text) {
@@ -153,6 +166,53 @@ static int take_name(struct metadata_facts *f, const char *text, size_t len,
         return 0;
 }
 
+/* --- Of the slice -------------------------------------------------------------------------------------- */
+
+/* A key that is one field's text; "projects/123456789/zones/us-central2-b" is a zone's. */
+static int take_field(enum metadata_key k, const char *text, size_t len, struct identity *i,
+                      char why[static METADATA_WHY_MAX]) {
+        static const enum identity_field fields[_METADATA_KEY_MAX] = {
+                [METADATA_WORKER] = IDENTITY_WORKER_ID, [METADATA_ACCELERATOR] = IDENTITY_ACCELERATOR_TYPE,
+                [METADATA_SLICE] = IDENTITY_SLICE_NAME, [METADATA_ZONE] = IDENTITY_ZONE,
+                [METADATA_ID] = IDENTITY_INSTANCE_ID,   [METADATA_PREEMPTIBLE] = IDENTITY_PREEMPTIBLE,
+        };
+        char copy[256];
+        const char *value = copy;
+        int r;
+
+        if (len >= sizeof(copy) || memchr(text, '\0', len))
+                return refuse(why, "not a short text");
+        memcpy(copy, text, len);
+        copy[len] = '\0';
+        if (k == METADATA_ZONE && strrchr(copy, '/'))
+                value = strrchr(copy, '/') + 1;
+        r = identity_add(i, fields[k], value, "metadata");
+        if (r == -EINVAL) {
+                (void) snprintf(why, METADATA_WHY_MAX, "it cannot be %s", identity_field_name(fields[k]));
+                return -EBADMSG;
+        }
+        return r;
+}
+
+static int take_said(struct metadata_facts *f, enum metadata_key k, const char *text, size_t len,
+                     char why[static METADATA_WHY_MAX]) {
+        _cleanup_identity_ struct identity fresh = IDENTITY_NULL, old = IDENTITY_NULL;
+        int r;
+
+        if (k == METADATA_TPU_ENV)
+                r = tpu_env_parse(text, len, "metadata", &fresh, why);
+        else if (k == METADATA_ENDPOINTS)
+                r = tpu_endpoints_parse(text, len, "metadata", &fresh, why);
+        else
+                r = take_field(k, text, len, &fresh, why);
+        if (r < 0)
+                return r;
+        old = f->said[k];
+        f->said[k] = fresh;
+        fresh = IDENTITY_NULL;
+        return 0;
+}
+
 static int take_text(struct metadata_facts *f, enum metadata_key k, const struct metadata_answer *a,
                      char why[static METADATA_WHY_MAX]) {
         const char *text = a->body;
@@ -160,6 +220,8 @@ static int take_text(struct metadata_facts *f, enum metadata_key k, const struct
 
         while (len > 0 && (text[len - 1] == '\n' || text[len - 1] == '\r'))
                 len--;
+        if (k >= METADATA_TPU_ENV)
+                return take_said(f, k, text, len, why);
         return k == METADATA_NAME ? take_name(f, text, len, why) : take_machine_type(f, text, len, why);
 }
 
@@ -176,8 +238,8 @@ static bool is_page(const struct metadata_answer *a) {
         return i < a->len && text[i] == '<';
 }
 
-int metadata_take(struct metadata_facts *f, enum metadata_key k, const struct metadata_answer *a,
-                  char why[static METADATA_WHY_MAX]) {
+int metadata_answer_check(const struct metadata_answer *a, char why[static METADATA_WHY_MAX]) {
+        why[0] = '\0';
         if (a->status == 429 || (a->status >= 500 && a->status <= 599)) {
                 (void) snprintf(why, METADATA_WHY_MAX, "HTTP status %ld", a->status);
                 return -EAGAIN;
@@ -191,9 +253,28 @@ int metadata_take(struct metadata_facts *f, enum metadata_key k, const struct me
         }
         if (a->len > METADATA_BODY_MAX)
                 return refuse(why, "the answer is too long");
-        if (is_page(a))
-                return refuse(why, "a page of HTML");
+        return is_page(a) ? refuse(why, "a page of HTML") : 0;
+}
+
+int metadata_take(struct metadata_facts *f, enum metadata_key k, const struct metadata_answer *a,
+                  char why[static METADATA_WHY_MAX]) {
+        int r = metadata_answer_check(a, why);
+
+        if (r < 0)
+                return r;
         return k == METADATA_NICS ? take_nics(f, a, why) : take_text(f, k, a, why);
+}
+
+/* --- Facts as a whole ---------------------------------------------------------------------------------- */
+
+static bool said_equal(const struct identity *a, const struct identity *b) {
+        for (enum identity_field f = 0; f < _IDENTITY_FIELD_MAX; f++) {
+                const char *x = identity_get(a, f), *y = identity_get(b, f);
+
+                if (!x != !y || (x && !streq(x, y)))
+                        return false;
+        }
+        return true;
 }
 
 bool metadata_facts_equal(const struct metadata_facts *a, const struct metadata_facts *b) {
@@ -203,5 +284,57 @@ bool metadata_facts_equal(const struct metadata_facts *a, const struct metadata_
                 if (memcmp(a->nics[i].mac, b->nics[i].mac, sizeof(a->nics[i].mac)) != 0 ||
                     a->nics[i].mtu != b->nics[i].mtu || !streq(a->nics[i].ip, b->nics[i].ip))
                         return false;
+        for (enum metadata_key k = METADATA_TPU_ENV; k < _METADATA_KEY_MAX; k++)
+                if (!said_equal(&a->said[k], &b->said[k]))
+                        return false;
         return true;
+}
+
+void metadata_facts_clear(struct metadata_facts *f) {
+        for (enum metadata_key k = 0; k < _METADATA_KEY_MAX; k++)
+                identity_clear(&f->said[k]);
+        *f = (struct metadata_facts){ .n_nics = 0 };
+}
+
+int metadata_facts_copy(const struct metadata_facts *f, struct metadata_facts *ret) {
+        struct metadata_facts copy = *f;
+        bool bad = false;
+
+        for (enum metadata_key k = 0; k < _METADATA_KEY_MAX; k++)
+                for (enum identity_field i = 0; i < _IDENTITY_FIELD_MAX; i++) {
+                        const char *text = f->said[k].fields[i].text;
+
+                        copy.said[k].fields[i].text = text ? strdup(text) : NULL;
+                        bad = bad || (text && !copy.said[k].fields[i].text);
+                }
+        if (bad) {
+                metadata_facts_clear(&copy);
+                return -ENOMEM;
+        }
+        *ret = copy;
+        return 0;
+}
+
+/* What the parsers took, identity takes: only memory can be missing. */
+static int fill(struct identity *i, enum identity_field f, const char *text, const char *origin) {
+        int r = text && text[0] ? identity_add(i, f, text, origin) : 0;
+
+        return r == -ENOMEM ? r : 0;
+}
+
+int metadata_facts_fill(const struct metadata_facts *f, const char *origin, struct identity *i) {
+        int r;
+
+        r = fill(i, IDENTITY_MACHINE_TYPE, f->machine_type, origin);
+        if (r == 0)
+                r = fill(i, IDENTITY_HOST_NAME, f->name, origin);
+        for (enum metadata_key k = METADATA_TPU_ENV; k < _METADATA_KEY_MAX; k++) {
+                const char *key = strrchr(metadata_key_path(k), '/') + 1;
+                char from[128];
+
+                (void) snprintf(from, sizeof(from), "%.80s (%s)", origin, key);
+                for (enum identity_field x = 0; x < _IDENTITY_FIELD_MAX && r == 0; x++)
+                        r = fill(i, x, identity_get(&f->said[k], x), from);
+        }
+        return r < 0 ? r : identity_derive(i);
 }

@@ -11,48 +11,71 @@
 #include <jansson.h>
 
 #include "base.h"
+#include "identity.h"
 
-#define METADATA_BODY_MAX (64 * 1024)
+/* worker-network-endpoints of the largest slice: 2,304 hosts of at most some 100 bytes */
+#define METADATA_BODY_MAX (256 * 1024)
 #define METADATA_NICS_MAX 32 /* a virtual machine has fewer; more is no answer of this server */
-#define METADATA_WHY_MAX 128
+#define METADATA_WHY_MAX  128
 
 struct metadata_nic {
         uint8_t mac[6];
         uint32_t mtu; /* of the network that the NIC is in; 0: not said */
-        char ip[16];  /* IPv4; empty: not said */
-};
-
-struct metadata_facts {
-        char machine_type[64], name[64]; /* empty: not known */
-        struct metadata_nic nics[METADATA_NICS_MAX];
-        size_t n_nics;
+        char ip[16]; /* IPv4; empty: not said */
 };
 
 enum metadata_key {
         METADATA_NICS, /* the first that is asked for: an MTU waits for it */
         METADATA_MACHINE_TYPE,
         METADATA_NAME,
+        METADATA_TPU_ENV, /* of these, one before has the first say about a field */
+        METADATA_ENDPOINTS,
+        METADATA_WORKER,
+        METADATA_ACCELERATOR,
+        METADATA_SLICE,
+        METADATA_ZONE,
+        METADATA_ID,
+        METADATA_PREEMPTIBLE,
         _METADATA_KEY_MAX,
 };
 
+struct metadata_facts {
+        char machine_type[64], name[64]; /* empty: not known */
+        struct metadata_nic nics[METADATA_NICS_MAX];
+        size_t n_nics;
+        /* What each key from METADATA_TPU_ENV on says; its own until metadata_facts_clear(). */
+        struct identity said[_METADATA_KEY_MAX];
+};
+void metadata_facts_clear(struct metadata_facts *f);
+#define _cleanup_metadata_facts_ _cleanup_(metadata_facts_clear)
+/* A copy with texts of its own. -ENOMEM: *ret is untouched. */
+int metadata_facts_copy(const struct metadata_facts *f, struct metadata_facts *ret);
+/* Adds what is known to an identity that knows nothing better. -ENOMEM. */
+int metadata_facts_fill(const struct metadata_facts *f, const char *origin, struct identity *i);
+
 /* Path and query after "…/computeMetadata/v1/". */
 const char *metadata_key_path(enum metadata_key k);
+/* Whether it is an attribute, which a server may well not have. */
+bool metadata_key_is_attribute(enum metadata_key k);
 
 struct metadata_answer {
         long status;
         const char *content_type; /* NULL: none */
-        bool flavored;            /* had the header "Metadata-Flavor: Google" */
+        bool flavored; /* had the header "Metadata-Flavor: Google" */
         const void *body;
         size_t len;
 };
 
 /*
- * Takes an answer into *f, which is untouched on failure; why then says what is wrong. -EAGAIN: the server
- * is busy or broken (429, 5xx); -ENOENT: it does not have the key (404); -EBADMSG: this is not the metadata
- * server (another status, no flavor, a page of HTML) or not an answer that we understand.
+ * Takes an answer into *f, which is untouched on failure; why then says what is wrong, and after success
+ * what was passed over (empty: nothing). -EAGAIN: the server is busy or broken (429, 5xx); -ENOENT: it does
+ * not have the key (404); -EBADMSG: this is not the metadata server (another status, no flavor, a page of
+ * HTML) or not an answer that we understand; -ENOMEM.
  */
 int metadata_take(struct metadata_facts *f, enum metadata_key k, const struct metadata_answer *a,
                   char why[static METADATA_WHY_MAX]);
+/* The part of it that is the same for every key: whether it is the metadata server's answer at all. */
+int metadata_answer_check(const struct metadata_answer *a, char why[static METADATA_WHY_MAX]);
 bool metadata_facts_equal(const struct metadata_facts *a, const struct metadata_facts *b);
 
 /* An array of {"mac", "mtu", "ip", …} into nics. -EBADMSG with why. */
