@@ -50,6 +50,8 @@ static void judge(struct run *run, const struct tail_result *tail, struct cause_
                               .unkillable = run->unkillable,
                               .hints = j->hints,
                               .hint_text = (const char(*)[CAUSE_TEXT_MAX]) j->hint_text,
+                              .checkpoint = tail->checkpoint,
+                              .checkpoint_step = tail->checkpoint_step,
                               .log = tail->sign };
         int k;
 
@@ -130,7 +132,8 @@ static void on_tail(const struct tail_result *t, int error, void *userdata) {
 void run_ended(struct run *run) {
         struct runs *r = run->owner;
         struct job *j = run->job;
-        struct tail_of of = { .name = j->name, .id = j->id, .started_real = j->started_real, .root = r->host->root };
+        struct tail_of of = { .name = j->name, .id = j->id, .started_real = j->started_real,
+                              .preempted_real = j->preempted_real, .root = r->host->root };
         struct tail_result none;
         int k;
 
