@@ -4,8 +4,10 @@ What is judged is the training's own log as the journal of each host has it: ste
 """
 
 import json
+import os
 import re
 import sys
+import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -66,11 +68,15 @@ def prepare(lab):
         host.sh(f"useradd -m {USER}; install -d -o {USER} {KEPT}")
 
 
-def train(host, job, *flags, steps=100000, pause="0.1"):
+def train_command(job, *flags, steps=100000, pause="0.1", kept=KEPT, user=USER):
+    return ["tpuctl", "run", "--name", job, "--framework", "torch", "--user", user, *flags,
+            "--env", "GLOO_SOCKET_IFNAME=eth0", "--env", f"CHECKPOINTS={kept}", "--env", f"STEP_PAUSE={pause}",
+            "--", "/usr/bin/python3", "/srv/train.py", str(steps)]
+
+
+def train(host, job, *flags, **options):
     """tpuctl run over slices; returns the finished command."""
-    return host.run(["tpuctl", "run", "--name", job, "--framework", "torch", "--user", USER, *flags,
-                     "--env", "GLOO_SOCKET_IFNAME=eth0", "--env", f"CHECKPOINTS={KEPT}", "--env", f"STEP_PAUSE={pause}",
-                     "--", "/usr/bin/python3", "/srv/train.py", str(steps)], check=False, timeout=120)
+    return host.run(train_command(job, *flags, **options), check=False, timeout=120)
 
 
 def log(host, job):
@@ -92,3 +98,68 @@ def runs(lab):
     script = "import sys, urllib.request as u; sys.stdout.write(u.urlopen(sys.argv[1]).read().decode())"
     done = lab.collector.run(["python3", "-c", script, "http://127.0.0.1:9471/api/v1/runs"])
     return {r["name"]: r for r in json.loads(done.out)["runs"]} if done.code == 0 else {}
+
+
+def whole(job, hosts):
+    """Raises unless each host's training has made every step once, from 0 on, and has never gone back to a checkpoint."""
+    for host in hosts:
+        numbers = [int(m[1]) for m in LOSS.finditer(log(host, job))]
+        assert numbers == list(range(len(numbers))), f"{host.name} has lost or repeated steps: {numbers}"
+        assert resumed(host, job) == [], f"{host.name} has begun again"
+
+
+class Case(unittest.TestCase):
+    """Tests in the order of their names on one lab; what everybody says is printed of a failure."""
+
+    LAB = {}  # arguments of lab()
+
+    @classmethod
+    def setUpClass(cls):
+        cls.lab = cls.enterClassContext(lab(folder=os.environ.get("TPU_HOSTD_DEBS"), **cls.LAB))
+        prepare(cls.lab)
+        cls.h = cls.lab.hosts
+
+    def setUp(self):
+        self.addCleanup(self.tell)
+
+    def tell(self):
+        result = self._outcome.result
+        if not any(test is self for test, _ in result.failures + result.errors):
+            return
+        for host in self.lab.every:
+            if host is self.lab.collector:
+                print(f"--- {host.name}", host.journal("tpu-collectord.service")[-2500:], sep="\n")
+                continue
+            print(f"--- {host.name}", *(host.run(["tpuctl", verb], check=False).out for verb in ("jobs", "status") if host.up),
+                  *(host.journal(unit)[-2500:] for unit in ("tpu-run-*", "tpu-hostd.service", "tpu-launchd.service")), sep="\n")
+        print("--- runs", json.dumps(runs(self.lab), indent=1))
+
+    def members(self, hosts=None):
+        """Waits until all are members of the registry."""
+        scenario.wait_until(lambda: all(registry(h)["state"] == "member" for h in hosts or self.h), 90, "all hosts are members")
+
+    def wait_run(self, job, what, condition, timeout=90):
+        return scenario.wait_until(lambda: (r := runs(self.lab).get(job)) and condition(r) and r, timeout, f"{job}: {what}")
+
+    def steps_on(self, hosts, job, more=10, timeout=90):
+        """Waits until each host's training has made that many steps more than now."""
+        before = {h.name: scenario.last_step(h, job) for h in hosts}
+        return [scenario.wait_step(h, job, before[h.name] + more, timeout) for h in hosts]
+
+
+def registry(host):
+    """What the host says of its registry; a state of its own while its agent does not answer."""
+    done = host.run(["tpuctl", "status", "--json"])
+    try:
+        return json.loads(done.out)["registry"] or {"state": "none"}
+    except (ValueError, KeyError):
+        return {"state": "no answer"}
+
+
+def skip_unless_full(check):
+    """For setUpModule of what takes minutes."""
+    if os.environ.get("FULL") != "1":
+        raise unittest.SkipTest("takes minutes: with FULL=1")
+    missing = [f"{name}: {reason}" for name, reason in check() if reason]
+    if missing:
+        raise unittest.SkipTest("this machine does not permit a lab: " + "; ".join(missing))

@@ -73,7 +73,7 @@ class Checkpoints:
         if self.path:
             torch.save({"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}, self.path + ".new")
             os.replace(self.path + ".new", self.path)
-            print(f"saved checkpoint at step: {step}", flush=True)
+            print(f"saved a checkpoint at step {step}", flush=True)
 
     def load(self, model, optimizer):
         """Returns the step to begin with: behind the newest that any rank has, and that is every rank's model then."""
