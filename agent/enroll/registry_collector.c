@@ -170,8 +170,8 @@ static void take(struct collector_registry *c, const struct sync_answer *a) {
                 after = EAGER;
         c->claim_until = a->conflict ? 0 : c->asked + a->lease;
         if (a->conflict)
-                tell(c, REGISTRY_CONFLICT, "worker id %u of slice %s is %s's (machine %s)",
-                     c->base.options.worker, c->base.options.slice, a->holder, a->holder_id);
+                tell(c, REGISTRY_CONFLICT, "worker id %u of slice %s is %s's (%s%smachine %s)", c->base.options.worker,
+                     c->base.options.slice, a->holder, a->holder_address, a->holder_address[0] ? ", " : "", a->holder_id);
         else {
                 arm(c->claim, c->claim_until > now ? c->claim_until - now : 0);
                 tell(c, REGISTRY_MEMBER, "%s", c->url);

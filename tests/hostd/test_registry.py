@@ -139,10 +139,10 @@ class Collector(WithRegistry):
 
     def test_conflict(self):
         r = self.registry(lease=3)
-        r.conflict = {"holder": "h1", "id": "4711", "since": 0}
+        r.conflict = {"holder": "h1", "id": "4711", "address": ["10.0.0.2"], "since": 0}
         h = self.hostd(r)
         s = self.until(h, "conflict")
-        self.assertEqual(s["why"], "worker id 2 of slice s0 is h1's (machine 4711)")
+        self.assertEqual(s["why"], "worker id 2 of slice s0 is h1's (10.0.0.2, machine 4711)")
         self.assertFalse(s["may_claim"])
         wait_until(lambda: self.check(h, "enroll.identity")["settled"] == "FAIL", 60, "the check")
         self.assertEqual(h.get("/v1/status")["state"], "unfit")

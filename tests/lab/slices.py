@@ -131,7 +131,7 @@ class Case(unittest.TestCase):
                 print(f"--- {host.name}", host.journal("tpu-collectord.service")[-2500:], sep="\n")
                 continue
             print(f"--- {host.name}", *(host.run(["tpuctl", verb], check=False).out for verb in ("jobs", "status") if host.up),
-                  *(host.journal(unit)[-2500:] for unit in ("tpu-run-*", "tpu-hostd.service", "tpu-launchd.service")), sep="\n")
+                  host.journal()[-6000:], sep="\n")
         print("--- runs", json.dumps(runs(self.lab), indent=1))
 
     def members(self, hosts=None):
