@@ -89,7 +89,8 @@ static void by_notice(const struct evidence *e, struct cause_found *f) {
         else if (e->checkpoint)
                 (void) snprintf(checkpoint, sizeof(checkpoint), "its log shows a checkpoint since then");
         found(f, CAUSE_PREEMPTED, e->checkpoint ? "" : "if it should have kept one: give it a signal that it handles, --preempt",
-              "it was told of a preemption, and ended with %s %s; %s", r->code, r->status, checkpoint);
+              "it was told of a preemption, and %s %s; %s", streq(r->code, "exited") ? "ended with code" : "was ended by",
+              r->status, checkpoint);
 }
 
 /* What needs no evidence but the record, and what others say counts for nothing against it. */

@@ -108,6 +108,15 @@ def whole(job, hosts):
         assert resumed(host, job) == [], f"{host.name} has begun again"
 
 
+def unbroken(job, hosts):
+    """Raises unless each host's training has made every step once since it went on from a checkpoint last."""
+    for host in hosts:
+        text = log(host, job)
+        mark = list(RESUMED.finditer(text))[-1]
+        numbers = [int(m[1]) for m in LOSS.finditer(text, mark.end())]
+        assert numbers == list(range(int(mark[1]) + 1, int(mark[1]) + 1 + len(numbers))), f"{host.name}: {numbers}"
+
+
 class Case(unittest.TestCase):
     """Tests in the order of their names on one lab; what everybody says is printed of a failure."""
 

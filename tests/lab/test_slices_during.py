@@ -100,6 +100,7 @@ class During(slices.Case):
         self.assertRegex(lines[-1][1], "^saved a checkpoint at step ")  # what it did last
         saved = int(lines[-1][1].rpartition(" ")[2])
         print(f"told to checkpoint kept: {lines[-1][0] - said:.2f} s")
+        scenario.wait_until(lambda: slices.resumed(self.h[0], JOB), 60, "h0 goes on from a checkpoint")
         self.assertGreaterEqual(slices.resumed(self.h[0], JOB)[-1], saved - saved % 20 - 1)
         self.steps_on(self.h[:2], JOB)
         told = json.dumps([r for r in scenario.events(self.lab, host, "tpu.job.exited")])
