@@ -100,7 +100,8 @@ static char *finish(const struct collector_registry *c, json_t *o, usec_t wait) 
 }
 
 static void failed(struct collector_registry *c, enum registry_state s, usec_t least, const char *why) {
-        usec_t after = MAX(backoff_next(c->failures, chance()), least);
+        /* When a registry is back, who is not heard within one lease is missed: there is no time for long waits. */
+        usec_t after = MAX(MIN(backoff_next(c->failures, chance()), c->lease / 2), least);
         bool blip = s == REGISTRY_AWAY && c->failures == 0 && c->base.status.state == REGISTRY_MEMBER;
 
         c->failures++;
