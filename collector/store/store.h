@@ -15,6 +15,7 @@
  */
 #include "base.h"
 
+#define STORE_OURSELVES "tpu-collectord" /* the host of what this program says of itself; in no list of hosts */
 #define STORE_SCHEMA      3          /* user_version of the database */
 #define STORE_APPLICATION 0x54505543 /* application_id: "TPUC" */
 #define STORE_SERIES_MAX  10000      /* series one host may have */
