@@ -160,7 +160,8 @@ static void blame(struct run *r, const struct tally *t) {
         (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t->bad->host));
         (void) snprintf(r->cause, sizeof(r->cause), "%s", h->state == PART_REFUSED ? "refused" : h->cause);
         if (*detail) /* it says the status in words */
-                why_set(r->why, "%s %s (%s): %s", seat_text(t->bad, who), word, r->cause, detail);
+                why_set(r->why, "%s %s (%s): %.*s", seat_text(t->bad, who), word, r->cause,
+                        h->state == PART_REFUSED ? (int) strlen(detail) : (int) strcspn(detail, "\n"), detail);
         else
                 why_set(r->why, "%s %s: %s%s%s", seat_text(t->bad, who), word, r->cause, *h->status ? " " : "", h->status);
         r->dirty = true;
