@@ -133,8 +133,10 @@ class Case(unittest.TestCase):
 
     def tell(self):
         result = self._outcome.result
-        if not any(test is self for test, _ in result.failures + result.errors):
-            return
+        if any(test is self for test, _ in result.failures + result.errors):
+            self.tell_of_failure()
+
+    def tell_of_failure(self):
         for host in self.lab.every:
             if host is self.lab.collector:
                 print(f"--- {host.name}", host.journal("tpu-collectord.service")[-2500:], sep="\n")

@@ -97,10 +97,9 @@ class Etcd(slices.Case):
         self.assertEqual(self.pids(), pids)
         self.assertEqual((self.record()["generation"], self.record()["state"]), (generation, "running"))
 
-    def tell(self):
-        super().tell()
-        if self.site.up:
-            print("--- etcd", self.ctl("get", "--prefix", "/tpu/", check=False).out[-6000:])
+    def tell_of_failure(self):
+        super().tell_of_failure()
+        print("--- etcd", self.ctl("get", "--prefix", "/tpu/", check=False).out[-6000:])
 
     # --- The story -------------------------------------------------------------------------------------------------
 
