@@ -10,8 +10,6 @@
         "FROM events e JOIN hosts h ON h.id = e.host WHERE " condition " AND e.id > ?1 " \
         "AND (?2 IS NULL OR h.name = ?2) AND (?3 IS NULL OR e.slice = ?3) AND (?4 IS NULL OR e.name = ?4) " \
         "ORDER BY e.id " order " LIMIT ?5"
-/* What this program says of itself is an event of a host of that name, which no list of hosts is about. */
-#define NOT_OURSELVES "name <> '" STORE_OURSELVES "'"
 #define EVENT_HOST "e.host = (SELECT id FROM hosts WHERE name = ?2)"
 
 static const char *const sql[_ST_MAX] = {
@@ -49,8 +47,8 @@ static const char *const sql[_ST_MAX] = {
                          "SELECT id, coalesce(?2, slice), coalesce(?3, worker_id), ?4, ?5, ?6, ?7, ?8, ?9, "
                          "?10 FROM hosts WHERE id = ?1",
         [ST_LIST_HOSTS] =
-                "SELECT " HOST_COLUMNS " FROM hosts WHERE (name = ?1 OR ?1 IS NULL AND " NOT_OURSELVES ") "
-                "AND (?2 IS NULL OR slice = ?2) AND (?3 IS NULL OR state = ?3) "
+                "SELECT " HOST_COLUMNS " FROM hosts WHERE (?1 IS NULL OR name = ?1) "
+                "AND name <> '" STORE_OWN_NAME "' AND (?2 IS NULL OR slice = ?2) AND (?3 IS NULL OR state = ?3) "
                 "ORDER BY slice IS NULL, slice, worker_id IS NULL, worker_id, name LIMIT ?4 OFFSET ?5",
         [ST_LIST_SLICES] =
                 "SELECT slice, count(*), sum(seen AND state = 'ready'), sum(seen AND state = 'degraded'), "
@@ -58,7 +56,7 @@ static const char *const sql[_ST_MAX] = {
                 "'degraded', "
                 "'unfit')), sum(NOT seen), min(last_seen) FROM (SELECT slice, state, last_seen, last_seen "
                 ">= ?1 "
-                "AS seen FROM hosts WHERE " NOT_OURSELVES ") GROUP BY slice ORDER BY slice IS NULL, slice",
+                "AS seen FROM hosts WHERE name <> '" STORE_OWN_NAME "') GROUP BY slice ORDER BY slice IS NULL, slice",
         [ST_EVENT_NEXT] = "SELECT id, received FROM events WHERE id >= ?1 ORDER BY id LIMIT 1",
         [ST_EVENT_LAST] = "SELECT id FROM events ORDER BY id DESC LIMIT 1",
         [ST_SERIES_FIND] =
