@@ -19,6 +19,14 @@ import slices                    # noqa: E402
 
 KEEP = "keep"  # the run of s0 that nothing touches
 WHEEL = "/usr/local/lib/python3.11/dist-packages/libtpu-{0}.dist-info/METADATA"
+POST = """import sys, urllib.request as u
+q = u.Request(sys.argv[1], sys.argv[2].encode(), {"Content-Type": "application/json"})
+try:
+    r = u.urlopen(q)
+except u.HTTPError as e:
+    r = e
+print(r.status, r.read().decode())
+"""
 IDENTITY = "/etc/tpu-hostd/identity.conf.d/10-site.conf"
 
 
@@ -147,9 +155,23 @@ class Refused(slices.Case):
     def test_7_nobody_grants_root(self):
         for h in self.h[2:]:
             h.write("/etc/tpu-hostd/authority.conf.d/90-root.conf", "[Remote]\nStart=root\n")
-        told = self.refused("root", user="root")
-        self.assertIn("as root", told)
-        self.assertRegex(told, r"\bh[23]\b")
+            h.sh("systemctl restart tpu-launchd")
+        self.assertIn("as root", self.refused("root", user="root"))
+        intent = slices.json.dumps({"name": "root", "user": "root", "framework": "plain", "argv": ["/usr/bin/true"], "slices": ["s1"], "min": 1,
+                                    "max": 1, "wait": 5000000, "late": "fail"})
+        posted = self.lab.collector.run(["python3", "-c", POST, "http://127.0.0.1:9471/api/v1/runs", intent], check=True).out
+        print(posted)
+        if posted.startswith("201"):  # who takes it in need not know: each host decides
+            run = self.wait_run("root", "its end", lambda r: r["state"] == "ended")
+            self.assertEqual(run["outcome"], "refused")
+            self.assertRegex(run["why"], r"\bh[23]\b.*may not start runs as root")
+        # tpu-launchd decides by itself, whatever tpu-hostd lets through.
+        done = self.h[3].run(["tpuctl", "run", "--name", "lies", "--user", "root", "--", "/usr/bin/true"], user="tpu-hostd")
+        print(done.err)
+        self.assertNotEqual(done.code, 0)
+        self.assertIn("may not start runs as root", done.err)
+        for h in self.h:
+            self.assertEqual(h.run(["systemctl", "list-units", "--all", "-q", "--no-legend", "tpu-run-root*", "tpu-run-lies*"]).out, "")
         self.starts("alices")  # and the line took nothing from her
         self.keep_goes_on()
         print(scenario.ctl(self.h[0], "jobs", "--fleet").out)
