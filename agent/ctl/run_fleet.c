@@ -37,8 +37,13 @@ static void slices_text(const json_t *run, char *buf, size_t size) {
                         n += (size_t) snprintf(buf + n, size - n, "%s%.63s", i > 0 ? ", " : "", text_of(s, "slice"));
 }
 
+/* Without the remedy, which stands behind a line feed. */
+static int plain(const char *why) {
+        return (int) MIN(strcspn(why, "\n"), (size_t) 300);
+}
+
 void run_fleet_line(const json_t *run, char *buf, size_t size) {
-        const char *state = text_of(run, "state");
+        const char *state = text_of(run, "state"), *why = text_of(run, "why");
         size_t hosts = hosts_of(run);
         char slices[300], on[360] = "";
 
@@ -46,21 +51,25 @@ void run_fleet_line(const json_t *run, char *buf, size_t size) {
         if (slices[0])
                 (void) snprintf(on, sizeof(on), ", on %s (%zu host%s)", slices, hosts, hosts == 1 ? "" : "s");
         if (streq(state, "ended"))
-                (void) snprintf(buf, size, "ended: %.20s%s%.300s", text_of(run, "outcome"),
-                                text_of(run, "why")[0] ? ": " : "", text_of(run, "why"));
-        else if (streq(state, "waiting"))
-                (void) snprintf(buf, size, "waiting%s%.300s", text_of(run, "why")[0] ? ": " : "", text_of(run, "why"));
+                (void) snprintf(buf, size, "ended: %.20s%s%.600s", text_of(run, "outcome"), why[0] ? ": " : "", why);
+        else if (streq(state, "waiting")) /* waits_for has the remedies */
+                (void) snprintf(buf, size, "waiting%s%.*s", why[0] ? ": " : "", plain(why), why);
         else
-                (void) snprintf(buf, size, "%.20s, generation %lld%s%s%.300s", state,
+                (void) snprintf(buf, size, "%.20s, generation %lld%s%s%.*s", state,
                                 (long long) json_integer_value(json_object_get(run, "generation")), on,
-                                streq(state, "running") || !text_of(run, "why")[0] ? "" : ": ",
-                                streq(state, "running") ? "" : text_of(run, "why"));
+                                streq(state, "running") || !why[0] ? "" : ": ", streq(state, "running") ? 0 : plain(why), why);
 }
 
 static void say(FILE *out, const char *name, const char *text) {
+        char line[800], *rest = line, *one;
+
+        (void) snprintf(line, sizeof(line), "%s", text);
         fprintf(out, "%s: ", name);
-        print_clean(out, text, true);
-        fputc('\n', out);
+        for (bool first = true; (one = strsep(&rest, "\n")); first = false) {
+                fputs(first ? "" : "      to do: ", out);
+                print_clean(out, one, false);
+                fputc('\n', out);
+        }
         (void) fflush(out); /* who reads it is told at the end */
 }
 
@@ -205,8 +214,7 @@ static int add_run(struct table *t, const json_t *run, usec_t now) {
         char age[SPAN_TEXT_MAX], generation[24], steps[24] = "", slices[300], hosts[24] = "", state[48], why[300];
         const char *cells[] = { text_of(run, "name"), state, user, generation, age, slices, hosts, steps, why };
 
-        /* Without the remedy, which stands behind a line feed. */
-        (void) snprintf(why, sizeof(why), "%.*s", (int) MIN(strcspn(text_of(run, "why"), "\n"), sizeof(why) - 1), text_of(run, "why"));
+        (void) snprintf(why, sizeof(why), "%.*s", plain(text_of(run, "why")), text_of(run, "why"));
         (void) snprintf(state, sizeof(state), "%.20s%s%.20s", text_of(run, "state"), outcome[0] ? ": " : "", outcome);
         (void) snprintf(generation, sizeof(generation), "%lld",
                         (long long) json_integer_value(json_object_get(run, "generation")));

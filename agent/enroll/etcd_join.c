@@ -294,12 +294,14 @@ static void on_claimed(const struct etcd_answer *a, void *userdata) {
 
 /* Another machine has the slot. Never taken; but the planner hears of it, and tells people. */
 static void claim(struct etcd_registry *r, const json_t *slot) {
-        const char *holder = json_string_value(json_object_get(slot, "host"));
+        const char *holder = json_string_value(json_object_get(slot, "host")),
+                   *address = json_string_value(json_array_get(json_object_get(slot, "address"), 0));
         struct etcd_ops *o = etcd_ops_new();
         char path[ETCD_PATH_MAX];
 
         r->conflict = true;
-        (void) snprintf(r->holder, sizeof(r->holder), "%.63s", holder ? holder : "?");
+        (void) snprintf(r->holder, sizeof(r->holder), "%.63s%s%.45s%s", holder ? holder : "?",
+                       address ? " (" : "", address ? address : "", address ? ")" : "");
         (void) snprintf(path, sizeof(path), "%sclaim/%.63s/%u/%.32s", r->prefix, r->base.options.slice,
                         r->base.options.worker, said(r, "incarnation"));
         if (o)

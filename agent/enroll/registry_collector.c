@@ -100,7 +100,8 @@ static char *finish(const struct collector_registry *c, json_t *o, usec_t wait) 
 }
 
 static void failed(struct collector_registry *c, enum registry_state s, usec_t least, const char *why) {
-        usec_t after = MAX(backoff_next(c->failures, chance()), least);
+        /* When a registry is back, who is not heard within one lease is missed: there is no time for long waits. */
+        usec_t after = MAX(MIN(backoff_next(c->failures, chance()), c->lease / 2), least);
         bool blip = s == REGISTRY_AWAY && c->failures == 0 && c->base.status.state == REGISTRY_MEMBER;
 
         c->failures++;
@@ -170,8 +171,8 @@ static void take(struct collector_registry *c, const struct sync_answer *a) {
                 after = EAGER;
         c->claim_until = a->conflict ? 0 : c->asked + a->lease;
         if (a->conflict)
-                tell(c, REGISTRY_CONFLICT, "worker id %u of slice %s is %s's (machine %s)",
-                     c->base.options.worker, c->base.options.slice, a->holder, a->holder_id);
+                tell(c, REGISTRY_CONFLICT, "worker id %u of slice %s is %s's (%s%smachine %s)", c->base.options.worker,
+                     c->base.options.slice, a->holder, a->holder_address, a->holder_address[0] ? ", " : "", a->holder_id);
         else {
                 arm(c->claim, c->claim_until > now ? c->claim_until - now : 0);
                 tell(c, REGISTRY_MEMBER, "%s", c->url);

@@ -73,15 +73,13 @@ void etcd_registry_show(struct etcd_registry *r) {
         else if (!away && r->joined)
                 s = REGISTRY_MEMBER;
         if (s == REGISTRY_CONFLICT)
-                (void) snprintf(why, sizeof(why),
-                                "worker %u of %.63s is %s, another machine: give one of them another "
-                                "number, or give the slot up if that machine is gone",
+                (void) snprintf(why, sizeof(why), "worker id %u of slice %.63s is another machine's: %s",
                                 r->base.options.worker, r->base.options.slice, r->holder);
         else if (s == REGISTRY_MEMBER)
                 (void) snprintf(why, sizeof(why), "etcd, %s%s", r->prefix,
                                 r->base.status.leads ? "; runs the planner" : "");
         else
-                (void) snprintf(why, sizeof(why), "%s", r->why[0] ? r->why : "joining");
+                (void) snprintf(why, sizeof(why), "%s", r->why);
         (void) utf8_scrub(why, strlen(why)); /* it may hold what came, cut anywhere */
         registry_tell(&r->base, s, etcd_registry_may_claim(r), why);
 }

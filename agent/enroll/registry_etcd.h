@@ -37,7 +37,7 @@ struct etcd_registry {
         int64_t slot;      /* its revision, where we are a member */
         unsigned failures; /* of questions in a row */
         unsigned watch_failures;
-        char prefix[96], why[256], holder[64];
+        char prefix[96], why[256], holder[128]; /* "h1 (10.0.0.2)" */
 };
 
 /* "/tpu/TENANT/" and the record's key. */

@@ -68,6 +68,8 @@ static int take_conflict(const json_t *from, struct sync_answer *a, char why[sta
         a->conflict = true;
         utf8_copy(a->holder, sizeof(a->holder), json_string_value(json_object_get(from, "holder")));
         utf8_copy(a->holder_id, sizeof(a->holder_id), json_string_value(json_object_get(from, "id")));
+        utf8_copy(a->holder_address, sizeof(a->holder_address),
+                  json_string_value(json_array_get(json_object_get(from, "address"), 0)));
         a->since = json_is_integer(since) && json_integer_value(since) > 0 ?
                            (usec_t) json_integer_value(since) :
                            0;

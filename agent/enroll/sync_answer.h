@@ -18,7 +18,7 @@ struct sync_answer {
         bool whole, tell;
         json_t *records; /* an object of objects and nulls, its keys checked; never NULL */
         bool conflict;   /* the worker id is another machine's */
-        char holder[64], holder_id[128];
+        char holder[64], holder_id[128], holder_address[64]; /* address: its first; empty: not said */
         usec_t since; /* real clock; 0: not said */
 };
 #define SYNC_ANSWER_NULL ((struct sync_answer){ 0 })

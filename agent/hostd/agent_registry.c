@@ -172,6 +172,8 @@ static void judge_registry(struct agent_registry *g) {
                 break;
         case REGISTRY_JOINING:
         case REGISTRY_AWAY:
+                if (!s->why[0]) /* it has just begun, and nothing has failed */
+                        break;
                 f.verdict = VERDICT_WARN;
                 finding_set(f.reason, "%s; runs go on as they are, new ones do not reach this host", s->why);
                 finding_set(f.remedy, "systemctl status tpu-collectord, on its machine");
@@ -199,7 +201,7 @@ static void judge_identity(struct agent_registry *g) {
                 finding_set(f.reason, "%s; this host (machine %s) takes part in no run", g->status.why, id_of(g->agent));
                 finding_set(f.remedy,
                             "one of both has a wrong identity: tpuctl identity on each; if the other machine is gone for "
-                            "good: DELETE /api/v1/slices/%s/slots/%u at the collector",
+                            "good: tpuctl fleet release %s %u",
                             g->slice, g->worker);
         }
         agent_take_finding(g->agent, SOURCE_ENROLL, g->run, &f);

@@ -79,6 +79,20 @@ static bool exited_with(const struct exit_record *r, int code) {
         return streq(r->code, "exited") && streq(r->status, text);
 }
 
+static void by_notice(const struct evidence *e, struct cause_found *f) {
+        const struct exit_record *r = e->record;
+        char checkpoint[80] = "its log shows no checkpoint since then";
+
+        if (e->checkpoint && e->checkpoint_step >= 0)
+                (void) snprintf(checkpoint, sizeof(checkpoint), "its log shows a checkpoint of step %" PRId64 " since then",
+                                e->checkpoint_step);
+        else if (e->checkpoint)
+                (void) snprintf(checkpoint, sizeof(checkpoint), "its log shows a checkpoint since then");
+        found(f, CAUSE_PREEMPTED, e->checkpoint ? "" : "if it should have kept one: give it a signal that it handles, --preempt",
+              "it was told of a preemption, and %s %s; %s", streq(r->code, "exited") ? "ended with code" : "was ended by",
+              r->status, checkpoint);
+}
+
 /* What needs no evidence but the record, and what others say counts for nothing against it. */
 static bool is_plain(const struct evidence *e, struct cause_found *f) {
         const struct exit_record *r = e->record;
@@ -95,7 +109,7 @@ static bool is_plain(const struct evidence *e, struct cause_found *f) {
                 found(f, CAUSE_NEVER_RESTART, "its log says why: tpuctl logs NAME", "it ended with code %d: do not start it again",
                       EXIT_NEVER_RESTART);
         else if (e->preempted)
-                found(f, CAUSE_PREEMPTED, "", "it was told of a preemption, and ended with %s %s", r->code, r->status);
+                by_notice(e, f);
         else if (e->stop_asked && (streq(r->result, "timeout") || streq(r->status, "KILL")))
                 found(f, CAUSE_TIMEOUT, "give it a longer --grace, or see why it does not end on TERM",
                       "it was told to end, and was killed when its grace was over");

@@ -56,6 +56,8 @@ struct evidence {
         int32_t unkillable; /* a process of the run that KILL did not end; 0: none */
         unsigned hints; /* bits of enum hint */
         const char (*hint_text)[CAUSE_TEXT_MAX]; /* _HINT_MAX of them; NULL without hints */
+        bool checkpoint; /* behind the word of a preemption, its lines say that one is whole */
+        int64_t checkpoint_step; /* of this step, -1: they do not say */
         int log; /* index of log_sign() in the run's last lines, or -1 */
 };
 

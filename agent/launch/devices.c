@@ -49,7 +49,7 @@ static int busy(const struct device_owner *o, const char *run, struct problem *p
                 (void) snprintf(remedy, sizeof(remedy), "tpuctl stop %.*s, or --share-devices",
                                 unit - (int) strlen(RUN_UNIT_PREFIX), o->unit + strlen(RUN_UNIT_PREFIX));
         else
-                (void) snprintf(remedy, sizeof(remedy), "end it: kill %u, or --share-devices", o->pid);
+                (void) snprintf(remedy, sizeof(remedy), "end it on that host: kill %u, or --share-devices", o->pid);
         return problem_set(p, -EBUSY, remedy, "run %s: %s is in use by process %u of uid %u (%s%s%s)", run, o->device,
                            o->pid, o->uid, o->command, o->unit[0] ? ", in " : "", o->unit);
 }

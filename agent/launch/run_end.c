@@ -40,6 +40,16 @@ static void adopt_record(struct runs *r, struct job *j) {
         (void) snprintf(j->end.result, sizeof(j->end.result), "unknown");
 }
 
+/* A remedy as the table has it, "tpuctl logs NAME", with the name of the run. */
+static void fill_in(char *buf, size_t size, const char *remedy, const char *name) {
+        const char *at = strstr(remedy, "NAME");
+
+        if (at)
+                (void) snprintf(buf, size, "%.*s%s%s", (int) (at - remedy), remedy, name, at + strlen("NAME"));
+        else
+                (void) snprintf(buf, size, "%s", remedy);
+}
+
 static void judge(struct run *run, const struct tail_result *tail, struct cause_found *ret) {
         struct runs *r = run->owner;
         struct job *j = run->job;
@@ -50,6 +60,8 @@ static void judge(struct run *run, const struct tail_result *tail, struct cause_
                               .unkillable = run->unkillable,
                               .hints = j->hints,
                               .hint_text = (const char(*)[CAUSE_TEXT_MAX]) j->hint_text,
+                              .checkpoint = tail->checkpoint,
+                              .checkpoint_step = tail->checkpoint_step,
                               .log = tail->sign };
         int k;
 
@@ -58,7 +70,7 @@ static void judge(struct run *run, const struct tail_result *tail, struct cause_
         cause_of(&e, ret);
         (void) snprintf(j->end.cause, sizeof(j->end.cause), "%s", cause_name(ret->cause));
         (void) snprintf(j->end.why, sizeof(j->end.why), "%s", ret->why);
-        (void) snprintf(j->end.remedy, sizeof(j->end.remedy), "%s", ret->remedy);
+        fill_in(j->end.remedy, sizeof(j->end.remedy), ret->remedy, j->name);
         j->end.step_known = tail->step_known;
         j->end.last_step = tail->last_step;
         if (streq(j->end.result, "unknown"))
@@ -130,7 +142,8 @@ static void on_tail(const struct tail_result *t, int error, void *userdata) {
 void run_ended(struct run *run) {
         struct runs *r = run->owner;
         struct job *j = run->job;
-        struct tail_of of = { .name = j->name, .id = j->id, .started_real = j->started_real, .root = r->host->root };
+        struct tail_of of = { .name = j->name, .id = j->id, .started_real = j->started_real,
+                              .preempted_real = j->preempted_real, .root = r->host->root };
         struct tail_result none;
         int k;
 

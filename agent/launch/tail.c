@@ -21,14 +21,14 @@ struct tail {
         char name[JOB_NAME_MAX + 1];
         const char *root; /* of the host whose file of lines is read; NULL with file false: the journal is */
         bool file;
-        usec_t started_real;
+        usec_t started_real, preempted_real;
         bool failed;
         tail_done_t done;
         void *userdata;
 };
 
 void tail_init(struct tail_result *t) {
-        *t = (struct tail_result){ .sign = -1 };
+        *t = (struct tail_result){ .sign = -1, .checkpoint_step = -1 };
 }
 
 /* A sign before a completed step is not why the run ended: it went on after that. */
@@ -46,6 +46,11 @@ bool tail_line(struct tail_result *t, const char *line, size_t len) {
         if (sign >= 0 && (t->sign < 0 || sign < t->sign))
                 t->sign = sign;
         return true;
+}
+
+bool tail_checkpoint(struct tail_result *t, const char *line, size_t len) {
+        t->checkpoint = checkpoint_line_parse(line, MIN(len, (size_t) TAIL_LINE_MAX), &t->checkpoint_step);
+        return !t->checkpoint;
 }
 
 /* --- In the child -------------------------------------------------------------------------------------- */
@@ -79,12 +84,19 @@ static enum whose whose_line(sd_journal *j, const struct tail *t) {
         return sd_journal_get_realtime_usec(j, &real) >= 0 && real >= t->started_real ? OURS : BEFORE_OURS;
 }
 
+static bool is_after(sd_journal *j, usec_t real) {
+        uint64_t at;
+
+        return sd_journal_get_realtime_usec(j, &at) >= 0 && at >= real;
+}
+
 static int look(sd_journal *j, const struct tail *t, struct tail_result *found) {
+        bool step = true, checkpoint = t->preempted_real > 0; /* still looked for */
         int r;
 
         tail_init(found);
         r = sd_journal_seek_tail(j);
-        for (unsigned i = 0; r >= 0 && i < TAIL_LINES; i++) {
+        for (unsigned i = 0; r >= 0 && i < TAIL_LINES && (step || checkpoint); i++) {
                 enum whose whose;
                 const void *line;
                 size_t len;
@@ -95,8 +107,10 @@ static int look(sd_journal *j, const struct tail *t, struct tail_result *found) 
                 whose = whose_line(j, t);
                 if (whose == ANOTHER)
                         break;
-                if (whose == OURS && has_field(j, "MESSAGE", &line, &len) && !tail_line(found, line, len))
-                        break;
+                if (whose != OURS || !has_field(j, "MESSAGE", &line, &len))
+                        continue;
+                checkpoint = checkpoint && is_after(j, t->preempted_real) && tail_checkpoint(found, line, len);
+                step = step && tail_line(found, line, len);
         }
         return r < 0 ? r : 0;
 }
@@ -127,6 +141,9 @@ static int look_into_file(const struct tail *t, struct tail_result *found) {
                 const char *feed = memrchr(buf, '\n', (size_t) end);
                 ssize_t line = feed ? feed - buf + 1 : 0;
 
+                /* without times: what is behind the last step */
+                if (t->preempted_real > 0 && !found->checkpoint)
+                        (void) tail_checkpoint(found, buf + line, (size_t) (end - line));
                 if (!tail_line(found, buf + line, (size_t) (end - line)))
                         break;
                 end = feed ? feed - buf : 0;
@@ -174,13 +191,14 @@ static int look_into_journal(const struct tail *t, struct tail_result *found) {
 static int run(int fd, const void *data) {
         const struct tail *t = data;
         struct tail_result found;
-        char text[64];
+        char text[96];
         int r, n;
 
         r = t->file ? look_into_file(t, &found) : look_into_journal(t, &found);
         if (r < 0)
                 return r;
-        n = snprintf(text, sizeof(text), "%d %d %" PRIu64, found.sign, found.step_known, found.last_step);
+        n = snprintf(text, sizeof(text), "%d %d %" PRIu64 " %d %" PRId64, found.sign, found.step_known,
+                     found.last_step, found.checkpoint, found.checkpoint_step);
         return write(fd, text, (size_t) n) == n ? 0 : -EIO;
 }
 
@@ -189,15 +207,18 @@ static int run(int fd, const void *data) {
 static void on_done(int result, const char *answer, size_t len, void *userdata) {
         struct tail *t = userdata;
         struct tail_result found;
-        int known = 0;
+        int known = 0, checkpoint = 0;
 
         tail_init(&found);
-        if (result == 0 && (len == 0 || sscanf(answer, "%d %d %" SCNu64, &found.sign, &known, &found.last_step) != 3))
+        if (result == 0 && (len == 0 || sscanf(answer, "%d %d %" SCNu64 " %d %" SCNd64, &found.sign, &known, &found.last_step,
+                                               &checkpoint, &found.checkpoint_step) != 5))
                 result = -EBADMSG;
         if (result < 0)
                 tail_init(&found);
-        else
+        else {
                 found.step_known = known;
+                found.checkpoint = checkpoint;
+        }
         t->done(&found, result, t->userdata);
 }
 
@@ -214,6 +235,7 @@ int tail_new(sd_event *e, const struct tail_of *of, tail_done_t done, void *user
         (void) snprintf(t->unit, sizeof(t->unit), "%s", job_unit(of->name, unit));
         (void) snprintf(t->id, sizeof(t->id), "%s", of->id);
         t->started_real = of->started_real;
+        t->preempted_real = of->preempted_real;
         t->failed = of->failed;
         t->file = of->file;
         t->root = of->root;

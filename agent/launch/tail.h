@@ -19,19 +19,23 @@ struct tail_result {
         int sign; /* index of log_sign(), or -1 */
         bool step_known;
         uint64_t last_step;
+        bool checkpoint; /* after it was told of a preemption it said that one is whole */
+        int64_t checkpoint_step; /* -1: it did not say of which step */
 };
 
 /* Lines one by one, the last one first. Pure. */
 void tail_init(struct tail_result *t);
 /* False: there is no need of earlier ones. */
 bool tail_line(struct tail_result *t, const char *line, size_t len);
+/* For lines behind the notice alone. False: this one is what was looked for. */
+bool tail_checkpoint(struct tail_result *t, const char *line, size_t len);
 
 struct tail;
 /* Called once. A journal that cannot be read tells nothing: error then says why. */
 typedef void (*tail_done_t)(const struct tail_result *t, int error, void *userdata);
 struct tail_of {
         const char *name, *id; /* of the run; copied */
-        usec_t started_real;
+        usec_t started_real, preempted_real; /* 0: it was never told of a preemption */
         bool failed; /* it did not end well, so that a sign is worth waiting for */
         bool file; /* its lines are in a file (shim.h) below root (borrowed; NULL: "/"), and not in the journal */
         const char *root;

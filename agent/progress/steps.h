@@ -26,6 +26,12 @@ struct step_line {
  */
 bool step_line_parse(const char *line, size_t len, struct step_line *ret);
 
+/*
+ * True when line says that a checkpoint is whole: MaxText's "saved a checkpoint at step 40", Orbax' "Finished saving
+ * checkpoint (finalized tmp dir) to `…/40`". That one was begun is none. *ret_step: -1 when the line does not say.
+ */
+bool checkpoint_line_parse(const char *line, size_t len, int64_t *ret_step);
+
 /* What is known of one run's progress. */
 struct progress {
         uint64_t lines;     /* step lines seen */

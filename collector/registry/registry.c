@@ -276,9 +276,10 @@ static unsigned conflict(const struct registry *r, const json_t *member, struct 
 
         (void) snprintf(key, sizeof(key), "slot/%.63s/%lld", slice, (long long) worker);
         slot = gang_record(r->gang, key);
-        v = json_pack("{s:i, s:i, s:s, s:b, s:{}, s:b, s:{s:O?, s:O?, s:I}}", "v", 1, "lease",
+        v = json_pack("{s:i, s:i, s:s, s:b, s:{}, s:b, s:{s:O?, s:O?, s:O?, s:I}}", "v", 1, "lease",
                       (int) lease_seconds(r), "revision", "", "whole", 0, "records", "tell", 0, "conflict",
-                      "holder", json_object_get(slot, "host"), "id", json_object_get(slot, "id"), "since",
+                      "holder", json_object_get(slot, "host"), "id", json_object_get(slot, "id"), "address",
+                      json_object_get(slot, "address"), "since",
                       (json_int_t) clock_real(r->o.clock));
         text = v ? json_dumps(v, JSON_COMPACT) : NULL;
         json_decref(v);

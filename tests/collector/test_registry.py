@@ -105,6 +105,7 @@ class Registry(Case):
         other = self.host("s0", 1, 2, host="thief", id="another")
         until(lambda: other.conflict, "the second is told")
         self.assertEqual((other.conflict["holder"], other.conflict["id"]), ("s0-1", "id-s0-1"))
+        self.assertTrue(other.conflict["address"])
         until(lambda: a.records["slice/s0"]["conflicts"], "the conflict is shown")
         self.assertEqual([(c["host"], c["holder"]) for c in a.records["slice/s0"]["conflicts"]], [("thief", "s0-1")])
         self.assertEqual((a.records["slice/s0"]["state"], a.records["slice/s0"]["generation"]), ("ready", 1))

@@ -128,6 +128,17 @@ class Collector(WithRegistry):
         self.member(r)
         wait_until(lambda: self.check(h, "enroll.registry")["settled"] == "OK", 60, "good again")
 
+    def test_who_is_away_tries_often_enough_to_be_back_within_a_lease(self):
+        r = self.registry(lease=1)
+        h = self.hostd(r)
+        self.until(h, "member")
+        real, asked = r.sync, []
+        r.sync = lambda request, gone: asked.append(request) or (503, Raw(b""))
+        wait_until(lambda: len(asked) >= 20, 60, "it is asked again and again")  # by an exponential backoff alone it would be ten times
+        self.until(h, "away")
+        r.sync = real
+        self.until(h, "member")
+
     def test_forgotten_member_is_told_again(self):
         r = self.registry(lease=3)
         h = self.hostd(r)
@@ -139,10 +150,10 @@ class Collector(WithRegistry):
 
     def test_conflict(self):
         r = self.registry(lease=3)
-        r.conflict = {"holder": "h1", "id": "4711", "since": 0}
+        r.conflict = {"holder": "h1", "id": "4711", "address": ["10.0.0.2"], "since": 0}
         h = self.hostd(r)
         s = self.until(h, "conflict")
-        self.assertEqual(s["why"], "worker id 2 of slice s0 is h1's (machine 4711)")
+        self.assertEqual(s["why"], "worker id 2 of slice s0 is h1's (10.0.0.2, machine 4711)")
         self.assertFalse(s["may_claim"])
         wait_until(lambda: self.check(h, "enroll.identity")["settled"] == "FAIL", 60, "the check")
         self.assertEqual(h.get("/v1/status")["state"], "unfit")

@@ -5,7 +5,6 @@ Usage: tests/lab/test_metadata.py [FOLDER-WITH-THE-PACKAGES]
 """
 
 import json
-import subprocess
 import sys
 import time
 import unittest
@@ -17,6 +16,7 @@ sys.path.insert(0, str(HERE))
 
 from lab import Lab, network     # noqa: E402  (the path comes first)
 from lab.check import check      # noqa: E402
+import metadata_process          # noqa: E402
 import scenario                  # noqa: E402
 
 FOLDER = None
@@ -28,28 +28,6 @@ def setUpModule():
     missing = [f"{name}: {reason}" for name, reason in check() if reason]
     if missing:
         raise unittest.SkipTest("this machine does not permit a lab: " + "; ".join(missing))
-
-
-class Server:
-    """metadata.py at the lab's 169.254.169.254."""
-
-    def __init__(self, lab):
-        nics = {h.address("eth0"): [{"mac": network.mac(n, h.number), "ip": h.address(n)} for n in network.NICS] for h in lab.hosts}
-        names = {h.address("eth0"): f"t1v-n-lab-{h.name}" for h in lab.hosts}
-        self.process = subprocess.Popen(
-            ["setpriv", "--pdeathsig=KILL", "nsenter", f"--net=/run/netns/{lab.switch.namespace}", sys.executable, "-B",
-             HERE / "metadata.py", network.METADATA_ADDRESS, "80", json.dumps(nics), json.dumps(names)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert self.process.stdout.readline() == "ok\n"
-
-    def set(self, **what):
-        self.process.stdin.write(json.dumps(what) + "\n")
-        self.process.stdin.flush()
-        assert self.process.stdout.readline() == "ok\n"
-
-    def stop(self):
-        self.process.kill()
-        self.process.communicate()
 
 
 class Metadata(unittest.TestCase):
@@ -96,7 +74,7 @@ class Metadata(unittest.TestCase):
         self.assertFalse(self.host.path(COPY).exists())
 
     def test_2_the_networks_mtu_arrives_and_is_raised_to(self):
-        type(self).server = Server(self.lab)
+        type(self).server = metadata_process.Metadata(self.lab, "t1v-n-lab-")
         print(f"boot with a server: {self.reboot():.1f} s", file=sys.stderr)
         self.wait_mtus(8896)
         self.assertEqual({f["verdict"] for f in self.judged()}, {"OK"})
@@ -151,7 +129,7 @@ class Metadata(unittest.TestCase):
 
     def test_6_hostile_servers_change_nothing(self):
         for mode in ("html", "page", "flavor", "garbage", "huge", "missing"):
-            server = Server(self.lab)
+            server = metadata_process.Metadata(self.lab, "t1v-n-lab-")
             try:
                 server.set(mode=mode, mtu=1460)
                 self.host.sh("systemctl restart tpu-hostd")

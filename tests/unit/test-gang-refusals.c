@@ -115,7 +115,7 @@ static void test_unlike_slices(void) {
         w.host[1][0].digest = NULL;
         ASSERT_OK(world_say(&w, 1, 0));
         world_settle(&w);
-        ASSERT_TRUE(strstr(world_waits(&w), "s1: s1-1: libtpu is d2 here, but d1 on the others of its slice"));
+        ASSERT_TRUE(strstr(world_waits(&w), "s1: libtpu is d2 on s1-1, but d1 on the others of its slice"));
         w.host[1][1].digest = NULL;
         ASSERT_OK(world_say(&w, 1, 1));
         world_settle(&w);

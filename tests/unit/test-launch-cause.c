@@ -12,7 +12,7 @@ static const char hint_text[_HINT_MAX][CAUSE_TEXT_MAX] = { "chip 2: link down", 
 struct row {
         const char *result, *code, *status;
         uint32_t oom_kills;
-        bool rebooted, stop_asked, preempted;
+        bool rebooted, stop_asked, preempted, checkpoint;
         int unkillable;
         unsigned hints;
         const char *line; /* of its log, or NULL */
@@ -47,7 +47,9 @@ static const struct row table[] = {
           .why = "chip 2" },
         { .result = "exit-code", .code = "exited", .status = "1", .hints = 1u << HINT_PEER_LOST | 1u << HINT_DEVICE_LOST,
           .cause = CAUSE_DEVICE_LOST },
-        { .result = "exit-code", .code = "exited", .status = "1", .preempted = true, .cause = CAUSE_PREEMPTED },
+        { .result = "exit-code", .code = "exited", .status = "1", .preempted = true, .cause = CAUSE_PREEMPTED, .why = "no checkpoint" },
+        { .result = "exit-code", .code = "exited", .status = "143", .preempted = true, .checkpoint = true, .cause = CAUSE_PREEMPTED,
+          .why = "a checkpoint of step 41 since" },
         { .result = "success", .code = "killed", .status = "TERM", .preempted = true, .cause = CAUSE_PREEMPTED },
         { .result = "success", .code = "killed", .status = "TERM", .hints = 1u << HINT_PREEMPTED, .cause = CAUSE_PREEMPTED },
         { .result = "unknown", .cause = CAUSE_UNKNOWN },
@@ -93,7 +95,8 @@ static void test_table(void) {
                 const struct row *t = &table[i];
                 struct exit_record r = { .oom_kills = t->oom_kills };
                 struct evidence e = { .record = &r, .rebooted = t->rebooted, .stop_asked = t->stop_asked,
-                                      .preempted = t->preempted, .unkillable = t->unkillable, .hints = t->hints,
+                                      .preempted = t->preempted, .checkpoint = t->checkpoint,
+                                      .checkpoint_step = 41, .unkillable = t->unkillable, .hints = t->hints,
                                       .hint_text = hint_text,
                                       .log = t->line ? log_sign_find(t->line, strlen(t->line)) : -1 };
                 struct cause_found f;
@@ -147,6 +150,11 @@ static void test_tail(void) {
         ASSERT_TRUE(feed(&t, "TPU initialization failed: Failed to connect"));
         ASSERT_TRUE(feed(&t, "The TPU is already in use by process with pid 1"));
         ASSERT_EQ(log_sign(t.sign)->cause, CAUSE_DEVICE_BUSY);
+        /* the last of several */
+        tail_init(&t);
+        ASSERT_TRUE(tail_checkpoint(&t, step, strlen(step)) && !t.checkpoint);
+        ASSERT_FALSE(tail_checkpoint(&t, "saved a checkpoint at step 41", 29));
+        ASSERT_TRUE(t.checkpoint && t.checkpoint_step == 41);
 }
 
 static struct restart_decision decide(struct restarts *r, uint32_t max, enum cause c, bool step, uint64_t n, usec_t lived) {

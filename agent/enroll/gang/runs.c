@@ -40,7 +40,7 @@ static int step_waiting(struct gang *g, struct run *r, usec_t *ret_next) {
 
         if (r->intent.stop || r->taken_back) {
                 why_set(r->why, "%s",
-                        r->taken_back ? "its intent was taken back" : "it was stopped by its intent");
+                        r->taken_back ? "its intent was taken back" : "somebody stopped it");
                 return run_end(r, OUTCOME_STOPPED, g->now);
         }
         if (r->deadline > 0 && g->now < r->deadline)
@@ -159,8 +159,11 @@ static void blame(struct run *r, const struct tally *t) {
 
         (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t->bad->host));
         (void) snprintf(r->cause, sizeof(r->cause), "%s", h->state == PART_REFUSED ? "refused" : h->cause);
-        why_set(r->why, "%s %s: %s%s%s%s%s", seat_text(t->bad, who), word, r->cause, *h->status ? " " : "",
-                h->status, *detail ? ": " : "", detail);
+        if (*detail) /* it says the status in words */
+                why_set(r->why, "%s %s (%s): %.*s", seat_text(t->bad, who), word, r->cause,
+                        h->state == PART_REFUSED ? (int) strlen(detail) : (int) strcspn(detail, "\n"), detail);
+        else
+                why_set(r->why, "%s %s: %s%s%s", seat_text(t->bad, who), word, r->cause, *h->status ? " " : "", h->status);
         r->dirty = true;
 }
 
@@ -229,7 +232,7 @@ static int step_running(struct gang *g, struct run *r, usec_t *ret_next) {
         r->step = MAX(r->step, t.step);
         if (r->intent.stop || r->taken_back) {
                 why_set(r->why, "%s",
-                        r->taken_back ? "its intent was taken back" : "it was stopped by its intent");
+                        r->taken_back ? "its intent was taken back" : "somebody stopped it");
                 return run_stop(r, THEN_STOPPED, g->now);
         }
         if (t.bad)
@@ -317,7 +320,7 @@ static int step_stopping(struct gang *g, struct run *r, usec_t *ret_next) {
                 r->then = THEN_FAILED;
         }
         if (r->intent.stop && r->then != THEN_FAILED && r->then != THEN_STOPPED) {
-                why_set(r->why, "it was stopped by its intent");
+                why_set(r->why, "somebody stopped it");
                 r->then = THEN_STOPPED;
                 r->dirty = true;
         }

@@ -240,10 +240,10 @@ static char *unlike_obstacle(const struct slice *s) {
         const json_t *u = json_array_get(s->unlike, 0);
         char *text;
 
-        if (asprintf(&text, "%s: %s is %s here, but %s on the others of its slice",
-                     json_string_value(json_object_get(u, "host")),
+        if (asprintf(&text, "%s is %s on %s, but %s on the others of its slice: make them the same",
                      json_string_value(json_object_get(u, "part")),
                      json_string_value(json_object_get(u, "found")),
+                     json_string_value(json_object_get(u, "host")),
                      json_string_value(json_object_get(u, "others"))) < 0)
                 return NULL;
         return text;

@@ -1,12 +1,14 @@
 #!/usr/bin/python3
 """A small, real data-parallel training: a character model under torch's DistributedDataParallel, gloo over eth0.
 
-Rank, peers and rendezvous come from the environment that the agent gives a run (TPU_WORKER_ID,
-TPU_WORKER_HOSTNAMES), so that a wrong environment is a training that does not start. Each rank prints MaxText's
-step line. Nothing in here knows about the agent.
+Rank, peers and rendezvous come from the environment that the agent gives a run (RANK, WORLD_SIZE, MASTER_ADDR and
+MASTER_PORT, else TPU_WORKER_ID and TPU_WORKER_HOSTNAMES), so that a wrong environment is a training that does not
+start. Each rank prints MaxText's step line. With CHECKPOINTS=DIR each rank keeps the model there, and a new start goes
+on from the newest that any rank has. Nothing in here knows about the agent.
 """
 import datetime
 import os
+import signal
 import sys
 import time
 
@@ -18,6 +20,8 @@ from torch.nn.parallel import DistributedDataParallel
 TEXT = "the host is right, the run goes on, the stall has a name. " * 40
 BATCH, WINDOW, WIDTH = 32, 24, 96
 PAUSE = float(os.environ.get("STEP_PAUSE", "0.1"))  # data loading, so that a step takes its time on any machine
+CHECKPOINTS = os.environ.get("CHECKPOINTS")
+EVERY = int(os.environ.get("CHECKPOINT_EVERY", "20"))
 
 
 class Loader:
@@ -47,25 +51,69 @@ def train_step(model, optimizer, loader):
     return float(loss), x.numel()
 
 
-def join(rank, hosts):
-    dist.init_process_group("gloo", init_method=f"tcp://{hosts[0]}:29500", rank=rank, world_size=len(hosts),
-                            timeout=datetime.timedelta(minutes=30))
+def join():
+    """Returns (rank, world)."""
+    if "RANK" in os.environ:
+        rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        where = f"tcp://{os.environ['MASTER_ADDR']}:{os.environ['MASTER_PORT']}"
+    else:
+        hosts = os.environ["TPU_WORKER_HOSTNAMES"].split(",")
+        rank, world, where = int(os.environ["TPU_WORKER_ID"]), len(hosts), f"tcp://{hosts[0]}:29500"
+    dist.init_process_group("gloo", init_method=where, rank=rank, world_size=world, timeout=datetime.timedelta(minutes=30))
+    return rank, world
+
+
+class Checkpoints:
+    """This rank's own copies of model and optimizer; whole files alone have the name."""
+
+    def __init__(self, folder, rank):
+        self.path = os.path.join(folder, f"rank-{rank}.pt") if folder else None
+
+    def save(self, step, model, optimizer):
+        if self.path:
+            torch.save({"step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}, self.path + ".new")
+            os.replace(self.path + ".new", self.path)
+            print(f"saved a checkpoint at step {step}", flush=True)
+
+    def load(self, model, optimizer):
+        """Returns the step to begin with: behind the newest that any rank has, and that is every rank's model then."""
+        mine = torch.load(self.path) if self.path and os.path.exists(self.path) else {"step": -1}
+        steps = [torch.zeros(1) for _ in range(dist.get_world_size())]
+        dist.all_gather(steps, torch.tensor([float(mine["step"])]))
+        newest = max(int(s) for s in steps)
+        if newest < 0:
+            return 0
+        source = next(r for r, s in enumerate(steps) if int(s) == newest)
+        state = [mine if dist.get_rank() == source else None]
+        dist.broadcast_object_list(state, src=source)
+        model.load_state_dict(state[0]["model"])
+        optimizer.load_state_dict(state[0]["optimizer"])
+        print(f"resumed from the checkpoint of step: {newest}", flush=True)
+        return newest + 1
 
 
 def train(steps):
-    rank = int(os.environ["TPU_WORKER_ID"])
-    hosts = os.environ["TPU_WORKER_HOSTNAMES"].split(",")
     torch.set_num_threads(1)
-    join(rank, hosts)
+    ending = []
+    if CHECKPOINTS:  # told to end: the step is finished and kept first
+        signal.signal(signal.SIGTERM, lambda *_: ending.append(True))
+    rank, world = join()
     loader = Loader(rank)
-    model = DistributedDataParallel(build_model())
+    model = build_model()
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
-    for step in range(steps):
+    checkpoints = Checkpoints(CHECKPOINTS, rank)
+    first = checkpoints.load(model, optimizer)
+    model = DistributedDataParallel(model)
+    for step in range(first, steps):
         start = time.monotonic()
         loss, tokens = train_step(model, optimizer, loader)
         seconds = time.monotonic() - start
         print(f"completed step: {step}, seconds: {seconds:.3f}, TFLOP/s/device: 0.000, "
-              f"Tokens/s/device: {tokens / seconds:.3f}, total_weights: {tokens * len(hosts)}, loss: {loss:.3f}", flush=True)
+              f"Tokens/s/device: {tokens / seconds:.3f}, total_weights: {tokens * world}, loss: {loss:.3f}", flush=True)
+        if ending or step % EVERY == EVERY - 1:
+            checkpoints.save(step, model.module, optimizer)
+        if ending:
+            sys.exit(143)
 
 
 if __name__ == "__main__":
