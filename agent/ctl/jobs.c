@@ -105,16 +105,16 @@ static int show_fleet(const struct options *o, const char *url, bool json) {
         json_t *answer;
         int r;
 
-        if (collector_open(o, url, &collector) < 0)
+        if (run_fleet_open(o, url, &collector) < 0)
                 return EXIT_USAGE;
-        r = collector_ask(&collector, "/api/v1/runs", 0, &answer, &problem);
+        r = run_fleet_list(&collector, &answer, &problem);
         if (r < 0)
                 return problem_complain(&problem);
         r = json ? report_print_json(stdout, json_incref(answer)) :
                    screen_runs(answer, clock_real(&clock_system), stdout);
         json_decref(answer);
         if (r < 0)
-                fprintf(stderr, "tpuctl jobs: the collector's answer cannot be shown: %s\n", strerror(-r));
+                fprintf(stderr, "tpuctl jobs: the answer cannot be shown: %s\n", strerror(-r));
         return r < 0 ? EXIT_NO_ANSWER : 0;
 }
 
@@ -122,7 +122,7 @@ int verb_jobs(const struct ctl *c, int argc, char *argv[]) {
         bool json = false, fleet = false;
         const char *url = NULL;
         const struct option_def defs[] = {
-                { "fleet", NULL, "the runs over slices, as the collector knows them", NULL, &fleet },
+                { "fleet", NULL, "the runs over slices, as the registry knows them", NULL, &fleet },
                 { "collector", "URL", "where its API is; default: tpuctl.conf, else " COLLECTOR_DEFAULT, &url, NULL },
                 { "json", NULL, "print JSON", NULL, &json },
         };
@@ -161,7 +161,7 @@ static int stop_fleet(const struct options *o, const char *url, const char *name
         json_t *answer;
         int r;
 
-        if (collector_open(o, url, &collector) < 0)
+        if (run_fleet_open(o, url, &collector) < 0)
                 return EXIT_USAGE;
         r = run_fleet_stop(&collector, name, &answer, &problem);
         if (r < 0)
