@@ -38,6 +38,16 @@ ended  exited   ada   jax        5 min  -     -         stopped TERM  python3 tr
 """)
         self.assertEqual([j["step"] for j in json.loads(self.expect(["jobs", "--json"], 0).stdout)["jobs"]], [12, None, None, None])
 
+    def test_jobs_tell_what_became_of_it(self):
+        started = int(time.time()) - 300
+        job = launchd_job("again", "waiting", "exit-code", "exited", "3", started, started)
+        self.launchd().answers[22] = (23, field(1, job + field(16, 2) + field(20, 1) + field(21, 5) + field(22, "its log: out of memory") + field(23, "a smaller batch")))
+        self.hostd().answers[("GET", "/v1/jobs")] = (200, {"jobs": []})
+        self.assertEqual(self.expect(["jobs"], 0).stdout.splitlines()[1:], [
+            "again  waiting  ada   jax        5 min  -     -         exit-code 3  python3 train.py",
+            "again: generation 2; started again 1 of 5 times; its log: out of memory", "  to do: a smaller batch"])
+        self.assertEqual(json.loads(self.expect(["jobs", "--json"], 0).stdout)["jobs"][0]["restarts_max"], 5)
+
     def test_logs_of_an_unknown_run(self):
         launchd = self.launchd()
         launchd.answers[22] = (23, b"")

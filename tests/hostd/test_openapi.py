@@ -98,7 +98,7 @@ class Agent(unittest.TestCase):
     def runs(self, h, launchd):
         self.call(h, "POST", "/v1/jobs/{name}/stack", 404, name="?")
         launchd.jobs = [{**RUN, 11: time.time_ns() // 1000},
-                        {**RUN, 1: "gang", 16: 3, 17: "00112233445566aa", 11: 5},
+                        {**RUN, 1: "gang", 16: 3, 17: "00112233445566aa", 11: 5, 20: 1, 21: 2, 22: "why", 23: "do"},
                         {**RUN, 1: "old", 3: "exited", 4: "signal", 5: "killed", 6: "KILL", 11: time.time_ns() // 1000, 12: time.time_ns() // 1000}]
         wait_until(lambda: self.call(h, "GET", "/v1/status")["jobs"] == 2, 10, "the runs to be known")
         self.assertEqual([(r["name"], r["state"], r["part"]) for r in self.call(h, "GET", "/v1/status")["runs"]], [("gang", "unknown", "running")])
