@@ -73,6 +73,22 @@ ended  exited   ada   jax        5 min  -     -         stopped TERM  python3 tr
         self.assertEqual(strings_of(launchd.seen[0][1]), [(1, "train"), (2, "jax"), (3, "auto"), (5, "python3"), (5, "--env"), (5, "t.py"),
                                                           (6, "X=1"), (6, "Y=a b"), (15, "\n\x04TERM")])
 
+    def test_run_with_limits_and_secrets(self):
+        launchd = self.launchd()
+        launchd.answers[20] = (21, field(1, "train") + field(2, "tpu-run-train.service"))
+        key = self.root / "key"
+        key.write_text("s3cret=\n")
+        self.expect(["run", "--name", "train", "--secret", f"KEY={key}", "--memlock", "1G", "--nofile=7", "--cpus", "0-3", "--core", "keep", "--share-devices", "--restarts", "2", "--grace", "5s",
+                     "--preempt", "USR1", "--", "true"], 0, stderr="")
+        request = launchd.seen[0][1]
+        limits = field(1, 1 << 30) + field(2, 7) + field(4, "0-3") + field(6, "keep")
+        for wanted in (field(12, limits), field(13, 5000000), field(14, 2), field(15, field(1, "USR1")), field(16, field(1, "KEY") + field(2, "s3cret=")), field(17, 1)):
+            self.assertIn(wanted, request)
+        for words, why in ((["--secret", "KEY=/nowhere/key"], "/nowhere/key: No such file"), (["--secret", "KEY"], "NAME=FILE"), (["--memlock", "much"], "--memlock 'much'"),
+                           (["--core", "all"], "--core is none or keep"), (["--nofile", "0"], "--nofile '0'"), (["--slices", "2", "--secret", f"KEY={key}"], "read by every host")):
+            self.assertIn(why, self.expect(["run", "--name", "train", *words, "--", "true"], 64, stdout="").stderr)
+        self.assertEqual(len(launchd.seen), 1)
+
     def test_refused(self):
         self.launchd().answers[20] = (1, field(1, 1) + field(2, "you may not start runs") + field(3, "ask to be in the group tpu-run"))
         self.expect(["run", "true"], 1, stdout="", stderr="tpuctl: you may not start runs\nto do:  ask to be in the group tpu-run\n")
