@@ -89,6 +89,16 @@ ended  exited   ada   jax        5 min  -     -         stopped TERM  python3 tr
             self.assertIn(why, self.expect(["run", "--name", "train", *words, "--", "true"], 64, stdout="").stderr)
         self.assertEqual(len(launchd.seen), 1)
 
+    def test_env_of_a_run(self):
+        launchd = self.launchd()
+        launchd.answers[35] = (36, field(1, "train") + field(2, 3) + field(3, "A=b c") + field(3, "PATH=/bin") + field(4, "MY_TOKEN"))
+        self.expect(["env", "train"], 0, stdout="A='b c'\nPATH=/bin\n", stderr="tpuctl env: not shown, for its name is a secret's: MY_TOKEN\n")
+        self.assertEqual(strings_of(launchd.seen[0][1]), [(1, "train")])
+        self.assertEqual(json.loads(self.expect(["env", "train", "--json"], 0).stdout), {"name": "train", "environment": ["A=b c", "PATH=/bin"]})
+        launchd.answers[35] = (1, field(1, 13) + field(2, "user eve may not see the environment of run train") + field(3, "as root, or as the user of the run"))
+        self.expect(["env", "train"], 1, stdout="", stderr="tpuctl: user eve may not see the environment of run train\nto do:  as root, or as the user of the run\n")
+        self.assertIn("No", self.expect(["env", "NoName"], 64, stdout="").stderr)
+
     def test_refused(self):
         self.launchd().answers[20] = (1, field(1, 1) + field(2, "you may not start runs") + field(3, "ask to be in the group tpu-run"))
         self.expect(["run", "true"], 1, stdout="", stderr="tpuctl: you may not start runs\nto do:  ask to be in the group tpu-run\n")
