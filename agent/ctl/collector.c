@@ -17,6 +17,7 @@ int collector_open(const struct options *o, const char *given, struct collector 
                 return r;
         memcpy(c.url, s.collector_url, sizeof(c.url));
         c.tls = s.collector;
+        c.configured = given || s.collector_configured;
         if (given) {
                 r = ctl_settings_take_url(given, c.url, why);
                 if (r < 0) {

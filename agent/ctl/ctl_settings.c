@@ -12,6 +12,10 @@ static int parse_url(const char *value, void *dest, char why[static 96]) {
         return config_parse_string255(value, dest, why);
 }
 
+static int parse_url_or_none(const char *value, void *dest, char why[static 96]) {
+        return value[0] ? parse_url(value, dest, why) : config_parse_string255(value, dest, why);
+}
+
 int ctl_settings_take_url(const char *text, char dest[static 256], char why[static 96]) {
         return parse_url(text, dest, why);
 }
@@ -19,7 +23,7 @@ int ctl_settings_take_url(const char *text, char dest[static 256], char why[stat
 int ctl_settings_load(const struct options *o, struct ctl_settings *ret) {
         struct ctl_settings s = { 0 };
         const struct config_item items[] = {
-                { "Ctl", "Collector", parse_url, s.collector_url, COLLECTOR_DEFAULT },
+                { "Ctl", "Collector", parse_url_or_none, s.collector_url, "" },
                 { "Ctl", "CollectorCa", config_parse_string255, s.collector.ca, "" },
                 { "Ctl", "CollectorCertificate", config_parse_string255, s.collector.certificate, "" },
                 { "Ctl", "CollectorKey", config_parse_string255, s.collector.key, "" },
@@ -39,6 +43,9 @@ int ctl_settings_load(const struct options *o, struct ctl_settings *ret) {
                 fprintf(stderr, "%s: the configuration cannot be read: %s\n", o->program, strerror(-r));
                 return r;
         }
+        s.collector_configured = s.collector_url[0] != '\0';
+        if (!s.collector_configured)
+                memcpy(s.collector_url, COLLECTOR_DEFAULT, sizeof(COLLECTOR_DEFAULT));
         *ret = s;
         return 0;
 }

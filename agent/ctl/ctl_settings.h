@@ -9,6 +9,7 @@ struct ctl_certificates { /* PEM files; empty: the system's authorities, no cert
 
 struct ctl_settings {
         char collector_url[256];
+        bool collector_configured; /* it is no default */
         struct ctl_certificates collector, agents;
 };
 

@@ -3,6 +3,7 @@
 #include "ctl.h"
 #include "environment.h"
 #include "intent.h"
+#include "launchd.h"
 #include "own_identity.h"
 #include "report.h"
 #include "table.h"
@@ -67,6 +68,45 @@ static int env(const struct options *o, struct environment_options *wanted, bool
         return print(&e, explain, json) < 0 ? EXIT_REFUSED : 0;
 }
 
+/* Of a run that is there, as tpu-launchd froze it. */
+static int env_of_run(const struct options *o, const char *name, bool json) {
+        Local__EnvironmentRequest m = LOCAL__ENVIRONMENT_REQUEST__INIT;
+        _cleanup_free_ uint8_t *buf = NULL;
+        Local__EnvironmentReply *reply;
+        struct problem problem = { 0 };
+        struct frame f;
+        json_t *list;
+        int r;
+
+        m.name = wire_text(name);
+        r = launchd_ask(o->root, LOCAL__KIND__KIND_ENVIRONMENT_REQUEST, &m.base, LOCAL__KIND__KIND_ENVIRONMENT_REPLY,
+                        5 * USEC_PER_SEC, &f, &buf, &problem);
+        reply = r < 0 ? NULL : local__environment_reply__unpack(NULL, f.len, f.data);
+        if (!reply) {
+                if (r >= 0)
+                        (void) launchd_garbled(&problem);
+                return problem_complain(&problem);
+        }
+        list = json_array();
+        for (size_t i = 0; i < reply->n_env; i++) {
+                if (!json) {
+                        print_shell_assignment(stdout, reply->env[i]);
+                        continue;
+                }
+                (void) json_array_append_new(list, json_string(reply->env[i])); /* no UTF-8: tpu-launchd takes none */
+        }
+        for (size_t i = 0; i < reply->n_hidden; i++) {
+                fputs("tpuctl env: not shown, for its name is a secret's: ", stderr);
+                print_clean(stderr, reply->hidden[i], false);
+                fputc('\n', stderr);
+        }
+        r = json ? report_print_json(stdout, json_pack("{s:s, s:o}", "name", name, "environment", list)) : 0;
+        if (!json)
+                json_decref(list);
+        local__environment_reply__free_unpacked(reply, NULL);
+        return r < 0 || fflush(stdout) == EOF ? EXIT_REFUSED : 0;
+}
+
 static int parse_chip(const char *text, struct environment_options *wanted) {
         size_t n = strspn(text, "0123456789");
 
@@ -91,12 +131,13 @@ int verb_env(const struct ctl *c, int argc, char *argv[]) {
         };
         struct options o = {
                 .program = "tpuctl env",
-                .synopsis = "[--framework NAME] [--explain | --json] [KEY=VALUE…]",
+                .synopsis = "[--framework NAME] [--explain | --json] [KEY=VALUE… | RUN]",
                 .defs = defs,
                 .n_defs = ELEMENTSOF(defs),
                 .summary = "Prints the environment that 'tpuctl run' gives a run, ready for a shell. "
                            "KEY=VALUE: what you would set yourself;\n"
-                           "it is never overridden, and a difference is reported on standard error."
+                           "it is never overridden, and a difference is reported on standard error. RUN: what a run of this "
+                           "host has, for\nits user and root; values of secrets are not shown."
         };
         struct environment_options wanted = { .framework = FRAMEWORK_PLAIN };
         struct words w;
@@ -105,6 +146,8 @@ int verb_env(const struct ctl *c, int argc, char *argv[]) {
         r = words_parse(c, &o, argc, argv, 0, WORDS_MAX, &w);
         if (r < 0)
                 return options_exit(r);
+        if (w.n == 1 && !strchr(w.items[0], '='))
+                return words_check_run_name(&o, w.items[0]) < 0 ? EXIT_USAGE : env_of_run(&o, w.items[0], json);
         if (framework_parse(framework, &wanted.framework) < 0) {
                 fprintf(stderr, "tpuctl env: --framework is " FRAMEWORK_NAMES ", not '%s'\n", framework);
                 return EXIT_USAGE;

@@ -19,12 +19,14 @@ static json_t *time_json(uint64_t real) {
 }
 
 static json_t *job_json(const Local__Job *j) {
-        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:n, s:n}",
+        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:n, s:n, s:I, s:I, s:I, s:s, s:s}",
                          "name", j->name, "unit", j->unit, "state", j->state, "cause", j->cause, "code",
                          j->code, "status", j->status, "framework", j->framework, "malloc", j->malloc,
                          "user", j->user, "command", j->command, "started", time_json(j->started_real_usec),
                          "ended", time_json(j->ended_real_usec), "main_pid", (json_int_t) j->main_pid,
-                         "processes", (json_int_t) j->processes, "step", "step_seconds");
+                         "processes", (json_int_t) j->processes, "step", "step_seconds", "generation",
+                         (json_int_t) j->generation, "restarts", (json_int_t) j->restarts, "restarts_max",
+                         (json_int_t) j->restarts_max, "why", j->why, "remedy", j->remedy);
 }
 
 /* name: this run only; NULL: all. The same shape as GET /v1/jobs, without steps: launchd reads no logs. */
@@ -105,16 +107,16 @@ static int show_fleet(const struct options *o, const char *url, bool json) {
         json_t *answer;
         int r;
 
-        if (collector_open(o, url, &collector) < 0)
+        if (run_fleet_open(o, url, &collector) < 0)
                 return EXIT_USAGE;
-        r = collector_ask(&collector, "/api/v1/runs", 0, &answer, &problem);
+        r = run_fleet_list(&collector, &answer, &problem);
         if (r < 0)
                 return problem_complain(&problem);
         r = json ? report_print_json(stdout, json_incref(answer)) :
                    screen_runs(answer, clock_real(&clock_system), stdout);
         json_decref(answer);
         if (r < 0)
-                fprintf(stderr, "tpuctl jobs: the collector's answer cannot be shown: %s\n", strerror(-r));
+                fprintf(stderr, "tpuctl jobs: the answer cannot be shown: %s\n", strerror(-r));
         return r < 0 ? EXIT_NO_ANSWER : 0;
 }
 
@@ -122,7 +124,7 @@ int verb_jobs(const struct ctl *c, int argc, char *argv[]) {
         bool json = false, fleet = false;
         const char *url = NULL;
         const struct option_def defs[] = {
-                { "fleet", NULL, "the runs over slices, as the collector knows them", NULL, &fleet },
+                { "fleet", NULL, "the runs over slices, as the registry knows them", NULL, &fleet },
                 { "collector", "URL", "where its API is; default: tpuctl.conf, else " COLLECTOR_DEFAULT, &url, NULL },
                 { "json", NULL, "print JSON", NULL, &json },
         };
@@ -161,7 +163,7 @@ static int stop_fleet(const struct options *o, const char *url, const char *name
         json_t *answer;
         int r;
 
-        if (collector_open(o, url, &collector) < 0)
+        if (run_fleet_open(o, url, &collector) < 0)
                 return EXIT_USAGE;
         r = run_fleet_stop(&collector, name, &answer, &problem);
         if (r < 0)

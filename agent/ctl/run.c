@@ -7,6 +7,7 @@
 #include "launchd.h"
 #include "order.h"
 #include "run_fleet.h"
+#include "run_secrets.h"
 #include "run_spec.h"
 #include "table.h"
 #include "words.h"
@@ -42,6 +43,12 @@ static int check_words(const struct options *o, const struct run_spec *s) {
         return -EINVAL;
 }
 
+/* What only a run of this host may have. */
+struct here {
+        bool despite_cordon, share_devices;
+        struct run_secrets secrets;
+};
+
 /* --- On this host -------------------------------------------------------------------------------------- */
 
 static int print(const struct frame *f) {
@@ -70,7 +77,19 @@ static int print(const struct frame *f) {
         return fflush(stdout) == EOF ? EXIT_REFUSED : 0;
 }
 
-static int run_here(const struct options *o, const struct run_spec *s, const struct run_numbers *n) {
+/* False: none is given. */
+static bool set_limits(const struct run_spec *s, const struct run_numbers *n, Local__RunLimits *l) {
+        l->memlock = n->memlock;
+        l->nofile = n->nofile;
+        l->memory_max = n->memory;
+        l->cpus = wire_text(s->cpus ? s->cpus : "");
+        l->numa = wire_text(s->numa ? s->numa : "");
+        l->core = wire_text(s->core ? s->core : "");
+        return s->memlock || s->nofile || s->memory || s->cpus || s->numa || s->core;
+}
+
+static int run_here(const struct options *o, const struct run_spec *s, const struct run_numbers *n, const struct here *only) {
+        Local__RunLimits limits = LOCAL__RUN_LIMITS__INIT;
         Local__RunRequest m = LOCAL__RUN_REQUEST__INIT;
         Local__Preempt preempt = LOCAL__PREEMPT__INIT;
         _cleanup_free_ uint8_t *buf = NULL;
@@ -91,6 +110,11 @@ static int run_here(const struct options *o, const struct run_spec *s, const str
         m.grace_usec = n->grace == USEC_INFINITY ? 0 : n->grace;
         preempt.signal = wire_text(s->preempt ? s->preempt : "TERM");
         m.preempt = &preempt;
+        if (set_limits(s, n, &limits))
+                m.limits = &limits;
+        m.share_devices = only->share_devices;
+        m.secret = (Local__Secret **) (uintptr_t) only->secrets.list; /* protobuf-c writes to none of them */
+        m.n_secret = only->secrets.n;
         r = launchd_ask(o->root, LOCAL__KIND__KIND_RUN_REQUEST, &m.base, LOCAL__KIND__KIND_RUN_REPLY, RUN_TIMEOUT, &reply,
                         &buf, &problem);
         return r < 0 ? problem_complain(&problem) : print(&reply);
@@ -124,7 +148,7 @@ static int run_fleet(const struct options *o, const struct run_spec *s, const ch
                 (void) refuse("nothing that comes by the registry runs as root: --user USER names whose run it is");
                 return EXIT_USAGE;
         }
-        code = collector_open(o, url, &c) < 0 ? EXIT_USAGE : run_fleet_start(&c, intent, serial);
+        code = run_fleet_open(o, url, &c) < 0 ? EXIT_USAGE : run_fleet_start(&c, intent, serial);
         json_decref(intent);
         if (code != 0)
                 return code;
@@ -140,11 +164,13 @@ static int run_fleet(const struct options *o, const struct run_spec *s, const ch
 /* --- The verb ------------------------------------------------------------------------------------------ */
 
 /* All that is given: the command line, and behind it the file. */
-static int gather(struct options *o, int argc, char *argv[], const char *const *file, struct run_spec *s) {
+static int gather(struct options *o, int argc, char *argv[], const char *const *file, struct run_spec *s, struct here *only) {
         char why[RUN_SPEC_WHY_MAX];
-        struct words env = { .n = 0 };
+        struct words env = { .n = 0 }, secrets = { .n = 0 };
         int r = words_take_repeated(o, "env", &argc, argv, &env);
 
+        if (r == 0)
+                r = words_take_repeated(o, "secret", &argc, argv, &secrets);
         if (r == 0)
                 r = options_parse(o, argc, argv);
         if (r < 0)
@@ -157,10 +183,11 @@ static int gather(struct options *o, int argc, char *argv[], const char *const *
                 s->env[s->n_env++] = env.items[i];
         if (*file && run_spec_read(s, *file, why) < 0)
                 return refuse(why);
-        return check_words(o, s);
+        r = check_words(o, s);
+        return r < 0 ? r : run_secrets_read(&secrets, &only->secrets);
 }
 
-static int act(struct options *o, const struct run_spec *s, const char *url, bool despite, bool detach) {
+static int act(struct options *o, const struct run_spec *s, const char *url, const struct here *only, bool detach) {
         char why[RUN_SPEC_WHY_MAX];
         struct run_numbers n;
         struct problem problem = { 0 };
@@ -169,22 +196,31 @@ static int act(struct options *o, const struct run_spec *s, const char *url, boo
                 (void) refuse(why);
                 return EXIT_USAGE;
         }
+        if (run_spec_is_fleet(s) && (only->share_devices || only->secrets.n > 0)) {
+                (void) refuse("--secret and --share-devices are for runs of this host: what an intent says is read by every host");
+                return EXIT_USAGE;
+        }
         if (run_spec_is_fleet(s))
                 return run_fleet(o, s, url, detach);
         if (s->wait || s->late || s->port || url || detach) {
                 (void) refuse("--wait, --late, --port, --detach and --collector are for runs over slices (--slices, --on)");
                 return EXIT_USAGE;
         }
-        if (!despite && order_refuses_run(o->root, &problem) < 0)
+        if (!only->despite_cordon && order_refuses_run(o->root, &problem) < 0)
                 return problem_complain(&problem);
-        return run_here(o, s, &n);
+        return run_here(o, s, &n, only);
+}
+
+static void here_clear(struct here *h) {
+        run_secrets_clear(&h->secrets);
 }
 
 int verb_run(const struct ctl *c, int argc, char *argv[]) {
         static char long_file[] = "--file";
         _cleanup_run_spec_ struct run_spec s = { .n_env = 0 };
-        const char *assignment = NULL, *file = NULL, *url = NULL;
-        bool despite = false, detach = false;
+        _cleanup_(here_clear) struct here only = { .despite_cordon = false };
+        const char *assignment = NULL, *secret = NULL, *file = NULL, *url = NULL;
+        bool detach = false;
         const struct option_def defs[] = {
                 { "name", "NAME", "the run's name: a-z, 0-9 and '-'; default: one is chosen", &s.name, NULL },
                 { "framework", "NAME", "plain (default), jax, torch_xla, ray or torch", &s.framework, NULL },
@@ -196,14 +232,22 @@ int verb_run(const struct ctl *c, int argc, char *argv[]) {
                 { "grace", "SPAN", "from TERM to KILL, when it is ended", &s.grace, NULL },
                 { "preempt", "SIGNAL", "what tells it that its host goes: TERM (default), INT, USR1, USR2, none", &s.preempt,
                   NULL },
-                { "despite-cordon", NULL, "also where the host is cordoned or draining", NULL, &despite },
+                { "despite-cordon", NULL, "also where the host is cordoned or draining", NULL, &only.despite_cordon },
+                { "share-devices", NULL, "also while another process has a TPU open", NULL, &only.share_devices },
+                { "secret", "NAME=FILE", "a variable whose value is in FILE, shown by nothing; may be repeated", &secret, NULL },
+                { "memlock", "BYTES", "memory that it may lock; default infinity", &s.memlock, NULL },
+                { "nofile", "N", "files that it may have open; default 100000", &s.nofile, NULL },
+                { "memory", "BYTES", "memory that it may use in all; default infinity", &s.memory, NULL },
+                { "cpus", "LIST", "CPUs that it may run on: 0-3,8", &s.cpus, NULL },
+                { "numa", "LIST", "NUMA nodes that it takes memory from", &s.numa, NULL },
+                { "core", "WORD", "core dumps: none (default) or keep", &s.core, NULL },
                 { "slices", "MIN:MAX", "over so many slices, all hosts of each; one number: just so many", &s.slices, NULL },
                 { "on", "SLICE,SLICE", "over these slices", &s.on, NULL },
                 { "wait", "SPAN", "how long it may wait for hosts; default 10min", &s.wait, NULL },
                 { "late", "WORD", "and then: fail (default), or min: go on with what is there, at least MIN", &s.late, NULL },
                 { "port", "PORT", "of the coordinator, on its first host", &s.port, NULL },
                 { "detach", NULL, "do not wait until it runs", NULL, &detach },
-                { "collector", "URL", "whom slices are asked of; default: tpuctl.conf, else " COLLECTOR_DEFAULT, &url, NULL },
+                { "collector", "URL", "whom slices are asked of; default: tpuctl.conf, else tpu-hostd where its registry is etcd, else " COLLECTOR_DEFAULT, &url, NULL },
                 { "file", "FILE", "[Job] with these as Name=, Env=, …, and Command= (also: -f)", &file, NULL },
         };
         struct options o = { .program = "tpuctl run",
@@ -221,8 +265,8 @@ int verb_run(const struct ctl *c, int argc, char *argv[]) {
         int r;
 
         words_spell_out(&o, 'f', long_file, argc, argv);
-        r = gather(&o, argc, argv, &file, &s);
+        r = gather(&o, argc, argv, &file, &s, &only);
         if (r == -ECANCELED)
                 return options_exit(r);
-        return r < 0 ? EXIT_USAGE : act(&o, &s, url, despite, detach);
+        return r < 0 ? EXIT_USAGE : act(&o, &s, url, &only, detach);
 }

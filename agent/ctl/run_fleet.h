@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* Runs over slices: an intent for the collector that keeps the registry, and what became of it. */
+/*
+ * Runs over slices: an intent for the registry, and what became of it. Who is asked: the collector that is given or
+ * configured; else this host's tpu-hostd where its registry is etcd, to which it hands the intent; else the collector by default.
+ */
 #include "collector.h"
 
+/* As collector_open(), and tpu-hostd where that is who to ask. */
+int run_fleet_open(const struct options *o, const char *given, struct collector *ret);
+/* {"runs": [RECORD…]}: 0 and a new reference, or -errno with problem. */
+int run_fleet_list(const struct collector *c, json_t **ret, struct problem *problem);
 /* Hands the intent over; *ret_serial: which run of that name this is. Exit code 0, or complains. */
 int run_fleet_start(const struct collector *c, const json_t *intent, char ret_serial[static 64]);
 /* Shows each change until it runs or has ended. The exit code. */

@@ -33,7 +33,7 @@ struct reading {
         struct run_spec *spec;
         const char *path;
         bool own_argv; /* the command line has the command */
-        const char *given[16]; /* what the command line gave: never replaced */
+        const char *given[32]; /* what the command line gave: never replaced */
         size_t n_file_env;
         int error;
         char *why;
@@ -94,8 +94,12 @@ static const struct {
         { "On", offsetof(struct run_spec, on) },             { "Restarts", offsetof(struct run_spec, restarts) },
         { "Grace", offsetof(struct run_spec, grace) },       { "Wait", offsetof(struct run_spec, wait) },
         { "Late", offsetof(struct run_spec, late) },         { "Port", offsetof(struct run_spec, port) },
-        { "Preempt", offsetof(struct run_spec, preempt) },
+        { "Preempt", offsetof(struct run_spec, preempt) },   { "Memlock", offsetof(struct run_spec, memlock) },
+        { "Nofile", offsetof(struct run_spec, nofile) },     { "Memory", offsetof(struct run_spec, memory) },
+        { "Cpus", offsetof(struct run_spec, cpus) },         { "Numa", offsetof(struct run_spec, numa) },
+        { "Core", offsetof(struct run_spec, core) },
 };
+_Static_assert(ELEMENTSOF(keys) <= ELEMENTSOF(((struct reading *) 0)->given), "each key has its place");
 
 static const char **text_at(struct run_spec *s, size_t which) {
         return (const char **) (void *) ((char *) s + keys[which].at);
@@ -222,6 +226,35 @@ static int span(const char *flag, const char *text, usec_t *ret, char why[static
         return 0;
 }
 
+/* Bytes as config.h has them, or infinity. */
+static int bytes(const char *flag, const char *text, uint64_t *ret, char why[static RUN_SPEC_WHY_MAX]) {
+        char reason[96] = "0 is no limit";
+
+        if (streq(text, "infinity")) {
+                *ret = UINT64_MAX;
+                return 0;
+        }
+        if (config_parse_bytes(text, ret, reason) < 0 || *ret == 0)
+                return bad(why, "%s '%.40s': %s (as 512M, 8G, infinity)", flag, text, reason);
+        return 0;
+}
+
+static int limits(const struct run_spec *s, struct run_numbers *n, char why[static RUN_SPEC_WHY_MAX]) {
+        unsigned long files = 0;
+        int r = 0;
+
+        if (s->memlock)
+                r = bytes("--memlock", s->memlock, &n->memlock, why);
+        if (r == 0 && s->memory)
+                r = bytes("--memory", s->memory, &n->memory, why);
+        if (r == 0 && s->nofile)
+                r = number("--nofile", s->nofile, 1, 1073741816, &files, why); /* the kernel's highest fs.nr_open */
+        if (r == 0 && s->core && !streq(s->core, "none") && !streq(s->core, "keep"))
+                r = bad(why, "--core is none or keep, not '%.40s'", s->core);
+        n->nofile = files;
+        return r;
+}
+
 static unsigned count_names(const char *list) {
         unsigned n = 1;
 
@@ -268,6 +301,8 @@ int run_spec_numbers(const struct run_spec *s, struct run_numbers *ret, char why
                 r = span("--grace", s->grace, &n.grace, why);
         if (r == 0 && s->wait)
                 r = span("--wait", s->wait, &n.wait, why);
+        if (r == 0)
+                r = limits(s, &n, why);
         if (r == 0 && s->late && !streq(s->late, "fail") && !streq(s->late, "min"))
                 r = bad(why, "--late is fail or min, not '%.40s'", s->late);
         if (r < 0)
@@ -304,6 +339,28 @@ static json_t *names_of(const char *list) {
         return out;
 }
 
+static int set_bytes(json_t *o, const char *key, uint64_t n) {
+        if (n == 0)
+                return 0;
+        return json_object_set_new(o, key, n == UINT64_MAX ? json_string("infinity") : json_integer((json_int_t) n));
+}
+
+static int set_limits(json_t *intent, const struct run_spec *s, const struct run_numbers *n) {
+        json_t *l = json_object();
+        int r = set_bytes(l, "memlock", n->memlock) | set_bytes(l, "memory", n->memory) | set_bytes(l, "nofile", n->nofile);
+
+        if (s->cpus)
+                r |= json_object_set_new(l, "cpus", json_string(s->cpus));
+        if (s->numa)
+                r |= json_object_set_new(l, "numa", json_string(s->numa));
+        if (s->core)
+                r |= json_object_set_new(l, "core", json_string(s->core));
+        if (r == 0 && json_object_size(l) > 0)
+                return json_object_set_new(intent, "limits", l);
+        json_decref(l);
+        return r;
+}
+
 static int set_optional(json_t *o, const struct run_spec *s, const struct run_numbers *n) {
         int r = 0;
 
@@ -313,6 +370,7 @@ static int set_optional(json_t *o, const struct run_spec *s, const struct run_nu
                 r |= json_object_set_new(o, "wait", json_integer((json_int_t) n->wait));
         if (n->port)
                 r |= json_object_set_new(o, "port", json_integer(n->port));
+        r |= set_limits(o, s, n);
         if (s->late)
                 r |= json_object_set_new(o, "late", json_string(s->late));
         return r;

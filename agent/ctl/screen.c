@@ -40,10 +40,11 @@ double field_age(const json_t *o, const char *key, usec_t now) {
 
 /* How a job ended: "success", "stopped TERM", "exit-code 3", "signal KILL", "unknown". */
 static const char *exit_text(const json_t *job, char *buf, size_t size) {
-        char n[FIELD_TEXT_MAX], m[FIELD_TEXT_MAX];
-        const char *cause = field_text(job, "cause", n), *status = field_text(job, "status", m);
+        char n[FIELD_TEXT_MAX], m[FIELD_TEXT_MAX], k[FIELD_TEXT_MAX];
+        const char *cause = field_text(job, "cause", n), *status = field_text(job, "status", m),
+                   *state = field_text(job, "state", k);
 
-        if (!streq(field_text(job, "state", buf), "exited"))
+        if (!streq(state, "exited") && !streq(state, "waiting"))
                 return "";
         if (streq(cause, "unknown"))
                 return "unknown: no record of its end";
@@ -72,6 +73,43 @@ static int add_job(struct table *t, const json_t *job, usec_t now) {
                             });
 }
 
+static bool has_text(const json_t *o, const char *key) {
+        const char *text = json_string_value(json_object_get(o, key));
+
+        return text && text[0];
+}
+
+/* What a table has no room for: "job1: generation 3; started again 1 of 5 times; CUDA …", then what to do. */
+static void print_story(const json_t *job, FILE *out) {
+        json_int_t generation = json_integer_value(json_object_get(job, "generation")),
+                   restarts = json_integer_value(json_object_get(job, "restarts")),
+                   most = json_integer_value(json_object_get(job, "restarts_max"));
+        bool why = has_text(job, "why"), remedy = has_text(job, "remedy");
+        const char *between = " ";
+
+        if (generation <= 0 && restarts <= 0 && !why && !remedy)
+                return;
+        print_clean(out, json_string_value(json_object_get(job, "name")), true);
+        fputc(':', out);
+        if (generation > 0) {
+                fprintf(out, " generation %lld", (long long) generation);
+                between = "; ";
+        }
+        if (restarts > 0) {
+                fprintf(out, "%sstarted again %lld of %lld times", between, (long long) restarts, (long long) most);
+                between = "; ";
+        }
+        if (why) {
+                fputs(between, out);
+                print_clean(out, json_string_value(json_object_get(job, "why")), true);
+        }
+        if (remedy) {
+                fputs("\n  to do: ", out);
+                print_clean(out, json_string_value(json_object_get(job, "remedy")), true);
+        }
+        fputc('\n', out);
+}
+
 int screen_jobs(const json_t *answer, usec_t now, FILE *out) {
         const json_t *jobs = json_object_get(answer, "jobs"), *job;
         _cleanup_table_ struct table t = TABLE_NULL(9);
@@ -89,7 +127,12 @@ int screen_jobs(const json_t *answer, usec_t now, FILE *out) {
         json_array_foreach(jobs, i, job)
                 if (r == 0)
                         r = add_job(&t, job, now);
-        return r < 0 ? r : table_print(&t, out);
+        if (r == 0)
+                r = table_print(&t, out);
+        json_array_foreach(jobs, i, job)
+                if (r == 0)
+                        print_story(job, out);
+        return r;
 }
 
 struct sums {

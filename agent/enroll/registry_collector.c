@@ -108,7 +108,7 @@ static void failed(struct collector_registry *c, enum registry_state s, usec_t l
         c->told = 0; /* it may have forgotten us meanwhile */
         arm(c->next, after);
         if (!blip) /* one held request that ended is no news yet: the next try says */
-                tell(c, s == REGISTRY_AWAY && !c->base.complete ? REGISTRY_JOINING : s, "%s: %s", c->url, why);
+                tell(c, s == REGISTRY_AWAY && !c->base.complete ? REGISTRY_JOINING : s, "%s: %s", c->url, why[0] ? why : "no answer");
 }
 
 static void ask(struct collector_registry *c) {

@@ -299,6 +299,7 @@ static void free_etcd(struct registry *base) {
         r->etcd = etcd_free(r->etcd);
         while ((p = r->puts)) {
                 r->puts = p->next;
+                p->done(-EINPROGRESS, "the registry was given up before it answered", p->userdata);
                 free(p);
         }
         r->next = sd_event_source_disable_unref(r->next);

@@ -357,7 +357,8 @@ struct agent *agent_free(struct agent *a) {
         agent_tls_stop(a);
         agent_path_stop(a);
         agent_signal_stop(a);
-        agent_registry_stop(a);
+        agent_registry_stop(a); /* puts that wait are answered by it */
+        agent_jobs_clear(a);
         agent_orders_stop(a);
         a->hook = hook_free(a->hook);
         a->captures = captures_free(a->captures);

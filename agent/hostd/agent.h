@@ -95,6 +95,7 @@ struct agent {
         struct jobs *jobs;
         struct captures *captures;
         struct pending *pending; /* calls that wait for a capture, in agent_api.c */
+        struct job_call *job_calls; /* starts and stops that are under way, in agent_jobs_api.c */
         struct agent_path *path; /* in agent_path.c */
         struct hook *hook;
         uint64_t hook_calls[HOOK_HELD + 1]; /* by result */
@@ -202,6 +203,9 @@ void agent_registry_jobs(struct agent *a);
 void agent_registry_tick(struct agent *a);
 /* Adds registry and slice to the status. The reference is taken over; NULL: out of memory. */
 json_t *agent_registry_to_status(struct agent *a, json_t *status);
+
+/* agent_jobs_api.c: forgets the starts and stops that still wait. */
+void agent_jobs_clear(struct agent *a);
 
 /* agent_kernel.c: the kernel log. A log that cannot be read is said and no failure. */
 int agent_kernel_start(struct agent *a);

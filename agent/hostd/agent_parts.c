@@ -489,6 +489,23 @@ void agent_parts_record(struct agent_parts *all, const char *name, const json_t 
         act(p);
 }
 
+const json_t *agent_parts_find(const struct agent_parts *all, const char *name) {
+        const struct run_part *p = find(all, name);
+
+        return p ? p->record : NULL;
+}
+
+json_t *agent_parts_records(const struct agent_parts *all) {
+        json_t *list = json_array();
+
+        for (size_t i = 0; list && i < all->n; i++)
+                if (all->parts[i]->record && json_array_append(list, all->parts[i]->record) < 0) {
+                        json_decref(list);
+                        return NULL;
+                }
+        return list;
+}
+
 /* --- What is said -------------------------------------------------------------------------------------- */
 
 bool agent_parts_known(const struct agent_parts *all) {

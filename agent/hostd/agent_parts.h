@@ -52,6 +52,10 @@ bool agent_parts_known(const struct agent_parts *p);
 void agent_parts_forget(struct agent_parts *p);
 /* The steps that are said are as of now. */
 void agent_parts_freshen(struct agent_parts *p);
+/* The run/ record of this name as it was told; borrowed, NULL: none was. */
+const json_t *agent_parts_find(const struct agent_parts *p, const char *name);
+/* All of them. New reference. */
+json_t *agent_parts_records(const struct agent_parts *p);
 /* For the record member/. New reference. */
 json_t *agent_parts_to_member(const struct agent_parts *p);
 /* For the API. New reference. */

@@ -147,6 +147,28 @@ void agent_registry_news(struct agent *a) {
 
 /* --- What is to be said of it here --------------------------------------------------------------------- */
 
+/* Where to look when it does not answer. */
+static void set_away(const struct agent_registry *g, struct finding *f) {
+        f->verdict = VERDICT_WARN;
+        finding_set(f->reason, "%s; runs go on as they are, new ones do not reach this host",
+                    g->status.why[0] ? g->status.why : "it has not answered yet");
+        switch (g->kind) {
+        case REGISTRY_ETCD:
+                finding_set(f->remedy, "ETCDCTL_API=3 etcdctl --endpoints=%.120s endpoint health, with this host's certificate (CaFile=, "
+                                       "CertFile=, KeyFile= of [Registry])",
+                            g->endpoint);
+                break;
+        case REGISTRY_COLLECTOR:
+                finding_set(f->remedy, "systemctl status tpu-collectord, on the machine of %.120s", g->endpoint);
+                break;
+        case REGISTRY_NONE:
+        case REGISTRY_STATIC:
+        case _REGISTRY_KIND_MAX:
+                finding_set(f->remedy, "tpu-hostd --show-config; [Registry] of hostd.conf");
+                break;
+        }
+}
+
 static void judge_registry(struct agent_registry *g) {
         const struct registry_status *s = &g->status;
         char since[CLOCK_TEXT_MAX];
@@ -174,14 +196,12 @@ static void judge_registry(struct agent_registry *g) {
         case REGISTRY_AWAY:
                 if (!s->why[0]) /* it has just begun, and nothing has failed */
                         break;
-                f.verdict = VERDICT_WARN;
-                finding_set(f.reason, "%s; runs go on as they are, new ones do not reach this host", s->why);
-                finding_set(f.remedy, "systemctl status tpu-collectord, on its machine");
+                set_away(g, &f);
                 break;
         case REGISTRY_REFUSED:
         case _REGISTRY_STATE_MAX:
                 f.verdict = g->by_itself ? VERDICT_OK : VERDICT_WARN;
-                finding_set(f.reason, "%s", s->why);
+                finding_set(f.reason, "%s", s->why[0] ? s->why : "it refuses this host");
                 finding_set(f.remedy, "%s", g->by_itself ? "" : "tpu-hostd --show-config; [Registry] of hostd.conf");
                 break;
         }
@@ -200,8 +220,11 @@ static void judge_identity(struct agent_registry *g) {
                 f.verdict = VERDICT_FAIL;
                 finding_set(f.reason, "%s; this host (machine %s) takes part in no run", g->status.why, id_of(g->agent));
                 finding_set(f.remedy,
-                            "one of both has a wrong identity: tpuctl identity on each; if the other machine is gone for "
-                            "good: tpuctl fleet release %s %u",
+                            g->kind == REGISTRY_ETCD ?
+                                    "one of both has a wrong identity: tpuctl identity on each; if the other machine is gone for "
+                                    "good: etcdctl del /tpu/TENANT/slot/%s/%u (Tenant= of [Registry])" :
+                                    "one of both has a wrong identity: tpuctl identity on each; if the other machine is gone for "
+                                    "good: tpuctl fleet release %s %u",
                             g->slice, g->worker);
         }
         agent_take_finding(g->agent, SOURCE_ENROLL, g->run, &f);

@@ -3,7 +3,7 @@
 #include "agent_calls.h"
 #include "arguments.h"
 
-#define LIST_MAX 640 /* bytes of all calls by name */
+#define LIST_MAX 800 /* bytes of all calls by name */
 
 struct route {
         const char *method, *path; /* NAME in a path: of a run, checked by the call */
@@ -18,6 +18,9 @@ static const struct route routes[] = {
         { "GET", "/v1/checks", { 0 }, agent_get_checks },
         { "GET", "/v1/identity", { 0 }, agent_get_identity },
         { "GET", "/v1/jobs", { 0 }, agent_get_jobs },
+        { "POST", "/v1/jobs", { 0 }, agent_post_job },
+        { "DELETE", "/v1/jobs/NAME", { 0 }, agent_delete_job },
+        { "GET", "/v1/runs", { 0 }, agent_get_runs },
         { "POST", "/v1/jobs/NAME/stack", { 0 }, agent_post_stack },
         { "GET", "/v1/events", { "since", "wait" }, agent_get_events },
         { "GET", "/v1/path", { 0 }, agent_path_get },
@@ -41,7 +44,7 @@ static bool path_is(const char *pattern, const char *path) {
         before = (size_t) (name - pattern);
         rest = name + strlen("NAME");
         return len > before + strlen(rest) && memcmp(path, pattern, before) == 0 &&
-               streq(path + len - strlen(rest), rest);
+               streq(path + len - strlen(rest), rest) && (rest[0] || !strchr(path + before, '/'));
 }
 
 static bool method_is(const char *of_route, const char *method) {
@@ -110,6 +113,13 @@ static void on_abandoned(struct api_call *call, void *userdata) {
         agent_orders_abandoned(a, call);
         agent_events_abandoned(a, call);
         agent_stacks_abandoned(a, call);
+        agent_jobs_abandoned(a, call);
 }
 
-const struct api_handlers agent_api_handlers = { .request = on_request, .abandoned = on_abandoned };
+static bool takes_body(const char *method, const char *path) {
+        return streq(method, "POST") && streq(path, "/v1/jobs");
+}
+
+const struct api_handlers agent_api_handlers = { .request = on_request,
+                                                 .takes_body = takes_body,
+                                                 .abandoned = on_abandoned };

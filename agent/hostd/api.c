@@ -15,7 +15,9 @@ struct api_call {
         struct MHD_Connection *connection;
         struct api_call *next, **previous;
         struct api_answer answer;
-        size_t received; /* bytes of the request's body, which nobody reads */
+        size_t received; /* bytes of the request's body */
+        char *body; /* what of it is kept, for a call that reads it */
+        size_t body_len;
         enum { CALL_NEW, CALL_WAITING, CALL_ANSWERED } state;
 };
 
@@ -118,6 +120,8 @@ static enum MHD_Result dispatch(struct api_call *call, const char *method, const
                 .path = path,
                 .peers = MHD_lookup_connection_value(call->connection, MHD_GET_ARGUMENT_KIND, "peer"),
                 .call = call,
+                .body = call->body,
+                .body_len = call->body_len,
         };
 
         if (a->tls)
@@ -152,6 +156,21 @@ static enum MHD_Result refuse_body(struct api_call *call) {
         return call->answer.body ? send_answer(call->api, call->connection, &call->answer) : MHD_NO;
 }
 
+/* Past the limit it is refused as a whole: nothing more is kept. */
+static int keep_body(struct api_call *call, const char *data, size_t len) {
+        char *grown;
+
+        if (call->received > API_BODY_MAX)
+                return 0;
+        grown = realloc(call->body, call->body_len + len);
+        if (!grown)
+                return -ENOMEM;
+        memcpy(grown + call->body_len, data, len);
+        call->body = grown;
+        call->body_len += len;
+        return 0;
+}
+
 static bool announces_too_much(struct MHD_Connection *c) {
         const char *text = MHD_lookup_connection_value(c, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
 
@@ -165,7 +184,6 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *c, cons
         struct api_call *call = *state;
 
         (void) version;
-        (void) upload;
         if (!call) { /* the header is here; the body may follow */
                 call = calloc(1, sizeof(*call));
                 if (!call)
@@ -181,6 +199,9 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *c, cons
         }
         if (*upload_len > 0) {
                 call->received += *upload_len;
+                if (a->handlers->takes_body && a->handlers->takes_body(method, path) &&
+                    keep_body(call, upload, *upload_len) < 0)
+                        return MHD_NO;
                 *upload_len = 0;
                 return call->received <= API_DISCARD_MAX ? MHD_YES : MHD_NO;
         }
@@ -215,6 +236,7 @@ static void on_completed(void *userdata, struct MHD_Connection *c, void **state,
         if (call->next)
                 call->next->previous = call->previous;
         free(call->answer.body);
+        free(call->body);
         free(call);
         *state = NULL;
 }

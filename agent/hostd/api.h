@@ -12,7 +12,7 @@
 
 /* Of a request: its line and headers; libmicrohttpd answers 414 or 431 beyond. */
 #define API_HEADER_MAX (16 * 1024)
-#define API_BODY_MAX (64 * 1024) /* of a request, which nobody reads: 413 beyond */
+#define API_BODY_MAX (64 * 1024) /* of a request: 413 beyond; kept for a call that reads it, else passed over */
 #define API_DISCARD_MAX (1024 * 1024) /* of a body that announces no length: the connection ends there */
 #define API_NAME_MAX 256
 #define API_OPTIONS 6 /* of libmicrohttpd, that a kind of socket may add */
@@ -34,6 +34,8 @@ struct api_request {
         const char *peers; /* the query argument peer=, NULL when absent */
         struct api_caller caller;
         const char *denied;    /* why the caller may not even read; NULL: it may */
+        const char *body; /* what came with it; not terminated, NULL where none is read */
+        size_t body_len;
         struct api_call *call; /* to answer later */
 };
 
@@ -57,6 +59,8 @@ struct api_answer {
 struct api_handlers {
         /* 0: *ret is the answer. 1: api_call_answer() follows. */
         int (*request)(const struct api_request *r, struct api_answer *ret, void *userdata);
+        /* Whether this call reads the body that comes with it. NULL: none does. */
+        bool (*takes_body)(const char *method, const char *path);
         /* The client of a waiting call is gone, or the API ends: do not answer it any more. */
         void (*abandoned)(struct api_call *call, void *userdata);
 };

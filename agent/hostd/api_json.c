@@ -114,14 +114,16 @@ json_t *api_json_status(const struct api_status *s) {
 static json_t *job_json(const struct job *j, const struct run_progress *p) {
         bool steps = p && p->progress.lines > 0;
 
-        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:o}",
+        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:o, s:I, s:I, s:I, s:s, s:s}",
                          "name", j->name, "unit", j->unit, "state", j->state, "cause", j->cause, "code",
                          j->code, "status", j->status, "framework", j->framework, "malloc", j->malloc,
                          "user", j->user, "command", j->command, "started", api_json_time(j->started_real),
                          "ended", api_json_time(j->ended_real), "main_pid", (int) j->main_pid, "processes",
                          (int) j->processes, "step",
                          steps ? json_integer((json_int_t) p->progress.last_step) : json_null(),
-                         "step_seconds", steps ? json_real(p->progress.last.seconds) : json_null());
+                         "step_seconds", steps ? json_real(p->progress.last.seconds) : json_null(), "generation",
+                         (json_int_t) j->generation, "restarts", (json_int_t) j->restarts, "restarts_max",
+                         (json_int_t) j->restarts_max, "why", j->why, "remedy", j->remedy);
 }
 
 json_t *api_json_jobs(const struct job_list *l,

@@ -52,6 +52,8 @@ static void take_job(struct job *j, const Local__Job *m) {
                 .ended_real = m->ended_real_usec,
                 .main_pid = m->main_pid,
                 .processes = m->processes,
+                .restarts = m->restarts,
+                .restarts_max = m->restarts_max,
                 .generation = m->generation,
                 .last_step = m->step_known ? (int64_t) MIN(m->last_step, (uint64_t) INT64_MAX) : -1,
         };

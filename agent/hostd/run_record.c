@@ -244,17 +244,16 @@ static uint64_t limit_of(const json_t *limits, const char *key) {
         return streq(text, "infinity") ? UINT64_MAX : run_number(limits, key);
 }
 
-static void take_limits(const json_t *intent, struct run_request *q) {
+void run_take_limits(const json_t *intent, Local__RunLimits *ret) {
         const json_t *l = json_object_get(intent, "limits");
 
-        local__run_limits__init(&q->limits);
-        q->limits.memlock = limit_of(l, "memlock");
-        q->limits.nofile = limit_of(l, "nofile");
-        q->limits.memory_max = limit_of(l, "memory");
-        q->limits.cpus = wire(run_text(l, "cpus"));
-        q->limits.numa = wire(run_text(l, "numa"));
-        q->limits.core = wire(run_text(l, "core"));
-        q->message.limits = &q->limits;
+        local__run_limits__init(ret);
+        ret->memlock = limit_of(l, "memlock");
+        ret->nofile = limit_of(l, "nofile");
+        ret->memory_max = limit_of(l, "memory");
+        ret->cpus = wire(run_text(l, "cpus"));
+        ret->numa = wire(run_text(l, "numa"));
+        ret->core = wire(run_text(l, "core"));
 }
 
 static void take_words(const json_t *run, const json_t *intent, const char *slice, struct run_request *q) {
@@ -273,7 +272,8 @@ static void take_words(const json_t *run, const json_t *intent, const char *slic
         local__preempt__init(&q->preempt);
         q->preempt.signal = wire(run_text(intent, "preempt"));
         m->preempt = &q->preempt;
-        take_limits(intent, q);
+        run_take_limits(intent, &q->limits);
+        m->limits = &q->limits;
 }
 
 int run_request_make(const json_t *run, const char *slice, unsigned worker, const struct identity *i,

@@ -30,6 +30,9 @@ void run_coordinator_of(const json_t *run, struct run_coordinator *ret);
 void run_visit_peers(const json_t *run, const char *slice, unsigned worker,
                      bool (*visit)(const char *host, const char *address, void *userdata), void *userdata);
 
+/* The limits of an intent; texts are the intent's. */
+void run_take_limits(const json_t *intent, Local__RunLimits *ret);
+
 /* What tpu-launchd is asked for. */
 struct run_request {
         json_t *run; /* a reference: most texts are its */

@@ -4,6 +4,7 @@
 #include "audit.h"
 #include "authority.h"
 #include "environment.h"
+#include "job_environment.h"
 #include "job_list.h"
 #include "local.pb-c.h"
 #include "log.h"
@@ -426,6 +427,8 @@ static int handle(struct api *a, struct frame_peer *peer, const struct frame *f,
         HANDLE(KIND_STOP_REQUEST, stop_request, StopRequest, ACTION_STOP, "", handle_stop(a, peer, c, q, p))
         HANDLE(KIND_CAPTURE_REQUEST, capture_request, CaptureRequest, ACTION_CAPTURE, "", handle_capture(a, peer, c, q, p))
         HANDLE(KIND_SIGNAL_REQUEST, signal_request, SignalRequest, ACTION_SIGNAL, q->reason, handle_signal(a, peer, c, q, p))
+        HANDLE(KIND_ENVIRONMENT_REQUEST, environment_request, EnvironmentRequest, ACTION_LIST, "",
+               job_environment_answer(a->runs, peer, c, q->name, p))
         HANDLE(KIND_HINT, hint, Hint, ACTION_HINT, q->cause, handle_hint(a, peer, c, q, p))
         if (f->kind == LOCAL__KIND__KIND_OWNERS_REQUEST)
                 return handle_owners(a, peer, p);

@@ -9,6 +9,7 @@
 #include "allocator.h"
 #include "environment.h"
 #include "paths.h"
+#include "platform.h"
 #include "secret.h"
 
 #define LOOKUP_SIZE 65536
@@ -294,6 +295,9 @@ int request_build(const struct host *h, const char *identity_config, const Local
                 return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
         if (!j)
                 return no_memory(p);
+        r = platform_check(h, h->real_root ? getenv("KUBERNETES_SERVICE_HOST") : NULL, p);
+        if (r < 0)
+                return r;
         r = fill(h, identity_config, q, c, j, &conflicts, p);
         if (r >= 0)
                 r = sd_id128_randomize(&id);

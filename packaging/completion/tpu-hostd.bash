@@ -51,11 +51,12 @@ __tpu_value() {
         --malloc) words="auto tcmalloc glibc" ;;
         --user) mapfile -t COMPREPLY < <(compgen -u -- "$cur") ;;
         --late) words="fail min" ;;
+        --core) words="none keep" ;;
         --preempt) words="TERM INT USR1 USR2 none" ;;
         --file) __tpu_files -f ;;
         --probe) words=$(__tpu_checks) ;;
         --name | --env | --peer | --collector | --host | --slice | --state | --since | --until | --slices | --on | --restarts | \
-                --grace | --wait | --port | --chip | --ray-head | --repeat | --every | --hosts) ;;
+                --secret | --memlock | --nofile | --memory | --cpus | --numa | --grace | --wait | --port | --chip | --ray-head | --repeat | --every | --hosts) ;;
         *) return 1 ;;
         esac
 }
@@ -67,7 +68,7 @@ __tpu_scan() {
                 case ${line[i]} in
                 --root) root=(--root "${line[i + 1]}"); i=$((i + 1)) ;;
                 --) command=$((i + 1)); return ;;
-                --config | --directory | --golden | --late | --preempt | --file | --slices | --on | --restarts | --grace | --wait | --port | --framework | --malloc | --user | --probe | --name | --env | --peer | \
+                --config | --directory | --golden | --late | --preempt | --core | --secret | --memlock | --nofile | --memory | --cpus | --numa | --file | --slices | --on | --restarts | --grace | --wait | --port | --framework | --malloc | --user | --probe | --name | --env | --peer | \
                         --report | --peer-report | --collector | --host | --slice | --state | --since | --netns | --until | --chip | --ray-head | \
                         --cgroup | --repeat | --every | --from | --hosts | --run) i=$((i + 1)) ;;
                 -*) ;;

@@ -38,6 +38,16 @@ ended  exited   ada   jax        5 min  -     -         stopped TERM  python3 tr
 """)
         self.assertEqual([j["step"] for j in json.loads(self.expect(["jobs", "--json"], 0).stdout)["jobs"]], [12, None, None, None])
 
+    def test_jobs_tell_what_became_of_it(self):
+        started = int(time.time()) - 300
+        job = launchd_job("again", "waiting", "exit-code", "exited", "3", started, started)
+        self.launchd().answers[22] = (23, field(1, job + field(16, 2) + field(20, 1) + field(21, 5) + field(22, "its log: out of memory") + field(23, "a smaller batch")))
+        self.hostd().answers[("GET", "/v1/jobs")] = (200, {"jobs": []})
+        self.assertEqual(self.expect(["jobs"], 0).stdout.splitlines()[1:], [
+            "again  waiting  ada   jax        5 min  -     -         exit-code 3  python3 train.py",
+            "again: generation 2; started again 1 of 5 times; its log: out of memory", "  to do: a smaller batch"])
+        self.assertEqual(json.loads(self.expect(["jobs", "--json"], 0).stdout)["jobs"][0]["restarts_max"], 5)
+
     def test_logs_of_an_unknown_run(self):
         launchd = self.launchd()
         launchd.answers[22] = (23, b"")
@@ -62,6 +72,32 @@ ended  exited   ada   jax        5 min  -     -         stopped TERM  python3 tr
         self.assertEqual(launchd.seen[0][0], 20)
         self.assertEqual(strings_of(launchd.seen[0][1]), [(1, "train"), (2, "jax"), (3, "auto"), (5, "python3"), (5, "--env"), (5, "t.py"),
                                                           (6, "X=1"), (6, "Y=a b"), (15, "\n\x04TERM")])
+
+    def test_run_with_limits_and_secrets(self):
+        launchd = self.launchd()
+        launchd.answers[20] = (21, field(1, "train") + field(2, "tpu-run-train.service"))
+        key = self.root / "key"
+        key.write_text("s3cret=\n")
+        self.expect(["run", "--name", "train", "--secret", f"KEY={key}", "--memlock", "1G", "--nofile=7", "--cpus", "0-3", "--core", "keep", "--share-devices", "--restarts", "2", "--grace", "5s",
+                     "--preempt", "USR1", "--", "true"], 0, stderr="")
+        request = launchd.seen[0][1]
+        limits = field(1, 1 << 30) + field(2, 7) + field(4, "0-3") + field(6, "keep")
+        for wanted in (field(12, limits), field(13, 5000000), field(14, 2), field(15, field(1, "USR1")), field(16, field(1, "KEY") + field(2, "s3cret=")), field(17, 1)):
+            self.assertIn(wanted, request)
+        for words, why in ((["--secret", "KEY=/nowhere/key"], "/nowhere/key: No such file"), (["--secret", "KEY"], "NAME=FILE"), (["--memlock", "much"], "--memlock 'much'"),
+                           (["--core", "all"], "--core is none or keep"), (["--nofile", "0"], "--nofile '0'"), (["--slices", "2", "--secret", f"KEY={key}"], "read by every host")):
+            self.assertIn(why, self.expect(["run", "--name", "train", *words, "--", "true"], 64, stdout="").stderr)
+        self.assertEqual(len(launchd.seen), 1)
+
+    def test_env_of_a_run(self):
+        launchd = self.launchd()
+        launchd.answers[35] = (36, field(1, "train") + field(2, 3) + field(3, "A=b c") + field(3, "PATH=/bin") + field(4, "MY_TOKEN"))
+        self.expect(["env", "train"], 0, stdout="A='b c'\nPATH=/bin\n", stderr="tpuctl env: not shown, for its name is a secret's: MY_TOKEN\n")
+        self.assertEqual(strings_of(launchd.seen[0][1]), [(1, "train")])
+        self.assertEqual(json.loads(self.expect(["env", "train", "--json"], 0).stdout), {"name": "train", "environment": ["A=b c", "PATH=/bin"]})
+        launchd.answers[35] = (1, field(1, 13) + field(2, "user eve may not see the environment of run train") + field(3, "as root, or as the user of the run"))
+        self.expect(["env", "train"], 1, stdout="", stderr="tpuctl: user eve may not see the environment of run train\nto do:  as root, or as the user of the run\n")
+        self.assertIn("No", self.expect(["env", "NoName"], 64, stdout="").stderr)
 
     def test_refused(self):
         self.launchd().answers[20] = (1, field(1, 1) + field(2, "you may not start runs") + field(3, "ask to be in the group tpu-run"))

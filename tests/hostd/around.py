@@ -112,6 +112,7 @@ class Launchd:
 
     def __init__(self, path):
         self.jobs, self.capture, self.asked = [], None, []
+        self.other = {}  # kind: payload to (kind, payload)
         launchd = self
 
         class Handler(socketserver.BaseRequestHandler):
@@ -128,6 +129,8 @@ class Launchd:
                         answer = (JOBS_REPLY, message({1: [message(j) for j in launchd.jobs]}))
                     elif kind == OWNERS_REQUEST:
                         answer = (OWNERS_REPLY, b"")
+                    elif kind in launchd.other:
+                        answer = launchd.other[kind](payload)
                     else:
                         assert kind == CAPTURE_REQUEST
                         answer = launchd.capture(otlp.one(payload, 1).decode())
@@ -220,14 +223,14 @@ class Hostd:
             print(f"--- tpu-hostd, exit code {code}:\n{self.output.read_text(errors='replace')}---", file=sys.stderr)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def call(self, path, method="GET", timeout=PATIENCE, headers=None):
+    def call(self, path, method="GET", timeout=PATIENCE, headers=None, body=None):
         """(status, content type, body) of one call."""
         c = http.client.HTTPConnection("localhost", timeout=timeout)
         c.sock = socket.socket(socket.AF_UNIX)
         c.sock.settimeout(timeout)
         try:
             c.sock.connect(str(self.api))
-            c.request(method, path, headers=headers or {})
+            c.request(method, path, body=body, headers=headers or {})
             r = c.getresponse()
             return r.status, r.getheader("Content-Type"), r.read()
         finally:

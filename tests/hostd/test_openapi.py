@@ -38,7 +38,7 @@ class Agent(unittest.TestCase):
         h.api.chmod(0o666)
         return h
 
-    def call(self, h, method, path, status=200, uid=0, headers=None, **arguments):
+    def call(self, h, method, path, status=200, uid=0, headers=None, body=None, **arguments):
         """Makes a call of the file; path may hold {name}. Returns what came, which is as the file says."""
         url = path.replace("{name}", urllib.parse.quote(arguments.pop("name", "train")))
         if arguments:
@@ -48,7 +48,7 @@ class Agent(unittest.TestCase):
         def run():
             if uid:
                 libc.syscall(SETRESUID, uid, uid, uid)
-            result.append(h.call(url, method, headers=headers, timeout=60))
+            result.append(h.call(url, method, headers=headers, timeout=60, body=body))
 
         t = threading.Thread(target=run)
         t.start()
@@ -98,7 +98,7 @@ class Agent(unittest.TestCase):
     def runs(self, h, launchd):
         self.call(h, "POST", "/v1/jobs/{name}/stack", 404, name="?")
         launchd.jobs = [{**RUN, 11: time.time_ns() // 1000},
-                        {**RUN, 1: "gang", 16: 3, 17: "00112233445566aa", 11: 5},
+                        {**RUN, 1: "gang", 16: 3, 17: "00112233445566aa", 11: 5, 20: 1, 21: 2, 22: "why", 23: "do"},
                         {**RUN, 1: "old", 3: "exited", 4: "signal", 5: "killed", 6: "KILL", 11: time.time_ns() // 1000, 12: time.time_ns() // 1000}]
         wait_until(lambda: self.call(h, "GET", "/v1/status")["jobs"] == 2, 10, "the runs to be known")
         self.assertEqual([(r["name"], r["state"], r["part"]) for r in self.call(h, "GET", "/v1/status")["runs"]], [("gang", "unknown", "running")])
@@ -112,6 +112,52 @@ class Agent(unittest.TestCase):
         self.call(h, "POST", "/v1/jobs/{name}/stack", 504)
         launchd.capture = lambda name: (CAPTURE_REPLY, message({1: name, 2: b"Thread 7", 3: time.time_ns() // 1000, 4: 2, 5: 7}))
         self.call(h, "POST", "/v1/jobs/{name}/stack")
+
+    def starts_and_stops(self, h, launchd):
+        asked = []
+
+        def answer(kind, payload, error=None):
+            def tell(came):
+                asked.append(came)
+                return (ERROR, message(error)) if error else (kind, payload)
+            return tell
+
+        def post(status=201, uid=0, **body):
+            return self.call(h, "POST", "/v1/jobs", status, uid=uid, body=json.dumps({"name": "new", "user": "alice", "argv": ["train", "-x"], **body}))
+
+        self.call(h, "POST", "/v1/jobs", 400)
+        self.assertIn("'colour' is not known", post(400, colour="red")["error"])
+        self.assertIn("tpuctl run", post(403, uid=NOBODY)["remedy"])
+        self.assertIn("(static)", post(409, slices=[], min=1, max=2)["error"])
+        launchd.other = {20: answer(0, b"", {1: 13, 2: "requests that come through tpu-hostd may not start runs of user alice", 3: "[Remote], Start=alice"}),
+                         24: answer(0, b"", {1: 2, 2: "there is no run new", 3: "tpuctl jobs"})}
+        refused = post(403)
+        self.assertEqual((refused["error"], refused["remedy"]), ("requests that come through tpu-hostd may not start runs of user alice", "[Remote], Start=alice"))
+        self.call(h, "DELETE", "/v1/jobs/{name}", 404)
+        self.call(h, "DELETE", "/v1/jobs/{name}", 404, name="?")
+        self.call(h, "DELETE", "/v1/jobs/{name}", 403, uid=NOBODY)
+        launchd.other[24] = answer(0, b"", {1: 13, 2: "requests that come through tpu-hostd may not stop runs of user root"})
+        self.call(h, "DELETE", "/v1/jobs/{name}", 403)
+        launchd.other[20] = answer(0, b"", {1: 3, 2: "user alice is not known on this host"})
+        post(404)
+        reply = {1: "new", 2: "tpu-run-new.service", 3: "glibc: as ordered", 6: "running", 7: 2, 8: "the devices could not be looked at"}
+        launchd.other[20] = answer(21, message(reply))
+        launchd.other[24] = answer(25, message({1: "new"}))
+        done = post(generation=2, serial="00ff", limits={"memlock": "infinity", "cpus": "0-3"}, env=["A=1"])
+        self.assertEqual((done["unit"], done["generation"], done["warnings"]), ("tpu-run-new.service", 2, ["the devices could not be looked at"]))
+        came = asked[-1]
+        for text in (b"new", b"alice", b"train", b"-x", b"A=1", b"00ff", b"0-3", b"TERM"):
+            self.assertIn(text, came)
+        launchd.other[20] = answer(21, message({**reply, 5: 1}))
+        self.assertTrue(post(200, generation=2, serial="00ff")["already"])
+        self.call(h, "DELETE", "/v1/jobs/{name}")
+        acted = [e["body"] for e in h.events("tpu.api.acted") if "/v1/jobs" in e["body"]["call"] and "stack" not in e["body"]["call"]]
+        self.assertIn(("POST /v1/jobs new", "done"), [(e["call"], e["result"]) for e in acted])
+        self.assertIn(("DELETE /v1/jobs/train", "done"), [(e["call"], e["result"]) for e in acted])
+        self.assertIn(("POST /v1/jobs", "'colour' is not known"), [(e["call"], e["result"]) for e in acted])  # ten refusals a minute are events
+        self.call(h, "PUT", "/v1/cordon", reason="bad cable")
+        self.assertIn("this host is cordoned: bad cable", post(409)["error"])
+        self.call(h, "DELETE", "/v1/cordon")
 
     def test_a_whole_host(self):
         """All that one agent has to say: reasons, orders, runs, a certificate, an endpoint that took some and then refuses."""
@@ -129,6 +175,8 @@ class Agent(unittest.TestCase):
         h.start()
         h.api.chmod(0o666)
         self.call(h, "GET", "/v1/jobs", 503)
+        self.call(h, "POST", "/v1/jobs", 503, body='{"user": "alice", "argv": ["true"]}')
+        self.call(h, "DELETE", "/v1/jobs/{name}", 503)
         self.call(h, "POST", "/v1/jobs/{name}/stack", 503)
         launchd = Launchd(h.folder / "launchd.sock")
         self.addCleanup(launchd.stop)
@@ -138,6 +186,7 @@ class Agent(unittest.TestCase):
         self.reads(h)
         self.wrong_arguments(h)
         self.runs(h, launchd)
+        self.starts_and_stops(h, launchd)
         self.orders(h)
         self.ends(h)
         h.rmem("4096\t41943040\t314572800")

@@ -15,6 +15,11 @@ static const char file[] = "# what to run\n"
                            "Late=min\n"
                            "Port=9999\n"
                            "Preempt=USR1\n"
+                           "Memlock=infinity\n"
+                           "Memory=64G\n"
+                           "Nofile=2000\n"
+                           "Cpus=0-3\n"
+                           "Core=keep\n"
                            "Directory=/home/alice\n"
                            "Env=A=1 2\n"
                            "Env=B=\n"
@@ -26,6 +31,7 @@ static struct run_spec from_flags(void) {
                 .name = "job1",     .framework = "jax",  .slices = "1:2",          .on = "s0,s1",
                 .restarts = "3",    .grace = "20s",      .wait = "5min",           .late = "min",
                 .port = "9999",     .preempt = "USR1",   .directory = "/home/alice", .env = { "A=1 2", "B=" },
+                .memlock = "infinity", .memory = "64G", .nofile = "2000", .cpus = "0-3", .core = "keep",
                 .n_env = 2,         .n_argv = 4,         .argv = { "python3", "train it.py", "--steps=10", "and \"this\"" },
         };
 }
@@ -44,6 +50,9 @@ static void test_file_and_flags_are_one_intent(void) {
         ASSERT_EQ(json_integer_value(json_object_get(a, "wait")), 300000000);
         ASSERT_EQ(json_integer_value(json_object_get(a, "min")), 1);
         ASSERT_EQ(json_array_size(json_object_get(a, "slices")), 2);
+        ASSERT_STREQ(json_string_value(json_object_get(json_object_get(a, "limits"), "memlock")), "infinity");
+        ASSERT_EQ(json_integer_value(json_object_get(json_object_get(a, "limits"), "memory")), 64LL << 30);
+        ASSERT_STREQ(json_string_value(json_object_get(json_object_get(a, "limits"), "core")), "keep");
         json_decref(a);
         json_decref(b);
 }
@@ -104,6 +113,10 @@ static void test_bad(void) {
                 { { .restarts = "-1" }, "--restarts '-1' is no number" },
                 { { .port = "65536" }, "--port '65536' is no number from 1 to 65535" },
                 { { .grace = "soon" }, "--grace 'soon': " },
+                { { .memory = "much" }, "--memory 'much': " },
+                { { .memlock = "0" }, "--memlock '0': 0 is no limit" },
+                { { .nofile = "0" }, "--nofile '0' is no number from 1" },
+                { { .core = "all" }, "--core is none or keep, not 'all'" },
                 { { .late = "never" }, "--late is fail or min, not 'never'" },
         };
         char why[RUN_SPEC_WHY_MAX];

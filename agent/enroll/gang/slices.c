@@ -377,7 +377,7 @@ bool slice_missing_text(const struct slice *s, char ret[static TEXT_MAX]) {
         if (!first)
                 return false;
         (void) snprintf(ret, TEXT_MAX, "%.70s missing since %s: %.80s", seat_text(first, who),
-                        time_text(first->since, when), first->why ? first->why : "never heard");
+                        time_text(first->since, when), first->why && first->why[0] ? first->why : "never heard");
         if (more > 0)
                 (void) snprintf(ret + strlen(ret), TEXT_MAX - strlen(ret), ", and %u more", more);
         return true;

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The environment that a run has, as it was frozen at its start, for its user and root: KIND_ENVIRONMENT_REQUEST. */
+#include "authority.h"
+#include "frame.h"
+#include "runs.h"
+
+/*
+ * Whether a variable looks like a secret by its name: SECRET, TOKEN, PASSW or CREDENTIAL in it, or KEY at its end, in any case. assignment:
+ * "KEY=VALUE" or "KEY".
+ */
+bool variable_is_secret(const char *assignment);
+
+/* Answers peer; values that look like secrets never leave. -EACCES, -ENOENT, -ENOMEM with p: the answer is the caller's then. */
+int job_environment_answer(const struct runs *r, struct frame_peer *peer, const struct caller *c, const char *name,
+                           struct problem *p);
