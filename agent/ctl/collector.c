@@ -30,9 +30,10 @@ int collector_open(const struct options *o, const char *given, struct collector 
         return 0;
 }
 
-int collector_ask(const struct collector *c, const char *path, usec_t wait, json_t **ret,
-                  struct problem *problem) {
+static int call(const struct collector *c, const char *method, const char *path, usec_t wait, json_t **ret,
+                struct problem *problem) {
         struct http_request q = { .timeout = COLLECTOR_TIMEOUT + wait,
+                                  .method = method,
                                   .ca = c->tls.ca,
                                   .certificate = c->tls.certificate,
                                   .key = c->tls.key };
@@ -51,6 +52,16 @@ int collector_ask(const struct collector *c, const char *path, usec_t wait, json
                                 "name the collector with --collector URL or in " PATH_SITE
                                 "/tpuctl.conf.d/; on its machine: systemctl status tpu-collectord");
         return r;
+}
+
+int collector_ask(const struct collector *c, const char *path, usec_t wait, json_t **ret,
+                  struct problem *problem) {
+        return call(c, NULL, path, wait, ret, problem);
+}
+
+int collector_act(const struct collector *c, const char *method, const char *path, json_t **ret,
+                  struct problem *problem) {
+        return call(c, method, path, 0, ret, problem);
 }
 
 int collector_parameter(char *path, size_t size, const char *key, const char *value) {

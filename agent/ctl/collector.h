@@ -29,6 +29,9 @@ int collector_open(const struct options *o, const char *given, struct collector 
 int collector_ask(const struct collector *c, const char *path, usec_t wait, json_t **ret,
                   struct problem *problem);
 
+/* The same with another method, of a call that acts; an answer without text is an empty object. */
+int collector_act(const struct collector *c, const char *method, const char *path, json_t **ret, struct problem *problem);
+
 /* Adds "&KEY=VALUE" (the first one with "?"), escaped, to a path; nothing when value is NULL. -ENAMETOOLONG,
  * -ENOMEM. */
 int collector_parameter(char *path, size_t size, const char *key, const char *value);

@@ -2,6 +2,7 @@
 /* tpuctl fleet: all hosts, as the collector knows them. */
 #include "collector.h"
 #include "ctl.h"
+#include "fleet_registry.h"
 #include "report.h"
 #include "screen.h"
 #include "words.h"
@@ -64,7 +65,9 @@ int verb_fleet(const struct ctl *c, int argc, char *argv[]) {
                              .synopsis = "[--collector URL] [--slice NAME] [--state STATE] [--json]",
                              .defs = defs,
                              .n_defs = ELEMENTSOF(defs),
-                             .summary = "Lists all hosts that report to the collector, by slice and worker. "
+                             .summary = "Lists all hosts that report to the collector, by slice and worker; 'fleet slices' the slices, who is missing "
+                                        "and why.\n'fleet cordon', 'drain', 'uncordon HOST', 'observe', 'repair' order from "
+                                        "here, 'release SLICE WORKER' gives up the id of a dead machine. "
                                         "AGE: when it was heard "
                                         "last; LAG: how old\nits data was then. A host that was started "
                                         "just now appears with its "
@@ -75,6 +78,8 @@ int verb_fleet(const struct ctl *c, int argc, char *argv[]) {
         struct words w;
         int r;
 
+        if (fleet_registry(c, argc, argv, &r))
+                return r;
         r = words_parse(c, &o, argc, argv, 0, 0, &w);
         if (r < 0)
                 return options_exit(r);

@@ -128,6 +128,8 @@ static int read_answer(long status, const struct body *b, const struct http_requ
         json_t *v = b->len > 0 ? json_loadb(b->data, b->len, JSON_REJECT_DUPLICATES, NULL) : NULL;
         const char *text = json_string_value(json_object_get(v, "error"));
 
+        if (status == 204 && !v) /* done, and nothing to say */
+                v = json_object();
         if (status >= 200 && status < 300 && json_is_object(v)) {
                 *ret = v;
                 return 0;

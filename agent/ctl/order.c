@@ -17,7 +17,7 @@
 /* --- The end ------------------------------------------------------------------------------------------- */
 
 /* "2h", "30min", "3d" from now, or the time itself. */
-static int until_text(const char *given, char buf[static CLOCK_TEXT_MAX]) {
+int order_until_text(const char *given, char buf[static CLOCK_TEXT_MAX]) {
         size_t digits = strspn(given, "0123456789");
         char why[96];
         usec_t span;
@@ -105,7 +105,7 @@ static int order(const struct options *o, const char *path, const char *check, c
         struct problem problem;
         json_t *answer;
 
-        if (until && until_text(until, end) < 0) {
+        if (until && order_until_text(until, end) < 0) {
                 fprintf(stderr,
                         "%s: --until is a span as 30min, 2h or 3d, or a time as 2026-11-21T10:00:00Z, not "
                         "'%s'\n",

@@ -89,6 +89,8 @@ static char *finish(const struct collector_registry *c, json_t *o, usec_t wait) 
         char *text = NULL;
         int r = o ? json_object_set_new(o, "wait", json_integer((json_int_t) (wait / USEC_PER_SEC))) : -1;
 
+        if (r == 0)
+                r = json_object_set_new(o, "said", json_integer((json_int_t) c->said));
         if (r == 0 && c->revision[0])
                 r = json_object_set_new(o, "since", json_string(c->revision));
         if (r == 0)

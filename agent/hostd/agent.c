@@ -356,6 +356,7 @@ struct agent *agent_free(struct agent *a) {
         a->api = api_free(a->api);
         agent_tls_stop(a);
         agent_path_stop(a);
+        agent_signal_stop(a);
         agent_registry_stop(a);
         agent_orders_stop(a);
         a->hook = hook_free(a->hook);

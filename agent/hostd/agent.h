@@ -103,6 +103,7 @@ struct agent {
         struct agent_orders *orders; /* in agent_orders.c */
         struct agent_events *events; /* in agent_events.c */
         struct agent_registry *enrollment; /* in agent_registry.c */
+        struct run_signal *signals; /* runs that are being told of a notice, in agent_signal.c */
         struct api *api;
         struct agent_tls *tls; /* in agent_tls.c; NULL: not configured */
         struct agent_stopping *stopping; /* agent_stop.c; NULL: it goes on */
@@ -183,6 +184,10 @@ void agent_preempted(struct agent *a, enum metadata_notice kind, const char *tex
 void agent_preemption_over(struct agent *a, enum metadata_notice kind, const char *text);
 /* "preemption", "maintenance", or empty: the gravest that is ahead; the word of a member's record. */
 const char *agent_notice(const struct agent *a);
+
+/* agent_signal.c: the runs of this host are told that it is about to go ("preemption", "maintenance"). */
+void agent_signal_runs(struct agent *a, const char *reason);
+void agent_signal_stop(struct agent *a);
 
 /* agent_registry.c: the slice that this host is in, and what is told of it. */
 int agent_registry_start(struct agent *a);

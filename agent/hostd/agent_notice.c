@@ -34,6 +34,7 @@ static void tell(struct agent *a, enum metadata_notice kind, const char *text, b
 
 void agent_preempted(struct agent *a, enum metadata_notice kind, const char *text) {
         tell(a, kind, text, true);
+        agent_signal_runs(a, metadata_notice_name(kind));
 }
 
 void agent_preemption_over(struct agent *a, enum metadata_notice kind, const char *text) {

@@ -8,6 +8,7 @@
 
 #include "agent_parts.h"
 #include "clock.h"
+#include "fingerprint.h"
 #include "log.h"
 #include "route.h"
 
@@ -77,6 +78,15 @@ static const char *ordered(struct agent *a, char *buf, size_t size) {
         return buf;
 }
 
+/* What the probe found last. */
+static json_t *make_fingerprint(const struct agent *a) {
+        struct fingerprint f = { .n = 0 };
+
+        for (size_t i = 0; i < a->checks.n; i++)
+                fingerprint_take(&f, &a->checks.entries[i].latest);
+        return fingerprint_to_json(&f);
+}
+
 static json_t *make_member(struct agent_registry *g) {
         struct agent *a = g->agent;
         const char *accelerator = identity_get(&a->identity, IDENTITY_ACCELERATOR_TYPE),
@@ -84,11 +94,11 @@ static json_t *make_member(struct agent_registry *g) {
         char reasons[400], orders[ORDER_REASON_MAX + 16];
         json_t *address = g->address[0] ? configured_addresses(g->address) : own_addresses(a);
 
-        return json_pack("{s:i, s:s, s:I, s:s, s:s, s:s, s:o, s:I, s:s, s:s, s:{s:s, s:{}}, s:s, s:s, s:s, s:b, s:s, s:o}",
+        return json_pack("{s:i, s:s, s:I, s:s, s:s, s:s, s:o, s:I, s:s, s:s, s:o, s:s, s:s, s:s, s:b, s:s, s:o}",
                          "v", 1, "slice", g->slice, "worker", (json_int_t) g->worker, "host", g->host, "id",
                          id_of(a), "incarnation", g->incarnation, "address", address, "hosts", hosts_of(a),
                          "accelerator", accelerator ? accelerator : "", "topology", topology ? topology : "",
-                         "fingerprint", "digest", "", "parts", "state", host_state_name(a->state), "reasons",
+                         "fingerprint", make_fingerprint(a), "state", host_state_name(a->state), "reasons",
                          check_table_reasons(&a->checks, reasons, sizeof(reasons)), "orders",
                          ordered(a, orders, sizeof(orders)), "observe", agent_observes(a), "notice", agent_notice(a), "runs",
                          agent_parts_to_member(g->parts));

@@ -60,6 +60,8 @@ static const struct event_def table[] = {
                                    "this host's worker id is another machine's" },
         [EVENT_RUN_CHANGED] = { "tpu.run.changed", "bdb2005b44b540ff9dc0fc4c5e0bedcc", OTLP_INFO, "a run over slices is in another state" },
         [EVENT_RUN_REFUSED] = { "tpu.run.refused", "af892abd04de4d0b857200411ede0170", OTLP_WARN, "this host refuses its part in run" },
+        [EVENT_RUN_NOTIFIED] = { "tpu.run.notified", "63d64dd6ef324caf991e6882125f39df", OTLP_INFO,
+                                 "a run was told that its host is about to go" },
         [EVENT_PREEMPTION_NOTICE] = { "tpu.host.preemption_notice", "d3b8f0a41c664e0f9a5e7c21b04d9f63", OTLP_WARN,
                                       "the host is to be taken away" },
         [EVENT_MAINTENANCE_NOTICE] = { "tpu.host.maintenance_notice", "7ac9e15fd2b34386b8f01d6c54e7a29b", OTLP_WARN,

@@ -37,6 +37,7 @@ enum event_id {
         EVENT_SLICE_CONFLICT, /* slice, worker, machine, reason */
         EVENT_RUN_CHANGED, /* run, generation, state, outcome, reason, cause, blame, waits_for, slices */
         EVENT_RUN_REFUSED, /* run, generation, reason, remedy */
+        EVENT_RUN_NOTIFIED, /* run, generation, notice, result */
         EVENT_PREEMPTION_NOTICE,  /* notice, state, text, runs */
         EVENT_MAINTENANCE_NOTICE, /* as above */
         _EVENT_MAX,

@@ -88,6 +88,8 @@ void run_visit_peers(const json_t *run, const char *slice, unsigned worker,
                 const char *of;
                 const json_t *h = host_at(run, (own + i) % n, &of);
 
+                if (!*run_text(h, "host")) /* of a large run: only how many there are (docs/registry.md) */
+                        continue;
                 if (!visit(run_text(h, "host"), address_of(h), userdata))
                         return;
         }

@@ -47,6 +47,8 @@ static void on_started(const char *name, const char *result, void *userdata) {
                 return;
         run->replaced = job_free(run->replaced);
         run->restarting = false;
+        if (streq(result, "failed"))
+                return; /* its command ran, and ended before systemd had seen it run: how, is told with its end */
         if (streq(result, "done"))
                 run->job->state = JOB_RUNNING;
         else

@@ -159,11 +159,77 @@ bool answers_is_due(struct answers *a, const struct gang *g, const struct record
         return !v; /* out of memory: it asks again */
 }
 
-static void print_record(FILE *f, struct record *r, const char **between) {
-        const char *text = record_text(r);
+static size_t count_hosts(const json_t *run) {
+        size_t i, n = 0;
+        json_t *s;
 
-        fprintf(f, "%s\"%s\":%s", *between, r->key, text ? text : "null");
+        json_array_foreach (json_object_get(run, "slices"), i, s)
+                n += json_array_size(json_object_get(s, "hosts"));
+        return n;
+}
+
+/* As many hosts as there are, but of the first only who it is. */
+static json_t *hosts_in_short(const json_t *hosts, json_t *nobody) {
+        json_t *list = json_array();
+
+        for (size_t i = 0; list && i < json_array_size(hosts); i++)
+                if (json_array_append(list, i == 0 ? json_array_get(hosts, 0) : nobody) < 0) {
+                        json_decref(list);
+                        return NULL;
+                }
+        return list;
+}
+
+static json_t *slices_in_short(const json_t *run, const char *slice) {
+        json_t *list = json_array(), *nobody = json_object(), *s;
+        size_t i;
+
+        json_array_foreach (json_object_get(run, "slices"), i, s) {
+                const char *name = json_string_value(json_object_get(s, "slice"));
+                json_t *copy = json_copy(s);
+
+                if (!copy ||
+                    (!(name && streq(name, slice)) &&
+                     json_object_set_new(copy, "hosts",
+                                         hosts_in_short(json_object_get(s, "hosts"), nobody)) < 0)) {
+                        json_decref(copy);
+                        copy = NULL;
+                }
+                if (json_array_append_new(list, copy) < 0) {
+                        json_decref(list);
+                        list = NULL;
+                        break;
+                }
+        }
+        json_decref(nobody);
+        return list;
+}
+
+/* A run over many hosts, as the hosts of one slice are told: each byte of it goes to each of them. */
+static char *run_in_short(const struct record *r, const char *slice) {
+        json_t *copy = json_copy(r->value);
+        char *text = NULL;
+
+        if (copy && json_object_set_new(copy, "slices", slices_in_short(r->value, slice)) == 0)
+                text = json_dumps(copy, JSON_COMPACT);
+        json_decref(copy);
+        return text;
+}
+
+/* -ENOMEM: nothing was printed. */
+static int print_record(FILE *f, struct record *r, const char *slice, const char **between) {
+        _cleanup_free_ char *own = NULL;
+        const char *text;
+
+        if (r->value && startswith(r->key, "run/") && count_hosts(r->value) > REGISTRY_RUN_WHOLE)
+                text = own = run_in_short(r, slice);
+        else
+                text = record_text(r);
+        if (!text)
+                return -ENOMEM;
+        fprintf(f, "%s\"%s\":%s", *between, r->key, text);
         *between = ",";
+        return 0;
 }
 
 static struct registry_body *print_answer(const struct answers *a, const struct records *t,
@@ -173,6 +239,7 @@ static struct registry_body *print_answer(const struct answers *a, const struct 
         FILE *f = open_memstream(&text, &size);
         const char *between = "";
         struct registry_body *b = NULL;
+        int r = 0;
 
         if (!f)
                 return NULL;
@@ -180,11 +247,11 @@ static struct registry_body *print_answer(const struct answers *a, const struct 
                 a->lease, a->epoch, t->revision, k->whole ? "true" : "false");
         for (size_t i = 0; i < v->n; i++)
                 if ((i < 64 ? k->mask_low >> i : k->mask_high >> (i - 64)) & 1)
-                        print_record(f, v->records[i], &between);
-        if (order)
-                print_record(f, order, &between);
+                        r = r < 0 ? r : print_record(f, v->records[i], v->slice, &between);
+        if (order && r == 0)
+                r = print_record(f, order, v->slice, &between);
         fputs("},\"tell\":false,\"conflict\":null}", f);
-        if (fclose(f) == 0) {
+        if (fclose(f) == 0 && r == 0) {
                 b = malloc(sizeof(*b) + size + 1);
                 if (b) {
                         *b = (struct registry_body){ .users = 1, .len = size };

@@ -66,7 +66,7 @@ struct session {
         unsigned worker;
         usec_t expires; /* boot clock */
         void *call;     /* that waits; NULL: none */
-        uint64_t since;
+        uint64_t since, said; /* said: the number of what it said last, of this incarnation; 0: it gives none */
         bool whole, fresh; /* fresh: what it said is not decided yet, and it waits for that */
 };
 

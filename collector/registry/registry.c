@@ -292,7 +292,7 @@ struct request {
         char slice[64];
         unsigned worker;
         const char *incarnation;
-        uint64_t since;
+        uint64_t since, said;
         bool whole, leaves;
         usec_t wait;
 };
@@ -331,12 +331,13 @@ static int parse(const struct registry *r, const json_t *v, struct request *ret)
         struct request q = { .member = json_object_get(v, "member"),
                              .leaves = json_is_true(json_object_get(v, "leave")) };
         const char *same = json_string_value(json_object_get(v, "same"));
-        const json_t *wait = json_object_get(v, "wait");
+        const json_t *wait = json_object_get(v, "wait"), *said = json_object_get(v, "said");
 
         if (json_integer_value(json_object_get(v, "v")) < 1 || (wait && !json_is_integer(wait)) ||
             (!same && !json_is_object(q.member)))
                 return -EBADMSG;
         q.incarnation = json_string_value(json_object_get(v, "incarnation"));
+        q.said = json_is_integer(said) && json_integer_value(said) > 0 ? (uint64_t) json_integer_value(said) : 0;
         if (same && (parse_same(same, &q) < 0 || !q.incarnation))
                 return -EBADMSG;
         if (same)
@@ -396,7 +397,18 @@ static unsigned sync_same(struct registry *r, const struct request *q, void *cal
                 arm(r);
                 return tell_again(r, ret);
         }
+        if (q->said > 0 && s->said != q->said) /* what it said last was lost, or overtaken on the way */
+                return tell_again(r, ret);
         return keep(r, s, q, false, call, ret);
+}
+
+/* Of a connection that was given up for the one that a later word came by. */
+static bool is_overtaken(const struct registry *r, const struct request *q) {
+        const struct session *s = sessions_find(&r->sessions, json_string_value(json_object_get(q->member, "slice")),
+                                                (unsigned) json_integer_value(json_object_get(q->member, "worker")));
+        const char *incarnation = json_string_value(json_object_get(q->member, "incarnation"));
+
+        return s && incarnation && streq(s->incarnation, incarnation) && q->said > 0 && q->said < s->said;
 }
 
 static int find_session(struct registry *r, const json_t *member, struct session **ret) {
@@ -422,6 +434,8 @@ static unsigned sync_member(struct registry *r, const struct request *q, void *c
         bool is_new;
         int x;
 
+        if (json_string_value(json_object_get(q->member, "slice")) && is_overtaken(r, q))
+                return tell_again(r, ret);
         x = gang_say(r->gang, q->member, clock_real(r->o.clock), why);
         if (x == -EEXIST) {
                 decide_soon(r);
@@ -437,6 +451,7 @@ static unsigned sync_member(struct registry *r, const struct request *q, void *c
         x = find_session(r, q->member, &s);
         if (x < 0)
                 return refuse(r, 503, "out of memory", ret);
+        s->said = q->said;
         decide_soon(r);
         return keep(r, s, q, is_new || q->whole, call, ret);
 }

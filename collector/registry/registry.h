@@ -13,6 +13,7 @@
 #include "store.h"
 
 #define REGISTRY_WAIT_MAX (10 * USEC_PER_SEC) /* and at most a third of the lease */
+#define REGISTRY_RUN_WHOLE 512 /* hosts: of larger runs a host is told who is in its own slice, and how many in the others */
 #define REGISTRY_TOGETHER (10 * USEC_PER_MSEC) /* changes within this are decided together */
 
 /* An answer; many calls may share one. */

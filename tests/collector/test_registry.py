@@ -5,9 +5,10 @@ import http.client
 import json
 import os
 import signal
+import subprocess
 import unittest
 
-from collector_case import Case
+from collector_case import BUILD, Case
 from registry_hosts import Host, until
 
 
@@ -75,6 +76,17 @@ class Registry(Case):
         self.assertEqual([(m["worker"], m["host"], m["address"]) for m in s["roster"]],
                          [(w, f"s0-{w}", [f"10.0.0.{w}"]) for w in range(3)])
         self.assertEqual(self.c.get("/api/v1/slices/s0").json["state"], "ready")
+
+    def test_a_word_that_comes_late_is_no_news(self):
+        member = {"v": 1, "slice": "s0", "worker": 0, "host": "h0", "id": "m0", "incarnation": "a1", "address": ["10.0.0.1"], "hosts": 1, "state": "ready"}
+        same = {"v": 1, "same": "s0/0", "incarnation": "a1", "wait": 0}
+        self.sync({"v": 1, "member": {**member, "orders": "cordoned: later"}, "said": 3, "wait": 0})
+        self.assertTrue(self.sync({"v": 1, "member": member, "said": 2, "wait": 0})[1]["tell"])
+        self.assertFalse(self.sync({**same, "said": 3})[1]["tell"])
+        self.assertTrue(self.sync({**same, "said": 4})[1]["tell"])
+        self.assertFalse(self.sync(same)[1]["tell"])
+        self.assertFalse(self.sync({"v": 1, "member": {**member, "incarnation": "b2"}, "said": 1, "wait": 0})[1]["tell"])
+        self.assertFalse(self.sync({**same, "incarnation": "b2", "said": 1})[1]["tell"])
 
     def test_silence_is_missed_and_named(self):
         a, b = self.slice("s0", 2)
@@ -201,6 +213,33 @@ class Registry(Case):
         until(lambda: "site/mode" not in a.records, "all are told")
         names = [e["name"] for e in self.c.get("/api/v1/events?name=tpu.api.acted").json["events"]]
         self.assertEqual(len(names), 5)
+
+    def ctl(self, *words, code=0):
+        p = subprocess.run([os.path.join(BUILD, "agent/ctl/tpuctl"), "fleet", *words, "--collector", f"http://127.0.0.1:{self.c.api}"],
+                           capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(p.returncode, code, p.stdout + p.stderr)
+        return p.stdout + p.stderr
+
+    def test_people_at_the_command_line(self):
+        a = self.host("s0", 0, 2)
+        self.wait_for(a, "slice/s0", state="forming")
+        said = self.ctl("slices")
+        self.assertRegex(said, r"s0 +forming +1 of 2")
+        self.assertIn("missing: worker 1, since 20", said)
+        self.assertEqual(json.loads(self.ctl("slices", "--json"))["slices"][0]["gang"]["present"], 1)
+        self.ctl("cordon", "s0-0", "bad", "cable", "--until", "2h")
+        until(lambda: (a.records.get("order/s0-0") or {}).get("cordon", {}).get("reason") == "bad cable", "it is told")
+        self.assertGreater(a.records["order/s0-0"]["cordon"]["until"], 0)
+        self.ctl("uncordon", "s0-0")
+        until(lambda: "order/s0-0" not in a.records, "it is told")
+        self.ctl("observe", "enough")
+        until(lambda: "site/mode" in a.records, "it is told")
+        self.ctl("repair")
+        self.ctl("observe", "--host", "s0-0")
+        until(lambda: "mode" in (a.records.get("order/s0-0") or {}), "it is told")
+        self.assertIn("stop its agent first", self.ctl("release", "s0", "0", code=1))
+        for words in (("cordon", "s0-0"), ("release", "s0"), ("release", "s0", "x"), ("cordon", "../x", "why"), ("observe", "--host", "a/b")):
+            self.ctl(*words, code=64)
 
     def test_what_it_does_not_take(self):
         for body in ("", "{", "[]", "{}", '{"v":1}', '{"v":0,"same":"s0/0","incarnation":"a"}', '{"v":1,"same":"s0","incarnation":"a"}',

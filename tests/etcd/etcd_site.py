@@ -83,11 +83,11 @@ class Site:
     def pause(self, i, on=True):
         self.processes[i].send_signal(signal.SIGSTOP if on else signal.SIGCONT)
 
-    def ctl(self, *words, check=True, endpoints=None):
-        command = ["etcdctl", "--endpoints", endpoints or self.urls, "--command-timeout", "20s"]
+    def ctl(self, *words, check=True, stdin=None):
+        command = ["etcdctl", "--endpoints", self.urls, "--command-timeout", "20s"]
         if self.tls:
             command += ["--cacert", self.authority.cert, "--cert", self.root[0], "--key", self.root[1]]
-        r = subprocess.run(command + list(words), capture_output=True, text=True, timeout=LIMIT,
+        r = subprocess.run(command + list(words), capture_output=True, text=True, timeout=LIMIT, input=stdin,
                            env=dict(os.environ, ETCDCTL_API="3"))
         assert not check or r.returncode == 0, r.stderr
         return r

@@ -14,7 +14,7 @@ struct driver {
         struct grpc *grpc;
         const char *method, *text;
         size_t size, at_once, at_work;
-        long count, messages, cancel;
+        long count, messages, cancel, enough;
         struct grpc_question question;
         struct grpc_call *call;
 };
@@ -52,7 +52,9 @@ static void on_message(const uint8_t *data, size_t len, void *userdata) {
 
         print(json_pack("{s:s%,s:i}", "message", (const char *) data, MIN(len, (size_t) 64), "len",
                         (int) len));
-        if (++d->messages == d->cancel) {
+        if (++d->messages == d->enough)
+                (void) sd_event_exit(d->event, 0);
+        if (d->messages == d->cancel) {
                 d->call = grpc_cancel(d->call);
                 d->at_work--;
                 ended(d);
@@ -92,6 +94,8 @@ static void take(struct driver *d, struct grpc_options *o, const char *word) {
                 d->at_once = strtoul(v, NULL, 10);
         else if ((v = value_of(word, "cancel")))
                 d->cancel = strtol(v, NULL, 10);
+        else if ((v = value_of(word, "enough")))
+                d->enough = strtol(v, NULL, 10);
         else if (value_of(word, "stream"))
                 d->question.message = on_message;
         else if ((v = value_of(word, "metadata")))

@@ -126,6 +126,24 @@ class OnePlain(One):
     TLS = False
 
 
+class Large(unittest.TestCase):
+    def test_a_large_value_comes_whole_to_all_who_watch(self):
+        """libcurl 7.88 may hold back the rest of what it took off a socket, and nothing more comes that would remind it."""
+        for tls in (False, True):
+            site = Site(tls=tls)
+            self.addCleanup(site.close)
+            clients = [Client(site) for _ in range(10)]
+            for c in clients:
+                self.addCleanup(c.close)
+                c.tell("watch /large/ 0")
+            for c in clients:
+                c.stands()
+            for i in range(5):
+                site.ctl("put", f"/large/{i}", stdin="x" * 1000000)
+                for c in clients:
+                    self.assertEqual(len(c.event("put", f"/large/{i}")["kv"]["value"]), 1000000)
+
+
 class Members(unittest.TestCase):
     """Three of them."""
 

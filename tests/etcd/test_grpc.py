@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from concurrent import futures
 from pathlib import Path
@@ -59,6 +60,14 @@ def handlers():
         for i in range(int(request)):
             yield f"m{i}".encode()
 
+    def held(request, context):
+        """As a watch: it stands, later comes a message of many frames of HTTP/2, and then nothing."""
+        yield b"stands"
+        time.sleep(0.3)
+        yield bytes(int(request))
+        while context.is_active():
+            time.sleep(0.02)
+
     def endless(request, context):
         i = 0
         while context.is_active() and i < 100000:
@@ -75,6 +84,7 @@ def handlers():
         "slow": unary(slow),
         "metadata": unary(metadata),
         "stream": grpc.unary_stream_rpc_method_handler(stream),
+        "held": grpc.unary_stream_rpc_method_handler(held),
         "endless": grpc.unary_stream_rpc_method_handler(endless),
     }), slow
 
@@ -87,7 +97,7 @@ class Grpcio(unittest.TestCase):
         cls.other = certificates.Authority(Path(cls.folder.name) / "other")
         cert, key = cls.authority.issue("server")
         cls.client = dict(zip(("cert", "key"), cls.authority.issue("client")), ca=cls.authority.cert)
-        cls.server = grpc.server(futures.ThreadPoolExecutor(16))
+        cls.server = grpc.server(futures.ThreadPoolExecutor(64))
         cls.handlers, cls.slow = handlers()
         cls.server.add_generic_rpc_handlers([cls.handlers])
         cls.plain = f"http://127.0.0.1:{cls.server.add_insecure_port('127.0.0.1:0')}"
@@ -155,6 +165,13 @@ class Grpcio(unittest.TestCase):
         # cancelled out of a message's own callback; the next call goes well
         lines = run(self.tls, "endless", stream=1, cancel=5, count=2, **self.client)
         self.assertGreaterEqual(len(lines), 5)
+
+    def test_large_messages_of_streams_that_stay_open(self):
+        """libcurl 7.88 forgets what it has taken off a socket, and nothing more comes that would remind it."""
+        for _ in range(3):
+            for url, options in ((self.plain, {}), (self.tls, self.client)):
+                lines = run(url, "held", text="75000", stream=1, at_once=50, count=50, enough=100, **options)
+                self.assertEqual(sorted(x["len"] for x in lines), [6] * 50 + [75000] * 50)
 
     def test_names(self):
         self.assertEqual(run(self.named, "echo", text="abc", count=3, **self.client)[2]["data"], "abc")

@@ -13,7 +13,7 @@ class Registry:
 
     def __init__(self, lease=15, tls=None):
         self.lease, self.tls = lease, tls
-        self.records, self.members, self.asked, self.left = {}, {}, [], []
+        self.records, self.members, self.asked, self.left, self.said = {}, {}, [], [], {}
         self.revision, self.epoch, self.changed = 0, "a", {}
         self.conflict, self.status, self.port, self.server = None, 200, 0, None
         self.forgets = False
@@ -46,11 +46,13 @@ class Registry:
                 self.left.append(request["same"])
             elif "member" in request:
                 m = request["member"]
-                self.members[f"{m['slice']}/{m['worker']}"] = m
+                key = f"{m['slice']}/{m['worker']}"
+                if m["incarnation"] != self.said.get(key, ("", 0))[0] or request["said"] >= self.said[key][1]:
+                    self.members[key], self.said[key] = m, (m["incarnation"], request["said"])
                 self.news.notify_all()
             else:
                 m = self.members.get(request["same"])
-                tell = not m or m["incarnation"] != request["incarnation"] or self.forgets
+                tell = not m or self.said[request["same"]] != (request["incarnation"], request["said"]) or self.forgets
                 self.forgets = False
             known = self.since(request.get("since"))
             while known is not None and known >= self.revision and not tell and not self.conflict and time.monotonic() < end:

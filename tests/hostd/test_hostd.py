@@ -316,7 +316,7 @@ class Runs(Case):
         self.assertIn("captured", audit[0]["body"]["result"])
 
     def test_long_stacks_are_cut(self):
-        h = self.hostd().start()
+        h = self.hostd(CaptureTimeout="60s").start()
         launchd = self.launchd(h)
         launchd.capture = lambda name: (CAPTURE_REPLY, message({1: name, 2: "x" * 1000000, 3: 1, 4: 1, 5: 1}))
         code, _, body = h.call("/v1/jobs/train/stack", "POST")

@@ -3,13 +3,14 @@
 import signal
 import socket
 import sys
-import threading
+import time
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "lab")]
 from around import wait_until  # noqa: E402
 from launchd_stand_in import EACCES, Runs, text  # noqa: E402
+from metadata import MetadataServer  # noqa: E402
 from test_registry import WithRegistry  # noqa: E402
 
 HOSTS = [{"worker": 0, "host": "h0", "address": ["127.0.0.1"]}, {"worker": 1, "host": "h1", "address": ["127.0.0.1"]},
@@ -282,6 +283,33 @@ class Preflight(Part):
         self.put("preparing")
         self.assertIn("full-size packets", self.until_says("prepared")["detail"])
         self.assertEqual(h.events("tpu.run.refused"), [])
+
+
+class Notice(Part):
+    def test_runs_are_told_of_a_preemption(self):
+        server = MetadataServer(("127.0.0.1", 0), lambda _: [], name="t1v-n-test-w-0")
+        self.addCleanup(server.stop)
+        h = self.hostd(self.r, start=False)
+        h.config.write_text(h.config.read_text() + f"[Metadata]\nHost={server.address}\nCopy={h.folder}/metadata.json\nCopyAfter=300ms\n")
+        self.launchd = Runs(h.folder / "launchd.sock").start()
+        self.addCleanup(self.launchd.stop)
+        h.start()
+        self.put("preparing")
+        self.until_says("prepared")
+        self.put("running")
+        self.until_says("running")
+        self.launchd.jobs["mine"] = {1: "mine", 2: "tpu-run-mine.service", 3: "running", 9: "bob", 11: 5}
+        self.launchd.jobs["old"] = {1: "old", 2: "tpu-run-old.service", 3: "exited", 4: "success", 9: "bob", 11: 5, 12: 6}
+        self.launchd.tell()
+        wait_until(lambda: len(h.get("/v1/jobs")["jobs"]) == 3, 60, "the runs are known")
+        began = time.monotonic()
+        server.set(preempted=True)
+        wait_until(lambda: len(self.launchd.signals) == 2, 60, "they are told")
+        print(f"told after {time.monotonic() - began:.2f} s", file=sys.stderr)
+        self.assertEqual(sorted(self.launchd.signals), [("job1", 1, "preemption"), ("mine", 0, "preemption")])
+        events = wait_until(lambda: len(h.events("tpu.run.notified")) == 2 and h.events("tpu.run.notified"), 60, "the events")
+        self.assertEqual(events[0]["body"]["result"], "TERM to process 4711")
+        wait_until(lambda: self.r.members["s0/2"]["notice"] == "preemption", 60, "the planner knows")
 
 
 class Orders(Part):

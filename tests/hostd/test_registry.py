@@ -5,6 +5,7 @@ import signal
 import ssl
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 from urllib.parse import urlencode
@@ -176,8 +177,8 @@ class Collector(WithRegistry):
         h = self.hostd(r)
         self.until(h, "member")
         before = len(r.asked)
-        with self.assertRaises(AssertionError):
-            wait_until(lambda: len(r.asked) > before + 120, 3, "asked without end")
+        time.sleep(3)  # without a limit it would be asked some thousand times
+        self.assertLess(len(r.asked), before + 200)
 
     def test_name_is_looked_up(self):
         r = self.registry()

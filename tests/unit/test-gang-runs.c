@@ -217,6 +217,8 @@ static void test_peers_fail_first(void) {
         world_gone(&w, 1, 0);
         world_settle(&w);
         ASSERT_STREQ(world_state(&w), "waiting"); /* for it to come back */
+        ASSERT_STREQ(json_string_value(json_object_get(world_run(&w), "why")), "s1-0 (10.1.0.0) was lost: its lease ended");
+        ASSERT_STREQ(json_string_value(json_object_get(world_run(&w), "cause")), "host-lost");
         world_wait(&w, O.shrink_after);
         ASSERT_STREQ(world_state(&w), "running");
         ASSERT_EQ(world_width(&w), 1);

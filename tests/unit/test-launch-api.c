@@ -47,6 +47,20 @@ static void test_gone_before_started(void) {
         expect_job(&b, "exited", "not-started", "203");
 }
 
+/* systemd calls a start failed when the command ended sooner than it was seen to run: the answer says how it ended. */
+static void test_failed_start(void) {
+        _cleanup_bench_ struct bench b;
+        int fd;
+
+        bench_init(&b);
+        fd = ask_run(&b, "a", NULL, 0);
+        runs_unit_events.started("a", "failed", b.runs);
+        record(&b, "exit-code", "exited", "1");
+        runs_unit_events.gone("a", b.runs);
+        expect_error(&b, fd, EIO, "its command ended with 1");
+        expect_job(&b, "exited", "exit-code", "1");
+}
+
 /* The caller that asked is gone: its run is as alive as before, and nothing of ours points to it. */
 static void test_caller_goes_away(void) {
         _cleanup_bench_ struct bench b;
@@ -257,6 +271,7 @@ int main(void) {
         void (*const tests[])(void) = {
                 test_run_and_exit,
                 test_gone_before_started,
+                test_failed_start,
                 test_caller_goes_away,
                 test_gone_without_record_is_unknown,
                 test_restart,

@@ -78,6 +78,11 @@ static const struct row table[] = {
           .line = "Invalid slice_builder_worker_addresses. Expected 4 worker addresses, got 1" },
         { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_HANG,
           .line = "Megascale detects a hang that is likely caused by bad TPU chips on the following hosts" },
+        { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_PEER_LOST,
+          .line = "RuntimeError: [./gloo/transport/tcp/pair.cc:589] Read error [10.10.0.13]:6574: Connection reset by peer" },
+        { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_PEER_LOST,
+          .line = "RuntimeError: [./gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.10.0.12]:7867" },
+        { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_EXIT_CODE, .line = "Connection closed by peer" },
         { .result = "exit-code", .code = "exited", .status = "1", .cause = CAUSE_EXIT_CODE, .line = "ValueError: no" },
         /* the kernel's word is stronger than a line of the log */
         { .result = "oom-kill", .code = "killed", .status = "KILL", .cause = CAUSE_OOM_KILL, .line = "Megascale detects a hang" },

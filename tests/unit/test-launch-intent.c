@@ -95,6 +95,62 @@ static void test_higher_generation(void) {
         expect_job(&b, "running", "", "");
 }
 
+/* A start is tried: answered as one, and nothing begins. */
+static void test_tried(void) {
+        Local__RunRequest q = LOCAL__RUN_REQUEST__INIT;
+        _cleanup_bench_ struct bench b;
+        Local__RunReply *r;
+
+        bench_init(&b);
+        q.name = (char[]){ "train" };
+        q.argv = python;
+        q.n_argv = ELEMENTSOF(python);
+        q.generation = 2;
+        q.intent = (char[]){ "5e71a1" };
+        r = reply_of(&b, ask(&b, LOCAL__KIND__KIND_CHECK_REQUEST, &q.base));
+        ASSERT_STREQ(r->name, "train");
+        local__run_reply__free_unpacked(r, NULL);
+        ASSERT_EQ(b.fake.starts, 0);
+        local__jobs_reply__free_unpacked(list(&b, 0), NULL);
+        (void) close(ask_generation(&b, "train", 3));
+        runs_unit_events.started("train", "done", b.runs);
+        expect_error(&b, ask(&b, LOCAL__KIND__KIND_CHECK_REQUEST, &q.base), ESTALE, "generation 3");
+        q.generation = 4; /* it would end the one that is there */
+        local__run_reply__free_unpacked(reply_of(&b, ask(&b, LOCAL__KIND__KIND_CHECK_REQUEST, &q.base)), NULL);
+        q.generation = 0;
+        expect_error(&b, ask(&b, LOCAL__KIND__KIND_CHECK_REQUEST, &q.base), EEXIST, "train is running");
+        q.user = (char[]){ "nobody-is-called-so" };
+        expect_error(&b, ask(&b, LOCAL__KIND__KIND_CHECK_REQUEST, &q.base), ESRCH, "is not known on this host");
+        ASSERT_EQ(b.fake.starts, 1);
+        ASSERT_EQ(b.fake.stops, 0);
+}
+
+static void expect_told(struct bench *b, int fd, size_t n, const char *state) {
+        Local__JobsReply *r = (Local__JobsReply *) take(b, fd, LOCAL__KIND__KIND_JOBS_REPLY, &local__jobs_reply__descriptor);
+
+        ASSERT_EQ(r->n_job, n);
+        if (n > 0)
+                ASSERT_STREQ(r->job[0]->state, state);
+        local__jobs_reply__free_unpacked(r, NULL);
+}
+
+static void test_watched(void) {
+        Local__JobsRequest q = LOCAL__JOBS_REQUEST__INIT;
+        _cleanup_close_ int fd = -1;
+        _cleanup_bench_ struct bench b;
+
+        bench_init(&b);
+        q.watch = true;
+        fd = ask(&b, LOCAL__KIND__KIND_JOBS_REQUEST, &q.base);
+        expect_told(&b, fd, 0, "");
+        (void) close(ask_generation(&b, "train", 1));
+        runs_unit_events.started("train", "done", b.runs);
+        expect_told(&b, fd, 1, "running");
+        record(&b, "success", "exited", "0");
+        runs_unit_events.gone("train", b.runs);
+        expect_told(&b, fd, 1, "exited");
+}
+
 /* A third generation comes before the second has begun: the second never begins. */
 static void test_overtaken(void) {
         _cleanup_bench_ struct bench b;
@@ -343,7 +399,7 @@ static void test_secret(void) {
 int main(void) {
         void (*const tests[])(void) = {
                 test_asked_again, test_higher_generation, test_overtaken, test_another_intent, test_stop_by_generation,
-                test_a_persons_run_is_not_replaced, test_devices, test_lock_in_use, test_waits_for_devices,
+                test_tried, test_watched, test_a_persons_run_is_not_replaced, test_devices, test_lock_in_use, test_waits_for_devices,
                 test_never_free, test_bad_specs, test_secret,
         };
 

@@ -128,6 +128,7 @@ static void test_endpoints(void) {
                 { "", NULL, NULL, "endpoint 0: no host name" },
                 { "a,,b", NULL, NULL, "endpoint 1: no host name" },
                 { "a,", NULL, NULL, "endpoint 1: no host name" },
+                { "a,unknown", NULL, NULL, "endpoint 1: no host name" },
                 { "a:b", NULL, NULL, "endpoint 0: neither NAME:UID:ADDRESS nor NAME" },
                 { "a,b:1:10.0.0.1", NULL, NULL, "endpoint 1: not of the form of those before it" },
                 { "a:1:b", NULL, NULL, "endpoint 0: its third part is no address" },

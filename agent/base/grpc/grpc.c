@@ -72,6 +72,9 @@ static int setup_easy(struct grpc_call *c) {
 static int setup_call(struct grpc_call *c) {
         const struct grpc *g = c->channel;
         CURL *e = c->transfer.easy;
+        /* the deadline is of what is asked; a server that all connect to at once is given the time for that,
+         * too */
+        usec_t limit = c->deadline ? c->deadline + DEADLINE_GRACE + (g->works ? 0 : g->connect_timeout) : 0;
         usec_t taken;
         int bad = 0;
 
@@ -85,7 +88,7 @@ static int setup_call(struct grpc_call *c) {
         bad |= curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, !g->https || g->fresh ? 1L : 0L) != CURLE_OK;
         bad |= curl_easy_setopt(e, CURLOPT_POSTFIELDS, c->out) != CURLE_OK;
         bad |= curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) c->out_len) != CURLE_OK;
-        bad |= http_transfer_set_timeout(&c->transfer, c->deadline ? c->deadline + DEADLINE_GRACE : 0) < 0;
+        bad |= http_transfer_set_timeout(&c->transfer, limit) < 0;
         return bad ? -ENOMEM : 0;
 }
 

@@ -50,8 +50,9 @@ struct grpc_options {
         const char *url;  /* "https://host:port" or "http://host:port", without path; all texts are copied */
         const char *user_agent;
         const char *ca, *cert, *key; /* files in PEM form; NULL: the system's authorities, no certificate */
-        usec_t connect_timeout;
-        size_t message_max; /* an answer's longer message ends its call; at most GRPC_MESSAGE_MAX */
+        usec_t connect_timeout; /* comes on top of the deadline of a call behind one that failed, and of the
+                                   first */
+        size_t message_max;     /* an answer's longer message ends its call; at most GRPC_MESSAGE_MAX */
 };
 
 /* -EINVAL: no such URL, or it holds a password. */

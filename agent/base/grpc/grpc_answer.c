@@ -145,6 +145,7 @@ void grpc_on_done(struct http_transfer *t, const char *error) {
         if (c->state != CALL_AT_WORK)
                 return;
         c->never_sent = error && never_sent(t);
+        g->works = !error;
         if (error) {
                 g->fresh = true;
                 http_transfer_drop(t); /* after a failure of HTTP/2 libcurl 7.88 never gets right again */
@@ -201,11 +202,9 @@ size_t grpc_on_body(char *data, size_t size, size_t n, void *userdata) {
                 c->too_long = true; /* not read to its end to find that out */
                 return 0;
         }
-        if (c->message) {
-                /* libcurl forbids to start and end transfers from here */
-                c->unread = true;
-                (void) sd_event_source_set_enabled(c->channel->deliver, SD_EVENT_ONESHOT);
-        }
+        /* libcurl forbids to start and end transfers from here */
+        c->unread = true;
+        (void) sd_event_source_set_enabled(c->channel->deliver, SD_EVENT_ONESHOT);
         return len;
 }
 
@@ -220,7 +219,6 @@ static bool deliver(struct grpc_call *c) {
         unsigned serial = c->serial;
         size_t at = 0;
 
-        c->unread = false;
         for (;;) {
                 _cleanup_free_ uint8_t *unpacked = NULL;
                 const uint8_t *data;
@@ -248,12 +246,29 @@ static bool deliver(struct grpc_call *c) {
         return true;
 }
 
+/*
+ * libcurl 7.88 takes up to 32 KiB off the socket, gives us a part, and with many connections at work may
+ * forget the rest: the socket says nothing more. Going on after a pause makes it look at what it holds.
+ */
+static void ask_for_rest(struct grpc_call *c) {
+        (void) curl_easy_pause(c->transfer.easy, CURLPAUSE_RECV); /* a failure shows in the exchange's end */
+        (void) curl_easy_pause(c->transfer.easy, CURLPAUSE_CONT);
+}
+
 int grpc_on_deliver(sd_event_source *source, void *userdata) {
         struct grpc *g = userdata;
+        struct grpc_frame f;
 
         (void) source;
-        for (struct grpc_call *c = g->calls; c; c = c->next)
-                if (c->state == CALL_AT_WORK && c->unread)
-                        (void) deliver(c);
+        for (struct grpc_call *c = g->calls; c; c = c->next) {
+                if (c->state != CALL_AT_WORK || !c->unread)
+                        continue;
+                c->unread = false;
+                if (c->message && !deliver(c))
+                        continue;
+                if (c->transfer.at_work && c->in_len > 0 &&
+                    grpc_frame_next(c->in, c->in_len, g->message_max, &f) == 0)
+                        ask_for_rest(c);
+        }
         return 0;
 }

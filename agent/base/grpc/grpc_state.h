@@ -59,7 +59,8 @@ struct grpc {
         char *url, *user_agent;
         usec_t connect_timeout;
         size_t message_max, n_calls;
-        bool https, fresh; /* fresh: no connection of before is believed to work */
+        bool https, works, fresh;
+        /* works: the last call did */ /* fresh: no connection of before is believed to work */
         struct grpc_call *calls;
 };
 

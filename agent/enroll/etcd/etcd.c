@@ -214,7 +214,7 @@ static int add_endpoint(struct etcd *c, const struct etcd_options *o, const char
                 .ca = o->ca,
                 .cert = o->cert,
                 .key = o->key,
-                .connect_timeout = MIN(CONNECT_TIMEOUT, o->timeout),
+                .connect_timeout = CONNECT_TIMEOUT,
                 .message_max = GRPC_MESSAGE_MAX,
         };
         int r;

@@ -1,188 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs, from intent to end. */
 #include "tally.h"
+#include "transitions.h"
 
-#define ENDED_MAX   64
-#define HISTORY_MAX 32
+#define ENDED_MAX 64
 #define PREPARE_MAX                                                                                         \
         (180 * USEC_PER_SEC) /* a preflight proves paths and ports: a minute and a half at worst */
 #define START_MAX   (120 * USEC_PER_SEC)
 #define STOP_MARGIN (60 * USEC_PER_SEC) /* beyond the grace: then who has not stopped keeps its slice out */
 #define WAITS_AFTER (5 * USEC_PER_SEC)  /* beyond the grace: then they are named */
-
-/* --- Transitions -------------------------------------------------------------------------------------- */
-
-static void enter(struct run *r, enum run_state state, usec_t now) {
-        r->state = state;
-        r->since = now;
-        r->silent_since = 0;
-        r->step_shown = r->step;
-        r->dirty = true;
-}
-
-static int set_waits(struct run *r, json_t *waits) {
-        if (!waits)
-                return -ENOMEM;
-        if (!json_equal(r->waits_for, waits)) {
-                json_decref(r->waits_for);
-                r->waits_for = json_incref(waits);
-                r->dirty = true;
-        }
-        json_decref(waits);
-        return 0;
-}
-
-/* The last entry of the history ends now. */
-static int close_history(struct run *r, usec_t now) {
-        size_t n = json_array_size(r->history);
-        json_t *last = n > 0 ? json_array_get(r->history, n - 1) : NULL;
-        json_t *history, *entry;
-
-        if (!last || json_integer_value(json_object_get(last, "to")) != 0)
-                return 0;
-        history = json_copy(r->history);
-        entry = json_copy(last);
-        if (!history || !entry || json_object_set_new(entry, "to", json_integer((json_int_t) now)) < 0 ||
-            json_array_set(history, n - 1, entry) < 0) {
-                json_decref(history);
-                json_decref(entry);
-                return -ENOMEM;
-        }
-        json_decref(entry);
-        json_decref(r->history);
-        r->history = history;
-        return 0;
-}
-
-static int end(struct run *r, enum run_outcome outcome, usec_t now) {
-        r->outcome = outcome;
-        r->deadline = r->not_before = r->last_call = 0;
-        r->then = THEN_NOTHING;
-        enter(r, RUN_ENDED, now);
-        return worse(close_history(r, now), set_waits(r, json_array()));
-}
-
-static int wait_again(struct run *r, usec_t now) {
-        r->deadline = r->intent.wait > 0 ? now + r->intent.wait : 0;
-        r->then = THEN_NOTHING;
-        enter(r, RUN_WAITING, now);
-        return worse(close_history(r, now), set_waits(r, json_array()));
-}
-
-static int stop(struct run *r, enum run_then then, usec_t now) {
-        r->then = then;
-        r->deadline = 0;
-        enter(r, RUN_STOPPING, now);
-        return set_waits(r, json_array());
-}
-
-static usec_t backoff(const struct gang *g, unsigned n) {
-        usec_t wait = g->o.backoff_base;
-
-        if (n == 0)
-                return 0;
-        while (--n > 0 && wait < g->o.backoff_max)
-                wait *= 2;
-        return MIN(wait, g->o.backoff_max);
-}
-
-/* --- A generation begins ------------------------------------------------------------------------------- */
-
-/* Above all that any host says it knows of this name: hosts refuse a smaller one. */
-static uint64_t next_generation(const struct gang *g, const struct run *r, const struct choice *c) {
-        uint64_t highest = r->generation;
-
-        (void) g;
-        for (size_t i = 0; i < c->n; i++)
-                for (unsigned w = 0; w < c->slices[i]->n_seats; w++) {
-                        const struct host_run *h = seat_run(&c->slices[i]->seats[w], r->intent.name);
-
-                        if (h && h->generation < INT64_MAX - 1)
-                                highest = MAX(highest, h->generation);
-                }
-        return highest + 1;
-}
-
-static json_t *slice_part(struct slice *s) {
-        json_t *hosts = json_array(), *place;
-
-        for (unsigned w = 0; hosts && w < s->hosts; w++)
-                if (seat_place(&s->seats[w], &place) < 0 || json_array_append(hosts, place) < 0) {
-                        json_decref(hosts);
-                        return NULL;
-                }
-        return hosts ? json_pack("{s:s, s:I, s:o}", "slice", s->name, "generation",
-                                 (json_int_t) s->generation, "hosts", hosts)
-                     : NULL;
-}
-
-static json_t *coordinator_of(const struct run *r, const struct slice *s) {
-        const char *address = json_string_value(json_array_get(s->seats[0].address, 0));
-
-        return json_pack("{s:O, s:s, s:I}", "host", s->seats[0].host, "address", address ? address : "",
-                         "port", (json_int_t) r->intent.port);
-}
-
-static int add_history(struct run *r, json_t *names, usec_t now) {
-        json_t *history, *entry;
-        int x = close_history(r, now);
-
-        if (x < 0)
-                return x;
-        history = json_copy(r->history);
-        entry = json_pack("{s:I, s:I, s:i, s:O, s:s}", "generation", (json_int_t) r->generation, "from",
-                          (json_int_t) now, "to", 0, "slices", names, "why", r->why);
-        if (!history || json_array_append_new(history, entry) < 0) {
-                json_decref(history);
-                return -ENOMEM;
-        }
-        if (json_array_size(history) > HISTORY_MAX)
-                (void) json_array_remove(history, 0);
-        json_decref(r->history);
-        r->history = history;
-        return 0;
-}
-
-static int take_slices(struct gang *g, struct run *r, const struct choice *c, json_t *names) {
-        json_t *slices = json_array();
-
-        for (size_t i = 0; slices && i < c->n; i++)
-                if (json_array_append_new(slices, slice_part(c->slices[i])) < 0 ||
-                    json_array_append_new(names, json_string(c->slices[i]->name)) < 0) {
-                        json_decref(slices);
-                        return -ENOMEM;
-                }
-        if (!slices)
-                return -ENOMEM;
-        for (size_t i = 0; i < g->n_slices; i++)
-                if (g->slices[i]->run == r)
-                        g->slices[i]->run = NULL;
-        for (size_t i = 0; i < c->n; i++)
-                c->slices[i]->run = r;
-        json_decref(r->slices);
-        r->slices = slices;
-        json_decref(r->coordinator);
-        r->coordinator = coordinator_of(r, c->slices[0]);
-        return r->coordinator ? 0 : -ENOMEM;
-}
-
-static int begin(struct gang *g, struct run *r, const struct choice *c) {
-        json_t *names = json_array();
-        int x;
-
-        if (!names)
-                return -ENOMEM;
-        r->generation = next_generation(g, r, c);
-        r->last_call = 0;
-        r->from_step = r->step;
-        r->cause[0] = r->blame[0] = '\0';
-        x = take_slices(g, r, c, names);
-        if (x >= 0)
-                x = add_history(r, names, g->now);
-        json_decref(names);
-        enter(r, RUN_PREPARING, g->now);
-        return x;
-}
 
 /* --- Waiting --------------------------------------------------------------------------------------------- */
 
@@ -194,7 +20,7 @@ static int be_late(struct run *r, usec_t now) {
                 r->refused ? "the hosts did not agree to start" : "it could not begin",
                 r->intent.wait / USEC_PER_SEC, first ? first : "nothing was in its way at the end");
         memcpy(r->why, why, sizeof(why));
-        return end(r, r->refused ? OUTCOME_REFUSED : OUTCOME_LATE, now);
+        return run_end(r, r->refused ? OUTCOME_REFUSED : OUTCOME_LATE, now);
 }
 
 static int wait_observing(struct run *r, const struct gang *g) {
@@ -204,7 +30,7 @@ static int wait_observing(struct run *r, const struct gang *g) {
 
         (void) waits_add(waits, "the whole fleet is in mode observe, ordered by %s: nothing is begun",
                          by ? by : "somebody");
-        return set_waits(r, waits);
+        return run_set_waits(r, waits);
 }
 
 static int step_waiting(struct gang *g, struct run *r, usec_t *ret_next) {
@@ -215,7 +41,7 @@ static int step_waiting(struct gang *g, struct run *r, usec_t *ret_next) {
         if (r->intent.stop || r->taken_back) {
                 why_set(r->why, "%s",
                         r->taken_back ? "its intent was taken back" : "it was stopped by its intent");
-                return end(r, OUTCOME_STOPPED, g->now);
+                return run_end(r, OUTCOME_STOPPED, g->now);
         }
         if (r->deadline > 0 && g->now < r->deadline)
                 *ret_next = MIN(*ret_next, r->deadline);
@@ -227,7 +53,7 @@ static int step_waiting(struct gang *g, struct run *r, usec_t *ret_next) {
         }
         x = run_choose(g, r, ret_next, &c);
         if (x > 0)
-                x = begin(g, r, &c);
+                x = run_begin(g, r, &c);
         else if (x == 0 && late)
                 x = be_late(r, g->now);
         free(c.slices);
@@ -275,12 +101,12 @@ static int refuse(struct gang *g, struct run *r, const struct tally *t) {
         else
                 why_set(r->why, "%u of %u hosts did not finish their checks in time", t->hosts - t->prepared,
                         t->hosts);
-        x = wait_again(r, g->now);
+        x = run_wait_again(r, g->now);
         r->deadline = deadline;
         r->refused = true;
         r->refusals++;
-        r->not_before = g->now + MAX(backoff(g, r->refusals), g->o.backoff_base);
-        return worse(x, set_waits(r, waits));
+        r->not_before = g->now + MAX(run_backoff(g, r->refusals), g->o.backoff_base);
+        return worse(x, run_set_waits(r, waits));
 }
 
 /* What came up after the choice: it is made again. */
@@ -297,7 +123,7 @@ static int choose_again(struct gang *g, struct run *r, const struct tally *t) {
         else
                 why_set(r->why, "%s",
                         t->lost > 0 ? "a slice of it is gone" : "the fleet is in mode observe");
-        x = wait_again(r, g->now);
+        x = run_wait_again(r, g->now);
         r->deadline = deadline;
         return x;
 }
@@ -307,14 +133,14 @@ static int step_preparing(struct gang *g, struct run *r, usec_t *ret_next) {
 
         tally_count(g, r, &t);
         if (r->intent.stop || r->taken_back)
-                return stop(r, THEN_STOPPED, g->now);
+                return run_stop(r, THEN_STOPPED, g->now);
         if (t.lost > 0 || t.obstacle || site_observes(g))
                 return choose_again(g, r, &t);
         if (t.prepared == t.hosts) {
                 r->refused = false;
                 r->refusals = 0;
                 r->deadline = 0;
-                enter(r, RUN_RUNNING, g->now);
+                run_enter(r, RUN_RUNNING, g->now);
                 return 0;
         }
         if ((t.refused > 0 && t.prepared + t.refused == t.hosts) || g->now >= r->since + PREPARE_MAX)
@@ -335,6 +161,16 @@ static void blame(struct run *r, const struct tally *t) {
         (void) snprintf(r->cause, sizeof(r->cause), "%s", h->state == PART_REFUSED ? "refused" : h->cause);
         why_set(r->why, "%s %s: %s%s%s%s%s", seat_text(t->bad, who), word, r->cause, *h->status ? " " : "",
                 h->status, *detail ? ": " : "", detail);
+        r->dirty = true;
+}
+
+static void blame_lost(struct run *r, const struct tally *t) {
+        char who[160];
+
+        why_set(r->why, "%s was lost: %s", seat_text(t->first_lost, who),
+                t->first_lost->why ? t->first_lost->why : "its lease ended");
+        (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t->first_lost->host));
+        (void) snprintf(r->cause, sizeof(r->cause), "%s", t->leaving > 0 ? "preempted" : "host-lost");
         r->dirty = true;
 }
 
@@ -362,28 +198,26 @@ static int lose(struct gang *g, struct run *r, const struct tally *t, usec_t *re
 
         if (!t->first_lost || g->now >= until) {
                 if (t->first_lost)
-                        why_set(r->why, "%s was lost: %s", seat_text(t->first_lost, who),
-                                t->first_lost->why ? t->first_lost->why : "its lease ended");
-                else
+                        blame_lost(r, t);
+                else {
                         why_set(r->why, "a slice of it is gone");
-                (void) snprintf(r->blame, sizeof(r->blame), "%s",
-                                t->first_lost ? json_string_value(t->first_lost->host) : "");
-                (void) snprintf(r->cause, sizeof(r->cause), "%s",
-                                t->leaving > 0 ? "preempted" : "host-lost");
-                return stop(r, THEN_AGAIN, g->now);
+                        r->blame[0] = '\0';
+                        (void) snprintf(r->cause, sizeof(r->cause), "host-lost");
+                }
+                return run_stop(r, THEN_AGAIN, g->now);
         }
         *ret_next = MIN(*ret_next, until);
         waits = json_array();
         (void) waits_add(waits, "%s missing since %s: the others go on", seat_text(t->first_lost, who),
                          time_text(t->lost_since, when));
-        return set_waits(r, waits);
+        return run_set_waits(r, waits);
 }
 
 static int fail(struct gang *g, struct run *r, const struct tally *t) {
         blame(r, t);
         if (t->bad->notice == NOTICE_PREEMPTION)
-                return stop(r, THEN_AGAIN, g->now);
-        return stop(r, tally_is_final(t->bad_run) ? THEN_FAILED : THEN_RESTART, g->now);
+                return run_stop(r, THEN_AGAIN, g->now);
+        return run_stop(r, tally_is_final(t->bad_run) ? THEN_FAILED : THEN_RESTART, g->now);
 }
 
 static int step_running(struct gang *g, struct run *r, usec_t *ret_next) {
@@ -396,21 +230,21 @@ static int step_running(struct gang *g, struct run *r, usec_t *ret_next) {
         if (r->intent.stop || r->taken_back) {
                 why_set(r->why, "%s",
                         r->taken_back ? "its intent was taken back" : "it was stopped by its intent");
-                return stop(r, THEN_STOPPED, g->now);
+                return run_stop(r, THEN_STOPPED, g->now);
         }
         if (t.bad)
                 return fail(g, r, &t);
         if (t.stopped) {
                 why_set(r->why, "it was stopped on %s", seat_text(t.stopped, who));
                 (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t.stopped->host));
-                return stop(r, t.stopped->notice == NOTICE_NONE ? THEN_STOPPED : THEN_AGAIN, g->now);
+                return run_stop(r, t.stopped->notice == NOTICE_NONE ? THEN_STOPPED : THEN_AGAIN, g->now);
         }
         if (t.lost > 0)
                 return lose(g, r, &t, ret_next);
         if (t.success == t.hosts) {
                 why_set(r->why, "all of its hosts ended it with success");
                 (void) snprintf(r->cause, sizeof(r->cause), "success");
-                return end(r, OUTCOME_SUCCESS, g->now);
+                return run_end(r, OUTCOME_SUCCESS, g->now);
         }
         if (is_silent(g, r, &t, ret_next)) {
                 const struct seat *s = t.first_silent;
@@ -419,15 +253,15 @@ static int step_running(struct gang *g, struct run *r, usec_t *ret_next) {
                         s ? seat_text(s, who) : "a host");
                 (void) snprintf(r->cause, sizeof(r->cause), "host-lost");
                 (void) snprintf(r->blame, sizeof(r->blame), "%s", s ? json_string_value(s->host) : "");
-                return stop(r, THEN_AGAIN, g->now);
+                return run_stop(r, THEN_AGAIN, g->now);
         }
         more = t.presumed == 0 && t.success == 0 ? run_grows(g, r, ret_next) : NULL;
         if (more) {
                 why_set(r->why, "slice %s is ready: it grows from %zu to %zu slices", more->name,
                         json_array_size(r->slices), json_array_size(r->slices) + 1);
-                return stop(r, THEN_AGAIN, g->now);
+                return run_stop(r, THEN_AGAIN, g->now);
         }
-        return set_waits(r, json_array());
+        return run_set_waits(r, json_array());
 }
 
 /* --- Stopping -------------------------------------------------------------------------------------------- */
@@ -438,7 +272,7 @@ static int name_alive(struct run *r, const struct tally *t) {
 
         (void) waits_add(waits, "%s has not stopped generation %" PRIu64 " yet (%u hosts have it)",
                          seat_text(t->first_alive, who), r->generation, t->alive);
-        return set_waits(r, waits);
+        return run_set_waits(r, waits);
 }
 
 static int restart(struct gang *g, struct run *r) {
@@ -451,7 +285,7 @@ static int restart(struct gang *g, struct run *r) {
                 why_set(why, "%u restarts in a row without progress, step %" PRIi64 "; the last: %.300s",
                         r->idle, r->step, r->why);
                 memcpy(r->why, why, sizeof(why));
-                return end(r, OUTCOME_FAILED, g->now);
+                return run_end(r, OUTCOME_FAILED, g->now);
         }
         if (r->restarts >= r->intent.restarts) {
                 char why[GANG_WHY_MAX];
@@ -459,11 +293,11 @@ static int restart(struct gang *g, struct run *r) {
                 why_set(why, "no restart is left of %u; the last: %.400s", r->intent.restarts, r->why);
                 if (r->intent.restarts > 0)
                         memcpy(r->why, why, sizeof(why));
-                return end(r, OUTCOME_FAILED, g->now);
+                return run_end(r, OUTCOME_FAILED, g->now);
         }
         r->restarts++;
-        r->not_before = g->now + backoff(g, r->idle);
-        return wait_again(r, g->now);
+        r->not_before = g->now + run_backoff(g, r->idle);
+        return run_wait_again(r, g->now);
 }
 
 static int step_stopping(struct gang *g, struct run *r, usec_t *ret_next) {
@@ -476,6 +310,8 @@ static int step_stopping(struct gang *g, struct run *r, usec_t *ret_next) {
         if ((r->then == THEN_RESTART || r->then == THEN_FAILED) && t.bad && startswith(r->cause, "peer") &&
             !startswith(t.bad_run->cause, "peer"))
                 blame(r, &t); /* who failed first is heard last now and then */
+        if (r->then == THEN_RESTART && t.first_lost && streq(r->cause, "peer-lost"))
+                blame_lost(r, &t); /* and a host without power is not heard at all */
         if (r->then == THEN_RESTART && t.bad && tally_is_final(t.bad_run)) {
                 blame(r, &t);
                 r->then = THEN_FAILED;
@@ -492,18 +328,18 @@ static int step_stopping(struct gang *g, struct run *r, usec_t *ret_next) {
         r->step_shown = r->step;
         switch (r->then) {
         case THEN_STOPPED:
-                return end(r, OUTCOME_STOPPED, g->now);
+                return run_end(r, OUTCOME_STOPPED, g->now);
         case THEN_FAILED:
-                return end(r, OUTCOME_FAILED, g->now);
+                return run_end(r, OUTCOME_FAILED, g->now);
         case THEN_RESTART:
-                return t.lost > 0 ? wait_again(r, g->now)
+                return t.lost > 0 ? run_wait_again(r, g->now)
                                   : restart(g, r); /* no fault of the program when a host was lost */
         case THEN_AGAIN:
         case THEN_NOTHING:
         case _THEN_MAX:
                 break;
         }
-        return wait_again(r, g->now);
+        return run_wait_again(r, g->now);
 }
 
 /* --- All -------------------------------------------------------------------------------------------------- */

@@ -203,6 +203,11 @@ static void append(char *list, size_t *list_len, const char *text, size_t len) {
         list[*list_len] = '\0';
 }
 
+/* The Cloud TPU API writes "unknown" where it has no name. */
+static bool is_named(const char *text, size_t len) {
+        return worker_name(text, len) && !(len == strlen("unknown") && memcmp(text, "unknown", len) == 0);
+}
+
 /* "NAME:UID:ADDRESS" or "NAME". NULL, or what is wrong. */
 static const char *take_endpoint(const char *text, size_t len, struct endpoints *e) {
         const char *first = memchr(text, ':', len);
@@ -217,12 +222,11 @@ static const char *take_endpoint(const char *text, size_t len, struct endpoints 
         e->bare = !first;
         if (address && !is_address(address, len - (size_t) (address - text)))
                 return "its third part is no address";
-        if (e->bare && !worker_name(text, name_len))
+        if (e->bare && !is_named(text, name_len))
                 return "no host name";
         if (address)
                 append(e->addresses, &e->addresses_len, address, len - (size_t) (address - text));
-        e->named = e->named && worker_name(text, name_len) &&
-                   !(name_len == strlen("unknown") && memcmp(text, "unknown", name_len) == 0);
+        e->named = e->named && is_named(text, name_len);
         if (e->named)
                 append(e->names, &e->names_len, text, name_len);
         e->n++;
