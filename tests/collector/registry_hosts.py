@@ -81,13 +81,10 @@ class Host:
             time.sleep(0.1)
             return
         self.revision = answer["revision"]
-        if answer["whole"]:
-            self.records, self.whole = {}, self.whole + 1
-        for key, value in answer["records"].items():
-            if value is None:
-                self.records.pop(key, None)
-            else:
-                self.records[key] = value
+        records = {} if answer["whole"] else dict(self.records)
+        records.update(answer["records"])
+        self.records = {k: v for k, v in records.items() if v is not None}  # at once: others look at it
+        self.whole += answer["whole"]
         if self.acts:
             self._act()
 

@@ -21,7 +21,7 @@ class Registry(Case):
     def start_with_lease(self, *options):
         path = os.path.join(self.dir.name, "collectord.conf")
         with open(path, "w", encoding="ascii") as f:
-            f.write("[Collector]\nRegistryLease=3s\n")
+            f.write("[Collector]\nRegistryLease=5s\n")
         return self.start("--config", path, *options)
 
     def tearDown(self):

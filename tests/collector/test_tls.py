@@ -35,6 +35,7 @@ class Tls(Case):
         self.certificate("server", "ca", "IP:127.0.0.1")
         self.certificate("agent", "ca", "URI:spiffe://site/host/7")
         self.certificate("reader", "ca", "DNS:x,URI:spiffe://site/people")
+        self.certificate("actor", "ca", "URI:spiffe://site/control")
         self.certificate("unnamed", "ca", "")
         self.certificate("expired", "ca", "URI:spiffe://site/host/7", "-1")
         self.certificate("stranger", "foreign", "URI:spiffe://site/host/7")
@@ -75,6 +76,27 @@ class Tls(Case):
         self.assertEqual(c.sql("SELECT (SELECT count(*) FROM events), (SELECT count(*) FROM hosts)"), [(0, 1)])
         with self.assertRaises((OSError, http.client.HTTPException)):
             c.get("/healthz")  # not in clear text
+
+    def test_who_may_act(self):
+        """The registry: agents say what they are, who acts has to be named for it, and leaves a trace."""
+        self.c = c = Collector(os.path.join(self.dir.name, "c.db"), "--config", self.configuration(AllowActors="spiffe://site/control"))
+        member = json.dumps({"v": 1, "member": {"v": 1, "slice": "s1", "worker": 0, "host": "h0", "id": "i", "incarnation": "a", "address": [], "hosts": 1}})
+        self.assertEqual(json.loads(self.call(c.otlp, "agent", "POST", "/registry/v1/sync", member).content)["records"]["slice/s1"]["state"], "ready")
+        for who in (None, "unnamed", "expired", "stranger", "reader", "actor"):
+            self.assertEqual((who, self.call(c.otlp, who, "POST", "/registry/v1/sync", member).status), (who, 403))
+        intent = json.dumps({"name": "job", "user": "alice", "argv": ["x"]})
+        calls = (("POST", "/api/v1/runs", intent, {"Content-Type": "application/json"}, 201), ("PUT", "/api/v1/hosts/h0/cordon?reason=why", None, {}, 200),
+                 ("DELETE", "/api/v1/hosts/h0/cordon", None, {}, 204), ("DELETE", "/api/v1/runs/job", None, {}, 202),
+                 ("PUT", "/api/v1/mode", None, {}, 200), ("DELETE", "/api/v1/mode", None, {}, 204), ("DELETE", "/api/v1/slices/s1/slots/0", None, {}, 409))
+        for method, path, body, headers, status in calls:
+            for who in (None, "unnamed", "stranger", "agent", "reader"):
+                self.assertEqual((who, self.call(c.api, who, method, path, body, headers).status), (who, 403), path)
+            self.assertEqual(self.call(c.api, "actor", method, path, body, headers).status, status, path)
+        self.assertEqual(self.call(c.api, "reader", "GET", "/api/v1/runs").status, 200)
+        self.assertEqual(self.call(c.api, "actor", "GET", "/api/v1/slices/s1").status, 200)
+        acted = json.loads(self.call(c.api, "reader", "GET", "/api/v1/events?name=tpu.api.acted&limit=1000").content)["events"]
+        self.assertEqual(sum("spiffe://site/control (127.0.0.1) called" in e["body"] for e in acted), len(calls))
+        self.assertIn("no right to act", [e for e in acted if "spiffe://site/people" in e["body"]][0]["body"])
 
     def test_tpuctl(self):
         self.c = c = Collector(os.path.join(self.dir.name, "c.db"), "--config", self.configuration())

@@ -18,6 +18,8 @@ PAGE_KEY = re.compile(r"^\.It Cm (\w+)=", re.MULTILINE)
 SUBSECTION = re.compile(r"^\.Ss (.*)\n((?:(?!\.S[sh]).*\n)*)", re.MULTILINE)
 # A line of a table of struct config_item: { "Section", "Key", parser, …
 ITEM = re.compile(r'\{\s*"([A-Z]\w+)",\s*"([A-Z]\w+)",\s*(?:config_|policies_)?parse[_,]')
+# A line of the table of identity fields: [IDENTITY_X] = { "name-of-it", "Key", parser, …
+FIELD = re.compile(r'\[IDENTITY_\w+\] = \{\s*"[a-z-]+",\s*"([A-Z]\w+)",\s*parse_')
 SHARED = {("root", "DIR"), ("config", "FILE"), ("help", ""), ("version", "")}
 
 
@@ -105,6 +107,7 @@ class Keys(unittest.TestCase):
     def test_keys(self):
         known = {item for folder in ("agent", "collector", "netcfg", "probes") for file in (SOURCE / folder).rglob("*.c")
                  for item in ITEM.findall(file.read_text())}
+        known |= {("Identity", key) for key in FIELD.findall((SOURCE / "agent/identity/identity.c").read_text())}
         shown, root = set(), machine(self)
         for name, (path, section) in programs().items():
             if section == "8":

@@ -164,7 +164,7 @@ static void history(uint64_t random) {
 }
 
 static void test_histories(void) {
-        unsigned seed = test_seed(), n = getenv("FULL") ? 5000 : 300;
+        unsigned seed = test_seed(), n = getenv("FULL") ? 5000 : 100;
 
         for (unsigned i = 0; i < n; i++)
                 history((uint64_t) seed * 1000003 + i);
