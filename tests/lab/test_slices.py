@@ -19,7 +19,6 @@ import scenario                  # noqa: E402
 import slices                    # noqa: E402
 
 JOB = "story"
-FAST = "[Registry]\nShrinkAfter=3s\nGrowAfter=3s\nLastCall=5s\n"
 
 
 def setUpModule():
@@ -31,7 +30,7 @@ def setUpModule():
 class Story(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.lab = cls.enterClassContext(slices.lab(folder=os.environ.get("TPU_HOSTD_DEBS"), grant=False, collector_conf=FAST))
+        cls.lab = cls.enterClassContext(slices.lab(folder=os.environ.get("TPU_HOSTD_DEBS"), grant=False))
         slices.prepare(cls.lab)
         cls.h = cls.lab.hosts
 
@@ -84,6 +83,11 @@ class Story(unittest.TestCase):
         self.assertLess(loss[45], loss[0] * 0.6)
         pids = {h.name: h.sh(f"ps -o user= -p {scenario.unit(h, f'tpu-run-{JOB}.service', 'MainPID')['MainPID']}").strip() for h in self.h}
         self.assertEqual(set(pids.values()), {slices.USER})
+
+        def shown():
+            lines = [line.split() for line in scenario.ctl(self.h[1], "fleet").out.splitlines() if f" {JOB} " in line]
+            return {cells[2]: int(cells[5]) for cells in lines if cells[5].isdigit()}
+        scenario.wait_until(lambda: set(shown()) == {h.name for h in self.h}, 60, "tpuctl fleet shows every host's step")
 
     def test_03_every_agent_process_is_killed(self):
         generation, at = self.run_record()["generation"], self.steps_on(self.h[0], 0)
