@@ -9,7 +9,7 @@
 
 static int store_it(const struct api *a, const char *body, const char *attributes, unsigned severity) {
         usec_t now = clock_real(a->clock);
-        const struct store_event e = { .service = "tpu-collectord",
+        const struct store_event e = { .service = STORE_OWN_NAME,
                                        .name = "tpu.api.acted",
                                        .body = body,
                                        .attributes = attributes,
@@ -21,7 +21,7 @@ static int store_it(const struct api *a, const char *body, const char *attribute
 
         r = store_begin(a->store);
         if (r >= 0)
-                r = store_find_host(a->store, "tpu-collectord", now, &host);
+                r = store_find_host(a->store, STORE_OWN_NAME, now, &host);
         if (r >= 0)
                 r = store_add_event(a->store, host, NULL, &e);
         if (r >= 0)

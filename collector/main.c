@@ -143,7 +143,7 @@ static int start_registry(struct collector *c) {
                 .event = c->event,
                 .store = c->store,
                 .clock = &clock_system,
-                .host = "tpu-collectord",
+                .host = STORE_OWN_NAME,
                 .lease = c->settings.lease,
                 .answer = sync_port_answer,
                 .events = on_registry_events,

@@ -123,8 +123,8 @@ int config_parse_usec(const char *value, void *dest, char why[static 96]) {
         static const struct unit units[] = {
                 { "", USEC_PER_SEC },       { "us", 1 },
                 { "ms", USEC_PER_MSEC },    { "s", USEC_PER_SEC },
-                { "min", 60 * USEC_PER_SEC }, { "h", 3600 * USEC_PER_SEC },
-                { "d", 86400 * USEC_PER_SEC },
+                { "min", 60 * USEC_PER_SEC }, { "m", 60 * USEC_PER_SEC }, /* as systemd.time(7) has it */
+                { "h", 3600 * USEC_PER_SEC }, { "d", 86400 * USEC_PER_SEC },
         };
 
         return scaled(value, units, ELEMENTSOF(units), "250ms, 10s, 2min, 1h", dest, why);

@@ -202,9 +202,11 @@ static int add_run(struct table *t, const json_t *run, usec_t now) {
         json_int_t since = json_integer_value(json_object_get(run, "since")),
                    step = json_integer_value(json_object_get(run, "step"));
         const char *user = text_of(json_object_get(run, "intent"), "user"), *outcome = text_of(run, "outcome");
-        char age[SPAN_TEXT_MAX], generation[24], steps[24] = "", slices[300], hosts[24] = "", state[48];
-        const char *cells[] = { text_of(run, "name"), state, user, generation, age, slices, hosts, steps, text_of(run, "why") };
+        char age[SPAN_TEXT_MAX], generation[24], steps[24] = "", slices[300], hosts[24] = "", state[48], why[300];
+        const char *cells[] = { text_of(run, "name"), state, user, generation, age, slices, hosts, steps, why };
 
+        /* Without the remedy, which stands behind a line feed. */
+        (void) snprintf(why, sizeof(why), "%.*s", (int) MIN(strcspn(text_of(run, "why"), "\n"), sizeof(why) - 1), text_of(run, "why"));
         (void) snprintf(state, sizeof(state), "%.20s%s%.20s", text_of(run, "state"), outcome[0] ? ": " : "", outcome);
         (void) snprintf(generation, sizeof(generation), "%lld",
                         (long long) json_integer_value(json_object_get(run, "generation")));

@@ -158,8 +158,8 @@ static int open_journal(const char *directory, sd_journal **ret) {
         _cleanup_(sd_journal_closep) sd_journal *j = NULL;
         int r;
 
-        r = directory ? sd_journal_open_directory(&j, directory, 0)
-                      : sd_journal_open(&j, SD_JOURNAL_LOCAL_ONLY | SD_JOURNAL_SYSTEM);
+        /* Not SD_JOURNAL_SYSTEM: journald keeps what runs of ordinary users print in files of those users. */
+        r = directory ? sd_journal_open_directory(&j, directory, 0) : sd_journal_open(&j, SD_JOURNAL_LOCAL_ONLY);
         if (r < 0)
                 return r;
         r = sd_journal_add_match(j, "SYSLOG_IDENTIFIER=tpu-run", 0);

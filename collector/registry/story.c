@@ -25,7 +25,7 @@ static int add(const struct story *y, const char *host, const char *slice, int64
         json_t *text = json_string(body);
         _cleanup_free_ char *b = text ? json_dumps(text, JSON_ENCODE_ANY) : NULL,
                             *a = attributes ? json_dumps(attributes, JSON_COMPACT) : NULL;
-        struct store_event e = { .service = "tpu-collectord",
+        struct store_event e = { .service = STORE_OWN_NAME,
                                  .name = name,
                                  .body = b,
                                  .attributes = a,

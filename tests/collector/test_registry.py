@@ -211,6 +211,8 @@ class Registry(Case):
             until(lambda h=h: (h.records.get("site/mode") or {}).get("mode") == "observe", "all are told")
         self.assertEqual(self.c.get("/api/v1/mode", "DELETE").status, 204)
         until(lambda: "site/mode" not in a.records, "all are told")
+        # The collector's own events are of no host of the fleet.
+        self.assertNotIn("tpu-collectord", [h["name"] for h in self.c.get("/api/v1/hosts").json["hosts"]])
         names = [e["name"] for e in self.c.get("/api/v1/events?name=tpu.api.acted").json["events"]]
         self.assertEqual(len(names), 5)
 
