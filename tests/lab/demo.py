@@ -87,7 +87,7 @@ def fleet(lab):
         out = s.ctl(lab.hosts[0], "fleet").out
         return out if len(re.findall(r"\btrain\b", out)) >= HOSTS else None
     shown = s.wait_until(all_show_steps, 20, "tpuctl fleet with a step for each host")
-    names = [n for n, in s.query(lab, "SELECT name FROM hosts ORDER BY name")]
+    names = [n for n, in s.query(lab, "SELECT name FROM hosts WHERE state IS NOT NULL ORDER BY name")]
     return shown.rstrip() + f"\n[database: {', '.join(names)}]"
 
 
