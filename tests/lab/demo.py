@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The demo: four booted hosts of one slice, a real training, a killed agent, a stopped rank with a name.
+"""The demo: four booted hosts of two slices, a real training by one command, killed agents, a killed and a stopped rank.
 Started by tools/demo.
 
 One line a step, with its time. Every fact is read by an outside observer (in brackets: who) beside our
@@ -11,9 +11,10 @@ import sys
 import time
 
 import scenario as s
+import slices
 from scenario import LabError
 
-HOSTS = 4
+HOSTS, PER_SLICE = 4, 2
 
 
 class Teller:
@@ -42,7 +43,8 @@ class Teller:
 
 def boot(lab):
     lab.start()
-    return f"{HOSTS} hosts and a collector booted in {lab.boot_seconds:.1f} s, the packages installed by apt"
+    slices.prepare(lab)
+    return f"{HOSTS} hosts of {HOSTS // PER_SLICE} slices and a collector booted in {lab.boot_seconds:.1f} s, the packages installed by apt"
 
 
 def tuned(lab):
@@ -65,10 +67,15 @@ def identity(lab):
 
 
 def train(lab):
-    for host in lab.hosts:
-        s.start_training(host)
-    step = s.wait_step(lab.hosts[0], "train", 5, 120)
-    return f"tpuctl run on each host; step {step} reached [the training's own log]"
+    members = lambda: all(s.ctl_json(h, "status")["registry"]["state"] == "member" for h in lab.hosts)  # noqa: E731
+    s.wait_until(members, 60, "every host is a member of its slice")
+    done = slices.train(lab.hosts[0], "train", "--slices", "1:2", "--restarts", "5", "--grace", "5")
+    if done.code:
+        raise LabError(done.out + done.err)
+    step = s.wait_step(lab.hosts[3], "train", 25, 120)
+    loss = slices.losses(lab.hosts[3], "train")
+    return (f"h0: tpuctl run --name train --framework torch --user alice --slices 1:2 -- python3 train.py\n{done.out.rstrip()}\n"
+            f"h3: step {step} reached, loss {loss[0]:.2f} at step 0, {loss[step]:.2f} now [the training's own log]")
 
 
 def fleet(lab):
@@ -80,7 +87,7 @@ def fleet(lab):
         out = s.ctl(lab.hosts[0], "fleet").out
         return out if len(re.findall(r"\btrain\b", out)) >= HOSTS else None
     shown = s.wait_until(all_show_steps, 20, "tpuctl fleet with a step for each host")
-    names = [n for n, in s.query(lab, "SELECT name FROM hosts ORDER BY name")]
+    names = [n for n, in s.query(lab, "SELECT name FROM hosts WHERE state IS NOT NULL ORDER BY name")]
     return shown.rstrip() + f"\n[database: {', '.join(names)}]"
 
 
@@ -96,6 +103,16 @@ def kill_agents(lab):
             host.wait_for(["systemctl", "is-active", "-q", f"{name}.service"], 15)
     return (f"{killed} agent processes killed at step {at}; the training went on to step {then}, "
             "none missing [its own log]; agents are back")
+
+
+def kill_rank(lab):
+    host = lab.hosts[2]
+    host.sh(f"kill -KILL {s.unit(host, 'tpu-run-train.service', 'MainPID')['MainPID']}")
+    s.wait_until(lambda: all(slices.resumed(h, "train") for h in lab.hosts), 60, "every rank goes on from a checkpoint")
+    kept = slices.resumed(lab.hosts[0], "train")[-1]
+    s.wait_step(lab.hosts[0], "train", kept + 5, 60)
+    told = s.ctl(lab.hosts[0], "jobs", "--fleet").out
+    return f"SIGKILL to the rank on h2; all four resumed from the checkpoint of step {kept} [their own logs]\n{told.rstrip()}"
 
 
 def stop_rank(lab):
@@ -133,38 +150,39 @@ def resume(lab):
 
 
 def end(lab):
-    for host in lab.hosts:
-        s.ctl(host, "stop", "train")
     first = lab.hosts[0]
+    s.ctl(first, "stop", "train", "--fleet")
 
     def ended():
         return next((j for j in s.ctl_json(first, "jobs")["jobs"] if j["state"] == "exited"), None)
     job = s.wait_until(ended, 40, "the run's end")
-    gone = [h.name for h in lab.hosts if h.sh("pgrep -f '^/usr/bin/python3 /srv/train.py' || true").strip()]
-    if gone:
-        raise LabError(f"training processes are left on {gone}")
+
+    def left():
+        return [h.name for h in lab.hosts if h.sh("pgrep -f '^/usr/bin/python3 /srv/train.py' || true").strip()]
+    s.wait_until(lambda: not left(), 40, "no training process on any host")
     lab.stop()
-    return (f"tpuctl stop on each host; the run reads {job['cause']} {job['status']}, no process is left "
+    return (f"tpuctl stop on one host; the run reads {job['cause']} {job['status']}, no process is left "
             "[pgrep]; hosts, namespaces and mounts removed")
 
 
 STEPS = [
-    ("Boot the slice", boot),
+    ("Boot two slices", boot),
     ("Every host is tuned", tuned),
     ("Each host knows who it is", identity),
-    ("Start a data-parallel training over eth0", train),
+    ("Train over both slices, by one command", train),
     ("The collector's view of the fleet", fleet),
     ("Kill every agent process while the training runs", kill_agents),
+    ("Kill one rank", kill_rank),
     ("Stop one rank", stop_rank),
     ("Ask where it stands", show_stack),
     ("Let it go on", resume),
-    ("End the runs and clean up", end),
+    ("End the run and clean up", end),
 ]
 
 
 def main():
     teller = Teller(len(STEPS))
-    lab = s.slice_lab(HOSTS)
+    lab = slices.lab(HOSTS, PER_SLICE)
     try:
         for title, action in STEPS:
             if not teller.step(title, lambda act=action: act(lab)) and action is boot:

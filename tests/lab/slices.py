@@ -49,15 +49,13 @@ def configure(host, n_hosts, per_slice, registry, grant):
     host.bind_chips(scenario.CHIPS)
 
 
-def lab(n_hosts=4, per_slice=2, folder=None, registry="Kind=collector", grant=True, collector_conf=""):
+def lab(n_hosts=4, per_slice=2, folder=None, registry="Kind=collector", grant=True):
     """A lab of n_hosts in slices s0, s1, … of per_slice each, and a collector; use it in a with statement."""
     host_deb, collector_deb = scenario.debs(folder)
 
     def before_boot(host):
         host.lab_collector_address = host.lab.collector.address("eth0")
         configure(host, n_hosts, per_slice, registry, grant)
-        if host.name == "collector" and collector_conf:
-            host.write("/etc/tpu-hostd/collectord.conf.d/20-registry.conf", collector_conf)
 
     return Lab(hosts=n_hosts, debs=[host_deb], collector=[collector_deb], before_boot=before_boot)
 

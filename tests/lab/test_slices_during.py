@@ -22,8 +22,8 @@ import slices                    # noqa: E402
 from test_package import bumped  # noqa: E402
 
 JOB, SHORT = "long", "short"
-FAST = "[Registry]\nShrinkAfter=90s\nGrowAfter=3s\nLastCall=5s\n"  # agents may be dead for longer than by default
 AWAY = 60  # seconds that the collector is away
+LOST = 40  # seconds: who is not heard for a lease and half a minute counts as lost, and its run is begun anew
 AGENTS = " ".join(f"{name}.service {name}.socket" for name in scenario.AGENTS)
 
 
@@ -32,8 +32,6 @@ def setUpModule():
 
 
 class During(slices.Case):
-    LAB = {"collector_conf": FAST}
-
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -143,12 +141,16 @@ class During(slices.Case):
         done = slices.train(self.h[0], SHORT, "--slices", "2", steps=120, kept="/srv/short")
         self.assertEqual(done.code, 0, done.out + done.err)
         self.steps_on(self.h, SHORT)
+        dead = time.monotonic()
         self.stop_agents()
         for h in self.h:
             h.wait_for(lambda h=h: not h.sh("pgrep -f '^/usr/bin/python3 /srv/train.py' || true").strip(), 120, "the training ends")
         self.start_agents()
+        dead = time.monotonic() - dead
         run = self.wait_run(SHORT, "its end is known", lambda r: r["state"] == "ended")
-        self.assertEqual((run["outcome"], run["generation"], run["restarts"]), ("success", 1, 0))
+        self.assertEqual((run["outcome"], run["restarts"]), ("success", 0))
+        if dead < LOST:
+            self.assertEqual(run["generation"], 1)
         for h in self.h:
             self.assertEqual(sorted(slices.losses(h, SHORT)), list(range(120)))
         print(scenario.ctl(self.h[1], "jobs", "--fleet").out, scenario.ctl(self.h[1], "jobs").out, sep="\n")
