@@ -55,7 +55,7 @@ __tpu_value() {
         --file) __tpu_files -f ;;
         --probe) words=$(__tpu_checks) ;;
         --name | --env | --peer | --collector | --host | --slice | --state | --since | --until | --slices | --on | --restarts | \
-                --grace | --wait | --port | --chip | --ray-head | --repeat | --every | --hosts) ;;
+                --grace | --wait | --port | --chip | --ray-head | --repeat | --every | --hosts | --lines | --worker) ;;
         *) return 1 ;;
         esac
 }
@@ -69,7 +69,7 @@ __tpu_scan() {
                 --) command=$((i + 1)); return ;;
                 --config | --directory | --golden | --late | --preempt | --file | --slices | --on | --restarts | --grace | --wait | --port | --framework | --malloc | --user | --probe | --name | --env | --peer | \
                         --report | --peer-report | --collector | --host | --slice | --state | --since | --netns | --until | --chip | --ray-head | \
-                        --cgroup | --repeat | --every | --from | --hosts | --run) i=$((i + 1)) ;;
+                        --lines | --worker | --cgroup | --repeat | --every | --from | --hosts | --run) i=$((i + 1)) ;;
                 -*) ;;
                 *) [[ $verb ]] || verb=${line[i]} ;;
                 esac
