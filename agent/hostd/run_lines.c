@@ -228,8 +228,8 @@ static void batch_done(struct run_lines *l) {
         l->durable = l->state;
         l->waiting = 0;
         save(l);
-        if (l->news)
-                schedule(l, l->last + RUN_LINES_PAUSE);
+        /* Once more in any case, until nothing is found: a change is told before all of it can be read. */
+        schedule(l, l->last + RUN_LINES_PAUSE);
 }
 
 static int on_batch(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -340,7 +340,7 @@ static int open_journal(struct run_lines *l, const char *directory) {
         int r;
 
         r = directory ? sd_journal_open_directory(&l->journal, directory, 0)
-                      : sd_journal_open(&l->journal, SD_JOURNAL_LOCAL_ONLY | SD_JOURNAL_SYSTEM);
+                      : sd_journal_open(&l->journal, SD_JOURNAL_LOCAL_ONLY); /* as in run_log.c: users' files, too */
         if (r >= 0)
                 r = sd_journal_add_match(l->journal, "SYSLOG_IDENTIFIER=tpu-run", 0);
         if (r >= 0)
