@@ -32,7 +32,7 @@ static int on_event(const struct store_event_row *row, void *userdata) {
 }
 
 /* How many there were; -errno. */
-static int list(const struct api *a, const struct store_event_filter *f, struct http_reply *reply) {
+static int list_events(const struct api *a, const struct store_event_filter *f, struct http_reply *reply) {
         struct listing l = { .newest_first = f->since < 0, .last = MAX(f->since, 0), .list = json_array() };
         int n = (int) json_array_size(l.list), r;
 
@@ -41,6 +41,10 @@ static int list(const struct api *a, const struct store_event_filter *f, struct 
         api_reply_result(reply, a, MIN(r, 0),
                          json_pack("{s:o, s:I}", "events", l.list, "next", (json_int_t) l.last));
         return r < 0 ? r : n;
+}
+
+static int list(const struct api *a, const struct follow_what *what, struct http_reply *reply) {
+        return what->lines ? api_list_lines(a, &what->line, reply) : list_events(a, &what->event, reply);
 }
 
 void api_events(const struct api *a, const struct query *q, struct http_call *call,
@@ -61,8 +65,9 @@ void api_events(const struct api *a, const struct query *q, struct http_call *ca
                 api_reply_result(reply, a, r, NULL);
                 return;
         }
-        r = list(a, &f, reply);
-        if (r != 0 || wait <= 0 || f.since < 0 || follow_add(a->follow, &f, (unsigned) wait, call) < 0)
+        r = list_events(a, &f, reply);
+        if (r != 0 || wait <= 0 || f.since < 0 ||
+            follow_add(a->follow, &(struct follow_what){ .event = f }, (unsigned) wait, call) < 0)
                 return;
         free(reply->body);
         *reply = (struct http_reply) { .later = true };
@@ -73,8 +78,8 @@ void api_events(const struct api *a, const struct query *q, struct http_call *ca
 struct waiter {
         struct waiter *next;
         struct http_call *call;
-        char *host, *slice, *name;
-        struct store_event_filter filter;
+        char *host, *slice, *name; /* name: the event's or the run's */
+        struct follow_what what;
         usec_t until; /* of the boot clock */
 };
 
@@ -113,7 +118,7 @@ static usec_t look(struct follow *f, bool all) {
                 struct http_reply reply = { 0 };
                 bool due = all || w->until <= now;
 
-                if ((f->news || due) && (list(f->api, &w->filter, &reply) != 0 || due)) {
+                if ((f->news || due) && (list(f->api, &w->what, &reply) != 0 || due)) {
                         *at = w->next;
                         f->n--;
                         http_answer(w->call, &reply);
@@ -174,7 +179,7 @@ static int copy(const char *from, char **ret) {
         return *ret ? 0 : -ENOMEM;
 }
 
-int follow_add(struct follow *f, const struct store_event_filter *filter, unsigned seconds,
+int follow_add(struct follow *f, const struct follow_what *what, unsigned seconds,
                struct http_call *call) {
         struct waiter *w;
 
@@ -183,16 +188,17 @@ int follow_add(struct follow *f, const struct store_event_filter *filter, unsign
         w = calloc(1, sizeof(*w));
         if (!w)
                 return -ENOMEM;
-        if (copy(filter->host, &w->host) < 0 || copy(filter->slice, &w->slice) < 0 ||
-            copy(filter->name, &w->name) < 0) {
+        if (copy(what->lines ? what->line.host : what->event.host, &w->host) < 0 ||
+            copy(what->lines ? what->line.slice : what->event.slice, &w->slice) < 0 ||
+            copy(what->lines ? what->line.run : what->event.name, &w->name) < 0) {
                 waiter_free(w);
                 return -ENOMEM;
         }
         w->call = call;
-        w->filter = *filter;
-        w->filter.host = w->host;
-        w->filter.slice = w->slice;
-        w->filter.name = w->name;
+        w->what = *what;
+        w->what.event.host = w->what.line.host = w->host;
+        w->what.event.slice = w->what.line.slice = w->slice;
+        w->what.event.name = w->what.line.run = w->name;
         w->until = clock_boot(f->api->clock) + seconds * USEC_PER_SEC;
         w->next = f->first;
         f->first = w;

@@ -29,5 +29,9 @@ void api_series(const struct api *a, const struct query *q, struct http_reply *r
 /* call: to wait with, when the query says so; reply->later then. */
 void api_events(const struct api *a, const struct query *q, struct http_call *call,
                 struct http_reply *reply);
+/* The lines of a run; likewise. query is checked here. */
+void api_lines(const struct api *a, const char *run, const struct http_request *q, struct http_reply *reply);
+/* How many there were; -errno. The reply is ready. */
+int api_list_lines(const struct api *a, const struct store_line_filter *f, struct http_reply *reply);
 /* Text for a scraper, in the format that its Accept header (NULL: none) asks for. */
 void api_metrics(const struct api *a, const char *accept, struct http_reply *reply);

@@ -105,6 +105,15 @@ static void print_registry(struct exposition *e, const struct registry *r) {
         }
 }
 
+static void print_lines(struct exposition *e, uint64_t bytes) {
+        static const struct exposition_family family = { "tpu_collectord_run_line_bytes", "bytes",
+                                                         "Bytes of the lines of runs that are kept.",
+                                                         EXPOSITION_GAUGE };
+
+        exposition_family(e, &family);
+        exposition_int(e, NULL, 0, (int64_t) bytes);
+}
+
 static int look(const struct api *a, struct store_slice *ret_sum, struct store_size *ret_size) {
         usec_t now = clock_real(a->clock), silent = API_SILENT_SECONDS * USEC_PER_SEC;
         int r;
@@ -118,11 +127,14 @@ void api_metrics(const struct api *a, const char *accept, struct http_reply *rep
         struct store_slice sum = { 0 };
         struct exposition e;
         struct store_size size;
+        uint64_t lines = 0;
         char *text;
         size_t len;
         int r;
 
         r = look(a, &sum, &size);
+        if (r >= 0)
+                r = store_line_bytes(a->store, &lines);
         if (r >= 0)
                 r = exposition_begin(&e, open_metrics);
         if (r >= 0) {
@@ -130,6 +142,7 @@ void api_metrics(const struct api *a, const char *accept, struct http_reply *rep
                 counters_print(&e, a->counters);
                 print_hosts(&e, &sum);
                 print_database(&e, &size);
+                print_lines(&e, lines);
                 print_registry(&e, a->registry);
                 r = exposition_end(&e, &text, &len);
         }

@@ -17,6 +17,7 @@ enum what {
         WHAT_NOTHING,
         WHAT_RUNS,
         WHAT_RUN,
+        WHAT_LOGS,
         WHAT_SLICE,
         WHAT_SLOT,
         WHAT_ORDER,
@@ -76,7 +77,7 @@ static struct target find_target(const char *path) {
                 t.what = WHAT_MODE;
         else if (startswith(path, RUNS_PATH "/")) {
                 end = take_part(path + strlen(RUNS_PATH "/"), t.name, sizeof(t.name));
-                t.what = end && !*end ? WHAT_RUN : WHAT_NOTHING;
+                t.what = end && !*end ? WHAT_RUN : end && streq(end, "/logs") ? WHAT_LOGS : WHAT_NOTHING;
         } else if (startswith(path, SLICES_PATH))
                 t.what = slice_target(path + strlen(SLICES_PATH), &t);
         else if (startswith(path, HOSTS_PATH))
@@ -391,6 +392,7 @@ static const char *methods_of(enum what w) {
         case WHAT_RUN:
                 return "GET, HEAD, DELETE";
         case WHAT_SLICE:
+        case WHAT_LOGS:
         case WHAT_ORDERS:
                 return "GET, HEAD";
         case WHAT_SLOT:
@@ -410,7 +412,9 @@ static void read_it(const struct api *a, const struct http_request *q, const str
         char why[QUERY_WHY_MAX];
         struct query query;
 
-        if (query_parse(q, 0, 0, &query, why) < 0)
+        if (t->what == WHAT_LOGS)
+                api_lines(a, t->name, q, reply);
+        else if (query_parse(q, 0, 0, &query, why) < 0)
                 api_reply_error(reply, 400, why, "see docs/registry.md");
         else if (t->what == WHAT_RUNS)
                 list_runs(a, reply);

@@ -89,7 +89,8 @@ static void count(struct counters *c, const struct group_item *i) {
                 c->duplicates++;
                 return;
         }
-        *(i->push.kind == INGEST_METRICS ? &c->points : &c->events) += i->result.rows;
+        c->lines += i->result.lines;
+        *(i->push.kind == INGEST_METRICS ? &c->points : &c->events) += i->result.rows - i->result.lines;
         c->rejected += i->result.rejected;
 }
 
@@ -154,7 +155,7 @@ static void refuse_all(struct group *g, struct group_item *items, int error) {
 }
 
 static void answer_all(struct group *g, struct group_item *items, bool stored) {
-        uint64_t events = g->counters->events;
+        uint64_t before = g->counters->events + g->counters->lines;
 
         while (items) {
                 struct group_item *i = items;
@@ -168,7 +169,7 @@ static void answer_all(struct group *g, struct group_item *items, bool stored) {
                 http_answer(i->call, &i->reply);
                 free(i);
         }
-        if (g->notify && g->counters->events > events)
+        if (g->notify && g->counters->events + g->counters->lines > before)
                 g->notify(g->userdata);
 }
 

@@ -13,6 +13,7 @@ struct rows {
         bool agent;
         int64_t host;
         usec_t newest;
+        uint64_t lines;
 };
 
 static const char *or_null(const char *text) {
@@ -90,6 +91,36 @@ static const char *event_reasons(const struct ingest_event *e) {
         return text ? text : e->body;
 }
 
+static int64_t number_of(const json_t *attributes, const char *key) {
+        const json_t *v = json_object_get(attributes, key);
+
+        return json_is_integer(v) && json_integer_value(v) >= 0 ? json_integer_value(v) : -1;
+}
+
+/* 0: it is none, or not one that has all it needs: an event as any other. */
+static int take_line(struct rows *p, const struct ingest_event *i, usec_t when) {
+        json_t *a = json_loads(i->attributes, 0, NULL);
+        struct store_line l = {
+                .run = json_string_value(json_object_get(a, "tpu.run.name")),
+                .invocation = json_string_value(json_object_get(a, "tpu.run.invocation")),
+                .slice = json_string_value(json_object_get(a, "tpu.slice.name")),
+                .text = json_string_value(i->content),
+                .number = number_of(a, "tpu.run.line"),
+                .generation = number_of(a, "tpu.run.generation"),
+                .worker_id = number_of(a, "tpu.worker.id"),
+                .priority = (unsigned) MIN(MAX(number_of(a, "tpu.run.priority"), INT64_C(0)), INT64_C(7)),
+                .time = when,
+        };
+        bool is_line = l.run && strlen(l.run) < 64 && l.invocation && strlen(l.invocation) < 64 && l.text && l.number > 0;
+        int r = 0;
+
+        if (is_line)
+                r = store_add_line(p->store, p->host, &l, p->now);
+        json_decref(a);
+        p->lines += is_line && r >= 0;
+        return r < 0 ? r : is_line;
+}
+
 static int on_event(const struct ingest_event *i, void *userdata) {
         struct rows *p = userdata;
         struct store *s = p->store;
@@ -105,6 +136,11 @@ static int on_event(const struct ingest_event *i, void *userdata) {
         usec_t when = row_time(p, i->time);
         int r;
 
+        if (p->agent && streq(i->name, "tpu.run.line")) {
+                r = take_line(p, i, when);
+                if (r != 0)
+                        return MIN(r, 0);
+        }
         r = store_add_event(s, p->host, &p->identity, &e);
         if (r < 0 || !p->agent || !streq(i->name, "tpu.host.state_changed"))
                 return r;
@@ -136,5 +172,6 @@ int push_store(struct store *s, const struct push *push, usec_t now, struct inge
         if (r <= 0)
                 return r;
         r = ingest_request(push->kind, push->data, push->len, &visitor, ret);
+        ret->lines = rows.lines;
         return r < 0 ? r : 1;
 }

@@ -14,6 +14,7 @@ enum query_parameter {
         QUERY_SLICE,
         QUERY_NAME,
         QUERY_STATE,
+        QUERY_WORKER,
         QUERY_REASON,
         QUERY_SINCE,
         QUERY_LIMIT,

@@ -179,6 +179,7 @@ static int load(const struct command_line *c, const struct options *o, struct se
                 { "Collector", "AllowActors", config_parse_string255, s->allow_actors, "" },
                 { "Collector", "RegistryLease", parse_lease, &s->lease, "15s" },
                 { "Collector", "RetainDays", parse_days, &s->retention.days, "30" },
+                { "Collector", "RunLogBytes", parse_size, &s->retention.line_bytes, "1G" },
                 { "Collector", "RetainBytes", parse_size, &s->retention.bytes, "8G" },
         };
         _cleanup_(config_clear) struct config config = { .items = items, .n_items = ELEMENTSOF(items) };

@@ -4,12 +4,15 @@
 #include "ctl.h"
 #include "hostd.h"
 #include "launchd.h"
+#include "fleet_logs.h"
 #include "paths.h"
 #include "report.h"
 #include "run_fleet.h"
 #include "screen.h"
 #include "words.h"
 
+#define LOGS_SHOWN     1000u
+#define LOGS_SHOWN_MAX 10000u
 #define STOP_TIMEOUT (150 * USEC_PER_SEC) /* longer than any unit's own grace */
 
 static json_t *time_json(uint64_t real) {
@@ -249,36 +252,78 @@ static void warn_unknown(const char *root, const char *name) {
         json_decref(answer);
 }
 
+/* This host's own, which the journal has whole. Returns only when it cannot be run. */
+static int show_journal(const struct options *o, const char *name, const char *lines, bool follow) {
+        static char journalctl[] = "journalctl", by_unit[] = "-u", output[] = "-o", cat[] = "cat", short_follow[] = "-f";
+        char unit[80], n[40], *args[] = { journalctl, by_unit, unit, output, cat, NULL, NULL, NULL };
+        size_t i = 5;
+
+        (void) snprintf(unit, sizeof(unit), RUN_UNIT_PREFIX "%s.service", name);
+        (void) snprintf(n, sizeof(n), "--lines=%.20s", lines ? lines : "");
+        if (lines)
+                args[i++] = n;
+        if (follow)
+                args[i] = short_follow;
+        warn_unknown(o->root, name);
+        (void) execvp(args[0], args);
+        fprintf(stderr, "tpuctl logs: journalctl cannot be run: %m\n");
+        return EXIT_NO_ANSWER;
+}
+
+static int show_fleet_logs(const struct options *o, const char *url, struct fleet_logs *l, const char *lines) {
+        char *end;
+
+        l->limit = LOGS_SHOWN;
+        if (lines) {
+                errno = 0;
+                l->limit = (unsigned) MIN(strtoul(lines, &end, 10), (unsigned long) UINT32_MAX);
+                if (*lines < '0' || *lines > '9' || *end || l->limit < 1 || l->limit > LOGS_SHOWN_MAX) {
+                        fprintf(stderr, "tpuctl logs: --lines is a number from 1 to %u, not '%s'\n", LOGS_SHOWN_MAX, lines);
+                        return EXIT_USAGE;
+                }
+        }
+        return collector_open(o, url, &l->collector) < 0 ? EXIT_USAGE : fleet_logs_show(l, stdout);
+}
+
 int verb_logs(const struct ctl *c, int argc, char *argv[]) {
-        bool follow = false;
-        const struct option_def defs[] = { { "follow", NULL, "go on with new lines as they come (also: -f)",
-                                             NULL, &follow } };
+        bool fleet = false;
+        const char *url = NULL, *lines = NULL;
+        struct fleet_logs l = { 0 };
+        const struct option_def defs[] = {
+                { "follow", NULL, "go on with new lines as they come (also: -f)", NULL, &l.follow },
+                { "lines", "N", "the newest N only (also: -n); of the collector by default 1000", &lines, NULL },
+                { "fleet", NULL, "of all hosts of the run, from the collector", NULL, &fleet },
+                { "worker", "SLICE/N", "of this worker, or N of any slice, from the collector", &l.worker, NULL },
+                { "host", "NAME", "of this host, from the collector", &l.host, NULL },
+                { "collector", "URL", "where its API is; default: tpuctl.conf, else " COLLECTOR_DEFAULT, &url, NULL },
+        };
         struct options o = { .program = "tpuctl logs",
-                             .synopsis = "NAME [-f]",
+                             .synopsis = "NAME [-f] [-n N] [--fleet | --worker SLICE/N | --host NAME]",
                              .defs = defs,
                              .n_defs = ELEMENTSOF(defs),
-                             .summary = "Shows what a run has printed: journalctl -u " RUN_UNIT_PREFIX
-                                        "NAME.service -o cat.\n"
-                                        "Who is not root needs the group systemd-journal for it." };
-        static char journalctl[] = "journalctl", by_unit[] = "-u", output[] = "-o", cat[] = "cat",
-                    short_follow[] = "-f", long_follow[] = "--follow";
-        char unit[80], *args[] = { journalctl, by_unit, unit, output, cat, NULL, NULL };
+                             .summary = "Shows what a run has printed: of this host journalctl -u " RUN_UNIT_PREFIX
+                                        "NAME.service -o cat,\nwhich asks for the group systemd-journal of who is not "
+                                        "root; of other hosts what the collector has." };
+        static char long_follow[] = "--follow", long_lines[] = "--lines";
         struct words w;
         int r;
 
         for (int i = 1; i < argc; i++)
-                if (streq(argv[i], short_follow))
+                if (streq(argv[i], "-f"))
                         argv[i] = long_follow;
+                else if (streq(argv[i], "-n"))
+                        argv[i] = long_lines;
         r = words_parse(c, &o, argc, argv, 1, 1, &w);
         if (r < 0)
                 return options_exit(r);
         if (words_check_run_name(&o, w.items[0]) < 0)
                 return EXIT_USAGE;
-        (void) snprintf(unit, sizeof(unit), RUN_UNIT_PREFIX "%s.service", w.items[0]);
-        if (follow)
-                args[5] = short_follow;
-        warn_unknown(o.root, w.items[0]);
-        (void) execvp(args[0], args);
-        fprintf(stderr, "tpuctl logs: journalctl cannot be run: %m\n");
-        return EXIT_NO_ANSWER;
+        l.run = w.items[0];
+        if (fleet || url || l.worker || l.host)
+                return show_fleet_logs(&o, url, &l, lines);
+        if (lines && (!*lines || strspn(lines, "0123456789") != strlen(lines))) {
+                fprintf(stderr, "tpuctl logs: --lines is a number, not '%s'\n", lines);
+                return EXIT_USAGE;
+        }
+        return show_journal(&o, w.items[0], lines, l.follow);
 }

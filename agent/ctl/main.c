@@ -18,7 +18,7 @@ static const struct verb verbs[] = {
         { "env", "[KEY=VALUE…]", "the environment that a run gets", verb_env },
         { "run", "-- COMMAND…", "start a run", verb_run },
         { "jobs", "", "the runs of this host", verb_jobs },
-        { "logs", "NAME [-f]", "what a run has printed", verb_logs },
+        { "logs", "NAME [-f] [--fleet]", "what a run has printed", verb_logs },
         { "stop", "NAME", "end a run", verb_stop },
         { "stack", "NAME", "where every Python thread of a run is", verb_stack },
         { "diagnose", "SLICE", "which host holds a run up, and where, from captures", verb_diagnose },

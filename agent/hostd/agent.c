@@ -366,6 +366,7 @@ struct agent *agent_free(struct agent *a) {
         agent_metadata_stop(a);
         a->tick = sd_event_source_disable_unref(a->tick);
         a->schedule = schedule_free(a->schedule);
+        a->run_lines = run_lines_free(a->run_lines);
         a->run_log = run_log_free(a->run_log);
         a->jobs = jobs_free(a->jobs);
         a->host_metrics = host_metrics_free(a->host_metrics);

@@ -28,6 +28,7 @@
 #include "mtu_handover.h"
 #include "orders.h"
 #include "probe.h"
+#include "run_lines.h"
 #include "run_log.h"
 #include "samples.h"
 #include "schedule.h"
@@ -92,6 +93,7 @@ struct agent {
         struct certificate_fetch *certificate; /* NULL: nobody is asked for one */
         struct schedule *schedule;
         struct run_log *run_log; /* NULL: no journal */
+        struct run_lines *run_lines; /* NULL: no journal, or RunLogs=no */
         struct jobs *jobs;
         struct captures *captures;
         struct pending *pending; /* calls that wait for a capture, in agent_api.c */
@@ -216,6 +218,9 @@ void agent_kernel_stop(struct agent *a);
 
 /* agent_runs.c: runs and captures. */
 int agent_runs_start(struct agent *a);
+
+/* agent_run_lines.c: what runs print, for the collector (RunLogs=). Without a journal it is said, and nothing is sent. */
+void agent_run_lines_start(struct agent *a);
 
 /* agent_routes.c: the calls of docs/api.md. */
 extern const struct api_handlers agent_api_handlers;

@@ -104,5 +104,6 @@ int agent_runs_start(struct agent *a) {
         if (r < 0)
                 (void) log_warning_errno(r, "the journal cannot be read, steps of runs are not seen (is the "
                                             "user in systemd-journal?): %m");
+        agent_run_lines_start(a);
         return 0;
 }

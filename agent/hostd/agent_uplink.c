@@ -29,6 +29,8 @@ static void on_durable(enum uplink_class c, uint64_t seq, void *userdata) {
 
         if (c == UPLINK_EVENTS && a->captures)
                 captures_durable(a->captures, seq);
+        if (c == UPLINK_LOGS && a->run_lines)
+                run_lines_durable(a->run_lines, seq);
 }
 
 static enum otlp_severity gap_severity(enum spool_loss why) {
@@ -46,9 +48,9 @@ static int on_gap(enum uplink_class c, uint64_t id, const struct spool_gap *g, e
                 { .key = "from_seq", .number = (int64_t) g->from_seq },
                 { .key = "to_seq", .number = (int64_t) g->to_seq },
                 { .key = "records", .number = (int64_t) g->records },
-                { .key = "points", .number = (int64_t) g->items },
+                { .key = c == UPLINK_LOGS ? "lines" : "points", .number = (int64_t) g->items },
         };
-        bool points = c == UPLINK_METRICS && why != SPOOL_DAMAGED; /* else there are none, or nobody knows */
+        bool points = c != UPLINK_EVENTS && why != SPOOL_DAMAGED; /* else there are none, or nobody knows */
 
         (void) snprintf(spool, sizeof(spool), "%016" PRIx64, id);
         (void) snprintf(message, sizeof(message),
@@ -135,6 +137,7 @@ int agent_uplink_start(struct agent *a) {
                 .cert_file = cert,
                 .key_file = key,
                 .max_bytes = spool_limit(s),
+                .log_bytes = s->run_log_bytes,
                 .user_agent = "tpu-hostd/" TPU_HOSTD_VERSION,
                 .on_durable = on_durable,
                 .on_gap = on_gap,

@@ -274,6 +274,8 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                 { "Hostd", "ProbeInterval", parse_probe_interval, &s->probe_interval, "0" },
                 { "Hostd", "CaptureTimeout", parse_interval, &s->capture_timeout, "60s" },
                 { "Hostd", "SpoolBytes", parse_spool_bytes, &s->spool_bytes, "256M" },
+                { "Hostd", "RunLogs", config_parse_bool, &s->run_logs, "yes" },
+                { "Hostd", "RunLogBytes", parse_spool_bytes, &s->run_log_bytes, "64M" },
                 { "Hostd", "ApiSocket", parse_path, s->api_socket, PATH_HOSTD_SOCKET },
                 { "Hostd", "SpoolDirectory", parse_path, s->spool_directory, PATH_SPOOL },
                 { "Hostd", "LaunchdSocket", parse_path, s->launchd_socket, "" },
@@ -370,9 +372,12 @@ unsigned settings_keep_fixed(struct settings *s, const struct settings *old) {
                         kept++;
                 }
         if (s->spool_bytes != old->spool_bytes || s->capture_timeout != old->capture_timeout ||
-            s->uplink.compression != old->uplink.compression || s->uplink.timeout != old->uplink.timeout) {
-                log_warning("SpoolBytes=, CaptureTimeout=, Compression= or Timeout= changed: restart "
-                            "tpu-hostd for it to take effect");
+            s->uplink.compression != old->uplink.compression || s->uplink.timeout != old->uplink.timeout ||
+            s->run_logs != old->run_logs || s->run_log_bytes != old->run_log_bytes) {
+                log_warning("SpoolBytes=, RunLogs=, RunLogBytes=, CaptureTimeout=, Compression= or Timeout= changed: "
+                            "restart tpu-hostd for it to take effect");
+                s->run_logs = old->run_logs;
+                s->run_log_bytes = old->run_log_bytes;
                 s->uplink.timeout = old->uplink.timeout;
                 s->uplink.compression = old->uplink.compression;
                 s->spool_bytes = old->spool_bytes;

@@ -43,6 +43,8 @@ struct settings {
         usec_t probe_interval;  /* of every probe; 0: each one's own */
         usec_t capture_timeout;
         uint64_t spool_bytes;   /* further bounded to 2 % of the disk */
+        bool run_logs;          /* lines of runs go out */
+        uint64_t run_log_bytes; /* of the spool, for them */
         struct settings_api api;
         char api_socket[256], spool_directory[256];
         char launchd_socket[256], journal[256]; /* empty: the system's own on the real root, else none */
@@ -60,7 +62,7 @@ struct settings {
         struct settings_registry registry;
 };
 
-#define SETTINGS_ITEMS 51
+#define SETTINGS_ITEMS 53
 /* The configuration with its origins, for --show-config; config points into items. */
 struct settings_source {
         struct config config;

@@ -14,6 +14,7 @@ static inline void part_freep(char **p) {
 static const char *class_path(enum uplink_class c) {
         switch (c) {
         case UPLINK_EVENTS:
+        case UPLINK_LOGS:
                 return "/v1/logs";
         case UPLINK_METRICS:
                 return "/v1/metrics";

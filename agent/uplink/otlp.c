@@ -15,6 +15,12 @@ struct point {
         Otlp__NumberDataPoint m;
 };
 
+struct line {
+        struct line *next;
+        Otlp__LogRecord m;
+        Otlp__AnyValue body;
+};
+
 struct metric {
         Otlp__Metric m;
         Otlp__Gauge gauge;
@@ -31,6 +37,10 @@ struct otlp {
 
         struct metric *metrics[OTLP_METRICS_MAX];
         size_t n_metrics, bytes;
+
+        struct arena lines_arena;
+        struct line *first_line, *last_line;
+        size_t n_lines, line_bytes;
 
         uint8_t *out;
         size_t out_size;
@@ -112,6 +122,7 @@ struct otlp *otlp_free(struct otlp *o) {
         arena_clear(&o->resource_arena);
         arena_clear(&o->points_arena);
         arena_clear(&o->scratch_arena);
+        arena_clear(&o->lines_arena);
         free(o->out);
         free(o);
         return NULL;
@@ -310,10 +321,29 @@ static int fill_record(struct otlp *o, const struct otlp_event *e, Otlp__LogReco
         return make_attributes(a, e->attributes, e->n_attributes, &ret->attributes);
 }
 
-static int encode_record(struct otlp *o, const struct otlp_event *e, size_t *ret_len) {
+/* Records that are linked already, all of this resource. */
+static int encode_records(struct otlp *o, Otlp__LogRecord **records, size_t n, size_t *ret_len) {
         Otlp__ExportLogsServiceRequest request = OTLP__EXPORT_LOGS_SERVICE_REQUEST__INIT;
         Otlp__ResourceLogs of_resource = OTLP__RESOURCE_LOGS__INIT, *resources = &of_resource;
         Otlp__ScopeLogs of_scope = OTLP__SCOPE_LOGS__INIT, *scopes = &of_scope;
+        int r;
+
+        of_scope.scope = &o->scope;
+        of_scope.n_log_records = n;
+        of_scope.log_records = records;
+        of_resource.resource = &o->resource;
+        of_resource.n_scope_logs = 1;
+        of_resource.scope_logs = &scopes;
+        request.n_resource_logs = 1;
+        request.resource_logs = &resources;
+        r = reserve_output(o, otlp__export_logs_service_request__get_packed_size(&request));
+        if (r < 0)
+                return r;
+        *ret_len = otlp__export_logs_service_request__pack(&request, o->out);
+        return 0;
+}
+
+static int encode_event(struct otlp *o, const struct otlp_event *e, size_t *ret_len) {
         Otlp__LogRecord record = OTLP__LOG_RECORD__INIT, *records = &record;
         Otlp__KeyValueList list = OTLP__KEY_VALUE_LIST__INIT;
         Otlp__AnyValue body = OTLP__ANY_VALUE__INIT;
@@ -330,19 +360,7 @@ static int encode_record(struct otlp *o, const struct otlp_event *e, size_t *ret
         body.kvlist_value = &list;
         if (e->n_body > 0)
                 record.body = &body;
-        of_scope.scope = &o->scope;
-        of_scope.n_log_records = 1;
-        of_scope.log_records = &records;
-        of_resource.resource = &o->resource;
-        of_resource.n_scope_logs = 1;
-        of_resource.scope_logs = &scopes;
-        request.n_resource_logs = 1;
-        request.resource_logs = &resources;
-        r = reserve_output(o, otlp__export_logs_service_request__get_packed_size(&request));
-        if (r < 0)
-                return r;
-        *ret_len = otlp__export_logs_service_request__pack(&request, o->out);
-        return 0;
+        return encode_records(o, &records, 1, ret_len);
 }
 
 int otlp_encode_event(struct otlp *o, const struct otlp_event *e, const void **ret, size_t *ret_len) {
@@ -355,8 +373,79 @@ int otlp_encode_event(struct otlp *o, const struct otlp_event *e, const void **r
                     attributes_bytes(e->body, e->n_body) >
             OTLP_REQUEST_MAX)
                 return -E2BIG; /* before anything of that size is copied */
-        r = encode_record(o, e, &len);
+        r = encode_event(o, e, &len);
         arena_reset(&o->scratch_arena);
+        if (r < 0)
+                return r;
+        *ret = o->out;
+        *ret_len = len;
+        return 0;
+}
+
+/* --- Lines ----------------------------------------------------------------------------------------------- */
+
+static struct line *new_line(struct otlp *o, const struct otlp_line *l) {
+        struct arena *a = &o->lines_arena;
+        struct line *t = arena_alloc(a, sizeof(*t));
+
+        if (!t)
+                return NULL;
+        otlp__log_record__init(&t->m);
+        otlp__any_value__init(&t->body);
+        t->m.time_unix_nano = t->m.observed_time_unix_nano = l->time_real * NSEC_PER_USEC;
+        t->m.severity_number = (uint32_t) l->severity;
+        t->m.severity_text = arena_text(a, severity_text(l->severity));
+        t->m.event_name = arena_text(a, l->name);
+        t->body.value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
+        t->body.string_value = arena_text(a, l->text);
+        t->m.body = &t->body;
+        t->m.n_attributes = l->n_attributes;
+        if (!t->m.severity_text || !t->m.event_name || !t->body.string_value ||
+            make_attributes(a, l->attributes, l->n_attributes, &t->m.attributes) < 0)
+                return NULL;
+        return t;
+}
+
+int otlp_add_line(struct otlp *o, const struct otlp_line *l, size_t max) {
+        size_t bytes = POINT_BYTES + strlen(l->name) + strlen(l->text) + attributes_bytes(l->attributes, l->n_attributes);
+        struct line *t;
+
+        if (l->n_attributes > OTLP_ATTRIBUTES_MAX)
+                return -EINVAL;
+        if (o->resource_bytes + o->line_bytes + bytes > MIN(max, (size_t) OTLP_REQUEST_MAX))
+                return -E2BIG;
+        t = new_line(o, l);
+        if (!t)
+                return -ENOMEM; /* the arena gets back what was taken at the next encode */
+        if (o->last_line)
+                o->last_line->next = t;
+        else
+                o->first_line = t;
+        o->last_line = t;
+        o->n_lines++;
+        o->line_bytes += bytes;
+        return 0;
+}
+
+void otlp_drop_lines(struct otlp *o) {
+        o->first_line = o->last_line = NULL;
+        o->n_lines = o->line_bytes = 0;
+        arena_reset(&o->lines_arena);
+}
+
+int otlp_encode_lines(struct otlp *o, const void **ret, size_t *ret_len) {
+        Otlp__LogRecord **list;
+        size_t n = 0, len;
+        int r = -ENOMEM;
+
+        if (o->n_lines == 0)
+                return -ENODATA;
+        list = arena_alloc(&o->lines_arena, o->n_lines * sizeof(*list));
+        for (struct line *l = o->first_line; list && l; l = l->next)
+                list[n++] = &l->m;
+        if (list)
+                r = encode_records(o, list, n, &len);
+        otlp_drop_lines(o);
         if (r < 0)
                 return r;
         *ret = o->out;

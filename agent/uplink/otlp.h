@@ -43,6 +43,16 @@ struct otlp_event {
         size_t n_attributes;
 };
 
+/* A line of text that something else than this program wrote: a log record with a text as its body. */
+struct otlp_line {
+        const char *name; /* event name: says what kind of line it is */
+        enum otlp_severity severity;
+        usec_t time_real;
+        const char *text;
+        const struct otlp_attribute *attributes;
+        size_t n_attributes;
+};
+
 struct otlp;
 /* resource attributes are copied; scope_version is the program's version (static). */
 int otlp_new(const struct otlp_attribute *resource, size_t n, const char *scope_version, struct otlp **ret);
@@ -60,6 +70,15 @@ int otlp_add_point(struct otlp *o, const struct otlp_point *p);
  * *ret points into o, valid until the next call of an encode. 0 points: -ENODATA.
  */
 int otlp_encode_metrics(struct otlp *o, const void **ret, size_t *ret_len);
+/*
+ * Adds a line to those of the next otlp_encode_lines(), in order; points are not touched. -E2BIG when the request
+ * would exceed max bytes (at most OTLP_REQUEST_MAX): encode and begin anew.
+ */
+int otlp_add_line(struct otlp *o, const struct otlp_line *l, size_t max);
+/* All lines since the last encode as an ExportLogsServiceRequest, as otlp_encode_metrics(). 0 lines: -ENODATA. */
+int otlp_encode_lines(struct otlp *o, const void **ret, size_t *ret_len);
+/* Forgets the lines that were added. */
+void otlp_drop_lines(struct otlp *o);
 /*
  * One event as a whole ExportLogsServiceRequest; waiting points are not touched. -E2BIG: longer than
  * OTLP_REQUEST_MAX. -EINVAL: attributes.

@@ -129,6 +129,20 @@ uint64_t otlp_count_points(const void *data, size_t len) {
         return n;
 }
 
+uint64_t otlp_count_logs(const void *data, size_t len) {
+        struct bytes request = { data, len };
+        struct field resource, scope, record;
+        uint64_t n = 0;
+
+        while (take_field(&request, &resource))
+                while (resource.type == WIRE_BYTES && resource.number == 1 &&
+                       take_field(&resource.value, &scope))
+                        while (scope.type == WIRE_BYTES && scope.number == 2 &&
+                               take_field(&scope.value, &record))
+                                n += record.type == WIRE_BYTES && record.number == 2;
+        return n;
+}
+
 bool otlp_first_event_is(const void *data, size_t len, const char *name) {
         static const uint64_t event_name[3] = { 12, 12, 12 };
         struct bytes b;

@@ -20,6 +20,8 @@ const char *uplink_class_name(enum uplink_class c) {
                 return "events";
         case UPLINK_METRICS:
                 return "metrics";
+        case UPLINK_LOGS:
+                return "logs";
         case _UPLINK_CLASS_MAX:
                 break;
         }
@@ -141,12 +143,14 @@ static void share_out(struct uplink *u) {
         uint64_t segment = segment_bytes(u), left = u->options.max_bytes - _UPLINK_CLASS_MAX * 2 * segment;
 
         for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++) {
+                uint64_t beyond, limit = 2 * segment + left;
                 struct spool_stats st;
-                uint64_t beyond;
 
                 if (!u->channels[c].spool)
                         continue;
-                spool_set_limit(u->channels[c].spool, 2 * segment + left);
+                if (c == UPLINK_LOGS && u->options.log_bytes > 0)
+                        limit = MIN(limit, MAX(u->options.log_bytes, 2 * segment));
+                spool_set_limit(u->channels[c].spool, limit);
                 spool_get_stats(u->channels[c].spool, &st);
                 beyond = st.bytes + segment > 2 * segment ? st.bytes - segment : 0;
                 left -= MIN(left, beyond);
@@ -166,7 +170,7 @@ static int channel_open(struct channel *ch) {
         struct spool_options o = {
                 .max_bytes = u->options.max_bytes,
                 .segment_bytes = segment_bytes(u),
-                .count = ch->class == UPLINK_METRICS ? otlp_count_points : NULL,
+                .count = ch->class == UPLINK_METRICS ? otlp_count_points : ch->class == UPLINK_LOGS ? otlp_count_logs : NULL,
         };
         _cleanup_free_ char *path = NULL;
         struct spool_stats st;
@@ -318,6 +322,12 @@ int uplink_submit(struct uplink *u, enum uplink_class c, const void *data, size_
         if (ch->spool && r != -E2BIG && r != -EINVAL)
                 spool_failed(ch, r);
         return r;
+}
+
+size_t uplink_record_max(const struct uplink *u) {
+        uint64_t units = segment_bytes(u) / SPOOL_UNIT;
+
+        return (size_t) MIN(units * SPOOL_UNIT - 64, (uint64_t) SPOOL_RECORD_MAX); /* headers: 56 bytes */
 }
 
 void uplink_sync_now(struct uplink *u, enum uplink_class c) {

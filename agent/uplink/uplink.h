@@ -29,9 +29,10 @@
 enum uplink_class {
         UPLINK_EVENTS,  /* logs: POST <endpoint>/v1/logs */
         UPLINK_METRICS, /* POST <endpoint>/v1/metrics */
+        UPLINK_LOGS,    /* lines that runs print: POST <endpoint>/v1/logs; many a record */
         _UPLINK_CLASS_MAX,
 };
-const char *uplink_class_name(enum uplink_class c); /* "events", "metrics" */
+const char *uplink_class_name(enum uplink_class c); /* "events", "metrics", "logs" */
 /* "byte limit", "damaged", "refused: 400 malformed", …, "thinned": stable. */
 const char *uplink_loss_name(enum spool_loss why);
 
@@ -65,6 +66,7 @@ struct uplink_options {
         const char *ca_file, *cert_file, *key_file; /* tls_files.h; NULL or empty: none */
         uint64_t max_bytes;     /* of all classes together, at least UPLINK_BYTES_MIN: a class has what the more
                                    important ones, in the order of enum uplink_class, leave */
+        uint64_t log_bytes;     /* of UPLINK_LOGS, within what the others leave; at least two segments. 0: no limit of its own */
         const char *user_agent; /* "tpu-hostd/0.1" */
         usec_t timeout;         /* of one request; 0: UPLINK_TIMEOUT */
         /* seq of class c and all before are durable. May be NULL. Runs in the loop; may submit. */
@@ -145,6 +147,8 @@ DEFINE_CLEANUP(struct uplink *, uplink_free)
  * kept (counted).
  */
 int uplink_submit(struct uplink *u, enum uplink_class c, const void *data, size_t len, uint64_t *ret_seq);
+/* The longest record that fits into a segment: less than SPOOL_RECORD_MAX when max_bytes is small. */
+size_t uplink_record_max(const struct uplink *u);
 /* What was submitted to c is made durable now, without the wait for more that could share the sync. */
 void uplink_sync_now(struct uplink *u, enum uplink_class c);
 /*

@@ -212,9 +212,18 @@ void channel_resolved(struct channel *ch, size_t endpoint, const char *error) {
 
 /* --- Answers ------------------------------------------------------------------------------------------- */
 
-/* Points of what is sent now; a log record is one item. */
+/* Points or lines of what is sent now; an event is one item. */
 static uint64_t items(const struct channel *ch) {
-        return ch->class == UPLINK_METRICS ? otlp_count_points(body(ch), body_len(ch)) : 1;
+        switch (ch->class) {
+        case UPLINK_METRICS:
+                return otlp_count_points(body(ch), body_len(ch));
+        case UPLINK_LOGS:
+                return otlp_count_logs(body(ch), body_len(ch));
+        case UPLINK_EVENTS:
+        case _UPLINK_CLASS_MAX:
+                break;
+        }
+        return 1;
 }
 
 /* The record as a whole is lost when nothing of it was taken, and for the first of the reasons. */

@@ -53,6 +53,18 @@ static const char schema_2[] =
 /* Version 3. What the registry keeps (docs/registry.md): one row a record, its value JSON. */
 static const char schema_3[] = "CREATE TABLE IF NOT EXISTS registry (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;";
 
+/* Version 4. What runs print (store.h); "missing" numbers of its part were left out before it. */
+static const char schema_4[] =
+        "CREATE TABLE IF NOT EXISTS run_parts ("
+        "  id INTEGER PRIMARY KEY, run TEXT NOT NULL, invocation TEXT NOT NULL, host INTEGER NOT NULL REFERENCES hosts,"
+        "  slice TEXT, worker_id INTEGER, generation INTEGER, number INTEGER NOT NULL, changed INTEGER NOT NULL,"
+        "  bytes INTEGER NOT NULL DEFAULT 0, UNIQUE (run, invocation, host));"
+        "CREATE TABLE IF NOT EXISTS run_lines ("
+        "  id INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, part INTEGER NOT NULL, number INTEGER NOT NULL,"
+        "  missing INTEGER NOT NULL, time INTEGER NOT NULL, received INTEGER NOT NULL, priority INTEGER NOT NULL,"
+        "  text TEXT NOT NULL);"
+        "CREATE INDEX IF NOT EXISTS run_lines_by_run ON run_lines (run);";
+
 static int ask_number(sqlite3 *db, const char *question, int64_t fallback, int64_t *ret) {
         sqlite3_stmt *q = NULL;
         int rc;
@@ -70,8 +82,8 @@ static int ask_number(sqlite3 *db, const char *question, int64_t fallback, int64
 static int make(struct store *s, int64_t from) {
         _cleanup_free_ char *text = NULL;
 
-        if (asprintf(&text, "%s%s%s PRAGMA application_id = %d; PRAGMA user_version = %d;",
-                     from < 1 ? schema : "", from < 2 ? schema_2 : "", schema_3, STORE_APPLICATION, STORE_SCHEMA) < 0) {
+        if (asprintf(&text, "%s%s%s%s PRAGMA application_id = %d; PRAGMA user_version = %d;",
+                     from < 1 ? schema : "", from < 2 ? schema_2 : "", schema_3, schema_4, STORE_APPLICATION, STORE_SCHEMA) < 0) {
                 text = NULL;
                 return -ENOMEM;
         }

@@ -12,6 +12,12 @@
         "ORDER BY e.id " order " LIMIT ?5"
 #define EVENT_HOST "e.host = (SELECT id FROM hosts WHERE name = ?2)"
 
+#define LINE_QUERY(order) \
+        "SELECT l.id, h.name, p.slice, p.worker_id, p.generation, p.invocation, l.number, l.missing, l.time, l.priority, l.text " \
+        "FROM run_lines l JOIN run_parts p ON p.id = l.part JOIN hosts h ON h.id = p.host " \
+        "WHERE l.run = ?1 AND l.id > ?2 AND (?3 IS NULL OR h.name = ?3) AND (?4 IS NULL OR p.slice = ?4) " \
+        "AND (?5 IS NULL OR p.worker_id = ?5) ORDER BY l.id " order " LIMIT ?6"
+
 static const char *const sql[_ST_MAX] = {
         [ST_BEGIN] = "BEGIN IMMEDIATE",
         [ST_COMMIT] = "COMMIT",
@@ -84,6 +90,19 @@ static const char *const sql[_ST_MAX] = {
         [ST_OLD_METRICS] =
                 "DELETE FROM metrics WHERE (host, name, attributes, service) IN (SELECT host, name, "
                 "attributes, service FROM metrics LIMIT ?1)",
+        [ST_PART_FIND] = "SELECT id, number FROM run_parts WHERE run = ?1 AND invocation = ?2 AND host = ?3",
+        [ST_PART_ADD] = "INSERT INTO run_parts (run, invocation, host, number, changed) VALUES (?1, ?2, ?3, ?4, 0)",
+        [ST_PART_SET] = "UPDATE run_parts SET slice = coalesce(?2, slice), worker_id = coalesce(?3, worker_id), generation = "
+                        "coalesce(generation, ?4), number = ?5, changed = ?6, bytes = bytes + ?7 WHERE id = ?1",
+        [ST_LINE_ADD] = "INSERT INTO run_lines (run, part, number, missing, time, received, priority, text) "
+                        "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        [ST_LINES_UP] = LINE_QUERY("ASC"),
+        [ST_LINES_DOWN] = LINE_QUERY("DESC"),
+        [ST_LINE_BYTES] = "SELECT coalesce(sum(bytes), 0) FROM run_parts",
+        [ST_LINES_OLDEST] = "SELECT id, part, received, length(CAST(text AS BLOB)) FROM run_lines ORDER BY id LIMIT ?1",
+        [ST_PART_LESS] = "UPDATE run_parts SET bytes = max(0, bytes - ?2) WHERE id = ?1",
+        [ST_LINES_DELETE] = "DELETE FROM run_lines WHERE id <= ?1",
+        [ST_OLD_PARTS] = "DELETE FROM run_parts WHERE id IN (SELECT id FROM run_parts WHERE bytes = 0 AND changed < ?1 LIMIT ?2)",
         [ST_PAGES] = "PRAGMA page_count",
         [ST_FREE_PAGES] = "PRAGMA freelist_count",
         [ST_VACUUM] = "PRAGMA incremental_vacuum(256)",

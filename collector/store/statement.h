@@ -52,6 +52,17 @@ enum statement {
         ST_OLD_EVENTS,
         ST_OLD_RECORDS,
         ST_OLD_METRICS,
+        ST_PART_FIND,
+        ST_PART_ADD,
+        ST_PART_SET,
+        ST_LINE_ADD,
+        ST_LINES_UP,
+        ST_LINES_DOWN,
+        ST_LINE_BYTES,
+        ST_LINES_OLDEST,
+        ST_PART_LESS,
+        ST_LINES_DELETE,
+        ST_OLD_PARTS,
         ST_PAGES,
         ST_FREE_PAGES,
         ST_VACUUM,
@@ -116,6 +127,9 @@ int store_query(struct store *s, enum statement st, const struct bind *values, s
 int store_row(sqlite3_stmt *q);
 void store_end(sqlite3_stmt **q);
 #define _cleanup_query_ _cleanup_(store_end)
+
+/* run_lines.c: some of the oldest lines, as long as there are more than `keep` bytes, or any received before. */
+int store_drop_lines(struct store *s, uint64_t keep, usec_t before);
 
 /* Columns. NULL is NULL, and -1. */
 const char *column_text(sqlite3_stmt *q, int column);

@@ -17,7 +17,7 @@
 
 /* The host that the collector's own events are of. No list of hosts shows it. */
 #define STORE_OWN_NAME "tpu-collectord"
-#define STORE_SCHEMA      3          /* user_version of the database */
+#define STORE_SCHEMA      4          /* user_version of the database */
 #define STORE_APPLICATION 0x54505543 /* application_id: "TPUC" */
 #define STORE_SERIES_MAX  10000      /* series one host may have */
 #define STORE_HOSTS_MAX   100000     /* hosts of one database */
@@ -107,6 +107,21 @@ struct store_event {
 int store_add_event(struct store *s, int64_t host, const struct store_identity *i,
                     const struct store_event *e);
 
+/*
+ * A line that a run printed. The lines of one start of a run on a host (its invocation) are numbered from 1: one that is not
+ * above the last known is a repeat, and dropped; numbers that are left out are lines that were lost on the way.
+ */
+struct store_line {
+        const char *run, *invocation, *text;
+        const char *slice; /* NULL: not known */
+        int64_t worker_id, generation; /* -1: not known */
+        int64_t number;
+        unsigned priority; /* of syslog, 0 … 7 */
+        usec_t time;
+};
+/* 1: stored; 0: a repeat. */
+int store_add_line(struct store *s, int64_t host, const struct store_line *line, usec_t now);
+
 /* A record of the registry; value NULL: it is forgotten. */
 int store_put_registry(struct store *s, const char *key, const char *value);
 
@@ -190,10 +205,27 @@ int store_list_events(struct store *s, const struct store_event_filter *f,
 /* The id in front of the first event received at `time` or later: for filter.since. */
 int store_event_before(struct store *s, usec_t time, int64_t *ret);
 
+struct store_line_filter {
+        const char *run;
+        const char *host, *slice; /* NULL: any */
+        int64_t worker;           /* -1: any */
+        int64_t since, limit;     /* as of struct store_event_filter */
+};
+struct store_line_row {
+        int64_t id, missing; /* missing: lines of this part that were lost in front of this one */
+        const char *host;
+        struct store_line line;
+};
+int store_list_lines(struct store *s, const struct store_line_filter *f,
+                     int (*visit)(const struct store_line_row *l, void *userdata), void *userdata);
+/* The bytes of all lines that are kept. */
+int store_line_bytes(struct store *s, uint64_t *ret);
+
 /* --- Keeping it small ------------------------------------------------------------------------ */
 
 struct store_retention {
         uint32_t days;  /* points and events are dropped after that */
+        uint64_t line_bytes; /* of the lines of runs, their texts: the oldest go */
         uint64_t bytes; /* of the database without free pages: all ages shrink until it fits; events go last
                          */
 };

@@ -162,6 +162,10 @@ static int drop_old(struct store *s, const struct store_retention *retention, us
 
         r = store_run(s, ST_OLD_EVENTS, BIND(TIME(now > days ? now - days : 0), INT(EVENTS_AT_ONCE)));
         if (r == 0)
+                r = store_drop_lines(s, retention->line_bytes, now > days ? now - days : 0);
+        if (r == 0)
+                r = store_run(s, ST_OLD_PARTS, BIND(TIME(now > ages ? now - ages : 0), INT(OTHERS_AT_ONCE)));
+        if (r == 0)
                 r = store_run(s, ST_OLD_RECORDS,
                               BIND(TIME(now > ages ? now - ages : 0), INT(OTHERS_AT_ONCE)));
         return r < 0 ? r : store_run(s, ST_OLD_METRICS, BIND(INT(OTHERS_AT_ONCE)));
@@ -191,6 +195,8 @@ static int shrink(struct store *s, const struct store_retention *retention) {
         int r;
 
         r = store_size(s, &size);
+        if (r == 0 && size.used > retention->bytes) /* the least important of all */
+                r = store_drop_lines(s, 0, 0);
         if (r == 0 && size.used > retention->bytes && s->tending.squeeze <= SQUEEZE_LEAST)
                 r = store_run(s, ST_OLD_EVENTS, BIND(INT(INT64_MAX), INT(EVENTS_AT_ONCE)));
         return r;

@@ -56,6 +56,9 @@ class Collector(Case):
                                                       otlp.gauge("odd", [otlp.point(float("nan"), time=now)])]))
         event = otlp.log("tpu.host.state_changed", {"from": "ready", "to": "degraded", "reasons": "nic.mtu eth1"}, 13, now, {"k": ["v", True, 2.5]})
         self.post("/v1/logs", otlp.request(AGENT, [event, otlp.log("plain", {}, 0, now)]))
+        for slice_name in ({}, {"tpu.slice.name": "s0", "tpu.worker.id": 0, "tpu.run.generation": 1}):
+            line = otlp.log("tpu.run.line", "text", 9, now, {"tpu.run.name": "h0", "tpu.run.invocation": f"a{len(slice_name)}", "tpu.run.line": 2, **slice_name})
+            self.post("/v1/logs", otlp.request(AGENT, [line]))
         self.post("/v1/metrics", otlp.request({"host.name": "pc"}, [otlp.gauge("m", [otlp.point(1, time=now)])]))  # no agent: all is null
 
     def otlp(self, path, key):

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <systemd/sd-journal.h>
+
+#include "log.h"
+#include "run_lines.h"
+#include "run_log.h"
+
+struct run_lines {
+        sd_event *event;
+        sd_journal *journal;
+        sd_event_source *io, *timeout, *timer;
+        const struct run_lines_handlers *handlers;
+        void *userdata;
+        char *path;
+        struct run_lines_state durable, state; /* state: with the batch on its way */
+        uint64_t waiting;  /* the record that is to be durable; 0: none */
+        bool news;         /* there may be more to read */
+        bool here;         /* the entry that the journal stands on was not read yet */
+        bool save_failed;
+        usec_t last;       /* boot clock: when the last batch was handed on */
+        double tokens;
+        usec_t filled;     /* boot clock: when tokens were counted */
+        uint64_t dropped;
+};
+
+static int field(sd_journal *j, const char *name, const char **ret, size_t *ret_len) {
+        const void *data;
+        size_t len, skip = strlen(name) + 1; /* "NAME=" */
+        int r;
+
+        r = sd_journal_get_data(j, name, &data, &len);
+        if (r < 0)
+                return r;
+        if (len < skip)
+                return -EBADMSG;
+        *ret = (const char *) data + skip;
+        *ret_len = len - skip;
+        return 0;
+}
+
+static usec_t boot_now(const struct run_lines *l) {
+        usec_t now = 0;
+
+        (void) sd_event_now(l->event, CLOCK_BOOTTIME, &now);
+        return now;
+}
+
+/* --- One entry ----------------------------------------------------------------------------------------- */
+
+static void copy_text(char ret[static RUN_LINE_MAX + sizeof(RUN_LINE_CUT)], const char *text, size_t len) {
+        bool cut = len > RUN_LINE_MAX;
+
+        if (cut) /* in front of a character of several bytes, not inside */
+                for (len = RUN_LINE_MAX; len > RUN_LINE_MAX - 4 && ((uint8_t) text[len] & 0xc0) == 0x80;)
+                        len--;
+        for (size_t i = 0; i < len; i++)
+                ret[i] = text[i] ? text[i] : '?';
+        memcpy(ret + len, cut ? RUN_LINE_CUT : "", cut ? sizeof(RUN_LINE_CUT) : 1);
+}
+
+static void copy_invocation(sd_journal *j, char ret[static 33]) {
+        const char *text;
+        size_t len;
+
+        if (field(j, "_SYSTEMD_INVOCATION_ID", &text, &len) < 0 || len != 32) {
+                memcpy(ret, "-", 2);
+                return;
+        }
+        memcpy(ret, text, len);
+        ret[len] = '\0';
+        if (strspn(ret, "0123456789abcdef") != len)
+                memcpy(ret, "-", 2);
+}
+
+/* 1: may go out; 0: it is one too many, and too old to wait; -EAGAIN: it has to wait. */
+static int pace(struct run_lines *l, usec_t time_real) {
+        usec_t now = boot_now(l), real = 0;
+
+        l->tokens = MIN(l->tokens + (double) (now - l->filled) * RUN_LINES_RATE / USEC_PER_SEC, (double) RUN_LINES_BURST);
+        l->filled = now;
+        if (l->tokens >= 1)
+                return 1;
+        (void) sd_event_now(l->event, CLOCK_REALTIME, &real);
+        return real > time_real && real - time_real > RUN_LINES_BEHIND ? 0 : -EAGAIN;
+}
+
+/* 0: it is done with; -EAGAIN, -E2BIG: it has to come again, later or in the next batch. */
+static int take_entry(struct run_lines *l) {
+        char run[64], invocation[33], text[RUN_LINE_MAX + sizeof(RUN_LINE_CUT)];
+        const char *unit, *line, *priority;
+        struct run_lines_part *part;
+        uint64_t real = 0;
+        size_t len, n;
+        int r;
+
+        if (field(l->journal, "_SYSTEMD_UNIT", &unit, &n) < 0 || run_log_job_of_unit(unit, n, run) < 0)
+                return 0;
+        (void) sd_journal_get_realtime_usec(l->journal, &real); /* 0 then: not known */
+        copy_invocation(l->journal, invocation);
+        r = pace(l, real);
+        if (r < 0)
+                return r;
+        part = run_lines_part(&l->state, run, invocation);
+        part->number++;
+        if (r == 0) {
+                l->dropped++;
+                return 0;
+        }
+        const struct run_line told = {
+                .run = run,
+                .invocation = invocation,
+                .number = part->number,
+                .time_real = real,
+                .priority = field(l->journal, "PRIORITY", &priority, &n) >= 0 && n == 1 && *priority >= '0' && *priority <= '7' ?
+                                    *priority - '0' : 6,
+                .text = text,
+        };
+        if (field(l->journal, "MESSAGE", &line, &len) < 0)
+                len = 0;
+        copy_text(text, len > 0 ? line : "", len);
+        r = l->handlers->add(&told, l->userdata);
+        if (r < 0)
+                part->number--;
+        else
+                l->tokens--;
+        return r;
+}
+
+/* --- A batch ------------------------------------------------------------------------------------------- */
+
+static void schedule(struct run_lines *l, usec_t at) {
+        usec_t now = boot_now(l);
+
+        if (sd_event_source_set_time_relative(l->timer, at > now ? at - now : 0) >= 0)
+                (void) sd_event_source_set_enabled(l->timer, SD_EVENT_ONESHOT);
+}
+
+/* The entry that was read last becomes the state's. */
+static int take_cursor(struct run_lines *l, char ret[static RUN_LINES_CURSOR_MAX]) {
+        char *cursor;
+        int r;
+
+        r = sd_journal_get_cursor(l->journal, &cursor);
+        if (r < 0)
+                return r;
+        r = strlen(cursor) < RUN_LINES_CURSOR_MAX ? 0 : -E2BIG;
+        if (r == 0)
+                memcpy(ret, cursor, strlen(cursor) + 1);
+        free(cursor);
+        return r;
+}
+
+/* To the entry behind the state's. Sets here when the journal stands on it. */
+static int go_back(struct run_lines *l) {
+        int r;
+
+        l->here = false;
+        if (streq(l->state.cursor, RUN_LINES_HEAD))
+                return sd_journal_seek_head(l->journal);
+        r = sd_journal_seek_cursor(l->journal, l->state.cursor);
+        if (r >= 0)
+                r = sd_journal_next(l->journal);
+        if (r <= 0) /* nothing there, or nothing any more: what comes is new */
+                return r;
+        r = sd_journal_test_cursor(l->journal, l->state.cursor);
+        if (r != 0)
+                return r < 0 ? r : 0;
+        l->here = true;
+        for (size_t i = 0; i < l->state.n; i++) /* the journal has dropped some; how many, nobody knows */
+                l->state.parts[i].number++;
+        log_warning("the journal has dropped lines of runs before they were sent (journald.conf: SystemMaxUse=)");
+        return 0;
+}
+
+static void forget_batch(struct run_lines *l, int error) {
+        int r;
+
+        (void) log_warning_errno(error, "lines of runs cannot be kept for the collector now, they are read again: %m");
+        l->state = l->durable;
+        r = go_back(l);
+        if (r < 0)
+                (void) log_warning_errno(r, "the journal cannot be read on, lines of runs are missed: %m");
+        l->news = true;
+        schedule(l, boot_now(l) + RUN_LINES_AGAIN);
+}
+
+static void save(struct run_lines *l) {
+        int r = run_lines_save(l->path, &l->durable);
+
+        if (r < 0 && !l->save_failed)
+                (void) log_warning_errno(r, "%s: %m (after a restart some lines of runs are sent again)", l->path);
+        l->save_failed = r < 0;
+}
+
+/* Entries into the batch. 1: there are more; 0: the journal's end. *ret_n: lines. */
+static int fill(struct run_lines *l, size_t *ret_n) {
+        bool moved = false;
+        int r = 1;
+
+        *ret_n = 0;
+        for (unsigned i = 0; i < RUN_LINES_AT_ONCE; i++) {
+                uint64_t dropped = l->dropped;
+
+                r = l->here ? 1 : sd_journal_next(l->journal);
+                if (r <= 0)
+                        break;
+                l->here = true;
+                r = take_entry(l);
+                if (r < 0)
+                        break;
+                l->here = false;
+                moved = true;
+                *ret_n += l->dropped == dropped;
+        }
+        if (r != -E2BIG && r != -EAGAIN && r < 0)
+                return r;
+        if (l->here && moved) { /* the state is behind the entry before this one */
+                if (sd_journal_previous(l->journal) > 0 && take_cursor(l, l->state.cursor) >= 0)
+                        return sd_journal_next(l->journal) < 0 ? -EIO : r;
+                return -EIO;
+        }
+        if (moved && take_cursor(l, l->state.cursor) < 0)
+                return -EIO;
+        return r;
+}
+
+static void batch_done(struct run_lines *l) {
+        l->durable = l->state;
+        l->waiting = 0;
+        save(l);
+        /* Once more in any case, until nothing is found: a change is told before all of it can be read. */
+        schedule(l, l->last + RUN_LINES_PAUSE);
+}
+
+static int on_batch(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct run_lines *l = userdata;
+        size_t n;
+        int r;
+
+        (void) source;
+        (void) usec;
+        if (l->waiting > 0)
+                return 0;
+        r = fill(l, &n);
+        l->news = r != 0;
+        l->last = boot_now(l) - (r == 1 || r == -E2BIG ? RUN_LINES_PAUSE : 0); /* a full one: on at once */
+        if (r < 0 && r != -EAGAIN && r != -E2BIG) {
+                l->handlers->drop(l->userdata);
+                forget_batch(l, r);
+                return 0;
+        }
+        r = l->handlers->submit(&l->waiting, l->userdata);
+        if (r == -ENODATA) { /* nothing of runs, or dropped */
+                l->waiting = 0;
+                if (!streq(l->state.cursor, l->durable.cursor))
+                        batch_done(l);
+                else if (l->news)
+                        schedule(l, l->last + RUN_LINES_PAUSE);
+        } else if (r < 0) {
+                l->waiting = 0;
+                forget_batch(l, r);
+        }
+        return 0;
+}
+
+void run_lines_durable(struct run_lines *l, uint64_t seq) {
+        if (l->waiting > 0 && seq >= l->waiting)
+                batch_done(l);
+}
+
+uint64_t run_lines_dropped(const struct run_lines *l) {
+        return l->dropped;
+}
+
+/* --- The journal --------------------------------------------------------------------------------------- */
+
+static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata);
+
+/* Some file systems give no inotify: sd_journal then says by when to look again. */
+static void arm_timeout(struct run_lines *l) {
+        uint64_t at = UINT64_MAX;
+        int r;
+
+        r = sd_journal_get_timeout(l->journal, &at);
+        if (r < 0 || at == UINT64_MAX) {
+                l->timeout = sd_event_source_disable_unref(l->timeout);
+                return;
+        }
+        if (!l->timeout) {
+                if (sd_event_add_time(l->event, &l->timeout, CLOCK_MONOTONIC, at, 0, on_timeout, l) >= 0)
+                        (void) sd_event_source_set_description(l->timeout, "run-lines-timeout");
+        } else if (sd_event_source_set_time(l->timeout, at) >= 0)
+                (void) sd_event_source_set_enabled(l->timeout, SD_EVENT_ONESHOT);
+}
+
+static void process(struct run_lines *l) {
+        int enabled = SD_EVENT_OFF, r = sd_journal_process(l->journal);
+
+        if (r != SD_JOURNAL_NOP && !l->news) {
+                l->news = true;
+                (void) sd_event_source_get_enabled(l->timer, &enabled);
+                if (l->waiting == 0 && enabled == SD_EVENT_OFF)
+                        schedule(l, l->last + RUN_LINES_PAUSE);
+        }
+        arm_timeout(l);
+}
+
+static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
+        (void) source;
+        (void) usec;
+        process(userdata);
+        return 0;
+}
+
+static int on_change(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        (void) source;
+        (void) fd;
+        (void) revents;
+        process(userdata);
+        return 0;
+}
+
+/* The first start of all: from now on. */
+static int begin_at_end(struct run_lines *l) {
+        int r;
+
+        r = sd_journal_seek_tail(l->journal);
+        if (r >= 0)
+                r = sd_journal_previous(l->journal);
+        if (r > 0)
+                return take_cursor(l, l->state.cursor);
+        if (r == 0) {
+                memcpy(l->state.cursor, RUN_LINES_HEAD, sizeof(RUN_LINES_HEAD));
+                r = sd_journal_seek_head(l->journal);
+        }
+        return r;
+}
+
+static int open_journal(struct run_lines *l, const char *directory) {
+        int r;
+
+        r = directory ? sd_journal_open_directory(&l->journal, directory, 0)
+                      : sd_journal_open(&l->journal, SD_JOURNAL_LOCAL_ONLY); /* as in run_log.c: users' files, too */
+        if (r >= 0)
+                r = sd_journal_add_match(l->journal, "SYSLOG_IDENTIFIER=tpu-run", 0);
+        if (r >= 0)
+                r = sd_journal_set_data_threshold(l->journal, RUN_LINE_MAX + 64);
+        if (r >= 0)
+                r = sd_journal_get_fd(l->journal); /* watches from here on, before the seek: nothing falls between */
+        if (r < 0)
+                return r;
+        r = run_lines_load(l->path, &l->state);
+        if (r == -EBADMSG)
+                log_warning("%s is damaged: lines of runs are sent from now on", l->path);
+        r = r < 0 ? begin_at_end(l) : go_back(l);
+        if (r >= 0) {
+                l->durable = l->state;
+                save(l);
+        }
+        return r;
+}
+
+static int add_sources(struct run_lines *l) {
+        int r;
+
+        r = sd_event_add_io(l->event, &l->io, sd_journal_get_fd(l->journal),
+                            (uint32_t) sd_journal_get_events(l->journal), on_change, l);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(l->io, "run-lines-journal");
+        r = sd_event_add_time_relative(l->event, &l->timer, CLOCK_MONOTONIC, 0, 100 * USEC_PER_MSEC, on_batch, l);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(l->timer, "run-lines");
+        (void) sd_event_source_set_priority(l->timer, SD_EVENT_PRIORITY_NORMAL + 10);
+        return 0;
+}
+
+int run_lines_new(sd_event *e, const char *directory, const char *state, const struct run_lines_handlers *h,
+                  void *userdata, struct run_lines **ret) {
+        _cleanup_(run_lines_freep) struct run_lines *l = calloc(1, sizeof(*l));
+        int r;
+
+        if (!l)
+                return -ENOMEM;
+        l->event = sd_event_ref(e);
+        l->handlers = h;
+        l->userdata = userdata;
+        l->news = true;
+        l->tokens = RUN_LINES_BURST;
+        l->filled = boot_now(l);
+        l->path = strdup(state);
+        if (!l->path)
+                return -ENOMEM;
+        r = open_journal(l, directory);
+        if (r >= 0)
+                r = add_sources(l);
+        if (r < 0)
+                return r;
+        arm_timeout(l);
+        *ret = TAKE_PTR(l);
+        return 0;
+}
+
+struct run_lines *run_lines_free(struct run_lines *l) {
+        if (!l)
+                return NULL;
+        l->io = sd_event_source_disable_unref(l->io);
+        l->timeout = sd_event_source_disable_unref(l->timeout);
+        l->timer = sd_event_source_disable_unref(l->timer);
+        sd_journal_close(l->journal);
+        sd_event_unref(l->event);
+        free(l->path);
+        free(l);
+        return NULL;
+}

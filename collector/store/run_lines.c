@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What runs print: lines, and the parts (one start of a run on a host) that they belong to. */
+#include "statement.h"
+
+#define LINES_AT_ONCE 500
+
+int store_add_line(struct store *s, int64_t host, const struct store_line *l, usec_t now) {
+        int64_t part, last;
+        int r;
+
+        r = store_ask(s, ST_PART_FIND, BIND(TEXT(l->run), TEXT(l->invocation), INT(host)), &part, &last);
+        if (r < 0)
+                return r;
+        if (r == 0) {
+                r = store_run(s, ST_PART_ADD, BIND(TEXT(l->run), TEXT(l->invocation), INT(host), INT(0)));
+                if (r < 0)
+                        return r;
+                part = sqlite3_last_insert_rowid(s->db);
+                last = 0;
+        }
+        if (l->number <= last)
+                return 0;
+        r = store_run(s, ST_LINE_ADD,
+                      BIND(TEXT(l->run), INT(part), INT(l->number), INT(l->number - last - 1), TIME(l->time),
+                           TIME(now), INT(l->priority), TEXT(l->text)));
+        if (r >= 0)
+                r = store_run(s, ST_PART_SET,
+                              BIND(INT(part), TEXT(l->slice), KNOWN(l->worker_id), KNOWN(l->generation),
+                                   INT(l->number), TIME(now), INT((int64_t) strlen(l->text))));
+        return r < 0 ? r : 1;
+}
+
+int store_list_lines(struct store *s, const struct store_line_filter *f,
+                     int (*visit)(const struct store_line_row *l, void *userdata), void *userdata) {
+        _cleanup_query_ sqlite3_stmt *q = NULL;
+        int r;
+
+        r = store_query(s, f->since < 0 ? ST_LINES_DOWN : ST_LINES_UP,
+                        BIND(TEXT(f->run), INT(f->since), TEXT(f->host), TEXT(f->slice), KNOWN(f->worker),
+                             INT(f->limit)),
+                        &q);
+        if (r < 0)
+                return r;
+        while ((r = store_row(q)) > 0) {
+                struct store_line_row l = {
+                        .id = sqlite3_column_int64(q, 0),
+                        .host = column_text(q, 1),
+                        .missing = sqlite3_column_int64(q, 7),
+                        .line = {
+                                .run = f->run,
+                                .slice = column_text(q, 2),
+                                .worker_id = column_int(q, 3),
+                                .generation = column_int(q, 4),
+                                .invocation = column_text(q, 5),
+                                .number = sqlite3_column_int64(q, 6),
+                                .time = (usec_t) sqlite3_column_int64(q, 8),
+                                .priority = (unsigned) sqlite3_column_int64(q, 9),
+                                .text = column_text(q, 10),
+                        },
+                };
+
+                r = visit(&l, userdata);
+                if (r != 0)
+                        return r;
+        }
+        return r;
+}
+
+int store_line_bytes(struct store *s, uint64_t *ret) {
+        int64_t bytes = 0;
+        int r;
+
+        r = store_ask(s, ST_LINE_BYTES, NULL, 0, &bytes, NULL);
+        *ret = (uint64_t) MAX(bytes, 0);
+        return r < 0 ? r : 0;
+}
+
+struct gone {
+        int64_t part, bytes;
+};
+
+/* Lines that have to go now, the oldest first: *ret_last is the last of them, 0: none. gone: by part, n of them. */
+static int find_old(struct store *s, uint64_t beyond, usec_t before, struct gone gone[static LINES_AT_ONCE],
+                    size_t *ret_n, int64_t *ret_last) {
+        _cleanup_query_ sqlite3_stmt *q = NULL;
+        uint64_t freed = 0;
+        int r;
+
+        *ret_n = 0;
+        *ret_last = 0;
+        r = store_query(s, ST_LINES_OLDEST, BIND(INT(LINES_AT_ONCE)), &q);
+        while (r >= 0 && (r = store_row(q)) > 0) {
+                int64_t part = sqlite3_column_int64(q, 1), bytes = sqlite3_column_int64(q, 3);
+                size_t i = 0;
+
+                if (freed >= beyond && (usec_t) sqlite3_column_int64(q, 2) >= before)
+                        break;
+                while (i < *ret_n && gone[i].part != part)
+                        i++;
+                if (i == *ret_n)
+                        gone[(*ret_n)++] = (struct gone) { .part = part };
+                gone[i].bytes += bytes;
+                freed += (uint64_t) bytes;
+                *ret_last = sqlite3_column_int64(q, 0);
+        }
+        return r < 0 ? r : 0;
+}
+
+int store_drop_lines(struct store *s, uint64_t keep, usec_t before) {
+        struct gone gone[LINES_AT_ONCE];
+        uint64_t bytes;
+        int64_t last;
+        size_t n;
+        int r;
+
+        r = store_line_bytes(s, &bytes);
+        if (r == 0)
+                r = find_old(s, bytes > keep ? bytes - keep : 0, before, gone, &n, &last);
+        if (r < 0 || last == 0)
+                return r;
+        for (size_t i = 0; r == 0 && i < n; i++)
+                r = store_run(s, ST_PART_LESS, BIND(INT(gone[i].part), INT(gone[i].bytes)));
+        return r < 0 ? r : store_run(s, ST_LINES_DELETE, BIND(INT(last)));
+}
