@@ -5,6 +5,12 @@
 #include "log.h"
 #include "utf8.h"
 
+/*
+ * So long a question may stay open, however short MetricsInterval is: who asks anew sooner than a busy host can
+ * answer never hears anything. As long as PREFLIGHT_TIME, which asks the same process.
+ */
+#define ANSWER_TIME (10 * USEC_PER_SEC)
+
 struct jobs {
         sd_event *event;
         char *socket;
@@ -13,6 +19,7 @@ struct jobs {
         void *userdata;
         struct frame_peer *peer;
         bool asking;
+        usec_t asking_since; /* boot clock */
         uint64_t asked; /* questions so far */
         struct job_list *list, *next;
 };
@@ -172,9 +179,13 @@ static int ask(struct jobs *j) {
 }
 
 void jobs_refresh(struct jobs *j) {
+        usec_t now = 0;
         int r;
 
         if (j->socket[0] == 0)
+                return;
+        (void) sd_event_now(j->event, CLOCK_BOOTTIME, &now); /* fails for a clock that is not there only */
+        if (j->asking && now < j->asking_since + ANSWER_TIME)
                 return;
         if (j->asking) {
                 log_debug("%s did not answer in time", j->socket);
@@ -184,6 +195,7 @@ void jobs_refresh(struct jobs *j) {
         j->asked++;
         r = ask(j);
         j->asking = r >= 0;
+        j->asking_since = now;
         if (r < 0) {
                 (void) log_debug_errno(r, "%s: %m", j->socket);
                 j->peer = frame_peer_free(j->peer);

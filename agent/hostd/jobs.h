@@ -46,9 +46,11 @@ DEFINE_CLEANUP(struct jobs *, jobs_free)
 
 /*
  * Asks for the list, and to be told whenever it changes: what starts and ends is heard at once from a launchd that
- * can do that, else with the next question. A question that is still unanswered when the next one is due counts as no answer. */
+ * can do that, else with the next question. A question that is still open is left alone for 10 s; then that counts as no
+ * answer, and it is asked anew over another connection.
+ */
 void jobs_refresh(struct jobs *j);
-/* The same out of turn: a question that is still open is left alone. */
+/* The same out of turn: a question that is still open is left alone, however old it is. */
 void jobs_ask(struct jobs *j);
 /* The number of the last question, from 1: a list of a greater number was asked for later than now. */
 uint64_t jobs_asked(const struct jobs *j);

@@ -5,6 +5,7 @@ import http.client
 import http.server
 import json
 import os
+import random
 import shutil
 import socket
 import socketserver
@@ -28,7 +29,7 @@ PATIENCE = 60  # seconds that anything may take on a slow disk or a busy machine
 
 
 def wait_until(what, seconds, name):
-    """seconds: longer than that on a good machine means that something is wrong; others are given a minute."""
+    """seconds: longer than that on a good machine means that something is wrong; others are given a minute. name: text, or what makes it at the end."""
     seconds = max(seconds, PATIENCE)
     end = time.monotonic() + seconds
     while True:
@@ -36,8 +37,26 @@ def wait_until(what, seconds, name):
         if result:
             return result
         if time.monotonic() > end:
-            raise AssertionError(f"not within {seconds} s: {name}")
+            raise AssertionError(f"not within {seconds} s: {name() if callable(name) else name}")
         time.sleep(0.02)
+
+
+def free_port():
+    """A port that is free and stays so: below those that the kernel gives to whoever connects meanwhile."""
+    while True:
+        port = random.SystemRandom().randrange(15000, 32000)
+        with socket.socket() as s:
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
+
+
+def has_failed(case):
+    """Inside its cleanups, where case._outcome.success speaks of the cleanup alone."""
+    result = case._outcome and case._outcome.result
+    return bool(result) and any(test is case or getattr(test, "test_case", None) is case for test, _ in result.failures + result.errors)
 
 
 class Receiver:

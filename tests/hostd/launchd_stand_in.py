@@ -23,6 +23,7 @@ class Runs:
         self.path, self.jobs, self.starts, self.stops, self.signals, self.checks = str(path), {}, [], [], [], []
         self.refuse = self.refuse_check = None
         self.silent = False  # it takes questions and says nothing
+        self.late = 0        # seconds until it answers a question
         self.stuck = False   # what is stopped goes on
         self.lock = threading.RLock()
         self.watchers = []
@@ -41,6 +42,7 @@ class Runs:
                     payload = self._exactly(size) if size else b""
                     if runs.silent:
                         continue
+                    time.sleep(runs.late)
                     with runs.lock:
                         if kind == JOBS_REQUEST and parse(payload).get(2, [0])[-1] and self.request not in runs.watchers:
                             runs.watchers.append(self.request)

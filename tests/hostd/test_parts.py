@@ -8,7 +8,7 @@ import unittest
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "lab")]
-from around import wait_until  # noqa: E402
+from around import free_port, wait_until  # noqa: E402
 from launchd_stand_in import EACCES, Runs, text  # noqa: E402
 from metadata import MetadataServer  # noqa: E402
 from test_registry import WithRegistry  # noqa: E402
@@ -16,11 +16,6 @@ from test_registry import WithRegistry  # noqa: E402
 HOSTS = [{"worker": 0, "host": "h0", "address": ["127.0.0.1"]}, {"worker": 1, "host": "h1", "address": ["127.0.0.1"]},
          {"worker": 2, "host": "h2", "address": ["127.0.0.1"]}, {"worker": 3, "host": "h3", "address": ["127.0.0.1"]}]
 
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Part(WithRegistry):
@@ -51,7 +46,7 @@ class Part(WithRegistry):
         return next((x for x in self.r.members.get("s0/2", {}).get("runs", []) if x["name"] == "job1"), {})
 
     def until_says(self, state, generation=1):
-        wait_until(lambda: (self.said().get("state"), self.said().get("generation")) == (state, generation), 60, f"{state} of {generation}: {self.said()}")
+        wait_until(lambda: (self.said().get("state"), self.said().get("generation")) == (state, generation), 60, lambda: f"{state} of {generation}: {self.said()}")
         return self.said()
 
     def starts(self):
@@ -183,6 +178,18 @@ class Kills(Part):
         self.r.members.clear()
         self.r.start()
         self.assertEqual(self.until_says("exited")["cause"], "success")
+
+    def test_launchd_answers_late(self):
+        """A busy host's tpu-launchd takes longer than the interval at which it is asked: it is heard all the same."""
+        h = self.host(launchd=False)
+        self.launchd.late = 1  # MetricsInterval is 300 ms
+        self.launchd.start()
+        self.put("preparing")
+        self.until_says("prepared")
+        self.put("running")
+        self.until_says("running")
+        self.assertEqual(len(h.get("/v1/jobs")["jobs"]), 1)
+        self.assertEqual(self.starts(), [("job1", 1)])
 
     def test_launchd_away(self):
         h = self.host()
