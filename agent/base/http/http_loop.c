@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http_loop.h"
 
+#include <fcntl.h>
+
 struct http_loop {
         sd_event *event;
         CURLM *multi; /* NULL: could not be made anew; the next prepare tries again */
@@ -8,6 +10,17 @@ struct http_loop {
         sd_event_source *timer;
         char socket_name[32], timer_name[32];
         struct http_transfer *transfers;
+};
+
+/*
+ * One of libcurl's sockets that is watched, by a descriptor of our own: curl_multi_remove_handle() closes a
+ * connection first and says CURL_POLL_REMOVE then, when epoll cannot forget that number any more. As long as a child
+ * of ours that was just forked has the socket, too, its events would be told of a source that is gone.
+ */
+struct watch {
+        struct http_loop *loop;
+        curl_socket_t fd; /* libcurl's */
+        sd_event_source *source; /* owns the copy */
 };
 
 static void drain(struct http_loop *l);
@@ -22,17 +35,27 @@ static void step(struct http_loop *l, curl_socket_t fd, int mask) {
                 drain(l);
 }
 
+static struct watch *watch_free(struct watch *w) {
+        if (!w)
+                return NULL;
+        (void) sd_event_source_disable_unref(w->source);
+        free(w);
+        return NULL;
+}
+DEFINE_CLEANUP(struct watch *, watch_free)
+
 static int on_io(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        struct watch *w = userdata;
         int mask = 0;
 
-        (void) source;
+        (void) source, (void) fd;
         if (revents & EPOLLIN)
                 mask |= CURL_CSELECT_IN;
         if (revents & EPOLLOUT)
                 mask |= CURL_CSELECT_OUT;
         if (revents & (EPOLLERR | EPOLLHUP))
                 mask |= CURL_CSELECT_ERR;
-        step(userdata, fd, mask);
+        step(w->loop, w->fd, mask); /* and w may be gone */
         return 0;
 }
 
@@ -43,14 +66,35 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
+static int watch_new(struct http_loop *l, curl_socket_t fd, uint32_t events, struct watch **ret) {
+        _cleanup_close_ int copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+        _cleanup_(watch_freep) struct watch *w = calloc(1, sizeof(*w));
+        int r;
+
+        if (!w)
+                return -ENOMEM;
+        if (copy < 0)
+                return -errno;
+        *w = (struct watch){ .loop = l, .fd = fd };
+        r = sd_event_add_io(l->event, &w->source, copy, events, on_io, w);
+        if (r >= 0)
+                r = sd_event_source_set_io_fd_own(w->source, true);
+        if (r < 0)
+                return r;
+        (void) TAKE_FD(copy);
+        (void) sd_event_source_set_description(w->source, l->socket_name);
+        *ret = TAKE_PTR(w);
+        return 0;
+}
+
 static int socket_changed(CURL *easy, curl_socket_t fd, int what, void *userdata, void *socketp) {
-        sd_event_source *source = socketp;
+        struct watch *w = socketp;
         struct http_loop *l = userdata;
         uint32_t events = 0;
 
         (void) easy;
         if (what == CURL_POLL_REMOVE) {
-                (void) sd_event_source_disable_unref(source);
+                (void) watch_free(w);
                 (void) curl_multi_assign(l->multi, fd, NULL);
                 return 0;
         }
@@ -58,13 +102,12 @@ static int socket_changed(CURL *easy, curl_socket_t fd, int what, void *userdata
                 events |= EPOLLIN;
         if (what != CURL_POLL_IN)
                 events |= EPOLLOUT;
-        if (source)
-                return sd_event_source_set_io_events(source, events) < 0 ? -1 : 0;
-        if (sd_event_add_io(l->event, &source, fd, events, on_io, l) < 0)
+        if (w)
+                return sd_event_source_set_io_events(w->source, events) < 0 ? -1 : 0;
+        if (watch_new(l, fd, events, &w) < 0)
                 return -1;
-        (void) sd_event_source_set_description(source, l->socket_name);
-        if (curl_multi_assign(l->multi, fd, source) != CURLM_OK) {
-                (void) sd_event_source_disable_unref(source);
+        if (curl_multi_assign(l->multi, fd, w) != CURLM_OK) {
+                (void) watch_free(w);
                 return -1;
         }
         return 0;
