@@ -11,7 +11,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from around import Hostd, wait_until  # noqa: E402
+from around import Hostd, free_port, has_failed, wait_until  # noqa: E402
 from launchd_stand_in import EACCES, Runs  # noqa: E402
 
 FULL = os.environ.get("FULL") == "1"
@@ -23,12 +23,8 @@ class Collectord:
 
     def __init__(self, folder):
         self.folder, self.process = Path(folder), None
-        (self.folder / "collectord.conf").write_text("[Collector]\nRegistryLease=3s\n")
-        self.ports = []
-        for _ in range(2):
-            with socket.socket() as s:
-                s.bind(("127.0.0.1", 0))
-                self.ports.append(s.getsockname()[1])
+        (self.folder / "collectord.conf").write_text("[Collector]\nRegistryLease=10s\n")  # a busy machine renews late: a host that is lost is another test's
+        self.ports = [free_port(), free_port()]
         self.agents, self.people = (f"http://127.0.0.1:{p}" for p in self.ports)
         self.output = open(self.folder / "collectord.log", "ab")
 
@@ -62,14 +58,12 @@ class Gang(unittest.TestCase):
         self.addCleanup(self.collector.close)
         self.collector.start()
         self.hosts, self.launchds = {}, {}
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            self.port = str(s.getsockname()[1])
+        self.port = str(free_port())
 
     def host(self, slice_name, worker, hosts=1, start=True, machine=None):
         name = f"{slice_name}-{worker}"
         h = Hostd()
-        self.addCleanup(lambda: h.close(failed=not self._outcome.success))
+        self.addCleanup(lambda: h.close(failed=has_failed(self)))
         folder = h.root / "etc/tpu-hostd/identity.conf.d"
         for f in folder.iterdir():
             f.unlink()
@@ -101,13 +95,13 @@ class Gang(unittest.TestCase):
 
     def until_runs(self, name, generation, job="job1"):
         wait_until(lambda: self.launchds[name].jobs.get(job, {}).get(16) == generation and self.launchds[name].state(job) == "running", 60,
-                   f"{name} runs generation {generation}: {self.starts(name)}")
+                   lambda: f"{name} runs generation {generation}: {self.starts(name)}, {self.hosts[name].get('/v1/status')['runs']}")
 
     def part(self, name, job="job1"):
         return next(r for r in self.hosts[name].get("/v1/status")["runs"] if r["name"] == job)
 
     def ended(self, name, outcome):
-        wait_until(lambda: (self.part(name)["state"], self.part(name)["outcome"]) == ("ended", outcome), 60, f"it ended: {self.part(name)}")
+        wait_until(lambda: (self.part(name)["state"], self.part(name)["outcome"]) == ("ended", outcome), 60, lambda: f"it ended: {self.part(name)}")
 
 
 class TwoSlices(Gang):
@@ -170,7 +164,8 @@ class TwoSlices(Gang):
         h.process.kill()  # the machine is off: nothing of it answers
         h.process.wait(20)
         self.launchds["s1-0"].jobs.clear()
-        wait_until(lambda: self.part("s0-0")["state"] == "running" and self.part("s0-0")["generation"] > 1, 150, f"it goes on with one: {self.part('s0-0')}")
+        wait_until(lambda: self.part("s0-0")["state"] == "running" and self.part("s0-0")["generation"] > 1, 150,
+                   lambda: f"it goes on with one: {self.part('s0-0')}")
         self.until_runs("s0-0", self.part("s0-0")["generation"])
 
     def test_everything_dies_but_the_run(self):
