@@ -97,21 +97,25 @@ class Agent(PathCase):
 
     def test_one_at_a_time_and_the_loop_turns(self):
         self.slow()
-        answers = []
-        first = threading.Thread(target=lambda: answers.append(self.get("POST", "/v1/path?peer=h3")))
-        first.start()
-        longest, refused = 0, 0
-        while first.is_alive():
-            began = time.monotonic()
-            self.assertEqual(self.call("GET", "/healthz"), (200, b"ok\n"))
-            longest = max(longest, time.monotonic() - began)
-            if not refused and self.call("POST", "/v1/path?peer=10.10.1.13")[0] == 409:
-                refused += 1
-            time.sleep(0.01)
-        first.join()
+        longest = 0
+        for _ in range(30):  # a proof lasts a second: on a busy machine the others may come after its end
+            answers = []
+            threads = [threading.Thread(target=lambda: answers.append(self.call("POST", "/v1/path?peer=h3"))) for _ in range(4)]
+            for t in threads:
+                t.start()
+            while any(t.is_alive() for t in threads):
+                began = time.monotonic()
+                self.assertEqual(self.call("GET", "/healthz"), (200, b"ok\n"))
+                longest = max(longest, time.monotonic() - began)
+                time.sleep(0.01)
+            self.assertEqual(len(answers), len(threads))
+            self.assertLessEqual({status for status, _ in answers}, {200, 409})
+            done = [json.loads(body) for status, body in answers if status == 200]
+            self.assertEqual({self.finding(d, "eth0→h3 (10.10.0.13)")["verdict"] for d in done}, {"UNKNOWN"})
+            if len(done) == 1:
+                break
         print(f"while a proof runs: /healthz answered within {longest * 1000:.1f} ms at most", file=sys.stderr)
-        self.assertEqual(refused, 1)
-        self.assertEqual(self.finding(answers[0], "eth0→h3 (10.10.0.13)")["verdict"], "UNKNOWN")
+        self.assertEqual(len(done), 1)
 
     def private_dirty(self):
         with open(f"/proc/{self.daemon.pid}/smaps_rollup", encoding="ascii") as file:
@@ -141,7 +145,7 @@ class Agent(PathCase):
         c.request("POST", "/v1/path?peer=h3")
         time.sleep(0.1)
         c.close()
-        for _ in range(100):
+        for _ in range(1000):
             status, body = self.call("GET", "/v1/path")
             if status == 200:
                 break
