@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from around import Hostd, Receiver, wait_until  # noqa: E402
+from around import Hostd, Receiver, has_failed, wait_until  # noqa: E402
 
 TICKS = 5
 MARK = '"/proc/self/stat"'  # each tick reads it once
@@ -41,7 +41,7 @@ class Cost(unittest.TestCase):
         receiver = Receiver().start()
         self.addCleanup(receiver.stop)
         h = Hostd(f"http://127.0.0.1:{receiver.port}", MetricsInterval="1s", ProbeInterval="1s", LaunchdSocket="")
-        self.addCleanup(lambda: h.close(failed=not self._outcome.success))
+        self.addCleanup(lambda: h.close(failed=has_failed(self)))
         h.wrapper = ["strace", "-D", "-ff", "-o", h.folder / "trace"]  # -D: it is the child, and tpu-hostd keeps its pid
         h.start()
         trace = Path(f"{h.folder}/trace.{h.process.pid}")

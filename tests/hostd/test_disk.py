@@ -72,7 +72,7 @@ class Disk(Case):
                     slow = max(slow, time.monotonic() - begin)
                     codes.append(self.ask(h))
                     time.sleep(0.1)
-                self.assertLess(slow, 5)
+                self.assertLess(slow, 30)
                 self.assertGreater((h.folder / "trace").read_text(errors="replace").count("(INJECTED)"), 2)
                 self.expect_answered(h, e)
                 self.assertEqual(self.ask(h), 200)

@@ -10,7 +10,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from around import Hostd, wait_until  # noqa: E402
+from around import Hostd, has_failed, wait_until  # noqa: E402
 
 
 class Fleet:
@@ -45,7 +45,7 @@ class Fleet:
 class Hook(unittest.TestCase):
     def start(self, script, **hook):
         h = Hostd()
-        self.addCleanup(lambda: h.close(failed=not self._outcome.success))
+        self.addCleanup(lambda: h.close(failed=has_failed(self)))
         self.command, self.log = h.folder / "hook", h.folder / "log"
         self.command.write_text("#!/bin/sh\n" + script.replace("LOG", str(self.log)))
         self.command.chmod(0o755)

@@ -335,7 +335,7 @@ class Runs(Case):
         start = time.monotonic()
         code, _, body = h.call("/v1/jobs/train/stack", "POST")
         self.assertEqual(code, 504, body)
-        self.assertTrue(1.5 < time.monotonic() - start < 5)
+        self.assertGreater(time.monotonic() - start, 1.5)
         launchd.capture = lambda name: (CAPTURE_REPLY, b"\xff\xff\xff")
         self.assertEqual(h.call("/v1/jobs/train/stack", "POST")[0], 502)
         self.assertEqual(len(h.events("tpu.api.acted")), 3)

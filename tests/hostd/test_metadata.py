@@ -132,7 +132,7 @@ class Good(Case):
         began = time.monotonic()
         self.server.set(mtu=1460)
         self.handed(1460)
-        self.assertLess(time.monotonic() - began, 2)
+        self.assertLess(time.monotonic() - began, 30)  # who does not wait for changes learns it when the wait of 60 s is over
         wait_until(lambda: json.loads(self.copy.read_text())["nics"][0]["mtu"] == 1460, 5, "the new copy")
 
     def test_netcfg_that_comes_late_is_told(self):
@@ -318,7 +318,7 @@ class BadDays(Case):
         wait_until(lambda: self.said(word), 15, f"{mode}: {word!r} in {self.h.output.read_text()}")
         began = time.monotonic()
         self.assertIsNone(self.machine_type())
-        self.assertLess(time.monotonic() - began, 1)
+        self.assertLess(time.monotonic() - began, 20)
         self.assertEqual(self.netcfg.got, [])
         self.assertFalse(self.copy.exists())
         self.server.set(mode="good")

@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 sys.path.insert(0, str(Path(__file__).parent))
-from around import Hostd, Launchd, Receiver, wait_until  # noqa: E402
+from around import Hostd, Launchd, Receiver, has_failed, wait_until  # noqa: E402
 
 WRONG = "4096\t131072\t6291456"
 TRAIN = {1: "train", 2: "tpu-run-train.service", 3: "running", 7: "jax", 8: "tcmalloc", 9: "alice", 10: "python3 train.py", 13: 4242, 14: 2}
@@ -33,7 +33,7 @@ def at(seconds):
 class Orders(unittest.TestCase):
     def hostd(self, **k):
         h = Hostd(**k)
-        self.addCleanup(lambda: h.close(failed=not self._outcome.success))
+        self.addCleanup(lambda: h.close(failed=has_failed(self)))
         self.state = h.folder / "state/health.json"
         self.state.parent.mkdir()
         h.config.write_text(h.config.read_text() + f"StateFile={self.state}\n")

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 sys.path.insert(0, str(Path(__file__).parent))
-from around import Hostd, wait_until  # noqa: E402
+from around import Hostd, has_failed, wait_until  # noqa: E402
 from certificates import Authority  # noqa: E402
 from registry_stand_in import Registry  # noqa: E402
 
@@ -30,7 +30,7 @@ class WithRegistry(unittest.TestCase):
 
     def hostd(self, registry=None, identity=IDENTITY, start=True, **settings):
         h = Hostd()
-        self.addCleanup(lambda: h.close(failed=not self._outcome.success))
+        self.addCleanup(lambda: h.close(failed=has_failed(self)))
         folder = h.root / "etc/tpu-hostd/identity.conf.d"
         for f in folder.iterdir():
             f.unlink()

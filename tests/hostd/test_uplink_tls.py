@@ -8,7 +8,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-from around import Hostd, wait_until  # noqa: E402
+from around import Hostd, has_failed, wait_until  # noqa: E402
 from certificates import Authority, openssl  # noqa: E402
 from stand_in_ca import Ca, Metadata  # noqa: E402
 from uplink_case import Case  # noqa: E402
@@ -135,7 +135,7 @@ class FirstCertificate(Case):
 
     def host(self, ca, **uplink):
         h = Hostd(endpoint=self.e.url)
-        self.addCleanup(lambda: h.close(failed=not self._outcome.success))
+        self.addCleanup(lambda: h.close(failed=has_failed(self)))
         self.file = h.folder / "certificate.pem"
         with open(h.config, "a") as f:
             f.write(f"[Metadata]\nHost=127.0.0.1:{self.metadata.port}\nCopy={h.folder}/metadata.json\n[Uplink]\nCaFile={self.ca.cert}\n"

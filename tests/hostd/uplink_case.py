@@ -5,7 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from around import Hostd, wait_until
+from around import Hostd, has_failed, wait_until
 from endpoint import Endpoint
 
 
@@ -21,7 +21,7 @@ class Case(unittest.TestCase):
 
     def hostd(self, endpoint, **uplink):
         h = Hostd(endpoint=endpoint)
-        self.addCleanup(lambda: h.close(failed=not self._outcome.success))
+        self.addCleanup(lambda: h.close(failed=has_failed(self)))
         with open(h.config, "a") as f:
             f.write("[Uplink]\n" + "".join(f"{k}={v}\n" for k, v in uplink.items()))
         return h
