@@ -28,7 +28,7 @@ for nic in sys.argv[2:]:
     blocks = [(1 << bit % 32 if n == bit // 32 else 0, 0) for n in range(2)]
     start = time.monotonic()
     ethtool(nic, struct.pack('II', SFEATURES, 2) + b''.join(struct.pack('II', *b) for b in blocks))
-    while not active(nic) and time.monotonic() < start + 60:
+    while not active(nic) and time.monotonic() < start + 10:
         pass
     print(f'{(time.monotonic() - start) * 1000:.2f}' if active(nic) else 'never')
 """
@@ -170,7 +170,7 @@ class NicSettings(Case):
             self.host.check("ethtool", "-L", "eth0", "rx", count)
             time.sleep(0.3)
             quiet += reads() == before
-        self.assertGreater(quiet, 2)
+        self.assertGreater(quiet, 0)  # one that is woken by these is woken each time
         self.host.check("ethtool", "-K", "eth0", "rx-gro", "on")
         self.wait_for(lambda: reads() != before, True)
 

@@ -41,6 +41,9 @@ SEVERITIES = {9: "INFO", 13: "WARN", 17: "ERROR", 21: "FATAL"}
 NANO = 10 ** 9
 
 
+LINE = "tpu.run.line"  # what a run prints, of a spool class of its own
+
+
 def expected_fields(kind, leaves, leaf):
     top = f"resource_{kind}."
     return {top + e for e in ENVELOPE} | {f"{top}scope_{kind}.scope.{x}" for x in ("name", "version")} | {f"{top}scope_{kind}.{leaf}.{x}" for x in leaves}
@@ -77,7 +80,9 @@ class Fixture(unittest.TestCase):
         cls.status = wait_until(lambda: (s := h.get("/v1/status")["uplink"])["classes"]["metrics"]["dropped_by"]["refused: in part"] and s, 30, "partial success")
         cls.told = h.events()
         h.stop()
-        cls.points, cls.records, cls.ended = r.points(), r.records(), time.time_ns()
+        cls.points, said, cls.ended = r.points(), r.records(), time.time_ns()
+        cls.records = [(resource, x) for resource, x in said if x.event_name != LINE]
+        cls.lines = [(resource, x) for resource, x in said if x.event_name == LINE]
 
     @staticmethod
     def answer(path, before):
@@ -146,12 +151,13 @@ class Fixture(unittest.TestCase):
         for path, _, _, request in self.receiver.got:
             fields[path] |= strict.field_paths(request)
         self.assertEqual(fields["/v1/metrics"], expected_fields("metrics", METRIC, "metrics"))
-        self.assertEqual(fields["/v1/logs"], expected_fields("logs", RECORD, "log_records"))
+        text = "resource_logs.scope_logs.log_records.body:string_value"  # of lines
+        self.assertEqual(fields["/v1/logs"], expected_fields("logs", RECORD, "log_records") | {text})
 
     def test_who_speaks(self):
         version = subprocess.run([BINARY, "--version"], capture_output=True, text=True, check=True).stdout.split()[1]
         wanted = {**RESOURCE, "service.version": version}
-        seen = [r for r, *_ in self.points] + [r for r, _ in self.records]
+        seen = [r for r, *_ in self.points] + [r for r, _ in self.records + self.lines]
         self.assertEqual({frozenset(r.items()) for r in seen}, {frozenset(wanted.items())})
         for path, _, _, request in self.receiver.got:
             for outer in getattr(request, {"/v1/metrics": "resource_metrics", "/v1/logs": "resource_logs"}[path]):
@@ -263,7 +269,23 @@ class Fixture(unittest.TestCase):
         self.assertEqual(len({s[:2] for s in seen}), 1)
         self.assertEqual(sorted(n for *_, n in seen), list(range(1, len(records) + 1)))
         headers = [h["TPU-Spool-Record"] for path, status, h, _ in self.receiver.got if path == "/v1/logs" and status == 200]
+        headers = [h for h in headers if h.split("/")[1] == "events"]
         self.assertEqual(sorted(headers), sorted("/".join(map(str, s)) for s in seen))
+
+    def test_lines_of_runs(self):
+        """Each once, numbered from 1, with the run's name and this host's slice."""
+        numbers = []
+        for resource, x in self.lines:
+            attributes = strict.pairs(x.attributes)
+            self.assertEqual(set(attributes), {"tpu.run.name", "tpu.run.invocation", "tpu.run.line", "tpu.run.priority",
+                                               "tpu.slice.name", "tpu.worker.id"})
+            self.assertEqual(attributes["tpu.run.name"], "my-run")
+            self.assertEqual((attributes["tpu.slice.name"], str(attributes["tpu.worker.id"])), (resource["tpu.slice.name"], resource["tpu.worker.id"]))
+            self.assertEqual((x.severity_number, x.severity_text), (9, "INFO"))
+            self.assertTrue(strict.value(x.body).startswith("completed step: "))
+            numbers.append(attributes["tpu.run.line"])
+        self.assertEqual(sorted(numbers), list(range(1, len(numbers) + 1)))
+        self.assertGreater(len(numbers), 0)
 
     def test_events_say_what_the_api_says(self):
         """Name, severity, time and body, in the order of both."""
