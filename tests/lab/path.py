@@ -149,6 +149,14 @@ def run_is_a_service(lab):
     return "by systemctl, /proc/PID/environ, /proc/PID/maps, ps"
 
 
+def ended(host, *names):
+    """{name: job} as tpuctl tells them, when these are told as ended."""
+    def told():
+        jobs = {j["name"]: j for j in s.ctl_json(host, "jobs")["jobs"]}
+        return all(jobs.get(n, {}).get("state") == "exited" for n in names) and jobs
+    return s.wait_until(told, 60, f"the end of {', '.join(names)} is told")
+
+
 def exit_truth(lab):
     """tpu-launchd: exit truth by the recorder, with every agent process dead; gone without a record is unknown"""
     host = lab.hosts[0]
@@ -158,13 +166,13 @@ def exit_truth(lab):
     host.sh("systemctl kill -s KILL tpu-run-killed.service")
     host.wait_for(lambda: s.unit(host, "tpu-run-seven.service", "ActiveState")["ActiveState"] != "active", 15)
     host.sh("systemctl start tpu-launchd.socket tpu-launchd.service")
-    jobs = {j["name"]: j for j in s.ctl_json(host, "jobs")["jobs"]}
+    jobs = ended(host, "seven", "killed")  # the cause takes a moment: it looks at the run's last lines
     check(jobs["seven"]["state"] == "exited" and jobs["seven"]["status"] == "7", f"{jobs['seven']}")
     check(jobs["killed"]["code"] == "killed" and jobs["killed"]["status"] == "KILL", f"{jobs['killed']}")
     s.ctl(host, "run", "--name", "lost", "--", "/bin/sleep", "60")
     host.sh("systemctl stop tpu-launchd.service; systemctl stop tpu-run-lost.service; "
             "rm -f /var/lib/tpu-launchd/exits/lost*; systemctl start tpu-launchd.service")
-    jobs = {j["name"]: j for j in s.ctl_json(host, "jobs")["jobs"]}
+    jobs = ended(host, "lost")
     check(jobs["lost"]["cause"] == "unknown", f"a run without a record reads {jobs['lost']}")
     return "exit 7, SIGKILL, and unknown without a record"
 
