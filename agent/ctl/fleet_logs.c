@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ctl.h"
 #include "fleet_logs.h"
+#include "json_text.h"
 #include "table.h"
 
 #define FOLLOW_WAIT  25 /* seconds that the collector holds an answer back; it allows 30 */
@@ -46,16 +47,12 @@ static int ask(const struct fleet_logs *l, unsigned wait, int64_t *since, json_t
         return 0;
 }
 
-static const char *text_of(const json_t *o, const char *key) {
-        return json_string_value(json_object_get(o, key)) ?: "";
-}
-
 /* "s0/1" or, of a host without a slice, its name. */
 static void print_origin(const json_t *line, FILE *out) {
         const json_t *worker = json_object_get(line, "worker_id");
-        const char *slice = text_of(line, "slice");
+        const char *slice = json_text_of(line, "slice");
 
-        print_clean(out, *slice && json_is_integer(worker) ? slice : text_of(line, "host"), false);
+        print_clean(out, *slice && json_is_integer(worker) ? slice : json_text_of(line, "host"), false);
         if (*slice && json_is_integer(worker))
                 fprintf(out, "/%lld", (long long) json_integer_value(worker));
 }
@@ -73,7 +70,7 @@ static int show(const json_t *answer, FILE *out) {
                 }
                 print_origin(line, out);
                 fputs(": ", out);
-                print_clean(out, text_of(line, "text"), false);
+                print_clean(out, json_text_of(line, "text"), false);
                 fputc('\n', out);
         }
         return fflush(out) == EOF ? -errno : 0;

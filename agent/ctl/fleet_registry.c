@@ -2,6 +2,7 @@
 #include "fleet_registry.h"
 
 #include "collector.h"
+#include "json_text.h"
 #include "order.h"
 #include "report.h"
 #include "screen.h"
@@ -12,12 +13,6 @@
 #define MISSING_SHOWN 16
 
 /* --- Slices -------------------------------------------------------------------------------------------- */
-
-static const char *text_of(const json_t *o, const char *key) {
-        const char *text = json_string_value(json_object_get(o, key));
-
-        return text ? text : "";
-}
 
 static void print_since(FILE *out, const json_t *o) {
         char buf[CLOCK_TEXT_MAX];
@@ -31,7 +26,7 @@ static void print_missing(const json_t *list, FILE *out) {
         size_t i;
 
         json_array_foreach (list, i, m) {
-                const char *host = text_of(m, "host"),
+                const char *host = json_text_of(m, "host"),
                            *address = json_string_value(json_array_get(json_object_get(m, "address"), 0));
 
                 if (i == MISSING_SHOWN) {
@@ -52,7 +47,7 @@ static void print_missing(const json_t *list, FILE *out) {
                 fputs(", since ", out);
                 print_since(out, m);
                 fputs(": ", out);
-                print_clean(out, text_of(m, "why"), false);
+                print_clean(out, json_text_of(m, "why"), false);
                 fputc('\n', out);
         }
 }
@@ -85,7 +80,7 @@ static int show_table(const json_t *list, FILE *out) {
                         (void) snprintf(trouble, sizeof(trouble), "%lld differences between its hosts",
                                         unlike);
                 if (r >= 0)
-                        r = table_add(&t, (const char *const[]){ text_of(s, "name"), text_of(g, "state"),
+                        r = table_add(&t, (const char *const[]){ json_text_of(s, "name"), json_text_of(g, "state"),
                                                                  present, generation, since, trouble });
         }
         return r < 0 ? r : table_print(&t, out);
@@ -101,7 +96,7 @@ static int show_slices(const json_t *answer, FILE *out) {
 
                 if (json_array_size(missing) == 0)
                         continue;
-                print_clean(out, text_of(s, "name"), false);
+                print_clean(out, json_text_of(s, "name"), false);
                 fputs(" waits for:\n", out);
                 print_missing(missing, out);
         }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "golden.h"
 
+#include "json_text.h"
 #include "probe.h"
 #include "utf8.h"
 
@@ -39,18 +40,12 @@ int golden_load(const char *path, json_t **ret, char why[static GOLDEN_WHY_MAX])
         return 0;
 }
 
-static const char *text_of(const json_t *o, const char *key) {
-        const char *s = json_string_value(json_object_get(o, key));
-
-        return s ? s : "";
-}
-
 static const json_t *find_there(const json_t *golden, const struct finding *f) {
         const json_t *o;
         size_t i;
 
         json_array_foreach (golden, i, o)
-                if (streq(text_of(o, "check"), f->check) && streq(text_of(o, "subject"), f->subject))
+                if (streq(json_text_of(o, "check"), f->check) && streq(json_text_of(o, "subject"), f->subject))
                         return o;
         return NULL;
 }
@@ -80,9 +75,9 @@ static bool is_identity(const char *check) {
 /* true with *ret filled when f differs from what stood there (NULL: nothing). */
 static bool differs(const struct finding *f, const json_t *there, struct finding *ret) {
         enum verdict good = VERDICT_UNKNOWN;
-        bool known = there && verdict_parse(text_of(there, "verdict"), &good) == 0;
+        bool known = there && verdict_parse(json_text_of(there, "verdict"), &good) == 0;
         bool same_verdict = known && good == f->verdict;
-        bool same_found = known && (varies(f->check) || streq(text_of(there, "found"), f->found));
+        bool same_found = known && (varies(f->check) || streq(json_text_of(there, "found"), f->found));
 
         if (same_verdict && same_found)
                 return false;
@@ -95,7 +90,7 @@ static bool differs(const struct finding *f, const json_t *there, struct finding
                 finding_set(ret->wanted, "nothing of that name");
         else
                 finding_set(ret->wanted, "%s%s%s", !same_verdict ? verdict_name(good) : "",
-                            !same_verdict ? ": " : "", text_of(there, "found"));
+                            !same_verdict ? ": " : "", json_text_of(there, "found"));
         /* Worse here keeps its verdict. Better here is told, and is no fault. */
         if (known && !same_verdict && verdict_worse(f->verdict, good) == f->verdict)
                 return true;
@@ -128,7 +123,7 @@ int golden_compare(const json_t *golden, const struct finding_list *here, const 
                         return r;
         }
         json_array_foreach (golden, i, o) {
-                const char *check = text_of(o, "check"), *subject = text_of(o, "subject");
+                const char *check = json_text_of(o, "check"), *subject = json_text_of(o, "subject");
                 size_t n = only ? strlen(only) : 0;
 
                 if (find_here(here, check, subject) || !check[0] || is_identity(check) ||
@@ -137,7 +132,7 @@ int golden_compare(const json_t *golden, const struct finding_list *here, const 
                 finding_init(&d, check, subject);
                 d.verdict = VERDICT_WARN;
                 finding_set(d.found, "nothing");
-                finding_set(d.wanted, "%s: %s", text_of(o, "verdict"), text_of(o, "found"));
+                finding_set(d.wanted, "%s: %s", json_text_of(o, "verdict"), json_text_of(o, "found"));
                 finding_set(d.source, "the golden report");
                 scrub(&d);
                 r = finding_list_add(ret, &d);

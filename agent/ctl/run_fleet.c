@@ -4,6 +4,7 @@
 #include "ctl.h"
 #include "hostd.h"
 #include "http.h"
+#include "json_text.h"
 #include "screen.h"
 #include "table.h"
 
@@ -11,12 +12,6 @@
 #define HOSTD_TIMEOUT (5 * USEC_PER_SEC)
 #define LOOK_AGAIN 1  /* second */
 #define PATIENCE 30   /* looks at a collector that does not answer, before it is given up */
-
-static const char *text_of(const json_t *o, const char *key) {
-        const char *text = json_string_value(json_object_get(o, key));
-
-        return text ? text : "";
-}
 
 /* --- Words --------------------------------------------------------------------------------------------- */
 
@@ -36,7 +31,7 @@ static void slices_text(const json_t *run, char *buf, size_t size) {
         buf[0] = '\0';
         json_array_foreach(json_object_get(run, "slices"), i, s)
                 if (n + 70 < size)
-                        n += (size_t) snprintf(buf + n, size - n, "%s%.63s", i > 0 ? ", " : "", text_of(s, "slice"));
+                        n += (size_t) snprintf(buf + n, size - n, "%s%.63s", i > 0 ? ", " : "", json_text_of(s, "slice"));
 }
 
 /* Without the remedy, which stands behind a line feed. */
@@ -45,7 +40,7 @@ static int plain(const char *why) {
 }
 
 void run_fleet_line(const json_t *run, char *buf, size_t size) {
-        const char *state = text_of(run, "state"), *why = text_of(run, "why");
+        const char *state = json_text_of(run, "state"), *why = json_text_of(run, "why");
         size_t hosts = hosts_of(run);
         char slices[300], on[360] = "";
 
@@ -53,7 +48,7 @@ void run_fleet_line(const json_t *run, char *buf, size_t size) {
         if (slices[0])
                 (void) snprintf(on, sizeof(on), ", on %s (%zu host%s)", slices, hosts, hosts == 1 ? "" : "s");
         if (streq(state, "ended"))
-                (void) snprintf(buf, size, "ended: %.20s%s%.600s", text_of(run, "outcome"), why[0] ? ": " : "", why);
+                (void) snprintf(buf, size, "ended: %.20s%s%.600s", json_text_of(run, "outcome"), why[0] ? ": " : "", why);
         else if (streq(state, "waiting")) /* waits_for has the remedies */
                 (void) snprintf(buf, size, "waiting%s%.*s", why[0] ? ": " : "", plain(why), why);
         else
@@ -124,7 +119,7 @@ int run_fleet_open(const struct options *o, const char *given, struct collector 
         if (r < 0 || ret->configured)
                 return r;
         if (hostd_ask(o->root, "/v1/runs", false, HOSTD_TIMEOUT, &answer, &problem) == 0 &&
-            streq(text_of(answer, "registry"), "etcd")) {
+            streq(json_text_of(answer, "registry"), "etcd")) {
                 ret->hostd = o->root ? o->root : "";
                 (void) snprintf(ret->url, sizeof(ret->url), "the registry (etcd) by tpu-hostd of this host");
         }
@@ -146,7 +141,7 @@ static int get_by_hostd(const struct collector *c, const char *name, json_t **re
                 return r;
         *ret = NULL;
         json_array_foreach(json_object_get(all, "runs"), i, run)
-                if (streq(text_of(run, "name"), name))
+                if (streq(json_text_of(run, "name"), name))
                         *ret = json_incref(run);
         json_decref(all);
         return *ret ? 0 : problem_set(problem, -ENOENT, "tpuctl jobs --fleet", "there is no run %s over slices", name);
@@ -183,7 +178,7 @@ int run_fleet_start(const struct collector *c, const json_t *intent, char ret_se
                 r = call(c, "POST", "/api/v1/runs", body, &answer, &problem);
         if (r < 0)
                 return problem_complain(&problem);
-        (void) snprintf(ret_serial, 64, "%s", text_of(answer, "serial"));
+        (void) snprintf(ret_serial, 64, "%s", json_text_of(answer, "serial"));
         json_decref(answer);
         return 0;
 }
@@ -191,7 +186,7 @@ int run_fleet_start(const struct collector *c, const json_t *intent, char ret_se
 /* --- The barrier --------------------------------------------------------------------------------------- */
 
 static int exit_code(const json_t *run) {
-        return streq(text_of(run, "outcome"), "success") || streq(text_of(run, "outcome"), "stopped") ? 0 : EXIT_REFUSED;
+        return streq(json_text_of(run, "outcome"), "success") || streq(json_text_of(run, "outcome"), "stopped") ? 0 : EXIT_REFUSED;
 }
 
 struct watch {
@@ -223,7 +218,7 @@ static int look(struct watch *w, int *ret_code) {
                 return 1;
         }
         w->silent = 0;
-        if (w->serial[0] && text_of(run, "serial")[0] && !streq(text_of(run, "serial"), w->serial)) {
+        if (w->serial[0] && json_text_of(run, "serial")[0] && !streq(json_text_of(run, "serial"), w->serial)) {
                 json_decref(run); /* the record of an older run of this name is still there */
                 return 0;
         }
@@ -234,8 +229,8 @@ static int look(struct watch *w, int *ret_code) {
         say_waits(w->out, w->name, json_object_get(run, "waits_for"), w->waits);
         json_decref(w->waits);
         w->waits = json_incref(json_object_get(run, "waits_for"));
-        over = streq(text_of(run, "state"), "running") || streq(text_of(run, "state"), "ended");
-        *ret_code = streq(text_of(run, "state"), "ended") ? exit_code(run) : 0;
+        over = streq(json_text_of(run, "state"), "running") || streq(json_text_of(run, "state"), "ended");
+        *ret_code = streq(json_text_of(run, "state"), "ended") ? exit_code(run) : 0;
         json_decref(run);
         return over;
 }
@@ -255,12 +250,12 @@ int run_fleet_watch(const struct collector *c, const char *name, const char *ser
 static int add_run(struct table *t, const json_t *run, usec_t now) {
         json_int_t since = json_integer_value(json_object_get(run, "since")),
                    step = json_integer_value(json_object_get(run, "step"));
-        const char *user = text_of(json_object_get(run, "intent"), "user"), *outcome = text_of(run, "outcome");
+        const char *user = json_text_of(json_object_get(run, "intent"), "user"), *outcome = json_text_of(run, "outcome");
         char age[SPAN_TEXT_MAX], generation[24], steps[24] = "", slices[300], hosts[24] = "", state[48], why[300];
-        const char *cells[] = { text_of(run, "name"), state, user, generation, age, slices, hosts, steps, why };
+        const char *cells[] = { json_text_of(run, "name"), state, user, generation, age, slices, hosts, steps, why };
 
-        (void) snprintf(why, sizeof(why), "%.*s", plain(text_of(run, "why")), text_of(run, "why"));
-        (void) snprintf(state, sizeof(state), "%.20s%s%.20s", text_of(run, "state"), outcome[0] ? ": " : "", outcome);
+        (void) snprintf(why, sizeof(why), "%.*s", plain(json_text_of(run, "why")), json_text_of(run, "why"));
+        (void) snprintf(state, sizeof(state), "%.20s%s%.20s", json_text_of(run, "state"), outcome[0] ? ": " : "", outcome);
         (void) snprintf(generation, sizeof(generation), "%lld",
                         (long long) json_integer_value(json_object_get(run, "generation")));
         (void) span_text(since > 0 && now > (usec_t) since ? (double) (now - (usec_t) since) / USEC_PER_SEC : -1, age);
@@ -287,7 +282,7 @@ int screen_runs(const json_t *answer, usec_t now, FILE *out) {
         json_array_foreach(runs, i, run)
                 if (r == 0 && json_array_size(json_object_get(run, "waits_for")) > 0) {
                         fprintf(out, "\n");
-                        say_waits(out, text_of(run, "name"), json_object_get(run, "waits_for"), NULL);
+                        say_waits(out, json_text_of(run, "name"), json_object_get(run, "waits_for"), NULL);
                 }
         return r;
 }

@@ -3,13 +3,8 @@
 #include "agent_orders.h"
 #include "agent_parts.h"
 #include "api_json.h"
+#include "json_text.h"
 #include "utf8.h"
-
-static const char *text_of(const json_t *o, const char *key) {
-        const char *text = json_string_value(json_object_get(o, key));
-
-        return text ? text : "";
-}
 
 static void keep(json_t **place, const json_t *value) {
         json_t *old = *place;
@@ -38,7 +33,7 @@ static void missing_text(const json_t *slice, char *buf, size_t size) {
 
         buf[0] = 0;
         json_array_foreach(list, i, m) {
-                const char *host = text_of(m, "host"),
+                const char *host = json_text_of(m, "host"),
                            *address = json_string_value(json_array_get(json_object_get(m, "address"), 0));
                 char worker[32];
 
@@ -46,7 +41,7 @@ static void missing_text(const json_t *slice, char *buf, size_t size) {
                                 (long long) json_integer_value(json_object_get(m, "worker")));
                 n += (size_t) snprintf(buf + n, size - n, "%s%.63s%s%.48s%s: %.80s", n > 0 ? ", " : "",
                                        host[0] ? host : worker, address ? " (" : "", address ? address : "",
-                                       address ? ")" : "", text_of(m, "why"));
+                                       address ? ")" : "", json_text_of(m, "why"));
                 if (n + 220 > size) {
                         if (i + 1 < json_array_size(list))
                                 (void) snprintf(buf + n, size - n, ", …");
@@ -56,7 +51,7 @@ static void missing_text(const json_t *slice, char *buf, size_t size) {
 }
 
 static void tell_slice(struct agent_registry *g, const json_t *before, const json_t *now) {
-        const char *state = text_of(now, "state");
+        const char *state = json_text_of(now, "state");
         bool ready = streq(state, "ready");
         char missing[700], message[900];
         json_int_t generation = json_integer_value(json_object_get(now, "generation")),
@@ -70,7 +65,7 @@ static void tell_slice(struct agent_registry *g, const json_t *before, const jso
         };
 
         missing_text(now, missing, sizeof(missing));
-        if (before && streq(text_of(before, "state"), state) &&
+        if (before && streq(json_text_of(before, "state"), state) &&
             json_integer_value(json_object_get(before, "generation")) == generation &&
             json_equal(json_object_get(before, "missing"), json_object_get(now, "missing")))
                 return;
@@ -99,10 +94,10 @@ static void order_is(struct agent_registry *g, enum order_kind kind, const json_
 
         if (known && !startswith(known->by, PRINCIPAL))
                 return;
-        (void) snprintf(now.reason, sizeof(now.reason), "%s", text_of(value, "reason"));
+        (void) snprintf(now.reason, sizeof(now.reason), "%s", json_text_of(value, "reason"));
         if (order_check_reason(now.reason) < 0)
                 (void) snprintf(now.reason, sizeof(now.reason), "no reason given");
-        (void) snprintf(now.by, sizeof(now.by), PRINCIPAL " (%.200s)", text_of(value, "by"));
+        (void) snprintf(now.by, sizeof(now.by), PRINCIPAL " (%.200s)", json_text_of(value, "by"));
         (void) utf8_scrub(now.by, strlen(now.by));
         now.until = json_is_integer(until) && json_integer_value(until) > 0 ? (usec_t) json_integer_value(until) : 0;
         if (now.until > 0 && now.until <= host_now_real(a->host))
@@ -136,7 +131,7 @@ static void apply(struct agent_registry *g, enum order_kind kind, const json_t *
 }
 
 void agent_registry_apply_orders(struct agent_registry *g) {
-        bool site = streq(text_of(g->site_mode, "mode"), "observe");
+        bool site = streq(json_text_of(g->site_mode, "mode"), "observe");
 
         if (!g->complete) /* what was ordered before stands until the registry has said all */
                 return;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "inside.h"
+#include "json_text.h"
 
 #define SEVERITY_INFO  9 /* OpenTelemetry, logs data model */
 #define SEVERITY_WARN  13
@@ -11,12 +12,6 @@ struct story {
         usec_t now;
         bool *told;
 };
-
-static const char *text_of(const json_t *v, const char *key) {
-        const char *text = json_string_value(json_object_get(v, key));
-
-        return text ? text : "";
-}
 
 /* Takes attributes over. host "": nobody's. */
 static int add(const struct story *y, const char *host, const char *slice, int64_t worker, const char *name,
@@ -52,7 +47,7 @@ static int add(const struct story *y, const char *host, const char *slice, int64
 
 static int slice_forming(const struct story *y, const json_t *v) {
         const json_t *missing = json_object_get(v, "missing"), *first = json_array_get(missing, 0);
-        const char *host = text_of(first, "host"),
+        const char *host = json_text_of(first, "host"),
                    *address = json_string_value(json_array_get(json_object_get(first, "address"), 0));
         json_int_t worker = json_integer_value(json_object_get(first, "worker"));
         char body[600], more[40] = "";
@@ -60,10 +55,10 @@ static int slice_forming(const struct story *y, const json_t *v) {
         if (json_array_size(missing) > 1)
                 (void) snprintf(more, sizeof(more), ", and %zu more", json_array_size(missing) - 1);
         (void) snprintf(body, sizeof(body), "slice %s is not whole: worker %lld%s%s%s%s%s is missing: %s%s",
-                        text_of(v, "slice"), (long long) worker, *host ? ", " : "", host,
+                        json_text_of(v, "slice"), (long long) worker, *host ? ", " : "", host,
                         address ? " (" : "", address ? address : "", address ? ")," : "",
-                        text_of(first, "why"), more);
-        return add(y, host, text_of(v, "slice"), first ? worker : -1, "tpu.slice.forming", SEVERITY_WARN,
+                        json_text_of(first, "why"), more);
+        return add(y, host, json_text_of(v, "slice"), first ? worker : -1, "tpu.slice.forming", SEVERITY_WARN,
                    body,
                    json_pack("{s:O, s:O}", "generation", json_object_get(v, "generation"), "missing",
                              missing));
@@ -74,8 +69,8 @@ static int slice_ready(const struct story *y, const json_t *v) {
         char body[200];
 
         (void) snprintf(body, sizeof(body), "slice %s is ready: all of its %lld hosts are there",
-                        text_of(v, "slice"), (long long) json_integer_value(json_object_get(v, "hosts")));
-        return add(y, text_of(first, "host"), text_of(v, "slice"), 0, "tpu.slice.ready", SEVERITY_INFO, body,
+                        json_text_of(v, "slice"), (long long) json_integer_value(json_object_get(v, "hosts")));
+        return add(y, json_text_of(first, "host"), json_text_of(v, "slice"), 0, "tpu.slice.ready", SEVERITY_INFO, body,
                    json_pack("{s:O, s:O}", "generation", json_object_get(v, "generation"), "hosts",
                              json_object_get(v, "hosts")));
 }
@@ -107,9 +102,9 @@ static int slice_conflicts(const struct story *y, const json_t *before, const js
                         body, sizeof(body),
                         "%s (%s) says that it is worker %lld of slice %s, which %s is: it was not let in. "
                         "Is an identity file a copy? If %s is gone for good: tpuctl fleet release %s %lld",
-                        text_of(c, "host"), address ? address : "?", worker, text_of(v, "slice"),
-                        text_of(c, "holder"), text_of(c, "holder"), text_of(v, "slice"), worker);
-                r = add(y, text_of(c, "host"), text_of(v, "slice"), worker, "tpu.slice.conflict",
+                        json_text_of(c, "host"), address ? address : "?", worker, json_text_of(v, "slice"),
+                        json_text_of(c, "holder"), json_text_of(c, "holder"), json_text_of(v, "slice"), worker);
+                r = add(y, json_text_of(c, "host"), json_text_of(v, "slice"), worker, "tpu.slice.conflict",
                         SEVERITY_ERROR, body, json_deep_copy(c));
         }
         return r;
@@ -124,16 +119,16 @@ static int slice_unlike(const struct story *y, const json_t *before, const json_
         (void) snprintf(
                 body, sizeof(body),
                 "%s is unlike the others of slice %s: %s is %s there, %s on the others; no run is begun on it",
-                text_of(u, "host"), text_of(v, "slice"), text_of(u, "part"), text_of(u, "found"),
-                text_of(u, "others"));
-        return add(y, text_of(u, "host"), text_of(v, "slice"),
+                json_text_of(u, "host"), json_text_of(v, "slice"), json_text_of(u, "part"), json_text_of(u, "found"),
+                json_text_of(u, "others"));
+        return add(y, json_text_of(u, "host"), json_text_of(v, "slice"),
                    json_integer_value(json_object_get(u, "worker")), "tpu.slice.unlike", SEVERITY_WARN, body,
                    json_pack("{s:O}", "unlike", list));
 }
 
 static int tell_slice(const struct story *y, const json_t *before, const json_t *v) {
-        bool was_ready = streq(text_of(before, "state"), "ready"),
-             ready = streq(text_of(v, "state"), "ready");
+        bool was_ready = streq(json_text_of(before, "state"), "ready"),
+             ready = streq(json_text_of(v, "state"), "ready");
         int r = 0;
 
         if (ready && !was_ready)
@@ -154,28 +149,41 @@ static unsigned run_severity(const char *state, const char *outcome, const char 
         return streq(state, "stopping") && *cause ? SEVERITY_WARN : SEVERITY_INFO;
 }
 
-static int tell_run(const struct story *y, const json_t *before, const json_t *v) {
-        const char *state = text_of(v, "state"), *why = text_of(v, "why"), *outcome = text_of(v, "outcome");
-        const json_t *first = json_array_get(json_object_get(v, "slices"), 0);
-        const char *blame = text_of(v, "blame");
-        const char *waits = json_string_value(json_array_get(json_object_get(v, "waits_for"), 0));
-        char body[1400];
+/* An event is one line: a remedy stands behind a line feed in the record. */
+static void one_line(const char *from, char *to, size_t size) {
+        size_t n = 0;
 
-        if (before && streq(text_of(before, "state"), state) &&
+        for (; *from != '\0' && n + 2 < size; from++) {
+                to[n++] = *from == '\n' ? ';' : *from;
+                if (*from == '\n')
+                        to[n++] = ' ';
+        }
+        to[n] = '\0';
+}
+
+static int tell_run(const struct story *y, const json_t *before, const json_t *v) {
+        const char *state = json_text_of(v, "state"), *why = json_text_of(v, "why"), *outcome = json_text_of(v, "outcome");
+        const json_t *first = json_array_get(json_object_get(v, "slices"), 0);
+        const char *blame = json_text_of(v, "blame");
+        const char *waits = json_string_value(json_array_get(json_object_get(v, "waits_for"), 0));
+        char text[1400], body[1450];
+
+        if (before && streq(json_text_of(before, "state"), state) &&
             json_equal(json_object_get(before, "generation"), json_object_get(v, "generation")) &&
             json_equal(json_object_get(before, "serial"), json_object_get(v, "serial")))
                 return 0;
-        (void) snprintf(body, sizeof(body), "run %s, generation %lld: %s%s%s%s%s%s%s", text_of(v, "name"),
+        (void) snprintf(text, sizeof(text), "run %s, generation %lld: %s%s%s%s%s%s%s", json_text_of(v, "name"),
                         (long long) json_integer_value(json_object_get(v, "generation")), state,
                         *outcome ? ", " : "", outcome, *why ? ": " : "", why,
                         streq(state, "waiting") && waits ? "; waits for " : "",
                         streq(state, "waiting") && waits ? waits : "");
-        return add(y, *blame ? blame : text_of(json_object_get(v, "coordinator"), "host"),
-                   text_of(first, "slice"), -1, "tpu.run.state",
-                   run_severity(state, outcome, text_of(v, "cause")), body,
-                   json_pack("{s:s, s:O, s:s, s:s, s:s, s:s, s:O, s:I}", "run", text_of(v, "name"),
+        one_line(text, body, sizeof(body));
+        return add(y, *blame ? blame : json_text_of(json_object_get(v, "coordinator"), "host"),
+                   json_text_of(first, "slice"), -1, "tpu.run.state",
+                   run_severity(state, outcome, json_text_of(v, "cause")), body,
+                   json_pack("{s:s, s:O, s:s, s:s, s:s, s:s, s:O, s:I}", "run", json_text_of(v, "name"),
                              "generation", json_object_get(v, "generation"), "state", state, "outcome",
-                             outcome, "cause", text_of(v, "cause"), "blame", blame, "waits_for",
+                             outcome, "cause", json_text_of(v, "cause"), "blame", blame, "waits_for",
                              json_object_get(v, "waits_for"), "slices",
                              (json_int_t) json_array_size(json_object_get(v, "slices"))));
 }

@@ -158,6 +158,9 @@ class Registry(Case):
                                     {"Content-Type": "application/json"}).status, 409)
         self.assertEqual(self.c.get("/api/v1/runs/job", "DELETE").status, 202)
         self.wait_for(a, "run/job", state="ended", outcome="stopped")
+        bodies = [e["body"] for e in self.c.get("/api/v1/events?name=tpu.run.state&limit=1000").json["events"]]
+        self.assertTrue(any("held by pid 7; kill 7" in x for x in bodies), bodies)  # a remedy, and no line feed
+        self.assertFalse([x for x in bodies if "\n" in x])
 
     def restarted(self, how):
         hosts = self.slice("s0", 2) + self.slice("s1", 2)
