@@ -9,8 +9,8 @@
  * signal to the command. While it lives it holds a lock (flock) on /run/tpu-launchd/shims/NAME, which says
  * "SHIM-PID COMMAND-PID ID".
  *
- * The run's lines go to /var/lib/tpu-launchd/logs/NAME, its user's to read. What needs control groups is not there: a
- * limit of memory, the device policy, and a count of processes killed for lack of memory.
+ * The run's lines go to /var/lib/tpu-launchd/logs/NAME, which is root's alone and grows as the run prints. What needs
+ * control groups is not there: a limit of memory, the device policy, and a count of processes killed for lack of memory.
  */
 #include "host.h"
 #include "job.h"
