@@ -116,6 +116,54 @@ static void test_bad_json(void) {
         }
 }
 
+/* As tpu-stack --native --json prints it (docs/stack.md): the stacks as one, without the interpreter's own frames. */
+static const char native_text[] =
+        "{\"version\":1,\"processes\":[{\"pid\":7,\"command\":\"python3 train.py\",\"python\":\"3.11.2\",\"threads\":["
+        "{\"tid\":7,\"name\":\"python3\",\"state\":\"S\",\"wait\":\"pipe_read\",\"call\":\"read\",\"frames\":["
+        "{\"file\":\"/w/dataset.py\",\"line\":88,\"function\":\"next_batch\"},{\"file\":\"/w/train.py\",\"line\":12,\"function\":\"<module>\"}],"
+        "\"native\":{\"merged\":%s,\"kernel\":\"pipe_read+0x366/0x410\\nksys_read\\n\",\"pause_ns\":0,\"frames\":["
+        "{\"pc\":1,\"symbol\":\"read\",\"offset\":4,\"module\":\"libc.so.6\",\"build_id\":\"aa\",\"address\":5},"
+        "{\"pc\":2,\"symbol\":\"\",\"module\":\"_io.so\",\"address\":4096},"
+        "{\"pc\":2,\"symbol\":\"_Py_read\",\"module\":\"python3.11\",\"address\":1},"
+        "{\"pc\":2,\"symbol\":\"_PyEval_EvalFrameDefault\",\"module\":\"python3.11\",\"address\":1%s},"
+        "{\"pc\":2,\"symbol\":\"call_back\",\"module\":\"libtorch.so\",\"address\":1},"
+        "{\"pc\":2,\"symbol\":\"_PyEval_EvalFrameDefault\",\"module\":\"python3.11\",\"address\":1%s},"
+        "{\"pc\":2,\"symbol\":\"__libc_start_main\",\"module\":\"libc.so.6\",\"address\":1}]}}],"
+        "\"native_threads\":[{\"tid\":8,\"name\":\"pool\",\"state\":\"R\",\"native\":{\"merged\":false,\"frames\":["
+        "{\"symbol\":\"spin\",\"module\":\"libx.so\"}]}}]}]}";
+
+static void expect_stack(const struct loaded *l, size_t thread, const char *wanted) {
+        const struct stack_span *s = &l->t.stacks[l->c.threads[thread].stack];
+        char text[512] = "";
+
+        for (uint32_t i = 0; i < s->n; i++) {
+                size_t n = strlen(text);
+
+                (void) snprintf(text + n, sizeof(text) - n, "%s%s", n > 0 ? ";" : "",
+                                stack_table_text(&l->t, frame(l, thread, i)->function));
+        }
+        ASSERT_STREQ(text, wanted);
+}
+
+static void test_native(void) {
+        char text[sizeof(native_text) + 64];
+
+        for (int merged = 0; merged < 2; merged++) {
+                _cleanup_(loaded_clear) struct loaded l;
+                const char *place = merged ? ",\"python\":1" : "";
+
+                (void) snprintf(text, sizeof(text), native_text, merged ? "true" : "false", place, place);
+                ASSERT_OK(load_json(text, &l));
+                expect_stack(&l, 0,
+                             merged ? "__libc_start_main;<module>;call_back;next_batch;0x1000;read;ksys_read;pipe_read"
+                                    : "<module>;next_batch;0x1000;read;ksys_read;pipe_read");
+                expect_stack(&l, 1, "spin");
+                ASSERT_EQ(l.c.threads[1].tid, 8);
+                ASSERT_STREQ(stack_table_text(&l.t, l.c.threads[0].syscall), "read");
+                ASSERT_EQ(l.c.processes[0].n_threads, 2);
+        }
+}
+
 static void test_text(void) {
         _cleanup_(loaded_clear) struct loaded l = { 0 };
 
@@ -169,4 +217,4 @@ static void test_wire(void) {
         ASSERT_STREQ(why, "version: missing");
 }
 
-TEST_MAIN(test_json, test_bad_json, test_text, test_wire)
+TEST_MAIN(test_json, test_bad_json, test_native, test_text, test_wire)
