@@ -6,8 +6,7 @@ struct reading {
         struct host_capture *c;
         struct stack_table *t;
         char *why;
-        uint32_t frames[STACK_FRAMES_MAX]; /* of one stack, innermost first; then turned round */
-        size_t n_frames;
+        uint32_t frames[STACK_FRAMES_MAX];
 };
 
 _printf_(3, 4) static int wrong(struct reading *r, int error, const char *fmt, ...) {
@@ -70,10 +69,38 @@ static char letter(const json_t *o) {
 
 /* --- Frames -------------------------------------------------------------------------------------------- */
 
+/* The function; one without a name is told by its address in the file. */
+static int read_function(struct reading *r, const json_t *v, uint32_t *ret) {
+        const char *name = json_string_value(json_object_get(v, "function"));
+        const json_t *address = json_object_get(v, "address");
+        char text[32];
+        int k;
+
+        if ((name && name[0]) || !json_is_integer(address))
+                return string(r, v, "function", ret);
+        k = snprintf(text, sizeof(text), "0x%llx", (unsigned long long) json_integer_value(address));
+        k = stack_table_string(r->t, text, (size_t) k, ret);
+        return k < 0 ? wrong(r, k, "\"address\": %s", strerror(-k)) : 0;
+}
+
+/* The file's name without its directories: those may differ from host to host. */
+static int read_module(struct reading *r, const json_t *v, uint32_t *ret) {
+        const char *path = json_string_value(json_object_get(v, "module")), *slash;
+        char buf[STACK_TEXT_MAX + 1];
+        int k;
+
+        if (!path)
+                return string(r, v, "module", ret);
+        slash = strrchr(path, '/');
+        utf8_copy(buf, sizeof(buf), slash ? slash + 1 : path);
+        k = stack_table_string(r->t, buf, strlen(buf), ret);
+        return k < 0 ? wrong(r, k, "\"module\": %s", strerror(-k)) : 0;
+}
+
 static int read_frame(struct reading *r, const json_t *v, uint32_t *ret) {
         const char *kind = json_string_value(json_object_get(v, "kind"));
         struct stack_frame f = { 0 };
-        int k = string(r, v, "function", &f.function);
+        int k = read_function(r, v, &f.function);
 
         if (kind && streq(kind, "native"))
                 f.kind = FRAME_NATIVE;
@@ -81,8 +108,10 @@ static int read_frame(struct reading *r, const json_t *v, uint32_t *ret) {
                 f.kind = FRAME_KERNEL;
         else if (kind && !streq(kind, "python"))
                 return wrong(r, -EPROTO, "\"kind\" is none of python, native, kernel");
-        if (k == 0 && f.kind != FRAME_KERNEL)
-                k = string(r, v, f.kind == FRAME_NATIVE ? "module" : "file", &f.file);
+        if (k == 0 && f.kind == FRAME_NATIVE)
+                k = read_module(r, v, &f.file);
+        if (k == 0 && f.kind == FRAME_PYTHON)
+                k = string(r, v, "file", &f.file);
         if (k == 0 && f.kind == FRAME_PYTHON)
                 k = number32(r, v, "line", &f.line);
         if (k < 0)
@@ -91,125 +120,20 @@ static int read_frame(struct reading *r, const json_t *v, uint32_t *ret) {
         return k < 0 ? wrong(r, k, "frames: %s", strerror(-k)) : 0;
 }
 
-/* Beyond STACK_FRAMES_MAX the outermost are left out. */
-static void add_frame(struct reading *r, uint32_t frame) {
-        if (r->n_frames < STACK_FRAMES_MAX)
-                r->frames[r->n_frames++] = frame;
-        else
-                r->c->cut = true;
-}
-
-/* n frames of the list, from *at on. */
-static int read_frames(struct reading *r, const json_t *list, size_t *at, size_t n) {
-        size_t end = *at + MIN(n, json_array_size(list) - MIN(*at, json_array_size(list)));
-        uint32_t frame;
-        int k = 0;
-
-        for (; *at < end && k == 0; (*at)++) {
-                k = read_frame(r, json_array_get(list, *at), &frame);
-                if (k == 0)
-                        add_frame(r, frame);
-        }
-        return k;
-}
-
-static int keep_frame(struct reading *r, enum frame_kind kind, const char *file, const char *function) {
-        struct stack_frame f = { .kind = kind };
-        char buf[STACK_TEXT_MAX + 1];
-        uint32_t frame;
-        int k;
-
-        utf8_copy(buf, sizeof(buf), file);
-        k = stack_table_string(r->t, buf, strlen(buf), &f.file);
-        utf8_copy(buf, sizeof(buf), function);
-        if (k == 0)
-                k = stack_table_string(r->t, buf, strlen(buf), &f.function);
-        if (k == 0)
-                k = stack_table_frame(r->t, &f, &frame);
-        if (k < 0)
-                return wrong(r, k, "frames: %s", strerror(-k));
-        add_frame(r, frame);
-        return 0;
-}
-
-/* The kernel's own stack, a function a line: "pipe_read+0x366/0x410". */
-static int read_kernel(struct reading *r, const char *text) {
-        int k = 0;
-
-        while (text && *text && k == 0) {
-                size_t line = strcspn(text, "\n"), n = strcspn(text, "+\n");
-                char function[128];
-
-                (void) snprintf(function, sizeof(function), "%.*s", (int) MIN(n, sizeof(function) - 1), text);
-                if (n > 0)
-                        k = keep_frame(r, FRAME_KERNEL, "", function);
-                text += line + (text[line] == '\n');
-        }
-        return k;
-}
-
-static bool is_interpreter(const char *module) {
-        return startswith(module, "python3") || startswith(module, "libpython3");
-}
-
-static int read_native_frame(struct reading *r, const json_t *v) {
-        const char *module = json_string_value(json_object_get(v, "module")),
-                   *symbol = json_string_value(json_object_get(v, "symbol"));
-        char place[24];
-
-        if (symbol && *symbol)
-                return keep_frame(r, FRAME_NATIVE, module ? module : "", symbol);
-        (void) snprintf(place, sizeof(place), "0x%llx", (unsigned long long) json_integer_value(json_object_get(v, "address")));
-        return keep_frame(r, FRAME_NATIVE, module ? module : "", place);
-}
-
-/*
- * Native frames with the Python frames in their places. Where those are not known (merged is false), the native frames
- * below the interpreter's innermost stand in front of the Python ones. The interpreter's own say nothing beside those.
- */
-static int read_mixed(struct reading *r, const json_t *native, const json_t *python) {
-        const json_t *list = NULL;
-        bool merged = json_is_true(json_object_get(native, "merged")), any = json_array_size(python) > 0;
-        size_t at = 0;
-        int k = items(r, native, "frames", &list);
-
-        if (k == 0)
-                k = read_kernel(r, json_string_value(json_object_get(native, "kernel")));
-        for (size_t i = 0; i < json_array_size(list) && k == 0; i++) {
-                const json_t *v = json_array_get(list, i);
-                const char *module = json_string_value(json_object_get(v, "module"));
-                json_int_t n = json_integer_value(json_object_get(v, "python"));
-
-                if (n > 0)
-                        k = read_frames(r, python, &at, (size_t) n);
-                else if (!any || !is_interpreter(module ? module : ""))
-                        k = read_native_frame(r, v);
-                else if (!merged)
-                        break;
-        }
-        return k < 0 ? k : read_frames(r, python, &at, SIZE_MAX);
-}
-
-/* Innermost first in JSON, outermost first in the table. */
+/* Innermost first in JSON, outermost first in the table; the outermost are left out where there are too
+ * many. */
 static int read_stack(struct reading *r, const json_t *thread, uint32_t *ret) {
-        const json_t *python = NULL, *native = json_object_get(thread, "native");
-        size_t at = 0;
-        int k = items(r, thread, "frames", &python);
+        const json_t *list = NULL;
+        size_t n;
+        int k = items(r, thread, "frames", &list);
 
-        r->n_frames = 0;
-        if (k == 0 && native)
-                k = read_mixed(r, native, python);
-        else if (k == 0)
-                k = read_frames(r, python, &at, SIZE_MAX);
+        n = MIN(json_array_size(list), (size_t) STACK_FRAMES_MAX);
+        r->c->cut |= json_array_size(list) > n;
+        for (size_t i = 0; i < n && k == 0; i++)
+                k = read_frame(r, json_array_get(list, i), &r->frames[n - 1 - i]);
         if (k < 0)
                 return k;
-        for (size_t i = 0; i < r->n_frames / 2; i++) {
-                uint32_t frame = r->frames[i];
-
-                r->frames[i] = r->frames[r->n_frames - 1 - i];
-                r->frames[r->n_frames - 1 - i] = frame;
-        }
-        k = stack_table_stack(r->t, r->frames, r->n_frames, ret);
+        k = stack_table_stack(r->t, r->frames, n, ret);
         return k < 0 ? wrong(r, k, "stacks: %s", strerror(-k)) : 0;
 }
 
@@ -219,14 +143,14 @@ static int read_thread(struct reading *r, const json_t *v) {
 
         if (k < 0)
                 return wrong(r, k, "more than %u threads", CAPTURE_THREADS_MAX);
-        if (!json_object_get(v, "error") || json_object_get(v, "native"))
+        if (!json_object_get(v, "error"))
                 k = read_stack(r, v, &t->stack);
         if (k == 0)
                 k = string(r, v, "name", &t->name);
         if (k == 0)
                 k = string(r, v, "wait", &t->wait);
         if (k == 0)
-                k = string(r, v, json_object_get(v, "call") ? "call" : "syscall", &t->syscall);
+                k = string(r, v, "syscall", &t->syscall);
         if (k == 0)
                 k = number32(r, v, "tid", &t->tid);
         t->state = letter(v);
@@ -237,7 +161,7 @@ static int read_thread(struct reading *r, const json_t *v) {
 
 static int read_process(struct reading *r, const json_t *v) {
         struct captured_process *p;
-        const json_t *threads = NULL, *others = NULL;
+        const json_t *threads = NULL;
         size_t at;
         int k = host_capture_add_process(r->c, &p);
 
@@ -252,15 +176,11 @@ static int read_process(struct reading *r, const json_t *v) {
                 k = number32(r, v, "rank", &p->rank);
         if (k == 0)
                 k = items(r, v, "threads", &threads);
-        if (k == 0)
-                k = items(r, v, "native_threads", &others);
         if (k < 0)
                 return k;
         p->state = letter(v);
         for (size_t i = 0; i < json_array_size(threads) && k == 0; i++)
                 k = read_thread(r, json_array_get(threads, i));
-        for (size_t i = 0; i < json_array_size(others) && k == 0; i++)
-                k = read_thread(r, json_array_get(others, i));
         at = r->c->processes[r->c->n_processes - 1].first_thread;
         if (k == 0 && !p->state && at < r->c->n_threads)
                 p->state = r->c->threads[at].state;
