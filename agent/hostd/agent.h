@@ -98,6 +98,7 @@ struct agent {
         struct run_lines *run_lines; /* NULL: no journal, or RunLogs=no */
         struct jobs *jobs;
         struct captures *captures;
+        struct agent_capture *capture; /* in agent_capture.c */
         struct pending *pending; /* calls that wait for a capture, in agent_api.c */
         struct job_call *job_calls; /* starts and stops that are under way, in agent_jobs_api.c */
         struct agent_path *path; /* in agent_path.c */
@@ -220,6 +221,16 @@ void agent_kernel_stop(struct agent *a);
 
 /* agent_runs.c: runs and captures. */
 int agent_runs_start(struct agent *a);
+/* NULL: nobody answers there. */
+const char *agent_launchd_socket(const struct agent *a);
+
+/* agent_capture.c: this host's part in captures for a diagnosis. */
+int agent_capture_start(struct agent *a);
+void agent_capture_stop(struct agent *a);
+/* The record capture/ of this host's slice. fresh: it came while the registry was there, and is not of long ago. */
+void agent_capture_record(struct agent *a, const json_t *record, bool fresh);
+/* How this host suspects the run now: "stall", "work", "pause"; empty: not at all. */
+const char *agent_capture_suspicion(const struct agent *a, const char *run);
 
 /* agent_run_lines.c: what runs print, for the collector (RunLogs=). Without a journal it is said, and nothing is sent. */
 void agent_run_lines_start(struct agent *a);
