@@ -198,7 +198,7 @@ static void decide_soon(struct registry *r) {
 
 /* --- Leases ------------------------------------------------------------------------------------------------ */
 
-static void leave(struct registry *r, struct session *s, const char *why) {
+static void leave(struct registry *r, struct session *s, bool shut_down) {
         void *call = sessions_take_call(&r->sessions, s);
 
         if (call)
@@ -208,7 +208,8 @@ static void leave(struct registry *r, struct session *s, const char *why) {
                                     "\"tell\":true,\"conflict\":null}",
                                     lease_seconds(r)),
                         r->o.userdata);
-        (void) gang_gone(r->gang, s->slice, s->worker, s->incarnation, why,
+        (void) gang_gone(r->gang, s->slice, s->worker, s->incarnation, shut_down,
+                         shut_down ? "it was shut down" : "its lease ended",
                          clock_real(r->o.clock)); /* or it is another's */
         sessions_drop(&r->sessions, s);
         decide_soon(r);
@@ -236,7 +237,7 @@ static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
                 }
         while (r->sessions.first && r->sessions.first->expires <= now) {
                 r->counters.expired++;
-                leave(r, r->sessions.first, "its lease ended");
+                leave(r, r->sessions.first, false);
         }
         if ((r->undecided && r->decide_at <= now) || r->gang_at <= now)
                 (void) decide(r); /* tried again by the timer */
@@ -394,7 +395,7 @@ static unsigned sync_same(struct registry *r, const struct request *q, void *cal
         if (!s || !streq(s->incarnation, q->incarnation))
                 return tell_again(r, ret);
         if (q->leaves) {
-                leave(r, s, "its agent was stopped");
+                leave(r, s, true);
                 arm(r);
                 return tell_again(r, ret);
         }
