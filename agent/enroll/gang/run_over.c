@@ -50,7 +50,7 @@ static int add_word(struct seat *s, const json_t *word) {
                 return x == -ENOMEM ? x : 0; /* none of ours */
         more = reallocarray(s->runs, s->n_runs + 1, sizeof(s->runs[0]));
         if (!more) {
-                free(h.detail);
+                free(h.detail), free(h.suspicion);
                 return -ENOMEM;
         }
         s->runs = more;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs, from intent to end. */
+#include "captures.h"
 #include "evidence.h"
 #include "transitions.h"
 
@@ -347,7 +348,7 @@ static int step_running(struct gang *g, struct run *r, usec_t *ret_next) {
                 return run_stop(r, t.stopped->notice == NOTICE_NONE ? THEN_STOPPED : THEN_AGAIN, g->now);
         }
         if (t.lost > 0)
-                return lose(g, r, &t, ret_next);
+                return worse(captures_step(g, r, &t, ret_next), lose(g, r, &t, ret_next));
         evidence_clear(r);
         r->unsure_since = 0;
         if (t.success == t.hosts)
@@ -367,7 +368,7 @@ static int step_running(struct gang *g, struct run *r, usec_t *ret_next) {
                         json_array_size(r->slices), json_array_size(r->slices) + 1);
                 return run_stop(r, THEN_AGAIN, g->now);
         }
-        return run_set_waits(r, json_array());
+        return worse(captures_step(g, r, &t, ret_next), run_set_waits(r, json_array()));
 }
 
 /* --- Stopping -------------------------------------------------------------------------------------------- */

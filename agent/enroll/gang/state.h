@@ -31,6 +31,8 @@ struct host_run { /* a host's part in a run, as it says */
         usec_t step_time; /* how long a step takes it; 0: not known */
         unsigned asked;   /* the question whose answer step is (struct watch) */
         char *detail;     /* NULL: none */
+        usec_t suspected; /* since when the host suspects that it stalls; 0: it does not */
+        char *suspicion;  /* why, in words; NULL: not said */
 };
 
 enum notice { NOTICE_NONE, NOTICE_PREEMPTION, NOTICE_MAINTENANCE };
@@ -144,6 +146,7 @@ struct run {
         usec_t silent_since; /* a host that is there says nothing of it; 0: none */
         usec_t unsure_since; /* some ended it with success, of a missing one it is not known; 0: no */
         struct watch watch;
+        usec_t stalled;      /* since when hosts suspect so without a break; 0: none does */
 };
 
 struct gang {
