@@ -67,24 +67,24 @@ void agent_parts_freshen(struct agent_parts *all) {
                 all->parts[i]->step_said = part_step(all->parts[i]);
 }
 
+static json_t *part_to_member(const struct run_part *p) {
+        return json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:s}", "name", p->name, "serial",
+                         p->serial, "generation", (json_int_t) p->now.generation, "state",
+                         part_state_name(p->now.state), "cause", p->cause, "code", p->code, "status",
+                         p->status, "step", (json_int_t) p->step_said, "asked", (json_int_t) p->asked,
+                         "detail", p->detail);
+}
+
 json_t *agent_parts_to_member(const struct agent_parts *all) {
         json_t *list = json_array();
         size_t said = 0;
 
         /* The newest are last: they are never what is cut. */
         for (size_t i = all->n; list && i > 0 && said < PARTS_SAID_MAX; i--) {
-                const struct run_part *p = all->parts[i - 1];
-
-                if (p->now.state == PART_NONE)
+                if (all->parts[i - 1]->now.state == PART_NONE)
                         continue;
                 said++;
-                if (json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:s, s:I, s:s}",
-                                                          "name", p->name, "serial", p->serial, "generation",
-                                                          (json_int_t) p->now.generation, "state",
-                                                          part_state_name(p->now.state), "cause", p->cause,
-                                                          "code", p->code, "status", p->status, "step",
-                                                          (json_int_t) p->step_said, "detail", p->detail)) <
-                    0) {
+                if (json_array_append_new(list, part_to_member(all->parts[i - 1])) < 0) {
                         json_decref(list);
                         return NULL;
                 }
