@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture_read.h"
+#include "interpreter_frames.h"
 #include "utf8.h"
 
 struct reading {
         struct host_capture *c;
         struct stack_table *t;
         char *why;
-        uint32_t frames[STACK_FRAMES_MAX]; /* first their places in a list, then their numbers */
+        uint32_t frames[STACK_FRAMES_MAX]; /* of one stack, innermost first; then turned round */
 };
 
 _printf_(3, 4) static int wrong(struct reading *r, int error, const char *fmt, ...) {
@@ -120,66 +121,26 @@ static int read_frame(struct reading *r, const json_t *v, uint32_t *ret) {
         return k < 0 ? wrong(r, k, "frames: %s", strerror(-k)) : 0;
 }
 
-static bool is_python(const json_t *frame) {
-        const char *kind = json_string_value(json_object_get(frame, "kind"));
-
-        return !kind || streq(kind, "python");
-}
-
-/* A native frame of the interpreter itself. */
-static bool is_interpreter(const json_t *frame) {
-        const char *module = json_string_value(json_object_get(frame, "module")), *slash = module ? strrchr(module, '/') : NULL,
-                   *name = slash ? slash + 1 : module;
-
-        return name && (startswith(name, "python3") || startswith(name, "libpython3"));
-}
-
-/*
- * Which frames count, up to STACK_FRAMES_MAX; their places in the list. Beside Python frames the interpreter's own say nothing.
- * Where Python frames do not stand in their places, but behind all native ones, those from the interpreter outwards would
- * stand in front of what they called.
- */
-static size_t choose_frames(struct reading *r, const json_t *list, bool merged) {
-        bool any = false, inside = true;
-        size_t i, n = 0;
-        const json_t *v;
-
-        json_array_foreach(list, i, v) any = any || is_python(v);
-        json_array_foreach(list, i, v) {
-                if (any && !is_python(v) && is_interpreter(v)) {
-                        inside = merged;
-                        continue;
-                }
-                if (any && !inside && !is_python(v))
-                        continue;
-                if (n < STACK_FRAMES_MAX)
-                        r->frames[n++] = (uint32_t) i;
-                else
-                        r->c->cut = true;
-        }
-        return n;
-}
-
 /* Innermost first in JSON, outermost first in the table; the outermost are left out where there are too
  * many. */
 static int read_stack(struct reading *r, const json_t *thread, uint32_t *ret) {
-        const json_t *list = NULL, *native = json_object_get(thread, "native");
-        int k = items(r, thread, "frames", &list);
+        const json_t *list = NULL;
         size_t n;
+        int k = items(r, thread, "frames", &list);
 
+        n = MIN(json_array_size(list), (size_t) STACK_FRAMES_MAX);
+        r->c->cut |= json_array_size(list) > n;
+        for (size_t i = 0; i < n && k == 0; i++)
+                k = read_frame(r, json_array_get(list, i), &r->frames[i]);
         if (k < 0)
                 return k;
-        n = choose_frames(r, list, !native || json_is_true(json_object_get(native, "merged")));
+        n = interpreter_frames_drop(r->t, r->frames, n);
         for (size_t i = 0; i < n / 2; i++) {
-                uint32_t place = r->frames[i];
+                uint32_t frame = r->frames[i];
 
                 r->frames[i] = r->frames[n - 1 - i];
-                r->frames[n - 1 - i] = place;
+                r->frames[n - 1 - i] = frame;
         }
-        for (size_t i = 0; i < n && k == 0; i++)
-                k = read_frame(r, json_array_get(list, r->frames[i]), &r->frames[i]);
-        if (k < 0)
-                return k;
         k = stack_table_stack(r->t, r->frames, n, ret);
         return k < 0 ? wrong(r, k, "stacks: %s", strerror(-k)) : 0;
 }
