@@ -233,6 +233,8 @@ int agent_capture_start(struct agent *a);
 void agent_capture_stop(struct agent *a);
 /* The record capture/ of this host's slice. fresh: it came while the registry was there, and is not of long ago. */
 void agent_capture_record(struct agent *a, const json_t *record, bool fresh);
+/* A suspicion that counts began: without a registry that would ask all hosts, this one captures for itself. */
+void agent_capture_suspected(struct agent *a, const char *run, uint64_t generation, const struct suspicion *s);
 /* How this host suspects the run now: "stall", "work", "pause"; empty: not at all. */
 const char *agent_capture_suspicion(const struct agent *a, const char *run);
 

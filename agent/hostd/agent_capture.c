@@ -6,7 +6,7 @@
  */
 #include <malloc.h>
 
-#include "agent_registry.h"
+#include "agent_parts.h"
 #include "capture_build.h"
 #include "capture_shelf.h"
 #include "clock.h"
@@ -43,8 +43,15 @@ struct capture_round {
         struct launchd_call *call;
 };
 
+struct own_round {
+        char run[64];
+        uint64_t generation;
+        usec_t at; /* boot clock; 0: none */
+};
+
 struct agent_capture {
         struct agent *agent;
+        struct own_round own[8]; /* the last by this host for itself */
         struct capture_round rounds[ROUNDS_MAX];
         char answered[EPISODES_MAX][64]; /* by turns */
         unsigned turn;
@@ -68,9 +75,9 @@ static const char *first_address(const struct agent *a) {
 }
 
 static int64_t last_step(const struct agent *a, const char *run) {
-        const struct run_progress *p = a->run_log ? run_log_find(a->run_log, run) : NULL;
+        uint64_t step = agent_last_step(a, run);
 
-        return p && p->progress.lines > 0 ? (int64_t) MIN(p->progress.last_step, (uint64_t) INT64_MAX) : -1;
+        return step == SUSPICION_STEP_NONE ? -1 : (int64_t) MIN(step, (uint64_t) INT64_MAX);
 }
 
 static usec_t clock_error_of(const struct agent *a) {
@@ -168,8 +175,9 @@ static void deliver(struct capture_round *c, const uint8_t *stacks, size_t len, 
 }
 
 const char *agent_capture_suspicion(const struct agent *a, const char *run) {
-        (void) a, (void) run;
-        return "";
+        const struct suspicion *s = agent_suspicion(a, run);
+
+        return s ? suspicion_kind_name(s->kind) : "";
 }
 
 /* --- Rounds -------------------------------------------------------------------------------------------- */
@@ -317,6 +325,51 @@ void agent_capture_record(struct agent *a, const json_t *v, bool fresh) {
         log_notice("captures of run %s are asked for by %.200s (episode %s): %.300s", run[0] ? run : "(any)", run_text(v, "by"),
                    episode, run_text(v, "why"));
         ask_in(c, at > now && at - now <= AHEAD_MAX ? at - now : 0);
+}
+
+/* --- For itself ---------------------------------------------------------------------------------------- */
+
+/* Whether there is a registry that sees to this run. */
+static bool is_seen_to(const struct agent *a, const char *run, uint64_t generation) {
+        const struct agent_registry *g = a->enrollment;
+
+        return generation > 0 && g && g->registry && g->status.state == REGISTRY_MEMBER &&
+               (g->kind == REGISTRY_COLLECTOR || g->kind == REGISTRY_ETCD) && agent_parts_find(g->parts, run);
+}
+
+/* At most one round of a generation in OWN_APART. */
+static bool had_one(struct agent_capture *k, const char *run, uint64_t generation, usec_t now) {
+        struct own_round *oldest = &k->own[0];
+
+        for (size_t i = 0; i < ELEMENTSOF(k->own); i++) {
+                struct own_round *o = &k->own[i];
+
+                if (streq(o->run, run) && o->generation == generation && o->at > 0 && now < o->at + OWN_APART)
+                        return true;
+                if (o->at < oldest->at)
+                        oldest = o;
+        }
+        *oldest = (struct own_round){ .at = now, .generation = generation };
+        (void) snprintf(oldest->run, sizeof(oldest->run), "%s", run);
+        return false;
+}
+
+void agent_capture_suspected(struct agent *a, const char *run, uint64_t generation, const struct suspicion *s) {
+        struct agent_capture *k = a->capture;
+        struct capture_round *c;
+
+        if (!k || is_seen_to(a, run, generation) || had_one(k, run, generation, host_now(a->host)))
+                return;
+        c = free_round(k);
+        if (!c)
+                return;
+        *c = (struct capture_round){
+                .owner = k, .own = true, .generation = generation, .wanted = host_now_real(a->host), .second = SECOND
+        };
+        (void) snprintf(c->run, sizeof(c->run), "%.63s", run);
+        (void) snprintf(c->episode, sizeof(c->episode), "own.%.24s-%" PRIu64 "-%" PRIu64, run, generation, c->wanted);
+        log_notice("run %s is captured by this host for itself: %s", run, s->why);
+        ask_in(c, 0);
 }
 
 /* --- Life ---------------------------------------------------------------------------------------------- */
