@@ -405,6 +405,13 @@ void agent_registry_look(struct agent *a) {
 
 /* --- Life ---------------------------------------------------------------------------------------------- */
 
+void agent_registry_suspicion(struct agent *a) {
+        if (!a->enrollment)
+                return;
+        agent_parts_freshen(a->enrollment->parts);
+        agent_registry_news(a);
+}
+
 void agent_registry_tick(struct agent *a) {
         struct agent_registry *g = a->enrollment;
 

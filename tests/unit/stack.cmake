@@ -1,2 +1,3 @@
 unit_test(stack KNOWS pystack base)
 unit_test(stack-memory KNOWS pystack base)
+unit_test(task-stacks KNOWS taskstacks base)
