@@ -34,6 +34,7 @@
 #include "probe_program.h"
 #include "schedule.h"
 #include "settings.h"
+#include "suspicion.h"
 #include "telemetry.h"
 #include "uplink.h"
 
@@ -96,6 +97,7 @@ struct agent {
         struct schedule *schedule;
         struct run_log *run_log; /* NULL: no journal */
         struct run_lines *run_lines; /* NULL: no journal, or RunLogs=no */
+        struct agent_progress *progress; /* in agent_progress.c */
         struct jobs *jobs;
         struct captures *captures;
         struct pending *pending; /* calls that wait for a capture, in agent_api.c */
@@ -220,6 +222,19 @@ void agent_kernel_stop(struct agent *a);
 
 /* agent_runs.c: runs and captures. */
 int agent_runs_start(struct agent *a);
+
+/* agent_progress.c: whether runs make steps. */
+int agent_progress_start(struct agent *a);
+void agent_progress_stop(struct agent *a);
+void agent_progress_line(struct agent *a, const struct run_log_line *l);
+/* tpu-launchd says that the run is over. */
+void agent_progress_ended(struct agent *a, const char *job);
+/* In the tick, after the host's counters were read: the metrics of it. */
+void agent_progress_tick(struct agent *a, struct sink *s);
+/* NULL: it is not suspected. Valid until the loop turns. */
+const struct suspicion *agent_suspicion(const struct agent *a, const char *run);
+/* SUSPICION_STEP_NONE: not known. */
+uint64_t agent_last_step(const struct agent *a, const char *run);
 
 /* agent_run_lines.c: what runs print, for the collector (RunLogs=). Without a journal it is said, and nothing is sent. */
 void agent_run_lines_start(struct agent *a);
