@@ -6,17 +6,23 @@ import os
 
 class State:
     def __init__(self, path, wish):
-        """wish: what the matrix is asked for (seed, times, causes): a file of another one is refused."""
+        """wish: what the matrix is asked for. A file of another seed or other causes is refused; how often may change: ×3 becomes ×10."""
         self.path, self.verdicts, self.truths = path, {}, {}
-        if path and os.path.exists(path):
-            with open(path, encoding="utf-8") as f:
-                lines = [json.loads(line) for line in f if line.endswith("\n")]
-            if lines and lines[0] != {"wish": wish}:
-                raise ValueError(f"{path}: of another matrix ({lines[0]}): give the same seed, times and causes, or another file")
-            for line in lines[1:]:
-                (self.truths if "truth" in line else self.verdicts)[line["case"]] = line
-        else:
-            self._write({"wish": wish})
+        kept = {"seed": wish["seed"], "causes": wish["causes"]}
+        lines = self._read() if path and os.path.exists(path) else []
+        if not lines:
+            self._write(kept)
+        elif lines[0] != kept:
+            raise ValueError(f"{path}: of another matrix ({lines[0]}): give the same seed and causes, or another file")
+        for line in lines[1:]:
+            (self.truths if "truth" in line else self.verdicts)[line["case"]] = line
+
+    def _read(self):
+        """The whole lines; what was being written when we were killed is cut off."""
+        with open(self.path, "r+b") as f:
+            data = f.read()
+            f.truncate(data.rfind(b"\n") + 1)
+        return [json.loads(line) for line in data[:data.rfind(b"\n") + 1].splitlines()]
 
     def _write(self, line):
         if not self.path:

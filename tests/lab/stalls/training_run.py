@@ -41,7 +41,7 @@ def lab(folder, debs=None):
         host.write(f"{FOLDER}/libtokens.so", native)
         reset(host)
 
-    return Lab(hosts=HOSTS, debs=[host_deb], collector=[collector_deb], before_boot=before_boot)
+    return Lab(hosts=HOSTS, debs=[host_deb], collector=[collector_deb], before_boot=before_boot, unified=True)
 
 
 def reset(host):
