@@ -102,7 +102,7 @@ usec_t evidence_until(struct gang *g, struct run *r, const struct tally *t, usec
         return w->quiet > 0 ? MAX(w->quiet, w->began) + patience : USEC_INFINITY;
 }
 
-void evidence_clear(struct run *r) {
+void run_evidence_clear(struct run *r) {
         unsigned number = r->watch.number;
 
         if (r->watch.began == 0 && !r->watch.host[0] && r->watch.quiet == 0)
