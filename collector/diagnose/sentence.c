@@ -364,9 +364,8 @@ void sentence_summary(struct diagnosis *d) {
                                 d->n_stopped == 1 ? "is" : "are");
                 break;
         case OUTCOME_WORKS:
-                fprintf(f, "no step, but nobody waits for another: %zu of %zu ranks do something; one that ",
+                fprintf(f, "no step, but nobody waits for another: %zu of %zu ranks do something; the largest group ",
                         d->n_active, e->n_ranks);
-                fputs("stands as most do ", f);
                 sentence_place(f, table_of(d), &e->classes[0]);
                 break;
         case OUTCOME_NO_EVIDENCE:

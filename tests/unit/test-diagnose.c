@@ -536,6 +536,6 @@ static void test_devices(void) {
         }
 }
 
-TEST_MAIN(test_matrix, test_sentence, test_nic_cut, test_ring_cut, test_path_is_not_all, test_works, test_silent,
-          test_silent_is_not_all, test_left_first, test_left_alone, test_stopped, test_goes_on,
+TEST_MAIN(test_matrix, test_sentence, test_nic_cut, test_ring_cut, test_path_is_not_all, test_works,
+          test_silent, test_silent_is_not_all, test_left_first, test_left_alone, test_stopped, test_goes_on,
           test_step_thread, test_behind, test_helpers, test_changed, test_devices)
