@@ -9,6 +9,7 @@
 #include "episode_port.h"
 #include "episode_report.h"
 #include "journal.h"
+#include "pace.h"
 #include "receive.h"
 #include "retain.h"
 #include "settings.h"
@@ -24,6 +25,7 @@ struct collector {
         struct counters counters;
         struct damage damage;
         struct group *group;
+        struct pace *pace;
         struct registry *registry;
         struct episodes *episodes;
         struct retain *retain;
@@ -40,6 +42,7 @@ static void collector_clear(struct collector *c) {
         c->retain = retain_free(c->retain);
         c->episodes = episodes_free(c->episodes);
         c->group = group_free(c->group); /* answers: before the server goes */
+        c->pace = pace_free(c->pace);
         c->registry = registry_free(c->registry);
         c->otlp_server = http_free(c->otlp_server);
         c->api_server = http_free(c->api_server);
@@ -206,6 +209,8 @@ static int run(struct collector *c) {
         if (r >= 0)
                 r = group_new(&c->damage, &clock_system, &c->group);
         if (r >= 0)
+                r = pace_new(&c->pace);
+        if (r >= 0)
                 r = follow_new(c->event, &c->api, &c->api.follow);
         if (r >= 0)
                 r = start_episodes(c);
@@ -217,6 +222,7 @@ static int run(struct collector *c) {
         if (r < 0)
                 return log_error_errno(r, "event loop: %m");
         group_on_events(c->group, on_events, on_captures, c);
+        group_judges(c->group, c->pace);
         c->receiver = (struct receiver) { .group = c->group, .registry = c->registry, .counters = &c->counters };
         r = start_servers(c, otlp, api);
         if (r < 0)
