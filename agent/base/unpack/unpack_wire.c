@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "wire.h"
+#include "unpack_wire.h"
 
 #define VARINT_MAX 10 /* bytes of a 64-bit varint */
 #define FIELD_NUMBER_MAX 0x1fffffff
