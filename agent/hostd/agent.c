@@ -165,9 +165,6 @@ static const struct schedule_handlers schedule_handlers = { .finding = on_findin
                                                             .sample = on_sample,
                                                             .done = on_done };
 
-/* This very program, also after an upgrade has put another one in its place. */
-static const struct worker_program worker_program = { .path = "/proc/self/exe" };
-
 /* --- Who this host is and what is wanted of it --------------------------------------------------------- */
 
 static void read_host(struct agent *a) {
@@ -299,7 +296,11 @@ static int start(struct agent *a) {
         if (r < 0)
                 return log_error_errno(r, "runs cannot be watched: %m");
         judge_identity(a, 1);
-        r = schedule_new(a->event, probe_table, &worker_program, a->settings.probe_interval, a->host,
+        r = probe_program_open(&a->probe_program);
+        if (r < 0)
+                (void) log_error_errno(r, "%s: %m: what it would look at stays unknown; reinstall the package tpu-hostd",
+                                       a->probe_program.program.path);
+        r = schedule_new(a->event, probe_table, &a->probe_program.program, a->settings.probe_interval, a->host,
                          &a->context, &schedule_handlers, a, &a->schedule);
         if (r < 0)
                 return log_error_errno(r, "the probes cannot be started: %m");
@@ -333,6 +334,7 @@ int agent_new(sd_event *e, const struct host *h, const char *config_file, const 
         a->host = h;
         a->config_file = config_file;
         a->settings = *s;
+        a->probe_program = PROBE_PROGRAM_NULL;
         a->state = HOST_UNKNOWN;
         event_ring_init(&a->ring);
         if (check_table_init(&a->checks) < 0 || sample_store_init(&a->samples) < 0)
@@ -366,6 +368,7 @@ struct agent *agent_free(struct agent *a) {
         agent_metadata_stop(a);
         a->tick = sd_event_source_disable_unref(a->tick);
         a->schedule = schedule_free(a->schedule);
+        probe_program_close(&a->probe_program);
         a->run_lines = run_lines_free(a->run_lines);
         a->run_log = run_log_free(a->run_log);
         a->jobs = jobs_free(a->jobs);

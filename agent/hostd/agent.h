@@ -31,6 +31,7 @@
 #include "run_lines.h"
 #include "run_log.h"
 #include "samples.h"
+#include "probe_program.h"
 #include "schedule.h"
 #include "settings.h"
 #include "telemetry.h"
@@ -91,6 +92,7 @@ struct agent {
         struct telemetry telemetry;
         struct uplink *uplink;
         struct certificate_fetch *certificate; /* NULL: nobody is asked for one */
+        struct probe_program probe_program;
         struct schedule *schedule;
         struct run_log *run_log; /* NULL: no journal */
         struct run_lines *run_lines; /* NULL: no journal, or RunLogs=no */

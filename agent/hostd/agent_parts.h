@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * This host's parts in runs: what the registry's run/ records and part_decide() want, done through tpu-launchd as
- * principal remote, and said back. Nothing is kept here that tpu-launchd does not know better: after a
+ * This host's parts in runs: what the registry's run/ records and part_decide() want, done through tpu-launchd
+ * as principal remote, and said back. Nothing is kept here that tpu-launchd does not know better: after a
  * restart of the agent its list of runs is what this host has.
  */
 #include "agent_registry.h"
@@ -19,7 +19,8 @@ struct run_part {
         char name[64];
         struct part now;
         char cause[40], code[16], status[16], serial[64], detail[512];
-        int64_t step, step_said; /* -1: not known; step_said: as it is said, for each step is no news of its own */
+        int64_t step,
+                step_said; /* -1: not known; step_said: as it is said, for each step is no news of its own */
         uint64_t absent; /* the question whose answer did not name it any more; 0: none */
         json_t *record; /* NULL: gone, or none was told */
         struct run_request request; /* of the generation that is prepared */

@@ -7,7 +7,6 @@
 
 #include "agent.h"
 #include "hook_brake.h"
-#include "ask_owners.h"
 #include "journal.h"
 #include "options.h"
 
@@ -94,28 +93,6 @@ static int run(const struct host *h, const char *config_file, const struct setti
         return r < 0 ? log_error_errno(r, "the event loop failed: %m") : r;
 }
 
-/* One probe for our parent (worker.h): without identity, intent, configuration. */
-static int serve_probe(const struct host *h, const char *name) {
-        const struct probe *p = probe_find(name);
-        struct probe_context context = { 0 };
-        struct device_owners *owners = NULL;
-        int r;
-
-        if (!p) {
-                (void) fprintf(stderr, "tpu-hostd: there is no probe '%s'\n", name);
-                return EXIT_USAGE;
-        }
-        if (p->asks_owners) {
-                owners = malloc(sizeof(*owners));
-                if (owners)
-                        ask_owners(h, owners);
-                context.owners = owners;
-        }
-        r = wire_serve(p, h, &context, stdout);
-        free(owners);
-        return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-}
-
 /* With the configuration read: 0, or what --check-config found wrong. */
 static int act(const struct arguments *args, const struct host *h, const char *config_file) {
         struct settings_source source = { 0 };
@@ -138,7 +115,6 @@ static int act(const struct arguments *args, const struct host *h, const char *c
 
 int main(int argc, char *argv[]) {
         struct arguments args = { 0 };
-        const char *probe = NULL;
         bool hook = false;
         const struct option_def defs[] = {
                 { .name = "check-config",
@@ -147,10 +123,6 @@ int main(int argc, char *argv[]) {
                 { .name = "show-config",
                   .help = "print what is in force and where it is from",
                   .flag = &args.show_config },
-                { .name = "probe",
-                  .argument = "NAME",
-                  .help = "run one probe, print its lines and exit (for tpu-hostd itself)",
-                  .value = &probe },
                 { .name = "hook",
                   .help = "run the site's command for one event (for tpu-hostd itself)",
                   .flag = &hook },
@@ -183,7 +155,5 @@ int main(int argc, char *argv[]) {
         }
         if (hook)
                 return hook_brake_run(&h);
-        if (probe)
-                return serve_probe(&h, probe);
         return act(&args, &h, o.config) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

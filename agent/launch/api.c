@@ -3,6 +3,7 @@
 
 #include "audit.h"
 #include "authority.h"
+#include "capture_answer.h"
 #include "environment.h"
 #include "job_environment.h"
 #include "job_list.h"
@@ -167,39 +168,20 @@ static void on_ended(const struct job *j, void *userdata) {
         tell_watchers(a);
 }
 
-static int capture_problem(const struct job *j, const struct capture_result *r, struct problem *p) {
-        if (r->error == -ETIMEDOUT)
-                return problem_set(p, r->error, "see: ps -eo pid,stat,wchan:30,comm",
-                                   "run %s: its stacks did not come within %u s", j->name,
-                                   (unsigned) (CAPTURE_TIMEOUT / USEC_PER_SEC));
-        if (r->error == -ESRCH)
-                return problem_set(p, r->error, "only Python processes have stacks to show",
-                                   "run %s: no Python process in it: %.200s", j->name, r->problem);
-        return problem_set(p, r->error, "see: journalctl -b -u tpu-launchd",
-                           "run %s: tpu-stack failed: %.256s", j->name, r->problem);
-}
-
 static void on_captured(const struct job *j, const struct capture_result *r, usec_t taken_real,
                         void *userdata) {
-        Local__CaptureReply reply = LOCAL__CAPTURE_REPLY__INIT;
         struct api *a = userdata;
         struct waiter *w = waiter_find(a, ACTION_CAPTURE, j->name);
         struct problem p;
+        int k;
 
         if (r->partial)
                 log_warning("run %s: its stacks are incomplete: %s", j->name, r->problem);
         if (!w)
                 return;
-        if (r->error < 0)
-                answer_problem(w->peer, capture_problem(j, r, &p), &p);
-        else {
-                reply.name = wire_text(j->name);
-                reply.text = wire_text(r->text);
-                reply.taken_real_usec = taken_real;
-                reply.processes = r->processes;
-                reply.threads = r->threads;
-                answer(w->peer, LOCAL__KIND__KIND_CAPTURE_REPLY, &reply.base);
-        }
+        k = capture_answer(w->peer, j, r, taken_real, &p);
+        if (k < 0)
+                answer_problem(w->peer, k, &p);
         waiter_free(a, w);
 }
 
@@ -297,7 +279,7 @@ static int handle_capture(struct api *a, struct frame_peer *peer, const struct c
         r = rights_check(a->runs, c, ACTION_CAPTURE, q->name, p);
         if (r < 0)
                 return r;
-        r = runs_capture(a->runs, q->name, p);
+        r = runs_capture(a->runs, q->name, &(struct capture_wish){ .frames = q->frames, .native = q->frames }, c->remote, p);
         if (r < 0)
                 return r;
         return waiter_new(a, peer, ACTION_CAPTURE, q->name) ? 0 : no_memory(p);

@@ -7,7 +7,7 @@
  *   root                      everything
  *   members of the group      start runs as themselves; stop, signal and capture runs of their own
  *   the user tpu-hostd        is the principal "remote", for what comes over the network: it may ask for a capture of any
- *                             run (stacks, never values), and deliver the preemption signal that a run's own spec names;
+ *                             run (stacks, never values; with native frames one round in 5 minutes), and deliver the preemption signal that a run's own spec names;
  *                             it starts and stops runs of the users that the file names, and of nobody else
  *   anyone                    may list runs, and ask who has the devices
  *

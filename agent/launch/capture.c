@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture.h"
+#include "pack.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -15,6 +16,9 @@ struct capture {
         pid_t pid;
         const struct capture_handlers *handlers;
         void *userdata;
+        struct capture_wish wish;
+        struct pack *pack; /* with frames */
+        int pack_error;
         char *text;
         size_t len, size;
         char problem[PROBLEM_MAX];
@@ -50,17 +54,21 @@ static int judge(const struct capture *c, bool *ret_partial) {
 
 static void report(struct capture *c, int error) {
         struct capture_result r = { .error = error,
+                                    .wish = c->wish,
                                     .text = c->text ? c->text : "",
-                                    .len = c->len,
+                                    .len = c->pack ? 0 : c->len,
                                     .partial = c->cut,
                                     .problem = c->problem };
 
         if (c->reported)
                 return;
         c->reported = true;
-        count(r.text, &r.processes, &r.threads);
+        if (!c->pack)
+                count(r.text, &r.processes, &r.threads);
         if (error == 0)
                 r.error = judge(c, &r.partial);
+        if (r.error == 0 && c->pack)
+                r.error = c->pack_error < 0 ? c->pack_error : pack_end(c->pack, &r.packed, &r.packed_len);
         c->handlers->done(c, &r, c->userdata);
 }
 
@@ -77,7 +85,17 @@ static void close_pipe(sd_event_source **io, int *fd) {
         *fd = close_fd(*fd);
 }
 
+/* What cannot be packed is of no use cut: the tool ends, and its caller is told. */
+static int append_packed(struct capture *c, const char *data, size_t n) {
+        c->pack_error = pack_add(c->pack, data, n);
+        c->cut = c->pack_error < 0;
+        c->len += n;
+        return c->pack_error;
+}
+
 static int append(struct capture *c, const char *data, size_t n) {
+        if (c->pack)
+                return append_packed(c, data, n);
         if (c->len + n > CAPTURE_TEXT_MAX) {
                 n = CAPTURE_TEXT_MAX - c->len;
                 c->cut = true;
@@ -165,11 +183,36 @@ static int on_timeout(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
-static int spawn(const char *tool, const pid_t *pids, size_t n, int out, int err, pid_t *ret) {
+#define WORD_MAX 16
+#define OPTIONS_MAX 2
+
+static void word(char ***at, char **words, const char *text) {
+        (void) snprintf(*words, WORD_MAX, "%s", text);
+        *(*at)++ = *words;
+        *words += WORD_MAX;
+}
+
+/* argv has room for n + OPTIONS_MAX + 2, words for n + OPTIONS_MAX words. */
+static void fill(char **argv, char *words, char *tool, const struct capture_wish *wish, const pid_t *pids, size_t n) {
+        char number[WORD_MAX];
+
+        *argv++ = tool;
+        if (wish->frames)
+                word(&argv, &words, "--json");
+        if (wish->native)
+                word(&argv, &words, "--native");
+        for (size_t i = 0; i < n; i++) {
+                (void) snprintf(number, sizeof(number), "%d", (int) pids[i]);
+                word(&argv, &words, number);
+        }
+}
+
+static int spawn(const char *tool, const pid_t *pids, size_t n, const struct capture_wish *wish, int out, int err,
+                 pid_t *ret) {
         char *const environment[] = { (char[]){ "PATH=/usr/sbin:/usr/bin:/sbin:/bin" },
                                       (char[]){ "LANG=C.UTF-8" }, NULL };
-        _cleanup_free_ char **argv = calloc(n + 2, sizeof(*argv));
-        _cleanup_free_ char *words = calloc(n + 1, 16), *path = strdup(tool);
+        _cleanup_free_ char **argv = calloc(n + OPTIONS_MAX + 2, sizeof(*argv));
+        _cleanup_free_ char *words = calloc(n + OPTIONS_MAX, WORD_MAX), *path = strdup(tool);
         posix_spawn_file_actions_t files;
         posix_spawnattr_t attributes;
         sigset_t none, all;
@@ -177,11 +220,7 @@ static int spawn(const char *tool, const pid_t *pids, size_t n, int out, int err
 
         if (!argv || !words || !path)
                 return -ENOMEM;
-        argv[0] = path;
-        for (size_t i = 0; i < n; i++) {
-                argv[i + 1] = words + i * 16;
-                (void) snprintf(argv[i + 1], 16, "%d", (int) pids[i]);
-        }
+        fill(argv, words, path, wish, pids, n);
         (void) sigemptyset(&none);
         (void) sigfillset(&all);
         /* these cannot fail in glibc but for lack of memory, which spawn then says */
@@ -215,16 +254,17 @@ static int watch(struct capture *c, sd_event *e) {
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(c->err_io, "capture-problem");
-        r = sd_event_add_time_relative(e, &c->timer, CLOCK_MONOTONIC, CAPTURE_TIMEOUT, 250 * USEC_PER_MSEC,
-                                       on_timeout, c);
+        r = sd_event_add_time_relative(e, &c->timer, CLOCK_MONOTONIC,
+                                       c->wish.native ? CAPTURE_NATIVE_TIMEOUT : CAPTURE_TIMEOUT,
+                                       250 * USEC_PER_MSEC, on_timeout, c);
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(c->timer, "capture-timeout");
         return 0;
 }
 
-int capture_new(sd_event *e, const char *tool, const pid_t *pids, size_t n, const struct capture_handlers *h,
-                void *userdata, struct capture **ret) {
+int capture_new(sd_event *e, const char *tool, const pid_t *pids, size_t n, const struct capture_wish *wish,
+                const struct capture_handlers *h, void *userdata, struct capture **ret) {
         int out[2] = { -1, -1 }, err[2] = { -1, -1 };
         struct capture *c;
         int r;
@@ -234,9 +274,12 @@ int capture_new(sd_event *e, const char *tool, const pid_t *pids, size_t n, cons
         c = calloc(1, sizeof(*c));
         if (!c)
                 return -ENOMEM;
+        c->wish = *wish;
         r = pipe2(out, O_CLOEXEC) < 0 || pipe2(err, O_CLOEXEC) < 0 ? -errno : 0;
+        if (r == 0 && wish->frames)
+                r = pack_new(CAPTURE_JSON_MAX, CAPTURE_PACKED_MAX, &c->pack);
         if (r == 0)
-                r = spawn(tool, pids, n, out[1], err[1], &c->pid);
+                r = spawn(tool, pids, n, wish, out[1], err[1], &c->pid);
         (void) close_fd(out[1]);
         (void) close_fd(err[1]);
         c->out_fd = out[0];
@@ -264,6 +307,7 @@ struct capture *capture_free(struct capture *c) {
                 (void) kill(c->pid, SIGKILL);
                 (void) waitpid(c->pid, NULL, WNOHANG); /* not gone yet: PID 1 waits for it after us */
         }
+        c->pack = pack_free(c->pack);
         free(c->text);
         free(c);
         return NULL;

@@ -14,9 +14,21 @@ static void on_capture_gone(struct capture *c, void *userdata) {
         run->capture = capture_free(c);
 }
 
-int runs_capture(struct runs *r, const char *name, struct problem *p) {
+/* Whether remote may have native frames now; then they count. */
+static bool take_round(struct run *run, usec_t now) {
+        usec_t *oldest = &run->rounds[run->round];
+
+        if (*oldest > 0 && now < *oldest + CAPTURE_ROUND_EVERY)
+                return false;
+        *oldest = MAX(now, (usec_t) 1);
+        run->round = (run->round + 1) % CAPTURE_ROUND;
+        return true;
+}
+
+int runs_capture(struct runs *r, const char *name, const struct capture_wish *wish, bool remote, struct problem *p) {
         static const struct capture_handlers handlers = { .done = on_captured, .gone = on_capture_gone };
         _cleanup_free_ struct pid_list *pids = malloc(sizeof(*pids));
+        struct capture_wish granted = *wish;
         struct run *run = run_find(r, name);
         usec_t now = host_now(r->host);
         int k;
@@ -34,8 +46,10 @@ int runs_capture(struct runs *r, const char *name, struct problem *p) {
         if (k == -ENOENT)
                 return problem_set(p, -EAGAIN, "ask again in a second",
                                    "run %s: its control group is not known yet", name);
+        if (k == 0 && wish->native && remote)
+                granted.native = take_round(run, now);
         if (k == 0)
-                k = capture_new(r->event, r->stack_tool, pids->pids, pids->n, &handlers, run, &run->capture);
+                k = capture_new(r->event, r->stack_tool, pids->pids, pids->n, &granted, &handlers, run, &run->capture);
         if (k < 0)
                 return problem_set(p, k,
                                    k == -ENOENT ? "is the package installed whole? " PATH_STACK_TOOL :

@@ -28,6 +28,8 @@ struct run {
         bool restarting; /* systemd was asked for another start, and has not answered */
         bool swept; /* ended, and its slice has been stopped */
         usec_t captured_boot, captured_real; /* when the last capture began; 0: none yet */
+        usec_t rounds[CAPTURE_ROUND]; /* boot clock: the last captures with native frames that remote had, by turns; 0: none */
+        unsigned round;
 };
 
 struct runs {

@@ -52,9 +52,12 @@ int runs_check(struct runs *r, struct job *j, struct problem *p);
 int runs_stop(struct runs *r, const char *name, uint64_t generation, usec_t grace, struct problem *p);
 /* What a timer does when KILL was sent a minute ago: a process that is still there is of state D, and the run's end is told. */
 void runs_give_up(struct runs *r, const char *name);
-/* "captured" is told later. -EBUSY while one is under way or the last began less than CAPTURE_INTERVAL ago.
+/*
+ * "captured" is told later. -EBUSY while one is under way or the last began less than CAPTURE_INTERVAL ago. remote:
+ * beyond one round of native frames in CAPTURE_ROUND_EVERY they are left out, for a caller who is not trusted must not be able
+ * to stop a run's threads again and again.
  */
-int runs_capture(struct runs *r, const char *name, struct problem *p);
+int runs_capture(struct runs *r, const char *name, const struct capture_wish *wish, bool remote, struct problem *p);
 
 /* Tells a run of a preemption as its spec says; what was done is then in ret_done. -ENOTSUP: it says nothing. */
 int runs_signal(struct runs *r, const char *name, uint64_t generation, char *ret_done, size_t size, struct problem *p);

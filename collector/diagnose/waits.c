@@ -76,6 +76,7 @@ static const struct wait_frame wait_frames[] = {
         NATIVE(MATCH_PART, "gloo::broadcast", STANDING_COLLECTIVE, "broadcast"),
         NATIVE(MATCH_PART, "UnboundBuffer::waitRecv", STANDING_COLLECTIVE, "a collective"),
         NATIVE(MATCH_PART, "UnboundBuffer::waitSend", STANDING_COLLECTIVE, "a collective"),
+        NATIVE(MATCH_PART, "ProcessGroupGloo::runLoop", STANDING_THREADS, "work"), /* its own threads idle */
         NATIVE(MATCH_PART, "ProcessGroupGloo::", STANDING_COLLECTIVE, "a collective"),
         NATIVE(MATCH_PART, "c10d::Work::wait", STANDING_COLLECTIVE, "a collective"),
         NATIVE(MATCH_PART, "c10d::TCPStore::", STANDING_COLLECTIVE, "the rendezvous store"),

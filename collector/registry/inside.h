@@ -94,3 +94,40 @@ usec_t sessions_next(const struct sessions *t);
 /* Inside a transaction. The record as it was (NULL: none) and as it is. */
 int story_tell(struct store *s, const char *own_host, const char *key, const json_t *before,
                const json_t *now_value, usec_t now, bool *ret_told);
+
+/* --- registry.c: all of it ---------------------------------------------------------------------------------- */
+
+struct registry {
+        struct registry_options o;
+        struct gang *gang;
+        struct records records;
+        struct answers answers;
+        struct sessions sessions;
+        struct registry_counters counters;
+        json_t *pending; /* key -> value or null: decided, not on the disk yet */
+        sd_event_source *timer;
+        bool undecided;                  /* something was said since the last decision */
+        usec_t decide_at, gang_at, cost; /* boot clock; cost of the last decision */
+        bool failing;
+};
+
+static inline usec_t registry_boot_now(const struct registry *r) {
+        return clock_boot(r->o.clock);
+}
+
+static inline unsigned registry_lease_seconds(const struct registry *r) {
+        return (unsigned) (r->o.lease / USEC_PER_SEC);
+}
+
+static inline usec_t registry_wait_max(const struct registry *r) {
+        return MIN(r->o.lease / 3, REGISTRY_WAIT_MAX);
+}
+
+/* The timer stands at what is due next. */
+void registry_arm(struct registry *r);
+/* Something was said: it is decided about with what comes within REGISTRY_TOGETHER. */
+void registry_decide_soon(struct registry *r);
+/* The member is gone: its lease ended, or it says so. */
+void registry_drop(struct registry *r, struct session *s, const char *why);
+/* The answer that asks for the whole member. */
+struct registry_body *registry_tell_again(const struct registry *r);

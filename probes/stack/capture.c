@@ -297,6 +297,13 @@ const struct native_thread *capture_native(const struct capture *c, pid_t tid) {
         return NULL;
 }
 
+bool capture_runs_python(const struct capture *c, const struct task *task) {
+        for (size_t i = 0; i < c->n_threads; i++)
+                if (c->threads[i].task == task)
+                        return true;
+        return false;
+}
+
 /* Native stacks go with the Python frames when those are the same before and after. */
 static int capture_natives(struct capture *c, char why[static REASON_MAX]) {
         int r = native_capture(&c->process, &c->memory, &c->tasks, &c->native);

@@ -69,5 +69,8 @@ void capture_clear(struct capture *c);
 /* The native stack of a thread; NULL: none was taken. */
 const struct native_thread *capture_native(const struct capture *c, pid_t tid);
 
+/* Whether it is one of the threads that run Python. */
+bool capture_runs_python(const struct capture *c, const struct task *task);
+
 /* Whether a frame is shown: a frame whose function has not begun is not there yet for Python itself. */
 bool frame_is_shown(const struct frame *f);

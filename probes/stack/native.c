@@ -4,11 +4,18 @@
 #include "text.h"
 
 void native_clear(struct native *n) {
-        for (size_t i = 0; i < n->n; i++)
+        for (size_t i = 0; i < n->n; i++) {
                 free(n->threads[i].frames);
+                free(n->threads[i].kernel);
+        }
         free(n->threads);
         (void) unwinder_free(n->unwinder);
         *n = (struct native) { 0 };
+}
+
+int native_modules(const struct native *n, int (*visit)(const struct native_module *m, void *userdata),
+                   void *userdata) {
+        return n->unwinder ? unwinder_modules(n->unwinder, visit, userdata) : 0;
 }
 
 size_t native_evaluations(const struct native_thread *t) {
@@ -20,22 +27,24 @@ size_t native_evaluations(const struct native_thread *t) {
 }
 
 /* Lines like "[<0>] do_futex+0x1a/0x20": the address is taken off. */
-static void read_kernel_stack(const struct process *p, struct native_thread *t) {
-        char path[64], text[NATIVE_KERNEL_MAX], *to = t->kernel;
+static int read_kernel_stack(const struct process *p, struct native_thread *t) {
+        char path[64], text[NATIVE_KERNEL_MAX], *to = text;
 
         (void) snprintf(path, sizeof(path), "task/%d/stack", (int) t->tid);
         if (process_read(p, path, text, sizeof(text), NULL) < 0)
-                return;
+                return 0; /* not permitted */
         for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
                 char *name = strchr(line, ']');
 
                 if (!name || name > end || name[1] != ' ')
                         continue;
-                memcpy(to, name + 2, (size_t) (end - name - 1));
+                memmove(to, name + 2, (size_t) (end - name - 1));
                 to += end - name - 1;
         }
         *to = '\0';
-        text_clean(t->kernel);
+        text_clean(text);
+        t->kernel = text[0] ? strdup(text) : NULL;
+        return text[0] && !t->kernel ? -ENOMEM : 0;
 }
 
 struct batch {
@@ -80,17 +89,18 @@ static int seize_one(const struct process *p, const struct task *task, struct na
         return r;
 }
 
-static void copy_batch(const struct process *p, const struct task *tasks, size_t n,
-                       struct native_thread *threads, struct batch *b) {
+static int copy_batch(const struct process *p, const struct task *tasks, size_t n,
+                      struct native_thread *threads, struct batch *b) {
         b->n = n;
         for (size_t i = 0; i < n; i++) {
                 b->seized[i] = (struct seized) { 0 };
                 threads[i].tid = tasks[i].tid;
-                if (tasks[i].state != 'R')
-                        read_kernel_stack(p, &threads[i]);
+                if (tasks[i].state != 'R' && read_kernel_stack(p, &threads[i]) < 0)
+                        return -ENOMEM;
                 if (copy_waiting(p, &tasks[i], &b->seized[i]) < 0)
                         threads[i].error = seize_one(p, &tasks[i], &threads[i], &b->seized[i]);
         }
+        return 0;
 }
 
 static int unwind_one(struct unwinder *u, const struct task *task, const struct seized *s,
@@ -134,10 +144,10 @@ int native_capture(const struct process *p, struct memory *m, const struct task_
         for (size_t at = 0; r == 0 && at < tasks->n; at += NATIVE_BATCH) {
                 size_t n = MIN(tasks->n - at, (size_t) NATIVE_BATCH);
 
-                copy_batch(p, tasks->items + at, n, ret->threads + at, b);
                 ret->n = at + n;
+                r = copy_batch(p, tasks->items + at, n, ret->threads + at, b);
                 memory_forget(m);
-                if (!ret->unwinder)
+                if (r == 0 && !ret->unwinder)
                         r = unwinder_new(p, m, &ret->unwinder);
                 if (r == 0)
                         r = unwind_batch(ret->unwinder, p, tasks->items + at, b, ret->threads + at);

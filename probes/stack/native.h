@@ -7,7 +7,7 @@
 #include "unwind.h"
 
 #define NATIVE_BATCH 256u /* threads whose copies are kept at a time: 16 MiB */
-#define NATIVE_KERNEL_MAX 1024
+#define NATIVE_KERNEL_MAX 4096 /* bytes of one kernel stack as text */
 
 struct native_thread {
         pid_t tid;                   /* as /proc numbers it */
@@ -15,9 +15,8 @@ struct native_thread {
         size_t n;
         bool cut;  /* there are more, or the tables to find them are missing */
         int error; /* why there are none: -EBUSY it waits uninterruptibly, -EPERM, -ESRCH, -EBADMSG */
-        uint64_t pause_ns;              /* how long it was stopped */
-        char kernel[NATIVE_KERNEL_MAX]; /* its kernel stack, "func+0x1/0x2" a line; empty: not permitted, or
-                                           none */
+        uint64_t pause_ns; /* how long it was stopped */
+        char *kernel;      /* its kernel stack, "func+0x1/0x2" a line; NULL: not permitted, or none */
 };
 
 struct native {
@@ -31,6 +30,10 @@ void native_clear(struct native *n);
 /* *ret is empty before; clear it either way. Errors as unwinder_new(). */
 int native_capture(const struct process *p, struct memory *m, const struct task_list *tasks,
                    struct native *ret);
+
+/* The files that its frames are in. Returns what visit returned when not 0. */
+int native_modules(const struct native *n, int (*visit)(const struct native_module *m, void *userdata),
+                   void *userdata);
 
 /* How many of the frames are the function that runs Python frames. */
 size_t native_evaluations(const struct native_thread *t);

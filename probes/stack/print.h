@@ -22,5 +22,7 @@ int output_init(struct output *o, FILE *file, bool json);
 int output_capture(struct output *o, const struct capture *c);
 /* A process that could not be read (JSON only; the text of it is the caller's message). -ENOMEM. */
 int output_failure(struct output *o, pid_t pid, const char *command, const char *why);
+/* Whether so many bytes more may be put; if not, sets cut. For those that print. */
+bool output_has_room(struct output *o, size_t bytes);
 /* Writes what is left and frees. -EIO when the file could not be written. */
 int output_finish(struct output *o);

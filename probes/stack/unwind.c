@@ -185,7 +185,7 @@ static const Dwfl_Thread_Callbacks thread_callbacks = {
 };
 
 /* The module of libdw's own name for it, which is our path and start. */
-static const struct native_module *find_module(const struct unwinder *u, uint64_t start) {
+static struct native_module *find_module(const struct unwinder *u, uint64_t start) {
         for (size_t i = 0; i < u->n_modules; i++)
                 if (u->modules[i]->start == start)
                         return u->modules[i];
@@ -194,6 +194,7 @@ static const struct native_module *find_module(const struct unwinder *u, uint64_
 
 static int describe(struct unwinder *u, struct native_symbol *s) {
         Dwfl_Module *module = u->dw.dwfl_addrmodule(u->dwfl, s->pc);
+        struct native_module *found;
         Dwarf_Addr start;
         GElf_Off offset;
         GElf_Sym symbol;
@@ -202,7 +203,10 @@ static int describe(struct unwinder *u, struct native_symbol *s) {
         if (!module)
                 return 0;
         (void) u->dw.dwfl_module_info(module, NULL, &start, NULL, NULL, NULL, NULL, NULL);
-        s->module = find_module(u, start);
+        found = find_module(u, start);
+        if (found)
+                found->used = true;
+        s->module = found;
         name = u->dw.dwfl_module_addrinfo(module, s->pc, &offset, &symbol, NULL, NULL, NULL);
         if (!name || (symbol.st_size > 0 && offset >= symbol.st_size))
                 return 0;
@@ -287,6 +291,15 @@ int unwinder_frames(struct unwinder *u, const struct seized *s, bool live, struc
         *ret_n = u->n;
         *ret_cut = u->cut || u->missed || r != 0;
         return 0;
+}
+
+int unwinder_modules(const struct unwinder *u, int (*visit)(const struct native_module *m, void *userdata),
+                     void *userdata) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < u->n_modules; i++)
+                r = u->modules[i]->used ? visit(u->modules[i], userdata) : 0;
+        return r;
 }
 
 int unwinder_new(const struct process *p, struct memory *m, struct unwinder **ret) {

@@ -17,6 +17,7 @@ struct native_module {
         char *name;                         /* path as the process sees it */
         char build_id[NATIVE_BUILD_ID_MAX]; /* hexadecimal; empty: none */
         uint64_t start;                     /* of its lowest mapping */
+        bool used;                          /* some frame is in it */
 };
 
 struct native_frame {
@@ -38,6 +39,10 @@ struct unwinder;
 /* m: the process's memory, borrowed. -ENOPKG: libdw is not installed; -errno of reading maps; -ENOMEM. */
 int unwinder_new(const struct process *p, struct memory *m, struct unwinder **ret);
 struct unwinder *unwinder_free(struct unwinder *u);
+
+/* The files that frames are in. Returns what visit returned when not 0. */
+int unwinder_modules(const struct unwinder *u, int (*visit)(const struct native_module *m, void *userdata),
+                     void *userdata);
 
 /*
  * The frames, innermost first; *ret_cut: the outermost ones are missing. live: what lies above the copy may

@@ -45,6 +45,9 @@ for n in range(runs):
             if told and said:
                 break
             time.sleep(0.1)
+        else:
+            sys.exit(f"no cause told of {name} within 30 s: " + subprocess.run(
+                ["journalctl", "-o", "cat", "-u", "tpu-launchd", f"--grep={name}"], capture_output=True, text=True).stdout)
         ends.setdefault(cause, []).append((int(json.loads(told)["_SOURCE_REALTIME_TIMESTAMP"]) - int(said.split()[-1])) / 1e6)
 print(json.dumps({"times": times, "ends": ends}))
 """

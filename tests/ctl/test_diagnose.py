@@ -152,7 +152,7 @@ class Diagnose(unittest.TestCase):
             time.sleep(0.05)
 
     def test_real_processes(self):
-        for words in (["--json"], []):
+        for words in (["--json"], [], ["--native", "--json"], ["--native"]):
             files = []
             for k in range(4):
                 pid = self.start("stuck" if k == 3 else "waits")
@@ -165,6 +165,9 @@ class Diagnose(unittest.TestCase):
             text = self.diagnose("all", "--from", *files, code=2)
             self.assertTrue(text.startswith("host real3: 1 of 4 is different; its main thread is in `"), text)
             self.assertIn("under `training.py:6 next_batch`, the 3 others wait in all-reduce", text)
+            if "--native" in words:  # one stack: what C ran is on both sides of what Python ran
+                folded = next(x for x in self.diagnose("all", "--folded", "--from", *files, code=2).splitlines() if "next_batch" in x)
+                self.assertRegex(folded, r"_\[n\];<module> \(training.py:\d+\);main \(training.py:\d+\);next_batch \(training.py:6\);.*;read_\[n\]")
 
 
 if __name__ == "__main__":

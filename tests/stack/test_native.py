@@ -14,7 +14,7 @@ import tempfile
 import time
 import unittest
 
-from test_stack import HERE, SEED, TOOL, Target, python_target, run_tool, source_of, stacks_of
+from test_stack import HERE, SEED, TOOL, Target, frames_of, python_target, run_tool, source_of, stacks_of
 
 KILLS = 500 if os.environ.get("FULL") == "1" else 50
 WAITING = ("import os, threading, time\n"
@@ -39,6 +39,10 @@ def settled(pid):
         time.sleep(0.1)
 
 
+def natives(thread):
+    return [f for f in thread["frames"] if f.get("kind") == "native"]
+
+
 def left_alone(pid):
     """Threads of pid that are stopped or traced."""
     bad = []
@@ -59,15 +63,20 @@ class Native(unittest.TestCase):
     def test_python_frames_stand_where_they_run(self):
         with python_target(WAITING) as t:
             settled(t.pid)
-            for thread in stacks_of(t.pid, "--native")["threads"]:
+            process, plain = stacks_of(t.pid, "--native"), stacks_of(t.pid)
+            modules = {m["path"]: m for m in process["modules"]}
+            self.assertTrue(all(re.fullmatch("[0-9a-f]{40}", m["build_id"]) for m in modules.values()), modules)
+            for thread, same in zip(process["threads"], plain["threads"]):
                 native = thread["native"]
                 self.assertTrue(native["merged"], native)
                 self.assertFalse(native["cut"])
                 self.assertEqual(native["pause_ns"], 0)  # it waits: nothing had to be stopped
-                self.assertEqual(sum(f.get("python", 0) for f in native["frames"]), len(thread["frames"]))
-                runs = [f for f in native["frames"] if "python" in f]
-                self.assertTrue(all(f["symbol"].startswith("_PyEval_EvalFrameDefault") for f in runs))
-                self.assertTrue(all(re.fullmatch("[0-9a-f]{40}", f["build_id"]) for f in runs))
+                self.assertEqual(frames_of(thread), frames_of(same))
+                frames = natives(thread)
+                self.assertTrue(all(f["module"] in modules for f in frames))
+                self.assertFalse([f for f in frames if f["function"].startswith("_PyEval_EvalFrameDefault")])  # the Python frames are it
+                kinds = [f.get("kind", "python") for f in thread["frames"] if f.get("kind") != "kernel"]
+                self.assertEqual((kinds[0], kinds[-1]), ("native", "native"))
             text = run_tool("--native", t.pid).stdout
             self.assertRegex(text, r'(?s)\n  read\+0x\w+ \(libc.so.6\)\n(  \S+ \(python3.11[^\n]*\n)+  File "<string>", line 4, in reads\n')
             self.assertRegex(text, r'line 6, in sorts.<locals>.<lambda>\n(  (?!File)[^\n]+\n)+  File "<string>", line 6, in sorts\n')
@@ -75,7 +84,7 @@ class Native(unittest.TestCase):
     def test_many_ways_to_wait(self):
         with python_target(source_of("target_blocked.py"), str(SEED)) as t:
             settled(t.pid)
-            merged = [x["native"]["merged"] for x in stacks_of(t.pid, "--native")["threads"] if len(x["frames"]) < 900]
+            merged = [x["native"]["merged"] for x in stacks_of(t.pid, "--native")["threads"] if len(frames_of(x)) < 900]
             self.assertEqual(merged.count(False), 0, "%d of %d" % (merged.count(False), len(merged)))
 
     def test_frames_are_those_of_another_unwinder(self):
@@ -83,7 +92,11 @@ class Native(unittest.TestCase):
             self.skipTest("eu-stack is not installed")
         with python_target(WAITING) as t:
             settled(t.pid)
-            ours = {x["tid"]: [f["pc"] for f in x["native"]["frames"]] for x in stacks_of(t.pid, "--native")["threads"]}
+            process = stacks_of(t.pid, "--native")
+            start = {m["path"]: m["start"] for m in process["modules"]}
+            # Where Python frames stand, one of the other's frames is the interpreter loop.
+            ours = {x["tid"]: {f["address"] + start[f["module"]] for f in natives(x)} for x in process["threads"]}
+            runs = {x["tid"]: sum("kind" not in f and "kind" in g for f, g in zip(x["frames"], x["frames"][1:])) for x in process["threads"]}
             theirs, current = {}, None
             for line in subprocess.run(["eu-stack", "-p", str(t.pid)], capture_output=True, text=True).stdout.splitlines():
                 m = re.match(r"TID (\d+):|#\d+ +0x([0-9a-f]+)", line)
@@ -94,7 +107,8 @@ class Native(unittest.TestCase):
             self.assertEqual(set(ours), set(theirs))
             for tid, stack in theirs.items():
                 # A stop may have sent the thread through its system call once more: the frame inside it can be another.
-                self.assertEqual(ours[tid][1:], stack[1:])
+                self.assertLessEqual(len(set(stack[1:]) - ours[tid]), runs[tid])
+                self.assertLessEqual(len(ours[tid] - set(stack)), 1)
 
     def test_other_programs(self):
         with tempfile.TemporaryDirectory() as d, Target(self.program(d)) as t:
@@ -102,10 +116,10 @@ class Native(unittest.TestCase):
             self.assertEqual(r.returncode, 0, r.stderr)
             process = json.loads(r.stdout)["processes"][0]
             self.assertIn("no CPython", process["no_python"])
-            self.assertEqual(len(process["native_threads"]), 10)
-            symbols = [[f["symbol"] for f in x["native"]["frames"]] for x in process["native_threads"]]
+            self.assertEqual(len(process["threads"]), 10)
+            symbols = [[f["function"] for f in natives(x)] for x in process["threads"]]
             self.assertEqual(sum("clock_nanosleep" in s for s in symbols), 8, symbols)
-            spinning = [x for x in process["native_threads"] if x["native"]["pause_ns"] > 0]
+            spinning = [x for x in process["threads"] if x["native"]["pause_ns"] > 0]
             self.assertGreaterEqual(len(spinning), 1)
             self.assertIn("(native stacks only: no CPython", run_tool("--native", t.pid).stdout)
 
@@ -119,7 +133,7 @@ class Native(unittest.TestCase):
                 time.sleep(0.0005)
             out = tool.communicate()[0]
             self.assertEqual(tool.returncode, 0)
-            pauses = sorted(x["native"]["pause_ns"] for line in out.splitlines() for x in json.loads(line)["processes"][0]["native_threads"]
+            pauses = sorted(x["native"]["pause_ns"] for line in out.splitlines() for x in json.loads(line)["processes"][0]["threads"]
                             if x["native"]["pause_ns"] > 0)
             os.kill(t.pid, signal.SIGTERM)
             signals, spins = map(int, t.process.stdout.readline().split())
@@ -159,8 +173,8 @@ class Native(unittest.TestCase):
                 time.sleep(0.1)
             r = run_tool("--json", "--native", t.pid)
             self.assertEqual(r.returncode, 0, r.stderr)
-            threads = json.loads(r.stdout)["processes"][0]["native_threads"]
-            self.assertTrue(all(x["native"]["frames"] for x in threads))
+            threads = json.loads(r.stdout)["processes"][0]["threads"]
+            self.assertTrue(all(natives(x) for x in threads))
             self.assertEqual(len(left_alone(t.pid)), 10)
             os.kill(t.pid, signal.SIGCONT)
             for _ in range(600):
@@ -179,7 +193,7 @@ class Native(unittest.TestCase):
                 other.terminate()
                 other.stderr.read()
             self.assertEqual(r.returncode, 0, r.stderr)
-            errors = [x["native"].get("error") for x in json.loads(r.stdout)["processes"][0]["native_threads"]]
+            errors = [x["native"].get("error") for x in json.loads(r.stdout)["processes"][0]["threads"]]
             self.assertIn("not permitted, or another debugger has it", errors)  # the one that spins
 
 

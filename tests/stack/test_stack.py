@@ -38,7 +38,7 @@ def stacks_of(pid, *options, prefix=(), **more):
 
 
 def frames_of(thread):
-    return [[f["file"], f["line"], f["function"]] for f in thread["frames"]]
+    return [[f["file"], f["line"], f["function"]] for f in thread["frames"] if "kind" not in f]
 
 
 def parse_text(text):
@@ -128,10 +128,10 @@ class Blocked(unittest.TestCase):
             with python_target(source) as t:
                 for _ in range(600):
                     thread = stacks_of(t.pid)["threads"][0]
-                    if thread.get("call") == call:
+                    if thread.get("syscall") == call:
                         break
                     time.sleep(0.1)
-                self.assertEqual(thread["call"], call)
+                self.assertEqual(thread["syscall"], call)
                 self.assertIn(" waits in %s" % call, run_tool(t.pid).stdout)
 
     def test_deeper_than_the_limit(self):

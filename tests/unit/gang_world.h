@@ -15,6 +15,7 @@ struct world_host {
         struct part part; /* of the run "job" */
         char cause[24], code[16], status[16];
         int64_t step;
+        usec_t suspected; /* it suspects that the run stalls, since then */
 };
 
 struct world {
@@ -43,10 +44,12 @@ static inline json_t *world_member(const struct world *w, unsigned s, unsigned h
         ASSERT_TRUE(m);
         if (x->part.state != PART_NONE && !x->silent_run)
                 json_array_append_new(json_object_get(m, "runs"),
-                                      json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:I, s:s}", "name", "job", "generation",
+                                      json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:I, s:s, s:I, s:s}", "name", "job", "generation",
                                                 (json_int_t) x->part.generation, "state", part_state_name(x->part.state),
                                                 "cause", x->cause, "code", x->code, "status", x->status, "step",
-                                                (json_int_t) x->step, "detail", x->refuses ? x->refuses : ""));
+                                                (json_int_t) x->step, "detail", x->refuses ? x->refuses : "",
+                                                "suspected", (json_int_t) x->suspected, "suspicion",
+                                                x->suspected ? "no step for 40 s, usually 8 s" : ""));
         return m;
 }
 

@@ -1,4 +1,5 @@
 unit_test(environment KNOWS identity)
+unit_test(environment-slices KNOWS identity)
 unit_test(fingerprint KNOWS identity)
 unit_test(identity KNOWS identity)
 unit_test(topology KNOWS identity)

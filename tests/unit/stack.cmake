@@ -1,1 +1,2 @@
 unit_test(stack KNOWS pystack base)
+unit_test(stack-memory KNOWS pystack base)

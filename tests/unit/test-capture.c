@@ -11,9 +11,11 @@ static const char json_text[] =
         "\"python3 train.py\","
         "\"python\":\"3.11.2\",\"rank\":3,\"other_threads\":2,\"threads\":[{\"tid\":4711,\"name\":"
         "\"python3\",\"state\":\"S\","
-        "\"wait\":\"pipe_read\",\"interpreter\":0,\"gil\":true,\"changed\":false,\"frames_cut\":false,"
+        "\"wait\":\"pipe_read\",\"syscall\":\"read\",\"interpreter\":0,\"gil\":true,\"changed\":false,\"frames_cut\":false,"
         "\"frames\":["
-        "{\"kind\":\"native\",\"module\":\"libc.so.6\",\"function\":\"read\"},"
+        "{\"kind\":\"kernel\",\"function\":\"pipe_read\",\"offset\":870},"
+        "{\"kind\":\"native\",\"module\":\"/usr/lib/libc.so.6\",\"function\":\"read\",\"offset\":76},"
+        "{\"kind\":\"native\",\"module\":\"libc.so.6\",\"function\":\"\",\"address\":160330},"
         "{\"file\":\"/w/dataset.py\",\"line\":88,\"function\":\"next_batch\"},"
         "{\"file\":\"/w/"
         "train.py\",\"line\":120,\"function\":\"main\"}]},{\"error\":\"loop\",\"frames\":[]}]}],"
@@ -71,12 +73,17 @@ static void check_json(const struct loaded *l) {
         ASSERT_EQ(l->c.processes[0].n_threads, 2);
         ASSERT_TRUE(l->c.threads[0].gil && !l->c.threads[0].changed);
         ASSERT_STREQ(stack_table_text(&l->t, l->c.threads[0].wait), "pipe_read");
-        ASSERT_EQ(l->t.stacks[l->c.threads[0].stack].n, 3);
+        ASSERT_STREQ(stack_table_text(&l->t, l->c.threads[0].syscall), "read");
+        ASSERT_EQ(l->t.stacks[l->c.threads[0].stack].n, 5);
         ASSERT_STREQ(stack_table_text(&l->t, frame(l, 0, 0)->function), "main"); /* outermost first */
         ASSERT_STREQ(stack_table_text(&l->t, frame(l, 0, 1)->file), "/w/dataset.py");
         ASSERT_EQ(frame(l, 0, 1)->line, 88);
         ASSERT_EQ(frame(l, 0, 2)->kind, FRAME_NATIVE);
         ASSERT_STREQ(stack_table_text(&l->t, frame(l, 0, 2)->file), "libc.so.6");
+        ASSERT_STREQ(stack_table_text(&l->t, frame(l, 0, 2)->function), "0x2724a"); /* it has no name */
+        ASSERT_STREQ(stack_table_text(&l->t, frame(l, 0, 3)->file), "libc.so.6");
+        ASSERT_EQ(frame(l, 0, 4)->kind, FRAME_KERNEL);
+        ASSERT_STREQ(stack_table_text(&l->t, frame(l, 0, 4)->function), "pipe_read");
         ASSERT_EQ(l->c.threads[1].stack, STACK_NONE);
         ASSERT_EQ(l->c.n_cores, 1);
         ASSERT_EQ(l->c.cores[0].launch, 12);
@@ -141,6 +148,44 @@ static void test_text(void) {
         ASSERT_EQ(capture_text_read("hello\n", 6, &l.c, &l.t, l.why), -EPROTO);
 }
 
+/* Native and kernel frames in text say the same as in JSON. */
+static void test_native_text(void) {
+        static const char text[] = "process 4711 python3 train.py (CPython 3.11.2)\n"
+                                   "thread 4711 \"python3\" waits in read (pipe_read)\n"
+                                   "  [kernel] pipe_read+0x366/0x410\n"
+                                   "  read+0x4c (libc.so.6)\n"
+                                   "  0x7f510000724a (libc.so.6+0x2724a)\n"
+                                   "  0x7f510000724a\n"
+                                   "  File \"/w/dataset.py\", line 88, in next_batch\n"
+                                   "  c10d::Work::operator()+0x190 (libtorch.so)\n"
+                                   "  (more native frames, which cannot be told)\n"
+                                   "process 9 sleep (native stacks only: no CPython interpreter)\n"
+                                   "thread 9 \"sleep\" waits in futex\n"
+                                   "  (\n  +)\n  x)\n  (+)\n";
+        static const struct {
+                enum frame_kind kind;
+                const char *file, *function;
+        } wanted[] = { { FRAME_NATIVE, "libtorch.so", "c10d::Work::operator()" },
+                       { FRAME_PYTHON, "/w/dataset.py", "next_batch" },
+                       { FRAME_NATIVE, "libc.so.6", "0x2724a" },
+                       { FRAME_NATIVE, "libc.so.6", "read" },
+                       { FRAME_KERNEL, "", "pipe_read" } };
+        _cleanup_(loaded_clear) struct loaded l = { 0 };
+
+        host_capture_init(&l.c);
+        ASSERT_OK(capture_text_read(text, strlen(text), &l.c, &l.t, l.why));
+        ASSERT_STREQ(stack_table_text(&l.t, l.c.threads[0].syscall), "read");
+        ASSERT_STREQ(stack_table_text(&l.t, l.c.threads[0].wait), "pipe_read");
+        ASSERT_EQ(l.t.stacks[l.c.threads[0].stack].n, ELEMENTSOF(wanted));
+        for (uint32_t i = 0; i < ELEMENTSOF(wanted); i++) {
+                ASSERT_EQ(frame(&l, 0, i)->kind, wanted[i].kind);
+                ASSERT_STREQ(stack_table_text(&l.t, frame(&l, 0, i)->file), wanted[i].file);
+                ASSERT_STREQ(stack_table_text(&l.t, frame(&l, 0, i)->function), wanted[i].function);
+        }
+        ASSERT_EQ(l.c.n_processes, 2);
+        ASSERT_STREQ(stack_table_text(&l.t, l.c.processes[1].command), "sleep");
+}
+
 static void test_wire(void) {
         _cleanup_(loaded_clear) struct loaded l, copy = { 0 };
         const char *why = NULL;
@@ -169,4 +214,4 @@ static void test_wire(void) {
         ASSERT_STREQ(why, "version: missing");
 }
 
-TEST_MAIN(test_json, test_bad_json, test_text, test_wire)
+TEST_MAIN(test_json, test_bad_json, test_text, test_native_text, test_wire)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Captures as callers of tpu-launchd see them, with a tool of the test's. */
+#include <zlib.h>
+
 #include "launch-bench.h"
 
 static void write_tool(struct bench *b, const char *script) {
@@ -77,12 +79,88 @@ static void test_capture_hangs(void) {
         local__capture_reply__free_unpacked(captured(&b, ask_capture(&b)), NULL);
 }
 
-/* What ended longest ago is forgotten, with its files. */
+static int ask_frames(struct bench *b) {
+        Local__CaptureRequest q = LOCAL__CAPTURE_REQUEST__INIT;
+
+        q.name = (char[]){ "a" };
+        q.frames = true;
+        b->now.boot += 2 * USEC_PER_SEC;
+        return ask(b, LOCAL__KIND__KIND_CAPTURE_REQUEST, &q.base);
+}
+
+static void expect_json(const Local__CaptureReply *r, const char *wanted) {
+        z_stream z = { .next_in = r->packed.data, .avail_in = (uInt) r->packed.len };
+        char text[4096];
+
+        ASSERT_EQ(inflateInit2(&z, 16 + MAX_WBITS), Z_OK);
+        z.next_out = (Bytef *) text;
+        z.avail_out = sizeof(text) - 1;
+        ASSERT_EQ(inflate(&z, Z_FINISH), Z_STREAM_END);
+        text[z.total_out] = '\0';
+        ASSERT_OK(inflateEnd(&z));
+        ASSERT_STREQ(text, wanted);
+        ASSERT_STREQ(r->text, "");
+}
+
+/* All frames of all processes, packed. */
+static void test_capture_frames(void) {
+        _cleanup_bench_ struct bench b;
+        Local__CaptureReply *r;
+
+        bench_init(&b);
+        scratch_write(&b.scratch, "sys/fs/cgroup/s.slice/x.service/cgroup.procs", "10\n11\n");
+        write_tool(&b, "#!/bin/sh\necho \"{$*}\"\necho 'no Python in 11' >&2\nexit 3\n");
+        start(&b, "a");
+        runs_unit_events.running("a", 10, "/s.slice/x.service", b.runs);
+        r = captured(&b, ask_frames(&b));
+        expect_json(r, "{--json --native 10 11}\n");
+        ASSERT_TRUE(r->native && r->partial);
+        ASSERT_STREQ(r->problem, "no Python in 11");
+        local__capture_reply__free_unpacked(r, NULL);
+
+        /* 4 MiB at most; what repeats itself is little to send. */
+        write_tool(&b, "#!/bin/sh\nyes 0123456789abcdef | head -c 4000000\n");
+        r = captured(&b, ask_frames(&b));
+        ASSERT_TRUE(r->packed.len > 1000 && r->packed.len < 100000);
+        local__capture_reply__free_unpacked(r, NULL);
+        write_tool(&b, "#!/bin/sh\nexec yes 0123456789abcdef\n");
+        expect_error(&b, ask_frames(&b), E2BIG, "more than can be sent");
+        write_tool(&b, "#!/bin/sh\nexec head -c 2000000 /dev/urandom\n");
+        expect_error(&b, ask_frames(&b), E2BIG, "more than can be sent");
+}
+
+/* Who comes over the network has one round with native frames in 5 minutes: a thread that runs is stopped for them. */
+static void test_rounds(void) {
+        static const struct capture_wish wish = { .frames = true, .native = true };
+        char log[sizeof(((struct bench *) NULL)->tool) + 8], text[1024];
+        _cleanup_bench_ struct bench b;
+        struct problem p;
+        FILE *f;
+
+        bench_init(&b);
+        scratch_write(&b.scratch, "sys/fs/cgroup/s.slice/x.service/cgroup.procs", "10\n");
+        (void) snprintf(log, sizeof(log), "%s.log", b.tool);
+        write_tool(&b, "#!/bin/sh\necho \"$*\" >>\"$0.log\"\n");
+        start(&b, "a");
+        runs_unit_events.running("a", 10, "/s.slice/x.service", b.runs);
+        for (unsigned i = 0; i < 6; i++) {
+                b.now.boot += (i == 4 ? 300 : 5) * USEC_PER_SEC;
+                ASSERT_OK(runs_capture(b.runs, "a", &wish, i != 3, &p));
+                turn(&b);
+        }
+        f = fopen(log, "re");
+        ASSERT_TRUE(f != NULL);
+        text[fread(text, 1, sizeof(text) - 1, f)] = '\0';
+        ASSERT_OK(fclose(f));
+        ASSERT_STREQ(text, "--json --native 10\n--json --native 10\n--json 10\n--json --native 10\n--json --native 10\n--json --native 10\n");
+}
 
 int main(void) {
         void (*const tests[])(void) = {
                 test_capture,
                 test_capture_hangs,
+                test_capture_frames,
+                test_rounds,
         };
 
         return bench_main(tests, ELEMENTSOF(tests));

@@ -69,10 +69,38 @@ static char letter(const json_t *o) {
 
 /* --- Frames -------------------------------------------------------------------------------------------- */
 
+/* The function; one without a name is told by its address in the file. */
+static int read_function(struct reading *r, const json_t *v, uint32_t *ret) {
+        const char *name = json_string_value(json_object_get(v, "function"));
+        const json_t *address = json_object_get(v, "address");
+        char text[32];
+        int k;
+
+        if ((name && name[0]) || !json_is_integer(address))
+                return string(r, v, "function", ret);
+        k = snprintf(text, sizeof(text), "0x%llx", (unsigned long long) json_integer_value(address));
+        k = stack_table_string(r->t, text, (size_t) k, ret);
+        return k < 0 ? wrong(r, k, "\"address\": %s", strerror(-k)) : 0;
+}
+
+/* The file's name without its directories: those may differ from host to host. */
+static int read_module(struct reading *r, const json_t *v, uint32_t *ret) {
+        const char *path = json_string_value(json_object_get(v, "module")), *slash;
+        char buf[STACK_TEXT_MAX + 1];
+        int k;
+
+        if (!path)
+                return string(r, v, "module", ret);
+        slash = strrchr(path, '/');
+        utf8_copy(buf, sizeof(buf), slash ? slash + 1 : path);
+        k = stack_table_string(r->t, buf, strlen(buf), ret);
+        return k < 0 ? wrong(r, k, "\"module\": %s", strerror(-k)) : 0;
+}
+
 static int read_frame(struct reading *r, const json_t *v, uint32_t *ret) {
         const char *kind = json_string_value(json_object_get(v, "kind"));
         struct stack_frame f = { 0 };
-        int k = string(r, v, "function", &f.function);
+        int k = read_function(r, v, &f.function);
 
         if (kind && streq(kind, "native"))
                 f.kind = FRAME_NATIVE;
@@ -80,8 +108,10 @@ static int read_frame(struct reading *r, const json_t *v, uint32_t *ret) {
                 f.kind = FRAME_KERNEL;
         else if (kind && !streq(kind, "python"))
                 return wrong(r, -EPROTO, "\"kind\" is none of python, native, kernel");
-        if (k == 0 && f.kind != FRAME_KERNEL)
-                k = string(r, v, f.kind == FRAME_NATIVE ? "module" : "file", &f.file);
+        if (k == 0 && f.kind == FRAME_NATIVE)
+                k = read_module(r, v, &f.file);
+        if (k == 0 && f.kind == FRAME_PYTHON)
+                k = string(r, v, "file", &f.file);
         if (k == 0 && f.kind == FRAME_PYTHON)
                 k = number32(r, v, "line", &f.line);
         if (k < 0)

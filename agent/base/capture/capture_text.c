@@ -42,13 +42,14 @@ static int end_thread(struct reading *r) {
         return k < 0 ? wrong(r, k, "the stack cannot be kept") : 0;
 }
 
-/* "process PID COMMAND (CPython VERSION)" */
+/* "process PID COMMAND (CPython VERSION)", "… (native stacks only: WHY)" */
 static int process_line(struct reading *r) {
         char *end, *command, *version = strstr(r->text, " (CPython ");
         unsigned long pid = strtoul(r->text + strlen("process "), &end, 10);
         struct captured_process *p;
         int k;
 
+        version = version ? version : strstr(r->text, " (native stacks only: ");
         if (!version || pid == 0 || pid > INT32_MAX || *end != ' ' || end > version)
                 return 0; /* some other line that begins alike */
         k = end_thread(r);
@@ -76,7 +77,23 @@ static char state_of(const char *words) {
         return 0;
 }
 
-/* thread TID "NAME" [gil] [changed while read] STATE in WAIT. The name may hold anything: it ends at the
+/* "read (pipe_read)": the system call, and the kernel function; a word alone is taken for the latter. */
+static int wait_words(struct reading *r, const char *words, struct captured_thread *t) {
+        const char *in = strstr(words, " ("), *end = words + strlen(words);
+        int k = 0;
+
+        if (in && end[-1] == ')') {
+                k = stack_table_string(r->t, words, MIN((size_t) (in - words), (size_t) STACK_TEXT_MAX),
+                                       &t->syscall);
+                words = in + 2;
+                end--;
+        }
+        return k < 0 ? k
+                     : stack_table_string(r->t, words, MIN((size_t) (end - words), (size_t) STACK_TEXT_MAX),
+                                          &t->wait);
+}
+
+/* thread TID "NAME" [gil] [changed while read] STATE in CALL (WAIT). The name may hold anything: it ends at the
  * last quote. */
 static int thread_line(struct reading *r) {
         char *name = strchr(r->text, '"'), *end = strrchr(r->text, '"'), *rest, *in;
@@ -102,10 +119,58 @@ static int thread_line(struct reading *r) {
         t->state = state_of(rest);
         in = strstr(rest, " in ");
         if (k == 0 && in && (t->state == 'S' || t->state == 'D' || t->state == 'R'))
-                k = stack_table_string(r->t, in + 4, strnlen(in + 4, STACK_TEXT_MAX), &t->wait);
+                k = wait_words(r, in + 4, t);
         if (t == r->c->threads + r->c->processes[r->c->n_processes - 1].first_thread)
                 r->c->processes[r->c->n_processes - 1].state = t->state;
         return k;
+}
+
+static int keep_frame(struct reading *r, const struct stack_frame *f) {
+        int k = stack_table_frame(r->t, f, &r->frames[r->n_frames]);
+
+        r->n_frames += k == 0;
+        return k;
+}
+
+/* How long the name is, without its "+0x12". */
+static size_t name_length(const char *name, size_t len) {
+        for (size_t n = len; n > 0; n--)
+                if (name[n - 1] == '+')
+                        return n - 1;
+        return len;
+}
+
+/*   [kernel] FUNCTION+0x1/0x2; FUNCTION+0x1 (MODULE); 0xPC (MODULE+0xADDRESS): then the address tells it */
+static int native_line(struct reading *r) {
+        const char *text = r->text + 2, *kernel = startswith(text, "[kernel] ") ? text + 9 : NULL;
+        char *module = kernel ? NULL : strrchr(r->text, '(');
+        size_t len = strlen(kernel ? kernel : text);
+        struct stack_frame f = { .kind = kernel ? FRAME_KERNEL : FRAME_NATIVE };
+        int k = 0;
+
+        if (!r->in_thread || (!kernel && (!module || text[len - 1] != ')')))
+                return 0;
+        if (r->n_frames >= STACK_FRAMES_MAX) {
+                r->c->cut = true;
+                return 0;
+        }
+        if (module) {
+                size_t n = strlen(module + 1) - 1, name = name_length(module + 1, n);
+                bool unnamed = name < n && startswith(text, "0x");
+
+                k = stack_table_string(r->t, module + 1, MIN(unnamed ? name : n, (size_t) STACK_TEXT_MAX),
+                                       &f.file);
+                len = (size_t) (module - text) - 1;
+                if (unnamed) { /* its address in memory differs from host to host */
+                        text = module + 2 + name;
+                        len = n - name - 1;
+                }
+        }
+        text = kernel ? kernel : text;
+        if (k == 0)
+                k = stack_table_string(r->t, text, MIN(name_length(text, len), (size_t) STACK_TEXT_MAX),
+                                       &f.function);
+        return k < 0 ? k : keep_frame(r, &f);
 }
 
 /*   File "NAME", line N, in FUNCTION */
@@ -126,10 +191,7 @@ static int frame_line(struct reading *r) {
         if (k == 0)
                 k = stack_table_string(r->t, function + 5, strnlen(function + 5, STACK_TEXT_MAX),
                                        &f.function);
-        if (k == 0)
-                k = stack_table_frame(r->t, &f, &r->frames[r->n_frames]);
-        r->n_frames += k == 0;
-        return k;
+        return k < 0 ? k : keep_frame(r, &f);
 }
 
 static int one_line(struct reading *r) {
@@ -142,7 +204,8 @@ static int one_line(struct reading *r) {
         if (startswith(r->text, "  (not readable") && r->in_thread) {
                 r->in_thread = false; /* the stack stays STACK_NONE */
                 r->n_frames = 0;
-        }
+        } else if (startswith(r->text, "  ") && r->text[2] != ' ' && r->text[2] != '(' && r->text[2])
+                return native_line(r);
         return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "state.h"
+#include "captures.h"
 
 #define HOUR  ((usec_t) 3600 * USEC_PER_SEC)
 #define RETRY USEC_PER_SEC /* out of memory: decided again then */
@@ -188,6 +188,8 @@ int gang_want(struct gang *g, const char *key, const json_t *value, usec_t now,
                 r = check_site(value, why);
         if (r < 0)
                 return r;
+        if (value && kind == KIND_CAPTURE)
+                return captures_want(g, name, value, why);
         if (kind == KIND_ORDER)
                 slices_of_host_dirty(g, name);
         return want_record(g, key, value);

@@ -54,7 +54,7 @@ int gang_gone(struct gang *g, const char *slice, unsigned worker, const char *in
 
 /*
  * What people want: intent/RUN, order/HOST, site/mode, capture/SLICE; NULL takes it back. -EBADMSG, -EBUSY
- * (a run of that name has not ended), -EINVAL (user root, min above max, …): why, for the caller.
+ * (a run of that name has not ended; captures were taken less than 5 minutes ago), -ENOENT (no such slice), -EINVAL (user root, min above max, …): why, for the caller.
  */
 int gang_want(struct gang *g, const char *key, const json_t *value, usec_t now, char why[static GANG_WHY_MAX]);
 /* The worker id is given up: the next who claims it gets it. -EBUSY while its holder lives. */

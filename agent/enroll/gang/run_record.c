@@ -36,10 +36,10 @@ static json_t *text_of(const char *text) {
 }
 
 static json_t *planner_part(const struct run *r) {
-        return json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I}", "then", then_names[r->then], "refused",
+        return json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I}", "then", then_names[r->then], "refused",
                          r->refused, "idle", (json_int_t) r->idle, "refusals", (json_int_t) r->refusals,
                          "from_step", (json_int_t) r->from_step, "not_before", (json_int_t) r->not_before,
-                         "last_call", (json_int_t) r->last_call);
+                         "last_call", (json_int_t) r->last_call, "stalled", (json_int_t) r->stalled);
 }
 
 json_t *run_record(const struct run *r) {
@@ -122,7 +122,7 @@ static int load_words(struct run *r, const json_t *v, char why[static GANG_WHY_M
 
 static int load_numbers(struct run *r, const json_t *v, char why[static GANG_WHY_MAX]) {
         const json_t *p = json_object_get(v, "planner");
-        int64_t generation, since, deadline, restarts, step, idle, refusals, from, before, call;
+        int64_t generation, since, deadline, restarts, step, idle, refusals, from, before, call, stalled;
         const char *then;
         int t;
 
@@ -136,6 +136,7 @@ static int load_numbers(struct run *r, const json_t *v, char why[static GANG_WHY
             get_number(p, "from_step", -1, INT64_MAX, -1, &from, why) < 0 ||
             get_number(p, "not_before", 0, INT64_MAX, 0, &before, why) < 0 ||
             get_number(p, "last_call", 0, INT64_MAX, 0, &call, why) < 0 ||
+            get_number(p, "stalled", 0, INT64_MAX, 0, &stalled, why) < 0 ||
             get_text(p, "then", 16, &then, why) < 0)
                 return -EBADMSG;
         t = index_of(then_names, _THEN_MAX, then);
@@ -150,6 +151,7 @@ static int load_numbers(struct run *r, const json_t *v, char why[static GANG_WHY
         r->from_step = from;
         r->not_before = (usec_t) before;
         r->last_call = (usec_t) call;
+        r->stalled = (usec_t) stalled;
         r->refused = json_is_true(json_object_get(p, "refused"));
         return 0;
 }

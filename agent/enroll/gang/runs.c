@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Runs, from intent to end. */
-#include "tally.h"
+#include "captures.h"
 #include "transitions.h"
 
 #define ENDED_MAX 64
@@ -243,7 +243,7 @@ static int step_running(struct gang *g, struct run *r, usec_t *ret_next) {
                 return run_stop(r, t.stopped->notice == NOTICE_NONE ? THEN_STOPPED : THEN_AGAIN, g->now);
         }
         if (t.lost > 0)
-                return lose(g, r, &t, ret_next);
+                return worse(captures_step(g, r, &t, ret_next), lose(g, r, &t, ret_next));
         if (t.success == t.hosts) {
                 why_set(r->why, "all of its hosts ended it with success");
                 (void) snprintf(r->cause, sizeof(r->cause), "success");
@@ -264,7 +264,7 @@ static int step_running(struct gang *g, struct run *r, usec_t *ret_next) {
                         json_array_size(r->slices), json_array_size(r->slices) + 1);
                 return run_stop(r, THEN_AGAIN, g->now);
         }
-        return run_set_waits(r, json_array());
+        return worse(captures_step(g, r, &t, ret_next), run_set_waits(r, json_array()));
 }
 
 /* --- Stopping -------------------------------------------------------------------------------------------- */

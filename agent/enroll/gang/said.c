@@ -5,7 +5,7 @@
 
 struct host_run *host_runs_free(struct host_run *runs, size_t n) {
         for (size_t i = 0; i < n; i++)
-                free(runs[i].detail);
+                free(runs[i].detail), free(runs[i].suspicion);
         free(runs);
         return NULL;
 }
@@ -38,14 +38,16 @@ static int check_address(const json_t *list, char why[static GANG_WHY_MAX]) {
 }
 
 static int parse_run(const json_t *v, struct host_run *ret, char why[static GANG_WHY_MAX]) {
-        const char *name, *state, *cause, *code, *status, *detail;
-        int64_t generation, step;
+        const char *name, *state, *cause, *code, *status, *detail, *suspicion;
+        int64_t generation, step, suspected;
 
         if (get_text(v, "name", NAME_MAX_RUN, &name, why) < 0 || get_text(v, "state", 16, &state, why) < 0 ||
             get_text(v, "cause", sizeof(ret->cause), &cause, why) < 0 ||
             get_text(v, "code", sizeof(ret->code), &code, why) < 0 ||
             get_text(v, "status", sizeof(ret->status), &status, why) < 0 ||
             get_text(v, "detail", GANG_WHY_MAX, &detail, why) < 0 ||
+            get_text(v, "suspicion", GANG_WHY_MAX, &suspicion, why) < 0 ||
+            get_number(v, "suspected", 0, INT64_MAX, 0, &suspected, why) < 0 ||
             get_number(v, "generation", 0, INT64_MAX, 0, &generation, why) < 0 ||
             get_number(v, "step", -1, INT64_MAX, -1, &step, why) < 0)
                 return -EBADMSG;
@@ -61,8 +63,10 @@ static int parse_run(const json_t *v, struct host_run *ret, char why[static GANG
         (void) snprintf(ret->cause, sizeof(ret->cause), "%s", cause);
         (void) snprintf(ret->code, sizeof(ret->code), "%s", code);
         (void) snprintf(ret->status, sizeof(ret->status), "%s", status);
+        ret->suspected = (usec_t) suspected;
         ret->detail = *detail ? strdup(detail) : NULL;
-        return *detail && !ret->detail ? -ENOMEM : 0;
+        ret->suspicion = *suspicion ? strdup(suspicion) : NULL;
+        return (*detail && !ret->detail) || (*suspicion && !ret->suspicion) ? -ENOMEM : 0;
 }
 
 static int parse_runs(const json_t *list, struct said *s, char why[static GANG_WHY_MAX]) {

@@ -29,6 +29,8 @@ struct host_run { /* a host's part in a run, as it says */
         char cause[40], code[24], status[24];
         int64_t step; /* -1: not known */
         char *detail; /* NULL: none */
+        usec_t suspected; /* since when the host suspects that it stalls; 0: it does not */
+        char *suspicion;  /* why, in words; NULL: not said */
 };
 
 enum notice { NOTICE_NONE, NOTICE_PREEMPTION, NOTICE_MAINTENANCE };
@@ -125,6 +127,7 @@ struct run {
         bool taken_back;              /* the intent is gone */
         bool dirty;
         usec_t silent_since; /* a host that is there says nothing of it; 0: none */
+        usec_t stalled;      /* since when hosts suspect so without a break; 0: none does */
 };
 
 struct gang {

@@ -33,6 +33,16 @@ static void count_exit(struct tally *t, const struct seat *s, const struct host_
         }
 }
 
+static void count_suspicion(struct tally *t, const struct seat *s, const struct host_run *h) {
+        if (h->suspected == 0)
+                return;
+        t->suspecting++;
+        if (t->suspicion && t->suspicion->suspected <= h->suspected)
+                return;
+        t->suspects = s;
+        t->suspicion = h;
+}
+
 static void count_part(struct tally *t, const struct seat *s, const struct host_run *h) {
         switch (h->state) {
         case PART_PREPARED:
@@ -49,6 +59,7 @@ static void count_part(struct tally *t, const struct seat *s, const struct host_
         case PART_RUNNING:
                 t->alive++;
                 t->first_alive = t->first_alive ? t->first_alive : s;
+                count_suspicion(t, s, h);
                 break;
         case PART_EXITED:
         case PART_STOPPED:

@@ -5,12 +5,14 @@
 
 struct tally {
         unsigned hosts, there, lost, leaving, prepared, refused, alive /* starting or running */, success,
-                silent, presumed;
+                silent, presumed, suspecting;
         usec_t lost_since; /* the first that was lost */
         const struct seat *first_lost, *first_silent, *first_alive;
         /* Who is to blame: it ended by itself without success, or says that it was stopped there. */
         const struct seat *bad, *stopped;
         const struct host_run *bad_run, *stopped_run;
+        const struct seat *suspects; /* the first that suspected a stall, and its words */
+        const struct host_run *suspicion;
         const char *obstacle; /* of one of its slices */
         int64_t step;         /* -1: not known */
 };

@@ -9,7 +9,7 @@
 void run_enter(struct run *r, enum run_state state, usec_t now) {
         r->state = state;
         r->since = now;
-        r->silent_since = 0;
+        r->silent_since = r->stalled = 0;
         r->step_shown = r->step;
         r->dirty = true;
 }

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "captures.h"
+
+#define EPISODE_MAX 64
+#define BY_MAX      256
+
+/* Whose stacks: a run, or whatever runs on one slice. */
+struct target {
+        const char *run, *serial; /* run "": whatever runs there */
+        uint64_t generation;
+        const json_t *slices;     /* as in the run's record */
+};
+
+static const char *text_of(const json_t *v, const char *key) {
+        const char *text = json_string_value(json_object_get(v, key));
+
+        return text ? text : "";
+}
+
+static const json_t *request_of(const struct gang *g, const char *slice) {
+        char key[GANG_KEY_MAX];
+
+        (void) snprintf(key, sizeof(key), "capture/%.63s", slice);
+        return json_object_get(g->records, key);
+}
+
+/* When the last round of this was, and which; 0: there was none. The records themselves tell, so that a planner that takes over
+ * knows it, too. */
+static usec_t last_round(const struct gang *g, const struct target *t, const char **ret_episode) {
+        usec_t last = 0;
+        size_t i;
+        json_t *v;
+
+        *ret_episode = "";
+        json_array_foreach (t->slices, i, v) {
+                const json_t *q = request_of(g, text_of(v, "slice"));
+                usec_t at = (usec_t) MAX(json_integer_value(json_object_get(q, "at")), (json_int_t) 0);
+
+                if (!q || !*text_of(q, "episode") || at <= last || !streq(text_of(q, "run"), t->run) ||
+                    !streq(text_of(q, "serial"), t->serial) ||
+                    (uint64_t) json_integer_value(json_object_get(q, "generation")) != t->generation)
+                        continue;
+                last = at;
+                *ret_episode = text_of(q, "episode");
+        }
+        return last;
+}
+
+static size_t count_hosts(const json_t *slices) {
+        size_t i, n = 0;
+        json_t *v;
+
+        json_array_foreach (slices, i, v)
+                n += json_array_size(json_object_get(v, "hosts"));
+        return n;
+}
+
+static int put_round(struct gang *g, const struct target *t, const char *by, const char *why, bool suspected) {
+        usec_t at = g->now + CAPTURES_AHEAD;
+        char episode[EPISODE_MAX];
+        int x = 0;
+        size_t i;
+        json_t *v;
+
+        (void) snprintf(episode, sizeof(episode), "%.24s-%" PRIu64 "-%" PRIu64, *t->run ? t->run : "slice", t->generation, at);
+        json_array_foreach (t->slices, i, v) {
+                json_t *q = json_pack("{s:i, s:s, s:I, s:I, s:s, s:s, s:I, s:I, s:I, s:b, s:s, s:s}", "v", 1, "episode",
+                                      episode, "at", (json_int_t) at, "second", (json_int_t) CAPTURES_SECOND, "run",
+                                      t->run, "serial", t->serial, "generation", (json_int_t) t->generation, "hosts",
+                                      (json_int_t) count_hosts(t->slices), "slice_hosts",
+                                      (json_int_t) json_array_size(json_object_get(v, "hosts")), "suspected",
+                                      suspected, "by", by, "why", why);
+
+                x = worse(x, q ? record_putf(g, q, "capture/%.63s", text_of(v, "slice")) : -ENOMEM);
+        }
+        return x;
+}
+
+/* --- Suspected --------------------------------------------------------------------------------------------- */
+
+static void not_stalled(struct run *r) {
+        r->dirty = r->dirty || r->stalled > 0;
+        r->stalled = 0;
+}
+
+int captures_step(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_next) {
+        const struct target target = { .run = r->intent.name,
+                                       .serial = r->intent.serial,
+                                       .generation = r->generation,
+                                       .slices = r->slices };
+        const char *episode;
+        usec_t last, due;
+        char who[160];
+
+        if (t->suspecting == 0) {
+                if (t->presumed == 0 && t->lost == 0) /* else who does might not have been heard */
+                        not_stalled(r);
+                return 0;
+        }
+        if (r->stalled == 0) {
+                r->stalled = g->now;
+                r->dirty = true;
+        }
+        last = last_round(g, &target, &episode);
+        if (last >= r->stalled) /* this stall has its round */
+                return 0;
+        due = last > 0 ? last + CAPTURES_APART : 0;
+        if (g->now < due) {
+                *ret_next = MIN(*ret_next, due);
+                return 0;
+        }
+        return put_round(g, &target, seat_text(t->suspects, who),
+                         t->suspicion->suspicion ? t->suspicion->suspicion : "", true);
+}
+
+/* --- Wanted ------------------------------------------------------------------------------------------------ */
+
+static struct run *run_on(const struct gang *g, const char *slice, const char *name) {
+        for (size_t i = 0; i < g->n_runs; i++)
+                if ((g->runs[i]->state == RUN_RUNNING || g->runs[i]->state == RUN_STOPPING) &&
+                    run_has_slice(g->runs[i], slice) && (!*name || streq(g->runs[i]->intent.name, name)))
+                        return g->runs[i];
+        return NULL;
+}
+
+/* The slice alone, as a run's record would have it. */
+static json_t *slice_alone(struct gang *g, const char *slice) {
+        struct slice *s = slice_find(g, slice);
+        json_t *hosts = s ? json_array() : NULL, *place;
+
+        for (unsigned w = 0; hosts && w < s->n_seats; w++)
+                if (s->seats[w].live && (seat_place(&s->seats[w], &place) < 0 || json_array_append(hosts, place) < 0)) {
+                        json_decref(hosts);
+                        return NULL;
+                }
+        return hosts ? json_pack("[{s:s, s:o}]", "slice", slice, "hosts", hosts) : NULL;
+}
+
+static int order(struct gang *g, const struct target *t, const json_t *value, char why[static GANG_WHY_MAX]) {
+        const char *episode;
+        usec_t last = last_round(g, t, &episode);
+        char when[32];
+
+        if (last == 0 || g->now >= last + CAPTURES_APART)
+                return put_round(g, t, text_of(value, "by"), text_of(value, "why"), false);
+        why_set(why, "there was a round of captures at %s (episode %s), and one in %u s is taken: see its diagnosis",
+                time_text(last, when), episode, (unsigned) (CAPTURES_APART / USEC_PER_SEC));
+        return -EBUSY;
+}
+
+static int complete(struct gang *g, const char *slice, const json_t *value, char why[static GANG_WHY_MAX]) {
+        struct target t = { .run = text_of(value, "run"), .serial = "" };
+        const struct run *r = run_on(g, slice, t.run);
+        json_t *alone;
+        int x;
+
+        if (r) {
+                t = (struct target){ .run = r->intent.name,
+                                     .serial = r->intent.serial,
+                                     .generation = r->generation,
+                                     .slices = r->slices };
+                return order(g, &t, value, why);
+        }
+        if (!slice_find(g, slice)) {
+                why_set(why, "the registry has no slice %.63s", slice);
+                return -ENOENT;
+        }
+        alone = slice_alone(g, slice);
+        t.slices = alone;
+        x = alone ? order(g, &t, value, why) : -ENOMEM;
+        json_decref(alone);
+        return x;
+}
+
+int captures_want(struct gang *g, const char *slice, const json_t *value, char why[static GANG_WHY_MAX]) {
+        const char *episode, *run, *serial, *by, *because;
+        int64_t at, generation;
+        json_t *copy;
+
+        if (get_text(value, "episode", EPISODE_MAX, &episode, why) < 0 ||
+            get_text(value, "run", NAME_MAX_RUN, &run, why) < 0 ||
+            get_text(value, "serial", TEXT_MAX, &serial, why) < 0 ||
+            get_text(value, "by", BY_MAX, &by, why) < 0 || get_text(value, "why", GANG_WHY_MAX, &because, why) < 0 ||
+            get_number(value, "at", 0, INT64_MAX, 0, &at, why) < 0 ||
+            get_number(value, "generation", 0, INT64_MAX, 0, &generation, why) < 0)
+                return -EBADMSG;
+        if ((*run && !name_is_run(run)) || (*episode && !name_is_host(episode))) {
+                why_set(why, "\"run\" or \"episode\" is no name");
+                return -EBADMSG;
+        }
+        if (!*episode)
+                return complete(g, slice, value, why);
+        copy = json_deep_copy(value);
+        return copy ? record_putf(g, copy, "capture/%.63s", slice) : -ENOMEM;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Requests for stacks: the records capture/SLICE. A round (two captures, some seconds apart) is asked of all hosts of
+ * a run at once, by a record for each of its slices, with one episode: when its hosts begin to suspect that it stalls, or
+ * when people want it; of one generation at most one in CAPTURES_APART. Inside this room only.
+ */
+#include "tally.h"
+
+#define CAPTURES_APART  (300 * USEC_PER_SEC)
+#define CAPTURES_AHEAD  (1 * USEC_PER_SEC) /* so that all hosts know of it in time */
+#define CAPTURES_SECOND (5 * USEC_PER_SEC) /* from the first capture of a round to the second */
+
+/* Of a run that runs. *ret_next: when to look again. -ENOMEM. */
+int captures_step(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_next);
+
+/*
+ * capture/SLICE as somebody wants it: without "episode" it is an order, and completed here for all slices of the run
+ * that has the slice (or is named); with one it is a record as it was. -EBADMSG, -ENOENT, -EBUSY with why.
+ */
+int captures_want(struct gang *g, const char *slice, const json_t *value, char why[static GANG_WHY_MAX]);

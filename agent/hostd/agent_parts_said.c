@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is said of runs: to the registry, to people, as events. */
+#include "agent_part.h"
+#include "utf8.h"
+
+void part_tell_run(const struct agent_registry *g, const char *name, const json_t *before,
+                   const json_t *now) {
+        const char *state = run_text(now, "state"), *outcome = run_text(now, "outcome");
+        const json_t *waits = json_object_get(now, "waits_for");
+        uint64_t generation = run_number(now, "generation");
+        bool ended = streq(state, "ended"),
+             good = !ended || streq(outcome, "success") || streq(outcome, "stopped");
+        char message[700], waits_for[200];
+        const struct otlp_attribute body[] = {
+                { .key = "run", .text = name },
+                { .key = "generation", .number = (int64_t) generation },
+                { .key = "state", .text = state },
+                { .key = "outcome", .text = outcome },
+                { .key = "reason", .text = run_text(now, "why") },
+                { .key = "cause", .text = run_text(now, "cause") },
+                { .key = "blame", .text = run_text(now, "blame") },
+                { .key = "waits_for", .text = waits_for },
+                { .key = "slices", .number = (int64_t) json_array_size(json_object_get(now, "slices")) },
+        };
+
+        if (before && streq(run_text(before, "state"), state) &&
+            run_number(before, "generation") == generation)
+                return;
+        (void) snprintf(waits_for, sizeof(waits_for), "%.190s",
+                        json_array_size(waits) > 0 && json_is_string(json_array_get(waits, 0)) ?
+                                json_string_value(json_array_get(waits, 0)) :
+                                "");
+        (void) utf8_scrub(waits_for, strlen(waits_for));
+        (void) snprintf(message, sizeof(message), "run %s is %s%s%s (generation %" PRIu64 ")%s%.300s%s%s",
+                        name, state, ended ? ": " : "", ended ? outcome : "", generation,
+                        run_text(now, "why")[0] ? ": " : "", run_text(now, "why"),
+                        waits_for[0] ? "; waits for " : "", waits_for);
+        (void) utf8_scrub(message, strlen(message));
+        (void) agent_emit(g->agent, EVENT_RUN_CHANGED, good ? OTLP_INFO : OTLP_WARN, message, body,
+                          ELEMENTSOF(body), NULL);
+}
+
+json_t *agent_parts_records(const struct agent_parts *all) {
+        json_t *list = json_array();
+
+        for (size_t i = 0; list && i < all->n; i++)
+                if (all->parts[i]->record && json_array_append(list, all->parts[i]->record) < 0) {
+                        json_decref(list);
+                        return NULL;
+                }
+        return list;
+}
+
+bool agent_parts_known(const struct agent_parts *all) {
+        return all->known;
+}
+
+void agent_parts_forget(struct agent_parts *all) {
+        for (size_t i = 0; i < all->n; i++) {
+                json_decref(all->parts[i]->record);
+                all->parts[i]->record = NULL;
+        }
+}
+
+void agent_parts_freshen(struct agent_parts *all) {
+        for (size_t i = 0; i < all->n; i++)
+                all->parts[i]->step_said = part_step(all->parts[i]);
+}
+
+json_t *agent_parts_to_member(const struct agent_parts *all) {
+        json_t *list = json_array();
+        size_t said = 0;
+
+        /* The newest are last: they are never what is cut. */
+        for (size_t i = all->n; list && i > 0 && said < PARTS_SAID_MAX; i--) {
+                const struct run_part *p = all->parts[i - 1];
+
+                if (p->now.state == PART_NONE)
+                        continue;
+                said++;
+                if (json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:s, s:I, s:s}",
+                                                          "name", p->name, "serial", p->serial, "generation",
+                                                          (json_int_t) p->now.generation, "state",
+                                                          part_state_name(p->now.state), "cause", p->cause,
+                                                          "code", p->code, "status", p->status, "step",
+                                                          (json_int_t) p->step_said, "detail", p->detail)) <
+                    0) {
+                        json_decref(list);
+                        return NULL;
+                }
+        }
+        return list;
+}
+
+json_t *agent_parts_to_json(const struct agent_parts *all) {
+        json_t *list = json_array();
+
+        for (size_t i = 0; list && i < all->n; i++) {
+                const struct run_part *p = all->parts[i];
+                json_t *waits = json_object_get(p->record, "waits_for");
+                json_t *o = json_pack("{s:s, s:s, s:I, s:s, s:I, s:s, s:s, s:s, s:o}", "name", p->name,
+                                      "state", p->record ? run_text(p->record, "state") : "unknown",
+                                      "generation", (json_int_t) run_number(p->record, "generation"), "part",
+                                      part_state_name(p->now.state), "part_generation",
+                                      (json_int_t) p->now.generation, "detail", p->detail, "why",
+                                      run_text(p->record, "why"), "outcome", run_text(p->record, "outcome"),
+                                      "waits_for", json_is_array(waits) ? json_incref(waits) : json_array());
+
+                if (json_array_append_new(list, o) < 0) {
+                        json_decref(list);
+                        return NULL;
+                }
+        }
+        return list;
+}
