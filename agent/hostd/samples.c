@@ -142,12 +142,13 @@ static void begin_series(struct sample_store *s, struct sample_slot *slot, const
 int sample_store_take(struct sample_store *s, const struct sample_origin *o, const struct sample *m) {
         uint32_t hash = series_hash(m);
         struct sample_slot *slot = find_slot(s, m, hash);
-        bool known = slot;
+        bool known = slot, again;
         int r;
 
         if (!slot && s->n < SAMPLES_MAX)
                 slot = &s->slots[s->n]; /* its kept is NULL */
         r = !is_sound(m) ? -EINVAL : slot ? 0 : -ENOSPC;
+        again = r == 0 && known && stepped_back(&slot->sample, m); /* before its old histogram moves */
         if (r == 0 && m->kind == SAMPLE_HISTOGRAM)
                 r = reserve_kept(s, slot, m->h->n_bounds);
         if (r < 0) {
@@ -156,7 +157,7 @@ int sample_store_take(struct sample_store *s, const struct sample_origin *o, con
         }
         if (!known)
                 begin_series(s, slot, m);
-        else if (stepped_back(&slot->sample, m))
+        else if (again)
                 slot->restarted_real = slot->time_real;
         slot->sample = *m;
         point_into(slot);
