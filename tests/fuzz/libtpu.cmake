@@ -1,0 +1,1 @@
+fuzz_target(grpc-session KNOWS base grpclocal)
