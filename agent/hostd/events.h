@@ -40,6 +40,7 @@ enum event_id {
         EVENT_RUN_NOTIFIED, /* run, generation, notice, result */
         EVENT_PREEMPTION_NOTICE,  /* notice, state, text, runs */
         EVENT_MAINTENANCE_NOTICE, /* as above */
+        EVENT_RUNTIME_ERROR, /* kind, type, job, port, text */
         _EVENT_MAX,
 };
 

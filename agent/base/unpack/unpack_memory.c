@@ -52,8 +52,8 @@ static void give_back(void *userdata, void *p) {
 }
 
 void unpack_memory_init(struct unpack_memory *a, size_t max) {
-        *a = (struct unpack_memory) { .allocator = { .alloc = take, .free = give_back, .allocator_data = a },
-                             .max = max };
+        *a = (struct unpack_memory){ .allocator = { .alloc = take, .free = give_back, .allocator_data = a },
+                                     .max = max };
 }
 
 void unpack_memory_reset(struct unpack_memory *a) {

@@ -56,7 +56,7 @@ int wire_next(struct wire *w, struct wire_field *ret) {
                 return -EBADMSG;
         if (content(&p, w->end, tag & 7, &len) < 0 || len > (uint64_t) (w->end - p))
                 return -EBADMSG;
-        *ret = (struct wire_field) {
+        *ret = (struct wire_field){
                 .number = (uint32_t) (tag >> 3),
                 .type = (enum wire_type)(tag & 7),
                 .data = p,

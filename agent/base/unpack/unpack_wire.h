@@ -14,7 +14,12 @@ struct wire {
         const uint8_t *next, *end;
 };
 
-enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
+enum wire_type {
+        WIRE_VARINT = 0,
+        WIRE_FIXED64 = 1,
+        WIRE_BYTES = 2,
+        WIRE_FIXED32 = 5
+};
 
 struct wire_field {
         uint32_t number;
