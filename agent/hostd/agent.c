@@ -375,6 +375,7 @@ struct agent *agent_free(struct agent *a) {
         probe_program_close(&a->probe_program);
         a->run_lines = run_lines_free(a->run_lines);
         a->run_log = run_log_free(a->run_log);
+        agent_progress_stop(a);
         a->jobs = jobs_free(a->jobs);
         agent_libtpu_stop(a);
         a->host_metrics = host_metrics_free(a->host_metrics);

@@ -34,6 +34,7 @@
 #include "probe_program.h"
 #include "schedule.h"
 #include "settings.h"
+#include "suspicion.h"
 #include "telemetry.h"
 #include "uplink.h"
 
@@ -98,6 +99,7 @@ struct agent {
         struct schedule *schedule;
         struct run_log *run_log; /* NULL: no journal */
         struct run_lines *run_lines; /* NULL: no journal, or RunLogs=no */
+        struct agent_progress *progress; /* in agent_progress.c */
         struct jobs *jobs;
         struct captures *captures;
         struct pending *pending; /* calls that wait for a capture, in agent_api.c */
@@ -203,6 +205,8 @@ void agent_registry_stop(struct agent *a);
 void agent_registry_look(struct agent *a);
 /* What the registry is told of this host may be another thing now: health, orders, runs. */
 void agent_registry_news(struct agent *a);
+/* A suspicion that counts began, or ended: told at once, with the steps of now. */
+void agent_registry_suspicion(struct agent *a);
 /* tpu-launchd's list of runs is another one. */
 void agent_registry_jobs(struct agent *a);
 /* In the tick. */
@@ -222,6 +226,21 @@ void agent_kernel_stop(struct agent *a);
 
 /* agent_runs.c: runs and captures. */
 int agent_runs_start(struct agent *a);
+
+/* agent_progress.c: whether runs make steps. */
+int agent_progress_start(struct agent *a);
+void agent_progress_stop(struct agent *a);
+void agent_progress_line(struct agent *a, const struct run_log_line *l);
+/* tpu-launchd says that the run is over. */
+void agent_progress_ended(struct agent *a, const char *job);
+/* In the tick, after the host's counters were read: the metrics of it. */
+void agent_progress_tick(struct agent *a, struct sink *s);
+/* NULL: it is not suspected. Valid until the loop turns. */
+const struct suspicion *agent_suspicion(const struct agent *a, const char *run);
+/* SUSPICION_STEP_NONE: not known. */
+uint64_t agent_last_step(const struct agent *a, const char *run);
+/* The time from one step line to the next that is expected of it; 0: not known. */
+usec_t agent_step_time(const struct agent *a, const char *run);
 
 /* agent_run_lines.c: what runs print, for the collector (RunLogs=). Without a journal it is said, and nothing is sent. */
 void agent_run_lines_start(struct agent *a);

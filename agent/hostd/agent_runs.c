@@ -8,11 +8,12 @@
 /* A step line of a run that launchd has not told of yet: ask, but at most this often. */
 #define ASK_AGAIN (1 * USEC_PER_SEC)
 
-static void on_step(const char *job, void *userdata) {
+static void on_line(const struct run_log_line *l, void *userdata) {
         struct agent *a = userdata;
         usec_t now = host_now(a->host);
 
-        if (jobs_find(a->jobs, job) || (a->jobs_asked > 0 && now - a->jobs_asked < ASK_AGAIN))
+        agent_progress_line(a, l);
+        if (!l->step || jobs_find(a->jobs, l->job) || (a->jobs_asked > 0 && now - a->jobs_asked < ASK_AGAIN))
                 return;
         a->jobs_asked = now;
         jobs_ask(a->jobs);
@@ -39,6 +40,7 @@ static void on_exited(const struct job *j, void *userdata) {
         bool meant = streq(j->cause, "success") || streq(j->cause, "stopped");
         char message[256];
 
+        agent_progress_ended(userdata, j->name);
         (void) snprintf(message, sizeof(message), "run %s ended: %s%s%s%s%s%s", j->name, j->cause,
                         j->code[0] ? " (" : "", j->code, j->code[0] ? " " : "", j->code[0] ? j->status : "",
                         j->code[0] ? ")" : "");
@@ -97,9 +99,12 @@ int agent_runs_start(struct agent *a) {
         if (r < 0)
                 return r;
         jobs_refresh(a->jobs);
+        r = agent_progress_start(a);
+        if (r < 0)
+                return r;
         if (!a->host->real_root && a->settings.journal[0] == 0)
                 return 0;
-        r = run_log_new(a->event, a->settings.journal[0] ? a->settings.journal : NULL, on_step, a,
+        r = run_log_new(a->event, a->settings.journal[0] ? a->settings.journal : NULL, on_line, a,
                         &a->run_log);
         if (r < 0)
                 (void) log_warning_errno(r, "the journal cannot be read, steps of runs are not seen (is the "

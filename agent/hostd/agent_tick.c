@@ -181,6 +181,7 @@ void agent_collect(struct agent *a) {
         agent_hook_sample(a, &own.sink);
         uplink_samples(&u, a->telemetry.lost, host_now_real(a->host), &own.sink);
         collect_host(a);
+        agent_progress_tick(a, &runs.sink);
         sample_store_end_run(&a->samples, SOURCE_AGENT, a->ticks);
         sample_store_end_run(&a->samples, SOURCE_RUNS, a->ticks);
         sample_store_end_run(&a->samples, SOURCE_HEALTH, a->ticks);
@@ -197,6 +198,8 @@ void agent_tick(struct agent *a) {
 
         if (a->run_log && jobs_get(a->jobs)->known)
                 run_log_prune(a->run_log, job_lives, a);
+        if (a->run_log)
+                (void) run_log_look(a->run_log); /* what is left is read in the next turns */
         jobs_refresh(a->jobs);
         agent_orders_tick(a);
         agent_collect(a);

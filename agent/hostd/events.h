@@ -38,6 +38,8 @@ enum event_id {
         EVENT_RUN_CHANGED, /* run, generation, state, outcome, reason, cause, blame, waits_for, slices */
         EVENT_RUN_REFUSED, /* run, generation, reason, remedy */
         EVENT_RUN_NOTIFIED, /* run, generation, notice, result */
+        EVENT_RUN_STALL_SUSPECTED, /* run, generation, slice, kind, last_step, step_msec, silent_msec, why */
+        EVENT_RUN_RECOVERED,       /* run, generation, how, kind, last_step, lasted_msec */
         EVENT_PREEMPTION_NOTICE,  /* notice, state, text, runs */
         EVENT_MAINTENANCE_NOTICE, /* as above */
         EVENT_RUNTIME_ERROR, /* kind, type, job, port, text */

@@ -14,7 +14,7 @@ struct run_log {
         sd_event *event;
         sd_journal *journal;
         sd_event_source *io, *more, *timer;
-        void (*stepped)(const char *job, void *userdata);
+        void (*told)(const struct run_log_line *l, void *userdata);
         void *userdata;
         struct run_progress runs[RUN_LOG_RUNS_MAX];
         size_t n;
@@ -69,25 +69,62 @@ static int field(sd_journal *j, const char *name, const char **ret, size_t *ret_
         return 0;
 }
 
-static void take_entry(struct run_log *l) {
-        const char *unit, *line;
+/*
+ * When the journal got the entry, on the boot clock: a batch that is read late must not look like steps that took no
+ * time. It is given on the clock that stands still in suspend, of the boot that the entry is of.
+ */
+static usec_t entry_at(const struct run_log *l) {
+        uint64_t entry, monotonic, now = 0;
+
+        (void) sd_event_now(l->event, CLOCK_BOOTTIME, &now);
+        if (sd_event_now(l->event, CLOCK_MONOTONIC, &monotonic) < 0 ||
+            sd_journal_get_monotonic_usec(l->journal, &entry, NULL) < 0) /* of another boot */
+                return now;
+        return now - MIN(now, monotonic - MIN(monotonic, entry));
+}
+
+static void copy_invocation(sd_journal *j, char ret[static 33]) {
+        const char *text;
         size_t len;
-        char job[64];
+
+        if (field(j, "_SYSTEMD_INVOCATION_ID", &text, &len) < 0 || len != 32) {
+                memcpy(ret, "-", 2);
+                return;
+        }
+        memcpy(ret, text, len);
+        ret[len] = '\0';
+}
+
+static void take_step(struct run_log *l, const char *job, const struct step_line *step, usec_t at) {
+        struct run_progress *run = slot_of(l, job);
+        uint64_t real = 0;
+
+        (void) sd_journal_get_realtime_usec(l->journal, &real); /* 0 then: not known */
+        progress_step(&run->progress, step, at);
+        run->last_real = real;
+}
+
+static void take_entry(struct run_log *l) {
+        struct run_log_line told = { .step = NULL };
+        char job[64], invocation[33];
         struct step_line step;
-        struct run_progress *run;
-        uint64_t real = 0, now = 0;
+        const char *unit;
+        size_t len;
 
         if (field(l->journal, "_SYSTEMD_UNIT", &unit, &len) < 0 || run_log_job_of_unit(unit, len, job) < 0)
                 return;
-        if (field(l->journal, "MESSAGE", &line, &len) < 0 ||
-            !step_line_parse(line, MIN(len, (size_t) RUN_LOG_LINE_MAX), &step))
+        copy_invocation(l->journal, invocation);
+        if (field(l->journal, "MESSAGE", &told.text, &told.len) < 0)
                 return;
-        (void) sd_journal_get_realtime_usec(l->journal, &real); /* 0 then: not known */
-        (void) sd_event_now(l->event, CLOCK_BOOTTIME, &now);
-        run = slot_of(l, job);
-        progress_step(&run->progress, &step, now);
-        run->last_real = real;
-        l->stepped(job, l->userdata);
+        told.len = MIN(told.len, (size_t) RUN_LOG_LINE_MAX);
+        told.job = job;
+        told.invocation = invocation;
+        told.at = entry_at(l);
+        if (step_line_parse(told.text, told.len, &step)) {
+                told.step = &step;
+                take_step(l, job, &step, told.at);
+        }
+        l->told(&told, l->userdata);
 }
 
 static int read_some(sd_event_source *source, void *userdata) {
@@ -108,6 +145,13 @@ static int read_some(sd_event_source *source, void *userdata) {
         if (r < 0)
                 (void) log_warning_errno(r, "the journal is read on at its next change only: %m");
         return 0;
+}
+
+bool run_log_look(struct run_log *l) {
+        int enabled = SD_EVENT_OFF;
+
+        (void) read_some(l->more, l);
+        return sd_event_source_get_enabled(l->more, &enabled) <= 0; /* 0: it is off */
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata);
@@ -185,7 +229,7 @@ static int open_journal(const char *directory, sd_journal **ret) {
         return 0;
 }
 
-int run_log_new(sd_event *e, const char *directory, void (*stepped)(const char *job, void *userdata),
+int run_log_new(sd_event *e, const char *directory, void (*told)(const struct run_log_line *l, void *userdata),
                 void *userdata, struct run_log **ret) {
         _cleanup_(run_log_freep) struct run_log *l = calloc(1, sizeof(*l));
         int r;
@@ -193,7 +237,7 @@ int run_log_new(sd_event *e, const char *directory, void (*stepped)(const char *
         if (!l)
                 return -ENOMEM;
         l->event = sd_event_ref(e);
-        l->stepped = stepped;
+        l->told = told;
         l->userdata = userdata;
         r = open_journal(directory, &l->journal);
         if (r < 0)

@@ -20,16 +20,30 @@ struct run_progress {
         usec_t last_real; /* the journal's time of the last step line */
 };
 
+/* What is told of a line, valid during the call. */
+struct run_log_line {
+        const char *job, *invocation; /* invocation: 32 hex digits of this start of the run, or "-" */
+        const char *text;             /* as it came, without a NUL at its end */
+        size_t len;
+        usec_t at;                    /* boot clock: when the journal got it; now when it does not say */
+        const struct step_line *step; /* NULL: it is no step line */
+};
+
 struct run_log;
 /*
- * directory: NULL for the system's journal, else a directory of journal files. stepped is called for each
- * step line's job (a caller may want to ask about a job that it does not know). -errno: there is no journal
- * to read.
+ * directory: NULL for the system's journal, else a directory of journal files. told is called for each line of a run.
+ * -errno: there is no journal to read.
  */
-int run_log_new(sd_event *e, const char *directory, void (*stepped)(const char *job, void *userdata),
+int run_log_new(sd_event *e, const char *directory, void (*told)(const struct run_log_line *l, void *userdata),
                 void *userdata, struct run_log **ret);
 struct run_log *run_log_free(struct run_log *l);
 DEFINE_CLEANUP(struct run_log *, run_log_free)
+
+/*
+ * Reads what is there, although nobody told of it: a change may be told before all of it can be read. False: there is
+ * more, and it is read in the next turns.
+ */
+bool run_log_look(struct run_log *l);
 
 /* Runs seen so far, n of them; valid until the loop turns. */
 const struct run_progress *run_log_runs(const struct run_log *l, size_t *ret_n);

@@ -6,7 +6,8 @@
 
 const char *reason_name(enum reason r) {
         static const char *const names[_REASON_MAX] = {
-                "place", "stopped", "collective", "different", "left", "silent", "device", "step", "finding",
+                "place", "stopped", "collective", "different", "left", "silent", "device", "step", "path",
+                "finding",
         };
         return names[r];
 }
@@ -19,6 +20,7 @@ const char *outcome_name(enum outcome o) {
 struct diagnosis *diagnosis_free(struct diagnosis *d) {
         if (d) {
                 evidence_clear(&d->evidence);
+                paths_clear(&d->paths);
                 free(d->shared);
         }
         free(d);
@@ -149,6 +151,8 @@ static int survey(struct diagnosis *d, struct overview *o) {
         o->members = o->ranks + e->n_silent + d->n_ended;
         o->all_stopped = d->n_stopped > 0 && d->n_stopped == e->n_ranks;
         r = cores_survey(e, &d->cores);
+        if (r == 0)
+                r = paths_survey(e, &d->paths);
         return r < 0 ? r : survey_steps(e, o);
 }
 
@@ -258,6 +262,21 @@ static void judge_device(const struct diagnosis *d, const struct seen_host *h, s
                 add(s, REASON_DEVICE, weights[state], STACK_NONE);
 }
 
+/* Of the two ends of a connection without an answer, that one is cut off which others miss, too. With two
+ * hosts nobody can tell. */
+static void judge_path(const struct diagnosis *d, const struct overview *o, struct suspect *s) {
+        const struct path_end *end = d->paths.worst[s->host];
+        bool explained = o->not_waiting + d->n_ended > 0;
+
+        if (!end)
+                return;
+        s->path = end;
+        if (end->missing == d->paths.most && d->paths.n_most == 1 && !explained)
+                add(s, REASON_PATH, 0.85, STACK_NONE);
+        else
+                add(s, REASON_PATH, end->missing == d->paths.most && !explained ? 0.3 : 0.1, STACK_NONE);
+}
+
 /* On how many hosts this check fails, too. What was not counted is taken for common. */
 static size_t sharers(const struct overview *o, const struct captured_finding *f) {
         for (size_t i = 0; i < o->n_checks; i++)
@@ -279,7 +298,8 @@ static void judge_findings(const struct diagnosis *d, const struct overview *o, 
                             startswith(check, "route") || startswith(check, "tpu.");
                 double score = (path ? 0.65 : 0.3) * (f->fail ? 1 : 0.4) * (explained ? 0.3 : 1);
 
-                if (score <= s->parts[REASON_FINDING] || sharers(o, f) > MAX(e->n_hosts / 4, (size_t) 1))
+                if (streq(check, PATH_CHECK) || score <= s->parts[REASON_FINDING] ||
+                    sharers(o, f) > MAX(e->n_hosts / 4, (size_t) 1))
                         continue;
                 s->finding = f;
                 add(s, REASON_FINDING, score, STACK_NONE);
@@ -318,6 +338,7 @@ static void judge_host(const struct diagnosis *d, const struct overview *o, stru
         if (h->last && h->last->step != CAPTURE_STEP_NONE && o->with_step > 2 && h->last->step < o->step)
                 add(s, REASON_STEP, o->not_waiting > 0 ? 0.1 : 0.4, STACK_NONE);
         judge_device(d, h, s);
+        judge_path(d, o, s);
         for (size_t i = 0; i < _REASON_MAX; i++)
                 clear *= 1 - s->parts[i];
         s->score = 1 - clear;

@@ -8,6 +8,7 @@
  * Pure, and the same whatever the order of captures, of hosts and of threads.
  */
 #include "cores.h"
+#include "paths.h"
 
 #define BLAME_NAMED 0.5
 #define BLAME_SENTENCE_MAX 768u
@@ -30,6 +31,7 @@ enum reason {
         REASON_SILENT,     /* no answer */
         REASON_DEVICE,     /* its cores differ */
         REASON_STEP,       /* its last step is behind */
+        REASON_PATH,       /* packets between it and the others are lost */
         REASON_FINDING,    /* a check that fails there and hardly anywhere else */
         _REASON_MAX,
 };
@@ -43,6 +45,7 @@ struct suspect {
         double parts[_REASON_MAX];
         const struct captured_core *core;
         const struct captured_finding *finding;
+        const struct path_end *path;
         char sentence[BLAME_SENTENCE_MAX];
         char details[BLAME_DETAILS_MAX]; /* one line each */
 };
@@ -59,6 +62,7 @@ const char *outcome_name(enum outcome o);
 struct diagnosis {
         struct evidence evidence;
         struct cores cores;
+        struct paths paths;
         bool *shared; /* of behind_survey() */
         enum outcome outcome;
         struct suspect suspects[BLAME_SUSPECTS_MAX]; /* greatest score first; then by host */

@@ -227,6 +227,11 @@ static void put_finding(FILE *f, const struct diagnosis *d, const struct capture
         fputs(found, f);
 }
 
+static void put_path(FILE *f, const struct path_end *end) {
+        fprintf(f, "packets between its address %.*s and %" PRIu32 " other%s are lost", (int) end->len,
+                end->address, end->missing, end->missing == 1 ? "" : "s");
+}
+
 static void put_reason(FILE *f, const struct diagnosis *d, const struct suspect *s, enum reason reason) {
         switch (reason) {
         case REASON_PLACE:
@@ -246,6 +251,9 @@ static void put_reason(FILE *f, const struct diagnosis *d, const struct suspect 
                 break;
         case REASON_STEP:
                 fprintf(f, "its last step is %" PRIu64, d->evidence.hosts[s->host].last->step);
+                break;
+        case REASON_PATH:
+                put_path(f, s->path);
                 break;
         case REASON_FINDING:
                 put_finding(f, d, s->finding);

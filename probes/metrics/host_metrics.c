@@ -85,3 +85,17 @@ void host_metrics_look_at_run(struct host_metrics *m, const char *job, struct si
 void host_metrics_runs_end(struct host_metrics *m) {
         runs_end(&m->runs);
 }
+
+void host_metrics_run_counters(struct host_metrics *m, const char *job, bool anew, struct run_counters *ret) {
+        const struct look l = { .host = m->host, .lines = &m->lines };
+        const struct run_group *g = m->cgroup_base ? runs_counters(&m->runs, m->cgroup_base, job, anew, &l) : NULL;
+
+        if (anew)
+                nics_look_at_bytes(&m->nics, &l);
+        *ret = (struct run_counters){ .cpu_usec = -1, .written_bytes = -1, .net_bytes = m->nics.bytes };
+        if (!g)
+                return;
+        if (g->cpu.user_usec >= 0 && g->cpu.system_usec >= 0)
+                ret->cpu_usec = sum_held(g->cpu.user_usec, g->cpu.system_usec);
+        ret->written_bytes = g->io.written_bytes;
+}

@@ -21,3 +21,10 @@ void host_metrics_look(struct host_metrics *m, usec_t now, struct sink *s);
 /* One run that lives, by its name; then host_metrics_runs_end(), which forgets the others. */
 void host_metrics_look_at_run(struct host_metrics *m, const char *job, struct sink *s);
 void host_metrics_runs_end(struct host_metrics *m);
+
+/* What a run took so far, and all NICs together; negative: not known. */
+struct run_counters {
+        int64_t cpu_usec, written_bytes, net_bytes;
+};
+/* As of the last look at all, or looked at anew. */
+void host_metrics_run_counters(struct host_metrics *m, const char *job, bool anew, struct run_counters *ret);

@@ -18,6 +18,7 @@ static const struct {
 void nics_init(struct nics_state *n, const struct host *h) {
         n->dev = SOURCE_NULL;
         n->n = 0;
+        n->bytes = -1;
         driver_socket_open(&n->driver, h);
 }
 
@@ -95,21 +96,44 @@ static void put_row(const struct nic_row *r, const struct look *l) {
         }
 }
 
+/* Rows of NICs that count, at most NICS_MAX. -errno. */
+static int read_rows(struct nics_state *n, const struct look *l, struct nic_row rows[static NICS_MAX]) {
+        bool hardware = false;
+        int read = 0, kept = 0, r;
+
+        n->bytes = -1;
+        r = lines_begin(l->lines, &n->dev, l->host, "/proc/net/dev");
+        if (r < 0)
+                return r;
+        for (char *line; read < NICS_MAX && (line = lines_next(l->lines));)
+                if (take_row(n, l->host, line, &rows[read]))
+                        hardware |= rows[read++].slot->hardware;
+        n->bytes = 0;
+        for (int i = 0; i < read; i++)
+                if (rows[i].slot->hardware || !hardware) {
+                        n->bytes = sum_held(n->bytes, sum_held(rows[i].columns[0], rows[i].columns[8]));
+                        rows[kept++] = rows[i];
+                }
+        return kept;
+}
+
+void nics_look_at_bytes(struct nics_state *n, const struct look *l) {
+        struct nic_row rows[NICS_MAX];
+
+        (void) read_rows(n, l, rows); /* not known, then */
+}
+
 void nics_look(struct nics_state *n, const struct look *l) {
         struct nic_row rows[NICS_MAX];
-        bool hardware = false;
-        size_t n_rows = 0;
+        int n_rows;
 
-        if (lines_begin(l->lines, &n->dev, l->host, "/proc/net/dev") < 0)
-                return;
         for (size_t i = 0; i < n->n; i++)
                 n->slots[i].seen = false;
-        for (char *line; n_rows < NICS_MAX && (line = lines_next(l->lines));)
-                if (take_row(n, l->host, line, &rows[n_rows]))
-                        hardware |= rows[n_rows++].slot->hardware;
-        for (size_t i = 0; i < n_rows; i++)
-                if (rows[i].slot->hardware || !hardware)
-                        put_row(&rows[i], l);
+        n_rows = read_rows(n, l, rows);
+        if (n_rows < 0)
+                return;
+        for (int i = 0; i < n_rows; i++)
+                put_row(&rows[i], l);
         /* A name that comes back later is another NIC: what is known of it is found out anew. */
         for (size_t i = n->n; i > 0; i--)
                 if (!n->slots[i - 1].seen)

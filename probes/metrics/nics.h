@@ -19,8 +19,11 @@ struct nics_state {
         struct source dev;
         struct nic_slot slots[NICS_MAX];
         size_t n;
+        int64_t bytes; /* received and sent by all NICs together, as of the last look; -1: not known */
         struct driver_socket driver;
 };
 void nics_init(struct nics_state *n, const struct host *h);
 void nics_look(struct nics_state *n, const struct look *l);
 void nics_close(struct nics_state *n);
+/* Only bytes, anew. */
+void nics_look_at_bytes(struct nics_state *n, const struct look *l);

@@ -49,6 +49,9 @@ static struct run_group *find_group(struct runs_state *r, const char *base, cons
         if (cgroup_files_init(&g->files, base, group) < 0)
                 return NULL;
         (void) snprintf(g->job, sizeof(g->job), "%s", job);
+        g->cpu = (struct cgroup_cpu){ -1, -1, -1 };
+        g->io = (struct cgroup_io){ -1, -1 };
+        g->seen = true; /* until the next look is over */
         r->n++;
         return g;
 }
@@ -64,19 +67,31 @@ static void put_usec(const struct look *l, enum metric_id id, int64_t usec, cons
                 put_double(l->sink, id, (double) usec / 1e6, job, v1, v2);
 }
 
+static void look_at_counters(struct run_group *g, const struct look *l) {
+        cgroup_cpu(&g->files, l, &g->cpu);
+        cgroup_io(&g->files, l, &g->io);
+}
+
+const struct run_group *runs_counters(struct runs_state *r, const char *base, const char *job, bool anew,
+                                      const struct look *l) {
+        struct run_group *g = find_group(r, base, job);
+
+        if (g && anew)
+                look_at_counters(g, l);
+        return g;
+}
+
 void runs_look(struct runs_state *r, const char *base, const char *job, const struct look *l) {
         struct run_group *g = find_group(r, base, job);
         struct cgroup_memory memory;
-        struct cgroup_cpu cpu;
-        struct cgroup_io io;
 
         if (!g)
                 return;
         g->seen = true;
-        cgroup_cpu(&g->files, l, &cpu);
-        put_usec(l, METRIC_RUN_CPU, cpu.user_usec, g->job, "user", NULL);
-        put_usec(l, METRIC_RUN_CPU, cpu.system_usec, g->job, "system", NULL);
-        put_usec(l, METRIC_RUN_CPU_THROTTLED, cpu.throttled_usec, g->job, NULL, NULL);
+        look_at_counters(g, l);
+        put_usec(l, METRIC_RUN_CPU, g->cpu.user_usec, g->job, "user", NULL);
+        put_usec(l, METRIC_RUN_CPU, g->cpu.system_usec, g->job, "system", NULL);
+        put_usec(l, METRIC_RUN_CPU_THROTTLED, g->cpu.throttled_usec, g->job, NULL, NULL);
         cgroup_memory(&g->files, l, &memory);
         put_if(l, METRIC_RUN_MEMORY, memory.current, g->job, NULL);
         put_if(l, METRIC_RUN_MEMORY_STATE, memory.anonymous, g->job, "anonymous");
@@ -84,9 +99,8 @@ void runs_look(struct runs_state *r, const char *base, const char *job, const st
         put_if(l, METRIC_RUN_MEMORY_STATE, memory.kernel, g->job, "kernel");
         put_if(l, METRIC_RUN_OOM_KILLS, memory.oom_kills, g->job, NULL);
         put_if(l, METRIC_RUN_TASKS, cgroup_tasks(&g->files, l), g->job, NULL);
-        cgroup_io(&g->files, l, &io);
-        put_if(l, METRIC_RUN_DISK_IO, io.read_bytes, g->job, "read");
-        put_if(l, METRIC_RUN_DISK_IO, io.written_bytes, g->job, "write");
+        put_if(l, METRIC_RUN_DISK_IO, g->io.read_bytes, g->job, "read");
+        put_if(l, METRIC_RUN_DISK_IO, g->io.written_bytes, g->job, "write");
         for (enum pressure_resource p = PRESSURE_CPU; p <= PRESSURE_IO; p++) {
                 int64_t some, full;
 

@@ -12,6 +12,8 @@
 struct run_group {
         char job[RUN_JOB_MAX];
         struct cgroup_files files;
+        struct cgroup_cpu cpu; /* as of the last look */
+        struct cgroup_io io;
         bool seen;
 };
 struct runs_state {
@@ -24,3 +26,6 @@ void runs_close(struct runs_state *r);
 void runs_look(struct runs_state *r, const char *base, const char *job, const struct look *l);
 /* Forgets the runs that were not looked at since the last call. */
 void runs_end(struct runs_state *r);
+/* What the run took so far: as of the last look, or looked at anew. NULL: it cannot be looked at. */
+const struct run_group *runs_counters(struct runs_state *r, const char *base, const char *job, bool anew,
+                                      const struct look *l);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Policy rules, addresses and routes as the kernel tells them, and the texts of source routing. The first
- * byte says as what the rest is read.
+ * Policy rules, addresses, routes and TCP connections as the kernel tells them, and the texts of source
+ * routing. The first byte says as what the rest is read.
  */
 #include <assert.h>
 
@@ -9,6 +9,7 @@
 #include "routes.h"
 #include "rules.h"
 #include "source.h"
+#include "unanswered.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -46,6 +47,14 @@ static void routes(const uint8_t *data, size_t size) {
         }
 }
 
+static void connections(const uint8_t *data, size_t size) {
+        _cleanup_unanswered_ struct unanswered_table t = UNANSWERED_TABLE_NULL;
+        _cleanup_finding_list_ struct finding_list list = FINDING_LIST_NULL;
+
+        if (unanswered_parse(data, size, &t) == 0)
+                assert(unanswered_tell(&t, &list) == 0 && list.n == t.n);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         _cleanup_rules_ struct rule_table rules = RULE_TABLE_NULL;
         _cleanup_addresses_ struct address_table addresses = ADDRESS_TABLE_NULL;
@@ -58,6 +67,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 break;
         case 'a':
                 (void) addresses_parse(data + 1, size - 1, &addresses);
+                break;
+        case 't':
+                connections(data + 1, size - 1);
                 break;
         case 'w':
                 routes(data + 1, size - 1);

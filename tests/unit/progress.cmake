@@ -1,1 +1,2 @@
 unit_test(progress KNOWS base progress LIBRARIES m)
+unit_test(suspicion KNOWS base progress LIBRARIES m)

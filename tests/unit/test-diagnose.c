@@ -155,6 +155,79 @@ static void test_nic_cut(void) {
         }
 }
 
+static void unanswered(struct host_capture *c, struct stack_table *t, const char *local, const char *peer) {
+        struct captured_finding *f;
+        char text[128];
+
+        (void) snprintf(text, sizeof(text), "from %s, nothing for 12 s", local);
+        ASSERT_OK(host_capture_add_finding(c, &f));
+        f->check = scene_string(t, "path.answer");
+        f->subject = scene_string(t, peer);
+        f->found = scene_string(t, text);
+}
+
+/* Hosts in a ring over their second NIC, of which one is cut off: the host before it sends to it in vain,
+ * and it sends to the one behind it in vain. Of two nobody can tell. */
+static void test_ring_cut(void) {
+        for (uint32_t n = 2; n <= 16; n *= 2)
+                for (uint32_t cut = 0; cut < n; cut += 1 + n / 3) {
+                        _cleanup_scene_ struct scene scene = SCENE_NULL;
+                        struct diagnosis *d;
+                        char says[64];
+
+                        for (uint32_t i = 0; i < n; i++) {
+                                struct host_capture c;
+                                char own[32], next[32];
+
+                                scene_host(&c, i, 0);
+                                scene_process(&c, &scene.table, WAITING);
+                                (void) snprintf(own, sizeof(own), "10.10.1.%u", 10 + i);
+                                (void) snprintf(next, sizeof(next), "10.10.1.%u", 10 + (i + 1) % n);
+                                if (i == cut || (i + 1) % n == cut)
+                                        unanswered(&c, &scene.table, own, next);
+                                ASSERT_OK(scene_add(&scene, &c, NULL));
+                        }
+                        d = scene_diagnose(&scene, n, RUN_UNKNOWN);
+                        (void) snprintf(says, sizeof(says),
+                                        "packets between its address 10.10.1.%u and 2 others", 10 + cut);
+                        ASSERT_EQ(d->outcome, n == 2 ? OUTCOME_NOBODY : OUTCOME_NAMED);
+                        if (n > 2) {
+                                ASSERT_EQ(d->suspects[0].host, cut);
+                                ASSERT_EQ(d->suspects[0].reason, REASON_PATH);
+                                ASSERT_TRUE(strstr(d->summary, says));
+                                ASSERT_TRUE(d->suspects[1].score < BLAME_NAMED);
+                        }
+                        (void) diagnosis_free(d);
+                }
+}
+
+/* Connections without an answer say nothing against a rank that is seen not to wait, and nothing for a
+ * machine that is no host of the slice. */
+static void test_path_is_not_all(void) {
+        _cleanup_scene_ struct scene scene = SCENE_NULL;
+        struct diagnosis *d;
+
+        for (uint32_t i = 0; i < 8; i++) {
+                struct host_capture c;
+                char own[32];
+
+                scene_host(&c, i, 0);
+                scene_process(&c, &scene.table,
+                              i == 5 ? (struct scripted) { NEXT_BATCH, 'S', "pipe_read" } : WAITING);
+                (void) snprintf(own, sizeof(own), "10.10.0.%u", 10 + i);
+                unanswered(&c, &scene.table, own, "10.10.0.200");
+                if (i == 2)
+                        unanswered(&c, &scene.table, own, "10.10.0.201");
+                ASSERT_OK(scene_add(&scene, &c, NULL));
+        }
+        d = scene_diagnose(&scene, 8, RUN_UNKNOWN);
+        ASSERT_EQ(d->suspects[0].host, 5);
+        ASSERT_EQ(d->suspects[0].reason, REASON_PLACE);
+        ASSERT_TRUE(d->suspects[1].score < BLAME_NAMED);
+        ASSERT_EQ(d->n_odd, 1);
+        (void) diagnosis_free(d);
+}
+
 /* Its agent's own NIC was cut: no answer, and the others wait for it. */
 static void test_silent(void) {
         for (uint32_t n = 4; n <= 64; n *= 4) {
@@ -432,6 +505,6 @@ static void test_devices(void) {
         }
 }
 
-TEST_MAIN(test_matrix, test_sentence, test_nic_cut, test_silent, test_silent_is_not_all, test_left_first,
-          test_left_alone, test_stopped, test_goes_on, test_step_thread, test_behind, test_helpers,
-          test_changed, test_devices)
+TEST_MAIN(test_matrix, test_sentence, test_nic_cut, test_ring_cut, test_path_is_not_all, test_silent,
+          test_silent_is_not_all, test_left_first, test_left_alone, test_stopped, test_goes_on,
+          test_step_thread, test_behind, test_helpers, test_changed, test_devices)

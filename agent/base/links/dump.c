@@ -148,7 +148,7 @@ int dump_read(const struct dump_request *request, char **ret, size_t *ret_len) {
         if (!s)
                 return -ENOMEM;
         errno = 0;
-        if (nl_connect(s, NETLINK_ROUTE) < 0)
+        if (nl_connect(s, request->protocol) < 0)
                 return errno ? -errno : -EIO;
         /* The size of each datagram need not be asked for first. */
         if (nl_socket_set_msg_buf_size(s, DATAGRAM_MAX) < 0)

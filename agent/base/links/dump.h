@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Dumps over rtnetlink: asking the kernel for a whole table, or taking its recorded answer, and walking over
+ * Dumps over netlink: asking the kernel for a whole table, or taking its recorded answer, and walking over
  * it. What is walked over may come from anywhere.
  */
 #include <linux/netlink.h>
@@ -13,6 +13,7 @@
 #define DUMP_TRIES 5
 
 struct dump_request {
+        int protocol;     /* NETLINK_ROUTE, which is 0; NETLINK_SOCK_DIAG */
         uint16_t type;    /* RTM_GETLINK, … */
         const void *head; /* struct ifinfomsg, rtmsg, … */
         size_t head_size;

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether the runs of this host make steps. What they print comes from run_log.h, what they take is read at each tick and
+ * when a suspicion falls due: for that there is one timer, and nothing is polled.
+ */
+#include "agent.h"
+#include "log.h"
+#include "suspicion.h"
+
+struct watched {
+        char job[64], invocation[33];
+        struct run_watch watch;
+};
+
+struct agent_progress {
+        struct agent *agent;
+        sd_event_source *timer;
+        struct watched *runs[RUN_LOG_RUNS_MAX];
+        size_t n;
+};
+
+/* --- Runs ---------------------------------------------------------------------------------------------- */
+
+static struct watched *find(const struct agent *a, const char *job) {
+        const struct agent_progress *p = a->progress;
+
+        for (size_t i = 0; p && i < p->n; i++)
+                if (streq(p->runs[i]->job, job))
+                        return p->runs[i];
+        return NULL;
+}
+
+static void drop(struct agent_progress *p, size_t i) {
+        free(p->runs[i]);
+        p->runs[i] = p->runs[--p->n];
+}
+
+/* NULL: no memory, or more runs than a host has. */
+static struct watched *find_or_add(struct agent_progress *p, const char *job) {
+        struct watched *w = find(p->agent, job);
+
+        if (w || p->n == ELEMENTSOF(p->runs))
+                return w;
+        w = calloc(1, sizeof(*w));
+        if (!w)
+                return NULL;
+        (void) snprintf(w->job, sizeof(w->job), "%s", job);
+        run_watch_init(&w->watch);
+        p->runs[p->n++] = w;
+        return w;
+}
+
+const struct suspicion *agent_suspicion(const struct agent *a, const char *run) {
+        const struct watched *w = find(a, run);
+
+        return w && w->watch.suspicion.suspected ? &w->watch.suspicion : NULL;
+}
+
+usec_t agent_step_time(const struct agent *a, const char *run) {
+        const struct watched *w = find(a, run);
+
+        return w ? rhythm_median(&w->watch.rhythm) : 0;
+}
+
+uint64_t agent_last_step(const struct agent *a, const char *run) {
+        const struct watched *w = find(a, run);
+
+        return w && w->watch.stepped ? w->watch.last_step : SUSPICION_STEP_NONE;
+}
+
+/* --- Events -------------------------------------------------------------------------------------------- */
+
+static uint64_t generation_of(const struct agent *a, const char *job) {
+        const struct job *j = jobs_find(a->jobs, job);
+
+        return j ? j->generation : 0;
+}
+
+static int64_t step_number(uint64_t step) {
+        return step == SUSPICION_STEP_NONE ? -1 : (int64_t) MIN(step, (uint64_t) INT64_MAX);
+}
+
+static void tell_suspected(struct agent *a, const struct watched *w) {
+        const struct suspicion *s = &w->watch.suspicion;
+        const char *slice = identity_get(&a->identity, IDENTITY_SLICE_NAME);
+        char message[SUSPICION_WHY_MAX + 128];
+        const struct otlp_attribute body[] = {
+                { .key = "run", .text = w->job },
+                { .key = "generation", .number = (int64_t) generation_of(a, w->job) },
+                { .key = "slice", .text = slice ? slice : "" },
+                { .key = "kind", .text = suspicion_kind_name(s->kind) },
+                { .key = "last_step", .number = step_number(s->last_step) },
+                { .key = "step_msec", .number = (int64_t) (s->expected / USEC_PER_MSEC) },
+                { .key = "silent_msec", .number = (int64_t) ((s->at - s->since) / USEC_PER_MSEC) },
+                { .key = "why", .text = s->why },
+        };
+
+        (void) snprintf(message, sizeof(message), "run %s may have stalled on this host: %s", w->job, s->why);
+        (void) agent_emit(a, EVENT_RUN_STALL_SUSPECTED, s->kind == SUSPICION_STALL ? OTLP_WARN : OTLP_INFO, message, body,
+                          ELEMENTSOF(body), NULL);
+}
+
+/* how: "step", "restart" or "end". */
+static void tell_recovered(struct agent *a, const struct watched *w, const struct suspicion *s, const char *how, usec_t now) {
+        usec_t lasted = now - MIN(now, s->since);
+        char message[256];
+        const struct otlp_attribute body[] = {
+                { .key = "run", .text = w->job },
+                { .key = "generation", .number = (int64_t) generation_of(a, w->job) },
+                { .key = "how", .text = how },
+                { .key = "kind", .text = suspicion_kind_name(s->kind) },
+                { .key = "last_step", .number = step_number(s->last_step) },
+                { .key = "lasted_msec", .number = (int64_t) (lasted / USEC_PER_MSEC) },
+        };
+
+        (void) snprintf(message, sizeof(message), "run %s is suspected no more: %s, %.1f s after its step before", w->job,
+                        streq(how, "step") ? "it made a step" : streq(how, "restart") ? "it started anew" : "it ended",
+                        (double) lasted / USEC_PER_SEC);
+        (void) agent_emit(a, EVENT_RUN_RECOVERED, OTLP_INFO, message, body, ELEMENTSOF(body), NULL);
+        if (s->counts)
+                agent_registry_suspicion(a);
+}
+
+/* All hosts of the run are to be looked at: the registry is told with this host's part in it. */
+static void counts(struct agent *a, const struct watched *w) {
+        (void) w;
+        agent_registry_suspicion(a);
+}
+
+/* --- What is seen -------------------------------------------------------------------------------------- */
+
+static void read_counters(struct agent *a, struct watched *w, bool anew, usec_t now) {
+        struct run_counters c;
+
+        host_metrics_run_counters(a->host_metrics, w->job, anew, &c);
+        run_watch_reading(&w->watch, &(struct activity_reading){ .at = now,
+                                                                 .cpu_usec = c.cpu_usec,
+                                                                 .written_bytes = c.written_bytes,
+                                                                 .net_bytes = c.net_bytes });
+}
+
+/* The timer stands at the first suspicion that would fall due. */
+static void arm(struct agent_progress *p) {
+        usec_t due = USEC_INFINITY, now = host_now(p->agent->host);
+
+        for (size_t i = 0; i < p->n; i++)
+                due = MIN(due, run_watch_due(&p->runs[i]->watch));
+        /* Both fail only for a source without a loop. */
+        if (due == USEC_INFINITY)
+                (void) sd_event_source_set_enabled(p->timer, SD_EVENT_OFF);
+        else if (sd_event_source_set_time_relative(p->timer, due > now ? due - now : 0) >= 0)
+                (void) sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT);
+}
+
+static void judge(struct agent *a, struct watched *w, usec_t now) {
+        switch (run_watch_judge(&w->watch, now)) {
+        case RUN_JUDGED_SAME:
+                return;
+        case RUN_JUDGED_SUSPECTED:
+                w->watch.suspicion.at_real = host_now_real(a->host);
+                tell_suspected(a, w);
+                break;
+        case RUN_JUDGED_COUNTS:
+                break;
+        }
+        if (w->watch.suspicion.counts)
+                counts(a, w);
+}
+
+static int on_due(sd_event_source *source, uint64_t at, void *userdata) {
+        struct agent_progress *p = userdata;
+        usec_t now = host_now(p->agent->host);
+
+        (void) source;
+        (void) at;
+        if (p->agent->run_log && !run_log_look(p->agent->run_log)) /* the step may be there, and not read yet */
+                now = 0; /* nothing is judged before all is */
+        for (size_t i = 0; i < p->n; i++) {
+                struct watched *w = p->runs[i];
+
+                if (run_watch_due(&w->watch) > now)
+                        continue;
+                read_counters(p->agent, w, true, now);
+                judge(p->agent, w, now);
+        }
+        arm(p);
+        return 0;
+}
+
+/* Another start of the run: nothing of what was learned is believed of it. */
+static void begin_anew(struct agent *a, struct watched *w, const char *invocation, usec_t now) {
+        if (w->watch.suspicion.suspected)
+                tell_recovered(a, w, &w->watch.suspicion, "restart", now);
+        run_watch_init(&w->watch);
+        (void) snprintf(w->invocation, sizeof(w->invocation), "%s", invocation);
+}
+
+void agent_progress_line(struct agent *a, const struct run_log_line *l) {
+        struct watched *w = a->progress ? find_or_add(a->progress, l->job) : NULL;
+        struct suspicion ended;
+
+        if (!w)
+                return;
+        if (!streq(w->invocation, l->invocation))
+                begin_anew(a, w, l->invocation, l->at);
+        if (!l->step) {
+                run_watch_line(&w->watch, l->text, l->len, l->at);
+                return;
+        }
+        if (run_watch_step(&w->watch, l->step->step, l->at, &ended) == RUN_STEP_SAME)
+                return;
+        if (ended.suspected)
+                tell_recovered(a, w, &ended, "step", l->at);
+        arm(a->progress);
+}
+
+void agent_progress_ended(struct agent *a, const char *job) {
+        struct agent_progress *p = a->progress;
+
+        for (size_t i = 0; p && i < p->n; i++)
+                if (streq(p->runs[i]->job, job)) {
+                        if (p->runs[i]->watch.suspicion.suspected)
+                                tell_recovered(a, p->runs[i], &p->runs[i]->watch.suspicion, "end", host_now(a->host));
+                        drop(p, i);
+                        arm(p);
+                        return;
+                }
+}
+
+/* --- The tick ------------------------------------------------------------------------------------------ */
+
+static void sample_run(struct sink *s, const struct watched *w) {
+        const struct run_watch *r = &w->watch;
+        struct sample m = { .keys = { "job", "tpu.run.suspicion" }, .values = { w->job } };
+
+        m.name = "tpu.run.suspicions";
+        m.description = "Times that a run was suspected to have stalled, by what else was seen";
+        m.kind = SAMPLE_COUNTER;
+        m.is_int = true;
+        for (enum suspicion_kind k = 0; k < _SUSPICION_KIND_MAX; k++) {
+                m.values[1] = suspicion_kind_name(k);
+                m.i = (int64_t) r->suspicions[k];
+                s->sample(s, &m);
+        }
+        m = (struct sample){ .name = "tpu.run.stall.suspected",
+                             .description = "1 while the run is suspected to have stalled",
+                             .is_int = true,
+                             .i = r->suspicion.suspected,
+                             .keys = { "job" },
+                             .values = { w->job } };
+        s->sample(s, &m);
+        if (r->rhythm.n == 0)
+                return;
+        m = (struct sample){ .name = "tpu.run.step_interval",
+                             .unit = "s",
+                             .description = "Median time from one step line to the next, as it is expected of the run",
+                             .d = (double) rhythm_median(&r->rhythm) / USEC_PER_SEC,
+                             .keys = { "job" },
+                             .values = { w->job } };
+        s->sample(s, &m);
+}
+
+void agent_progress_tick(struct agent *a, struct sink *s) {
+        struct agent_progress *p = a->progress;
+        const struct job_list *jobs = jobs_get(a->jobs);
+        usec_t now = host_now(a->host);
+
+        for (size_t i = p ? p->n : 0; i > 0; i--) {
+                const struct job *j = jobs_find(a->jobs, p->runs[i - 1]->job);
+
+                if (jobs->known && (!j || streq(j->state, "exited"))) {
+                        drop(p, i - 1);
+                        continue;
+                }
+                read_counters(a, p->runs[i - 1], false, now);
+                sample_run(s, p->runs[i - 1]);
+        }
+}
+
+/* --- Life ---------------------------------------------------------------------------------------------- */
+
+int agent_progress_start(struct agent *a) {
+        struct agent_progress *p = calloc(1, sizeof(*p));
+        int r;
+
+        if (!p)
+                return -ENOMEM;
+        p->agent = a;
+        a->progress = p;
+        r = sd_event_add_time(a->event, &p->timer, CLOCK_BOOTTIME, 0, 100 * USEC_PER_MSEC, on_due, p);
+        if (r >= 0)
+                r = sd_event_source_set_description(p->timer, "stall-due");
+        return r < 0 ? r : sd_event_source_set_enabled(p->timer, SD_EVENT_OFF);
+}
+
+void agent_progress_stop(struct agent *a) {
+        struct agent_progress *p = a->progress;
+
+        if (!p)
+                return;
+        while (p->n > 0)
+                drop(p, p->n - 1);
+        p->timer = sd_event_source_disable_unref(p->timer);
+        free(p);
+        a->progress = NULL;
+}

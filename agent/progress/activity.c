@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "activity.h"
+
+#define CORES_MORE 1.5 /* a compiler takes so many more than steps do, */
+#define CORES_TIMES 1.5
+#define WRITTEN_MORE (4.0 * 1024 * 1024) /* bytes a second: far above what a log takes, */
+#define WRITTEN_TIMES 4.0
+#define IDLE_SHARE 0.1 /* of what is usual */
+#define IDLE_CORES 0.05
+
+static double rate(int64_t from, int64_t to, usec_t span) {
+        return from < 0 || to < from ? -1 : (double) (to - from) * USEC_PER_SEC / (double) span;
+}
+
+struct activity_rate activity_between(const struct activity_reading *from, const struct activity_reading *to) {
+        usec_t span = to->at > from->at ? to->at - from->at : 0;
+        struct activity_rate r = { .cores = -1, .written = -1, .net = -1 };
+
+        if (from->at == 0 || span == 0)
+                return r;
+        r.cores = rate(from->cpu_usec, to->cpu_usec, span);
+        if (r.cores > 0)
+                r.cores /= USEC_PER_SEC;
+        r.written = rate(from->written_bytes, to->written_bytes, span);
+        r.net = rate(from->net_bytes, to->net_bytes, span);
+        return r;
+}
+
+void activity_take(struct activity *a, const struct activity_reading *r, bool calm) {
+        if (calm && a->last.at > 0 && r->at > a->last.at) {
+                a->usual[a->next] = activity_between(&a->last, r);
+                a->next = (a->next + 1) % ACTIVITY_KEPT;
+                a->n = MIN(a->n + 1, ACTIVITY_KEPT);
+        }
+        if (a->mark.at == 0)
+                a->mark = *r;
+        a->last = *r;
+}
+
+void activity_stepped(struct activity *a) {
+        a->mark.at = 0;
+}
+
+struct activity_rate activity_since(const struct activity *a) {
+        return activity_between(&a->mark, &a->last);
+}
+
+static int compare(const void *a, const void *b) {
+        double x = *(const double *) a, y = *(const double *) b;
+
+        return x < y ? -1 : x > y;
+}
+
+/* Of what is known among one column of the rates. */
+static double median(const struct activity *a, size_t offset) {
+        double known[ACTIVITY_KEPT];
+        size_t n = 0;
+
+        for (uint32_t i = 0; i < a->n; i++) {
+                double v = *(const double *) (const void *) ((const char *) &a->usual[i] + offset);
+
+                if (v >= 0)
+                        known[n++] = v;
+        }
+        if (n < ACTIVITY_ENOUGH)
+                return -1;
+        qsort(known, n, sizeof(known[0]), compare);
+        return known[n / 2];
+}
+
+struct activity_rate activity_usual(const struct activity *a) {
+        return (struct activity_rate){ .cores = median(a, offsetof(struct activity_rate, cores)),
+                                       .written = median(a, offsetof(struct activity_rate, written)),
+                                       .net = median(a, offsetof(struct activity_rate, net)) };
+}
+
+bool activity_is_work(const struct activity_rate *usual, const struct activity_rate *now) {
+        bool cores = now->cores >= 0 && usual->cores >= 0 && now->cores >= usual->cores + CORES_MORE &&
+                     now->cores >= usual->cores * CORES_TIMES;
+
+        return cores || (now->written >= WRITTEN_MORE && now->written >= WRITTEN_TIMES * MAX(usual->written, 0));
+}
+
+bool activity_is_idle(const struct activity_rate *usual, const struct activity_rate *now) {
+        return now->cores >= 0 && usual->cores >= 0 && now->cores <= MAX(usual->cores * IDLE_SHARE, IDLE_CORES) &&
+               now->net >= 0 && usual->net >= 0 && now->net <= usual->net * IDLE_SHARE;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What a run takes of its host, beside its log: CPU and disk of its control group, bytes of the host's NICs. From
+ * counters that are read now and then it is told what is usual while steps go on, and what it is since the last one.
+ * Pure, of fixed size. What is not known is negative, and is evidence of nothing.
+ */
+#include "base.h"
+
+#define ACTIVITY_KEPT 16u /* windows of steps that went on */
+#define ACTIVITY_ENOUGH 3u /* of them, before anything is called usual */
+
+/* Counters since any moment; at is of the boot clock. */
+struct activity_reading {
+        usec_t at;
+        int64_t cpu_usec, written_bytes, net_bytes;
+};
+/* A second. */
+struct activity_rate {
+        double cores, written, net;
+};
+
+struct activity {
+        struct activity_reading last, mark; /* at 0: none; mark: the first one behind the last step */
+        struct activity_rate usual[ACTIVITY_KEPT];
+        uint32_t n, next;
+};
+
+/* The rates between two readings. All unknown when no time lies between them; a counter that went back is unknown. */
+struct activity_rate activity_between(const struct activity_reading *from, const struct activity_reading *to);
+/* calm: steps went on since the last reading, without a pause. */
+void activity_take(struct activity *a, const struct activity_reading *r, bool calm);
+/* A step was done: what is read next is behind it. */
+void activity_stepped(struct activity *a);
+/* The median of each while steps go on; unknown while too little was seen. */
+struct activity_rate activity_usual(const struct activity *a);
+/* Since the first reading behind the last step, up to the last one. */
+struct activity_rate activity_since(const struct activity *a);
+
+/* Beyond what steps take: it writes, or burns more cores, as checkpoints and compilers do. Unknown is no. */
+bool activity_is_work(const struct activity_rate *usual, const struct activity_rate *now);
+/* Nothing of what steps take is seen any more: CPU and network fell to almost nothing. Unknown is no. */
+bool activity_is_idle(const struct activity_rate *usual, const struct activity_rate *now);

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "suspicion.h"
+
+#include <stdarg.h>
+
+#define EARLY_LEAST (60 * USEC_PER_SEC) /* while too few intervals are known */
+#define EARLY_TIMES 5
+#define SECOND_STEP (600 * USEC_PER_SEC)
+#define ANNOUNCED_FIRST (60 * USEC_PER_SEC) /* of the first pause of its kind, while the run works */
+#define WORKING_CORES 0.2 /* while it is not known what is usual */
+#define LOOK_AGAIN (10 * USEC_PER_SEC)
+#define LONG_ONES 4 /* in a row: that is the run's pace from now on */
+#define LATE_STEPS 2 /* so far behind, a line is another process's, which is a little late */
+
+const char *suspicion_kind_name(enum suspicion_kind k) {
+        static const char *const names[] = {
+                [SUSPICION_STALL] = "stall",
+                [SUSPICION_WORK] = "work",
+                [SUSPICION_PAUSE] = "pause",
+        };
+
+        return names[k];
+}
+
+void run_watch_init(struct run_watch *w) {
+        *w = (struct run_watch){ .calm = false };
+}
+
+/* --- How long one may wait for a step ------------------------------------------------------------------ */
+
+static usec_t ordinary_limit(const struct run_watch *w) {
+        if (w->rhythm.n == 0)
+                return SECOND_STEP;
+        if (w->rhythm.n < SUSPICION_STEPS)
+                return MAX(EARLY_LEAST, EARLY_TIMES * rhythm_quantile(&w->rhythm, 100));
+        return MAX(SUSPICION_LEAST, (usec_t) (SUSPICION_TIMES * (double) rhythm_median(&w->rhythm)));
+}
+
+static usec_t limit_of(const struct run_watch *w) {
+        usec_t pause = pauses_expected(&w->pauses, w->last_step, w->announced);
+
+        return MAX(ordinary_limit(w), pause + pause / 2);
+}
+
+/* --- Steps and lines ----------------------------------------------------------------------------------- */
+
+static void learn_interval(struct run_watch *w, usec_t interval) {
+        if (w->rhythm.n < SUSPICION_STEPS || interval <= ordinary_limit(w)) {
+                w->long_ones = 0;
+                rhythm_add(&w->rhythm, interval);
+                return;
+        }
+        w->calm = false;
+        if (++w->long_ones >= LONG_ONES) { /* learned anew */
+                rhythm_clear(&w->rhythm);
+                w->long_ones = 0;
+        } else
+                pauses_take(&w->pauses, w->last_step, interval, w->named);
+        rhythm_add(&w->rhythm, interval);
+}
+
+static enum run_step step_is(const struct run_watch *w, uint64_t step, usec_t at) {
+        if (!w->stepped || step > w->last_step)
+                return RUN_STEP_FORWARD;
+        if (step == w->last_step)
+                return RUN_STEP_SAME;
+        /* A process that is a little late says it soon after the others; one that began again does not. */
+        return w->last_step - step > LATE_STEPS || at - MIN(at, w->last_at) > ordinary_limit(w) / 2 ? RUN_STEP_BACK :
+                                                                                                      RUN_STEP_SAME;
+}
+
+enum run_step run_watch_step(struct run_watch *w, uint64_t step, usec_t at, struct suspicion *ret_ended) {
+        enum run_step is = step_is(w, step, at);
+
+        *ret_ended = (struct suspicion){ .suspected = false };
+        at = MAX(at, w->last_at);
+        w->line_at = MAX(at, w->line_at);
+        if (is == RUN_STEP_SAME)
+                return is;
+        w->calm = w->stepped && is == RUN_STEP_FORWARD;
+        if (w->calm)
+                learn_interval(w, at - w->last_at);
+        activity_stepped(&w->activity);
+        if (w->suspicion.suspected)
+                *ret_ended = w->suspicion;
+        w->suspicion.suspected = false;
+        w->stepped = true;
+        w->last_step = step;
+        w->last_at = at;
+        w->announced = w->named = PAUSE_NONE;
+        w->look_at = w->alive_at = 0;
+        return is;
+}
+
+void run_watch_line(struct run_watch *w, const char *line, size_t len, usec_t at) {
+        enum pause_kind kind = PAUSE_NONE;
+        enum pause_sign sign = pause_sign_of(line, len, &kind);
+
+        w->line_at = MAX(at, w->line_at);
+        if (sign == PAUSE_SIGN_NONE)
+                return;
+        if (sign != PAUSE_BEGINS && (sign == PAUSE_GOES_ON || w->announced != PAUSE_NONE || w->alive_at == 0))
+                w->alive_at = at;
+        w->named = kind;
+        if (sign == PAUSE_ENDS)
+                w->announced = PAUSE_NONE;
+        else if (w->announced != kind) {
+                w->announced = kind;
+                w->announced_at = at;
+        }
+}
+
+void run_watch_reading(struct run_watch *w, const struct activity_reading *r) {
+        activity_take(&w->activity, r, w->calm);
+        w->calm = false;
+}
+
+/* --- Suspicion ----------------------------------------------------------------------------------------- */
+
+usec_t run_watch_due(const struct run_watch *w) {
+        if (!w->stepped)
+                return USEC_INFINITY;
+        if (w->suspicion.suspected)
+                return w->suspicion.counts ? USEC_INFINITY : w->suspicion.at + SUSPICION_GRACE;
+        return MAX(MAX(w->last_at + limit_of(w), w->look_at), w->alive_at > 0 ? w->alive_at + ordinary_limit(w) : 0);
+}
+
+/* The first pause of a kind that the log announced may last, while something is done in it. */
+static bool may_go_on(const struct run_watch *w, const struct suspicion *s, usec_t now) {
+        if (w->announced == PAUSE_NONE || w->pauses.longest[w->announced] > 0 || now >= w->announced_at + ANNOUNCED_FIRST)
+                return false;
+        return s->now.cores < 0 || s->now.cores >= (s->usual.cores >= 0 ? s->usual.cores / 2 : WORKING_CORES);
+}
+
+static _printf_(2, 3) void say(char why[static SUSPICION_WHY_MAX], const char *fmt, ...) {
+        size_t n = strlen(why);
+        va_list ap;
+
+        va_start(ap, fmt);
+        (void) vsnprintf(why + n, SUSPICION_WHY_MAX - n, fmt, ap);
+        va_end(ap);
+}
+
+static double seconds(usec_t t) {
+        return (double) t / USEC_PER_SEC;
+}
+
+static void say_activity(struct suspicion *s) {
+        if (s->now.cores >= 0 && s->usual.cores >= 0)
+                say(s->why, ", the run's CPU %s from %.1f to %.1f cores",
+                    s->now.cores < s->usual.cores ? "fell" : "rose", s->usual.cores, s->now.cores);
+        if (s->now.net >= 0 && s->usual.net >= 0)
+                say(s->why, ", the network %s from %.2f to %.2f MB/s", s->now.net < s->usual.net ? "fell" : "rose",
+                    s->usual.net / 1e6, s->now.net / 1e6);
+        if (s->kind == SUSPICION_WORK && s->now.written >= 0)
+                say(s->why, ", it writes %.1f MB/s", s->now.written / 1e6);
+}
+
+static void say_why(const struct run_watch *w, struct suspicion *s) {
+        usec_t silent = s->at - MIN(s->at, MAX(w->line_at, s->since));
+
+        (void) snprintf(s->why, sizeof(s->why), "no step for %.0f s after step %" PRIu64, seconds(s->at - s->since),
+                        s->last_step);
+        if (s->expected > 0)
+                say(s->why, ", steps took %.1f s (median of %u)", seconds(s->expected), w->rhythm.n);
+        if (w->announced != PAUSE_NONE && w->pauses.longest[w->announced] > 0)
+                say(s->why, ", the longest %s took %.0f s", pause_kind_name(w->announced),
+                    seconds(w->pauses.longest[w->announced]));
+        say_activity(s);
+        say(s->why, ", its log is silent for %.0f s", seconds(silent));
+        if (w->announced != PAUSE_NONE)
+                say(s->why, "; it had told of a pause (%s)", pause_kind_name(w->announced));
+}
+
+static enum suspicion_kind kind_of(const struct run_watch *w, const struct suspicion *s) {
+        return w->announced != PAUSE_NONE              ? SUSPICION_PAUSE
+               : activity_is_work(&s->usual, &s->now) ? SUSPICION_WORK
+                                                      : SUSPICION_STALL;
+}
+
+enum run_judged run_watch_judge(struct run_watch *w, usec_t now) {
+        bool known = w->suspicion.suspected;
+        struct suspicion s = {
+                .suspected = true,
+                .pause = w->announced,
+                .since = w->last_at,
+                .at = now,
+                .last_step = w->stepped ? w->last_step : SUSPICION_STEP_NONE,
+                .expected = rhythm_median(&w->rhythm),
+                .limit = limit_of(w),
+                .usual = activity_usual(&w->activity),
+                .now = activity_since(&w->activity),
+        };
+
+        if (now < run_watch_due(w))
+                return RUN_JUDGED_SAME;
+        if (!known && may_go_on(w, &s, now)) {
+                w->look_at = MIN(now + LOOK_AGAIN, w->announced_at + ANNOUNCED_FIRST);
+                return RUN_JUDGED_SAME;
+        }
+        s.kind = kind_of(w, &s);
+        s.counts = known || s.kind == SUSPICION_STALL;
+        say_why(w, &s);
+        if (known) {
+                s.kind = w->suspicion.kind; /* as it was told */
+                s.at = w->suspicion.at;
+                s.at_real = w->suspicion.at_real;
+        } else
+                w->suspicions[s.kind]++;
+        w->suspicion = s;
+        return known ? RUN_JUDGED_COUNTS : RUN_JUDGED_SUSPECTED;
+}

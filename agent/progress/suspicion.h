@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Whether a run on this host has stalled, from outside and without settings: it learns how long the run's steps take,
+ * and suspects when none comes for longer than that run ever makes one wait. What it learns is of one start of the run;
+ * a new start begins with run_watch_init().
+ *
+ * It is suspected SUSPICION_LEAST, or SUSPICION_TIMES the median interval between two steps, after the last step,
+ * whichever is longer. Later only
+ *  - behind a step where a pause was before, or that the log says is followed by one whose kind was seen before: after
+ *    one and a half times the longest of those;
+ *  - while the log says that a pause is under way and the run works: a minute after it began, if none of its kind was
+ *    seen before.
+ * Before SUSPICION_STEPS intervals are known: after a minute or five times the longest, whichever is longer; with one
+ * step alone, after ten minutes (the second step may be compiled, too); before the first step, never.
+ *
+ * A line that tells of a pause that goes on, or is over, counts like a step: it is waited anew from there.
+ *
+ * A suspicion is no verdict. Its kind says what else is seen; who decides looks at all hosts, at their stacks, and twice.
+ * They are to look (counts) at once when nothing explains the silence; what may well be a pause is given SUSPICION_GRACE
+ * more, for a look at all hosts is had once in five minutes only.
+ * Pure: time is the caller's, of the boot clock. Of fixed size, nothing is allocated.
+ */
+#include "activity.h"
+#include "pause.h"
+#include "rhythm.h"
+
+/* The promise is 15 s and 2.5 steps: the rest is for the line to get here, and for the step that the fault broke. */
+#define SUSPICION_LEAST (14 * USEC_PER_SEC)
+#define SUSPICION_TIMES 2.4
+#define SUSPICION_STEPS 3u
+#define SUSPICION_GRACE (45 * USEC_PER_SEC)
+#define SUSPICION_STEP_NONE UINT64_MAX
+#define SUSPICION_WHY_MAX 320u
+
+enum suspicion_kind {
+        SUSPICION_STALL, /* nothing that is seen explains it */
+        SUSPICION_WORK,  /* no step, but the run writes, or burns more cores than in steps: it may compile or save */
+        SUSPICION_PAUSE, /* the log announced a pause, which lasts too long */
+        _SUSPICION_KIND_MAX,
+};
+/* "stall", "work", "pause". */
+const char *suspicion_kind_name(enum suspicion_kind k);
+
+struct suspicion {
+        bool suspected;
+        bool counts; /* all hosts of the run are to be looked at for it */
+        enum suspicion_kind kind;
+        enum pause_kind pause;   /* what the log announced; PAUSE_NONE: nothing */
+        usec_t since;            /* the last sign of progress: what stopped the run came after it */
+        usec_t at;               /* when it was suspected */
+        usec_t at_real;          /* the same on the real clock: the caller's to fill in, kept while it lasts */
+        uint64_t last_step;      /* SUSPICION_STEP_NONE: its log told none */
+        usec_t expected;         /* the median interval between two steps; 0: not known */
+        usec_t limit;            /* how long was waited */
+        struct activity_rate usual, now; /* what the run took in steps, and takes since */
+        char why[SUSPICION_WHY_MAX]; /* one sentence without its end: "no step for 31 s after step 120, …" */
+};
+
+struct run_watch {
+        struct rhythm rhythm;
+        struct pauses pauses;
+        struct activity activity;
+        bool stepped;         /* last_step and last_at are known */
+        bool calm;            /* since the last reading steps went on */
+        uint64_t last_step;   /* the highest, since the run last went back */
+        usec_t last_at;
+        usec_t line_at;       /* the last line of any kind; 0: none */
+        enum pause_kind announced; /* by a line behind the last step, and not told to be over */
+        usec_t announced_at;
+        enum pause_kind named; /* what the pause behind the last step is, or was */
+        usec_t alive_at;       /* a line told that a pause goes on, or that it is over: a sign of life, as a step is */
+        unsigned long_ones;   /* intervals in a row that were longer than they should be */
+        usec_t look_at;       /* not suspected before; 0: when it is due */
+        struct suspicion suspicion;
+        uint64_t suspicions[_SUSPICION_KIND_MAX];
+};
+
+enum run_step {
+        RUN_STEP_SAME,     /* another process of the run says what is known, or a little late */
+        RUN_STEP_FORWARD,  /* progress */
+        RUN_STEP_BACK,     /* the run went back, to a checkpoint: progress, too, but no step time */
+};
+
+void run_watch_init(struct run_watch *w);
+/* A step line. Progress ends a suspicion: *ret_ended is it then, else it is not suspected. */
+enum run_step run_watch_step(struct run_watch *w, uint64_t step, usec_t at, struct suspicion *ret_ended);
+/* Any other line. */
+void run_watch_line(struct run_watch *w, const char *line, size_t len, usec_t at);
+/* Counters of the run, every now and then, and when it is due. */
+void run_watch_reading(struct run_watch *w, const struct activity_reading *r);
+/* When to judge it next; USEC_INFINITY: not before there is another step. */
+usec_t run_watch_due(const struct run_watch *w);
+
+enum run_judged {
+        RUN_JUDGED_SAME,
+        RUN_JUDGED_SUSPECTED, /* now, and not before */
+        RUN_JUDGED_COUNTS,    /* it was, and counts now */
+};
+/* To be called with fresh counters read. */
+enum run_judged run_watch_judge(struct run_watch *w, usec_t now);

@@ -1,0 +1,126 @@
+"""Runs that stall, as tpu-hostd sees them in the journal: suspected in time, told why, and no longer when they go on."""
+
+import os
+import subprocess
+import sys
+import time
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from around import Hostd, Launchd, wait_until  # noqa: E402
+from registry_stand_in import Registry  # noqa: E402
+
+JOURNAL_WRITER = os.environ.get("JOURNAL_WRITER", "/lib/systemd/systemd-journal-remote")
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")
+TRAIN = {1: "train", 2: "tpu-run-train.service", 3: "running", 7: "jax", 8: "tcmalloc", 9: "alice", 10: "python3 train.py", 13: 4242, 14: 2, 16: 3, 17: "00112233445566aa"}
+FIRST, SECOND = "1" * 32, "2" * 32
+
+
+@unittest.skipUnless(os.path.exists(JOURNAL_WRITER), "systemd-journal-remote is not installed")
+class Progress(unittest.TestCase):
+    """The journal's own times are given, so that minutes of steps take none: what the agent learns, it learns from them."""
+
+    def setUp(self):
+        self.h = Hostd(Journal="/tmp")
+        self.addCleanup(lambda: self.h.close(failed=not self._outcome.success))
+        self.journal = self.h.folder / "journal"
+        self.journal.mkdir()
+        self.registry = Registry().start()
+        self.addCleanup(self.registry.stop)
+        self.h.config.write_text(self.h.config.read_text().replace("Journal=/tmp", f"Journal={self.journal}") +
+                                 f"[Registry]\nKind=collector\nEndpoint=http://127.0.0.1:{self.registry.port}\nAddress=127.0.0.1\nSplay=0\n")
+        self.writer = subprocess.Popen([JOURNAL_WRITER, "-o", self.journal / "system.journal", "-"], stdin=subprocess.PIPE,
+                                       stderr=subprocess.DEVNULL)
+        self.addCleanup(lambda: (self.writer.stdin.close(), self.writer.wait(60)))
+        self.launchd = Launchd(self.h.folder / "launchd.sock")
+        self.addCleanup(self.launchd.stop)
+        self.launchd.jobs = [TRAIN]
+        self.entry("begin", 1000)
+        wait_until(lambda: list(self.journal.glob("*.journal")), 60, "the journal file")
+        self.h.start()
+        wait_until(lambda: self.h.get("/v1/status")["jobs"] == 1, 60, "the run to be known")
+
+    def entry(self, line, ago=0.0, invocation=FIRST):
+        self.writer.stdin.write((f"__REALTIME_TIMESTAMP={time.time_ns() // 1000}\n"
+                                 f"__MONOTONIC_TIMESTAMP={int((time.monotonic() - ago) * 1e6)}\n_BOOT_ID={BOOT_ID}\n"
+                                 f"SYSLOG_IDENTIFIER=tpu-run\n_SYSTEMD_UNIT=tpu-run-train.service\n"
+                                 f"_SYSTEMD_INVOCATION_ID={invocation}\nMESSAGE={line}\n\n").encode())
+        self.writer.stdin.flush()
+
+    def step(self, n, ago=0.0, **more):
+        self.entry(f"completed step: {n}, seconds: 0.5, TFLOP/s/device: 1.0, Tokens/s/device: 11.5, total_weights: 2, loss: 1.5", ago, **more)
+
+    def steps(self, n, each, ago, **more):
+        """n steps, the last one so long ago; what was suspected before it was read is gone. Returns how often that was."""
+        for i in range(n - 1):
+            self.step(i, ago + (n - 1 - i) * each, **more)
+        wait_until(lambda: self.metric(f'tpu_run_step{{job="train"}} {n - 2}'), 60, "the steps")
+        self.step(n - 1, ago, **more)
+
+    def metric(self, text):
+        return text in self.h.call("/metrics")[2].decode()
+
+    def suspected(self, step, times=1):
+        """The body of the suspicion behind that step."""
+        found = wait_until(lambda: [e["body"] for e in self.h.events("tpu.run.stall_suspected") if e["body"]["last_step"] == step][times - 1:], 60, "suspicion")
+        self.assertEqual(len(found), 1)
+        return found[0]
+
+    def recovered(self, step, times=1):
+        return wait_until(lambda: [e["body"] for e in self.h.events("tpu.run.recovered") if e["body"]["last_step"] == step][times - 1:], 60, "recovery")[0]
+
+    def test_a_stall_is_suspected_and_its_end_told(self):
+        self.steps(41, 4.0, 11.0)
+        body = self.suspected(40)
+        self.assertEqual((body["run"], body["kind"], body["last_step"], body["step_msec"], body["slice"]), ("train", "stall", 40, 4000, "v6e-a"))
+        self.assertTrue(14_000 <= body["silent_msec"] < 60_000, body)
+        self.assertRegex(body["why"], r"^no step for 1\d s after step 40, steps took 4\.0 s \(median of 40\)")
+        wait_until(lambda: self.metric('tpu_run_stall_suspected{job="train"} 1'), 60, "the metric")
+        wait_until(lambda: self.metric('tpu_run_suspicions_total{job="train",tpu_run_suspicion="stall"}'), 60, "the counter")
+        wait_until(lambda: self.metric('tpu_run_step_interval_seconds{job="train"} 4'), 60, "the rhythm")
+        part = wait_until(lambda: self.part().get("suspected") and self.part(), 60, "the registry to be told")
+        self.assertEqual((part["suspicion"], part["step"]), (body["why"], 40))
+        self.assertLess(abs(part["step_time"] - 4_000_000), 100)
+        self.assertLess(abs(part["suspected"] / 1e6 - time.time()), 100)
+        self.step(41)
+        body = self.recovered(40)
+        wait_until(lambda: "suspected" not in self.part() and self.part()["step"] == 41, 60, "the registry to be told of its end")
+        self.assertEqual((body["run"], body["how"], body["kind"], body["last_step"]), ("train", "step", "stall", 40))
+        # another start of the run is learned anew
+        self.steps(41, 4.0, 11.0, invocation=SECOND)
+        self.suspected(40, 2)
+        self.step(0, invocation="3" * 32)
+        self.assertEqual(self.recovered(40, 2)["how"], "restart")
+
+    def test_the_end_of_a_suspected_run_is_its_end(self):
+        self.steps(41, 1.0, 12.0)
+        self.suspected(40)
+        self.launchd.jobs = [{**TRAIN, 3: "exited", 4: "stopped", 12: time.time_ns() // 1000}]
+        self.assertEqual(self.recovered(40)["how"], "end")
+        wait_until(lambda: not self.metric("tpu_run_stall_suspected"), 60, "its metrics to go")
+
+    def part(self):
+        """What the host says to the registry of its part in the run."""
+        return next((r for m in self.registry.members.values() for r in m["runs"]), {})
+
+    def test_a_known_pause_is_none(self):
+        """Each twentieth step takes 45 s and its kind is told: the second time there is nothing to suspect."""
+        ago, n = 180.0, 0
+        for _ in range(2):
+            for _ in range(20):
+                self.step(n, ago)
+                n, ago = n + 1, ago - 1
+            self.entry("evaluating on 4 batches", ago)
+            ago -= 45
+        for _ in range(20):
+            self.step(n, ago)
+            n, ago = n + 1, ago - 1
+        self.entry("evaluating on 4 batches", ago)
+        wait_until(lambda: self.metric(f'tpu_run_step{{job="train"}} {n - 1}'), 60, "the steps")
+        time.sleep(2)
+        self.assertEqual([e for e in self.h.events("tpu.run.stall_suspected") if e["body"]["last_step"] == n - 1], [])
+
+
+if __name__ == "__main__":
+    unittest.main()
