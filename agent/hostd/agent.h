@@ -49,6 +49,7 @@ enum agent_source {
         SOURCE_RUN_GROUPS,
         SOURCE_KERNEL,
         SOURCE_ENROLL, /* agent_registry.c */
+        SOURCE_LIBTPU, /* agent_libtpu.c: it and all that follow: one for each metric of each port */
 };
 
 struct agent {
@@ -83,6 +84,7 @@ struct agent {
         bool status_stale; /* what systemctl status shows is not what is so */
         struct sample_store samples;
         struct host_metrics *host_metrics;
+        struct agent_libtpu *libtpu; /* in agent_libtpu.c */
         struct {
                 struct kernel_log *log; /* NULL: it is not watched */
                 sd_event_source *source;
