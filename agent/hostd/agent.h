@@ -143,6 +143,9 @@ void agent_reload(struct agent *a);
 
 /* --- Used by the agent's own files --------------------------------------------------------------------- */
 
+/* To the journal and the ring alone: what others tell the fleet. */
+void agent_note(struct agent *a, enum event_id id, enum otlp_severity severity, const char *message,
+                const struct otlp_attribute *body, size_t n);
 /* To the journal, the ring and the uplink. ret_seq (may be NULL): the record's. Returns what the uplink
  * said. */
 int agent_emit(struct agent *a, enum event_id id, enum otlp_severity severity, const char *message,
