@@ -25,7 +25,7 @@ static bool is_word(const char *key) {
         return startswith(key, "member/") || startswith(key, "claim/");
 }
 
-static void gone(struct etcd_leader *l, const char *key, const char *why) {
+static void gone(struct etcd_leader *l, const char *key, bool shut_down) {
         json_t *m = json_object_get(l->members, key);
         const char *slice = json_string_value(json_object_get(m, "slice"));
         const char *incarnation = json_string_value(json_object_get(m, "incarnation"));
@@ -33,7 +33,8 @@ static void gone(struct etcd_leader *l, const char *key, const char *why) {
 
         if (slice && incarnation && worker >= 0 &&
             worker < GANG_HOSTS_MAX) /* -ENOENT: another one holds it by now */
-                (void) gang_gone(l->gang, slice, (unsigned) worker, incarnation, why,
+                (void) gang_gone(l->gang, slice, (unsigned) worker, incarnation, shut_down,
+                                 shut_down ? "it was shut down" : "its lease ended",
                                  etcd_leader_real_now(l));
         (void) json_object_del(l->members, key);
 }
@@ -42,7 +43,7 @@ static void says(struct etcd_leader *l, const char *key, json_t *member) {
         char why[GANG_WHY_MAX];
 
         if (json_is_true(json_object_get(member, "leave"))) {
-                gone(l, key, "it was shut down");
+                gone(l, key, true);
                 return;
         }
         (void) json_object_set(l->members, key, member); /* out of memory: its end is then not noticed */
@@ -83,7 +84,7 @@ static void on_event(const Etcd__Event *e, void *userdata) {
         if (is_word(key) && value)
                 says(l, key, value);
         else if (is_word(key))
-                gone(l, key, "its lease ended");
+                gone(l, key, false);
         else /* who wrote it was told what is wrong with it before (registry_etcd.c, judge) */
                 (void) gang_want(l->gang, key, value, etcd_leader_real_now(l), why);
         json_decref(value);

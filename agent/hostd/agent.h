@@ -203,6 +203,8 @@ void agent_registry_stop(struct agent *a);
 void agent_registry_look(struct agent *a);
 /* What the registry is told of this host may be another thing now: health, orders, runs. */
 void agent_registry_news(struct agent *a);
+/* A suspicion that counts began, or ended: told at once, with the steps of now. */
+void agent_registry_suspicion(struct agent *a);
 /* tpu-launchd's list of runs is another one. */
 void agent_registry_jobs(struct agent *a);
 /* In the tick. */
@@ -235,6 +237,8 @@ void agent_progress_tick(struct agent *a, struct sink *s);
 const struct suspicion *agent_suspicion(const struct agent *a, const char *run);
 /* SUSPICION_STEP_NONE: not known. */
 uint64_t agent_last_step(const struct agent *a, const char *run);
+/* The time from one step line to the next that is expected of it; 0: not known. */
+usec_t agent_step_time(const struct agent *a, const char *run);
 
 /* agent_run_lines.c: what runs print, for the collector (RunLogs=). Without a journal it is said, and nothing is sent. */
 void agent_run_lines_start(struct agent *a);

@@ -21,12 +21,14 @@ struct run_part {
         char cause[40], code[16], status[16], serial[64], detail[512];
         int64_t step,
                 step_said; /* -1: not known; step_said: as it is said, for each step is no news of its own */
+        usec_t step_time_said; /* expected of a step; 0: not known */
         uint64_t absent; /* the question whose answer did not name it any more; 0: none */
         json_t *record; /* NULL: gone, or none was told */
         struct run_request request; /* of the generation that is prepared */
         struct preflight *preflight;
         struct launchd_call *call; /* a start or a stop at work */
         bool stopping; /* the call is a stop */
+        uint64_t asked; /* the registry's question after the step that was answered last */
         uint64_t stop_asked; /* the generation that was stopped last */
         bool used; /* in a walk over tpu-launchd's list */
 };

@@ -63,8 +63,33 @@ void agent_parts_forget(struct agent_parts *all) {
 }
 
 void agent_parts_freshen(struct agent_parts *all) {
-        for (size_t i = 0; i < all->n; i++)
-                all->parts[i]->step_said = part_step(all->parts[i]);
+        for (size_t i = 0; i < all->n; i++) {
+                struct run_part *p = all->parts[i];
+
+                p->step_said = part_step(p);
+                p->step_time_said = agent_step_time(part_agent(p), p->name);
+        }
+}
+
+/* What lives alone is suspected: a suspicion of an earlier generation is none of this one's. */
+static json_t *add_suspicion(json_t *o, const struct run_part *p) {
+        const struct suspicion *s = p->now.state == PART_RUNNING ? agent_suspicion(part_agent(p), p->name) : NULL;
+
+        if (!o || !s || !s->counts ||
+            (json_object_set_new(o, "suspected", json_integer((json_int_t) s->at_real)) >= 0 &&
+             json_object_set_new(o, "suspicion", json_string(s->why)) >= 0))
+                return o;
+        json_decref(o);
+        return NULL;
+}
+
+static json_t *part_to_member(const struct run_part *p) {
+        return add_suspicion(json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:s}", "name", p->name, "serial",
+                                       p->serial, "generation", (json_int_t) p->now.generation, "state",
+                                       part_state_name(p->now.state), "cause", p->cause, "code", p->code, "status",
+                                       p->status, "step", (json_int_t) p->step_said, "step_time",
+                                       (json_int_t) p->step_time_said, "detail", p->detail),
+                             p);
 }
 
 json_t *agent_parts_to_member(const struct agent_parts *all) {
@@ -73,18 +98,10 @@ json_t *agent_parts_to_member(const struct agent_parts *all) {
 
         /* The newest are last: they are never what is cut. */
         for (size_t i = all->n; list && i > 0 && said < PARTS_SAID_MAX; i--) {
-                const struct run_part *p = all->parts[i - 1];
-
-                if (p->now.state == PART_NONE)
+                if (all->parts[i - 1]->now.state == PART_NONE)
                         continue;
                 said++;
-                if (json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:s, s:I, s:s}",
-                                                          "name", p->name, "serial", p->serial, "generation",
-                                                          (json_int_t) p->now.generation, "state",
-                                                          part_state_name(p->now.state), "cause", p->cause,
-                                                          "code", p->code, "status", p->status, "step",
-                                                          (json_int_t) p->step_said, "detail", p->detail)) <
-                    0) {
+                if (json_array_append_new(list, part_to_member(all->parts[i - 1])) < 0) {
                         json_decref(list);
                         return NULL;
                 }

@@ -56,6 +56,12 @@ const struct suspicion *agent_suspicion(const struct agent *a, const char *run) 
         return w && w->watch.suspicion.suspected ? &w->watch.suspicion : NULL;
 }
 
+usec_t agent_step_time(const struct agent *a, const char *run) {
+        const struct watched *w = find(a, run);
+
+        return w ? rhythm_median(&w->watch.rhythm) : 0;
+}
+
 uint64_t agent_last_step(const struct agent *a, const char *run) {
         const struct watched *w = find(a, run);
 
@@ -111,6 +117,14 @@ static void tell_recovered(struct agent *a, const struct watched *w, const struc
                         streq(how, "step") ? "it made a step" : streq(how, "restart") ? "it started anew" : "it ended",
                         (double) lasted / USEC_PER_SEC);
         (void) agent_emit(a, EVENT_RUN_RECOVERED, OTLP_INFO, message, body, ELEMENTSOF(body), NULL);
+        if (s->counts)
+                agent_registry_suspicion(a);
+}
+
+/* All hosts of the run are to be looked at: the registry is told with this host's part in it. */
+static void counts(struct agent *a, const struct watched *w) {
+        (void) w;
+        agent_registry_suspicion(a);
 }
 
 /* --- What is seen -------------------------------------------------------------------------------------- */
@@ -138,6 +152,21 @@ static void arm(struct agent_progress *p) {
                 (void) sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT);
 }
 
+static void judge(struct agent *a, struct watched *w, usec_t now) {
+        switch (run_watch_judge(&w->watch, now)) {
+        case RUN_JUDGED_SAME:
+                return;
+        case RUN_JUDGED_SUSPECTED:
+                w->watch.suspicion.at_real = host_now_real(a->host);
+                tell_suspected(a, w);
+                break;
+        case RUN_JUDGED_COUNTS:
+                break;
+        }
+        if (w->watch.suspicion.counts)
+                counts(a, w);
+}
+
 static int on_due(sd_event_source *source, uint64_t at, void *userdata) {
         struct agent_progress *p = userdata;
         usec_t now = host_now(p->agent->host);
@@ -152,8 +181,7 @@ static int on_due(sd_event_source *source, uint64_t at, void *userdata) {
                 if (run_watch_due(&w->watch) > now)
                         continue;
                 read_counters(p->agent, w, true, now);
-                if (run_watch_judge(&w->watch, now))
-                        tell_suspected(p->agent, w);
+                judge(p->agent, w, now);
         }
         arm(p);
         return 0;

@@ -118,8 +118,10 @@ void run_watch_reading(struct run_watch *w, const struct activity_reading *r) {
 /* --- Suspicion ----------------------------------------------------------------------------------------- */
 
 usec_t run_watch_due(const struct run_watch *w) {
-        if (!w->stepped || w->suspicion.suspected)
+        if (!w->stepped)
                 return USEC_INFINITY;
+        if (w->suspicion.suspected)
+                return w->suspicion.counts ? USEC_INFINITY : w->suspicion.at + SUSPICION_GRACE;
         return MAX(MAX(w->last_at + limit_of(w), w->look_at), w->alive_at > 0 ? w->alive_at + ordinary_limit(w) : 0);
 }
 
@@ -170,7 +172,14 @@ static void say_why(const struct run_watch *w, struct suspicion *s) {
                 say(s->why, "; it had told of a pause (%s)", pause_kind_name(w->announced));
 }
 
-bool run_watch_judge(struct run_watch *w, usec_t now) {
+static enum suspicion_kind kind_of(const struct run_watch *w, const struct suspicion *s) {
+        return w->announced != PAUSE_NONE              ? SUSPICION_PAUSE
+               : activity_is_work(&s->usual, &s->now) ? SUSPICION_WORK
+                                                      : SUSPICION_STALL;
+}
+
+enum run_judged run_watch_judge(struct run_watch *w, usec_t now) {
+        bool known = w->suspicion.suspected;
         struct suspicion s = {
                 .suspected = true,
                 .pause = w->announced,
@@ -184,16 +193,20 @@ bool run_watch_judge(struct run_watch *w, usec_t now) {
         };
 
         if (now < run_watch_due(w))
-                return false;
-        if (may_go_on(w, &s, now)) {
+                return RUN_JUDGED_SAME;
+        if (!known && may_go_on(w, &s, now)) {
                 w->look_at = MIN(now + LOOK_AGAIN, w->announced_at + ANNOUNCED_FIRST);
-                return false;
+                return RUN_JUDGED_SAME;
         }
-        s.kind = w->announced != PAUSE_NONE                ? SUSPICION_PAUSE
-                 : activity_is_work(&s.usual, &s.now) ? SUSPICION_WORK
-                                                      : SUSPICION_STALL;
+        s.kind = kind_of(w, &s);
+        s.counts = known || s.kind == SUSPICION_STALL;
         say_why(w, &s);
+        if (known) {
+                s.kind = w->suspicion.kind; /* as it was told */
+                s.at = w->suspicion.at;
+                s.at_real = w->suspicion.at_real;
+        } else
+                w->suspicions[s.kind]++;
         w->suspicion = s;
-        w->suspicions[s.kind]++;
-        return true;
+        return known ? RUN_JUDGED_COUNTS : RUN_JUDGED_SUSPECTED;
 }

@@ -17,6 +17,8 @@
  * A line that tells of a pause that goes on, or is over, counts like a step: it is waited anew from there.
  *
  * A suspicion is no verdict. Its kind says what else is seen; who decides looks at all hosts, at their stacks, and twice.
+ * They are to look (counts) at once when nothing explains the silence; what may well be a pause is given SUSPICION_GRACE
+ * more, for a look at all hosts is had once in five minutes only.
  * Pure: time is the caller's, of the boot clock. Of fixed size, nothing is allocated.
  */
 #include "activity.h"
@@ -27,6 +29,7 @@
 #define SUSPICION_LEAST (14 * USEC_PER_SEC)
 #define SUSPICION_TIMES 2.4
 #define SUSPICION_STEPS 3u
+#define SUSPICION_GRACE (45 * USEC_PER_SEC)
 #define SUSPICION_STEP_NONE UINT64_MAX
 #define SUSPICION_WHY_MAX 320u
 
@@ -41,10 +44,12 @@ const char *suspicion_kind_name(enum suspicion_kind k);
 
 struct suspicion {
         bool suspected;
+        bool counts; /* all hosts of the run are to be looked at for it */
         enum suspicion_kind kind;
         enum pause_kind pause;   /* what the log announced; PAUSE_NONE: nothing */
         usec_t since;            /* the last sign of progress: what stopped the run came after it */
         usec_t at;               /* when it was suspected */
+        usec_t at_real;          /* the same on the real clock: the caller's to fill in, kept while it lasts */
         uint64_t last_step;      /* SUSPICION_STEP_NONE: its log told none */
         usec_t expected;         /* the median interval between two steps; 0: not known */
         usec_t limit;            /* how long was waited */
@@ -86,5 +91,11 @@ void run_watch_line(struct run_watch *w, const char *line, size_t len, usec_t at
 void run_watch_reading(struct run_watch *w, const struct activity_reading *r);
 /* When to judge it next; USEC_INFINITY: not before there is another step. */
 usec_t run_watch_due(const struct run_watch *w);
-/* True: it is suspected now, and was not before. To be called with fresh counters read. */
-bool run_watch_judge(struct run_watch *w, usec_t now);
+
+enum run_judged {
+        RUN_JUDGED_SAME,
+        RUN_JUDGED_SUSPECTED, /* now, and not before */
+        RUN_JUDGED_COUNTS,    /* it was, and counts now */
+};
+/* To be called with fresh counters read. */
+enum run_judged run_watch_judge(struct run_watch *w, usec_t now);

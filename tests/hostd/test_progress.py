@@ -9,10 +9,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 from around import Hostd, Launchd, wait_until  # noqa: E402
+from registry_stand_in import Registry  # noqa: E402
 
 JOURNAL_WRITER = os.environ.get("JOURNAL_WRITER", "/lib/systemd/systemd-journal-remote")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")
-TRAIN = {1: "train", 2: "tpu-run-train.service", 3: "running", 7: "jax", 8: "tcmalloc", 9: "alice", 10: "python3 train.py", 13: 4242, 14: 2}
+TRAIN = {1: "train", 2: "tpu-run-train.service", 3: "running", 7: "jax", 8: "tcmalloc", 9: "alice", 10: "python3 train.py", 13: 4242, 14: 2, 16: 3, 17: "00112233445566aa"}
 FIRST, SECOND = "1" * 32, "2" * 32
 
 
@@ -25,7 +26,10 @@ class Progress(unittest.TestCase):
         self.addCleanup(lambda: self.h.close(failed=not self._outcome.success))
         self.journal = self.h.folder / "journal"
         self.journal.mkdir()
-        self.h.config.write_text(self.h.config.read_text().replace("Journal=/tmp", f"Journal={self.journal}"))
+        self.registry = Registry().start()
+        self.addCleanup(self.registry.stop)
+        self.h.config.write_text(self.h.config.read_text().replace("Journal=/tmp", f"Journal={self.journal}") +
+                                 f"[Registry]\nKind=collector\nEndpoint=http://127.0.0.1:{self.registry.port}\nAddress=127.0.0.1\nSplay=0\n")
         self.writer = subprocess.Popen([JOURNAL_WRITER, "-o", self.journal / "system.journal", "-"], stdin=subprocess.PIPE,
                                        stderr=subprocess.DEVNULL)
         self.addCleanup(lambda: (self.writer.stdin.close(), self.writer.wait(60)))
@@ -75,8 +79,13 @@ class Progress(unittest.TestCase):
         wait_until(lambda: self.metric('tpu_run_stall_suspected{job="train"} 1'), 60, "the metric")
         wait_until(lambda: self.metric('tpu_run_suspicions_total{job="train",tpu_run_suspicion="stall"}'), 60, "the counter")
         wait_until(lambda: self.metric('tpu_run_step_interval_seconds{job="train"} 4'), 60, "the rhythm")
+        part = wait_until(lambda: self.part().get("suspected") and self.part(), 60, "the registry to be told")
+        self.assertEqual((part["suspicion"], part["step"]), (body["why"], 40))
+        self.assertLess(abs(part["step_time"] - 4_000_000), 100)
+        self.assertLess(abs(part["suspected"] / 1e6 - time.time()), 100)
         self.step(41)
         body = self.recovered(40)
+        wait_until(lambda: "suspected" not in self.part() and self.part()["step"] == 41, 60, "the registry to be told of its end")
         self.assertEqual((body["run"], body["how"], body["kind"], body["last_step"]), ("train", "step", "stall", 40))
         # another start of the run is learned anew
         self.steps(41, 4.0, 11.0, invocation=SECOND)
@@ -90,6 +99,10 @@ class Progress(unittest.TestCase):
         self.launchd.jobs = [{**TRAIN, 3: "exited", 4: "stopped", 12: time.time_ns() // 1000}]
         self.assertEqual(self.recovered(40)["how"], "end")
         wait_until(lambda: not self.metric("tpu_run_stall_suspected"), 60, "its metrics to go")
+
+    def part(self):
+        """What the host says to the registry of its part in the run."""
+        return next((r for m in self.registry.members.values() for r in m["runs"]), {})
 
     def test_a_known_pause_is_none(self):
         """Each twentieth step takes 45 s and its kind is told: the second time there is nothing to suspect."""

@@ -12,7 +12,7 @@ struct scene {
         struct activity_reading counters;
         double cores, written, net;
         uint64_t step;
-        unsigned suspected, recovered;
+        unsigned suspected, counts, recovered;
 };
 
 static void begin(struct scene *c) {
@@ -45,7 +45,17 @@ static void pass(struct scene *c, usec_t span) {
                 read_now(c);
                 if (c->now >= c->read_at + 10 * S)
                         c->read_at = c->now;
-                c->suspected += run_watch_judge(&c->w, c->now);
+                switch (run_watch_judge(&c->w, c->now)) {
+                case RUN_JUDGED_SAME:
+                        break;
+                case RUN_JUDGED_SUSPECTED:
+                        c->suspected++;
+                        c->counts += c->w.suspicion.counts;
+                        break;
+                case RUN_JUDGED_COUNTS:
+                        c->counts++;
+                        break;
+                }
         }
         c->now = end;
 }
@@ -86,6 +96,7 @@ static void bounds(void) {
                 stopped = c.now;
                 pass(&c, 1000 * S);
                 ASSERT_EQ(c.suspected, 1); /* once */
+                ASSERT_EQ(c.counts, 1);
                 ASSERT_TRUE(c.w.suspicion.at - stopped <= MAX(15 * S, each[i] * 5 / 2));
                 ASSERT_TRUE(c.w.suspicion.at - stopped > MAX(13 * S, each[i] * 2));
                 ASSERT_EQ(c.w.suspicion.kind, SUSPICION_STALL);
@@ -205,12 +216,17 @@ static void announced_and_idle(void) {
         ASSERT_EQ(c.w.suspicion.kind, SUSPICION_PAUSE);
         ASSERT_EQ(c.w.suspicion.pause, PAUSE_EVALUATION);
         pass(&c, 40 * S);
+        ASSERT_EQ(c.counts, 0); /* but nobody is to look at all hosts for it yet */
         steps(&c, 9, S);
         ASSERT_EQ(c.recovered, 1);
         line(&c, "evaluating on 4 batches"); /* known now */
         pass(&c, 55 * S);
         ASSERT_EQ(c.suspected, 1);
         pass(&c, 55 * S); /* and not for ever */
+        ASSERT_EQ(c.suspected, 2);
+        ASSERT_EQ(c.counts, 0);
+        pass(&c, 60 * S);
+        ASSERT_EQ(c.counts, 1);
         ASSERT_EQ(c.suspected, 2);
 }
 

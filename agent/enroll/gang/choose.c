@@ -53,6 +53,20 @@ static bool is_busy(const struct gang *g, const struct slice *s, const struct ru
         return false;
 }
 
+/* A host of it that cannot say what runs there, and may still have this very run. */
+static bool does_not_know(const struct slice *s, char why[static TEXT_MAX]) {
+        char buf[160];
+
+        for (unsigned i = 0; i < s->hosts && i < s->n_seats; i++)
+                if (s->seats[i].runs_unknown) {
+                        (void) snprintf(why, TEXT_MAX,
+                                        "%.100s cannot say what runs there: is its tpu-launchd well?",
+                                        seat_text(&s->seats[i], buf));
+                        return true;
+                }
+        return false;
+}
+
 /* Why the run cannot have this slice now; false: it can. */
 static bool is_barred(const struct gang *g, const struct run *r, const struct slice *s,
                       char why[static TEXT_MAX]) {
@@ -67,6 +81,8 @@ static bool is_barred(const struct gang *g, const struct run *r, const struct sl
                 (void) snprintf(why, TEXT_MAX,
                                 "%u of its hosts were not heard since the registry was started again",
                                 s->presumed);
+        else if (does_not_know(s, why))
+                return true;
         else if (s->obstacle)
                 (void) snprintf(why, TEXT_MAX, "%.250s", s->obstacle);
         else if (!is_busy(g, s, r, why))

@@ -166,6 +166,7 @@ struct run *run_free(struct run *r) {
         json_decref(r->coordinator);
         json_decref(r->waits_for);
         json_decref(r->history);
+        json_decref(r->over);
         free(r);
         return NULL;
 }
