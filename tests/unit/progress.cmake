@@ -1,2 +1,3 @@
 unit_test(progress KNOWS base progress LIBRARIES m)
 unit_test(suspicion KNOWS base progress LIBRARIES m)
+unit_test(rhythm-random KNOWS base progress LIBRARIES m)
