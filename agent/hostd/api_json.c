@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
 #include "api_json.h"
 #include "clock.h"
 #include "report.h"
@@ -121,7 +123,8 @@ static json_t *job_json(const struct job *j, const struct run_progress *p) {
                          "ended", api_json_time(j->ended_real), "main_pid", (int) j->main_pid, "processes",
                          (int) j->processes, "step",
                          steps ? json_integer((json_int_t) p->progress.last_step) : json_null(),
-                         "step_seconds", steps ? json_real(p->progress.last.seconds) : json_null(), "generation",
+                         "step_seconds",
+                         steps && isfinite(p->progress.last.seconds) ? json_real(p->progress.last.seconds) : json_null(), "generation",
                          (json_int_t) j->generation, "restarts", (json_int_t) j->restarts, "restarts_max",
                          (json_int_t) j->restarts_max, "why", j->why, "remedy", j->remedy);
 }
