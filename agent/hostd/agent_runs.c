@@ -28,6 +28,7 @@ static void on_started(const struct job *j, void *userdata) {
         };
         char message[256];
 
+        agent_progress_started(userdata, j);
         (void) snprintf(message, sizeof(message), "run %s of %s started as %s", j->name, j->user, j->unit);
         (void) agent_emit(userdata, EVENT_JOB_STARTED, OTLP_INFO, message, body, ELEMENTSOF(body), NULL);
 }

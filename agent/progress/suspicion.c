@@ -54,11 +54,12 @@ static usec_t patience(const struct run_watch *w) {
 
 /* --- Steps and lines ----------------------------------------------------------------------------------- */
 
-static void learn_interval(struct run_watch *w, usec_t interval) {
+/* True: it was longer than it should be. */
+static bool learn_interval(struct run_watch *w, usec_t interval) {
         if (w->rhythm.n < SUSPICION_STEPS || interval <= ordinary_limit(w)) {
                 w->long_ones = 0;
                 rhythm_add(&w->rhythm, interval);
-                return;
+                return false;
         }
         w->rough = true;
         if (++w->long_ones >= LONG_ONES) { /* learned anew */
@@ -67,6 +68,7 @@ static void learn_interval(struct run_watch *w, usec_t interval) {
         } else
                 pauses_take(&w->pauses, w->last_step, interval);
         rhythm_add(&w->rhythm, interval);
+        return true;
 }
 
 /* A pause that was told, and not told to be over, ends with the step. */
@@ -85,27 +87,27 @@ static enum run_step step_is(const struct run_watch *w, uint64_t step, usec_t at
                                                                                                       RUN_STEP_SAME;
 }
 
-enum run_step run_watch_step(struct run_watch *w, uint64_t step, usec_t at, struct suspicion *ret_ended) {
+enum run_step run_watch_step(struct run_watch *w, uint64_t step, usec_t at, struct run_stepped *ret) {
         enum run_step is = step_is(w, step, at);
 
-        *ret_ended = (struct suspicion){ .suspected = false };
+        *ret = (struct run_stepped){ .told = w->told };
         at = MAX(at, w->last_at);
         w->line_at = MAX(at, w->line_at);
         if (is == RUN_STEP_SAME)
                 return is;
         if (w->stepped && is == RUN_STEP_FORWARD) {
                 w->calm = true;
-                learn_interval(w, at - w->last_at);
+                ret->late = learn_interval(w, at - w->last_at);
         }
         activity_stepped(&w->activity, !w->rough);
         if (w->suspicion.suspected)
-                *ret_ended = w->suspicion;
+                ret->ended = w->suspicion;
         w->suspicion.suspected = false;
         w->stepped = true;
         w->last_step = step;
         w->last_at = at;
         learn_told(w, at);
-        w->announced = PAUSE_NONE;
+        w->announced = w->told = PAUSE_NONE;
         w->look_at = w->alive_at = 0;
         return is;
 }
@@ -119,6 +121,7 @@ void run_watch_line(struct run_watch *w, const char *line, size_t len, usec_t at
                 return;
         if (sign != PAUSE_BEGINS && (sign == PAUSE_GOES_ON || w->announced != PAUSE_NONE || w->alive_at == 0))
                 w->alive_at = at;
+        w->told = kind;
         if (w->announced != PAUSE_NONE && (w->announced != kind || sign == PAUSE_ENDS))
                 learn_told(w, at);
         if (sign == PAUSE_ENDS)

@@ -71,6 +71,7 @@ struct run_watch {
         usec_t line_at;       /* the last line of any kind; 0: none */
         enum pause_kind announced; /* by a line behind the last step, and not told to be over */
         usec_t announced_at;
+        enum pause_kind told;  /* the last that a line told of behind the last step, over or not */
         usec_t alive_at;       /* a line told that a pause goes on, or that it is over: a sign of life, as a step is */
         unsigned long_ones;   /* intervals in a row that were longer than they should be */
         usec_t look_at;       /* not suspected before; 0: when it is due */
@@ -85,8 +86,14 @@ enum run_step {
 };
 
 void run_watch_init(struct run_watch *w);
-/* A step line. Progress ends a suspicion: *ret_ended is it then, else it is not suspected. */
-enum run_step run_watch_step(struct run_watch *w, uint64_t step, usec_t at, struct suspicion *ret_ended);
+/* What a step ends. */
+struct run_stepped {
+        struct suspicion ended; /* a suspicion; else it is not suspected */
+        bool late;              /* it took longer than a step may */
+        enum pause_kind told;   /* what the log said of that */
+};
+/* A step line. */
+enum run_step run_watch_step(struct run_watch *w, uint64_t step, usec_t at, struct run_stepped *ret);
 /* Any other line. */
 void run_watch_line(struct run_watch *w, const char *line, size_t len, usec_t at);
 /* Counters of the run, every now and then, and when it is due. */

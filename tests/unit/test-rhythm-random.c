@@ -107,7 +107,7 @@ static void pause_now(struct run *r, const struct kind_of_pause *p) {
 }
 
 static void step(struct run *r, unsigned n) {
-        struct suspicion ended;
+        struct run_stepped ended;
 
         for (size_t i = 0; i < ELEMENTSOF(r->pauses); i++)
                 if (r->pauses[i].every > 0 && n > 0 && n % r->pauses[i].every == 0 && !r->pausing) /* one at a time */

@@ -61,10 +61,10 @@ static void pass(struct scene *c, usec_t span) {
 }
 
 static enum run_step step(struct scene *c, uint64_t number) {
-        struct suspicion ended;
+        struct run_stepped ended;
         enum run_step is = run_watch_step(&c->w, number, c->now, &ended);
 
-        c->recovered += ended.suspected;
+        c->recovered += ended.ended.suspected;
         c->step = number;
         return is;
 }
