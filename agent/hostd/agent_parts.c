@@ -245,6 +245,18 @@ void agent_parts_listed(struct agent_parts *all) {
 
 /* --- What the registry says ---------------------------------------------------------------------------- */
 
+/* While a host of it is missing, the planner asks the others by turns how far the run is. */
+static void answer(struct run_part *p) {
+        const json_t *ask = json_object_get(p->record, "ask");
+        uint64_t number = run_number(ask, "number");
+
+        if (number == 0 || number == p->asked || !streq(run_text(ask, "host"), p->owner->registry->host))
+                return;
+        p->asked = number;
+        p->step_said = part_step(p);
+        agent_registry_news(part_agent(p));
+}
+
 void agent_parts_record(struct agent_parts *all, const char *name, const json_t *record) {
         struct run_part *p;
         json_t *before;
@@ -260,6 +272,8 @@ void agent_parts_record(struct agent_parts *all, const char *name, const json_t 
         }
         before = p->record;
         p->record = record ? json_incref((json_t *) (uintptr_t) record) : NULL;
+        if (record)
+                answer(p);
         if (record)
                 part_tell_run(all->registry, name, before, record);
         json_decref(before);

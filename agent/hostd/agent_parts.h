@@ -28,6 +28,7 @@ struct run_part {
         struct preflight *preflight;
         struct launchd_call *call; /* a start or a stop at work */
         bool stopping; /* the call is a stop */
+        uint64_t asked; /* the registry's question after the step that was answered last */
         uint64_t stop_asked; /* the generation that was stopped last */
         bool used; /* in a walk over tpu-launchd's list */
 };

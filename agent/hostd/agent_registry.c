@@ -14,7 +14,9 @@
 
 #define TOGETHER (20 * USEC_PER_MSEC) /* news that come together are told together */
 #define STEPS_APART (60 * USEC_PER_SEC) /* a step that rose is no news of its own */
-#define PATIENCE (30 * USEC_PER_SEC) /* so long tpu-launchd may not say what runs here: then this host joins without */
+#define PATIENCE                                                                                            \
+        (30 *                                                                                               \
+         USEC_PER_SEC) /* so long tpu-launchd may not say what runs here: then this host joins and says so */
 #define ADDRESSES_MAX 8
 
 /* --- What is said -------------------------------------------------------------------------------------- */
@@ -35,7 +37,9 @@ static void add_address(json_t *out, const struct ifaddrs *all, const char *nic)
 
         if (json_array_size(out) < ADDRESSES_MAX &&
             (nic_address(all, nic, AF_INET, &a) == 0 || nic_address(all, nic, AF_INET6, &a) == 0))
-                (void) json_array_append_new(out, json_string(address_text(&a, text))); /* then one less is known */
+                (void) json_array_append_new(out,
+                                             json_string(
+                                                     address_text(&a, text))); /* then one less is known */
 }
 
 /* Of each data-centre NIC, in the kernel's order: the first is where a run's coordinator is reached. */
@@ -94,14 +98,15 @@ static json_t *make_member(struct agent_registry *g) {
         char reasons[400], orders[ORDER_REASON_MAX + 16];
         json_t *address = g->address[0] ? configured_addresses(g->address) : own_addresses(a);
 
-        return json_pack("{s:i, s:s, s:I, s:s, s:s, s:s, s:o, s:I, s:s, s:s, s:o, s:s, s:s, s:s, s:b, s:s, s:o}",
-                         "v", 1, "slice", g->slice, "worker", (json_int_t) g->worker, "host", g->host, "id",
-                         id_of(a), "incarnation", g->incarnation, "address", address, "hosts", hosts_of(a),
-                         "accelerator", accelerator ? accelerator : "", "topology", topology ? topology : "",
-                         "fingerprint", make_fingerprint(a), "state", host_state_name(a->state), "reasons",
-                         check_table_reasons(&a->checks, reasons, sizeof(reasons)), "orders",
-                         ordered(a, orders, sizeof(orders)), "observe", agent_observes(a), "notice", agent_notice(a), "runs",
-                         agent_parts_to_member(g->parts));
+        return json_pack(
+                "{s:i, s:s, s:I, s:s, s:s, s:s, s:o, s:I, s:s, s:s, s:o, s:s, s:s, s:s, s:b, s:s, s:b, s:o}",
+                "v", 1, "slice", g->slice, "worker", (json_int_t) g->worker, "host", g->host, "id", id_of(a),
+                "incarnation", g->incarnation, "address", address, "hosts", hosts_of(a), "accelerator",
+                accelerator ? accelerator : "", "topology", topology ? topology : "", "fingerprint",
+                make_fingerprint(a), "state", host_state_name(a->state), "reasons",
+                check_table_reasons(&a->checks, reasons, sizeof(reasons)), "orders",
+                ordered(a, orders, sizeof(orders)), "observe", agent_observes(a), "notice", agent_notice(a),
+                "runs_known", agent_parts_known(g->parts), "runs", agent_parts_to_member(g->parts));
 }
 
 static void say(struct agent_registry *g) {
@@ -154,12 +159,15 @@ static void set_away(const struct agent_registry *g, struct finding *f) {
                     g->status.why[0] ? g->status.why : "it has not answered yet");
         switch (g->kind) {
         case REGISTRY_ETCD:
-                finding_set(f->remedy, "ETCDCTL_API=3 etcdctl --endpoints=%.120s endpoint health, with this host's certificate (CaFile=, "
-                                       "CertFile=, KeyFile= of [Registry])",
-                            g->endpoint);
+                finding_set(
+                        f->remedy,
+                        "ETCDCTL_API=3 etcdctl --endpoints=%.120s endpoint health, with this host's certificate (CaFile=, "
+                        "CertFile=, KeyFile= of [Registry])",
+                        g->endpoint);
                 break;
         case REGISTRY_COLLECTOR:
-                finding_set(f->remedy, "systemctl status tpu-collectord, on the machine of %.120s", g->endpoint);
+                finding_set(f->remedy, "systemctl status tpu-collectord, on the machine of %.120s",
+                            g->endpoint);
                 break;
         case REGISTRY_NONE:
         case REGISTRY_STATIC:
@@ -182,7 +190,8 @@ static void judge_registry(struct agent_registry *g) {
                 f.verdict = g->by_itself ? VERDICT_OK : VERDICT_WARN;
                 finding_set(f.found, "%s", g->why_not);
                 finding_set(f.reason, "%s", f.verdict == VERDICT_OK ? "" : g->why_not);
-                finding_set(f.remedy, "%s", f.verdict == VERDICT_OK ? "" : "tpuctl identity; tpu-hostd --show-config");
+                finding_set(f.remedy, "%s",
+                            f.verdict == VERDICT_OK ? "" : "tpuctl identity; tpu-hostd --show-config");
                 agent_take_finding(g->agent, SOURCE_ENROLL, g->run, &f);
                 return;
         }
@@ -202,7 +211,8 @@ static void judge_registry(struct agent_registry *g) {
         case _REGISTRY_STATE_MAX:
                 f.verdict = g->by_itself ? VERDICT_OK : VERDICT_WARN;
                 finding_set(f.reason, "%s", s->why[0] ? s->why : "it refuses this host");
-                finding_set(f.remedy, "%s", g->by_itself ? "" : "tpu-hostd --show-config; [Registry] of hostd.conf");
+                finding_set(f.remedy, "%s",
+                            g->by_itself ? "" : "tpu-hostd --show-config; [Registry] of hostd.conf");
                 break;
         }
         agent_take_finding(g->agent, SOURCE_ENROLL, g->run, &f);
@@ -218,14 +228,16 @@ static void judge_identity(struct agent_registry *g) {
         finding_set(f.found, "worker %u of slice %s", g->worker, g->slice);
         if (g->status.state == REGISTRY_CONFLICT) {
                 f.verdict = VERDICT_FAIL;
-                finding_set(f.reason, "%s; this host (machine %s) takes part in no run", g->status.why, id_of(g->agent));
-                finding_set(f.remedy,
-                            g->kind == REGISTRY_ETCD ?
-                                    "one of both has a wrong identity: tpuctl identity on each; if the other machine is gone for "
-                                    "good: etcdctl del /tpu/TENANT/slot/%s/%u (Tenant= of [Registry])" :
-                                    "one of both has a wrong identity: tpuctl identity on each; if the other machine is gone for "
-                                    "good: tpuctl fleet release %s %u",
-                            g->slice, g->worker);
+                finding_set(f.reason, "%s; this host (machine %s) takes part in no run", g->status.why,
+                            id_of(g->agent));
+                finding_set(
+                        f.remedy,
+                        g->kind == REGISTRY_ETCD
+                                ? "one of both has a wrong identity: tpuctl identity on each; if the other machine is gone for "
+                                  "good: etcdctl del /tpu/TENANT/slot/%s/%u (Tenant= of [Registry])"
+                                : "one of both has a wrong identity: tpuctl identity on each; if the other machine is gone for "
+                                  "good: tpuctl fleet release %s %u",
+                        g->slice, g->worker);
         }
         agent_take_finding(g->agent, SOURCE_ENROLL, g->run, &f);
 }
@@ -249,7 +261,8 @@ static void tell_conflict(struct agent_registry *g) {
         };
 
         (void) snprintf(worker, sizeof(worker), "%u", g->worker);
-        (void) snprintf(message, sizeof(message), "%s: %s", event_def(EVENT_SLICE_CONFLICT)->summary, g->status.why);
+        (void) snprintf(message, sizeof(message), "%s: %s", event_def(EVENT_SLICE_CONFLICT)->summary,
+                        g->status.why);
         (void) agent_emit(g->agent, EVENT_SLICE_CONFLICT, OTLP_ERROR, message, body, ELEMENTSOF(body), NULL);
 }
 
@@ -318,7 +331,8 @@ static void choose_names(const struct agent *a, struct agent_registry *n) {
         if (n->kind == REGISTRY_NONE)
                 return;
         if ((n->kind == REGISTRY_COLLECTOR || n->kind == REGISTRY_ETCD) && !n->endpoint[0])
-                (void) snprintf(n->why_not, sizeof(n->why_not), "Kind=%s needs Endpoint=", registry_kind_name(n->kind));
+                (void) snprintf(n->why_not, sizeof(n->why_not),
+                                "Kind=%s needs Endpoint=", registry_kind_name(n->kind));
         else if (!slice || identity_get_u32(&a->identity, IDENTITY_WORKER_ID, &worker) < 0)
                 (void) snprintf(n->why_not, sizeof(n->why_not),
                                 "%s of this host is not known: it is a member of nothing",

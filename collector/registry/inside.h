@@ -128,6 +128,6 @@ void registry_arm(struct registry *r);
 /* Something was said: it is decided about with what comes within REGISTRY_TOGETHER. */
 void registry_decide_soon(struct registry *r);
 /* The member is gone: its lease ended, or it says so. */
-void registry_drop(struct registry *r, struct session *s, const char *why);
+void registry_drop(struct registry *r, struct session *s, bool shut_down);
 /* The answer that asks for the whole member. */
 struct registry_body *registry_tell_again(const struct registry *r);

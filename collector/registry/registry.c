@@ -171,12 +171,13 @@ void registry_decide_soon(struct registry *r) {
 
 /* --- Leases ------------------------------------------------------------------------------------------------ */
 
-void registry_drop(struct registry *r, struct session *s, const char *why) {
+void registry_drop(struct registry *r, struct session *s, bool shut_down) {
         void *call = sessions_take_call(&r->sessions, s);
 
         if (call)
                 r->o.answer(call, 200, registry_tell_again(r), r->o.userdata);
-        (void) gang_gone(r->gang, s->slice, s->worker, s->incarnation, why,
+        (void) gang_gone(r->gang, s->slice, s->worker, s->incarnation, shut_down,
+                         shut_down ? "it was shut down" : "its lease ended",
                          clock_real(r->o.clock)); /* or it is another's */
         sessions_drop(&r->sessions, s);
         registry_decide_soon(r);
@@ -204,7 +205,7 @@ static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
                 }
         while (r->sessions.first && r->sessions.first->expires <= now) {
                 r->counters.expired++;
-                registry_drop(r, r->sessions.first, "its lease ended");
+                registry_drop(r, r->sessions.first, false);
         }
         if ((r->undecided && r->decide_at <= now) || r->gang_at <= now)
                 (void) decide(r); /* tried again by the timer */

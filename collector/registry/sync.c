@@ -150,7 +150,7 @@ static unsigned sync_same(struct registry *r, const struct request *q, void *cal
         if (!s || !streq(s->incarnation, q->incarnation))
                 return tell_again(r, ret);
         if (q->leaves) {
-                registry_drop(r, s, "its agent was stopped");
+                registry_drop(r, s, true);
                 registry_arm(r);
                 return tell_again(r, ret);
         }

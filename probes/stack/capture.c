@@ -304,9 +304,23 @@ bool capture_runs_python(const struct capture *c, const struct task *task) {
         return false;
 }
 
+/* Native stacks, and the kernel's by what is permitted. */
+static int take_natives(struct capture *c) {
+        _cleanup_(task_stack_list_clear) struct task_stack_list kernel = { 0 };
+        int k = c->task_stacks ? task_stacks_read(c->task_stacks, c->process.pid, &kernel) : -EOPNOTSUPP, r;
+
+        if (k == -ENOMEM)
+                return k;
+        r = native_capture(&c->process, &c->memory, &c->tasks, k == 0 ? &kernel : NULL, &c->native);
+        if (k < 0 && !c->native.kernel_by_proc)
+                (void) snprintf(c->kernel_why, sizeof(c->kernel_why), "%s",
+                                c->task_stacks ? strerror(-k) : c->task_stacks_why);
+        return r;
+}
+
 /* Native stacks go with the Python frames when those are the same before and after. */
 static int capture_natives(struct capture *c, char why[static REASON_MAX]) {
-        int r = native_capture(&c->process, &c->memory, &c->tasks, &c->native);
+        int r = take_natives(c);
 
         if (r == -ENOPKG) {
                 (void) snprintf(why, REASON_MAX, "--native needs libdw.so.1 (the package libdw1)");

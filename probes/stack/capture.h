@@ -32,6 +32,10 @@ struct capture {
         struct process process;
         char command[PROCESS_COMMAND_MAX];
         bool with_native; /* wanted: set before capture_process() */
+        struct task_stacks *task_stacks; /* borrowed, set before, too; NULL: not to be had, task_stacks_why
+                                            says why */
+        const char *task_stacks_why;
+        char kernel_why[TASK_STACKS_WHY_MAX]; /* why the kernel's stacks are not known; "": they are */
         bool no_python;   /* only native stacks are there */
         char no_python_why[REASON_MAX];
         struct native native; /* empty when it was not wanted */

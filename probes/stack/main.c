@@ -23,6 +23,8 @@ struct program {
         const char *cgroup, *repeat_text, *every_text;
         unsigned repeat;
         usec_t every; /* from the start of one capture to the start of the next */
+        struct task_stacks *task_stacks; /* with native, where permitted */
+        char task_stacks_why[TASK_STACKS_WHY_MAX];
         struct output output;
         struct targets asked,
                 targets; /* what was named; with the control group's and what all of them started */
@@ -31,6 +33,7 @@ struct program {
 
 static void program_clear(struct program *p) {
         host_close(&p->host);
+        p->task_stacks = task_stacks_close(p->task_stacks);
         targets_clear(&p->asked);
         targets_clear(&p->targets);
 }
@@ -98,6 +101,8 @@ static int read_one(struct program *p, size_t index) {
         int r;
 
         c.with_native = p->native;
+        c.task_stacks = p->task_stacks;
+        c.task_stacks_why = p->task_stacks_why;
         r = capture_process(&p->host, pid, &c, why);
 
         if (r == -ENOMEM)
@@ -137,6 +142,9 @@ static int run_once(struct program *p) {
         if (r == 0)
                 r = find_targets(p);
         p->read = 0;
+        if (r == 0 && p->native && !p->task_stacks && !p->task_stacks_why[0])
+                (void) task_stacks_open(p->targets.n, &p->task_stacks,
+                                        p->task_stacks_why); /* that it could not is said beside each process */
         for (size_t i = 0; r == 0 && i < p->targets.n; i++)
                 r = read_one(p, i);
         if (r < 0)

@@ -27,12 +27,13 @@ size_t native_evaluations(const struct native_thread *t) {
 }
 
 /* Lines like "[<0>] do_futex+0x1a/0x20": the address is taken off. */
-static int read_kernel_stack(const struct process *p, struct native_thread *t) {
+static int read_kernel_stack(const struct process *p, struct native *n, struct native_thread *t) {
         char path[64], text[NATIVE_KERNEL_MAX], *to = text;
 
         (void) snprintf(path, sizeof(path), "task/%d/stack", (int) t->tid);
         if (process_read(p, path, text, sizeof(text), NULL) < 0)
-                return 0; /* not permitted */
+                return 0; /* not permitted, most often */
+        n->kernel_by_proc = true;
         for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
                 char *name = strchr(line, ']');
 
@@ -66,12 +67,14 @@ static int read_syscall(const struct process *p, pid_t tid, char *buf, size_t si
 }
 
 /* A thread that waits, as it waits. -EAGAIN: it did something meanwhile. */
-static int copy_waiting(const struct process *p, const struct task *task, struct seized *ret) {
+static int copy_waiting(const struct process *p, const struct task *task, const struct task_stack *k,
+                        struct seized *ret) {
+        const struct user_regs_struct *known = k && k->has_registers ? &k->registers : NULL;
         char before[256], after[256];
-        int r = task->state == 'S' ? read_syscall(p, task->tid, before, sizeof(before)) : -EINVAL;
+        int r = task->state == 'S' || known ? read_syscall(p, task->tid, before, sizeof(before)) : -EINVAL;
 
         if (r == 0)
-                r = seize_waiting(p->pid, task->tid, before, ret);
+                r = seize_waiting(p->pid, task->tid, before, known, ret);
         if (r == 0 && (read_syscall(p, task->tid, after, sizeof(after)) < 0 || !streq(before, after))) {
                 seized_clear(ret);
                 r = -EAGAIN;
@@ -89,16 +92,35 @@ static int seize_one(const struct process *p, const struct task *task, struct na
         return r;
 }
 
-static int copy_batch(const struct process *p, const struct task *tasks, size_t n,
-                      struct native_thread *threads, struct batch *b) {
-        b->n = n;
-        for (size_t i = 0; i < n; i++) {
+static int take_kernel_stack(const struct process *p, const struct task_stack *k, struct native *n,
+                             struct native_thread *t) {
+        if (!k)
+                return read_kernel_stack(p, n, t);
+        t->kernel = k->kernel[0] ? strdup(k->kernel) : NULL;
+        if (!t->kernel)
+                return k->kernel[0] ? -ENOMEM : 0;
+        text_clean(t->kernel);
+        return 0;
+}
+
+/* The threads from `from` on. */
+static int copy_batch(const struct process *p, const struct task *tasks, const struct task_stack_list *kernel,
+                      struct native *to, size_t from, struct batch *b) {
+        for (size_t i = 0; i < b->n; i++) {
+                struct native_thread *t = &to->threads[from + i];
+                const struct task_stack *k;
+                int r = 0;
+
+                tasks += i == 0 ? from : 1;
+                k = kernel ? task_stack_find(kernel, tasks->tid) : NULL;
                 b->seized[i] = (struct seized) { 0 };
-                threads[i].tid = tasks[i].tid;
-                if (tasks[i].state != 'R' && read_kernel_stack(p, &threads[i]) < 0)
-                        return -ENOMEM;
-                if (copy_waiting(p, &tasks[i], &b->seized[i]) < 0)
-                        threads[i].error = seize_one(p, &tasks[i], &threads[i], &b->seized[i]);
+                t->tid = tasks->tid;
+                if (k || (!kernel && tasks->state != 'R'))
+                        r = take_kernel_stack(p, k, to, t);
+                if (r < 0)
+                        return r;
+                if (copy_waiting(p, tasks, k, &b->seized[i]) < 0)
+                        t->error = seize_one(p, tasks, t, &b->seized[i]);
         }
         return 0;
 }
@@ -132,7 +154,7 @@ static int unwind_batch(struct unwinder *u, const struct process *p, const struc
 }
 
 int native_capture(const struct process *p, struct memory *m, const struct task_list *tasks,
-                   struct native *ret) {
+                   const struct task_stack_list *kernel, struct native *ret) {
         _cleanup_free_ struct batch *b = calloc(1, sizeof(*b));
         int r = 0;
 
@@ -145,7 +167,8 @@ int native_capture(const struct process *p, struct memory *m, const struct task_
                 size_t n = MIN(tasks->n - at, (size_t) NATIVE_BATCH);
 
                 ret->n = at + n;
-                r = copy_batch(p, tasks->items + at, n, ret->threads + at, b);
+                b->n = n;
+                r = copy_batch(p, tasks->items, kernel, ret, at, b);
                 memory_forget(m);
                 if (r == 0 && !ret->unwinder)
                         r = unwinder_new(p, m, &ret->unwinder);

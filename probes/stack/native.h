@@ -4,6 +4,7 @@
  * The native stacks of all threads of one process: each is stopped for its own copy only (seize.h), and
  * unwound when it runs again (unwind.h).
  */
+#include "task_stacks.h"
 #include "unwind.h"
 
 #define NATIVE_BATCH 256u /* threads whose copies are kept at a time: 16 MiB */
@@ -21,15 +22,20 @@ struct native_thread {
 
 struct native {
         struct unwinder *unwinder;     /* owns the names */
+        bool kernel_by_proc;           /* /proc/TID/stack could be read */
         struct native_thread *threads; /* in the order of the tasks */
         size_t n;
 };
 
 void native_clear(struct native *n);
 
-/* *ret is empty before; clear it either way. Errors as unwinder_new(). */
+/*
+ * *ret is empty before; clear it either way. Errors as unwinder_new(). kernel: the kernel's stacks and the
+ * registers of those that do not run, taken just now; NULL: not to be had, then /proc/TID/stack is tried,
+ * which takes CAP_SYS_ADMIN.
+ */
 int native_capture(const struct process *p, struct memory *m, const struct task_list *tasks,
-                   struct native *ret);
+                   const struct task_stack_list *kernel, struct native *ret);
 
 /* The files that its frames are in. Returns what visit returned when not 0. */
 int native_modules(const struct native *n, int (*visit)(const struct native_module *m, void *userdata),

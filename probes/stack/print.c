@@ -223,6 +223,8 @@ static void text_capture(struct output *o, const struct capture *c) {
                 put(o, " (native stacks only: %s)\n", c->no_python_why);
         else
                 put(o, " (CPython %s)\n", python_version_text(c->interpreter.version, version));
+        if (c->kernel_why[0])
+                put(o, "kernel stacks: UNKNOWN: %s\n", c->kernel_why);
         for (size_t i = 0; i < c->n_threads && output_has_room(o, 0); i++)
                 text_thread(o, c, &c->threads[i]);
         if (c->native.n > 0)

@@ -174,9 +174,14 @@ static int add_module(const struct native_module *m, void *userdata) {
                                                           m->build_id, "start", (json_int_t) m->start));
 }
 
-static void add_modules(struct output *o, const struct capture *c, json_t *v) {
+static void add_native(struct output *o, const struct capture *c, json_t *v) {
         struct frames to = { o, json_array() };
 
+        if (c->kernel_why[0])
+                (void) json_object_set_new(v, "kernel_unknown", json_string(c->kernel_why));
+        else
+                (void) json_object_set_new(
+                        v, "kernel_by", json_string(c->native.kernel_by_proc ? "/proc/TID/stack" : "iter/task"));
         (void) native_modules(&c->native, add_module, &to); /* output_has_room() remembers */
         (void) json_object_set_new(v, "modules", to.array);
 }
@@ -196,7 +201,7 @@ int json_capture(struct output *o, const struct capture *c) {
                 (void) json_object_set_new(
                         v, "python", json_string(python_version_text(c->interpreter.version, version)));
         if (v && c->native.n > 0)
-                add_modules(o, c, v);
+                add_native(o, c, v);
         return json_array_append_new(o->processes, v) < 0 || r == -ENOMEM ? -ENOMEM : 0;
 }
 

@@ -8,7 +8,7 @@
  * thread that was stopped before stays so. Being stopped makes a few system calls return EINTR (epoll_wait
  * is one: signal(7), "Interruption of system calls and library functions by stop signals"); so a thread that
  * waits is first tried without: the kernel says its stack pointer and program counter (/proc/TID/syscall),
- * which most often is enough to unwind it.
+ * which most often is enough to unwind it, and by BPF all registers.
  */
 #include <sys/types.h>
 #include <sys/user.h>
@@ -33,10 +33,13 @@ struct seized {
 void seized_clear(struct seized *s);
 
 /*
- * Copies a thread that waits in a system call, without stopping it. text: what /proc/TID/syscall says.
- * -EINVAL: it does not wait. It counts when that file says the same afterwards. Clear *ret.
+ * Copies a thread that waits in the kernel, without stopping it. text: what /proc/TID/syscall says. known: its
+ * registers, when somebody knows them (task_stacks.h); they count only if that file agrees. -EINVAL: it does
+ * not wait, or not in a system call and nobody knows its registers. It counts when that file says the same
+ * afterwards. Clear *ret.
  */
-int seize_waiting(pid_t pid, pid_t tid, const char *text, struct seized *ret);
+int seize_waiting(pid_t pid, pid_t tid, const char *text, const struct user_regs_struct *known,
+                  struct seized *ret);
 
 /*
  * pid: whose memory it is. -ESRCH: it has ended; -EPERM: not permitted, or another debugger has it; -EBUSY:

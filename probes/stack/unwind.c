@@ -5,6 +5,7 @@
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
 
+#include "cxx_name.h"
 #include "elf_symbol.h"
 #include "mapped_file.h"
 #include "maps.h"
@@ -198,6 +199,7 @@ static int describe(struct unwinder *u, struct native_symbol *s) {
         Dwarf_Addr start;
         GElf_Off offset;
         GElf_Sym symbol;
+        char cxx[CXX_NAME_MAX];
         const char *name;
 
         if (!module)
@@ -212,7 +214,7 @@ static int describe(struct unwinder *u, struct native_symbol *s) {
                 return 0;
         s->offset = offset;
         s->evaluates = startswith(name, "_PyEval_EvalFrameDefault");
-        s->name = strdup(name);
+        s->name = strdup(cxx_name(name, cxx) == 0 ? cxx : name);
         return s->name ? 0 : -ENOMEM;
 }
 

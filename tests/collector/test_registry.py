@@ -196,7 +196,7 @@ class Registry(Case):
         b.end()
         self.assertEqual(self.sync({"v": 1, "same": "s0/1", "incarnation": b.member["incarnation"], "leave": True})[0], 200)
         s = self.wait_for(a, "slice/s0", state="forming")
-        self.assertEqual(s["missing"][0]["why"], "its agent was stopped")
+        self.assertEqual(s["missing"][0]["why"], "it was shut down")
 
     def test_orders_reach_their_host_alone(self):
         a, b = self.slice("s0", 2)

@@ -47,7 +47,7 @@ static void take(struct gang *g, const json_t *line, usec_t now) {
         else if (streq(verb, "load") && json_array_size(line) > 2)
                 (void) gang_load(g, text_at(line, 1), json_array_get(line, 2), now, why);
         else if (streq(verb, "gone"))
-                (void) gang_gone(g, text_at(line, 1), worker, text_at(line, 3), "gone", now);
+                (void) gang_gone(g, text_at(line, 1), worker, text_at(line, 3), worker % 2 > 0, "gone", now);
         else if (streq(verb, "release"))
                 (void) gang_release(g, text_at(line, 1), worker, why);
         else if (streq(verb, "part")) {

@@ -15,6 +15,9 @@ struct world_host {
         struct part part; /* of the run "job" */
         char cause[24], code[16], status[16];
         int64_t step;
+        usec_t step_time;
+        unsigned asked; /* the question that it answered last */
+        bool silent_asked, runs_unknown;
         usec_t suspected; /* it suspects that the run stalls, since then */
 };
 
@@ -36,18 +39,20 @@ static inline json_t *world_member(const struct world *w, unsigned s, unsigned h
         snprintf(id, sizeof(id), "id-%u-%u-%u", s, h, x->machine);
         snprintf(life, sizeof(life), "%016x", x->life + 1);
         snprintf(address, sizeof(address), "10.%u.%u.%u", s, x->machine, h);
-        m = json_pack("{s:i, s:s, s:i, s:s, s:s, s:s, s:[s], s:i, s:s, s:{s:s, s:{s:s}}, s:s, s:s, s:s, s:[]}", "v", 1, "slice",
+        m = json_pack("{s:i, s:s, s:i, s:s, s:s, s:s, s:[s], s:i, s:s, s:{s:s, s:{s:s}}, s:s, s:s, s:s, s:b, s:[]}", "v", 1, "slice",
                       slice, "worker", (int) h, "host", name, "id", id, "incarnation", life, "address", address, "hosts",
                       (int) w->hosts, "accelerator", "v6e-16", "fingerprint", "digest", x->digest ? x->digest : "d1",
                       "parts", "libtpu", x->digest ? x->digest : "d1", "state", x->unfit ? "unfit" : "ready", "reasons",
-                      x->unfit ? "nic.mtu eth0 FAIL" : "", "notice", x->notice ? x->notice : "", "runs");
+                      x->unfit ? "nic.mtu eth0 FAIL" : "", "notice", x->notice ? x->notice : "",
+                      "runs_known", !x->runs_unknown, "runs");
         ASSERT_TRUE(m);
         if (x->part.state != PART_NONE && !x->silent_run)
                 json_array_append_new(json_object_get(m, "runs"),
-                                      json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:I, s:s, s:I, s:s}", "name", "job", "generation",
+                                      json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:I, s:s}", "name", "job", "generation",
                                                 (json_int_t) x->part.generation, "state", part_state_name(x->part.state),
                                                 "cause", x->cause, "code", x->code, "status", x->status, "step",
-                                                (json_int_t) x->step, "detail", x->refuses ? x->refuses : "",
+                                                (json_int_t) x->step, "step_time", (json_int_t) x->step_time, "asked",
+                                                (json_int_t) x->asked, "detail", x->refuses ? x->refuses : "",
                                                 "suspected", (json_int_t) x->suspected, "suspicion",
                                                 x->suspected ? "no step for 40 s, usually 8 s" : ""));
         return m;
@@ -67,7 +72,16 @@ static inline void world_gone(struct world *w, unsigned s, unsigned h) {
 
         snprintf(slice, sizeof(slice), "s%u", s);
         snprintf(life, sizeof(life), "%016x", w->host[s][h].life + 1);
-        ASSERT_OK(gang_gone(w->g, slice, h, life, "its lease ended", w->now));
+        ASSERT_OK(gang_gone(w->g, slice, h, life, false, "its lease ended", w->now));
+        w->host[s][h].there = false;
+}
+
+static inline void world_shut_down(struct world *w, unsigned s, unsigned h) {
+        char slice[16], life[32];
+
+        snprintf(slice, sizeof(slice), "s%u", s);
+        snprintf(life, sizeof(life), "%016x", w->host[s][h].life + 1);
+        ASSERT_OK(gang_gone(w->g, slice, h, life, true, "it was shut down", w->now));
         w->host[s][h].there = false;
 }
 
@@ -118,6 +132,21 @@ static inline const char *world_waits(const struct world *w) {
         return text ? text : "";
 }
 
+/* Who is asked for its step says it. */
+static inline bool world_answer(struct world *w, unsigned s, unsigned h) {
+        struct world_host *x = &w->host[s][h];
+        const json_t *ask = json_object_get(world_run(w), "ask");
+        unsigned number = (unsigned) json_integer_value(json_object_get(ask, "number"));
+        char name[32];
+
+        snprintf(name, sizeof(name), "s%u-%u%s", s, h, x->machine ? "b" : "");
+        if (number == 0 || number == x->asked || x->silent_asked || strcmp(world_text(ask, "host"), name) != 0)
+                return false;
+        x->asked = number;
+        ASSERT_OK(world_say(w, s, h));
+        return true;
+}
+
 /* Each host does what the record tells it, and says so. */
 static inline bool world_hosts_act(struct world *w) {
         bool acted = false;
@@ -131,6 +160,7 @@ static inline bool world_hosts_act(struct world *w) {
                         snprintf(slice, sizeof(slice), "s%u", s);
                         if (!x->there)
                                 continue;
+                        acted = world_answer(w, s, h) || acted;
                         ASSERT_OK(part_decide(world_run(w), slice, h, &x->part, &action));
                         if (action == PART_NOTHING)
                                 continue;

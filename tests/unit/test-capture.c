@@ -148,6 +148,42 @@ static void test_text(void) {
         ASSERT_EQ(capture_text_read("hello\n", 6, &l.c, &l.t, l.why), -EPROTO);
 }
 
+/* As tpu-stack --native --json prints it (docs/stack.md): the stacks as one, without the interpreter's own frames. */
+#define NATIVE(module, function) "{\"kind\":\"native\",\"function\":\"" function "\",\"module\":\"" module "\",\"address\":4096}"
+#define PYTHON(file, function) "{\"file\":\"" file "\",\"line\":88,\"function\":\"" function "\"}"
+#define NATIVE_STACK(frames) \
+        "{\"version\":1,\"processes\":[{\"pid\":7,\"command\":\"python3 train.py\",\"threads\":[{\"tid\":7,\"frames\":[" frames \
+        "],\"native\":{}}]}]}"
+
+static void expect_stack(const char *json, const char *wanted) {
+        _cleanup_(loaded_clear) struct loaded l;
+        const struct stack_span *s;
+        char text[512] = "";
+
+        ASSERT_OK(load_json(json, &l));
+        s = &l.t.stacks[l.c.threads[0].stack];
+        for (uint32_t i = 0; i < s->n; i++) {
+                size_t n = strlen(text);
+
+                (void) snprintf(text + n, sizeof(text) - n, "%s%s", n > 0 ? ";" : "",
+                                stack_table_text(&l.t, frame(&l, 0, i)->function));
+        }
+        ASSERT_STREQ(text, wanted);
+}
+
+static void test_native(void) {
+        expect_stack(NATIVE_STACK(NATIVE("/lib/libc.so.6", "read") "," NATIVE("/lib/_io.so", "") "," NATIVE("/usr/bin/python3.11", "_Py_read") ","
+                                  PYTHON("dataset.py", "next_batch") "," NATIVE("libtorch.so", "call_back") "," NATIVE("libpython3.11.so.1.0", "x") ","
+                                  PYTHON("train.py", "<module>") "," NATIVE("libc.so.6", "__libc_start_main")),
+                     "__libc_start_main;<module>;call_back;next_batch;0x1000;read");
+        /* not in their places: behind all native ones */
+        expect_stack(NATIVE_STACK(NATIVE("libc.so.6", "read") "," NATIVE("_io.so", "f") "," NATIVE("python3.11", "_Py_read") ","
+                                  NATIVE("libtorch.so", "call_back") "," NATIVE("libc.so.6", "__libc_start_main") ","
+                                  PYTHON("dataset.py", "next_batch") "," PYTHON("train.py", "<module>")),
+                     "<module>;next_batch;f;read");
+        expect_stack(NATIVE_STACK(NATIVE("libx.so", "spin") "," NATIVE("python3.11", "main")), "main;spin"); /* no Python */
+}
+
 /* Native and kernel frames in text say the same as in JSON. */
 static void test_native_text(void) {
         static const char text[] = "process 4711 python3 train.py (CPython 3.11.2)\n"
@@ -214,4 +250,4 @@ static void test_wire(void) {
         ASSERT_STREQ(why, "version: missing");
 }
 
-TEST_MAIN(test_json, test_bad_json, test_text, test_native_text, test_wire)
+TEST_MAIN(test_json, test_bad_json, test_native, test_text, test_native_text, test_wire)

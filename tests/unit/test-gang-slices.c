@@ -73,8 +73,8 @@ static void test_lost_and_back(void) {
         world_step(&w);
         ASSERT_EQ(number(slice(&w, 0), "generation"), 3);
         ASSERT_STREQ(world_text(slice(&w, 0), "state"), "ready");
-        ASSERT_EQ(gang_gone(w.g, "s0", 2, "0000000000000001", "late", w.now), -ENOENT); /* of the life before */
-        ASSERT_EQ(gang_gone(w.g, "s9", 2, "0000000000000001", "late", w.now), -ENOENT);
+        ASSERT_EQ(gang_gone(w.g, "s0", 2, "0000000000000001", false, "late", w.now), -ENOENT); /* of the life before */
+        ASSERT_EQ(gang_gone(w.g, "s9", 2, "0000000000000001", false, "late", w.now), -ENOENT);
         gang_free(w.g);
 }
 

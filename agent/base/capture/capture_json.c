@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture_read.h"
+#include "interpreter_frames.h"
 #include "utf8.h"
 
 struct reading {
         struct host_capture *c;
         struct stack_table *t;
         char *why;
-        uint32_t frames[STACK_FRAMES_MAX];
+        uint32_t frames[STACK_FRAMES_MAX]; /* of one stack, innermost first; then turned round */
 };
 
 _printf_(3, 4) static int wrong(struct reading *r, int error, const char *fmt, ...) {
@@ -130,9 +131,16 @@ static int read_stack(struct reading *r, const json_t *thread, uint32_t *ret) {
         n = MIN(json_array_size(list), (size_t) STACK_FRAMES_MAX);
         r->c->cut |= json_array_size(list) > n;
         for (size_t i = 0; i < n && k == 0; i++)
-                k = read_frame(r, json_array_get(list, i), &r->frames[n - 1 - i]);
+                k = read_frame(r, json_array_get(list, i), &r->frames[i]);
         if (k < 0)
                 return k;
+        n = interpreter_frames_drop(r->t, r->frames, n);
+        for (size_t i = 0; i < n / 2; i++) {
+                uint32_t frame = r->frames[i];
+
+                r->frames[i] = r->frames[n - 1 - i];
+                r->frames[n - 1 - i] = frame;
+        }
         k = stack_table_stack(r->t, r->frames, n, ret);
         return k < 0 ? wrong(r, k, "stacks: %s", strerror(-k)) : 0;
 }
@@ -143,7 +151,7 @@ static int read_thread(struct reading *r, const json_t *v) {
 
         if (k < 0)
                 return wrong(r, k, "more than %u threads", CAPTURE_THREADS_MAX);
-        if (!json_object_get(v, "error"))
+        if (!json_object_get(v, "error") || json_object_get(v, "native"))
                 k = read_stack(r, v, &t->stack);
         if (k == 0)
                 k = string(r, v, "name", &t->name);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture_read.h"
+#include "interpreter_frames.h"
 #include "utf8.h"
 
 #define LINE_BYTES (2 * STACK_TEXT_MAX + 64)
@@ -31,6 +32,7 @@ static int end_thread(struct reading *r) {
         if (!r->in_thread)
                 return 0;
         r->in_thread = false;
+        r->n_frames = interpreter_frames_drop(r->t, r->frames, r->n_frames);
         for (size_t i = 0; i < r->n_frames / 2; i++) {
                 uint32_t other = r->frames[r->n_frames - 1 - i];
 

@@ -53,6 +53,20 @@ static bool is_busy(const struct gang *g, const struct slice *s, const struct ru
         return false;
 }
 
+/* A host of it that cannot say what runs there, and may still have this very run. */
+static bool does_not_know(const struct slice *s, char why[static TEXT_MAX]) {
+        char buf[160];
+
+        for (unsigned i = 0; i < s->hosts && i < s->n_seats; i++)
+                if (s->seats[i].runs_unknown) {
+                        (void) snprintf(why, TEXT_MAX,
+                                        "%.100s cannot say what runs there: is its tpu-launchd well?",
+                                        seat_text(&s->seats[i], buf));
+                        return true;
+                }
+        return false;
+}
+
 /* Why the run cannot have this slice now; false: it can. */
 static bool is_barred(const struct gang *g, const struct run *r, const struct slice *s,
                       char why[static TEXT_MAX]) {
@@ -67,6 +81,8 @@ static bool is_barred(const struct gang *g, const struct run *r, const struct sl
                 (void) snprintf(why, TEXT_MAX,
                                 "%u of its hosts were not heard since the registry was started again",
                                 s->presumed);
+        else if (does_not_know(s, why))
+                return true;
         else if (s->obstacle)
                 (void) snprintf(why, TEXT_MAX, "%.250s", s->obstacle);
         else if (!is_busy(g, s, r, why))
@@ -189,7 +205,7 @@ static usec_t held_until(const struct gang *g, const struct run *r) {
                 }
                 since = slice_broken_since(s, &leaving);
                 if (!leaving && since != USEC_INFINITY)
-                        until = MAX(until, since + g->o.shrink_after);
+                        until = MAX(until, since + run_shrink_after(g, r));
         }
         return until;
 }
@@ -212,7 +228,7 @@ static bool begins(const struct gang *g, struct run *r, size_t n, usec_t *ret_ne
                 return false;
         }
         if (r->last_call == 0) {
-                r->last_call = g->now + g->o.last_call;
+                r->last_call = g->now + run_last_call(g, r);
                 r->dirty = true;
         }
         if (g->now >= r->last_call)
@@ -269,10 +285,10 @@ struct slice *run_grows(struct gang *g, struct run *r, usec_t *ret_next) {
                 if (s->run || run_has_slice(r, s->name) || s->fit_since == 0 ||
                     (like && !alike(s->print, like->print)))
                         continue;
-                if (g->now >= s->fit_since + g->o.grow_after)
+                if (g->now >= s->fit_since + run_grow_after(g, r))
                         found = s;
                 else
-                        *ret_next = MIN(*ret_next, s->fit_since + g->o.grow_after);
+                        *ret_next = MIN(*ret_next, s->fit_since + run_grow_after(g, r));
         }
         json_decref(c.waits);
         free(c.list);

@@ -48,9 +48,12 @@ int gang_load(struct gang *g, const char *key, const json_t *value, usec_t now, 
  * the holder; the conflict is in the slice's record until the host stops saying it); -EBADMSG: why; -E2BIG.
  */
 int gang_say(struct gang *g, const json_t *member, usec_t now, char why[static GANG_WHY_MAX]);
-/* Its lease ended, or it left: why is "its lease ended", "it was shut down". -ENOENT. */
-int gang_gone(struct gang *g, const char *slice, unsigned worker, const char *incarnation, const char *why,
-              usec_t now);
+/*
+ * Its lease ended: its runs may go on. Or it said that it is shut down: they do not. why is "its lease ended", "it was
+ * shut down". -ENOENT.
+ */
+int gang_gone(struct gang *g, const char *slice, unsigned worker, const char *incarnation, bool shut_down,
+              const char *why, usec_t now);
 
 /*
  * What people want: intent/RUN, order/HOST, site/mode, capture/SLICE; NULL takes it back. -EBADMSG, -EBUSY

@@ -35,25 +35,32 @@ static json_t *text_of(const char *text) {
         }
 }
 
-static json_t *planner_part(const struct run *r) {
-        return json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I}", "then", then_names[r->then], "refused",
-                         r->refused, "idle", (json_int_t) r->idle, "refusals", (json_int_t) r->refusals,
-                         "from_step", (json_int_t) r->from_step, "not_before", (json_int_t) r->not_before,
-                         "last_call", (json_int_t) r->last_call, "stalled", (json_int_t) r->stalled);
+static json_t *planner_part(const struct gang *g, const struct run *r) {
+        return json_pack("{s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o}", "then", then_names[r->then],
+                         "refused", r->refused, "idle", (json_int_t) r->idle, "refusals",
+                         (json_int_t) r->refusals, "asked", (json_int_t) r->watch.number, "quiet",
+                         (json_int_t) r->watch.quiet, "from_step", (json_int_t) r->from_step, "not_before",
+                         (json_int_t) r->not_before, "last_call", (json_int_t) r->last_call, "stalled",
+                         (json_int_t) r->stalled, "over", run_over(g, r));
 }
 
-json_t *run_record(const struct run *r) {
+static json_t *ask_part(const struct watch *w) {
+        return w->host[0] ? json_pack("{s:s, s:I}", "host", w->host, "number", (json_int_t) w->number)
+                          : json_null();
+}
+
+json_t *run_record(const struct gang *g, const struct run *r) {
         json_t *coordinator = r->coordinator ? json_incref(r->coordinator) : json_null();
 
         return json_pack(
-                "{s:i, s:s, s:s, s:I, s:s, s:I, s:o, s:O, s:O, s:o, s:I, s:O, s:I, s:s, s:s, s:s, s:I, s:O, s:o}",
+                "{s:i, s:s, s:s, s:I, s:s, s:I, s:o, s:O, s:O, s:o, s:I, s:O, s:I, s:s, s:s, s:s, s:I, s:O, s:o, s:o}",
                 "v", 1, "name", r->intent.name, "serial", r->intent.serial, "generation",
                 (json_int_t) r->generation, "state", state_names[r->state], "since", (json_int_t) r->since,
                 "why", text_of(r->why), "intent", r->intent.value, "slices", r->slices, "coordinator",
                 coordinator, "restarts", (json_int_t) r->restarts, "waits_for", r->waits_for, "deadline",
                 (json_int_t) r->deadline, "outcome", outcome_names[r->outcome], "cause", r->cause, "blame",
-                r->blame, "step", (json_int_t) r->step_shown, "history", r->history, "planner",
-                planner_part(r));
+                r->blame, "step", (json_int_t) r->step_shown, "history", r->history, "ask",
+                ask_part(&r->watch), "planner", planner_part(g, r));
 }
 
 /* --- Back ------------------------------------------------------------------------------------------- */
@@ -122,7 +129,8 @@ static int load_words(struct run *r, const json_t *v, char why[static GANG_WHY_M
 
 static int load_numbers(struct run *r, const json_t *v, char why[static GANG_WHY_MAX]) {
         const json_t *p = json_object_get(v, "planner");
-        int64_t generation, since, deadline, restarts, step, idle, refusals, from, before, call, stalled;
+        int64_t generation, since, deadline, restarts, step, idle, refusals, from, before, call, asked, quiet,
+                stalled;
         const char *then;
         int t;
 
@@ -135,6 +143,8 @@ static int load_numbers(struct run *r, const json_t *v, char why[static GANG_WHY
             get_number(p, "refusals", 0, UINT32_MAX, 0, &refusals, why) < 0 ||
             get_number(p, "from_step", -1, INT64_MAX, -1, &from, why) < 0 ||
             get_number(p, "not_before", 0, INT64_MAX, 0, &before, why) < 0 ||
+            get_number(p, "asked", 0, UINT32_MAX, 0, &asked, why) < 0 ||
+            get_number(p, "quiet", 0, INT64_MAX, 0, &quiet, why) < 0 ||
             get_number(p, "last_call", 0, INT64_MAX, 0, &call, why) < 0 ||
             get_number(p, "stalled", 0, INT64_MAX, 0, &stalled, why) < 0 ||
             get_text(p, "then", 16, &then, why) < 0)
@@ -148,6 +158,8 @@ static int load_numbers(struct run *r, const json_t *v, char why[static GANG_WHY
         r->step = r->step_shown = step;
         r->idle = (unsigned) idle;
         r->refusals = (unsigned) refusals;
+        r->watch.number = (unsigned) asked;
+        r->watch.quiet = (usec_t) quiet;
         r->from_step = from;
         r->not_before = (usec_t) before;
         r->last_call = (usec_t) call;
@@ -167,12 +179,15 @@ static int replace(json_t **at, const json_t *v) {
 }
 
 int run_load(struct gang *g, const char *name, const json_t *v, char why[static GANG_WHY_MAX]) {
-        const json_t *coordinator = json_object_get(v, "coordinator");
+        const json_t *coordinator = json_object_get(v, "coordinator"),
+                     *over = json_object_get(json_object_get(v, "planner"), "over");
         struct run *r = run_find(g, name), checked = { 0 };
-        const char *serial;
+        const char *serial, *asked;
 
-        if (get_text(v, "serial", TEXT_MAX, &serial, why) < 0 || check_lists(v, why) < 0 ||
-            load_words(&checked, v, why) < 0 || load_numbers(&checked, v, why) < 0)
+        if (get_text(v, "serial", TEXT_MAX, &serial, why) < 0 ||
+            get_text(json_object_get(v, "ask"), "host", NAME_MAX_HOST, &asked, why) < 0 ||
+            check_lists(v, why) < 0 || load_words(&checked, v, why) < 0 ||
+            load_numbers(&checked, v, why) < 0)
                 return -EBADMSG;
         if (r && !streq(r->intent.serial, serial)) {
                 r->generation = MAX(r->generation, checked.generation); /* of the one that was before it */
@@ -187,10 +202,13 @@ int run_load(struct gang *g, const char *name, const json_t *v, char why[static 
         }
         (void) load_words(r, v, why);
         (void) load_numbers(r, v, why);
+        (void) snprintf(r->watch.host, sizeof(r->watch.host), "%s", asked);
+        r->n_over = (unsigned) json_object_size(over);
         r->dirty = true;
         if (replace(&r->slices, json_object_get(v, "slices")) < 0 ||
             replace(&r->waits_for, json_object_get(v, "waits_for")) < 0 ||
-            replace(&r->history, json_object_get(v, "history")) < 0)
+            replace(&r->history, json_object_get(v, "history")) < 0 ||
+            (json_is_object(over) && replace(&r->over, over) < 0))
                 return -ENOMEM;
         return json_is_object(coordinator) ? replace(&r->coordinator, coordinator) : 0;
 }

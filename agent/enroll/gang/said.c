@@ -3,6 +3,8 @@
 
 #include "said.h"
 
+#define STEP_TIME_MAX ((int64_t) 24 * 3600 * (int64_t) USEC_PER_SEC)
+
 struct host_run *host_runs_free(struct host_run *runs, size_t n) {
         for (size_t i = 0; i < n; i++)
                 free(runs[i].detail), free(runs[i].suspicion);
@@ -37,9 +39,9 @@ static int check_address(const json_t *list, char why[static GANG_WHY_MAX]) {
         return 0;
 }
 
-static int parse_run(const json_t *v, struct host_run *ret, char why[static GANG_WHY_MAX]) {
+int host_run_parse(const json_t *v, struct host_run *ret, char why[static GANG_WHY_MAX]) {
         const char *name, *state, *cause, *code, *status, *detail, *suspicion;
-        int64_t generation, step, suspected;
+        int64_t generation, step, step_time, asked, suspected;
 
         if (get_text(v, "name", NAME_MAX_RUN, &name, why) < 0 || get_text(v, "state", 16, &state, why) < 0 ||
             get_text(v, "cause", sizeof(ret->cause), &cause, why) < 0 ||
@@ -49,7 +51,9 @@ static int parse_run(const json_t *v, struct host_run *ret, char why[static GANG
             get_text(v, "suspicion", GANG_WHY_MAX, &suspicion, why) < 0 ||
             get_number(v, "suspected", 0, INT64_MAX, 0, &suspected, why) < 0 ||
             get_number(v, "generation", 0, INT64_MAX, 0, &generation, why) < 0 ||
-            get_number(v, "step", -1, INT64_MAX, -1, &step, why) < 0)
+            get_number(v, "step", -1, INT64_MAX, -1, &step, why) < 0 ||
+            get_number(v, "step_time", 0, STEP_TIME_MAX, 0, &step_time, why) < 0 ||
+            get_number(v, "asked", 0, UINT32_MAX, 0, &asked, why) < 0)
                 return -EBADMSG;
         if (!name_is_run(name) || part_state_parse(state, &ret->state) < 0) {
                 why_set(why,
@@ -59,6 +63,8 @@ static int parse_run(const json_t *v, struct host_run *ret, char why[static GANG
         }
         ret->generation = (uint64_t) generation;
         ret->step = step;
+        ret->step_time = (usec_t) step_time;
+        ret->asked = (unsigned) asked;
         (void) snprintf(ret->name, sizeof(ret->name), "%s", name);
         (void) snprintf(ret->cause, sizeof(ret->cause), "%s", cause);
         (void) snprintf(ret->code, sizeof(ret->code), "%s", code);
@@ -83,7 +89,7 @@ static int parse_runs(const json_t *list, struct said *s, char why[static GANG_W
         if (!s->runs)
                 return -ENOMEM;
         for (; s->n_runs < n; s->n_runs++) {
-                r = parse_run(json_array_get(list, s->n_runs), &s->runs[s->n_runs], why);
+                r = host_run_parse(json_array_get(list, s->n_runs), &s->runs[s->n_runs], why);
                 if (r < 0)
                         return r;
         }
@@ -130,6 +136,7 @@ int said_parse(const json_t *m, struct said *ret, char why[static GANG_WHY_MAX])
         s.worker = (unsigned) worker;
         s.hosts = (unsigned) hosts;
         s.observe = json_is_true(json_object_get(m, "observe"));
+        s.runs_unknown = json_is_false(json_object_get(m, "runs_known"));
         r = check_names(&s, why);
         if (r >= 0)
                 r = parse_runs(json_object_get(m, "runs"), &s, why);

@@ -9,7 +9,7 @@
 struct said { /* texts and values are the member's own */
         const char *slice, *host, *id, *incarnation, *state, *reasons, *orders, *notice;
         unsigned worker, hosts;
-        bool observe;
+        bool observe, runs_unknown; /* runs_unknown: it does not know (yet) what runs there */
         const json_t *address;
         struct host_run *runs;
         size_t n_runs;
@@ -18,4 +18,6 @@ struct said { /* texts and values are the member's own */
 /* -EBADMSG with why, -ENOMEM. */
 int said_parse(const json_t *member, struct said *ret, char why[static GANG_WHY_MAX]);
 void said_clear(struct said *s);
+/* A part in a run. -EBADMSG with why, -ENOMEM. */
+int host_run_parse(const json_t *v, struct host_run *ret, char why[static GANG_WHY_MAX]);
 struct host_run *host_runs_free(struct host_run *runs, size_t n);

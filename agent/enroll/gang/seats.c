@@ -14,14 +14,12 @@ static void claim_clear(struct claim *c) {
         *c = (struct claim){ 0 };
 }
 
-/* What its last life said of itself. */
+/* What its last life said of itself. Not of its runs: one that has ended has ended, and others may go on. */
 static void forget_words(struct gang *g, struct seat *s) {
         s->print = print_drop(g, s->print);
         free(s->reasons);
         free(s->orders);
         s->reasons = s->orders = NULL;
-        s->runs = host_runs_free(s->runs, s->n_runs);
-        s->n_runs = 0;
         s->unfit = s->observe = false;
 }
 
@@ -29,6 +27,7 @@ void seat_clear(struct gang *g, struct seat *s) {
         unsigned worker = s->worker;
 
         forget_words(g, s);
+        host_runs_free(s->runs, s->n_runs);
         seat_changed(s);
         claim_clear(&s->claim);
         json_decref(s->host);
@@ -158,6 +157,13 @@ static enum notice notice_of(const char *text) {
         return streq(text, "maintenance") ? NOTICE_MAINTENANCE : NOTICE_NONE;
 }
 
+static void take_runs(struct seat *s, struct said *w) {
+        host_runs_free(s->runs, s->n_runs);
+        s->runs = TAKE_PTR(w->runs);
+        s->n_runs = w->n_runs;
+        w->n_runs = 0;
+}
+
 /* 1: something that the slice's record, or whether a run may begin, depends on. */
 static int take_words(struct seat *s, struct said *w, struct print *print) {
         bool unfit = streq(w->state, "unfit"), changed;
@@ -171,10 +177,10 @@ static int take_words(struct seat *s, struct said *w, struct print *print) {
         s->observe = w->observe;
         s->hosts = w->hosts;
         s->notice = notice_of(w->notice);
-        host_runs_free(s->runs, s->n_runs);
-        s->runs = TAKE_PTR(w->runs);
-        s->n_runs = w->n_runs;
-        w->n_runs = 0;
+        changed = changed || s->runs_unknown != w->runs_unknown;
+        s->runs_unknown = w->runs_unknown;
+        if (!w->runs_unknown) /* else what it said last stays believed */
+                take_runs(s, w);
         return changed;
 }
 
@@ -217,7 +223,7 @@ static void seat_joined(struct slice *s, struct seat *seat) {
                 s->presumed--;
         s->dirty = s->dirty || !seat->live || seat->presumed;
         seat->live = true;
-        seat->presumed = false;
+        seat->presumed = seat->shut_down = false;
         seat->since = 0;
         free(seat->why);
         seat->why = NULL;
@@ -291,8 +297,8 @@ int gang_say(struct gang *g, const json_t *member, usec_t now, char why[static G
 
 /* --- Who goes ------------------------------------------------------------------------------------ */
 
-int gang_gone(struct gang *g, const char *slice, unsigned worker, const char *incarnation, const char *why,
-              usec_t now) {
+int gang_gone(struct gang *g, const char *slice, unsigned worker, const char *incarnation, bool shut_down,
+              const char *why, usec_t now) {
         struct slice *s = slice_find(g, slice);
         struct seat *seat = s && worker < s->n_seats ? &s->seats[worker] : NULL;
 
@@ -306,6 +312,7 @@ int gang_gone(struct gang *g, const char *slice, unsigned worker, const char *in
                 s->presumed--;
         forget_words(g, seat);
         seat->live = seat->presumed = false;
+        seat->shut_down = shut_down;
         seat->since = now;
         json_decref(seat->before);
         seat->before = NULL;

@@ -296,7 +296,7 @@ static void end_presumptions(struct gang *g, struct slice *s, usec_t now) {
         for (unsigned i = 0; i < s->n_seats && s->presumed > 0; i++)
                 if (s->seats[i].presumed)
                         (void) gang_gone(g, s->name, i, json_string_value(s->seats[i].incarnation),
-                                         "not heard since the registry was started again", now);
+                                         false, "not heard since the registry was started again", now);
 }
 
 static void end_claims(struct slice *s, usec_t now, usec_t lease, usec_t *next) {
@@ -390,7 +390,8 @@ usec_t slice_broken_since(const struct slice *s, bool *ret_leaving) {
         for (unsigned i = 0; i < MIN(s->hosts, s->n_seats); i++)
                 if (!s->seats[i].live) {
                         since = MIN(since, s->seats[i].since);
-                        *ret_leaving = *ret_leaving || s->seats[i].notice == NOTICE_PREEMPTION;
+                        *ret_leaving = *ret_leaving || s->seats[i].shut_down ||
+                                       s->seats[i].notice == NOTICE_PREEMPTION;
                 }
         return since;
 }

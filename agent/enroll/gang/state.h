@@ -28,7 +28,9 @@ struct host_run { /* a host's part in a run, as it says */
         enum part_state state;
         char cause[40], code[24], status[24];
         int64_t step; /* -1: not known */
-        char *detail; /* NULL: none */
+        usec_t step_time; /* how long a step takes it; 0: not known */
+        unsigned asked;   /* the question whose answer step is (struct watch) */
+        char *detail;     /* NULL: none */
         usec_t suspected; /* since when the host suspects that it stalls; 0: it does not */
         char *suspicion;  /* why, in words; NULL: not said */
 };
@@ -45,6 +47,7 @@ struct seat {
         unsigned worker;
         bool held;           /* a machine has it: host, id, address are its */
         bool live, presumed; /* presumed: live before this planner was loaded, and not heard yet */
+        bool shut_down;      /* when not live: it said so, its runs have ended with it */
         json_t *host, *id, *address, *incarnation, *before; /* before: the incarnation in front of it */
         json_t *entry,
                 *place; /* as in the slice's record (roster, or missing) and in a run's; NULL: to be made */
@@ -52,7 +55,7 @@ struct seat {
         char *why;
         unsigned hosts;
         struct print *print;
-        bool unfit, observe;
+        bool unfit, observe, runs_unknown; /* runs_unknown: it cannot say now; runs is what it said before */
         enum notice notice;
         char *reasons, *orders;
         struct host_run *runs;
@@ -102,7 +105,20 @@ struct intent {
         const json_t *slices; /* of value */
         unsigned min, max, restarts, port;
         usec_t grace, wait, at;
+        usec_t shrink_after, grow_after, last_call; /* USEC_INFINITY: the planner's own */
         bool late_min, stop;
+};
+
+/* While a host of a run is missing: what the others know of whether it goes on (evidence.c). */
+struct watch {
+        usec_t began;   /* 0: nobody is missing */
+        unsigned lost;  /* how many */
+        unsigned number; /* of the question; never the same twice */
+        char host[NAME_MAX_HOST]; /* who is asked; empty: nobody */
+        usec_t asked, answered;   /* the last question; the last answer, 0: none yet */
+        bool open;                /* the last question has no answer yet */
+        int64_t step;             /* of that answer */
+        usec_t quiet;             /* since when no step is seen; 0: the last answer told a higher one */
 };
 
 struct run {
@@ -115,6 +131,8 @@ struct run {
         json_t *coordinator; /* NULL: none yet */
         unsigned restarts;
         json_t *waits_for, *history;
+        json_t *over; /* what a planner before this one heard of ends on missing hosts; NULL: nothing */
+        unsigned n_over; /* such hosts as in the record */
         enum run_outcome outcome;
         char cause[40], blame[2 * NAME_MAX_HOST];
         int64_t step, step_shown; /* the highest that was seen; as in the record */
@@ -127,6 +145,8 @@ struct run {
         bool taken_back;              /* the intent is gone */
         bool dirty;
         usec_t silent_since; /* a host that is there says nothing of it; 0: none */
+        usec_t unsure_since; /* some ended it with success, of a missing one it is not known; 0: no */
+        struct watch watch;
         usec_t stalled;      /* since when hosts suspect so without a break; 0: none does */
 };
 
@@ -210,10 +230,18 @@ int intent_want(struct gang *g, const char *name, const json_t *v, usec_t now,
                 char why[static GANG_WHY_MAX]);
 int intent_restore(struct gang *g, const char *name, const json_t *v, char why[static GANG_WHY_MAX]);
 
+/* As its intent has it, else as the planner's options do. */
+usec_t run_shrink_after(const struct gang *g, const struct run *r);
+usec_t run_grow_after(const struct gang *g, const struct run *r);
+usec_t run_last_call(const struct gang *g, const struct run *r);
+
 struct run *run_find(const struct gang *g, const char *name);
 struct run *run_free(struct run *r);
 int run_load(struct gang *g, const char *name, const json_t *v, char why[static GANG_WHY_MAX]);
-json_t *run_record(const struct run *r);
+json_t *run_record(const struct gang *g, const struct run *r);
+/* The ends of its generation on hosts that are missing: "SLICE/WORKER" to what they said. */
+json_t *run_over(const struct gang *g, const struct run *r);
+int run_restore_over(struct gang *g, struct run *r);
 int runs_step(struct gang *g, usec_t *ret_next);
 bool run_has_slice(const struct run *r, const char *slice);
 bool run_knows_slice(const json_t *run, const char *slice);

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <limits.h>
+
 #include "tally.h"
 
 /* 93: a program's own "do not start me again" (NVIDIA's resiliency extension has the same). */
@@ -18,6 +20,7 @@ static unsigned blame_of(const struct host_run *h) {
 static void count_exit(struct tally *t, const struct seat *s, const struct host_run *h) {
         if (streq(h->cause, "success")) {
                 t->success++;
+                t->first_success = t->first_success ? t->first_success : s;
                 return;
         }
         if (h->state == PART_STOPPED || streq(h->cause, "stopped")) {
@@ -78,32 +81,84 @@ static void count_lost(struct tally *t, const struct seat *s) {
                 t->lost_since = s->since;
         }
         t->lost++;
-        t->leaving += s->notice == NOTICE_PREEMPTION;
+        t->leaving += s->notice == NOTICE_PREEMPTION || s->shut_down;
+}
+
+/* Its word of the run is the last one: it was begun once, and has ended. */
+static bool is_over(const struct run *r, const struct host_run *h) {
+        return h && h->generation == r->generation && (h->state == PART_EXITED || h->state == PART_STOPPED);
 }
 
 static void count_seat(const struct run *r, struct tally *t, const struct seat *s) {
-        const struct host_run *h;
+        const struct host_run *h = seat_run(s, r->intent.name);
 
+        if (!s->live && is_over(r, h)) {
+                t->over++;
+                count_part(t, s, h);
+                return;
+        }
         if (!s->live) {
                 count_lost(t, s);
                 return;
         }
         t->there++;
-        t->presumed += s->presumed;
-        h = seat_run(s, r->intent.name);
+        if (s->presumed || s->runs_unknown)
+                t->presumed++;
         if (h && h->generation < r->generation && (h->state == PART_STARTING || h->state == PART_RUNNING)) {
                 t->alive++; /* of an older generation: it has that to stop first */
                 t->first_alive = t->first_alive ? t->first_alive : s;
         }
         if (!h || h->generation != r->generation) {
-                if (!s->presumed) {
+                if (!s->presumed && !s->runs_unknown) {
                         t->silent++;
                         t->first_silent = t->first_silent ? t->first_silent : s;
                 }
                 return;
         }
         t->step = MAX(t->step, h->step);
+        t->step_time = MAX(t->step_time, h->step_time);
         count_part(t, s, h);
+}
+
+static const struct host_run *alive_on(const struct run *r, const struct seat *s) {
+        const struct host_run *h = s->live && !s->presumed ? seat_run(s, r->intent.name) : NULL;
+
+        return h && h->generation == r->generation && (h->state == PART_STARTING || h->state == PART_RUNNING)
+                       ? h
+                       : NULL;
+}
+
+/* Those that tell steps, or all; until n of them were seen. */
+static const struct seat *walk(const struct gang *g, const struct run *r, bool steps, unsigned n,
+                               unsigned *ret_n) {
+        unsigned seen = 0;
+        size_t i;
+        json_t *v;
+
+        json_array_foreach (r->slices, i, v) {
+                const struct slice *s = slice_find(g, json_string_value(json_object_get(v, "slice")));
+
+                for (unsigned w = 0; s && w < s->n_seats && w < json_array_size(json_object_get(v, "hosts"));
+                     w++) {
+                        const struct host_run *h = alive_on(r, &s->seats[w]);
+
+                        if (h && (!steps || h->step >= 0) && seen++ == n)
+                                return &s->seats[w];
+                }
+        }
+        *ret_n = seen;
+        return NULL;
+}
+
+const struct seat *tally_pick(const struct gang *g, const struct run *r, unsigned n) {
+        for (int steps = 1; steps >= 0; steps--) {
+                unsigned all = 0;
+
+                (void) walk(g, r, steps, UINT_MAX, &all);
+                if (all > 0)
+                        return walk(g, r, steps, n % all, &all);
+        }
+        return NULL;
 }
 
 void tally_count(const struct gang *g, const struct run *r, struct tally *ret) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every step of a run is made of, and how a generation begins. */
+#include "evidence.h"
 #include "transitions.h"
 
 #define HISTORY_MAX 32
@@ -9,7 +10,8 @@
 void run_enter(struct run *r, enum run_state state, usec_t now) {
         r->state = state;
         r->since = now;
-        r->silent_since = r->stalled = 0;
+        r->silent_since = r->unsure_since = r->stalled = 0;
+        run_evidence_clear(r);
         r->step_shown = r->step;
         r->dirty = true;
 }

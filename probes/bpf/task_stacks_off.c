@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* In a build without BPF. */
+#include "task_stacks.h"
+
+int task_stacks_open(size_t processes, struct task_stacks **ret, char why[static TASK_STACKS_WHY_MAX]) {
+        (void) processes, (void) ret;
+        (void) snprintf(why, TASK_STACKS_WHY_MAX, "this program was built without BPF");
+        return -EOPNOTSUPP;
+}
+
+struct task_stacks *task_stacks_close(struct task_stacks *s) {
+        (void) s;
+        return NULL;
+}
+
+int task_stacks_read(struct task_stacks *s, pid_t pid, struct task_stack_list *ret) {
+        (void) s, (void) pid, (void) ret;
+        return -EOPNOTSUPP;
+}
