@@ -78,7 +78,7 @@ class ByHand:
     def __init__(self, lab, keep=None):
         self.lab, self.keep = lab, keep
 
-    def judge(self, job, _since, name):
+    def judge(self, job, _since, name, _wanted):
         hosts, captures = self.lab.hosts, []
         asked = time.time()
         for turn in (0, 1):

@@ -7,7 +7,8 @@ import scenario
 import slices
 
 SUSPECTED, CONFIRMED, SLOW = "tpu.run.stall_suspected", "tpu.run.stall_confirmed", "tpu.run.straggler"
-LIMIT = 180  # seconds after the fault within which there must be a verdict
+LIMIT = 180       # seconds after the fault within which there must be a verdict
+SLOW_LIMIT = 300  # the same where the run goes on, slower: four windows of half a minute, and who was slow before
 
 
 def events(lab, job, names, since):
@@ -41,11 +42,13 @@ class Live:
     def __init__(self, lab):
         self.lab = lab
 
-    def judge(self, job, since, _name):
-        confirmed = None
-        while confirmed is None and time.time() - since < LIMIT:
+    def judge(self, job, since, _name, wanted):
+        limit, confirmed = SLOW_LIMIT if wanted == "slow" else LIMIT, None
+        while confirmed is None and time.time() - since < limit:
             time.sleep(0.5)
             confirmed = next(iter(events(self.lab, job, (CONFIRMED, SLOW), since)), None)
+        if confirmed and confirmed[1] == SLOW:
+            return {"outcome": "slow", "host": confirmed[2], "sentence": json.loads(confirmed[3]), "suspected": None, "confirmed": confirmed[0]}
         suspected = next(iter(events(self.lab, job, (SUSPECTED,), since)), None)
         told = diagnosis(self.lab, job)
         first = told["suspects"][0] if told["outcome"] == "named" else None

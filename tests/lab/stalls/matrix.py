@@ -57,7 +57,7 @@ class Matrix:
         figures = {"job": job, "step_seconds": round(before, 3), "load": round(training.load(), 2), "struck": struck}
         if not self.has_effect(chaos, job, before, struck, figures):
             return False
-        verdict = self.judge.judge(job, struck, f"case{case}")
+        verdict = self.judge.judge(job, struck, f"case{case}", chaos.wanted)
         self.state.store_verdict(case, verdict)
         chaos.stored(verdict)
         truth = chaos.reveal()
