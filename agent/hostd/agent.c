@@ -317,7 +317,9 @@ static int start(struct agent *a) {
         r = agent_events_start(a);
         if (r < 0)
                 return log_error_errno(r, "nobody can wait for events: %m");
-        r = agent_registry_start(a);
+        r = agent_capture_start(a);
+        if (r >= 0)
+                r = agent_registry_start(a);
         if (r < 0)
                 return log_error_errno(r, "the registry cannot be joined: %m");
         return start_api(a);
@@ -359,6 +361,7 @@ struct agent *agent_free(struct agent *a) {
         agent_tls_stop(a);
         agent_path_stop(a);
         agent_signal_stop(a);
+        agent_capture_stop(a);
         agent_registry_stop(a); /* puts that wait are answered by it */
         agent_jobs_clear(a);
         agent_orders_stop(a);

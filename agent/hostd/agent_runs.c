@@ -98,8 +98,12 @@ static void expect_steps(struct agent *a) {
                 run_log_expect(a->run_log, e); /* why not was said when it was read */
 }
 
+const char *agent_launchd_socket(const struct agent *a) {
+        return own_or(a, a->settings.launchd_socket, PATH_LAUNCHD_SOCKET);
+}
+
 int agent_runs_start(struct agent *a) {
-        const char *socket = own_or(a, a->settings.launchd_socket, PATH_LAUNCHD_SOCKET);
+        const char *socket = agent_launchd_socket(a);
         int r;
 
         r = jobs_new(a->event, socket, a->started_real, &jobs_handlers, a, &a->jobs);
