@@ -41,6 +41,7 @@ struct capture_round {
         usec_t began;                /* boot clock, of the first */
         unsigned round, tries;
         bool own;
+        void *token; /* somebody waits for it; NULL: nobody */
         sd_event_source *timer;
         struct launchd_call *call;
         uint8_t *stacks; /* that wait for the cores */
@@ -66,6 +67,8 @@ struct agent_capture {
 static void round_clear(struct capture_round *c) {
         c->timer = sd_event_source_disable_unref(c->timer);
         c->call = launchd_call_free(c->call);
+        if (c->token)
+                agent_capture_answered(TAKE_PTR(c->token), NULL, "the capture was given up");
         if (c->stacks)
                 agent_libtpu_cancel_status(c->owner->agent);
         free(c->stacks);
@@ -194,7 +197,10 @@ static void deliver(struct capture_round *c, const uint8_t *stacks, size_t len, 
         r = capture_shelf_put(c->owner->directory, taken, c->round, c->episode, b.wire, b.len);
         if (r < 0)
                 (void) log_warning_errno(r, "%s: the capture is not kept on this host: %m", c->owner->directory);
-        tell(c, &about, &b);
+        if (c->token)
+                agent_capture_answered(TAKE_PTR(c->token), &b, NULL);
+        else
+                tell(c, &about, &b);
         (void) malloc_trim(0); /* some MiB of JSON are gone: this process is small between captures */
 }
 
@@ -426,6 +432,22 @@ void agent_capture_suspected(struct agent *a, const char *run, uint64_t generati
         (void) snprintf(c->episode, sizeof(c->episode), "own.%.24s-%" PRIu64 "-%" PRIu64, run, generation, c->wanted);
         log_notice("run %s is captured by this host for itself: %s", run, s->why);
         ask_in(c, 0);
+}
+
+int agent_capture_order(struct agent *a, const char *run, void *token) {
+        struct capture_round *c = free_round(a->capture);
+
+        if (!c)
+                return -EBUSY;
+        *c = (struct capture_round){ .owner = a->capture, .own = true, .token = token, .wanted = host_now_real(a->host) };
+        (void) snprintf(c->run, sizeof(c->run), "%.63s", run);
+        (void) snprintf(c->episode, sizeof(c->episode), "asked.%.24s-0-%" PRIu64, run, c->wanted);
+        ask_in(c, 0);
+        return 0;
+}
+
+const char *agent_capture_directory(const struct agent *a) {
+        return a->capture->directory;
 }
 
 /* --- Life ---------------------------------------------------------------------------------------------- */
