@@ -132,7 +132,7 @@ class Capture(Gang):
         conf.write_text(conf.read_text().replace("actor", "reader"))
         done = self.tpuctl("--root", root, "diagnose", "s0", check=None)  # by default the agents, where no collector is configured
         self.assertIn("s0-1", done.stderr)
-        self.assertIn("may not capture stacks", done.stderr)
+        self.assertIn("may read, but not act", done.stderr)
         acted = [e["body"] for e in self.hosts["s0-1"].get("/v1/events")["events"] if e["name"] == "tpu.api.acted"]
         self.assertTrue(any(a["call"] == "POST /v1/captures" and a["result"] == "captured" for a in acted), acted)
 
