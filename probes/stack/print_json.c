@@ -14,6 +14,16 @@ static size_t json_bytes(const char *s) {
         return n;
 }
 
+static void add_locals(json_t *v, const struct frame_locals *l, size_t *bytes) {
+        json_t *all = json_object();
+
+        for (size_t i = 0; i < l->n; i++) {
+                (void) json_object_set_new(all, l->items[i].name, json_string(l->items[i].value));
+                *bytes += FRAME_BYTES + json_bytes(l->items[i].name) + json_bytes(l->items[i].value);
+        }
+        (void) json_object_set_new(v, "locals", all);
+}
+
 static json_t *python_frame(const struct frame *f, size_t *ret_bytes) {
         const char *file = f->code ? f->code->file : "?", *function = f->code ? f->code->function : "?";
         int line = f->code ? code_line(f->code, f->instruction) : 0;
@@ -68,6 +78,8 @@ static int add_frame(const struct joined_frame *f, void *userdata) {
                 break;
         case JOINED_PYTHON:
                 v = python_frame(f->python, &bytes);
+                if (v && f->locals)
+                        add_locals(v, f->locals, &bytes);
                 break;
         }
         if (!output_has_room(to->output, FRAME_BYTES + bytes)) {
