@@ -14,6 +14,7 @@
 #include "targets.h"
 
 #define ALARM_SECONDS 20 /* a target whose memory or files never answer must not keep us */
+#define STDOUT_BUFFER (64u * 1024) /* a capture is many lines, and a pipe takes so much at once */
 #define REPEAT_MAX 100000u
 #define EVERY_DEFAULT USEC_PER_SEC
 
@@ -265,6 +266,7 @@ int main(int argc, char *argv[]) {
         int r;
 
         log_open("tpu-stack");
+        (void) setvbuf(stdout, NULL, _IOFBF, STDOUT_BUFFER); /* if not, it is only slower */
         r = options_parse(&o, argc, argv);
         if (r < 0)
                 return options_exit(r);
