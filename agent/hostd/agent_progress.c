@@ -119,7 +119,7 @@ static void tell_suspected(struct agent *a, const struct watched *w) {
                           ELEMENTSOF(body), NULL);
 }
 
-/* how: "step", "restart" or "end". */
+/* how: "step", "activity" (of a run without steps), "restart" or "end". */
 static void tell_recovered(struct agent *a, const struct watched *w, const struct suspicion *s, const char *how, usec_t now) {
         usec_t lasted = now - MIN(now, s->since);
         char message[256];
@@ -133,7 +133,7 @@ static void tell_recovered(struct agent *a, const struct watched *w, const struc
         };
 
         (void) snprintf(message, sizeof(message), "run %s is suspected no more: %s, %.1f s after its step before", w->job,
-                        streq(how, "step") ? "it made a step" : streq(how, "restart") ? "it started anew" : "it ended",
+                        streq(how, "step") ? "it made a step" : streq(how, "activity") ? "it does something again" : streq(how, "restart") ? "it started anew" : "it ended",
                         (double) lasted / USEC_PER_SEC);
         (void) agent_emit(a, EVENT_RUN_RECOVERED, OTLP_INFO, message, body, ELEMENTSOF(body), NULL);
         if (s->counts)
@@ -150,12 +150,17 @@ static void counts(struct agent *a, const struct watched *w) {
 
 static void read_counters(struct agent *a, struct watched *w, bool anew, usec_t now) {
         struct run_counters c;
+        struct suspicion ended;
 
         host_metrics_run_counters(a->host_metrics, w->job, anew, &c);
-        run_watch_reading(&w->watch, &(struct activity_reading){ .at = now,
-                                                                 .cpu_usec = c.cpu_usec,
-                                                                 .written_bytes = c.written_bytes,
-                                                                 .net_bytes = c.net_bytes });
+        if (run_watch_reading(&w->watch,
+                              &(struct activity_reading){ .at = now,
+                                                          .cpu_usec = c.cpu_usec,
+                                                          .written_bytes = c.written_bytes,
+                                                          .net_bytes = c.net_bytes,
+                                                          .device_idle = -1 },
+                              &ended))
+                tell_recovered(a, w, &ended, "activity", now);
 }
 
 /* The timer stands at the first suspicion that would fall due. */
@@ -326,6 +331,7 @@ void agent_progress_tick(struct agent *a, struct sink *s) {
         struct agent_progress *p = a->progress;
         const struct job_list *jobs = jobs_get(a->jobs);
         usec_t now = host_now(a->host);
+        bool silent = false; /* a run without steps: only readings tell when it is due */
 
         for (size_t i = p ? p->n : 0; i > 0; i--) {
                 struct watched *w = p->runs[i - 1];
@@ -341,9 +347,12 @@ void agent_progress_tick(struct agent *a, struct sink *s) {
                         goodput_join(&w->goodput, now);
                 read_counters(a, w, false, now);
                 count_lost(w, now);
+                silent = silent || silence_due(&w->watch.silence) != USEC_INFINITY;
                 sample_run(s, w);
                 sample_time(s, w);
         }
+        if (silent)
+                arm(p);
 }
 
 /* --- Life ---------------------------------------------------------------------------------------------- */
