@@ -49,6 +49,7 @@ enum agent_source {
         SOURCE_RUN_GROUPS,
         SOURCE_KERNEL,
         SOURCE_ENROLL, /* agent_registry.c */
+        SOURCE_LIBTPU, /* agent_libtpu.c: it and all that follow: one for each metric of each port */
 };
 
 struct agent {
@@ -83,6 +84,7 @@ struct agent {
         bool status_stale; /* what systemctl status shows is not what is so */
         struct sample_store samples;
         struct host_metrics *host_metrics;
+        struct agent_libtpu *libtpu; /* in agent_libtpu.c */
         struct {
                 struct kernel_log *log; /* NULL: it is not watched */
                 sd_event_source *source;
@@ -141,6 +143,9 @@ void agent_reload(struct agent *a);
 
 /* --- Used by the agent's own files --------------------------------------------------------------------- */
 
+/* To the journal and the ring alone: what others tell the fleet. */
+void agent_note(struct agent *a, enum event_id id, enum otlp_severity severity, const char *message,
+                const struct otlp_attribute *body, size_t n);
 /* To the journal, the ring and the uplink. ret_seq (may be NULL): the record's. Returns what the uplink
  * said. */
 int agent_emit(struct agent *a, enum event_id id, enum otlp_severity severity, const char *message,

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "agent.h"
+#include "agent_libtpu.h"
 #include "goodput.h"
 #include "log.h"
 #include "suspicion.h"
@@ -148,6 +149,17 @@ static void counts(struct agent *a, const struct watched *w) {
 
 /* --- What is seen -------------------------------------------------------------------------------------- */
 
+#define DEVICE_FRESH (60 * USEC_PER_SEC)
+
+/* Seconds that the TPU has done nothing; -1: not known. */
+static double device_idle(const struct agent *a, usec_t now) {
+        const struct libtpu_reading *r = agent_libtpu_reading(a);
+
+        if (!r || r->at == 0 || !isfinite(r->idle_seconds) || now - MIN(now, r->at) > DEVICE_FRESH)
+                return -1;
+        return r->idle_seconds + (double) (now - MIN(now, r->at)) / USEC_PER_SEC;
+}
+
 static void read_counters(struct agent *a, struct watched *w, bool anew, usec_t now) {
         struct run_counters c;
         struct suspicion ended;
@@ -158,7 +170,7 @@ static void read_counters(struct agent *a, struct watched *w, bool anew, usec_t 
                                                           .cpu_usec = c.cpu_usec,
                                                           .written_bytes = c.written_bytes,
                                                           .net_bytes = c.net_bytes,
-                                                          .device_idle = -1 },
+                                                          .device_idle = device_idle(a, now) },
                               &ended))
                 tell_recovered(a, w, &ended, "activity", now);
 }
@@ -279,6 +291,13 @@ void agent_progress_ended(struct agent *a, const char *job) {
         arm(a->progress);
 }
 
+/* Runs that have said nothing yet are watched, too. */
+static void watch_all(struct agent_progress *p, const struct job_list *jobs) {
+        for (size_t i = 0; jobs->known && i < jobs->n; i++)
+                if (!streq(jobs->jobs[i].state, "exited"))
+                        (void) find_or_add(p, jobs->jobs[i].name); /* the next tick tries again */
+}
+
 /* --- The tick ------------------------------------------------------------------------------------------ */
 
 static void sample_run(struct sink *s, const struct watched *w) {
@@ -331,9 +350,12 @@ void agent_progress_tick(struct agent *a, struct sink *s) {
         struct agent_progress *p = a->progress;
         const struct job_list *jobs = jobs_get(a->jobs);
         usec_t now = host_now(a->host);
-        bool silent = false; /* a run without steps: only readings tell when it is due */
+        bool silent = false; /* of a run without steps: only readings tell when it is due */
 
-        for (size_t i = p ? p->n : 0; i > 0; i--) {
+        if (!p)
+                return;
+        watch_all(p, jobs);
+        for (size_t i = p->n; i > 0; i--) {
                 struct watched *w = p->runs[i - 1];
                 const struct job *j = jobs_find(a->jobs, w->job);
 

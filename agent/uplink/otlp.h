@@ -19,9 +19,19 @@ struct otlp_attribute {
         size_t n_bytes;
 };
 
+/* counts[i] values were at most bounds[i], and above the bound before it; the last: above all bounds. */
+struct otlp_histogram {
+        uint64_t count;
+        double sum, min, max; /* min and max: NAN when not known */
+        const double *bounds;
+        const uint64_t *counts; /* n_bounds + 1 */
+        size_t n_bounds;
+};
+
 struct otlp_point {
         const char *name, *unit, *description; /* unit and description may be NULL */
         bool counter; /* cumulative monotonic sum since start_real; else a gauge */
+        const struct otlp_histogram *histogram; /* cumulative since start_real; NULL: a number is meant */
         bool is_int;
         union {
                 double d;

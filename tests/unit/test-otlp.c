@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* With OTLP_DUMP=DIR the bytes are written there, for otlp_wire.py to read by its own means. */
 #include <fcntl.h>
+#include <math.h>
 
 #include "otlp.h"
 #include "otlp.pb-c.h"
@@ -190,4 +191,74 @@ static void test_limits(void) {
         ASSERT_EQ(otlp_add_point(o, &p), -EINVAL);
 }
 
-TEST_MAIN(test_metrics, test_event, test_utf8, test_limits)
+static void add_histogram(struct otlp *o, const char *name, const struct otlp_histogram *h, int wanted) {
+        const struct otlp_attribute a[] = { { .key = "tpu.buffer.size", .text = "1MB+" } };
+        const struct otlp_point p = { .name = name,
+                                      .unit = "s",
+                                      .histogram = h,
+                                      .time_real = T0 + 1,
+                                      .start_real = T0,
+                                      .attributes = a,
+                                      .n_attributes = 1 };
+
+        ASSERT_EQ(otlp_add_point(o, &p), wanted);
+}
+
+static void test_histogram(void) {
+        static const double bounds[] = { 0.5, 1, 2 };
+        static const uint64_t counts[] = { 1, 0, 3, 4 };
+        const struct otlp_histogram h = { 8, 12.5, 0.25, 9, bounds, counts, 3 };
+        const struct otlp_histogram plain = { 8, 12.5, (double) NAN, (double) NAN, NULL, &(uint64_t){ 8 }, 0 };
+        _cleanup_(otlp_freep) struct otlp *o = make();
+        Otlp__ExportMetricsServiceRequest *m;
+        const Otlp__HistogramDataPoint *p;
+        const void *data;
+        size_t len;
+
+        add_histogram(o, "h", &h, 0);
+        add_histogram(o, "h", &plain, 0);
+        ASSERT_EQ(otlp_add_point(o, &(struct otlp_point){ .name = "h", .d = 1 }), -EINVAL); /* it is a histogram */
+        ASSERT_OK(otlp_encode_metrics(o, &data, &len));
+        m = otlp__export_metrics_service_request__unpack(NULL, len, data);
+        ASSERT_TRUE(m);
+        ASSERT_EQ(m->resource_metrics[0]->scope_metrics[0]->n_metrics, 1);
+        const Otlp__Metric *t = m->resource_metrics[0]->scope_metrics[0]->metrics[0];
+        ASSERT_EQ(t->data_case, OTLP__METRIC__DATA_HISTOGRAM);
+        ASSERT_EQ(t->histogram->aggregation_temporality, 2);
+        ASSERT_EQ(t->histogram->n_data_points, 2);
+        p = t->histogram->data_points[0];
+        ASSERT_EQ(p->count, 8);
+        ASSERT_TRUE(p->sum == 12.5 && p->min == 0.25 && p->max == 9);
+        ASSERT_EQ(p->time_unix_nano, (T0 + 1) * 1000);
+        ASSERT_EQ(p->start_time_unix_nano, T0 * 1000);
+        ASSERT_TRUE(p->n_explicit_bounds == 3 && memcmp(p->explicit_bounds, bounds, sizeof(bounds)) == 0);
+        ASSERT_TRUE(p->n_bucket_counts == 4 && memcmp(p->bucket_counts, counts, sizeof(counts)) == 0);
+        ASSERT_STREQ(p->attributes[0]->value->string_value, "1MB+");
+        p = t->histogram->data_points[1];
+        ASSERT_EQ(p->min__case, OTLP__HISTOGRAM_DATA_POINT__MIN___NOT_SET);
+        ASSERT_TRUE(p->n_explicit_bounds == 0 && p->n_bucket_counts == 1 && p->bucket_counts[0] == 8);
+        otlp__export_metrics_service_request__free_unpacked(m, NULL);
+}
+
+/* The size is known before: no request is too long in the end. */
+static void test_histogram_limits(void) {
+        double bounds[500];
+        uint64_t counts[501] = { 0 };
+        const struct otlp_histogram h = { 0, 0, 0, 0, bounds, counts, 500 };
+        const struct otlp_point p = { .name = "h", .histogram = &h, .time_real = T0, .start_real = T0 };
+        _cleanup_(otlp_freep) struct otlp *o = make();
+        const void *data;
+        size_t len, n = 0;
+        int r;
+
+        for (size_t i = 0; i < 500; i++)
+                bounds[i] = (double) i + 0.125;
+        while ((r = otlp_add_point(o, &p)) == 0)
+                n++;
+        ASSERT_EQ(r, -E2BIG);
+        ASSERT_TRUE(n > 120);
+        ASSERT_OK(otlp_encode_metrics(o, &data, &len));
+        ASSERT_TRUE(len <= OTLP_REQUEST_MAX && len > OTLP_REQUEST_MAX * 9 / 10);
+}
+
+TEST_MAIN(test_metrics, test_histogram, test_histogram_limits, test_event, test_utf8, test_limits)
