@@ -18,8 +18,11 @@ struct watched {
         bool over; /* it ended; its next start, if there is one, begins with the time since then */
 };
 
+#define FIRST_LOOK (3 * USEC_PER_SEC) /* after the start: by then it is known which runs of the journal still run */
+
 struct agent_progress {
         struct agent *agent;
+        usec_t started;
         sd_event_source *timer;
         struct watched *runs[RUN_LOG_RUNS_MAX];
         size_t n;
@@ -180,7 +183,8 @@ static void arm(struct agent_progress *p) {
         usec_t due = USEC_INFINITY, now = host_now(p->agent->host);
 
         for (size_t i = 0; i < p->n; i++)
-                due = MIN(due, run_watch_due(&p->runs[i]->watch));
+                due = MIN(due, p->runs[i]->over ? USEC_INFINITY : run_watch_due(&p->runs[i]->watch));
+        due = MAX(due, p->started + FIRST_LOOK);
         /* Both fail only for a source without a loop. */
         if (due == USEC_INFINITY)
                 (void) sd_event_source_set_enabled(p->timer, SD_EVENT_OFF);
@@ -227,7 +231,7 @@ static int on_due(sd_event_source *source, uint64_t at, void *userdata) {
         for (size_t i = 0; i < p->n; i++) {
                 struct watched *w = p->runs[i];
 
-                if (run_watch_due(&w->watch) > now)
+                if (w->over || run_watch_due(&w->watch) > now)
                         continue;
                 read_counters(p->agent, w, true, now);
                 judge(p->agent, w, now);
@@ -363,7 +367,8 @@ void agent_progress_tick(struct agent *a, struct sink *s) {
                         drop(p, i - 1);
                         continue;
                 }
-                if (w->over || (j && streq(j->state, "exited")))
+                w->over = w->over || (j && streq(j->state, "exited"));
+                if (w->over)
                         continue;
                 if (j && w->goodput.mark == 0) /* it ran before this agent did */
                         goodput_join(&w->goodput, now);
@@ -386,6 +391,7 @@ int agent_progress_start(struct agent *a) {
         if (!p)
                 return -ENOMEM;
         p->agent = a;
+        p->started = host_now(a->host);
         a->progress = p;
         r = sd_event_add_time(a->event, &p->timer, CLOCK_BOOTTIME, 0, 100 * USEC_PER_MSEC, on_due, p);
         if (r >= 0)
