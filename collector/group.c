@@ -11,10 +11,11 @@ struct group {
         const struct damage *damage;
         const struct clock *clock;
         struct counters *counters;
+        struct pace *pace;
         sd_event_source *timer;
         struct group_item *first, **last; /* in the order of arrival */
         size_t n, bytes;
-        void (*notify)(void *userdata);
+        void (*notify)(void *userdata), (*captures)(void *userdata);
         void *userdata;
         bool failing; /* the last write to the database failed: said once, not per request */
 };
@@ -79,9 +80,14 @@ static int decode(struct group_item *i, uint8_t **ret_own, char why[static INGES
         return 0;
 }
 
-void group_on_events(struct group *g, void (*notify)(void *userdata), void *userdata) {
+void group_on_events(struct group *g, void (*notify)(void *userdata), void (*captures)(void *userdata), void *userdata) {
         g->notify = notify;
+        g->captures = captures;
         g->userdata = userdata;
+}
+
+void group_judges(struct group *g, struct pace *pace) {
+        g->pace = pace;
 }
 
 static void count(struct counters *c, const struct group_item *i) {
@@ -90,7 +96,9 @@ static void count(struct counters *c, const struct group_item *i) {
                 return;
         }
         c->lines += i->result.lines;
-        *(i->push.kind == INGEST_METRICS ? &c->points : &c->events) += i->result.rows - i->result.lines;
+        c->events += i->result.told;
+        c->captures += i->result.captures;
+        *(i->push.kind == INGEST_METRICS ? &c->points : &c->events) += i->result.rows - i->result.lines - i->result.captures;
         c->rejected += i->result.rejected;
 }
 
@@ -107,6 +115,7 @@ static int store_item(struct group *g, struct group_item *i) {
         if (r < 0)
                 return r;
         i->push.peer = i->peer;
+        i->push.pace = g->pace;
         r = push_store(g->store, &i->push, clock_real(g->clock), &i->result);
         if (r < 0) {
                 if (!refuse_request(i, r, i->result.why))
@@ -155,7 +164,7 @@ static void refuse_all(struct group *g, struct group_item *items, int error) {
 }
 
 static void answer_all(struct group *g, struct group_item *items, bool stored) {
-        uint64_t before = g->counters->events + g->counters->lines;
+        uint64_t before = g->counters->events + g->counters->lines, captures = g->counters->captures;
 
         while (items) {
                 struct group_item *i = items;
@@ -171,6 +180,8 @@ static void answer_all(struct group *g, struct group_item *items, bool stored) {
         }
         if (g->notify && g->counters->events + g->counters->lines > before)
                 g->notify(g->userdata);
+        if (g->captures && g->counters->captures > captures)
+                g->captures(g->userdata);
 }
 
 /* Takes the first items out: as many as one transaction may hold. */

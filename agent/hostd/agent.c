@@ -2,6 +2,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "agent.h"
+#include "agent_libtpu.h"
 #include "frame.h"
 #include "log.h"
 #include "paths.h"
@@ -10,22 +11,28 @@
 
 /* --- Events, checks, samples --------------------------------------------------------------------------- */
 
-int agent_emit(struct agent *a, enum event_id id, enum otlp_severity severity, const char *message,
-               const struct otlp_attribute *body, size_t n, uint64_t *ret_seq) {
-        usec_t now = host_now_real(a->host);
+void agent_note(struct agent *a, enum event_id id, enum otlp_severity severity, const char *message,
+                const struct otlp_attribute *body, size_t n) {
         int r;
 
         r = event_to_journal(id, severity, message, body, n);
         if (r < 0)
                 (void) log_warning_errno(r, "event %s is not in the journal: %m", event_def(id)->name);
-        r = event_ring_add(&a->ring, id, severity, now, body, n);
+        r = event_ring_add(&a->ring, id, severity, host_now_real(a->host), body, n);
         if (r < 0)
                 (void) log_warning_errno(r, "event %s is not in /v1/events: %m", event_def(id)->name);
         agent_events_news(a);
-        r = telemetry_event(&a->telemetry, id, severity, now, body, n, ret_seq);
+        agent_hook(a, id, severity, message, body, n);
+}
+
+int agent_emit(struct agent *a, enum event_id id, enum otlp_severity severity, const char *message,
+               const struct otlp_attribute *body, size_t n, uint64_t *ret_seq) {
+        int r;
+
+        agent_note(a, id, severity, message, body, n);
+        r = telemetry_event(&a->telemetry, id, severity, host_now_real(a->host), body, n, ret_seq);
         if (r < 0)
                 (void) log_warning_errno(r, "event %s is not in the spool: %m", event_def(id)->name);
-        agent_hook(a, id, severity, message, body, n);
         return r;
 }
 
@@ -221,7 +228,8 @@ static void load_wanted(struct agent *a) {
                 a->intent = fresh;
         a->context = (struct probe_context) { .intent = r < 0 ? NULL : &a->intent };
         load_machine(a);
-        if (identity_is_derived(&a->identity, IDENTITY_CHIPS) || /* machines.conf then says it, with its source */
+        if (identity_is_derived(&a->identity,
+                                IDENTITY_CHIPS) || /* machines.conf then says it, with its source */
             identity_get_u32(&a->identity, IDENTITY_CHIPS, &a->context.chips_wanted) < 0)
                 return;
         (void) snprintf(a->chips_source, sizeof(a->chips_source), "%s",
@@ -296,12 +304,16 @@ static int start(struct agent *a) {
         if (r < 0)
                 return log_error_errno(r, "runs cannot be watched: %m");
         judge_identity(a, 1);
+        r = agent_libtpu_start(a);
+        if (r < 0)
+                return log_error_errno(r, "the TPU runtime's metrics cannot be asked for: %m");
         r = probe_program_open(&a->probe_program);
         if (r < 0)
-                (void) log_error_errno(r, "%s: %m: what it would look at stays unknown; reinstall the package tpu-hostd",
-                                       a->probe_program.program.path);
-        r = schedule_new(a->event, probe_table, &a->probe_program.program, a->settings.probe_interval, a->host,
-                         &a->context, &schedule_handlers, a, &a->schedule);
+                (void) log_error_errno(
+                        r, "%s: %m: what it would look at stays unknown; reinstall the package tpu-hostd",
+                        a->probe_program.program.path);
+        r = schedule_new(a->event, probe_table, &a->probe_program.program, a->settings.probe_interval,
+                         a->host, &a->context, &schedule_handlers, a, &a->schedule);
         if (r < 0)
                 return log_error_errno(r, "the probes cannot be started: %m");
         a->watching = a->status_stale = true;
@@ -317,7 +329,9 @@ static int start(struct agent *a) {
         r = agent_events_start(a);
         if (r < 0)
                 return log_error_errno(r, "nobody can wait for events: %m");
-        r = agent_registry_start(a);
+        r = agent_capture_start(a);
+        if (r >= 0)
+                r = agent_registry_start(a);
         if (r < 0)
                 return log_error_errno(r, "the registry cannot be joined: %m");
         return start_api(a);
@@ -359,6 +373,7 @@ struct agent *agent_free(struct agent *a) {
         agent_tls_stop(a);
         agent_path_stop(a);
         agent_signal_stop(a);
+        agent_capture_stop(a);
         agent_registry_stop(a); /* puts that wait are answered by it */
         agent_jobs_clear(a);
         agent_orders_stop(a);
@@ -373,6 +388,7 @@ struct agent *agent_free(struct agent *a) {
         a->run_log = run_log_free(a->run_log);
         agent_progress_stop(a);
         a->jobs = jobs_free(a->jobs);
+        agent_libtpu_stop(a);
         a->host_metrics = host_metrics_free(a->host_metrics);
         telemetry_clear(&a->telemetry);
         agent_uplink_stop(a);
@@ -391,6 +407,7 @@ void agent_look_again(struct agent *a) {
         (void) describe(a);
         judge_identity(a, ++a->ticks);
         agent_registry_look(a);
+        agent_libtpu_reload(a);
         schedule_run_all(a->schedule);
 }
 

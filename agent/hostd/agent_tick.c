@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "agent.h"
+#include "agent_libtpu.h"
 #include "cost.h"
 #include "log.h"
 #include "uplink_samples.h"
@@ -100,6 +101,8 @@ static void sample_runs(struct agent *a, struct sink *s) {
                 put_run_number(s, "tpu.run.tokens_per_second", "{token}/s",
                                "Tokens a second and device, as the run reported", runs[i].job,
                                p->last.tokens_per_second);
+                put_run_number(s, "tpu.run.tflops", "{TFLOP}/s", "10^12 floating point operations a second and device, as the run reported",
+                               runs[i].job, p->last.tflops);
                 put_run_number(s, "tpu.run.loss", NULL, "Loss of the run's last step", runs[i].job,
                                p->last.loss);
         }
@@ -202,6 +205,7 @@ void agent_tick(struct agent *a) {
         jobs_refresh(a->jobs);
         agent_orders_tick(a);
         agent_collect(a);
+        agent_libtpu_tick(a);
         agent_registry_tick(a);
         r = telemetry_push(&a->telemetry, &a->samples);
         if (r < 0)

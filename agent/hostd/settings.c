@@ -8,6 +8,7 @@
 #include "registry.h"
 #include "settings.h"
 #include "tcp_address.h"
+#include "step_expression.h"
 #include "uplink.h"
 
 #define TEXT_OF(x) #x
@@ -56,6 +57,13 @@ static int parse_endpoints(const char *value, void *dest, char why[static 96]) {
                         r = -E2BIG;
                 }
         }
+        return r < 0 ? r : config_parse_string255(value, dest, why);
+}
+
+static int parse_expression(const char *value, void *dest, char why[static 96]) {
+        _cleanup_(step_expression_freep) struct step_expression *e = NULL;
+        int r = value[0] ? step_expression_new(value, why, 96, &e) : 0;
+
         return r < 0 ? r : config_parse_string255(value, dest, why);
 }
 
@@ -233,6 +241,38 @@ static int parse_addresses(const char *value, void *dest, char why[static 96]) {
         return r < 0 ? r : config_parse_string255(value, dest, why);
 }
 
+size_t settings_libtpu_ports(const char *list, uint16_t ret[static SETTINGS_PORTS_MAX]) {
+        size_t n = 0;
+
+        for (const char *p = list; *p && n < SETTINGS_PORTS_MAX; p += strspn(p, ", \t")) {
+                ret[n++] = (uint16_t) strtoul(p, NULL, 10); /* parse_libtpu_ports() has looked at it */
+                p += strcspn(p, ", \t");
+        }
+        return n;
+}
+
+static int parse_libtpu_ports(const char *value, void *dest, char why[static 96]) {
+        char list[256];
+        char *word, *rest = list;
+        size_t n = 0;
+        int r = config_parse_string255(value, list, why);
+
+        if (r < 0 || streq(value, "auto"))
+                return config_parse_string255(value, dest, why);
+        while (r == 0 && (word = strsep(&rest, ", \t"))) {
+                uint32_t port;
+
+                if (!*word)
+                        continue;
+                r = config_parse_u32_within(word, 1, UINT16_MAX, &port, why);
+                if (r == 0 && ++n > SETTINGS_PORTS_MAX) {
+                        (void) snprintf(why, 96, "more than %d ports", SETTINGS_PORTS_MAX);
+                        r = -E2BIG;
+                }
+        }
+        return r < 0 ? r : config_parse_string255(value, dest, why);
+}
+
 static int parse_count(const char *value, void *dest, char why[static 96]) {
         return config_parse_u32_within(value, 1, 1000, dest, why);
 }
@@ -276,6 +316,7 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                 { "Hostd", "SpoolBytes", parse_spool_bytes, &s->spool_bytes, "256M" },
                 { "Hostd", "RunLogs", config_parse_bool, &s->run_logs, "yes" },
                 { "Hostd", "RunLogBytes", parse_spool_bytes, &s->run_log_bytes, "64M" },
+                { "Hostd", "StepExpression", parse_expression, s->step_expression, "" },
                 { "Hostd", "ApiSocket", parse_path, s->api_socket, PATH_HOSTD_SOCKET },
                 { "Hostd", "SpoolDirectory", parse_path, s->spool_directory, PATH_SPOOL },
                 { "Hostd", "LaunchdSocket", parse_path, s->launchd_socket, "" },
@@ -313,6 +354,7 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                 { "Hook", "PerMinute", parse_count, &s->hook.per_minute, "6" },
                 { "Hook", "Collector", parse_collector, s->hook.collector, "" },
                 { "Hook", "Brake", parse_percent, &s->hook.brake, "20" },
+                { "Libtpu", "Ports", parse_libtpu_ports, s->libtpu_ports, "auto" },
                 { "Metadata", "Host", parse_metadata_host, s->metadata_host, "" },
                 { "Metadata", "Copy", parse_path, s->metadata_copy, "" },
                 { "Metadata", "CopyAfter", parse_interval, &s->metadata_copy_after, "10s" },
@@ -352,6 +394,7 @@ unsigned settings_keep_fixed(struct settings *s, const struct settings *old) {
                 { "CertificateFile", s->uplink.certificate_file, old->uplink.certificate_file },
                 { "ApiSocket", s->api_socket, old->api_socket },
                 { "SpoolDirectory", s->spool_directory, old->spool_directory },
+                { "StepExpression", s->step_expression, old->step_expression },
                 { "LaunchdSocket", s->launchd_socket, old->launchd_socket },
                 { "NetcfgSocket", s->netcfg_socket, old->netcfg_socket },
                 { "Journal", s->journal, old->journal },

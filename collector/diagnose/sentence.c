@@ -22,7 +22,7 @@ static const struct stack_table *table_of(const struct diagnosis *d) {
 }
 
 void sentence_host(FILE *f, const struct seen_host *h) {
-        const char *name = h->last ? h->last->host : "", *address = h->last ? h->last->address : "";
+        const char *name = h->who ? h->who->host : "", *address = h->who ? h->who->address : "";
 
         if (h->slice[0])
                 fprintf(f, "slice %s, ", h->slice);
@@ -362,6 +362,11 @@ void sentence_summary(struct diagnosis *d) {
                 if (d->n_stopped > 0)
                         fprintf(f, ", although %zu of %zu processes %s stopped", d->n_stopped, e->n_ranks,
                                 d->n_stopped == 1 ? "is" : "are");
+                break;
+        case OUTCOME_WORKS:
+                fprintf(f, "no step, but nobody waits for another: %zu of %zu ranks do something; the largest group ",
+                        d->n_active, e->n_ranks);
+                sentence_place(f, table_of(d), &e->classes[0]);
                 break;
         case OUTCOME_NO_EVIDENCE:
                 fputs(e->n_silent > 0 ? "no host answered" : "no capture shows a process of a run", f);

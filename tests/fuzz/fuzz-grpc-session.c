@@ -1,78 +1,81 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a server sends on a connection of two calls at work, a unary one and a stream; the first byte says in which
- * pieces. Each call ends once at most; what was sent and came never leaves a message longer than its bound.
+ * What a server of gRPC on this host sends over HTTP/2: every call ends exactly once, with an answer within its
+ * limit or without one; nothing is taken beyond the budget. First byte: how many calls, and in what pieces the
+ * rest comes.
  */
 #include <assert.h>
 
-#include "grpc_state.h"
+#include "grpc_session.h"
 
-#define LEN_MAX 4096
+#define MESSAGE_MAX 512
+#define BUDGET 4096
+#define ASKED_MAX 20
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void on_message(const uint8_t *data, size_t len, void *userdata) {
-        unsigned *ended = userdata;
+struct seen {
+        struct grpc_session *session;
+        unsigned asked, ended;
+};
 
-        assert(*ended == 0 && len <= LEN_MAX && (data || len == 0));
+static void ask(struct seen *s);
+
+static void done(int error, const uint8_t *data, size_t len, const char *why, void *userdata) {
+        struct seen *s = userdata;
+
+        s->ended++;
+        assert(error <= 0 && why && strlen(why) < 256);
+        assert(error == 0 ? len <= MESSAGE_MAX : !data && len == 0);
+        for (const char *c = why; *c; c++)
+                assert(*c >= ' ' && *c <= '~');
+        if (s->asked < ASKED_MAX)
+                ask(s); /* the next one out of the last one's end */
 }
 
-static void on_done(const struct grpc_answer *a, void *userdata) {
-        unsigned *ended = userdata;
+static void ask(struct seen *s) {
+        const struct grpc_session_question q = {
+                .method = "/a.B/C", .data = "hello", .len = 5, .timeout = USEC_PER_SEC, .done = done, .userdata = s
+        };
 
-        assert(++*ended == 1 && a->why && a->len <= LEN_MAX);
-        assert(a->outcome == GRPC_ANSWERED || a->why[0]);
+        if (grpc_session_ask(s->session, &q) == 0)
+                s->asked++;
 }
 
-static void begin(struct grpc_connection *n, struct grpc_call *c, bool is_stream, unsigned *ended) {
-        c->channel = n->channel;
-        c->connection = n;
-        (void) snprintf(c->path, sizeof(c->path), "/test.Test/call");
-        c->out = calloc(1, GRPC_FRAME_HEAD);
-        c->out_len = GRPC_FRAME_HEAD;
-        c->message = is_stream ? on_message : NULL;
-        c->done = on_done;
-        c->userdata = ended;
-        assert(c->out && grpc_session_ask(n, c) == 0);
-        c->state = CALL_AT_WORK;
-}
+static void drain(struct grpc_session *s) {
+        const uint8_t *out;
 
-/* Nobody takes it. */
-static void drain(struct grpc_connection *n) {
-        struct bytes out = { 0 };
-
-        while (grpc_session_fill(n, &out) > 0)
-                out.len = 0;
-        free(out.data);
+        while (grpc_session_output(s, &out) > 0)
+                ;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-        struct grpc_call calls[2] = { 0 };
-        struct grpc g = { .message_max = LEN_MAX, .calls = calls };
-        struct grpc_connection n = { .channel = &g, .fd = -1, .phase = PHASE_OPEN };
-        unsigned ended[2] = { 0 };
-        size_t piece = size > 0 && data[0] ? data[0] : SIZE_MAX;
+        const struct grpc_session_options o = {
+                .authority = "localhost", .user_agent = "fuzz", .message_max = MESSAGE_MAX, .budget = BUDGET
+        };
+        struct seen s = { .asked = 0 };
+        size_t piece;
 
         if (size < 1)
                 return 0;
-        g.user_agent = g.authority = (char *) (uintptr_t) "fuzz";
-        calls[0].next = &calls[1];
-        assert(grpc_session_new(&n) == 0);
-        for (size_t i = 0; i < 2; i++)
-                begin(&n, &calls[i], i == 1, &ended[i]);
-        drain(&n);
-        for (size_t at = 1; at < size && !n.failed; at += MIN(piece, size - at)) {
-                grpc_session_take(&n, data + at, MIN(piece, size - at));
-                for (size_t i = 0; i < 2; i++)
-                        grpc_call_settle(&calls[i]);
-                drain(&n);
+        if (grpc_session_new(&o, &s.session) < 0)
+                return 0;
+        piece = (size_t) (data[0] >> 4) * 16 + 1;
+        for (unsigned i = 0; i <= (data[0] & 3); i++)
+                ask(&s);
+        drain(s.session);
+        for (size_t at = 1; at < size; at += piece) {
+                int r = grpc_session_input(s.session, data + at, MIN(piece, size - at));
+
+                assert(r < 0 || MIN(at + piece, size) - 1 <= BUDGET);
+                grpc_session_deliver(s.session);
+                if (r < 0)
+                        break;
+                drain(s.session);
         }
-        grpc_connection_fail(&n, "the end");
-        for (size_t i = 0; i < 2; i++) {
-                grpc_call_settle(&calls[i]);
-                assert(ended[i] == 1 && calls[i].state == CALL_FREE);
-                free(calls[i].in);
-        }
-        nghttp2_session_del(n.session);
+        while (grpc_session_open(s.session) > 0 || grpc_session_has_ended(s.session)) /* done asks again, ASKED_MAX times in all */
+                grpc_session_fail(s.session, -ECONNRESET, "the end");
+        assert(grpc_session_open(s.session) == 0 && s.ended == s.asked);
+        (void) grpc_session_free(s.session);
         return 0;
 }

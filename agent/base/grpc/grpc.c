@@ -96,7 +96,7 @@ static int on_settle(sd_event_source *source, void *userdata) {
 
 static int start(struct grpc_call *c) {
         struct grpc *g = c->channel;
-        int r = g->current ? grpc_session_ask(g->current, c) : -EAGAIN;
+        int r = g->current ? grpc_streams_ask(g->current, c) : -EAGAIN;
 
         if (r == -EAGAIN) {
                 if (g->current)
@@ -104,7 +104,7 @@ static int start(struct grpc_call *c) {
                 r = grpc_dial(g);
                 /* what has failed at once is told to the call from the loop */
                 if (r == 0)
-                        r = grpc_session_ask(g->connections, c);
+                        r = grpc_streams_ask(g->connections, c);
         }
         if (r < 0)
                 return r;
@@ -222,7 +222,7 @@ struct grpc_call *grpc_cancel(struct grpc_call *c) {
         if (!c)
                 return NULL;
         if (c->state == CALL_AT_WORK)
-                grpc_session_forget(c);
+                grpc_streams_forget(c);
         grpc_clear(c);
         return NULL;
 }

@@ -180,7 +180,7 @@ void grpc_call_late(struct grpc_call *c) {
 
         if (n->phase == PHASE_OPEN && n->heard + c->deadline / 2 < grpc_now(c->channel))
                 grpc_connection_retire(n);
-        grpc_session_forget(c);
+        grpc_streams_forget(c);
         if (n->phase != PHASE_OPEN)
                 grpc_fail(c, GRPC_UNSENT, GRPC_UNAVAILABLE, "timeout: there was no connection in time");
         else
@@ -221,7 +221,7 @@ int grpc_take_body(struct grpc_call *c, const uint8_t *data, size_t len) {
 }
 
 static void lose(struct grpc_call *c, const char *why) {
-        grpc_session_forget(c);
+        grpc_streams_forget(c);
         grpc_fail(c, GRPC_UNCERTAIN, GRPC_INTERNAL, why);
 }
 

@@ -98,7 +98,7 @@ void grpc_connection_flush(struct grpc_connection *n) {
                 if (r == 0)
                         return listen_for(n, true);
                 if (r > 0)
-                        r = n->ssl ? grpc_tls_fill(n, &n->out) : grpc_session_fill(n, &n->out);
+                        r = n->ssl ? grpc_tls_fill(n, &n->out) : grpc_streams_fill(n, &n->out);
         }
         if (r < 0)
                 return grpc_connection_fail(n, "sending failed: %s", strerror(-r));
@@ -110,7 +110,7 @@ static void take(struct grpc_connection *n, const uint8_t *data, size_t len) {
         if (n->ssl)
                 grpc_tls_take(n, data, len);
         else
-                grpc_session_take(n, data, len);
+                grpc_streams_take(n, data, len);
 }
 
 static void receive(struct grpc_connection *n) {
@@ -306,7 +306,7 @@ int grpc_dial(struct grpc *g) {
                 add_found(n, lookup_answer(g->lookup, &taken));
         else
                 (void) add_address(n, g->host); /* it was looked at in grpc_new() */
-        r = n->n_addresses > 0 ? grpc_session_new(n) : -EADDRNOTAVAIL;
+        r = n->n_addresses > 0 ? grpc_streams_new(n) : -EADDRNOTAVAIL;
         if (r == 0 && g->https)
                 r = grpc_tls_new(n);
         if (r < 0) {

@@ -2,7 +2,7 @@
 #pragma once
 /*
  * Inside of grpc: a channel, its calls and its connections, and what the files of this room ask of each
- * other. grpc.c has the calls, grpc_answer.c how they end, grpc_session.c HTTP/2 (libnghttp2),
+ * other. grpc.c has the calls, grpc_answer.c how they end, grpc_streams.c HTTP/2 (libnghttp2),
  * grpc_connection.c the socket, grpc_tls.c what is between the two.
  *
  * What comes in is only noted while libnghttp2 and OpenSSL are at work; callbacks are made afterwards, from
@@ -117,25 +117,25 @@ void grpc_call_late(struct grpc_call *c);
 /* Bytes of its answer. -E2BIG: it is cut off here. */
 int grpc_take_body(struct grpc_call *c, const uint8_t *data, size_t len);
 
-/* --- grpc_session.c --------------------------------------------------------------------------------- */
+/* --- grpc_streams.c --------------------------------------------------------------------------------- */
 
 /* -ENOMEM. */
-int grpc_session_new(struct grpc_connection *n);
+int grpc_streams_new(struct grpc_connection *n);
 /* The call goes out on this connection. -ENOMEM, -EAGAIN: it takes none any more. */
-int grpc_session_ask(struct grpc_connection *n, struct grpc_call *c);
+int grpc_streams_ask(struct grpc_connection *n, struct grpc_call *c);
 /* Nobody waits for the answer any more. */
-void grpc_session_forget(struct grpc_call *c);
+void grpc_streams_forget(struct grpc_call *c);
 /* What came; notes a failure. */
-void grpc_session_take(struct grpc_connection *n, const uint8_t *data, size_t len);
+void grpc_streams_take(struct grpc_connection *n, const uint8_t *data, size_t len);
 /* What is to be sent is put behind out, about 16 KiB of it. 1: something; 0: nothing is left; -ENOMEM, -EIO. */
-int grpc_session_fill(struct grpc_connection *n, struct bytes *out);
+int grpc_streams_fill(struct grpc_connection *n, struct bytes *out);
 
 /* --- grpc_tls.c ------------------------------------------------------------------------------------- */
 
 int grpc_tls_new(struct grpc_connection *n);
 /* Encrypted bytes came; notes a failure. */
 void grpc_tls_take(struct grpc_connection *n, const uint8_t *data, size_t len);
-/* As grpc_session_fill(), encrypted; of the handshake, as long as that is going on. */
+/* As grpc_streams_fill(), encrypted; of the handshake, as long as that is going on. */
 int grpc_tls_fill(struct grpc_connection *n, struct bytes *out);
 
 /* --- grpc_connection.c ------------------------------------------------------------------------------ */

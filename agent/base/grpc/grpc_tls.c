@@ -148,13 +148,13 @@ void grpc_tls_take(struct grpc_connection *n, const uint8_t *data, size_t len) {
                                 fail(n, code);
                         return;
                 }
-                grpc_session_take(n, buf, (size_t) k);
+                grpc_streams_take(n, buf, (size_t) k);
         }
 }
 
 static int encrypt(struct grpc_connection *n) {
         struct bytes plain = { 0 };
-        int r = grpc_session_fill(n, &plain);
+        int r = grpc_streams_fill(n, &plain);
 
         for (size_t at = 0; r > 0 && at < plain.len;) {
                 int k = SSL_write(n->ssl, plain.data + at, (int) (plain.len - at));

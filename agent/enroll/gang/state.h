@@ -48,6 +48,7 @@ struct seat {
         bool held;           /* a machine has it: host, id, address are its */
         bool live, presumed; /* presumed: live before this planner was loaded, and not heard yet */
         bool shut_down;      /* when not live: it said so, its runs have ended with it */
+        char *hint; /* of one that was never heard: its name or address, as others say; NULL: nobody does */
         json_t *host, *id, *address, *incarnation, *before; /* before: the incarnation in front of it */
         json_t *entry,
                 *place; /* as in the slice's record (roster, or missing) and in a run's; NULL: to be made */
@@ -105,6 +106,7 @@ struct intent {
         const json_t *slices; /* of value */
         unsigned min, max, restarts, port;
         usec_t grace, wait, at;
+        usec_t shrink_after, grow_after, last_call; /* USEC_INFINITY: the planner's own */
         bool late_min, stop;
 };
 
@@ -228,6 +230,11 @@ void intent_clear(struct intent *i);
 int intent_want(struct gang *g, const char *name, const json_t *v, usec_t now,
                 char why[static GANG_WHY_MAX]);
 int intent_restore(struct gang *g, const char *name, const json_t *v, char why[static GANG_WHY_MAX]);
+
+/* As its intent has it, else as the planner's options do. */
+usec_t run_shrink_after(const struct gang *g, const struct run *r);
+usec_t run_grow_after(const struct gang *g, const struct run *r);
+usec_t run_last_call(const struct gang *g, const struct run *r);
 
 struct run *run_find(const struct gang *g, const char *name);
 struct run *run_free(struct run *r);

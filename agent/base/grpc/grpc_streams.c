@@ -80,7 +80,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
         return 0;
 }
 
-void grpc_session_take(struct grpc_connection *n, const uint8_t *data, size_t len) {
+void grpc_streams_take(struct grpc_connection *n, const uint8_t *data, size_t len) {
         ssize_t k = nghttp2_session_mem_recv(n->session, data, len);
 
         n->heard_any = true;
@@ -113,7 +113,7 @@ static nghttp2_nv pair(const char *name, size_t name_len, const char *value) {
                              .valuelen = strlen(value) };
 }
 
-int grpc_session_ask(struct grpc_connection *n, struct grpc_call *c) {
+int grpc_streams_ask(struct grpc_connection *n, struct grpc_call *c) {
         const struct grpc *g = n->channel;
         const nghttp2_data_provider body = { .read_callback = on_read };
         const char *const fixed[][2] = {
@@ -144,7 +144,7 @@ int grpc_session_ask(struct grpc_connection *n, struct grpc_call *c) {
         return 0;
 }
 
-void grpc_session_forget(struct grpc_call *c) {
+void grpc_streams_forget(struct grpc_call *c) {
         struct grpc_connection *n = c->connection;
 
         if (!n || n->failed || c->closed)
@@ -154,7 +154,7 @@ void grpc_session_forget(struct grpc_call *c) {
         grpc_unsettled(n->channel);
 }
 
-int grpc_session_fill(struct grpc_connection *n, struct bytes *out) {
+int grpc_streams_fill(struct grpc_connection *n, struct bytes *out) {
         size_t before = out->len;
 
         while (out->len < FILL) {
@@ -184,7 +184,7 @@ static int settings(nghttp2_session *s) {
         return bad ? -ENOMEM : 0;
 }
 
-int grpc_session_new(struct grpc_connection *n) {
+int grpc_streams_new(struct grpc_connection *n) {
         nghttp2_session_callbacks *calls;
         int k;
 
