@@ -19,6 +19,12 @@ static int check_rights(const struct job *j, const struct caller *c, const char 
         return 0;
 }
 
+bool job_environment_is_anothers(const struct runs *r, const struct caller *c, const char *name) {
+        const struct job *j = runs_find(r, name);
+
+        return j && j->uid != c->uid;
+}
+
 int job_environment_answer(const struct runs *r, struct frame_peer *peer, const struct caller *c, const char *name,
                            struct problem *p) {
         Local__EnvironmentReply reply = LOCAL__ENVIRONMENT_REPLY__INIT;
