@@ -6,7 +6,7 @@
 #include "runs.h"
 
 /*
- * Whether a variable looks like a secret by its name: SECRET, TOKEN, PASSW or CREDENTIAL in it, or KEY at its end, in any case. assignment:
+ * Whether a variable looks like a secret by its name (secret_name.h). assignment:
  * "KEY=VALUE" or "KEY".
  */
 bool variable_is_secret(const char *assignment);
