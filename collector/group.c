@@ -11,6 +11,7 @@ struct group {
         const struct damage *damage;
         const struct clock *clock;
         struct counters *counters;
+        struct pace *pace;
         sd_event_source *timer;
         struct group_item *first, **last; /* in the order of arrival */
         size_t n, bytes;
@@ -84,12 +85,17 @@ void group_on_events(struct group *g, void (*notify)(void *userdata), void *user
         g->userdata = userdata;
 }
 
+void group_judges(struct group *g, struct pace *pace) {
+        g->pace = pace;
+}
+
 static void count(struct counters *c, const struct group_item *i) {
         if (i->repeated) {
                 c->duplicates++;
                 return;
         }
         c->lines += i->result.lines;
+        c->events += i->result.told;
         *(i->push.kind == INGEST_METRICS ? &c->points : &c->events) += i->result.rows - i->result.lines;
         c->rejected += i->result.rejected;
 }
@@ -107,6 +113,7 @@ static int store_item(struct group *g, struct group_item *i) {
         if (r < 0)
                 return r;
         i->push.peer = i->peer;
+        i->push.pace = g->pace;
         r = push_store(g->store, &i->push, clock_real(g->clock), &i->result);
         if (r < 0) {
                 if (!refuse_request(i, r, i->result.why))

@@ -7,6 +7,7 @@
 
 #include "api.h"
 #include "journal.h"
+#include "pace.h"
 #include "receive.h"
 #include "retain.h"
 #include "settings.h"
@@ -22,6 +23,7 @@ struct collector {
         struct counters counters;
         struct damage damage;
         struct group *group;
+        struct pace *pace;
         struct registry *registry;
         struct retain *retain;
         struct receiver receiver;
@@ -36,6 +38,7 @@ static void collector_clear(struct collector *c) {
         c->api.follow = follow_free(c->api.follow);
         c->retain = retain_free(c->retain);
         c->group = group_free(c->group); /* answers: before the server goes */
+        c->pace = pace_free(c->pace);
         c->registry = registry_free(c->registry);
         c->otlp_server = http_free(c->otlp_server);
         c->api_server = http_free(c->api_server);
@@ -175,6 +178,8 @@ static int run(struct collector *c) {
         if (r >= 0)
                 r = group_new(&c->damage, &clock_system, &c->group);
         if (r >= 0)
+                r = pace_new(&c->pace);
+        if (r >= 0)
                 r = follow_new(c->event, &c->api, &c->api.follow);
         if (r >= 0)
                 r = start_registry(c);
@@ -184,6 +189,7 @@ static int run(struct collector *c) {
         if (r < 0)
                 return log_error_errno(r, "event loop: %m");
         group_on_events(c->group, on_events, c->api.follow);
+        group_judges(c->group, c->pace);
         c->receiver = (struct receiver) { .group = c->group, .registry = c->registry, .counters = &c->counters };
         r = start_servers(c, otlp, api);
         if (r < 0)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "push.h"
 
+#include "pace_push.h"
+
 #define AGENT_SERVICE "tpu-hostd"
 
 /* One request on its way into the store. */
@@ -13,7 +15,8 @@ struct rows {
         bool agent;
         int64_t host;
         usec_t newest;
-        uint64_t lines;
+        struct pace *pace;
+        uint64_t told, lines;
 };
 
 static const char *or_null(const char *text) {
@@ -48,7 +51,19 @@ static bool is_known(const struct ingest_point *i, void *userdata) {
         const struct rows *p = userdata;
 
         return store_knows_series(p->store, i->key, i->key_len) &&
-               !(p->agent && (streq(i->name, "tpu.host.state") || streq(i->name, "tpu.run.step")));
+               !(p->agent && (streq(i->name, "tpu.host.state") || pace_push_wants(i->name)));
+}
+
+/* Whether steps are slow on all hosts because of one. */
+static int take_pace(struct rows *p, const struct ingest_point *i, usec_t when) {
+        const struct pace_source who = { .host = p->host,
+                                         .name = *p->resource->host ? p->resource->host : p->peer,
+                                         .slice = p->identity.slice,
+                                         .worker = p->identity.worker_id };
+        int r = p->pace && pace_push_wants(i->name) ? pace_push(p->pace, p->store, &who, i, when, p->now) : 0;
+
+        p->told += r > 0;
+        return MIN(r, 0);
 }
 
 static int on_point(const struct ingest_point *i, void *userdata) {
@@ -70,6 +85,8 @@ static int on_point(const struct ingest_point *i, void *userdata) {
         int r;
 
         r = store_add_point(s, p->host, &m);
+        if (r == 0 && p->agent)
+                r = take_pace(p, i, m.time);
         if (r < 0 || !p->agent)
                 return r;
         state = json_string_value(json_object_get(i->labels, "state"));
@@ -156,7 +173,7 @@ static int on_done(void *userdata) {
 }
 
 int push_store(struct store *s, const struct push *push, usec_t now, struct ingest_result *ret) {
-        struct rows rows = { .store = s, .now = now, .peer = push->peer };
+        struct rows rows = { .store = s, .now = now, .peer = push->peer, .pace = push->pace };
         const struct ingest_visitor visitor = {
                 .resource = on_resource,
                 .point = on_point,
@@ -173,5 +190,6 @@ int push_store(struct store *s, const struct push *push, usec_t now, struct inge
                 return r;
         r = ingest_request(push->kind, push->data, push->len, &visitor, ret);
         ret->lines = rows.lines;
+        ret->told = rows.told;
         return r < 0 ? r : 1;
 }

@@ -8,6 +8,8 @@
 #include "ingest.h"
 #include "store.h"
 
+struct pace; /* collector/pace/pace.h */
+
 struct push {
         enum ingest_kind kind;
         bool has_record;
@@ -15,6 +17,7 @@ struct push {
         const uint8_t *data; /* protobuf; borrowed */
         size_t len;
         const char *peer; /* the sender's address, its name when it gives none */
+        struct pace *pace; /* who slows a run down; NULL: nobody judges */
 };
 
 /*

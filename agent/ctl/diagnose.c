@@ -56,6 +56,7 @@ static int exit_code(enum outcome o) {
         case OUTCOME_GOES_ON:
                 return verdict_exit_code(VERDICT_OK);
         case OUTCOME_NOBODY:
+        case OUTCOME_WORKS:
         case OUTCOME_NO_EVIDENCE:
         case _OUTCOME_MAX:
                 break;

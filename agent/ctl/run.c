@@ -202,8 +202,9 @@ static int act(struct options *o, const struct run_spec *s, const char *url, con
         }
         if (run_spec_is_fleet(s))
                 return run_fleet(o, s, url, detach);
-        if (s->wait || s->late || s->port || url || detach) {
-                (void) refuse("--wait, --late, --port, --detach and --collector are for runs over slices (--slices, --on)");
+        if (s->wait || s->late || s->port || s->last_call || s->shrink_after || s->grow_after || url || detach) {
+                (void) refuse("--wait, --late, --last-call, --shrink-after, --grow-after, --port, --detach and --collector are "
+                              "for runs over slices (--slices, --on)");
                 return EXIT_USAGE;
         }
         if (!only->despite_cordon && order_refuses_run(o->root, &problem) < 0)
@@ -245,6 +246,9 @@ int verb_run(const struct ctl *c, int argc, char *argv[]) {
                 { "on", "SLICE,SLICE", "over these slices", &s.on, NULL },
                 { "wait", "SPAN", "how long it may wait for hosts; default 10min", &s.wait, NULL },
                 { "late", "WORD", "and then: fail (default), or min: go on with what is there, at least MIN", &s.late, NULL },
+                { "last-call", "SPAN", "with MIN there, so long more are waited for; default 30s", &s.last_call, NULL },
+                { "shrink-after", "SPAN", "a lost host's slice may come back for so long; default 30s", &s.shrink_after, NULL },
+                { "grow-after", "SPAN", "a slice below MAX that is fit for so long is taken; default 30s", &s.grow_after, NULL },
                 { "port", "PORT", "of the coordinator, on its first host", &s.port, NULL },
                 { "detach", NULL, "do not wait until it runs", NULL, &detach },
                 { "collector", "URL", "whom slices are asked of; default: tpuctl.conf, else tpu-hostd where its registry is etcd, else " COLLECTOR_DEFAULT, &url, NULL },

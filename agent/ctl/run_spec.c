@@ -11,7 +11,8 @@
 #define FILE_MAX (256 * 1024)
 #define POOL_MAX (RUN_SPEC_ENV_MAX + RUN_SPEC_ARGV_MAX + 16)
 
-__attribute__((format(printf, 2, 3))) static int bad(char why[static RUN_SPEC_WHY_MAX], const char *fmt, ...) {
+__attribute__((format(printf, 2, 3))) static int bad(char why[static RUN_SPEC_WHY_MAX], const char *fmt,
+                                                     ...) {
         va_list ap;
 
         va_start(ap, fmt);
@@ -88,16 +89,28 @@ static const struct {
         const char *key;
         size_t at;
 } keys[] = {
-        { "Name", offsetof(struct run_spec, name) },         { "Framework", offsetof(struct run_spec, framework) },
-        { "Malloc", offsetof(struct run_spec, malloc) },     { "User", offsetof(struct run_spec, user) },
-        { "Directory", offsetof(struct run_spec, directory) }, { "Slices", offsetof(struct run_spec, slices) },
-        { "On", offsetof(struct run_spec, on) },             { "Restarts", offsetof(struct run_spec, restarts) },
-        { "Grace", offsetof(struct run_spec, grace) },       { "Wait", offsetof(struct run_spec, wait) },
-        { "Late", offsetof(struct run_spec, late) },         { "Port", offsetof(struct run_spec, port) },
-        { "Preempt", offsetof(struct run_spec, preempt) },   { "Memlock", offsetof(struct run_spec, memlock) },
-        { "Nofile", offsetof(struct run_spec, nofile) },     { "Memory", offsetof(struct run_spec, memory) },
-        { "Cpus", offsetof(struct run_spec, cpus) },         { "Numa", offsetof(struct run_spec, numa) },
+        { "Name", offsetof(struct run_spec, name) },
+        { "Framework", offsetof(struct run_spec, framework) },
+        { "Malloc", offsetof(struct run_spec, malloc) },
+        { "User", offsetof(struct run_spec, user) },
+        { "Directory", offsetof(struct run_spec, directory) },
+        { "Slices", offsetof(struct run_spec, slices) },
+        { "On", offsetof(struct run_spec, on) },
+        { "Restarts", offsetof(struct run_spec, restarts) },
+        { "Grace", offsetof(struct run_spec, grace) },
+        { "Wait", offsetof(struct run_spec, wait) },
+        { "Late", offsetof(struct run_spec, late) },
+        { "Port", offsetof(struct run_spec, port) },
+        { "Preempt", offsetof(struct run_spec, preempt) },
+        { "Memlock", offsetof(struct run_spec, memlock) },
+        { "Nofile", offsetof(struct run_spec, nofile) },
+        { "Memory", offsetof(struct run_spec, memory) },
+        { "Cpus", offsetof(struct run_spec, cpus) },
+        { "Numa", offsetof(struct run_spec, numa) },
         { "Core", offsetof(struct run_spec, core) },
+        { "LastCall", offsetof(struct run_spec, last_call) },
+        { "ShrinkAfter", offsetof(struct run_spec, shrink_after) },
+        { "GrowAfter", offsetof(struct run_spec, grow_after) },
 };
 _Static_assert(ELEMENTSOF(keys) <= ELEMENTSOF(((struct reading *) 0)->given), "each key has its place");
 
@@ -130,13 +143,15 @@ static int take_key(struct reading *r, const char *key, const char *value) {
         return -ENOENT;
 }
 
-static void on_entry(void *userdata, unsigned line, const char *section, const char *key, const char *value) {
+static void on_entry(void *userdata, unsigned line, const char *section, const char *key,
+                     const char *value) {
         struct reading *r = userdata;
 
         if (r->error < 0)
                 return;
         if (!streq(section, "Job"))
-                r->error = bad(r->why, "%s:%u: section [%.40s]: there is only [Job]", r->path, line, section);
+                r->error =
+                        bad(r->why, "%s:%u: section [%.40s]: there is only [Job]", r->path, line, section);
         else
                 switch (take_key(r, key, value)) {
                 case 0:
@@ -167,7 +182,8 @@ static void file_first(struct run_spec *s, const char **own, size_t n_own) {
         memcpy(s->env + n_file, own, n_own * sizeof(s->env[0]));
 }
 
-int run_spec_parse(struct run_spec *s, const char *path, const char *text, size_t len, char why[static RUN_SPEC_WHY_MAX]) {
+int run_spec_parse(struct run_spec *s, const char *path, const char *text, size_t len,
+                   char why[static RUN_SPEC_WHY_MAX]) {
         const char *own[RUN_SPEC_ENV_MAX];
         size_t n_own = s->n_env;
         struct reading r = { .spec = s, .path = path, .own_argv = s->n_argv > 0, .why = why };
@@ -203,8 +219,8 @@ bool run_spec_is_fleet(const struct run_spec *s) {
         return s->slices || s->on;
 }
 
-static int number(const char *flag, const char *text, unsigned long least, unsigned long most, unsigned long *ret,
-                  char why[static RUN_SPEC_WHY_MAX]) {
+static int number(const char *flag, const char *text, unsigned long least, unsigned long most,
+                  unsigned long *ret, char why[static RUN_SPEC_WHY_MAX]) {
         char *end;
         unsigned long n;
 
@@ -248,7 +264,8 @@ static int limits(const struct run_spec *s, struct run_numbers *n, char why[stat
         if (r == 0 && s->memory)
                 r = bytes("--memory", s->memory, &n->memory, why);
         if (r == 0 && s->nofile)
-                r = number("--nofile", s->nofile, 1, 1073741816, &files, why); /* the kernel's highest fs.nr_open */
+                r = number("--nofile", s->nofile, 1, 1073741816, &files,
+                           why); /* the kernel's highest fs.nr_open */
         if (r == 0 && s->core && !streq(s->core, "none") && !streq(s->core, "keep"))
                 r = bad(why, "--core is none or keep, not '%.40s'", s->core);
         n->nofile = files;
@@ -273,7 +290,8 @@ static int take_slices(const struct run_spec *s, struct run_numbers *n, char why
         n->min = n->max = s->on ? count_names(s->on) : 1;
         if (!s->slices)
                 return 0;
-        (void) snprintf(first, sizeof(first), "%.*s", colon ? (int) MIN(colon - s->slices, 23) : 23, s->slices);
+        (void) snprintf(first, sizeof(first), "%.*s", colon ? (int) MIN(colon - s->slices, 23) : 23,
+                        s->slices);
         r = number("--slices", first, 1, 256, &least, why);
         if (r == 0)
                 r = number("--slices", colon ? colon + 1 : first, 1, 256, &most, why);
@@ -288,8 +306,32 @@ static int take_slices(const struct run_spec *s, struct run_numbers *n, char why
         return 0;
 }
 
+/* Each: the flag, its text, where the number goes. */
+static int spans(const struct run_spec *s, struct run_numbers *n, char why[static RUN_SPEC_WHY_MAX]) {
+        const struct {
+                const char *flag, *text;
+                usec_t *at;
+        } all[] = {
+                { "--grace", s->grace, &n->grace },
+                { "--wait", s->wait, &n->wait },
+                { "--last-call", s->last_call, &n->last_call },
+                { "--shrink-after", s->shrink_after, &n->shrink_after },
+                { "--grow-after", s->grow_after, &n->grow_after },
+        };
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(all); i++)
+                if (all[i].text)
+                        r = span(all[i].flag, all[i].text, all[i].at, why);
+        return r;
+}
+
 int run_spec_numbers(const struct run_spec *s, struct run_numbers *ret, char why[static RUN_SPEC_WHY_MAX]) {
-        struct run_numbers n = { .grace = USEC_INFINITY, .wait = USEC_INFINITY };
+        struct run_numbers n = { .grace = USEC_INFINITY,
+                                 .wait = USEC_INFINITY,
+                                 .last_call = USEC_INFINITY,
+                                 .shrink_after = USEC_INFINITY,
+                                 .grow_after = USEC_INFINITY };
         unsigned long restarts = 0, port = 0;
         int r = take_slices(s, &n, why);
 
@@ -297,10 +339,8 @@ int run_spec_numbers(const struct run_spec *s, struct run_numbers *ret, char why
                 r = number("--restarts", s->restarts, 0, 1000000, &restarts, why);
         if (r == 0 && s->port)
                 r = number("--port", s->port, 1, 65535, &port, why);
-        if (r == 0 && s->grace)
-                r = span("--grace", s->grace, &n.grace, why);
-        if (r == 0 && s->wait)
-                r = span("--wait", s->wait, &n.wait, why);
+        if (r == 0)
+                r = spans(s, &n, why);
         if (r == 0)
                 r = limits(s, &n, why);
         if (r == 0 && s->late && !streq(s->late, "fail") && !streq(s->late, "min"))
@@ -342,12 +382,14 @@ static json_t *names_of(const char *list) {
 static int set_bytes(json_t *o, const char *key, uint64_t n) {
         if (n == 0)
                 return 0;
-        return json_object_set_new(o, key, n == UINT64_MAX ? json_string("infinity") : json_integer((json_int_t) n));
+        return json_object_set_new(o, key,
+                                   n == UINT64_MAX ? json_string("infinity") : json_integer((json_int_t) n));
 }
 
 static int set_limits(json_t *intent, const struct run_spec *s, const struct run_numbers *n) {
         json_t *l = json_object();
-        int r = set_bytes(l, "memlock", n->memlock) | set_bytes(l, "memory", n->memory) | set_bytes(l, "nofile", n->nofile);
+        int r = set_bytes(l, "memlock", n->memlock) | set_bytes(l, "memory", n->memory) |
+                set_bytes(l, "nofile", n->nofile);
 
         if (s->cpus)
                 r |= json_object_set_new(l, "cpus", json_string(s->cpus));
@@ -361,13 +403,15 @@ static int set_limits(json_t *intent, const struct run_spec *s, const struct run
         return r;
 }
 
-static int set_optional(json_t *o, const struct run_spec *s, const struct run_numbers *n) {
-        int r = 0;
+static int set_span(json_t *o, const char *key, usec_t span) {
+        return span == USEC_INFINITY ? 0 : json_object_set_new(o, key, json_integer((json_int_t) span));
+}
 
-        if (n->grace != USEC_INFINITY)
-                r |= json_object_set_new(o, "grace", json_integer((json_int_t) n->grace));
-        if (n->wait != USEC_INFINITY)
-                r |= json_object_set_new(o, "wait", json_integer((json_int_t) n->wait));
+static int set_optional(json_t *o, const struct run_spec *s, const struct run_numbers *n) {
+        int r = set_span(o, "grace", n->grace) | set_span(o, "wait", n->wait) |
+                set_span(o, "last_call", n->last_call) | set_span(o, "shrink_after", n->shrink_after) |
+                set_span(o, "grow_after", n->grow_after);
+
         if (n->port)
                 r |= json_object_set_new(o, "port", json_integer(n->port));
         r |= set_limits(o, s, n);
@@ -384,7 +428,8 @@ static void default_port(const struct run_spec *s, struct run_numbers *n) {
                 n->port = framework_port(f);
 }
 
-int run_spec_intent(const struct run_spec *s, const char *user, json_t **ret, char why[static RUN_SPEC_WHY_MAX]) {
+int run_spec_intent(const struct run_spec *s, const char *user, json_t **ret,
+                    char why[static RUN_SPEC_WHY_MAX]) {
         struct run_numbers n;
         json_t *o;
         int r = run_spec_numbers(s, &n, why);
@@ -393,11 +438,12 @@ int run_spec_intent(const struct run_spec *s, const char *user, json_t **ret, ch
                 return r;
         default_port(s, &n);
         o = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:i, s:i, s:i}", "v", 1, "name",
-                      s->name ? s->name : "", "user", user, "framework", s->framework ? s->framework : "plain", "malloc",
-                      s->malloc ? s->malloc : "auto", "directory", s->directory ? s->directory : "", "preempt",
+                      s->name ? s->name : "", "user", user, "framework",
+                      s->framework ? s->framework : "plain", "malloc", s->malloc ? s->malloc : "auto",
+                      "directory", s->directory ? s->directory : "", "preempt",
                       s->preempt ? s->preempt : "TERM", "argv", list_of(s->argv, s->n_argv), "env",
-                      list_of(s->env, s->n_env), "slices", s->on ? names_of(s->on) : json_array(), "min", (int) n.min, "max",
-                      (int) n.max, "restarts", (int) n.restarts);
+                      list_of(s->env, s->n_env), "slices", s->on ? names_of(s->on) : json_array(), "min",
+                      (int) n.min, "max", (int) n.max, "restarts", (int) n.restarts);
         if (!o || set_optional(o, s, &n) != 0) {
                 json_decref(o);
                 return bad(why, "a word is no UTF-8 text, or memory is out");

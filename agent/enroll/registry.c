@@ -165,7 +165,13 @@ int registry_say(struct registry *r, const json_t *member) {
 }
 
 void registry_leave(struct registry *r) {
-        r->backend->leave(r);
+        r->leaving = true; /* the answer may come before the call is over */
+        if (!r->backend->leave(r))
+                r->leaving = false;
+}
+
+bool registry_has_left(const struct registry *r) {
+        return !r->leaving;
 }
 
 int registry_put(struct registry *r, const char *key, const json_t *value, registry_put_done done,

@@ -67,8 +67,12 @@ DEFINE_CLEANUP(struct registry *, registry_free)
 
 /* What this host is from now on (the record `member/`); the reference stays the caller's. Joins at first. */
 int registry_say(struct registry *r, const json_t *member);
-/* Says that this host leaves (a shutdown); best effort within the loop's end. */
+/*
+ * Says that this host is shut down, and its runs with it: the others need not wait for its lease to end. Best effort; the
+ * loop has to go on until registry_has_left(): it was answered, or cannot be said.
+ */
 void registry_leave(struct registry *r);
+bool registry_has_left(const struct registry *r);
 /*
  * intent/, order/, site/, capture/: written (NULL: taken back). done: 0, or -errno with words and a remedy;
  * -EINPROGRESS: not known whether it was written. -EOPNOTSUPP: this registry takes none from agents (static;

@@ -11,7 +11,7 @@
 struct registry_backend {
         void (*free)(struct registry *r); /* all of it: registry_clear(), then its memory */
         int (*say)(struct registry *r, const json_t *member);
-        void (*leave)(struct registry *r);
+        bool (*leave)(struct registry *r); /* whether a word is on its way: r->leaving until it is answered */
         int (*put)(struct registry *r, const char *key, const json_t *value, registry_put_done done,
                    void *userdata);
         void (*renew)(struct registry *r);
@@ -25,6 +25,7 @@ struct registry {
         void *userdata;
         struct registry_status status;
         json_t *records; /* what was told and stands: key → value */
+        bool leaving;    /* it says goodbye */
         bool complete;   /* all that was there at first has been told */
 };
 

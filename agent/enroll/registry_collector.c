@@ -229,8 +229,10 @@ static void on_done(const struct exchange_answer *a, void *userdata) {
         char why[SYNC_WHY_MAX + 40], what[SYNC_WHY_MAX] = "";
         int r;
 
-        if (c->left)
+        if (c->left) {
+                c->base.leaving = false;
                 return;
+        }
         if (a->failed && c->renewed)
                 arm(c->next, 0);
         else if (a->failed)
@@ -269,21 +271,23 @@ static int say(struct registry *r, const json_t *member) {
         return 0;
 }
 
-static void leave(struct registry *r) {
+static bool leave(struct registry *r) {
         struct collector_registry *c = (struct collector_registry *) r;
         _cleanup_free_ char *text = NULL;
         json_t *o;
 
-        if (c->left || c->base.status.state != REGISTRY_MEMBER)
-                return;
+        if (c->left)
+                return r->leaving;
+        if (c->base.status.state != REGISTRY_MEMBER)
+                return false;
         c->left = true;
         exchange_cancel(c->exchange);
         o = short_form(c);
         if (o && json_object_set_new(o, "leave", json_true()) == 0)
                 text = finish(c, json_incref(o), 0);
         json_decref(o);
-        if (text) /* best effort: if it does not arrive, the lease ends */
-                (void) exchange_start(c->exchange, text, strlen(text), LEAVE_TIME);
+        /* best effort: if it does not arrive, the lease ends */
+        return text && exchange_start(c->exchange, text, strlen(text), LEAVE_TIME) >= 0;
 }
 
 static int put(struct registry *r, const char *key, const json_t *value, registry_put_done done,

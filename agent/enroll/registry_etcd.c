@@ -241,28 +241,36 @@ static int say(struct registry *base, const json_t *member) {
 }
 
 static void on_left(const struct etcd_answer *a, void *userdata) {
-        (void) a, (void) userdata; /* the lease ends by itself, too */
+        struct etcd_registry *r = userdata;
+
+        (void) a; /* the lease ends by itself, too */
+        r->base.leaving = false;
 }
 
 static void on_said_goodbye(const struct etcd_answer *a, void *userdata) {
         struct etcd_registry *r = userdata;
 
         (void) a;
-        (void) etcd_lease_revoke(r->etcd, r->lease, on_left, r);
+        if (etcd_lease_revoke(r->etcd, r->lease, on_left, r) < 0)
+                r->base.leaving = false;
 }
 
-static void leave(struct registry *base) {
+static bool leave(struct registry *base) {
         struct etcd_registry *r = (struct etcd_registry *) base;
         _cleanup_(etcd_ops_freep) struct etcd_ops *o = etcd_ops_new();
         _cleanup_free_ char *text = NULL;
         char path[ETCD_PATH_MAX];
 
-        if (r->left || r->lease == 0)
-                return;
+        if (r->left)
+                return base->leaving;
+        if (r->lease == 0)
+                return false;
         r->left = true;
         etcd_leader_stop(r->leader);
-        if (!r->joined || !o || json_object_set_new(r->member, "leave", json_true()) < 0)
-                return on_said_goodbye(NULL, r);
+        if (!r->joined || !o || json_object_set_new(r->member, "leave", json_true()) < 0) {
+                on_said_goodbye(NULL, r);
+                return base->leaving;
+        }
         text = json_dumps(r->member, JSON_COMPACT);
         (void) snprintf(path, sizeof(path), "%smember/%.63s/%u", r->prefix, base->options.slice,
                         base->options.worker);
@@ -270,6 +278,7 @@ static void leave(struct registry *base) {
                 etcd_ops_put(o, ETCD_THEN, path, text, r->lease);
         if (etcd_ops_send(o, r->etcd, on_said_goodbye, r) < 0)
                 on_said_goodbye(NULL, r);
+        return base->leaving;
 }
 
 static void renew(struct registry *base) {

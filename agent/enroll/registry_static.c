@@ -65,8 +65,9 @@ static int say(struct registry *r, const json_t *member) {
         return sd_event_source_set_enabled(s->soon, SD_EVENT_ONESHOT);
 }
 
-static void leave(struct registry *r) {
+static bool leave(struct registry *r) {
         (void) r; /* nobody was told that we came */
+        return false;
 }
 
 static int put(struct registry *r, const char *key, const json_t *value, registry_put_done done,

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end on a signal: what was recorded up to then is delivered first, where that is a matter of moments. */
-#include "agent.h"
+/*
+ * The end on a signal: what was recorded up to then is delivered first, where that is a matter of moments. Where the whole
+ * machine goes down, the registry is told, so that a run over slices does not wait for this host.
+ */
+#include "agent_registry.h"
 #include "log.h"
+#include "shutdown_query.h"
 
 #define FLUSH_MAX (5 * USEC_PER_SEC) /* TimeoutStopSec= of the unit is 30 s */
 
 struct agent_stopping {
         struct agent *agent;
         sd_event_source *progress, *patience;
+        struct shutdown_query *query; /* NULL: not asked */
+        bool answered;
         uint64_t wanted[_UPLINK_CLASS_MAX]; /* next_seq when it began: all before it are to be decided */
 };
 
@@ -29,6 +35,12 @@ static bool has_way(const struct uplink_stats *u, size_t class) {
         return false;
 }
 
+static bool has_left(const struct agent_stopping *s) {
+        const struct agent_registry *g = s->agent->enrollment;
+
+        return (!s->query || s->answered) && (!g || !g->registry || registry_has_left(g->registry));
+}
+
 /* After whatever happened in the loop. */
 static int look(struct agent_stopping *s) {
         uint64_t left = 0;
@@ -42,7 +54,7 @@ static int look(struct agent_stopping *s) {
                 left += n;
                 way = way && (n == 0 || (u.classes[c].durable && has_way(&u, c)));
         }
-        if (left > 0 && way)
+        if ((left > 0 && way) || !has_left(s))
                 return 0;
         if (left > 0)
                 log_info("%" PRIu64 " records stay in the spool until the next start: no endpoint takes them now",
@@ -66,10 +78,35 @@ static int on_patience(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
+static void on_shutdown_known(bool shutting_down, void *userdata) {
+        struct agent_stopping *s = userdata;
+        struct agent_registry *g = s->agent->enrollment;
+
+        s->answered = true; /* it is freed with us: this is its handler */
+        if (!shutting_down || !g || !g->registry)
+                return;
+        log_info("the machine is shut down: the registry is told");
+        registry_leave(g->registry);
+}
+
+/* With another root, the machine's own bus is not that host's, unless it is named. */
+static void ask_shutdown(struct agent_stopping *s) {
+        const struct agent *a = s->agent;
+        int r;
+
+        if (!a->enrollment || !a->enrollment->registry ||
+            (!a->host->real_root && !secure_getenv("DBUS_SYSTEM_BUS_ADDRESS")))
+                return;
+        r = shutdown_query_new(a->event, on_shutdown_known, s, &s->query);
+        if (r < 0) /* its lease ends by itself */
+                log_info("whether the machine is shut down cannot be asked: %s", strerror(-r));
+}
+
 static int start(struct agent_stopping *s) {
         struct uplink_stats u;
         int r;
 
+        ask_shutdown(s);
         uplink_sync_now(s->agent->uplink, UPLINK_METRICS);
         uplink_get_stats(s->agent->uplink, &u);
         for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++)
@@ -107,6 +144,7 @@ void agent_stop(struct agent *a) {
 void agent_stop_clear(struct agent *a) {
         if (!a->stopping)
                 return;
+        a->stopping->query = shutdown_query_free(a->stopping->query);
         sd_event_source_disable_unref(a->stopping->progress);
         sd_event_source_disable_unref(a->stopping->patience);
         free(TAKE_PTR(a->stopping));

@@ -30,7 +30,8 @@ static const struct member {
         { "devices", TYPE_TEXT, HERE, 0 },     { "slices", TYPE_TEXTS, SLICES, 0 },
         { "min", TYPE_NUMBER, SLICES, 256 },   { "max", TYPE_NUMBER, SLICES, 256 },
         { "wait", TYPE_NUMBER, SLICES, NUMBER_MAX }, { "late", TYPE_TEXT, SLICES, 0 },
-        { "port", TYPE_NUMBER, SLICES, 65535 },
+        { "port", TYPE_NUMBER, SLICES, 65535 }, { "last_call", TYPE_NUMBER, SLICES, NUMBER_MAX },
+        { "shrink_after", TYPE_NUMBER, SLICES, NUMBER_MAX }, { "grow_after", TYPE_NUMBER, SLICES, NUMBER_MAX },
 };
 
 _printf_(2, 3) static int bad(char why[static JOB_BODY_WHY_MAX], const char *fmt, ...) {

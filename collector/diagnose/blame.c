@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "blame.h"
 
+#include "active.h"
 #include "behind.h"
 #include "sentence.h"
 
@@ -13,7 +14,8 @@ const char *reason_name(enum reason r) {
 }
 
 const char *outcome_name(enum outcome o) {
-        static const char *const names[_OUTCOME_MAX] = { "named", "nobody", "goes_on", "no_evidence" };
+        static const char *const names[_OUTCOME_MAX] = { "named", "nobody", "goes_on", "works",
+                                                         "no_evidence" };
         return names[o];
 }
 
@@ -185,6 +187,29 @@ static bool goes_on(const struct evidence *e, enum run_state run) {
         if (steps[0] > 0 && steps[1] > 0)
                 return steps[1] > steps[0];
         return both > 1 && both == e->n_ranks && moved == both;
+}
+
+/*
+ * A synchronous run that is held up by one of its hosts has ranks that wait for it. Where none does, and most
+ * do something, all of them compile, evaluate or save: no step, but no stall, and whoever is elsewhere is no
+ * culprit. Of one rank alone this says nothing.
+ */
+static bool works(struct diagnosis *d) {
+        const struct evidence *e = &d->evidence;
+
+        if (d->n_waiting + d->n_ended + d->n_stopped + e->n_silent > 0 || e->n_ranks < 2)
+                return false;
+        d->n_active = active_ranks(e);
+        return d->n_active * 2 > e->n_ranks;
+}
+
+static enum outcome conclude(struct diagnosis *d) {
+        const struct suspect *first = d->n_suspects > 0 ? &d->suspects[0] : NULL;
+        bool named = first && first->score >= BLAME_NAMED;
+
+        if (works(d) && (!named || first->reason == REASON_DIFFERENT))
+                return OUTCOME_WORKS;
+        return named ? OUTCOME_NAMED : OUTCOME_NOBODY;
 }
 
 /* --- One host ------------------------------------------------------------------------------------------ */
@@ -413,8 +438,7 @@ int diagnose(const struct scene *s, const struct diagnose_options *o, struct dia
                 r = judge_all(d, &all);
                 if (r < 0)
                         return r;
-                d->outcome = d->n_suspects > 0 && d->suspects[0].score >= BLAME_NAMED ? OUTCOME_NAMED
-                                                                                      : OUTCOME_NOBODY;
+                d->outcome = conclude(d);
         }
         sentence_summary(d);
         *ret = TAKE_PTR(d);

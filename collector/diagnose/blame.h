@@ -54,6 +54,7 @@ enum outcome {
         OUTCOME_NAMED,
         OUTCOME_NOBODY,      /* it stalls, but no host stands out */
         OUTCOME_GOES_ON,     /* no stall */
+        OUTCOME_WORKS,       /* no step, but no rank waits for another either: most of them do something */
         OUTCOME_NO_EVIDENCE, /* no capture of any rank */
         _OUTCOME_MAX,
 };
@@ -68,6 +69,7 @@ struct diagnosis {
         struct suspect suspects[BLAME_SUSPECTS_MAX]; /* greatest score first; then by host */
         size_t n_suspects, n_odd;             /* odd: hosts that do not wait like the others, all of them */
         size_t n_waiting, n_ended, n_stopped; /* ranks */
+        size_t n_active;                      /* ranks that run, sleep or moved, in code of their own */
         char summary[BLAME_SENTENCE_MAX];     /* the whole in one sentence */
 };
 struct diagnosis *diagnosis_free(struct diagnosis *d);

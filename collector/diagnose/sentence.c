@@ -363,6 +363,11 @@ void sentence_summary(struct diagnosis *d) {
                         fprintf(f, ", although %zu of %zu processes %s stopped", d->n_stopped, e->n_ranks,
                                 d->n_stopped == 1 ? "is" : "are");
                 break;
+        case OUTCOME_WORKS:
+                fprintf(f, "no step, but nobody waits for another: %zu of %zu ranks do something; the largest group ",
+                        d->n_active, e->n_ranks);
+                sentence_place(f, table_of(d), &e->classes[0]);
+                break;
         case OUTCOME_NO_EVIDENCE:
                 fputs(e->n_silent > 0 ? "no host answered" : "no capture shows a process of a run", f);
                 break;

@@ -143,6 +143,13 @@ static struct record *order_of(const struct records *t, const struct reader *w) 
         return records_find(t, key);
 }
 
+/* The run's question is this host's to answer: for it alone it is urgent. */
+static bool is_asked(const struct record *r, const struct reader *w) {
+        const char *host = json_string_value(json_object_get(json_object_get(r->value, "ask"), "host"));
+
+        return r->revision > w->since && host && streq(host, w->host);
+}
+
 bool answers_is_due(struct answers *a, const struct gang *g, const struct records *t,
                     const struct reader *w) {
         const struct record *order = order_of(t, w);
@@ -154,7 +161,7 @@ bool answers_is_due(struct answers *a, const struct gang *g, const struct record
                 return false;
         v = view_of(a, g, t, w->slice);
         for (size_t i = 0; v && i < v->n; i++)
-                if (v->records[i]->urgent > w->since)
+                if (v->records[i]->urgent > w->since || is_asked(v->records[i], w))
                         return true;
         return !v; /* out of memory: it asks again */
 }

@@ -228,6 +228,37 @@ static void test_path_is_not_all(void) {
         (void) diagnosis_free(d);
 }
 
+/* All compile, or all evaluate: at places that differ, and some do not move. Nobody waits, so nobody is to
+ * blame; but when most stand still, the one that does not is odd. */
+static void test_works(void) {
+        const struct scripted working[] = { { MAIN_STEP " | train.py:50 compile", 'R', NULL },
+                                            { MAIN_STEP " | train.py:51 compile", 'S', "hrtimer_nanosleep" },
+                                            { MAIN_STEP " | train.py:70 evaluate | dataset.py:88 next_batch",
+                                              'S', "hrtimer_nanosleep" },
+                                            { MAIN_STEP " | train.py:72 evaluate", 'R', NULL } },
+                              stands = { MAIN_STEP " | train.py:33 fetch", 'S', "pipe_read" };
+
+        for (uint32_t n = 4; n <= 16; n *= 2)
+                for (size_t odd = 0; odd < ELEMENTSOF(working); odd++) {
+                        _cleanup_scene_ struct scene all = SCENE_NULL, most = SCENE_NULL;
+                        struct diagnosis *d;
+
+                        for (uint32_t i = 0; i < n; i++)
+                                for (uint32_t round = 0; round < 2; round++) {
+                                        scene_rank(&all, i, round, working[i == 1 ? odd : 1]);
+                                        scene_rank(&most, i, round, i == 1 ? working[odd] : stands);
+                                }
+                        d = scene_diagnose(&all, n, RUN_STALLED);
+                        ASSERT_EQ(d->outcome, OUTCOME_WORKS);
+                        ASSERT_TRUE(strstr(d->summary, "nobody waits for another"));
+                        (void) diagnosis_free(d);
+                        d = scene_diagnose(&most, n, RUN_STALLED);
+                        ASSERT_EQ(d->outcome, OUTCOME_NAMED);
+                        ASSERT_EQ(d->suspects[0].host, 1);
+                        (void) diagnosis_free(d);
+                }
+}
+
 /* Its agent's own NIC was cut: no answer, and the others wait for it. */
 static void test_silent(void) {
         for (uint32_t n = 4; n <= 64; n *= 4) {
@@ -505,6 +536,6 @@ static void test_devices(void) {
         }
 }
 
-TEST_MAIN(test_matrix, test_sentence, test_nic_cut, test_ring_cut, test_path_is_not_all, test_silent,
-          test_silent_is_not_all, test_left_first, test_left_alone, test_stopped, test_goes_on,
+TEST_MAIN(test_matrix, test_sentence, test_nic_cut, test_ring_cut, test_path_is_not_all, test_works,
+          test_silent, test_silent_is_not_all, test_left_first, test_left_alone, test_stopped, test_goes_on,
           test_step_thread, test_behind, test_helpers, test_changed, test_devices)

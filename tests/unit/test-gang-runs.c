@@ -357,7 +357,38 @@ static void test_one_slice_two_runs(void) {
         gang_free(w.g);
 }
 
+/* What people want stands before the planner's own times. */
+static void test_own_times(void) {
+        struct world w;
+        json_t *i = world_intent("a1", 1, 2, 0);
+
+        json_object_set_new(i, "last_call", json_integer(7 * (json_int_t) USEC_PER_SEC));
+        json_object_set_new(i, "shrink_after", json_integer(3 * (json_int_t) USEC_PER_SEC));
+        json_object_set_new(i, "grow_after", json_integer(0));
+        world_new(&w, 2, 1);
+        world_join(&w, 0, 0);
+        ASSERT_OK(world_want(&w, i));
+        world_settle(&w);
+        ASSERT_EQ(w.next, w.now + 7 * USEC_PER_SEC);
+        world_wait(&w, 7 * USEC_PER_SEC);
+        ASSERT_EQ(world_width(&w), 1);
+        world_join(&w, 1, 0);
+        world_settle(&w);
+        ASSERT_EQ(world_width(&w), 2);
+        world_gone(&w, 1, 0);
+        world_settle(&w);
+        world_wait(&w, 3 * USEC_PER_SEC - 1);
+        ASSERT_EQ(world_width(&w), 2);
+        world_wait(&w, 1);
+        ASSERT_EQ(world_width(&w), 1);
+        ASSERT_STREQ(world_state(&w), "running");
+        i = world_intent("a2", 1, 2, 0);
+        json_object_set_new(i, "shrink_after", json_integer(-1));
+        ASSERT_EQ(world_want(&w, i), -EINVAL);
+        gang_free(w.g);
+}
+
 TEST_MAIN(test_start_to_success, test_stopped_by_intent, test_worker_fails, test_never_again, test_no_progress,
           test_blame_moves, test_shrink_and_grow, test_back_in_time, test_preempted, test_peers_fail_first,
           test_below_min_waits, test_rebooted, test_agents_restart, test_taken_over, test_last_call, test_late,
-          test_one_slice_two_runs)
+          test_one_slice_two_runs, test_own_times)

@@ -14,6 +14,9 @@ static const char file[] = "# what to run\n"
                            "Wait=5min\n"
                            "Late=min\n"
                            "Port=9999\n"
+                           "LastCall=10s\n"
+                           "ShrinkAfter=1min\n"
+                           "GrowAfter=0\n"
                            "Preempt=USR1\n"
                            "Memlock=infinity\n"
                            "Memory=64G\n"
@@ -30,6 +33,7 @@ static struct run_spec from_flags(void) {
         return (struct run_spec){
                 .name = "job1",     .framework = "jax",  .slices = "1:2",          .on = "s0,s1",
                 .restarts = "3",    .grace = "20s",      .wait = "5min",           .late = "min",
+                .last_call = "10s", .shrink_after = "1min", .grow_after = "0",
                 .port = "9999",     .preempt = "USR1",   .directory = "/home/alice", .env = { "A=1 2", "B=" },
                 .memlock = "infinity", .memory = "64G", .nofile = "2000", .cpus = "0-3", .core = "keep",
                 .n_env = 2,         .n_argv = 4,         .argv = { "python3", "train it.py", "--steps=10", "and \"this\"" },
@@ -48,6 +52,9 @@ static void test_file_and_flags_are_one_intent(void) {
         ASSERT_TRUE(json_equal(a, b));
         ASSERT_EQ(json_integer_value(json_object_get(a, "grace")), 20000000);
         ASSERT_EQ(json_integer_value(json_object_get(a, "wait")), 300000000);
+        ASSERT_EQ(json_integer_value(json_object_get(a, "last_call")), 10000000);
+        ASSERT_EQ(json_integer_value(json_object_get(a, "shrink_after")), 60000000);
+        ASSERT_EQ(json_integer_value(json_object_get(a, "grow_after")), 0);
         ASSERT_EQ(json_integer_value(json_object_get(a, "min")), 1);
         ASSERT_EQ(json_array_size(json_object_get(a, "slices")), 2);
         ASSERT_STREQ(json_string_value(json_object_get(json_object_get(a, "limits"), "memlock")), "infinity");

@@ -205,7 +205,7 @@ static usec_t held_until(const struct gang *g, const struct run *r) {
                 }
                 since = slice_broken_since(s, &leaving);
                 if (!leaving && since != USEC_INFINITY)
-                        until = MAX(until, since + g->o.shrink_after);
+                        until = MAX(until, since + run_shrink_after(g, r));
         }
         return until;
 }
@@ -228,7 +228,7 @@ static bool begins(const struct gang *g, struct run *r, size_t n, usec_t *ret_ne
                 return false;
         }
         if (r->last_call == 0) {
-                r->last_call = g->now + g->o.last_call;
+                r->last_call = g->now + run_last_call(g, r);
                 r->dirty = true;
         }
         if (g->now >= r->last_call)
@@ -285,10 +285,10 @@ struct slice *run_grows(struct gang *g, struct run *r, usec_t *ret_next) {
                 if (s->run || run_has_slice(r, s->name) || s->fit_since == 0 ||
                     (like && !alike(s->print, like->print)))
                         continue;
-                if (g->now >= s->fit_since + g->o.grow_after)
+                if (g->now >= s->fit_since + run_grow_after(g, r))
                         found = s;
                 else
-                        *ret_next = MIN(*ret_next, s->fit_since + g->o.grow_after);
+                        *ret_next = MIN(*ret_next, s->fit_since + run_grow_after(g, r));
         }
         json_decref(c.waits);
         free(c.list);

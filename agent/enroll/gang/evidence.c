@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "evidence.h"
 
+#define GAP_MIN USEC_PER_SEC
 #define GAP_MAX (60 * USEC_PER_SEC) /* between questions, when it has gone on for long */
 
 static void stop_asking(struct run *r) {
@@ -83,13 +84,14 @@ static void take_answer(const struct gang *g, struct run *r, const struct tally 
 
 usec_t evidence_until(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_next) {
         struct watch *w = &r->watch;
-        usec_t patience = MAX(g->o.shrink_after, t->step_time * 5 / 2), gap;
+        usec_t shrink_after = run_shrink_after(g, r), patience = MAX(shrink_after, t->step_time * 5 / 2),
+               gap;
 
         if (w->began == 0 || t->lost > w->lost)
                 begin(g, r, t);
         w->lost = t->lost;
         take_answer(g, r, t);
-        gap = MAX(MIN((g->now - w->began) / 4, GAP_MAX), g->o.shrink_after / 3);
+        gap = MAX(MAX(MIN((g->now - w->began) / 4, GAP_MAX), shrink_after / 3), GAP_MIN);
         if (g->now >= w->asked + gap) {
                 if (w->open && w->quiet == 0) /* who was asked last is silent: so is the step */
                         set_quiet(r, MAX(w->answered, w->began));
@@ -100,7 +102,7 @@ usec_t evidence_until(struct gang *g, struct run *r, const struct tally *t, usec
         return w->quiet > 0 ? MAX(w->quiet, w->began) + patience : USEC_INFINITY;
 }
 
-void evidence_clear(struct run *r) {
+void run_evidence_clear(struct run *r) {
         unsigned number = r->watch.number;
 
         if (r->watch.began == 0 && !r->watch.host[0] && r->watch.quiet == 0)

@@ -11,4 +11,4 @@
 /* Asks when it is time. Returns when the run is begun without them; USEC_INFINITY: not as things are. */
 usec_t evidence_until(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_next);
 /* Nobody is missing (any more). */
-void evidence_clear(struct run *r);
+void run_evidence_clear(struct run *r);

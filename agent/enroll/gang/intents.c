@@ -108,6 +108,15 @@ static int parse_numbers(const json_t *v, struct intent *i, char why[static GANG
         return 0;
 }
 
+static int parse_span(const json_t *v, const char *key, usec_t *ret, char why[static GANG_WHY_MAX]) {
+        int64_t span;
+
+        if (get_number(v, key, 0, INTENT_SPAN_MAX, -1, &span, why) < 0)
+                return -EINVAL;
+        *ret = span < 0 ? USEC_INFINITY : (usec_t) span;
+        return 0;
+}
+
 int intent_parse(const char *name, const json_t *v, struct intent *ret, char why[static GANG_WHY_MAX]) {
         struct intent i = { .slices = json_object_get(v, "slices"),
                             .stop = json_is_true(json_object_get(v, "stop")) };
@@ -131,6 +140,12 @@ int intent_parse(const char *name, const json_t *v, struct intent *ret, char why
         r = check_what(v, why);
         if (r >= 0)
                 r = parse_numbers(v, &i, why);
+        if (r >= 0)
+                r = parse_span(v, "shrink_after", &i.shrink_after, why);
+        if (r >= 0)
+                r = parse_span(v, "grow_after", &i.grow_after, why);
+        if (r >= 0)
+                r = parse_span(v, "last_call", &i.last_call, why);
         if (r < 0)
                 return r;
         i.late_min = streq(late, "min");
@@ -147,6 +162,22 @@ int intent_parse(const char *name, const json_t *v, struct intent *ret, char why
 void intent_clear(struct intent *i) {
         json_decref(i->value);
         *i = (struct intent){ 0 };
+}
+
+static usec_t or_own(usec_t span, usec_t own) {
+        return span == USEC_INFINITY ? own : span;
+}
+
+usec_t run_shrink_after(const struct gang *g, const struct run *r) {
+        return or_own(r->intent.shrink_after, g->o.shrink_after);
+}
+
+usec_t run_grow_after(const struct gang *g, const struct run *r) {
+        return or_own(r->intent.grow_after, g->o.grow_after);
+}
+
+usec_t run_last_call(const struct gang *g, const struct run *r) {
+        return or_own(r->intent.last_call, g->o.last_call);
 }
 
 /* --- Wanted ---------------------------------------------------------------------------------------- */

@@ -349,7 +349,7 @@ static int step_running(struct gang *g, struct run *r, usec_t *ret_next) {
         }
         if (t.lost > 0)
                 return worse(captures_step(g, r, &t, ret_next), lose(g, r, &t, ret_next));
-        evidence_clear(r);
+        run_evidence_clear(r);
         r->unsure_since = 0;
         if (t.success == t.hosts)
                 return succeed(r, g->now);

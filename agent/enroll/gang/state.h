@@ -105,6 +105,7 @@ struct intent {
         const json_t *slices; /* of value */
         unsigned min, max, restarts, port;
         usec_t grace, wait, at;
+        usec_t shrink_after, grow_after, last_call; /* USEC_INFINITY: the planner's own */
         bool late_min, stop;
 };
 
@@ -228,6 +229,11 @@ void intent_clear(struct intent *i);
 int intent_want(struct gang *g, const char *name, const json_t *v, usec_t now,
                 char why[static GANG_WHY_MAX]);
 int intent_restore(struct gang *g, const char *name, const json_t *v, char why[static GANG_WHY_MAX]);
+
+/* As its intent has it, else as the planner's options do. */
+usec_t run_shrink_after(const struct gang *g, const struct run *r);
+usec_t run_grow_after(const struct gang *g, const struct run *r);
+usec_t run_last_call(const struct gang *g, const struct run *r);
 
 struct run *run_find(const struct gang *g, const char *name);
 struct run *run_free(struct run *r);

@@ -11,7 +11,7 @@ void run_enter(struct run *r, enum run_state state, usec_t now) {
         r->state = state;
         r->since = now;
         r->silent_since = r->unsure_since = r->stalled = 0;
-        evidence_clear(r);
+        run_evidence_clear(r);
         r->step_shown = r->step;
         r->dirty = true;
 }

@@ -1,0 +1,100 @@
+"""The verdict out of captures made by hand, as someone without a collector would: tpu-stack on every host, twice, the files brought to
+one host, and tpuctl diagnose there. Suspicion is the caller's."""
+
+import json
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from lab import LabError
+from lab.command import sh
+
+import scenario
+import watch
+
+BETWEEN = 5  # seconds between the two captures
+EXITED = re.compile(r"Main process exited, code=(\w+), status=(\S+)|(Deactivated successfully)")  # systemd 252; the last: exit code 0
+FOLDER = "/srv/captures"
+
+
+def end_of(host, job):
+    """(real time in µs, how) of the end of a run's process, as the host's first process tells it; (0, "") while it is there."""
+    out = sh("journalctl", "-q", "--no-pager", "-o", "json", "-D", host.tree / "var/log/journal", "-n", "20", "-u", f"tpu-run-{job}.service",
+             "_PID=1")
+    for line in reversed(out.splitlines()):
+        record = json.loads(line)
+        match = EXITED.search(str(record.get("MESSAGE")))
+        if match:
+            how = "exit code 0" if match[3] else f"exit code {match[2].split('/')[0]}" if match[1] == "exited" else f"signal {match[2]}"
+            return int(record["__REALTIME_TIMESTAMP"]), how
+    return 0, ""
+
+
+def unanswered(host):
+    """Connections whose peer no longer answers, as ss(8) tells of them: the timer that sends again runs, and has run out so often."""
+    lines = host.run(["ss", "-Htino", "state", "established"]).out.splitlines()
+    for about, info in zip(lines, lines[1:]):
+        addresses, timer = re.findall(r"(\S+):\d+\s", about), re.search(r"timer:\(on,[^,]*,(\d+)\)", about)
+        silent = re.search(r"lastack:(\d+)", info)
+        if timer and int(timer[1]) >= 3 and silent and int(silent[1]) >= 2000 and len(addresses) == 2:
+            yield {"check": "path.answer", "subject": addresses[1], "verdict": "WARN",
+                   "found": f"from {addresses[0]}, nothing for {int(silent[1]) // 1000} s"}
+
+
+def findings(host):
+    try:
+        checks = json.loads(host.run(["tpuctl", "check", "--json"], timeout=30).out)["checks"]
+    except (LabError, ValueError, KeyError):
+        return []
+    wrong = [{k: f[k] for k in ("check", "subject", "verdict", "found")} for f in checks if f["verdict"] in ("WARN", "FAIL")]
+    return wrong + list(unanswered(host))
+
+
+def capture(host, worker, job, turn):
+    """One host's capture as docs/diagnose.md has it."""
+    wanted = time.time()
+    group = scenario.unit(host, f"tpu-run-{job}.service", "ControlGroup")["ControlGroup"] or "/nothing"
+    done = host.run(["tpu-stack", "--json", "--native", "--cgroup", group], timeout=60)
+    try:
+        stacks = json.loads(done.out)
+    except ValueError:
+        stacks = {"version": 1, "processes": []}
+    ended, how = end_of(host, job)
+    said = {"slice": "lab", "host": host.name, "address": host.address("eth0"), "worker": worker, "round": turn,
+            "wanted": int(wanted * 1e6), "taken": int(time.time() * 1e6), "clock_error": 1000, **stacks}
+    steps = watch.recent(host, job, 20)
+    if steps:
+        said["step"] = steps[-1][0]
+    if ended:
+        said |= {"ended": ended, "ended_how": how}
+    if turn == 1:
+        said["findings"] = findings(host)
+    return said
+
+
+class ByHand:
+    """hosts: of the run, in the order of ranks. keep: a folder of this machine for the captures, or None."""
+
+    def __init__(self, lab, keep=None):
+        self.lab, self.keep = lab, keep
+
+    def judge(self, job, _since, name, _wanted):
+        hosts, captures = self.lab.hosts, []
+        asked = time.time()
+        for turn in (0, 1):
+            with ThreadPoolExecutor(len(hosts)) as pool:
+                captures += pool.map(lambda i, t=turn: capture(hosts[i], i, job, t), range(len(hosts)))
+            if turn == 0:
+                time.sleep(BETWEEN)
+        text = "\n".join(json.dumps(c) for c in captures)
+        if self.keep:
+            (self.keep / f"{name}.json").write_text(text + "\n")
+        hosts[0].write(f"{FOLDER}/{name}.json", text)
+        done = hosts[0].run(["tpuctl", "diagnose", "lab", "--json", "--hosts", str(len(hosts)), "--from", f"{FOLDER}/{name}.json"], timeout=60)
+        try:
+            told = json.loads(done.out)
+        except ValueError:
+            return {"outcome": "no answer", "host": None, "sentence": done.err.strip(), "suspected": asked, "confirmed": None}
+        first = told["suspects"][0] if told["outcome"] == "named" else None
+        return {"outcome": told["outcome"], "host": first and first["host"], "sentence": told["summary"], "suspected": asked,
+                "confirmed": time.time(), "details": first and first["details"]}

@@ -1,0 +1,93 @@
+"""The matrix: case by case, a new run each, one rank struck, and the verdict compared with the truth once it is stored."""
+
+import statistics
+import time
+
+from lab import LabError
+import slices
+import training_run as training
+import watch
+from chaos import SLOW_FACTOR, WARM_UP, Chaos, plan
+
+QUIET_STEPS, QUIET_SECONDS = 6, 8  # no step for so many steps' time, and at least so long: they have stopped
+STOP_LIMIT = 60                    # seconds within which a fault must stop the steps (the loader's queue runs dry first)
+ATTEMPTS = 3
+
+
+class Matrix:
+    """judge: by_hand.ByHand or live.Live. say: takes a line."""
+
+    def __init__(self, lab, judge, state, wish, say=print):
+        self.lab, self.judge, self.state, self.wish, self.say = lab, judge, state, wish, say
+        self.serial = int(time.time()) % 100000  # names of runs are never used twice
+
+    def run(self, until=None):
+        """until: real time after which no further case begins."""
+        order = plan(self.wish["seed"], self.wish["times"], self.wish["causes"])
+        for case, cause in enumerate(order):
+            if self.state.done(case):
+                continue
+            if until and time.time() > until:
+                self.say("no time is left for the other cases: the same command goes on with them")
+                return
+            self.case(case, cause)
+
+    def case(self, case, cause):
+        for attempt in range(ATTEMPTS):
+            chaos = Chaos(self.wish["seed"], case, attempt, cause, len(self.lab.hosts))
+            self.serial += 1
+            job = f"case{case}n{self.serial}"
+            self.say(f"case {case}: run {job}, loader {'ahead' if chaos.loader_ahead else 'inline'}, seal {chaos.seal}, "
+                     f"load {training.load():.1f} a core")
+            try:
+                if self.attempt(case, chaos, job):
+                    return
+            finally:
+                chaos.undo()
+                training.end(self.lab, job)
+                for host in self.lab.hosts:
+                    training.reset(host)
+            self.say(f"case {case}: does not count: steps did not stop")
+
+    def attempt(self, case, chaos, job):
+        training.start(self.lab, job, chaos.loader_ahead)
+        training.warm(self.lab, job, WARM_UP)
+        before = statistics.median(watch.step_seconds(h, job) for h in self.lab.hosts)
+        struck = chaos.strike(self.lab.hosts, lambda h: training.main_pid(h, job), before, lambda h: watch.last_step(h, job))
+        figures = {"job": job, "step_seconds": round(before, 3), "load": round(training.load(), 2), "struck": struck}
+        if not self.has_effect(chaos, job, before, struck, figures):
+            return False
+        verdict = self.judge.judge(job, struck, f"case{case}", chaos.wanted)
+        self.state.store_verdict(case, verdict)
+        chaos.stored(verdict)
+        truth = chaos.reveal()
+        truth["host"] = self.lab.hosts[truth["rank"]].name
+        self.state.store_truth(case, truth, figures)
+        self.tell(case, truth, verdict)
+        return True
+
+    def has_effect(self, chaos, job, before, struck, figures):
+        """By the training's own log: steps have stopped, or become slow."""
+        if chaos.wanted == "slow":
+            now = watch.slowed(self.lab.hosts[0], job, struck, before, 0.75 * SLOW_FACTOR)
+            figures["slow_seconds"] = now
+            return now is not None
+        quiet = max(QUIET_SECONDS, QUIET_STEPS * before)
+        last = watch.stopped(self.lab.hosts, job, struck, quiet, STOP_LIMIT)
+        figures["last_step_at"] = last
+        return last is not None
+
+    def tell(self, case, truth, verdict):
+        right = verdict["host"] == truth["host"]
+        self.say(f"case {case}: {'right' if right else 'WRONG'}: {truth['cause']} on {truth['host']}; said: {verdict['sentence']}")
+
+
+def boot(lab):
+    """Users, folders and membership of a lab that is up."""
+    slices.prepare(lab)
+    for host in lab.hosts:
+        host.sh(f"chown -R {slices.USER} /srv/data {training.FOLDER}")
+    try:
+        training.members(lab)
+    except LabError as error:
+        raise LabError(f"{error}; is the collector's package of the same tree?") from None

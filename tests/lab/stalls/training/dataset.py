@@ -1,0 +1,60 @@
+"""What the model is trained on: shards of text on a disk, tokens out of them, batches out of tokens."""
+import ctypes
+import os
+import random
+import time
+
+import torch
+
+from cache import Cache
+
+SHARDS = os.environ.get("SHARDS", "/srv/data/shards")
+N_SHARDS, BATCH, WINDOW = 4, 32, 24
+FETCH = float(os.environ.get("FETCH_SECONDS", "0.5"))  # how long the storage takes to answer
+TOKENS = ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(__file__)), "libtokens.so"))
+TOKENS.tokens_scan.argtypes = (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_size_t)
+TOKENS.tokens_scan.restype = ctypes.c_uint64
+
+
+class Dataset:
+    def __init__(self, rank, settings):
+        self.settings, self.random, self.cache = settings, random.Random(rank), Cache(settings)
+        self.number = 0
+
+    def is_whole(self, text):
+        """An empty shard, or one of zeros, is none."""
+        return TOKENS.tokens_scan(text, len(text), self.settings["scan_stride"]) > 0
+
+    @staticmethod
+    def tokens_of(text):
+        return torch.tensor([c % 64 for c in text])
+
+    def windows(self, length):
+        """Where the windows of a batch begin: so far apart from each other as wanted."""
+        starts = []
+        while len(starts) < BATCH:
+            start = self.random.randrange(length - WINDOW - 1)
+            if all(abs(start - s) >= self.settings["windows_apart"] for s in starts):
+                starts.append(start)
+        return starts
+
+    def augment(self, x):
+        """Noise: characters change places with others that look alike."""
+        for _ in range(self.settings["augment_rounds"]):
+            noise = torch.rand(BATCH * 8, WINDOW * 8)
+            x = torch.where(noise.sort().values[:BATCH, :WINDOW] > 2, x ^ 1, x)
+        return x
+
+    def next_batch(self):
+        time.sleep(FETCH)
+        shard = self.number % N_SHARDS
+        self.number += 1
+        with open(os.path.join(SHARDS, f"shard-{shard}.txt"), "rb", buffering=0) as file:
+            text = file.read(65536)
+        if not self.is_whole(text):
+            raise ValueError(f"shard {shard} is empty")
+        codes = self.cache.get((shard, self.number // 1000), lambda: self.tokens_of(text))
+        starts = self.windows(len(codes))
+        x = torch.stack([codes[s:s + WINDOW] for s in starts])
+        y = torch.stack([codes[s + 1:s + WINDOW + 1] for s in starts])
+        return self.augment(x), y
