@@ -102,6 +102,7 @@ struct agent {
         struct agent_progress *progress; /* in agent_progress.c */
         struct jobs *jobs;
         struct captures *captures;
+        struct agent_capture *capture; /* in agent_capture.c */
         struct pending *pending; /* calls that wait for a capture, in agent_api.c */
         struct job_call *job_calls; /* starts and stops that are under way, in agent_jobs_api.c */
         struct agent_path *path; /* in agent_path.c */
@@ -142,6 +143,9 @@ void agent_reload(struct agent *a);
 
 /* --- Used by the agent's own files --------------------------------------------------------------------- */
 
+/* To the journal and the ring alone: what others tell the fleet. */
+void agent_note(struct agent *a, enum event_id id, enum otlp_severity severity, const char *message,
+                const struct otlp_attribute *body, size_t n);
 /* To the journal, the ring and the uplink. ret_seq (may be NULL): the record's. Returns what the uplink
  * said. */
 int agent_emit(struct agent *a, enum event_id id, enum otlp_severity severity, const char *message,
@@ -226,12 +230,25 @@ void agent_kernel_stop(struct agent *a);
 
 /* agent_runs.c: runs and captures. */
 int agent_runs_start(struct agent *a);
+/* NULL: nobody answers there. */
+const char *agent_launchd_socket(const struct agent *a);
+
+/* agent_capture.c: this host's part in captures for a diagnosis. */
+int agent_capture_start(struct agent *a);
+void agent_capture_stop(struct agent *a);
+/* The record capture/ of this host's slice. fresh: it came while the registry was there, and is not of long ago. */
+void agent_capture_record(struct agent *a, const json_t *record, bool fresh);
+/* A suspicion that counts began: without a registry that would ask all hosts, this one captures for itself. */
+void agent_capture_suspected(struct agent *a, const char *run, uint64_t generation, const struct suspicion *s);
+/* How this host suspects the run now: "stall", "work", "pause"; empty: not at all. */
+const char *agent_capture_suspicion(const struct agent *a, const char *run);
 
 /* agent_progress.c: whether runs make steps. */
 int agent_progress_start(struct agent *a);
 void agent_progress_stop(struct agent *a);
 void agent_progress_line(struct agent *a, const struct run_log_line *l);
-/* tpu-launchd says that the run is over. */
+/* tpu-launchd says that the run was started, is over. */
+void agent_progress_started(struct agent *a, const struct job *j);
 void agent_progress_ended(struct agent *a, const char *job);
 /* In the tick, after the host's counters were read: the metrics of it. */
 void agent_progress_tick(struct agent *a, struct sink *s);
@@ -239,6 +256,8 @@ void agent_progress_tick(struct agent *a, struct sink *s);
 const struct suspicion *agent_suspicion(const struct agent *a, const char *run);
 /* SUSPICION_STEP_NONE: not known. */
 uint64_t agent_last_step(const struct agent *a, const char *run);
+/* The share of its time that went into steps, 0 to 1; NAN: not known. */
+double agent_goodput(const struct agent *a, const char *run);
 /* The time from one step line to the next that is expected of it; 0: not known. */
 usec_t agent_step_time(const struct agent *a, const char *run);
 

@@ -10,7 +10,7 @@
 #define T0 (1795237200 * USEC_PER_SEC)
 
 static struct otlp *make(void) {
-        const struct otlp_attribute resource[] = { { "host.name", "h0", 0 }, { "tpu.worker", NULL, 3 } };
+        const struct otlp_attribute resource[] = { { .key = "host.name", .text = "h0" }, { .key = "tpu.worker", .number = 3 } };
         struct otlp *o = NULL;
 
         ASSERT_OK(otlp_new(resource, ELEMENTSOF(resource), "0.1", &o));
@@ -32,9 +32,9 @@ static void dump(const char *name, const void *data, size_t len) {
 }
 
 static void add_sample_points(struct otlp *o) {
-        const struct otlp_attribute eth0[] = { { "network.interface.name", "eth0", 0 },
-                                               { "queue", NULL, 7 } };
-        const struct otlp_attribute eth1[] = { { "network.interface.name", "eth1", 0 } };
+        const struct otlp_attribute eth0[] = { { .key = "network.interface.name", .text = "eth0" },
+                                               { .key = "queue", .number = 7 } };
+        const struct otlp_attribute eth1[] = { { .key = "network.interface.name", .text = "eth1" } };
         struct otlp_point p = { .name = "system.network.io",
                                 .unit = "By",
                                 .description = "bytes",
@@ -92,8 +92,8 @@ static void test_metrics(void) {
 }
 
 static void test_event(void) {
-        const struct otlp_attribute body[] = { { "found", "mtu 1460", 0 }, { "wanted", NULL, 8896 } };
-        const struct otlp_attribute attributes[] = { { "tpu.spool.seq", NULL, 42 } };
+        const struct otlp_attribute body[] = { { .key = "found", .text = "mtu 1460" }, { .key = "wanted", .number = 8896 } };
+        const struct otlp_attribute attributes[] = { { .key = "tpu.spool.seq", .number = 42 } };
         const struct otlp_event e = { .name = "tpu.nic.mtu_drift",
                                       .severity = OTLP_WARN,
                                       .time_real = T0,
@@ -139,7 +139,7 @@ static void test_utf8(void) {
         _cleanup_(otlp_freep) struct otlp *o = make();
 
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {
-                const struct otlp_attribute a[] = { { "k", table[i].in, 0 } };
+                const struct otlp_attribute a[] = { { .key = "k", .text = table[i].in } };
                 const struct otlp_event e = {
                         .name = "n", .severity = OTLP_INFO, .attributes = a, .n_attributes = 1
                 };
@@ -163,7 +163,7 @@ static void test_utf8(void) {
 static void test_limits(void) {
         _cleanup_(otlp_freep) struct otlp *o = make();
         _cleanup_free_ char *text = malloc(OTLP_REQUEST_MAX + 1);
-        const struct otlp_attribute a[] = { { "text", text, 0 } };
+        const struct otlp_attribute a[] = { { .key = "text", .text = text } };
         struct otlp_event e = { .name = "big", .severity = OTLP_INFO, .body = a, .n_body = 1 };
         struct otlp_point p = { .name = "m", .d = 1, .attributes = a, .n_attributes = 1 };
         const void *data;
@@ -192,7 +192,7 @@ static void test_limits(void) {
 }
 
 static void add_histogram(struct otlp *o, const char *name, const struct otlp_histogram *h, int wanted) {
-        const struct otlp_attribute a[] = { { "tpu.buffer.size", "1MB+", 0 } };
+        const struct otlp_attribute a[] = { { .key = "tpu.buffer.size", .text = "1MB+" } };
         const struct otlp_point p = { .name = name,
                                       .unit = "s",
                                       .histogram = h,
