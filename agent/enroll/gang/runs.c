@@ -24,6 +24,59 @@ static int succeed(struct run *r, usec_t now) {
         return run_end(r, OUTCOME_SUCCESS, now);
 }
 
+static void blame(struct run *r, const struct tally *t) {
+        const struct host_run *h = t->bad_run;
+        const char *word = h->state == PART_REFUSED ? "did not start it" : "ended it",
+                   *detail = h->detail ? h->detail : "";
+        char who[160];
+
+        (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t->bad->host));
+        (void) snprintf(r->cause, sizeof(r->cause), "%s", h->state == PART_REFUSED ? "refused" : h->cause);
+        if (*detail) /* it says the status in words */
+                why_set(r->why, "%s %s (%s): %.*s", seat_text(t->bad, who), word, r->cause,
+                        h->state == PART_REFUSED ? (int) strlen(detail) : (int) strcspn(detail, "\n"),
+                        detail);
+        else
+                why_set(r->why, "%s %s: %s%s%s", seat_text(t->bad, who), word, r->cause,
+                        *h->status ? " " : "", h->status);
+        r->dirty = true;
+}
+
+/* --- A word that comes late ------------------------------------------------------------------------------- */
+
+/* Its program failed there, and that is why the others lost it: not because its host was gone. */
+static int hear_failure(struct gang *g, struct run *r, const struct tally *t, bool *ret_ended) {
+        if (startswith(t->bad_run->cause, "peer"))
+                return 0;
+        blame(r, t);
+        *ret_ended = tally_is_final(t->bad_run);
+        return *ret_ended ? run_end(r, OUTCOME_FAILED, g->now) : 0;
+}
+
+/* It was stopped because a host was not heard, and that one comes back and says how it ended there. */
+static int hear_late(struct gang *g, struct run *r, bool *ret_ended) {
+        struct tally t;
+        char who[160];
+
+        *ret_ended = false;
+        if (r->generation == 0 || !streq(r->cause, CAUSE_HOST_LOST))
+                return 0;
+        tally_count(g, r, &t);
+        if (t.bad)
+                return hear_failure(g, r, &t, ret_ended);
+        if (t.success == 0)
+                return 0;
+        *ret_ended = true;
+        if (t.success == t.hosts)
+                return succeed(r, g->now);
+        why_set(r->why,
+                "%s ended it with success while it was not heard, and the others were stopped for that: see the last "
+                "steps of both, and start it again if they are not the end",
+                seat_text(t.first_success, who));
+        (void) snprintf(r->cause, sizeof(r->cause), CAUSE_UNKNOWN);
+        return run_end(r, OUTCOME_FAILED, g->now);
+}
+
 /* --- Waiting --------------------------------------------------------------------------------------------- */
 
 static int be_late(struct run *r, usec_t now) {
@@ -47,31 +100,6 @@ static int wait_observing(struct run *r, const struct gang *g) {
         return run_set_waits(r, waits);
 }
 
-/*
- * It was stopped because a host was not heard, and that one comes back and says that it ended there with
- * success.
- */
-static int has_ended_meanwhile(struct gang *g, struct run *r, bool *ret_ended) {
-        struct tally t;
-        char who[160];
-
-        *ret_ended = false;
-        if (r->generation == 0 || !streq(r->cause, CAUSE_HOST_LOST))
-                return 0;
-        tally_count(g, r, &t);
-        if (t.success == 0 || t.bad)
-                return 0;
-        *ret_ended = true;
-        if (t.success == t.hosts)
-                return succeed(r, g->now);
-        why_set(r->why,
-                "%s ended it with success while it was not heard, and the others were stopped for that: see the last "
-                "steps of both, and start it again if they are not the end",
-                seat_text(t.first_success, who));
-        (void) snprintf(r->cause, sizeof(r->cause), CAUSE_UNKNOWN);
-        return run_end(r, OUTCOME_FAILED, g->now);
-}
-
 static int step_waiting(struct gang *g, struct run *r, usec_t *ret_next) {
         bool late = r->deadline > 0 && g->now >= r->deadline && !r->intent.late_min;
         struct choice c = { 0 };
@@ -83,7 +111,7 @@ static int step_waiting(struct gang *g, struct run *r, usec_t *ret_next) {
                         r->taken_back ? "its intent was taken back" : "somebody stopped it");
                 return run_end(r, OUTCOME_STOPPED, g->now);
         }
-        x = has_ended_meanwhile(g, r, &ended);
+        x = hear_late(g, r, &ended);
         if (ended)
                 return x;
         if (r->deadline > 0 && g->now < r->deadline)
@@ -194,24 +222,6 @@ static int step_preparing(struct gang *g, struct run *r, usec_t *ret_next) {
 
 /* --- Running --------------------------------------------------------------------------------------------- */
 
-static void blame(struct run *r, const struct tally *t) {
-        const struct host_run *h = t->bad_run;
-        const char *word = h->state == PART_REFUSED ? "did not start it" : "ended it",
-                   *detail = h->detail ? h->detail : "";
-        char who[160];
-
-        (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t->bad->host));
-        (void) snprintf(r->cause, sizeof(r->cause), "%s", h->state == PART_REFUSED ? "refused" : h->cause);
-        if (*detail) /* it says the status in words */
-                why_set(r->why, "%s %s (%s): %.*s", seat_text(t->bad, who), word, r->cause,
-                        h->state == PART_REFUSED ? (int) strlen(detail) : (int) strcspn(detail, "\n"),
-                        detail);
-        else
-                why_set(r->why, "%s %s: %s%s%s", seat_text(t->bad, who), word, r->cause,
-                        *h->status ? " " : "", h->status);
-        r->dirty = true;
-}
-
 static void blame_lost(struct run *r, const struct tally *t) {
         char who[160];
 
@@ -318,7 +328,8 @@ static int fail(struct gang *g, struct run *r, const struct tally *t) {
         blame(r, t);
         if (t->bad->notice == NOTICE_PREEMPTION)
                 return run_stop(r, THEN_AGAIN, g->now);
-        return run_stop(r, tally_is_final(t->bad_run) ? THEN_FAILED : THEN_RESTART, g->now);
+        return worse(t->bad_run->state == PART_EXITED ? captures_ended(g, r, t) : 0,
+                     run_stop(r, tally_is_final(t->bad_run) ? THEN_FAILED : THEN_RESTART, g->now));
 }
 
 /* How it ended on who is missing is in the record. */
