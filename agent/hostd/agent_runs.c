@@ -52,12 +52,29 @@ static void on_exited(const struct job *j, void *userdata) {
 
 static void on_listed(void *userdata) {
         struct agent *a = userdata;
+        const struct job_list *jobs = jobs_get(a->jobs);
 
+        for (size_t i = 0; a->run_log && jobs->known && i < jobs->n; i++)
+                run_log_expect_of(a->run_log, jobs->jobs[i].name, jobs->jobs[i].step_expression);
         if (a->enrollment)
                 agent_registry_jobs(a);
 }
 
 static const struct jobs_handlers jobs_handlers = { .started = on_started, .exited = on_exited, .listed = on_listed };
+
+const char *agent_only_run(const struct agent *a) {
+        const struct job_list *l = jobs_get(a->jobs);
+        const char *name = "";
+
+        for (size_t i = 0; l->known && i < l->n; i++) {
+                if (streq(l->jobs[i].state, "exited"))
+                        continue;
+                if (name[0])
+                        return "";
+                name = l->jobs[i].name;
+        }
+        return name;
+}
 
 /* The record of a stack: exporters map this body as it is (DESIGN, Wire). */
 static int on_captured(const struct capture_result *c, uint64_t *ret_seq, void *userdata) {
