@@ -4,86 +4,11 @@
 
 #include "api_json.h"
 #include "api_registry.h"
+#include "api_target.h"
 #include "audit.h"
 
-#define RUNS_PATH   "/api/v1/runs"
-#define SLICES_PATH "/api/v1/slices/"
-#define HOSTS_PATH  "/api/v1/hosts/"
-#define MODE_PATH   "/api/v1/mode"
 #define REASON_MAX  200
 #define UNTIL_MAX   ((usec_t) 366 * 24 * 3600 * USEC_PER_SEC)
-
-enum what {
-        WHAT_NOTHING,
-        WHAT_RUNS,
-        WHAT_RUN,
-        WHAT_LOGS,
-        WHAT_SLICE,
-        WHAT_SLOT,
-        WHAT_ORDER,
-        WHAT_ORDERS,
-        WHAT_MODE,
-};
-
-struct target {
-        enum what what;
-        char name[64], kind[8];
-        unsigned worker;
-};
-
-/* One part of a path, up to "/" or its end. */
-static const char *take_part(const char *p, char *ret, size_t size) {
-        size_t n = strcspn(p, "/");
-
-        if (n == 0 || n >= size)
-                return NULL;
-        memcpy(ret, p, n);
-        ret[n] = '\0';
-        return p + n;
-}
-
-static enum what slice_target(const char *p, struct target *t) {
-        char *end;
-
-        p = take_part(p, t->name, sizeof(t->name));
-        if (p && !*p)
-                return WHAT_SLICE;
-        if (!p || !startswith(p, "/slots/") || p[7] < '0' || p[7] > '9')
-                return WHAT_NOTHING;
-        t->worker = (unsigned) strtoul(p + 7, &end, 10);
-        return *end || end - (p + 7) > 5 ? WHAT_NOTHING : WHAT_SLOT;
-}
-
-static enum what host_target(const char *p, struct target *t) {
-        p = take_part(p, t->name, sizeof(t->name));
-        if (!p || *p != '/')
-                return WHAT_NOTHING;
-        p = take_part(p + 1, t->kind, sizeof(t->kind));
-        if (!p || *p)
-                return WHAT_NOTHING;
-        if (streq(t->kind, "orders"))
-                return WHAT_ORDERS;
-        return streq(t->kind, "mode") || streq(t->kind, "cordon") || streq(t->kind, "drain") ? WHAT_ORDER
-                                                                                             : WHAT_NOTHING;
-}
-
-static struct target find_target(const char *path) {
-        struct target t = { 0 };
-        const char *end;
-
-        if (streq(path, RUNS_PATH))
-                t.what = WHAT_RUNS;
-        else if (streq(path, MODE_PATH))
-                t.what = WHAT_MODE;
-        else if (startswith(path, RUNS_PATH "/")) {
-                end = take_part(path + strlen(RUNS_PATH "/"), t.name, sizeof(t.name));
-                t.what = end && !*end ? WHAT_RUN : end && streq(end, "/logs") ? WHAT_LOGS : WHAT_NOTHING;
-        } else if (startswith(path, SLICES_PATH))
-                t.what = slice_target(path + strlen(SLICES_PATH), &t);
-        else if (startswith(path, HOSTS_PATH))
-                t.what = host_target(path + strlen(HOSTS_PATH), &t);
-        return t;
-}
 
 /* --- Who acts ------------------------------------------------------------------------------------------ */
 
@@ -383,6 +308,33 @@ static void release_slot(const struct api *a, const struct http_request *q, cons
                 reply_done(a, q, reply, NULL, "given up");
 }
 
+/* The stacks of a slice, or of all slices of the run that it is in. */
+static void capture_slice(const struct api *a, const struct http_request *q, const struct target *t,
+                          struct http_reply *reply) {
+        char key[GANG_KEY_MAX], why[GANG_WHY_MAX] = "", by[TLS_NAME_TEXT];
+        struct query query;
+        json_t *v;
+        int r;
+
+        if (query_parse(q, QUERY_BIT(QUERY_REASON) | QUERY_BIT(QUERY_RUN), 0, &query, why) < 0) {
+                refuse(a, q, reply, -EINVAL, why);
+                return;
+        }
+        (void) snprintf(key, sizeof(key), "capture/%s", t->name);
+        v = json_pack("{s:i, s:s, s:s, s:s}", "v", 1, "run", query.text[QUERY_RUN] ? query.text[QUERY_RUN] : "", "by",
+                      by_text(q, by), "why", query.text[QUERY_REASON] ? query.text[QUERY_REASON] : "");
+        r = v ? registry_want(a->registry, key, v, why) : -EINVAL;
+        json_decref(v);
+        if (r < 0) {
+                refuse(a, q, reply, r, why);
+                return;
+        }
+        v = json_copy((json_t *) (uintptr_t) gang_record(registry_gang(a->registry), key));
+        (void) snprintf(why, sizeof(why), "episode %s", json_string_value(json_object_get(v, "episode")));
+        api_reply(reply, 202, v);
+        told(a, q, reply, why);
+}
+
 /* --- All ------------------------------------------------------------------------------------------------------------- */
 
 static const char *methods_of(enum what w) {
@@ -391,7 +343,11 @@ static const char *methods_of(enum what w) {
                 return "GET, HEAD, POST";
         case WHAT_RUN:
                 return "GET, HEAD, DELETE";
+        case WHAT_CAPTURE:
+                return "POST";
         case WHAT_SLICE:
+        case WHAT_DIAGNOSIS:
+        case WHAT_EPISODES:
         case WHAT_LOGS:
         case WHAT_ORDERS:
                 return "GET, HEAD";
@@ -414,12 +370,16 @@ static void read_it(const struct api *a, const struct http_request *q, const str
 
         if (t->what == WHAT_LOGS)
                 api_lines(a, t->name, q, reply);
+        else if (t->what == WHAT_DIAGNOSIS)
+                api_diagnosis(a, t->name, q, reply);
         else if (query_parse(q, 0, 0, &query, why) < 0)
                 api_reply_error(reply, 400, why, "see docs/registry.md");
         else if (t->what == WHAT_RUNS)
                 list_runs(a, reply);
         else if (t->what == WHAT_MODE)
                 reply_mode(a, reply);
+        else if (t->what == WHAT_EPISODES)
+                api_episodes(a, t->name, reply);
         else if (t->what == WHAT_ORDERS)
                 reply_order(a, t, reply);
         else
@@ -432,6 +392,8 @@ static void act(const struct api *a, const struct http_request *q, const struct 
                 post_run(a, q, reply);
         else if (t->what == WHAT_RUN)
                 delete_run(a, q, t, reply);
+        else if (t->what == WHAT_CAPTURE)
+                capture_slice(a, q, t, reply);
         else if (t->what == WHAT_SLOT)
                 release_slot(a, q, t, reply);
         else if (t->what == WHAT_MODE)
@@ -445,7 +407,7 @@ static bool is_read(const char *method) {
 }
 
 bool api_registry_handle(const struct api *a, const struct http_request *q, struct http_reply *reply) {
-        const struct target t = find_target(q->path);
+        const struct target t = target_find(q->path);
         const char *methods = methods_of(t.what), *there;
 
         if (t.what == WHAT_NOTHING)

@@ -40,6 +40,7 @@ void counters_print(struct exposition *e, const struct counters *c) {
                 { "tpu_collectord_points", NULL, "Metric points stored.", c->points },
                 { "tpu_collectord_events", NULL, "Log records stored, but for lines of runs.", c->events },
                 { "tpu_collectord_run_lines", NULL, "Lines that runs printed, stored.", c->lines },
+                { "tpu_collectord_captures", NULL, "Captures of stacks stored.", c->captures },
                 { "tpu_collectord_rejected", NULL, "Points and log records told back as rejected.",
                   c->rejected },
                 { "tpu_collectord_commits", NULL, "Transactions committed.", c->commits },

@@ -15,7 +15,7 @@ struct group {
         sd_event_source *timer;
         struct group_item *first, **last; /* in the order of arrival */
         size_t n, bytes;
-        void (*notify)(void *userdata);
+        void (*notify)(void *userdata), (*captures)(void *userdata);
         void *userdata;
         bool failing; /* the last write to the database failed: said once, not per request */
 };
@@ -80,8 +80,9 @@ static int decode(struct group_item *i, uint8_t **ret_own, char why[static INGES
         return 0;
 }
 
-void group_on_events(struct group *g, void (*notify)(void *userdata), void *userdata) {
+void group_on_events(struct group *g, void (*notify)(void *userdata), void (*captures)(void *userdata), void *userdata) {
         g->notify = notify;
+        g->captures = captures;
         g->userdata = userdata;
 }
 
@@ -96,7 +97,8 @@ static void count(struct counters *c, const struct group_item *i) {
         }
         c->lines += i->result.lines;
         c->events += i->result.told;
-        *(i->push.kind == INGEST_METRICS ? &c->points : &c->events) += i->result.rows - i->result.lines;
+        c->captures += i->result.captures;
+        *(i->push.kind == INGEST_METRICS ? &c->points : &c->events) += i->result.rows - i->result.lines - i->result.captures;
         c->rejected += i->result.rejected;
 }
 
@@ -162,7 +164,7 @@ static void refuse_all(struct group *g, struct group_item *items, int error) {
 }
 
 static void answer_all(struct group *g, struct group_item *items, bool stored) {
-        uint64_t before = g->counters->events + g->counters->lines;
+        uint64_t before = g->counters->events + g->counters->lines, captures = g->counters->captures;
 
         while (items) {
                 struct group_item *i = items;
@@ -178,6 +180,8 @@ static void answer_all(struct group *g, struct group_item *items, bool stored) {
         }
         if (g->notify && g->counters->events + g->counters->lines > before)
                 g->notify(g->userdata);
+        if (g->captures && g->counters->captures > captures)
+                g->captures(g->userdata);
 }
 
 /* Takes the first items out: as many as one transaction may hold. */

@@ -34,8 +34,8 @@ struct group_item {
 struct group;
 /* All borrowed. */
 int group_new(const struct damage *d, const struct clock *clock, struct group **ret);
-/* What is called when events or lines were committed. */
-void group_on_events(struct group *g, void (*notify)(void *userdata), void *userdata);
+/* What is called when events or lines were committed, and when captures were. */
+void group_on_events(struct group *g, void (*notify)(void *userdata), void (*captures)(void *userdata), void *userdata);
 /* Runs' paces are judged by it from now on; borrowed. */
 void group_judges(struct group *g, struct pace *pace);
 /* Answers all that wait with 503. */

@@ -6,6 +6,8 @@
 #include <systemd/sd-daemon.h>
 
 #include "api.h"
+#include "episode_port.h"
+#include "episode_report.h"
 #include "journal.h"
 #include "pace.h"
 #include "receive.h"
@@ -25,6 +27,7 @@ struct collector {
         struct group *group;
         struct pace *pace;
         struct registry *registry;
+        struct episodes *episodes;
         struct retain *retain;
         struct receiver receiver;
         struct api api;
@@ -37,6 +40,7 @@ static void collector_clear(struct collector *c) {
         http_close(c->api_server);
         c->api.follow = follow_free(c->api.follow);
         c->retain = retain_free(c->retain);
+        c->episodes = episodes_free(c->episodes);
         c->group = group_free(c->group); /* answers: before the server goes */
         c->pace = pace_free(c->pace);
         c->registry = registry_free(c->registry);
@@ -107,6 +111,7 @@ static int start_loop(struct collector *c) {
         (void) sigemptyset(&set);
         (void) sigaddset(&set, SIGTERM);
         (void) sigaddset(&set, SIGINT);
+        (void) sigaddset(&set, SIGCHLD);
         if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
                 return -errno;
         (void) signal(SIGPIPE, SIG_IGN);
@@ -121,19 +126,28 @@ static int start_loop(struct collector *c) {
 }
 
 static void on_events(void *userdata) {
-        follow_news(userdata);
+        struct collector *c = userdata;
+
+        follow_news(c->api.follow);
 }
 
-static void on_registry_failed(int error, void *userdata) {
+static void on_captures(void *userdata) {
+        struct collector *c = userdata;
+
+        episodes_news(c->episodes);
+}
+
+static void on_store_failed(int error, void *userdata) {
         struct collector *c = userdata;
 
         damage_look(&c->damage, error);
 }
 
-static void on_registry_events(void *userdata) {
+static void on_published(const char *key, const json_t *value, void *userdata) {
         struct collector *c = userdata;
 
-        follow_news(c->api.follow);
+        if (c->registry) /* else it has just begun */
+                episode_port_record(c->episodes, registry_gang(c->registry), key, value);
 }
 
 static void on_new_database(void *userdata) {
@@ -151,12 +165,29 @@ static int start_registry(struct collector *c) {
                 .host = STORE_OWN_NAME,
                 .lease = c->settings.lease,
                 .answer = sync_port_answer,
-                .events = on_registry_events,
-                .failed = on_registry_failed,
+                .published = on_published,
+                .events = on_events,
+                .failed = on_store_failed,
                 .userdata = c,
         };
 
         return registry_new(&o, &c->registry);
+}
+
+static int start_episodes(struct collector *c) {
+        const struct episodes_options o = {
+                .event = c->event,
+                .store = c->store,
+                .clock = &clock_system,
+                .program = "/proc/self/exe",
+                .database = c->settings.database,
+                .host = STORE_OWN_NAME,
+                .events = on_events,
+                .failed = on_store_failed,
+                .userdata = c,
+        };
+
+        return episodes_new(&o, &c->episodes);
 }
 
 static int run(struct collector *c) {
@@ -182,13 +213,15 @@ static int run(struct collector *c) {
         if (r >= 0)
                 r = follow_new(c->event, &c->api, &c->api.follow);
         if (r >= 0)
+                r = start_episodes(c);
+        if (r >= 0)
                 r = start_registry(c);
         c->api.registry = c->registry;
         if (r >= 0)
                 r = retain_new(&c->damage, &clock_system, &c->settings.retention, &c->retain);
         if (r < 0)
                 return log_error_errno(r, "event loop: %m");
-        group_on_events(c->group, on_events, c->api.follow);
+        group_on_events(c->group, on_events, on_captures, c);
         group_judges(c->group, c->pace);
         c->receiver = (struct receiver) { .group = c->group, .registry = c->registry, .counters = &c->counters };
         r = start_servers(c, otlp, api);
@@ -204,6 +237,15 @@ static int run(struct collector *c) {
         return r < 0 ? log_error_errno(r, "event loop: %m") : 0;
 }
 
+static int report(const struct collector *c) {
+        char why[256] = "";
+
+        if (episode_report(c->settings.database, c->settings.diagnose, stdout, why) == 0)
+                return EXIT_SUCCESS;
+        log_error("%s", why);
+        return EXIT_FAILURE;
+}
+
 int main(int argc, char *argv[]) {
         _cleanup_(collector_clear) struct collector c = { 0 };
         int exit_code;
@@ -211,5 +253,7 @@ int main(int argc, char *argv[]) {
         journal_open("tpu-collectord");
         if (!settings_load(argc, argv, &c.settings, &exit_code))
                 return exit_code;
+        if (c.settings.diagnose[0])
+                return report(&c);
         return run(&c) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

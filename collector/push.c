@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "push.h"
+#include "store_episodes.h"
 
 #include "pace_push.h"
 
@@ -16,7 +17,7 @@ struct rows {
         int64_t host;
         usec_t newest;
         struct pace *pace;
-        uint64_t told, lines;
+        uint64_t told, lines, captures;
 };
 
 static const char *or_null(const char *text) {
@@ -138,6 +139,78 @@ static int take_line(struct rows *p, const struct ingest_event *i, usec_t when) 
         return r < 0 ? r : is_line;
 }
 
+static int digit(char c) {
+        return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Bytes are hexadecimal in JSON (ingest/value.c). */
+static int from_hex(const json_t *v, uint8_t **ret, size_t *ret_len) {
+        const char *text = json_string_value(v);
+        size_t n = json_string_length(v) / 2;
+        _cleanup_free_ uint8_t *data = NULL;
+
+        if (!text || n == 0 || n > STORE_CAPTURE_MAX)
+                return -EINVAL;
+        data = malloc(n);
+        if (!data)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
+
+                if (high < 0 || low < 0)
+                        return -EINVAL;
+                data[i] = (uint8_t) (high << 4 | low);
+        }
+        *ret = TAKE_PTR(data);
+        *ret_len = n;
+        return 0;
+}
+
+static bool fits(const char *text, size_t max) {
+        return text && strlen(text) < max;
+}
+
+/* Of what a capture says of itself only this is believed: whose host it is, the resource says. */
+static bool describe_capture(const struct rows *p, const struct ingest_event *i, struct store_capture *ret) {
+        const json_t *c = i->content;
+
+        *ret = (struct store_capture){ .episode = json_string_value(json_object_get(c, "episode")),
+                                       .run = json_string_value(json_object_get(c, "run")),
+                                       .suspicion = json_string_value(json_object_get(c, "suspicion")),
+                                       .slice = p->resource->slice,
+                                       .host = p->resource->host,
+                                       .worker_id = p->resource->worker_id,
+                                       .generation = number_of(c, "generation"),
+                                       .round = (unsigned) MIN(MAX(number_of(c, "round"), INT64_C(0)), INT64_C(1)),
+                                       .rounds = (unsigned) MIN(MAX(number_of(c, "rounds"), INT64_C(1)), INT64_C(2)),
+                                       .hosts = (uint64_t) MAX(number_of(c, "hosts"), INT64_C(0)),
+                                       .slice_hosts = (uint64_t) MAX(number_of(c, "slice_hosts"), INT64_C(0)),
+                                       .taken = i->time };
+        return fits(ret->episode, 64) && fits(ret->run, 64) && fits(ret->suspicion, 16) && fits(ret->slice, 64) &&
+               *ret->host && fits(ret->host, 64);
+}
+
+/* 0: it is none that could be used: an event as any other. */
+static int take_capture(struct rows *p, const struct ingest_event *i) {
+        _cleanup_free_ uint8_t *data = NULL;
+        struct store_capture c;
+        char episode[64];
+        int r;
+
+        if (!describe_capture(p, i, &c) || from_hex(json_object_get(i->content, "capture"), &data, &c.len) < 0)
+                return 0;
+        c.data = data;
+        if (!*c.episode) {
+                r = store_name_episode(p->store, &c, p->now, episode);
+                if (r < 0)
+                        return r;
+                c.episode = episode;
+        }
+        r = store_add_capture(p->store, &c, p->now);
+        p->captures += r > 0;
+        return r < 0 ? r : 1;
+}
+
 static int on_event(const struct ingest_event *i, void *userdata) {
         struct rows *p = userdata;
         struct store *s = p->store;
@@ -155,6 +228,11 @@ static int on_event(const struct ingest_event *i, void *userdata) {
 
         if (p->agent && streq(i->name, "tpu.run.line")) {
                 r = take_line(p, i, when);
+                if (r != 0)
+                        return MIN(r, 0);
+        }
+        if (p->agent && streq(i->name, "tpu.run.captured")) {
+                r = take_capture(p, i);
                 if (r != 0)
                         return MIN(r, 0);
         }
@@ -191,5 +269,6 @@ int push_store(struct store *s, const struct push *push, usec_t now, struct inge
         r = ingest_request(push->kind, push->data, push->len, &visitor, ret);
         ret->lines = rows.lines;
         ret->told = rows.told;
+        ret->captures = rows.captures;
         return r < 0 ? r : 1;
 }

@@ -9,7 +9,7 @@ static const char *const names[_QUERY_MAX] = {
         [QUERY_HOST] = "host",   [QUERY_SLICE] = "slice", [QUERY_NAME] = "name",     [QUERY_STATE] = "state",
         [QUERY_SINCE] = "since", [QUERY_LIMIT] = "limit", [QUERY_OFFSET] = "offset", [QUERY_WAIT] = "wait",
         [QUERY_FROM] = "from",   [QUERY_UNTIL] = "until", [QUERY_REASON] = "reason",
-        [QUERY_WORKER] = "worker",
+        [QUERY_WORKER] = "worker", [QUERY_RUN] = "run",   [QUERY_EPISODE] = "episode",
 };
 
 struct reading {
@@ -76,6 +76,8 @@ static int take(struct reading *r, enum query_parameter p, const char *key, cons
         case QUERY_STATE:
         case QUERY_WORKER:
         case QUERY_REASON:
+        case QUERY_RUN:
+        case QUERY_EPISODE:
                 r->query.text[p] = *value ? value : NULL;
                 return 0;
         case QUERY_SINCE:

@@ -16,6 +16,8 @@ enum query_parameter {
         QUERY_STATE,
         QUERY_WORKER,
         QUERY_REASON,
+        QUERY_RUN,
+        QUERY_EPISODE,
         QUERY_SINCE,
         QUERY_LIMIT,
         QUERY_OFFSET,
@@ -27,7 +29,7 @@ enum query_parameter {
 #define QUERY_BIT(p) (1U << (p))
 
 struct query {
-        const char *text[QUERY_REASON + 1]; /* NULL: not given; borrowed from the request */
+        const char *text[QUERY_EPISODE + 1]; /* NULL: not given; borrowed from the request */
         int64_t number[_QUERY_MAX];        /* -1: not given; FROM and UNTIL in microseconds since 1970 */
 };
 

@@ -9,7 +9,7 @@
 #define PORT(x) TEXT(x)
 
 struct command_line {
-        const char *otlp, *api, *database;
+        const char *otlp, *api, *database, *diagnose;
         bool insecure, check, show;
 };
 
@@ -20,6 +20,7 @@ static int parse_command_line(int argc, char *argv[], struct command_line *c, st
                 { "listen-api", "ADDR:PORT",
                   "where people ask (default 127.0.0.1:" PORT(PORT_COLLECTOR_API) ")", &c->api, NULL },
                 { "database", "FILE", "default " PATH_COLLECTOR_STATE "/collector.db", &c->database, NULL },
+                { "diagnose", "EPISODE", "print the diagnosis of an episode in the database as JSON, end", &c->diagnose, NULL },
                 { "insecure-listen", NULL, "allow addresses that others can reach, without TLS", NULL,
                   &c->insecure },
                 { "check-config", NULL, "read the configuration, say what is wrong, end", NULL, &c->check },
@@ -196,8 +197,11 @@ static int load(const struct command_line *c, const struct options *o, struct se
                 return config_show(&config, stdout);
         if (override(s->otlp, sizeof(s->otlp), c->otlp, "listen-otlp") < 0 ||
             override(s->api, sizeof(s->api), c->api, "listen-api") < 0 ||
-            override(s->database, sizeof(s->database), c->database, "database") < 0)
+            override(s->database, sizeof(s->database), c->database, "database") < 0 ||
+            override(s->diagnose, sizeof(s->diagnose), c->diagnose, "diagnose") < 0)
                 return -EINVAL;
+        if (s->diagnose[0])
+                return 1;
         s->insecure = s->insecure || c->insecure;
         r = check(s);
         if (r < 0)

@@ -11,6 +11,7 @@
 struct settings {
         char otlp[64], api[64], database[256]; /* as written */
         struct tcp_address otlp_address, api_address;
+        char diagnose[64]; /* an episode: that is all that is done; empty: none */
         bool insecure;
         struct store_retention retention;
         char certificate[256], key[256], client_ca[256]; /* paths; empty: no TLS */

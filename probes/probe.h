@@ -16,8 +16,22 @@ struct machine_type;  /* netcfg/intent/machine.h */
 
 enum sample_kind {
         SAMPLE_GAUGE,
-        SAMPLE_COUNTER, /* cumulative, monotonic, since boot */
+        SAMPLE_COUNTER,   /* cumulative, monotonic, since boot */
+        SAMPLE_HISTOGRAM, /* cumulative; no number but a histogram */
 };
+
+/* counts[i] values were at most bounds[i], and above the bound before it; the last count is of what is above
+ * all bounds. Bounds rise and are finite; the counts' sum is count. */
+struct sample_histogram {
+        uint64_t count;
+        double sum;
+        double min, max; /* NAN: not known */
+        const double *bounds;
+        const uint64_t *counts; /* n_bounds + 1 */
+        size_t n_bounds;
+};
+
+#define SAMPLE_KEYS_MAX 4
 
 /* One number. Names follow OpenTelemetry's semantic conventions where one exists, else start with "tpu.". */
 struct sample {
@@ -27,9 +41,10 @@ struct sample {
         union {
                 double d;
                 int64_t i;
+                const struct sample_histogram *h;
         };
-        const char *keys[3]; /* attributes; unused ones NULL */
-        const char *values[3];
+        const char *keys[SAMPLE_KEYS_MAX]; /* attributes; unused ones NULL */
+        const char *values[SAMPLE_KEYS_MAX];
 };
 
 /* Where results go. Both functions copy what they keep. */

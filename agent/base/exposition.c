@@ -102,6 +102,8 @@ const char *exposition_type(bool open_metrics) {
                             : "text/plain; version=0.0.4; charset=utf-8";
 }
 
+#define BOUND_MAX 40 /* of the label of a bucket */
+
 /* --- Writing ------------------------------------------------------------------------------------------- */
 
 /* OpenMetrics knows three escapes everywhere; 0.0.4 leaves a quote in a help text alone. */
@@ -124,6 +126,7 @@ static const char *suffix(enum exposition_kind kind) {
         case EXPOSITION_INFO:
                 return "_info";
         case EXPOSITION_GAUGE:
+        case EXPOSITION_HISTOGRAM:
                 break;
         }
         return "";
@@ -135,6 +138,8 @@ static const char *type_name(enum exposition_kind kind, bool open_metrics) {
                 return "counter";
         case EXPOSITION_INFO:
                 return open_metrics ? "info" : "gauge";
+        case EXPOSITION_HISTOGRAM:
+                return "histogram";
         case EXPOSITION_GAUGE:
                 break;
         }
@@ -158,11 +163,13 @@ void exposition_family(struct exposition *e, const struct exposition_family *f) 
         fprintf(e->f, "\n# TYPE %s%s %s\n", f->name, more, type_name(f->kind, e->open_metrics));
 }
 
-static void print_labels(struct exposition *e, const struct exposition_label *labels, size_t n) {
+/* more: one more label as it is to be written; NULL: none. */
+static void print_series(struct exposition *e, const char *what, const struct exposition_label *labels, size_t n,
+                         const char *more) {
         const char *separator = "{";
 
         fputs(e->family.name, e->f);
-        fputs(suffix(e->family.kind), e->f);
+        fputs(what, e->f);
         for (size_t i = 0; i < n; i++) {
                 char value[EXPOSITION_VALUE_MAX];
 
@@ -172,8 +179,14 @@ static void print_labels(struct exposition *e, const struct exposition_label *la
                 fputc('"', e->f);
                 separator = ",";
         }
-        if (n > 0)
+        if (more)
+                fprintf(e->f, "%s%s", separator, more);
+        if (n > 0 || more)
                 fputc('}', e->f);
+}
+
+static void print_labels(struct exposition *e, const struct exposition_label *labels, size_t n) {
+        print_series(e, suffix(e->family.kind), labels, n, NULL);
 }
 
 void exposition_int(struct exposition *e, const struct exposition_label *labels, size_t n, int64_t value) {
@@ -187,6 +200,41 @@ void exposition_real(struct exposition *e, const struct exposition_label *labels
                 fprintf(e->f, " %.17g\n", value);
         else
                 fprintf(e->f, " %s\n", isnan(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf");
+}
+
+/*
+ * The shortest text that reads as this number again, as Go's client prints bounds: OpenMetrics compares them
+ * as texts. From a million on with an exponent, whole ones below with a point.
+ */
+static void print_bound(char buf[static BOUND_MAX], double bound) {
+        bool big = fabs(bound) >= 1e6;
+        size_t n = 0;
+
+        for (int digits = big ? 0 : 6; digits <= 17; digits++) {
+                n = (size_t) (big ? snprintf(buf, BOUND_MAX, "le=\"%.*e", digits, bound)
+                                  : snprintf(buf, BOUND_MAX, "le=\"%.*g", digits, bound));
+                if (strtod(buf + strlen("le=\""), NULL) == bound)
+                        break;
+        }
+        (void) snprintf(buf + n, BOUND_MAX - n, "%s\"", strpbrk(buf + strlen("le=\""), ".e") ? "" : ".0");
+}
+
+void exposition_histogram(struct exposition *e, const struct exposition_label *labels, size_t n, const double *bounds,
+                          const uint64_t *counts, size_t n_bounds, double sum) {
+        char bound[BOUND_MAX];
+        uint64_t below = 0;
+
+        for (size_t i = 0; i <= n_bounds; i++) {
+                if (i < n_bounds)
+                        print_bound(bound, bounds[i]);
+                below += counts[i];
+                print_series(e, "_bucket", labels, n, i < n_bounds ? bound : "le=\"+Inf\"");
+                fprintf(e->f, " %" PRIu64 "\n", below);
+        }
+        print_series(e, "_count", labels, n, NULL);
+        fprintf(e->f, " %" PRIu64 "\n", below);
+        print_series(e, "_sum", labels, n, NULL);
+        fprintf(e->f, " %.17g\n", sum);
 }
 
 int exposition_end(struct exposition *e, char **ret, size_t *ret_len) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "etcd_leader.h"
+#include "etcd_slice.h"
 
 #define FORMING_EVERY (1 * USEC_PER_SEC) /* who is missing is read by every host of the slice */
-#define OPS_AT_ONCE 100
-#define BYTES_AT_ONCE (1000 * 1000) /* etcd's own limit of a request is 1.5 MiB */
+#define OPS_AT_ONCE (ETCD_OPS_MAX - 1) /* a slice is two */
+#define BYTES_AT_ONCE (400 * 1000) /* then no more are added; etcd's own limit of a request is 1.5 MiB */
 
 static void flush(struct etcd_leader *l);
 
@@ -51,6 +52,14 @@ static void says(struct etcd_leader *l, const char *key, json_t *member) {
         (void) gang_say(l->gang, member, etcd_leader_real_now(l), why);
 }
 
+/* Without a roster, which is lost with memory only, who is there says so himself. */
+static void load_large(struct etcd_leader *l, const char *key, const json_t *record) {
+        const json_t *whole = json_object_get(l->rosters, key + strlen("slice/"));
+        char why[GANG_WHY_MAX];
+
+        (void) gang_load(l->gang, key, whole ? whole : record, etcd_leader_real_now(l), why);
+}
+
 void etcd_decide_load(struct etcd_leader *l, const Etcd__KeyValue *kv) {
         char key[REGISTRY_KEY_MAX + 1], why[GANG_WHY_MAX];
         json_t *value;
@@ -62,6 +71,10 @@ void etcd_decide_load(struct etcd_leader *l, const Etcd__KeyValue *kv) {
                 return;
         if (is_word(key))
                 (void) json_object_set(l->members, key, value); /* said when all is loaded */
+        else if (startswith(key, "roster/")) /* keys come in their order: before slice/ */
+                (void) json_object_set(l->rosters, key + strlen("roster/"), value);
+        else if (startswith(key, "slice/") && etcd_slice_is_short(value))
+                load_large(l, key, value);
         else /* one that cannot be understood is as if it were not there */
                 (void) gang_load(l->gang, key, value, etcd_leader_real_now(l), why);
         json_decref(value);
@@ -80,6 +93,11 @@ static void on_event(const Etcd__Event *e, void *userdata) {
                 value = etcd_registry_parse(e->kv);
                 if (!value)
                         return;
+        }
+        if (startswith(key, "slot/")) {
+                (void) (value ? json_object_set(l->slots, key, value) : json_object_del(l->slots, key));
+                json_decref(value);
+                return;
         }
         if (is_word(key) && value)
                 says(l, key, value);
@@ -118,7 +136,7 @@ static void on_watch(const char *why, void *userdata) {
 }
 
 static int watch_from(struct etcd_leader *l, int64_t revision) {
-        static const char *const kinds[] = { "member/", "claim/", "intent/", "order/", "site/", "capture/" };
+        static const char *const kinds[] = { "member/", "claim/", "intent/", "order/", "site/", "capture/", "slot/" };
         char keys[ELEMENTSOF(kinds)][ETCD_PATH_MAX];
         struct etcd_watch_question q = {
                 .revision = revision, .event = on_event, .lost = on_lost, .state = on_watch, .userdata = l
@@ -140,6 +158,7 @@ int etcd_decide_begin(struct etcd_leader *l) {
 
         json_object_foreach(all, key, member) says(l, key, member);
         json_decref(all);
+        (void) json_object_clear(l->rosters);
         k = watch_from(l, l->revision + 1);
         if (k < 0)
                 return k;
@@ -203,6 +222,42 @@ static void on_written(const struct etcd_answer *a, void *userdata) {
         flush(l);
 }
 
+/* The slot of a host that came while we lead: the host has written it, as it stands here. */
+static bool stands(struct etcd_leader *l, const char *key, const json_t *value) {
+        bool same = startswith(key, "slot/") && json_equal(json_object_get(l->slots, key), value);
+
+        if (same)
+                (void) json_object_del(l->slots, key); /* it is there */
+        return same;
+}
+
+/* Puts a record, or takes it away. How many bytes. */
+static size_t add(const struct etcd_leader *l, struct etcd_ops *o, const char *key, const json_t *value) {
+        _cleanup_free_ char *text = json_is_null(value) ? NULL : json_dumps(value, JSON_COMPACT);
+        char path[ETCD_PATH_MAX];
+
+        etcd_registry_path(l->r, key, path);
+        if (text)
+                etcd_ops_put(o, ETCD_THEN, path, text, 0);
+        else
+                etcd_ops_delete(o, ETCD_THEN, path);
+        return text ? strlen(text) : 0;
+}
+
+/* A slice's whole record goes where nobody watches it, if it is large. */
+static size_t add_slice(const struct etcd_leader *l, struct etcd_ops *o, const char *key, const json_t *value) {
+        json_t *brief = etcd_slice_is_large(value) ? etcd_slice_shorten(value) : NULL;
+        char roster[REGISTRY_KEY_MAX + 1];
+        size_t bytes = 0;
+
+        (void) snprintf(roster, sizeof(roster), "roster/%s", key + strlen("slice/"));
+        if (brief || json_is_null(value))
+                bytes += add(l, o, roster, value);
+        bytes += add(l, o, key, brief ? brief : value);
+        json_decref(brief);
+        return bytes;
+}
+
 /* Moves what fits from pending to sending. */
 static size_t gather(struct etcd_leader *l, struct etcd_ops *o) {
         size_t bytes = 0, n = 0;
@@ -211,23 +266,18 @@ static size_t gather(struct etcd_leader *l, struct etcd_ops *o) {
         void *next;
 
         json_object_foreach_safe(l->pending, next, key, value) {
-                _cleanup_free_ char *text = json_is_null(value) ? NULL : json_dumps(value, JSON_COMPACT);
-                size_t len = text ? strlen(text) : 0;
-                char path[ETCD_PATH_MAX];
-
                 if (can_wait(l, key, value))
                         continue;
-                if (n > 0 && (n >= OPS_AT_ONCE || bytes + len > BYTES_AT_ONCE))
+                if (stands(l, key, value)) {
+                        (void) json_object_del(l->pending, key);
+                        continue;
+                }
+                if (etcd_ops_count(o) >= OPS_AT_ONCE || bytes > BYTES_AT_ONCE)
                         break;
-                etcd_registry_path(l->r, key, path);
-                if (text)
-                        etcd_ops_put(o, ETCD_THEN, path, text, 0);
-                else
-                        etcd_ops_delete(o, ETCD_THEN, path);
+                bytes += startswith(key, "slice/") ? add_slice(l, o, key, value) : add(l, o, key, value);
                 note_written(l, key, value);
                 (void) json_object_set(l->sending, key, value);
                 (void) json_object_del(l->pending, key);
-                bytes += len;
                 n++;
         }
         return n;
@@ -248,6 +298,8 @@ static void flush(struct etcd_leader *l) {
         if (gather(l, o) == 0) { /* all of it can wait */
                 usec_t now = etcd_registry_now(l->r);
 
+                if (json_object_size(l->pending) == 0)
+                        return;
                 etcd_leader_arm(l, l->calm_until > now ? l->calm_until - now : ETCD_TOGETHER);
                 return;
         }

@@ -36,10 +36,19 @@ static bool is_refusal(const struct etcd_answer *a) {
                 a->status == GRPC_FAILED_PRECONDITION);
 }
 
+/* It ended while we were away. */
+static void end_lease(struct etcd_registry *r) {
+        r->lease = 0;
+        r->joined = r->conflict = false;
+        etcd_leader_stop(r->leader);
+}
+
 static void failed(struct etcd_registry *r, const struct etcd_answer *a) {
         usec_t wait = backoff_next(r->failures, etcd_registry_chance());
 
         r->refused = is_refusal(a);
+        if (a->outcome == GRPC_REFUSED && a->status == GRPC_NOT_FOUND)
+                end_lease(r);
         if (r->failures < 16)
                 r->failures++;
         (void) snprintf(r->why, sizeof(r->why), "%s", a->why);
@@ -138,32 +147,46 @@ static int watch_from(struct etcd_registry *r, int64_t revision) {
 
 /* --- Joining ---------------------------------------------------------------------------------------- */
 
+/* Whether ctl/leader was free, and is ours now, or who has it. */
+static void take_leader(struct etcd_registry *r, const Etcd__TxnResponse *t, int64_t revision) {
+        const Etcd__RangeResponse *range = NULL;
+
+        if (!t->succeeded && t->n_responses == 1 &&
+            t->responses[0]->response_case == ETCD__RESPONSE_OP__RESPONSE_RANGE)
+                range = t->responses[0]->range;
+        if (t->succeeded)
+                etcd_leader_won(r->leader, revision);
+        else if (range && range->n_kvs == 1 && range->kvs[0]->lease == r->lease)
+                etcd_leader_won(r->leader, range->kvs[0]->create_revision);
+        else
+                etcd_leader_seen(r->leader, range && range->n_kvs == 1);
+}
+
 /* Takes the ranges of a transaction's answer; ours are all of its operations but puts. */
-static void take_ranges(struct etcd_registry *r, const Etcd__TxnResponse *t) {
+static void take_ranges(struct etcd_registry *r, const Etcd__TxnResponse *t, int64_t revision) {
+        const Etcd__TxnResponse *leader = NULL;
         json_t *all = json_object();
-        bool leader = false;
 
         for (size_t i = 0; i < t->n_responses; i++) {
                 const Etcd__RangeResponse *range;
 
+                if (t->responses[i]->response_case == ETCD__RESPONSE_OP__RESPONSE_TXN)
+                        leader = t->responses[i]->txn;
                 if (t->responses[i]->response_case != ETCD__RESPONSE_OP__RESPONSE_RANGE)
                         continue;
                 range = t->responses[i]->range;
                 for (size_t k = 0; k < range->n_kvs; k++) {
                         char key[REGISTRY_KEY_MAX + 1];
 
-                        if (!key_of(r, range->kvs[k], key))
-                                continue;
-                        if (streq(key, "ctl/leader"))
-                                leader = true;
-                        else
+                        if (key_of(r, range->kvs[k], key))
                                 (void) json_object_set_new(all, key, etcd_registry_parse(range->kvs[k]));
                 }
         }
         if (all)
                 registry_take_whole(&r->base, all);
         json_decref(all);
-        etcd_leader_seen(r->leader, leader);
+        if (leader)
+                take_leader(r, leader, revision);
 }
 
 static void end_joined(struct etcd_registry *r, const struct etcd_answer *a) {
@@ -177,7 +200,7 @@ static void end_joined(struct etcd_registry *r, const struct etcd_answer *a) {
                 arm(r->next, BACKOFF_BASE);
                 return;
         }
-        take_ranges(r, m->txn);
+        take_ranges(r, m->txn, m->revision);
         etcd_registry_show(r);
         if (r->dirty)
                 etcd_registry_advance(r);
@@ -185,12 +208,17 @@ static void end_joined(struct etcd_registry *r, const struct etcd_answer *a) {
                 arm(r->next, etcd_registry_about(ttl_of(r) * USEC_PER_SEC / 3));
 }
 
+/* All of it, and the leader's key where that is free: nobody has to ask for it in a question of its own. */
 static void add_ranges(const struct etcd_registry *r, struct etcd_ops *o) {
+        _cleanup_free_ char *text = etcd_leader_text(r->leader);
         char keys[_KEY_MAX][ETCD_PATH_MAX];
 
         wanted(r, keys);
         for (size_t i = 0; i < _KEY_MAX; i++)
-                etcd_ops_range(o, ETCD_THEN, keys[i]);
+                if (i != KEY_LEADER)
+                        etcd_ops_range(o, ETCD_THEN, keys[i]);
+                else if (text)
+                        etcd_ops_put_new(o, ETCD_THEN, keys[i], text, r->lease);
 }
 
 static void place(const struct etcd_registry *r, const char *kind, char path[static ETCD_PATH_MAX]) {
@@ -389,10 +417,8 @@ static void on_kept(const struct etcd_answer *a, void *userdata) {
                 return;
         }
         worked(r);
-        if (a->message->keep->ttl <= 0) { /* it ended while we were away */
-                r->lease = 0;
-                r->joined = r->conflict = false;
-                etcd_leader_stop(r->leader);
+        if (a->message->keep->ttl <= 0) {
+                end_lease(r);
                 etcd_registry_advance(r);
                 return;
         }

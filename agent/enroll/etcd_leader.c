@@ -72,6 +72,7 @@ static void lead(struct etcd_leader *l, int64_t fence) {
 
         o.lease = l->r->base.options.lease;
         if (gang_new(&o, &l->gang) < 0) {
+                l->state = LEAD_TRYING;
                 etcd_leader_again(l); /* as long as it is ours, asking for it says so */
                 return;
         }
@@ -95,6 +96,7 @@ static void on_tried(const struct etcd_answer *a, void *userdata) {
         }
         l->asked = false;
         t = a->message->txn;
+        l->state = LEAD_NOT;
         if (t->succeeded) {
                 lead(l, a->message->revision);
                 return;
@@ -105,7 +107,15 @@ static void on_tried(const struct etcd_answer *a, void *userdata) {
                 lead(l, t->responses[0]->range->kvs[0]->create_revision);
                 return;
         }
-        l->state = LEAD_NOT;
+}
+
+char *etcd_leader_text(const struct etcd_leader *l) {
+        json_t *value = json_pack("{s:i, s:s, s:O?}", "v", 1, "host", l->r->base.options.host, "address",
+                                  json_object_get(l->r->member, "address"));
+        char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
+
+        json_decref(value);
+        return text;
 }
 
 static void try(struct etcd_leader *l) {
@@ -113,16 +123,12 @@ static void try(struct etcd_leader *l) {
         _cleanup_free_ char *text = NULL;
         char path[ETCD_PATH_MAX];
         struct turn *t;
-        json_t *value;
 
         if (!etcd_registry_may_claim(l->r)) {
                 l->state = LEAD_NOT; /* joining again comes to etcd_leader_seen() again */
                 return;
         }
-        value = json_pack("{s:i, s:s, s:O?}", "v", 1, "host", l->r->base.options.host, "address",
-                          json_object_get(l->r->member, "address"));
-        text = value ? json_dumps(value, JSON_COMPACT) : NULL;
-        json_decref(value);
+        text = etcd_leader_text(l);
         etcd_registry_path(l->r, "ctl/leader", path);
         t = etcd_turn_new(l);
         if (o && text) {
@@ -136,6 +142,13 @@ static void try(struct etcd_leader *l) {
                 etcd_leader_again(l);
         } else
                 l->asked = true;
+}
+
+void etcd_leader_won(struct etcd_leader *l, int64_t fence) {
+        if ((l->state == LEAD_READING || l->state == LEAD_AT_WORK) && l->fence == fence)
+                return;
+        stop(l); /* an answer that is still to come is of an earlier turn */
+        lead(l, fence);
 }
 
 void etcd_leader_seen(struct etcd_leader *l, bool there) {
@@ -246,6 +259,8 @@ static void stop(struct etcd_leader *l) {
         (void) json_object_clear(l->pending);
         (void) json_object_clear(l->sending);
         (void) json_object_clear(l->written);
+        (void) json_object_clear(l->rosters);
+        (void) json_object_clear(l->slots);
         free(TAKE_PTR(l->after));
         disarm(l);
         l->r->base.status.leads = false;
@@ -271,6 +286,8 @@ struct etcd_leader *etcd_leader_free(struct etcd_leader *l) {
         json_decref(l->pending);
         json_decref(l->sending);
         json_decref(l->written);
+        json_decref(l->rosters);
+        json_decref(l->slots);
         free(l);
         return NULL;
 }
@@ -288,7 +305,9 @@ int etcd_leader_new(struct etcd_registry *r, struct etcd_leader **ret) {
         l->pending = json_object();
         l->sending = json_object();
         l->written = json_object();
-        k = l->members && l->pending && l->sending && l->written ? 0 : -ENOMEM;
+        l->rosters = json_object();
+        l->slots = json_object();
+        k = l->members && l->pending && l->sending && l->written && l->rosters && l->slots ? 0 : -ENOMEM;
         if (k == 0)
                 k = sd_event_add_time_relative(r->base.event, &l->timer, CLOCK_MONOTONIC, 0,
                                                1 * USEC_PER_MSEC, on_timer, l);

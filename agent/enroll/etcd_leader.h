@@ -30,6 +30,8 @@ struct etcd_leader {
         json_t *members;           /* path of member/ or claim/ → what it says */
         json_t *pending, *sending; /* key → record, null: gone */
         json_t *written;           /* slices: key → state that was written last */
+        json_t *rosters;           /* while it is read what is kept: slices' names → the whole record */
+        json_t *slots;             /* key → what a host wrote, which need not be written again */
         usec_t calm_until;         /* slices that are still forming are not written before */
         struct etcd_watch *watch;
         sd_event_source *timer;

@@ -62,5 +62,9 @@ int etcd_leader_new(struct etcd_registry *r, struct etcd_leader **ret);
 struct etcd_leader *etcd_leader_free(struct etcd_leader *l);
 /* ctl/leader is there, or is not: then this host may become it, if it is a member. */
 void etcd_leader_seen(struct etcd_leader *l, bool there);
+/* ctl/leader is ours, since this revision. Does nothing when that is known. */
+void etcd_leader_won(struct etcd_leader *l, int64_t fence);
+/* What it says under ctl/leader; NULL: out of memory. The caller's. */
+char *etcd_leader_text(const struct etcd_leader *l);
 /* The lease is gone, and the key with it. */
 void etcd_leader_stop(struct etcd_leader *l);

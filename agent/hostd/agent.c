@@ -2,6 +2,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "agent.h"
+#include "agent_libtpu.h"
 #include "frame.h"
 #include "log.h"
 #include "paths.h"
@@ -296,6 +297,9 @@ static int start(struct agent *a) {
         if (r < 0)
                 return log_error_errno(r, "runs cannot be watched: %m");
         judge_identity(a, 1);
+        r = agent_libtpu_start(a);
+        if (r < 0)
+                return log_error_errno(r, "the TPU runtime's metrics cannot be asked for: %m");
         r = probe_program_open(&a->probe_program);
         if (r < 0)
                 (void) log_error_errno(r, "%s: %m: what it would look at stays unknown; reinstall the package tpu-hostd",
@@ -317,7 +321,9 @@ static int start(struct agent *a) {
         r = agent_events_start(a);
         if (r < 0)
                 return log_error_errno(r, "nobody can wait for events: %m");
-        r = agent_registry_start(a);
+        r = agent_capture_start(a);
+        if (r >= 0)
+                r = agent_registry_start(a);
         if (r < 0)
                 return log_error_errno(r, "the registry cannot be joined: %m");
         return start_api(a);
@@ -359,6 +365,7 @@ struct agent *agent_free(struct agent *a) {
         agent_tls_stop(a);
         agent_path_stop(a);
         agent_signal_stop(a);
+        agent_capture_stop(a);
         agent_registry_stop(a); /* puts that wait are answered by it */
         agent_jobs_clear(a);
         agent_orders_stop(a);
@@ -373,6 +380,7 @@ struct agent *agent_free(struct agent *a) {
         a->run_log = run_log_free(a->run_log);
         agent_progress_stop(a);
         a->jobs = jobs_free(a->jobs);
+        agent_libtpu_stop(a);
         a->host_metrics = host_metrics_free(a->host_metrics);
         telemetry_clear(&a->telemetry);
         agent_uplink_stop(a);
@@ -391,6 +399,7 @@ void agent_look_again(struct agent *a) {
         (void) describe(a);
         judge_identity(a, ++a->ticks);
         agent_registry_look(a);
+        agent_libtpu_reload(a);
         schedule_run_all(a->schedule);
 }
 

@@ -49,6 +49,7 @@ enum agent_source {
         SOURCE_RUN_GROUPS,
         SOURCE_KERNEL,
         SOURCE_ENROLL, /* agent_registry.c */
+        SOURCE_LIBTPU, /* agent_libtpu.c: it and all that follow: one for each metric of each port */
 };
 
 struct agent {
@@ -83,6 +84,7 @@ struct agent {
         bool status_stale; /* what systemctl status shows is not what is so */
         struct sample_store samples;
         struct host_metrics *host_metrics;
+        struct agent_libtpu *libtpu; /* in agent_libtpu.c */
         struct {
                 struct kernel_log *log; /* NULL: it is not watched */
                 sd_event_source *source;
@@ -100,6 +102,7 @@ struct agent {
         struct agent_progress *progress; /* in agent_progress.c */
         struct jobs *jobs;
         struct captures *captures;
+        struct agent_capture *capture; /* in agent_capture.c */
         struct pending *pending; /* calls that wait for a capture, in agent_api.c */
         struct job_call *job_calls; /* starts and stops that are under way, in agent_jobs_api.c */
         struct agent_path *path; /* in agent_path.c */
@@ -224,6 +227,18 @@ void agent_kernel_stop(struct agent *a);
 
 /* agent_runs.c: runs and captures. */
 int agent_runs_start(struct agent *a);
+/* NULL: nobody answers there. */
+const char *agent_launchd_socket(const struct agent *a);
+
+/* agent_capture.c: this host's part in captures for a diagnosis. */
+int agent_capture_start(struct agent *a);
+void agent_capture_stop(struct agent *a);
+/* The record capture/ of this host's slice. fresh: it came while the registry was there, and is not of long ago. */
+void agent_capture_record(struct agent *a, const json_t *record, bool fresh);
+/* A suspicion that counts began: without a registry that would ask all hosts, this one captures for itself. */
+void agent_capture_suspected(struct agent *a, const char *run, uint64_t generation, const struct suspicion *s);
+/* How this host suspects the run now: "stall", "work", "pause"; empty: not at all. */
+const char *agent_capture_suspicion(const struct agent *a, const char *run);
 
 /* agent_progress.c: whether runs make steps. */
 int agent_progress_start(struct agent *a);

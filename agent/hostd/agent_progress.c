@@ -123,8 +123,8 @@ static void tell_recovered(struct agent *a, const struct watched *w, const struc
 
 /* All hosts of the run are to be looked at: the registry is told with this host's part in it. */
 static void counts(struct agent *a, const struct watched *w) {
-        (void) w;
         agent_registry_suspicion(a);
+        agent_capture_suspected(a, w->job, generation_of(a, w->job), &w->watch.suspicion);
 }
 
 /* --- What is seen -------------------------------------------------------------------------------------- */

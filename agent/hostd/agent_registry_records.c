@@ -26,6 +26,15 @@ void agent_registry_forget(struct agent_registry *g) {
 
 /* --- The slice ----------------------------------------------------------------------------------------- */
 
+/* How many are there: of a large slice etcd's record has the number alone (docs/registry.md). */
+static size_t there(const json_t *slice) {
+        const json_t *number = json_object_get(slice, "there");
+
+        return json_is_integer(number) && json_integer_value(number) >= 0
+                       ? (size_t) json_integer_value(number)
+                       : json_array_size(json_object_get(slice, "roster"));
+}
+
 /* "h2 (10.0.0.3): its lease ended, h5: never seen, …" */
 static void missing_text(const json_t *slice, char *buf, size_t size) {
         const json_t *list = json_object_get(slice, "missing"), *m;
@@ -42,12 +51,11 @@ static void missing_text(const json_t *slice, char *buf, size_t size) {
                 n += (size_t) snprintf(buf + n, size - n, "%s%.63s%s%.48s%s: %.80s", n > 0 ? ", " : "",
                                        host[0] ? host : worker, address ? " (" : "", address ? address : "",
                                        address ? ")" : "", json_text_of(m, "why"));
-                if (n + 220 > size) {
-                        if (i + 1 < json_array_size(list))
-                                (void) snprintf(buf + n, size - n, ", …");
-                        return;
-                }
+                if (n + 220 > size)
+                        break;
         }
+        if (i + 1 < json_array_size(list) || json_integer_value(json_object_get(slice, "absent")) > (json_int_t) json_array_size(list))
+                (void) snprintf(buf + n, size - n, ", …");
 }
 
 static void tell_slice(struct agent_registry *g, const json_t *before, const json_t *now) {
@@ -70,7 +78,7 @@ static void tell_slice(struct agent_registry *g, const json_t *before, const jso
             json_equal(json_object_get(before, "missing"), json_object_get(now, "missing")))
                 return;
         (void) snprintf(message, sizeof(message), "slice %s is %s (generation %lld, %zu of %lld hosts)%s%s", g->slice,
-                        state, (long long) generation, json_array_size(json_object_get(now, "roster")),
+                        state, (long long) generation, there(now),
                         (long long) hosts, missing[0] ? "; missing: " : "", missing);
         (void) agent_emit(g->agent, EVENT_SLICE_CHANGED, ready ? OTLP_INFO : OTLP_WARN, message, body,
                           ELEMENTSOF(body), NULL);
@@ -157,6 +165,8 @@ void agent_registry_record(const char *key, const json_t *value, void *userdata)
                 keep(&g->site_mode, value);
         else if (is_of(key, "order/", g->host))
                 keep(&g->order, value);
+        else if (is_of(key, "capture/", g->slice) && value)
+                agent_capture_record(g->agent, value, g->complete);
         else if (startswith(key, "run/"))
                 agent_parts_record(g->parts, key + strlen("run/"), value);
         else

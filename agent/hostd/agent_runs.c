@@ -88,8 +88,12 @@ static const char *own_or(const struct agent *a, const char *configured, const c
         return configured[0] ? configured : a->host->real_root ? own : NULL;
 }
 
+const char *agent_launchd_socket(const struct agent *a) {
+        return own_or(a, a->settings.launchd_socket, PATH_LAUNCHD_SOCKET);
+}
+
 int agent_runs_start(struct agent *a) {
-        const char *socket = own_or(a, a->settings.launchd_socket, PATH_LAUNCHD_SOCKET);
+        const char *socket = agent_launchd_socket(a);
         int r;
 
         r = jobs_new(a->event, socket, a->started_real, &jobs_handlers, a, &a->jobs);

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "agent.h"
+#include "agent_libtpu.h"
 #include "cost.h"
 #include "log.h"
 #include "uplink_samples.h"
@@ -202,6 +203,7 @@ void agent_tick(struct agent *a) {
         jobs_refresh(a->jobs);
         agent_orders_tick(a);
         agent_collect(a);
+        agent_libtpu_tick(a);
         agent_registry_tick(a);
         r = telemetry_push(&a->telemetry, &a->samples);
         if (r < 0)

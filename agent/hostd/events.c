@@ -24,6 +24,8 @@ static const struct event_def table[] = {
                                "a training run on this host ended" },
         [EVENT_STACK_CAPTURED] = { "tpu.stack.captured", "107fd48d944d4c7cb306a8bb4a2e46fe", OTLP_INFO,
                                    "the stacks of a training run were captured" },
+        [EVENT_RUN_CAPTURED] = { "tpu.run.captured", "06afabf25723437aabe4161def013456", OTLP_INFO,
+                                 "this host's part of a capture of run" },
         [EVENT_SPOOL_DAMAGED] = { "tpu.spool.damaged", "362c0f9c7cc345e0862dcaf39f7e387d", OTLP_ERROR,
                                   "records of the spool were unreadable and are lost" },
         [EVENT_SPOOL_GAP] = { UPLINK_GAP_EVENT, "ea95a1eb6a704f5fb5e45bc42a13f5a2", OTLP_WARN,
@@ -70,6 +72,8 @@ static const struct event_def table[] = {
                                       "the host is to be taken away" },
         [EVENT_MAINTENANCE_NOTICE] = { "tpu.host.maintenance_notice", "7ac9e15fd2b34386b8f01d6c54e7a29b", OTLP_WARN,
                                        "maintenance of the host is ahead" },
+        [EVENT_RUNTIME_ERROR] = { "tpu.runtime.error", "5215a939995f40668dec5253c4c19601", OTLP_ERROR,
+                                  "the TPU runtime says that its slices failed" },
 };
 _Static_assert(ELEMENTSOF(table) == _EVENT_MAX, "each event has its row");
 
@@ -113,7 +117,7 @@ const char *event_severity_name(enum otlp_severity s) {
 static bool journal_field(const struct otlp_attribute *a, char *buf, size_t size) {
         size_t k;
 
-        if (a->text && strlen(a->text) > EVENT_TEXT_MAX)
+        if ((a->text && strlen(a->text) > EVENT_TEXT_MAX) || a->bytes)
                 return false;
         k = (size_t) snprintf(buf, size, "TPU_%s=", a->key);
         if (k >= size)
@@ -149,7 +153,7 @@ json_t *event_body_to_json(const struct otlp_attribute *body, size_t n) {
         for (size_t i = 0; o && i < n; i++) {
                 json_t *value;
 
-                if (body[i].text && strlen(body[i].text) > EVENT_TEXT_MAX)
+                if ((body[i].text && strlen(body[i].text) > EVENT_TEXT_MAX) || body[i].bytes)
                         continue;
                 value = body[i].text ? json_string(body[i].text) : json_integer(body[i].number);
                 if (!value || json_object_set_new(o, body[i].key, value) < 0) {

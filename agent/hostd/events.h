@@ -17,6 +17,8 @@ enum event_id {
         EVENT_JOB_STARTED,        /* job, unit, user, main_pid */
         EVENT_JOB_EXITED,         /* job, unit, cause, code, status */
         EVENT_STACK_CAPTURED,     /* verb, node, slice, worker, job, taken, text */
+        EVENT_RUN_CAPTURED, /* verb, node, slice, worker, run, generation, episode, round, hosts, slice_hosts, suspicion, taken, late,
+                               capture (bytes: gzip of proto/capture.proto; not in the journal) */
         EVENT_SPOOL_DAMAGED,      /* class, damaged */
         EVENT_SPOOL_GAP,          /* spool_id, class, gap, reason, from_seq, to_seq, records, points */
         EVENT_KERNEL_FAULT,       /* fault, meaning, lines, text, level, from, seq, boot_usec */
@@ -42,6 +44,7 @@ enum event_id {
         EVENT_RUN_RECOVERED,       /* run, generation, how, kind, last_step, lasted_msec */
         EVENT_PREEMPTION_NOTICE,  /* notice, state, text, runs */
         EVENT_MAINTENANCE_NOTICE, /* as above */
+        EVENT_RUNTIME_ERROR, /* kind, type, job, port, text */
         _EVENT_MAX,
 };
 

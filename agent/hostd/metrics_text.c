@@ -87,10 +87,24 @@ static void print_sample(struct exposition *e, const struct sample *m) {
                 labels[n] = (struct exposition_label) { .key = keys[n], .value = m->values[k] };
                 n++;
         }
-        if (m->is_int)
+        if (m->kind == SAMPLE_HISTOGRAM)
+                exposition_histogram(e, labels, n, m->h->bounds, m->h->counts, m->h->n_bounds, m->h->sum);
+        else if (m->is_int)
                 exposition_int(e, labels, n, m->i);
         else
                 exposition_real(e, labels, n, m->d);
+}
+
+static enum exposition_kind kind_of(enum sample_kind k) {
+        switch (k) {
+        case SAMPLE_COUNTER:
+                return EXPOSITION_COUNTER;
+        case SAMPLE_HISTOGRAM:
+                return EXPOSITION_HISTOGRAM;
+        case SAMPLE_GAUGE:
+                break;
+        }
+        return EXPOSITION_GAUGE;
 }
 
 static void print_samples(struct exposition *e, const struct sample_slot **sorted, size_t n) {
@@ -105,7 +119,7 @@ static void print_samples(struct exposition *e, const struct sample_slot **sorte
                         if (metric_name(m, name, &f.unit) < 0)
                                 continue; /* names are our own: a test holds them */
                         f.help = m->description ? m->description : m->name;
-                        f.kind = m->kind == SAMPLE_COUNTER ? EXPOSITION_COUNTER : EXPOSITION_GAUGE;
+                        f.kind = kind_of(m->kind);
                         exposition_family(e, &f);
                         family = m->name;
                 }

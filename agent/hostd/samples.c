@@ -10,7 +10,29 @@ int sample_store_init(struct sample_store *s) {
         return s->slots ? 0 : -ENOMEM;
 }
 
+/* A histogram that is kept, with room for so many bounds. */
+struct sample_kept {
+        struct sample_histogram histogram;
+        size_t size;
+        double numbers[]; /* size bounds, and behind them size + 1 counts, which are as long */
+};
+_Static_assert(sizeof(double) == sizeof(uint64_t) && _Alignof(double) == _Alignof(uint64_t),
+               "counts lie behind bounds");
+
+static size_t kept_bytes(size_t bounds) {
+        return sizeof(struct sample_kept) + (2 * bounds + 1) * sizeof(double);
+}
+
+static void drop_kept(struct sample_store *s, struct sample_slot *slot) {
+        if (slot->kept)
+                s->histogram_bytes -= kept_bytes(slot->kept->size);
+        free(slot->kept);
+        slot->kept = NULL;
+}
+
 void sample_store_clear(struct sample_store *s) {
+        for (size_t i = 0; i < s->n; i++)
+                drop_kept(s, &s->slots[i]);
         free(s->slots);
         *s = SAMPLE_STORE_NULL;
 }
@@ -60,37 +82,87 @@ static struct sample_slot *find_slot(struct sample_store *s, const struct sample
 }
 
 static bool stepped_back(const struct sample *old, const struct sample *new) {
-        if (new->kind != SAMPLE_COUNTER || old->kind != SAMPLE_COUNTER || old->is_int != new->is_int)
+        if (new->kind != old->kind)
                 return false;
-        return new->is_int ? new->i < old->i : new->d < old->d;
+        switch (new->kind) {
+        case SAMPLE_GAUGE:
+                return false;
+        case SAMPLE_HISTOGRAM:
+                return new->h->count < old->h->count;
+        case SAMPLE_COUNTER:
+                break;
+        }
+        return old->is_int == new->is_int && (new->is_int ? new->i < old->i : new->d < old->d);
+}
+
+static bool is_sound(const struct sample *m) {
+        if (m->kind == SAMPLE_HISTOGRAM)
+                return m->h && m->h->n_bounds < SAMPLE_BUCKETS_MAX && isfinite(m->h->sum);
+        return m->is_int || isfinite(m->d);
+}
+
+/* Room for so many bounds. -ENOSPC, -ENOMEM: as it was. */
+static int reserve_kept(struct sample_store *s, struct sample_slot *slot, size_t bounds) {
+        size_t before = slot->kept ? kept_bytes(slot->kept->size) : 0;
+        struct sample_kept *more;
+
+        if (slot->kept && slot->kept->size >= bounds)
+                return 0;
+        if (s->histogram_bytes - before + kept_bytes(bounds) > SAMPLE_HISTOGRAM_BYTES)
+                return -ENOSPC;
+        more = realloc(slot->kept, kept_bytes(bounds));
+        if (!more)
+                return -ENOMEM;
+        more->size = bounds;
+        slot->kept = more;
+        s->histogram_bytes += kept_bytes(bounds) - before;
+        return 0;
+}
+
+static void keep_histogram(struct sample_slot *slot, const struct sample_histogram *h) {
+        struct sample_kept *k = slot->kept;
+        double *counts = k->numbers + k->size;
+
+        k->histogram = *h;
+        if (h->n_bounds > 0)
+                memcpy(k->numbers, h->bounds, h->n_bounds * sizeof(*h->bounds));
+        memcpy(counts, h->counts, (h->n_bounds + 1) * sizeof(*h->counts));
+        k->histogram.bounds = k->numbers;
+        k->histogram.counts = (const uint64_t *) (const void *) counts;
+        slot->sample.h = &k->histogram;
+}
+
+static void begin_series(struct sample_store *s, struct sample_slot *slot, const struct sample *m) {
+        s->next = ++s->n;
+        slot->restarted_real = 0;
+        for (size_t k = 0; k < ELEMENTSOF(m->keys); k++)
+                utf8_copy(slot->texts[k], SAMPLE_TEXT_MAX, m->keys[k] ? m->values[k] : NULL);
 }
 
 int sample_store_take(struct sample_store *s, const struct sample_origin *o, const struct sample *m) {
-        struct sample_slot *slot;
-        uint32_t hash;
+        uint32_t hash = series_hash(m);
+        struct sample_slot *slot = find_slot(s, m, hash);
+        bool known = slot, again;
+        int r;
 
-        if (!m->is_int && !isfinite(m->d)) {
+        if (!slot && s->n < SAMPLES_MAX)
+                slot = &s->slots[s->n]; /* its kept is NULL */
+        r = !is_sound(m) ? -EINVAL : slot ? 0 : -ENOSPC;
+        again = r == 0 && known && stepped_back(&slot->sample, m); /* before its old histogram moves */
+        if (r == 0 && m->kind == SAMPLE_HISTOGRAM)
+                r = reserve_kept(s, slot, m->h->n_bounds);
+        if (r < 0) {
                 s->refused++;
-                return -EINVAL;
+                return r;
         }
-        hash = series_hash(m);
-        slot = find_slot(s, m, hash);
-        if (slot) {
-                if (stepped_back(&slot->sample, m))
-                        slot->restarted_real = slot->time_real;
-        } else {
-                if (s->n >= SAMPLES_MAX) {
-                        s->refused++;
-                        return -ENOSPC;
-                }
-                slot = &s->slots[s->n++];
-                s->next = s->n;
-                slot->restarted_real = 0;
-                for (size_t k = 0; k < ELEMENTSOF(m->keys); k++)
-                        utf8_copy(slot->texts[k], SAMPLE_TEXT_MAX, m->keys[k] ? m->values[k] : NULL);
-        }
+        if (!known)
+                begin_series(s, slot, m);
+        else if (again)
+                slot->restarted_real = slot->time_real;
         slot->sample = *m;
         point_into(slot);
+        if (m->kind == SAMPLE_HISTOGRAM)
+                keep_histogram(slot, m->h);
         slot->time_real = o->now_real;
         slot->start_real = MAX(o->start_real, slot->restarted_real);
         slot->hash = hash;
@@ -104,10 +176,13 @@ void sample_store_end_run(struct sample_store *s, unsigned source, unsigned run)
         size_t kept = 0;
 
         for (size_t i = 0; i < s->n; i++) {
-                if (s->slots[i].source == source && s->slots[i].run != run)
+                if (s->slots[i].source == source && s->slots[i].run != run) {
+                        drop_kept(s, &s->slots[i]);
                         continue;
+                }
                 if (kept != i) {
                         s->slots[kept] = s->slots[i];
+                        s->slots[i].kept = NULL; /* it has moved */
                         point_into(&s->slots[kept]);
                 }
                 kept++;

@@ -2,7 +2,7 @@
 #pragma once
 /*
  * The latest value of each series (name and attribute values), for /metrics and for the next push. Bounded;
- * allocates once. Names, units, descriptions and keys of a sample are static texts; attribute values are
+ * allocates once, and for a series that is a histogram when it comes and when it gets more buckets. Names, units, descriptions and keys of a sample are static texts; attribute values are
  * copied (cut at SAMPLE_TEXT_MAX - 1).
  */
 #include "base.h"
@@ -10,10 +10,13 @@
 
 #define SAMPLES_MAX 1024
 #define SAMPLE_TEXT_MAX 64
+#define SAMPLE_BUCKETS_MAX 512                /* of one histogram */
+#define SAMPLE_HISTOGRAM_BYTES (1024 * 1024)  /* of all histograms that are kept */
 
 struct sample_slot {
-        struct sample sample; /* values point into texts */
-        char texts[3][SAMPLE_TEXT_MAX];
+        struct sample sample; /* values point into texts, a histogram into kept */
+        char texts[SAMPLE_KEYS_MAX][SAMPLE_TEXT_MAX];
+        struct sample_kept *kept; /* NULL: the series never was a histogram */
         usec_t time_real, start_real; /* start_real: since when a counter counts */
         usec_t restarted_real;        /* the last value before the counter stepped back; 0: it never did */
         uint32_t hash;
@@ -25,6 +28,7 @@ struct sample_store {
         struct sample_slot *slots;
         size_t n;
         size_t next;      /* where the series that usually follows the last one is */
+        size_t histogram_bytes;
         uint64_t refused; /* samples that found no room, or were not finite */
 };
 #define SAMPLE_STORE_NULL ((struct sample_store) { 0 })
@@ -37,8 +41,9 @@ struct sample_origin {
         usec_t now_real, start_real;
 };
 /*
- * Takes one sample. A counter below its last value has started anew (a NIC was reset, a control group made
- * again): it counts from the time of that last value. -ENOSPC, -EINVAL (no finite number): counted.
+ * Takes one sample. A counter below its last value, or a histogram below its last count, has started anew (a
+ * NIC was reset, a control group made again): it counts from the time of that last value. -ENOSPC, -ENOMEM,
+ * -EINVAL (no finite number, more than SAMPLE_BUCKETS_MAX buckets): counted.
  */
 int sample_store_take(struct sample_store *s, const struct sample_origin *o, const struct sample *m);
 /* Forgets what source did not report in this run. */

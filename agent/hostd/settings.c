@@ -233,6 +233,38 @@ static int parse_addresses(const char *value, void *dest, char why[static 96]) {
         return r < 0 ? r : config_parse_string255(value, dest, why);
 }
 
+size_t settings_libtpu_ports(const char *list, uint16_t ret[static SETTINGS_PORTS_MAX]) {
+        size_t n = 0;
+
+        for (const char *p = list; *p && n < SETTINGS_PORTS_MAX; p += strspn(p, ", \t")) {
+                ret[n++] = (uint16_t) strtoul(p, NULL, 10); /* parse_libtpu_ports() has looked at it */
+                p += strcspn(p, ", \t");
+        }
+        return n;
+}
+
+static int parse_libtpu_ports(const char *value, void *dest, char why[static 96]) {
+        char list[256];
+        char *word, *rest = list;
+        size_t n = 0;
+        int r = config_parse_string255(value, list, why);
+
+        if (r < 0 || streq(value, "auto"))
+                return config_parse_string255(value, dest, why);
+        while (r == 0 && (word = strsep(&rest, ", \t"))) {
+                uint32_t port;
+
+                if (!*word)
+                        continue;
+                r = config_parse_u32_within(word, 1, UINT16_MAX, &port, why);
+                if (r == 0 && ++n > SETTINGS_PORTS_MAX) {
+                        (void) snprintf(why, 96, "more than %d ports", SETTINGS_PORTS_MAX);
+                        r = -E2BIG;
+                }
+        }
+        return r < 0 ? r : config_parse_string255(value, dest, why);
+}
+
 static int parse_count(const char *value, void *dest, char why[static 96]) {
         return config_parse_u32_within(value, 1, 1000, dest, why);
 }
@@ -313,6 +345,7 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                 { "Hook", "PerMinute", parse_count, &s->hook.per_minute, "6" },
                 { "Hook", "Collector", parse_collector, s->hook.collector, "" },
                 { "Hook", "Brake", parse_percent, &s->hook.brake, "20" },
+                { "Libtpu", "Ports", parse_libtpu_ports, s->libtpu_ports, "auto" },
                 { "Metadata", "Host", parse_metadata_host, s->metadata_host, "" },
                 { "Metadata", "Copy", parse_path, s->metadata_copy, "" },
                 { "Metadata", "CopyAfter", parse_interval, &s->metadata_copy_after, "10s" },

@@ -60,9 +60,10 @@ struct settings {
         usec_t metadata_copy_after; /* the server may be silent so long before its copy stands in */
         char metadata_copy[256], netcfg_socket[256]; /* empty: as for launchd_socket */
         struct settings_registry registry;
+        char libtpu_ports[256]; /* "auto", or a list; empty: none */
 };
 
-#define SETTINGS_ITEMS 53
+#define SETTINGS_ITEMS 54
 /* The configuration with its origins, for --show-config; config points into items. */
 struct settings_source {
         struct config config;
@@ -75,5 +76,8 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                   const char *config_file);
 /* What needs a restart to change is taken back from old, with a warning for each. Returns how many. */
 unsigned settings_keep_fixed(struct settings *s, const struct settings *old);
+#define SETTINGS_PORTS_MAX 16
+/* The ports of a list that was taken, at most SETTINGS_PORTS_MAX. */
+size_t settings_libtpu_ports(const char *list, uint16_t ret[static SETTINGS_PORTS_MAX]);
 /* The constants of one check's health. */
 struct health_policy settings_policy(const struct settings *s, const char *check);

@@ -53,18 +53,28 @@ static int submit_points(struct telemetry *t) {
 static int add_point(struct telemetry *t, const struct sample_slot *slot) {
         const struct sample *m = &slot->sample;
         struct otlp_attribute attributes[ELEMENTSOF(m->keys)];
+        struct otlp_histogram h;
         struct otlp_point p = {
                 .name = m->name,
                 .unit = m->unit ? m->unit : "",
                 .description = m->description ? m->description : "",
                 .counter = m->kind == SAMPLE_COUNTER,
+                .histogram = m->kind == SAMPLE_HISTOGRAM ? &h : NULL,
                 .is_int = m->is_int,
                 .time_real = slot->time_real,
                 .start_real = slot->start_real,
                 .attributes = attributes,
         };
 
-        if (m->is_int)
+        if (m->kind == SAMPLE_HISTOGRAM)
+                h = (struct otlp_histogram){ .count = m->h->count,
+                                             .sum = m->h->sum,
+                                             .min = m->h->min,
+                                             .max = m->h->max,
+                                             .bounds = m->h->bounds,
+                                             .counts = m->h->counts,
+                                             .n_bounds = m->h->n_bounds };
+        else if (m->is_int)
                 p.i = m->i;
         else
                 p.d = m->d;

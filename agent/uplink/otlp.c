@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
 #include "arena.h"
 #include "otlp.h"
 #include "otlp.pb-c.h"
@@ -6,13 +8,17 @@
 #define SCOPE_NAME "tpu-hostd"
 /* Upper bounds of what tags, lengths and fixed fields take, so that the size is known before encoding. */
 #define POINT_BYTES 64
+#define HISTOGRAM_BYTES 64 /* what a histogram has beside its buckets */
 #define ATTRIBUTE_BYTES 32
 #define METRIC_BYTES 48
 #define OUTPUT_KEEP (256 * 1024)
 
 struct point {
         struct point *next;
-        Otlp__NumberDataPoint m;
+        union {
+                Otlp__NumberDataPoint m;
+                Otlp__HistogramDataPoint h; /* of a metric that is one */
+        };
 };
 
 struct line {
@@ -25,6 +31,7 @@ struct metric {
         Otlp__Metric m;
         Otlp__Gauge gauge;
         Otlp__Sum sum;
+        Otlp__Histogram histogram;
         struct point *first, *last;
         size_t n;
 };
@@ -50,12 +57,18 @@ static size_t attributes_bytes(const struct otlp_attribute *a, size_t n) {
         size_t sum = 0;
 
         for (size_t i = 0; i < n; i++)
-                sum += ATTRIBUTE_BYTES + strlen(a[i].key) + (a[i].text ? strlen(a[i].text) : 0);
+                sum += ATTRIBUTE_BYTES + strlen(a[i].key) + (a[i].text ? strlen(a[i].text) : a[i].bytes ? a[i].n_bytes : 0);
         return sum;
 }
 
 static int make_value(struct arena *arena, const struct otlp_attribute *a, Otlp__AnyValue *ret) {
         otlp__any_value__init(ret);
+        if (!a->text && a->bytes) {
+                ret->value_case = OTLP__ANY_VALUE__VALUE_BYTES_VALUE;
+                ret->bytes_value.len = a->n_bytes;
+                ret->bytes_value.data = (uint8_t *) (uintptr_t) a->bytes; /* only read, and encoded before the caller goes on */
+                return 0;
+        }
         if (!a->text) {
                 ret->value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
                 ret->int_value = a->number;
@@ -136,6 +149,12 @@ static struct metric *find_metric(struct otlp *o, const char *name) {
         return NULL;
 }
 
+static Otlp__Metric__DataCase data_case(const struct otlp_point *p) {
+        if (p->histogram)
+                return OTLP__METRIC__DATA_HISTOGRAM;
+        return p->counter ? OTLP__METRIC__DATA_SUM : OTLP__METRIC__DATA_GAUGE;
+}
+
 static struct metric *new_metric(struct otlp *o, const struct otlp_point *p) {
         struct metric *t = arena_alloc(&o->points_arena, sizeof(*t));
 
@@ -144,21 +163,57 @@ static struct metric *new_metric(struct otlp *o, const struct otlp_point *p) {
         otlp__metric__init(&t->m);
         otlp__gauge__init(&t->gauge);
         otlp__sum__init(&t->sum);
+        otlp__histogram__init(&t->histogram);
         t->m.name = arena_text(&o->points_arena, p->name);
         t->m.unit = arena_text(&o->points_arena, p->unit ? p->unit : "");
         t->m.description = arena_text(&o->points_arena, p->description ? p->description : "");
         if (!t->m.name || !t->m.unit || !t->m.description)
                 return NULL;
-        if (p->counter) {
+        t->m.data_case = data_case(p);
+        if (p->histogram) {
+                t->histogram.aggregation_temporality =
+                        OTLP__AGGREGATION_TEMPORALITY__AGGREGATION_TEMPORALITY_CUMULATIVE;
+                t->m.histogram = &t->histogram;
+        } else if (p->counter) {
                 t->sum.aggregation_temporality =
                         OTLP__AGGREGATION_TEMPORALITY__AGGREGATION_TEMPORALITY_CUMULATIVE;
                 t->sum.is_monotonic = true;
-                t->m.data_case = OTLP__METRIC__DATA_SUM;
                 t->m.sum = &t->sum;
-        } else {
-                t->m.data_case = OTLP__METRIC__DATA_GAUGE;
+        } else
                 t->m.gauge = &t->gauge;
+        return t;
+}
+
+static struct point *new_histogram(struct otlp *o, const struct otlp_point *p) {
+        const struct otlp_histogram *h = p->histogram;
+        struct point *t = arena_alloc(&o->points_arena, sizeof(*t));
+
+        if (!t)
+                return NULL;
+        otlp__histogram_data_point__init(&t->h);
+        t->h.n_attributes = p->n_attributes;
+        if (make_attributes(&o->points_arena, p->attributes, p->n_attributes, &t->h.attributes) < 0)
+                return NULL;
+        t->h.time_unix_nano = p->time_real * NSEC_PER_USEC;
+        t->h.start_time_unix_nano = p->start_real * NSEC_PER_USEC;
+        t->h.count = h->count;
+        t->h.sum__case = OTLP__HISTOGRAM_DATA_POINT__SUM__SUM;
+        t->h.sum = h->sum;
+        if (isfinite(h->min) && isfinite(h->max)) {
+                t->h.min__case = OTLP__HISTOGRAM_DATA_POINT__MIN__MIN;
+                t->h.min = h->min;
+                t->h.max__case = OTLP__HISTOGRAM_DATA_POINT__MAX__MAX;
+                t->h.max = h->max;
         }
+        t->h.n_explicit_bounds = h->n_bounds;
+        t->h.n_bucket_counts = h->n_bounds + 1;
+        t->h.explicit_bounds = arena_alloc(&o->points_arena, MAX(h->n_bounds, (size_t) 1) * sizeof(*h->bounds));
+        t->h.bucket_counts = arena_alloc(&o->points_arena, t->h.n_bucket_counts * sizeof(*h->counts));
+        if (!t->h.explicit_bounds || !t->h.bucket_counts)
+                return NULL;
+        if (h->n_bounds > 0)
+                memcpy(t->h.explicit_bounds, h->bounds, h->n_bounds * sizeof(*h->bounds));
+        memcpy(t->h.bucket_counts, h->counts, t->h.n_bucket_counts * sizeof(*h->counts));
         return t;
 }
 
@@ -191,8 +246,10 @@ int otlp_add_point(struct otlp *o, const struct otlp_point *p) {
 
         if (p->n_attributes > OTLP_ATTRIBUTES_MAX)
                 return -EINVAL;
-        if (known && (t->m.data_case == OTLP__METRIC__DATA_SUM) != p->counter)
+        if (known && t->m.data_case != data_case(p))
                 return -EINVAL;
+        if (p->histogram)
+                bytes += HISTOGRAM_BYTES + (2 * p->histogram->n_bounds + 1) * sizeof(double);
         if (!known)
                 bytes += METRIC_BYTES + strlen(p->name) + (p->unit ? strlen(p->unit) : 0) +
                          (p->description ? strlen(p->description) : 0);
@@ -200,7 +257,7 @@ int otlp_add_point(struct otlp *o, const struct otlp_point *p) {
                 return -E2BIG;
         if (!known)
                 t = new_metric(o, p);
-        point = t ? new_point(o, p) : NULL;
+        point = !t ? NULL : p->histogram ? new_histogram(o, p) : new_point(o, p);
         if (!point)
                 return -ENOMEM; /* the arena gets back what was taken at the next encode */
         if (!known)
@@ -217,15 +274,19 @@ int otlp_add_point(struct otlp *o, const struct otlp_point *p) {
 
 /* Fills the list of a metric's points. */
 static int link_points(struct otlp *o, struct metric *t) {
-        Otlp__NumberDataPoint **list = arena_alloc(&o->points_arena, t->n * sizeof(*list));
+        bool is_histogram = t->m.data_case == OTLP__METRIC__DATA_HISTOGRAM;
+        void **list = arena_alloc(&o->points_arena, t->n * sizeof(*list));
         size_t n = 0;
 
         if (!list)
                 return -ENOMEM;
         for (struct point *p = t->first; p; p = p->next)
-                list[n++] = &p->m;
-        t->gauge.n_data_points = t->sum.n_data_points = n;
-        t->gauge.data_points = t->sum.data_points = list;
+                list[n++] = is_histogram ? (void *) &p->h : &p->m;
+        t->gauge.n_data_points = t->sum.n_data_points = t->histogram.n_data_points = n;
+        if (is_histogram)
+                t->histogram.data_points = (Otlp__HistogramDataPoint **) list;
+        else
+                t->gauge.data_points = t->sum.data_points = (Otlp__NumberDataPoint **) list;
         return 0;
 }
 

@@ -13,13 +13,25 @@
 
 struct otlp_attribute {
         const char *key;
-        const char *text; /* NULL: number is meant */
+        const char *text; /* NULL: bytes or number are meant */
         int64_t number;
+        const void *bytes; /* NULL: none; for the spool alone: not in the journal, nor in the API */
+        size_t n_bytes;
+};
+
+/* counts[i] values were at most bounds[i], and above the bound before it; the last: above all bounds. */
+struct otlp_histogram {
+        uint64_t count;
+        double sum, min, max; /* min and max: NAN when not known */
+        const double *bounds;
+        const uint64_t *counts; /* n_bounds + 1 */
+        size_t n_bounds;
 };
 
 struct otlp_point {
         const char *name, *unit, *description; /* unit and description may be NULL */
         bool counter; /* cumulative monotonic sum since start_real; else a gauge */
+        const struct otlp_histogram *histogram; /* cumulative since start_real; NULL: a number is meant */
         bool is_int;
         union {
                 double d;

@@ -101,6 +101,13 @@ static int add_silent(struct evidence *e, const char *slice, uint32_t until) {
         return r;
 }
 
+static void take_capture(struct seen_host *h, const struct host_capture *c) {
+        if (!h->who || !c->silent)
+                h->who = c;
+        if (!c->silent)
+                h->capture[c->round] = h->last = c;
+}
+
 static int gather_hosts(struct evidence *e, const struct host_capture **sorted, size_t n, const char *slice,
                         uint32_t hosts) {
         bool numbered = n > 0 && hosts > 0 && sorted[n - 1]->worker != CAPTURE_WORKER_NONE &&
@@ -116,8 +123,10 @@ static int gather_hosts(struct evidence *e, const struct host_capture **sorted, 
                 if (r == 0 && !known)
                         r = add_host(e, c->slice, c->worker);
                 if (r == 0)
-                        e->hosts[e->n_hosts - 1].capture[c->round] = e->hosts[e->n_hosts - 1].last = c;
+                        take_capture(&e->hosts[e->n_hosts - 1], c);
         }
+        for (size_t i = 0; i < e->n_hosts; i++)
+                e->n_silent += e->hosts[i].who && !e->hosts[i].last;
         if (r == 0 && numbered)
                 r = add_silent(e, sorted[n - 1]->slice, hosts);
         else if (r == 0 && n == 0)

@@ -26,6 +26,7 @@ struct rank {
 struct seen_host {
         const struct host_capture *capture[2]; /* the last one of each; NULL */
         const struct host_capture *last;       /* NULL: silent */
+        const struct host_capture *who;        /* names it: last, or that it was asked; NULL: only missed */
         char slice[CAPTURE_NAME_MAX];
         uint32_t worker;
         uint32_t first_rank, n_ranks;

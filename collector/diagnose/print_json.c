@@ -45,7 +45,7 @@ static json_t *host_json(const struct seen_host *h) {
         json_t *worker = h->worker == CAPTURE_WORKER_NONE ? json_null() : json_integer(h->worker);
 
         return json_pack("{s:s, s:o, s:s, s:s}", "slice", h->slice, "worker", worker, "host",
-                         h->last ? h->last->host : "", "address", h->last ? h->last->address : "");
+                         h->who ? h->who->host : "", "address", h->who ? h->who->address : "");
 }
 
 static json_t *suspect_json(const struct diagnosis *d, const struct suspect *s) {

@@ -21,7 +21,7 @@ static size_t range(const struct evidence *e, const bool *in, size_t i) {
 
 static void print_range(FILE *f, const struct seen_host *first, const struct seen_host *last) {
         if (first->worker == CAPTURE_WORKER_NONE)
-                fputs(!first->last ? "?" : first->last->host[0] ? first->last->host : "unnamed", f);
+                fputs(!first->who ? "?" : first->who->host[0] ? first->who->host : "unnamed", f);
         else if (first == last)
                 fprintf(f, "%" PRIu32, first->worker);
         else

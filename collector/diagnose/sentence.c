@@ -22,7 +22,7 @@ static const struct stack_table *table_of(const struct diagnosis *d) {
 }
 
 void sentence_host(FILE *f, const struct seen_host *h) {
-        const char *name = h->last ? h->last->host : "", *address = h->last ? h->last->address : "";
+        const char *name = h->who ? h->who->host : "", *address = h->who ? h->who->address : "";
 
         if (h->slice[0])
                 fprintf(f, "slice %s, ", h->slice);

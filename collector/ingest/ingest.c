@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ingest.h"
 #include "leaf.h"
-#include "wire.h"
+#include "unpack_wire.h"
 
 /*
  * Field numbers of the envelope, the same for metrics and logs (opentelemetry-proto, stable since 1.0): a
@@ -96,7 +96,7 @@ int ingest_request(enum ingest_kind kind, const void *data, size_t len, const st
         if (len == 0)
                 return 0;       /* an empty request is a valid one */
         at.end = w.start + len; /* not before: data may be NULL when there is nothing */
-        arena_init(&w.arena, INGEST_MEMORY_MAX);
+        unpack_memory_init(&w.memory, INGEST_MEMORY_MAX);
         while ((r = next_message(&w, &at, REQUEST_GROUP, &f)) > 0) {
                 if (groups++ >= INGEST_GROUPS_MAX)
                         r = walk_fail(&w, -E2BIG, "more than %d resources in one request",
@@ -106,6 +106,6 @@ int ingest_request(enum ingest_kind kind, const void *data, size_t len, const st
                 if (r < 0)
                         break;
         }
-        arena_clear(&w.arena);
+        unpack_memory_clear(&w.memory);
         return r;
 }

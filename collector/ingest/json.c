@@ -5,7 +5,7 @@
 #include "json.h"
 #include "json_number.h"
 #include "otlp.pb-c.h"
-#include "wire.h"
+#include "unpack_wire.h"
 
 #define LENGTH_BYTES  5 /* a length is written as a padded varint, because it is known only afterwards */
 #define NAME_MAX_JSON 64

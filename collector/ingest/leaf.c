@@ -5,7 +5,7 @@
 #include "point_wire.h"
 #include "text.h"
 #include "value.h"
-#include "wire.h"
+#include "unpack_wire.h"
 
 #define FLAG_NO_RECORDED_VALUE 1 /* opentelemetry-proto, DataPointFlags */
 
@@ -16,7 +16,7 @@ struct metric {
         size_t n_attributes;
 };
 
-/* Unpacks after looking at it, depth messages deep; the message lives in the arena until its reset. */
+/* Unpacks after looking at it, depth messages deep; the message lives in the memory until its reset. */
 static int unpack(struct walk *w, const ProtobufCMessageDescriptor *d, unsigned depth, const uint8_t *data,
                   size_t len, void *ret) {
         size_t at = (size_t) (data - w->start);
@@ -29,9 +29,9 @@ static int unpack(struct walk *w, const ProtobufCMessageDescriptor *d, unsigned 
                                  INGEST_DEPTH_MAX);
         if (r < 0)
                 return walk_fail(w, r, "%s at byte %zu is not well-formed", d->short_name, at);
-        arena_reset(&w->arena);
-        m = protobuf_c_message_unpack(d, &w->arena.allocator, len, data);
-        if (!m && w->arena.exhausted)
+        unpack_memory_reset(&w->memory);
+        m = protobuf_c_message_unpack(d, &w->memory.allocator, len, data);
+        if (!m && w->memory.exhausted)
                 return walk_fail(w, -E2BIG, "%s at byte %zu has too many parts", d->short_name, at);
         if (!m)
                 return walk_fail(w, -EBADMSG, "%s at byte %zu is not well-formed", d->short_name, at);

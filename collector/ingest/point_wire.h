@@ -7,7 +7,7 @@
  * an exemplar, two gauges, damage) is left to protobuf-c and its checks. Inside the room only. Pure.
  */
 #include "point_key.h"
-#include "wire.h"
+#include "unpack_wire.h"
 
 #define METRIC_TEXT_MAX 1024 /* a name or unit that is longer is not plain */
 

@@ -3,14 +3,14 @@
 /*
  * One request while it is walked. Inside the room only.
  */
-#include "arena.h"
+#include "unpack_memory.h"
 #include "point_key.h"
 #include "row.h"
 
 struct walk {
         const struct ingest_visitor *visitor;
         struct ingest_result *result;
-        struct arena arena;
+        struct unpack_memory memory;
         const uint8_t *start; /* of the request, to name bytes in errors */
         const struct ingest_resource *resource;
         struct point_key key; /* of the point at hand */

@@ -78,6 +78,8 @@ static void publish(struct registry *r) {
                 json_t *value = json_is_null(v) ? NULL : v;
                 bool urgent = record_is_urgent(key, old ? old->value : NULL, value);
 
+                if (r->o.published)
+                        r->o.published(key, value, r->o.userdata);
                 if (is_told(key) && records_put(&r->records, key, json_incref(value), urgent, revision) < 0)
                         log_error("registry: out of memory: hosts are not told of %s", key);
         }

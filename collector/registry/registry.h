@@ -37,6 +37,7 @@ struct registry_options {
         const char *host; /* of the collector itself: events that are no host's stand under its name */
         /* A call that was kept is answered now. The body is given back with registry_body_unref(). */
         void (*answer)(void *call, unsigned status, struct registry_body *body, void *userdata);
+        void (*published)(const char *key, const json_t *value, void *userdata); /* a record is another one now, and stored; NULL: gone. May be NULL */
         void (*events)(void *userdata); /* events were stored */
         void (*failed)(int error, void *userdata); /* the store said no: -errno, outside of a transaction */
         void *userdata;

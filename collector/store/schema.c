@@ -65,6 +65,23 @@ static const char schema_4[] =
         "  text TEXT NOT NULL);"
         "CREATE INDEX IF NOT EXISTS run_lines_by_run ON run_lines (run);";
 
+/* Version 5. Captures of hosts and the verdicts out of them (store_episodes.h). */
+static const char schema_5[] =
+        "CREATE TABLE IF NOT EXISTS captures ("
+        "  id INTEGER PRIMARY KEY AUTOINCREMENT, episode TEXT NOT NULL, slice TEXT NOT NULL, worker_id INTEGER, host TEXT NOT NULL,"
+        "  run TEXT NOT NULL, generation INTEGER, round INTEGER NOT NULL, rounds INTEGER NOT NULL, hosts INTEGER NOT NULL,"
+        "  slice_hosts INTEGER NOT NULL, suspicion TEXT NOT NULL, taken INTEGER NOT NULL, received INTEGER NOT NULL,"
+        "  data BLOB NOT NULL, UNIQUE (episode, host, round));"
+        "CREATE INDEX IF NOT EXISTS captures_by_host ON captures (host, received);"
+        "CREATE INDEX IF NOT EXISTS captures_by_run ON captures (run, taken);"
+        "CREATE TABLE IF NOT EXISTS episodes ("
+        "  id INTEGER PRIMARY KEY, episode TEXT NOT NULL UNIQUE, run TEXT NOT NULL, generation INTEGER, at INTEGER NOT NULL,"
+        "  suspected INTEGER NOT NULL, by TEXT NOT NULL, why TEXT NOT NULL, hosts INTEGER NOT NULL, expected TEXT,"
+        "  outcome TEXT, summary TEXT, report TEXT, diagnosed INTEGER NOT NULL DEFAULT 0, confirmed INTEGER NOT NULL DEFAULT 0,"
+        "  recovered INTEGER NOT NULL DEFAULT 0);"
+        "CREATE TABLE IF NOT EXISTS episode_slices (slice TEXT NOT NULL, episode TEXT NOT NULL, at INTEGER NOT NULL,"
+        "  PRIMARY KEY (slice, episode)) WITHOUT ROWID;";
+
 static int ask_number(sqlite3 *db, const char *question, int64_t fallback, int64_t *ret) {
         sqlite3_stmt *q = NULL;
         int rc;
@@ -82,8 +99,8 @@ static int ask_number(sqlite3 *db, const char *question, int64_t fallback, int64
 static int make(struct store *s, int64_t from) {
         _cleanup_free_ char *text = NULL;
 
-        if (asprintf(&text, "%s%s%s%s PRAGMA application_id = %d; PRAGMA user_version = %d;",
-                     from < 1 ? schema : "", from < 2 ? schema_2 : "", schema_3, schema_4, STORE_APPLICATION, STORE_SCHEMA) < 0) {
+        if (asprintf(&text, "%s%s%s%s%s PRAGMA application_id = %d; PRAGMA user_version = %d;",
+                     from < 1 ? schema : "", from < 2 ? schema_2 : "", schema_3, schema_4, schema_5, STORE_APPLICATION, STORE_SCHEMA) < 0) {
                 text = NULL;
                 return -ENOMEM;
         }

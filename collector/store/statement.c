@@ -18,6 +18,9 @@
         "WHERE l.run = ?1 AND l.id > ?2 AND (?3 IS NULL OR h.name = ?3) AND (?4 IS NULL OR p.slice = ?4) " \
         "AND (?5 IS NULL OR p.worker_id = ?5) ORDER BY l.id " order " LIMIT ?6"
 
+#define CAPTURE_COLUMNS \
+        "id, episode, slice, worker_id, host, run, generation, round, rounds, hosts, slice_hosts, suspicion, taken"
+
 static const char *const sql[_ST_MAX] = {
         [ST_BEGIN] = "BEGIN IMMEDIATE",
         [ST_COMMIT] = "COMMIT",
@@ -103,6 +106,32 @@ static const char *const sql[_ST_MAX] = {
         [ST_PART_LESS] = "UPDATE run_parts SET bytes = max(0, bytes - ?2) WHERE id = ?1",
         [ST_LINES_DELETE] = "DELETE FROM run_lines WHERE id <= ?1",
         [ST_OLD_PARTS] = "DELETE FROM run_parts WHERE id IN (SELECT id FROM run_parts WHERE bytes = 0 AND changed < ?1 LIMIT ?2)",
+        [ST_CAPTURE_FIND] = "SELECT id FROM captures WHERE episode = ?1 AND host = ?2 AND round = ?3",
+        [ST_CAPTURE_COUNT] = "SELECT count(*) FROM captures WHERE host = ?1 AND received > ?2",
+        [ST_CAPTURE_ADD] = "INSERT INTO captures (episode, slice, worker_id, host, run, generation, round, rounds, hosts, "
+                           "slice_hosts, suspicion, taken, received, data) "
+                           "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+        [ST_CAPTURE_OWN] = "SELECT episode FROM captures WHERE run = ?1 AND generation IS ?2 AND slice = ?3 AND "
+                           "taken BETWEEN ?4 AND ?5 AND episode LIKE 'own.%' ORDER BY taken LIMIT 1",
+        [ST_CAPTURE_BYTES] = "SELECT coalesce(sum(length(data)), 0) FROM captures",
+        [ST_CAPTURE_LAST] = "SELECT coalesce(max(id), 0) FROM captures",
+        [ST_CAPTURES_NEWS] = "SELECT " CAPTURE_COLUMNS " FROM captures WHERE id > ?1 ORDER BY id LIMIT ?2",
+        [ST_CAPTURES_OF] = "SELECT " CAPTURE_COLUMNS ", data FROM captures WHERE episode = ?1 ORDER BY id",
+        [ST_CAPTURES_OLDEST] = "DELETE FROM captures WHERE episode = (SELECT episode FROM captures ORDER BY id LIMIT 1)",
+        [ST_EPISODE_ADD] = "INSERT OR IGNORE INTO episodes (episode, run, generation, at, suspected, by, why, hosts, expected) "
+                           "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        [ST_EPISODE_SLICE] = "INSERT OR IGNORE INTO episode_slices (slice, episode, at) VALUES (?1, ?2, ?3)",
+        [ST_EPISODE_VERDICT] = "UPDATE episodes SET outcome = ?2, summary = ?3, report = ?4, diagnosed = ?5, confirmed = ?6 "
+                               "WHERE episode = ?1",
+        [ST_EPISODE_RECOVERED] = "UPDATE episodes SET recovered = ?2 WHERE episode = ?1",
+        [ST_EPISODES] = "SELECT e.episode, e.run, e.generation, e.at, e.suspected, e.by, e.why, e.hosts, e.outcome, e.summary, "
+                        "e.diagnosed, e.confirmed, e.recovered, "
+                        "(SELECT count(DISTINCT host) FROM captures c WHERE c.episode = e.episode), "
+                        "iif(?5, NULL, e.expected), iif(?5, NULL, e.report) FROM episodes e WHERE "
+                        "(?1 IS NULL OR e.episode IN (SELECT episode FROM episode_slices WHERE slice = ?1)) "
+                        "AND (?2 IS NULL OR e.episode = ?2) AND (NOT ?3 OR e.outcome IS NULL) ORDER BY e.at DESC, e.id DESC LIMIT ?4",
+        [ST_EPISODES_OLDEST] = "DELETE FROM episodes WHERE id IN (SELECT id FROM episodes ORDER BY id DESC LIMIT 16 OFFSET ?1)",
+        [ST_SLICES_OLDEST] = "DELETE FROM episode_slices WHERE episode NOT IN (SELECT episode FROM episodes)",
         [ST_PAGES] = "PRAGMA page_count",
         [ST_FREE_PAGES] = "PRAGMA freelist_count",
         [ST_VACUUM] = "PRAGMA incremental_vacuum(256)",

@@ -63,6 +63,22 @@ enum statement {
         ST_PART_LESS,
         ST_LINES_DELETE,
         ST_OLD_PARTS,
+        ST_CAPTURE_FIND,
+        ST_CAPTURE_COUNT,
+        ST_CAPTURE_ADD,
+        ST_CAPTURE_OWN,
+        ST_CAPTURE_BYTES,
+        ST_CAPTURE_LAST,
+        ST_CAPTURES_NEWS,
+        ST_CAPTURES_OF,
+        ST_CAPTURES_OLDEST,
+        ST_EPISODE_ADD,
+        ST_EPISODE_SLICE,
+        ST_EPISODE_VERDICT,
+        ST_EPISODE_RECOVERED,
+        ST_EPISODES,
+        ST_EPISODES_OLDEST,
+        ST_SLICES_OLDEST,
         ST_PAGES,
         ST_FREE_PAGES,
         ST_VACUUM,
@@ -130,6 +146,9 @@ void store_end(sqlite3_stmt **q);
 
 /* run_lines.c: some of the oldest lines, as long as there are more than `keep` bytes, or any received before. */
 int store_drop_lines(struct store *s, uint64_t keep, usec_t before);
+
+/* episodes.c: what is beyond the limits, a little at a time. */
+int store_drop_episodes(struct store *s);
 
 /* Columns. NULL is NULL, and -1. */
 const char *column_text(sqlite3_stmt *q, int column);

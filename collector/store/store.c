@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "schema.h"
+#include "store_episodes.h"
 
 /*
  * How long to wait for another program that has the database open (sqlite3, a backup). Readers never hold up
@@ -117,6 +118,25 @@ int store_open(const char *path, struct store **ret, char ret_aside[static 300],
                 r = store_start_over(s, ret_aside, why);
         if (r < 0)
                 return r;
+        *ret = TAKE_PTR(s);
+        return 0;
+}
+
+int store_open_reading(const char *path, struct store **ret, char why[static 256]) {
+        _cleanup_(store_freep) struct store *s = calloc(1, sizeof(*s));
+        int rc, r;
+
+        if (!s)
+                return -ENOMEM;
+        s->committed = true;
+        (void) snprintf(s->path, sizeof(s->path), "%s", path);
+        rc = sqlite3_open_v2(s->path, &s->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL);
+        (void) sqlite3_busy_timeout(s->db, BUSY_MS);
+        r = rc == SQLITE_OK ? statements_prepare(s) : sqlite_errno(rc);
+        if (r < 0) {
+                (void) snprintf(why, 256, "%.120s: %.100s", s->path, s->db ? sqlite3_errmsg(s->db) : "out of memory");
+                return rc == SQLITE_CANTOPEN ? -ENOENT : r;
+        }
         *ret = TAKE_PTR(s);
         return 0;
 }

@@ -23,6 +23,7 @@ static void put_finding(struct sink *s, const struct finding *f) {
         put((struct writer *) s, json_pack("{s:o}", "finding", finding_to_json(f)));
 }
 
+/* Numbers only: no probe makes a histogram. */
 static void put_sample(struct sink *s, const struct sample *m) {
         json_t *attributes = json_array(), *value = m->is_int ? json_integer(m->i) : json_real(m->d);
 

@@ -42,6 +42,11 @@ class Drive:
             path = "/api/v1/hosts/{name}/" + kind
             self.call("PUT", path, 200, query=f"?reason=why&until={int(time.time()) + 3600}")
             self.call("PUT", path, 400, query="?until=1")
+        capture = "/api/v1/slices/{name}/capture"
+        self.call("POST", capture, 202)
+        self.call("POST", capture, 409)
+        self.call("POST", capture, 400, query="?nonsense=1")
+        self.call("POST", capture, 404, name="nothing")
         self.call("PUT", "/api/v1/mode", 200)
         self.call("PUT", "/api/v1/mode", 400, query="?nonsense=1")
 
@@ -52,6 +57,7 @@ class Drive:
         self.case.assertIsNone(self.call("GET", "/api/v1/hosts/{name}/orders", 200, name="free")["drain"])
         self.call("GET", "/api/v1/runs/{name}", 404, name="nothing")
         self.call("GET", "/api/v1/slices/{name}", 404, name="nothing")
+        self.call("GET", "/api/v1/slices/{name}/diagnosis", 404, name="nothing")
         self.call("DELETE", "/api/v1/runs/{name}", 404, name="nothing")
         self.case.assertTrue(self.call("DELETE", "/api/v1/runs/{name}", 202)["intent"]["stop"])
         self.call("DELETE", slot, 409)

@@ -134,7 +134,7 @@ class Versions(Case):
         self.begin(**NEW)
         self.end()
         self.assertEqual(self.rows("SELECT * FROM events ORDER BY id")[:len(before)], before)
-        self.assertEqual(self.rows("PRAGMA user_version"), [(4,)])
+        self.assertEqual(self.rows("PRAGMA user_version"), [(5,)])
         self.assertEqual(len(self.rows("SELECT name FROM hosts")), 1)
         self.stored()
 

@@ -39,12 +39,29 @@ def resource(envelope):
     return key_values(every(one(envelope, 1), 1))
 
 
+def histograms(data):
+    """[(kind, attributes, (count, sum, bounds, bucket counts), time_ns, start_ns)]"""
+    assert one(data, 2) == 2, "histograms are cumulative"
+    out = []
+    for p in every(data, 1):
+        bounds, counts = one(p, 7), one(p, 6)
+        bounds, counts = struct.unpack(f"<{len(bounds) // 8}d", bounds), struct.unpack(f"<{len(counts) // 8}Q", counts)
+        count, = struct.unpack("<Q", one(p, 4, bytes(8)))
+        assert len(counts) == len(bounds) + 1 and sum(counts) == count and list(bounds) == sorted(set(bounds))
+        out.append(("histogram", key_values(every(p, 9)), (count, struct.unpack("<d", one(p, 5))[0], bounds, counts),
+                    struct.unpack("<Q", one(p, 3))[0], struct.unpack("<Q", one(p, 2, bytes(8)))[0]))
+    return out
+
+
 def metrics(body):
     """[(resource, name, unit, kind, attributes, value, time_ns, start_ns)] of an ExportMetricsServiceRequest."""
     out = []
     for envelope in every(body, 1):
         for scope in every(envelope, 2):
             for m in every(scope, 2):
+                if every(m, 9):
+                    out += [(resource(envelope), one(m, 1).decode(), one(m, 3).decode(), *h) for h in histograms(one(m, 9))]
+                    continue
                 kind, data = ("gauge", one(m, 5)) if every(m, 5) else ("sum", one(m, 7))
                 if kind == "sum":
                     assert one(data, 2) == 2 and one(data, 3) == 1, "sums are cumulative and monotonic"

@@ -144,7 +144,8 @@ class Formats(Case):
                 exposed += "_" + UNITS[unit]
             rows[exposed] = (kind, UNITS.get(unit, "") if unit != "1" or kind == "gauge" else "")
             full = exposed + ("_total" if kind == "counter" else "")
-            text += f"# HELP {full} h\n# TYPE {full} {kind}\n{full} 1\n"
+            text += f"# HELP {full} h\n# TYPE {full} {kind}\n"
+            text += f'{full}_bucket{{le="+Inf"}} 1\n{full}_sum 1\n{full}_count 1\n' if kind == "histogram" else f"{full} 1\n"
         seen = {f.name: (f.type, f.unit) for f in families if f.name not in ("target", "tpu_hostd_build")}
         self.assertEqual({n: seen[n] for n in seen if rows.get(n) != seen[n]}, {})
         self.assertGreater(len(seen), 30)

@@ -38,7 +38,7 @@ class Otelcol(unittest.TestCase):
         self.assertIn("client_ca_file", CONFIG["receivers"]["otlp"]["protocols"]["http"]["tls"])
 
     def test_reserved_labels_are_renamed(self):
-        rows = re.findall(r"^\| `[^`]+` \| (?:counter|gauge) \| (?:`[^`]*` )?\| ([^|]*?)\|", (DOCS / "metrics.md").read_text(), re.M)
+        rows = re.findall(r"^\| `[^`]+` \| (?:counter|gauge|histogram) \| (?:`[^`]*` )?\| ([^|]*?)\|", (DOCS / "metrics.md").read_text(), re.M)
         sent = {key.replace(".", "_") for keys in rows for key in re.findall(r"`([^`]+)`", keys)}
         self.assertIn("job", sent)
         statements = " ".join(CONFIG["processors"]["transform"]["metric_statements"])

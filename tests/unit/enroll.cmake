@@ -1,1 +1,2 @@
 unit_test(sync-answer KNOWS base enroll)
+unit_test(etcd-slice KNOWS base enroll gang)

@@ -105,4 +105,33 @@ static void test_long_values_are_cut(void) {
         exposition_drop(&e);
 }
 
-TEST_MAIN(test_accept, test_formats, test_long_values_are_cut)
+/* Bounds as Go's client prints them: the reader of OpenMetrics compares texts. */
+static void test_histogram(void) {
+        static const struct exposition_family seconds = { .name = "x_seconds",
+                                                          .unit = "seconds",
+                                                          .help = "h",
+                                                          .kind = EXPOSITION_HISTOGRAM };
+        static const double bounds[] = { -1, 1e-6, 0.3, 1, 250000, 1e6, 2.5e6, 1e21 };
+        static const uint64_t counts[] = { 1, 0, 2, 3, 0, 0, 0, 4, 5 };
+        const struct exposition_label label = { "a", "b" };
+        struct exposition e;
+        char *text;
+        size_t len;
+
+        ASSERT_OK(exposition_begin(&e, false));
+        exposition_family(&e, &seconds);
+        exposition_histogram(&e, &label, 1, bounds, counts, ELEMENTSOF(bounds), 12.5);
+        exposition_histogram(&e, NULL, 0, NULL, counts + 8, 0, 7);
+        ASSERT_OK(exposition_end(&e, &text, &len));
+        ASSERT_STREQ(text, "# HELP x_seconds h\n# TYPE x_seconds histogram\n"
+                           "x_seconds_bucket{a=\"b\",le=\"-1.0\"} 1\nx_seconds_bucket{a=\"b\",le=\"1e-06\"} 1\n"
+                           "x_seconds_bucket{a=\"b\",le=\"0.3\"} 3\nx_seconds_bucket{a=\"b\",le=\"1.0\"} 6\n"
+                           "x_seconds_bucket{a=\"b\",le=\"250000.0\"} 6\nx_seconds_bucket{a=\"b\",le=\"1e+06\"} 6\n"
+                           "x_seconds_bucket{a=\"b\",le=\"2.5e+06\"} 6\nx_seconds_bucket{a=\"b\",le=\"1e+21\"} 10\n"
+                           "x_seconds_bucket{a=\"b\",le=\"+Inf\"} 15\nx_seconds_count{a=\"b\"} 15\n"
+                           "x_seconds_sum{a=\"b\"} 12.5\nx_seconds_bucket{le=\"+Inf\"} 5\nx_seconds_count 5\n"
+                           "x_seconds_sum 7\n");
+        free(text);
+}
+
+TEST_MAIN(test_accept, test_formats, test_histogram, test_long_values_are_cut)

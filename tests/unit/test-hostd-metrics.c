@@ -208,6 +208,77 @@ static void test_store_bound(void) {
         sample_store_clear(&s);
 }
 
+static int take_histogram(struct sample_store *s, unsigned run, const char *device, const struct sample_histogram *h) {
+        struct sample m = sample("tpu.h", "s", SAMPLE_HISTOGRAM, 0, device);
+        const struct sample_origin o = { .source = 0, .run = run, .now_real = run * 1000 };
+
+        m.is_int = false;
+        m.h = h;
+        return sample_store_take(s, &o, &m);
+}
+
+/* Histograms are kept as copies, grow, start anew, move and go with their slots. */
+static void test_histograms(void) {
+        double bounds[SAMPLE_BUCKETS_MAX] = { 0.5, 1, 2 };
+        uint64_t counts[SAMPLE_BUCKETS_MAX + 1] = { 1, 0, 3, 4 };
+        struct sample_histogram h = { .count = 8, .sum = 12.5, .bounds = bounds, .counts = counts, .n_bounds = 3 };
+        const struct sample_histogram *kept;
+        struct sample_store s;
+
+        ASSERT_OK(sample_store_init(&s));
+        ASSERT_OK(take_histogram(&s, 1, "a", &h));
+        ASSERT_OK(take_histogram(&s, 1, "b", &h));
+        bounds[0] = 0.25;
+        counts[3] = 5;
+        kept = s.slots[0].sample.h;
+        ASSERT_TRUE(kept->bounds[0] == 0.5 && kept->counts[3] == 4 && kept->count == 8);
+        h.n_bounds = 4;
+        bounds[3] = 4;
+        h.count = 9;
+        ASSERT_OK(take_histogram(&s, 2, "b", &h)); /* more buckets */
+        kept = s.slots[1].sample.h;
+        ASSERT_TRUE(kept->n_bounds == 4 && kept->bounds[3] == 4 && kept->counts[3] == 5 && kept->counts[4] == 0);
+        ASSERT_EQ(s.slots[1].restarted_real, 0);
+        h.count = 2;
+        ASSERT_OK(take_histogram(&s, 3, "b", &h)); /* it stepped back: it counts from when it was last seen */
+        ASSERT_EQ(s.slots[1].start_real, 2000);
+        sample_store_end_run(&s, 0, 3); /* a is gone, b has moved */
+        ASSERT_EQ(s.n, 1);
+        ASSERT_STREQ(s.slots[0].sample.values[0], "b");
+        ASSERT_EQ(s.slots[0].sample.h->n_bounds, 4);
+        ASSERT_OK(take_histogram(&s, 4, "a", &h));
+        ASSERT_EQ(s.slots[1].sample.h->count, 2);
+        h.n_bounds = SAMPLE_BUCKETS_MAX;
+        ASSERT_EQ(take_histogram(&s, 5, "a", &h), -EINVAL);
+        h.n_bounds = 0;
+        h.sum = (double) NAN;
+        ASSERT_EQ(take_histogram(&s, 5, "a", &h), -EINVAL);
+        ASSERT_EQ(s.refused, 2);
+        sample_store_clear(&s);
+}
+
+static void test_histogram_bound(void) {
+        static double bounds[SAMPLE_BUCKETS_MAX];
+        static uint64_t counts[SAMPLE_BUCKETS_MAX];
+        struct sample_histogram h = { .bounds = bounds, .counts = counts, .n_bounds = SAMPLE_BUCKETS_MAX - 1 };
+        struct sample_store s;
+        char device[16];
+        int r = 0;
+        unsigned n;
+
+        ASSERT_OK(sample_store_init(&s));
+        for (n = 0; r == 0 && n < SAMPLES_MAX; n++) {
+                (void) snprintf(device, sizeof(device), "d%u", n);
+                r = take_histogram(&s, 1, device, &h);
+        }
+        ASSERT_EQ(r, -ENOSPC);
+        ASSERT_TRUE(s.histogram_bytes <= SAMPLE_HISTOGRAM_BYTES && s.n == n - 1);
+        sample_store_end_run(&s, 0, 2);
+        ASSERT_EQ(s.histogram_bytes, 0);
+        ASSERT_OK(take_histogram(&s, 3, "again", &h));
+        sample_store_clear(&s);
+}
+
 static void test_stat(void) {
         uint64_t user, system;
 
@@ -219,4 +290,5 @@ static void test_stat(void) {
         ASSERT_EQ(cost_parse_stat("1234 (a) S 1 2", &user, &system), -EBADMSG);
 }
 
-TEST_MAIN(test_names, test_text, test_store, test_restart, test_order, test_store_bound, test_stat)
+TEST_MAIN(test_names, test_text, test_store, test_restart, test_order, test_store_bound, test_histograms, test_histogram_bound,
+          test_stat)

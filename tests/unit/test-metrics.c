@@ -245,7 +245,8 @@ static void documented(void) {
                 size_t known = 0;
 
                 if (startswith(line, "## "))
-                        ours = !startswith(line, "## What the agent says of itself");
+                        ours = !startswith(line, "## What the agent says of itself") &&
+                               !startswith(line, "## The TPU runtime");
                 if (!startswith(line, "| `") || !ours)
                         continue;
                 for (enum metric_id id = 0; id < _METRIC_MAX; id++) {

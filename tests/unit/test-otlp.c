@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* With OTLP_DUMP=DIR the bytes are written there, for otlp_wire.py to read by its own means. */
 #include <fcntl.h>
+#include <math.h>
 
 #include "otlp.h"
 #include "otlp.pb-c.h"
@@ -9,7 +10,7 @@
 #define T0 (1795237200 * USEC_PER_SEC)
 
 static struct otlp *make(void) {
-        const struct otlp_attribute resource[] = { { "host.name", "h0", 0 }, { "tpu.worker", NULL, 3 } };
+        const struct otlp_attribute resource[] = { { .key = "host.name", .text = "h0" }, { .key = "tpu.worker", .number = 3 } };
         struct otlp *o = NULL;
 
         ASSERT_OK(otlp_new(resource, ELEMENTSOF(resource), "0.1", &o));
@@ -31,9 +32,9 @@ static void dump(const char *name, const void *data, size_t len) {
 }
 
 static void add_sample_points(struct otlp *o) {
-        const struct otlp_attribute eth0[] = { { "network.interface.name", "eth0", 0 },
-                                               { "queue", NULL, 7 } };
-        const struct otlp_attribute eth1[] = { { "network.interface.name", "eth1", 0 } };
+        const struct otlp_attribute eth0[] = { { .key = "network.interface.name", .text = "eth0" },
+                                               { .key = "queue", .number = 7 } };
+        const struct otlp_attribute eth1[] = { { .key = "network.interface.name", .text = "eth1" } };
         struct otlp_point p = { .name = "system.network.io",
                                 .unit = "By",
                                 .description = "bytes",
@@ -91,8 +92,8 @@ static void test_metrics(void) {
 }
 
 static void test_event(void) {
-        const struct otlp_attribute body[] = { { "found", "mtu 1460", 0 }, { "wanted", NULL, 8896 } };
-        const struct otlp_attribute attributes[] = { { "tpu.spool.seq", NULL, 42 } };
+        const struct otlp_attribute body[] = { { .key = "found", .text = "mtu 1460" }, { .key = "wanted", .number = 8896 } };
+        const struct otlp_attribute attributes[] = { { .key = "tpu.spool.seq", .number = 42 } };
         const struct otlp_event e = { .name = "tpu.nic.mtu_drift",
                                       .severity = OTLP_WARN,
                                       .time_real = T0,
@@ -138,7 +139,7 @@ static void test_utf8(void) {
         _cleanup_(otlp_freep) struct otlp *o = make();
 
         for (size_t i = 0; i < ELEMENTSOF(table); i++) {
-                const struct otlp_attribute a[] = { { "k", table[i].in, 0 } };
+                const struct otlp_attribute a[] = { { .key = "k", .text = table[i].in } };
                 const struct otlp_event e = {
                         .name = "n", .severity = OTLP_INFO, .attributes = a, .n_attributes = 1
                 };
@@ -162,7 +163,7 @@ static void test_utf8(void) {
 static void test_limits(void) {
         _cleanup_(otlp_freep) struct otlp *o = make();
         _cleanup_free_ char *text = malloc(OTLP_REQUEST_MAX + 1);
-        const struct otlp_attribute a[] = { { "text", text, 0 } };
+        const struct otlp_attribute a[] = { { .key = "text", .text = text } };
         struct otlp_event e = { .name = "big", .severity = OTLP_INFO, .body = a, .n_body = 1 };
         struct otlp_point p = { .name = "m", .d = 1, .attributes = a, .n_attributes = 1 };
         const void *data;
@@ -190,4 +191,74 @@ static void test_limits(void) {
         ASSERT_EQ(otlp_add_point(o, &p), -EINVAL);
 }
 
-TEST_MAIN(test_metrics, test_event, test_utf8, test_limits)
+static void add_histogram(struct otlp *o, const char *name, const struct otlp_histogram *h, int wanted) {
+        const struct otlp_attribute a[] = { { "tpu.buffer.size", "1MB+", 0 } };
+        const struct otlp_point p = { .name = name,
+                                      .unit = "s",
+                                      .histogram = h,
+                                      .time_real = T0 + 1,
+                                      .start_real = T0,
+                                      .attributes = a,
+                                      .n_attributes = 1 };
+
+        ASSERT_EQ(otlp_add_point(o, &p), wanted);
+}
+
+static void test_histogram(void) {
+        static const double bounds[] = { 0.5, 1, 2 };
+        static const uint64_t counts[] = { 1, 0, 3, 4 };
+        const struct otlp_histogram h = { 8, 12.5, 0.25, 9, bounds, counts, 3 };
+        const struct otlp_histogram plain = { 8, 12.5, (double) NAN, (double) NAN, NULL, &(uint64_t){ 8 }, 0 };
+        _cleanup_(otlp_freep) struct otlp *o = make();
+        Otlp__ExportMetricsServiceRequest *m;
+        const Otlp__HistogramDataPoint *p;
+        const void *data;
+        size_t len;
+
+        add_histogram(o, "h", &h, 0);
+        add_histogram(o, "h", &plain, 0);
+        ASSERT_EQ(otlp_add_point(o, &(struct otlp_point){ .name = "h", .d = 1 }), -EINVAL); /* it is a histogram */
+        ASSERT_OK(otlp_encode_metrics(o, &data, &len));
+        m = otlp__export_metrics_service_request__unpack(NULL, len, data);
+        ASSERT_TRUE(m);
+        ASSERT_EQ(m->resource_metrics[0]->scope_metrics[0]->n_metrics, 1);
+        const Otlp__Metric *t = m->resource_metrics[0]->scope_metrics[0]->metrics[0];
+        ASSERT_EQ(t->data_case, OTLP__METRIC__DATA_HISTOGRAM);
+        ASSERT_EQ(t->histogram->aggregation_temporality, 2);
+        ASSERT_EQ(t->histogram->n_data_points, 2);
+        p = t->histogram->data_points[0];
+        ASSERT_EQ(p->count, 8);
+        ASSERT_TRUE(p->sum == 12.5 && p->min == 0.25 && p->max == 9);
+        ASSERT_EQ(p->time_unix_nano, (T0 + 1) * 1000);
+        ASSERT_EQ(p->start_time_unix_nano, T0 * 1000);
+        ASSERT_TRUE(p->n_explicit_bounds == 3 && memcmp(p->explicit_bounds, bounds, sizeof(bounds)) == 0);
+        ASSERT_TRUE(p->n_bucket_counts == 4 && memcmp(p->bucket_counts, counts, sizeof(counts)) == 0);
+        ASSERT_STREQ(p->attributes[0]->value->string_value, "1MB+");
+        p = t->histogram->data_points[1];
+        ASSERT_EQ(p->min__case, OTLP__HISTOGRAM_DATA_POINT__MIN___NOT_SET);
+        ASSERT_TRUE(p->n_explicit_bounds == 0 && p->n_bucket_counts == 1 && p->bucket_counts[0] == 8);
+        otlp__export_metrics_service_request__free_unpacked(m, NULL);
+}
+
+/* The size is known before: no request is too long in the end. */
+static void test_histogram_limits(void) {
+        double bounds[500];
+        uint64_t counts[501] = { 0 };
+        const struct otlp_histogram h = { 0, 0, 0, 0, bounds, counts, 500 };
+        const struct otlp_point p = { .name = "h", .histogram = &h, .time_real = T0, .start_real = T0 };
+        _cleanup_(otlp_freep) struct otlp *o = make();
+        const void *data;
+        size_t len, n = 0;
+        int r;
+
+        for (size_t i = 0; i < 500; i++)
+                bounds[i] = (double) i + 0.125;
+        while ((r = otlp_add_point(o, &p)) == 0)
+                n++;
+        ASSERT_EQ(r, -E2BIG);
+        ASSERT_TRUE(n > 120);
+        ASSERT_OK(otlp_encode_metrics(o, &data, &len));
+        ASSERT_TRUE(len <= OTLP_REQUEST_MAX && len > OTLP_REQUEST_MAX * 9 / 10);
+}
+
+TEST_MAIN(test_metrics, test_histogram, test_histogram_limits, test_event, test_utf8, test_limits)

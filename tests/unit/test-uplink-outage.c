@@ -63,8 +63,8 @@ static void push(struct run *t, usec_t made) {
         size_t len;
 
         for (unsigned i = 0; i < POINTS; i++) {
-                const struct otlp_attribute a[] = { { "network.interface.name", "eth0", 0 },
-                                                    { "queue", NULL, i % 3 } };
+                const struct otlp_attribute a[] = { { .key = "network.interface.name", .text = "eth0" },
+                                                    { .key = "queue", .number = i % 3 } };
 
                 (void) snprintf(name, sizeof(name), "tpu.metric.%u", i / 3);
                 ASSERT_OK(otlp_add_point(t->otlp, &(struct otlp_point) { .name = name,

@@ -61,6 +61,7 @@ struct host_capture {
         usec_t ended;       /* when the run's process ended on this host; 0: it has not, or nobody knows */
         uint32_t ended_how; /* string: "exit code 1", "signal 9" */
         bool cut;           /* something was left out for size */
+        bool silent;        /* who it would be of: the host was asked, and did not answer (not on the wire) */
         struct captured_process *processes;
         struct captured_thread *threads;
         struct captured_core *cores;

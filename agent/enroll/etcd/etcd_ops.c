@@ -4,6 +4,15 @@
 #define COMPARES_MAX 4
 #define TEXTS 3 /* of one operation: key, end, value */
 
+/* One comparison, one operation each way. */
+struct nested {
+        Etcd__TxnRequest txn;
+        Etcd__Compare compare, *compares[1];
+        Etcd__RequestOp then, otherwise, *thens[1], *otherwises[1];
+        Etcd__PutRequest put;
+        Etcd__RangeRequest range;
+};
+
 struct etcd_ops {
         int error;
         size_t n_compare, n[2];
@@ -14,6 +23,7 @@ struct etcd_ops {
                 Etcd__RangeRequest range;
                 Etcd__DeleteRangeRequest gone;
         } request[2][ETCD_OPS_MAX];
+        struct nested *nested[2]; /* at most one of a branch */
         size_t n_texts;
         char *texts[TEXTS * 2 * ETCD_OPS_MAX + COMPARES_MAX];
 };
@@ -121,6 +131,57 @@ void etcd_ops_delete(struct etcd_ops *o, enum etcd_branch b, const char *key) {
         op->delete_range->key = etcd_bytes(keep(o, key));
 }
 
+static struct nested *nested_new(const char *key, const char *value, int64_t lease) {
+        struct nested *n = calloc(1, sizeof(*n));
+
+        if (!n)
+                return NULL;
+        etcd__txn_request__init(&n->txn);
+        etcd__compare__init(&n->compare);
+        etcd__request_op__init(&n->then);
+        etcd__request_op__init(&n->otherwise);
+        etcd__put_request__init(&n->put);
+        etcd__range_request__init(&n->range);
+        n->compare.key = n->put.key = n->range.key = etcd_bytes(key);
+        n->compare.target = ETCD__COMPARE__TARGET__CREATE;
+        n->compare.target_union_case = ETCD__COMPARE__TARGET_UNION_CREATE_REVISION;
+        n->put.value = etcd_bytes(value);
+        n->put.lease = lease;
+        n->then.request_case = ETCD__REQUEST_OP__REQUEST_PUT;
+        n->then.put = &n->put;
+        n->otherwise.request_case = ETCD__REQUEST_OP__REQUEST_RANGE;
+        n->otherwise.range = &n->range;
+        n->compares[0] = &n->compare;
+        n->thens[0] = &n->then;
+        n->otherwises[0] = &n->otherwise;
+        n->txn.n_compare = n->txn.n_success = n->txn.n_failure = 1;
+        n->txn.compare = n->compares;
+        n->txn.success = n->thens;
+        n->txn.failure = n->otherwises;
+        return n;
+}
+
+void etcd_ops_put_new(struct etcd_ops *o, enum etcd_branch b, const char *key, const char *value,
+                      int64_t lease) {
+        Etcd__RequestOp *op;
+        size_t at;
+
+        op = add(o, b, &at);
+        if (!op)
+                return;
+        if (o->nested[b]) {
+                o->error = -E2BIG;
+                return;
+        }
+        o->nested[b] = nested_new(keep(o, key), keep(o, value), lease);
+        if (!o->nested[b]) {
+                o->error = -ENOMEM;
+                return;
+        }
+        op->request_case = ETCD__REQUEST_OP__REQUEST_TXN;
+        op->txn = &o->nested[b]->txn;
+}
+
 size_t etcd_ops_count(const struct etcd_ops *o) {
         return MAX(o->n[ETCD_THEN], o->n[ETCD_ELSE]);
 }
@@ -148,6 +209,8 @@ struct etcd_ops *etcd_ops_free(struct etcd_ops *o) {
                 return NULL;
         for (size_t i = 0; i < o->n_texts; i++)
                 free(o->texts[i]);
+        free(o->nested[ETCD_THEN]);
+        free(o->nested[ETCD_ELSE]);
         free(o);
         return NULL;
 }

@@ -19,6 +19,8 @@ void etcd_ops_if_modified(struct etcd_ops *o, const char *key, int64_t revision)
 void etcd_ops_put(struct etcd_ops *o, enum etcd_branch b, const char *key, const char *value, int64_t lease);
 void etcd_ops_range(struct etcd_ops *o, enum etcd_branch b, const char *key);
 void etcd_ops_delete(struct etcd_ops *o, enum etcd_branch b, const char *key);
+/* Put unless it is there, then read: one operation, a transaction of its own in this one. */
+void etcd_ops_put_new(struct etcd_ops *o, enum etcd_branch b, const char *key, const char *value, int64_t lease);
 /* How many of the two branches' longer one; at most ETCD_OPS_MAX. */
 size_t etcd_ops_count(const struct etcd_ops *o);
 /* -ENOMEM, -E2BIG: more than ETCD_OPS_MAX; done is then not called. o stays the caller's. */

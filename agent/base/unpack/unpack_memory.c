@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdalign.h>
 
-#include "arena.h"
+#include "unpack_memory.h"
 
 #define BLOCK_SIZE ((size_t) 64 * 1024)
 #define ALIGN alignof(max_align_t)
 
-struct arena_block {
-        struct arena_block *older;
+struct unpack_block {
+        struct unpack_block *older;
         size_t size;
         alignas(max_align_t) uint8_t data[];
 };
 
-static bool add_block(struct arena *a, size_t at_least) {
+static bool add_block(struct unpack_memory *a, size_t at_least) {
         size_t size = MAX(at_least, BLOCK_SIZE);
-        struct arena_block *b;
+        struct unpack_block *b;
 
         if (size > a->max - a->total)
                 return false;
@@ -31,7 +31,7 @@ static bool add_block(struct arena *a, size_t at_least) {
 }
 
 static void *take(void *userdata, size_t size) {
-        struct arena *a = userdata;
+        struct unpack_memory *a = userdata;
         void *p;
 
         if (size <= a->max) { /* also keeps the rounding from overflowing */
@@ -51,14 +51,14 @@ static void give_back(void *userdata, void *p) {
         (void) p;
 }
 
-void arena_init(struct arena *a, size_t max) {
-        *a = (struct arena) { .allocator = { .alloc = take, .free = give_back, .allocator_data = a },
-                             .max = max };
+void unpack_memory_init(struct unpack_memory *a, size_t max) {
+        *a = (struct unpack_memory){ .allocator = { .alloc = take, .free = give_back, .allocator_data = a },
+                                     .max = max };
 }
 
-void arena_reset(struct arena *a) {
+void unpack_memory_reset(struct unpack_memory *a) {
         while (a->blocks && (a->blocks->older || a->blocks->size > BLOCK_SIZE)) {
-                struct arena_block *b = a->blocks;
+                struct unpack_block *b = a->blocks;
 
                 a->blocks = b->older;
                 free(b);
@@ -68,8 +68,8 @@ void arena_reset(struct arena *a) {
         a->exhausted = false;
 }
 
-void arena_clear(struct arena *a) {
-        arena_reset(a);
+void unpack_memory_clear(struct unpack_memory *a) {
+        unpack_memory_reset(a);
         free(a->blocks);
         a->blocks = NULL;
         a->size = a->total = 0;

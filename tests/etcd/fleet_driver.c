@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bench-enroll ENDPOINTS CA CERT KEY HOSTS SLICE_SIZE LEASE SPLAY_MS HOLD FIRST: so many hosts in one
- * process, each with a registry of its own as an agent has it: its connection, its lease, its timers. Prints
- * when all were members and when all saw their slice ready, holds for HOLD seconds, prints what went wrong
- * meanwhile.
- * "-": no file.
+ * fleet-driver ENDPOINTS CA CERT KEY HOSTS SLICE_SIZE LEASE SPLAY_MS FIRST TOTAL: so many hosts in one
+ * process (of TOTAL, from number FIRST on), each with a registry of its own as an agent has it: its
+ * connection, its lease, its timers. Begins with a line of standard input; prints when all were members, when
+ * the first and the last saw their slice ready, what went wrong, and the processor time until then. Times are
+ * the boot clock's, in seconds. Ends with standard input. "-": no file.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/resource.h>
 
 #include "clock.h"
 #include "registry.h"
-
-#define LIMIT (240 * USEC_PER_SEC) /* whoever is not ready by then is printed */
 
 struct fleet;
 struct host {
@@ -25,33 +24,41 @@ struct host {
 struct fleet {
         sd_event *event;
         struct host *hosts;
-        size_t n, first, members, ready, troubles;
-        usec_t start, hold;
+        size_t n, first, total, members, ready, troubles;
+        double first_ready;
         bool told_members, told_ready;
-        sd_event_source *end;
 };
 
-static double since(const struct fleet *f) {
-        return (double) (clock_boot(&clock_system) - f->start) / USEC_PER_SEC;
+static double now(void) {
+        return (double) clock_boot(&clock_system) / USEC_PER_SEC;
 }
 
-static int on_end(sd_event_source *source, uint64_t usec, void *userdata) {
-        struct fleet *f = userdata;
+static double processor_time(void) {
+        struct rusage u;
 
-        (void) source, (void) usec;
-        return sd_event_exit(f->event, 0);
+        (void) getrusage(RUSAGE_SELF, &u);
+        return (double) (u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+               (double) (u.ru_utime.tv_usec + u.ru_stime.tv_usec) / USEC_PER_SEC;
+}
+
+static int on_input(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
+        struct fleet *f = userdata;
+        char buf[64];
+
+        (void) source, (void) revents;
+        return read(fd, buf, sizeof(buf)) == 0 ? sd_event_exit(f->event, 0) : 0;
 }
 
 static void progress(struct fleet *f) {
         if (f->members == f->n && !f->told_members) {
                 f->told_members = true;
-                printf("members %zu %.3f\n", f->n, since(f));
+                printf("members %.6f\n", now());
         }
+        if (f->ready == 1 && f->first_ready == 0)
+                f->first_ready = now();
         if (f->ready == f->n && !f->told_ready) {
                 f->told_ready = true;
-                printf("ready %zu %.3f\n", f->n, since(f));
-                (void) fflush(stdout);
-                (void) sd_event_add_time_relative(f->event, &f->end, CLOCK_MONOTONIC, f->hold, 0, on_end, f);
+                printf("ready %.6f %.6f %.3f\n", f->first_ready, now(), processor_time());
         }
 }
 
@@ -72,10 +79,10 @@ static void on_status(const struct registry_status *s, void *userdata) {
         bool member = s->state == REGISTRY_MEMBER;
 
         if (!member && s->state != REGISTRY_JOINING && h->fleet->troubles++ < 5)
-                printf("trouble %s %.3f %s: %s\n", h->name, since(h->fleet), registry_state_name(s->state),
+                printf("trouble %s %.3f %s: %s\n", h->name, now(), registry_state_name(s->state),
                        s->why);
         if (s->state == REGISTRY_JOINING && !streq(s->why, "joining") && h->fleet->troubles++ < 5)
-                printf("trouble %s %.3f %s\n", h->name, since(h->fleet), s->why);
+                printf("trouble %s %.3f %s\n", h->name, now(), s->why);
         if (member == h->member)
                 return;
         h->member = member;
@@ -102,7 +109,7 @@ static int begin(struct fleet *f, size_t i, struct registry_options *o, unsigned
         (void) snprintf(incarnation, sizeof(incarnation), "%016zx", f->first + i);
         o->host = h->name;
         o->slice = h->slice;
-        o->worker = (unsigned) (i % size);
+        o->worker = (unsigned) ((f->first + i) % size);
         r = registry_new(f->event, o, &events, h, &h->registry, why);
         if (r < 0) {
                 fprintf(stderr, "%s: %s\n", h->name, why);
@@ -111,7 +118,7 @@ static int begin(struct fleet *f, size_t i, struct registry_options *o, unsigned
         member = json_pack(
                 "{s:i,s:s,s:i,s:s,s:s,s:s,s:[s],s:i,s:s,s:s,s:{s:s,s:{}},s:s,s:s,s:s,s:b,s:s,s:[]}", "v", 1,
                 "slice", h->slice, "worker", (int) o->worker, "host", h->name, "id", h->name, "incarnation",
-                incarnation, "address", "10.0.0.1", "hosts", (int) MIN(size, f->n - i / size * size),
+                incarnation, "address", "10.0.0.1", "hosts", (int) MIN(size, f->total - (f->first + i) / size * size),
                 "accelerator", "", "topology", "", "fingerprint", "digest", "d", "parts", "state", "ready",
                 "reasons", "", "orders", "", "observe", 0, "notice", "", "runs");
         r = registry_say(h->registry, member);
@@ -128,6 +135,7 @@ int main(int argc, char *argv[]) {
         struct rlimit limit;
         struct fleet f = { 0 };
         struct rusage usage;
+        char line[8];
         unsigned size;
 
         if (argc != 11 || sd_event_default(&f.event) < 0)
@@ -144,8 +152,8 @@ int main(int argc, char *argv[]) {
         size = (unsigned) strtoul(argv[6], NULL, 10);
         o.lease = strtoul(argv[7], NULL, 10) * USEC_PER_SEC;
         o.splay = strtoul(argv[8], NULL, 10) * USEC_PER_MSEC;
-        f.hold = strtoul(argv[9], NULL, 10) * USEC_PER_SEC;
-        f.first = strtoul(argv[10], NULL, 10); /* of a slice */
+        f.first = strtoul(argv[9], NULL, 10);
+        f.total = strtoul(argv[10], NULL, 10);
         f.hosts = calloc(f.n, sizeof(*f.hosts));
         if (!f.hosts)
                 return 1;
@@ -153,17 +161,15 @@ int main(int argc, char *argv[]) {
         for (size_t i = 0; i < f.n; i++)
                 if (begin(&f, i, &o, size) < 0)
                         return 1;
-        f.start = clock_boot(&clock_system);
-        (void) sd_event_add_time_relative(f.event, NULL, CLOCK_MONOTONIC, LIMIT + f.hold, 0, on_end, &f);
+        (void) sd_event_add_io(f.event, NULL, STDIN_FILENO, EPOLLIN, on_input, &f);
+        printf("stands\n");
+        if (fcntl(STDIN_FILENO, F_SETFL, 0) < 0 || read(STDIN_FILENO, line, sizeof(line)) <= 0)
+                return 1;
         (void) sd_event_loop(f.event);
         for (size_t i = 0, shown = 0; i < f.n && shown < 5; i++)
                 if (!f.hosts[i].ready && ++shown)
                         printf("not ready: %s\n", f.hosts[i].name);
-        printf("end members %zu ready %zu troubles %zu\n", f.members, f.ready, f.troubles);
         (void) getrusage(RUSAGE_SELF, &usage);
-        printf("cpu %.3f rss_mb %ld\n",
-               (double) (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-                       (double) (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / USEC_PER_SEC,
-               usage.ru_maxrss / 1024);
+        printf("end %zu %zu %zu %.3f %ld\n", f.members, f.ready, f.troubles, processor_time(), usage.ru_maxrss / 1024);
         return 0;
 }

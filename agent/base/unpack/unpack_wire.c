@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "wire.h"
+#include "unpack_wire.h"
 
 #define VARINT_MAX 10 /* bytes of a 64-bit varint */
 #define FIELD_NUMBER_MAX 0x1fffffff
@@ -56,7 +56,7 @@ int wire_next(struct wire *w, struct wire_field *ret) {
                 return -EBADMSG;
         if (content(&p, w->end, tag & 7, &len) < 0 || len > (uint64_t) (w->end - p))
                 return -EBADMSG;
-        *ret = (struct wire_field) {
+        *ret = (struct wire_field){
                 .number = (uint32_t) (tag >> 3),
                 .type = (enum wire_type)(tag & 7),
                 .data = p,

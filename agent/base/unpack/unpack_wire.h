@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The protobuf wire format, field by field, without building anything. It walks the envelope of a request,
+ * The protobuf wire format, field by field, without building anything. It walks an envelope,
  * and it looks at a message before protobuf-c does: protobuf-c recurses as deep as the sender likes and
  * merges a message field that is given twice in quadratic time. Source: protobuf.dev, "Encoding". Pure; the
  * bytes are hostile input.
@@ -14,7 +14,12 @@ struct wire {
         const uint8_t *next, *end;
 };
 
-enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
+enum wire_type {
+        WIRE_VARINT = 0,
+        WIRE_FIXED64 = 1,
+        WIRE_BYTES = 2,
+        WIRE_FIXED32 = 5
+};
 
 struct wire_field {
         uint32_t number;

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Captures of a run's stacks for a diagnosis over its hosts: asked for by the registry's record capture/SLICE, or by this
+ * host for itself where there is no registry that could. tpu-launchd takes them; they are kept (capture_shelf.h) and go
+ * out as events.
+ */
+#include <malloc.h>
+
+#include "agent_parts.h"
+#include "capture_build.h"
+#include "capture_shelf.h"
+#include "clock.h"
+#include "host_stat.h"
+#include "json_text.h"
+#include "launchd_call.h"
+#include "local.pb-c.h"
+#include "log.h"
+#include "paths.h"
+#include "run_record.h"
+
+#define ROUNDS_MAX 4
+#define EPISODES_MAX 16 /* that are remembered as answered, beside the files */
+#define AHEAD_MAX (10 * USEC_PER_SEC) /* further ahead is a wrong clock: at once then */
+#define OLD (60 * USEC_PER_SEC)
+#define SECOND_MAX (60 * USEC_PER_SEC)
+#define SECOND (5 * USEC_PER_SEC) /* of a round of one's own */
+#define OWN_APART (300 * USEC_PER_SEC)
+#define ANSWER_TIME (25 * USEC_PER_SEC) /* tpu-launchd gives up before */
+#define BUSY_AGAIN (1 * USEC_PER_SEC)
+#define TRIES_MAX 5
+#define HOW_MAX 80
+
+struct capture_round {
+        struct agent_capture *owner; /* NULL: the place is free */
+        char episode[64], run[64];
+        uint64_t generation;
+        uint64_t hosts, slice_hosts; /* that were asked; 0: not known */
+        usec_t wanted, second;       /* wanted: real time; second: after the first, 0: there is none */
+        usec_t began;                /* boot clock, of the first */
+        unsigned round, tries;
+        bool own;
+        sd_event_source *timer;
+        struct launchd_call *call;
+};
+
+struct own_round {
+        char run[64];
+        uint64_t generation;
+        usec_t at; /* boot clock; 0: none */
+};
+
+struct agent_capture {
+        struct agent *agent;
+        struct own_round own[8]; /* the last by this host for itself */
+        struct capture_round rounds[ROUNDS_MAX];
+        char answered[EPISODES_MAX][64]; /* by turns */
+        unsigned turn;
+        char directory[sizeof(((struct settings *) NULL)->spool_directory) + 16];
+};
+
+static void round_clear(struct capture_round *c) {
+        c->timer = sd_event_source_disable_unref(c->timer);
+        c->call = launchd_call_free(c->call);
+        *c = (struct capture_round){ 0 };
+}
+
+/* --- What is sent -------------------------------------------------------------------------------------- */
+
+static const char *first_address(const struct agent *a) {
+        const struct agent_registry *g = a->enrollment;
+
+        const char *text = g ? json_string_value(json_array_get(json_object_get(g->said, "address"), 0)) : NULL;
+
+        return text ? text : "";
+}
+
+static int64_t last_step(const struct agent *a, const char *run) {
+        uint64_t step = agent_last_step(a, run);
+
+        return step == SUSPICION_STEP_NONE ? -1 : (int64_t) MIN(step, (uint64_t) INT64_MAX);
+}
+
+static usec_t clock_error_of(const struct agent *a) {
+        struct host_clock c;
+
+        if (host_clock(a->host, &c) < 0)
+                return 0;
+        return c.max_error_usec; /* 16 s of one that nothing sets: adjtimex(2) */
+}
+
+/* What of this host goes with the stacks. how: for ended_how. */
+static void describe(const struct capture_round *c, const char *problem, usec_t taken, char how[static HOW_MAX],
+                     struct capture_about *ret) {
+        const struct agent *a = c->owner->agent;
+        const struct job *j = jobs_find(a->jobs, c->run);
+        const char *slice = identity_get(&a->identity, IDENTITY_SLICE_NAME);
+        uint32_t worker;
+
+        *ret = (struct capture_about){ .slice = slice ? slice : "",
+                                       .host = a->name,
+                                       .address = first_address(a),
+                                       .episode = c->own ? "" : c->episode,
+                                       .worker = CAPTURE_WORKER_NONE,
+                                       .round = c->round,
+                                       .wanted = c->wanted,
+                                       .taken = taken,
+                                       .clock_error = clock_error_of(a),
+                                       .step = last_step(a, c->run),
+                                       .problem = problem,
+                                       .checks = &a->checks };
+        if (identity_get_u32(&a->identity, IDENTITY_WORKER_ID, &worker) == 0)
+                ret->worker = worker;
+        if (!problem || !j || !streq(j->state, "exited"))
+                return;
+        (void) snprintf(how, HOW_MAX, "%s%s%s%s%s%s", j->cause, j->code[0] ? " (" : "", j->code, j->status[0] ? " " : "",
+                        j->status, j->code[0] ? ")" : "");
+        ret->ended = j->ended_real;
+        ret->ended_how = how;
+        if (ret->step < 0)
+                ret->step = j->last_step;
+}
+
+static void tell(const struct capture_round *c, const struct capture_about *about, const struct built_capture *b) {
+        struct agent *a = c->owner->agent;
+        char taken[CLOCK_TEXT_MAX], worker[16] = "", message[300];
+        usec_t late = about->taken > about->wanted ? about->taken - about->wanted : 0;
+        const struct otlp_attribute body[] = {
+                { .key = "verb", .text = "stacktraceanalyzer" },
+                { .key = "node", .text = a->name },
+                { .key = "slice", .text = about->slice },
+                { .key = "worker", .text = worker },
+                { .key = "run", .text = c->run },
+                { .key = "generation", .number = (int64_t) c->generation },
+                { .key = "episode", .text = c->own ? "" : c->episode },
+                { .key = "round", .number = c->round },
+                { .key = "rounds", .number = c->second > 0 ? 2 : 1 },
+                { .key = "hosts", .number = (int64_t) c->hosts },
+                { .key = "slice_hosts", .number = (int64_t) c->slice_hosts },
+                { .key = "suspicion", .text = agent_capture_suspicion(a, c->run) },
+                { .key = "taken", .text = clock_text(about->taken, taken) },
+                { .key = "late", .number = (int64_t) late },
+                { .key = "capture", .bytes = b->packed, .n_bytes = b->packed_len },
+        };
+
+        if (about->worker != CAPTURE_WORKER_NONE)
+                (void) snprintf(worker, sizeof(worker), "%" PRIu32, about->worker);
+        (void) snprintf(message, sizeof(message), "%s %s, episode %s, capture %u: %u processes, %u threads%s%s%s",
+                        event_def(EVENT_RUN_CAPTURED)->summary, c->run, c->episode, c->round + 1, b->processes,
+                        b->threads, b->cut ? ", cut" : "", about->problem ? ": " : "", about->problem ? about->problem : "");
+        (void) agent_emit(a, EVENT_RUN_CAPTURED, OTLP_INFO, message, body, ELEMENTSOF(body), NULL);
+}
+
+static void deliver(struct capture_round *c, const uint8_t *stacks, size_t len, const char *problem, usec_t taken) {
+        _cleanup_built_capture_ struct built_capture b = { 0 };
+        char why[200] = "", again[200], how[HOW_MAX] = "";
+        struct capture_about about;
+        int r;
+
+        describe(c, problem, taken, how, &about);
+        r = capture_build(stacks, len, &about, &b, why);
+        if (r < 0 && stacks) { /* that this host is there is evidence, too */
+                log_warning("run %s: its stacks are left out of the capture: %s", c->run, why);
+                about.problem = why;
+                r = capture_build(NULL, 0, &about, &b, again);
+        }
+        if (r < 0) {
+                (void) log_warning_errno(r, "run %s: no capture: %m", c->run);
+                return;
+        }
+        r = capture_shelf_put(c->owner->directory, taken, c->round, c->episode, b.wire, b.len);
+        if (r < 0)
+                (void) log_warning_errno(r, "%s: the capture is not kept on this host: %m", c->owner->directory);
+        tell(c, &about, &b);
+        (void) malloc_trim(0); /* some MiB of JSON are gone: this process is small between captures */
+}
+
+const char *agent_capture_suspicion(const struct agent *a, const char *run) {
+        const struct suspicion *s = agent_suspicion(a, run);
+
+        return s ? suspicion_kind_name(s->kind) : "";
+}
+
+/* --- Rounds -------------------------------------------------------------------------------------------- */
+
+static void ask(struct capture_round *c);
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        (void) source, (void) usec;
+        ask(userdata);
+        return 0;
+}
+
+static void ask_in(struct capture_round *c, usec_t span) {
+        int r = c->timer ? sd_event_source_set_time_relative(c->timer, span)
+                         : sd_event_add_time_relative(c->owner->agent->event, &c->timer, CLOCK_BOOTTIME, span,
+                                                      10 * USEC_PER_MSEC, on_timer, c);
+
+        if (r >= 0)
+                r = sd_event_source_set_enabled(c->timer, SD_EVENT_ONESHOT);
+        if (r >= 0)
+                r = sd_event_source_set_description(c->timer, "capture-round");
+        if (r < 0) {
+                (void) log_warning_errno(r, "run %s: no capture: %m", c->run);
+                round_clear(c);
+        }
+}
+
+static void next(struct capture_round *c) {
+        usec_t now = host_now(c->owner->agent->host), at = c->began + c->second;
+
+        if (c->round > 0 || c->second == 0) {
+                round_clear(c);
+                return;
+        }
+        c->round = 1;
+        c->tries = 0;
+        c->wanted += c->second;
+        ask_in(c, at > now ? at - now : 0);
+}
+
+static void take_reply(struct capture_round *c, const struct launchd_answer *a) {
+        Local__CaptureReply *m = local__capture_reply__unpack(NULL, a->len, a->data);
+
+        if (m && m->packed.len > 0)
+                deliver(c, m->packed.data, m->packed.len, NULL, m->taken_real_usec);
+        else
+                deliver(c, NULL, 0, "tpu-launchd sent no frames: is it of the same version?", host_now_real(c->owner->agent->host));
+        if (m)
+                local__capture_reply__free_unpacked(m, NULL);
+}
+
+static void on_answer(const struct launchd_answer *a, void *userdata) {
+        struct capture_round *c = userdata;
+
+        if (a->error == -EBUSY && c->tries++ < TRIES_MAX) { /* somebody else's capture is under way */
+                c->call = launchd_call_free(c->call);
+                ask_in(c, BUSY_AGAIN);
+                return;
+        }
+        if (a->error < 0)
+                deliver(c, NULL, 0, a->text, host_now_real(c->owner->agent->host));
+        else
+                take_reply(c, a);
+        c->call = launchd_call_free(c->call);
+        next(c);
+}
+
+/* A request that names no run means the one that runs here. */
+static void choose_run(struct capture_round *c) {
+        const struct job_list *l = jobs_get(c->owner->agent->jobs);
+        usec_t newest = 0;
+
+        for (size_t i = 0; !c->run[0] && i < l->n; i++)
+                if (streq(l->jobs[i].state, "running") && l->jobs[i].started_real >= newest) {
+                        newest = l->jobs[i].started_real;
+                        (void) snprintf(c->run, sizeof(c->run), "%s", l->jobs[i].name);
+                        c->generation = l->jobs[i].generation;
+                }
+}
+
+static void ask(struct capture_round *c) {
+        Local__CaptureRequest m = LOCAL__CAPTURE_REQUEST__INIT;
+        struct agent *a = c->owner->agent;
+        int r;
+
+        if (c->round == 0 && c->tries == 0) {
+                c->began = host_now(a->host);
+                choose_run(c);
+        }
+        if (!c->run[0]) {
+                deliver(c, NULL, 0, "no run runs on this host", host_now_real(a->host));
+                round_clear(c);
+                return;
+        }
+        m.name = c->run;
+        m.frames = true;
+        r = launchd_call_new(a->event, agent_launchd_socket(a), LOCAL__KIND__KIND_CAPTURE_REQUEST, &m.base,
+                             LOCAL__KIND__KIND_CAPTURE_REPLY, ANSWER_TIME, on_answer, c, &c->call);
+        if (r < 0) {
+                (void) log_warning_errno(r, "run %s: no capture: %m", c->run);
+                round_clear(c);
+        }
+}
+
+static struct capture_round *free_round(struct agent_capture *k) {
+        for (size_t i = 0; i < ROUNDS_MAX; i++)
+                if (!k->rounds[i].owner)
+                        return &k->rounds[i];
+        log_warning("a capture is asked for, but %d are under way: it is left out", ROUNDS_MAX);
+        return NULL;
+}
+
+static bool was_answered(const struct agent_capture *k, const char *episode) {
+        for (size_t i = 0; i < EPISODES_MAX; i++)
+                if (streq(k->answered[i], episode))
+                        return true;
+        return capture_shelf_has(k->directory, episode);
+}
+
+static void note_answered(struct agent_capture *k, const char *episode) {
+        (void) snprintf(k->answered[k->turn++ % EPISODES_MAX], sizeof(k->answered[0]), "%s", episode);
+}
+
+void agent_capture_record(struct agent *a, const json_t *v, bool fresh) {
+        struct agent_capture *k = a->capture;
+        const char *episode = run_text(v, "episode"), *run = run_text(v, "run");
+        usec_t now = host_now_real(a->host), at = run_number(v, "at");
+        struct capture_round *c;
+
+        if (!episode[0] || strlen(episode) >= sizeof(c->episode) || (run[0] && !job_name_valid(run)) || was_answered(k, episode) ||
+            (!fresh && now > at + OLD)) /* what this host finds when it comes back may be of long ago */
+                return;
+        c = free_round(k);
+        if (!c)
+                return;
+        note_answered(k, episode);
+        *c = (struct capture_round){ .owner = k,
+                                     .generation = run_number(v, "generation"),
+                                     .hosts = run_number(v, "hosts"),
+                                     .slice_hosts = run_number(v, "slice_hosts"),
+                                     .wanted = at,
+                                     .second = MIN(run_number(v, "second"), (uint64_t) SECOND_MAX) };
+        (void) snprintf(c->episode, sizeof(c->episode), "%s", episode);
+        (void) snprintf(c->run, sizeof(c->run), "%s", run);
+        log_notice("captures of run %s are asked for by %.200s (episode %s): %.300s", run[0] ? run : "(any)", run_text(v, "by"),
+                   episode, run_text(v, "why"));
+        ask_in(c, at > now && at - now <= AHEAD_MAX ? at - now : 0);
+}
+
+/* --- For itself ---------------------------------------------------------------------------------------- */
+
+/* Whether there is a registry that sees to this run. */
+static bool is_seen_to(const struct agent *a, const char *run, uint64_t generation) {
+        const struct agent_registry *g = a->enrollment;
+
+        return generation > 0 && g && g->registry && g->status.state == REGISTRY_MEMBER &&
+               (g->kind == REGISTRY_COLLECTOR || g->kind == REGISTRY_ETCD) && agent_parts_find(g->parts, run);
+}
+
+/* At most one round of a generation in OWN_APART. */
+static bool had_one(struct agent_capture *k, const char *run, uint64_t generation, usec_t now) {
+        struct own_round *oldest = &k->own[0];
+
+        for (size_t i = 0; i < ELEMENTSOF(k->own); i++) {
+                struct own_round *o = &k->own[i];
+
+                if (streq(o->run, run) && o->generation == generation && o->at > 0 && now < o->at + OWN_APART)
+                        return true;
+                if (o->at < oldest->at)
+                        oldest = o;
+        }
+        *oldest = (struct own_round){ .at = now, .generation = generation };
+        (void) snprintf(oldest->run, sizeof(oldest->run), "%s", run);
+        return false;
+}
+
+void agent_capture_suspected(struct agent *a, const char *run, uint64_t generation, const struct suspicion *s) {
+        struct agent_capture *k = a->capture;
+        struct capture_round *c;
+
+        if (!k || is_seen_to(a, run, generation) || had_one(k, run, generation, host_now(a->host)))
+                return;
+        c = free_round(k);
+        if (!c)
+                return;
+        *c = (struct capture_round){
+                .owner = k, .own = true, .generation = generation, .wanted = host_now_real(a->host), .second = SECOND
+        };
+        (void) snprintf(c->run, sizeof(c->run), "%.63s", run);
+        (void) snprintf(c->episode, sizeof(c->episode), "own.%.24s-%" PRIu64 "-%" PRIu64, run, generation, c->wanted);
+        log_notice("run %s is captured by this host for itself: %s", run, s->why);
+        ask_in(c, 0);
+}
+
+/* --- Life ---------------------------------------------------------------------------------------------- */
+
+int agent_capture_start(struct agent *a) {
+        const char *spool = a->settings.spool_directory, *slash = strrchr(spool, '/');
+        struct agent_capture *k = calloc(1, sizeof(*k));
+
+        if (!k)
+                return -ENOMEM;
+        k->agent = a;
+        (void) snprintf(k->directory, sizeof(k->directory), "%.*s/captures", (int) (slash ? slash - spool : 0), spool);
+        a->capture = k;
+        return 0;
+}
+
+void agent_capture_stop(struct agent *a) {
+        for (size_t i = 0; a->capture && i < ROUNDS_MAX; i++)
+                round_clear(&a->capture->rounds[i]);
+        free(a->capture);
+        a->capture = NULL;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent_libtpu.h"
+
+#include "log.h"
+#include "ports.h"
+#include "utf8.h"
+
+#define CHIPS_MAX 8 /* of a host; as many ports belong to libtpu (ports.h) */
+#define ERROR_TEXT_MAX 400
+
+struct agent_libtpu {
+        struct agent *agent;
+        struct libtpu_client *client; /* NULL: no port is to be asked */
+        struct libtpu_reading reading;
+        uint16_t ports[LIBTPU_PORTS_MAX];
+        size_t n_ports;
+        unsigned runs[LIBTPU_PORTS_MAX][_LIBTPU_METRIC_MAX]; /* how often each was told: the store's runs */
+        struct {
+                bool now;                  /* in the answer that is being told */
+                char told[ERROR_TEXT_MAX]; /* what an event was made of; "": there is none */
+        } errors[LIBTPU_PORTS_MAX][2];
+        bool troubled[LIBTPU_PORTS_MAX];
+};
+
+_Static_assert(SETTINGS_PORTS_MAX == LIBTPU_PORTS_MAX, "what can be configured can be asked");
+
+/* --- Whose it is ------------------------------------------------------------------------------------- */
+
+/* A port says nothing of its run: it is known as long as there is one alone. */
+static const char *run_of(const struct agent *a) {
+        const struct job_list *l = jobs_get(a->jobs);
+        const char *name = "";
+
+        for (size_t i = 0; l->known && i < l->n; i++) {
+                if (streq(l->jobs[i].state, "exited"))
+                        continue;
+                if (name[0])
+                        return "";
+                name = l->jobs[i].name;
+        }
+        return name;
+}
+
+static unsigned source_of(unsigned port, enum libtpu_metric id) {
+        return SOURCE_LIBTPU + port * _LIBTPU_METRIC_MAX + id;
+}
+
+/* --- Errors that libtpu itself tells ----------------------------------------------------------------- */
+
+static int error_index(enum libtpu_metric id) {
+        return id == LIBTPU_MEGASCALE_ERROR ? 0 : id == LIBTPU_SLICE_ERROR ? 1 : -1;
+}
+
+static void print_attributes(const struct libtpu_point *p, char text[static ERROR_TEXT_MAX]) {
+        size_t n = 0;
+
+        text[0] = '\0';
+        for (size_t i = 0; i < p->n_attributes && n < ERROR_TEXT_MAX; i++)
+                n += (size_t) snprintf(text + n, ERROR_TEXT_MAX - n, "%s%s=%s", i > 0 ? ", " : "",
+                                       p->attributes[i].key, p->attributes[i].value);
+        (void) utf8_scrub(text, strlen(text)); /* it may have been cut inside of a character */
+}
+
+static void tell_error(struct agent_libtpu *l, unsigned port, int index, const struct libtpu_point *p) {
+        static const char *const kinds[] = { "megascale", "slice" };
+        char *told = l->errors[port][index].told;
+        const char *kind = kinds[index], *run = run_of(l->agent);
+        const char *type = p->values[0][0] ? p->values[0] : "unknown";
+        char text[ERROR_TEXT_MAX], message[ERROR_TEXT_MAX + 120];
+        const struct otlp_attribute body[] = {
+                { .key = "kind", .text = kind }, { .key = "type", .text = type },
+                { .key = "job", .text = run },   { .key = "port", .number = l->ports[port] },
+                { .key = "text", .text = text },
+        };
+
+        print_attributes(p, text);
+        l->errors[port][index].now = true;
+        if (streq(text, told))
+                return;
+        (void) snprintf(told, ERROR_TEXT_MAX, "%s", text);
+        (void) snprintf(message, sizeof(message), "libtpu on port %u tells a %s error: %.60s (%s)",
+                        l->ports[port], kind, type, text);
+        (void) agent_emit(l->agent, EVENT_RUNTIME_ERROR, OTLP_ERROR, message, body, ELEMENTSOF(body), NULL);
+}
+
+static bool is_set(const struct sample *s) {
+        return s->is_int ? s->i != 0 : s->d != 0;
+}
+
+/* --- What is told ------------------------------------------------------------------------------------ */
+
+static void on_point(unsigned port, enum libtpu_metric id, const struct libtpu_point *p, void *userdata) {
+        const struct libtpu_def *d = libtpu_def(id);
+        struct agent_libtpu *l = userdata;
+        struct sample m = p->sample;
+        int e = error_index(id);
+        char process[8];
+
+        (void) snprintf(process, sizeof(process), "%u", port);
+        m.keys[0] = "job";
+        m.values[0] = run_of(l->agent);
+        m.keys[1] = "tpu.process";
+        m.values[1] = process;
+        for (size_t k = 0; k < LIBTPU_KEYS; k++) {
+                m.keys[2 + k] = d->our_keys[k];
+                m.values[2 + k] = p->values[k];
+        }
+        agent_take_sample(l->agent, source_of(port, id), l->runs[port][id] + 1, &m,
+                          p->start_real ? p->start_real : l->agent->started_real);
+        if (e >= 0 && is_set(&p->sample))
+                tell_error(l, port, e, p);
+}
+
+static void on_answered(unsigned port, enum libtpu_metric id, void *userdata) {
+        struct agent_libtpu *l = userdata;
+        int e = error_index(id);
+
+        l->runs[port][id]++;
+        sample_store_end_run(&l->agent->samples, source_of(port, id), l->runs[port][id]);
+        if (e >= 0) {
+                if (!l->errors[port][e].now)
+                        l->errors[port][e].told[0] = '\0';
+                l->errors[port][e].now = false;
+        }
+}
+
+static void forget(struct agent_libtpu *l, unsigned port) {
+        for (enum libtpu_metric id = 0; id < _LIBTPU_METRIC_MAX; id++)
+                if (l->runs[port][id] > 0) {
+                        sample_store_end_run(&l->agent->samples, source_of(port, id), l->runs[port][id] + 1);
+                        l->runs[port][id] = 0;
+                }
+        memset(l->errors[port], 0, sizeof(l->errors[port]));
+}
+
+/* A process that ends is no trouble; one that does not answer is said once. */
+static void on_gone(unsigned port, const char *why, void *userdata) {
+        struct agent_libtpu *l = userdata;
+
+        forget(l, port);
+        if (why && !l->troubled[port])
+                log_warning("the metrics of the TPU runtime on port %u cannot be had: %s (it is asked more "
+                            "seldom; "
+                            "whose port it is: ss -ltnp sport = :%u)",
+                            l->ports[port], why, l->ports[port]);
+        l->troubled[port] = why != NULL;
+}
+
+static void on_round(const struct libtpu_reading *r, void *userdata) {
+        ((struct agent_libtpu *) userdata)->reading = *r;
+}
+
+void agent_libtpu_tick(struct agent *a) {
+        if (a->libtpu->client)
+                libtpu_client_look(a->libtpu->client, host_now(a->host), host_now_real(a->host));
+}
+
+const struct libtpu_reading *agent_libtpu_reading(const struct agent *a) {
+        return &a->libtpu->reading;
+}
+
+int agent_libtpu_status(struct agent *a, void (*done)(const struct libtpu_status *s, void *userdata),
+                        void *userdata) {
+        return a->libtpu->client ? libtpu_client_status(a->libtpu->client, done, userdata) : -ENODEV;
+}
+
+void agent_libtpu_cancel_status(struct agent *a) {
+        if (a->libtpu->client)
+                libtpu_client_cancel_status(a->libtpu->client);
+}
+
+/* --- Ports ------------------------------------------------------------------------------------------- */
+
+/* "auto": one for each chip, as TPU_RUNTIME_METRICS_PORTS of runs and of tpu-env; of a folder, none. */
+static size_t auto_ports(const struct agent *a, uint16_t ports[static LIBTPU_PORTS_MAX]) {
+        uint32_t chips;
+
+        if (!a->host->real_root)
+                return 0;
+        if (identity_get_u32(&a->identity, IDENTITY_CHIPS, &chips) < 0)
+                chips = CHIPS_MAX;
+        chips = MIN(chips, (uint32_t) CHIPS_MAX);
+        for (uint32_t i = 0; i < chips; i++)
+                ports[i] = (uint16_t) (PORT_TPU_METRICS + i);
+        return chips;
+}
+
+static int make_client(struct agent_libtpu *l) {
+        const struct libtpu_handlers h = { on_point, on_answered, on_gone, on_round };
+        uint16_t ports[LIBTPU_PORTS_MAX] = { 0 };
+        size_t n;
+
+        if (streq(l->agent->settings.libtpu_ports, "auto"))
+                n = auto_ports(l->agent, ports);
+        else
+                n = settings_libtpu_ports(l->agent->settings.libtpu_ports, ports);
+        if (n == l->n_ports && (n == 0 || memcmp(ports, l->ports, n * sizeof(*ports)) == 0))
+                return 0;
+        for (unsigned port = 0; port < l->n_ports; port++)
+                forget(l, port);
+        l->client = libtpu_client_free(l->client);
+        l->reading = LIBTPU_READING_NULL;
+        memcpy(l->ports, ports, n * sizeof(*ports));
+        l->n_ports = n;
+        return n > 0 ? libtpu_client_new(l->agent->event, ports, n, "tpu-hostd/" TPU_HOSTD_VERSION, &h, l,
+                                         &l->client)
+                     : 0;
+}
+
+void agent_libtpu_reload(struct agent *a) {
+        int r;
+
+        if (!a->libtpu)
+                return;
+        r = make_client(a->libtpu);
+        if (r < 0)
+                (void) log_warning_errno(r, "the TPU runtime's metrics cannot be asked for: %m");
+}
+
+int agent_libtpu_start(struct agent *a) {
+        struct agent_libtpu *l = calloc(1, sizeof(*l));
+
+        if (!l)
+                return -ENOMEM;
+        l->agent = a;
+        l->reading = LIBTPU_READING_NULL;
+        a->libtpu = l;
+        return make_client(l);
+}
+
+void agent_libtpu_stop(struct agent *a) {
+        if (!a->libtpu)
+                return;
+        (void) libtpu_client_free(a->libtpu->client);
+        free(TAKE_PTR(a->libtpu));
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "capture_shelf.h"
+#include "io.h"
+
+#define SUFFIX ".capture"
+#define TIME_DIGITS 20
+
+static bool is_ours(const char *name) {
+        size_t n = strlen(name);
+
+        return n > TIME_DIGITS + sizeof(SUFFIX) && n < SHELF_NAME_MAX && strspn(name, "0123456789") == TIME_DIGITS &&
+               name[TIME_DIGITS] == '-' && streq(name + n - (sizeof(SUFFIX) - 1), SUFFIX);
+}
+
+static int only_ours(const struct dirent *d) {
+        return is_ours(d->d_name);
+}
+
+static void names_free(struct dirent **names, int n) {
+        for (int i = 0; i < n; i++)
+                free(names[i]);
+        free(names);
+}
+
+int capture_shelf_visit(const char *directory, bool (*visit)(const char *name, void *userdata), void *userdata) {
+        struct dirent **names;
+        int n = scandir(directory, &names, only_ours, alphasort);
+
+        if (n < 0)
+                return errno == ENOENT ? 0 : -errno;
+        for (int i = 0; i < n; i++)
+                if (!visit(names[i]->d_name, userdata))
+                        break;
+        names_free(names, n);
+        return 0;
+}
+
+static bool is_of(const char *name, void *userdata) {
+        const char **wanted = userdata;
+        size_t n = strlen(*wanted);
+        const char *rest = strchr(name + TIME_DIGITS + 1, '-');
+
+        if (!rest || strncmp(rest + 1, *wanted, n) != 0 || !streq(rest + 1 + n, SUFFIX))
+                return true;
+        *wanted = NULL;
+        return false;
+}
+
+bool capture_shelf_has(const char *directory, const char *episode) {
+        const char *wanted = episode;
+
+        (void) capture_shelf_visit(directory, is_of, &wanted); /* what cannot be read is not known */
+        return !wanted;
+}
+
+static void remove_oldest(const char *directory, int fd) {
+        struct dirent **names;
+        int n = scandir(directory, &names, only_ours, alphasort);
+
+        if (n < 0)
+                return;
+        for (int i = 0; i + SHELF_KEPT < n; i++)
+                (void) unlinkat(fd, names[i]->d_name, 0); /* tried again with the next one */
+        names_free(names, n);
+}
+
+/* What stands in a file's name. */
+static bool is_word(const char *s) {
+        return s[0] && s[0] != '.' && strlen(s) < 64 &&
+               strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == strlen(s);
+}
+
+static int write_file(int directory, const char *name, const void *data, size_t len) {
+        _cleanup_close_ int fd = openat(directory, "new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+        size_t done = 0;
+
+        if (fd < 0)
+                return -errno;
+        while (done < len) {
+                ssize_t n = write(fd, (const char *) data + done, len - done);
+
+                if (n < 0 && errno != EINTR)
+                        return -errno;
+                done += n > 0 ? (size_t) n : 0;
+        }
+        return renameat(directory, "new", directory, name) < 0 ? -errno : 0;
+}
+
+int capture_shelf_put(const char *directory, usec_t taken, unsigned round, const char *episode, const void *data, size_t len) {
+        _cleanup_close_ int fd = -1;
+        char name[SHELF_NAME_MAX];
+        int r;
+
+        if (!is_word(episode))
+                return -EINVAL;
+        if (mkdir(directory, 0700) < 0 && errno != EEXIST)
+                return -errno;
+        fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd < 0)
+                return -errno;
+        (void) snprintf(name, sizeof(name), "%020" PRIu64 "-%u-%s" SUFFIX, taken, round, episode);
+        r = write_file(fd, name, data, len);
+        remove_oldest(directory, fd);
+        return r;
+}
+
+int capture_shelf_read(const char *directory, const char *name, size_t max, uint8_t **ret, size_t *ret_len) {
+        _cleanup_free_ char *path = NULL, *data = NULL;
+        _cleanup_close_ int fd = -1;
+        struct stat st;
+        ssize_t n;
+
+        if (!is_ours(name) || strchr(name, '/'))
+                return -ENOENT;
+        if (asprintf(&path, "%s/%s", directory, name) < 0) {
+                path = NULL;
+                return -ENOMEM;
+        }
+        fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd < 0 || fstat(fd, &st) < 0)
+                return -errno;
+        if ((size_t) st.st_size > max)
+                return -E2BIG;
+        data = malloc((size_t) st.st_size + 1);
+        if (!data)
+                return -ENOMEM;
+        n = io_read_up_to(fd, data, (size_t) st.st_size);
+        if (n < 0)
+                return (int) n;
+        *ret = (uint8_t *) TAKE_PTR(data);
+        *ret_len = (size_t) n;
+        return 0;
+}

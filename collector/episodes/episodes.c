@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "episodes.h"
+
+#include "episode_report.h"
+#include "log.h"
+#include "report_child.h"
+#include "episode_story.h"
+
+#define SLICES_MAX 256
+#define BETWEEN_LOOKS (5 * USEC_PER_SEC)
+#define OLD (600 * USEC_PER_SEC) /* at a start: what is older is diagnosed with what there is */
+
+struct episode {
+        struct episode *next;
+        char id[64], run[64], slice[64]; /* slice: its first */
+        int64_t generation;
+        bool suspected, begun; /* begun: in the store */
+        bool stalls;           /* a host says that nothing moves, not only that it is unusual */
+        uint64_t hosts;        /* that were asked; 0: not known */
+        uint64_t got[2], seen; /* captures of each round; seen: at the last look */
+        unsigned rounds, looks;
+        json_t *expected; /* host -> true; NULL: whoever answers is one */
+        usec_t due, made;       /* boot clock; due USEC_INFINITY: nothing is to be done */
+        usec_t at, confirmed;   /* real clock */
+};
+
+struct episodes {
+        struct episodes_options o;
+        struct episode *first; /* the newest */
+        struct episode *looking; /* its report is being made */
+        struct report_child *child;
+        sd_event_source *timer;
+        int64_t last; /* capture that was heard of */
+};
+
+static usec_t boot_now(const struct episodes *e) {
+        return clock_boot(e->o.clock);
+}
+
+static const char *text_of(const json_t *v, const char *key) {
+        const char *text = json_string_value(json_object_get(v, key));
+
+        return text ? text : "";
+}
+
+static void arm(struct episodes *e) {
+        usec_t next = USEC_INFINITY;
+        int r;
+
+        for (struct episode *x = e->first; x; x = x->next)
+                next = MIN(next, x->due);
+        if (next == USEC_INFINITY || e->looking) {
+                (void) sd_event_source_set_enabled(e->timer, SD_EVENT_OFF);
+                return;
+        }
+        r = sd_event_source_set_time(e->timer, next);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(e->timer, SD_EVENT_ONESHOT);
+        if (r < 0)
+                (void) log_warning_errno(r, "episodes: timer: %m");
+}
+
+/* --- The store ------------------------------------------------------------------------------------------ */
+
+static int end_write(struct episodes *e, int r, const char *what) {
+        char text[256];
+
+        if (r >= 0)
+                r = store_commit(e->o.store);
+        if (r >= 0)
+                return 0;
+        (void) snprintf(text, sizeof(text), "%.250s", r == -ENOMEM ? "out of memory" : store_error(e->o.store));
+        store_rollback(e->o.store);
+        log_error("episodes: %s is not stored: %s", what, text);
+        e->o.failed(r, e->o.userdata);
+        return r;
+}
+
+/* --- Which there are ------------------------------------------------------------------------------------ */
+
+static struct episode *find(const struct episodes *e, const char *id) {
+        for (struct episode *x = e->first; x; x = x->next)
+                if (streq(x->id, id))
+                        return x;
+        return NULL;
+}
+
+static void episode_free(struct episode *x) {
+        json_decref(x->expected);
+        free(x);
+}
+
+/* The oldest beyond the limit; one that is looked at stays. */
+static void make_room(struct episodes *e) {
+        struct episode **at = &e->first;
+        size_t n = 0;
+
+        while (*at && n < EPISODES_OPEN_MAX - 1) {
+                at = &(*at)->next;
+                n++;
+        }
+        while (*at) {
+                struct episode *x = *at;
+
+                if (x == e->looking) {
+                        at = &x->next;
+                        continue;
+                }
+                *at = x->next;
+                episode_free(x);
+        }
+}
+
+static struct episode *add(struct episodes *e, const char *id) {
+        struct episode *x = calloc(1, sizeof(*x));
+
+        if (!x)
+                return NULL;
+        make_room(e);
+        *x = (struct episode){ .next = e->first, .due = USEC_INFINITY, .rounds = 2, .generation = -1, .made = boot_now(e) };
+        (void) snprintf(x->id, sizeof(x->id), "%s", id);
+        e->first = x;
+        return x;
+}
+
+/* All who were asked have answered all captures. */
+static bool is_whole(const struct episode *x) {
+        return x->hosts > 0 && x->got[x->rounds - 1] >= x->hosts && x->got[0] >= x->hosts;
+}
+
+static void consider(struct episodes *e, struct episode *x) {
+        usec_t now = boot_now(e);
+
+        if (x->looks >= EPISODES_LOOKS_MAX || x == e->looking || x->got[0] + x->got[1] <= x->seen)
+                return; /* nothing new; the end of patience stands where it was */
+        if (is_whole(x))
+                x->due = now;
+        else if (x->looks > 0)
+                x->due = MIN(x->due, now + BETWEEN_LOOKS);
+        else if (x->hosts == 0)
+                x->due = now + EPISODES_QUIET;
+}
+
+/* --- Begun ---------------------------------------------------------------------------------------------- */
+
+static json_t *expected_of(const json_t *slices) {
+        json_t *list = json_array(), *s, *h;
+        size_t i, k;
+
+        json_array_foreach(slices, i, s)
+                json_array_foreach(json_object_get(s, "hosts"), k, h) {
+                        const char *address = json_string_value(json_array_get(json_object_get(h, "address"), 0));
+
+                        if (list && json_array_append_new(list, json_pack("{s:s, s:O?, s:O?, s:s}", "slice", text_of(s, "slice"),
+                                                                          "worker", json_object_get(h, "worker"), "host",
+                                                                          json_object_get(h, "host"), "address",
+                                                                          address ? address : "")) < 0) {
+                                json_decref(list);
+                                return NULL;
+                        }
+                }
+        return list;
+}
+
+static json_t *names_of(const json_t *expected) {
+        json_t *names = expected ? json_object() : NULL, *v;
+        size_t i;
+
+        json_array_foreach(expected, i, v)
+                if (*text_of(v, "host"))
+                        (void) json_object_set_new(names, text_of(v, "host"), json_true());
+        return names;
+}
+
+static int begin(struct episodes *e, struct episode *x, const struct store_episode *s, const char *const *slices, size_t n) {
+        int r = store_begin(e->o.store);
+
+        if (r >= 0)
+                r = store_begin_episode(e->o.store, s, slices, n);
+        r = end_write(e, r, "a new episode");
+        x->begun = r == 0;
+        return r;
+}
+
+void episodes_asked(struct episodes *e, const char *slice, const json_t *record, const json_t *slices) {
+        const char *id = text_of(record, "episode"), *names[SLICES_MAX];
+        json_t *expected, *v;
+        usec_t at = (usec_t) MAX(json_integer_value(json_object_get(record, "at")), (json_int_t) 0),
+               second = (usec_t) MAX(json_integer_value(json_object_get(record, "second")), (json_int_t) 0);
+        _cleanup_free_ char *text = NULL;
+        struct episode *x;
+        size_t i, n = 0;
+
+        if (!*id || strlen(id) >= sizeof(x->id) || find(e, id)) /* the other slices of the same */
+                return;
+        x = add(e, id);
+        expected = x && slices ? expected_of(slices) : NULL;
+        if (!x)
+                return;
+        json_array_foreach(slices, i, v)
+                if (n < SLICES_MAX)
+                        names[n++] = text_of(v, "slice");
+        if (n == 0)
+                names[n++] = slice;
+        text = expected ? json_dumps(expected, JSON_COMPACT) : NULL;
+        (void) snprintf(x->run, sizeof(x->run), "%.63s", text_of(record, "run"));
+        (void) snprintf(x->slice, sizeof(x->slice), "%.63s", slice);
+        x->generation = json_integer_value(json_object_get(record, "generation"));
+        x->suspected = json_is_true(json_object_get(record, "suspected"));
+        x->rounds = second > 0 ? 2 : 1;
+        x->at = at;
+        x->expected = names_of(expected);
+        x->hosts = x->expected ? json_object_size(x->expected)
+                               : (uint64_t) MAX(json_integer_value(json_object_get(record, "hosts")), (json_int_t) 0);
+        x->due = boot_now(e) + MIN(second, EPISODES_PATIENCE) + EPISODES_PATIENCE;
+        json_decref(expected);
+        (void) begin(e, x,
+                     &(struct store_episode){ .episode = id,
+                                              .run = x->run,
+                                              .generation = x->generation,
+                                              .at = at,
+                                              .suspected = x->suspected,
+                                              .by = text_of(record, "by"),
+                                              .why = text_of(record, "why"),
+                                              .hosts = x->hosts,
+                                              .expected = text },
+                     names, n);
+        arm(e);
+}
+
+static int on_known(const struct store_episode *s, void *userdata) {
+        struct episodes *e = userdata;
+        struct episode *x = find(e, s->episode) ? NULL : add(e, s->episode);
+        json_t *expected = s->expected ? json_loads(s->expected, 0, NULL) : NULL;
+
+        if (x) {
+                (void) snprintf(x->run, sizeof(x->run), "%.63s", s->run);
+                x->generation = s->generation;
+                x->suspected = s->suspected;
+                x->begun = true;
+                x->confirmed = s->recovered > 0 ? 0 : s->confirmed;
+                x->hosts = s->hosts;
+                x->at = s->at;
+                x->expected = names_of(expected);
+                x->due = boot_now(e) + (s->at + OLD > clock_real(e->o.clock) ? EPISODES_PATIENCE : 0);
+        }
+        json_decref(expected);
+        return 0;
+}
+
+/* One that nobody asked for here: by etcd's registry, or the host for itself. */
+static struct episode *begin_unasked(struct episodes *e, const struct store_capture *c) {
+        const struct store_episode_filter known = { .episode = c->episode, .limit = 1 };
+        struct episode *x = NULL;
+
+        if (store_list_episodes(e->o.store, &known, on_known, e) < 0)
+                return NULL;
+        x = find(e, c->episode); /* of before a restart: a host is late */
+        if (!x)
+                x = add(e, c->episode);
+        if (!x || x->begun)
+                return x;
+        (void) snprintf(x->run, sizeof(x->run), "%s", c->run);
+        (void) snprintf(x->slice, sizeof(x->slice), "%s", c->slice);
+        x->generation = c->generation;
+        x->rounds = c->rounds;
+        x->hosts = c->hosts;
+        x->at = c->taken;
+        x->due = boot_now(e) + EPISODES_PATIENCE;
+        return x;
+}
+
+/* --- Captures ------------------------------------------------------------------------------------------- */
+
+static int on_capture(const struct store_capture *c, void *userdata) {
+        struct episodes *e = userdata;
+        struct episode *x = find(e, c->episode);
+
+        if (!x)
+                x = begin_unasked(e, c);
+        if (!x)
+                return -ENOMEM;
+        if (x->expected && !json_object_get(x->expected, c->host))
+                return 0; /* it was not asked */
+        x->got[MIN(c->round, x->rounds - 1)]++;
+        x->suspected = x->suspected || (!x->expected && *c->suspicion);
+        x->stalls = x->stalls || streq(c->suspicion, "stall");
+        consider(e, x);
+        return 0;
+}
+
+static void begin_unbegun(struct episodes *e) {
+        for (struct episode *x = e->first; x; x = x->next) {
+                const char *slice = x->slice;
+
+                if (!x->begun)
+                        (void) begin(e, x,
+                                     &(struct store_episode){ .episode = x->id,
+                                                              .run = x->run,
+                                                              .generation = x->generation,
+                                                              .at = x->at,
+                                                              .suspected = x->suspected,
+                                                              .by = "its hosts",
+                                                              .why = "",
+                                                              .hosts = x->hosts },
+                                     &slice, 1);
+        }
+}
+
+void episodes_news(struct episodes *e) {
+        int64_t last;
+        int r;
+
+        do {
+                last = e->last;
+                r = store_news_captures(e->o.store, e->last, &e->last, on_capture, e);
+        } while (r == 0 && e->last > last);
+        if (r < 0)
+                (void) log_error_errno(r, "episodes: captures cannot be read: %m");
+        begin_unbegun(e);
+        arm(e);
+}
+
+/* --- The verdict ---------------------------------------------------------------------------------------- */
+
+static void keep_verdict(struct episodes *e, struct episode *x, const json_t *report, const char *text) {
+        bool confirm, first = x->confirmed == 0;
+        usec_t now = clock_real(e->o.clock);
+        struct verdict_text v;
+        int r;
+
+        if (verdict_read(report, &v) < 0) {
+                log_error("episode %s: its diagnosis cannot be read", x->id);
+                return;
+        }
+        confirm = verdict_confirms(&v, x->suspected, x->stalls);
+        if (confirm && first)
+                x->confirmed = now;
+        r = store_begin(e->o.store);
+        if (r >= 0)
+                r = store_set_verdict(e->o.store, &(struct store_episode){ .episode = x->id,
+                                                                           .outcome = v.outcome,
+                                                                           .summary = v.summary,
+                                                                           .report = text,
+                                                                           .diagnosed = now,
+                                                                           .confirmed = x->confirmed });
+        if (r >= 0 && confirm && first)
+                r = episode_tell_confirmed(&e->o, &(struct episode_about){ .id = x->id, .run = x->run, .slice = x->slice,
+                                                                           .generation = x->generation, .at = x->at }, &v);
+        if (end_write(e, r, "a verdict") < 0) {
+                x->confirmed = first ? 0 : x->confirmed;
+                x->due = boot_now(e) + BETWEEN_LOOKS;
+                return;
+        }
+        log_info("episode %s of run %s: %s", x->id, x->run, v.summary);
+        if (confirm && first)
+                e->o.events(e->o.userdata);
+}
+
+static void on_report(int result, const char *text, void *userdata) {
+        struct episodes *e = userdata;
+        struct episode *x = e->looking;
+        json_t *report = result == 0 ? json_loads(text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+
+        e->looking = NULL;
+        if (report)
+                keep_verdict(e, x, report, text);
+        else
+                log_error("episode %s: it could not be diagnosed: %s", x->id, result < 0 ? strerror(-result) : "no JSON");
+        json_decref(report);
+        e->child = report_child_free(e->child);
+        consider(e, x);
+        arm(e);
+}
+
+static void look(struct episodes *e, struct episode *x) {
+        char program[256], option[] = "--diagnose", database_option[] = "--database", database[256], id[64];
+        char *const argv[] = { program, option, id, database_option, database, NULL };
+        int r;
+
+        (void) snprintf(program, sizeof(program), "%s", e->o.program);
+        (void) snprintf(database, sizeof(database), "%s", e->o.database);
+        (void) snprintf(id, sizeof(id), "%s", x->id);
+        x->due = USEC_INFINITY;
+        x->looks++;
+        x->seen = x->got[0] + x->got[1];
+        r = report_child_new(e->o.event, argv, EPISODES_REPORT_TIME, 2 * REPORT_MAX, on_report, e, &e->child);
+        if (r < 0)
+                (void) log_error_errno(r, "episode %s: it cannot be diagnosed: %m", x->id);
+        else
+                e->looking = x;
+}
+
+static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
+        struct episodes *e = userdata;
+        usec_t now = boot_now(e);
+
+        (void) source, (void) at;
+        for (struct episode *x = e->first; x && !e->looking; x = x->next)
+                if (x->due <= now)
+                        look(e, x);
+        arm(e);
+        return 0;
+}
+
+/* --- Over ----------------------------------------------------------------------------------------------- */
+
+static void recovered(struct episodes *e, struct episode *x) {
+        usec_t now = clock_real(e->o.clock);
+        int r;
+
+        r = store_begin(e->o.store);
+        if (r >= 0)
+                r = store_set_recovered(e->o.store, x->id, now);
+        if (r >= 0)
+                r = episode_tell_recovered(&e->o, &(struct episode_about){ .id = x->id, .run = x->run, .slice = x->slice,
+                                                                           .generation = x->generation, .at = x->at });
+        if (end_write(e, r, "that a run recovered") == 0)
+                e->o.events(e->o.userdata);
+}
+
+void episodes_run(struct episodes *e, const json_t *run) {
+        const char *name = text_of(run, "name");
+        json_int_t generation = json_integer_value(json_object_get(run, "generation")),
+                   stalled = json_integer_value(json_object_get(json_object_get(run, "planner"), "stalled"));
+        bool runs = streq(text_of(run, "state"), "running");
+
+        for (struct episode *x = e->first; x; x = x->next) {
+                if (x->confirmed == 0 || !streq(x->run, name) || x->generation > generation ||
+                    (x->generation == generation && runs && stalled > 0))
+                        continue;
+                if (x->generation == generation && runs)
+                        recovered(e, x);
+                x->confirmed = 0; /* that is over, one way or the other */
+                x->looks = EPISODES_LOOKS_MAX;
+        }
+}
+
+/* --- Life ----------------------------------------------------------------------------------------------- */
+
+int episodes_new(const struct episodes_options *o, struct episodes **ret) {
+        const struct store_episode_filter open = { .open = true, .limit = EPISODES_OPEN_MAX / 2 };
+        _cleanup_(episodes_freep) struct episodes *e = calloc(1, sizeof(*e));
+        int r;
+
+        if (!e)
+                return -ENOMEM;
+        e->o = *o;
+        r = sd_event_add_time(o->event, &e->timer, CLOCK_BOOTTIME, 0, USEC_PER_MSEC, on_timer, e);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(e->timer, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_source_set_description(e->timer, "episodes");
+        if (r >= 0)
+                r = store_list_episodes(o->store, &open, on_known, e);
+        if (r >= 0)
+                r = store_last_capture(o->store, &e->last);
+        if (r < 0)
+                return r;
+        arm(e);
+        *ret = TAKE_PTR(e);
+        return 0;
+}
+
+struct episodes *episodes_free(struct episodes *e) {
+        if (!e)
+                return NULL;
+        e->child = report_child_free(e->child);
+        e->timer = sd_event_source_disable_unref(e->timer);
+        while (e->first) {
+                struct episode *x = e->first;
+
+                e->first = x->next;
+                episode_free(x);
+        }
+        free(e);
+        return NULL;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Episodes: from the request for stacks over the captures of the hosts to the verdict. An episode begins with the
+ * registry's record capture/SLICE, or with a capture of one that is not known here (etcd's; a host's own). It is
+ * diagnosed as soon as all that were asked have answered both captures, at the latest EPISODES_PATIENCE after its
+ * last is due; once more when others answer later. What is known is in the store: a restart loses nothing.
+ */
+#include <jansson.h>
+#include <systemd/sd-event.h>
+
+#include "clock.h"
+#include "store_episodes.h"
+
+#define EPISODES_PATIENCE (20 * USEC_PER_SEC)
+#define EPISODES_QUIET (10 * USEC_PER_SEC) /* nobody says how many there are: so long after the last capture */
+#define EPISODES_OPEN_MAX 64
+#define EPISODES_LOOKS_MAX 4  /* verdicts about one episode, as more answer */
+#define EPISODES_REPORT_TIME (60 * USEC_PER_SEC)
+
+struct episodes_options {
+        sd_event *event;
+        struct store *store;
+        const struct clock *clock;
+        const char *program, *database; /* what is run for a diagnosis: PROGRAM --diagnose EPISODE --database DATABASE */
+        const char *host;               /* the collector's own name: events that are no host's */
+        void (*events)(void *userdata); /* events were stored */
+        void (*failed)(int error, void *userdata); /* the store said no, outside of a transaction */
+        void *userdata;
+};
+
+struct episodes;
+/* o is copied, its texts are borrowed. Goes on with what is open in the store. */
+int episodes_new(const struct episodes_options *o, struct episodes **ret);
+struct episodes *episodes_free(struct episodes *e);
+DEFINE_CLEANUP(struct episodes *, episodes_free)
+
+/* The record capture/SLICE as it is now. slices: of the run's record, or the slice's own, each {"slice","hosts":[{"worker","host","address"}]};
+ * NULL: not known. */
+void episodes_asked(struct episodes *e, const char *slice, const json_t *record, const json_t *slices);
+/* The record run/NAME: whether a stall is over, or the run. */
+void episodes_run(struct episodes *e, const json_t *run);
+/* Captures were stored. */
+void episodes_news(struct episodes *e);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "verdict.h"
+
+static const char *text_of(const json_t *v, const char *key) {
+        const char *text = json_string_value(json_object_get(v, key));
+
+        return text ? text : "";
+}
+
+int verdict_read(const json_t *report, struct verdict_text *ret) {
+        const json_t *first = json_array_get(json_object_get(report, "suspects"), 0), *worker;
+        struct verdict_text v = { .outcome = text_of(report, "outcome"),
+                                  .summary = text_of(report, "summary"),
+                                  .slice = "",
+                                  .host = "",
+                                  .sentence = "",
+                                  .worker = -1 };
+
+        if (!*v.outcome)
+                return -EBADMSG;
+        if (first && streq(v.outcome, "named")) {
+                worker = json_object_get(first, "worker");
+                v.slice = text_of(first, "slice");
+                v.host = text_of(first, "host");
+                v.sentence = text_of(first, "sentence");
+                v.worker = json_is_integer(worker) ? json_integer_value(worker) : -1;
+                v.score = json_number_value(json_object_get(first, "score"));
+        }
+        *ret = v;
+        return 0;
+}
+
+bool verdict_confirms(const struct verdict_text *v, bool suspected, bool stalls) {
+        return suspected && (streq(v->outcome, "named") || (stalls && streq(v->outcome, "nobody")));
+}

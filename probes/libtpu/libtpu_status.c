@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "libtpu_status.h"
+
+#include "libtpu_answer.h"
+#include "utf8.h"
+
+#define TENSOR_CORE_SEQUENCER 1 /* TPU_SEQUENCER_TYPE_TENSOR_CORE_SEQUENCER of tpu_telemetry.proto */
+
+static void print_bytes(const ProtobufCBinaryData *b, char text[static LIBTPU_FINGERPRINT_MAX]) {
+        size_t n = MIN(b->len, (size_t) (LIBTPU_FINGERPRINT_MAX - 1) / 2);
+
+        text[0] = '\0';
+        for (size_t i = 0; i < n; i++)
+                (void) snprintf(text + 2 * i, 3, "%02x", b->data[i]);
+}
+
+/* One line of printable text; true: it was cut. */
+static bool copy_line(char to[static LIBTPU_LOCATION_MAX], const char *from) {
+        utf8_copy(to, LIBTPU_LOCATION_MAX, from);
+        for (char *c = to; *c; c++)
+                if (*c == '\n' || *c == '\t')
+                        *c = ' ';
+        return strlen(from) >= LIBTPU_LOCATION_MAX;
+}
+
+/* The sequencer of the tensor core tells where a program is; else the first one. */
+static const Libtpu__SequencerInfo *sequencer_of(const Libtpu__CurrentCoreStateSummary *s) {
+        for (size_t i = 0; i < s->n_sequencer_info; i++)
+                if (s->sequencer_info[i]->sequencer_type == TENSOR_CORE_SEQUENCER)
+                        return s->sequencer_info[i];
+        return s->n_sequencer_info > 0 ? s->sequencer_info[0] : NULL;
+}
+
+static bool read_core(const Libtpu__CoreStateEntry *e, struct libtpu_core *ret) {
+        const Libtpu__CurrentCoreStateSummary *s = e->value;
+        const Libtpu__SequencerInfo *q = sequencer_of(s);
+        bool cut = copy_line(ret->error, s->error_message);
+
+        ret->core = (uint32_t) e->key;
+        ret->chip = s->core_id && s->core_id->chip_id >= 0 ? (uint32_t) s->core_id->chip_id : 0;
+        ret->launch = s->launch_id;
+        ret->queued = (uint32_t) MIN(s->n_queued_program_info, (size_t) UINT32_MAX);
+        print_bytes(&s->program_fingerprint, ret->fingerprint);
+        if (!q)
+                return cut;
+        ret->pc = q->pc;
+        ret->tag = q->tag;
+        ret->run = q->run_id;
+        return copy_line(ret->location, q->hlo_location) || cut;
+}
+
+static bool is_known(const struct libtpu_status *s, uint32_t core) {
+        for (size_t i = 0; i < s->n; i++)
+                if (s->cores[i].core == core)
+                        return true;
+        return false;
+}
+
+static void add_core(struct libtpu_status *s, const Libtpu__CoreStateEntry *e) {
+        struct libtpu_core core = { .core = 0 };
+        size_t at = s->n;
+
+        if (!e->value || e->key < 0 || is_known(s, (uint32_t) e->key))
+                return;
+        if (s->n >= LIBTPU_CORES_MAX) {
+                s->cut = true;
+                return;
+        }
+        s->cut |= read_core(e, &core);
+        for (; at > 0 && s->cores[at - 1].core > core.core; at--)
+                s->cores[at] = s->cores[at - 1];
+        s->cores[at] = core;
+        s->n++;
+}
+
+int libtpu_status_read(struct libtpu_reader *r, const void *data, size_t len, struct libtpu_status *s) {
+        const Libtpu__GetTpuRuntimeStatusResponse *m;
+        size_t before = s->n;
+        int error = 0;
+
+        m = libtpu_unpack(r, &libtpu__get_tpu_runtime_status_response__descriptor, data, len, &error);
+        if (!m)
+                return error;
+        s->processes++;
+        for (size_t i = 0; i < m->n_core_states; i++)
+                add_core(s, m->core_states[i]);
+        return (int) (s->n - before);
+}
+
+static int put_core(const struct libtpu_core *core, struct stack_table *t, struct host_capture *c) {
+        struct captured_core *to;
+        int r;
+
+        r = host_capture_add_core(c, &to);
+        if (r < 0)
+                return r;
+        to->core = core->core;
+        to->chip = core->chip;
+        to->pc = core->pc;
+        to->launch = core->launch;
+        to->run = core->run;
+        to->queued = core->queued;
+        r = stack_table_string(t, core->fingerprint, strlen(core->fingerprint), &to->fingerprint);
+        if (r == 0)
+                r = stack_table_string(t, core->location, strlen(core->location), &to->location);
+        if (r == 0)
+                r = stack_table_string(t, core->error, strlen(core->error), &to->error);
+        return r;
+}
+
+int libtpu_status_to_capture(const struct libtpu_status *s, struct stack_table *t, struct host_capture *c) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < s->n; i++)
+                r = put_core(&s->cores[i], t, c);
+        c->cut |= s->cut;
+        return r;
+}

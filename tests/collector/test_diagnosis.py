@@ -1,0 +1,218 @@
+"""From a suspicion to the verdict: simulated hosts that the registry asks for their stacks, and a real tpu-collectord. BUILD_DIR names the build."""
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import threading
+import time
+import unittest
+from pathlib import Path
+
+import capture_wire
+import collector_case
+import otlp
+from registry_hosts import Host, until
+
+BUILD = Path(os.environ.get("BUILD_DIR", "build/dev")).absolute()
+FULL = os.environ.get("FULL") == "1"
+C10D = "/usr/lib/python3/dist-packages/torch/distributed/distributed_c10d.py"
+MAIN = [{"file": "train.py", "line": 80, "function": "step"}, {"file": "train.py", "line": 120, "function": "main"}]
+WAITS = {"state": "S", "wait": "futex_wait_queue", "frames": [{"file": C10D, "line": 2050, "function": "all_reduce"}] + MAIN}
+READS = {"state": "S", "wait": "pipe_read", "syscall": "read", "frames": [{"file": "dataset.py", "line": 88, "function": "next_batch"}] + MAIN}
+
+
+def stacks(thread, step=7):
+    return {"step": step, "processes": [{"pid": 4700, "command": "python3 train.py", "threads": [thread | {"tid": 4700, "name": "python3"}]}]}
+
+
+class Captured(Host):
+    """A host that answers requests for its stacks; what(round) gives them, None: it stays silent."""
+
+    def __init__(self, collector, slice_name, worker, hosts, what, **more):
+        self.what, self.done, self.sent, self.seq = what, set(), [], 0
+        super().__init__(collector, slice_name, worker, hosts, **more)
+
+    def _act(self):
+        super()._act()
+        for key, r in self.records.items():
+            if key.startswith("capture/") and r.get("episode") and r["episode"] not in self.done:
+                self.done.add(r["episode"])
+                threading.Thread(target=self.capture, args=(r,), daemon=True).start()
+
+    def capture(self, r, between=0.0):
+        for k in (0, 1):
+            what = self.what(k)
+            if what is None:
+                continue
+            taken = int(time.time() * 1e6)
+            self.push(r, k, capture_wire.wire({"episode": r["episode"], "round": k, "wanted": r["at"], "taken": taken, **what}))
+            self.sent.append(time.monotonic())
+            time.sleep(between)
+
+    def push(self, r, k, data, **more):
+        m = self.member
+        self.seq += 1
+        body = otlp.request(capture_wire.resource(m["host"], m["slice"], m["worker"]),
+                            [capture_wire.record(r["episode"], r["run"], k, data, generation=r["generation"], hosts=r["hosts"], slice_hosts=r["slice_hosts"], **more)])
+        answer = self.collector.post("/v1/logs", body, {"TPU-Spool-Record": f"{abs(hash(m['host'])) & 0xffffffffffffffff:016x}/events/{self.seq}"})
+        assert answer.status == 200, answer.content
+        return answer
+
+
+class Diagnosis(unittest.TestCase):
+    def setUp(self):
+        self.folder = Path(tempfile.mkdtemp(prefix="diagnosis-test-"))
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.collector = collector_case.Collector(str(self.folder / "c.db"))
+        self.addCleanup(lambda: self.collector.process.poll() is None and self.collector.stop())
+        self.hosts = []
+        self.addCleanup(lambda: [h.ended.set() for h in self.hosts])
+
+    def host(self, slice_name, worker, hosts, what):
+        h = Captured(self.collector, slice_name, worker, hosts, what)
+        self.hosts.append(h)
+        return h
+
+    def run_(self, slices, name="job1"):
+        answer = self.collector.get("/api/v1/runs", "POST", json.dumps({"name": name, "user": "alice", "argv": ["train"], "slices": slices, "min": len(slices)}),
+                                    {"Content-Type": "application/json"})
+        self.assertEqual(answer.status, 201, answer.text)
+        until(lambda: all(h.parts.get(name, {}).get("state") == "running" for h in self.hosts), "the run runs")
+
+    def suspect(self, *hosts, on=True, name="job1"):
+        for h in hosts:
+            h.part(name, suspected=int(time.time() * 1e6) if on else 0, suspicion="no step for 40 s, usually 8 s" if on else "")
+
+    def diagnosis(self, slice_name="s1", query=""):
+        return self.collector.get(f"/api/v1/slices/{slice_name}/diagnosis{query}")
+
+    def diagnosed(self, slice_name="s1", **like):
+        def look():
+            d = self.diagnosis(slice_name).json
+            return d if d and d.get("outcome") and all(d[k] == v for k, v in like.items()) else None
+        return until(look, lambda: f"it is diagnosed: {self.diagnosis(slice_name).text[:500]}")
+
+    def events(self, name):
+        return [e for e in self.collector.get(f"/api/v1/events?limit=1000&name={name}").json["events"]]
+
+    def slice(self, n, culprit, what=None):
+        for w in range(n):
+            self.host("s1", w, n, what or (lambda k, w=w: stacks(READS if w == culprit else WAITS)))
+
+    def test_from_suspicion_to_recovery(self):
+        self.slice(4, 2)
+        self.run_(["s1"])
+        self.assertEqual(self.diagnosis().status, 404)
+        self.suspect(self.hosts[0], self.hosts[3])
+        d = self.diagnosed(outcome="named")
+        self.assertIn("slice s1, worker 2 (10.0.1.2): 1 of 4 is different; its main thread is in `read` under `dataset.py:88 next_batch`, the 3 others wait in all-reduce",
+                      d["summary"])
+        self.assertEqual((d["run"], d["generation"], d["hosts"], d["answered"], d["suspected"]), ("job1", 1, 4, 4, True))
+        self.assertRegex(d["by"], r"^s1-[03] \(10\.0\.1\.[03]\)$")
+        self.assertEqual([s["host"] for s in d["diagnosis"]["suspects"]], ["s1-2"])
+        self.assertEqual(d["diagnosis"]["tree"]["hosts"], 4)
+        self.assertTrue(d["confirmed"])
+        event, = self.events("tpu.run.stall_confirmed")
+        self.assertEqual((event["host"], event["slice"], event["worker_id"], event["severity"]), ("s1-2", "s1", 2, "ERROR"))
+        self.assertTrue(event["body"].startswith("run job1 stalls: slice s1, worker 2 (10.0.1.2)"), event)
+        self.assertEqual(self.events("tpu.run.recovered"), [])
+        self.suspect(*self.hosts, on=False)
+        until(lambda: self.events("tpu.run.recovered"), "it recovers")
+        self.assertTrue(self.diagnosis().json["recovered"])
+        listed = self.collector.get("/api/v1/slices/s1/episodes").json["episodes"]
+        self.assertEqual([e["episode"] for e in listed], [d["episode"]])
+        self.assertEqual(self.diagnosis(query=f"?episode={d['episode']}").json["summary"], d["summary"])
+        self.assertEqual(self.diagnosis(query="?episode=other").status, 404)
+
+    def test_ordered_and_no_stall(self):
+        """What a person asks for is diagnosed, and confirms nothing: the run makes steps."""
+        self.slice(2, None, lambda k: stacks(WAITS, step=7 + k))
+        self.run_(["s1"])
+        answer = self.collector.get("/api/v1/slices/s1/capture?reason=why%20so%20slow", "POST")
+        self.assertEqual((answer.status, answer.json["why"]), (202, "why so slow"), answer.text)
+        d = self.diagnosed(outcome="goes_on")
+        self.assertEqual((d["episode"], d["suspected"], d["confirmed"]), (answer.json["episode"], False, None))
+        again = self.collector.get("/api/v1/slices/s1/capture", "POST")
+        self.assertEqual(again.status, 409, again.text)
+        self.assertIn(d["episode"], again.json["error"])
+        self.assertEqual(self.collector.get("/api/v1/slices/none/capture", "POST").status, 404)
+        self.assertEqual(self.collector.get("/api/v1/slices/s1/capture").status, 405)
+        acted = [e["body"] for e in self.events("tpu.api.acted")]
+        self.assertTrue(any("POST /api/v1/slices/s1/capture: 202" in a and d["episode"] in a for a in acted), acted)
+        self.assertTrue(any("POST /api/v1/slices/s1/capture: 409" in a for a in acted), acted)
+        self.assertEqual(self.events("tpu.run.stall_confirmed"), [])
+
+    def test_silent_and_hostile(self):
+        """One host does not answer; another one sends what is no capture, speaks for others, and too often."""
+        good = lambda k: stacks(WAITS)
+        for w in range(4):
+            self.host("s1", w, 4, (lambda k: None) if w in (1, 3) else good)
+        self.run_(["s1"])
+        self.suspect(self.hosts[0])
+        r = until(lambda: self.hosts[3].records.get("capture/s1"), "it is asked for")
+        liar = self.hosts[3]
+        liar.push(r, 0, b"\x08\x01" + os.urandom(200))
+        liar.push(r, 1, capture_wire.wire({**stacks(WAITS), "slice": "s1", "worker": 1, "host": "s1-1", "episode": r["episode"], "round": 0}))
+        stranger = {"host.name": "stranger", "service.name": "tpu-hostd", "tpu.slice.name": "s1", "tpu.worker.id": 1}
+        body = otlp.request(stranger, [capture_wire.record(r["episode"], "job1", k, capture_wire.wire(stacks(READS))) for k in (0, 1)])
+        self.assertEqual(self.collector.post("/v1/logs", body).status, 200)
+        d = self.diagnosed()
+        self.assertEqual(d["outcome"], "named", d["summary"])
+        self.assertEqual((d["diagnosis"]["silent"], d["diagnosis"]["hosts"], d["diagnosis"]["unusable"]), (1, 4, 3))
+        self.assertEqual((d["diagnosis"]["suspects"][0]["host"], d["diagnosis"]["suspects"][0]["reason"]), ("s1-1", "silent"))
+        self.assertIn("worker 1 (10.0.1.1)", d["summary"])
+        for k in range(40):
+            liar.push({**r, "episode": f"x{k}"}, 0, b"")
+        self.assertLessEqual(self.collector.sql("SELECT count(*) FROM captures WHERE host = 's1-3'")[0][0], 16)
+
+    def test_two_slices_and_a_restart(self):
+        """The collector is killed between the captures and the verdict."""
+        gate = threading.Event()
+        for s in ("s1", "s2"):
+            for w in range(2):
+                self.host(s, w, 2, lambda k, s=s, w=w: (k == 0 or gate.wait(60)) and stacks(READS if (s, w) == ("s2", 1) else WAITS))
+        self.run_(["s1", "s2"])
+        self.suspect(self.hosts[0])
+        until(lambda: self.collector.sql("SELECT count(*) FROM captures")[0][0] == 4, "the first captures are there")
+        ports = self.collector.otlp, self.collector.api
+        self.collector.process.kill()
+        self.collector.process.wait(60)
+        again = collector_case.Collector(self.collector.database, "--listen-otlp", f"127.0.0.1:{ports[0]}", "--listen-api", f"127.0.0.1:{ports[1]}")
+        self.addCleanup(lambda: again.process.poll() is None and again.stop())
+        for h in self.hosts:
+            h.collector = again
+        self.collector = again
+        gate.set()
+        for s in ("s1", "s2"):
+            d = self.diagnosed(s)
+            self.assertIn("slice s2, worker 1", d["summary"])
+            self.assertEqual(d["answered"], 4)
+
+    def test_hosts_by_themselves(self):
+        """No registry asked: what several hosts of a run captured at about the same time is one episode."""
+        for w in range(3):
+            for k in (0, 1):
+                data = capture_wire.wire({**stacks(READS if w == 1 else WAITS), "round": k})
+                body = otlp.request(capture_wire.resource(f"o{w}", "own", w), [capture_wire.record("", "solo", k, data, slice_hosts=3)])
+                self.assertEqual(self.collector.post("/v1/logs", body).status, 200)
+        d = self.diagnosed("own")
+        self.assertIn("slice own, worker 1", d["summary"])
+        self.assertTrue(d["episode"].startswith("own.solo-1-"), d)
+        self.assertTrue(d["confirmed"])
+
+    def test_64_hosts(self):
+        """Capture to verdict: from the last capture's arrival on. Printed, not judged."""
+        n = 64 if FULL else 16
+        self.slice(n, 5)
+        self.run_(["s1"])
+        self.suspect(*self.hosts)
+        d = self.diagnosed(outcome="named")
+        took = time.monotonic() - max(t for h in self.hosts for t in h.sent)
+        self.assertIn(f"worker 5 (10.0.1.5): 1 of {n} is different", d["summary"])
+        print(f"{n} hosts: {took:.2f} s from the last capture to the verdict", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

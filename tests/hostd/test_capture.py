@@ -1,0 +1,94 @@
+"""Captures end to end but for processes: a real tpu-collectord, real tpu-hostd as the hosts of a run, stand-ins for tpu-launchd with their stacks, tpuctl."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import unittest
+import urllib.request
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+from around import free_port, wait_until  # noqa: E402,F401
+from test_gang import BUILD, Gang  # noqa: E402
+
+MAIN = [{"file": "/srv/train.py", "line": 80, "function": "step"}, {"file": "/srv/train.py", "line": 120, "function": "main"}]
+WAITS = {"state": "S", "wait": "futex_wait_queue", "frames": [{"file": "/usr/lib/python3/dist-packages/torch/distributed/distributed_c10d.py", "line": 2050,
+                                                              "function": "all_reduce"}] + MAIN}
+READS = {"state": "S", "wait": "pipe_read", "syscall": "read", "frames": [
+    {"kind": "kernel", "function": "pipe_read", "offset": 870}, {"kind": "native", "function": "read", "offset": 76, "module": "/usr/lib/libc.so.6", "address": 5},
+    {"kind": "native", "function": "_Py_read", "offset": 1, "module": "/usr/bin/python3.11", "address": 9},
+    {"file": "/srv/dataset.py", "line": 88, "function": "next_batch"}] + MAIN, "native": {"merged": True, "cut": False, "pause_ns": 0}}
+SHELL = {"pid": 4700, "command": "bash run.sh", "no_python": "it has no interpreter", "other_threads": 1, "threads": [
+    {"tid": 4700, "name": "bash", "state": "S", "frames": [{"kind": "native", "function": "wait4", "module": "/usr/lib/libc.so.6", "address": 1}]}]}
+
+
+def stacks(thread):
+    return {"version": 1, "cut": False, "processes": [SHELL, {"pid": 4711, "command": "python3 train.py", "python": "3.11.2", "other_threads": 0, "threads": [
+        {"tid": 4711, "name": "python3", "interpreter": 0, "gil": False, "changed": False, "frames_cut": False, **thread}]}]}
+
+
+class Capture(Gang):
+    def host(self, slice_name, worker, hosts=1, start=True, machine=None, thread=WAITS):
+        h = super().host(slice_name, worker, hosts, start=False, machine=machine)
+        h.config.write_text(h.config.read_text().replace("Endpoint=\n", f"Endpoint={self.collector.agents}\n", 1))
+        self.launchds[machine or f"{slice_name}-{worker}"].stacks = lambda name: stacks(thread)
+        return h.start() if start else h
+
+    def api(self, path, method="GET"):
+        request = urllib.request.Request(self.collector.people + path, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=60) as r:
+                return json.loads(r.read())
+        except urllib.error.HTTPError as e:
+            return json.loads(e.read()) | {"status": e.code}
+
+    def diagnosed(self, slice_name="s0"):
+        wait_until(lambda: self.api(f"/api/v1/slices/{slice_name}/diagnosis").get("outcome"), 90, lambda: f"a verdict: {self.api(f'/api/v1/slices/{slice_name}/diagnosis')}")
+        return self.api(f"/api/v1/slices/{slice_name}/diagnosis")
+
+    def three_hosts(self):
+        for s in ("s0", "s1", "s2"):
+            self.host(s, 0, thread=READS if s == "s1" else WAITS)
+        for name in self.hosts:
+            self.ready(name)
+        self.run_over("--slices", "3")
+        for name in self.hosts:
+            self.until_runs(name, 1)
+
+    def kept(self, name):
+        return sorted(p.name for p in (self.hosts[name].folder / "captures").glob("*"))
+
+    def test_order_to_verdict(self):
+        self.three_hosts()
+        asked = self.api("/api/v1/slices/s0/capture?reason=slow", "POST")
+        self.assertIn("episode", asked, asked)
+        d = self.diagnosed()
+        self.assertEqual((d["episode"], d["run"], d["answered"], d["outcome"]), (asked["episode"], "job1", 3, "named"))
+        self.assertIn("slice s1, worker 0 (127.0.0.1): 1 of 3 is different; its main thread is in `read` under `dataset.py:88 next_batch`, the 2 others wait in all-reduce",
+                      d["summary"])
+        self.assertEqual(d["diagnosis"]["ranks"], 3)  # the shell is none
+        for name in self.hosts:
+            self.assertEqual([(n, f) for n, f in self.launchds[name].captures], [("job1", 1)] * 2)
+            self.assertEqual(len(self.kept(name)), 2)
+            self.assertTrue(all(k.endswith(f"-{asked['episode']}.capture") for k in self.kept(name)), self.kept(name))
+            events = [e for e in self.hosts[name].get("/v1/events")["events"] if e["name"] == "tpu.run.captured"]
+            self.assertEqual([(e["body"]["round"], e["body"]["hosts"], "capture" in e["body"]) for e in events], [(0, 3, False), (1, 3, False)])
+        folders = [str(h.folder / "captures") for h in self.hosts.values()]
+        done = subprocess.run([BUILD / "agent/ctl/tpuctl", "diagnose", "all", "--from", *folders], capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertIn("worker 0 (127.0.0.1): 1 of 3 is different", done.stdout)
+        # The same record again, after a restart of an agent, is not answered again.
+        h = self.hosts["s1-0"]
+        h.stop()
+        h.start()
+        self.ready("s1-0")
+        time.sleep(2)
+        self.assertEqual(len(self.launchds["s1-0"].captures), 2)
+
+
+del Gang
+
+if __name__ == "__main__":
+    unittest.main()
