@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "push.h"
-#include "store_episodes.h"
 
 #include "pace_push.h"
+#include "store_episodes.h"
 
 #define AGENT_SERVICE "tpu-hostd"
 
@@ -268,7 +268,7 @@ int push_store(struct store *s, const struct push *push, usec_t now, struct inge
                 return r;
         r = ingest_request(push->kind, push->data, push->len, &visitor, ret);
         ret->lines = rows.lines;
-        ret->told = rows.told;
         ret->captures = rows.captures;
+        ret->told = rows.told;
         return r < 0 ? r : 1;
 }
