@@ -22,12 +22,12 @@ static json_t *time_json(uint64_t real) {
 }
 
 static json_t *job_json(const Local__Job *j) {
-        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:n, s:n, s:I, s:I, s:I, s:s, s:s}",
+        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:n, s:n, s:n, s:n, s:I, s:I, s:I, s:s, s:s}",
                          "name", j->name, "unit", j->unit, "state", j->state, "cause", j->cause, "code",
                          j->code, "status", j->status, "framework", j->framework, "malloc", j->malloc,
                          "user", j->user, "command", j->command, "started", time_json(j->started_real_usec),
                          "ended", time_json(j->ended_real_usec), "main_pid", (json_int_t) j->main_pid,
-                         "processes", (json_int_t) j->processes, "step", "step_seconds", "generation",
+                         "processes", (json_int_t) j->processes, "step", "step_seconds", "goodput", "suspicion", "generation",
                          (json_int_t) j->generation, "restarts", (json_int_t) j->restarts, "restarts_max",
                          (json_int_t) j->restarts_max, "why", j->why, "remedy", j->remedy);
 }
@@ -77,7 +77,7 @@ static const json_t *find_job(const json_t *list, const json_t *job) {
 
 /* Steps are known to tpu-hostd only, which reads the journal. Its list of runs may be some seconds old; launchd's is not. */
 static void add_steps(json_t *jobs, const char *root) {
-        static const char *const keys[] = { "step", "step_seconds" };
+        static const char *const keys[] = { "step", "step_seconds", "goodput", "suspicion" };
         struct problem problem = { 0 };
         json_t *answer = NULL, *job;
         size_t i;
@@ -96,7 +96,7 @@ static void add_steps(json_t *jobs, const char *root) {
                 for (size_t k = 0; k < ELEMENTSOF(keys); k++) {
                         json_t *v = json_object_get(seen, keys[k]);
 
-                        if (json_is_number(v)) /* jansson copes with a failure: the step stays null */
+                        if (json_is_number(v) || json_is_string(v)) /* jansson copes with a failure: the step stays null */
                                 (void) json_object_set(job, keys[k], v);
                 }
         }

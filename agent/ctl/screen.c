@@ -55,11 +55,14 @@ static const char *exit_text(const json_t *job, char *buf, size_t size) {
 
 static int add_job(struct table *t, const json_t *job, usec_t now) {
         char step[FIELD_TEXT_MAX], seconds[FIELD_TEXT_MAX + 4], number[FIELD_TEXT_MAX], age[SPAN_TEXT_MAX],
-                end[256], n[4][FIELD_TEXT_MAX];
+                end[256], n[4][FIELD_TEXT_MAX], share[16] = "";
         bool exited = streq(field_text(job, "state", number), "exited");
         const char *per_step = field_text(job, "step_seconds", number);
+        const json_t *goodput = json_object_get(job, "goodput");
 
         (void) snprintf(seconds, sizeof(seconds), "%s%s", per_step, per_step[0] ? " s" : "");
+        if (json_is_number(goodput))
+                (void) snprintf(share, sizeof(share), "%.0f %%", json_number_value(goodput) * 100);
         return table_add(t, (const char *const[]) {
                                     field_text(job, "name", n[0]),
                                     field_text(job, "state", n[1]),
@@ -68,6 +71,7 @@ static int add_job(struct table *t, const json_t *job, usec_t now) {
                                     span_text(field_age(job, exited ? "ended" : "started", now), age),
                                     field_text(job, "step", step),
                                     seconds,
+                                    share,
                                     exit_text(job, end, sizeof(end)),
                                     json_string_value(json_object_get(job, "command")),
                             });
@@ -84,10 +88,10 @@ static void print_story(const json_t *job, FILE *out) {
         json_int_t generation = json_integer_value(json_object_get(job, "generation")),
                    restarts = json_integer_value(json_object_get(job, "restarts")),
                    most = json_integer_value(json_object_get(job, "restarts_max"));
-        bool why = has_text(job, "why"), remedy = has_text(job, "remedy");
+        bool suspected = has_text(job, "suspicion"), why = has_text(job, "why"), remedy = has_text(job, "remedy");
         const char *between = " ";
 
-        if (generation <= 0 && restarts <= 0 && !why && !remedy)
+        if (generation <= 0 && restarts <= 0 && !why && !remedy && !suspected)
                 return;
         print_clean(out, json_string_value(json_object_get(job, "name")), true);
         fputc(':', out);
@@ -97,6 +101,11 @@ static void print_story(const json_t *job, FILE *out) {
         }
         if (restarts > 0) {
                 fprintf(out, "%sstarted again %lld of %lld times", between, (long long) restarts, (long long) most);
+                between = "; ";
+        }
+        if (suspected) {
+                fprintf(out, "%smay have stalled: ", between);
+                print_clean(out, json_string_value(json_object_get(job, "suspicion")), true);
                 between = "; ";
         }
         if (why) {
@@ -112,7 +121,7 @@ static void print_story(const json_t *job, FILE *out) {
 
 int screen_jobs(const json_t *answer, usec_t now, FILE *out) {
         const json_t *jobs = json_object_get(answer, "jobs"), *job;
-        _cleanup_table_ struct table t = TABLE_NULL(9);
+        _cleanup_table_ struct table t = TABLE_NULL(10);
         size_t i;
         int r;
 
@@ -123,7 +132,7 @@ int screen_jobs(const json_t *answer, usec_t now, FILE *out) {
                 return 0;
         }
         r = table_add(&t, (const char *const[]) { "NAME", "STATE", "USER", "FRAMEWORK", "SINCE", "STEP",
-                                                 "PER STEP", "END", "COMMAND" });
+                                                 "PER STEP", "GOOD", "END", "COMMAND" });
         json_array_foreach(jobs, i, job)
                 if (r == 0)
                         r = add_job(&t, job, now);

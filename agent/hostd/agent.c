@@ -11,22 +11,28 @@
 
 /* --- Events, checks, samples --------------------------------------------------------------------------- */
 
-int agent_emit(struct agent *a, enum event_id id, enum otlp_severity severity, const char *message,
-               const struct otlp_attribute *body, size_t n, uint64_t *ret_seq) {
-        usec_t now = host_now_real(a->host);
+void agent_note(struct agent *a, enum event_id id, enum otlp_severity severity, const char *message,
+                const struct otlp_attribute *body, size_t n) {
         int r;
 
         r = event_to_journal(id, severity, message, body, n);
         if (r < 0)
                 (void) log_warning_errno(r, "event %s is not in the journal: %m", event_def(id)->name);
-        r = event_ring_add(&a->ring, id, severity, now, body, n);
+        r = event_ring_add(&a->ring, id, severity, host_now_real(a->host), body, n);
         if (r < 0)
                 (void) log_warning_errno(r, "event %s is not in /v1/events: %m", event_def(id)->name);
         agent_events_news(a);
-        r = telemetry_event(&a->telemetry, id, severity, now, body, n, ret_seq);
+        agent_hook(a, id, severity, message, body, n);
+}
+
+int agent_emit(struct agent *a, enum event_id id, enum otlp_severity severity, const char *message,
+               const struct otlp_attribute *body, size_t n, uint64_t *ret_seq) {
+        int r;
+
+        agent_note(a, id, severity, message, body, n);
+        r = telemetry_event(&a->telemetry, id, severity, host_now_real(a->host), body, n, ret_seq);
         if (r < 0)
                 (void) log_warning_errno(r, "event %s is not in the spool: %m", event_def(id)->name);
-        agent_hook(a, id, severity, message, body, n);
         return r;
 }
 
@@ -222,7 +228,8 @@ static void load_wanted(struct agent *a) {
                 a->intent = fresh;
         a->context = (struct probe_context) { .intent = r < 0 ? NULL : &a->intent };
         load_machine(a);
-        if (identity_is_derived(&a->identity, IDENTITY_CHIPS) || /* machines.conf then says it, with its source */
+        if (identity_is_derived(&a->identity,
+                                IDENTITY_CHIPS) || /* machines.conf then says it, with its source */
             identity_get_u32(&a->identity, IDENTITY_CHIPS, &a->context.chips_wanted) < 0)
                 return;
         (void) snprintf(a->chips_source, sizeof(a->chips_source), "%s",
@@ -302,10 +309,11 @@ static int start(struct agent *a) {
                 return log_error_errno(r, "the TPU runtime's metrics cannot be asked for: %m");
         r = probe_program_open(&a->probe_program);
         if (r < 0)
-                (void) log_error_errno(r, "%s: %m: what it would look at stays unknown; reinstall the package tpu-hostd",
-                                       a->probe_program.program.path);
-        r = schedule_new(a->event, probe_table, &a->probe_program.program, a->settings.probe_interval, a->host,
-                         &a->context, &schedule_handlers, a, &a->schedule);
+                (void) log_error_errno(
+                        r, "%s: %m: what it would look at stays unknown; reinstall the package tpu-hostd",
+                        a->probe_program.program.path);
+        r = schedule_new(a->event, probe_table, &a->probe_program.program, a->settings.probe_interval,
+                         a->host, &a->context, &schedule_handlers, a, &a->schedule);
         if (r < 0)
                 return log_error_errno(r, "the probes cannot be started: %m");
         a->watching = a->status_stale = true;

@@ -143,6 +143,9 @@ void agent_reload(struct agent *a);
 
 /* --- Used by the agent's own files --------------------------------------------------------------------- */
 
+/* To the journal and the ring alone: what others tell the fleet. */
+void agent_note(struct agent *a, enum event_id id, enum otlp_severity severity, const char *message,
+                const struct otlp_attribute *body, size_t n);
 /* To the journal, the ring and the uplink. ret_seq (may be NULL): the record's. Returns what the uplink
  * said. */
 int agent_emit(struct agent *a, enum event_id id, enum otlp_severity severity, const char *message,
@@ -244,7 +247,8 @@ const char *agent_capture_suspicion(const struct agent *a, const char *run);
 int agent_progress_start(struct agent *a);
 void agent_progress_stop(struct agent *a);
 void agent_progress_line(struct agent *a, const struct run_log_line *l);
-/* tpu-launchd says that the run is over. */
+/* tpu-launchd says that the run was started, is over. */
+void agent_progress_started(struct agent *a, const struct job *j);
 void agent_progress_ended(struct agent *a, const char *job);
 /* In the tick, after the host's counters were read: the metrics of it. */
 void agent_progress_tick(struct agent *a, struct sink *s);
@@ -252,6 +256,8 @@ void agent_progress_tick(struct agent *a, struct sink *s);
 const struct suspicion *agent_suspicion(const struct agent *a, const char *run);
 /* SUSPICION_STEP_NONE: not known. */
 uint64_t agent_last_step(const struct agent *a, const char *run);
+/* The share of its time that went into steps, 0 to 1; NAN: not known. */
+double agent_goodput(const struct agent *a, const char *run);
 /* The time from one step line to the next that is expected of it; 0: not known. */
 usec_t agent_step_time(const struct agent *a, const char *run);
 

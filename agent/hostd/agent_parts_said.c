@@ -3,6 +3,14 @@
 #include "agent_part.h"
 #include "utf8.h"
 
+/* A collector tells the fleet itself what becomes of a run (tpu.run.state); else one of its hosts does. */
+static bool tells_fleet(const struct agent_registry *g, const json_t *run) {
+        const char *coordinator = run_text(json_object_get(run, "coordinator"), "host");
+
+        return g->kind != REGISTRY_COLLECTOR &&
+               (coordinator[0] ? streq(coordinator, g->host) : g->worker == 0);
+}
+
 void part_tell_run(const struct agent_registry *g, const char *name, const json_t *before,
                    const json_t *now) {
         const char *state = run_text(now, "state"), *outcome = run_text(now, "outcome");
@@ -10,6 +18,7 @@ void part_tell_run(const struct agent_registry *g, const char *name, const json_
         uint64_t generation = run_number(now, "generation");
         bool ended = streq(state, "ended"),
              good = !ended || streq(outcome, "success") || streq(outcome, "stopped");
+        enum otlp_severity severity = good ? OTLP_INFO : OTLP_WARN;
         char message[700], waits_for[200];
         const struct otlp_attribute body[] = {
                 { .key = "run", .text = name },
@@ -36,8 +45,11 @@ void part_tell_run(const struct agent_registry *g, const char *name, const json_
                         run_text(now, "why")[0] ? ": " : "", run_text(now, "why"),
                         waits_for[0] ? "; waits for " : "", waits_for);
         (void) utf8_scrub(message, strlen(message));
-        (void) agent_emit(g->agent, EVENT_RUN_CHANGED, good ? OTLP_INFO : OTLP_WARN, message, body,
-                          ELEMENTSOF(body), NULL);
+        if (tells_fleet(g, now))
+                (void) agent_emit(g->agent, EVENT_RUN_CHANGED, severity, message, body, ELEMENTSOF(body),
+                                  NULL);
+        else
+                agent_note(g->agent, EVENT_RUN_CHANGED, severity, message, body, ELEMENTSOF(body));
 }
 
 json_t *agent_parts_records(const struct agent_parts *all) {
@@ -73,7 +85,8 @@ void agent_parts_freshen(struct agent_parts *all) {
 
 /* What lives alone is suspected: a suspicion of an earlier generation is none of this one's. */
 static json_t *add_suspicion(json_t *o, const struct run_part *p) {
-        const struct suspicion *s = p->now.state == PART_RUNNING ? agent_suspicion(part_agent(p), p->name) : NULL;
+        const struct suspicion *s =
+                p->now.state == PART_RUNNING ? agent_suspicion(part_agent(p), p->name) : NULL;
 
         if (!o || !s || !s->counts ||
             (json_object_set_new(o, "suspected", json_integer((json_int_t) s->at_real)) >= 0 &&
@@ -84,10 +97,11 @@ static json_t *add_suspicion(json_t *o, const struct run_part *p) {
 }
 
 static json_t *part_to_member(const struct run_part *p) {
-        return add_suspicion(json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s}", "name", p->name, "serial",
-                                       p->serial, "generation", (json_int_t) p->now.generation, "state",
-                                       part_state_name(p->now.state), "cause", p->cause, "code", p->code, "status",
-                                       p->status, "step", (json_int_t) p->step_said, "step_time",
+        return add_suspicion(json_pack("{s:s, s:s, s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s}", "name",
+                                       p->name, "serial", p->serial, "generation",
+                                       (json_int_t) p->now.generation, "state",
+                                       part_state_name(p->now.state), "cause", p->cause, "code", p->code,
+                                       "status", p->status, "step", (json_int_t) p->step_said, "step_time",
                                        (json_int_t) p->step_time_said, "asked", (json_int_t) p->asked,
                                        "detail", p->detail),
                              p);

@@ -3,13 +3,18 @@
  * Whether the runs of this host make steps. What they print comes from run_log.h, what they take is read at each tick and
  * when a suspicion falls due: for that there is one timer, and nothing is polled.
  */
+#include <math.h>
+
 #include "agent.h"
+#include "goodput.h"
 #include "log.h"
 #include "suspicion.h"
 
 struct watched {
         char job[64], invocation[33];
         struct run_watch watch;
+        struct goodput goodput;
+        bool over; /* it ended; its next start, if there is one, begins with the time since then */
 };
 
 struct agent_progress {
@@ -35,11 +40,18 @@ static void drop(struct agent_progress *p, size_t i) {
         p->runs[i] = p->runs[--p->n];
 }
 
+static bool make_room(struct agent_progress *p) {
+        for (size_t i = 0; p->n == ELEMENTSOF(p->runs) && i < p->n; i++)
+                if (p->runs[i]->over)
+                        drop(p, i);
+        return p->n < ELEMENTSOF(p->runs);
+}
+
 /* NULL: no memory, or more runs than a host has. */
 static struct watched *find_or_add(struct agent_progress *p, const char *job) {
         struct watched *w = find(p->agent, job);
 
-        if (w || p->n == ELEMENTSOF(p->runs))
+        if (w || !make_room(p))
                 return w;
         w = calloc(1, sizeof(*w));
         if (!w)
@@ -60,6 +72,13 @@ usec_t agent_step_time(const struct agent *a, const char *run) {
         const struct watched *w = find(a, run);
 
         return w ? rhythm_median(&w->watch.rhythm) : 0;
+}
+
+double agent_goodput(const struct agent *a, const char *run) {
+        const struct watched *w = find(a, run);
+        usec_t total = w ? goodput_total(&w->goodput) : 0;
+
+        return total > 0 ? (double) w->goodput.spent[GOODPUT_STEP] / (double) total : NAN;
 }
 
 uint64_t agent_last_step(const struct agent *a, const char *run) {
@@ -152,6 +171,19 @@ static void arm(struct agent_progress *p) {
                 (void) sd_event_source_set_enabled(p->timer, SD_EVENT_ONESHOT);
 }
 
+static enum goodput_cause cause_of(const struct suspicion *s, enum pause_kind told) {
+        if (told != PAUSE_NONE)
+                return goodput_cause_of(told);
+        return s->suspected && s->kind == SUSPICION_STALL ? GOODPUT_STALL : GOODPUT_PAUSE;
+}
+
+/* A stall is counted while it lasts. */
+static void count_lost(struct watched *w, usec_t now) {
+        if (w->watch.suspicion.suspected)
+                goodput_lose(&w->goodput, now, rhythm_median(&w->watch.rhythm),
+                             cause_of(&w->watch.suspicion, w->watch.told));
+}
+
 static void judge(struct agent *a, struct watched *w, usec_t now) {
         switch (run_watch_judge(&w->watch, now)) {
         case RUN_JUDGED_SAME:
@@ -192,12 +224,13 @@ static void begin_anew(struct agent *a, struct watched *w, const char *invocatio
         if (w->watch.suspicion.suspected)
                 tell_recovered(a, w, &w->watch.suspicion, "restart", now);
         run_watch_init(&w->watch);
+        w->over = false;
         (void) snprintf(w->invocation, sizeof(w->invocation), "%s", invocation);
 }
 
 void agent_progress_line(struct agent *a, const struct run_log_line *l) {
         struct watched *w = a->progress ? find_or_add(a->progress, l->job) : NULL;
-        struct suspicion ended;
+        struct run_stepped stepped;
 
         if (!w)
                 return;
@@ -207,24 +240,38 @@ void agent_progress_line(struct agent *a, const struct run_log_line *l) {
                 run_watch_line(&w->watch, l->text, l->len, l->at);
                 return;
         }
-        if (run_watch_step(&w->watch, l->step->step, l->at, &ended) == RUN_STEP_SAME)
+        if (run_watch_step(&w->watch, l->step->step, l->at, &stepped) == RUN_STEP_SAME)
                 return;
-        if (ended.suspected)
-                tell_recovered(a, w, &ended, "step", l->at);
+        goodput_step(&w->goodput, l->step->step, l->at, stepped.late ? rhythm_median(&w->watch.rhythm) : 0,
+                     isfinite(l->step->seconds) ? (usec_t) (l->step->seconds * USEC_PER_SEC) : 0,
+                     cause_of(&stepped.ended, stepped.told));
+        if (stepped.ended.suspected)
+                tell_recovered(a, w, &stepped.ended, "step", l->at);
         arm(a->progress);
 }
 
-void agent_progress_ended(struct agent *a, const char *job) {
-        struct agent_progress *p = a->progress;
+void agent_progress_started(struct agent *a, const struct job *j) {
+        usec_t now = host_now(a->host), real = host_now_real(a->host), ago = real > j->started_real ? real - j->started_real : 0;
+        struct watched *w = a->progress ? find_or_add(a->progress, j->name) : NULL;
 
-        for (size_t i = 0; p && i < p->n; i++)
-                if (streq(p->runs[i]->job, job)) {
-                        if (p->runs[i]->watch.suspicion.suspected)
-                                tell_recovered(a, p->runs[i], &p->runs[i]->watch.suspicion, "end", host_now(a->host));
-                        drop(p, i);
-                        arm(p);
-                        return;
-                }
+        if (!w)
+                return;
+        w->over = false;
+        goodput_begin(&w->goodput, now - MIN(now, ago), w->goodput.mark > 0);
+}
+
+void agent_progress_ended(struct agent *a, const char *job) {
+        struct watched *w = find(a, job);
+        usec_t now = host_now(a->host);
+
+        if (!w)
+                return;
+        if (w->watch.suspicion.suspected)
+                tell_recovered(a, w, &w->watch.suspicion, "end", now);
+        goodput_end(&w->goodput, now, w->watch.suspicion.suspected ? cause_of(&w->watch.suspicion, w->watch.told) : GOODPUT_STEP);
+        run_watch_init(&w->watch);
+        w->over = true;
+        arm(a->progress);
 }
 
 /* --- The tick ------------------------------------------------------------------------------------------ */
@@ -260,20 +307,42 @@ static void sample_run(struct sink *s, const struct watched *w) {
         s->sample(s, &m);
 }
 
+static void sample_time(struct sink *s, const struct watched *w) {
+        struct sample m = { .name = "tpu.run.time",
+                            .kind = SAMPLE_COUNTER,
+                            .unit = "s",
+                            .description = "What the run's time went into: steps, and what was lost by cause",
+                            .keys = { "job", "tpu.run.time.cause" },
+                            .values = { w->job } };
+
+        for (enum goodput_cause c = 0; w->goodput.mark > 0 && c < _GOODPUT_MAX; c++) {
+                m.values[1] = goodput_cause_name(c);
+                m.d = (double) w->goodput.spent[c] / USEC_PER_SEC;
+                s->sample(s, &m);
+        }
+}
+
 void agent_progress_tick(struct agent *a, struct sink *s) {
         struct agent_progress *p = a->progress;
         const struct job_list *jobs = jobs_get(a->jobs);
         usec_t now = host_now(a->host);
 
         for (size_t i = p ? p->n : 0; i > 0; i--) {
-                const struct job *j = jobs_find(a->jobs, p->runs[i - 1]->job);
+                struct watched *w = p->runs[i - 1];
+                const struct job *j = jobs_find(a->jobs, w->job);
 
-                if (jobs->known && (!j || streq(j->state, "exited"))) {
+                if (jobs->known && !j) {
                         drop(p, i - 1);
                         continue;
                 }
-                read_counters(a, p->runs[i - 1], false, now);
-                sample_run(s, p->runs[i - 1]);
+                if (w->over || (j && streq(j->state, "exited")))
+                        continue;
+                if (j && w->goodput.mark == 0) /* it ran before this agent did */
+                        goodput_join(&w->goodput, now);
+                read_counters(a, w, false, now);
+                count_lost(w, now);
+                sample_run(s, w);
+                sample_time(s, w);
         }
 }
 

@@ -48,10 +48,13 @@ int agent_get_identity(struct agent *a, const struct api_request *r, struct api_
         return agent_answer_json(ret, 200, identity_to_json(&a->identity));
 }
 
-static const struct run_progress *find_progress(const char *job, void *userdata) {
+static struct job_seen find_progress(const char *job, void *userdata) {
         const struct agent *a = userdata;
+        const struct suspicion *s = agent_suspicion(a, job);
 
-        return a->run_log ? run_log_find(a->run_log, job) : NULL;
+        return (struct job_seen){ .log = a->run_log ? run_log_find(a->run_log, job) : NULL,
+                                  .goodput = agent_goodput(a, job),
+                                  .suspicion = s ? s->why : NULL };
 }
 
 int agent_get_jobs(struct agent *a, const struct api_request *r, struct api_answer *ret) {

@@ -9,6 +9,7 @@
 #include "agent_parts.h"
 #include "clock.h"
 #include "fingerprint.h"
+#include "gang.h"
 #include "log.h"
 #include "route.h"
 
@@ -18,6 +19,7 @@
         (30 *                                                                                               \
          USEC_PER_SEC) /* so long tpu-launchd may not say what runs here: then this host joins and says so */
 #define ADDRESSES_MAX 8
+#define NEXT_MAX 4
 
 /* --- What is said -------------------------------------------------------------------------------------- */
 
@@ -71,6 +73,27 @@ static json_int_t hosts_of(const struct agent *a) {
         return n;
 }
 
+/*
+ * The names or addresses of the workers after this one, round to the first, as its identity has them: so that who was never
+ * heard is missing by name. A few of them: each host says others.
+ */
+static json_t *next_of(const struct agent *a, unsigned worker) {
+        const char *list = identity_get(&a->identity, identity_workers(&a->identity));
+        _cleanup_free_ char *copy = strdup(list ? list : "");
+        const char *words[GANG_HOSTS_MAX];
+        char *word, *rest = copy;
+        json_t *out = json_array();
+        size_t n = 0;
+
+        while (copy && out && list && n < ELEMENTSOF(words) && (word = strsep(&rest, ",")))
+                words[n++] = word;
+        for (size_t i = 1; i < n && i <= NEXT_MAX; i++)
+                (void) json_array_append_new(out,
+                                             json_string(
+                                                     words[(worker + i) % n])); /* or it stays a number */
+        return out;
+}
+
 static const char *ordered(struct agent *a, char *buf, size_t size) {
         const struct order *cordon = orders_find(&a->order_list, ORDER_CORDON),
                            *drain = orders_find(&a->order_list, ORDER_DRAIN);
@@ -99,14 +122,15 @@ static json_t *make_member(struct agent_registry *g) {
         json_t *address = g->address[0] ? configured_addresses(g->address) : own_addresses(a);
 
         return json_pack(
-                "{s:i, s:s, s:I, s:s, s:s, s:s, s:o, s:I, s:s, s:s, s:o, s:s, s:s, s:s, s:b, s:s, s:b, s:o}",
+                "{s:i, s:s, s:I, s:s, s:s, s:s, s:o, s:I, s:s, s:s, s:o, s:s, s:s, s:s, s:b, s:s, s:o, s:b, s:o}",
                 "v", 1, "slice", g->slice, "worker", (json_int_t) g->worker, "host", g->host, "id", id_of(a),
                 "incarnation", g->incarnation, "address", address, "hosts", hosts_of(a), "accelerator",
                 accelerator ? accelerator : "", "topology", topology ? topology : "", "fingerprint",
                 make_fingerprint(a), "state", host_state_name(a->state), "reasons",
                 check_table_reasons(&a->checks, reasons, sizeof(reasons)), "orders",
                 ordered(a, orders, sizeof(orders)), "observe", agent_observes(a), "notice", agent_notice(a),
-                "runs_known", agent_parts_known(g->parts), "runs", agent_parts_to_member(g->parts));
+                "next", next_of(a, g->worker), "runs_known", agent_parts_known(g->parts), "runs",
+                agent_parts_to_member(g->parts));
 }
 
 static void say(struct agent_registry *g) {

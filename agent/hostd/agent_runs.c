@@ -4,6 +4,7 @@
 #include "clock.h"
 #include "log.h"
 #include "paths.h"
+#include "step_expression.h"
 
 /* A step line of a run that launchd has not told of yet: ask, but at most this often. */
 #define ASK_AGAIN (1 * USEC_PER_SEC)
@@ -27,6 +28,7 @@ static void on_started(const struct job *j, void *userdata) {
         };
         char message[256];
 
+        agent_progress_started(userdata, j);
         (void) snprintf(message, sizeof(message), "run %s of %s started as %s", j->name, j->user, j->unit);
         (void) agent_emit(userdata, EVENT_JOB_STARTED, OTLP_INFO, message, body, ELEMENTSOF(body), NULL);
 }
@@ -92,6 +94,14 @@ const char *agent_launchd_socket(const struct agent *a) {
         return own_or(a, a->settings.launchd_socket, PATH_LAUNCHD_SOCKET);
 }
 
+static void expect_steps(struct agent *a) {
+        struct step_expression *e;
+        char why[96];
+
+        if (a->settings.step_expression[0] && step_expression_new(a->settings.step_expression, why, sizeof(why), &e) >= 0)
+                run_log_expect(a->run_log, e); /* why not was said when it was read */
+}
+
 int agent_runs_start(struct agent *a) {
         const char *socket = agent_launchd_socket(a);
         int r;
@@ -113,6 +123,8 @@ int agent_runs_start(struct agent *a) {
         if (r < 0)
                 (void) log_warning_errno(r, "the journal cannot be read, steps of runs are not seen (is the "
                                             "user in systemd-journal?): %m");
+        else
+                expect_steps(a);
         agent_run_lines_start(a);
         return 0;
 }

@@ -101,6 +101,8 @@ static void sample_runs(struct agent *a, struct sink *s) {
                 put_run_number(s, "tpu.run.tokens_per_second", "{token}/s",
                                "Tokens a second and device, as the run reported", runs[i].job,
                                p->last.tokens_per_second);
+                put_run_number(s, "tpu.run.tflops", "{TFLOP}/s", "10^12 floating point operations a second and device, as the run reported",
+                               runs[i].job, p->last.tflops);
                 put_run_number(s, "tpu.run.loss", NULL, "Loss of the run's last step", runs[i].job,
                                p->last.loss);
         }

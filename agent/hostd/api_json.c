@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
 #include "api_json.h"
 #include "clock.h"
 #include "report.h"
@@ -111,27 +113,37 @@ json_t *api_json_status(const struct api_status *s) {
                          api_json_time(s->started_real));
 }
 
-static json_t *job_json(const struct job *j, const struct run_progress *p) {
+/* null for what is not known. */
+static json_t *number_json(double d) {
+        return isfinite(d) ? json_real(d) : json_null();
+}
+
+static json_t *job_json(const struct job *j, const struct job_seen *seen) {
+        const struct run_progress *p = seen->log;
         bool steps = p && p->progress.lines > 0;
 
-        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:o, s:I, s:I, s:I, s:s, s:s}",
+        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:s?, s:I, s:I, s:I, s:s, s:s}",
                          "name", j->name, "unit", j->unit, "state", j->state, "cause", j->cause, "code",
                          j->code, "status", j->status, "framework", j->framework, "malloc", j->malloc,
                          "user", j->user, "command", j->command, "started", api_json_time(j->started_real),
                          "ended", api_json_time(j->ended_real), "main_pid", (int) j->main_pid, "processes",
                          (int) j->processes, "step",
                          steps ? json_integer((json_int_t) p->progress.last_step) : json_null(),
-                         "step_seconds", steps ? json_real(p->progress.last.seconds) : json_null(), "generation",
+                         "step_seconds",
+                         number_json(steps ? p->progress.last.seconds : NAN), "goodput", number_json(seen->goodput),
+                         "suspicion", seen->suspicion, "generation",
                          (json_int_t) j->generation, "restarts", (json_int_t) j->restarts, "restarts_max",
                          (json_int_t) j->restarts_max, "why", j->why, "remedy", j->remedy);
 }
 
 json_t *api_json_jobs(const struct job_list *l,
-                      const struct run_progress *(*lookup)(const char *job, void *userdata),
-                      void *userdata) {
+                      struct job_seen (*lookup)(const char *job, void *userdata), void *userdata) {
         json_t *list = json_array();
 
-        for (size_t i = 0; list && i < l->n; i++)
-                list = api_json_append(list, job_json(&l->jobs[i], lookup(l->jobs[i].name, userdata)));
+        for (size_t i = 0; list && i < l->n; i++) {
+                struct job_seen seen = lookup(l->jobs[i].name, userdata);
+
+                list = api_json_append(list, job_json(&l->jobs[i], &seen));
+        }
         return list ? json_pack("{s:o}", "jobs", list) : NULL;
 }

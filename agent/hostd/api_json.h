@@ -40,6 +40,12 @@ struct api_status {
 };
 json_t *api_json_status(const struct api_status *s);
 
-/* {jobs: […]}; lookup gives a run's progress or NULL. */
-json_t *api_json_jobs(const struct job_list *l,
-                      const struct run_progress *(*lookup)(const char *job, void *userdata), void *userdata);
+/* What is known of a run beside what tpu-launchd says. */
+struct job_seen {
+        const struct run_progress *log; /* NULL: nothing was read of it */
+        double goodput;                 /* NAN: not known */
+        const char *suspicion;          /* why it may have stalled; NULL: it is not suspected */
+};
+/* {jobs: […]}. */
+json_t *api_json_jobs(const struct job_list *l, struct job_seen (*lookup)(const char *job, void *userdata),
+                      void *userdata);

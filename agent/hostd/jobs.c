@@ -38,6 +38,11 @@ static const struct job *find(const struct job_list *l, const char *name) {
         return NULL;
 }
 
+/* Its process is known; or it was over before that. */
+static bool has_begun(const struct job *j) {
+        return j->main_pid > 0 || streq(j->state, "exited");
+}
+
 void jobs_compare(const struct job_list *old, const struct job_list *new, usec_t since,
                   const struct jobs_handlers *h, void *userdata) {
         for (size_t i = 0; i < new->n; i++) {
@@ -45,12 +50,21 @@ void jobs_compare(const struct job_list *old, const struct job_list *new, usec_t
                 bool anew = !before || before->started_real != now->started_real,
                      ended = streq(now->state, "exited");
 
-                if (anew && now->started_real >= since)
+                if (has_begun(now) && (anew || !has_begun(before)) && now->started_real >= since)
                         h->started(now, userdata);
                 if (ended && (anew || !streq(before->state, "exited")) &&
                     (!anew || now->ended_real >= since))
                         h->exited(now, userdata);
         }
+}
+
+/* A tpu-launchd that was started again knows what runs before it knows the process. */
+static void keep_pid(struct job *j, const struct job_list *old) {
+        const struct job *before = find(old, j->name);
+
+        if (j->main_pid == 0 && before && before->started_real == j->started_real &&
+            !streq(j->state, "exited"))
+                j->main_pid = before->main_pid;
 }
 
 static void take_job(struct job *j, const Local__Job *m) {
@@ -86,8 +100,12 @@ static void take_reply(struct jobs *j, const Local__JobsReply *reply) {
         j->next->known = true;
         j->next->question = j->asked;
         for (size_t i = 0; i < reply->n_job && j->next->n < JOBS_MAX; i++)
-                if (job_name_valid(reply->job[i]->name))
-                        take_job(&j->next->jobs[j->next->n++], reply->job[i]);
+                if (job_name_valid(reply->job[i]->name)) {
+                        struct job *job = &j->next->jobs[j->next->n++];
+
+                        take_job(job, reply->job[i]);
+                        keep_pid(job, swap);
+                }
         j->list = j->next;
         j->next = swap;
         jobs_compare(j->next, j->list, j->since, j->handlers, j->userdata);

@@ -7,8 +7,10 @@
 #include "log.h"
 #include "paths.h"
 #include "run_log.h"
+#include "step_expression.h"
 
 #define ENTRIES_A_TURN 128
+#define EXPRESSION_MSEC_MAX 50
 
 struct run_log {
         sd_event *event;
@@ -16,6 +18,7 @@ struct run_log {
         sd_event_source *io, *more, *timer;
         void (*told)(const struct run_log_line *l, void *userdata);
         void *userdata;
+        struct step_expression *expression; /* NULL: the usual forms */
         struct run_progress runs[RUN_LOG_RUNS_MAX];
         size_t n;
 };
@@ -95,6 +98,27 @@ static void copy_invocation(sd_journal *j, char ret[static 33]) {
         ret[len] = '\0';
 }
 
+static uint64_t cpu_now(void) {
+        struct timespec t = { .tv_sec = 0 };
+
+        (void) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* exists since 2.6.12 */
+        return (uint64_t) t.tv_sec * 1000 + (uint64_t) t.tv_nsec / 1000000;
+}
+
+/* An expression that takes too long for a line would stop everything else: it is not used again. */
+static bool parse(struct run_log *l, const char *line, size_t len, struct step_line *ret) {
+        uint64_t before = l->expression ? cpu_now() : 0;
+        bool is = step_of_line(l->expression, line, len, ret);
+
+        if (l->expression && cpu_now() - before > EXPRESSION_MSEC_MAX) {
+                log_warning("StepExpression= took more than %d ms for one line: it is not used any more, steps of runs are looked "
+                            "for in their usual forms (make it simpler: no nested repetitions)",
+                            EXPRESSION_MSEC_MAX);
+                l->expression = step_expression_free(l->expression);
+        }
+        return is;
+}
+
 static void take_step(struct run_log *l, const char *job, const struct step_line *step, usec_t at) {
         struct run_progress *run = slot_of(l, job);
         uint64_t real = 0;
@@ -120,7 +144,7 @@ static void take_entry(struct run_log *l) {
         told.job = job;
         told.invocation = invocation;
         told.at = entry_at(l);
-        if (step_line_parse(told.text, told.len, &step)) {
+        if (parse(l, told.text, told.len, &step)) {
                 told.step = &step;
                 take_step(l, job, &step, told.at);
         }
@@ -259,6 +283,11 @@ int run_log_new(sd_event *e, const char *directory, void (*told)(const struct ru
         return 0;
 }
 
+void run_log_expect(struct run_log *l, struct step_expression *e) {
+        l->expression = step_expression_free(l->expression);
+        l->expression = e;
+}
+
 struct run_log *run_log_free(struct run_log *l) {
         if (!l)
                 return NULL;
@@ -266,6 +295,7 @@ struct run_log *run_log_free(struct run_log *l) {
         l->more = sd_event_source_disable_unref(l->more);
         l->timer = sd_event_source_disable_unref(l->timer);
         sd_journal_close(l->journal);
+        l->expression = step_expression_free(l->expression);
         sd_event_unref(l->event);
         free(l);
         return NULL;

@@ -39,6 +39,9 @@ int run_log_new(sd_event *e, const char *directory, void (*told)(const struct ru
 struct run_log *run_log_free(struct run_log *l);
 DEFINE_CLEANUP(struct run_log *, run_log_free)
 
+/* What a step line is, for all runs; taken over. NULL: the usual forms. */
+struct step_expression;
+void run_log_expect(struct run_log *l, struct step_expression *e);
 /*
  * Reads what is there, although nobody told of it: a change may be told before all of it can be read. False: there is
  * more, and it is read in the next turns.

@@ -8,6 +8,7 @@
 #include "registry.h"
 #include "settings.h"
 #include "tcp_address.h"
+#include "step_expression.h"
 #include "uplink.h"
 
 #define TEXT_OF(x) #x
@@ -56,6 +57,13 @@ static int parse_endpoints(const char *value, void *dest, char why[static 96]) {
                         r = -E2BIG;
                 }
         }
+        return r < 0 ? r : config_parse_string255(value, dest, why);
+}
+
+static int parse_expression(const char *value, void *dest, char why[static 96]) {
+        _cleanup_(step_expression_freep) struct step_expression *e = NULL;
+        int r = value[0] ? step_expression_new(value, why, 96, &e) : 0;
+
         return r < 0 ? r : config_parse_string255(value, dest, why);
 }
 
@@ -308,6 +316,7 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                 { "Hostd", "SpoolBytes", parse_spool_bytes, &s->spool_bytes, "256M" },
                 { "Hostd", "RunLogs", config_parse_bool, &s->run_logs, "yes" },
                 { "Hostd", "RunLogBytes", parse_spool_bytes, &s->run_log_bytes, "64M" },
+                { "Hostd", "StepExpression", parse_expression, s->step_expression, "" },
                 { "Hostd", "ApiSocket", parse_path, s->api_socket, PATH_HOSTD_SOCKET },
                 { "Hostd", "SpoolDirectory", parse_path, s->spool_directory, PATH_SPOOL },
                 { "Hostd", "LaunchdSocket", parse_path, s->launchd_socket, "" },
@@ -385,6 +394,7 @@ unsigned settings_keep_fixed(struct settings *s, const struct settings *old) {
                 { "CertificateFile", s->uplink.certificate_file, old->uplink.certificate_file },
                 { "ApiSocket", s->api_socket, old->api_socket },
                 { "SpoolDirectory", s->spool_directory, old->spool_directory },
+                { "StepExpression", s->step_expression, old->step_expression },
                 { "LaunchdSocket", s->launchd_socket, old->launchd_socket },
                 { "NetcfgSocket", s->netcfg_socket, old->netcfg_socket },
                 { "Journal", s->journal, old->journal },

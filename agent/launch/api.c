@@ -185,7 +185,13 @@ static void on_captured(const struct job *j, const struct capture_result *r, use
         waiter_free(a, w);
 }
 
+static void on_running(const struct job *j, void *userdata) {
+        (void) j;
+        tell_watchers(userdata);
+}
+
 const struct runs_events api_runs_events = { .started = on_started,
+                                             .running = on_running,
                                              .ended = on_ended,
                                              .captured = on_captured };
 

@@ -61,6 +61,7 @@ static void on_running(const char *name, uint32_t main_pid, const char *control_
         struct runs *r = userdata;
         struct run *run = run_find(r, name);
         const char *slash = strrchr(control_group, '/');
+        bool other;
 
         if (!run || run->job->state == JOB_EXITED)
                 return;
@@ -69,12 +70,15 @@ static void on_running(const char *name, uint32_t main_pid, const char *control_
                 run->replaced = job_free(run->replaced);
                 r->events->started(run->job, 0, NULL, r->userdata);
         }
+        other = run->job->main_pid != main_pid;
         run->job->main_pid = main_pid;
-        if (!slash || slash == control_group)
-                return;
-        free(run->job->control_group);
-        /* the slice: containers are in it, too */
-        run->job->control_group = strndup(control_group, (size_t) (slash - control_group));
+        if (slash && slash != control_group) {
+                free(run->job->control_group);
+                /* the slice: containers are in it, too */
+                run->job->control_group = strndup(control_group, (size_t) (slash - control_group));
+        }
+        if (other)
+                r->events->running(run->job, r->userdata);
 }
 
 static void on_gone(const char *name, void *userdata) {

@@ -16,6 +16,8 @@ struct runs_events {
         /* error 0: the command runs; else p says why it does not. The job is freed afterwards when no unit
          * was made. */
         void (*started)(const struct job *j, int error, const struct problem *p, void *userdata);
+        /* Its process is another one now, or known at last. */
+        void (*running)(const struct job *j, void *userdata);
         void (*ended)(const struct job *j, void *userdata);
         void (*captured)(const struct job *j, const struct capture_result *r, usec_t taken_real,
                          void *userdata);

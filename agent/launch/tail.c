@@ -10,7 +10,7 @@
 #include "io.h"
 #include "job.h"
 #include "state.h"
-#include "steps.h"
+#include "step_expression.h"
 
 #define TAIL_FILE_MAX (256 * 1024)
 #define TAIL_ROUNDS 5 /* others write to the journal, too */
@@ -37,7 +37,7 @@ bool tail_line(struct tail_result *t, const char *line, size_t len) {
         int sign;
 
         len = MIN(len, (size_t) TAIL_LINE_MAX);
-        if (step_line_parse(line, len, &step)) {
+        if (step_of_line(NULL, line, len, &step)) {
                 t->step_known = true;
                 t->last_step = step.step;
                 return false;

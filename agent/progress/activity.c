@@ -5,6 +5,8 @@
 #define CORES_TIMES 1.5
 #define WRITTEN_MORE (4.0 * 1024 * 1024) /* bytes a second: far above what a log takes, */
 #define WRITTEN_TIMES 4.0
+#define NET_TELLS 10e3 /* bytes a second: below, the network says nothing of a run */
+#define LATELY (10 * USEC_PER_SEC)
 #define IDLE_SHARE 0.1 /* of what is usual */
 #define IDLE_CORES 0.05
 
@@ -28,16 +30,25 @@ struct activity_rate activity_between(const struct activity_reading *from, const
 
 void activity_take(struct activity *a, const struct activity_reading *r, bool calm) {
         if (calm && a->last.at > 0 && r->at > a->last.at) {
-                a->usual[a->next] = activity_between(&a->last, r);
-                a->next = (a->next + 1) % ACTIVITY_KEPT;
-                a->n = MIN(a->n + 1, ACTIVITY_KEPT);
+                a->pending = activity_between(&a->last, r);
+                a->pends = true;
         }
         if (a->mark.at == 0)
-                a->mark = *r;
+                a->mark = a->mid = *r;
+        else if (r->at >= a->mid.at + LATELY) {
+                a->mark = a->mid;
+                a->mid = *r;
+        }
         a->last = *r;
 }
 
-void activity_stepped(struct activity *a) {
+void activity_stepped(struct activity *a, bool in_time) {
+        if (a->pends && in_time) {
+                a->usual[a->next] = a->pending;
+                a->next = (a->next + 1) % ACTIVITY_KEPT;
+                a->n = MIN(a->n + 1, ACTIVITY_KEPT);
+        }
+        a->pends = false;
         a->mark.at = 0;
 }
 
@@ -74,11 +85,19 @@ struct activity_rate activity_usual(const struct activity *a) {
                                        .net = median(a, offsetof(struct activity_rate, net)) };
 }
 
+static bool about(double usual, double now) {
+        return usual >= 0 && now >= usual / 4 && now <= usual * 4;
+}
+
+static bool as_usual(const struct activity_rate *usual, const struct activity_rate *now) {
+        return usual->net >= NET_TELLS && about(usual->net, now->net) && about(usual->cores, now->cores);
+}
+
 bool activity_is_work(const struct activity_rate *usual, const struct activity_rate *now) {
         bool cores = now->cores >= 0 && usual->cores >= 0 && now->cores >= usual->cores + CORES_MORE &&
                      now->cores >= usual->cores * CORES_TIMES;
 
-        return cores || (now->written >= WRITTEN_MORE && now->written >= WRITTEN_TIMES * MAX(usual->written, 0));
+        return cores || as_usual(usual, now) || (now->written >= WRITTEN_MORE && now->written >= WRITTEN_TIMES * MAX(usual->written, 0));
 }
 
 bool activity_is_idle(const struct activity_rate *usual, const struct activity_rate *now) {

@@ -8,7 +8,7 @@
 #include "base.h"
 
 #define ACTIVITY_KEPT 16u /* windows of steps that went on */
-#define ACTIVITY_ENOUGH 3u /* of them, before anything is called usual */
+#define ACTIVITY_ENOUGH 2u /* of them, before anything is called usual */
 
 /* Counters since any moment; at is of the boot clock. */
 struct activity_reading {
@@ -21,23 +21,29 @@ struct activity_rate {
 };
 
 struct activity {
-        struct activity_reading last, mark; /* at 0: none; mark: the first one behind the last step */
+        struct activity_reading last;      /* at 0: none, as of the others */
+        struct activity_reading mark, mid; /* behind the last step, and 10 to 20 s back: what is done now counts */
         struct activity_rate usual[ACTIVITY_KEPT];
         uint32_t n, next;
+        struct activity_rate pending; /* usual, unless a pause has begun in it */
+        bool pends;
 };
 
 /* The rates between two readings. All unknown when no time lies between them; a counter that went back is unknown. */
 struct activity_rate activity_between(const struct activity_reading *from, const struct activity_reading *to);
-/* calm: steps went on since the last reading, without a pause. */
+/* calm: steps went on since the last reading, without a pause; unless the next step tells otherwise, that is usual. */
 void activity_take(struct activity *a, const struct activity_reading *r, bool calm);
-/* A step was done: what is read next is behind it. */
-void activity_stepped(struct activity *a);
+/* A step was done, after no longer than it should take, or not: what is read next is behind it. */
+void activity_stepped(struct activity *a, bool in_time);
 /* The median of each while steps go on; unknown while too little was seen. */
 struct activity_rate activity_usual(const struct activity *a);
-/* Since the first reading behind the last step, up to the last one. */
+/* Lately, up to the last reading; of what lies behind the last step alone. */
 struct activity_rate activity_since(const struct activity *a);
 
-/* Beyond what steps take: it writes, or burns more cores, as checkpoints and compilers do. Unknown is no. */
+/*
+ * It does something: it writes, or burns more cores, as checkpoints and compilers do; or it takes the CPU and the network
+ * that steps take, which a long step behind a pause does and nothing that stands. Unknown is no.
+ */
 bool activity_is_work(const struct activity_rate *usual, const struct activity_rate *now);
 /* Nothing of what steps take is seen any more: CPU and network fell to almost nothing. Unknown is no. */
 bool activity_is_idle(const struct activity_rate *usual, const struct activity_rate *now);

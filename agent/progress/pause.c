@@ -99,11 +99,13 @@ static void meet(struct pause_chain *c, uint64_t step, usec_t length) {
         c->longest = MAX(c->longest, length);
 }
 
-void pauses_take(struct pauses *p, uint64_t step, usec_t length, enum pause_kind kind) {
+void pauses_told(struct pauses *p, enum pause_kind kind, usec_t length) {
+        p->longest[kind] = MAX(p->longest[kind], length);
+}
+
+void pauses_take(struct pauses *p, uint64_t step, usec_t length) {
         struct pause_chain *once = NULL, *c;
 
-        if (kind != PAUSE_NONE)
-                p->longest[kind] = MAX(p->longest[kind], length);
         for (uint32_t i = 0; i < p->n; i++) {
                 c = &p->chains[i];
                 if (fits(c, step)) {
@@ -122,8 +124,8 @@ void pauses_take(struct pauses *p, uint64_t step, usec_t length, enum pause_kind
         *c = (struct pause_chain){ .step = step, .longest = length };
 }
 
-usec_t pauses_expected(const struct pauses *p, uint64_t step, enum pause_kind announced) {
-        usec_t longest = announced == PAUSE_NONE ? 0 : p->longest[announced];
+usec_t pauses_expected(const struct pauses *p, uint64_t step) {
+        usec_t longest = 0;
 
         for (uint32_t i = 0; i < p->n; i++)
                 if (fits(&p->chains[i], step))

@@ -40,11 +40,13 @@ struct pause_chain {
 };
 struct pauses {
         struct pause_chain chains[PAUSE_CHAINS];
-        usec_t longest[_PAUSE_KIND_MAX]; /* of those whose kind is known; 0: none was seen */
+        usec_t longest[_PAUSE_KIND_MAX]; /* of those that were told, from the line that told it; 0: none was */
         uint32_t n, next;                /* chains in use; the one that a new one takes the place of */
 };
 
 /* A pause of that length was behind step. Once seen twice at a distance, it is expected at that distance again. */
-void pauses_take(struct pauses *p, uint64_t step, usec_t length, enum pause_kind kind);
-/* How long the longest pause was that is expected behind step, or that the log has just announced; 0: none is expected. */
-usec_t pauses_expected(const struct pauses *p, uint64_t step, enum pause_kind announced);
+void pauses_take(struct pauses *p, uint64_t step, usec_t length);
+/* How long the longest pause was that is expected behind step; 0: none is. */
+usec_t pauses_expected(const struct pauses *p, uint64_t step);
+/* One of a kind that was told took so long. */
+void pauses_told(struct pauses *p, enum pause_kind kind, usec_t length);

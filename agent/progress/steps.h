@@ -14,7 +14,7 @@
 
 struct step_line {
         uint64_t step;
-        double seconds;
+        double seconds; /* NAN: another form of line (steps_torch.h, step_expression.h) does not say */
         double tflops, tokens_per_second,
                 loss; /* NAN when the line does not say, or says "nan", or no number */
 };

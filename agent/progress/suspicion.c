@@ -6,7 +6,7 @@
 #define EARLY_LEAST (60 * USEC_PER_SEC) /* while too few intervals are known */
 #define EARLY_TIMES 5
 #define SECOND_STEP (600 * USEC_PER_SEC)
-#define ANNOUNCED_FIRST (60 * USEC_PER_SEC) /* of the first pause of its kind, while the run works */
+#define ANNOUNCED_FIRST (60 * USEC_PER_SEC) /* of the first pause of its kind, while the run works; a step follows it */
 #define WORKING_CORES 0.2 /* while it is not known what is usual */
 #define LOOK_AGAIN (10 * USEC_PER_SEC)
 #define LONG_ONES 4 /* in a row: that is the run's pace from now on */
@@ -36,27 +36,45 @@ static usec_t ordinary_limit(const struct run_watch *w) {
         return MAX(SUSPICION_LEAST, (usec_t) (SUSPICION_TIMES * (double) rhythm_median(&w->rhythm)));
 }
 
-static usec_t limit_of(const struct run_watch *w) {
-        usec_t pause = pauses_expected(&w->pauses, w->last_step, w->announced);
+/* Pauses come longer than before, a little. */
+static usec_t pause_limit(usec_t longest) {
+        return longest + longest / 2;
+}
 
-        return MAX(ordinary_limit(w), pause + pause / 2);
+/* Until when: the first instant at which a step is missed. */
+static usec_t patience(const struct run_watch *w) {
+        usec_t until = w->last_at + MAX(ordinary_limit(w), pause_limit(pauses_expected(&w->pauses, w->last_step)));
+
+        if (w->announced != PAUSE_NONE)
+                until = MAX(until, w->announced_at + pause_limit(w->pauses.longest[w->announced]));
+        if (w->alive_at > 0)
+                until = MAX(until, w->alive_at + ordinary_limit(w));
+        return MAX(until, w->look_at);
 }
 
 /* --- Steps and lines ----------------------------------------------------------------------------------- */
 
-static void learn_interval(struct run_watch *w, usec_t interval) {
+/* True: it was longer than it should be. */
+static bool learn_interval(struct run_watch *w, usec_t interval) {
         if (w->rhythm.n < SUSPICION_STEPS || interval <= ordinary_limit(w)) {
                 w->long_ones = 0;
                 rhythm_add(&w->rhythm, interval);
-                return;
+                return false;
         }
-        w->calm = false;
+        w->rough = true;
         if (++w->long_ones >= LONG_ONES) { /* learned anew */
                 rhythm_clear(&w->rhythm);
                 w->long_ones = 0;
         } else
-                pauses_take(&w->pauses, w->last_step, interval, w->named);
+                pauses_take(&w->pauses, w->last_step, interval);
         rhythm_add(&w->rhythm, interval);
+        return true;
+}
+
+/* A pause that was told, and not told to be over, ends with the step. */
+static void learn_told(struct run_watch *w, usec_t at) {
+        if (w->announced != PAUSE_NONE && at > w->announced_at + SUSPICION_LEAST / 2)
+                pauses_told(&w->pauses, w->announced, at - w->announced_at);
 }
 
 static enum run_step step_is(const struct run_watch *w, uint64_t step, usec_t at) {
@@ -69,25 +87,27 @@ static enum run_step step_is(const struct run_watch *w, uint64_t step, usec_t at
                                                                                                       RUN_STEP_SAME;
 }
 
-enum run_step run_watch_step(struct run_watch *w, uint64_t step, usec_t at, struct suspicion *ret_ended) {
+enum run_step run_watch_step(struct run_watch *w, uint64_t step, usec_t at, struct run_stepped *ret) {
         enum run_step is = step_is(w, step, at);
 
-        *ret_ended = (struct suspicion){ .suspected = false };
+        *ret = (struct run_stepped){ .told = w->told };
         at = MAX(at, w->last_at);
         w->line_at = MAX(at, w->line_at);
         if (is == RUN_STEP_SAME)
                 return is;
-        w->calm = w->stepped && is == RUN_STEP_FORWARD;
-        if (w->calm)
-                learn_interval(w, at - w->last_at);
-        activity_stepped(&w->activity);
+        if (w->stepped && is == RUN_STEP_FORWARD) {
+                w->calm = true;
+                ret->late = learn_interval(w, at - w->last_at);
+        }
+        activity_stepped(&w->activity, !w->rough);
         if (w->suspicion.suspected)
-                *ret_ended = w->suspicion;
+                ret->ended = w->suspicion;
         w->suspicion.suspected = false;
         w->stepped = true;
         w->last_step = step;
         w->last_at = at;
-        w->announced = w->named = PAUSE_NONE;
+        learn_told(w, at);
+        w->announced = w->told = PAUSE_NONE;
         w->look_at = w->alive_at = 0;
         return is;
 }
@@ -101,7 +121,9 @@ void run_watch_line(struct run_watch *w, const char *line, size_t len, usec_t at
                 return;
         if (sign != PAUSE_BEGINS && (sign == PAUSE_GOES_ON || w->announced != PAUSE_NONE || w->alive_at == 0))
                 w->alive_at = at;
-        w->named = kind;
+        w->told = kind;
+        if (w->announced != PAUSE_NONE && (w->announced != kind || sign == PAUSE_ENDS))
+                learn_told(w, at);
         if (sign == PAUSE_ENDS)
                 w->announced = PAUSE_NONE;
         else if (w->announced != kind) {
@@ -111,8 +133,8 @@ void run_watch_line(struct run_watch *w, const char *line, size_t len, usec_t at
 }
 
 void run_watch_reading(struct run_watch *w, const struct activity_reading *r) {
-        activity_take(&w->activity, r, w->calm);
-        w->calm = false;
+        activity_take(&w->activity, r, w->calm && !w->rough);
+        w->calm = w->rough = false;
 }
 
 /* --- Suspicion ----------------------------------------------------------------------------------------- */
@@ -121,13 +143,17 @@ usec_t run_watch_due(const struct run_watch *w) {
         if (!w->stepped)
                 return USEC_INFINITY;
         if (w->suspicion.suspected)
-                return w->suspicion.counts ? USEC_INFINITY : w->suspicion.at + SUSPICION_GRACE;
-        return MAX(MAX(w->last_at + limit_of(w), w->look_at), w->alive_at > 0 ? w->alive_at + ordinary_limit(w) : 0);
+                return w->suspicion.counts ? USEC_INFINITY : MAX(w->suspicion.at + SUSPICION_GRACE, w->look_at);
+        return patience(w);
+}
+
+static usec_t announced_end(const struct run_watch *w) {
+        return w->announced_at + ANNOUNCED_FIRST + ordinary_limit(w);
 }
 
 /* The first pause of a kind that the log announced may last, while something is done in it. */
 static bool may_go_on(const struct run_watch *w, const struct suspicion *s, usec_t now) {
-        if (w->announced == PAUSE_NONE || w->pauses.longest[w->announced] > 0 || now >= w->announced_at + ANNOUNCED_FIRST)
+        if (w->announced == PAUSE_NONE || w->pauses.longest[w->announced] > 0 || now >= announced_end(w))
                 return false;
         return s->now.cores < 0 || s->now.cores >= (s->usual.cores >= 0 ? s->usual.cores / 2 : WORKING_CORES);
 }
@@ -187,7 +213,7 @@ enum run_judged run_watch_judge(struct run_watch *w, usec_t now) {
                 .at = now,
                 .last_step = w->stepped ? w->last_step : SUSPICION_STEP_NONE,
                 .expected = rhythm_median(&w->rhythm),
-                .limit = limit_of(w),
+                .limit = w->suspicion.suspected ? w->suspicion.limit : patience(w) - w->last_at,
                 .usual = activity_usual(&w->activity),
                 .now = activity_since(&w->activity),
         };
@@ -195,11 +221,15 @@ enum run_judged run_watch_judge(struct run_watch *w, usec_t now) {
         if (now < run_watch_due(w))
                 return RUN_JUDGED_SAME;
         if (!known && may_go_on(w, &s, now)) {
-                w->look_at = MIN(now + LOOK_AGAIN, w->announced_at + ANNOUNCED_FIRST);
+                w->look_at = MIN(now + LOOK_AGAIN, announced_end(w));
                 return RUN_JUDGED_SAME;
         }
         s.kind = kind_of(w, &s);
-        s.counts = known || s.kind == SUSPICION_STALL;
+        if (known && activity_is_work(&s.usual, &s.now) && now < w->suspicion.at + SUSPICION_WORK_MAX) {
+                w->look_at = now + LOOK_AGAIN;
+                return RUN_JUDGED_SAME;
+        }
+        s.counts = known || (s.kind == SUSPICION_STALL && (s.usual.cores >= 0 || s.now.cores < 0));
         say_why(w, &s);
         if (known) {
                 s.kind = w->suspicion.kind; /* as it was told */

@@ -7,9 +7,9 @@
  *
  * It is suspected SUSPICION_LEAST, or SUSPICION_TIMES the median interval between two steps, after the last step,
  * whichever is longer. Later only
- *  - behind a step where a pause was before, or that the log says is followed by one whose kind was seen before: after
- *    one and a half times the longest of those;
- *  - while the log says that a pause is under way and the run works: a minute after it began, if none of its kind was
+ *  - behind a step where a pause was before, or after a line that announces one of a kind seen before: one and a half times
+ *    the longest of those after the step, or the line;
+ *  - while the log says that a pause is under way and the run works: a minute later, if none of its kind was
  *    seen before.
  * Before SUSPICION_STEPS intervals are known: after a minute or five times the longest, whichever is longer; with one
  * step alone, after ten minutes (the second step may be compiled, too); before the first step, never.
@@ -18,7 +18,9 @@
  *
  * A suspicion is no verdict. Its kind says what else is seen; who decides looks at all hosts, at their stacks, and twice.
  * They are to look (counts) at once when nothing explains the silence; what may well be a pause is given SUSPICION_GRACE
- * more, for a look at all hosts is had once in five minutes only.
+ * more, and SUSPICION_WORK_MAX while it still works; a run of which it is not known yet what it takes while steps go on is
+ * given the grace, too. For a look at all hosts is had once in five minutes only.
+ *
  * Pure: time is the caller's, of the boot clock. Of fixed size, nothing is allocated.
  */
 #include "activity.h"
@@ -30,6 +32,7 @@
 #define SUSPICION_TIMES 2.4
 #define SUSPICION_STEPS 3u
 #define SUSPICION_GRACE (45 * USEC_PER_SEC)
+#define SUSPICION_WORK_MAX (150 * USEC_PER_SEC)
 #define SUSPICION_STEP_NONE UINT64_MAX
 #define SUSPICION_WHY_MAX 320u
 
@@ -62,13 +65,13 @@ struct run_watch {
         struct pauses pauses;
         struct activity activity;
         bool stepped;         /* last_step and last_at are known */
-        bool calm;            /* since the last reading steps went on */
+        bool calm, rough;     /* since the last reading steps went on; one of them took too long */
         uint64_t last_step;   /* the highest, since the run last went back */
         usec_t last_at;
         usec_t line_at;       /* the last line of any kind; 0: none */
         enum pause_kind announced; /* by a line behind the last step, and not told to be over */
         usec_t announced_at;
-        enum pause_kind named; /* what the pause behind the last step is, or was */
+        enum pause_kind told;  /* the last that a line told of behind the last step, over or not */
         usec_t alive_at;       /* a line told that a pause goes on, or that it is over: a sign of life, as a step is */
         unsigned long_ones;   /* intervals in a row that were longer than they should be */
         usec_t look_at;       /* not suspected before; 0: when it is due */
@@ -83,8 +86,14 @@ enum run_step {
 };
 
 void run_watch_init(struct run_watch *w);
-/* A step line. Progress ends a suspicion: *ret_ended is it then, else it is not suspected. */
-enum run_step run_watch_step(struct run_watch *w, uint64_t step, usec_t at, struct suspicion *ret_ended);
+/* What a step ends. */
+struct run_stepped {
+        struct suspicion ended; /* a suspicion; else it is not suspected */
+        bool late;              /* it took longer than a step may */
+        enum pause_kind told;   /* what the log said of that */
+};
+/* A step line. */
+enum run_step run_watch_step(struct run_watch *w, uint64_t step, usec_t at, struct run_stepped *ret);
 /* Any other line. */
 void run_watch_line(struct run_watch *w, const char *line, size_t len, usec_t at);
 /* Counters of the run, every now and then, and when it is due. */

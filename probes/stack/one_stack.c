@@ -1,13 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "one_stack.h"
 
+/* The next run from *index on; then *index is behind it. NULL: there is none. */
+static const struct frame *next_run(const struct python_thread *t, size_t *index) {
+        while (*index < t->chain.n) {
+                const struct frame *f = &t->chain.frames[(*index)++];
+
+                if (f->entry)
+                        return f;
+        }
+        return NULL;
+}
+
+static bool holds(const struct native_thread *n, size_t i, const struct frame *run) {
+        return run && i + 1 < n->n && n->frames[i].sp != 0 && run->entry_at >= n->frames[i].sp &&
+               run->entry_at < n->frames[i + 1].sp;
+}
+
+/* Whether every run is in one of the frames, in their order. */
+static bool all_have_places(const struct native_thread *n, const struct python_thread *t) {
+        size_t index = 0;
+        const struct frame *run = next_run(t, &index);
+
+        for (size_t i = 0; i < n->n && run; i++)
+                if (holds(n, i, run))
+                        run = next_run(t, &index);
+        return !run;
+}
+
 bool stack_joins(const struct native_thread *n, const struct python_thread *t) {
         size_t runs = 0;
 
         for (size_t i = 0; i < t->chain.n; i++)
                 runs += t->chain.frames[i].entry;
         return !t->error && !t->changed && !t->drifted && !t->chain.cut && runs > 0 &&
-               runs == native_evaluations(n);
+               (runs == native_evaluations(n) || all_have_places(n, t));
 }
 
 bool python_shown(const struct python_thread *t) {
@@ -53,12 +80,21 @@ static int walk_run(const struct python_thread *t, bool all, size_t *index, visi
         return r;
 }
 
+/* Whether native frame i is the run whose Python frames begin at index. */
+static bool is_run(const struct native_thread *n, size_t i, const struct python_thread *t, size_t index,
+                   bool by_place) {
+        if (!t)
+                return false;
+        return by_place ? holds(n, i, next_run(t, &index)) : n->frames[i].symbol->evaluates;
+}
+
 int stack_walk(const struct native_thread *n, const struct python_thread *t, visit_t visit, void *userdata) {
+        bool by_place = n && t && all_have_places(n, t);
         size_t index = 0;
         int r = n ? walk_kernel(n, visit, userdata) : 0;
 
         for (size_t i = 0; n && r == 0 && i < n->n; i++)
-                if (t && n->frames[i].symbol->evaluates)
+                if (is_run(n, i, t, index, by_place))
                         r = walk_run(t, false, &index, visit, userdata);
                 else
                         r = visit(&(struct joined_frame){ .kind = JOINED_NATIVE, .native = &n->frames[i] },

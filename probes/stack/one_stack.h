@@ -20,7 +20,11 @@ struct joined_frame {
         const struct frame *python;
 };
 
-/* Whether each run of the interpreter loop in the native stack has its Python frames, of the same moment. */
+/*
+ * Whether each run of the interpreter loop in the native stack has its Python frames, of the same moment. A run
+ * is told by what it has on the C stack, where the interpreter says that (from 3.12 on), else by the name of
+ * its function.
+ */
 bool stack_joins(const struct native_thread *n, const struct python_thread *t);
 
 /*

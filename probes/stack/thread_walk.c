@@ -252,8 +252,10 @@ static int add_frame(struct memory *m, const struct python_layout *l, uint64_t a
         memcpy(ret_previous, head + l->frame.previous, 8);
         if (l->frame.owned_by_c != 0 && head[l->frame.owner] >= l->frame.owned_by_c) {
                 *called_inside = false; /* the interpreter loop was left here: no call of Python's */
-                if (chain->n > 0)
+                if (chain->n > 0 && !chain->frames[chain->n - 1].entry) {
                         chain->frames[chain->n - 1].entry = true;
+                        chain->frames[chain->n - 1].entry_at = address; /* a variable of the loop's function */
+                }
                 return 0;
         }
         if (!traced) {

@@ -20,6 +20,7 @@ struct frame {
                 instruction; /* address of the code unit; to 3.10 its offset in bytes, -2 before the first */
         bool of_generator;
         bool entry; /* called from C: the outermost one that one run of the interpreter loop has */
+        uint64_t entry_at; /* something on the C stack that belongs to that run; 0: not known (to 3.11) */
         const struct code *code; /* set by the capture; owned by its cache */
 };
 

@@ -12,6 +12,7 @@
 
 #define MODULES_MAX 2048u
 #define SYMBOLS_MAX 65536u
+#define RSP 7u /* its DWARF number: System V ABI for x86-64, figure 3.36 */
 #define LIVE_MAX (8u * 1024 * 1024) /* of a stack above its copy */
 
 /* What is used of libdw. */
@@ -24,6 +25,7 @@
 
 struct library {
         void *handle;
+        int (*frame_reg)(Dwfl_Frame *, unsigned, Dwarf_Word *); /* dwfl_frame_reg(), from elfutils 0.188; NULL */
 #define MEMBER(name) __typeof__(name) *name;
         FUNCTIONS(MEMBER)
 };
@@ -56,6 +58,7 @@ static int library_open(struct library *l) {
         if (!l->name) \
                 return -ENOPKG;
         FUNCTIONS(LOAD)
+        l->frame_reg = (__typeof__(l->frame_reg)) dlsym(l->handle, "dwfl_frame_reg");
         return 0;
 }
 
@@ -244,6 +247,7 @@ static int take_frame(Dwfl_Frame *state, void *arg) {
         struct native_frame f;
         bool interrupted;
         Dwarf_Addr pc;
+        Dwarf_Word sp;
         int r;
 
         u->missed = false; /* the next call already looks for the frame behind this one */
@@ -254,6 +258,7 @@ static int take_frame(Dwfl_Frame *state, void *arg) {
                 return DWARF_CB_ABORT;
         }
         f.pc = pc;
+        f.sp = u->dw.frame_reg && u->dw.frame_reg(state, RSP, &sp) == 0 ? sp : 0;
         r = symbol_of(u, interrupted ? pc : pc - 1,
                       &f.symbol); /* a return address may lie behind its function */
         if (r == 0 && u->n == u->size) {

@@ -22,6 +22,7 @@ struct native_module {
 
 struct native_frame {
         uint64_t pc;
+        uint64_t sp; /* its part of the stack is from here to the sp of the next one; 0: not known */
         const struct native_symbol *symbol; /* owned by the unwinder; never NULL */
 };
 

@@ -9,7 +9,8 @@ from ctl_case import Ctl, ago
 from stand_ins import field, strings_of
 
 JOB = {"name": "train", "unit": "tpu-run-train.service", "state": "running", "cause": "", "code": "", "status": "", "framework": "jax", "malloc": "tcmalloc",
-       "user": "ada", "command": "python3 train.py", "ended": None, "main_pid": 7, "processes": 2, "step": 12, "step_seconds": 0.5}
+       "user": "ada", "command": "python3 train.py", "ended": None, "main_pid": 7, "processes": 2, "step": 12, "step_seconds": 0.5,
+       "goodput": 0.934, "suspicion": "no step for 31 s"}
 
 
 def launchd_job(name, state, cause, code, status, started, ended):
@@ -30,11 +31,12 @@ class Runs(Ctl):
         self.hostd().answers[("GET", "/v1/jobs")] = (200, {"jobs": [
             dict(JOB, started=text), dict(JOB, name="anew", started=ago(9999)), dict(JOB, name="forgotten", started=text)]})
         self.expect(["jobs"], 0, stderr="", stdout="""\
-NAME   STATE    USER  FRAMEWORK  SINCE  STEP  PER STEP  END           COMMAND
-train  running  ada   jax        5 min  12    0.5 s     -             python3 train.py
-anew   running  ada   jax        5 min  -     -         -             python3 train.py
-old    exited   ada   jax        5 h    -     -         signal KILL   python3 train.py
-ended  exited   ada   jax        5 min  -     -         stopped TERM  python3 train.py
+NAME   STATE    USER  FRAMEWORK  SINCE  STEP  PER STEP  GOOD  END           COMMAND
+train  running  ada   jax        5 min  12    0.5 s     93 %  -             python3 train.py
+anew   running  ada   jax        5 min  -     -         -     -             python3 train.py
+old    exited   ada   jax        5 h    -     -         -     signal KILL   python3 train.py
+ended  exited   ada   jax        5 min  -     -         -     stopped TERM  python3 train.py
+train: may have stalled: no step for 31 s
 """)
         self.assertEqual([j["step"] for j in json.loads(self.expect(["jobs", "--json"], 0).stdout)["jobs"]], [12, None, None, None])
 
@@ -44,7 +46,7 @@ ended  exited   ada   jax        5 min  -     -         stopped TERM  python3 tr
         self.launchd().answers[22] = (23, field(1, job + field(16, 2) + field(20, 1) + field(21, 5) + field(22, "its log: out of memory") + field(23, "a smaller batch")))
         self.hostd().answers[("GET", "/v1/jobs")] = (200, {"jobs": []})
         self.assertEqual(self.expect(["jobs"], 0).stdout.splitlines()[1:], [
-            "again  waiting  ada   jax        5 min  -     -         exit-code 3  python3 train.py",
+            "again  waiting  ada   jax        5 min  -     -         -     exit-code 3  python3 train.py",
             "again: generation 2; started again 1 of 5 times; its log: out of memory", "  to do: a smaller batch"])
         self.assertEqual(json.loads(self.expect(["jobs", "--json"], 0).stdout)["jobs"][0]["restarts_max"], 5)
 
@@ -59,7 +61,7 @@ ended  exited   ada   jax        5 min  -     -         stopped TERM  python3 tr
             "train", "tpu-run-train.service", "running", "", "", "", "plain", "glibc", "ada", "sleep 9")))
         self.launchd().answers[22] = (23, field(1, job))
         done = self.expect(["jobs"], 0)
-        self.assertEqual(done.stdout.splitlines()[1], "train  running  ada   plain      -      -     -         -    sleep 9")
+        self.assertEqual(done.stdout.splitlines()[1], "train  running  ada   plain      -      -     -         -     -    sleep 9")
         self.assertIn("systemctl status tpu-hostd", done.stderr)
 
     def test_run(self):

@@ -5,6 +5,7 @@ Prints one JSON object: {"kind": N, "fields": {number: [value, …]}}. Usage: la
 NUMBER is N, or N.M for field M of the message in field N: those of one N make one message.
 """
 
+import gzip
 import json
 import socket
 import struct
@@ -12,7 +13,7 @@ import sys
 
 SOCKET = "/run/tpu-launchd/launchd.sock"
 VERBS = {"run": 20, "jobs": 22, "stop": 24, "capture": 26, "signal": 30, "hint": 32}
-NUMBERS = {("stop", "2"), ("stop", "3"), ("signal", "2"), ("run", "8"), ("run", "13"), ("run", "14"), ("run", "17"), ("run", "12.1"),
+NUMBERS = {("capture", "2"), ("stop", "2"), ("stop", "3"), ("signal", "2"), ("run", "8"), ("run", "13"), ("run", "14"), ("run", "17"), ("run", "12.1"),
            ("run", "12.2"), ("run", "12.3")}     # fields that are no strings
 ARGV = 5
 
@@ -57,8 +58,12 @@ def parse(data):
     return fields
 
 
+def text(value):
+    return (gzip.decompress(value) if value.startswith(b"\x1f\x8b") else value).decode("utf-8", "replace")
+
+
 def readable(fields):
-    return {n: [v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in values] for n, values in fields.items()}
+    return {n: [text(v) if isinstance(v, bytes) else v for v in values] for n, values in fields.items()}
 
 
 def receive(s, n):

@@ -246,6 +246,21 @@ class Launch(unittest.TestCase):
         self.assertEqual((fields["4"], fields["5"]), ([1], [1]))
         self.ask("stop", "1=stack")
 
+    def test_capture_of_all_frames(self):
+        """With what the unit permits: kernel, native and Python frames as one stack, and nothing had to be stopped for them."""
+        self.start("frames", "python3", "-c", "import time\ndef wait_for_ever():\n    time.sleep(1000)\nwait_for_ever()")
+        self.host.wait_for(lambda: "python3" in self.host.sh(f"cat /proc/{self.show('frames', 'MainPID')}/comm"), timeout=10)
+        time.sleep(1)
+        fields = self.ask("capture", "1=frames", "2=1", user="tpu-hostd")["fields"]
+        process = json.loads(fields["6"][0])["processes"][0]
+        self.assertEqual(process.get("kernel_by"), "iter/task", process.get("kernel_unknown"))
+        thread = process["threads"][0]
+        kinds = "".join(f.get("kind", "python")[0] for f in thread["frames"])
+        self.assertRegex(kinds, "^k+n+ppn+$")
+        self.assertEqual(thread["native"], {"merged": True, "cut": False, "pause_ns": 0})
+        self.assertIn("nanosleep", "".join(f["function"] for f in thread["frames"] if f.get("kind") == "kernel"))
+        self.ask("stop", "1=frames")
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -13,7 +13,8 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import pythons  # noqa: E402
 import test_stack  # noqa: E402
-from test_stack import python_target, stacks_of  # noqa: E402
+from test_native import WAITING, settled  # noqa: E402
+from test_stack import frames_of, python_target, stacks_of  # noqa: E402
 
 FULL = os.environ.get("FULL") == "1" and os.geteuid() == 0
 WANTED = [version for versions in pythons.SUITES.values() for version in versions]
@@ -62,6 +63,17 @@ class Places(unittest.TestCase):
             self.assertIn(1, [x["interpreter"] for x in threads])
             inner = [[f["line"], f["function"]] for x in threads for f in x["frames"] if x["interpreter"] == 1]
             self.assertEqual(inner[:1], [[3, "<module>"]])
+
+    def test_native_frames_in_their_places(self):
+        """Whatever symbols the interpreter's file still has."""
+        with python_target(WAITING, python=self.python) as t:
+            settled(t.pid)
+            plain, process = stacks_of(t.pid)["threads"], stacks_of(t.pid, "--native")
+            for thread, same in zip(process["threads"], plain):
+                self.assertTrue(thread["native"]["merged"], thread)
+                self.assertEqual(frames_of(thread), frames_of(same))
+            kinds = "".join("n" if "kind" in f else "p" for f in process["threads"][2]["frames"] if f.get("kind") != "kernel")
+            self.assertRegex(kinds, r"^n+pn+p(n*p){1,2}n+(p+n+)+$")  # sleep < lambda < sorted() < sorts, numbers < list() < …, thread, start
 
     def test_who_holds_the_lock(self):
         source = ("import threading, time\nthreading.Thread(target=time.sleep, args=(1000,), daemon=True).start()\n"

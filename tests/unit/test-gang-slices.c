@@ -226,5 +226,32 @@ static void test_forgotten(void) {
         gang_free(w.g);
 }
 
+/* Who was never heard is named as the others know it; what it says of itself counts more. */
+static void test_named_by_others(void) {
+        struct world w;
+        const json_t *missing;
+        json_t *m;
+        char why[GANG_WHY_MAX];
+
+        world_new(&w, 1, 4);
+        world_join(&w, 0, 2);
+        m = world_member(&w, 0, 2);
+        json_object_set_new(m, "next", json_pack("[s,s,i,s,s]", "t-3", "10.9.0.9", 7, "t-1", "t-2"));
+        ASSERT_OK(gang_say(w.g, m, w.now, why));
+        json_decref(m);
+        world_step(&w);
+        missing = json_object_get(slice(&w, 0), "missing");
+        ASSERT_STREQ(world_text(json_array_get(missing, 0), "host"), "10.9.0.9");
+        ASSERT_STREQ(world_text(json_array_get(missing, 1), "host"), "");
+        ASSERT_STREQ(world_text(json_array_get(missing, 2), "host"), "t-3");
+        ASSERT_OK(world_want(&w, world_intent("a1", 1, 1, 0)));
+        world_step(&w);
+        ASSERT_TRUE(strstr(world_waits(&w), "s0: worker 0 (10.9.0.9) missing since"));
+        world_join(&w, 0, 0);
+        world_step(&w);
+        ASSERT_STREQ(world_text(json_array_get(json_object_get(slice(&w, 0), "roster"), 0), "host"), "s0-0");
+        gang_free(w.g);
+}
+
 TEST_MAIN(test_it_forms, test_lost_and_back, test_two_claim_one_id, test_copied_machine, test_fingerprints,
-          test_taken_over, test_what_cannot_be, test_forgotten)
+          test_taken_over, test_what_cannot_be, test_forgotten, test_named_by_others)

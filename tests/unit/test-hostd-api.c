@@ -95,8 +95,10 @@ static void test_status(void) {
         free(jobs);
 }
 
-static const struct run_progress *progress_of(const char *job, void *userdata) {
-        return streq(job, "train") ? userdata : NULL;
+static struct job_seen progress_of(const char *job, void *userdata) {
+        if (streq(job, "train"))
+                return (struct job_seen){ .log = userdata, .goodput = 0.5, .suspicion = "no step" };
+        return (struct job_seen){ .goodput = NAN };
 }
 
 static void test_jobs(void) {
@@ -116,7 +118,11 @@ static void test_jobs(void) {
         ASSERT_EQ(json_integer_value(json_object_get(json_array_get(list, 0), "step")), 12);
         ASSERT_STREQ(text_at(json_array_get(list, 0), "started"), "2026-11-21T05:00:00.000Z");
         ASSERT_TRUE(json_is_null(json_object_get(json_array_get(list, 0), "ended")));
+        ASSERT_STREQ(text_at(json_array_get(list, 0), "suspicion"), "no step");
+        ASSERT_TRUE(json_real_value(json_object_get(json_array_get(list, 0), "goodput")) == 0.5);
         ASSERT_TRUE(json_is_null(json_object_get(json_array_get(list, 1), "step")));
+        ASSERT_TRUE(json_is_null(json_object_get(json_array_get(list, 1), "goodput")));
+        ASSERT_TRUE(json_is_null(json_object_get(json_array_get(list, 1), "suspicion")));
         json_decref(v);
         free(l);
 }

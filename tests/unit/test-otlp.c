@@ -192,7 +192,7 @@ static void test_limits(void) {
 }
 
 static void add_histogram(struct otlp *o, const char *name, const struct otlp_histogram *h, int wanted) {
-        const struct otlp_attribute a[] = { { "tpu.buffer.size", "1MB+", 0 } };
+        const struct otlp_attribute a[] = { { .key = "tpu.buffer.size", .text = "1MB+" } };
         const struct otlp_point p = { .name = name,
                                       .unit = "s",
                                       .histogram = h,

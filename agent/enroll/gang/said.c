@@ -113,7 +113,7 @@ static int check_names(const struct said *s, char why[static GANG_WHY_MAX]) {
 }
 
 int said_parse(const json_t *m, struct said *ret, char why[static GANG_WHY_MAX]) {
-        struct said s = { .address = json_object_get(m, "address") };
+        struct said s = { .address = json_object_get(m, "address"), .next = json_object_get(m, "next") };
         int64_t worker, hosts;
         int r;
 

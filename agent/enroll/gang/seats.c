@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "said.h"
 
+#define NEXT_MAX 4
+#define HINT_MAX 128 /* a name of the network, or an address */
+
 void seat_changed(struct seat *s) {
         json_decref(s->entry);
         json_decref(s->place);
@@ -36,6 +39,7 @@ void seat_clear(struct gang *g, struct seat *s) {
         json_decref(s->incarnation);
         json_decref(s->before);
         free(s->why);
+        free(s->hint);
         *s = (struct seat){ .worker = worker };
 }
 
@@ -43,7 +47,9 @@ const char *seat_text(const struct seat *s, char buf[static 160]) {
         const char *host = json_string_value(s->host),
                    *address = json_string_value(json_array_get(s->address, 0));
 
-        if (!host || !*host)
+        if ((!host || !*host) && s->hint)
+                (void) snprintf(buf, 160, "worker %u (%s)", s->worker, s->hint);
+        else if (!host || !*host)
                 (void) snprintf(buf, 160, "worker %u", s->worker);
         else if (address)
                 (void) snprintf(buf, 160, "%s (%s)", host, address);
@@ -229,6 +235,31 @@ static void seat_joined(struct slice *s, struct seat *seat) {
         seat->why = NULL;
 }
 
+/* Who comes after it, as its identity has them; of those alone who were never heard. */
+static int take_hints(struct gang *g, struct slice *s, const struct said *w) {
+        size_t n = MIN(json_array_size(w->next), (size_t) NEXT_MAX);
+
+        for (size_t i = 0; i < n && w->hosts > 0; i++) {
+                const char *text = json_string_value(json_array_get(w->next, i));
+                struct seat *seat;
+                int r;
+
+                if (!text || !*text || strlen(text) >= HINT_MAX)
+                        continue;
+                r = slice_seat(g, s, (unsigned) ((w->worker + 1 + i) % w->hosts), &seat);
+                if (r < 0)
+                        return r;
+                r = seat->held ? 0 : replace_text(&seat->hint, text);
+                if (r < 0)
+                        return r;
+                if (r > 0) {
+                        seat_changed(seat);
+                        s->dirty = true;
+                }
+        }
+        return 0;
+}
+
 static int take(struct gang *g, struct slice *s, struct seat *seat, struct said *w, struct print *print) {
         int r, slot;
 
@@ -274,9 +305,10 @@ static int say(struct gang *g, struct print *print, struct said *w, usec_t now,
                 r = -E2BIG;
         }
         if (r >= 0)
-                return take(g, s, seat, w, print);
-        print_drop(g, print);
-        return r;
+                r = take(g, s, seat, w, print);
+        else
+                print_drop(g, print);
+        return r < 0 ? r : take_hints(g, s, w);
 }
 
 int gang_say(struct gang *g, const json_t *member, usec_t now, char why[static GANG_WHY_MAX]) {

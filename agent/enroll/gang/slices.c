@@ -120,7 +120,8 @@ static int make_entry(struct seat *s) {
                                      s->why ? s->why : never);
         else
                 s->entry =
-                        json_pack("{s:I, s:s, s:[], s:I, s:s}", "worker", (json_int_t) s->worker, "host", "",
+                        json_pack("{s:I, s:s, s:[], s:I, s:s}", "worker", (json_int_t) s->worker, "host",
+                                  s->hint ? s->hint : "",
                                   "address", "since", (json_int_t) s->since, "why", s->why ? s->why : never);
         return s->entry ? 0 : -ENOMEM;
 }

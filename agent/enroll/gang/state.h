@@ -48,6 +48,7 @@ struct seat {
         bool held;           /* a machine has it: host, id, address are its */
         bool live, presumed; /* presumed: live before this planner was loaded, and not heard yet */
         bool shut_down;      /* when not live: it said so, its runs have ended with it */
+        char *hint; /* of one that was never heard: its name or address, as others say; NULL: nobody does */
         json_t *host, *id, *address, *incarnation, *before; /* before: the incarnation in front of it */
         json_t *entry,
                 *place; /* as in the slice's record (roster, or missing) and in a run's; NULL: to be made */
