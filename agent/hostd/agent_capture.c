@@ -17,6 +17,7 @@
 #include "log.h"
 #include "paths.h"
 #include "run_record.h"
+#include "unanswered.h"
 
 #define ROUNDS_MAX 4
 #define EPISODES_MAX 16 /* that are remembered as answered, beside the files */
@@ -150,13 +151,27 @@ static void tell(const struct capture_round *c, const struct capture_about *abou
         (void) agent_emit(a, EVENT_RUN_CAPTURED, OTLP_INFO, message, body, ELEMENTSOF(body), NULL);
 }
 
+/* Connections without an answer tell of a NIC that is cut off far from here. What cannot be read is left out. */
+static void look_at_connections(const struct agent *a, struct finding_list *list) {
+        _cleanup_unanswered_ struct unanswered_table t = UNANSWERED_TABLE_NULL;
+        int r = unanswered_read(a->host, &t);
+
+        if (r == 0)
+                r = unanswered_tell(&t, list);
+        if (r < 0)
+                (void) log_debug_errno(r, "TCP connections cannot be looked at: %m");
+}
+
 static void deliver(struct capture_round *c, const uint8_t *stacks, size_t len, const char *problem, usec_t taken) {
         _cleanup_built_capture_ struct built_capture b = { 0 };
+        _cleanup_finding_list_ struct finding_list connections = FINDING_LIST_NULL;
         char why[200] = "", again[200], how[HOW_MAX] = "";
         struct capture_about about;
         int r;
 
         describe(c, problem, taken, how, &about);
+        look_at_connections(c->owner->agent, &connections);
+        about.more = &connections;
         r = capture_build(stacks, len, &about, &b, why);
         if (r < 0 && stacks) { /* that this host is there is evidence, too */
                 log_warning("run %s: its stacks are left out of the capture: %s", c->run, why);
@@ -177,7 +192,9 @@ static void deliver(struct capture_round *c, const uint8_t *stacks, size_t len, 
 const char *agent_capture_suspicion(const struct agent *a, const char *run) {
         const struct suspicion *s = agent_suspicion(a, run);
 
-        return s ? suspicion_kind_name(s->kind) : "";
+        if (s && (s->counts || s->kind != SUSPICION_PAUSE))
+                return suspicion_kind_name(s->kind);
+        return agent_pause_announced(a, run) ? "announced" : "";
 }
 
 /* --- Rounds -------------------------------------------------------------------------------------------- */

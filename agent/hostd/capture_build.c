@@ -72,25 +72,30 @@ static int text(struct stack_table *t, const char *s, uint32_t *ret) {
         return stack_table_string(t, buf, strlen(buf), ret);
 }
 
-static int add_findings(struct host_capture *c, struct stack_table *t, const struct check_table *checks) {
+static int add_finding(struct host_capture *c, struct stack_table *t, const struct finding *s) {
         struct captured_finding *f;
+        int r;
+
+        if ((s->verdict != VERDICT_WARN && s->verdict != VERDICT_FAIL) || c->n_findings >= FINDINGS_MAX)
+                return 0;
+        r = host_capture_add_finding(c, &f);
+        if (r < 0)
+                return r;
+        f->fail = s->verdict == VERDICT_FAIL;
+        r = text(t, s->check, &f->check);
+        if (r == 0)
+                r = text(t, s->subject, &f->subject);
+        return r == 0 ? text(t, s->found, &f->found) : r;
+}
+
+/* What was looked at for this capture first: the room for findings is bounded. */
+static int add_findings(struct host_capture *c, struct stack_table *t, const struct capture_about *a) {
         int r = 0;
 
-        for (size_t i = 0; checks && i < checks->n && c->n_findings < FINDINGS_MAX && r == 0; i++) {
-                const struct finding *s = &checks->entries[i].settled;
-
-                if (s->verdict != VERDICT_WARN && s->verdict != VERDICT_FAIL)
-                        continue;
-                r = host_capture_add_finding(c, &f);
-                if (r < 0)
-                        return r;
-                f->fail = s->verdict == VERDICT_FAIL;
-                r = text(t, s->check, &f->check);
-                if (r == 0)
-                        r = text(t, s->subject, &f->subject);
-                if (r == 0)
-                        r = text(t, s->found, &f->found);
-        }
+        for (size_t i = 0; a->more && i < a->more->n && r == 0; i++)
+                r = add_finding(c, t, &a->more->items[i]);
+        for (size_t i = 0; a->checks && i < a->checks->n && r == 0; i++)
+                r = add_finding(c, t, &a->checks->entries[i].settled);
         return r;
 }
 
@@ -114,7 +119,7 @@ static int describe(struct host_capture *c, struct stack_table *t, const struct 
                 if (r == 0)
                         r = text(t, a->problem, &p->error);
         }
-        return r < 0 ? r : add_findings(c, t, a->checks);
+        return r < 0 ? r : add_findings(c, t, a);
 }
 
 /* --- Together ------------------------------------------------------------------------------------------ */

@@ -64,7 +64,7 @@ struct settings {
         char libtpu_ports[256]; /* "auto", or a list; empty: none */
 };
 
-#define SETTINGS_ITEMS 54
+#define SETTINGS_ITEMS 55
 /* The configuration with its origins, for --show-config; config points into items. */
 struct settings_source {
         struct config config;
