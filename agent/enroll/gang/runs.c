@@ -212,6 +212,16 @@ static void blame(struct run *r, const struct tally *t) {
         r->dirty = true;
 }
 
+static void blame_left(struct run *r, const struct tally *t) {
+        char who[160];
+
+        why_set(r->why, "%s left it first, with success, while the others still trained: they lost the connection to it",
+                seat_text(t->first_success, who));
+        (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t->first_success->host));
+        (void) snprintf(r->cause, sizeof(r->cause), "left");
+        r->dirty = true;
+}
+
 static void blame_lost(struct run *r, const struct tally *t) {
         char who[160];
 
@@ -315,7 +325,10 @@ static int lose(struct gang *g, struct run *r, const struct tally *t, usec_t *re
 }
 
 static int fail(struct gang *g, struct run *r, const struct tally *t) {
-        blame(r, t);
+        if (tally_left_early(t))
+                blame_left(r, t);
+        else
+                blame(r, t);
         if (t->bad->notice == NOTICE_PREEMPTION)
                 return run_stop(r, THEN_AGAIN, g->now);
         return run_stop(r, tally_is_final(t->bad_run) ? THEN_FAILED : THEN_RESTART, g->now);
@@ -418,6 +431,9 @@ static int step_stopping(struct gang *g, struct run *r, usec_t *ret_next) {
         if ((r->then == THEN_RESTART || r->then == THEN_FAILED) && t.bad && startswith(r->cause, "peer") &&
             !startswith(t.bad_run->cause, "peer"))
                 blame(r, &t); /* who failed first is heard last now and then */
+        else if ((r->then == THEN_RESTART || r->then == THEN_FAILED) && startswith(r->cause, "peer") &&
+                 tally_left_early(&t))
+                blame_left(r, &t);
         if (r->then == THEN_RESTART && t.first_lost && streq(r->cause, "peer-lost"))
                 blame_lost(r, &t); /* and a host without power is not heard at all */
         if (r->then == THEN_RESTART && t.bad && tally_is_final(t.bad_run)) {

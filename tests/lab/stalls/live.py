@@ -34,6 +34,7 @@ def diagnosis(lab, job):
             told = json.loads(done.out)
         except ValueError:
             told = {"outcome": "no answer", "summary": (done.err or done.out).strip(), "suspects": []}
+        told = told.get("diagnosis") or told  # with what is known of the capture around it
         if told["outcome"] == "named":
             break
     return told
