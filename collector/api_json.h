@@ -33,6 +33,7 @@ void api_events(const struct api *a, const struct query *q, struct http_call *ca
 void api_lines(const struct api *a, const char *run, const struct http_request *q, struct http_reply *reply);
 /* The verdict about the last episode of a slice, or the one that the query names; and which there are. */
 void api_diagnosis(const struct api *a, const char *slice, const struct http_request *q, struct http_reply *reply);
+void api_captures(const struct api *a, const char *slice, const struct http_request *q, struct http_reply *reply);
 void api_episodes(const struct api *a, const char *slice, struct http_reply *reply);
 /* How many there were; -errno. The reply is ready. */
 int api_list_lines(const struct api *a, const struct store_line_filter *f, struct http_reply *reply);

@@ -347,6 +347,7 @@ static const char *methods_of(enum what w) {
                 return "POST";
         case WHAT_SLICE:
         case WHAT_DIAGNOSIS:
+        case WHAT_CAPTURES:
         case WHAT_EPISODES:
         case WHAT_LOGS:
         case WHAT_ORDERS:
@@ -372,6 +373,8 @@ static void read_it(const struct api *a, const struct http_request *q, const str
                 api_lines(a, t->name, q, reply);
         else if (t->what == WHAT_DIAGNOSIS)
                 api_diagnosis(a, t->name, q, reply);
+        else if (t->what == WHAT_CAPTURES)
+                api_captures(a, t->name, q, reply);
         else if (query_parse(q, 0, 0, &query, why) < 0)
                 api_reply_error(reply, 400, why, "see docs/registry.md");
         else if (t->what == WHAT_RUNS)

@@ -9,7 +9,7 @@
 #define API_REGISTRY_PATHS \
         "/api/v1/hosts/NAME/orders, /api/v1/hosts/NAME/mode, /api/v1/hosts/NAME/cordon, /api/v1/hosts/NAME/drain, " \
         "/api/v1/slices/NAME, /api/v1/slices/NAME/slots/WORKER, /api/v1/slices/NAME/capture, " \
-        "/api/v1/slices/NAME/diagnosis, /api/v1/slices/NAME/episodes, /api/v1/runs, /api/v1/runs/NAME, /api/v1/runs/NAME/logs, " \
+        "/api/v1/slices/NAME/diagnosis, /api/v1/slices/NAME/captures, /api/v1/slices/NAME/episodes, /api/v1/runs, /api/v1/runs/NAME, /api/v1/runs/NAME/logs, " \
         "/api/v1/mode"
 
 /* False: the path is none of these. */

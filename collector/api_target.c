@@ -25,6 +25,8 @@ static enum what slice_target(const char *p, struct target *t) {
                 return WHAT_SLICE;
         if (p && streq(p, "/capture"))
                 return WHAT_CAPTURE;
+        if (p && streq(p, "/captures"))
+                return WHAT_CAPTURES;
         if (p && streq(p, "/diagnosis"))
                 return WHAT_DIAGNOSIS;
         if (p && streq(p, "/episodes"))

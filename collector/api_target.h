@@ -12,6 +12,7 @@ enum what {
         WHAT_SLOT,
         WHAT_CAPTURE,
         WHAT_DIAGNOSIS,
+        WHAT_CAPTURES,
         WHAT_EPISODES,
         WHAT_ORDER,
         WHAT_ORDERS,

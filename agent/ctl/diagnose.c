@@ -2,13 +2,15 @@
 /* tpuctl diagnose: who holds a run up, out of the captures of its hosts. */
 #include "capture_files.h"
 #include "ctl.h"
+#include "diagnose_collector.h"
 #include "diagnosis_print.h"
 #include "report.h"
 #include "words.h"
 
 struct wish {
-        const char *slice, *from, *hosts, *run;
-        bool json, folded, all;
+        const char *slice, *from, *hosts, *run, *collector, *episode;
+        bool json, folded, all, capture;
+        struct episode_words words; /* of a verdict that the collector has */
 };
 
 static int parse_hosts(const struct options *o, const char *text, uint32_t *ret) {
@@ -33,7 +35,7 @@ static int parse_run(const struct options *o, const char *text, enum run_state *
         return 0;
 }
 
-static int load(const struct wish *wish, const struct words *w, struct scene *s, struct problem *problem) {
+static int load_files(const struct wish *wish, const struct words *w, struct scene *s, struct problem *problem) {
         int r = capture_files_load(wish->from, s, problem);
 
         for (size_t i = 1; i < w->n && r == 0; i++)
@@ -41,12 +43,38 @@ static int load(const struct wish *wish, const struct words *w, struct scene *s,
         return r;
 }
 
+static int load_from_collector(struct wish *wish, const struct collector *c, struct scene *s, struct problem *problem) {
+        char episode[64] = "";
+        int r = 0;
+
+        if (wish->capture)
+                r = diagnose_collector_capture(c, wish->slice, episode, problem);
+        return r < 0 ? r
+                     : diagnose_collector_load(c, wish->slice, wish->capture ? episode : wish->episode, s, &wish->words, problem);
+}
+
+/* What the collector knows besides. */
+static void print_words(const struct episode_words *w) {
+        if (!w->episode[0])
+                return;
+        printf("\nepisode %s: %s%s%sasked for at %s by %s%s%s%s; %" PRIu64 " of %" PRIu64 " hosts answered\n", w->episode,
+               w->run[0] ? "run " : "", w->run, w->run[0] ? ", " : "", w->at, w->by, w->why[0] ? " (" : "", w->why,
+               w->why[0] ? ")" : "", w->answered, w->hosts);
+        if (w->confirmed[0])
+                printf("the stall was confirmed at %s%s%s\n", w->confirmed, w->recovered[0] ? ", over at " : "", w->recovered);
+}
+
 static int print(const struct wish *wish, const struct diagnosis *d) {
+        int r;
+
         if (wish->json)
                 return report_print_json(stdout, diagnosis_to_json(d, wish->all));
         if (wish->folded)
                 return diagnosis_print_folded(stdout, d, wish->all);
-        return diagnosis_print_text(stdout, d, wish->all);
+        r = diagnosis_print_text(stdout, d, wish->all);
+        if (r == 0)
+                print_words(&wish->words);
+        return r;
 }
 
 static int exit_code(enum outcome o) {
@@ -64,11 +92,11 @@ static int exit_code(enum outcome o) {
         return verdict_exit_code(VERDICT_UNKNOWN);
 }
 
-static int run(const struct wish *wish, const struct diagnose_options *how, const struct words *w) {
+static int run(struct wish *wish, const struct diagnose_options *how, const struct words *w, const struct collector *c) {
         _cleanup_(diagnosis_freep) struct diagnosis *d = NULL;
         _cleanup_scene_ struct scene scene = SCENE_NULL;
         struct problem problem = { .no_answer = true };
-        int r = load(wish, w, &scene, &problem);
+        int r = c ? load_from_collector(wish, c, &scene, &problem) : load_files(wish, w, &scene, &problem);
 
         if (r < 0) {
                 problem.no_answer = true;
@@ -84,12 +112,33 @@ static int run(const struct wish *wish, const struct diagnose_options *how, cons
         return exit_code(d->outcome);
 }
 
+/* What belongs together. */
+static int check(const struct wish *wish, bool files) {
+        const char *wrong = NULL;
+
+        if (wish->json && wish->folded)
+                wrong = "--json or --folded, not both";
+        else if (files && (wish->episode || wish->capture || wish->collector))
+                wrong = "--episode, --capture and --collector are of captures that a collector has, not of files";
+        else if (wish->episode && wish->capture)
+                wrong = "--episode or --capture, not both";
+        else if (!files && streq(wish->slice, "all"))
+                wrong = "a collector is asked about one slice: SLICE is its name";
+        if (!wrong)
+                return 0;
+        fprintf(stderr, "tpuctl diagnose: %s\n", wrong);
+        return -EINVAL;
+}
+
 int verb_diagnose(const struct ctl *c, int argc, char *argv[]) {
         struct wish wish = { 0 };
         struct diagnose_options how = { 0 };
         const struct option_def defs[] = {
-                { "from", "FILE", "saved captures: files or folders, the further ones behind SLICE",
+                { "from", "SOURCE", "'collector' (default), or saved captures: files or folders, the further ones behind SLICE",
                   &wish.from, NULL },
+                { "collector", "URL", "another collector than the configured one", &wish.collector, NULL },
+                { "episode", "EPISODE", "another one than the last of this slice", &wish.episode, NULL },
+                { "capture", NULL, "ask the hosts for their stacks now, and wait for the verdict", NULL, &wish.capture },
                 { "hosts", "N", "how many hosts the slice has: who is missing is evidence, too", &wish.hosts,
                   NULL },
                 { "run", "STATE", "whether it is 'stalled' or 'running'; default: told by the captures",
@@ -101,28 +150,32 @@ int verb_diagnose(const struct ctl *c, int argc, char *argv[]) {
         };
         struct options o = {
                 .program = "tpuctl diagnose",
-                .synopsis = "SLICE --from FILE [FILE…] [--hosts N] [--run STATE] [--all-threads] "
+                .synopsis = "SLICE [--episode EPISODE|--capture | --from FILE [FILE…]] [--hosts N] [--run STATE] [--all-threads] "
                             "[--folded|--json]",
                 .defs = defs,
                 .n_defs = ELEMENTSOF(defs),
                 .summary =
                         "Says which host holds a run up, and where it is stuck, from the captures of all "
-                        "its hosts.\nSLICE: its name, or 'all'. Exit codes: 0 the run goes on, 2 a host is "
+                        "its hosts.\nSLICE: its name; of files also 'all'. Exit codes: 0 the run goes on, 2 a host is "
                         "named, 3 nobody can be named."
         };
+        struct collector collector;
         struct words w;
+        bool files;
         int r = words_parse(c, &o, argc, argv, 1, WORDS_MAX, &w);
 
         if (r < 0)
                 return options_exit(r);
-        if (!wish.from || (wish.json && wish.folded)) {
-                fprintf(stderr, "tpuctl diagnose: %s\n",
-                        wish.from ? "--json or --folded, not both"
-                                  : "--from FILE is missing: saved captures of the hosts");
+        files = wish.from && !streq(wish.from, "collector");
+        wish.slice = w.items[0];
+        if (check(&wish, files) < 0 || parse_hosts(&o, wish.hosts, &how.hosts) < 0 || parse_run(&o, wish.run, &how.run) < 0)
+                return EXIT_USAGE;
+        if (!files && w.n > 1) {
+                fprintf(stderr, "tpuctl diagnose: '%s': files come with --from FILE\n", w.items[1]);
                 return EXIT_USAGE;
         }
-        if (parse_hosts(&o, wish.hosts, &how.hosts) < 0 || parse_run(&o, wish.run, &how.run) < 0)
+        if (!files && collector_open(&o, wish.collector, &collector) < 0)
                 return EXIT_USAGE;
-        how.slice = streq(w.items[0], "all") ? NULL : w.items[0];
-        return run(&wish, &how, &w);
+        how.slice = !files || streq(wish.slice, "all") ? NULL : wish.slice; /* a run is diagnosed over all its slices */
+        return run(&wish, &how, &w, files ? NULL : &collector);
 }

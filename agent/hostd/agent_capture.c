@@ -151,27 +151,27 @@ static void tell(const struct capture_round *c, const struct capture_about *abou
         (void) agent_emit(a, EVENT_RUN_CAPTURED, OTLP_INFO, message, body, ELEMENTSOF(body), NULL);
 }
 
-/* Connections without an answer tell of a NIC that is cut off far from here. What cannot be read is left out. */
-static void look_at_connections(const struct agent *a, struct finding_list *list) {
+/* A cut network shows in no stack: the connections that nobody answers do. */
+static void look_at_peers(const struct agent *a, struct finding_list *ret) {
         _cleanup_unanswered_ struct unanswered_table t = UNANSWERED_TABLE_NULL;
         int r = unanswered_read(a->host, &t);
 
-        if (r == 0)
-                r = unanswered_tell(&t, list);
-        if (r < 0)
-                (void) log_debug_errno(r, "TCP connections cannot be looked at: %m");
+        if (r >= 0)
+                r = unanswered_tell(&t, ret);
+        if (r < 0 && r != -ENODATA && r != -ENOENT)
+                (void) log_debug_errno(r, "the connections of this host cannot be looked at: %m");
 }
 
 static void deliver(struct capture_round *c, const uint8_t *stacks, size_t len, const char *problem, usec_t taken) {
         _cleanup_built_capture_ struct built_capture b = { 0 };
-        _cleanup_finding_list_ struct finding_list connections = FINDING_LIST_NULL;
+        _cleanup_finding_list_ struct finding_list peers = FINDING_LIST_NULL;
         char why[200] = "", again[200], how[HOW_MAX] = "";
         struct capture_about about;
         int r;
 
         describe(c, problem, taken, how, &about);
-        look_at_connections(c->owner->agent, &connections);
-        about.more = &connections;
+        look_at_peers(c->owner->agent, &peers);
+        about.more = &peers;
         r = capture_build(stacks, len, &about, &b, why);
         if (r < 0 && stacks) { /* that this host is there is evidence, too */
                 log_warning("run %s: its stacks are left out of the capture: %s", c->run, why);

@@ -90,16 +90,16 @@ static const char *own_or(const struct agent *a, const char *configured, const c
         return configured[0] ? configured : a->host->real_root ? own : NULL;
 }
 
+const char *agent_launchd_socket(const struct agent *a) {
+        return own_or(a, a->settings.launchd_socket, PATH_LAUNCHD_SOCKET);
+}
+
 static void expect_steps(struct agent *a) {
         struct step_expression *e;
         char why[96];
 
         if (a->settings.step_expression[0] && step_expression_new(a->settings.step_expression, why, sizeof(why), &e) >= 0)
                 run_log_expect(a->run_log, e); /* why not was said when it was read */
-}
-
-const char *agent_launchd_socket(const struct agent *a) {
-        return own_or(a, a->settings.launchd_socket, PATH_LAUNCHD_SOCKET);
 }
 
 int agent_runs_start(struct agent *a) {

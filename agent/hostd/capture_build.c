@@ -85,10 +85,9 @@ static int add_finding(struct host_capture *c, struct stack_table *t, const stru
         r = text(t, s->check, &f->check);
         if (r == 0)
                 r = text(t, s->subject, &f->subject);
-        return r == 0 ? text(t, s->found, &f->found) : r;
+        return r < 0 ? r : text(t, s->found, &f->found);
 }
 
-/* What was looked at for this capture first: the room for findings is bounded. */
 static int add_findings(struct host_capture *c, struct stack_table *t, const struct capture_about *a) {
         int r = 0;
 

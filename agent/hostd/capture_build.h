@@ -19,7 +19,7 @@ struct capture_about { /* texts are borrowed */
         const char *ended_how;             /* "exit-code 1" */
         const char *problem;               /* why there are no stacks; NULL: there are */
         const struct check_table *checks;  /* what is not OK goes with it; NULL: nothing */
-        const struct finding_list *more;   /* as well; NULL: nothing */
+        const struct finding_list *more;   /* what was found for this capture alone; likewise */
 };
 
 struct built_capture {

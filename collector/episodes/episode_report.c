@@ -128,7 +128,7 @@ static int print(const struct reading *r, const struct diagnosis *d, FILE *f) {
 static int judge(struct store *s, const char *episode, struct reading *r, FILE *f) {
         _cleanup_(diagnosis_freep) struct diagnosis *d = NULL;
         struct diagnose_options o = { 0 };
-        int k = store_list_captures(s, episode, on_capture, r);
+        int k = store_list_captures(s, episode, 0, on_capture, r);
 
         if (k == 0)
                 k = add_silent(r);

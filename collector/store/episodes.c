@@ -45,7 +45,8 @@ int store_name_episode(struct store *s, const struct store_capture *c, usec_t no
 }
 
 static struct store_capture read_capture(sqlite3_stmt *q) {
-        return (struct store_capture){ .episode = column_text(q, 1),
+        return (struct store_capture){ .id = sqlite3_column_int64(q, 0),
+                                       .episode = column_text(q, 1),
                                        .slice = column_text(q, 2),
                                        .worker_id = column_int(q, 3),
                                        .host = column_text(q, 4),
@@ -85,12 +86,12 @@ int store_last_capture(struct store *s, int64_t *ret) {
         return r < 0 ? r : 0;
 }
 
-int store_list_captures(struct store *s, const char *episode, int (*visit)(const struct store_capture *c, void *userdata),
-                        void *userdata) {
+int store_list_captures(struct store *s, const char *episode, int64_t since,
+                        int (*visit)(const struct store_capture *c, void *userdata), void *userdata) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
         int r;
 
-        r = store_query(s, ST_CAPTURES_OF, BIND(TEXT(episode)), &q);
+        r = store_query(s, ST_CAPTURES_OF, BIND(TEXT(episode), INT(since)), &q);
         while (r >= 0 && (r = store_row(q)) > 0) {
                 struct store_capture c = read_capture(q);
 

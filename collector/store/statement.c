@@ -116,7 +116,7 @@ static const char *const sql[_ST_MAX] = {
         [ST_CAPTURE_BYTES] = "SELECT coalesce(sum(length(data)), 0) FROM captures",
         [ST_CAPTURE_LAST] = "SELECT coalesce(max(id), 0) FROM captures",
         [ST_CAPTURES_NEWS] = "SELECT " CAPTURE_COLUMNS " FROM captures WHERE id > ?1 ORDER BY id LIMIT ?2",
-        [ST_CAPTURES_OF] = "SELECT " CAPTURE_COLUMNS ", data FROM captures WHERE episode = ?1 ORDER BY id",
+        [ST_CAPTURES_OF] = "SELECT " CAPTURE_COLUMNS ", data FROM captures WHERE episode = ?1 AND id > ?2 ORDER BY id",
         [ST_CAPTURES_OLDEST] = "DELETE FROM captures WHERE episode = (SELECT episode FROM captures ORDER BY id LIMIT 1)",
         [ST_EPISODE_ADD] = "INSERT OR IGNORE INTO episodes (episode, run, generation, at, suspected, by, why, hosts, expected) "
                            "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",

@@ -18,6 +18,7 @@ struct store_capture {
         unsigned round, rounds;        /* round: from 0, of so many */
         uint64_t hosts, slice_hosts;   /* how many were asked, as this host knows; 0: not known */
         usec_t taken;
+        int64_t id;       /* only read: in the order of arrival */
         const void *data; /* gzip of proto/capture.proto; not read by store_news_captures() */
         size_t len;
 };
@@ -30,9 +31,9 @@ int store_news_captures(struct store *s, int64_t since, int64_t *ret_last,
                         int (*visit)(const struct store_capture *c, void *userdata), void *userdata);
 /* The last that is stored; 0: none. */
 int store_last_capture(struct store *s, int64_t *ret);
-/* All of an episode. */
-int store_list_captures(struct store *s, const char *episode, int (*visit)(const struct store_capture *c, void *userdata),
-                        void *userdata);
+/* All of an episode, those behind `since`. */
+int store_list_captures(struct store *s, const char *episode, int64_t since,
+                        int (*visit)(const struct store_capture *c, void *userdata), void *userdata);
 
 struct store_episode {
         const char *episode, *run, *by, *why;

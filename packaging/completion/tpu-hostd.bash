@@ -45,7 +45,11 @@ __tpu_files() { # -f or -d
 __tpu_value() {
         case $1 in
         --root | --directory | --cgroup) __tpu_files -d ;;
-        --config | --golden | --report | --peer-report | --netns | --from) __tpu_files -f ;;
+        --config | --golden | --report | --peer-report | --netns) __tpu_files -f ;;
+        --from)
+                __tpu_files -f
+                mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -W "collector agents" -- "$cur")
+                ;;
         --framework) words="plain jax torch_xla ray torch" ;;
         --run) words="stalled running" ;;
         --malloc) words="auto tcmalloc glibc" ;;
@@ -56,7 +60,7 @@ __tpu_value() {
         --file) __tpu_files -f ;;
         --probe) words=$(__tpu_checks) ;;
         --name | --env | --peer | --collector | --host | --slice | --state | --since | --until | --slices | --on | --restarts | \
-                --secret | --memlock | --nofile | --memory | --cpus | --numa | --grace | --wait | --last-call | --shrink-after | --grow-after | --port | --chip | --ray-head | --repeat | --every | --hosts | --lines | --worker) ;;
+                --secret | --memlock | --nofile | --memory | --cpus | --numa | --grace | --wait | --last-call | --shrink-after | --grow-after | --port | --chip | --ray-head | --repeat | --every | --hosts | --lines | --worker | --episode) ;;
         *) return 1 ;;
         esac
 }
@@ -70,7 +74,7 @@ __tpu_scan() {
                 --) command=$((i + 1)); return ;;
                 --config | --directory | --golden | --late | --preempt | --core | --secret | --memlock | --nofile | --memory | --cpus | --numa | --file | --slices | --on | --restarts | --grace | --wait | --last-call | --shrink-after | --grow-after | --port | --framework | --malloc | --user | --probe | --name | --env | --peer | \
                         --report | --peer-report | --collector | --host | --slice | --state | --since | --netns | --until | --chip | --ray-head | \
-                        --lines | --worker | --cgroup | --repeat | --every | --from | --hosts | --run) i=$((i + 1)) ;;
+                        --lines | --worker | --cgroup | --repeat | --every | --from | --hosts | --run | --episode) i=$((i + 1)) ;;
                 -*) ;;
                 *) [[ $verb ]] || verb=${line[i]} ;;
                 esac

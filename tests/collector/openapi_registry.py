@@ -58,6 +58,7 @@ class Drive:
         self.call("GET", "/api/v1/runs/{name}", 404, name="nothing")
         self.call("GET", "/api/v1/slices/{name}", 404, name="nothing")
         self.call("GET", "/api/v1/slices/{name}/diagnosis", 404, name="nothing")
+        self.call("GET", "/api/v1/slices/{name}/captures", 404, name="nothing")
         self.call("DELETE", "/api/v1/runs/{name}", 404, name="nothing")
         self.case.assertTrue(self.call("DELETE", "/api/v1/runs/{name}", 202)["intent"]["stop"])
         self.call("DELETE", slot, 409)

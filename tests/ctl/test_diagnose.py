@@ -118,7 +118,10 @@ class Diagnose(unittest.TestCase):
         self.assertIn("neither a file nor a folder", self.diagnose("1", "--from", self.folder / "fifo", code=3))
 
     def test_usage(self):
-        self.assertIn("--from FILE is missing", self.diagnose("1", code=64))
+        self.assertIn("no answer from http://127.0.0.1:9", self.diagnose("1", "--collector", "http://127.0.0.1:9", code=3))
+        self.assertIn("files come with --from FILE", self.diagnose("1", "x", code=64))
+        self.assertIn("about one slice", self.diagnose("all", code=64))
+        self.assertIn("not of files", self.diagnose("1", "--from", "x", "--episode", "y", code=64))
         self.assertIn("not both", self.diagnose("1", "--from", "x", "--json", "--folded", code=64))
         self.assertIn("--hosts is a number", self.diagnose("1", "--from", "x", "--hosts", "0", code=64))
         self.assertIn("--run is", self.diagnose("1", "--from", "x", "--run", "maybe", code=64))

@@ -62,6 +62,8 @@ class Capture(Gang):
 
     def test_order_to_verdict(self):
         self.three_hosts()
+        none = self.tpuctl("diagnose", "s0", "--collector", self.collector.people, check=None)
+        self.assertIn("no stacks of this slice were asked for yet", none.stderr)
         asked = self.api("/api/v1/slices/s0/capture?reason=slow", "POST")
         self.assertIn("episode", asked, asked)
         d = self.diagnosed()
@@ -79,6 +81,14 @@ class Capture(Gang):
         done = subprocess.run([BUILD / "agent/ctl/tpuctl", "diagnose", "all", "--from", *folders], capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
         self.assertIn("worker 0 (127.0.0.1): 1 of 3 is different", done.stdout)
+        done = subprocess.run([BUILD / "agent/ctl/tpuctl", "diagnose", "s0", "--collector", self.collector.people], capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertTrue(done.stdout.startswith("slice s1, worker 0 (127.0.0.1): 1 of 3 is different; its main thread is in `read` under `dataset.py:88 next_batch`"), done.stdout)
+        self.assertRegex(done.stdout, rf"episode {asked['episode']}: run job1, asked for at .* by somebody at 127\.0\.0\.1.* \(slow\); 3 of 3 hosts answered")
+        self.assertIn("next_batch (/srv/dataset.py:88)", done.stdout)
+        again = self.tpuctl("diagnose", "s0", "--capture", "--collector", self.collector.people, check=None)
+        self.assertEqual(again.returncode, 3, again.stdout + again.stderr)
+        self.assertIn("one in 300 s is taken", again.stderr)
         # The same record again, after a restart of an agent, is not answered again.
         h = self.hosts["s1-0"]
         h.stop()

@@ -145,6 +145,33 @@ static void test_taken_over(void) {
         gang_free(w.g);
 }
 
+/* Who left first is asked when a part failed: once, and not behind a round of a moment ago. */
+static void test_ended(void) {
+        struct world w;
+        const json_t *q;
+
+        begin(&w, 1);
+        world_wait(&w, 10 * SECOND);
+        world_exit(&w, 0, 1, "exit-code", "exited", "1");
+        world_settle(&w);
+        q = request(&w, "s0");
+        ASSERT_STREQ(world_text(q, "by"), "s0-1 (10.0.0.1)");
+        ASSERT_TRUE(strstr(world_text(q, "why"), "exit-code") != NULL);
+        ASSERT_EQ(json_integer_value(json_object_get(q, "second")), 0);
+        ASSERT_EQ(json_integer_value(json_object_get(q, "generation")), 1);
+        ASSERT_TRUE(json_is_false(json_object_get(q, "suspected")));
+        ASSERT_EQ(at(&w, "s0"), w.now + 2 * SECOND);
+        world_wait(&w, 5 * SECOND);
+        ASSERT_EQ(world_generation(&w), 2);
+        suspect(&w, 0, 0, true);
+        ASSERT_EQ(at(&w, "s0"), w.now + SECOND); /* another generation */
+        world_wait(&w, 5 * SECOND);
+        world_exit(&w, 0, 0, "exit-code", "exited", "1");
+        world_settle(&w);
+        ASSERT_EQ(at(&w, "s0"), w.now - 4 * SECOND);
+        gang_free(w.g);
+}
+
 static void test_ordered(void) {
         char why[GANG_WHY_MAX];
         struct world w;
@@ -186,5 +213,5 @@ static void test_echo(void) {
         gang_free(w.g);
 }
 
-TEST_MAIN(test_suspicion_asks_all_slices, test_one_round_a_stall, test_five_minutes, test_another_generation, test_taken_over,
+TEST_MAIN(test_suspicion_asks_all_slices, test_one_round_a_stall, test_five_minutes, test_another_generation, test_taken_over, test_ended,
           test_ordered, test_echo)

@@ -55,8 +55,14 @@ static size_t count_hosts(const json_t *slices) {
         return n;
 }
 
-static int put_round(struct gang *g, const struct target *t, const char *by, const char *why, bool suspected) {
-        usec_t at = g->now + CAPTURES_AHEAD;
+struct round {
+        const char *by, *why;
+        usec_t ahead, second; /* second 0: one capture alone */
+        bool suspected;
+};
+
+static int put_round(struct gang *g, const struct target *t, const struct round *o) {
+        usec_t at = g->now + o->ahead;
         char episode[EPISODE_MAX];
         int x = 0;
         size_t i;
@@ -65,11 +71,11 @@ static int put_round(struct gang *g, const struct target *t, const char *by, con
         (void) snprintf(episode, sizeof(episode), "%.24s-%" PRIu64 "-%" PRIu64, *t->run ? t->run : "slice", t->generation, at);
         json_array_foreach (t->slices, i, v) {
                 json_t *q = json_pack("{s:i, s:s, s:I, s:I, s:s, s:s, s:I, s:I, s:I, s:b, s:s, s:s}", "v", 1, "episode",
-                                      episode, "at", (json_int_t) at, "second", (json_int_t) CAPTURES_SECOND, "run",
+                                      episode, "at", (json_int_t) at, "second", (json_int_t) o->second, "run",
                                       t->run, "serial", t->serial, "generation", (json_int_t) t->generation, "hosts",
                                       (json_int_t) count_hosts(t->slices), "slice_hosts",
                                       (json_int_t) json_array_size(json_object_get(v, "hosts")), "suspected",
-                                      suspected, "by", by, "why", why);
+                                      o->suspected, "by", o->by, "why", o->why);
 
                 x = worse(x, q ? record_putf(g, q, "capture/%.63s", text_of(v, "slice")) : -ENOMEM);
         }
@@ -109,8 +115,27 @@ int captures_step(struct gang *g, struct run *r, const struct tally *t, usec_t *
                 *ret_next = MIN(*ret_next, due);
                 return 0;
         }
-        return put_round(g, &target, seat_text(t->suspects, who),
-                         t->suspicion->suspicion ? t->suspicion->suspicion : "", true);
+        return put_round(g, &target,
+                         &(struct round){ .by = seat_text(t->suspects, who),
+                                          .why = t->suspicion->suspicion ? t->suspicion->suspicion : "",
+                                          .ahead = CAPTURES_AHEAD,
+                                          .second = CAPTURES_SECOND,
+                                          .suspected = true });
+}
+
+int captures_ended(struct gang *g, struct run *r, const struct tally *t) {
+        const struct target target = { .run = r->intent.name,
+                                       .serial = r->intent.serial,
+                                       .generation = r->generation,
+                                       .slices = r->slices };
+        const char *episode;
+        usec_t last = last_round(g, &target, &episode);
+        char who[160];
+
+        if (t->hosts < 2 || (last > 0 && g->now < last + CAPTURES_APART))
+                return 0;
+        return put_round(g, &target,
+                         &(struct round){ .by = seat_text(t->bad, who), .why = r->why, .ahead = CAPTURES_END });
 }
 
 /* --- Wanted ------------------------------------------------------------------------------------------------ */
@@ -142,7 +167,11 @@ static int order(struct gang *g, const struct target *t, const json_t *value, ch
         char when[32];
 
         if (last == 0 || g->now >= last + CAPTURES_APART)
-                return put_round(g, t, text_of(value, "by"), text_of(value, "why"), false);
+                return put_round(g, t,
+                                 &(struct round){ .by = text_of(value, "by"),
+                                                  .why = text_of(value, "why"),
+                                                  .ahead = CAPTURES_AHEAD,
+                                                  .second = CAPTURES_SECOND });
         why_set(why, "there was a round of captures at %s (episode %s), and one in %u s is taken: see its diagnosis",
                 time_text(last, when), episode, (unsigned) (CAPTURES_APART / USEC_PER_SEC));
         return -EBUSY;

@@ -9,10 +9,14 @@
 
 #define CAPTURES_APART  (300 * USEC_PER_SEC)
 #define CAPTURES_AHEAD  (1 * USEC_PER_SEC) /* so that all hosts know of it in time */
+#define CAPTURES_END (2 * USEC_PER_SEC) /* after a run broke: by then all know how theirs ended */
 #define CAPTURES_SECOND (5 * USEC_PER_SEC) /* from the first capture of a round to the second */
 
 /* Of a run that runs. *ret_next: when to look again. -ENOMEM. */
 int captures_step(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_next);
+
+/* A host's part failed: its hosts are asked once when and how theirs ended, and where those are that have not. -ENOMEM. */
+int captures_ended(struct gang *g, struct run *r, const struct tally *t);
 
 /*
  * capture/SLICE as somebody wants it: without "episode" it is an order, and completed here for all slices of the run

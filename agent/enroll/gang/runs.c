@@ -331,7 +331,8 @@ static int fail(struct gang *g, struct run *r, const struct tally *t) {
                 blame(r, t);
         if (t->bad->notice == NOTICE_PREEMPTION)
                 return run_stop(r, THEN_AGAIN, g->now);
-        return run_stop(r, tally_is_final(t->bad_run) ? THEN_FAILED : THEN_RESTART, g->now);
+        return worse(t->bad_run->state == PART_EXITED ? captures_ended(g, r, t) : 0,
+                     run_stop(r, tally_is_final(t->bad_run) ? THEN_FAILED : THEN_RESTART, g->now));
 }
 
 /* How it ended on who is missing is in the record. */

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "diagnose_collector.h"
+
+#include "capture_wire.h"
+#include "inflate.h"
+#include "json_text.h"
+#include "utf8.h"
+
+#define PATH_MAX_BYTES 512
+#define WAIT_MAX (90 * USEC_PER_SEC) /* who is silent is waited for, and then it is diagnosed */
+#define LOOK_EVERY (500 * USEC_PER_MSEC)
+
+static int ask(const struct collector *c, const char *method, const char *slice, const char *what, const char *episode, int64_t since,
+               json_t **ret, struct problem *problem) {
+        char path[PATH_MAX_BYTES], number[24];
+        int r = 0;
+
+        (void) snprintf(path, sizeof(path), "/api/v1/slices/%.63s/%s", slice, what);
+        (void) snprintf(number, sizeof(number), "%" PRIi64, since);
+        r = collector_parameter(path, sizeof(path), "episode", episode);
+        if (r == 0)
+                r = collector_parameter(path, sizeof(path), "since", since > 0 ? number : NULL);
+        if (r < 0)
+                return problem_set(problem, r, NULL, "'%s' cannot be asked for: %s", slice, strerror(-r));
+        return method ? collector_act(c, method, path, ret, problem) : collector_ask(c, path, 0, ret, problem);
+}
+
+/* --- A new round --------------------------------------------------------------------------------------- */
+
+int diagnose_collector_capture(const struct collector *c, const char *slice, char episode[static 64], struct problem *problem) {
+        usec_t until;
+        json_t *v;
+        int r = ask(c, "POST", slice, "capture", NULL, 0, &v, problem);
+
+        if (r < 0)
+                return r;
+        (void) snprintf(episode, 64, "%s", json_text_of(v, "episode"));
+        json_decref(v);
+        fprintf(stderr, "tpuctl diagnose: the hosts are asked for their stacks (episode %s)\n", episode);
+        for (until = 0; until < WAIT_MAX; until += LOOK_EVERY) {
+                bool done;
+
+                r = ask(c, NULL, slice, "diagnosis", episode, 0, &v, problem);
+                if (r < 0)
+                        return r;
+                done = *json_text_of(v, "outcome");
+                json_decref(v);
+                if (done)
+                        return 0;
+                (void) usleep(LOOK_EVERY);
+        }
+        return problem_set(problem, -ETIMEDOUT, NULL, "the collector has no verdict about episode %s yet", episode);
+}
+
+/* --- What there is ------------------------------------------------------------------------------------- */
+
+static int digit(char c) {
+        return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static int from_hex(const char *text, uint8_t **ret, size_t *ret_len) {
+        size_t n = strlen(text) / 2;
+        _cleanup_free_ uint8_t *data = malloc(n + 1);
+
+        if (!data)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
+
+                if (high < 0 || low < 0)
+                        return -EPROTO;
+                data[i] = (uint8_t) (high << 4 | low);
+        }
+        *ret = TAKE_PTR(data);
+        *ret_len = n;
+        return 0;
+}
+
+static uint32_t worker_of(const json_t *v, const char *key) {
+        const json_t *w = json_object_get(v, key);
+
+        return json_is_integer(w) && json_integer_value(w) >= 0 && json_integer_value(w) < CAPTURE_WORKER_NONE
+                       ? (uint32_t) json_integer_value(w)
+                       : CAPTURE_WORKER_NONE;
+}
+
+static void name_it(struct host_capture *c, const json_t *v, const char *worker) {
+        utf8_copy(c->slice, sizeof(c->slice), json_text_of(v, "slice"));
+        utf8_copy(c->host, sizeof(c->host), json_text_of(v, "host"));
+        c->worker = worker_of(v, worker);
+}
+
+/* One that cannot be read is left out, and said. */
+static int add_capture(struct scene *s, const json_t *v, json_t *answered) {
+        _cleanup_host_capture_ struct host_capture c;
+        _cleanup_stack_table_ struct stack_table t = STACK_TABLE_NULL;
+        _cleanup_free_ uint8_t *packed = NULL, *wire = NULL;
+        const char *why = "it cannot be unpacked", *host = json_text_of(v, "host");
+        size_t packed_len, len;
+        int r = from_hex(json_text_of(v, "capture"), &packed, &packed_len);
+
+        host_capture_init(&c);
+        if (r == 0)
+                r = inflate_gzip(packed, packed_len, CAPTURE_WIRE_MAX, &wire, &len);
+        if (r == 0)
+                r = capture_wire_unpack(wire, len, &c, &t, &why);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0) {
+                fprintf(stderr, "tpuctl diagnose: the capture of %.63s is left out: %s\n", host, why);
+                return 0;
+        }
+        name_it(&c, v, "worker_id");
+        c.round = json_integer_value(json_object_get(v, "round")) > 0;
+        if (json_object_set_new(answered, host, json_true()) < 0)
+                return -ENOMEM;
+        return scene_add(s, &c, &t);
+}
+
+static int add_silent(struct scene *s, const json_t *expected, const json_t *answered) {
+        const json_t *v;
+        size_t i;
+        int r = 0;
+
+        json_array_foreach(expected, i, v) {
+                _cleanup_host_capture_ struct host_capture c;
+
+                host_capture_init(&c);
+                if (r < 0 || json_object_get(answered, json_text_of(v, "host")))
+                        continue;
+                name_it(&c, v, "worker");
+                utf8_copy(c.address, sizeof(c.address), json_text_of(v, "address"));
+                c.silent = true;
+                r = scene_add(s, &c, NULL);
+        }
+        return r;
+}
+
+static bool was_asked(const json_t *expected, const char *host) {
+        const json_t *v;
+        size_t i;
+
+        json_array_foreach(expected, i, v)
+                if (streq(json_text_of(v, "host"), host))
+                        return true;
+        return !json_is_array(expected);
+}
+
+/* One answer of /captures; *ret_next: where the next one begins, 0: there is none. */
+static int add_page(struct scene *s, const json_t *page, json_t *answered, int64_t *ret_next) {
+        const json_t *expected = json_object_get(page, "expected"), *v;
+        size_t i;
+        int r = 0;
+
+        json_array_foreach(json_object_get(page, "captures"), i, v)
+                if (r == 0 && was_asked(expected, json_text_of(v, "host")))
+                        r = add_capture(s, v, answered);
+        *ret_next = json_integer_value(json_object_get(page, "next"));
+        return r < 0 || *ret_next > 0 ? r : add_silent(s, expected, answered);
+}
+
+static void read_words(const json_t *v, struct episode_words *w) {
+        utf8_copy(w->episode, sizeof(w->episode), json_text_of(v, "episode"));
+        utf8_copy(w->run, sizeof(w->run), json_text_of(v, "run"));
+        utf8_copy(w->by, sizeof(w->by), json_text_of(v, "by"));
+        utf8_copy(w->why, sizeof(w->why), json_text_of(v, "why"));
+        utf8_copy(w->at, sizeof(w->at), json_text_of(v, "at"));
+        utf8_copy(w->confirmed, sizeof(w->confirmed), json_text_of(v, "confirmed"));
+        utf8_copy(w->recovered, sizeof(w->recovered), json_text_of(v, "recovered"));
+        w->hosts = (uint64_t) MAX(json_integer_value(json_object_get(v, "hosts")), (json_int_t) 0);
+        w->answered = (uint64_t) MAX(json_integer_value(json_object_get(v, "answered")), (json_int_t) 0);
+}
+
+int diagnose_collector_load(const struct collector *c, const char *slice, const char *episode, struct scene *s,
+                            struct episode_words *ret, struct problem *problem) {
+        json_t *v, *answered = json_object();
+        int64_t next = 0;
+        int r = answered ? ask(c, NULL, slice, "diagnosis", episode, 0, &v, problem) : -ENOMEM;
+
+        if (r == 0) {
+                read_words(v, ret);
+                json_decref(v);
+        }
+        while (r == 0) {
+                r = ask(c, NULL, slice, "captures", ret->episode, next, &v, problem);
+                if (r < 0)
+                        break;
+                r = add_page(s, v, answered, &next);
+                json_decref(v);
+                if (r < 0)
+                        (void) problem_set(problem, r, NULL, "the captures of episode %s: %s", ret->episode, strerror(-r));
+                if (next <= 0)
+                        break;
+        }
+        json_decref(answered);
+        return r;
+}
