@@ -103,6 +103,7 @@ struct agent {
         struct jobs *jobs;
         struct captures *captures;
         struct agent_capture *capture; /* in agent_capture.c */
+        struct capture_call *capture_calls; /* that wait for one, in agent_capture_api.c */
         struct pending *pending; /* calls that wait for a capture, in agent_api.c */
         struct job_call *job_calls; /* starts and stops that are under way, in agent_jobs_api.c */
         struct agent_path *path; /* in agent_path.c */
@@ -240,6 +241,12 @@ void agent_capture_stop(struct agent *a);
 void agent_capture_record(struct agent *a, const json_t *record, bool fresh);
 /* A suspicion that counts began: without a registry that would ask all hosts, this one captures for itself. */
 void agent_capture_suspected(struct agent *a, const char *run, uint64_t generation, const struct suspicion *s);
+const char *agent_capture_directory(const struct agent *a);
+/* One capture of the run ("": of the one that runs here) for somebody: agent_capture_answered() follows. -EBUSY. */
+int agent_capture_order(struct agent *a, const char *run, void *token);
+/* b: the capture; NULL: why there is none. */
+struct built_capture;
+void agent_capture_answered(void *token, const struct built_capture *b, const char *why);
 /* How this host suspects the run now: "stall", "work", "pause"; empty: not at all. */
 const char *agent_capture_suspicion(const struct agent *a, const char *run);
 

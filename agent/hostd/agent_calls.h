@@ -24,6 +24,11 @@ void agent_jobs_abandoned(struct agent *a, const struct api_call *call);
 int agent_get_events(struct agent *a, const struct api_request *r, struct api_answer *ret);
 void agent_events_abandoned(struct agent *a, const struct api_call *call);
 
+/* agent_capture_api.c */
+int agent_get_captures(struct agent *a, const struct api_request *r, struct api_answer *ret);
+int agent_post_capture(struct agent *a, const struct api_request *r, struct api_answer *ret);
+void agent_captures_abandoned(struct agent *a, const struct api_call *call);
+
 /* agent_api.c: path is "/v1/jobs/NAME/stack". */
 int agent_post_stack(struct agent *a, const struct api_request *r, struct api_answer *ret);
 void agent_stacks_abandoned(struct agent *a, const struct api_call *call);

@@ -6,6 +6,7 @@
  */
 #include <malloc.h>
 
+#include "agent_libtpu.h"
 #include "agent_parts.h"
 #include "capture_build.h"
 #include "capture_shelf.h"
@@ -40,8 +41,12 @@ struct capture_round {
         usec_t began;                /* boot clock, of the first */
         unsigned round, tries;
         bool own;
+        void *token; /* somebody waits for it; NULL: nobody */
         sd_event_source *timer;
         struct launchd_call *call;
+        uint8_t *stacks; /* that wait for the cores */
+        size_t stacks_len;
+        usec_t taken;
 };
 
 struct own_round {
@@ -62,6 +67,11 @@ struct agent_capture {
 static void round_clear(struct capture_round *c) {
         c->timer = sd_event_source_disable_unref(c->timer);
         c->call = launchd_call_free(c->call);
+        if (c->token)
+                agent_capture_answered(TAKE_PTR(c->token), NULL, "the capture was given up");
+        if (c->stacks)
+                agent_libtpu_cancel_status(c->owner->agent);
+        free(c->stacks);
         *c = (struct capture_round){ 0 };
 }
 
@@ -162,7 +172,8 @@ static void look_at_peers(const struct agent *a, struct finding_list *ret) {
                 (void) log_debug_errno(r, "the connections of this host cannot be looked at: %m");
 }
 
-static void deliver(struct capture_round *c, const uint8_t *stacks, size_t len, const char *problem, usec_t taken) {
+static void deliver(struct capture_round *c, const uint8_t *stacks, size_t len, const struct libtpu_status *cores, const char *problem,
+                    usec_t taken) {
         _cleanup_built_capture_ struct built_capture b = { 0 };
         _cleanup_finding_list_ struct finding_list peers = FINDING_LIST_NULL;
         char why[200] = "", again[200], how[HOW_MAX] = "";
@@ -172,6 +183,7 @@ static void deliver(struct capture_round *c, const uint8_t *stacks, size_t len, 
         describe(c, problem, taken, how, &about);
         look_at_peers(c->owner->agent, &peers);
         about.more = &peers;
+        about.cores = cores;
         r = capture_build(stacks, len, &about, &b, why);
         if (r < 0 && stacks) { /* that this host is there is evidence, too */
                 log_warning("run %s: its stacks are left out of the capture: %s", c->run, why);
@@ -185,7 +197,10 @@ static void deliver(struct capture_round *c, const uint8_t *stacks, size_t len, 
         r = capture_shelf_put(c->owner->directory, taken, c->round, c->episode, b.wire, b.len);
         if (r < 0)
                 (void) log_warning_errno(r, "%s: the capture is not kept on this host: %m", c->owner->directory);
-        tell(c, &about, &b);
+        if (c->token)
+                agent_capture_answered(TAKE_PTR(c->token), &b, NULL);
+        else
+                tell(c, &about, &b);
         (void) malloc_trim(0); /* some MiB of JSON are gone: this process is small between captures */
 }
 
@@ -235,19 +250,50 @@ static void next(struct capture_round *c) {
         ask_in(c, at > now ? at - now : 0);
 }
 
-static void take_reply(struct capture_round *c, const struct launchd_answer *a) {
-        Local__CaptureReply *m = local__capture_reply__unpack(NULL, a->len, a->data);
+/* What the cores do is asked right behind the stacks, and goes with them. */
+static void on_cores(const struct libtpu_status *s, void *userdata) {
+        struct capture_round *c = userdata;
+        uint8_t *stacks = TAKE_PTR(c->stacks);
 
-        if (m && m->packed.len > 0)
-                deliver(c, m->packed.data, m->packed.len, NULL, m->taken_real_usec);
-        else
-                deliver(c, NULL, 0, "tpu-launchd sent no frames: is it of the same version?", host_now_real(c->owner->agent->host));
+        deliver(c, stacks, c->stacks_len, s, NULL, c->taken);
+        free(stacks);
+        next(c);
+}
+
+/* True: it goes on in on_cores(). */
+static bool ask_cores(struct capture_round *c, const Local__CaptureReply *m) {
+        c->stacks = malloc(m->packed.len);
+        if (!c->stacks)
+                return false;
+        memcpy(c->stacks, m->packed.data, m->packed.len);
+        c->stacks_len = m->packed.len;
+        c->taken = m->taken_real_usec;
+        if (agent_libtpu_status(c->owner->agent, on_cores, c) >= 0)
+                return true;
+        free(TAKE_PTR(c->stacks)); /* no TPU runtime here, or it is being asked */
+        return false;
+}
+
+static bool take_reply(struct capture_round *c, const struct launchd_answer *a) {
+        Local__CaptureReply *m = local__capture_reply__unpack(NULL, a->len, a->data);
+        bool waits = false;
+
+        if (!m || m->packed.len == 0)
+                deliver(c, NULL, 0, NULL, "tpu-launchd sent no frames: is it of the same version?",
+                        host_now_real(c->owner->agent->host));
+        else {
+                waits = ask_cores(c, m);
+                if (!waits)
+                        deliver(c, m->packed.data, m->packed.len, NULL, NULL, m->taken_real_usec);
+        }
         if (m)
                 local__capture_reply__free_unpacked(m, NULL);
+        return waits;
 }
 
 static void on_answer(const struct launchd_answer *a, void *userdata) {
         struct capture_round *c = userdata;
+        bool waits = false;
 
         if (a->error == -EBUSY && c->tries++ < TRIES_MAX) { /* somebody else's capture is under way */
                 c->call = launchd_call_free(c->call);
@@ -255,11 +301,12 @@ static void on_answer(const struct launchd_answer *a, void *userdata) {
                 return;
         }
         if (a->error < 0)
-                deliver(c, NULL, 0, a->text, host_now_real(c->owner->agent->host));
+                deliver(c, NULL, 0, NULL, a->text, host_now_real(c->owner->agent->host));
         else
-                take_reply(c, a);
+                waits = take_reply(c, a);
         c->call = launchd_call_free(c->call);
-        next(c);
+        if (!waits)
+                next(c);
 }
 
 /* A request that names no run means the one that runs here. */
@@ -285,7 +332,7 @@ static void ask(struct capture_round *c) {
                 choose_run(c);
         }
         if (!c->run[0]) {
-                deliver(c, NULL, 0, "no run runs on this host", host_now_real(a->host));
+                deliver(c, NULL, 0, NULL, "no run runs on this host", host_now_real(a->host));
                 round_clear(c);
                 return;
         }
@@ -387,6 +434,22 @@ void agent_capture_suspected(struct agent *a, const char *run, uint64_t generati
         (void) snprintf(c->episode, sizeof(c->episode), "own.%.24s-%" PRIu64 "-%" PRIu64, run, generation, c->wanted);
         log_notice("run %s is captured by this host for itself: %s", run, s->why);
         ask_in(c, 0);
+}
+
+int agent_capture_order(struct agent *a, const char *run, void *token) {
+        struct capture_round *c = free_round(a->capture);
+
+        if (!c)
+                return -EBUSY;
+        *c = (struct capture_round){ .owner = a->capture, .own = true, .token = token, .wanted = host_now_real(a->host) };
+        (void) snprintf(c->run, sizeof(c->run), "%.63s", run);
+        (void) snprintf(c->episode, sizeof(c->episode), "asked.%.24s-0-%" PRIu64, run, c->wanted);
+        ask_in(c, 0);
+        return 0;
+}
+
+const char *agent_capture_directory(const struct agent *a) {
+        return a->capture->directory;
 }
 
 /* --- Life ---------------------------------------------------------------------------------------------- */

@@ -3,7 +3,7 @@
 #include "agent_calls.h"
 #include "arguments.h"
 
-#define LIST_MAX 800 /* bytes of all calls by name */
+#define LIST_MAX 900 /* bytes of all calls by name */
 
 struct route {
         const char *method, *path; /* NAME in a path: of a run, checked by the call */
@@ -22,6 +22,8 @@ static const struct route routes[] = {
         { "DELETE", "/v1/jobs/NAME", { 0 }, agent_delete_job },
         { "GET", "/v1/runs", { 0 }, agent_get_runs },
         { "POST", "/v1/jobs/NAME/stack", { 0 }, agent_post_stack },
+        { "GET", "/v1/captures", { 0 }, agent_get_captures },
+        { "POST", "/v1/captures", { "run" }, agent_post_capture },
         { "GET", "/v1/events", { "since", "wait" }, agent_get_events },
         { "GET", "/v1/path", { 0 }, agent_path_get },
         { "POST", "/v1/path", { "peer" }, agent_path_post },
@@ -114,6 +116,7 @@ static void on_abandoned(struct api_call *call, void *userdata) {
         agent_events_abandoned(a, call);
         agent_stacks_abandoned(a, call);
         agent_jobs_abandoned(a, call);
+        agent_captures_abandoned(a, call);
 }
 
 static bool takes_body(const char *method, const char *path) {

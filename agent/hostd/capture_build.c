@@ -118,6 +118,8 @@ static int describe(struct host_capture *c, struct stack_table *t, const struct 
                 if (r == 0)
                         r = text(t, a->problem, &p->error);
         }
+        if (r == 0 && a->cores)
+                r = libtpu_status_to_capture(a->cores, t, c);
         return r < 0 ? r : add_findings(c, t, a);
 }
 

@@ -7,6 +7,7 @@
 
 #include "checks.h"
 #include "host_capture.h"
+#include "libtpu_status.h"
 
 #define CAPTURE_SEND_MAX (900 * 1024) /* packed: leaves room for the rest of a record of 1 MiB */
 
@@ -19,6 +20,7 @@ struct capture_about { /* texts are borrowed */
         const char *ended_how;             /* "exit-code 1" */
         const char *problem;               /* why there are no stacks; NULL: there are */
         const struct check_table *checks;  /* what is not OK goes with it; NULL: nothing */
+        const struct libtpu_status *cores; /* NULL: no libtpu was asked */
         const struct finding_list *more;   /* what was found for this capture alone; likewise */
 };
 

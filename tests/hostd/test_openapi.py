@@ -96,6 +96,10 @@ class Agent(unittest.TestCase):
         self.call(h, "PUT", "/v1/silence", 409, **more[60], reason="r", until=ahead)
 
     def runs(self, h, launchd):
+        self.call(h, "POST", "/v1/captures", 400, run="?")
+        self.call(h, "POST", "/v1/captures", 403, uid=NOBODY)
+        self.assertEqual(len(self.call(h, "POST", "/v1/captures")["captures"]), 1)
+        self.assertEqual(len(self.call(h, "GET", "/v1/captures")["captures"]), 1)
         self.call(h, "POST", "/v1/jobs/{name}/stack", 404, name="?")
         launchd.jobs = [{**RUN, 11: time.time_ns() // 1000},
                         {**RUN, 1: "gang", 16: 3, 17: "00112233445566aa", 11: 5, 20: 1, 21: 2, 22: "why", 23: "do"},

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* /v1/captures: this host's part of a diagnosis that somebody makes without a collector. */
+#include "agent_calls.h"
+#include "capture_build.h"
+#include "capture_shelf.h"
+#include "capture_wire.h"
+
+#define SHOWN 2 /* a round */
+
+struct capture_call {
+        struct capture_call *next;
+        struct agent *agent;
+        struct api_call *call; /* NULL: nobody waits any more */
+        struct api_caller caller;
+};
+
+static json_t *hex_json(const uint8_t *data, size_t len) {
+        static const char digits[] = "0123456789abcdef";
+        _cleanup_free_ char *text = malloc(2 * len + 1);
+
+        if (!text)
+                return NULL;
+        for (size_t i = 0; i < len; i++) {
+                text[2 * i] = digits[data[i] >> 4];
+                text[2 * i + 1] = digits[data[i] & 15];
+        }
+        return json_stringn(text, 2 * len);
+}
+
+/* --- What is kept -------------------------------------------------------------------------------------- */
+
+struct newest {
+        char names[SHOWN][SHELF_NAME_MAX];
+        size_t n;
+};
+
+static bool on_name(const char *name, void *userdata) {
+        struct newest *w = userdata;
+
+        if (w->n == SHOWN)
+                memmove(w->names[0], w->names[1], sizeof(w->names[0]) * (SHOWN - 1));
+        else
+                w->n++;
+        (void) snprintf(w->names[w->n - 1], SHELF_NAME_MAX, "%s", name);
+        return true;
+}
+
+static int add_kept(json_t *list, const char *directory, const char *name) {
+        _cleanup_free_ uint8_t *wire = NULL;
+        size_t len;
+        int r = capture_shelf_read(directory, name, CAPTURE_WIRE_MAX, &wire, &len);
+
+        if (r < 0)
+                return r == -ENOENT ? 0 : r; /* a newer one has pushed it out */
+        return json_array_append_new(list, json_pack("{s:s, s:o}", "name", name, "capture", hex_json(wire, len))) < 0 ? -ENOMEM : 0;
+}
+
+int agent_get_captures(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+        const char *directory = agent_capture_directory(a);
+        struct newest newest = { 0 };
+        json_t *list = json_array();
+        int k = list ? capture_shelf_visit(directory, on_name, &newest) : -ENOMEM;
+
+        (void) r;
+        for (size_t i = 0; i < newest.n && k == 0; i++)
+                k = add_kept(list, directory, newest.names[i]);
+        if (k < 0) {
+                json_decref(list);
+                return agent_answer_error(ret, 500, "ls -l the directory, and journalctl -u tpu-hostd", "%s cannot be read: %s", directory,
+                                          strerror(-k));
+        }
+        return agent_answer_json(ret, 200, json_pack("{s:o}", "captures", list));
+}
+
+/* --- A new one ----------------------------------------------------------------------------------------- */
+
+int agent_post_capture(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+        const char *run = api_argument(r, "run");
+        char caller[AGENT_CALLER_MAX];
+        struct capture_call *c;
+        int k;
+
+        if (!agent_caller_may_order(&r->caller)) {
+                agent_audit_refusal(a, "POST /v1/captures", &r->caller, "refused: no right to act");
+                return agent_answer_error(ret, 403, "run it as root, or with a certificate that may act", "%s may not capture stacks",
+                                          agent_caller_text(&r->caller, caller));
+        }
+        if (run && *run && !job_name_valid(run))
+                return agent_answer_error(ret, 400, "GET /v1/jobs has the names", "argument run: no name of a run");
+        c = calloc(1, sizeof(*c));
+        if (!c)
+                return agent_answer_error(ret, 500, NULL, "out of memory");
+        *c = (struct capture_call){ .next = a->capture_calls, .agent = a, .call = r->call, .caller = r->caller };
+        k = agent_capture_order(a, run ? run : "", c);
+        if (k < 0) {
+                free(c);
+                return agent_answer_error(ret, 503, "try again in a minute", "captures are under way already");
+        }
+        a->capture_calls = c;
+        return 1;
+}
+
+static void forget(struct capture_call *c) {
+        struct capture_call **at = &c->agent->capture_calls;
+
+        while (*at != c)
+                at = &(*at)->next;
+        *at = c->next;
+        free(c);
+}
+
+void agent_capture_answered(void *token, const struct built_capture *b, const char *why) {
+        struct capture_call *c = token;
+        struct api_answer answer;
+
+        agent_audit(c->agent, "POST /v1/captures", &c->caller, b ? "captured" : why);
+        if (c->call) {
+                (void) (b ? agent_answer_json(&answer, 200,
+                                              json_pack("{s:[{s:s, s:o}]}", "captures", "name", "", "capture",
+                                                        hex_json(b->wire, b->len)))
+                          : agent_answer_error(&answer, 503, "tpuctl jobs", "%s", why));
+                api_call_answer(c->call, &answer);
+        }
+        forget(c);
+}
+
+void agent_captures_abandoned(struct agent *a, const struct api_call *call) {
+        for (struct capture_call *c = a->capture_calls; c; c = c->next)
+                if (c->call == call)
+                        c->call = NULL;
+}
