@@ -25,7 +25,7 @@ def events(lab, job, names, since):
     return found
 
 
-def diagnosis(lab, job):
+def diagnosis(lab):
     """What tpuctl diagnose says of the run's slices: of the first slice where a host is named, else of the last."""
     told = {}
     for name in sorted({f"s{slices.slice_of(h, 2)[0]}" for h in lab.hosts}):
@@ -60,9 +60,16 @@ class Live:
         verdict = {"suspected": suspected and suspected[0], "suspicion": suspected and suspected[3], "confirmed": told and told[0]}
         if told and told[1] == SLOW:
             return verdict | {"outcome": "slow", "host": told[2], "sentence": told[3]}
+        said = diagnosis(self.lab)
         if told and told[1] == STATE:
-            return verdict | {"outcome": "ended", "host": told[4].get("blame") or None, "sentence": told[3]}
-        said = diagnosis(self.lab, job)
+            verdict["event"] = told[3]
+            for _ in range(20):  # the run has ended; who left it first is asked of its hosts then
+                if said["outcome"] == "named" and said["suspects"][0]["reason"] == "left":
+                    break
+                time.sleep(1)
+                said = diagnosis(self.lab)
+            else:
+                return verdict | {"outcome": "ended", "host": told[4].get("blame") or None, "sentence": told[3]}
         first = said["suspects"][0] if said["outcome"] == "named" else None
         return verdict | {"outcome": said["outcome"], "host": first and first["host"], "sentence": said["summary"],
                           "details": first and first["details"], "event": told and told[3]}
