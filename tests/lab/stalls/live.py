@@ -25,16 +25,24 @@ def events(lab, job, names, since):
     return found
 
 
-def diagnosis(lab):
+def episode_of(lab, slice_name):
+    """The collector's last episode of a slice; {} while there is none."""
+    script = "import sys, urllib.request as u; sys.stdout.write(u.urlopen(sys.argv[1]).read().decode())"
+    done = lab.collector.run(["python3", "-c", script, f"http://127.0.0.1:9471/api/v1/slices/{slice_name}/diagnosis"])
+    return json.loads(done.out) if done.code == 0 else {}
+
+
+def diagnosis(lab, job):
     """What tpuctl diagnose says of the run's slices: of the first slice where a host is named, else of the last."""
-    told = {}
+    told = {"outcome": "none", "summary": "no stacks of the run were asked for", "suspects": []}
     for name in sorted({f"s{slices.slice_of(h, 2)[0]}" for h in lab.hosts}):
+        if episode_of(lab, name).get("run") != job:
+            continue
         done = lab.hosts[0].run(["tpuctl", "diagnose", name, "--from", "collector", "--json"], timeout=60)
         try:
             told = json.loads(done.out)
         except ValueError:
             told = {"outcome": "no answer", "summary": (done.err or done.out).strip(), "suspects": []}
-        told = told.get("diagnosis") or told  # with what is known of the capture around it
         if told["outcome"] == "named":
             break
     return told
@@ -60,14 +68,14 @@ class Live:
         verdict = {"suspected": suspected and suspected[0], "suspicion": suspected and suspected[3], "confirmed": told and told[0]}
         if told and told[1] == SLOW:
             return verdict | {"outcome": "slow", "host": told[2], "sentence": told[3]}
-        said = diagnosis(self.lab)
+        said = diagnosis(self.lab, job)
         if told and told[1] == STATE:
             verdict["event"] = told[3]
             for _ in range(20):  # the run has ended; who left it first is asked of its hosts then
                 if said["outcome"] == "named" and said["suspects"][0]["reason"] == "left":
                     break
                 time.sleep(1)
-                said = diagnosis(self.lab)
+                said = diagnosis(self.lab, job)
             else:
                 return verdict | {"outcome": "ended", "host": told[4].get("blame") or None, "sentence": told[3]}
         first = said["suspects"][0] if said["outcome"] == "named" else None
