@@ -2,14 +2,20 @@
 /* tpuctl diagnose: who holds a run up, out of the captures of its hosts. */
 #include "capture_files.h"
 #include "ctl.h"
+#include "diagnose_agents.h"
 #include "diagnose_collector.h"
 #include "diagnosis_print.h"
 #include "report.h"
 #include "words.h"
 
+enum source { SOURCE_FILES, SOURCE_COLLECTOR, SOURCE_AGENTS };
+
 struct wish {
         const char *slice, *from, *hosts, *run, *collector, *episode;
         bool json, folded, all, capture;
+        enum source source;
+        const struct options *options;
+        struct collector asked; /* of SOURCE_COLLECTOR */
         struct episode_words words; /* of a verdict that the collector has */
 };
 
@@ -43,7 +49,8 @@ static int load_files(const struct wish *wish, const struct words *w, struct sce
         return r;
 }
 
-static int load_from_collector(struct wish *wish, const struct collector *c, struct scene *s, struct problem *problem) {
+static int load_from_collector(struct wish *wish, struct scene *s, struct problem *problem) {
+        const struct collector *c = &wish->asked;
         char episode[64] = "";
         int r = 0;
 
@@ -51,6 +58,18 @@ static int load_from_collector(struct wish *wish, const struct collector *c, str
                 r = diagnose_collector_capture(c, wish->slice, episode, problem);
         return r < 0 ? r
                      : diagnose_collector_load(c, wish->slice, wish->capture ? episode : wish->episode, s, &wish->words, problem);
+}
+
+static int load(struct wish *wish, const struct words *w, struct scene *s, struct problem *problem) {
+        switch (wish->source) {
+        case SOURCE_COLLECTOR:
+                return load_from_collector(wish, s, problem);
+        case SOURCE_AGENTS:
+                return diagnose_agents_load(wish->options, wish->slice, s, problem);
+        case SOURCE_FILES:
+                break;
+        }
+        return load_files(wish, w, s, problem);
 }
 
 /* What the collector knows besides. */
@@ -92,11 +111,11 @@ static int exit_code(enum outcome o) {
         return verdict_exit_code(VERDICT_UNKNOWN);
 }
 
-static int run(struct wish *wish, const struct diagnose_options *how, const struct words *w, const struct collector *c) {
+static int run(struct wish *wish, const struct diagnose_options *how, const struct words *w) {
         _cleanup_(diagnosis_freep) struct diagnosis *d = NULL;
         _cleanup_scene_ struct scene scene = SCENE_NULL;
         struct problem problem = { .no_answer = true };
-        int r = c ? load_from_collector(wish, c, &scene, &problem) : load_files(wish, w, &scene, &problem);
+        int r = load(wish, w, &scene, &problem);
 
         if (r < 0) {
                 problem.no_answer = true;
@@ -113,17 +132,18 @@ static int run(struct wish *wish, const struct diagnose_options *how, const stru
 }
 
 /* What belongs together. */
-static int check(const struct wish *wish, bool files) {
+static int check(const struct wish *wish) {
+        bool collector = wish->source == SOURCE_COLLECTOR;
         const char *wrong = NULL;
 
         if (wish->json && wish->folded)
                 wrong = "--json or --folded, not both";
-        else if (files && (wish->episode || wish->capture || wish->collector))
-                wrong = "--episode, --capture and --collector are of captures that a collector has, not of files";
+        else if (!collector && (wish->episode || wish->capture || wish->collector))
+                wrong = "--episode, --capture and --collector are of captures that a collector has, not of files or agents";
         else if (wish->episode && wish->capture)
                 wrong = "--episode or --capture, not both";
-        else if (!files && streq(wish->slice, "all"))
-                wrong = "a collector is asked about one slice: SLICE is its name";
+        else if (wish->source != SOURCE_FILES && streq(wish->slice, "all"))
+                wrong = "a collector and agents are asked about one slice: SLICE is its name";
         if (!wrong)
                 return 0;
         fprintf(stderr, "tpuctl diagnose: %s\n", wrong);
@@ -134,7 +154,7 @@ int verb_diagnose(const struct ctl *c, int argc, char *argv[]) {
         struct wish wish = { 0 };
         struct diagnose_options how = { 0 };
         const struct option_def defs[] = {
-                { "from", "SOURCE", "'collector' (default), or saved captures: files or folders, the further ones behind SLICE",
+                { "from", "SOURCE", "'collector' (default where one is configured), 'agents', or saved captures: files or folders, the further ones behind SLICE",
                   &wish.from, NULL },
                 { "collector", "URL", "another collector than the configured one", &wish.collector, NULL },
                 { "episode", "EPISODE", "another one than the last of this slice", &wish.episode, NULL },
@@ -150,7 +170,7 @@ int verb_diagnose(const struct ctl *c, int argc, char *argv[]) {
         };
         struct options o = {
                 .program = "tpuctl diagnose",
-                .synopsis = "SLICE [--episode EPISODE|--capture | --from FILE [FILE…]] [--hosts N] [--run STATE] [--all-threads] "
+                .synopsis = "SLICE [--episode EPISODE|--capture | --from agents | --from FILE [FILE…]] [--hosts N] [--run STATE] [--all-threads] "
                             "[--folded|--json]",
                 .defs = defs,
                 .n_defs = ELEMENTSOF(defs),
@@ -159,23 +179,27 @@ int verb_diagnose(const struct ctl *c, int argc, char *argv[]) {
                         "its hosts.\nSLICE: its name; of files also 'all'. Exit codes: 0 the run goes on, 2 a host is "
                         "named, 3 nobody can be named."
         };
-        struct collector collector;
         struct words w;
-        bool files;
         int r = words_parse(c, &o, argc, argv, 1, WORDS_MAX, &w);
 
         if (r < 0)
                 return options_exit(r);
-        files = wish.from && !streq(wish.from, "collector");
+        wish.options = &o;
         wish.slice = w.items[0];
-        if (check(&wish, files) < 0 || parse_hosts(&o, wish.hosts, &how.hosts) < 0 || parse_run(&o, wish.run, &how.run) < 0)
+        wish.source = !wish.from || streq(wish.from, "collector") ? SOURCE_COLLECTOR
+                      : streq(wish.from, "agents")                ? SOURCE_AGENTS
+                                                                  : SOURCE_FILES;
+        if (check(&wish) < 0 || parse_hosts(&o, wish.hosts, &how.hosts) < 0 || parse_run(&o, wish.run, &how.run) < 0)
                 return EXIT_USAGE;
-        if (!files && w.n > 1) {
+        if (wish.source != SOURCE_FILES && w.n > 1) {
                 fprintf(stderr, "tpuctl diagnose: '%s': files come with --from FILE\n", w.items[1]);
                 return EXIT_USAGE;
         }
-        if (!files && collector_open(&o, wish.collector, &collector) < 0)
+        if (wish.source == SOURCE_COLLECTOR && collector_open(&o, wish.collector, &wish.asked) < 0)
                 return EXIT_USAGE;
-        how.slice = !files || streq(wish.slice, "all") ? NULL : wish.slice; /* a run is diagnosed over all its slices */
-        return run(&wish, &how, &w, files ? NULL : &collector);
+        if (!wish.from && !wish.asked.configured)
+                wish.source = SOURCE_AGENTS; /* there is none: the agents themselves */
+        /* a collector's run is diagnosed over all its slices */
+        how.slice = wish.source == SOURCE_COLLECTOR || streq(wish.slice, "all") ? NULL : wish.slice;
+        return run(&wish, &how, &w);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "diagnose_collector.h"
 
-#include "capture_wire.h"
-#include "inflate.h"
+#include "capture_hex.h"
 #include "json_text.h"
 #include "utf8.h"
 
@@ -54,28 +53,6 @@ int diagnose_collector_capture(const struct collector *c, const char *slice, cha
 
 /* --- What there is ------------------------------------------------------------------------------------- */
 
-static int digit(char c) {
-        return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-static int from_hex(const char *text, uint8_t **ret, size_t *ret_len) {
-        size_t n = strlen(text) / 2;
-        _cleanup_free_ uint8_t *data = malloc(n + 1);
-
-        if (!data)
-                return -ENOMEM;
-        for (size_t i = 0; i < n; i++) {
-                int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
-
-                if (high < 0 || low < 0)
-                        return -EPROTO;
-                data[i] = (uint8_t) (high << 4 | low);
-        }
-        *ret = TAKE_PTR(data);
-        *ret_len = n;
-        return 0;
-}
-
 static uint32_t worker_of(const json_t *v, const char *key) {
         const json_t *w = json_object_get(v, key);
 
@@ -92,29 +69,16 @@ static void name_it(struct host_capture *c, const json_t *v, const char *worker)
 
 /* One that cannot be read is left out, and said. */
 static int add_capture(struct scene *s, const json_t *v, json_t *answered) {
-        _cleanup_host_capture_ struct host_capture c;
-        _cleanup_stack_table_ struct stack_table t = STACK_TABLE_NULL;
-        _cleanup_free_ uint8_t *packed = NULL, *wire = NULL;
-        const char *why = "it cannot be unpacked", *host = json_text_of(v, "host");
-        size_t packed_len, len;
-        int r = from_hex(json_text_of(v, "capture"), &packed, &packed_len);
+        struct host_capture who;
+        int r;
 
-        host_capture_init(&c);
-        if (r == 0)
-                r = inflate_gzip(packed, packed_len, CAPTURE_WIRE_MAX, &wire, &len);
-        if (r == 0)
-                r = capture_wire_unpack(wire, len, &c, &t, &why);
-        if (r == -ENOMEM)
+        host_capture_init(&who);
+        name_it(&who, v, "worker_id");
+        who.round = json_integer_value(json_object_get(v, "round")) > 0;
+        r = capture_hex_add(s, json_text_of(v, "capture"), true, &who);
+        if (r <= 0)
                 return r;
-        if (r < 0) {
-                fprintf(stderr, "tpuctl diagnose: the capture of %.63s is left out: %s\n", host, why);
-                return 0;
-        }
-        name_it(&c, v, "worker_id");
-        c.round = json_integer_value(json_object_get(v, "round")) > 0;
-        if (json_object_set_new(answered, host, json_true()) < 0)
-                return -ENOMEM;
-        return scene_add(s, &c, &t);
+        return json_object_set_new(answered, who.host, json_true()) < 0 ? -ENOMEM : 0;
 }
 
 static int add_silent(struct scene *s, const json_t *expected, const json_t *answered) {

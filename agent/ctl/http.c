@@ -165,6 +165,81 @@ int http_json(const struct http_request *q, json_t **ret, struct problem *proble
         return read_answer(status, &b, q, ret, problem);
 }
 
+/* --- Many ---------------------------------------------------------------------------------------------- */
+
+struct exchange {
+        CURL *curl;
+        struct body body;
+        CURLcode code;
+        bool done;
+};
+
+static void finish_many(CURLM *multi, struct exchange *x, size_t n) {
+        CURLMsg *m;
+        int left;
+
+        while ((m = curl_multi_info_read(multi, &left)))
+                for (size_t i = 0; m->msg == CURLMSG_DONE && i < n; i++)
+                        if (x[i].curl == m->easy_handle) {
+                                x[i].code = m->data.result;
+                                x[i].done = true;
+                        }
+}
+
+static void drive(CURLM *multi, struct exchange *x, size_t n) {
+        int running = 1;
+
+        while (running > 0) {
+                if (curl_multi_perform(multi, &running) != CURLM_OK)
+                        return;
+                finish_many(multi, x, n);
+                if (running > 0 && curl_multi_wait(multi, NULL, 0, 1000, NULL) != CURLM_OK)
+                        return;
+        }
+        finish_many(multi, x, n);
+}
+
+static json_t *end_exchange(struct exchange *x, const struct http_request *q, struct problem *p) {
+        json_t *answer = NULL;
+        long status = 0;
+
+        *p = (struct problem) { 0 };
+        if (!x->curl || !x->done)
+                (void) problem_set(p, -ENOMEM, NULL, "out of memory");
+        else if (x->code != CURLE_OK)
+                (void) transport_failure(x->curl, x->code, q, &x->body, p);
+        else {
+                (void) curl_easy_getinfo(x->curl, CURLINFO_RESPONSE_CODE, &status);
+                (void) read_answer(status, &x->body, q, &answer, p); /* p says why there is none */
+        }
+        curl_easy_cleanup(x->curl);
+        body_clear(&x->body);
+        return answer;
+}
+
+int http_json_many(const struct http_request *q, size_t n, json_t **ret, struct problem *problems) {
+        _cleanup_free_ struct exchange *x = calloc(n, sizeof(*x));
+        CURLM *multi = curl_multi_init();
+
+        if (!x || !multi) {
+                (void) curl_multi_cleanup(multi);
+                return -ENOMEM;
+        }
+        for (size_t i = 0; i < n; i++) {
+                x[i].curl = curl_easy_init();
+                if (x[i].curl && prepare(x[i].curl, &q[i], &x[i].body, NULL) == CURLE_OK)
+                        (void) curl_multi_add_handle(multi, x[i].curl); /* then it is never done */
+        }
+        drive(multi, x, n);
+        for (size_t i = 0; i < n; i++) {
+                if (x[i].curl)
+                        (void) curl_multi_remove_handle(multi, x[i].curl);
+                ret[i] = end_exchange(&x[i], &q[i], &problems[i]);
+        }
+        (void) curl_multi_cleanup(multi);
+        return 0;
+}
+
 int socket_path(const char *root, const char *path, char **ret) {
         char *joined;
 

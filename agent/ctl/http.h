@@ -26,6 +26,12 @@ struct http_request {
 /* 0 and a new reference; -errno with problem set. */
 int http_json(const struct http_request *q, json_t **ret, struct problem *problem);
 
+/*
+ * n exchanges at the same time, each as http_json() would: ret[i] is its answer, NULL with problems[i] set. -ENOMEM.
+ */
+#define HTTP_MANY_MAX 4096
+int http_json_many(const struct http_request *q, size_t n, json_t **ret, struct problem *problems);
+
 /* The path of a socket below root ("/run/…"), malloc'ed. -ENOMEM, -ENAMETOOLONG past what a socket address
  * holds. */
 int socket_path(const char *root, const char *path, char **ret);

@@ -4,6 +4,7 @@
 #include "backoff.h"
 #include "registry_etcd.h"
 
+#define PATIENCE_MAX 2U /* doublings */
 #define TTL_LEAST 2 /* seconds; etcd makes less than that of its election timeout, too */
 
 static void arm(sd_event_source *source, usec_t after) {
@@ -43,6 +44,14 @@ static void end_lease(struct etcd_registry *r) {
         etcd_leader_stop(r->leader);
 }
 
+/*
+ * A fleet that comes at once may be more than etcd answers in time: who is no member yet waits longer, instead of
+ * making more of it. A member's lease leaves no time for that.
+ */
+static void set_patience(struct etcd_registry *r) {
+        etcd_set_timeout(r->etcd, ETCD_QUESTION_TIME << (r->joined ? 0 : MIN(r->failures, PATIENCE_MAX)));
+}
+
 static void failed(struct etcd_registry *r, const struct etcd_answer *a) {
         usec_t wait = backoff_next(r->failures, etcd_registry_chance());
 
@@ -51,6 +60,7 @@ static void failed(struct etcd_registry *r, const struct etcd_answer *a) {
                 end_lease(r);
         if (r->failures < 16)
                 r->failures++;
+        set_patience(r);
         (void) snprintf(r->why, sizeof(r->why), "%s", a->why);
         arm(r->next, r->refused ? BACKOFF_PARKED : wait);
         etcd_registry_show(r);
@@ -60,6 +70,7 @@ static void worked(struct etcd_registry *r) {
         r->failures = 0;
         r->refused = false;
         r->why[0] = '\0';
+        set_patience(r);
 }
 
 /* Renewing goes first: also for who waits for a slot, and who has much to say. */
@@ -395,19 +406,6 @@ static void join(struct etcd_registry *r) {
 
 /* --- The lease -------------------------------------------------------------------------------------- */
 
-static void on_granted(const struct etcd_answer *a, void *userdata) {
-        struct etcd_registry *r = userdata;
-
-        r->busy = false;
-        if (a->outcome != GRPC_ANSWERED) {
-                r->lease = 0;
-                failed(r, a);
-                return;
-        }
-        lease_lasts(r, a, a->message ? a->message->grant->ttl : ttl_of(r));
-        join(r);
-}
-
 static void on_kept(const struct etcd_answer *a, void *userdata) {
         struct etcd_registry *r = userdata;
 
@@ -430,8 +428,34 @@ static void on_kept(const struct etcd_answer *a, void *userdata) {
         etcd_registry_show(r);
 }
 
+static void keep(struct etcd_registry *r) {
+        r->granted = 0;
+        r->busy = etcd_lease_keep(r->etcd, r->lease, on_kept, r) == 0;
+        if (!r->busy)
+                arm(r->next, BACKOFF_BASE);
+}
+
+static void on_granted(const struct etcd_answer *a, void *userdata) {
+        struct etcd_registry *r = userdata;
+
+        r->busy = false;
+        if (a->outcome == GRPC_REFUSED && a->status == GRPC_FAILED_PRECONDITION && r->granted == r->lease) {
+                keep(r); /* it is there since the question whose answer never came: how long still? */
+                return;
+        }
+        if (a->outcome != GRPC_ANSWERED) {
+                r->granted = a->outcome == GRPC_REFUSED ? 0 : r->lease;
+                r->lease = 0;
+                failed(r, a);
+                return;
+        }
+        r->granted = 0;
+        lease_lasts(r, a, a->message ? a->message->grant->ttl : ttl_of(r));
+        join(r);
+}
+
 static void grant(struct etcd_registry *r) {
-        r->lease = (int64_t) (etcd_registry_chance() >> 1 | 1);
+        r->lease = r->granted ? r->granted : (int64_t) (etcd_registry_chance() >> 1 | 1);
         r->busy = etcd_lease_grant(r->etcd, r->lease, ttl_of(r), on_granted, r) == 0;
         if (!r->busy) {
                 r->lease = 0;
@@ -448,9 +472,6 @@ void etcd_registry_advance(struct etcd_registry *r) {
                 join(r);
         else if (r->joined && r->dirty && !lease_wears_off(r))
                 tell(r);
-        else {
-                r->busy = etcd_lease_keep(r->etcd, r->lease, on_kept, r) == 0;
-                if (!r->busy)
-                        arm(r->next, BACKOFF_BASE);
-        }
+        else
+                keep(r);
 }

@@ -8,7 +8,6 @@
 #include "utf8.h"
 
 #define RECORD_MAX (2 * 1024 * 1024) /* etcd's own limit of a request is 1.5 MiB */
-#define QUESTION_TIME (3 * USEC_PER_SEC)
 #define TOGETHER (10 * USEC_PER_MSEC) /* changes of what we say that come together go out together */
 
 struct put_request {
@@ -340,7 +339,7 @@ static int start(struct etcd_registry *r, sd_event *e, const struct registry_opt
                 .cert = o->certificate,
                 .key = o->key,
                 .user_agent = "tpu-hostd/" TPU_HOSTD_VERSION,
-                .timeout = MIN(QUESTION_TIME, MAX(o->lease / 5, USEC_PER_SEC)),
+                .timeout = MIN(ETCD_QUESTION_TIME, MAX(o->lease / 5, USEC_PER_SEC)),
         };
         const char *tenant = o->tenant && o->tenant[0] ? o->tenant : "default";
         int k;

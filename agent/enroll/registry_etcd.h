@@ -14,6 +14,7 @@
 
 #define ETCD_PATH_MAX (REGISTRY_KEY_MAX + 96)
 
+#define ETCD_QUESTION_TIME (3 * USEC_PER_SEC)
 #define ETCD_WATCH_BLIPS 2 /* a watch that was moved once is no news */
 
 struct etcd_leader;
@@ -32,7 +33,8 @@ struct etcd_registry {
         bool busy;   /* a question of joining or renewing is out */
         bool joined; /* under this lease */
         bool conflict, refused, left;
-        int64_t lease; /* 0: none */
+        int64_t lease;   /* 0: none */
+        int64_t granted; /* the id of one that was asked for, and may be there; 0: none */
         usec_t lease_until;
         int64_t slot;      /* its revision, where we are a member */
         unsigned failures; /* of questions in a row */

@@ -19,6 +19,16 @@ void parts_try_again(struct agent_parts *all);
 void part_prepare(struct run_part *p);
 void part_refuse(struct run_part *p, const char *detail);
 
+/* The agent before this one had prepared the record's generation: what was found then holds. */
+void part_prepared_before(struct run_part *p);
+
+/* agent_part_kept.c */
+int parts_keep_start(struct agent_parts *all);
+/* All that are prepared now. */
+void parts_keep(struct agent_parts *all);
+/* Whether the generation of its record is one that was prepared before this agent was started. */
+bool part_was_prepared(const struct run_part *p);
+
 /* agent_part_launch.c */
 void part_start(struct run_part *p);
 void part_stop(struct run_part *p);

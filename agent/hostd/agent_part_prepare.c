@@ -103,28 +103,47 @@ static void data_nics(const struct agent *a, char nics[static INTENT_NICS_TEXT_M
                 intent_data_nics(&a->intent, &links, nics);
 }
 
-void part_prepare(struct run_part *p) {
+/* What tpu-launchd will be asked for. why: as run_request_make(). */
+static int make_request(struct run_part *p, char why[static RUN_WHY_MAX]) {
         const struct agent_registry *g = p->owner->registry;
-        char why[sizeof(p->detail)] = "", nics[INTENT_NICS_TEXT_MAX];
+        char nics[INTENT_NICS_TEXT_MAX];
+        int r;
+
+        (void) snprintf(p->serial, sizeof(p->serial), "%s", run_text(p->record, "serial"));
+        p->step = -1;
+        data_nics(g->agent, nics);
+        r = run_request_make(p->record, g->slice, g->worker, &g->agent->identity, nics, &p->request, why);
+        if (r == 0 && p->request.conflicts[0])
+                log_notice("run %s: %s", p->name, p->request.conflicts);
+        return r;
+}
+
+void part_prepare(struct run_part *p) {
+        char why[sizeof(p->detail)] = "";
         int r;
 
         p->preflight = preflight_free(p->preflight);
-        (void) snprintf(p->serial, sizeof(p->serial), "%s", run_text(p->record, "serial"));
-        p->step = -1;
         part_enter(p, run_number(p->record, "generation"), PART_PREPARING, "");
-        own_objection(g, why, sizeof(why));
+        own_objection(p->owner->registry, why, sizeof(why));
         if (why[0]) {
                 part_refuse(p, why);
                 return;
         }
-        data_nics(g->agent, nics);
-        r = run_request_make(p->record, g->slice, g->worker, &g->agent->identity, nics, &p->request, why);
+        r = make_request(p, why);
         if (r == 0) {
-                if (p->request.conflicts[0])
-                        log_notice("run %s: %s", p->name, p->request.conflicts);
                 (void) snprintf(why, sizeof(why), "out of memory");
                 r = start_preflight(p);
         }
         if (r < 0)
                 part_refuse(p, why);
+}
+
+void part_prepared_before(struct run_part *p) {
+        char why[sizeof(p->detail)] = "";
+
+        if (make_request(p, why) < 0)
+                return; /* it is prepared anew, and refused with that reason */
+        log_info("run %s, generation %" PRIu64 " was prepared before tpu-hostd was started", p->name,
+                 run_number(p->record, "generation"));
+        part_enter(p, run_number(p->record, "generation"), PART_PREPARED, "");
 }

@@ -78,6 +78,8 @@ void part_enter(struct run_part *p, uint64_t generation, enum part_state state, 
         if (state != PART_EXITED && state != PART_STOPPED)
                 p->cause[0] = p->code[0] = p->status[0] = '\0';
         agent_registry_news(part_agent(p));
+        if (state == PART_PREPARED)
+                parts_keep(p->owner);
 }
 
 void parts_try_again(struct agent_parts *all) {
@@ -99,6 +101,17 @@ static void drop_preflight(struct run_part *p) {
         part_enter(p, p->now.generation, PART_NONE, "");
 }
 
+/* The agent was killed between its word that it is prepared and the beginning. */
+static void believe_kept(struct run_part *p) {
+        const char *state = run_text(p->record, "state");
+        bool older = p->now.state == PART_NONE || p->now.generation < run_number(p->record, "generation"),
+             runs = p->now.state == PART_STARTING || p->now.state == PART_RUNNING;
+
+        if (older && !runs && !p->preflight && (streq(state, "preparing") || streq(state, "running")) &&
+            part_was_prepared(p))
+                part_prepared_before(p);
+}
+
 void part_act(struct run_part *p) {
         const struct agent_registry *g = p->owner->registry;
         enum part_action action;
@@ -108,6 +121,7 @@ void part_act(struct run_part *p) {
         if (!p->owner->known || !g->complete || g->status.state != REGISTRY_MEMBER)
                 return;
         drop_preflight(p);
+        believe_kept(p);
         r = part_decide(p->record, g->slice, g->worker, &p->now, &action);
         if (r < 0) {
                 log_warning("run %s: its record cannot be understood and is passed over", p->name);
@@ -305,6 +319,9 @@ int agent_parts_new(struct agent_registry *g, struct agent_parts **ret) {
                 return r;
         }
         (void) sd_event_source_set_description(all->again, "parts-again");
+        r = parts_keep_start(all);
+        if (r < 0) /* what is prepared is prepared again after a restart */
+                (void) log_warning_errno(r, "what is prepared for runs is not kept: %m");
         *ret = all;
         return 0;
 }
@@ -315,6 +332,8 @@ struct agent_parts *agent_parts_free(struct agent_parts *all) {
         for (size_t i = 0; i < all->n; i++)
                 (void) part_free(all->parts[i]);
         all->again = sd_event_source_disable_unref(all->again);
+        all->writer = file_writer_free(all->writer);
+        json_decref(all->kept);
         free(all);
         return NULL;
 }

@@ -6,6 +6,7 @@
  * restart of the agent its list of runs is what this host has.
  */
 #include "agent_registry.h"
+#include "file_writer.h"
 #include "launchd_call.h"
 #include "member_part.h"
 #include "preflight.h"
@@ -38,6 +39,8 @@ struct agent_parts {
         struct run_part *parts[PARTS_MAX];
         size_t n;
         sd_event_source *again; /* what could not be asked for is asked for again */
+        json_t *kept; /* what an agent before this one had prepared; NULL: nothing */
+        struct file_writer *writer; /* NULL: nothing is kept */
         bool known; /* tpu-launchd has told its runs at least once */
 };
 

@@ -6,19 +6,25 @@
 #include <math.h>
 
 #include "agent.h"
+#include "agent_libtpu.h"
 #include "goodput.h"
 #include "log.h"
+#include "step_times.h"
 #include "suspicion.h"
 
 struct watched {
         char job[64], invocation[33];
         struct run_watch watch;
         struct goodput goodput;
+        struct step_times times;
         bool over; /* it ended; its next start, if there is one, begins with the time since then */
 };
 
+#define FIRST_LOOK (3 * USEC_PER_SEC) /* after the start: by then it is known which runs of the journal still run */
+
 struct agent_progress {
         struct agent *agent;
+        usec_t started;
         sd_event_source *timer;
         struct watched *runs[RUN_LOG_RUNS_MAX];
         size_t n;
@@ -125,7 +131,7 @@ static void tell_suspected(struct agent *a, const struct watched *w) {
                           ELEMENTSOF(body), NULL);
 }
 
-/* how: "step", "restart" or "end". */
+/* how: "step", "activity" (of a run without steps), "restart" or "end". */
 static void tell_recovered(struct agent *a, const struct watched *w, const struct suspicion *s, const char *how, usec_t now) {
         usec_t lasted = now - MIN(now, s->since);
         char message[256];
@@ -139,7 +145,7 @@ static void tell_recovered(struct agent *a, const struct watched *w, const struc
         };
 
         (void) snprintf(message, sizeof(message), "run %s is suspected no more: %s, %.1f s after its step before", w->job,
-                        streq(how, "step") ? "it made a step" : streq(how, "restart") ? "it started anew" : "it ended",
+                        streq(how, "step") ? "it made a step" : streq(how, "activity") ? "it does something again" : streq(how, "restart") ? "it started anew" : "it ended",
                         (double) lasted / USEC_PER_SEC);
         (void) agent_emit(a, EVENT_RUN_RECOVERED, OTLP_INFO, message, body, ELEMENTSOF(body), NULL);
         if (s->counts)
@@ -154,14 +160,30 @@ static void counts(struct agent *a, const struct watched *w) {
 
 /* --- What is seen -------------------------------------------------------------------------------------- */
 
+#define DEVICE_FRESH (60 * USEC_PER_SEC)
+
+/* Seconds that the TPU has done nothing; -1: not known. */
+static double device_idle(const struct agent *a, usec_t now) {
+        const struct libtpu_reading *r = agent_libtpu_reading(a);
+
+        if (!r || r->at == 0 || !isfinite(r->idle_seconds) || now - MIN(now, r->at) > DEVICE_FRESH)
+                return -1;
+        return r->idle_seconds + (double) (now - MIN(now, r->at)) / USEC_PER_SEC;
+}
+
 static void read_counters(struct agent *a, struct watched *w, bool anew, usec_t now) {
         struct run_counters c;
+        struct suspicion ended;
 
         host_metrics_run_counters(a->host_metrics, w->job, anew, &c);
-        run_watch_reading(&w->watch, &(struct activity_reading){ .at = now,
-                                                                 .cpu_usec = c.cpu_usec,
-                                                                 .written_bytes = c.written_bytes,
-                                                                 .net_bytes = c.net_bytes });
+        if (run_watch_reading(&w->watch,
+                              &(struct activity_reading){ .at = now,
+                                                          .cpu_usec = c.cpu_usec,
+                                                          .written_bytes = c.written_bytes,
+                                                          .net_bytes = c.net_bytes,
+                                                          .device_idle = device_idle(a, now) },
+                              &ended))
+                tell_recovered(a, w, &ended, "activity", now);
 }
 
 /* The timer stands at the first suspicion that would fall due. */
@@ -169,7 +191,8 @@ static void arm(struct agent_progress *p) {
         usec_t due = USEC_INFINITY, now = host_now(p->agent->host);
 
         for (size_t i = 0; i < p->n; i++)
-                due = MIN(due, run_watch_due(&p->runs[i]->watch));
+                due = MIN(due, p->runs[i]->over ? USEC_INFINITY : run_watch_due(&p->runs[i]->watch));
+        due = MAX(due, p->started + FIRST_LOOK);
         /* Both fail only for a source without a loop. */
         if (due == USEC_INFINITY)
                 (void) sd_event_source_set_enabled(p->timer, SD_EVENT_OFF);
@@ -216,7 +239,7 @@ static int on_due(sd_event_source *source, uint64_t at, void *userdata) {
         for (size_t i = 0; i < p->n; i++) {
                 struct watched *w = p->runs[i];
 
-                if (run_watch_due(&w->watch) > now)
+                if (w->over || run_watch_due(&w->watch) > now)
                         continue;
                 read_counters(p->agent, w, true, now);
                 judge(p->agent, w, now);
@@ -248,6 +271,7 @@ void agent_progress_line(struct agent *a, const struct run_log_line *l) {
         }
         if (run_watch_step(&w->watch, l->step->step, l->at, &stepped) == RUN_STEP_SAME)
                 return;
+        step_times_add(&w->times, stepped.interval, stepped.steps);
         goodput_step(&w->goodput, l->step->step, l->at, stepped.late ? rhythm_median(&w->watch.rhythm) : 0,
                      isfinite(l->step->seconds) ? (usec_t) (l->step->seconds * USEC_PER_SEC) : 0,
                      cause_of(&stepped.ended, stepped.told));
@@ -278,6 +302,13 @@ void agent_progress_ended(struct agent *a, const char *job) {
         run_watch_init(&w->watch);
         w->over = true;
         arm(a->progress);
+}
+
+/* Runs that have said nothing yet are watched, too. */
+static void watch_all(struct agent_progress *p, const struct job_list *jobs) {
+        for (size_t i = 0; jobs->known && i < jobs->n; i++)
+                if (!streq(jobs->jobs[i].state, "exited"))
+                        (void) find_or_add(p, jobs->jobs[i].name); /* the next tick tries again */
 }
 
 /* --- The tick ------------------------------------------------------------------------------------------ */
@@ -313,6 +344,27 @@ static void sample_run(struct sink *s, const struct watched *w) {
         s->sample(s, &m);
 }
 
+static void sample_steps(struct sink *s, const struct watched *w) {
+        const struct step_times *t = &w->times;
+        const struct sample_histogram h = { .count = t->n,
+                                            .sum = t->sum,
+                                            .min = t->n > 0 ? t->min : NAN,
+                                            .max = t->n > 0 ? t->max : NAN,
+                                            .bounds = step_times_bounds,
+                                            .counts = t->counts,
+                                            .n_bounds = STEP_TIMES_BOUNDS };
+        const struct sample m = { .name = "tpu.run.step_time",
+                                  .kind = SAMPLE_HISTOGRAM,
+                                  .unit = "s",
+                                  .description = "How long steps took, from one step line to the next",
+                                  .h = &h,
+                                  .keys = { "job" },
+                                  .values = { w->job } };
+
+        if (t->n > 0)
+                s->sample(s, &m);
+}
+
 static void sample_time(struct sink *s, const struct watched *w) {
         struct sample m = { .name = "tpu.run.time",
                             .kind = SAMPLE_COUNTER,
@@ -332,8 +384,12 @@ void agent_progress_tick(struct agent *a, struct sink *s) {
         struct agent_progress *p = a->progress;
         const struct job_list *jobs = jobs_get(a->jobs);
         usec_t now = host_now(a->host);
+        bool silent = false; /* of a run without steps: only readings tell when it is due */
 
-        for (size_t i = p ? p->n : 0; i > 0; i--) {
+        if (!p)
+                return;
+        watch_all(p, jobs);
+        for (size_t i = p->n; i > 0; i--) {
                 struct watched *w = p->runs[i - 1];
                 const struct job *j = jobs_find(a->jobs, w->job);
 
@@ -341,15 +397,20 @@ void agent_progress_tick(struct agent *a, struct sink *s) {
                         drop(p, i - 1);
                         continue;
                 }
-                if (w->over || (j && streq(j->state, "exited")))
+                w->over = w->over || (j && streq(j->state, "exited"));
+                if (w->over)
                         continue;
                 if (j && w->goodput.mark == 0) /* it ran before this agent did */
                         goodput_join(&w->goodput, now);
                 read_counters(a, w, false, now);
                 count_lost(w, now);
+                silent = silent || silence_due(&w->watch.silence) != USEC_INFINITY;
                 sample_run(s, w);
                 sample_time(s, w);
+                sample_steps(s, w);
         }
+        if (silent)
+                arm(p);
 }
 
 /* --- Life ---------------------------------------------------------------------------------------------- */
@@ -361,6 +422,7 @@ int agent_progress_start(struct agent *a) {
         if (!p)
                 return -ENOMEM;
         p->agent = a;
+        p->started = host_now(a->host);
         a->progress = p;
         r = sd_event_add_time(a->event, &p->timer, CLOCK_BOOTTIME, 0, 100 * USEC_PER_MSEC, on_due, p);
         if (r >= 0)

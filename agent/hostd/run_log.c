@@ -18,6 +18,7 @@ struct run_log {
         sd_event_source *io, *more, *timer;
         void (*told)(const struct run_log_line *l, void *userdata);
         void *userdata;
+        usec_t opened_real;
         struct step_expression *expression; /* NULL: the usual forms */
         struct run_progress runs[RUN_LOG_RUNS_MAX];
         size_t n;
@@ -76,14 +77,20 @@ static int field(sd_journal *j, const char *name, const char **ret, size_t *ret_
  * When the journal got the entry, on the boot clock: a batch that is read late must not look like steps that took no
  * time. It is given on the clock that stands still in suspend, of the boot that the entry is of.
  */
-static usec_t entry_at(const struct run_log *l) {
-        uint64_t entry, monotonic, now = 0;
+static int entry_at(const struct run_log *l, usec_t *ret) {
+        uint64_t entry, monotonic, now = 0, real = 0;
 
         (void) sd_event_now(l->event, CLOCK_BOOTTIME, &now);
-        if (sd_event_now(l->event, CLOCK_MONOTONIC, &monotonic) < 0 ||
-            sd_journal_get_monotonic_usec(l->journal, &entry, NULL) < 0) /* of another boot */
-                return now;
-        return now - MIN(now, monotonic - MIN(monotonic, entry));
+        if (sd_event_now(l->event, CLOCK_MONOTONIC, &monotonic) >= 0 &&
+            sd_journal_get_monotonic_usec(l->journal, &entry, NULL) >= 0) {
+                *ret = now - MIN(now, monotonic - MIN(monotonic, entry));
+                return 0;
+        }
+        (void) sd_journal_get_realtime_usec(l->journal, &real);
+        if (real < l->opened_real) /* of another boot, and of before this agent */
+                return -ESTALE;
+        *ret = now;
+        return 0;
 }
 
 static void copy_invocation(sd_journal *j, char ret[static 33]) {
@@ -143,7 +150,8 @@ static void take_entry(struct run_log *l) {
         told.len = MIN(told.len, (size_t) RUN_LOG_LINE_MAX);
         told.job = job;
         told.invocation = invocation;
-        told.at = entry_at(l);
+        if (entry_at(l, &told.at) < 0)
+                return;
         if (parse(l, told.text, told.len, &step)) {
                 told.step = &step;
                 take_step(l, job, &step, told.at);
@@ -242,10 +250,10 @@ static int open_journal(const char *directory, sd_journal **ret) {
         r = sd_journal_seek_tail(j);
         if (r < 0)
                 return r;
-        r = sd_journal_previous(j); /* stand on the last entry of now: "next" is then the first new one */
+        r = sd_journal_previous_skip(j, RUN_LOG_BACK); /* stand on an entry: "next" is then the one behind it */
         if (r < 0)
                 return r;
-        if (r == 0) /* none yet: from the head, which is what will come */
+        if (r < RUN_LOG_BACK) /* there are less, or none yet: from the head, which is what will come */
                 r = sd_journal_seek_head(j);
         if (r < 0)
                 return r;
@@ -262,6 +270,9 @@ int run_log_new(sd_event *e, const char *directory, void (*told)(const struct ru
                 return -ENOMEM;
         l->event = sd_event_ref(e);
         l->told = told;
+        r = sd_event_now(e, CLOCK_REALTIME, &l->opened_real);
+        if (r < 0)
+                return r;
         l->userdata = userdata;
         r = open_journal(directory, &l->journal);
         if (r < 0)
@@ -275,10 +286,10 @@ int run_log_new(sd_event *e, const char *directory, void (*told)(const struct ru
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(l->more, "journal-more");
-        r = sd_event_source_set_enabled(l->more, SD_EVENT_OFF);
+        arm_timer(l);
+        r = sd_event_source_set_enabled(l->more, SD_EVENT_ONESHOT); /* what is there already */
         if (r < 0)
                 return r;
-        arm_timer(l);
         *ret = TAKE_PTR(l);
         return 0;
 }

@@ -3,8 +3,9 @@
 /*
  * Follows the journal for the output of runs and keeps each run's progress. An entry counts only when the
  * journal itself says (trusted field _SYSTEMD_UNIT) that it came from a service tpu-run-NAME.service: what a
- * process claims about itself proves nothing. Reading starts at the journal's end; a wakeup reads a bounded
- * number of entries and goes on in the next turn of the loop.
+ * process claims about itself proves nothing. Reading starts RUN_LOG_BACK entries before the journal's
+ * end, so that an agent that was started anew knows the runs of before; of those, what is of another boot is left out. A
+ * wakeup reads a bounded number of entries and goes on in the next turn of the loop.
  */
 #include <systemd/sd-event.h>
 
@@ -12,6 +13,7 @@
 #include "steps.h"
 
 #define RUN_LOG_RUNS_MAX 64
+#define RUN_LOG_BACK 2048
 #define RUN_LOG_LINE_MAX 8192 /* a longer MESSAGE is cut */
 
 struct run_progress {

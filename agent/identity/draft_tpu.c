@@ -150,7 +150,8 @@ static int lint(struct draft *d, uint16_t port) {
         const char *args = environment_get(&d->e, "LIBTPU_INIT_ARGS");
         char text[INIT_ARGS_LINT_MAX];
 
-        if (!args || !init_args_lint(args, d->options->interfaces, port, text))
+        if (!args || !init_args_lint(args, d->options->interfaces, port,
+                                     d->options->framework == FRAMEWORK_TORCH_XLA, text))
                 return 0;
         return environment_complain(&d->e, "LIBTPU_INIT_ARGS", text);
 }

@@ -130,7 +130,13 @@ static void lint_port(const struct flag *f, uint16_t megascale, struct words *w)
                 say(w, "--%s=%ld is the port of %s", INIT_ARG_DEBUG_PORT, port, owner);
 }
 
-bool init_args_lint(const char *args, const char *interfaces, uint16_t megascale_port,
+static void lint_barrier(const struct flag *f, struct words *w) {
+        if (f->value && f->value_len == strlen("true") && strncmp(f->value, "true", f->value_len) == 0)
+                say(w, "--" INIT_ARG_BARRIER
+                       "=true is JAX's: runs of PyTorch over several hosts can hang with it, say false");
+}
+
+bool init_args_lint(const char *args, const char *interfaces, uint16_t megascale_port, bool torch,
                     char buf[static INIT_ARGS_LINT_MAX]) {
         struct words w = { .buf = buf };
         const char *at = args;
@@ -147,6 +153,8 @@ bool init_args_lint(const char *args, const char *interfaces, uint16_t megascale
                         lint_interfaces(&f, interfaces, &w);
                 if (is_named(&f, INIT_ARG_DEBUG_PORT))
                         lint_port(&f, megascale_port, &w);
+                if (torch && is_named(&f, INIT_ARG_BARRIER))
+                        lint_barrier(&f, &w);
         }
         return w.len > 0;
 }

@@ -415,7 +415,8 @@ static int handle(struct api *a, struct frame_peer *peer, const struct frame *f,
         HANDLE(KIND_STOP_REQUEST, stop_request, StopRequest, ACTION_STOP, "", handle_stop(a, peer, c, q, p))
         HANDLE(KIND_CAPTURE_REQUEST, capture_request, CaptureRequest, ACTION_CAPTURE, "", handle_capture(a, peer, c, q, p))
         HANDLE(KIND_SIGNAL_REQUEST, signal_request, SignalRequest, ACTION_SIGNAL, q->reason, handle_signal(a, peer, c, q, p))
-        HANDLE(KIND_ENVIRONMENT_REQUEST, environment_request, EnvironmentRequest, ACTION_LIST, "",
+        HANDLE(KIND_ENVIRONMENT_REQUEST, environment_request, EnvironmentRequest,
+               job_environment_is_anothers(a->runs, c, q->name) ? ACTION_ENVIRONMENT : ACTION_LIST, "",
                job_environment_answer(a->runs, peer, c, q->name, p))
         HANDLE(KIND_HINT, hint, Hint, ACTION_HINT, q->cause, handle_hint(a, peer, c, q, p))
         if (f->kind == LOCAL__KIND__KIND_OWNERS_REQUEST)

@@ -20,6 +20,7 @@ static const struct {
         [ACTION_STOP] = { "stop", "stop runs" },
         [ACTION_CAPTURE] = { "capture", "take stacks of runs" },
         [ACTION_SIGNAL] = { "signal", "tell runs of a preemption" },
+        [ACTION_ENVIRONMENT] = { "environment", "see the environment of runs" },
         [ACTION_HINT] = { "hint", "say why runs end" },
 };
 _Static_assert(ELEMENTSOF(actions) == _ACTION_MAX, "every action has a name");

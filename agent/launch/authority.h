@@ -34,6 +34,7 @@ enum action {
         ACTION_STOP,
         ACTION_CAPTURE,
         ACTION_SIGNAL, /* the preemption of a run, as its own spec says */
+        ACTION_ENVIRONMENT, /* to see that of another's run */
         ACTION_HINT, /* evidence for the cause of an end */
         _ACTION_MAX,
 };

@@ -1,28 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job_environment.h"
 
-#include <strings.h>
-
 #include "local.pb-c.h"
+#include "secret_name.h"
 #include "wire_text.h"
 
-static bool has_word(const char *name, size_t len, const char *word) {
-        size_t n = strlen(word);
-
-        for (size_t i = 0; i + n <= len; i++)
-                if (strncasecmp(name + i, word, n) == 0)
-                        return true;
-        return false;
-}
-
 bool variable_is_secret(const char *assignment) {
-        static const char *const words[] = { "SECRET", "TOKEN", "PASSW", "CREDENTIAL" };
-        size_t len = strcspn(assignment, "=");
-
-        for (size_t i = 0; i < ELEMENTSOF(words); i++)
-                if (has_word(assignment, len, words[i]))
-                        return true;
-        return len >= 3 && strncasecmp(assignment + len - 3, "KEY", 3) == 0;
+        return name_is_secret(assignment, strcspn(assignment, "="));
 }
 
 /* Nobody but root and the run's user, whatever the authority file grants: a value may be anything. */
@@ -33,6 +17,12 @@ static int check_rights(const struct job *j, const struct caller *c, const char 
         if (!j)
                 return problem_set(p, -ENOENT, "see: tpuctl jobs", "there is no run '%.64s' on this host", name);
         return 0;
+}
+
+bool job_environment_is_anothers(const struct runs *r, const struct caller *c, const char *name) {
+        const struct job *j = runs_find(r, name);
+
+        return j && j->uid != c->uid;
 }
 
 int job_environment_answer(const struct runs *r, struct frame_peer *peer, const struct caller *c, const char *name,

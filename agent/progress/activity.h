@@ -14,6 +14,7 @@
 struct activity_reading {
         usec_t at;
         int64_t cpu_usec, written_bytes, net_bytes;
+        double device_idle; /* seconds that the TPU has done nothing; not a counter */
 };
 /* A second. */
 struct activity_rate {

@@ -97,6 +97,8 @@ enum run_step run_watch_step(struct run_watch *w, uint64_t step, usec_t at, stru
                 return is;
         if (w->stepped && is == RUN_STEP_FORWARD) {
                 w->calm = true;
+                ret->interval = at - w->last_at;
+                ret->steps = step - w->last_step;
                 ret->late = learn_interval(w, at - w->last_at);
         }
         activity_stepped(&w->activity, !w->rough);
@@ -132,16 +134,38 @@ void run_watch_line(struct run_watch *w, const char *line, size_t len, usec_t at
         }
 }
 
-void run_watch_reading(struct run_watch *w, const struct activity_reading *r) {
-        activity_take(&w->activity, r, w->calm && !w->rough);
-        w->calm = w->rough = false;
+/* Without steps, what is usual is what the run takes while it is not silent. */
+static bool is_busy(struct run_watch *w, const struct activity_reading *r) {
+        struct activity_rate window = activity_between(&w->activity.last, r);
+
+        return !silence_take(&w->silence, &w->activity, &window, w->activity.last.at, r->at, w->line_at, r->device_idle);
+}
+
+bool run_watch_reading(struct run_watch *w, const struct activity_reading *r, struct suspicion *ret_ended) {
+        bool busy, ended;
+
+        if (w->stepped) {
+                activity_take(&w->activity, r, w->calm && !w->rough);
+                w->calm = w->rough = false;
+                return false;
+        }
+        busy = is_busy(w, r);
+        activity_take(&w->activity, r, busy);
+        if (busy)
+                activity_stepped(&w->activity, true);
+        ended = busy && w->suspicion.suspected;
+        if (ended) {
+                *ret_ended = w->suspicion;
+                w->suspicion.suspected = false;
+        }
+        return ended;
 }
 
 /* --- Suspicion ----------------------------------------------------------------------------------------- */
 
 usec_t run_watch_due(const struct run_watch *w) {
-        if (!w->stepped)
-                return USEC_INFINITY;
+        if (!w->stepped && !w->suspicion.suspected)
+                return silence_due(&w->silence);
         if (w->suspicion.suspected)
                 return w->suspicion.counts ? USEC_INFINITY : MAX(w->suspicion.at + SUSPICION_GRACE, w->look_at);
         return patience(w);
@@ -185,14 +209,20 @@ static void say_activity(struct suspicion *s) {
 static void say_why(const struct run_watch *w, struct suspicion *s) {
         usec_t silent = s->at - MIN(s->at, MAX(w->line_at, s->since));
 
-        (void) snprintf(s->why, sizeof(s->why), "no step for %.0f s after step %" PRIu64, seconds(s->at - s->since),
-                        s->last_step);
+        if (w->stepped)
+                (void) snprintf(s->why, sizeof(s->why), "no step for %.0f s after step %" PRIu64, seconds(s->at - s->since),
+                                s->last_step);
+        else
+                (void) snprintf(s->why, sizeof(s->why), "its log tells no steps, and for %.0f s nothing else moves",
+                                seconds(s->at - s->since));
         if (s->expected > 0)
                 say(s->why, ", steps took %.1f s (median of %u)", seconds(s->expected), w->rhythm.n);
         if (w->announced != PAUSE_NONE && w->pauses.longest[w->announced] > 0)
                 say(s->why, ", the longest %s took %.0f s", pause_kind_name(w->announced),
                     seconds(w->pauses.longest[w->announced]));
         say_activity(s);
+        if (w->activity.last.device_idle >= 1)
+                say(s->why, ", the TPU is idle for %.0f s", w->activity.last.device_idle);
         say(s->why, ", its log is silent for %.0f s", seconds(silent));
         if (w->announced != PAUSE_NONE)
                 say(s->why, "; it had told of a pause (%s)", pause_kind_name(w->announced));
@@ -209,11 +239,11 @@ enum run_judged run_watch_judge(struct run_watch *w, usec_t now) {
         struct suspicion s = {
                 .suspected = true,
                 .pause = w->announced,
-                .since = w->last_at,
+                .since = w->stepped ? w->last_at : w->silence.since,
                 .at = now,
                 .last_step = w->stepped ? w->last_step : SUSPICION_STEP_NONE,
                 .expected = rhythm_median(&w->rhythm),
-                .limit = w->suspicion.suspected ? w->suspicion.limit : patience(w) - w->last_at,
+                .limit = w->suspicion.suspected ? w->suspicion.limit : w->stepped ? patience(w) - w->last_at : SILENCE_SPAN,
                 .usual = activity_usual(&w->activity),
                 .now = activity_since(&w->activity),
         };
@@ -229,9 +259,10 @@ enum run_judged run_watch_judge(struct run_watch *w, usec_t now) {
                 w->look_at = now + LOOK_AGAIN;
                 return RUN_JUDGED_SAME;
         }
-        s.counts = known || (s.kind == SUSPICION_STALL && (s.usual.cores >= 0 || s.now.cores < 0));
+        s.counts = known || (w->stepped && s.kind == SUSPICION_STALL && (s.usual.cores >= 0 || s.now.cores < 0));
         say_why(w, &s);
         if (known) {
+                s.since = w->suspicion.since;
                 s.kind = w->suspicion.kind; /* as it was told */
                 s.at = w->suspicion.at;
                 s.at_real = w->suspicion.at_real;

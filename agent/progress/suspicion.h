@@ -11,8 +11,9 @@
  *    the longest of those after the step, or the line;
  *  - while the log says that a pause is under way and the run works: a minute later, if none of its kind was
  *    seen before.
+ * A run whose log tells no steps at all is suspected when all other signs agree (silence.h).
  * Before SUSPICION_STEPS intervals are known: after a minute or five times the longest, whichever is longer; with one
- * step alone, after ten minutes (the second step may be compiled, too); before the first step, never.
+ * step alone, after ten minutes (the second step may be compiled, too); before the first step, by silence alone.
  *
  * A line that tells of a pause that goes on, or is over, counts like a step: it is waited anew from there.
  *
@@ -26,6 +27,7 @@
 #include "activity.h"
 #include "pause.h"
 #include "rhythm.h"
+#include "silence.h"
 
 /* The promise is 15 s and 2.5 steps: the rest is for the line to get here, and for the step that the fault broke. */
 #define SUSPICION_LEAST (14 * USEC_PER_SEC)
@@ -64,6 +66,7 @@ struct run_watch {
         struct rhythm rhythm;
         struct pauses pauses;
         struct activity activity;
+        struct silence silence; /* of a run without steps */
         bool stepped;         /* last_step and last_at are known */
         bool calm, rough;     /* since the last reading steps went on; one of them took too long */
         uint64_t last_step;   /* the highest, since the run last went back */
@@ -89,6 +92,8 @@ void run_watch_init(struct run_watch *w);
 /* What a step ends. */
 struct run_stepped {
         struct suspicion ended; /* a suspicion; else it is not suspected */
+        usec_t interval;        /* since the step before; 0: there is none */
+        uint64_t steps;         /* made in it */
         bool late;              /* it took longer than a step may */
         enum pause_kind told;   /* what the log said of that */
 };
@@ -96,8 +101,11 @@ struct run_stepped {
 enum run_step run_watch_step(struct run_watch *w, uint64_t step, usec_t at, struct run_stepped *ret);
 /* Any other line. */
 void run_watch_line(struct run_watch *w, const char *line, size_t len, usec_t at);
-/* Counters of the run, every now and then, and when it is due. */
-void run_watch_reading(struct run_watch *w, const struct activity_reading *r);
+/*
+ * Counters of the run, every now and then, and when it is due. True: the suspicion of a run without steps is over, for it
+ * does something again; *ret_ended is it.
+ */
+bool run_watch_reading(struct run_watch *w, const struct activity_reading *r, struct suspicion *ret_ended);
 /* When to judge it next; USEC_INFINITY: not before there is another step. */
 usec_t run_watch_due(const struct run_watch *w);
 

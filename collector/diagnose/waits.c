@@ -264,15 +264,22 @@ static struct place place_by_kernel(const struct stack_table *t, const struct ca
         return p;
 }
 
+/* Native code that waits for some collective: who called it may say which one. */
+static bool is_vague(const struct wait_frame *w) {
+        return w->kind == FRAME_NATIVE && w->standing == STANDING_COLLECTIVE && streq(w->what, "a collective");
+}
+
 /* A wait that f means, seen from inside: behind a frame of the training's own code only a function of its
  * own that is called like a collective counts, and nothing behind a collective. */
 static const struct wait_frame *wait_at(const struct stack_table *t, const struct stack_frame *f, bool runs,
                                         bool own, const struct wait_frame *found) {
         const struct wait_frame *w;
 
-        if (found && found->standing == STANDING_COLLECTIVE)
+        if (found && found->standing == STANDING_COLLECTIVE && !is_vague(found))
                 return NULL;
         w = find_wait(t, f, runs);
+        if (found && is_vague(found))
+                return w && w->standing == STANDING_COLLECTIVE && !own ? w : NULL;
         if (w && own && (w->file || w->kind != FRAME_PYTHON))
                 return NULL;
         /* what the frames further out wait for says more: a queue that waits for a condition */

@@ -11,9 +11,17 @@ int capture_init(struct capture *c, struct memory_source source) {
         return r;
 }
 
+static void clear_locals(struct python_thread *t) {
+        for (size_t i = 0; t->locals && i < MIN(t->chain.n, (size_t) LOCALS_FRAMES_MAX); i++)
+                frame_locals_clear(&t->locals[i]);
+        free(TAKE_PTR(t->locals));
+}
+
 static void clear_threads(struct capture *c) {
-        for (size_t i = 0; i < c->n_threads; i++)
+        for (size_t i = 0; i < c->n_threads; i++) {
+                clear_locals(&c->threads[i]);
                 chain_clear(&c->threads[i].chain);
+        }
         free(TAKE_PTR(c->threads));
         c->n_threads = c->frames = 0;
 }
@@ -239,6 +247,37 @@ static int second_pass(struct capture *c) {
         return 0;
 }
 
+/* Those of one thread; none when its frames are others afterwards. */
+static int take_locals(struct capture *c, struct python_thread *t) {
+        _cleanup_(chain_clear) struct chain again = { 0 };
+        size_t n = MIN(t->chain.n, (size_t) LOCALS_FRAMES_MAX);
+        int r = 0;
+
+        t->locals = calloc(n + 1, sizeof(*t->locals));
+        if (!t->locals)
+                return -ENOMEM;
+        for (size_t i = 0; r == 0 && i < n; i++)
+                if (frame_is_shown(&t->chain.frames[i])) {
+                        r = locals_read(&c->memory, &c->interpreter, &t->chain.frames[i], &t->locals[i]);
+                        r = is_local(r) ? 0 : r;
+                }
+        memory_forget(&c->memory);
+        if (r == 0 && (walk_frames(&c->memory, &c->interpreter, t->id.state, t->limit, &again) < 0 ||
+                       !chain_equal(&t->chain, &again)))
+                clear_locals(t);
+        return r;
+}
+
+static int capture_locals(struct capture *c) {
+        int r = 0;
+
+        memory_forget(&c->memory);
+        for (size_t i = 0; r == 0 && i < c->n_threads; i++)
+                if (!c->threads[i].changed && !c->threads[i].error)
+                        r = take_locals(c, &c->threads[i]);
+        return r == -E2BIG ? 0 : r; /* so much memory is not read for them */
+}
+
 int capture_stacks(struct capture *c) {
         int r = -EAGAIN;
 
@@ -251,7 +290,7 @@ int capture_stacks(struct capture *c) {
                 clear_threads(c); /* the lists themselves changed: look again */
                 start_anew(c);
         }
-        return r;
+        return r == 0 && c->with_locals ? capture_locals(c) : r;
 }
 
 static const struct task *find_task(const struct capture *c, pid_t own) {

@@ -68,6 +68,8 @@ static const struct described all_described[] = {
         OF(unicode_length, unicode.length, OBJECT_MAX),
         OF(unicode_state, unicode.state, OBJECT_MAX),
         OF(unicode_ascii_data, unicode.ascii_data, OBJECT_MAX),
+        OF(code_local_names, code.local_names, CODE_HEAD_MAX),
+        OF(tuple_items, object.tuple_items, OBJECT_MAX),
 };
 
 static uint64_t number_at(const uint8_t *bytes, size_t at) {
@@ -113,6 +115,7 @@ int python_layout_describe(const struct python_layout *row, uint64_t py_version,
         /* Not told: what lies at a fixed distance from what is. */
         l.runtime.main_thread =
                 l.runtime.interpreters + row->runtime.main_thread - row->runtime.interpreters;
+        l.frame.locals = l.frame.size; /* a frame ends where they begin */
         l.code.first_traceable = l.code.size - (row->code.size - row->code.first_traceable);
         l.unicode.compact_data = l.unicode.ascii_data + row->unicode.compact_data - row->unicode.ascii_data;
         l.unicode.data_pointer = l.unicode.ascii_data + row->unicode.data_pointer - row->unicode.ascii_data;

@@ -41,6 +41,7 @@ static const struct python_layout python_layout_308 = {
                 .executing = 1,
                 .unwinding = 1,
                 .size = 120,
+                .locals = 360,
         },
         .code = {
                 .filename = 104,
@@ -50,11 +51,13 @@ static const struct python_layout python_layout_308 = {
                 .first_traceable = LAYOUT_NONE,
                 .bytecode = 48,
                 .size = 176,
+                .local_names = 72,
         },
         .object = {
                 .type = 8,
                 .var_size = 16,
                 .bytes_data = 32,
+                .tuple_items = 24,
         },
         .unicode = {
                 .length = 16,

@@ -41,6 +41,7 @@ static const struct python_layout python_layout_310 = {
                 .executing = 0,
                 .unwinding = 2,
                 .size = 112,
+                .locals = 352,
         },
         .code = {
                 .filename = 104,
@@ -50,11 +51,13 @@ static const struct python_layout python_layout_310 = {
                 .first_traceable = LAYOUT_NONE,
                 .bytecode = 48,
                 .size = 176,
+                .local_names = 72,
         },
         .object = {
                 .type = 8,
                 .var_size = 16,
                 .bytes_data = 32,
+                .tuple_items = 24,
         },
         .unicode = {
                 .length = 16,

@@ -37,6 +37,7 @@ static const struct python_layout python_layout_311 = {
                 .state = LAYOUT_NONE,
                 .owner = 69,
                 .size = 72,
+                .locals = 72,
                 .generator_state = 5,
                 .owned_by_generator = 1,
                 .executing = 0,
@@ -49,11 +50,13 @@ static const struct python_layout python_layout_311 = {
                 .first_traceable = 168,
                 .bytecode = LAYOUT_NONE,
                 .size = 184,
+                .local_names = 96,
         },
         .object = {
                 .type = 8,
                 .var_size = 16,
                 .bytes_data = 32,
+                .tuple_items = 24,
         },
         .unicode = {
                 .length = 16,

@@ -42,6 +42,7 @@ static const struct python_layout python_layout_312 = {
                 .state = LAYOUT_NONE,
                 .owner = 70,
                 .size = 72,
+                .locals = 72,
                 .generator_state = 5,
                 .owned_by_generator = 1,
                 .executing = 0,
@@ -54,11 +55,13 @@ static const struct python_layout python_layout_312 = {
                 .first_traceable = 176,
                 .bytecode = LAYOUT_NONE,
                 .size = 192,
+                .local_names = 96,
         },
         .object = {
                 .type = 8,
                 .var_size = 16,
                 .bytes_data = 32,
+                .tuple_items = 24,
         },
         .unicode = {
                 .length = 16,

@@ -44,6 +44,7 @@ static const struct python_layout python_layout_313 = {
                 .state = LAYOUT_NONE,
                 .owner = 70,
                 .size = 72,
+                .locals = 72,
                 .generator_state = 5,
                 .owned_by_generator = 1,
                 .executing = 0,
@@ -56,11 +57,13 @@ static const struct python_layout python_layout_313 = {
                 .first_traceable = 184,
                 .bytecode = LAYOUT_NONE,
                 .size = 200,
+                .local_names = 96,
         },
         .object = {
                 .type = 8,
                 .var_size = 16,
                 .bytes_data = 32,
+                .tuple_items = 24,
         },
         .unicode = {
                 .length = 16,
@@ -100,5 +103,7 @@ static const struct python_layout python_layout_313 = {
                 .unicode_length = 552,
                 .unicode_state = 544,
                 .unicode_ascii_data = 560,
+                .code_local_names = 328,
+                .tuple_items = 408,
         },
 };

@@ -46,6 +46,7 @@ static const struct python_layout python_layout_315 = {
                 .state = LAYOUT_NONE,
                 .owner = 74,
                 .size = 80,
+                .locals = 80,
                 .generator_state = 5,
                 .owned_by_generator = 1,
                 .executing = 4,
@@ -58,11 +59,13 @@ static const struct python_layout python_layout_315 = {
                 .first_traceable = 192,
                 .bytecode = LAYOUT_NONE,
                 .size = 208,
+                .local_names = 96,
         },
         .object = {
                 .type = 8,
                 .var_size = 16,
                 .bytes_data = 32,
+                .tuple_items = 32,
         },
         .unicode = {
                 .length = 16,
@@ -102,5 +105,7 @@ static const struct python_layout python_layout_315 = {
                 .unicode_length = 728,
                 .unicode_state = 720,
                 .unicode_ascii_data = 736,
+                .code_local_names = 432,
+                .tuple_items = 552,
         },
 };

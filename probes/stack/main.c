@@ -14,12 +14,13 @@
 #include "targets.h"
 
 #define ALARM_SECONDS 20 /* a target whose memory or files never answer must not keep us */
+#define STDOUT_BUFFER (64u * 1024) /* a capture is many lines, and a pipe takes so much at once */
 #define REPEAT_MAX 100000u
 #define EVERY_DEFAULT USEC_PER_SEC
 
 struct program {
         struct host host;
-        bool json, children, native;
+        bool json, children, native, locals;
         const char *cgroup, *repeat_text, *every_text;
         unsigned repeat;
         usec_t every; /* from the start of one capture to the start of the next */
@@ -101,6 +102,7 @@ static int read_one(struct program *p, size_t index) {
         int r;
 
         c.with_native = p->native;
+        c.with_locals = p->locals;
         c.task_stacks = p->task_stacks;
         c.task_stacks_why = p->task_stacks_why;
         r = capture_process(&p->host, pid, &c, why);
@@ -243,6 +245,8 @@ int main(int argc, char *argv[]) {
                   NULL, &p.children },
                 { "native", NULL, "also native stacks: each thread is stopped for some ten microseconds",
                   NULL, &p.native },
+                { "locals", NULL, "also local variables, in words; what looks like a secret by its name is hidden", NULL,
+                  &p.locals },
                 { "cgroup", "DIR", "also the Python processes of this control group and those below it",
                   &p.cgroup, NULL },
                 { "repeat", "N", "capture so many times", &p.repeat_text, NULL },
@@ -250,7 +254,7 @@ int main(int argc, char *argv[]) {
         };
         struct options o = {
                 .program = "tpu-stack",
-                .synopsis = "[--json] [--children] [--repeat N [--every SPAN]] PID…|--cgroup DIR",
+                .synopsis = "[--json] [--children] [--native] [--locals] [--repeat N [--every SPAN]] PID…|--cgroup DIR",
                 .summary = "Prints the Python stacks of all threads of running processes, innermost frame "
                            "first.\n"
                            "Reads their memory only: without --native they are never stopped, traced or "
@@ -262,6 +266,7 @@ int main(int argc, char *argv[]) {
         int r;
 
         log_open("tpu-stack");
+        (void) setvbuf(stdout, NULL, _IOFBF, STDOUT_BUFFER); /* if not, it is only slower */
         r = options_parse(&o, argc, argv);
         if (r < 0)
                 return options_exit(r);

@@ -70,10 +70,13 @@ static int walk_run(const struct python_thread *t, bool all, size_t *index, visi
         int r = 0;
 
         while (r == 0 && *index < t->chain.n && !t->error) {
+                const struct frame_locals *locals =
+                        t->locals && *index < LOCALS_FRAMES_MAX ? &t->locals[*index] : NULL;
                 const struct frame *f = &t->chain.frames[(*index)++];
 
                 if (frame_is_shown(f))
-                        r = visit(&(struct joined_frame){ .kind = JOINED_PYTHON, .python = f }, userdata);
+                        r = visit(&(struct joined_frame){ .kind = JOINED_PYTHON, .python = f, .locals = locals },
+                                  userdata);
                 if (f->entry && !all)
                         break;
         }

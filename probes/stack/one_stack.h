@@ -18,6 +18,7 @@ struct joined_frame {
         size_t kernel_len;
         const struct native_frame *native;
         const struct frame *python;
+        const struct frame_locals *locals; /* of a Python frame; NULL: not read */
 };
 
 /*

@@ -145,6 +145,16 @@ static void put_native_frame(struct output *o, const struct native_frame *f) {
         put(o, "\n");
 }
 
+static void put_locals(struct output *o, const struct frame_locals *l) {
+        for (size_t i = 0; l && i < l->n && output_has_room(o, 0); i++) {
+                put(o, "    ");
+                put_name(o, l->items[i].name);
+                put(o, " = ");
+                put_name(o, l->items[i].value);
+                put(o, "\n");
+        }
+}
+
 /* "  NAME+0x1 (MODULE)", "  [kernel] NAME+0x1/0x2", "  File …". */
 static int put_joined(const struct joined_frame *f, void *userdata) {
         struct output *o = userdata;
@@ -160,6 +170,7 @@ static int put_joined(const struct joined_frame *f, void *userdata) {
                 break;
         case JOINED_PYTHON:
                 put_frame(o, f->python);
+                put_locals(o, f->locals);
                 break;
         }
         return 0;

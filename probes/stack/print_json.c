@@ -14,28 +14,54 @@ static size_t json_bytes(const char *s) {
         return n;
 }
 
+/* There are many frames. All names are UTF-8 already: text_to_utf8(), text_clean(). What is missing for want of
+ * memory shows when the whole is written. */
+static void put_text(json_t *v, const char *key, const char *s) {
+        (void) json_object_set_new_nocheck(v, key, json_string_nocheck(s));
+}
+
+static void put_number(json_t *v, const char *key, json_int_t n) {
+        (void) json_object_set_new_nocheck(v, key, json_integer(n));
+}
+
+static void add_locals(json_t *v, const struct frame_locals *l, size_t *bytes) {
+        json_t *all = json_object();
+
+        for (size_t i = 0; i < l->n; i++) {
+                (void) json_object_set_new(all, l->items[i].name, json_string(l->items[i].value));
+                *bytes += FRAME_BYTES + json_bytes(l->items[i].name) + json_bytes(l->items[i].value);
+        }
+        (void) json_object_set_new(v, "locals", all);
+}
+
 static json_t *python_frame(const struct frame *f, size_t *ret_bytes) {
         const char *file = f->code ? f->code->file : "?", *function = f->code ? f->code->function : "?";
         int line = f->code ? code_line(f->code, f->instruction) : 0;
 
+        json_t *v = json_object();
+
         *ret_bytes = json_bytes(file) + json_bytes(function);
-        return json_pack("{s:s, s:i, s:s}", "file", file, "line", line, "function", function);
+        put_text(v, "file", file);
+        put_number(v, "line", line);
+        put_text(v, "function", function);
+        return v;
 }
 
 /* "function" is "" when it has no name; "address" then tells it: it is the same wherever the file is mapped. */
 static json_t *native_frame(const struct native_frame *f, size_t *ret_bytes) {
         const struct native_symbol *s = f->symbol;
         const char *function = s->name ? s->name : "";
-        json_t *v = json_pack("{s:s, s:s, s:I}", "kind", "native", "function", function, "offset",
-                              (json_int_t) s->offset);
+        json_t *v = json_object();
 
+        put_text(v, "kind", "native");
+        put_text(v, "function", function);
+        put_number(v, "offset", (json_int_t) s->offset);
         *ret_bytes = json_bytes(function) + (s->module ? json_bytes(s->module->name) : 0);
-        if (v && s->module)
-                (void) json_object_update_new(
-                        v, json_pack("{s:s, s:I}", "module", s->module->name, "address",
-                                     (json_int_t) (f->pc - s->module->start)));
-        else if (v)
-                (void) json_object_set_new(v, "pc", json_integer((json_int_t) f->pc));
+        if (s->module) {
+                put_text(v, "module", s->module->name);
+                put_number(v, "address", (json_int_t) (f->pc - s->module->start));
+        } else
+                put_number(v, "pc", (json_int_t) f->pc);
         return v;
 }
 
@@ -44,9 +70,13 @@ static json_t *kernel_frame(const char *text, size_t len, size_t *ret_bytes) {
         const char *plus = memchr(text, '+', len);
         size_t name = plus ? (size_t) (plus - text) : len;
 
+        json_t *v = json_object();
+
         *ret_bytes = len;
-        return json_pack("{s:s, s:s%, s:I}", "kind", "kernel", "function", text, name, "offset",
-                         plus ? (json_int_t) strtoull(plus + 1, NULL, 16) : (json_int_t) 0);
+        put_text(v, "kind", "kernel");
+        (void) json_object_set_new_nocheck(v, "function", json_stringn_nocheck(text, name));
+        put_number(v, "offset", plus ? (json_int_t) strtoull(plus + 1, NULL, 16) : 0);
+        return v;
 }
 
 struct frames {
@@ -68,6 +98,8 @@ static int add_frame(const struct joined_frame *f, void *userdata) {
                 break;
         case JOINED_PYTHON:
                 v = python_frame(f->python, &bytes);
+                if (v && f->locals)
+                        add_locals(v, f->locals, &bytes);
                 break;
         }
         if (!output_has_room(to->output, FRAME_BYTES + bytes)) {

@@ -9,6 +9,7 @@
 #include "elf_symbol.h"
 #include "mapped_file.h"
 #include "maps.h"
+#include "text.h"
 
 #define MODULES_MAX 2048u
 #define SYMBOLS_MAX 65536u
@@ -129,6 +130,7 @@ static int take_module(const struct mapping *map, void *userdata) {
         m->name = strdup(map->path);
         if (!m->name)
                 return -ENOMEM;
+        text_clean(m->name);
         if (lseek(fd, 0, SEEK_SET) < 0)
                 return 0;
         module = u->dw.dwfl_report_elf(u->dwfl, map->path, map->path, fd, map->start - answer.first_address,
@@ -218,7 +220,10 @@ static int describe(struct unwinder *u, struct native_symbol *s) {
         s->offset = offset;
         s->evaluates = startswith(name, "_PyEval_EvalFrameDefault");
         s->name = strdup(cxx_name(name, cxx) == 0 ? cxx : name);
-        return s->name ? 0 : -ENOMEM;
+        if (!s->name)
+                return -ENOMEM;
+        text_clean(s->name);
+        return 0;
 }
 
 /* Names are looked up once an address: a lookup walks a symbol table. */

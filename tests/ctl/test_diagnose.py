@@ -93,6 +93,19 @@ class Diagnose(unittest.TestCase):
         self.assertEqual(self.diagnose("all", "--from", *reversed(files), code=2), expected)
         self.diagnose("other", "--from", *files, code=3)
 
+    def test_native_frames(self):
+        """What the collective is called is said by who called it, not by the C++ that waits for it."""
+        native = [{"kind": "kernel", "function": "futex_do_wait", "offset": 70},
+                  {"kind": "native", "function": "pthread_cond_wait", "module": "/lib/libc.so.6", "address": 1},
+                  {"kind": "native", "function": "c10d::Work::wait", "module": "/lib/libtorch_cpu.so", "address": 2},
+                  {"kind": "native", "function": "_PyObject_MakeTpCall", "module": "/usr/bin/python3.11", "address": 3}]
+        waits = WAITS | {"frames": native + WAITS["frames"] + [{"kind": "native", "function": "_start", "module": "/usr/bin/python3.11", "address": 4}],
+                         "native": {"merged": True}, "syscall": "futex"}
+        text = self.diagnose("1", "--from", self.file("x.json", *[capture(k, READS if k == 2 else waits) for k in range(4)]), code=2)
+        self.assertIn("slice 1, worker 2 (10.10.0.12): 1 of 4 is different", text)
+        self.assertIn("the 3 others wait in all-reduce", text)
+        self.assertIn("c10d::Work::wait [libtorch_cpu.so]", text)
+
     def test_missing_host(self):
         text = self.diagnose("1", "--hosts", "4", "--from", self.file("x.json", *[capture(k, WAITS) for k in (0, 1, 3)]), code=2)
         self.assertIn("slice 1, worker 2: it did not answer, the 3 others wait in all-reduce", text)

@@ -2,7 +2,8 @@
 /*
  * grpc-driver URL METHOD [option=value]…: asks and prints what happened, a JSON object a line. Options:
  * text=, size= (of the message), deadline= (ms), max=, count= (one after the other), at_once=, stream=1,
- * cancel= (after so many messages), metadata=, ca=, cert=, key=.
+ * cancel= (after so many messages), metadata=, ca=, cert=, key=, swap= (a file that takes cert's place behind the
+ * first answer).
  */
 #include <getopt.h>
 #include <jansson.h>
@@ -12,7 +13,7 @@
 struct driver {
         sd_event *event;
         struct grpc *grpc;
-        const char *method, *text;
+        const char *method, *text, *cert, *swap;
         size_t size, at_once, at_work;
         long count, messages, cancel, enough;
         struct grpc_question question;
@@ -40,6 +41,8 @@ static void on_done(const struct grpc_answer *a, void *userdata) {
         struct driver *d = userdata;
 
         d->at_work--;
+        if (d->swap && rename(d->swap, d->cert) == 0)
+                d->swap = NULL;
         print(json_pack("{s:s,s:s,s:s,s:b,s:i,s:s%}", "outcome", outcomes[a->outcome], "status",
                         grpc_status_name(a->status), "why", a->why, "local", a->local, "len", (int) a->len,
                         "data", a->data ? (const char *) a->data : "",
@@ -103,7 +106,9 @@ static void take(struct driver *d, struct grpc_options *o, const char *word) {
         else if ((v = value_of(word, "ca")))
                 o->ca = v;
         else if ((v = value_of(word, "cert")))
-                o->cert = v;
+                o->cert = d->cert = v;
+        else if ((v = value_of(word, "swap")))
+                d->swap = v;
         else if ((v = value_of(word, "key")))
                 o->key = v;
 }

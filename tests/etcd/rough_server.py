@@ -25,6 +25,7 @@ class RoughServer:
         self.url = f"http://127.0.0.1:{self.listener.getsockname()[1]}"
         self.sockets = [self.listener]
         self.cancelled = threading.Event()
+        self.connections = 0
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self):
@@ -42,6 +43,7 @@ class RoughServer:
             except OSError:
                 return
             self.sockets.append(s)
+            self.connections += 1
             threading.Thread(target=self._serve, args=(s,), daemon=True).start()
 
     def _serve(self, s):
@@ -105,6 +107,19 @@ class RoughServer:
 
     def hang_up(self, c, n, s):
         s.shutdown(socket.SHUT_RDWR)
+
+    def goaway(self, c, n, s):
+        """An answer, and that this connection takes no more calls."""
+        self.good(c, n, s)
+        s.sendall(c.data_to_send() + struct.pack(">HBBBIII", 0, 8, 7, 0, 0, n, 0))
+
+    def goaway_unseen(self, c, n, s):
+        """This call was not looked at."""
+        s.sendall(c.data_to_send() + struct.pack(">HBBBIII", 0, 8, 7, 0, 0, n - 1, 0))
+
+    def other_protocol(self, c, n, s):
+        s.sendall(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n")
+        s.shutdown(socket.SHUT_WR)
 
     def never(self, c, n, s):
         pass

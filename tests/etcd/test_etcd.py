@@ -128,7 +128,7 @@ class OnePlain(One):
 
 class Large(unittest.TestCase):
     def test_a_large_value_comes_whole_to_all_who_watch(self):
-        """libcurl 7.88 may hold back the rest of what it took off a socket, and nothing more comes that would remind it."""
+        """What was taken off a socket is told to the end, though nothing more comes that would remind of it (libcurl 7.88 held it back)."""
         for tls in (False, True):
             site = Site(tls=tls)
             self.addCleanup(site.close)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""gRPC over libcurl: against Debian's grpcio as a real server, and against one that does it wrong."""
+"""gRPC over HTTP/2: against Debian's grpcio as a real server, and against one that does it wrong."""
 
 import json
 import os
@@ -56,6 +56,9 @@ def handlers():
     def metadata(request, context):
         return dict(context.invocation_metadata()).get("hasleader", "none").encode()
 
+    def peer(request, context):
+        return context.auth_context()["x509_common_name"][0]
+
     def stream(request, context):
         for i in range(int(request)):
             yield f"m{i}".encode()
@@ -70,7 +73,7 @@ def handlers():
 
     def endless(request, context):
         i = 0
-        while context.is_active() and i < 100000:
+        while context.is_active() and i < 1000:
             yield b"m" * 1000
             i += 1
 
@@ -83,6 +86,7 @@ def handlers():
         "packed": unary(packed),
         "slow": unary(slow),
         "metadata": unary(metadata),
+        "peer": unary(peer),
         "stream": grpc.unary_stream_rpc_method_handler(stream),
         "held": grpc.unary_stream_rpc_method_handler(held),
         "endless": grpc.unary_stream_rpc_method_handler(endless),
@@ -155,6 +159,14 @@ class Grpcio(unittest.TestCase):
         self.assertEqual(self.both("packed")[0]["len"], 100000)
         self.assertEqual(self.both("packed", max=50000)[0]["outcome"], "uncertain")
 
+    def test_other_certificates_hold_for_the_next_call(self):
+        other = self.authority.issue("other")
+        for name, files in (("now", (self.client["cert"], self.client["key"])), ("then", other)):
+            (Path(self.folder.name) / f"{name}.pem").write_bytes(b"".join(Path(f).read_bytes() for f in files))
+        now, then = Path(self.folder.name) / "now.pem", Path(self.folder.name) / "then.pem"
+        answers = run(self.tls, "peer", ca=self.authority.cert, cert=now, key=now, count=3, swap=then)
+        self.assertEqual([a["data"] for a in answers], ["client", "other", "other"])
+
     def test_metadata(self):
         self.assertEqual(self.both("metadata", metadata="hasleader: true")[0]["data"], "true")
 
@@ -167,7 +179,7 @@ class Grpcio(unittest.TestCase):
         self.assertGreaterEqual(len(lines), 5)
 
     def test_large_messages_of_streams_that_stay_open(self):
-        """libcurl 7.88 forgets what it has taken off a socket, and nothing more comes that would remind it."""
+        """What was taken off a socket is told to the end, though nothing more comes that would remind of it (libcurl 7.88 forgot it)."""
         for _ in range(3):
             for url, options in ((self.plain, {}), (self.tls, self.client)):
                 lines = run(url, "held", text="75000", stream=1, at_once=50, count=50, enough=100, **options)
@@ -240,6 +252,27 @@ class Rough(unittest.TestCase):
                 lines = run(self.server.url, method, stream=1)
                 self.assertEqual(len(lines) - 1, n)
                 self.assertEqual(lines[-1]["outcome"], "uncertain")
+
+    def test_a_connection_that_takes_no_more_calls(self):
+        answers = run(self.server.url, "goaway", count=3)
+        self.assertEqual([a.get("data") for a in answers], ["hello"] * 3)
+        self.assertEqual(self.server.connections, 3)
+        a = self.ask("goaway_unseen")
+        self.assertEqual((a["outcome"], a["status"]), ("unsent", "UNAVAILABLE"))
+
+    def test_one_connection_until_it_is_dead(self):
+        run(self.server.url, "good", count=20)
+        self.assertEqual(self.server.connections, 1)
+        answers = run(self.server.url, "never", count=2, deadline=300)  # nothing came by it: the second has a new one
+        self.assertEqual({a["status"] for a in answers}, {"DEADLINE_EXCEEDED"})
+        self.assertEqual(self.server.connections, 3)
+        self.assertEqual({a["outcome"] for a in run(self.server.url, "hang_up", count=2)}, {"uncertain"})
+        self.assertEqual(self.server.connections, 5)
+
+    def test_no_http2(self):
+        a = self.ask("other_protocol")
+        self.assertEqual(a["outcome"], "uncertain")
+        self.assertTrue(a["why"])
 
     def test_a_cancelled_call_is_told_to_the_server(self):
         run(self.server.url, "flood", stream=1, cancel=3)

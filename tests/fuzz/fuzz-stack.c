@@ -56,6 +56,7 @@ static void fuzz_memory(struct image *image, unsigned which) {
 
         if (capture_init(&c, (struct memory_source) { image_readv, image, NULL }) < 0)
                 return;
+        c.with_locals = true;
         c.interpreter.runtime = BASE;
         c.interpreter.types = (struct python_types) { 7, 0, 9 };
         c.interpreter.version = 0x030000F0 | (uint64_t) minors[which] << 16;

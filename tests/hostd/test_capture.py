@@ -10,6 +10,7 @@ import urllib.request
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
+from api_clients import Site  # noqa: E402
 from around import free_port, wait_until  # noqa: E402,F401
 from test_gang import BUILD, Gang  # noqa: E402
 
@@ -96,6 +97,44 @@ class Capture(Gang):
         self.ready("s1-0")
         time.sleep(2)
         self.assertEqual(len(self.launchds["s1-0"].captures), 2)
+
+    def test_from_agents(self):
+        """No collector is asked: tpuctl asks the agents of the slice itself, its own by the socket, the others by mutual TLS; one has lost its power."""
+        site = Site(self.folder / "site")
+        address = f"127.{os.getpid() >> 8 & 255}.{os.getpid() & 255}"
+        for w in range(4):
+            h = self.host("s0", w, 4, start=False, thread=READS if w == 2 else WAITS)
+            cert = site.authority.issue(f"agent{w}", f"IP:{address}.{w + 2}")
+            h.config.write_text(h.config.read_text().replace("Address=127.0.0.1", f"Address={address}.{w + 2}") +
+                                site.settings(Listen=f"{address}.{w + 2}:9470", Certificate=cert[0], Key=cert[1]))
+            self.launchds[f"s0-{w}"].jobs["solo"] = {1: "solo", 2: "tpu-run-solo.service", 3: "running", 9: "alice", 10: "train", 11: time.time_ns() // 1000, 13: 4711}
+            h.start()
+        for name in self.hosts:
+            self.ready(name)
+            wait_until(lambda name=name: self.hosts[name].get("/v1/status")["jobs"] == 1, 60, "the run is known")
+        lost = self.hosts["s0-3"]
+        lost.process.kill()
+        lost.process.wait(20)
+        root = self.folder / "ctl"
+        (root / "run/tpu-hostd").mkdir(parents=True)
+        (root / "run/tpu-hostd/api.sock").symlink_to(self.hosts["s0-0"].api)
+        (root / "etc/tpu-hostd/tpuctl.conf.d").mkdir(parents=True)
+        conf = root / "etc/tpu-hostd/tpuctl.conf.d/10.conf"
+        conf.write_text(f"[Ctl]\nAgentCa={site.authority.cert}\nAgentCertificate={site.clients['actor'][0]}\nAgentKey={site.clients['actor'][1]}\n")
+        done = self.tpuctl("--root", root, "diagnose", "s0", "--from", "agents", check=None)
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertTrue(done.stdout.startswith(f"slice s0, worker 2 ({address}.4): 2 of 4 are different; its main thread is in `read` under `dataset.py:88 next_batch`"), done.stdout)
+        self.assertIn("no answer from 1 of 4 hosts: [3]", done.stdout)
+        self.assertIn(f"s0-3 ({address}.5) gives no capture: no answer", done.stderr)
+        self.assertIn("both captures", done.stdout)
+        other = self.tpuctl("--root", root, "diagnose", "s9", "--from", "agents", check=None)
+        self.assertIn("knows slice s0, not slice s9", other.stderr)
+        conf.write_text(conf.read_text().replace("actor", "reader"))
+        done = self.tpuctl("--root", root, "diagnose", "s0", check=None)  # by default the agents, where no collector is configured
+        self.assertIn("s0-1", done.stderr)
+        self.assertIn("may read, but not act", done.stderr)
+        acted = [e["body"] for e in self.hosts["s0-1"].get("/v1/events")["events"] if e["name"] == "tpu.api.acted"]
+        self.assertTrue(any(a["call"] == "POST /v1/captures" and a["result"] == "captured" for a in acted), acted)
 
 
 del Gang

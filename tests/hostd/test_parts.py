@@ -1,8 +1,10 @@
 """A host's part in runs over slices: what the registry's records make tpu-hostd ask of tpu-launchd, and what it says back; with kills in each phase."""
 
+import json
 import signal
 import socket
 import sys
+import tempfile
 import time
 import unittest
 from pathlib import Path
@@ -23,8 +25,10 @@ class Part(WithRegistry):
         self.port = free_port()
         self.r = self.registry()
 
-    def host(self, launchd=True, **settings):
+    def host(self, launchd=True, state=None, **settings):
         h = self.hostd(self.r, start=False, **settings)
+        if state:
+            h.config.write_text(h.config.read_text().replace("[Health]\n", f"[Health]\nStateFile={state}\n", 1))
         self.launchd = Runs(h.folder / "launchd.sock")
         self.addCleanup(self.launchd.stop)
         if launchd:
@@ -161,6 +165,33 @@ class Kills(Part):
         wait_until(lambda: len(self.launchd.stops) > 1, 60, "it is stopped by the next life")
         self.launchd.exit("job1", "stopped", "killed", "TERM")
         self.until_says("stopped", 2)
+
+    def test_prepared_is_kept(self):
+        """The others begin while the agent of this host is dead: it begins the same generation, which it had prepared; of another boot it does not."""
+        with tempfile.TemporaryDirectory() as folder:
+            h = self.host(state=f"{folder}/health.json")
+            kept = Path(folder) / "prepared.json"
+            self.put("preparing")
+            self.until_says("prepared")
+            wait_until(lambda: kept.exists() and json.loads(kept.read_text())["parts"], 60, "it is kept")
+            checks = len(self.launchd.checks)
+            h.process.send_signal(signal.SIGKILL)
+            h.process.wait(20)
+            self.put("running")
+            h.start()
+            self.until_says("running")
+            self.assertEqual((self.starts(), len(self.launchd.checks)), ([("job1", 1)], checks))
+            self.put("preparing", 2)
+            self.until_says("prepared", 2)
+            wait_until(lambda: json.loads(kept.read_text())["parts"][0]["generation"] == 2, 60, "the next is kept")
+            h.process.send_signal(signal.SIGKILL)
+            h.process.wait(20)
+            kept.write_text(kept.read_text().replace(json.loads(kept.read_text())["boot_id"], "0" * 32))
+            self.put("running", 2)
+            self.r.members.clear()
+            h.start()
+            self.member(self.r)
+            self.assertEqual(self.starts(), [("job1", 1)])
 
     def test_registry_away_changes_nothing(self):
         h = self.host()

@@ -224,6 +224,10 @@ class Policy(unittest.TestCase):
         asked = [json.loads(line) for line in self.host.sh(f"journalctl -o json MESSAGE_ID={AUDIT}").splitlines()]
         mine = [(a["TPU_ACTION"], a["TPU_RESULT"], a["TPU_BY"]) for a in asked if a["TPU_JOB"] == "r"]
         self.assertEqual(mine, [("start", "refused", "tpu-hostd"), ("start", "accepted", "tpu-hostd"), ("stop", "accepted", "tpu-hostd")])
+        self.host.sh("tpuctl env own")  # alice's, shown to root
+        self.host.run(["tpuctl", "env", "own"], user="alice")
+        asked = [json.loads(line) for line in self.host.sh(f"journalctl -o json MESSAGE_ID={AUDIT} TPU_ACTION=environment").splitlines()]
+        self.assertEqual([(a["TPU_JOB"], a["TPU_RESULT"], a["TPU_BY"]) for a in asked], [("own", "accepted", "root")])
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from test_package import bumped  # noqa: E402
 
 JOB, SHORT = "long", "short"
 AWAY = 60  # seconds that the collector is away
-LOST = 40  # seconds: who is not heard for a lease and half a minute counts as lost, and its run is begun anew
+LOST = 60  # seconds: longer than a lease and half a minute, after which a host without power counts as lost
 AGENTS = " ".join(f"{name}.service {name}.socket" for name in scenario.AGENTS)
 
 
@@ -110,14 +110,46 @@ class During(slices.Case):
         self.wait_run(JOB, "both slices again", lambda r: r["state"] == "running" and len(r["slices"]) == 2)
         self.steps_on(self.h, JOB)
 
-    def stop_agents(self):
-        for h in self.h:
+    def stop_agents(self, hosts=()):
+        for h in hosts or self.h:
             h.sh("kill -KILL $(for a in tpu-hostd tpu-netcfg tpu-launchd; do systemctl show -p MainPID --value $a; done | grep -vx 0); "
                  f"systemctl stop {AGENTS}")
 
-    def start_agents(self):
-        for h in self.h:
+    def start_agents(self, hosts=()):
+        for h in hosts or self.h:
             h.sh(f"systemctl start {AGENTS}")
+
+    def test_3_the_agents_of_one_host_are_away(self):
+        """Its training goes on, and so do the steps of all: it is no lost host."""
+        generation, pids = self.record()["generation"], self.pids()
+        self.stop_agents(self.h[3:])
+        gone = time.monotonic()
+        run = self.wait_run(JOB, "the record says so", lambda r: "the steps of the others go on" in "".join(r["waits_for"]))
+        self.assertIn("h3 (", run["waits_for"][0])
+        print(scenario.ctl(self.h[0], "jobs", "--fleet").out)
+        time.sleep(max(0, gone + LOST - time.monotonic()))
+        self.steps_on(self.h, JOB, 20)
+        self.start_agents(self.h[3:])
+        self.members()
+        self.wait_run(JOB, "nobody is missing", lambda r: not r["waits_for"])
+        self.steps_on(self.h, JOB, 20)
+        slices.whole(JOB, self.h)
+        self.assertEqual(self.pids(), pids)
+        self.assertEqual((self.record()["generation"], self.record()["state"]), (generation, "running"))
+
+    def test_4_a_shutdown_is_told(self):
+        """At once: not after the lease and half a minute that a host without power is waited for."""
+        began = time.monotonic()
+        self.h[3].poweroff()
+        off = time.monotonic()
+        run = self.wait_run(JOB, "one slice goes on", lambda r: r["state"] == "running" and [s["slice"] for s in r["slices"]] == ["s0"])
+        print(f"down {off - began:.1f} s after the order, the run goes on {time.monotonic() - off:.1f} s later: {run['why']}")
+        self.assertIn("h3", run["why"])
+        words = scenario.ctl(self.h[0], "events", "--since", "1h").out
+        self.assertRegex(words, r"worker 1, h3 .*it was shut down")
+        self.h[3].boot()
+        self.wait_run(JOB, "both slices again", lambda r: r["state"] == "running" and len(r["slices"]) == 2, 120)
+        self.steps_on(self.h, JOB)
 
     def test_5_it_ends_while_every_agent_is_dead(self):
         generation = self.record()["generation"]
@@ -145,12 +177,10 @@ class During(slices.Case):
         self.stop_agents()
         for h in self.h:
             h.wait_for(lambda h=h: not h.sh("pgrep -f '^/usr/bin/python3 /srv/train.py' || true").strip(), 120, "the training ends")
+        time.sleep(max(0, dead + LOST - time.monotonic()))
         self.start_agents()
-        dead = time.monotonic() - dead
         run = self.wait_run(SHORT, "its end is known", lambda r: r["state"] == "ended")
-        self.assertEqual((run["outcome"], run["restarts"]), ("success", 0))
-        if dead < LOST:
-            self.assertEqual(run["generation"], 1)
+        self.assertEqual((run["outcome"], run["restarts"], run["generation"]), ("success", 0, 1))
         for h in self.h:
             self.assertEqual(sorted(slices.losses(h, SHORT)), list(range(120)))
         print(scenario.ctl(self.h[1], "jobs", "--fleet").out, scenario.ctl(self.h[1], "jobs").out, sep="\n")

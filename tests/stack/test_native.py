@@ -14,7 +14,7 @@ import tempfile
 import time
 import unittest
 
-from test_stack import HERE, SEED, TOOL, Target, frames_of, python_target, run_tool, source_of, stacks_of
+from test_stack import HERE, ROOT, SEED, TOOL, Target, frames_of, python_target, run_tool, source_of, stacks_of
 
 KILLS = 500 if os.environ.get("FULL") == "1" else 50
 WAITING = ("import os, threading, time\n"
@@ -80,6 +80,47 @@ class Native(unittest.TestCase):
             text = run_tool("--native", t.pid).stdout
             self.assertRegex(text, r'(?s)\n  read\+0x\w+ \(libc.so.6\)\n(  \S+ \(python3.11[^\n]*\n)+  File "<string>", line 4, in reads\n')
             self.assertRegex(text, r'line 6, in sorts.<locals>.<lambda>\n(  (?!File)[^\n]+\n)+  File "<string>", line 6, in sorts\n')
+
+    def functions(self, pid):
+        return [f["function"] for f in natives(stacks_of(pid, "--native")["threads"][0])]
+
+    def test_deleted_program(self):
+        with tempfile.TemporaryDirectory() as d:
+            python = shutil.copy(os.path.realpath("/usr/bin/python3"), os.path.join(d, "python3.11"))
+            with python_target(WAITING, python=python) as t:
+                settled(t.pid)
+                os.unlink(python)
+                self.assertIn("PyEval_EvalCode", self.functions(t.pid))
+
+    @unittest.skipUnless(ROOT, "needs root, to make namespaces")
+    def test_other_namespaces(self):
+        """A container's own file system: what is mapped is read, not what has that name here."""
+        with tempfile.TemporaryDirectory() as d:
+            script = ("mount -t tmpfs none %s && cp %s %s/python3.11 && exec %s/python3.11 -c \"$0\"" %
+                      (d, os.path.realpath("/usr/bin/python3"), d, d))
+            with Target("unshare", "--pid", "--mount", "--fork", "--kill-child", "--mount-proc", "sh", "-c", script, WAITING) as t:
+                with open("/proc/%d/task/%d/children" % (t.pid, t.pid)) as f:
+                    pid = int(f.read().split()[0])
+                settled(pid)
+                self.assertIn("PyEval_EvalCode", self.functions(pid))
+
+    def test_symbols_that_mean_harm(self):
+        """A symbol that is no UTF-8 and moves the cursor; a C++ one that never ends."""
+        for name, shown in ((b"wai\xff\x1b_for_child", "wai?\x1b_for_child"), (b"_ZN9999INSN9IIE", "_ZN9999INSN9IIE")):
+            with tempfile.TemporaryDirectory() as d:
+                program = os.path.join(d, "target")
+                subprocess.run(["cc", "-O1", "-o", program, os.path.join(HERE, "target_vfork.c")], check=True)
+                with open(program, "r+b") as f:
+                    data = f.read()
+                    self.assertEqual(len(name), len(b"waits_for_child"))
+                    f.seek(0)
+                    f.write(data.replace(b"waits_for_child", name))
+                with Target(program) as t:
+                    with open("/proc/%d/task/%d/children" % (t.pid, t.pid)) as f:
+                        child = int(f.read().split()[0])
+                    self.assertIn(shown, self.functions(child))
+                    self.assertNotIn("\x1b", run_tool("--native", child).stdout)
+                    os.kill(child, signal.SIGKILL)
 
     def test_many_ways_to_wait(self):
         with python_target(source_of("target_blocked.py"), str(SEED)) as t:

@@ -274,6 +274,33 @@ static void test_back_while_it_waits(void) {
         gang_free(w.g);
 }
 
+/* Every agent was dead when it failed: who comes back first has only lost its peer. */
+static void test_failure_heard_late(void) {
+        struct world w;
+
+        for (unsigned final = 0; final < 2; final++) {
+                begin(&w, 1, 1, 1);
+                world_gone(&w, 0, 0);
+                world_gone(&w, 0, 1);
+                world_wait(&w, 2 * MINUTE);
+                back_with(&w, 0, 0, "peer-lost");
+                world_settle(&w);
+                ASSERT_STREQ(world_state(&w), "waiting");
+                ASSERT_STREQ(world_text(world_run(&w), "cause"), "host-lost");
+                snprintf(w.host[0][1].code, sizeof(w.host[0][1].code), "exited");
+                snprintf(w.host[0][1].status, sizeof(w.host[0][1].status), "%s", final ? "93" : "1");
+                back_with(&w, 0, 1, "exit-code");
+                world_settle(&w);
+                ASSERT_STREQ(world_text(world_run(&w), "why"), final ? "s0-1 (10.0.0.1) ended it: exit-code 93" :
+                                                                       "s0-1 (10.0.0.1) ended it: exit-code 1");
+                if (final)
+                        ended(&w, "failed", "exit-code", 1);
+                else
+                        ASSERT_EQ(world_generation(&w), 2);
+                gang_free(w.g);
+        }
+}
+
 static void test_shut_down(void) {
         struct world w;
 
@@ -342,5 +369,5 @@ static void test_taken_over(void) {
 
 TEST_MAIN(test_agent_away_steps_go_on, test_power_off_is_quick, test_goes_on_and_then_stops, test_second_is_lost,
           test_long_steps, test_nobody_answers, test_all_away_success, test_all_away_failure, test_all_away_for_good,
-          test_success_but_one, test_success_but_one_for_good, test_ended_then_gone, test_back_while_it_waits,
+          test_success_but_one, test_success_but_one_for_good, test_ended_then_gone, test_back_while_it_waits, test_failure_heard_late,
           test_shut_down, test_cannot_say, test_taken_over)

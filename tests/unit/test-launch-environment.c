@@ -57,6 +57,9 @@ static void test_for_nobody_else(void) {
         fd = ask_run(&b, "train", NULL, 0);
         runs_unit_events.started("train", "done", b.runs);
         (void) close(fd);
+        ASSERT_TRUE(job_environment_is_anothers(b.runs, &other, "train"));
+        ASSERT_FALSE(job_environment_is_anothers(b.runs, &other, "ghost"));
+        ASSERT_FALSE(job_environment_is_anothers(b.runs, &(struct caller){ .uid = getuid() }, "train"));
         ASSERT_EQ(job_environment_answer(b.runs, NULL, &other, "train", &p), -EACCES);
         ASSERT_TRUE(strstr(p.text, "eve may not see"));
         ASSERT_EQ(job_environment_answer(b.runs, NULL, &remote, "train", &p), -EACCES);

@@ -57,6 +57,7 @@ static void pass(struct run *r, double seconds) {
 
         for (;;) {
                 usec_t due = run_watch_due(&r->w), next = MIN(due, r->tick);
+                struct suspicion ended;
                 enum run_judged judged;
 
                 if (next > end)
@@ -65,7 +66,7 @@ static void pass(struct run *r, double seconds) {
                 count(r);
                 if (r->now >= r->tick)
                         r->tick = r->now + TICK;
-                run_watch_reading(&r->w, &r->counters);
+                ASSERT_FALSE(run_watch_reading(&r->w, &r->counters, &ended));
                 judged = run_watch_judge(&r->w, r->now);
                 r->suspected += judged == RUN_JUDGED_SUSPECTED;
                 r->in_pauses += judged == RUN_JUDGED_SUSPECTED && r->pausing;
@@ -132,6 +133,7 @@ static void make(struct run *r, bool told) {
                 .lines_every = 1,
         };
         r->counters.at = r->now;
+        r->counters.device_idle = -1;
         for (size_t i = 0; i < ELEMENTSOF(r->pauses); i++) {
                 struct kind_of_pause *p = &r->pauses[i];
 

@@ -243,6 +243,7 @@ static void test_image_random(void) {
                                 : kind % 3 == 1 ? random_next(&seed) % 64
                                                 : random_next(&seed));
                 }
+                c.with_locals = round % 3 == 0;
                 (void) capture_image_of(i, nth_layout(round), &c);
                 ASSERT_TRUE(c.n_threads <= WALK_THREADS_MAX && c.frames <= WALK_FRAMES_TOTAL_MAX);
                 calls += i->calls;

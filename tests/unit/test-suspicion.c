@@ -16,12 +16,13 @@ struct scene {
 };
 
 static void begin(struct scene *c) {
-        *c = (struct scene){ .now = 1000 * S, .read_at = 1000 * S, .cores = 3, .net = 5e6 };
+        *c = (struct scene){ .now = 1000 * S, .read_at = 1000 * S, .cores = 3, .net = 5e6, .counters = { .device_idle = -1 } };
         run_watch_init(&c->w);
 }
 
 static void read_now(struct scene *c) {
         double span = (double) (c->now - c->counters.at) / S;
+        struct suspicion ended;
 
         if (c->counters.at > 0) {
                 c->counters.cpu_usec += (int64_t) (c->cores * span * S);
@@ -29,7 +30,7 @@ static void read_now(struct scene *c) {
                 c->counters.net_bytes += (int64_t) (c->net * span);
         }
         c->counters.at = c->now;
-        run_watch_reading(&c->w, &c->counters);
+        c->recovered += run_watch_reading(&c->w, &c->counters, &ended);
 }
 
 /* Time goes on to at: ticks, and the timer, as the agent does it. */
@@ -252,6 +253,62 @@ static void by_place(void) {
         ASSERT_EQ(c.suspected, 3);
 }
 
+/* Its log tells no steps. */
+static void without_steps(void) {
+        struct scene c;
+
+        begin(&c);
+        line(&c, "hello");
+        for (unsigned i = 0; i < 30; i++) { /* it goes up and down, as programs do */
+                c.cores = 2 + i % 3;
+                c.net = 4e6 + 1e6 * (i % 4);
+                pass(&c, 10 * S);
+        }
+        c.net = 0; /* one sign alone says nothing: */
+        for (unsigned i = 0; i < 30; i++) {
+                c.cores = 2 + i % 3;
+                pass(&c, 10 * S);
+        }
+        c.net = 5e6;
+        c.cores = 0;
+        pass(&c, 300 * S);
+        c.net = 0;
+        c.cores = 0;
+        for (unsigned i = 0; i < 15; i++) { /* nor do two, while the log goes on */
+                line(&c, "still here");
+                pass(&c, 20 * S);
+        }
+        ASSERT_EQ(c.suspected, 0);
+}
+
+static void without_steps_stalled(double cores) {
+        struct scene c;
+
+        begin(&c);
+        for (unsigned i = 0; i < 30; i++) {
+                c.cores = 2 + i % 3;
+                pass(&c, 10 * S);
+        }
+        c.net = 0;
+        c.cores = cores;
+        pass(&c, 100 * S);
+        ASSERT_EQ(c.suspected, 1);
+        ASSERT_EQ(c.counts, 0); /* a little later */
+        ASSERT_EQ(c.w.suspicion.last_step, SUSPICION_STEP_NONE);
+        ASSERT_TRUE(strstr(c.w.suspicion.why, "its log tells no steps, and for 6"));
+        pass(&c, 60 * S);
+        ASSERT_EQ(c.counts, 1);
+        c.net = 5e6;
+        pass(&c, 20 * S);
+        ASSERT_EQ(c.recovered, 1);
+        ASSERT_FALSE(c.w.suspicion.suspected);
+}
+
+static void all_signs_agree(void) {
+        without_steps_stalled(0);
+        without_steps_stalled(1); /* one thread that spins */
+}
+
 /* Steps that take longer from now on are suspected a few times, not for ever. */
 static void another_pace(void) {
         struct scene c;
@@ -307,4 +364,4 @@ static void quantiles(void) {
         ASSERT_EQ(rhythm_quantile(&r, 100), 64);
 }
 
-TEST_MAIN(quantiles, signs, bounds, why, early, several_processes, announced, announced_and_idle, by_place, another_pace)
+TEST_MAIN(quantiles, signs, bounds, why, early, several_processes, announced, announced_and_idle, by_place, another_pace, without_steps, all_signs_agree)

@@ -1,140 +1,120 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
-#include <netinet/tcp.h>
-#include <openssl/ssl.h>
+#include <curl/urlapi.h>
 
 #include "grpc_state.h"
 
-/* --- The beginning of a call ------------------------------------------------------------------------ */
+usec_t grpc_now(const struct grpc *g) {
+        usec_t now = 0;
 
-/* See sender.c of the uplink: without it curl before 8.0 cannot read why a server hung up. */
-static CURLcode on_context(CURL *c, void *context, void *userdata) {
-        (void) c, (void) userdata;
-        (void) SSL_CTX_set_mode(context,
-                                SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-        return CURLE_OK;
+        (void) sd_event_now(g->event, CLOCK_BOOTTIME, &now); /* fails for a clock that is not there only */
+        return now;
 }
 
-/* A silent stream would not notice that its server's machine is gone. */
-static int on_socket(void *userdata, curl_socket_t fd, curlsocktype purpose) {
-        const unsigned ms = LOST_AFTER / USEC_PER_MSEC;
-
-        (void) userdata, (void) purpose;
-        (void) setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &ms, sizeof(ms)); /* a Unix socket has none */
-        return CURL_SOCKOPT_OK;
+void grpc_unsettled(struct grpc *g) {
+        (void) sd_event_source_set_enabled(g->settle, SD_EVENT_ONESHOT); /* fails for a source without a loop only */
 }
 
-static size_t on_header(char *data, size_t size, size_t n, void *userdata) {
-        struct grpc_call *c = userdata;
+/* --- Time ------------------------------------------------------------------------------------------- */
 
-        grpc_head_take(&c->head, data, size * n);
-        return size * n;
+static usec_t next_due(const struct grpc *g) {
+        usec_t due = USEC_INFINITY;
+
+        for (const struct grpc_call *c = g->calls; c; c = c->next)
+                if (c->state == CALL_AT_WORK)
+                        due = MIN(due, c->due);
+        for (const struct grpc_connection *n = g->connections; n; n = n->next)
+                if (n->phase != PHASE_OPEN && !n->failed)
+                        due = MIN(due, MIN(n->due, n->address_due));
+        return due;
 }
 
-/* Options that never change. */
-static int setup_easy(struct grpc_call *c) {
-        const struct grpc *g = c->channel;
-        CURL *e = c->transfer.easy;
-        int bad = 0;
+/* A timer that goes off too early is set anew then; so it is not moved for each call that was answered. */
+static void arm(struct grpc *g) {
+        usec_t due = next_due(g), now = grpc_now(g);
 
-        bad |= curl_easy_setopt(e, CURLOPT_POST, 1L) != CURLE_OK;
-        bad |= curl_easy_setopt(e, CURLOPT_HTTP_VERSION,
-                                (long) (g->https ? CURL_HTTP_VERSION_2TLS
-                                                 : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE)) != CURLE_OK;
-        bad |= curl_easy_setopt(e, CURLOPT_PIPEWAIT, g->https ? 1L : 0L) != CURLE_OK;
-        bad |= curl_easy_setopt(e, CURLOPT_FORBID_REUSE, g->https ? 0L : 1L) != CURLE_OK;
-        bad |= curl_easy_setopt(e, CURLOPT_HTTPHEADER, c->headers) != CURLE_OK;
-        bad |= curl_easy_setopt(e, CURLOPT_WRITEFUNCTION, grpc_on_body) != CURLE_OK;
-        bad |= curl_easy_setopt(e, CURLOPT_WRITEDATA, c) != CURLE_OK;
-        bad |= curl_easy_setopt(e, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK;
-        bad |= curl_easy_setopt(e, CURLOPT_HEADERDATA, c) != CURLE_OK;
-        bad |= curl_easy_setopt(e, CURLOPT_TCP_KEEPALIVE, 1L) != CURLE_OK;
-        bad |= curl_easy_setopt(e, CURLOPT_TCP_KEEPIDLE, 10L) != CURLE_OK;
-        bad |= curl_easy_setopt(e, CURLOPT_TCP_KEEPINTVL, 5L) != CURLE_OK;
-        bad |= curl_easy_setopt(e, CURLOPT_SOCKOPTFUNCTION, on_socket) != CURLE_OK;
-        bad |= curl_easy_setopt(e, CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2) != CURLE_OK;
-        bad |= curl_easy_setopt(e, CURLOPT_SSL_CTX_FUNCTION, on_context) != CURLE_OK;
-        /* a resumed session would go on with the certificate of before */
-        bad |= curl_easy_setopt(e, CURLOPT_SSL_SESSIONID_CACHE, 0L) != CURLE_OK;
-        if (g->tls.path[TLS_CA][0])
-                bad |= curl_easy_setopt(e, CURLOPT_CAINFO, g->tls.path[TLS_CA]) != CURLE_OK;
-        if (g->tls.path[TLS_CERT][0]) {
-                bad |= curl_easy_setopt(e, CURLOPT_SSLCERT, g->tls.path[TLS_CERT]) != CURLE_OK;
-                bad |= curl_easy_setopt(e, CURLOPT_SSLKEY, g->tls.path[TLS_KEY]) != CURLE_OK;
-        }
-#if LIBCURL_VERSION_NUM >= 0x075700
-        bad |= curl_easy_setopt(e, CURLOPT_CA_CACHE_TIMEOUT, 0L) !=
-               CURLE_OK; /* as in sender.c of the uplink */
-#endif
-        return bad ? -EIO : 0;
+        if (due >= g->timer_due)
+                return;
+        g->timer_due = due;
+        /* Both fail for a source without a loop only. */
+        (void) sd_event_source_set_time_relative(g->timer, due > now ? due - now : 0);
+        (void) sd_event_source_set_enabled(g->timer, SD_EVENT_ONESHOT);
 }
 
-static int setup_call(struct grpc_call *c) {
-        const struct grpc *g = c->channel;
-        CURL *e = c->transfer.easy;
-        /* the deadline is of what is asked; a server that all connect to at once is given the time for that,
-         * too */
-        usec_t limit = c->deadline ? c->deadline + DEADLINE_GRACE + (g->works ? 0 : g->connect_timeout) : 0;
-        usec_t taken;
-        int bad = 0;
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct grpc *g = userdata;
+        usec_t now = grpc_now(g);
 
-        if (g->lookup) {
-                (void) snprintf(c->addresses_text, sizeof(c->addresses_text), "%s",
-                                lookup_answer(g->lookup, &taken));
-                c->addresses.data = c->addresses_text;
-                bad |= curl_easy_setopt(e, CURLOPT_RESOLVE, &c->addresses) != CURLE_OK;
-        }
-        bad |= curl_easy_setopt(e, CURLOPT_URL, c->url) != CURLE_OK;
-        bad |= curl_easy_setopt(e, CURLOPT_FRESH_CONNECT, !g->https || g->fresh ? 1L : 0L) != CURLE_OK;
-        bad |= curl_easy_setopt(e, CURLOPT_POSTFIELDS, c->out) != CURLE_OK;
-        bad |= curl_easy_setopt(e, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) c->out_len) != CURLE_OK;
-        bad |= http_transfer_set_timeout(&c->transfer, limit) < 0;
-        return bad ? -ENOMEM : 0;
-}
-
-static int start(struct grpc_call *c) {
-        struct grpc *g = c->channel;
-        const struct http_options o = { .user_agent = g->user_agent, .connect_timeout = g->connect_timeout };
-        int r;
-
-        r = http_transfer_prepare(&c->transfer, &o);
-        if (r > 0)
-                r = setup_easy(c);
-        if (r >= 0)
-                r = setup_call(c);
-        if (r < 0) {
-                http_transfer_drop(&c->transfer);
-                return r;
-        }
-        r = http_transfer_start(&c->transfer);
-        if (r < 0)
-                return r;
-        c->state = CALL_AT_WORK;
-        g->fresh = false;
+        (void) source, (void) usec;
+        g->timer_due = USEC_INFINITY;
+        for (struct grpc_connection *n = g->connections; n; n = n->next)
+                grpc_connection_late(n, now);
+        for (struct grpc_call *c = g->calls; c; c = c->next)
+                if (c->state == CALL_AT_WORK && c->due <= now)
+                        grpc_call_late(c);
+        grpc_settle(g);
         return 0;
 }
 
-static int put_headers(struct grpc_call *c, const struct grpc_question *q) {
-        static const char *const fixed[] = { [HEADER_TYPE] = "Content-Type: application/grpc",
-                                             [HEADER_TE] = "TE: trailers",
-                                             [HEADER_ACCEPT] = "grpc-accept-encoding: identity",
-                                             [HEADER_EXPECT] = "Expect:" };
-        size_t n = 0;
+/* --- From the loop ---------------------------------------------------------------------------------- */
 
-        for (size_t i = 0; i < ELEMENTSOF(fixed); i++)
-                (void) snprintf(c->header_text[n++], GRPC_METADATA_LINE_MAX, "%s", fixed[i]);
-        if (q->deadline) /* at most eight digits (PROTOCOL-HTTP2.md, Timeout) */
-                (void) snprintf(c->header_text[n++], GRPC_METADATA_LINE_MAX, "grpc-timeout: %" PRIu64 "m",
-                                MIN(q->deadline / USEC_PER_MSEC, (usec_t) 99999999));
-        for (size_t i = 0; i < GRPC_METADATA_MAX && q->metadata[i]; i++) {
-                if (strlen(q->metadata[i]) >= GRPC_METADATA_LINE_MAX || strpbrk(q->metadata[i], "\r\n"))
-                        return -EINVAL;
-                (void) snprintf(c->header_text[n++], GRPC_METADATA_LINE_MAX, "%s", q->metadata[i]);
+static bool is_idle(const struct grpc_connection *n) {
+        for (const struct grpc_call *c = n->channel->calls; c; c = c->next)
+                if (c->state == CALL_AT_WORK && c->connection == n)
+                        return false;
+        return true;
+}
+
+static void sweep(struct grpc *g) {
+        struct grpc_connection **at = &g->connections, *n;
+
+        while ((n = *at))
+                if (n->retired && is_idle(n)) {
+                        *at = n->next;
+                        (void) grpc_connection_free(n);
+                } else
+                        at = &n->next;
+}
+
+void grpc_settle(struct grpc *g) {
+        for (struct grpc_call *c = g->calls; c; c = c->next)
+                grpc_call_settle(c);
+        for (struct grpc_connection *n = g->connections; n; n = n->next)
+                if (!n->failed)
+                        grpc_connection_flush(n);
+        sweep(g);
+        arm(g);
+}
+
+static int on_settle(sd_event_source *source, void *userdata) {
+        (void) source;
+        grpc_settle(userdata);
+        return 0;
+}
+
+/* --- The beginning of a call ------------------------------------------------------------------------ */
+
+static int start(struct grpc_call *c) {
+        struct grpc *g = c->channel;
+        int r = g->current ? grpc_streams_ask(g->current, c) : -EAGAIN;
+
+        if (r == -EAGAIN) {
+                if (g->current)
+                        grpc_connection_retire(g->current);
+                r = grpc_dial(g);
+                /* what has failed at once is told to the call from the loop */
+                if (r == 0)
+                        r = grpc_streams_ask(g->connections, c);
         }
-        for (size_t i = 0; i < n; i++) {
-                c->headers[i].data = c->header_text[i];
-                c->headers[i].next = i + 1 < n ? &c->headers[i + 1] : NULL;
-        }
+        if (r < 0)
+                return r;
+        c->connection = g->current ? g->current : g->connections;
+        c->state = CALL_AT_WORK;
+        c->due = c->deadline ? grpc_now(g) + c->deadline + DEADLINE_GRACE : USEC_INFINITY;
+        /* the deadline is of what is asked; a server that all connect to at once is given the time for that, too */
+        if (c->deadline && c->connection->phase != PHASE_OPEN)
+                c->due += grpc_connect_span(g);
+        grpc_unsettled(g);
         return 0;
 }
 
@@ -143,28 +123,49 @@ static struct grpc_call *place(struct grpc *g) {
         struct grpc_call *c;
 
         for (c = g->calls; c; c = c->next)
-                if (c->state == CALL_FREE && !c->transfer.at_work)
+                if (c->state == CALL_FREE)
                         return c;
         c = g->n_calls < GRPC_CALLS_MAX ? calloc(1, sizeof(*c)) : NULL;
         if (!c)
                 return NULL;
         c->channel = g;
-        c->transfer.done = grpc_on_done;
-        http_loop_add(g->loop, &c->transfer);
         c->next = g->calls;
         g->calls = c;
         g->n_calls++;
         return c;
 }
 
+/* Names of HTTP/2 are small letters. */
+static int put_metadata(struct grpc_call *c, const struct grpc_question *q) {
+        c->timeout[0] = '\0';
+        if (q->deadline) /* at most eight digits (PROTOCOL-HTTP2.md, Timeout) */
+                (void) snprintf(c->timeout, sizeof(c->timeout), "%" PRIu64 "m",
+                                MIN(q->deadline / USEC_PER_MSEC, (usec_t) 99999999));
+        for (size_t i = 0; i < GRPC_METADATA_MAX; i++) {
+                const char *line = q->metadata[i];
+
+                c->metadata[i][0] = '\0';
+                if (!line)
+                        return 0;
+                if (strlen(line) >= GRPC_METADATA_LINE_MAX || strpbrk(line, "\r\n") || line[0] == ':' ||
+                    !strchr(line, ':'))
+                        return -EINVAL;
+                (void) snprintf(c->metadata[i], GRPC_METADATA_LINE_MAX, "%s", line);
+                for (char *at = c->metadata[i]; *at != ':'; at++)
+                        if (*at >= 'A' && *at <= 'Z')
+                                *at = (char) (*at | 0x20);
+        }
+        return 0;
+}
+
 static int fill(struct grpc_call *c, const struct grpc_question *q) {
         size_t head = q->framed ? 0 : GRPC_FRAME_HEAD;
         int n, r;
 
-        n = snprintf(c->url, sizeof(c->url), "%s%s", c->channel->url, q->method);
-        if (n < 0 || (size_t) n >= sizeof(c->url) || q->len > GRPC_MESSAGE_MAX)
+        n = snprintf(c->path, sizeof(c->path), "%s%s", c->channel->path, q->method);
+        if (n < 0 || (size_t) n >= sizeof(c->path) || q->len > GRPC_MESSAGE_MAX)
                 return -EINVAL;
-        r = put_headers(c, q);
+        r = put_metadata(c, q);
         if (r < 0)
                 return r;
         c->out = malloc(head + q->len);
@@ -183,6 +184,16 @@ static int fill(struct grpc_call *c, const struct grpc_question *q) {
         return 0;
 }
 
+/* Other files: other connections from now on. */
+static void renew(struct grpc *g) {
+        if (!tls_files_look(&g->tls))
+                return;
+        SSL_CTX_free(g->context);
+        g->context = NULL;
+        if (g->current)
+                grpc_connection_retire(g->current);
+}
+
 int grpc_ask(struct grpc *g, const struct grpc_question *q, struct grpc_call **ret) {
         struct grpc_call *c = place(g);
         usec_t taken;
@@ -190,8 +201,7 @@ int grpc_ask(struct grpc *g, const struct grpc_question *q, struct grpc_call **r
 
         if (!c)
                 return g->n_calls < GRPC_CALLS_MAX ? -ENOMEM : -EBUSY;
-        if (tls_files_look(&g->tls))
-                g->fresh = true;
+        renew(g);
         if (g->https && g->tls.error[0])
                 return -EBADMSG;
         r = fill(c, q);
@@ -211,10 +221,8 @@ int grpc_ask(struct grpc *g, const struct grpc_question *q, struct grpc_call **r
 struct grpc_call *grpc_cancel(struct grpc_call *c) {
         if (!c)
                 return NULL;
-        if (c->transfer.at_work) {
-                http_transfer_drop(&c->transfer);
-                c->transfer.at_work = false;
-        }
+        if (c->state == CALL_AT_WORK)
+                grpc_streams_forget(c);
         grpc_clear(c);
         return NULL;
 }
@@ -240,45 +248,70 @@ static void on_resolved(const char *error, void *userdata) {
                                   known || !error ? "the call could not be started" : error);
 }
 
-static int lookup_for(struct grpc *g, CURLU *u) {
-        struct lookup_options o = { .done = on_resolved, .userdata = g };
-        char *host = NULL, *port = NULL;
-        struct in_addr four;
-        int r = 0;
-
-        if (curl_url_get(u, CURLUPART_HOST, &host, 0) != CURLUE_OK)
-                return -EINVAL;
-        if (curl_url_get(u, CURLUPART_PORT, &port, CURLU_DEFAULT_PORT) != CURLUE_OK)
-                r = -EINVAL;
-        if (r == 0 && host[0] != '[' && inet_pton(AF_INET, host, &four) != 1) {
-                o.host = host;
-                o.port = (uint16_t) strtoul(port, NULL, 10); /* libcurl has bounded it */
-                r = lookup_new(g->event, &o, &g->lookup);
-        }
-        curl_free(host);
-        curl_free(port);
-        return r;
-}
-
 /* --- Life ------------------------------------------------------------------------------------------- */
 
+static int part(CURLU *u, CURLUPart which, unsigned flags, char **ret) {
+        char *text = NULL;
+
+        if (curl_url_get(u, which, &text, flags) != CURLUE_OK)
+                return -EINVAL;
+        *ret = strdup(text);
+        curl_free(text);
+        return *ret ? 0 : -ENOMEM;
+}
+
+static int lookup_for(struct grpc *g) {
+        const struct lookup_options o = {
+                .host = g->host, .port = g->port, .done = on_resolved, .userdata = g
+        };
+        struct in6_addr any;
+
+        if (inet_pton(AF_INET, g->host, &any) == 1 || inet_pton(AF_INET6, g->host, &any) == 1)
+                return 0;
+        return lookup_new(g->event, &o, &g->lookup);
+}
+
+/* Host, port, authority and path out of the URL. */
+static int take_parts(struct grpc *g, CURLU *u) {
+        _cleanup_free_ char *port = NULL;
+        size_t len;
+        int r;
+
+        r = part(u, CURLUPART_HOST, 0, &g->host);
+        if (r == 0)
+                r = part(u, CURLUPART_PORT, CURLU_DEFAULT_PORT, &port);
+        if (r == 0)
+                r = part(u, CURLUPART_PATH, 0, &g->path);
+        if (r == 0 && asprintf(&g->authority, "%s:%s", g->host, port) < 0) {
+                g->authority = NULL;
+                r = -ENOMEM;
+        }
+        if (r < 0)
+                return r;
+        g->port = (uint16_t) strtoul(port, NULL, 10); /* libcurl has bounded it */
+        for (len = strlen(g->path); len > 0 && g->path[len - 1] == '/'; len--)
+                g->path[len - 1] = '\0';
+        len = strlen(g->host);
+        if (g->host[0] == '[') { /* an address, without a zone */
+                memmove(g->host, g->host + 1, len);
+                g->host[len - 2] = '\0';
+        }
+        return lookup_for(g);
+}
+
 static int take_url(struct grpc *g, const char *url) {
-        size_t len = strlen(url);
         CURLU *u;
         int r;
 
         if ((!startswith(url, "http://") && !startswith(url, "https://")) || strchr(url, '@') ||
-            len > GRPC_URL_MAX / 2)
+            strlen(url) > GRPC_URL_MAX / 2)
                 return -EINVAL;
-        while (url[len - 1] == '/')
-                len--;
         g->https = startswith(url, "https://");
-        g->url = strndup(url, len);
         u = curl_url();
-        if (!u || !g->url)
+        if (!u)
                 r = -ENOMEM;
         else
-                r = curl_url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK ? lookup_for(g, u) : -EINVAL;
+                r = curl_url_set(u, CURLUPART_URL, url, 0) == CURLUE_OK ? take_parts(g, u) : -EINVAL;
         curl_url_cleanup(u);
         return r;
 }
@@ -296,6 +329,23 @@ static int take_paths(struct tls_files *f, const struct grpc_options *o) {
         return 0;
 }
 
+static int add_sources(struct grpc *g) {
+        int r = sd_event_add_defer(g->event, &g->settle, on_settle, g);
+
+        if (r >= 0)
+                r = sd_event_source_set_enabled(g->settle, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_time_relative(g->event, &g->timer, CLOCK_BOOTTIME, 0, 1 * USEC_PER_MSEC, on_timer,
+                                               g);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(g->timer, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(g->settle, "grpc-settle");
+        (void) sd_event_source_set_description(g->timer, "grpc-deadlines");
+        return 0;
+}
+
 int grpc_new(sd_event *e, const struct grpc_options *o, struct grpc **ret) {
         _cleanup_(grpc_freep) struct grpc *g = calloc(1, sizeof(*g));
         int r;
@@ -304,42 +354,48 @@ int grpc_new(sd_event *e, const struct grpc_options *o, struct grpc **ret) {
                 return -ENOMEM;
         g->event = sd_event_ref(e);
         g->connect_timeout = o->connect_timeout;
+        g->timer_due = USEC_INFINITY;
         g->message_max = MIN(o->message_max, (size_t) GRPC_MESSAGE_MAX);
         g->user_agent = strdup(o->user_agent);
-        if (!g->user_agent)
+        g->name = strdup(o->name);
+        if (!g->user_agent || !g->name)
                 return -ENOMEM;
-        r = http_loop_new(e, o->name, &g->loop);
-        if (r == 0)
-                r = take_url(g, o->url);
+        r = take_url(g, o->url);
         if (r == 0)
                 r = take_paths(&g->tls, o);
         if (r == 0)
-                r = sd_event_add_defer(e, &g->deliver, grpc_on_deliver, g);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(g->deliver, SD_EVENT_OFF);
+                r = add_sources(g);
         if (r < 0)
                 return r;
-        (void) sd_event_source_set_description(g->deliver, "grpc-messages");
         *ret = TAKE_PTR(g);
         return 0;
 }
 
 struct grpc *grpc_free(struct grpc *g) {
+        struct grpc_connection *n;
         struct grpc_call *c;
 
         if (!g)
                 return NULL;
         g->lookup = lookup_free(g->lookup);
-        g->deliver = sd_event_source_disable_unref(g->deliver);
-        g->loop = http_loop_free(g->loop);
+        g->settle = sd_event_source_disable_unref(g->settle);
+        g->timer = sd_event_source_disable_unref(g->timer);
+        while ((n = g->connections)) {
+                g->connections = n->next;
+                (void) grpc_connection_free(n);
+        }
         while ((c = g->calls)) {
                 g->calls = c->next;
                 free(c->in);
                 free(c->out);
                 free(c);
         }
+        SSL_CTX_free(g->context);
         g->event = sd_event_unref(g->event);
-        free(g->url);
+        free(g->name);
+        free(g->host);
+        free(g->authority);
+        free(g->path);
         free(g->user_agent);
         free(g);
         return NULL;

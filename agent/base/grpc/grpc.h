@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * gRPC calls of one server over libcurl in an sd-event loop: one message out, one message (unary) or any
+ * gRPC calls of one server in an sd-event loop, over HTTP/2 by libnghttp2 and TLS by OpenSSL: one message out, one message (unary) or any
  * number of them (streaming) back. What a client would go on sending in a stream it cannot: the request ends
  * with its message.
  *
- * A channel has one server and its own connections. With https all calls share one connection. With http
- * (for labs: nothing protects it) each call has a connection of its own, because libcurl 7.88 breaks on the
- * second call of a connection that began as HTTP/2 in plain text (curl issue 10634, mended in 8.0). A name
- * is looked up beside the loop (lookup.h), which may add up to LOOKUP_TIMEOUT to a call's deadline.
- * Certificate files are looked at for each call: new ones hold for new connections.
+ * A channel has one server and one connection, made with the first call and shared by all. A new one takes its
+ * place when it broke, when a call was not answered in time and nothing else came by it either, when the server
+ * says that it takes no more, and when the certificate files, which are looked at for each call, are other ones;
+ * calls at work stay where they are. Not by libcurl: until 8.0 it breaks on the second call of a connection
+ * that began as HTTP/2 in plain text (curl issue 10634), and may hold back what it took off a socket.
+ *
+ * http is for labs: nothing protects it. A name is looked up beside the loop (lookup.h), which may add up to
+ * LOOKUP_TIMEOUT to a call's deadline.
  *
  * A callback may start and cancel calls of any channel; it must not free the channel that it was called
  * from.
@@ -50,8 +53,8 @@ struct grpc_options {
         const char *url;  /* "https://host:port" or "http://host:port", without path; all texts are copied */
         const char *user_agent;
         const char *ca, *cert, *key; /* files in PEM form; NULL: the system's authorities, no certificate */
-        usec_t connect_timeout; /* comes on top of the deadline of a call behind one that failed, and of the
-                                   first */
+        usec_t connect_timeout; /* for the connection, and again for TLS on it, there up to four times of it after failures;
+                                   comes on top of the deadline of a call that begins before it stands */
         size_t message_max;     /* an answer's longer message ends its call; at most GRPC_MESSAGE_MAX */
 };
 

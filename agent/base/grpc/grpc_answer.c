@@ -6,10 +6,13 @@
 void grpc_clear(struct grpc_call *c) {
         c->state = CALL_FREE;
         c->serial++;
-        c->too_long = c->unread = false;
+        c->connection = NULL;
+        c->stream = 0;
+        c->http = 0;
+        c->too_long = c->unread = c->closed = c->refused = c->reset = false;
         free(TAKE_PTR(c->in));
         free(TAKE_PTR(c->out));
-        c->in_len = c->in_size = c->out_len = 0;
+        c->in_len = c->in_size = c->out_len = c->out_at = 0;
 }
 
 /* The bytes are taken along, so that done may start the next call in this one's place. */
@@ -31,16 +34,13 @@ void grpc_fail(struct grpc_call *c, enum grpc_outcome outcome, enum grpc_status 
 }
 
 /*
- * Nothing of the request was sent, or TLS did not let it through: with TLS 1.3 a server's refusal of our
- * certificate comes after the handshake, and all there is is the alert in OpenSSL's text.
+ * Nothing of the request was looked at. With TLS 1.3 a server's refusal of our certificate comes after the
+ * handshake, when the request is on its way, and before anything else.
  */
-static bool never_sent(struct http_transfer *t) {
-        curl_off_t sent_at = 0;
+static bool never_sent(const struct grpc_call *c) {
+        const struct grpc_connection *n = c->connection;
 
-        if ((t->code == CURLE_RECV_ERROR || t->code == CURLE_SEND_ERROR) && strstr(t->why, " alert "))
-                return true;
-        return t->code != CURLE_ABORTED_BY_CALLBACK && t->easy &&
-               curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &sent_at) == CURLE_OK && sent_at == 0;
+        return c->refused || n->phase != PHASE_OPEN || (n->alerted && !n->heard_any);
 }
 
 /* Whether the server's word means that nothing was done. UNAVAILABLE does not: etcd says it of timeouts,
@@ -112,20 +112,21 @@ static void end_unary(struct grpc_call *c) {
         finish(c, &a);
 }
 
+static void end_broken(struct grpc_call *c, const char *error) {
+        if (never_sent(c))
+                grpc_fail(c, GRPC_UNSENT, GRPC_UNAVAILABLE, error);
+        else
+                grpc_fail(c, GRPC_UNCERTAIN, GRPC_UNAVAILABLE, error);
+}
+
 static void end_without_status(struct grpc_call *c, const char *error) {
         char text[GRPC_WHY_MAX];
 
-        if (c->never_sent)
-                return grpc_fail(c, GRPC_UNSENT, GRPC_UNAVAILABLE,
-                                 c->transfer.why[0] ? c->transfer.why : error);
         if (c->too_long)
                 return grpc_fail(c, GRPC_UNCERTAIN, GRPC_RESOURCE_EXHAUSTED,
                                  "the answer is longer than is taken");
         if (error)
-                return grpc_fail(c, GRPC_UNCERTAIN,
-                                 c->transfer.code == CURLE_OPERATION_TIMEDOUT ? GRPC_DEADLINE_EXCEEDED
-                                                                              : GRPC_UNAVAILABLE,
-                                 c->transfer.why[0] ? c->transfer.why : error);
+                return end_broken(c, error);
         if (c->http == 200) {
                 grpc_fail(c, GRPC_UNCERTAIN, GRPC_INTERNAL, "the answer ended without a status");
                 return;
@@ -138,34 +139,52 @@ static void end_without_status(struct grpc_call *c, const char *error) {
 
 static bool deliver(struct grpc_call *c);
 
-void grpc_on_done(struct http_transfer *t, const char *error) {
-        struct grpc_call *c = (struct grpc_call *) t;
-        struct grpc *g = c->channel;
+static void end(struct grpc_call *c) {
+        const char *error = NULL;
 
-        if (c->state != CALL_AT_WORK)
-                return;
-        c->never_sent = error && never_sent(t);
-        g->works = !error;
-        if (error) {
-                g->fresh = true;
-                http_transfer_drop(t); /* after a failure of HTTP/2 libcurl 7.88 never gets right again */
-        } else
-                (void) curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &c->http);
+        if (!c->closed)
+                error = c->connection->why;
+        else if (c->reset)
+                error = c->refused ? "the server takes no more calls" : "the server broke the call off";
         if (c->message && c->in_len > 0 && !c->too_long && !deliver(c))
                 return;
-        if (c->head.has_status && (c->head.status != GRPC_OK || !error)) {
-                if (c->head.status != GRPC_OK)
-                        end_refused(c);
-                else if (!c->head.is_grpc)
-                        grpc_fail(c, GRPC_UNCERTAIN, GRPC_INTERNAL, "an answer that is not of gRPC");
-                else if (!c->message)
-                        end_unary(c);
-                else if (c->in_len > 0)
-                        grpc_fail(c, GRPC_UNCERTAIN, GRPC_INTERNAL, "the stream ended inside of a message");
-                else
-                        finish(c, &(struct grpc_answer){ .outcome = GRPC_ANSWERED, .why = "" });
-        } else
+        if (c->too_long || !c->head.has_status || (c->head.status == GRPC_OK && error))
                 end_without_status(c, error);
+        else if (c->head.status != GRPC_OK)
+                end_refused(c);
+        else if (!c->head.is_grpc)
+                grpc_fail(c, GRPC_UNCERTAIN, GRPC_INTERNAL, "an answer that is not of gRPC");
+        else if (!c->message)
+                end_unary(c);
+        else if (c->in_len > 0)
+                grpc_fail(c, GRPC_UNCERTAIN, GRPC_INTERNAL, "the stream ended inside of a message");
+        else
+                finish(c, &(struct grpc_answer){ .outcome = GRPC_ANSWERED, .why = "" });
+}
+
+void grpc_call_settle(struct grpc_call *c) {
+        if (c->state != CALL_AT_WORK)
+                return;
+        if (c->closed || c->connection->failed)
+                return end(c);
+        if (!c->unread)
+                return;
+        c->unread = false;
+        if (c->message)
+                (void) deliver(c); /* gone or not: nothing more is done with it here */
+}
+
+/* The connection is believed in if anything came by it of late: then it was this call alone. */
+void grpc_call_late(struct grpc_call *c) {
+        struct grpc_connection *n = c->connection;
+
+        if (n->phase == PHASE_OPEN && n->heard + c->deadline / 2 < grpc_now(c->channel))
+                grpc_connection_retire(n);
+        grpc_streams_forget(c);
+        if (n->phase != PHASE_OPEN)
+                grpc_fail(c, GRPC_UNSENT, GRPC_UNAVAILABLE, "timeout: there was no connection in time");
+        else
+                grpc_fail(c, GRPC_UNCERTAIN, GRPC_DEADLINE_EXCEEDED, "timeout: no answer in time");
 }
 
 /* --- Bytes that come in ----------------------------------------------------------------------------- */
@@ -186,31 +205,23 @@ static bool make_room(struct grpc_call *c, size_t len) {
         return true;
 }
 
-size_t grpc_on_body(char *data, size_t size, size_t n, void *userdata) {
-        struct grpc_call *c = userdata;
-        size_t len = size * n,
-               max = c->channel->message_max + GRPC_FRAME_HEAD + (c->message ? UNREAD_MAX : 0);
+int grpc_take_body(struct grpc_call *c, const uint8_t *data, size_t len) {
+        size_t max = c->channel->message_max + GRPC_FRAME_HEAD + (c->message ? UNREAD_MAX : 0);
         struct grpc_frame f;
 
-        if (len > max - c->in_len || !make_room(c, len)) {
-                c->too_long = true;
-                return 0; /* ends the transfer */
+        /* the second: not read to its end to find that out */
+        c->too_long = len > max - c->in_len || !make_room(c, len);
+        if (!c->too_long) {
+                memcpy(c->in + c->in_len, data, len);
+                c->in_len += len;
+                c->unread = true;
+                c->too_long = grpc_frame_next(c->in, c->in_len, c->channel->message_max, &f) == -EMSGSIZE;
         }
-        memcpy(c->in + c->in_len, data, len);
-        c->in_len += len;
-        if (grpc_frame_next(c->in, c->in_len, c->channel->message_max, &f) == -EMSGSIZE) {
-                c->too_long = true; /* not read to its end to find that out */
-                return 0;
-        }
-        /* libcurl forbids to start and end transfers from here */
-        c->unread = true;
-        (void) sd_event_source_set_enabled(c->channel->deliver, SD_EVENT_ONESHOT);
-        return len;
+        return c->too_long ? -E2BIG : 0;
 }
 
 static void lose(struct grpc_call *c, const char *why) {
-        http_transfer_drop(&c->transfer);
-        c->transfer.at_work = false;
+        grpc_streams_forget(c);
         grpc_fail(c, GRPC_UNCERTAIN, GRPC_INTERNAL, why);
 }
 
@@ -244,31 +255,4 @@ static bool deliver(struct grpc_call *c) {
         memmove(c->in, c->in + at, c->in_len - at);
         c->in_len -= at;
         return true;
-}
-
-/*
- * libcurl 7.88 takes up to 32 KiB off the socket, gives us a part, and with many connections at work may
- * forget the rest: the socket says nothing more. Going on after a pause makes it look at what it holds.
- */
-static void ask_for_rest(struct grpc_call *c) {
-        (void) curl_easy_pause(c->transfer.easy, CURLPAUSE_RECV); /* a failure shows in the exchange's end */
-        (void) curl_easy_pause(c->transfer.easy, CURLPAUSE_CONT);
-}
-
-int grpc_on_deliver(sd_event_source *source, void *userdata) {
-        struct grpc *g = userdata;
-        struct grpc_frame f;
-
-        (void) source;
-        for (struct grpc_call *c = g->calls; c; c = c->next) {
-                if (c->state != CALL_AT_WORK || !c->unread)
-                        continue;
-                c->unread = false;
-                if (c->message && !deliver(c))
-                        continue;
-                if (c->transfer.at_work && c->in_len > 0 &&
-                    grpc_frame_next(c->in, c->in_len, g->message_max, &f) == 0)
-                        ask_for_rest(c);
-        }
-        return 0;
 }

@@ -53,7 +53,7 @@ struct grpc_frame {
  */
 int grpc_frame_next(const uint8_t *data, size_t len, size_t max, struct grpc_frame *ret);
 
-/* Takes one header line as libcurl gives it: "Name: value\r\n"; what is not gRPC's is passed over. */
+/* Takes one header line, "name: value" with or without its end; what is not gRPC's is passed over. */
 void grpc_head_take(struct grpc_head *h, const char *line, size_t len);
 /* The status that stands for an HTTP status of somebody who does not speak gRPC. */
 enum grpc_status grpc_status_of_http(long http);

@@ -19,6 +19,10 @@ void etcd_endpoint_failed(struct etcd *c, size_t endpoint) {
                 etcd_watches_move(c, endpoint);
 }
 
+void etcd_set_timeout(struct etcd *c, usec_t timeout) {
+        c->timeout = timeout;
+}
+
 /* --- Questions -------------------------------------------------------------------------------------- */
 
 static struct etcd_question *question_free(struct etcd_question *q) {

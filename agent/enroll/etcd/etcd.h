@@ -36,6 +36,9 @@ int etcd_new(sd_event *e, const struct etcd_options *o, struct etcd **ret, char 
 struct etcd *etcd_free(struct etcd *c);
 DEFINE_CLEANUP(struct etcd *, etcd_free)
 
+/* Of one question to one member, from the next one on. */
+void etcd_set_timeout(struct etcd *c, usec_t timeout);
+
 struct etcd_answer {
         enum grpc_outcome outcome;
         enum grpc_status status;
