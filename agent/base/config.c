@@ -85,7 +85,7 @@ static void on_problem(void *userdata, unsigned line, const char *text) {
 /* Every section of every program: --config FILE stands for all files of all of them. */
 static const char *const every_section[] = { "Api",      "Authority", "Collector", "Ctl",     "Health",   "Hook",
                                              "Hostd",    "Identity",  "Libtpu",   "Metadata",  "Netcfg",  "Network",  "Path",
-                                             "Registry", "Remote",    "Uplink",    NULL };
+                                             "Registry", "Remote",    "StackFiles", "Uplink",    NULL };
 
 static bool is_among(const char *const *sections, const char *section) {
         for (const char *const *s = sections; s && *s; s++)

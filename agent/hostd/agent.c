@@ -3,6 +3,7 @@
 
 #include "agent.h"
 #include "agent_libtpu.h"
+#include "agent_stack_files.h"
 #include "frame.h"
 #include "log.h"
 #include "paths.h"
@@ -304,6 +305,9 @@ static int start(struct agent *a) {
         if (r < 0)
                 return log_error_errno(r, "runs cannot be watched: %m");
         judge_identity(a, 1);
+        r = agent_stack_files_start(a);
+        if (r < 0)
+                return log_error_errno(r, "stacks in files cannot be watched: %m");
         r = agent_libtpu_start(a);
         if (r < 0)
                 return log_error_errno(r, "the TPU runtime's metrics cannot be asked for: %m");
@@ -388,6 +392,7 @@ struct agent *agent_free(struct agent *a) {
         a->run_log = run_log_free(a->run_log);
         agent_progress_stop(a);
         a->jobs = jobs_free(a->jobs);
+        agent_stack_files_stop(a);
         agent_libtpu_stop(a);
         a->host_metrics = host_metrics_free(a->host_metrics);
         telemetry_clear(&a->telemetry);

@@ -85,6 +85,7 @@ struct agent {
         struct sample_store samples;
         struct host_metrics *host_metrics;
         struct agent_libtpu *libtpu; /* in agent_libtpu.c */
+        struct agent_stack_files *stack_files; /* in agent_stack_files.c */
         struct {
                 struct kernel_log *log; /* NULL: it is not watched */
                 sd_event_source *source;
@@ -231,6 +232,8 @@ void agent_kernel_stop(struct agent *a);
 
 /* agent_runs.c: runs and captures. */
 int agent_runs_start(struct agent *a);
+/* The run of this host, as long as one alone lives; else "": whose a thing is that names no run. */
+const char *agent_only_run(const struct agent *a);
 /* NULL: nobody answers there. */
 const char *agent_launchd_socket(const struct agent *a);
 

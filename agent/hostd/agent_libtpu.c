@@ -26,21 +26,6 @@ _Static_assert(SETTINGS_PORTS_MAX == LIBTPU_PORTS_MAX, "what can be configured c
 
 /* --- Whose it is ------------------------------------------------------------------------------------- */
 
-/* A port says nothing of its run: it is known as long as there is one alone. */
-static const char *run_of(const struct agent *a) {
-        const struct job_list *l = jobs_get(a->jobs);
-        const char *name = "";
-
-        for (size_t i = 0; l->known && i < l->n; i++) {
-                if (streq(l->jobs[i].state, "exited"))
-                        continue;
-                if (name[0])
-                        return "";
-                name = l->jobs[i].name;
-        }
-        return name;
-}
-
 static unsigned source_of(unsigned port, enum libtpu_metric id) {
         return SOURCE_LIBTPU + port * _LIBTPU_METRIC_MAX + id;
 }
@@ -64,7 +49,7 @@ static void print_attributes(const struct libtpu_point *p, char text[static ERRO
 static void tell_error(struct agent_libtpu *l, unsigned port, int index, const struct libtpu_point *p) {
         static const char *const kinds[] = { "megascale", "slice" };
         char *told = l->errors[port][index].told;
-        const char *kind = kinds[index], *run = run_of(l->agent);
+        const char *kind = kinds[index], *run = agent_only_run(l->agent);
         const char *type = p->values[0][0] ? p->values[0] : "unknown";
         char text[ERROR_TEXT_MAX], message[ERROR_TEXT_MAX + 120];
         const struct otlp_attribute body[] = {
@@ -98,7 +83,7 @@ static void on_point(unsigned port, enum libtpu_metric id, const struct libtpu_p
 
         (void) snprintf(process, sizeof(process), "%u", port);
         m.keys[0] = "job";
-        m.values[0] = run_of(l->agent);
+        m.values[0] = agent_only_run(l->agent);
         m.keys[1] = "tpu.process";
         m.values[1] = process;
         for (size_t k = 0; k < LIBTPU_KEYS; k++) {

@@ -9,12 +9,14 @@
 #include "agent_libtpu.h"
 #include "goodput.h"
 #include "log.h"
+#include "step_times.h"
 #include "suspicion.h"
 
 struct watched {
         char job[64], invocation[33];
         struct run_watch watch;
         struct goodput goodput;
+        struct step_times times;
         bool over; /* it ended; its next start, if there is one, begins with the time since then */
 };
 
@@ -263,6 +265,7 @@ void agent_progress_line(struct agent *a, const struct run_log_line *l) {
         }
         if (run_watch_step(&w->watch, l->step->step, l->at, &stepped) == RUN_STEP_SAME)
                 return;
+        step_times_add(&w->times, stepped.interval, stepped.steps);
         goodput_step(&w->goodput, l->step->step, l->at, stepped.late ? rhythm_median(&w->watch.rhythm) : 0,
                      isfinite(l->step->seconds) ? (usec_t) (l->step->seconds * USEC_PER_SEC) : 0,
                      cause_of(&stepped.ended, stepped.told));
@@ -335,6 +338,27 @@ static void sample_run(struct sink *s, const struct watched *w) {
         s->sample(s, &m);
 }
 
+static void sample_steps(struct sink *s, const struct watched *w) {
+        const struct step_times *t = &w->times;
+        const struct sample_histogram h = { .count = t->n,
+                                            .sum = t->sum,
+                                            .min = t->n > 0 ? t->min : NAN,
+                                            .max = t->n > 0 ? t->max : NAN,
+                                            .bounds = step_times_bounds,
+                                            .counts = t->counts,
+                                            .n_bounds = STEP_TIMES_BOUNDS };
+        const struct sample m = { .name = "tpu.run.step_time",
+                                  .kind = SAMPLE_HISTOGRAM,
+                                  .unit = "s",
+                                  .description = "How long steps took, from one step line to the next",
+                                  .h = &h,
+                                  .keys = { "job" },
+                                  .values = { w->job } };
+
+        if (t->n > 0)
+                s->sample(s, &m);
+}
+
 static void sample_time(struct sink *s, const struct watched *w) {
         struct sample m = { .name = "tpu.run.time",
                             .kind = SAMPLE_COUNTER,
@@ -377,6 +401,7 @@ void agent_progress_tick(struct agent *a, struct sink *s) {
                 silent = silent || silence_due(&w->watch.silence) != USEC_INFINITY;
                 sample_run(s, w);
                 sample_time(s, w);
+                sample_steps(s, w);
         }
         if (silent)
                 arm(p);

@@ -59,7 +59,7 @@ static json_t *own_addresses(struct agent *a) {
         return out;
 }
 
-static const char *id_of(const struct agent *a) {
+const char *agent_registry_id(const struct agent *a) {
         return a->machine_id[0] ? a->machine_id : a->name;
 }
 
@@ -123,7 +123,7 @@ static json_t *make_member(struct agent_registry *g) {
 
         return json_pack(
                 "{s:i, s:s, s:I, s:s, s:s, s:s, s:o, s:I, s:s, s:s, s:o, s:s, s:s, s:s, s:b, s:s, s:o, s:b, s:o}",
-                "v", 1, "slice", g->slice, "worker", (json_int_t) g->worker, "host", g->host, "id", id_of(a),
+                "v", 1, "slice", g->slice, "worker", (json_int_t) g->worker, "host", g->host, "id", agent_registry_id(a),
                 "incarnation", g->incarnation, "address", address, "hosts", hosts_of(a), "accelerator",
                 accelerator ? accelerator : "", "topology", topology ? topology : "", "fingerprint",
                 make_fingerprint(a), "state", host_state_name(a->state), "reasons",
@@ -174,113 +174,14 @@ void agent_registry_news(struct agent *a) {
         (void) sd_event_source_set_enabled(g->news, SD_EVENT_ONESHOT);
 }
 
-/* --- What is to be said of it here --------------------------------------------------------------------- */
-
-/* Where to look when it does not answer. */
-static void set_away(const struct agent_registry *g, struct finding *f) {
-        f->verdict = VERDICT_WARN;
-        finding_set(f->reason, "%s; runs go on as they are, new ones do not reach this host",
-                    g->status.why[0] ? g->status.why : "it has not answered yet");
-        switch (g->kind) {
-        case REGISTRY_ETCD:
-                finding_set(
-                        f->remedy,
-                        "ETCDCTL_API=3 etcdctl --endpoints=%.120s endpoint health, with this host's certificate (CaFile=, "
-                        "CertFile=, KeyFile= of [Registry])",
-                        g->endpoint);
-                break;
-        case REGISTRY_COLLECTOR:
-                finding_set(f->remedy, "systemctl status tpu-collectord, on the machine of %.120s",
-                            g->endpoint);
-                break;
-        case REGISTRY_NONE:
-        case REGISTRY_STATIC:
-        case _REGISTRY_KIND_MAX:
-                finding_set(f->remedy, "tpu-hostd --show-config; [Registry] of hostd.conf");
-                break;
-        }
-}
-
-static void judge_registry(struct agent_registry *g) {
-        const struct registry_status *s = &g->status;
-        char since[CLOCK_TEXT_MAX];
-        usec_t now = host_now(g->agent->host), real = host_now_real(g->agent->host);
-        struct finding f;
-
-        finding_init(&f, "enroll.registry", "");
-        f.verdict = VERDICT_OK;
-        finding_set(f.source, "[Registry] of hostd.conf");
-        if (!g->registry) {
-                f.verdict = g->by_itself ? VERDICT_OK : VERDICT_WARN;
-                finding_set(f.found, "%s", g->why_not);
-                finding_set(f.reason, "%s", f.verdict == VERDICT_OK ? "" : g->why_not);
-                finding_set(f.remedy, "%s",
-                            f.verdict == VERDICT_OK ? "" : "tpuctl identity; tpu-hostd --show-config");
-                agent_take_finding(g->agent, SOURCE_ENROLL, g->run, &f);
-                return;
-        }
-        finding_set(f.found, "%s since %s", registry_state_name(s->state),
-                    clock_text(real - MIN(real, now - MIN(now, s->since)), since));
-        switch (s->state) {
-        case REGISTRY_MEMBER:
-        case REGISTRY_CONFLICT: /* enroll.identity says it */
-                break;
-        case REGISTRY_JOINING:
-        case REGISTRY_AWAY:
-                if (!s->why[0]) /* it has just begun, and nothing has failed */
-                        break;
-                set_away(g, &f);
-                break;
-        case REGISTRY_REFUSED:
-        case _REGISTRY_STATE_MAX:
-                f.verdict = g->by_itself ? VERDICT_OK : VERDICT_WARN;
-                finding_set(f.reason, "%s", s->why[0] ? s->why : "it refuses this host");
-                finding_set(f.remedy, "%s",
-                            g->by_itself ? "" : "tpu-hostd --show-config; [Registry] of hostd.conf");
-                break;
-        }
-        agent_take_finding(g->agent, SOURCE_ENROLL, g->run, &f);
-}
-
-static void judge_identity(struct agent_registry *g) {
-        struct finding f;
-
-        if (!g->registry)
-                return;
-        finding_init(&f, "enroll.identity", "");
-        f.verdict = VERDICT_OK;
-        finding_set(f.found, "worker %u of slice %s", g->worker, g->slice);
-        if (g->status.state == REGISTRY_CONFLICT) {
-                f.verdict = VERDICT_FAIL;
-                finding_set(f.reason, "%s; this host (machine %s) takes part in no run", g->status.why,
-                            id_of(g->agent));
-                finding_set(
-                        f.remedy,
-                        g->kind == REGISTRY_ETCD
-                                ? "one of both has a wrong identity: tpuctl identity on each; if the other machine is gone for "
-                                  "good: etcdctl del /tpu/TENANT/slot/%s/%u (Tenant= of [Registry])"
-                                : "one of both has a wrong identity: tpuctl identity on each; if the other machine is gone for "
-                                  "good: tpuctl fleet release %s %u",
-                        g->slice, g->worker);
-        }
-        agent_take_finding(g->agent, SOURCE_ENROLL, g->run, &f);
-}
-
-static void judge(struct agent_registry *g) {
-        g->run++;
-        if (g->registry || g->why_not[0]) {
-                judge_registry(g);
-                judge_identity(g);
-        }
-        agent_settle(g->agent, SOURCE_ENROLL, g->run);
-}
+/* --- Its state ------------------------------------------------------------------------------------------- */
 
 static void tell_conflict(struct agent_registry *g) {
         char worker[16], message[400];
         const struct otlp_attribute body[] = {
                 { .key = "slice", .text = g->slice },
                 { .key = "worker", .text = worker },
-                { .key = "machine", .text = id_of(g->agent) },
+                { .key = "machine", .text = agent_registry_id(g->agent) },
                 { .key = "reason", .text = g->status.why },
         };
 
@@ -304,7 +205,7 @@ static void on_status(const struct registry_status *s, void *userdata) {
                 log_info("registry: member, worker %u of slice %s (%s)", g->worker, g->slice, s->why);
         else
                 log_notice("registry: %s: %s", registry_state_name(s->state), s->why);
-        judge(g);
+        agent_registry_judge(g);
         if (s->state == REGISTRY_MEMBER)
                 agent_parts_look(g->parts);
 }
@@ -443,7 +344,7 @@ void agent_registry_tick(struct agent *a) {
                 return;
         if (g->registry && tls_files_configured(&g->tls) && tls_files_look(&g->tls))
                 registry_renew(g->registry);
-        judge(g);
+        agent_registry_judge(g);
         agent_registry_apply_orders(g); /* one of this host's own may have stood before it */
         agent_registry_news(a);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What agent_registry.c and agent_registry_records.c share. */
+/* What agent_registry.c, agent_registry_judge.c and agent_registry_records.c share. */
 #include "agent.h"
 #include "registry.h"
 #include "tls_files.h"
@@ -33,3 +33,7 @@ void agent_registry_record(const char *key, const json_t *value, void *userdata)
 void agent_registry_complete(void *userdata);
 /* What is ordered by the registry is in force here, and nothing else of it. */
 void agent_registry_apply_orders(struct agent_registry *g);
+/* The durable identity of this machine. */
+const char *agent_registry_id(const struct agent *a);
+/* The checks of the registry and of who this host is in it. */
+void agent_registry_judge(struct agent_registry *g);

@@ -59,6 +59,20 @@ static void on_listed(void *userdata) {
 
 static const struct jobs_handlers jobs_handlers = { .started = on_started, .exited = on_exited, .listed = on_listed };
 
+const char *agent_only_run(const struct agent *a) {
+        const struct job_list *l = jobs_get(a->jobs);
+        const char *name = "";
+
+        for (size_t i = 0; l->known && i < l->n; i++) {
+                if (streq(l->jobs[i].state, "exited"))
+                        continue;
+                if (name[0])
+                        return "";
+                name = l->jobs[i].name;
+        }
+        return name;
+}
+
 /* The record of a stack: exporters map this body as it is (DESIGN, Wire). */
 static int on_captured(const struct capture_result *c, uint64_t *ret_seq, void *userdata) {
         struct agent *a = userdata;

@@ -5,6 +5,7 @@
 
 #include "agent.h"
 #include "agent_libtpu.h"
+#include "agent_stack_files.h"
 #include "cost.h"
 #include "log.h"
 #include "uplink_samples.h"
@@ -181,6 +182,7 @@ void agent_collect(struct agent *a) {
         sample_runs(a, &runs.sink);
         sample_health(a, &health.sink);
         agent_hook_sample(a, &own.sink);
+        agent_stack_files_tick(a, &own.sink);
         uplink_samples(&u, a->telemetry.lost, host_now_real(a->host), &own.sink);
         collect_host(a);
         agent_progress_tick(a, &runs.sink);

@@ -273,6 +273,41 @@ static int parse_libtpu_ports(const char *value, void *dest, char why[static 96]
         return r < 0 ? r : config_parse_string255(value, dest, why);
 }
 
+size_t settings_stack_paths(const char *list, char ret[static SETTINGS_STACK_PATHS_MAX][SETTINGS_STACK_PATH_MAX]) {
+        size_t n = 0;
+
+        for (const char *p = list + strspn(list, " \t"); *p && n < SETTINGS_STACK_PATHS_MAX;
+             p += strspn(p, " \t")) {
+                size_t len = strcspn(p, " \t");
+
+                (void) snprintf(ret[n++], SETTINGS_STACK_PATH_MAX, "%.*s", (int) len, p);
+                p += len;
+        }
+        return n;
+}
+
+/* Each: an absolute folder, without "." and "..", and what its files are called. */
+static int parse_stack_paths(const char *value, void *dest, char why[static 96]) {
+        char list[256];
+        char *word, *rest = list;
+        size_t n = 0;
+        int r = config_parse_string255(value, list, why);
+
+        while (r == 0 && (word = strsep(&rest, " \t"))) {
+                const char *slash = strrchr(word, '/');
+
+                if (!*word)
+                        continue;
+                if (word[0] != '/' || slash == word || !slash[1] || strstr(word, "/../") || strstr(word, "/./") ||
+                    ++n > SETTINGS_STACK_PATHS_MAX) {
+                        (void) snprintf(why, 96, "up to %d of /FOLDER/NAMES, as /tmp/debugging/stack_trace_*.txt",
+                                        SETTINGS_STACK_PATHS_MAX);
+                        r = -EINVAL;
+                }
+        }
+        return r < 0 ? r : config_parse_string255(value, dest, why);
+}
+
 static int parse_count(const char *value, void *dest, char why[static 96]) {
         return config_parse_u32_within(value, 1, 1000, dest, why);
 }
@@ -354,6 +389,7 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                 { "Hook", "PerMinute", parse_count, &s->hook.per_minute, "6" },
                 { "Hook", "Collector", parse_collector, s->hook.collector, "" },
                 { "Hook", "Brake", parse_percent, &s->hook.brake, "20" },
+                { "StackFiles", "Path", parse_stack_paths, s->stack_paths, "/tmp/debugging/stack_trace_*.txt" },
                 { "Libtpu", "Ports", parse_libtpu_ports, s->libtpu_ports, "auto" },
                 { "Metadata", "Host", parse_metadata_host, s->metadata_host, "" },
                 { "Metadata", "Copy", parse_path, s->metadata_copy, "" },

@@ -62,9 +62,10 @@ struct settings {
         char metadata_copy[256], netcfg_socket[256]; /* empty: as for launchd_socket */
         struct settings_registry registry;
         char libtpu_ports[256]; /* "auto", or a list; empty: none */
+        char stack_paths[256];  /* a list; empty: none */
 };
 
-#define SETTINGS_ITEMS 55
+#define SETTINGS_ITEMS 56
 /* The configuration with its origins, for --show-config; config points into items. */
 struct settings_source {
         struct config config;
@@ -80,5 +81,9 @@ unsigned settings_keep_fixed(struct settings *s, const struct settings *old);
 #define SETTINGS_PORTS_MAX 16
 /* The ports of a list that was taken, at most SETTINGS_PORTS_MAX. */
 size_t settings_libtpu_ports(const char *list, uint16_t ret[static SETTINGS_PORTS_MAX]);
+#define SETTINGS_STACK_PATHS_MAX 4
+#define SETTINGS_STACK_PATH_MAX 256
+/* The paths of a list that was taken. */
+size_t settings_stack_paths(const char *list, char ret[static SETTINGS_STACK_PATHS_MAX][SETTINGS_STACK_PATH_MAX]);
 /* The constants of one check's health. */
 struct health_policy settings_policy(const struct settings *s, const char *check);

@@ -97,6 +97,8 @@ enum run_step run_watch_step(struct run_watch *w, uint64_t step, usec_t at, stru
                 return is;
         if (w->stepped && is == RUN_STEP_FORWARD) {
                 w->calm = true;
+                ret->interval = at - w->last_at;
+                ret->steps = step - w->last_step;
                 ret->late = learn_interval(w, at - w->last_at);
         }
         activity_stepped(&w->activity, !w->rough);

@@ -92,6 +92,8 @@ void run_watch_init(struct run_watch *w);
 /* What a step ends. */
 struct run_stepped {
         struct suspicion ended; /* a suspicion; else it is not suspected */
+        usec_t interval;        /* since the step before; 0: there is none */
+        uint64_t steps;         /* made in it */
         bool late;              /* it took longer than a step may */
         enum pause_kind told;   /* what the log said of that */
 };

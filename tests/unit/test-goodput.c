@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a run's time went: by cause, and all of it. */
 #include "goodput.h"
+#include "step_times.h"
 #include "test.h"
 
 #define S USEC_PER_SEC
@@ -74,4 +75,25 @@ static void adds_up(void) {
         }
 }
 
-TEST_MAIN(of_a_run, adds_up)
+static void histogram(void) {
+        struct step_times t = { .n = 0 };
+        uint64_t sum = 0;
+
+        step_times_add(&t, S, 1);
+        step_times_add(&t, 20 * S, 10); /* a line each ten steps */
+        step_times_add(&t, 1000 * S, 1);
+        step_times_add(&t, S, 0);
+        step_times_add(&t, S, UINT64_MAX);
+        ASSERT_EQ(t.n, 12);
+        ASSERT_TRUE(fabs(t.sum - 1021) < 1e-9 && fabs(t.min - 1) < 1e-9 && fabs(t.max - 1000) < 1e-9);
+        for (size_t i = 0; i <= STEP_TIMES_BOUNDS; i++) {
+                sum += t.counts[i];
+                ASSERT_TRUE(i == 0 || i >= STEP_TIMES_BOUNDS || step_times_bounds[i] > step_times_bounds[i - 1]);
+                if (i < STEP_TIMES_BOUNDS && fabs(step_times_bounds[i] - 2) < 1e-9)
+                        ASSERT_EQ(t.counts[i], 10); /* at its bound, it is below */
+        }
+        ASSERT_EQ(sum, t.n);
+        ASSERT_EQ(t.counts[STEP_TIMES_BOUNDS], 1);
+}
+
+TEST_MAIN(of_a_run, adds_up, histogram)

@@ -34,7 +34,9 @@ ENVELOPE = {"resource.attributes.key", "resource.attributes.value:string_value"}
 POINT = {"data_points.time_unix_nano", "data_points.as_int", "data_points.as_double", "data_points.attributes.key",
          "data_points.attributes.value:string_value"}
 METRIC = {"name", "description", "unit", *("gauge." + p for p in POINT), *("sum." + p for p in POINT), "sum.data_points.start_time_unix_nano",
-          "sum.aggregation_temporality", "sum.is_monotonic"}
+          "sum.aggregation_temporality", "sum.is_monotonic", "histogram.aggregation_temporality",
+          *("histogram.data_points." + f for f in ("attributes.key", "attributes.value:string_value", "start_time_unix_nano", "time_unix_nano", "count",
+                                                   "sum", "min", "max", "bucket_counts", "explicit_bounds"))}
 RECORD = {"time_unix_nano", "observed_time_unix_nano", "severity_number", "severity_text", "body:kvlist_value", "attributes.key",
           "attributes.value:string_value", "attributes.value:int_value", "event_name"}
 SEVERITIES = {9: "INFO", 13: "WARN", 17: "ERROR", 21: "FATAL"}
@@ -184,6 +186,12 @@ class Fixture(unittest.TestCase):
                 self.assertEqual((data.aggregation_temporality, data.is_monotonic), (2, True), m.name)  # cumulative
                 self.assertTrue(0 < p.start_time_unix_nano < p.time_unix_nano, m.name)
                 self.assertGreaterEqual(strict.number(p), 0, m.name)
+            elif kind == "histogram":
+                self.assertEqual(data.aggregation_temporality, 2, m.name)
+                self.assertTrue(0 < p.start_time_unix_nano < p.time_unix_nano, m.name)
+                self.assertEqual((sum(p.bucket_counts), len(p.bucket_counts)), (p.count, len(p.explicit_bounds) + 1), m.name)
+                self.assertEqual(list(p.explicit_bounds), sorted(set(p.explicit_bounds)), m.name)
+                self.assertTrue(p.min <= p.sum / p.count <= p.max, m.name)
             else:
                 self.assertEqual(p.start_time_unix_nano, 0, m.name)
 

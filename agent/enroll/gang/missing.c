@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "missing.h"
+
+#include "evidence.h"
+#include "transitions.h"
+
+#define UNHEARD_MAX (600 * USEC_PER_SEC) /* nobody can say how it is: so long only agents are taken to be away */
+
+int run_succeed(struct run *r, usec_t now) {
+        why_set(r->why, "all of its hosts ended it with success");
+        (void) snprintf(r->cause, sizeof(r->cause), "success");
+        r->blame[0] = '\0';
+        return run_end(r, OUTCOME_SUCCESS, now);
+}
+
+void run_blame(struct run *r, const struct tally *t) {
+        const struct host_run *h = t->bad_run;
+        const char *word = h->state == PART_REFUSED ? "did not start it" : "ended it",
+                   *detail = h->detail ? h->detail : "";
+        char who[160];
+
+        (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t->bad->host));
+        (void) snprintf(r->cause, sizeof(r->cause), "%s", h->state == PART_REFUSED ? "refused" : h->cause);
+        if (*detail) /* it says the status in words */
+                why_set(r->why, "%s %s (%s): %.*s", seat_text(t->bad, who), word, r->cause,
+                        h->state == PART_REFUSED ? (int) strlen(detail) : (int) strcspn(detail, "\n"),
+                        detail);
+        else
+                why_set(r->why, "%s %s: %s%s%s", seat_text(t->bad, who), word, r->cause,
+                        *h->status ? " " : "", h->status);
+        r->dirty = true;
+}
+
+void run_blame_lost(struct run *r, const struct tally *t) {
+        char who[160];
+
+        why_set(r->why, "%s was lost: %s", seat_text(t->first_lost, who),
+                t->first_lost->why ? t->first_lost->why : "its lease ended");
+        (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t->first_lost->host));
+        (void) snprintf(r->cause, sizeof(r->cause), "%s",
+                        t->leaving > 0 && t->first_lost->notice == NOTICE_PREEMPTION ? "preempted"
+                                                                                     : CAUSE_HOST_LOST);
+        r->dirty = true;
+}
+
+/* Where nobody can be asked, or who could be has nothing to tell any more. */
+static int wait_for_word(struct run *r, const struct tally *t) {
+        json_t *waits = json_array();
+        char who[160], when[32];
+
+        if (t->success > 0)
+                (void) waits_add(
+                        waits,
+                        "%s missing since %s: %u of %u hosts ended it with success, how it ended there is not known",
+                        seat_text(t->first_lost, who), time_text(t->lost_since, when), t->success, t->hosts);
+        else
+                (void) waits_add(
+                        waits,
+                        "none of its %u hosts is heard, the first since %s: whether it goes on is not known",
+                        t->hosts, time_text(t->lost_since, when));
+        return run_set_waits(r, waits);
+}
+
+/* What ended with success somewhere is not begun again because another host is not heard; nor is that a success. */
+static int be_unsure(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_next) {
+        char who[160];
+
+        if (r->unsure_since == 0)
+                r->unsure_since = g->now;
+        if (g->now < r->unsure_since + UNHEARD_MAX) {
+                *ret_next = MIN(*ret_next, r->unsure_since + UNHEARD_MAX);
+                return wait_for_word(r, t);
+        }
+        why_set(r->why, "%u of %u hosts ended it with success; how it ended on %s is not known", t->success,
+                t->hosts, seat_text(t->first_lost, who));
+        (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t->first_lost->host));
+        (void) snprintf(r->cause, sizeof(r->cause), "%s", CAUSE_UNKNOWN);
+        return run_stop(r, THEN_FAILED, g->now);
+}
+
+static int begin_without(struct gang *g, struct run *r, const struct tally *t) {
+        if (t->first_lost)
+                run_blame_lost(r, t);
+        else {
+                why_set(r->why, "a slice of it is gone");
+                r->blame[0] = '\0';
+                (void) snprintf(r->cause, sizeof(r->cause), CAUSE_HOST_LOST);
+        }
+        return run_stop(r, THEN_AGAIN, g->now);
+}
+
+int run_lose(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_next) {
+        bool unheard = t->there == 0 && t->leaving == 0;
+        json_t *waits;
+        char who[160], when[32];
+        usec_t until;
+
+        if (!t->first_lost)
+                return begin_without(g, r, t);
+        if (t->success > 0)
+                return be_unsure(g, r, t, ret_next);
+        until = t->leaving > 0 ? 0
+                : unheard      ? t->lost_since + UNHEARD_MAX
+                               : evidence_until(g, r, t, ret_next);
+        if (g->now >= until)
+                return begin_without(g, r, t);
+        *ret_next = MIN(*ret_next, until);
+        if (unheard)
+                return wait_for_word(r, t);
+        waits = json_array();
+        (void) waits_add(waits,
+                         until == USEC_INFINITY
+                                 ? "%s missing since %s: the steps of the others go on, and so does the run"
+                                 : "%s missing since %s: the others are asked for their steps",
+                         seat_text(t->first_lost, who), time_text(t->lost_since, when));
+        return run_set_waits(r, waits);
+}
+
+/* How it ended on who is missing is in the record. */
+void run_note_over(struct run *r, const struct tally *t) {
+        r->dirty = r->dirty || r->n_over != t->over;
+        r->n_over = t->over;
+}
+
+/* Its program failed there, and that is why the others lost it: not because its host was gone. */
+static int hear_failure(struct gang *g, struct run *r, const struct tally *t, bool *ret_ended) {
+        if (startswith(t->bad_run->cause, "peer"))
+                return 0;
+        run_blame(r, t);
+        *ret_ended = tally_is_final(t->bad_run);
+        return *ret_ended ? run_end(r, OUTCOME_FAILED, g->now) : 0;
+}
+
+/* It was stopped because a host was not heard, and that one comes back and says how it ended there. */
+int run_hear_late(struct gang *g, struct run *r, bool *ret_ended) {
+        struct tally t;
+        char who[160];
+
+        *ret_ended = false;
+        if (r->generation == 0 || !streq(r->cause, CAUSE_HOST_LOST))
+                return 0;
+        tally_count(g, r, &t);
+        if (t.bad)
+                return hear_failure(g, r, &t, ret_ended);
+        if (t.success == 0)
+                return 0;
+        *ret_ended = true;
+        if (t.success == t.hosts)
+                return run_succeed(r, g->now);
+        why_set(r->why,
+                "%s ended it with success while it was not heard, and the others were stopped for that: see the last "
+                "steps of both, and start it again if they are not the end",
+                seat_text(t.first_success, who));
+        (void) snprintf(r->cause, sizeof(r->cause), CAUSE_UNKNOWN);
+        return run_end(r, OUTCOME_FAILED, g->now);
+}
+
+/* Who was missing at the end is back, and ended it well, too. */
+int run_step_ended(struct gang *g, struct run *r) {
+        struct tally t;
+
+        if (r->outcome != OUTCOME_FAILED || !streq(r->cause, CAUSE_UNKNOWN))
+                return 0;
+        tally_count(g, r, &t);
+        return t.hosts > 0 && t.success == t.hosts ? run_succeed(r, g->now) : 0;
+}

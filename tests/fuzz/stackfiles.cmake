@@ -1,0 +1,1 @@
+fuzz_target(stack-text KNOWS base stackfiles)

@@ -1,0 +1,3 @@
+unit_test(stack-text KNOWS base stackfiles)
+unit_test(stack-folder KNOWS base stackfiles)
+unit_test(stack-rotate KNOWS base stackfiles)
