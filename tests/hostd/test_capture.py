@@ -14,6 +14,8 @@ from api_clients import Site  # noqa: E402
 from around import free_port, wait_until  # noqa: E402,F401
 from test_gang import BUILD, Gang  # noqa: E402
 
+JOURNAL_WRITER = os.environ.get("JOURNAL_WRITER", "/lib/systemd/systemd-journal-remote")
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", "")
 MAIN = [{"file": "/srv/train.py", "line": 80, "function": "step"}, {"file": "/srv/train.py", "line": 120, "function": "main"}]
 WAITS = {"state": "S", "wait": "futex_wait_queue", "frames": [{"file": "/usr/lib/python3/dist-packages/torch/distributed/distributed_c10d.py", "line": 2050,
                                                               "function": "all_reduce"}] + MAIN}
@@ -97,6 +99,47 @@ class Capture(Gang):
         self.ready("s1-0")
         time.sleep(2)
         self.assertEqual(len(self.launchds["s1-0"].captures), 2)
+
+    def entry(self, name, line, ago):
+        """A line of the run in a host's journal, printed so many seconds ago."""
+        self.journals[name].stdin.write((f"__REALTIME_TIMESTAMP={time.time_ns() // 1000}\n__MONOTONIC_TIMESTAMP={int((time.monotonic() - ago) * 1e6)}\n"
+                                         f"_BOOT_ID={BOOT_ID}\nSYSLOG_IDENTIFIER=tpu-run\n_SYSTEMD_UNIT=tpu-run-job1.service\n"
+                                         f"_SYSTEMD_INVOCATION_ID={'1' * 32}\nMESSAGE={line}\n\n").encode())
+        self.journals[name].stdin.flush()
+
+    @unittest.skipUnless(os.path.exists(JOURNAL_WRITER), "systemd-journal-remote is not installed")
+    def test_from_log_lines_to_the_sentence(self):
+        """Nobody asks: the hosts see in the run's own lines that no step comes, and the collector says who is at fault."""
+        self.journals = {}
+        for s in ("s0", "s1", "s2"):
+            h = self.host(s, 0, start=False, thread=READS if s == "s1" else WAITS)
+            journal = h.folder / "journal"
+            journal.mkdir()
+            h.config.write_text(h.config.read_text().replace("[Hostd]\n", f"[Hostd]\nJournal={journal}\n", 1))
+            writer = subprocess.Popen([JOURNAL_WRITER, "-o", journal / "system.journal", "-"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            self.addCleanup(lambda w=writer: (w.stdin.close(), w.wait(60)))
+            self.journals[f"{s}-0"] = writer
+            self.entry(f"{s}-0", "begin", 1000)
+            wait_until(lambda j=journal: list(j.glob("*.journal")), 60, "the journal file")
+            h.start()
+        for name in self.hosts:
+            self.ready(name)
+        self.run_over("--slices", "3")
+        for name in self.hosts:
+            self.until_runs(name, 1)
+        for name in self.hosts:
+            for i in range(30):
+                self.entry(name, f"completed step: {i}, seconds: 0.5, TFLOP/s/device: 1.0, Tokens/s/device: 11.5, total_weights: 2, loss: 1.5", 12 + (29 - i) * 2)
+        d = self.diagnosed()
+        self.assertEqual((d["suspected"], d["outcome"], d["answered"]), (True, "named", 3), d)
+        self.assertIn("no step", d["why"])
+        self.assertTrue(d["confirmed"], d["summary"])
+        events = self.api("/api/v1/events?limit=1000&name=tpu.run.stall_confirmed")["events"]
+        self.assertEqual([e["host"] for e in events], ["s1-0"])
+        self.assertIn("run job1 stalls: slice s1, worker 0 (127.0.0.1): 1 of 3 is different; its main thread is in `read` under `dataset.py:88 next_batch`", events[0]["body"])
+        for name in self.hosts:
+            self.entry(name, "completed step: 30, seconds: 0.5, TFLOP/s/device: 1.0, Tokens/s/device: 11.5, total_weights: 2, loss: 1.5", 0)
+        wait_until(lambda: self.api("/api/v1/slices/s0/diagnosis")["recovered"], 60, "it is over")
 
     def test_from_agents(self):
         """No collector is asked: tpuctl asks the agents of the slice itself, its own by the socket, the others by mutual TLS; one has lost its power."""
