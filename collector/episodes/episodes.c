@@ -244,7 +244,8 @@ static int on_known(const struct store_episode *s, void *userdata) {
                 x->hosts = s->hosts;
                 x->at = s->at;
                 x->expected = names_of(expected);
-                x->due = boot_now(e) + (s->at + OLD > clock_real(e->o.clock) ? e->o.patience : 0);
+                x->looks = s->outcome ? 1 : 0;
+                x->due = s->outcome ? USEC_INFINITY : boot_now(e) + (s->at + OLD > clock_real(e->o.clock) ? e->o.patience : 0);
         }
         json_decref(expected);
         return 0;
@@ -450,8 +451,14 @@ void episodes_run(struct episodes *e, const json_t *run) {
 
 /* --- Life ----------------------------------------------------------------------------------------------- */
 
+/* A stall that is not over: its end is to be told. */
+static int on_confirmed(const struct store_episode *s, void *userdata) {
+        return s->confirmed > 0 && s->recovered == 0 ? on_known(s, userdata) : 0;
+}
+
 int episodes_new(const struct episodes_options *o, struct episodes **ret) {
-        const struct store_episode_filter open = { .open = true, .limit = EPISODES_OPEN_MAX / 2 };
+        const struct store_episode_filter open = { .open = true, .limit = EPISODES_OPEN_MAX / 2 },
+                                          last = { .limit = EPISODES_OPEN_MAX / 2, .brief = true };
         _cleanup_(episodes_freep) struct episodes *e = calloc(1, sizeof(*e));
         int r;
 
@@ -465,6 +472,8 @@ int episodes_new(const struct episodes_options *o, struct episodes **ret) {
                 r = sd_event_source_set_description(e->timer, "episodes");
         if (r >= 0)
                 r = store_list_episodes(o->store, &open, on_known, e);
+        if (r >= 0)
+                r = store_list_episodes(o->store, &last, on_confirmed, e);
         if (r >= 0)
                 r = store_last_capture(o->store, &e->last);
         if (r < 0)

@@ -89,6 +89,17 @@ class Diagnosis(unittest.TestCase):
         self.assertEqual(answer.status, 201, answer.text)
         until(lambda: all(h.parts.get(name, {}).get("state") == "running" for h in self.hosts), "the run runs")
 
+    def restart(self):
+        """Killed, and started again where it was."""
+        ports = self.collector.otlp, self.collector.api
+        self.collector.process.kill()
+        self.collector.process.wait(60)
+        again = collector_case.Collector(self.collector.database, "--config", self.config(5), "--listen-otlp", f"127.0.0.1:{ports[0]}", "--listen-api", f"127.0.0.1:{ports[1]}")
+        self.addCleanup(lambda: again.process.poll() is None and again.stop())
+        for h in self.hosts:
+            h.collector = again
+        self.collector = again
+
     def suspect(self, *hosts, on=True, name="job1"):
         for h in hosts:
             h.part(name, suspected=int(time.time() * 1e6) if on else 0, suspicion="no step for 40 s, usually 8 s" if on else "")
@@ -126,6 +137,7 @@ class Diagnosis(unittest.TestCase):
         self.assertEqual((event["host"], event["slice"], event["worker_id"], event["severity"]), ("s1-2", "s1", 2, "ERROR"))
         self.assertTrue(event["body"].startswith("run job1 stalls: slice s1, worker 2 (10.0.1.2)"), event)
         self.assertEqual(self.events("tpu.run.recovered"), [])
+        self.restart()
         self.suspect(*self.hosts, on=False)
         until(lambda: self.events("tpu.run.recovered"), "it recovers")
         self.assertTrue(self.diagnosis().json["recovered"])
@@ -205,14 +217,7 @@ class Diagnosis(unittest.TestCase):
         self.run_(["s1", "s2"])
         self.suspect(self.hosts[0])
         until(lambda: self.collector.sql("SELECT count(*) FROM captures")[0][0] == 4, "the first captures are there")
-        ports = self.collector.otlp, self.collector.api
-        self.collector.process.kill()
-        self.collector.process.wait(60)
-        again = collector_case.Collector(self.collector.database, "--config", self.config(5), "--listen-otlp", f"127.0.0.1:{ports[0]}", "--listen-api", f"127.0.0.1:{ports[1]}")
-        self.addCleanup(lambda: again.process.poll() is None and again.stop())
-        for h in self.hosts:
-            h.collector = again
-        self.collector = again
+        self.restart()
         gate.set()
         for s in ("s1", "s2"):
             d = self.diagnosed(s)
