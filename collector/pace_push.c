@@ -4,7 +4,8 @@
 #define SEVERITY_WARN 13 /* OpenTelemetry, logs data model */
 
 bool pace_push_wants(const char *name) {
-        return streq(name, "tpu.run.cpu.time") || streq(name, "tpu.run.step");
+        return streq(name, "tpu.run.cpu.time") || streq(name, "tpu.run.step") ||
+               streq(name, "tpu.run.pressure.stall_time");
 }
 
 static int tell(struct store *s, const struct pace_verdict *v, usec_t now) {
@@ -32,20 +33,38 @@ static int tell(struct store *s, const struct pace_verdict *v, usec_t now) {
         return r;
 }
 
+static bool label_is(const struct ingest_point *i, const char *key, const char *value) {
+        const char *text = json_string_value(json_object_get(i->labels, key));
+
+        return text && streq(text, value);
+}
+
+/* _PACE_PART_MAX: not one that counts. */
+static enum pace_part part_of(const struct ingest_point *i) {
+        if (label_is(i, "cpu.mode", "user"))
+                return PACE_USER;
+        if (label_is(i, "cpu.mode", "system"))
+                return PACE_SYSTEM;
+        return label_is(i, "tpu.pressure.resource", "cpu") && label_is(i, "tpu.pressure.kind", "some")
+                       ? PACE_WAITED
+                       : _PACE_PART_MAX;
+}
+
 int pace_push(struct pace *p, struct store *s, const struct pace_source *who, const struct ingest_point *i,
               usec_t at, usec_t now) {
-        const char *job = json_string_value(json_object_get(i->labels, "job")),
-                   *mode = json_string_value(json_object_get(i->labels, "cpu.mode"));
+        const char *job = json_string_value(json_object_get(i->labels, "job"));
         struct pace_verdict v;
+        enum pace_part part;
         int r;
 
         if (!job)
                 return 0;
         if (streq(i->name, "tpu.run.step"))
                 return i->is_int && i->i >= 0 ? pace_step(p, who, job, (uint64_t) i->i, at) : 0;
-        if (!mode || (!streq(mode, "user") && !streq(mode, "system")))
+        part = part_of(i);
+        if (part == _PACE_PART_MAX)
                 return 0;
-        r = pace_cpu(p, who, job, streq(mode, "system"), i->is_int ? (double) i->i : i->d, at, &v);
+        r = pace_cpu(p, who, job, part, i->is_int ? (double) i->i : i->d, at, &v);
         if (r <= 0)
                 return r;
         r = tell(s, &v, now);

@@ -266,6 +266,8 @@ void agent_progress_tick(struct agent *a, struct sink *s);
 const struct suspicion *agent_suspicion(const struct agent *a, const char *run);
 /* SUSPICION_STEP_NONE: not known. */
 uint64_t agent_last_step(const struct agent *a, const char *run);
+/* Its log told of a pause (checkpoint, compile, evaluation) behind its last step, and not of its end. */
+bool agent_pause_announced(const struct agent *a, const char *run);
 /* The share of its time that went into steps, 0 to 1; NAN: not known. */
 double agent_goodput(const struct agent *a, const char *run);
 /* The time from one step line to the next that is expected of it; 0: not known. */

@@ -207,7 +207,9 @@ static void deliver(struct capture_round *c, const uint8_t *stacks, size_t len, 
 const char *agent_capture_suspicion(const struct agent *a, const char *run) {
         const struct suspicion *s = agent_suspicion(a, run);
 
-        return s ? suspicion_kind_name(s->kind) : "";
+        if (s && (s->counts || s->kind != SUSPICION_PAUSE))
+                return suspicion_kind_name(s->kind);
+        return agent_pause_announced(a, run) ? "announced" : "";
 }
 
 /* --- Rounds -------------------------------------------------------------------------------------------- */

@@ -87,6 +87,12 @@ double agent_goodput(const struct agent *a, const char *run) {
         return total > 0 ? (double) w->goodput.spent[GOODPUT_STEP] / (double) total : NAN;
 }
 
+bool agent_pause_announced(const struct agent *a, const char *run) {
+        const struct watched *w = find(a, run);
+
+        return w && w->watch.announced != PAUSE_NONE;
+}
+
 uint64_t agent_last_step(const struct agent *a, const char *run) {
         const struct watched *w = find(a, run);
 

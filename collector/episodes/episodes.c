@@ -20,6 +20,7 @@ struct episode {
         uint64_t got[2], seen; /* captures of each round; seen: at the last look */
         unsigned rounds, looks;
         json_t *expected; /* host -> true; NULL: whoever answers is one */
+        json_t *pausing;  /* host -> true: its log had told of a pause; NULL: none */
         usec_t due, made;       /* boot clock; due USEC_INFINITY: nothing is to be done */
         usec_t at, confirmed;   /* real clock */
 };
@@ -87,6 +88,7 @@ static struct episode *find(const struct episodes *e, const char *id) {
 
 static void episode_free(struct episode *x) {
         json_decref(x->expected);
+        json_decref(x->pausing);
         free(x);
 }
 
@@ -272,6 +274,13 @@ static struct episode *begin_unasked(struct episodes *e, const struct store_capt
 
 /* --- Captures ------------------------------------------------------------------------------------------- */
 
+static void note_pause(struct episode *x, const char *host) {
+        if (!x->pausing)
+                x->pausing = json_object();
+        if (x->pausing)
+                (void) json_object_set_new(x->pausing, host, json_true()); /* out of memory: it is not believed */
+}
+
 static int on_capture(const struct store_capture *c, void *userdata) {
         struct episodes *e = userdata;
         struct episode *x = find(e, c->episode);
@@ -283,7 +292,10 @@ static int on_capture(const struct store_capture *c, void *userdata) {
         if (x->expected && !json_object_get(x->expected, c->host))
                 return 0; /* it was not asked */
         x->got[MIN(c->round, x->rounds - 1)]++;
-        x->suspected = x->suspected || (!x->expected && *c->suspicion);
+        if (streq(c->suspicion, "announced"))
+                note_pause(x, c->host);
+        else
+                x->suspected = x->suspected || (!x->expected && *c->suspicion);
         x->stalls = x->stalls || streq(c->suspicion, "stall");
         consider(e, x);
         return 0;
@@ -333,7 +345,7 @@ static void keep_verdict(struct episodes *e, struct episode *x, const json_t *re
                 log_error("episode %s: its diagnosis cannot be read", x->id);
                 return;
         }
-        confirm = verdict_confirms(&v, x->suspected, x->stalls);
+        confirm = verdict_confirms(&v, x->suspected, x->stalls, json_object_get(x->pausing, v.host));
         if (confirm && first)
                 x->confirmed = now;
         r = store_begin(e->o.store);

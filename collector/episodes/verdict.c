@@ -30,6 +30,6 @@ int verdict_read(const json_t *report, struct verdict_text *ret) {
         return 0;
 }
 
-bool verdict_confirms(const struct verdict_text *v, bool suspected, bool stalls) {
-        return suspected && (streq(v->outcome, "named") || (stalls && streq(v->outcome, "nobody")));
+bool verdict_confirms(const struct verdict_text *v, bool suspected, bool stalls, bool pauses) {
+        return suspected && ((streq(v->outcome, "named") && !pauses) || (stalls && streq(v->outcome, "nobody")));
 }

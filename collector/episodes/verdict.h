@@ -16,6 +16,7 @@ int verdict_read(const json_t *report, struct verdict_text *ret);
 
 /*
  * Whether it confirms a suspicion: the run made no step between the captures, and there is a host to name; or the hosts
- * themselves see that nothing moves (stalls), whoever it is.
+ * themselves see that nothing moves (stalls), whoever it is. pauses: the host that is named has told in its log that it
+ * saves, compiles or evaluates, for no longer than that may take: others wait for it, and rightly so.
  */
-bool verdict_confirms(const struct verdict_text *v, bool suspected, bool stalls);
+bool verdict_confirms(const struct verdict_text *v, bool suspected, bool stalls, bool pauses);

@@ -20,8 +20,8 @@ struct mark {
 struct runner {
         int64_t host, worker;
         char name[PACE_NAME_MAX], slice[PACE_NAME_MAX];
-        double cpu[2];
-        usec_t cpu_at[2];
+        double cpu[_PACE_PART_MAX];
+        usec_t cpu_at[_PACE_PART_MAX];
         uint64_t step;
         bool stepped;
         double best;              /* CPU seconds of a step, when the run was at its best; 0: not known */
@@ -245,8 +245,8 @@ static void put_sentence(struct pace_verdict *v) {
         if (v->best > 0 && v->step_seconds >= v->best * PACE_SLOWER)
                 (void) snprintf(before, sizeof(before), ", and took %.2f s before", v->best);
         (void) snprintf(v->sentence, sizeof(v->sentence),
-                        "%s slows run %s down: in %u of %u windows it computed for %.2f s of every second, "
-                        "the %zu others for %.2f s, and wait for it; a step takes %.2f s%s",
+                        "%s slows run %s down: in %u of %u windows it computed, or wanted a CPU, for %.2f s of "
+                        "every second, the %zu others for %.2f s, and wait for it; a step takes %.2f s%s",
                         who, v->job, v->windows, STRAGGLER_WINDOWS, v->busy, v->hosts - 1, v->others,
                         v->step_seconds, before);
 }
@@ -336,7 +336,8 @@ static int judge(struct job *j, usec_t now, struct pace_verdict *ret) {
 
 /* True: a window has ended. */
 static bool mark(struct runner *r, usec_t at) {
-        const struct mark now = { at, r->cpu[0] + r->cpu[1], r->step },
+        const struct mark now = { at, r->cpu[PACE_USER] + r->cpu[PACE_SYSTEM] + r->cpu[PACE_WAITED],
+                                  r->step },
                           *last = r->n > 0 ? &r->marks[r->n - 1] : NULL;
 
         if (last && (now.cpu < last->cpu || at < last->at || now.step < last->step))
@@ -351,17 +352,20 @@ static bool mark(struct runner *r, usec_t at) {
         return r->n == MARKS;
 }
 
-int pace_cpu(struct pace *p, const struct pace_source *who, const char *job, bool system, double seconds,
-             usec_t at, struct pace_verdict *ret) {
+int pace_cpu(struct pace *p, const struct pace_source *who, const char *job, enum pace_part part,
+             double seconds, usec_t at, struct pace_verdict *ret) {
         struct runner *r;
         struct job *j;
         int e = isfinite(seconds) && seconds >= 0 ? find(p, who, job, at, &j, &r) : 0;
 
-        if (e < 0 || !isfinite(seconds) || seconds < 0 || !r || at < r->cpu_at[system])
+        if (e < 0 || !isfinite(seconds) || seconds < 0 || !r || at < r->cpu_at[part])
                 return e; /* what was kept back on the way tells nothing of now */
-        r->cpu[system] = seconds;
-        r->cpu_at[system] = at;
-        if (!r->stepped || r->cpu_at[0] != r->cpu_at[1] || !mark(r, at) || at < j->judged + PACE_WINDOW)
+        if (part == PACE_WAITED && r->cpu_at[part] == 0)
+                r->n = 0; /* what was marked before lacks it */
+        r->cpu[part] = seconds;
+        r->cpu_at[part] = at;
+        if (part == PACE_WAITED || !r->stepped || r->cpu_at[PACE_USER] != r->cpu_at[PACE_SYSTEM] ||
+            !mark(r, at) || at < j->judged + PACE_WINDOW)
                 return 0;
         j->judged = at;
         return judge(j, at, ret);

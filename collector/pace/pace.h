@@ -2,8 +2,9 @@
 #pragma once
 /*
  * Who slows a run down that goes on, out of the counters that its hosts push anyway: the CPU time of the run
- * on each host by windows (straggler.h), while steps rise. The hosts of a run are those that push steps of
- * the same job that rise alike; so nothing needs to be known of how it was started.
+ * on each host by windows (straggler.h), with the time it waited for a CPU, while steps rise. The hosts of a
+ * run are those that push steps of the same job that rise alike; so nothing needs to be known of how it was
+ * started.
  *
  * CPU time alone is not enough: a first rank that writes logs takes more, too, and nobody waits for it. A
  * host is named only when, besides, steps have become slower than this run's own best by PACE_SLOWER, and
@@ -53,7 +54,13 @@ DEFINE_CLEANUP(struct pace *, pace_free)
 
 /* The last step that the host has seen. -ENOMEM. */
 int pace_step(struct pace *p, const struct pace_source *who, const char *job, uint64_t step, usec_t at);
-/* The run's CPU seconds since it began; both modes of one time make a reading. 1: *ret says who slows the
+enum pace_part {
+        PACE_USER,
+        PACE_SYSTEM,
+        PACE_WAITED, /* for a CPU: "some" of the cpu.pressure of the run's group; none where it is not known */
+        _PACE_PART_MAX,
+};
+/* The run's seconds since it began; user and system of one time make a reading. 1: *ret says who slows the
  * run down, told once; 0; -ENOMEM. */
-int pace_cpu(struct pace *p, const struct pace_source *who, const char *job, bool system, double seconds,
-             usec_t at, struct pace_verdict *ret);
+int pace_cpu(struct pace *p, const struct pace_source *who, const char *job, enum pace_part part,
+             double seconds, usec_t at, struct pace_verdict *ret);

@@ -30,6 +30,8 @@ def stacks(thread, step=7):
 class Captured(Host):
     """A host that answers requests for its stacks; what(round) gives them, None: it stays silent."""
 
+    suspicion = "stall"  # what its agent thinks of its own run
+
     def __init__(self, collector, slice_name, worker, hosts, what, **more):
         self.what, self.done, self.sent, self.seq = what, set(), [], 0
         super().__init__(collector, slice_name, worker, hosts, **more)
@@ -47,7 +49,8 @@ class Captured(Host):
             if what is None:
                 continue
             taken = int(time.time() * 1e6)
-            self.push(r, k, capture_wire.wire({"episode": r["episode"], "round": k, "wanted": r["at"], "taken": taken, **what}))
+            self.push(r, k, capture_wire.wire({"episode": r["episode"], "round": k, "wanted": r["at"], "taken": taken, **what}),
+                      suspicion=self.suspicion)
             self.sent.append(time.monotonic())
             time.sleep(between)
 
@@ -130,6 +133,27 @@ class Diagnosis(unittest.TestCase):
         self.assertEqual([e["episode"] for e in listed], [d["episode"]])
         self.assertEqual(self.diagnosis(query=f"?episode={d['episode']}").json["summary"], d["summary"])
         self.assertEqual(self.diagnosis(query="?episode=other").status, 404)
+
+    def test_a_pause_that_was_announced(self):
+        """Three wait in a barrier while the first saves a checkpoint, as its log has said: it is named, but that confirms no stall."""
+        self.slice(4, 2)
+        self.hosts[2].suspicion = "announced"
+        self.run_(["s1"])
+        self.suspect(self.hosts[0], self.hosts[3])
+        d = self.diagnosed(outcome="named")
+        self.assertEqual([s["host"] for s in d["diagnosis"]["suspects"]], ["s1-2"])
+        self.assertEqual((d["suspected"], d["confirmed"]), (True, None))
+        self.assertEqual(self.events("tpu.run.stall_confirmed"), [])
+
+    def test_all_compile(self):
+        """No step, and all hosts wonder: but nobody waits for another."""
+        busy = [{"state": "R", "frames": [{"file": "train.py", "line": line, "function": "compile"}] + MAIN} for line in (50, 51)]
+        self.slice(4, None, lambda k: stacks(busy[k]))
+        self.run_(["s1"])
+        self.suspect(*self.hosts)
+        d = self.diagnosed(outcome="works")
+        self.assertIn("nobody waits for another: 4 of 4 ranks do something", d["summary"])
+        self.assertEqual(self.events("tpu.run.stall_confirmed"), [])
 
     def test_ordered_and_no_stall(self):
         """What a person asks for is diagnosed, and confirms nothing: the run makes steps."""

@@ -13,9 +13,12 @@ HOSTS, PUSH, SLOW = 4, 15, 2
 class Straggler(Case):
     def push(self, c, host, at, steps, cpu, job="train"):
         resource = {**AGENT, "host.name": f"h{host}", "tpu.slice.name": f"s{host // 2}", "tpu.worker.id": host % 2}
-        modes = [otlp.point(cpu * share, {"job": job, "cpu.mode": mode}, at) for mode, share in (("user", 0.75), ("system", 0.25))]
+        modes = [otlp.point(cpu * share, {"job": job, "cpu.mode": mode}, at) for mode, share in (("user", 0.5), ("system", 0.25))]
+        waited = [otlp.point(cpu * 0.25, {"job": job, "tpu.pressure.resource": "cpu", "tpu.pressure.kind": "some"}, at),
+                  otlp.point(at % 1000, {"job": job, "tpu.pressure.resource": "io", "tpu.pressure.kind": "some"}, at)]
         body = otlp.request(resource, [otlp.gauge("tpu.run.step", [otlp.point(int(steps), {"job": job}, at)]),
-                                       otlp.sum_metric("tpu.run.cpu.time", modes, "s")])
+                                       otlp.sum_metric("tpu.run.cpu.time", modes, "s"),
+                                       otlp.sum_metric("tpu.run.pressure.stall_time", waited, "s")])
         self.ok(c.post("/v1/metrics", body))
 
     def train(self, c, seconds, slow_from):
@@ -35,8 +38,8 @@ class Straggler(Case):
         answer = c.get("/api/v1/events?name=tpu.run.straggler").json
         event, = answer["events"]
         self.assertEqual((event["host"], event["slice"], event["worker_id"], event["severity"]), ("h2", "s1", 0, "WARN"))
-        self.assertRegex(event["body"], r"^slice s1, worker 0 \(h2\) slows run train down: in [34] of 4 windows it computed for 0\.\d\d s of every "
-                                        r"second, the 3 others for 0\.1\d s, and wait for it; a step takes 1\.\d\d s, and took 0\.70 s before$")
+        self.assertRegex(event["body"], r"^slice s1, worker 0 \(h2\) slows run train down: in [34] of 4 windows it computed, or wanted a CPU, for 0\.\d\d s "
+                                        r"of every second, the 3 others for 0\.1\d s, and wait for it; a step takes 1\.\d\d s, and took 0\.70 s before$")
         self.assertEqual((event["attributes"]["run"], event["attributes"]["host"], event["attributes"]["hosts"]), ("train", "h2", 4))
 
     def test_nobody(self):

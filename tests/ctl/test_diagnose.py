@@ -150,6 +150,21 @@ class Diagnose(unittest.TestCase):
                 self.assertIn(says, text)
                 self.assertIn(", the 3 others wait in the gradients' all-reduce (score", text)
 
+    def test_recorded_on_hosts(self):
+        """The same of four booted hosts that the stall matrix (tests/lab/stalls.py) has struck."""
+        for case, says in (
+                ("eth1", "worker 2 (10.10.0.12): 1 of 4 is different; packets between its address 10.10.1.12 and 2 others are lost, the 3 others wait"),
+                ("eth0", "worker 1: it did not answer, the 3 others wait in the gradients' all-reduce"),
+                ("exit", "worker 1 (10.10.0.11): its process has left the run (exit code 0) first, 2.2 s before the next"),
+                ("mount", "worker 0 (10.10.0.10): 1 of 4 is different; its main thread is in `read` under `dataset.py:53 Dataset.next_batch`"),
+                ("deadlock", "worker 0 (10.10.0.10): 1 of 4 is different; its main thread waits for a queue under `loader.py:20 Loader.next_batch`"),
+                ("pause", "worker 0 (10.10.0.10): 1 of 4 is different; its main thread runs in `train.py:80 tidy`")):
+            with self.subTest(case):
+                text = self.diagnose("1", "--hosts", "4", "--from", FIXTURES / f"gloo-{case}.json", code=2)
+                self.assertTrue(text.startswith("slice 1, " + says), text)
+        text = self.diagnose("1", "--from", FIXTURES / "gloo-deadlock.json", code=2)
+        self.assertIn("waits for a lock under `cache.py:18 Cache.trim`, as on no other host", text)
+
     def start(self, role):
         script = self.folder / "training.py"
         script.write_text(TRAINING)

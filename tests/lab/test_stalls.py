@@ -27,7 +27,7 @@ WISH = {"seed": "7", "times": 1, "causes": SOME}
 
 
 def record(case, cause, host, named, suspected=12.0, confirmed=20.0):
-    return {"case": case, "truth": {"cause": cause, "host": host}, "figures": {"struck": 100.0, "step_seconds": 0.5, "load": 1.0},
+    return {"case": case, "truth": {"cause": cause, "host": host}, "figures": {"struck": 100.0, "last_step_at": 101.0, "step_seconds": 0.5, "load": 1.0},
             "verdict": {"host": named, "sentence": "x", "suspected": suspected and 100.0 + suspected,
                         "confirmed": confirmed and 100.0 + suspected + confirmed}}
 
@@ -92,6 +92,7 @@ class Counted(unittest.TestCase):
         text = "\n".join(table.lines(records[:1] + [record(1, "stop", "h2", None, 16.0, None), record(2, "exit", "h0", "h0", None, None)]))
         self.assertIn("culprit right: 2 of 3 = 67 %", text)
         self.assertIn("suspected after the fault (stalls): median 14.0 s, worst 16.0 s", text)  # who left is no stall
+        self.assertIn("suspected after the last step (a loader ahead makes some more behind the fault): median 13.0 s, worst 15.0 s", text)
         self.assertIn("suspected later than that: 1 of 2 (cases 1)", text)
         self.assertIn("verdict after the suspicion: median 20.0 s, worst 20.0 s, 1 without", text)
 

@@ -140,6 +140,41 @@ static void test_blame_moves(void) {
         gang_free(w.g);
 }
 
+/* One ends with success while the others still train: they fail for it, and are heard first or last. At a run's
+ * own end, where one alone loses its peers, it is that one's. */
+static void test_left_early(void) {
+        for (int last = 0; last < 2; last++) {
+                struct world w;
+
+                begin(&w, 2, 1, 2, 0);
+                if (last == 0)
+                        world_exit(&w, 1, 0, "success", "exited", "0");
+                world_exit(&w, 0, 0, "peer-lost", "exited", "1");
+                world_exit(&w, 0, 1, "peer-lost", "exited", "1");
+                world_step(&w);
+                ASSERT_STREQ(world_text(world_run(&w), "blame"), last ? "s0-0" : "s1-0");
+                if (last)
+                        world_exit(&w, 1, 0, "success", "exited", "0");
+                world_exit(&w, 1, 1, "peer-lost", "exited", "1");
+                world_step(&w);
+                ASSERT_STREQ(world_text(world_run(&w), "blame"), "s1-0");
+                ASSERT_STREQ(world_text(world_run(&w), "cause"), "left");
+                ASSERT_STREQ(world_text(world_run(&w), "outcome"), "failed");
+                gang_free(w.g);
+        }
+        for (int i = 0; i < 1; i++) {
+                struct world w;
+
+                begin(&w, 2, 1, 2, 0);
+                for (unsigned h = 0; h < 3; h++)
+                        world_exit(&w, h / 2, h % 2, "success", "exited", "0");
+                world_exit(&w, 1, 1, "peer-lost", "exited", "1");
+                world_step(&w);
+                ASSERT_STREQ(world_text(world_run(&w), "blame"), "s1-1");
+                gang_free(w.g);
+        }
+}
+
 static void test_shrink_and_grow(void) {
         struct world w;
 
@@ -389,6 +424,6 @@ static void test_own_times(void) {
 }
 
 TEST_MAIN(test_start_to_success, test_stopped_by_intent, test_worker_fails, test_never_again, test_no_progress,
-          test_blame_moves, test_shrink_and_grow, test_back_in_time, test_preempted, test_peers_fail_first,
+          test_blame_moves, test_left_early, test_shrink_and_grow, test_back_in_time, test_preempted, test_peers_fail_first,
           test_below_min_waits, test_rebooted, test_agents_restart, test_taken_over, test_last_call, test_late,
           test_one_slice_two_runs, test_own_times)

@@ -38,8 +38,10 @@ static void run(struct world *w, const char *job, size_t n, double step_seconds,
                         (void) snprintf(name, sizeof(name), "h%zu", i);
                         w->cpu[i] += 10 / step_seconds * busy[i];
                         ASSERT_OK(pace_step(w->pace, &who, job, (uint64_t) w->steps, at));
-                        ASSERT_OK(pace_cpu(w->pace, &who, job, false, w->cpu[i] * 0.75, at, &w->last));
-                        r = pace_cpu(w->pace, &who, job, true, w->cpu[i] * 0.25, at, &w->last);
+                        ASSERT_OK(pace_cpu(w->pace, &who, job, PACE_USER, w->cpu[i] * 0.5, at, &w->last));
+                        ASSERT_OK(pace_cpu(w->pace, &who, job, PACE_WAITED, w->cpu[i] * 0.25, at,
+                                           &w->last));
+                        r = pace_cpu(w->pace, &who, job, PACE_SYSTEM, w->cpu[i] * 0.25, at, &w->last);
                         ASSERT_TRUE(r >= 0);
                         w->told += (unsigned) r;
                 }
@@ -70,7 +72,7 @@ static void test_slow(void) {
                 ASSERT_EQ(w.told, 2);
                 ASSERT_EQ(w.last.host, (int64_t) odd + 1);
                 ASSERT_EQ(w.last.hosts, 4);
-                ASSERT_TRUE(strstr(w.last.sentence, "of 4 windows it computed for 0."));
+                ASSERT_TRUE(strstr(w.last.sentence, "of 4 windows it computed, or wanted a CPU, for 0."));
                 ASSERT_TRUE(
                         startswith(w.last.sentence, odd < 2 ? "slice s0, worker " : "slice s1, worker "));
                 ASSERT_TRUE(strstr(w.last.sentence, " s, and took 0.70 s before"));
@@ -119,9 +121,9 @@ static void test_not_one_run(void) {
                         double busy = i == 3 ? 9 : 1 + (double) i / 100;
 
                         ASSERT_OK(pace_step(w.pace, &who, "train", ticks * (uint64_t) (10 << i), w.now));
-                        ASSERT_OK(pace_cpu(w.pace, &who, "train", false, (double) ticks * busy, w.now,
+                        ASSERT_OK(pace_cpu(w.pace, &who, "train", PACE_USER, (double) ticks * busy, w.now,
                                            &w.last));
-                        ASSERT_OK(pace_cpu(w.pace, &who, "train", true, 0, w.now, &w.last));
+                        ASSERT_OK(pace_cpu(w.pace, &who, "train", PACE_SYSTEM, 0, w.now, &w.last));
                 }
         (void) pace_free(w.pace);
 }
@@ -139,9 +141,9 @@ static void test_disorder(void) {
                 w.steps = 0;
         }
         ASSERT_EQ(w.told, 0); /* no start of it lasted four windows */
-        ASSERT_OK(pace_cpu(w.pace, &who, "train", false, 1e9, T0, &w.last));
-        ASSERT_OK(pace_cpu(w.pace, &who, "train", false, -1, w.now, &w.last));
-        ASSERT_OK(pace_cpu(w.pace, &who, "train", false, (double) NAN, w.now, &w.last));
+        ASSERT_OK(pace_cpu(w.pace, &who, "train", PACE_USER, 1e9, T0, &w.last));
+        ASSERT_OK(pace_cpu(w.pace, &who, "train", PACE_USER, -1, w.now, &w.last));
+        ASSERT_OK(pace_cpu(w.pace, &who, "train", PACE_USER, (double) NAN, w.now, &w.last));
         for (unsigned i = 0; i < 3 * PACE_JOBS_MAX; i++) {
                 (void) snprintf(name, sizeof(name), "job%u", i);
                 ASSERT_OK(pace_step(w.pace, &who, name, 1, w.now + (i >= PACE_JOBS_MAX ? MINUTES(20) : 0)));

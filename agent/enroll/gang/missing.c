@@ -13,7 +13,17 @@ int run_succeed(struct run *r, usec_t now) {
         return run_end(r, OUTCOME_SUCCESS, now);
 }
 
-void run_blame(struct run *r, const struct tally *t) {
+static void blame_left(struct run *r, const struct tally *t) {
+        char who[160];
+
+        why_set(r->why, "%s left it first, with success, while the others still trained: they lost the connection to it",
+                seat_text(t->first_success, who));
+        (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t->first_success->host));
+        (void) snprintf(r->cause, sizeof(r->cause), "left");
+        r->dirty = true;
+}
+
+static void blame_bad(struct run *r, const struct tally *t) {
         const struct host_run *h = t->bad_run;
         const char *word = h->state == PART_REFUSED ? "did not start it" : "ended it",
                    *detail = h->detail ? h->detail : "";
@@ -29,6 +39,13 @@ void run_blame(struct run *r, const struct tally *t) {
                 why_set(r->why, "%s %s: %s%s%s", seat_text(t->bad, who), word, r->cause,
                         *h->status ? " " : "", h->status);
         r->dirty = true;
+}
+
+void run_blame(struct run *r, const struct tally *t) {
+        if (tally_left_early(t))
+                blame_left(r, t);
+        else
+                blame_bad(r, t);
 }
 
 void run_blame_lost(struct run *r, const struct tally *t) {

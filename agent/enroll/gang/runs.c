@@ -271,8 +271,8 @@ static int step_stopping(struct gang *g, struct run *r, usec_t *ret_next) {
         r->step = MAX(r->step, t.step);
         run_note_over(r, &t);
         if ((r->then == THEN_RESTART || r->then == THEN_FAILED) && t.bad && startswith(r->cause, "peer") &&
-            !startswith(t.bad_run->cause, "peer"))
-                run_blame(r, &t); /* who failed first is heard last now and then */
+            (!startswith(t.bad_run->cause, "peer") || tally_left_early(&t)))
+                run_blame(r, &t); /* who failed, or left, first is heard last now and then */
         if (r->then == THEN_RESTART && t.first_lost && streq(r->cause, "peer-lost"))
                 run_blame_lost(r, &t); /* and a host without power is not heard at all */
         if (r->then == THEN_RESTART && t.bad && tally_is_final(t.bad_run)) {

@@ -30,10 +30,15 @@ static void count_exit(struct tally *t, const struct seat *s, const struct host_
                 }
                 return;
         }
+        t->failed++;
         if (!t->bad || blame_of(h) > blame_of(t->bad_run)) {
                 t->bad = s;
                 t->bad_run = h;
         }
+}
+
+bool tally_left_early(const struct tally *t) {
+        return t->first_success && t->bad_run && t->success < t->failed && startswith(t->bad_run->cause, "peer");
 }
 
 static void count_suspicion(struct tally *t, const struct seat *s, const struct host_run *h) {

@@ -6,28 +6,38 @@ import time
 import scenario
 import slices
 
-SUSPECTED, CONFIRMED, SLOW = "tpu.run.stall_suspected", "tpu.run.stall_confirmed", "tpu.run.straggler"
+SUSPECTED, CONFIRMED, SLOW, STATE = "tpu.run.stall_suspected", "tpu.run.stall_confirmed", "tpu.run.straggler", "tpu.run.state"
 LIMIT = 180       # seconds after the fault within which there must be a verdict
 SLOW_LIMIT = 300  # the same where the run goes on, slower: four windows of half a minute, and who was slow before
 
 
 def events(lab, job, names, since):
-    """[(real time, name, host, body)] of a run, oldest first, out of the collector's database."""
+    """[(real time, name, host, body, attributes)] of a run, oldest first, out of the collector's database."""
     marks = ",".join("?" * len(names))
     rows = scenario.query(lab, "SELECT events.time, events.name, hosts.name, events.body, events.attributes FROM events "
                                f"JOIN hosts ON hosts.id = events.host WHERE events.name IN ({marks}) AND events.time >= ? ORDER BY events.time",
                           *names, int(since * 1e6))
     found = []
     for at, name, host, body, attributes in rows:
-        if f'"{job}"' in body or f'"{job}"' in attributes or job in body.split():
-            found.append((at / 1e6, name, host, body))
+        body, attributes = json.loads(body), json.loads(attributes or "{}")
+        if job in (attributes.get("run"), body.get("run") if isinstance(body, dict) else None):
+            found.append((at / 1e6, name, host, body, attributes))
     return found
 
 
+def episode_of(lab, slice_name):
+    """The collector's last episode of a slice; {} while there is none."""
+    script = "import sys, urllib.request as u; sys.stdout.write(u.urlopen(sys.argv[1]).read().decode())"
+    done = lab.collector.run(["python3", "-c", script, f"http://127.0.0.1:9471/api/v1/slices/{slice_name}/diagnosis"])
+    return json.loads(done.out) if done.code == 0 else {}
+
+
 def diagnosis(lab, job):
-    """(what tpuctl diagnose says of the run's slices, its exit code): of the first slice where a host is named, else of the last."""
-    told = {}
+    """What tpuctl diagnose says of the run's slices: of the first slice where a host is named, else of the last."""
+    told = {"outcome": "none", "summary": "no stacks of the run were asked for", "suspects": []}
     for name in sorted({f"s{slices.slice_of(h, 2)[0]}" for h in lab.hosts}):
+        if episode_of(lab, name).get("run") != job:
+            continue
         done = lab.hosts[0].run(["tpuctl", "diagnose", name, "--from", "collector", "--json"], timeout=60)
         try:
             told = json.loads(done.out)
@@ -42,17 +52,32 @@ class Live:
     def __init__(self, lab):
         self.lab = lab
 
+    def first(self, job, names, since, condition=lambda event: True):
+        return next((e for e in events(self.lab, job, names, since) if condition(e)), None)
+
     def judge(self, job, since, _name, wanted):
-        limit, confirmed = SLOW_LIMIT if wanted == "slow" else LIMIT, None
-        while confirmed is None and time.time() - since < limit:
+        """Waits for what the collector concludes: a stall, a slow host, or the end of the run."""
+        limit, told = SLOW_LIMIT if wanted == "slow" else LIMIT, None
+
+        def concludes(event):
+            return event[1] != STATE or event[4].get("state") == "ended"
+        while told is None and time.time() - since < limit:
             time.sleep(0.5)
-            confirmed = next(iter(events(self.lab, job, (CONFIRMED, SLOW), since)), None)
-        if confirmed and confirmed[1] == SLOW:
-            return {"outcome": "slow", "host": confirmed[2], "sentence": json.loads(confirmed[3]), "suspected": None, "confirmed": confirmed[0]}
-        suspected = next(iter(events(self.lab, job, (SUSPECTED,), since)), None)
-        told = diagnosis(self.lab, job)
-        first = told["suspects"][0] if told["outcome"] == "named" else None
-        return {"outcome": told["outcome"], "host": first and first["host"], "sentence": told["summary"],
-                "details": first and first["details"], "suspected": suspected and suspected[0],
-                "suspicion": suspected and suspected[3], "confirmed": confirmed and confirmed[0],
-                "event": confirmed and [confirmed[1], confirmed[3]]}
+            told = self.first(job, (CONFIRMED, SLOW, STATE), since, concludes)
+        suspected = self.first(job, (SUSPECTED,), since)
+        verdict = {"suspected": suspected and suspected[0], "suspicion": suspected and suspected[3], "confirmed": told and told[0]}
+        if told and told[1] == SLOW:
+            return verdict | {"outcome": "slow", "host": told[2], "sentence": told[3]}
+        said = diagnosis(self.lab, job)
+        if told and told[1] == STATE:
+            verdict["event"] = told[3]
+            for _ in range(20):  # the run has ended; who left it first is asked of its hosts then
+                if said["outcome"] == "named" and said["suspects"][0]["reason"] == "left":
+                    break
+                time.sleep(1)
+                said = diagnosis(self.lab, job)
+            else:
+                return verdict | {"outcome": "ended", "host": told[4].get("blame") or None, "sentence": told[3]}
+        first = said["suspects"][0] if said["outcome"] == "named" else None
+        return verdict | {"outcome": said["outcome"], "host": first and first["host"], "sentence": said["summary"],
+                          "details": first and first["details"], "event": told and told[3]}

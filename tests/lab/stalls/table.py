@@ -48,6 +48,8 @@ def totals(records):
     yield f"culprit right: {right} of {len(rows)} = {100 * right / len(rows):.0f} % (goal: at least {GOAL_RIGHT} %)"
     yield (f"suspected after the fault (stalls): {spread([r[0] for r, _ in stalls])} (goal: {GOAL_SUSPICION:.0f} s or {GOAL_STEPS} steps, "
            "whichever is longer)")
+    last = [record["verdict"]["suspected"] and record["verdict"]["suspected"] - record["figures"]["last_step_at"] for _, record in stalls]
+    yield f"suspected after the last step (a loader ahead makes some more behind the fault): {spread(last)}"
     late = [record["case"] for r, record in stalls if r[0] is None or r[0] > r[1]]
     yield f"suspected later than that: {len(late)} of {len(stalls)}" + (f" (cases {', '.join(map(str, late))})" if late else "")
     yield f"verdict after the suspicion: {spread([r[2] for r, _ in stalls])} (goal: {GOAL_VERDICT:.0f} s)"
