@@ -115,6 +115,7 @@ static int store_item(struct group *g, struct group_item *i) {
         if (r < 0)
                 return r;
         i->push.peer = i->peer;
+        i->push.certificate = i->certificate;
         i->push.pace = g->pace;
         r = push_store(g->store, &i->push, clock_real(g->clock), &i->result);
         if (r < 0) {

@@ -24,6 +24,7 @@ struct group_item {
         const uint8_t *body; /* the call's */
         size_t len;
         char peer[TCP_ADDRESS_TEXT_MAX];
+        char certificate[256]; /* the URI of its certificate; empty: without TLS */
         struct push push; /* kind and record are set; the body becomes its data */
         /* The group's: */
         struct ingest_result result;

@@ -181,6 +181,7 @@ static int start_episodes(struct collector *c) {
                 .clock = &clock_system,
                 .program = "/proc/self/exe",
                 .database = c->settings.database,
+                .patience = c->settings.patience,
                 .host = STORE_OWN_NAME,
                 .events = on_events,
                 .failed = on_store_failed,

@@ -10,7 +10,7 @@
 struct rows {
         struct store *store;
         usec_t now;
-        const char *peer;
+        const char *peer, *certificate;
         const struct ingest_resource *resource;
         struct store_identity identity;
         bool agent;
@@ -190,6 +190,18 @@ static bool describe_capture(const struct rows *p, const struct ingest_event *i,
                *ret->host && fits(ret->host, 64);
 }
 
+/* A certificate whose URI ends in the name of a host is that host's, and speaks for no other; one of a collector in
+ * between, or of a whole fleet, ends otherwise. 1: it may. */
+static int may_speak(const struct rows *p, const char *host) {
+        const char *slash = strrchr(p->certificate, '/');
+        int r;
+
+        if (!slash || !slash[1] || streq(slash + 1, host))
+                return 1;
+        r = store_knows_host(p->store, slash + 1);
+        return r < 0 ? r : !r;
+}
+
 /* 0: it is none that could be used: an event as any other. */
 static int take_capture(struct rows *p, const struct ingest_event *i) {
         _cleanup_free_ uint8_t *data = NULL;
@@ -199,6 +211,9 @@ static int take_capture(struct rows *p, const struct ingest_event *i) {
 
         if (!describe_capture(p, i, &c) || from_hex(json_object_get(i->content, "capture"), &data, &c.len) < 0)
                 return 0;
+        r = may_speak(p, c.host);
+        if (r <= 0)
+                return r < 0 ? r : -EDQUOT; /* told back as rejected */
         c.data = data;
         if (!*c.episode) {
                 r = store_name_episode(p->store, &c, p->now, episode);
@@ -251,7 +266,7 @@ static int on_done(void *userdata) {
 }
 
 int push_store(struct store *s, const struct push *push, usec_t now, struct ingest_result *ret) {
-        struct rows rows = { .store = s, .now = now, .peer = push->peer, .pace = push->pace };
+        struct rows rows = { .store = s, .now = now, .peer = push->peer, .certificate = push->certificate ? push->certificate : "", .pace = push->pace };
         const struct ingest_visitor visitor = {
                 .resource = on_resource,
                 .point = on_point,

@@ -16,6 +16,7 @@ struct push {
         struct store_record record;
         const uint8_t *data; /* protobuf; borrowed */
         size_t len;
+        const char *certificate; /* the URI of the sender's certificate; "": it has none */
         const char *peer; /* the sender's address, its name when it gives none */
         struct pace *pace; /* who slows a run down; NULL: nobody judges */
 };

@@ -60,6 +60,7 @@ static void receive_body(struct receiver *v, struct group_item *item, const stru
         item->body = q->body;
         item->len = q->len;
         memcpy(item->peer, q->peer, sizeof(item->peer));
+        (void) snprintf(item->certificate, sizeof(item->certificate), "%s", q->name ? q->name : "");
         if (group_add(v->group, item) < 0)
                 otlp_reply_error(reply, item->encoding, 503, "out of memory");
         else

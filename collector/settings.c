@@ -148,6 +148,21 @@ static int parse_lease(const char *value, void *dest, char why[static 96]) {
         return 0;
 }
 
+static int parse_patience(const char *value, void *dest, char why[static 96]) {
+        usec_t patience;
+        int r;
+
+        r = config_parse_usec(value, &patience, why);
+        if (r < 0)
+                return r;
+        if (patience < USEC_PER_SEC || patience > 300 * USEC_PER_SEC) {
+                (void) snprintf(why, 96, "not from 1s to 300s");
+                return -ERANGE;
+        }
+        *(usec_t *) dest = patience;
+        return 0;
+}
+
 static int parse_size(const char *value, void *dest, char why[static 96]) {
         uint64_t bytes;
         int r;
@@ -179,6 +194,7 @@ static int load(const struct command_line *c, const struct options *o, struct se
                 { "Collector", "AllowReaders", config_parse_string255, s->allow_readers, "" },
                 { "Collector", "AllowActors", config_parse_string255, s->allow_actors, "" },
                 { "Collector", "RegistryLease", parse_lease, &s->lease, "15s" },
+                { "Collector", "CapturePatience", parse_patience, &s->patience, "20s" },
                 { "Collector", "RetainDays", parse_days, &s->retention.days, "30" },
                 { "Collector", "RunLogBytes", parse_size, &s->retention.line_bytes, "1G" },
                 { "Collector", "RetainBytes", parse_size, &s->retention.bytes, "8G" },

@@ -17,6 +17,7 @@ struct settings {
         char certificate[256], key[256], client_ca[256]; /* paths; empty: no TLS */
         char allow_agents[256], allow_readers[256], allow_actors[256];
         usec_t lease; /* of the registry's members */
+        usec_t patience; /* with hosts that are asked for their stacks */
         struct server_certificate *tls; /* NULL: no TLS; to be freed after the servers */
 };
 

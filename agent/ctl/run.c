@@ -9,6 +9,7 @@
 #include "run_fleet.h"
 #include "run_secrets.h"
 #include "run_spec.h"
+#include "step_expression.h"
 #include "table.h"
 #include "words.h"
 
@@ -216,11 +217,30 @@ static void here_clear(struct here *h) {
         run_secrets_clear(&h->secrets);
 }
 
+/* It goes with the run's environment, to whatever host. variable is borrowed by s. */
+static int add_expression(struct run_spec *s, const char *text, char *variable, size_t size) {
+        _cleanup_(step_expression_freep) struct step_expression *e = NULL;
+        char why[96] = "out of memory";
+
+        if (step_expression_new(text, why, sizeof(why), &e) < 0) {
+                fprintf(stderr, "tpuctl run: --step-regex '%s': %s\n", text, why);
+                return -EINVAL;
+        }
+        if (s->n_env == ELEMENTSOF(s->env)) {
+                fputs("tpuctl run: --step-regex: the run has too many variables already\n", stderr);
+                return -E2BIG;
+        }
+        (void) snprintf(variable, size, STEP_EXPRESSION_VARIABLE "=%s", text);
+        s->env[s->n_env++] = variable;
+        return 0;
+}
+
 int verb_run(const struct ctl *c, int argc, char *argv[]) {
         static char long_file[] = "--file";
         _cleanup_run_spec_ struct run_spec s = { .n_env = 0 };
         _cleanup_(here_clear) struct here only = { .despite_cordon = false };
-        const char *assignment = NULL, *secret = NULL, *file = NULL, *url = NULL;
+        const char *assignment = NULL, *secret = NULL, *file = NULL, *url = NULL, *expression = NULL;
+        char variable[STEP_EXPRESSION_MAX + sizeof(STEP_EXPRESSION_VARIABLE) + 1];
         bool detach = false;
         const struct option_def defs[] = {
                 { "name", "NAME", "the run's name: a-z, 0-9 and '-'; default: one is chosen", &s.name, NULL },
@@ -229,6 +249,8 @@ int verb_run(const struct ctl *c, int argc, char *argv[]) {
                 { "user", "USER", "run as USER (on this host: root only); default: you", &s.user, NULL },
                 { "directory", "DIR", "working directory; default: the user's home", &s.directory, NULL },
                 { "env", "KEY=VALUE", "a variable of the run, never overridden; may be repeated", &assignment, NULL },
+                { "step-regex", "EXPRESSION", "how a step line of its log looks, first group: the step (regex(7), extended)",
+                  &expression, NULL },
                 { "restarts", "N", "start it again so often when it fails; default 0", &s.restarts, NULL },
                 { "grace", "SPAN", "from TERM to KILL, when it is ended", &s.grace, NULL },
                 { "preempt", "SIGNAL", "what tells it that its host goes: TERM (default), INT, USR1, USR2, none", &s.preempt,
@@ -272,5 +294,7 @@ int verb_run(const struct ctl *c, int argc, char *argv[]) {
         r = gather(&o, argc, argv, &file, &s, &only);
         if (r == -ECANCELED)
                 return options_exit(r);
+        if (r >= 0 && expression)
+                r = add_expression(&s, expression, variable, sizeof(variable));
         return r < 0 ? EXIT_USAGE : act(&o, &s, url, &only, detach);
 }

@@ -2,7 +2,10 @@
 #include "etcd_leader.h"
 #include "etcd_slice.h"
 
-#define FORMING_EVERY (1 * USEC_PER_SEC) /* who is missing is read by every host of the slice */
+/* Who is missing is read by every host of the slice: so each writing is followed by a pause, by how many were told. */
+#define FORMING_LEAST (1 * USEC_PER_SEC)
+#define FORMING_HOST (4 * USEC_PER_MSEC)
+#define FORMING_MOST (15 * USEC_PER_SEC)
 #define OPS_AT_ONCE (ETCD_OPS_MAX - 1) /* a slice is two */
 #define BYTES_AT_ONCE (400 * 1000) /* then no more are added; etcd's own limit of a request is 1.5 MiB */
 
@@ -180,6 +183,7 @@ static bool can_wait(struct etcd_leader *l, const char *key, const json_t *value
 
 static void note_written(struct etcd_leader *l, const char *key, const json_t *value) {
         json_t *state = json_object_get(value, "state");
+        usec_t now = etcd_registry_now(l->r);
 
         if (!startswith(key, "slice/"))
                 return;
@@ -187,7 +191,8 @@ static void note_written(struct etcd_leader *l, const char *key, const json_t *v
                 (void) json_object_set(l->written, key, state); /* out of memory: written more often */
         else
                 (void) json_object_del(l->written, key);
-        l->calm_until = etcd_registry_now(l->r) + FORMING_EVERY;
+        l->calm_until = MAX(l->calm_until, now) + json_array_size(json_object_get(value, "roster")) * FORMING_HOST;
+        l->calm_until = MIN(MAX(l->calm_until, now + FORMING_LEAST), now + FORMING_MOST);
 }
 
 static void unsent(struct etcd_leader *l) {

@@ -52,7 +52,10 @@ static void on_exited(const struct job *j, void *userdata) {
 
 static void on_listed(void *userdata) {
         struct agent *a = userdata;
+        const struct job_list *jobs = jobs_get(a->jobs);
 
+        for (size_t i = 0; a->run_log && jobs->known && i < jobs->n; i++)
+                run_log_expect_of(a->run_log, jobs->jobs[i].name, jobs->jobs[i].step_expression);
         if (a->enrollment)
                 agent_registry_jobs(a);
 }

@@ -89,6 +89,7 @@ static void take_job(struct job *j, const Local__Job *m) {
         utf8_copy(j->user, sizeof(j->user), m->user);
         utf8_copy(j->command, sizeof(j->command), m->command);
         utf8_copy(j->intent, sizeof(j->intent), m->intent);
+        utf8_copy(j->step_expression, sizeof(j->step_expression), m->step_expression);
         utf8_copy(j->why, sizeof(j->why), m->why);
         utf8_copy(j->remedy, sizeof(j->remedy), m->remedy);
 }

@@ -20,6 +20,11 @@ struct run_log {
         void *userdata;
         usec_t opened_real;
         struct step_expression *expression; /* NULL: the usual forms */
+        struct expected {
+                char job[64], text[256];
+                struct step_expression *e; /* NULL: it is none, or took too long */
+        } *expected; /* of runs that have one of their own */
+        size_t n_expected;
         struct run_progress runs[RUN_LOG_RUNS_MAX];
         size_t n;
 };
@@ -112,18 +117,57 @@ static uint64_t cpu_now(void) {
         return (uint64_t) t.tv_sec * 1000 + (uint64_t) t.tv_nsec / 1000000;
 }
 
-/* An expression that takes too long for a line would stop everything else: it is not used again. */
-static bool parse(struct run_log *l, const char *line, size_t len, struct step_line *ret) {
-        uint64_t before = l->expression ? cpu_now() : 0;
-        bool is = step_of_line(l->expression, line, len, ret);
+static struct expected *find_expected(const struct run_log *l, const char *job) {
+        for (size_t i = 0; i < l->n_expected; i++)
+                if (streq(l->expected[i].job, job))
+                        return &l->expected[i];
+        return NULL;
+}
 
-        if (l->expression && cpu_now() - before > EXPRESSION_MSEC_MAX) {
-                log_warning("StepExpression= took more than %d ms for one line: it is not used any more, steps of runs are looked "
-                            "for in their usual forms (make it simpler: no nested repetitions)",
+/* An expression that takes too long for a line would stop everything else: it is not used again. */
+static bool parse(struct run_log *l, const char *job, const char *line, size_t len, struct step_line *ret) {
+        struct expected *own = find_expected(l, job);
+        struct step_expression **e = own && own->e ? &own->e : &l->expression;
+        uint64_t before = *e ? cpu_now() : 0;
+        bool is = step_of_line(*e, line, len, ret);
+
+        if (*e && cpu_now() - before > EXPRESSION_MSEC_MAX) {
+                log_warning("the expression of step lines (%s%s) took more than %d ms for one line: it is not used any more, steps "
+                            "are looked for in their usual forms (make it simpler: no nested repetitions)",
+                            own && e == &own->e ? "--step-regex of run " : "StepExpression=", own && e == &own->e ? job : "",
                             EXPRESSION_MSEC_MAX);
-                l->expression = step_expression_free(l->expression);
+                *e = step_expression_free(*e);
         }
         return is;
+}
+
+void run_log_expect_of(struct run_log *l, const char *job, const char *text) {
+        struct expected *own = find_expected(l, job), *more;
+        char why[96] = "out of memory";
+
+        if (own ? streq(own->text, text) : !text[0])
+                return;
+        if (!own) {
+                if (l->n_expected == RUN_LOG_RUNS_MAX)
+                        return;
+                more = realloc(l->expected, (l->n_expected + 1) * sizeof(*more));
+                if (!more)
+                        return;
+                l->expected = more;
+                own = &l->expected[l->n_expected++];
+                *own = (struct expected){ .e = NULL };
+                (void) snprintf(own->job, sizeof(own->job), "%s", job);
+        }
+        own->e = step_expression_free(own->e);
+        (void) snprintf(own->text, sizeof(own->text), "%s", text);
+        if (text[0] && step_expression_new(text, why, sizeof(why), &own->e) < 0)
+                log_warning("run %s: the expression of its step lines (--step-regex) is not used: %s", job, why);
+}
+
+static void forget_expected(struct run_log *l) {
+        for (size_t i = 0; i < l->n_expected; i++)
+                (void) step_expression_free(l->expected[i].e);
+        free(l->expected);
 }
 
 static void take_step(struct run_log *l, const char *job, const struct step_line *step, usec_t at) {
@@ -152,7 +196,7 @@ static void take_entry(struct run_log *l) {
         told.invocation = invocation;
         if (entry_at(l, &told.at) < 0)
                 return;
-        if (parse(l, told.text, told.len, &step)) {
+        if (parse(l, job, told.text, told.len, &step)) {
                 told.step = &step;
                 take_step(l, job, &step, told.at);
         }
@@ -307,6 +351,7 @@ struct run_log *run_log_free(struct run_log *l) {
         l->timer = sd_event_source_disable_unref(l->timer);
         sd_journal_close(l->journal);
         l->expression = step_expression_free(l->expression);
+        forget_expected(l);
         sd_event_unref(l->event);
         free(l);
         return NULL;
@@ -334,4 +379,11 @@ void run_log_prune(struct run_log *l, bool (*keep)(const char *job, void *userda
                         kept++;
                 }
         l->n = kept;
+        kept = 0;
+        for (size_t i = 0; i < l->n_expected; i++)
+                if (keep(l->expected[i].job, userdata))
+                        l->expected[kept++] = l->expected[i];
+                else
+                        (void) step_expression_free(l->expected[i].e);
+        l->n_expected = kept;
 }

@@ -44,6 +44,8 @@ DEFINE_CLEANUP(struct run_log *, run_log_free)
 /* What a step line is, for all runs; taken over. NULL: the usual forms. */
 struct step_expression;
 void run_log_expect(struct run_log *l, struct step_expression *e);
+/* The same for one run, before that of all; text is compiled when it is another one. Empty: it has none of its own. */
+void run_log_expect_of(struct run_log *l, const char *job, const char *text);
 /*
  * Reads what is there, although nobody told of it: a change may be told before all of it can be read. False: there is
  * more, and it is read in the next turns.

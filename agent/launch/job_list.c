@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job_list.h"
 
+#include "step_expression.h"
 #include "wire_text.h"
 
 #define COMMAND_TEXT_MAX 256
@@ -11,6 +12,15 @@ struct listing {
         struct job_list *list;
         bool failed;
 };
+
+static const char *variable(const struct job *j, const char *name) {
+        size_t n = strlen(name);
+
+        for (size_t i = 0; j->env && j->env[i]; i++)
+                if (strncmp(j->env[i], name, n) == 0 && j->env[i][n] == '=')
+                        return j->env[i] + n + 1;
+        return "";
+}
 
 /* Everything borrowed from the job, but the command. */
 static Local__Job *describe(const struct runs *r, const struct job *j) {
@@ -38,6 +48,7 @@ static Local__Job *describe(const struct runs *r, const struct job *j) {
         d->job.intent = wire_text(j->spec.intent);
         d->job.slice = wire_text(j->spec.slice);
         d->job.worker = wire_text(j->spec.worker);
+        d->job.step_expression = wire_text(variable(j, STEP_EXPRESSION_VARIABLE));
         d->job.restarts = j->restarts.done;
         d->job.restarts_max = j->spec.restarts;
         d->job.preempted_real_usec = j->preempted_real;

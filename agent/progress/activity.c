@@ -5,7 +5,7 @@
 #define CORES_TIMES 1.5
 #define WRITTEN_MORE (4.0 * 1024 * 1024) /* bytes a second: far above what a log takes, */
 #define WRITTEN_TIMES 4.0
-#define NET_TELLS 10e3 /* bytes a second: below, the network says nothing of a run */
+#define NET_TELLS 50e3 /* bytes a second: below, the network says nothing of a run */
 #define LATELY (10 * USEC_PER_SEC)
 #define IDLE_SHARE 0.1 /* of what is usual */
 #define IDLE_CORES 0.05

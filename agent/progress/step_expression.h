@@ -7,6 +7,7 @@
  */
 #include "steps.h"
 
+#define STEP_EXPRESSION_VARIABLE "TPU_RUN_STEP_EXPRESSION" /* of a run's environment: its own expression */
 #define STEP_EXPRESSION_MAX 255u /* bytes of an expression */
 #define STEP_EXPRESSION_LINE_MAX 512u /* bytes of a line that are looked at */
 #define STEP_EXPRESSION_REPEAT_MAX 100u /* of {N,M}: each is a copy of what it repeats */

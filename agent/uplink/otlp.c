@@ -3,13 +3,12 @@
 
 #include "arena.h"
 #include "otlp.h"
-#include "otlp.pb-c.h"
+#include "otlp_attributes.h"
 
 #define SCOPE_NAME "tpu-hostd"
 /* Upper bounds of what tags, lengths and fixed fields take, so that the size is known before encoding. */
 #define POINT_BYTES 64
 #define HISTOGRAM_BYTES 64 /* what a histogram has beside its buckets */
-#define ATTRIBUTE_BYTES 32
 #define METRIC_BYTES 48
 #define OUTPUT_KEEP (256 * 1024)
 
@@ -53,59 +52,6 @@ struct otlp {
         size_t out_size;
 };
 
-static size_t attributes_bytes(const struct otlp_attribute *a, size_t n) {
-        size_t sum = 0;
-
-        for (size_t i = 0; i < n; i++)
-                sum += ATTRIBUTE_BYTES + strlen(a[i].key) + (a[i].text ? strlen(a[i].text) : a[i].bytes ? a[i].n_bytes : 0);
-        return sum;
-}
-
-static int make_value(struct arena *arena, const struct otlp_attribute *a, Otlp__AnyValue *ret) {
-        otlp__any_value__init(ret);
-        if (!a->text && a->bytes) {
-                ret->value_case = OTLP__ANY_VALUE__VALUE_BYTES_VALUE;
-                ret->bytes_value.len = a->n_bytes;
-                ret->bytes_value.data = (uint8_t *) (uintptr_t) a->bytes; /* only read, and encoded before the caller goes on */
-                return 0;
-        }
-        if (!a->text) {
-                ret->value_case = OTLP__ANY_VALUE__VALUE_INT_VALUE;
-                ret->int_value = a->number;
-                return 0;
-        }
-        ret->value_case = OTLP__ANY_VALUE__VALUE_STRING_VALUE;
-        ret->string_value = arena_text(arena, a->text);
-        return ret->string_value ? 0 : -ENOMEM;
-}
-
-static int make_attributes(struct arena *arena, const struct otlp_attribute *a, size_t n,
-                           Otlp__KeyValue ***ret) {
-        struct pair {
-                Otlp__KeyValue kv;
-                Otlp__AnyValue value;
-        } *pairs;
-        Otlp__KeyValue **list;
-
-        *ret = NULL;
-        if (n == 0)
-                return 0;
-        list = arena_alloc(arena, n * sizeof(*list));
-        pairs = arena_alloc(arena, n * sizeof(*pairs));
-        if (!list || !pairs)
-                return -ENOMEM;
-        for (size_t i = 0; i < n; i++) {
-                otlp__key_value__init(&pairs[i].kv);
-                pairs[i].kv.key = arena_text(arena, a[i].key);
-                if (!pairs[i].kv.key || make_value(arena, &a[i], &pairs[i].value) < 0)
-                        return -ENOMEM;
-                pairs[i].kv.value = &pairs[i].value;
-                list[i] = &pairs[i].kv;
-        }
-        *ret = list;
-        return 0;
-}
-
 int otlp_new(const struct otlp_attribute *resource, size_t n, const char *scope_version, struct otlp **ret) {
         _cleanup_(otlp_freep) struct otlp *o = calloc(1, sizeof(*o));
         int r;
@@ -114,7 +60,7 @@ int otlp_new(const struct otlp_attribute *resource, size_t n, const char *scope_
                 return -ENOMEM;
         otlp__resource__init(&o->resource);
         o->resource.n_attributes = n;
-        r = make_attributes(&o->resource_arena, resource, n, &o->resource.attributes);
+        r = otlp_attributes_make(&o->resource_arena, resource, n, &o->resource.attributes);
         if (r < 0)
                 return r;
         otlp__instrumentation_scope__init(&o->scope);
@@ -123,7 +69,7 @@ int otlp_new(const struct otlp_attribute *resource, size_t n, const char *scope_
         if (!o->scope.name || !o->scope.version)
                 return -ENOMEM;
         o->resource_bytes =
-                METRIC_BYTES + attributes_bytes(resource, n) + strlen(SCOPE_NAME) + strlen(scope_version);
+                METRIC_BYTES + otlp_attributes_bytes(resource, n) + strlen(SCOPE_NAME) + strlen(scope_version);
         o->bytes = o->resource_bytes;
         *ret = TAKE_PTR(o);
         return 0;
@@ -192,7 +138,7 @@ static struct point *new_histogram(struct otlp *o, const struct otlp_point *p) {
                 return NULL;
         otlp__histogram_data_point__init(&t->h);
         t->h.n_attributes = p->n_attributes;
-        if (make_attributes(&o->points_arena, p->attributes, p->n_attributes, &t->h.attributes) < 0)
+        if (otlp_attributes_make(&o->points_arena, p->attributes, p->n_attributes, &t->h.attributes) < 0)
                 return NULL;
         t->h.time_unix_nano = p->time_real * NSEC_PER_USEC;
         t->h.start_time_unix_nano = p->start_real * NSEC_PER_USEC;
@@ -224,7 +170,7 @@ static struct point *new_point(struct otlp *o, const struct otlp_point *p) {
                 return NULL;
         otlp__number_data_point__init(&t->m);
         t->m.n_attributes = p->n_attributes;
-        if (make_attributes(&o->points_arena, p->attributes, p->n_attributes, &t->m.attributes) < 0)
+        if (otlp_attributes_make(&o->points_arena, p->attributes, p->n_attributes, &t->m.attributes) < 0)
                 return NULL;
         t->m.time_unix_nano = p->time_real * NSEC_PER_USEC;
         t->m.start_time_unix_nano = p->counter ? p->start_real * NSEC_PER_USEC : 0;
@@ -239,7 +185,7 @@ static struct point *new_point(struct otlp *o, const struct otlp_point *p) {
 }
 
 int otlp_add_point(struct otlp *o, const struct otlp_point *p) {
-        size_t bytes = POINT_BYTES + attributes_bytes(p->attributes, p->n_attributes);
+        size_t bytes = POINT_BYTES + otlp_attributes_bytes(p->attributes, p->n_attributes);
         struct metric *t = find_metric(o, p->name);
         bool known = t;
         struct point *point;
@@ -379,7 +325,7 @@ static int fill_record(struct otlp *o, const struct otlp_event *e, Otlp__LogReco
         ret->n_attributes = e->n_attributes;
         if (!ret->severity_text || !ret->event_name)
                 return -ENOMEM;
-        return make_attributes(a, e->attributes, e->n_attributes, &ret->attributes);
+        return otlp_attributes_make(a, e->attributes, e->n_attributes, &ret->attributes);
 }
 
 /* Records that are linked already, all of this resource. */
@@ -414,7 +360,7 @@ static int encode_event(struct otlp *o, const struct otlp_event *e, size_t *ret_
         if (r < 0)
                 return r;
         list.n_values = e->n_body;
-        r = make_attributes(&o->scratch_arena, e->body, e->n_body, &list.values);
+        r = otlp_attributes_make(&o->scratch_arena, e->body, e->n_body, &list.values);
         if (r < 0)
                 return r;
         body.value_case = OTLP__ANY_VALUE__VALUE_KVLIST_VALUE;
@@ -430,8 +376,8 @@ int otlp_encode_event(struct otlp *o, const struct otlp_event *e, const void **r
 
         if (e->n_attributes > OTLP_ATTRIBUTES_MAX)
                 return -EINVAL;
-        if (o->resource_bytes + attributes_bytes(e->attributes, e->n_attributes) +
-                    attributes_bytes(e->body, e->n_body) >
+        if (o->resource_bytes + otlp_attributes_bytes(e->attributes, e->n_attributes) +
+                    otlp_attributes_bytes(e->body, e->n_body) >
             OTLP_REQUEST_MAX)
                 return -E2BIG; /* before anything of that size is copied */
         r = encode_event(o, e, &len);
@@ -462,13 +408,13 @@ static struct line *new_line(struct otlp *o, const struct otlp_line *l) {
         t->m.body = &t->body;
         t->m.n_attributes = l->n_attributes;
         if (!t->m.severity_text || !t->m.event_name || !t->body.string_value ||
-            make_attributes(a, l->attributes, l->n_attributes, &t->m.attributes) < 0)
+            otlp_attributes_make(a, l->attributes, l->n_attributes, &t->m.attributes) < 0)
                 return NULL;
         return t;
 }
 
 int otlp_add_line(struct otlp *o, const struct otlp_line *l, size_t max) {
-        size_t bytes = POINT_BYTES + strlen(l->name) + strlen(l->text) + attributes_bytes(l->attributes, l->n_attributes);
+        size_t bytes = POINT_BYTES + strlen(l->name) + strlen(l->text) + otlp_attributes_bytes(l->attributes, l->n_attributes);
         struct line *t;
 
         if (l->n_attributes > OTLP_ATTRIBUTES_MAX)

@@ -140,7 +140,7 @@ static void consider(struct episodes *e, struct episode *x) {
         else if (x->looks > 0)
                 x->due = MIN(x->due, now + BETWEEN_LOOKS);
         else if (x->hosts == 0)
-                x->due = now + EPISODES_QUIET;
+                x->due = now + e->o.patience / 2;
 }
 
 /* --- Begun ---------------------------------------------------------------------------------------------- */
@@ -214,7 +214,7 @@ void episodes_asked(struct episodes *e, const char *slice, const json_t *record,
         x->expected = names_of(expected);
         x->hosts = x->expected ? json_object_size(x->expected)
                                : (uint64_t) MAX(json_integer_value(json_object_get(record, "hosts")), (json_int_t) 0);
-        x->due = boot_now(e) + MIN(second, EPISODES_PATIENCE) + EPISODES_PATIENCE;
+        x->due = boot_now(e) + MIN(second, EPISODES_SECOND_MAX) + e->o.patience;
         json_decref(expected);
         (void) begin(e, x,
                      &(struct store_episode){ .episode = id,
@@ -244,7 +244,7 @@ static int on_known(const struct store_episode *s, void *userdata) {
                 x->hosts = s->hosts;
                 x->at = s->at;
                 x->expected = names_of(expected);
-                x->due = boot_now(e) + (s->at + OLD > clock_real(e->o.clock) ? EPISODES_PATIENCE : 0);
+                x->due = boot_now(e) + (s->at + OLD > clock_real(e->o.clock) ? e->o.patience : 0);
         }
         json_decref(expected);
         return 0;
@@ -268,7 +268,7 @@ static struct episode *begin_unasked(struct episodes *e, const struct store_capt
         x->rounds = c->rounds;
         x->hosts = c->hosts;
         x->at = c->taken;
-        x->due = boot_now(e) + EPISODES_PATIENCE;
+        x->due = boot_now(e) + e->o.patience;
         return x;
 }
 

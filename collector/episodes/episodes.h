@@ -3,7 +3,7 @@
 /*
  * Episodes: from the request for stacks over the captures of the hosts to the verdict. An episode begins with the
  * registry's record capture/SLICE, or with a capture of one that is not known here (etcd's; a host's own). It is
- * diagnosed as soon as all that were asked have answered both captures, at the latest EPISODES_PATIENCE after its
+ * diagnosed as soon as all that were asked have answered both captures, at the latest `patience` after its
  * last is due; once more when others answer later. What is known is in the store: a restart loses nothing.
  */
 #include <jansson.h>
@@ -12,8 +12,7 @@
 #include "clock.h"
 #include "store_episodes.h"
 
-#define EPISODES_PATIENCE (20 * USEC_PER_SEC)
-#define EPISODES_QUIET (10 * USEC_PER_SEC) /* nobody says how many there are: so long after the last capture */
+#define EPISODES_SECOND_MAX (60 * USEC_PER_SEC) /* between the captures of a round */
 #define EPISODES_OPEN_MAX 64
 #define EPISODES_LOOKS_MAX 4  /* verdicts about one episode, as more answer */
 #define EPISODES_REPORT_TIME (60 * USEC_PER_SEC)
@@ -23,6 +22,7 @@ struct episodes_options {
         struct store *store;
         const struct clock *clock;
         const char *program, *database; /* what is run for a diagnosis: PROGRAM --diagnose EPISODE --database DATABASE */
+        usec_t patience; /* where nobody says how many hosts there are, half of it after the last capture */
         const char *host;               /* the collector's own name: events that are no host's */
         void (*events)(void *userdata); /* events were stored */
         void (*failed)(int error, void *userdata); /* the store said no, outside of a transaction */

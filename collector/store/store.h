@@ -69,6 +69,9 @@ int store_take_record(struct store *s, const struct store_record *record, usec_t
  * STORE_HOSTS_MAX are known. */
 int store_find_host(struct store *s, const char *name, usec_t now, int64_t *ret);
 
+/* 1: there is one of this name; 0: there is none. */
+int store_knows_host(struct store *s, const char *name);
+
 struct store_identity { /* NULL, or -1: the agent does not know */
         const char *slice, *accelerator_type, *version, *boot_id;
         int64_t worker_id;

@@ -68,10 +68,15 @@ class Diagnosis(unittest.TestCase):
     def setUp(self):
         self.folder = Path(tempfile.mkdtemp(prefix="diagnosis-test-"))
         self.addCleanup(shutil.rmtree, self.folder)
-        self.collector = collector_case.Collector(str(self.folder / "c.db"))
+        self.collector = collector_case.Collector(str(self.folder / "c.db"), "--config", self.config(20 if FULL else 4))
         self.addCleanup(lambda: self.collector.process.poll() is None and self.collector.stop())
         self.hosts = []
         self.addCleanup(lambda: [h.ended.set() for h in self.hosts])
+
+    def config(self, patience):
+        path = self.folder / "collectord.conf"
+        path.write_text(f"[Collector]\nCapturePatience={patience}s\n")
+        return str(path)
 
     def host(self, slice_name, worker, hosts, what):
         h = Captured(self.collector, slice_name, worker, hosts, what)
@@ -203,7 +208,7 @@ class Diagnosis(unittest.TestCase):
         ports = self.collector.otlp, self.collector.api
         self.collector.process.kill()
         self.collector.process.wait(60)
-        again = collector_case.Collector(self.collector.database, "--listen-otlp", f"127.0.0.1:{ports[0]}", "--listen-api", f"127.0.0.1:{ports[1]}")
+        again = collector_case.Collector(self.collector.database, "--config", self.config(5), "--listen-otlp", f"127.0.0.1:{ports[0]}", "--listen-api", f"127.0.0.1:{ports[1]}")
         self.addCleanup(lambda: again.process.poll() is None and again.stop())
         for h in self.hosts:
             h.collector = again

@@ -10,6 +10,7 @@ import threading
 import time
 import unittest
 
+import capture_wire
 import otlp
 from collector_case import AGENT, BUILD, PROGRAM, PROTOBUF, Case, Collector, metrics
 
@@ -60,6 +61,18 @@ class Tls(Case):
         r.content = r.read()
         conn.close()
         return r
+
+    def test_a_host_speaks_for_itself(self):
+        """A certificate whose URI ends in a host's name brings the captures of that host, and of no other."""
+        self.c = c = Collector(os.path.join(self.dir.name, "c.db"), "--config", self.configuration())
+
+        def push(host):
+            capture = capture_wire.record("e-1", "job", 0, capture_wire.wire({"processes": []}))
+            return self.call(c.otlp, "agent", "POST", "/v1/logs", otlp.request(capture_wire.resource(host, "s1", 0), [capture]), PROTOBUF)
+        self.assertEqual(push("h0").content, b"")  # no host has this name: the certificate may be a whole fleet's
+        self.assertEqual(push("7").content, b"")
+        self.assertNotEqual(push("h1").content, b"", "it is told back as rejected")
+        self.assertEqual(c.sql("SELECT host FROM captures ORDER BY id"), [("h0",), ("7",)])
 
     def test_who_may_call(self):
         self.c = c = Collector(os.path.join(self.dir.name, "c.db"), "--config", self.configuration())

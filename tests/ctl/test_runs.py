@@ -75,6 +75,14 @@ train: may have stalled: no step for 31 s
         self.assertEqual(strings_of(launchd.seen[0][1]), [(1, "train"), (2, "jax"), (3, "auto"), (5, "python3"), (5, "--env"), (5, "t.py"),
                                                           (6, "X=1"), (6, "Y=a b"), (15, "\n\x04TERM")])
 
+    def test_run_with_step_lines_of_its_own(self):
+        launchd = self.launchd()
+        launchd.answers[20] = (21, field(1, "train") + field(2, "tpu-run-train.service"))
+        self.expect(["run", "--step-regex", "^batch #([0-9]+)", "--", "true"], 0, stderr="")
+        self.assertIn((6, "TPU_RUN_STEP_EXPRESSION=^batch #([0-9]+)"), strings_of(launchd.seen[0][1]))
+        for bad, why in (("batch", "has no group"), ("(a", "--step-regex '(a': "), ("(a)\\1", "refers back"), ("(a{200})", "100 times")):
+            self.assertIn(why, self.expect(["run", "--step-regex", bad, "--", "true"], 64).stderr)
+
     def test_run_with_limits_and_secrets(self):
         launchd = self.launchd()
         launchd.answers[20] = (21, field(1, "train") + field(2, "tpu-run-train.service"))

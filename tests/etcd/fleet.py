@@ -102,7 +102,8 @@ class Fleet:
 
     @property
     def last_member(self):
-        return max(p.member for p in self.processes)
+        """When all hosts of a process were members at one time; the last process's."""
+        return max(p.member or p.ready[1] for p in self.processes)
 
     @property
     def processor_time(self):

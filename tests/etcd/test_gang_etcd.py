@@ -90,6 +90,15 @@ class GangOfEtcd(unittest.TestCase):
         self.host("s1", site.urls)
         for s in ("s0", "s1"):
             self.until_runs(s, "job1")
+        # An order for stacks that somebody puts is completed for both slices by the elected agent, and each host takes part in the round.
+        for s in ("s0", "s1"):
+            self.launchds[s].stacks = lambda name: {"version": 1, "processes": []}
+        site.ctl("put", "/tpu/default/capture/s0", json.dumps({"v": 1, "by": "alice", "why": "slow"}))
+        for s in ("s0", "s1"):
+            wait_until(lambda s=s: len(list((self.hosts[s].folder / "captures").glob("*-job1-1-*.capture"))) == 2, 60, f"{s} took part")
+        written = [json.loads(site.ctl("get", f"/tpu/default/capture/{s}", "--print-value-only").stdout) for s in ("s0", "s1")]
+        self.assertEqual(written[0], written[1])
+        self.assertEqual((written[0]["run"], written[0]["by"], written[0]["hosts"]), ("job1", "alice", 2))
         intent = self.records()["job1"]["intent"]
         self.assertRegex(intent["by"], r"^uid 0 \(pid \d+\) of s0-0$")
         self.assertEqual(intent["serial"], self.launchds["s0"].starts[0][2][9][-1].decode())

@@ -109,6 +109,14 @@ class Progress(unittest.TestCase):
         time.sleep(6)
         self.assertEqual(self.h.events("tpu.run.stall_suspected"), [])
 
+    def test_a_step_line_of_its_own(self):
+        self.launchd.jobs = [{**TRAIN, 29: "^batch #([0-9]+) "}]
+        wait_until(lambda: self.entry("batch #7 of many") or self.metric('tpu_run_step{job="train"} 7'), 60, "a step by the run's expression")
+        self.step(9)
+        self.entry("batch #8 of many")
+        wait_until(lambda: self.metric('tpu_run_step{job="train"} 8'), 60, "the next one")
+        self.assertFalse(self.metric('tpu_run_step{job="train"} 9'))
+
     def test_the_end_of_a_suspected_run_is_its_end(self):
         self.steps(41, 1.0, 12.0)
         self.suspected(40)

@@ -301,6 +301,21 @@ static void test_failure_heard_late(void) {
         }
 }
 
+/* Told to stop for it, another one had to be killed: that is nobody's fault. */
+static void test_stopped_the_hard_way(void) {
+        struct world w;
+
+        begin(&w, 2, 1, 2);
+        world_shut_down(&w, 1, 0);
+        world_step(&w);
+        ASSERT_STREQ(world_state(&w), "stopping");
+        world_exit(&w, 0, 1, "timeout", "killed", "KILL");
+        world_settle(&w);
+        ASSERT_EQ(world_generation(&w), 2);
+        ASSERT_STREQ(world_text(world_run(&w), "why"), "s1-0 (10.1.0.0) was lost: it was shut down");
+        gang_free(w.g);
+}
+
 static void test_shut_down(void) {
         struct world w;
 
@@ -370,4 +385,4 @@ static void test_taken_over(void) {
 TEST_MAIN(test_agent_away_steps_go_on, test_power_off_is_quick, test_goes_on_and_then_stops, test_second_is_lost,
           test_long_steps, test_nobody_answers, test_all_away_success, test_all_away_failure, test_all_away_for_good,
           test_success_but_one, test_success_but_one_for_good, test_ended_then_gone, test_back_while_it_waits, test_failure_heard_late,
-          test_shut_down, test_cannot_say, test_taken_over)
+          test_stopped_the_hard_way, test_shut_down, test_cannot_say, test_taken_over)

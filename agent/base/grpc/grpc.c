@@ -186,9 +186,13 @@ static int fill(struct grpc_call *c, const struct grpc_question *q) {
 
 /* Other files: other connections from now on. */
 static void renew(struct grpc *g) {
-        if (!tls_files_look(&g->tls))
+        EVP_PKEY *key;
+
+        if (!tls_files_look_key(&g->tls, &key))
                 return;
+        EVP_PKEY_free(g->key);
         SSL_CTX_free(g->context);
+        g->key = key;
         g->context = NULL;
         if (g->current)
                 grpc_connection_retire(g->current);
@@ -390,6 +394,7 @@ struct grpc *grpc_free(struct grpc *g) {
                 free(c->out);
                 free(c);
         }
+        EVP_PKEY_free(g->key);
         SSL_CTX_free(g->context);
         g->event = sd_event_unref(g->event);
         free(g->name);

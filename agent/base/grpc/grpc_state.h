@@ -87,6 +87,7 @@ struct grpc {
         sd_event_source *settle, *timer;
         struct lookup *lookup; /* NULL: the URL has an address */
         struct tls_files tls;
+        EVP_PKEY *key; /* NULL: none */
         SSL_CTX *context; /* of the files as they were looked at last */
         char *name, *host, *authority, *path, *user_agent;
         uint16_t port;

@@ -15,29 +15,22 @@ static const uint8_t alpn[] = { 2, 'h', '2' };
 
 /* --- The context ------------------------------------------------------------------------------------ */
 
-/* tls_files.h has looked at the key: it has none. */
-static int no_passphrase(char *buf, int size, int writing, void *userdata) {
-        (void) buf, (void) size, (void) writing, (void) userdata;
-        return -1;
-}
-
-static int use_files(SSL_CTX *x, const struct tls_files *f) {
+static int use_files(SSL_CTX *x, const struct tls_files *f, EVP_PKEY *key) {
         bool bad;
 
         bad = f->path[TLS_CA][0] ? SSL_CTX_load_verify_locations(x, f->path[TLS_CA], NULL) != 1
                                  : SSL_CTX_set_default_verify_paths(x) != 1;
         if (!bad && f->path[TLS_CERT][0])
                 bad = SSL_CTX_use_certificate_chain_file(x, f->path[TLS_CERT]) != 1 ||
-                      SSL_CTX_use_PrivateKey_file(x, f->path[TLS_KEY], SSL_FILETYPE_PEM) != 1;
+                      SSL_CTX_use_PrivateKey(x, key) != 1;
         return bad ? -EIO : 0;
 }
 
-static SSL_CTX *context_new(const struct tls_files *f) {
+static SSL_CTX *context_new(const struct tls_files *f, EVP_PKEY *key) {
         SSL_CTX *x = SSL_CTX_new(TLS_client_method());
         int r = x ? 0 : -ENOMEM;
 
         if (r == 0) {
-                SSL_CTX_set_default_passwd_cb(x, no_passphrase);
                 SSL_CTX_set_verify(x, SSL_VERIFY_PEER, NULL);
                 /* a resumed session would go on with the certificate of before */
                 (void) SSL_CTX_set_session_cache_mode(x, SSL_SESS_CACHE_OFF);
@@ -48,7 +41,7 @@ static SSL_CTX *context_new(const struct tls_files *f) {
                         r = -EIO;
         }
         if (r == 0)
-                r = use_files(x, f);
+                r = use_files(x, f, key);
         ERR_clear_error();
         if (r == 0)
                 return x;
@@ -71,7 +64,7 @@ int grpc_tls_new(struct grpc_connection *n) {
         BIO *in, *out;
 
         if (!g->context)
-                g->context = context_new(&g->tls);
+                g->context = context_new(&g->tls, g->key);
         n->ssl = g->context ? SSL_new(g->context) : NULL;
         if (!n->ssl)
                 return -EIO;

@@ -108,7 +108,7 @@ static usec_t asn1_usec(const ASN1_TIME *t) {
         return at > 0 ? (usec_t) at * USEC_PER_SEC : 0;
 }
 
-static int read_own(struct tls_files *f) {
+static int read_own(struct tls_files *f, EVP_PKEY **ret_key) {
         _cleanup_(x509_freep) X509 *x = NULL;
         _cleanup_(pkey_freep) EVP_PKEY *k = NULL;
 
@@ -122,10 +122,11 @@ static int read_own(struct tls_files *f) {
                 return -EBADMSG;
         if (X509_check_private_key(x, k) != 1)
                 return complain(f, TLS_KEY, "is not the key of the certificate in CertFile=");
+        *ret_key = TAKE_PTR(k);
         return 0;
 }
 
-static void read_all(struct tls_files *f) {
+static void read_all(struct tls_files *f, EVP_PKEY **ret_key) {
         f->error[0] = f->warning[0] = '\0';
         f->not_before = f->not_after = 0;
         if (f->path[TLS_CA][0]) {
@@ -138,15 +139,23 @@ static void read_all(struct tls_files *f) {
                 (void) complain(f, f->path[TLS_CERT][0] ? TLS_KEY : TLS_CERT,
                                 "is missing: a certificate and its key come together");
         else if (f->path[TLS_CERT][0])
-                (void) read_own(f);
+                (void) read_own(f, ret_key);
 }
 
 bool tls_files_look(struct tls_files *f) {
+        _cleanup_(pkey_freep) EVP_PKEY *unused = NULL;
+
+        return tls_files_look_key(f, &unused);
+}
+
+bool tls_files_look_key(struct tls_files *f, EVP_PKEY **ret_key) {
         const char *const paths[_TLS_FILE_MAX] = { f->path[TLS_CA], f->path[TLS_CERT], f->path[TLS_KEY] };
+        EVP_PKEY *key = NULL;
 
         if (!file_stamps_changed(paths, f->stamps, _TLS_FILE_MAX) && f->looked)
                 return false;
         f->looked = true;
-        read_all(f);
+        read_all(f, &key);
+        *ret_key = key;
         return true;
 }

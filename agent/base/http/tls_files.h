@@ -13,6 +13,8 @@
 #define TLS_FILE_MAX (1024 * 1024) /* a bundle of all public authorities has 220 KiB */
 #define TLS_PATH_MAX 256
 
+struct evp_pkey_st; /* OpenSSL's EVP_PKEY */
+
 enum tls_file { TLS_CA, TLS_CERT, TLS_KEY, _TLS_FILE_MAX };
 
 struct tls_files {
@@ -30,5 +32,10 @@ struct tls_files {
  * connections made before are made with what was. Small local files are read in the caller.
  */
 bool tls_files_look(struct tls_files *f);
+/*
+ * The same for who does TLS with OpenSSL itself: reading a key is by far the dearest of it, so the one that was read
+ * (EVP_PKEY) comes along; the caller's. NULL: none is configured, or it is no good. Untouched when nothing was read.
+ */
+bool tls_files_look_key(struct tls_files *f, struct evp_pkey_st **ret_key);
 /* Whether there is anything to look at. */
 bool tls_files_configured(const struct tls_files *f);

@@ -36,7 +36,7 @@ static usec_t last_round(const struct gang *g, const struct target *t, const cha
                 const json_t *q = request_of(g, text_of(v, "slice"));
                 usec_t at = (usec_t) MAX(json_integer_value(json_object_get(q, "at")), (json_int_t) 0);
 
-                if (!q || !*text_of(q, "episode") || at <= last || !streq(text_of(q, "run"), t->run) ||
+                if (!q || !*text_of(q, "episode") || at <= last || at > g->now + CAPTURES_APART || /* of no clock of ours */ !streq(text_of(q, "run"), t->run) ||
                     !streq(text_of(q, "serial"), t->serial) ||
                     (uint64_t) json_integer_value(json_object_get(q, "generation")) != t->generation)
                         continue;

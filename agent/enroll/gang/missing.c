@@ -140,9 +140,19 @@ void run_note_over(struct run *r, const struct tally *t) {
         r->n_over = t->over;
 }
 
+/* An end that comes of the stop, or of the loss, itself; tpu-launchd's words. */
+static bool follows(const char *cause) {
+        static const char *const causes[] = { "timeout", "unkillable", "host-down", CAUSE_UNKNOWN };
+
+        for (size_t i = 0; i < ELEMENTSOF(causes); i++)
+                if (streq(cause, causes[i]))
+                        return true;
+        return startswith(cause, "peer");
+}
+
 /* Its program failed there, and that is why the others lost it: not because its host was gone. */
 static int hear_failure(struct gang *g, struct run *r, const struct tally *t, bool *ret_ended) {
-        if (startswith(t->bad_run->cause, "peer"))
+        if (follows(t->bad_run->cause))
                 return 0;
         run_blame(r, t);
         *ret_ended = tally_is_final(t->bad_run);

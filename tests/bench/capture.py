@@ -1,0 +1,79 @@
+#!/usr/bin/python3
+"""From the captures of many hosts to the verdict, in a real tpu-collectord over HTTP. Prints a table of medians.
+
+BUILD_DIR names the build; arguments: HOSTS …; default 16 64 256. Each simulated host sends both captures of a round, of 100 threads with 40
+frames, a tenth of its stacks its own, as agents do: packed, an OTLP record each. Both sides share this machine. "arrived" is from the first
+sending to the last answer of the collector (each commit is on the disk), "verdict" from there until the API has it."""
+
+import os
+import random
+import resource
+import statistics
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "collector"))
+import capture_wire  # noqa: E402
+import otlp  # noqa: E402
+from collector_case import Collector  # noqa: E402
+from registry_hosts import until  # noqa: E402
+from test_diagnosis import READS, WAITS  # noqa: E402
+
+ROUNDS = 5
+
+
+def host_capture(host, culprit):
+    """As a real rank has it: the main thread, and pools of threads that wait."""
+    rng = random.Random(host)
+    threads = [dict(READS if host == culprit else WAITS, tid=4700, name="python3")]
+    for t in range(1, 100):
+        own = rng.randrange(10) == 0
+        threads.append({"tid": 4700 + t, "name": f"pool-{t % 8}", "state": "S", "wait": "futex_wait_queue",
+                        "frames": [{"kind": "native", "module": "libtorch_cpu.so", "function": f"at::native::f{t % 20}_{d}_{host if own else 0}"} for d in range(40)]})
+    return {"step": 7, "processes": [{"pid": 4700, "command": "python3 train.py", "threads": threads}]}
+
+
+def requests(episode, n):
+    """[[body of the first captures], [of the second]]"""
+    out = [[], []]
+    for host in range(n):
+        data = capture_wire.wire(host_capture(host, n // 3))
+        for k in (0, 1):
+            record = capture_wire.record(episode, "bench", k, data, hosts=n, slice_hosts=n)
+            out[k].append(otlp.request(capture_wire.resource(f"{episode}-h{host}", episode, host), [record]))
+    return out
+
+
+def measure(c, episode, n, bodies):
+    began = time.monotonic()
+    with ThreadPoolExecutor(16) as pool:
+        for part in bodies:
+            for answer in pool.map(lambda b: c.post("/v1/logs", b), part):
+                assert answer.status == 200, answer.content
+    arrived = time.monotonic()
+    until(lambda: (c.get(f"/api/v1/slices/{episode}/diagnosis").json or {}).get("outcome"), "the verdict", 120)
+    verdict = time.monotonic()
+    d = c.get(f"/api/v1/slices/{episode}/diagnosis").json
+    assert d["outcome"] == "named" and d["diagnosis"]["suspects"][0]["host"] == f"{episode}-h{n // 3}", d["summary"]
+    return arrived - began, verdict - arrived, sum(len(b) for part in bodies for b in part) / 2 / n
+
+
+def main():
+    print(f"{'hosts':>6} {'bytes a capture':>16} {'arrived':>9} {'verdict':>9} {'both, worst':>12} {'collector RSS':>14} {'diagnosis RSS':>14}")
+    for n in [int(a) for a in sys.argv[1:]] or [16, 64, 256]:
+        with tempfile.TemporaryDirectory() as folder:
+            c = Collector(os.path.join(folder, "c.db"))
+            prepared = [(f"e{n}-{k}", requests(f"e{n}-{k}", n)) for k in range(ROUNDS)]
+            got = [measure(c, episode, n, bodies) for episode, bodies in prepared]
+            with open(f"/proc/{c.process.pid}/status") as f:
+                rss = next(int(line.split()[1]) for line in f if line.startswith("VmHWM"))
+            c.stop()
+        child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+        arrived, verdict, size = (statistics.median(g[k] for g in got) for k in range(3))
+        print(f"{n:>6} {size:>16.0f} {arrived:>7.2f} s {verdict:>7.2f} s {max(a + v for a, v, _ in got):>10.2f} s {rss / 1024:>10.1f} MiB {child / 1024:>10.1f} MiB")
+
+
+if __name__ == "__main__":
+    main()
