@@ -160,14 +160,21 @@ int store_list_episodes(struct store *s, const struct store_episode_filter *f,
 
 /* --- Keeping it small ------------------------------------------------------------------------ */
 
-/* One episode at a time loses its captures, the oldest first; then verdicts beyond the limit go. */
-int store_drop_episodes(struct store *s) {
-        int64_t bytes = 0;
-        int r;
+#define DROPS_AT_ONCE 32 /* episodes that lose their captures */
 
-        r = store_ask(s, ST_CAPTURE_BYTES, NULL, 0, &bytes, NULL);
-        if (r >= 0 && (uint64_t) MAX(bytes, INT64_C(0)) > STORE_CAPTURE_BYTES)
+/* The oldest lose their captures; then verdicts beyond the limit go. */
+int store_drop_episodes(struct store *s, uint64_t keep) {
+        int64_t bytes = 0;
+        int r = 0;
+
+        for (unsigned i = 0; i < DROPS_AT_ONCE; i++) {
+                r = store_ask(s, ST_CAPTURE_BYTES, NULL, 0, &bytes, NULL);
+                if (r < 0 || (uint64_t) MAX(bytes, INT64_C(0)) <= MIN(keep, STORE_CAPTURE_BYTES))
+                        break;
                 r = store_run(s, ST_CAPTURES_OLDEST, NULL, 0);
+                if (r < 0)
+                        break;
+        }
         if (r >= 0)
                 r = store_run(s, ST_EPISODES_OLDEST, BIND(INT(STORE_EPISODES_MAX)));
         if (r >= 0)

@@ -148,7 +148,7 @@ void store_end(sqlite3_stmt **q);
 int store_drop_lines(struct store *s, uint64_t keep, usec_t before);
 
 /* episodes.c: what is beyond the limits, a little at a time. */
-int store_drop_episodes(struct store *s);
+int store_drop_episodes(struct store *s, uint64_t bytes);
 
 /* Columns. NULL is NULL, and -1. */
 const char *column_text(sqlite3_stmt *q, int column);

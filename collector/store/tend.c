@@ -233,7 +233,7 @@ static int tend(struct store *s, const struct store_retention *retention, usec_t
         *ret_hosts = (unsigned) hosts;
         if (next == 0) { /* min() of nothing: the round is over */
                 s->tending.host = 0;
-                r = store_drop_episodes(s);
+                r = store_drop_episodes(s, retention->bytes / 4);
                 return r < 0 ? r : squeeze(s, retention);
         }
         r = tend_host(s, next, retention, (int64_t) (now / USEC_PER_MSEC), &more);

@@ -1,4 +1,5 @@
 unit_test(collector-store KNOWS base store LIBRARIES PkgConfig::SQLITE)
+unit_test(collector-episodes KNOWS base store LIBRARIES PkgConfig::SQLITE)
 unit_test(collector-lines KNOWS base store LIBRARIES PkgConfig::SQLITE)
 unit_test(collector-ingest KNOWS base ingest)
 unit_test(collector-series KNOWS base store LIBRARIES PkgConfig::SQLITE)
