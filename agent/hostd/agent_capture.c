@@ -17,6 +17,7 @@
 #include "local.pb-c.h"
 #include "log.h"
 #include "paths.h"
+#include "reach.h"
 #include "run_record.h"
 #include "unanswered.h"
 
@@ -44,6 +45,7 @@ struct capture_round {
         void *token; /* somebody waits for it; NULL: nobody */
         sd_event_source *timer;
         struct launchd_call *call;
+        struct reach *reach; /* asked in the first capture, looked at in the second */
         uint8_t *stacks; /* that wait for the cores */
         size_t stacks_len;
         usec_t taken;
@@ -72,6 +74,7 @@ static void round_clear(struct capture_round *c) {
         if (c->stacks)
                 agent_libtpu_cancel_status(c->owner->agent);
         free(c->stacks);
+        c->reach = reach_free(c->reach);
         *c = (struct capture_round){ 0 };
 }
 
@@ -172,6 +175,18 @@ static void look_at_peers(const struct agent *a, struct finding_list *ret) {
                 (void) log_debug_errno(r, "the connections of this host cannot be looked at: %m");
 }
 
+/* A host that is cut off while it had nothing to send is missed by nobody's data: it is asked. */
+static void look_at_reach(struct capture_round *c, struct finding_list *ret) {
+        int r = 0;
+
+        if (c->round == 0 && c->second > 0 && !c->reach)
+                r = reach_begin(c->owner->agent->host, &c->reach);
+        else if (c->round > 0 && c->reach)
+                r = reach_tell(c->reach, ret);
+        if (r < 0 && r != -ENODATA && r != -ENOENT)
+                (void) log_debug_errno(r, "whether the peers of this host can be reached cannot be looked at: %m");
+}
+
 static void deliver(struct capture_round *c, const uint8_t *stacks, size_t len, const struct libtpu_status *cores, const char *problem,
                     usec_t taken) {
         _cleanup_built_capture_ struct built_capture b = { 0 };
@@ -182,6 +197,7 @@ static void deliver(struct capture_round *c, const uint8_t *stacks, size_t len, 
 
         describe(c, problem, taken, how, &about);
         look_at_peers(c->owner->agent, &peers);
+        look_at_reach(c, &peers);
         about.more = &peers;
         about.cores = cores;
         r = capture_build(stacks, len, &about, &b, why);

@@ -103,8 +103,16 @@ static void count_ends(const struct pairs *p, struct paths *ret) {
 
 /* Who misses most, over all and of each host. */
 static void rank_ends(const struct evidence *e, struct paths *p) {
+        size_t asked = 0;
+
         for (size_t i = 0; i < p->n; i++) {
-                uint32_t missing = p->ends[i].missing;
+                struct path_end *end = &p->ends[i];
+
+                if (end->host == STACK_NONE && asked++ < OWNERS_MAX)
+                        end->host = owner(e, end);
+        }
+        for (size_t i = 0; i < p->n; i++) { /* a machine that everyone misses is no host's fault */
+                uint32_t missing = p->ends[i].host == STACK_NONE ? 0 : p->ends[i].missing;
 
                 p->n_most = missing > p->most ? 1 : p->n_most + (missing == p->most);
                 p->most = MAX(p->most, missing);
@@ -112,8 +120,6 @@ static void rank_ends(const struct evidence *e, struct paths *p) {
         for (size_t i = 0; i < p->n; i++) {
                 struct path_end *end = &p->ends[i];
 
-                if (end->host == STACK_NONE && end->missing == p->most && p->n_most <= OWNERS_MAX)
-                        end->host = owner(e, end);
                 if (end->host != STACK_NONE &&
                     (!p->worst[end->host] || end->missing > p->worst[end->host]->missing))
                         p->worst[end->host] = end;

@@ -20,7 +20,7 @@ struct paths {
         struct path_end *ends; /* by address */
         size_t n;
         struct path_end **worst; /* of each host: its end that misses most; NULL: it has none */
-        uint32_t most; /* the greatest `missing` */
+        uint32_t most; /* the greatest `missing` of a host's end */
         size_t n_most; /* how many ends have that */
 };
 #define PATHS_NULL ((struct paths) { 0 })

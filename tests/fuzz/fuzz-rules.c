@@ -6,6 +6,7 @@
 #include <assert.h>
 
 #include "addresses.h"
+#include "reach.h"
 #include "routes.h"
 #include "rules.h"
 #include "source.h"
@@ -51,6 +52,11 @@ static void connections(const uint8_t *data, size_t size) {
         _cleanup_unanswered_ struct unanswered_table t = UNANSWERED_TABLE_NULL;
         _cleanup_finding_list_ struct finding_list list = FINDING_LIST_NULL;
 
+        struct reach_pair pairs[REACH_MAX];
+        size_t n = 0;
+
+        (void) reach_parse(data, size, pairs, &n);
+        assert(n <= REACH_MAX);
         if (unanswered_parse(data, size, &t) == 0)
                 assert(unanswered_tell(&t, &list) == 0 && list.n == t.n);
 }

@@ -185,11 +185,12 @@ static void test_ring_cut(void) {
                                 (void) snprintf(next, sizeof(next), "10.10.1.%u", 10 + (i + 1) % n);
                                 if (i == cut || (i + 1) % n == cut)
                                         unanswered(&c, &scene.table, own, next);
+                                unanswered(&c, &scene.table, own, "169.254.169.254"); /* everyone misses it */
                                 ASSERT_OK(scene_add(&scene, &c, NULL));
                         }
                         d = scene_diagnose(&scene, n, RUN_UNKNOWN);
                         (void) snprintf(says, sizeof(says),
-                                        "packets between its address 10.10.1.%u and 2 others", 10 + cut);
+                                        "packets between its address 10.10.1.%u and 3 others", 10 + cut);
                         ASSERT_EQ(d->outcome, n == 2 ? OUTCOME_NOBODY : OUTCOME_NAMED);
                         if (n > 2) {
                                 ASSERT_EQ(d->suspects[0].host, cut);

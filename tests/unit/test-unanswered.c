@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 
 #include "netlink-dump.h"
+#include "reach.h"
 #include "unanswered.h"
 
 struct told {
@@ -108,4 +109,26 @@ static void test_cut_and_full(void) {
         ASSERT_EQ(t.answered, 50);
 }
 
-TEST_MAIN(test_which_count, test_other_kernels, test_cut_and_full)
+/* Pairs once each; what is on this machine is no way out of it. */
+static void test_reach_pairs(void) {
+        struct reach_pair pairs[REACH_MAX];
+        struct dump d = { .len = 0 };
+        size_t n = 0;
+
+        for (int i = 0; i < 2; i++) {
+                connection(&d, (struct told){ AF_INET, "10.10.1.12", "10.10.1.13", 0, 0, 0, 0 });
+                connection(&d, (struct told){ AF_INET, "127.0.0.1", "127.0.0.1", 0, 0, 0, 0 });
+                connection(&d, (struct told){ AF_INET, "10.10.1.12", "10.10.1.12", 0, 0, 0, 0 });
+        }
+        connection(&d, (struct told){ AF_INET6, "fd00::1", "fd00::2", 0, 0, 0, 0 });
+        connection(&d, (struct told){ AF_INET6, "::1", "::1", 0, 0, 0, 0 });
+        done(&d);
+        ASSERT_OK(reach_parse(d.data, d.len, pairs, &n));
+        ASSERT_EQ(n, 2);
+        ASSERT_EQ(pairs[0].peer[3], 13);
+        ASSERT_EQ(pairs[1].peer[15], 2);
+        for (size_t i = 0; i < d.len; i++)
+                ASSERT_TRUE(reach_parse(d.data, i, pairs, &n) < 0);
+}
+
+TEST_MAIN(test_reach_pairs, test_which_count, test_other_kernels, test_cut_and_full)

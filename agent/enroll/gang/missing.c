@@ -16,7 +16,8 @@ int run_succeed(struct run *r, usec_t now) {
 static void blame_left(struct run *r, const struct tally *t) {
         char who[160];
 
-        why_set(r->why, "%s left it first, with success, while the others still trained: they lost the connection to it",
+        why_set(r->why,
+                "%s left it first, with success, while the others still trained: they lost the connection to it",
                 seat_text(t->first_success, who));
         (void) snprintf(r->blame, sizeof(r->blame), "%s", json_string_value(t->first_success->host));
         (void) snprintf(r->cause, sizeof(r->cause), "left");

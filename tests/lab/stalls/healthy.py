@@ -51,6 +51,6 @@ def lines(told):
     yield (f"healthy run: {told['steps']} steps of {told['step_seconds']:.2f} s; {len(long_ones)} pauses of {PAUSE_LEAST} s and more after its "
            "first step: " + ", ".join(f"{seconds:.0f} s behind step {step}" for seconds, step in long_ones))
     yield f"suspicions without confirmation: {len(told['suspected'])}"
-    yield from (f"  {host}: {body}" for _, _, host, body, _ in told["suspected"])
+    yield from (f"  {host}: {body['kind']}: {body['why']}" for _, _, host, body, _ in told["suspected"])
     yield f"false alarms (stall_confirmed, straggler): {len(told['alarms'])} (goal: 0)"
     yield from (f"  {name} {body}" for _, name, _, body, _ in told["alarms"])
