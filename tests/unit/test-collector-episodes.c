@@ -183,8 +183,15 @@ static void the_oldest_go(void) {
         s = store_free(s);
 }
 
+static void remove_directory(void) {
+        store_free(opened());
+        (void) unlink(path);
+        ASSERT_OK(rmdir(dir));
+}
+
 static void make_directory(void) {
         ASSERT_TRUE(mkdtemp(dir) != NULL);
 }
 
-TEST_MAIN(make_directory, repeats_and_too_many, hosts_by_themselves, verdicts, the_oldest_go)
+TEST_MAIN(make_directory, repeats_and_too_many, hosts_by_themselves, verdicts, the_oldest_go,
+          remove_directory)
