@@ -4,13 +4,15 @@
 #include "store_episodes.h"
 
 #define EPISODES_SHOWN 32
-#define CAPTURES_BYTES ((size_t) 4 * 1024 * 1024) /* of one answer, packed; the next call goes on behind them */
+#define CAPTURES_BYTES                                                                                      \
+        ((size_t) 4 * 1024 * 1024) /* of one answer, packed; the next call goes on behind them */
 
 static json_t *head(const struct store_episode *e) {
-        return json_pack("{s:s, s:s, s:o, s:o, s:b, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "episode", e->episode, "run",
-                         e->run, "generation", api_number(e->generation), "at", api_time(e->at), "suspected", e->suspected,
-                         "by", e->by, "why", e->why, "hosts", (json_int_t) e->hosts, "answered", (json_int_t) e->answered,
-                         "outcome", api_text(e->outcome), "summary", api_text(e->summary), "diagnosed",
+        return json_pack("{s:s, s:s, s:o, s:o, s:b, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "episode",
+                         e->episode, "run", e->run, "generation", api_number(e->generation), "at",
+                         api_time(e->at), "suspected", e->suspected, "by", e->by, "why", e->why, "hosts",
+                         (json_int_t) e->hosts, "answered", (json_int_t) e->answered, "outcome",
+                         api_text(e->outcome), "summary", api_text(e->summary), "diagnosed",
                          e->diagnosed > 0 ? api_time(e->diagnosed) : json_null(), "confirmed",
                          e->confirmed > 0 ? api_time(e->confirmed) : json_null(), "recovered",
                          e->recovered > 0 ? api_time(e->recovered) : json_null());
@@ -27,7 +29,8 @@ static int on_one(const struct store_episode *e, void *userdata) {
         return v ? 1 : -ENOMEM;
 }
 
-void api_diagnosis(const struct api *a, const char *slice, const struct http_request *q, struct http_reply *reply) {
+void api_diagnosis(const struct api *a, const char *slice, const struct http_request *q,
+                   struct http_reply *reply) {
         struct store_episode_filter f = { .slice = slice, .limit = 1 };
         char why[QUERY_WHY_MAX];
         struct query query;
@@ -41,8 +44,11 @@ void api_diagnosis(const struct api *a, const char *slice, const struct http_req
         f.episode = query.text[QUERY_EPISODE];
         r = store_list_episodes(a->store, &f, on_one, &v);
         if (r == 0)
-                api_reply_error(reply, 404, f.episode ? "there is no such episode of this slice" : "no stacks of this slice were asked for yet",
-                                "GET /api/v1/slices/NAME/episodes lists them; tpuctl diagnose NAME --capture asks for some");
+                api_reply_error(
+                        reply, 404,
+                        f.episode ? "there is no such episode of this slice"
+                                  : "no stacks of this slice were asked for yet",
+                        "GET /api/v1/slices/NAME/episodes lists them; tpuctl diagnose NAME --capture asks for some");
         else
                 api_reply_result(reply, a, MIN(r, 0), v);
 }
@@ -87,9 +93,11 @@ static int on_capture(const struct store_capture *c, void *userdata) {
         if (p->bytes + c->len > CAPTURES_BYTES && p->bytes > 0)
                 return 1;
         data = hex(c->data, c->len);
-        if (!data || json_array_append_new(p->list, json_pack("{s:s, s:o, s:s, s:i, s:o, s:s}", "slice", c->slice, "worker_id",
-                                                              api_number(c->worker_id), "host", c->host, "round",
-                                                              (int) c->round, "taken", api_time(c->taken), "capture", data)) < 0)
+        if (!data ||
+            json_array_append_new(p->list, json_pack("{s:s, s:o, s:s, s:i, s:o, s:s}", "slice", c->slice,
+                                                     "worker_id", api_number(c->worker_id), "host", c->host,
+                                                     "round", (int) c->round, "taken", api_time(c->taken),
+                                                     "capture", data)) < 0)
                 return -ENOMEM;
         p->bytes += c->len;
         p->last = c->id;
@@ -109,7 +117,8 @@ static int on_evidence(const struct store_episode *e, void *userdata) {
         return 1;
 }
 
-void api_captures(const struct api *a, const char *slice, const struct http_request *q, struct http_reply *reply) {
+void api_captures(const struct api *a, const char *slice, const struct http_request *q,
+                  struct http_reply *reply) {
         struct store_episode_filter f = { .slice = slice, .limit = 1 };
         struct page page = { .list = json_array() };
         struct evidence e = { 0 };
@@ -126,12 +135,16 @@ void api_captures(const struct api *a, const char *slice, const struct http_requ
         r = page.list ? store_list_episodes(a->store, &f, on_evidence, &e) : -ENOMEM;
         if (r == 0) {
                 json_decref(page.list);
-                api_reply_error(reply, 404, "there is no such episode of this slice", "GET /api/v1/slices/NAME/episodes lists them");
+                api_reply_error(reply, 404, "there is no such episode of this slice",
+                                "GET /api/v1/slices/NAME/episodes lists them");
                 return;
         }
         if (r > 0)
-                more = r = store_list_captures(a->store, e.episode, MAX(query.number[QUERY_SINCE], INT64_C(0)), on_capture, &page);
+                more = r =
+                        store_list_captures(a->store, e.episode, MAX(query.number[QUERY_SINCE], INT64_C(0)),
+                                            on_capture, &page);
         api_reply_result(reply, a, MIN(r, 0),
-                         json_pack("{s:s, s:o, s:o, s:o}", "episode", e.episode, "expected", e.expected ? e.expected : json_null(),
-                                   "captures", page.list, "next", more > 0 ? json_integer(page.last) : json_null()));
+                         json_pack("{s:s, s:o, s:o, s:o}", "episode", e.episode, "expected",
+                                   e.expected ? e.expected : json_null(), "captures", page.list, "next",
+                                   more > 0 ? json_integer(page.last) : json_null()));
 }

@@ -26,7 +26,8 @@ static int from_hex(const char *text, uint8_t **ret, size_t *ret_len) {
         return 0;
 }
 
-static int unpack(const char *hex, bool packed, struct host_capture *c, struct stack_table *t, const char **why) {
+static int unpack(const char *hex, bool packed, struct host_capture *c, struct stack_table *t,
+                  const char **why) {
         _cleanup_free_ uint8_t *data = NULL, *wire = NULL;
         size_t len, wire_len;
         int r = from_hex(hex, &data, &len);

@@ -15,7 +15,7 @@ struct wish {
         bool json, folded, all, capture;
         enum source source;
         const struct options *options;
-        struct collector asked; /* of SOURCE_COLLECTOR */
+        struct collector asked;     /* of SOURCE_COLLECTOR */
         struct episode_words words; /* of a verdict that the collector has */
 };
 
@@ -41,7 +41,8 @@ static int parse_run(const struct options *o, const char *text, enum run_state *
         return 0;
 }
 
-static int load_files(const struct wish *wish, const struct words *w, struct scene *s, struct problem *problem) {
+static int load_files(const struct wish *wish, const struct words *w, struct scene *s,
+                      struct problem *problem) {
         int r = capture_files_load(wish->from, s, problem);
 
         for (size_t i = 1; i < w->n && r == 0; i++)
@@ -57,7 +58,8 @@ static int load_from_collector(struct wish *wish, struct scene *s, struct proble
         if (wish->capture)
                 r = diagnose_collector_capture(c, wish->slice, episode, problem);
         return r < 0 ? r
-                     : diagnose_collector_load(c, wish->slice, wish->capture ? episode : wish->episode, s, &wish->words, problem);
+                     : diagnose_collector_load(c, wish->slice, wish->capture ? episode : wish->episode, s,
+                                               &wish->words, problem);
 }
 
 static int load(struct wish *wish, const struct words *w, struct scene *s, struct problem *problem) {
@@ -76,11 +78,13 @@ static int load(struct wish *wish, const struct words *w, struct scene *s, struc
 static void print_words(const struct episode_words *w) {
         if (!w->episode[0])
                 return;
-        printf("\nepisode %s: %s%s%sasked for at %s by %s%s%s%s; %" PRIu64 " of %" PRIu64 " hosts answered\n", w->episode,
-               w->run[0] ? "run " : "", w->run, w->run[0] ? ", " : "", w->at, w->by, w->why[0] ? " (" : "", w->why,
-               w->why[0] ? ")" : "", w->answered, w->hosts);
+        printf("\nepisode %s: %s%s%sasked for at %s by %s%s%s%s; %" PRIu64 " of %" PRIu64
+               " hosts answered\n",
+               w->episode, w->run[0] ? "run " : "", w->run, w->run[0] ? ", " : "", w->at, w->by,
+               w->why[0] ? " (" : "", w->why, w->why[0] ? ")" : "", w->answered, w->hosts);
         if (w->confirmed[0])
-                printf("the stall was confirmed at %s%s%s\n", w->confirmed, w->recovered[0] ? ", over at " : "", w->recovered);
+                printf("the stall was confirmed at %s%s%s\n", w->confirmed,
+                       w->recovered[0] ? ", over at " : "", w->recovered);
 }
 
 static int print(const struct wish *wish, const struct diagnosis *d) {
@@ -154,11 +158,13 @@ int verb_diagnose(const struct ctl *c, int argc, char *argv[]) {
         struct wish wish = { 0 };
         struct diagnose_options how = { 0 };
         const struct option_def defs[] = {
-                { "from", "SOURCE", "'collector' (default where one is configured), 'agents', or saved captures: files or folders, the further ones behind SLICE",
+                { "from", "SOURCE",
+                  "'collector' (default where one is configured), 'agents', or saved captures: files or folders, the further ones behind SLICE",
                   &wish.from, NULL },
                 { "collector", "URL", "another collector than the configured one", &wish.collector, NULL },
                 { "episode", "EPISODE", "another one than the last of this slice", &wish.episode, NULL },
-                { "capture", NULL, "ask the hosts for their stacks now, and wait for the verdict", NULL, &wish.capture },
+                { "capture", NULL, "ask the hosts for their stacks now, and wait for the verdict", NULL,
+                  &wish.capture },
                 { "hosts", "N", "how many hosts the slice has: who is missing is evidence, too", &wish.hosts,
                   NULL },
                 { "run", "STATE", "whether it is 'stalled' or 'running'; default: told by the captures",
@@ -170,8 +176,9 @@ int verb_diagnose(const struct ctl *c, int argc, char *argv[]) {
         };
         struct options o = {
                 .program = "tpuctl diagnose",
-                .synopsis = "SLICE [--episode EPISODE|--capture | --from agents | --from FILE [FILE…]] [--hosts N] [--run STATE] [--all-threads] "
-                            "[--folded|--json]",
+                .synopsis =
+                        "SLICE [--episode EPISODE|--capture | --from agents | --from FILE [FILE…]] [--hosts N] [--run STATE] [--all-threads] "
+                        "[--folded|--json]",
                 .defs = defs,
                 .n_defs = ELEMENTSOF(defs),
                 .summary =
@@ -189,7 +196,8 @@ int verb_diagnose(const struct ctl *c, int argc, char *argv[]) {
         wish.source = !wish.from || streq(wish.from, "collector") ? SOURCE_COLLECTOR
                       : streq(wish.from, "agents")                ? SOURCE_AGENTS
                                                                   : SOURCE_FILES;
-        if (check(&wish) < 0 || parse_hosts(&o, wish.hosts, &how.hosts) < 0 || parse_run(&o, wish.run, &how.run) < 0)
+        if (check(&wish) < 0 || parse_hosts(&o, wish.hosts, &how.hosts) < 0 ||
+            parse_run(&o, wish.run, &how.run) < 0)
                 return EXIT_USAGE;
         if (wish.source != SOURCE_FILES && w.n > 1) {
                 fprintf(stderr, "tpuctl diagnose: '%s': files come with --from FILE\n", w.items[1]);

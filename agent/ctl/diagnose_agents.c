@@ -8,10 +8,10 @@
 #include "table.h"
 #include "utf8.h"
 
-#define PATIENCE (40 * USEC_PER_SEC) /* an agent gives its tpu-launchd 25 s */
+#define PATIENCE   (40 * USEC_PER_SEC) /* an agent gives its tpu-launchd 25 s */
 #define ASK_STATUS (10 * USEC_PER_SEC)
-#define BETWEEN (5 * USEC_PER_SEC)
-#define URL_BYTES 256
+#define BETWEEN    (5 * USEC_PER_SEC)
+#define URL_BYTES  256
 
 struct asking {
         struct host_capture *hosts; /* who they are; no stacks */
@@ -42,8 +42,10 @@ static void take_host(struct asking *a, const char *slice, const char *own, cons
         host_capture_init(h);
         utf8_copy(h->slice, sizeof(h->slice), slice);
         utf8_copy(h->host, sizeof(h->host), json_text_of(v, "host"));
-        utf8_copy(h->address, sizeof(h->address), json_string_value(json_array_get(json_object_get(v, "address"), 0)));
-        if (json_is_integer(worker) && json_integer_value(worker) >= 0 && json_integer_value(worker) < CAPTURE_WORKER_NONE)
+        utf8_copy(h->address, sizeof(h->address),
+                  json_string_value(json_array_get(json_object_get(v, "address"), 0)));
+        if (json_is_integer(worker) && json_integer_value(worker) >= 0 &&
+            json_integer_value(worker) < CAPTURE_WORKER_NONE)
                 h->worker = (uint32_t) json_integer_value(worker);
         if (streq(h->host, own))
                 a->own = a->n;
@@ -57,8 +59,10 @@ static int take_slice(struct asking *a, const char *slice, const json_t *status,
         const char *known = json_text_of(record, "slice");
 
         if (!streq(known, slice) || most == 0 || most > HTTP_MANY_MAX)
-                return problem_set(problem, -ENOENT, "run it on a host of that slice, or ask the collector: --from collector",
-                                   "the agent of this host knows %s%s, not slice %s", known[0] ? "slice " : "no slice", known, slice);
+                return problem_set(problem, -ENOENT,
+                                   "run it on a host of that slice, or ask the collector: --from collector",
+                                   "the agent of this host knows %s%s, not slice %s",
+                                   known[0] ? "slice " : "no slice", known, slice);
         a->hosts = calloc(most, sizeof(*a->hosts));
         a->urls = calloc(most, sizeof(*a->urls));
         a->requests = calloc(most, sizeof(*a->requests));
@@ -67,8 +71,10 @@ static int take_slice(struct asking *a, const char *slice, const json_t *status,
         if (!a->hosts || !a->urls || !a->requests || !a->answers || !a->problems)
                 return problem_set(problem, -ENOMEM, NULL, "out of memory");
         a->own = most;
-        json_array_foreach(roster, i, v) take_host(a, slice, json_text_of(status, "host"), v);
-        json_array_foreach(missing, i, v) take_host(a, slice, json_text_of(status, "host"), v);
+        json_array_foreach (roster, i, v)
+                take_host(a, slice, json_text_of(status, "host"), v);
+        json_array_foreach (missing, i, v)
+                take_host(a, slice, json_text_of(status, "host"), v);
         return 0;
 }
 
@@ -81,7 +87,8 @@ static int prepare(struct asking *a, const struct options *o, struct problem *pr
                 return problem_set(problem, r, NULL, "tpuctl.conf cannot be used");
         r = socket_path(o->root, PATH_HOSTD_SOCKET, &a->socket);
         if (r < 0)
-                return problem_set(problem, r, NULL, "the path of tpu-hostd's socket below --root: %s", strerror(-r));
+                return problem_set(problem, r, NULL, "the path of tpu-hostd's socket below --root: %s",
+                                   strerror(-r));
         for (size_t i = 0; i < a->n; i++) {
                 const char *to = a->hosts[i].address[0] ? a->hosts[i].address : a->hosts[i].host;
                 bool six = strchr(to, ':') != NULL;
@@ -89,9 +96,10 @@ static int prepare(struct asking *a, const struct options *o, struct problem *pr
                 if (i == a->own)
                         (void) snprintf(a->urls[i], URL_BYTES, "http://localhost/v1/captures");
                 else
-                        (void) snprintf(a->urls[i], URL_BYTES, "https://%s%s%s:%d/v1/captures", six ? "[" : "", to, six ? "]" : "",
-                                        PORT_HOSTD_API);
-                a->requests[i] = (struct http_request){ .url = a->urls[i], .post = true, .timeout = PATIENCE };
+                        (void) snprintf(a->urls[i], URL_BYTES, "https://%s%s%s:%d/v1/captures",
+                                        six ? "[" : "", to, six ? "]" : "", PORT_HOSTD_API);
+                a->requests[i] =
+                        (struct http_request){ .url = a->urls[i], .post = true, .timeout = PATIENCE };
                 if (i == a->own)
                         a->requests[i].unix_socket = a->socket;
                 else {
@@ -105,7 +113,8 @@ static int prepare(struct asking *a, const struct options *o, struct problem *pr
 
 /* Who gives none is named: the others' stand without it. What another host says is a stranger's text. */
 static void complain(const struct asking *a, size_t i) {
-        fprintf(stderr, "tpuctl diagnose: %s (%s) gives no capture: ", a->hosts[i].host, a->hosts[i].address);
+        fprintf(stderr, "tpuctl diagnose: %s (%s) gives no capture: ", a->hosts[i].host,
+                a->hosts[i].address);
         print_clean(stderr, a->problems[i].text, false);
         fputc('\n', stderr);
 }
@@ -126,7 +135,8 @@ static int take_answer(struct asking *a, size_t i, unsigned round, struct scene 
         return MIN(r, 0);
 }
 
-static int ask_round(struct asking *a, unsigned round, struct scene *s, bool *answered, struct problem *problem) {
+static int ask_round(struct asking *a, unsigned round, struct scene *s, bool *answered,
+                     struct problem *problem) {
         int r = http_json_many(a->requests, a->n, a->answers, a->problems);
 
         for (size_t i = 0; i < a->n; i++) {
@@ -146,8 +156,10 @@ static int ask_all(struct asking *a, struct scene *s, struct problem *problem) {
         for (size_t i = 0; r == 0 && i < a->n; i++)
                 any = any || answered[i];
         if (r == 0 && !any)
-                return problem_set(problem, -ENODATA, "are AgentCa=, AgentCertificate= and AgentKey= of tpuctl.conf set, and is this root?",
-                                   "no agent of the slice gives a capture");
+                return problem_set(
+                        problem, -ENODATA,
+                        "are AgentCa=, AgentCertificate= and AgentKey= of tpuctl.conf set, and is this root?",
+                        "no agent of the slice gives a capture");
         if (r == 0) {
                 (void) usleep(BETWEEN);
                 r = ask_round(a, 1, s, answered, problem);
@@ -162,7 +174,8 @@ static int ask_all(struct asking *a, struct scene *s, struct problem *problem) {
         return r;
 }
 
-int diagnose_agents_load(const struct options *o, const char *slice, struct scene *s, struct problem *problem) {
+int diagnose_agents_load(const struct options *o, const char *slice, struct scene *s,
+                         struct problem *problem) {
         struct asking a = { 0 };
         json_t *status = NULL;
         int r = hostd_ask(o->root, "/v1/status", false, ASK_STATUS, &status, problem);

@@ -10,4 +10,5 @@
 #include "scene.h"
 
 /* What runs on each is captured. -errno with problem set: nobody could be asked. */
-int diagnose_agents_load(const struct options *o, const char *slice, struct scene *s, struct problem *problem);
+int diagnose_agents_load(const struct options *o, const char *slice, struct scene *s,
+                         struct problem *problem);

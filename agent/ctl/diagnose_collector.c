@@ -6,11 +6,11 @@
 #include "utf8.h"
 
 #define PATH_MAX_BYTES 512
-#define WAIT_MAX (90 * USEC_PER_SEC) /* who is silent is waited for, and then it is diagnosed */
-#define LOOK_EVERY (500 * USEC_PER_MSEC)
+#define WAIT_MAX       (90 * USEC_PER_SEC) /* who is silent is waited for, and then it is diagnosed */
+#define LOOK_EVERY     (500 * USEC_PER_MSEC)
 
-static int ask(const struct collector *c, const char *method, const char *slice, const char *what, const char *episode, int64_t since,
-               json_t **ret, struct problem *problem) {
+static int ask(const struct collector *c, const char *method, const char *slice, const char *what,
+               const char *episode, int64_t since, json_t **ret, struct problem *problem) {
         char path[PATH_MAX_BYTES], number[24];
         int r = 0;
 
@@ -21,12 +21,14 @@ static int ask(const struct collector *c, const char *method, const char *slice,
                 r = collector_parameter(path, sizeof(path), "since", since > 0 ? number : NULL);
         if (r < 0)
                 return problem_set(problem, r, NULL, "'%s' cannot be asked for: %s", slice, strerror(-r));
-        return method ? collector_act(c, method, path, ret, problem) : collector_ask(c, path, 0, ret, problem);
+        return method ? collector_act(c, method, path, ret, problem)
+                      : collector_ask(c, path, 0, ret, problem);
 }
 
 /* --- A new round --------------------------------------------------------------------------------------- */
 
-int diagnose_collector_capture(const struct collector *c, const char *slice, char episode[static 64], struct problem *problem) {
+int diagnose_collector_capture(const struct collector *c, const char *slice, char episode[static 64],
+                               struct problem *problem) {
         usec_t until;
         json_t *v;
         int r = ask(c, "POST", slice, "capture", NULL, 0, &v, problem);
@@ -48,7 +50,8 @@ int diagnose_collector_capture(const struct collector *c, const char *slice, cha
                         return 0;
                 (void) usleep(LOOK_EVERY);
         }
-        return problem_set(problem, -ETIMEDOUT, NULL, "the collector has no verdict about episode %s yet", episode);
+        return problem_set(problem, -ETIMEDOUT, NULL, "the collector has no verdict about episode %s yet",
+                           episode);
 }
 
 /* --- What there is ------------------------------------------------------------------------------------- */
@@ -56,7 +59,8 @@ int diagnose_collector_capture(const struct collector *c, const char *slice, cha
 static uint32_t worker_of(const json_t *v, const char *key) {
         const json_t *w = json_object_get(v, key);
 
-        return json_is_integer(w) && json_integer_value(w) >= 0 && json_integer_value(w) < CAPTURE_WORKER_NONE
+        return json_is_integer(w) && json_integer_value(w) >= 0 &&
+                               json_integer_value(w) < CAPTURE_WORKER_NONE
                        ? (uint32_t) json_integer_value(w)
                        : CAPTURE_WORKER_NONE;
 }
@@ -86,7 +90,7 @@ static int add_silent(struct scene *s, const json_t *expected, const json_t *ans
         size_t i;
         int r = 0;
 
-        json_array_foreach(expected, i, v) {
+        json_array_foreach (expected, i, v) {
                 _cleanup_host_capture_ struct host_capture c;
 
                 host_capture_init(&c);
@@ -104,7 +108,7 @@ static bool was_asked(const json_t *expected, const char *host) {
         const json_t *v;
         size_t i;
 
-        json_array_foreach(expected, i, v)
+        json_array_foreach (expected, i, v)
                 if (streq(json_text_of(v, "host"), host))
                         return true;
         return !json_is_array(expected);
@@ -116,7 +120,7 @@ static int add_page(struct scene *s, const json_t *page, json_t *answered, int64
         size_t i;
         int r = 0;
 
-        json_array_foreach(json_object_get(page, "captures"), i, v)
+        json_array_foreach (json_object_get(page, "captures"), i, v)
                 if (r == 0 && was_asked(expected, json_text_of(v, "host")))
                         r = add_capture(s, v, answered);
         *ret_next = json_integer_value(json_object_get(page, "next"));
@@ -135,8 +139,8 @@ static void read_words(const json_t *v, struct episode_words *w) {
         w->answered = (uint64_t) MAX(json_integer_value(json_object_get(v, "answered")), (json_int_t) 0);
 }
 
-int diagnose_collector_load(const struct collector *c, const char *slice, const char *episode, struct scene *s,
-                            struct episode_words *ret, struct problem *problem) {
+int diagnose_collector_load(const struct collector *c, const char *slice, const char *episode,
+                            struct scene *s, struct episode_words *ret, struct problem *problem) {
         json_t *v, *answered = json_object();
         int64_t next = 0;
         int r = answered ? ask(c, NULL, slice, "diagnosis", episode, 0, &v, problem) : -ENOMEM;
@@ -152,7 +156,8 @@ int diagnose_collector_load(const struct collector *c, const char *slice, const 
                 r = add_page(s, v, answered, &next);
                 json_decref(v);
                 if (r < 0)
-                        (void) problem_set(problem, r, NULL, "the captures of episode %s: %s", ret->episode, strerror(-r));
+                        (void) problem_set(problem, r, NULL, "the captures of episode %s: %s", ret->episode,
+                                           strerror(-r));
                 if (next <= 0)
                         break;
         }

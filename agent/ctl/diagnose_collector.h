@@ -10,8 +10,9 @@ struct episode_words { /* of the verdict, for people; "" where there is none */
 };
 
 /* Asks for a round of captures and waits for its verdict; episode (64 bytes) is then its name. -errno with problem set. */
-int diagnose_collector_capture(const struct collector *c, const char *slice, char episode[static 64], struct problem *problem);
+int diagnose_collector_capture(const struct collector *c, const char *slice, char episode[static 64],
+                               struct problem *problem);
 
 /* Adds the captures of this episode (NULL: the last) to s, and who was asked and is silent. -errno with problem set. */
-int diagnose_collector_load(const struct collector *c, const char *slice, const char *episode, struct scene *s,
-                            struct episode_words *ret, struct problem *problem);
+int diagnose_collector_load(const struct collector *c, const char *slice, const char *episode,
+                            struct scene *s, struct episode_words *ret, struct problem *problem);

@@ -21,17 +21,17 @@
 #include "run_record.h"
 #include "unanswered.h"
 
-#define ROUNDS_MAX 4
-#define EPISODES_MAX 16 /* that are remembered as answered, beside the files */
-#define AHEAD_MAX (10 * USEC_PER_SEC) /* further ahead is a wrong clock: at once then */
-#define OLD (60 * USEC_PER_SEC)
-#define SECOND_MAX (60 * USEC_PER_SEC)
-#define SECOND (5 * USEC_PER_SEC) /* of a round of one's own */
-#define OWN_APART (300 * USEC_PER_SEC)
-#define ANSWER_TIME (25 * USEC_PER_SEC) /* tpu-launchd gives up before */
-#define BUSY_AGAIN (1 * USEC_PER_SEC)
-#define TRIES_MAX 5
-#define HOW_MAX 80
+#define ROUNDS_MAX   4
+#define EPISODES_MAX 16                  /* that are remembered as answered, beside the files */
+#define AHEAD_MAX    (10 * USEC_PER_SEC) /* further ahead is a wrong clock: at once then */
+#define OLD          (60 * USEC_PER_SEC)
+#define SECOND_MAX   (60 * USEC_PER_SEC)
+#define SECOND       (5 * USEC_PER_SEC) /* of a round of one's own */
+#define OWN_APART    (300 * USEC_PER_SEC)
+#define ANSWER_TIME  (25 * USEC_PER_SEC) /* tpu-launchd gives up before */
+#define BUSY_AGAIN   (1 * USEC_PER_SEC)
+#define TRIES_MAX    5
+#define HOW_MAX      80
 
 struct capture_round {
         struct agent_capture *owner; /* NULL: the place is free */
@@ -83,7 +83,8 @@ static void round_clear(struct capture_round *c) {
 static const char *first_address(const struct agent *a) {
         const struct agent_registry *g = a->enrollment;
 
-        const char *text = g ? json_string_value(json_array_get(json_object_get(g->said, "address"), 0)) : NULL;
+        const char *text =
+                g ? json_string_value(json_array_get(json_object_get(g->said, "address"), 0)) : NULL;
 
         return text ? text : "";
 }
@@ -103,8 +104,8 @@ static usec_t clock_error_of(const struct agent *a) {
 }
 
 /* What of this host goes with the stacks. how: for ended_how. */
-static void describe(const struct capture_round *c, const char *problem, usec_t taken, char how[static HOW_MAX],
-                     struct capture_about *ret) {
+static void describe(const struct capture_round *c, const char *problem, usec_t taken,
+                     char how[static HOW_MAX], struct capture_about *ret) {
         const struct agent *a = c->owner->agent;
         const struct job *j = jobs_find(a->jobs, c->run);
         const char *slice = identity_get(&a->identity, IDENTITY_SLICE_NAME);
@@ -126,15 +127,16 @@ static void describe(const struct capture_round *c, const char *problem, usec_t 
                 ret->worker = worker;
         if (!problem || !j || !streq(j->state, "exited"))
                 return;
-        (void) snprintf(how, HOW_MAX, "%s%s%s%s%s%s", j->cause, j->code[0] ? " (" : "", j->code, j->status[0] ? " " : "",
-                        j->status, j->code[0] ? ")" : "");
+        (void) snprintf(how, HOW_MAX, "%s%s%s%s%s%s", j->cause, j->code[0] ? " (" : "", j->code,
+                        j->status[0] ? " " : "", j->status, j->code[0] ? ")" : "");
         ret->ended = j->ended_real;
         ret->ended_how = how;
         if (ret->step < 0)
                 ret->step = j->last_step;
 }
 
-static void tell(const struct capture_round *c, const struct capture_about *about, const struct built_capture *b) {
+static void tell(const struct capture_round *c, const struct capture_about *about,
+                 const struct built_capture *b) {
         struct agent *a = c->owner->agent;
         char taken[CLOCK_TEXT_MAX], worker[16] = "", message[300];
         usec_t late = about->taken > about->wanted ? about->taken - about->wanted : 0;
@@ -158,9 +160,11 @@ static void tell(const struct capture_round *c, const struct capture_about *abou
 
         if (about->worker != CAPTURE_WORKER_NONE)
                 (void) snprintf(worker, sizeof(worker), "%" PRIu32, about->worker);
-        (void) snprintf(message, sizeof(message), "%s %s, episode %s, capture %u: %u processes, %u threads%s%s%s",
-                        event_def(EVENT_RUN_CAPTURED)->summary, c->run, c->episode, c->round + 1, b->processes,
-                        b->threads, b->cut ? ", cut" : "", about->problem ? ": " : "", about->problem ? about->problem : "");
+        (void) snprintf(message, sizeof(message),
+                        "%s %s, episode %s, capture %u: %u processes, %u threads%s%s%s",
+                        event_def(EVENT_RUN_CAPTURED)->summary, c->run, c->episode, c->round + 1,
+                        b->processes, b->threads, b->cut ? ", cut" : "", about->problem ? ": " : "",
+                        about->problem ? about->problem : "");
         (void) agent_emit(a, EVENT_RUN_CAPTURED, OTLP_INFO, message, body, ELEMENTSOF(body), NULL);
 }
 
@@ -187,8 +191,8 @@ static void look_at_reach(struct capture_round *c, struct finding_list *ret) {
                 (void) log_debug_errno(r, "whether the peers of this host can be reached cannot be looked at: %m");
 }
 
-static void deliver(struct capture_round *c, const uint8_t *stacks, size_t len, const struct libtpu_status *cores, const char *problem,
-                    usec_t taken) {
+static void deliver(struct capture_round *c, const uint8_t *stacks, size_t len,
+                    const struct libtpu_status *cores, const char *problem, usec_t taken) {
         _cleanup_built_capture_ struct built_capture b = { 0 };
         _cleanup_finding_list_ struct finding_list peers = FINDING_LIST_NULL;
         char why[200] = "", again[200], how[HOW_MAX] = "";
@@ -212,7 +216,8 @@ static void deliver(struct capture_round *c, const uint8_t *stacks, size_t len, 
         }
         r = capture_shelf_put(c->owner->directory, taken, c->round, c->episode, b.wire, b.len);
         if (r < 0)
-                (void) log_warning_errno(r, "%s: the capture is not kept on this host: %m", c->owner->directory);
+                (void) log_warning_errno(r, "%s: the capture is not kept on this host: %m",
+                                         c->owner->directory);
         if (c->token)
                 agent_capture_answered(TAKE_PTR(c->token), &b, NULL);
         else
@@ -240,8 +245,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 
 static void ask_in(struct capture_round *c, usec_t span) {
         int r = c->timer ? sd_event_source_set_time_relative(c->timer, span)
-                         : sd_event_add_time_relative(c->owner->agent->event, &c->timer, CLOCK_BOOTTIME, span,
-                                                      10 * USEC_PER_MSEC, on_timer, c);
+                         : sd_event_add_time_relative(c->owner->agent->event, &c->timer, CLOCK_BOOTTIME,
+                                                      span, 10 * USEC_PER_MSEC, on_timer, c);
 
         if (r >= 0)
                 r = sd_event_source_set_enabled(c->timer, SD_EVENT_ONESHOT);
@@ -387,7 +392,8 @@ void agent_capture_record(struct agent *a, const json_t *v, bool fresh) {
         usec_t now = host_now_real(a->host), at = run_number(v, "at");
         struct capture_round *c;
 
-        if (!episode[0] || strlen(episode) >= sizeof(c->episode) || (run[0] && !job_name_valid(run)) || was_answered(k, episode) ||
+        if (!episode[0] || strlen(episode) >= sizeof(c->episode) || (run[0] && !job_name_valid(run)) ||
+            was_answered(k, episode) ||
             (!fresh && now > at + OLD)) /* what this host finds when it comes back may be of long ago */
                 return;
         c = free_round(k);
@@ -402,8 +408,8 @@ void agent_capture_record(struct agent *a, const json_t *v, bool fresh) {
                                      .second = MIN(run_number(v, "second"), (uint64_t) SECOND_MAX) };
         (void) snprintf(c->episode, sizeof(c->episode), "%s", episode);
         (void) snprintf(c->run, sizeof(c->run), "%s", run);
-        log_notice("captures of run %s are asked for by %.200s (episode %s): %.300s", run[0] ? run : "(any)", run_text(v, "by"),
-                   episode, run_text(v, "why"));
+        log_notice("captures of run %s are asked for by %.200s (episode %s): %.300s", run[0] ? run : "(any)",
+                   run_text(v, "by"), episode, run_text(v, "why"));
         ask_in(c, at > now && at - now <= AHEAD_MAX ? at - now : 0);
 }
 
@@ -414,7 +420,8 @@ static bool is_seen_to(const struct agent *a, const char *run, uint64_t generati
         const struct agent_registry *g = a->enrollment;
 
         return generation > 0 && g && g->registry && g->status.state == REGISTRY_MEMBER &&
-               (g->kind == REGISTRY_COLLECTOR || g->kind == REGISTRY_ETCD) && agent_parts_find(g->parts, run);
+               (g->kind == REGISTRY_COLLECTOR || g->kind == REGISTRY_ETCD) &&
+               agent_parts_find(g->parts, run);
 }
 
 /* At most one round of a generation in OWN_APART. */
@@ -424,7 +431,8 @@ static bool had_one(struct agent_capture *k, const char *run, uint64_t generatio
         for (size_t i = 0; i < ELEMENTSOF(k->own); i++) {
                 struct own_round *o = &k->own[i];
 
-                if (streq(o->run, run) && o->generation == generation && o->at > 0 && now < o->at + OWN_APART)
+                if (streq(o->run, run) && o->generation == generation && o->at > 0 &&
+                    now < o->at + OWN_APART)
                         return true;
                 if (o->at < oldest->at)
                         oldest = o;
@@ -434,7 +442,8 @@ static bool had_one(struct agent_capture *k, const char *run, uint64_t generatio
         return false;
 }
 
-void agent_capture_suspected(struct agent *a, const char *run, uint64_t generation, const struct suspicion *s) {
+void agent_capture_suspected(struct agent *a, const char *run, uint64_t generation,
+                             const struct suspicion *s) {
         struct agent_capture *k = a->capture;
         struct capture_round *c;
 
@@ -443,11 +452,14 @@ void agent_capture_suspected(struct agent *a, const char *run, uint64_t generati
         c = free_round(k);
         if (!c)
                 return;
-        *c = (struct capture_round){
-                .owner = k, .own = true, .generation = generation, .wanted = host_now_real(a->host), .second = SECOND
-        };
+        *c = (struct capture_round){ .owner = k,
+                                     .own = true,
+                                     .generation = generation,
+                                     .wanted = host_now_real(a->host),
+                                     .second = SECOND };
         (void) snprintf(c->run, sizeof(c->run), "%.63s", run);
-        (void) snprintf(c->episode, sizeof(c->episode), "own.%.24s-%" PRIu64 "-%" PRIu64, run, generation, c->wanted);
+        (void) snprintf(c->episode, sizeof(c->episode), "own.%.24s-%" PRIu64 "-%" PRIu64, run, generation,
+                        c->wanted);
         log_notice("run %s is captured by this host for itself: %s", run, s->why);
         ask_in(c, 0);
 }
@@ -457,7 +469,9 @@ int agent_capture_order(struct agent *a, const char *run, void *token) {
 
         if (!c)
                 return -EBUSY;
-        *c = (struct capture_round){ .owner = a->capture, .own = true, .token = token, .wanted = host_now_real(a->host) };
+        *c = (struct capture_round){
+                .owner = a->capture, .own = true, .token = token, .wanted = host_now_real(a->host)
+        };
         (void) snprintf(c->run, sizeof(c->run), "%.63s", run);
         (void) snprintf(c->episode, sizeof(c->episode), "asked.%.24s-0-%" PRIu64, run, c->wanted);
         ask_in(c, 0);
@@ -477,7 +491,8 @@ int agent_capture_start(struct agent *a) {
         if (!k)
                 return -ENOMEM;
         k->agent = a;
-        (void) snprintf(k->directory, sizeof(k->directory), "%.*s/captures", (int) (slash ? slash - spool : 0), spool);
+        (void) snprintf(k->directory, sizeof(k->directory), "%.*s/captures",
+                        (int) (slash ? slash - spool : 0), spool);
         a->capture = k;
         return 0;
 }

@@ -52,7 +52,10 @@ static int add_kept(json_t *list, const char *directory, const char *name) {
 
         if (r < 0)
                 return r == -ENOENT ? 0 : r; /* a newer one has pushed it out */
-        return json_array_append_new(list, json_pack("{s:s, s:o}", "name", name, "capture", hex_json(wire, len))) < 0 ? -ENOMEM : 0;
+        return json_array_append_new(list, json_pack("{s:s, s:o}", "name", name, "capture",
+                                                     hex_json(wire, len))) < 0
+                       ? -ENOMEM
+                       : 0;
 }
 
 int agent_get_captures(struct agent *a, const struct api_request *r, struct api_answer *ret) {
@@ -66,8 +69,8 @@ int agent_get_captures(struct agent *a, const struct api_request *r, struct api_
                 k = add_kept(list, directory, newest.names[i]);
         if (k < 0) {
                 json_decref(list);
-                return agent_answer_error(ret, 500, "ls -l the directory, and journalctl -u tpu-hostd", "%s cannot be read: %s", directory,
-                                          strerror(-k));
+                return agent_answer_error(ret, 500, "ls -l the directory, and journalctl -u tpu-hostd",
+                                          "%s cannot be read: %s", directory, strerror(-k));
         }
         return agent_answer_json(ret, 200, json_pack("{s:o}", "captures", list));
 }
@@ -82,19 +85,24 @@ int agent_post_capture(struct agent *a, const struct api_request *r, struct api_
 
         if (!agent_caller_may_order(&r->caller)) {
                 agent_audit_refusal(a, "POST /v1/captures", &r->caller, "refused: no right to act");
-                return agent_answer_error(ret, 403, "run it as root, or with a certificate that may act", "%s may not capture stacks",
+                return agent_answer_error(ret, 403, "run it as root, or with a certificate that may act",
+                                          "%s may not capture stacks",
                                           agent_caller_text(&r->caller, caller));
         }
         if (run && *run && !job_name_valid(run))
-                return agent_answer_error(ret, 400, "GET /v1/jobs has the names", "argument run: no name of a run");
+                return agent_answer_error(ret, 400, "GET /v1/jobs has the names",
+                                          "argument run: no name of a run");
         c = calloc(1, sizeof(*c));
         if (!c)
                 return agent_answer_error(ret, 500, NULL, "out of memory");
-        *c = (struct capture_call){ .next = a->capture_calls, .agent = a, .call = r->call, .caller = r->caller };
+        *c = (struct capture_call){
+                .next = a->capture_calls, .agent = a, .call = r->call, .caller = r->caller
+        };
         k = agent_capture_order(a, run ? run : "", c);
         if (k < 0) {
                 free(c);
-                return agent_answer_error(ret, 503, "try again in a minute", "captures are under way already");
+                return agent_answer_error(ret, 503, "try again in a minute",
+                                          "captures are under way already");
         }
         a->capture_calls = c;
         return 1;
@@ -116,8 +124,8 @@ void agent_capture_answered(void *token, const struct built_capture *b, const ch
         agent_audit(c->agent, "POST /v1/captures", &c->caller, b ? "captured" : why);
         if (c->call) {
                 (void) (b ? agent_answer_json(&answer, 200,
-                                              json_pack("{s:[{s:s, s:o}]}", "captures", "name", "", "capture",
-                                                        hex_json(b->wire, b->len)))
+                                              json_pack("{s:[{s:s, s:o}]}", "captures", "name", "",
+                                                        "capture", hex_json(b->wire, b->len)))
                           : agent_answer_error(&answer, 503, "tpuctl jobs", "%s", why));
                 api_call_answer(c->call, &answer);
         }

@@ -7,7 +7,7 @@
 #include "pack.h"
 #include "utf8.h"
 
-#define STACKS_MAX (4u * 1024 * 1024) /* tpu-stack prints no more */
+#define STACKS_MAX   (4u * 1024 * 1024) /* tpu-stack prints no more */
 #define FINDINGS_MAX 64u
 
 void built_capture_clear(struct built_capture *b) {
@@ -44,7 +44,8 @@ static void leave_out_others(json_t *stacks) {
         json_t *list = json_object_get(stacks, "processes"), *v;
         size_t i, n = 0;
 
-        json_array_foreach(list, i, v) n += !without_python(v);
+        json_array_foreach (list, i, v)
+                n += !without_python(v);
         for (i = json_array_size(list); n > 0 && i > 0; i--)
                 if (without_python(json_array_get(list, i - 1)))
                         (void) json_array_remove(list, i - 1);
@@ -55,7 +56,7 @@ static void cut_threads(json_t *stacks, size_t most) {
         json_t *v;
         size_t i;
 
-        json_array_foreach(json_object_get(stacks, "processes"), i, v) {
+        json_array_foreach (json_object_get(stacks, "processes"), i, v) {
                 json_t *threads = json_object_get(v, "threads");
 
                 while (json_array_size(threads) > most)
@@ -170,8 +171,8 @@ static int build(const json_t *stacks, const struct capture_about *a, bool cut, 
         return r;
 }
 
-int capture_build(const uint8_t *stacks, size_t len, const struct capture_about *a, struct built_capture *ret,
-                  char why[static 200]) {
+int capture_build(const uint8_t *stacks, size_t len, const struct capture_about *a,
+                  struct built_capture *ret, char why[static 200]) {
         static const size_t most[] = { SIZE_MAX, 256, 64, 16, 4, 1 };
         json_t *v = NULL;
         int r = 0;

@@ -38,5 +38,5 @@ void built_capture_clear(struct built_capture *b);
  * Python (shells, launchers) are left out. What is too large loses threads until it can be sent, the main ones last, and says so.
  * -EPROTO, -E2BIG, -ENOMEM; why: in words.
  */
-int capture_build(const uint8_t *stacks, size_t len, const struct capture_about *a, struct built_capture *ret,
-                  char why[static 200]);
+int capture_build(const uint8_t *stacks, size_t len, const struct capture_about *a,
+                  struct built_capture *ret, char why[static 200]);

@@ -6,14 +6,15 @@
 #include "capture_shelf.h"
 #include "io.h"
 
-#define SUFFIX ".capture"
+#define SUFFIX      ".capture"
 #define TIME_DIGITS 20
 
 static bool is_ours(const char *name) {
         size_t n = strlen(name);
 
-        return n > TIME_DIGITS + sizeof(SUFFIX) && n < SHELF_NAME_MAX && strspn(name, "0123456789") == TIME_DIGITS &&
-               name[TIME_DIGITS] == '-' && streq(name + n - (sizeof(SUFFIX) - 1), SUFFIX);
+        return n > TIME_DIGITS + sizeof(SUFFIX) && n < SHELF_NAME_MAX &&
+               strspn(name, "0123456789") == TIME_DIGITS && name[TIME_DIGITS] == '-' &&
+               streq(name + n - (sizeof(SUFFIX) - 1), SUFFIX);
 }
 
 static int only_ours(const struct dirent *d) {
@@ -26,7 +27,8 @@ static void names_free(struct dirent **names, int n) {
         free(names);
 }
 
-int capture_shelf_visit(const char *directory, bool (*visit)(const char *name, void *userdata), void *userdata) {
+int capture_shelf_visit(const char *directory, bool (*visit)(const char *name, void *userdata),
+                        void *userdata) {
         struct dirent **names;
         int n = scandir(directory, &names, only_ours, alphasort);
 
@@ -75,7 +77,8 @@ static bool is_word(const char *s) {
 }
 
 static int write_file(int directory, const char *name, const void *data, size_t len) {
-        _cleanup_close_ int fd = openat(directory, "new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+        _cleanup_close_ int fd =
+                openat(directory, "new", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
         size_t done = 0;
 
         if (fd < 0)
@@ -90,7 +93,8 @@ static int write_file(int directory, const char *name, const void *data, size_t 
         return renameat(directory, "new", directory, name) < 0 ? -errno : 0;
 }
 
-int capture_shelf_put(const char *directory, usec_t taken, unsigned round, const char *episode, const void *data, size_t len) {
+int capture_shelf_put(const char *directory, usec_t taken, unsigned round, const char *episode,
+                      const void *data, size_t len) {
         _cleanup_close_ int fd = -1;
         char name[SHELF_NAME_MAX];
         int r;

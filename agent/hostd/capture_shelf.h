@@ -7,14 +7,16 @@
  */
 #include "base.h"
 
-#define SHELF_KEPT 8
+#define SHELF_KEPT     8
 #define SHELF_NAME_MAX 128
 
 /* Puts one there, and removes the oldest beyond SHELF_KEPT. episode: of the registry, checked here. -errno. */
-int capture_shelf_put(const char *directory, usec_t taken, unsigned round, const char *episode, const void *data, size_t len);
+int capture_shelf_put(const char *directory, usec_t taken, unsigned round, const char *episode,
+                      const void *data, size_t len);
 
 /* Calls visit with the name of each, the oldest first, until it says false. 0 where there is no directory. */
-int capture_shelf_visit(const char *directory, bool (*visit)(const char *name, void *userdata), void *userdata);
+int capture_shelf_visit(const char *directory, bool (*visit)(const char *name, void *userdata),
+                        void *userdata);
 
 /* Whether one of this episode is there. */
 bool capture_shelf_has(const char *directory, const char *episode);

@@ -9,7 +9,8 @@ static int problem_of(const struct job *j, const struct capture_result *r, struc
         if (r->error == -ETIMEDOUT)
                 return problem_set(p, r->error, "see: ps -eo pid,stat,wchan:30,comm",
                                    "run %s: its stacks did not come within %u s", j->name,
-                                   (unsigned) ((r->wish.native ? CAPTURE_NATIVE_TIMEOUT : CAPTURE_TIMEOUT) / USEC_PER_SEC));
+                                   (unsigned) ((r->wish.native ? CAPTURE_NATIVE_TIMEOUT : CAPTURE_TIMEOUT) /
+                                               USEC_PER_SEC));
         if (r->error == -ESRCH)
                 return problem_set(p, r->error, "only Python processes have stacks to show",
                                    "run %s: no Python process in it: %.200s", j->name, r->problem);
@@ -20,8 +21,8 @@ static int problem_of(const struct job *j, const struct capture_result *r, struc
                            "run %s: tpu-stack failed: %.256s", j->name, r->problem);
 }
 
-int capture_answer(struct frame_peer *peer, const struct job *j, const struct capture_result *r, usec_t taken_real,
-                   struct problem *p) {
+int capture_answer(struct frame_peer *peer, const struct job *j, const struct capture_result *r,
+                   usec_t taken_real, struct problem *p) {
         Local__CaptureReply reply = LOCAL__CAPTURE_REPLY__INIT;
         int k;
 

@@ -25,7 +25,8 @@ static bool take_round(struct run *run, usec_t now) {
         return true;
 }
 
-int runs_capture(struct runs *r, const char *name, const struct capture_wish *wish, bool remote, struct problem *p) {
+int runs_capture(struct runs *r, const char *name, const struct capture_wish *wish, bool remote,
+                 struct problem *p) {
         static const struct capture_handlers handlers = { .done = on_captured, .gone = on_capture_gone };
         _cleanup_free_ struct pid_list *pids = malloc(sizeof(*pids));
         struct capture_wish granted = *wish;
@@ -49,11 +50,12 @@ int runs_capture(struct runs *r, const char *name, const struct capture_wish *wi
         if (k == 0 && wish->native && remote)
                 granted.native = take_round(run, now);
         if (k == 0)
-                k = capture_new(r->event, r->stack_tool, pids->pids, pids->n, &granted, &handlers, run, &run->capture);
+                k = capture_new(r->event, r->stack_tool, pids->pids, pids->n, &granted, &handlers, run,
+                                &run->capture);
         if (k < 0)
                 return problem_set(p, k,
-                                   k == -ENOENT ? "is the package installed whole? " PATH_STACK_TOOL :
-                                                  "try again",
+                                   k == -ENOENT ? "is the package installed whole? " PATH_STACK_TOOL
+                                                : "try again",
                                    "run %s: its stacks cannot be taken: %s", name, strerror(-k));
         run->captured_boot = now;
         run->captured_real = host_now_real(r->host);

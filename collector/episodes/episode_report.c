@@ -25,11 +25,13 @@ static int name_it(struct reading *r, const struct store_capture *s, struct host
                 return -ENOENT;
         (void) snprintf(c->slice, sizeof(c->slice), "%s", s->slice);
         (void) snprintf(c->host, sizeof(c->host), "%s", s->host);
-        c->worker = s->worker_id >= 0 && s->worker_id < CAPTURE_WORKER_NONE ? (uint32_t) s->worker_id : CAPTURE_WORKER_NONE;
+        c->worker = s->worker_id >= 0 && s->worker_id < CAPTURE_WORKER_NONE ? (uint32_t) s->worker_id
+                                                                            : CAPTURE_WORKER_NONE;
         c->round = s->round;
         c->silent = false;
         if (json_string_value(json_object_get(e, "address")))
-                (void) snprintf(c->address, sizeof(c->address), "%s", json_string_value(json_object_get(e, "address")));
+                (void) snprintf(c->address, sizeof(c->address), "%s",
+                                json_string_value(json_object_get(e, "address")));
         return 0;
 }
 
@@ -68,7 +70,7 @@ static int add_silent(struct reading *r) {
         json_t *e;
         int k = 0;
 
-        json_object_foreach(r->expected, host, e) {
+        json_object_foreach (r->expected, host, e) {
                 _cleanup_host_capture_ struct host_capture c;
                 const char *slice = json_string_value(json_object_get(e, "slice")),
                            *address = json_string_value(json_object_get(e, "address"));
@@ -92,7 +94,7 @@ static int on_episode(const struct store_episode *e, void *userdata) {
         size_t i;
 
         r->expected = list ? json_object() : NULL;
-        json_array_foreach(list, i, v) {
+        json_array_foreach (list, i, v) {
                 const char *host = json_string_value(json_object_get(v, "host"));
 
                 if (host)

@@ -14,7 +14,8 @@ struct line {
 
 /* Takes attributes over. */
 static int add(const struct episodes_options *o, const struct line *l, json_t *attributes) {
-        const struct store_identity identity = { .slice = *l->slice ? l->slice : NULL, .worker_id = l->worker };
+        const struct store_identity identity = { .slice = *l->slice ? l->slice : NULL,
+                                                 .worker_id = l->worker };
         usec_t now = clock_real(o->clock);
         json_t *body = json_string(l->text);
         _cleanup_free_ char *b = body ? json_dumps(body, JSON_ENCODE_ANY) : NULL,
@@ -37,7 +38,8 @@ static int add(const struct episodes_options *o, const struct line *l, json_t *a
         return r < 0 ? r : store_add_event(o->store, id, *l->slice ? &identity : NULL, &event);
 }
 
-int episode_tell_confirmed(const struct episodes_options *o, const struct episode_about *x, const struct verdict_text *v) {
+int episode_tell_confirmed(const struct episodes_options *o, const struct episode_about *x,
+                           const struct verdict_text *v) {
         char text[1000];
         const struct line l = { .host = v->host,
                                 .slice = *v->slice ? v->slice : x->slice,
@@ -46,12 +48,13 @@ int episode_tell_confirmed(const struct episodes_options *o, const struct episod
                                 .severity = SEVERITY_ERROR,
                                 .text = text };
 
-        (void) snprintf(text, sizeof(text), "run %s stalls: %.900s", x->run, *v->sentence ? v->sentence : v->summary);
+        (void) snprintf(text, sizeof(text), "run %s stalls: %.900s", x->run,
+                        *v->sentence ? v->sentence : v->summary);
         log_warning("%s", text);
         return add(o, &l,
-                   json_pack("{s:s, s:I, s:s, s:s, s:s, s:f, s:I}", "run", x->run, "generation", (json_int_t) x->generation,
-                             "episode", x->id, "outcome", v->outcome, "host", v->host, "score", v->score, "at",
-                             (json_int_t) x->at));
+                   json_pack("{s:s, s:I, s:s, s:s, s:s, s:f, s:I}", "run", x->run, "generation",
+                             (json_int_t) x->generation, "episode", x->id, "outcome", v->outcome, "host",
+                             v->host, "score", v->score, "at", (json_int_t) x->at));
 }
 
 int episode_tell_recovered(const struct episodes_options *o, const struct episode_about *x) {
@@ -64,9 +67,11 @@ int episode_tell_recovered(const struct episodes_options *o, const struct episod
                                 .severity = SEVERITY_INFO,
                                 .text = text };
 
-        (void) snprintf(text, sizeof(text), "run %s goes on: it stalled for %" PRIu64 " s at least (episode %s)", x->run,
+        (void) snprintf(text, sizeof(text),
+                        "run %s goes on: it stalled for %" PRIu64 " s at least (episode %s)", x->run,
                         (now - MIN(now, x->at)) / USEC_PER_SEC, x->id);
         log_notice("%s", text);
         return add(o, &l,
-                   json_pack("{s:s, s:I, s:s}", "run", x->run, "generation", (json_int_t) x->generation, "episode", x->id));
+                   json_pack("{s:s, s:I, s:s}", "run", x->run, "generation", (json_int_t) x->generation,
+                             "episode", x->id));
 }

@@ -10,6 +10,7 @@ struct episode_about {
         usec_t at;
 };
 /* tpu.run.stall_confirmed, under the host that is named, with the sentence; in the journal, too. */
-int episode_tell_confirmed(const struct episodes_options *o, const struct episode_about *x, const struct verdict_text *v);
+int episode_tell_confirmed(const struct episodes_options *o, const struct episode_about *x,
+                           const struct verdict_text *v);
 /* tpu.run.recovered */
 int episode_tell_recovered(const struct episodes_options *o, const struct episode_about *x);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "episodes.h"
 
+#include "asked.h"
 #include "episode_report.h"
 #include "log.h"
 #include "report_child.h"
 #include "episode_story.h"
 
-#define SLICES_MAX 256
+#define SLICES_MAX    256
 #define BETWEEN_LOOKS (5 * USEC_PER_SEC)
-#define OLD (600 * USEC_PER_SEC) /* at a start: what is older is diagnosed with what there is */
+#define OLD           (600 * USEC_PER_SEC) /* at a start: what is older is diagnosed with what there is */
 
 struct episode {
         struct episode *next;
@@ -19,15 +20,15 @@ struct episode {
         uint64_t hosts;        /* that were asked; 0: not known */
         uint64_t got[2], seen; /* captures of each round; seen: at the last look */
         unsigned rounds, looks;
-        json_t *expected; /* host -> true; NULL: whoever answers is one */
-        json_t *pausing;  /* host -> true: its log had told of a pause; NULL: none */
-        usec_t due, made;       /* boot clock; due USEC_INFINITY: nothing is to be done */
-        usec_t at, confirmed;   /* real clock */
+        json_t *expected;     /* host -> true; NULL: whoever answers is one */
+        json_t *pausing;      /* host -> true: its log had told of a pause; NULL: none */
+        usec_t due, made;     /* boot clock; due USEC_INFINITY: nothing is to be done */
+        usec_t at, confirmed; /* real clock */
 };
 
 struct episodes {
         struct episodes_options o;
-        struct episode *first; /* the newest */
+        struct episode *first;   /* the newest */
         struct episode *looking; /* its report is being made */
         struct report_child *child;
         sd_event_source *timer;
@@ -70,7 +71,8 @@ static int end_write(struct episodes *e, int r, const char *what) {
                 r = store_commit(e->o.store);
         if (r >= 0)
                 return 0;
-        (void) snprintf(text, sizeof(text), "%.250s", r == -ENOMEM ? "out of memory" : store_error(e->o.store));
+        (void) snprintf(text, sizeof(text), "%.250s",
+                        r == -ENOMEM ? "out of memory" : store_error(e->o.store));
         store_rollback(e->o.store);
         log_error("episodes: %s is not stored: %s", what, text);
         e->o.failed(r, e->o.userdata);
@@ -119,7 +121,9 @@ static struct episode *add(struct episodes *e, const char *id) {
         if (!x)
                 return NULL;
         make_room(e);
-        *x = (struct episode){ .next = e->first, .due = USEC_INFINITY, .rounds = 2, .generation = -1, .made = boot_now(e) };
+        *x = (struct episode){
+                .next = e->first, .due = USEC_INFINITY, .rounds = 2, .generation = -1, .made = boot_now(e)
+        };
         (void) snprintf(x->id, sizeof(x->id), "%s", id);
         e->first = x;
         return x;
@@ -145,36 +149,8 @@ static void consider(struct episodes *e, struct episode *x) {
 
 /* --- Begun ---------------------------------------------------------------------------------------------- */
 
-static json_t *expected_of(const json_t *slices) {
-        json_t *list = json_array(), *s, *h;
-        size_t i, k;
-
-        json_array_foreach(slices, i, s)
-                json_array_foreach(json_object_get(s, "hosts"), k, h) {
-                        const char *address = json_string_value(json_array_get(json_object_get(h, "address"), 0));
-
-                        if (list && json_array_append_new(list, json_pack("{s:s, s:O?, s:O?, s:s}", "slice", text_of(s, "slice"),
-                                                                          "worker", json_object_get(h, "worker"), "host",
-                                                                          json_object_get(h, "host"), "address",
-                                                                          address ? address : "")) < 0) {
-                                json_decref(list);
-                                return NULL;
-                        }
-                }
-        return list;
-}
-
-static json_t *names_of(const json_t *expected) {
-        json_t *names = expected ? json_object() : NULL, *v;
-        size_t i;
-
-        json_array_foreach(expected, i, v)
-                if (*text_of(v, "host"))
-                        (void) json_object_set_new(names, text_of(v, "host"), json_true());
-        return names;
-}
-
-static int begin(struct episodes *e, struct episode *x, const struct store_episode *s, const char *const *slices, size_t n) {
+static int begin(struct episodes *e, struct episode *x, const struct store_episode *s,
+                 const char *const *slices, size_t n) {
         int r = store_begin(e->o.store);
 
         if (r >= 0)
@@ -196,10 +172,10 @@ void episodes_asked(struct episodes *e, const char *slice, const json_t *record,
         if (!*id || strlen(id) >= sizeof(x->id) || find(e, id)) /* the other slices of the same */
                 return;
         x = add(e, id);
-        expected = x && slices ? expected_of(slices) : NULL;
+        expected = x && slices ? asked_hosts(slices) : NULL;
         if (!x)
                 return;
-        json_array_foreach(slices, i, v)
+        json_array_foreach (slices, i, v)
                 if (n < SLICES_MAX)
                         names[n++] = text_of(v, "slice");
         if (n == 0)
@@ -211,9 +187,10 @@ void episodes_asked(struct episodes *e, const char *slice, const json_t *record,
         x->suspected = json_is_true(json_object_get(record, "suspected"));
         x->rounds = second > 0 ? 2 : 1;
         x->at = at;
-        x->expected = names_of(expected);
+        x->expected = asked_names(expected);
         x->hosts = x->expected ? json_object_size(x->expected)
-                               : (uint64_t) MAX(json_integer_value(json_object_get(record, "hosts")), (json_int_t) 0);
+                               : (uint64_t) MAX(json_integer_value(json_object_get(record, "hosts")),
+                                                (json_int_t) 0);
         x->due = boot_now(e) + MIN(second, EPISODES_SECOND_MAX) + e->o.patience;
         json_decref(expected);
         (void) begin(e, x,
@@ -243,9 +220,11 @@ static int on_known(const struct store_episode *s, void *userdata) {
                 x->confirmed = s->recovered > 0 ? 0 : s->confirmed;
                 x->hosts = s->hosts;
                 x->at = s->at;
-                x->expected = names_of(expected);
+                x->expected = asked_names(expected);
                 x->looks = s->outcome ? 1 : 0;
-                x->due = s->outcome ? USEC_INFINITY : boot_now(e) + (s->at + OLD > clock_real(e->o.clock) ? e->o.patience : 0);
+                x->due = s->outcome
+                                 ? USEC_INFINITY
+                                 : boot_now(e) + (s->at + OLD > clock_real(e->o.clock) ? e->o.patience : 0);
         }
         json_decref(expected);
         return 0;
@@ -279,7 +258,8 @@ static void note_pause(struct episode *x, const char *host) {
         if (!x->pausing)
                 x->pausing = json_object();
         if (x->pausing)
-                (void) json_object_set_new(x->pausing, host, json_true()); /* out of memory: it is not believed */
+                (void) json_object_set_new(x->pausing, host,
+                                           json_true()); /* out of memory: it is not believed */
 }
 
 static int on_capture(const struct store_capture *c, void *userdata) {
@@ -358,8 +338,13 @@ static void keep_verdict(struct episodes *e, struct episode *x, const json_t *re
                                                                            .diagnosed = now,
                                                                            .confirmed = x->confirmed });
         if (r >= 0 && confirm && first)
-                r = episode_tell_confirmed(&e->o, &(struct episode_about){ .id = x->id, .run = x->run, .slice = x->slice,
-                                                                           .generation = x->generation, .at = x->at }, &v);
+                r = episode_tell_confirmed(&e->o,
+                                           &(struct episode_about){ .id = x->id,
+                                                                    .run = x->run,
+                                                                    .slice = x->slice,
+                                                                    .generation = x->generation,
+                                                                    .at = x->at },
+                                           &v);
         if (end_write(e, r, "a verdict") < 0) {
                 x->confirmed = first ? 0 : x->confirmed;
                 x->due = boot_now(e) + BETWEEN_LOOKS;
@@ -379,7 +364,8 @@ static void on_report(int result, const char *text, void *userdata) {
         if (report)
                 keep_verdict(e, x, report, text);
         else
-                log_error("episode %s: it could not be diagnosed: %s", x->id, result < 0 ? strerror(-result) : "no JSON");
+                log_error("episode %s: it could not be diagnosed: %s", x->id,
+                          result < 0 ? strerror(-result) : "no JSON");
         json_decref(report);
         e->child = report_child_free(e->child);
         consider(e, x);
@@ -397,7 +383,8 @@ static void look(struct episodes *e, struct episode *x) {
         x->due = USEC_INFINITY;
         x->looks++;
         x->seen = x->got[0] + x->got[1];
-        r = report_child_new(e->o.event, argv, EPISODES_REPORT_TIME, 2 * REPORT_MAX, on_report, e, &e->child);
+        r = report_child_new(e->o.event, argv, EPISODES_REPORT_TIME, 2 * REPORT_MAX, on_report, e,
+                             &e->child);
         if (r < 0)
                 (void) log_error_errno(r, "episode %s: it cannot be diagnosed: %m", x->id);
         else
@@ -426,8 +413,11 @@ static void recovered(struct episodes *e, struct episode *x) {
         if (r >= 0)
                 r = store_set_recovered(e->o.store, x->id, now);
         if (r >= 0)
-                r = episode_tell_recovered(&e->o, &(struct episode_about){ .id = x->id, .run = x->run, .slice = x->slice,
-                                                                           .generation = x->generation, .at = x->at });
+                r = episode_tell_recovered(&e->o, &(struct episode_about){ .id = x->id,
+                                                                           .run = x->run,
+                                                                           .slice = x->slice,
+                                                                           .generation = x->generation,
+                                                                           .at = x->at });
         if (end_write(e, r, "that a run recovered") == 0)
                 e->o.events(e->o.userdata);
 }

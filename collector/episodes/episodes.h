@@ -12,19 +12,20 @@
 #include "clock.h"
 #include "store_episodes.h"
 
-#define EPISODES_SECOND_MAX (60 * USEC_PER_SEC) /* between the captures of a round */
-#define EPISODES_OPEN_MAX 64
-#define EPISODES_LOOKS_MAX 4  /* verdicts about one episode, as more answer */
+#define EPISODES_SECOND_MAX  (60 * USEC_PER_SEC) /* between the captures of a round */
+#define EPISODES_OPEN_MAX    64
+#define EPISODES_LOOKS_MAX   4 /* verdicts about one episode, as more answer */
 #define EPISODES_REPORT_TIME (60 * USEC_PER_SEC)
 
 struct episodes_options {
         sd_event *event;
         struct store *store;
         const struct clock *clock;
-        const char *program, *database; /* what is run for a diagnosis: PROGRAM --diagnose EPISODE --database DATABASE */
-        usec_t patience; /* where nobody says how many hosts there are, half of it after the last capture */
-        const char *host;               /* the collector's own name: events that are no host's */
-        void (*events)(void *userdata); /* events were stored */
+        const char *program,
+                *database; /* what is run for a diagnosis: PROGRAM --diagnose EPISODE --database DATABASE */
+        usec_t patience;  /* where nobody says how many hosts there are, half of it after the last capture */
+        const char *host; /* the collector's own name: events that are no host's */
+        void (*events)(void *userdata);            /* events were stored */
         void (*failed)(int error, void *userdata); /* the store said no, outside of a transaction */
         void *userdata;
 };

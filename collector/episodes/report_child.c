@@ -123,20 +123,24 @@ static int watch(struct report_child *c, sd_event *e, usec_t timeout) {
         if (r >= 0)
                 r = sd_event_source_set_description(c->io, "report-text");
         if (r >= 0)
-                r = sd_event_add_time_relative(e, &c->timer, CLOCK_BOOTTIME, timeout, 100 * USEC_PER_MSEC, on_timer, c);
+                r = sd_event_add_time_relative(e, &c->timer, CLOCK_BOOTTIME, timeout, 100 * USEC_PER_MSEC,
+                                               on_timer, c);
         if (r >= 0)
                 r = sd_event_source_set_description(c->timer, "report-timeout");
         return r < 0 ? r : 0;
 }
 
 int report_child_new(sd_event *e, char *const argv[], usec_t timeout, size_t max,
-                     void (*done)(int result, const char *text, void *userdata), void *userdata, struct report_child **ret) {
+                     void (*done)(int result, const char *text, void *userdata), void *userdata,
+                     struct report_child **ret) {
         _cleanup_(report_child_freep) struct report_child *c = calloc(1, sizeof(*c));
         int out[2] = { -1, -1 }, r;
 
         if (!c)
                 return -ENOMEM;
-        *c = (struct report_child){ .fd = -1, .exited = true, .max = max, .done = done, .userdata = userdata };
+        *c = (struct report_child){
+                .fd = -1, .exited = true, .max = max, .done = done, .userdata = userdata
+        };
         if (pipe2(out, O_CLOEXEC) < 0)
                 return -errno;
         c->fd = out[0];

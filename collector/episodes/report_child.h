@@ -11,7 +11,8 @@ struct report_child;
  * -E2BIG, -EIO (it failed; what it said is on our standard error).
  */
 int report_child_new(sd_event *e, char *const argv[], usec_t timeout, size_t max,
-                     void (*done)(int result, const char *text, void *userdata), void *userdata, struct report_child **ret);
+                     void (*done)(int result, const char *text, void *userdata), void *userdata,
+                     struct report_child **ret);
 /* Kills it; done is not called any more. */
 struct report_child *report_child_free(struct report_child *c);
 DEFINE_CLEANUP(struct report_child *, report_child_free)

@@ -31,5 +31,6 @@ int verdict_read(const json_t *report, struct verdict_text *ret) {
 }
 
 bool verdict_confirms(const struct verdict_text *v, bool suspected, bool stalls, bool pauses) {
-        return suspected && ((streq(v->outcome, "named") && !pauses) || (stalls && streq(v->outcome, "nobody")));
+        return suspected &&
+               ((streq(v->outcome, "named") && !pauses) || (stalls && streq(v->outcome, "nobody")));
 }

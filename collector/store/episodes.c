@@ -2,25 +2,28 @@
 #include "statement.h"
 #include "store_episodes.h"
 
-#define TOGETHER (60 * USEC_PER_SEC) /* captures of hosts for themselves within this are of one episode */
+#define TOGETHER     (60 * USEC_PER_SEC) /* captures of hosts for themselves within this are of one episode */
 #define NEWS_AT_ONCE 1000
 
 int store_add_capture(struct store *s, const struct store_capture *c, usec_t now) {
         int64_t n = 0, known = 0;
         int r;
 
-        r = store_ask(s, ST_CAPTURE_FIND, BIND(TEXT(c->episode), TEXT(c->host), INT(c->round)), &known, NULL);
+        r = store_ask(s, ST_CAPTURE_FIND, BIND(TEXT(c->episode), TEXT(c->host), INT(c->round)), &known,
+                      NULL);
         if (r != 0)
                 return r < 0 ? r : 0;
-        r = store_ask(s, ST_CAPTURE_COUNT, BIND(TEXT(c->host), TIME(now - MIN(now, STORE_CAPTURES_SPAN))), &n, NULL);
+        r = store_ask(s, ST_CAPTURE_COUNT, BIND(TEXT(c->host), TIME(now - MIN(now, STORE_CAPTURES_SPAN))),
+                      &n, NULL);
         if (r < 0)
                 return r;
         if (n >= STORE_CAPTURES_OF_HOST)
                 return -EDQUOT;
         r = store_run(s, ST_CAPTURE_ADD,
-                      BIND(TEXT(c->episode), TEXT(c->slice), KNOWN(c->worker_id), TEXT(c->host), TEXT(c->run),
-                           KNOWN(c->generation), INT(c->round), INT(c->rounds), INT((int64_t) c->hosts),
-                           INT((int64_t) c->slice_hosts), TEXT(c->suspicion), TIME(c->taken), TIME(now), BLOB(c->data, c->len)));
+                      BIND(TEXT(c->episode), TEXT(c->slice), KNOWN(c->worker_id), TEXT(c->host),
+                           TEXT(c->run), KNOWN(c->generation), INT(c->round), INT(c->rounds),
+                           INT((int64_t) c->hosts), INT((int64_t) c->slice_hosts), TEXT(c->suspicion),
+                           TIME(c->taken), TIME(now), BLOB(c->data, c->len)));
         return r < 0 ? r : 1;
 }
 
@@ -29,8 +32,8 @@ int store_name_episode(struct store *s, const struct store_capture *c, usec_t no
         int r;
 
         r = store_query(s, ST_CAPTURE_OWN,
-                        BIND(TEXT(c->run), KNOWN(c->generation), TEXT(c->slice), TIME(c->taken - MIN(c->taken, TOGETHER)),
-                             TIME(c->taken + TOGETHER)),
+                        BIND(TEXT(c->run), KNOWN(c->generation), TEXT(c->slice),
+                             TIME(c->taken - MIN(c->taken, TOGETHER)), TIME(c->taken + TOGETHER)),
                         &q);
         if (r >= 0)
                 r = store_row(q);
@@ -39,8 +42,8 @@ int store_name_episode(struct store *s, const struct store_capture *c, usec_t no
         if (r > 0)
                 (void) snprintf(ret, 64, "%s", column_text(q, 0));
         else
-                (void) snprintf(ret, 64, "own.%.24s-%" PRIi64 "-%" PRIu64, c->run, MAX(c->generation, INT64_C(0)),
-                                c->taken > 0 ? c->taken : now);
+                (void) snprintf(ret, 64, "own.%.24s-%" PRIi64 "-%" PRIu64, c->run,
+                                MAX(c->generation, INT64_C(0)), c->taken > 0 ? c->taken : now);
         return 0;
 }
 
@@ -106,12 +109,14 @@ int store_list_captures(struct store *s, const char *episode, int64_t since,
 
 /* --- Episodes -------------------------------------------------------------------------------- */
 
-int store_begin_episode(struct store *s, const struct store_episode *e, const char *const *slices, size_t n) {
+int store_begin_episode(struct store *s, const struct store_episode *e, const char *const *slices,
+                        size_t n) {
         int r;
 
         r = store_run(s, ST_EPISODE_ADD,
-                      BIND(TEXT(e->episode), TEXT(e->run), KNOWN(e->generation), TIME(e->at), INT(e->suspected), TEXT(e->by),
-                           TEXT(e->why), INT((int64_t) e->hosts), TEXT(e->expected)));
+                      BIND(TEXT(e->episode), TEXT(e->run), KNOWN(e->generation), TIME(e->at),
+                           INT(e->suspected), TEXT(e->by), TEXT(e->why), INT((int64_t) e->hosts),
+                           TEXT(e->expected)));
         for (size_t i = 0; r >= 0 && i < n; i++)
                 r = store_run(s, ST_EPISODE_SLICE, BIND(TEXT(slices[i]), TEXT(e->episode), TIME(e->at)));
         return r;
@@ -119,8 +124,8 @@ int store_begin_episode(struct store *s, const struct store_episode *e, const ch
 
 int store_set_verdict(struct store *s, const struct store_episode *e) {
         return store_run(s, ST_EPISODE_VERDICT,
-                         BIND(TEXT(e->episode), TEXT(e->outcome), TEXT(e->summary), TEXT(e->report), TIME(e->diagnosed),
-                              TIME(e->confirmed)));
+                         BIND(TEXT(e->episode), TEXT(e->outcome), TEXT(e->summary), TEXT(e->report),
+                              TIME(e->diagnosed), TIME(e->confirmed)));
 }
 
 int store_set_recovered(struct store *s, const char *episode, usec_t recovered) {
@@ -132,7 +137,9 @@ int store_list_episodes(struct store *s, const struct store_episode_filter *f,
         _cleanup_query_ sqlite3_stmt *q = NULL;
         int r;
 
-        r = store_query(s, ST_EPISODES, BIND(TEXT(f->slice), TEXT(f->episode), INT(f->open), INT(f->limit), INT(f->brief)), &q);
+        r = store_query(s, ST_EPISODES,
+                        BIND(TEXT(f->slice), TEXT(f->episode), INT(f->open), INT(f->limit), INT(f->brief)),
+                        &q);
         while (r >= 0 && (r = store_row(q)) > 0) {
                 struct store_episode e = { .episode = column_text(q, 0),
                                            .run = column_text(q, 1),

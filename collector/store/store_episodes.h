@@ -6,11 +6,13 @@
  */
 #include "store.h"
 
-#define STORE_CAPTURE_MAX (1024 * 1024)         /* bytes of one, packed */
-#define STORE_CAPTURES_OF_HOST 16               /* within STORE_CAPTURES_SPAN; more are no captures of ours */
-#define STORE_CAPTURES_SPAN (300 * USEC_PER_SEC)
-#define STORE_CAPTURE_BYTES ((uint64_t) 256 * 1024 * 1024) /* of all, and at most a quarter of RetainBytes=: the oldest episodes lose theirs */
-#define STORE_EPISODES_MAX 1000                 /* verdicts that are kept */
+#define STORE_CAPTURE_MAX      (1024 * 1024) /* bytes of one, packed */
+#define STORE_CAPTURES_OF_HOST 16            /* within STORE_CAPTURES_SPAN; more are no captures of ours */
+#define STORE_CAPTURES_SPAN    (300 * USEC_PER_SEC)
+#define STORE_CAPTURE_BYTES                                                                                 \
+        ((uint64_t) 256 * 1024 *                                                                            \
+         1024) /* of all, and at most a quarter of RetainBytes=: the oldest episodes lose theirs */
+#define STORE_EPISODES_MAX 1000 /* verdicts that are kept */
 
 struct store_capture {
         const char *episode, *slice, *host, *run, *suspicion;
@@ -38,12 +40,12 @@ int store_list_captures(struct store *s, const char *episode, int64_t since,
 struct store_episode {
         const char *episode, *run, *by, *why;
         const char *expected; /* JSON: [{"slice","worker","host","address"}]; NULL: not known */
-        const char *outcome, *summary, *report; /* NULL: no verdict yet; report: JSON */
-        int64_t generation;                     /* -1: not known */
-        uint64_t hosts;                         /* that were asked; 0: not known */
-        bool suspected;                         /* not only wanted by people */
+        const char *outcome, *summary, *report;     /* NULL: no verdict yet; report: JSON */
+        int64_t generation;                         /* -1: not known */
+        uint64_t hosts;                             /* that were asked; 0: not known */
+        bool suspected;                             /* not only wanted by people */
         usec_t at, diagnosed, confirmed, recovered; /* 0: not */
-        uint64_t answered; /* hosts that did; only read */
+        uint64_t answered;                          /* hosts that did; only read */
 };
 /* Begins one: nothing is changed when it is there. slices: its slices, n of them. */
 int store_begin_episode(struct store *s, const struct store_episode *e, const char *const *slices, size_t n);

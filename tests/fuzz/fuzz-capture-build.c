@@ -17,14 +17,17 @@ static void read_again(const struct built_capture *b) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
-        const struct capture_about about = { .slice = "s", .host = "h", .address = "", .episode = "e", .step = -1 };
+        const struct capture_about about = {
+                .slice = "s", .host = "h", .address = "", .episode = "e", .step = -1
+        };
         _cleanup_built_capture_ struct built_capture b = { 0 };
         _cleanup_(pack_freep) struct pack *p = NULL;
         const uint8_t *stacks;
         size_t n;
         char why[200];
 
-        if (pack_new(4 * 1024 * 1024, 4 * 1024 * 1024, &p) < 0 || pack_add(p, (const char *) data, len) < 0 || pack_end(p, &stacks, &n) < 0)
+        if (pack_new(4 * 1024 * 1024, 4 * 1024 * 1024, &p) < 0 ||
+            pack_add(p, (const char *) data, len) < 0 || pack_end(p, &stacks, &n) < 0)
                 return 0;
         if (capture_build(stacks, n, &about, &b, why) == 0)
                 read_again(&b);

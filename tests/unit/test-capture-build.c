@@ -43,8 +43,16 @@ static int build(const char *json, const struct capture_about *a, struct seen *r
         return r;
 }
 
-static const struct capture_about about = { .slice = "s0", .host = "h0", .address = "10.0.0.1", .episode = "e", .worker = 3, .round = 1,
-                                            .wanted = 5, .taken = 8, .clock_error = 2, .step = 12 };
+static const struct capture_about about = { .slice = "s0",
+                                            .host = "h0",
+                                            .address = "10.0.0.1",
+                                            .episode = "e",
+                                            .worker = 3,
+                                            .round = 1,
+                                            .wanted = 5,
+                                            .taken = 8,
+                                            .clock_error = 2,
+                                            .step = 12 };
 
 static void test_what_is_in(void) {
         struct finding path = { .check = "path.answer", .subject = "10.0.0.2", .verdict = VERDICT_WARN };
@@ -53,10 +61,11 @@ static void test_what_is_in(void) {
         _cleanup_(seen_clear) struct seen s;
 
         a.more = &more;
-        ASSERT_OK(build("{\"version\":1,\"processes\":["
-                        "{\"pid\":1,\"command\":\"bash run.sh\",\"no_python\":\"none\",\"threads\":[{\"tid\":1}]},"
-                        "{\"pid\":2,\"command\":\"python3 train.py\",\"python\":\"3.11.2\",\"threads\":[{\"tid\":2,\"frames\":[]}]}]}",
-                        &a, &s));
+        ASSERT_OK(build(
+                "{\"version\":1,\"processes\":["
+                "{\"pid\":1,\"command\":\"bash run.sh\",\"no_python\":\"none\",\"threads\":[{\"tid\":1}]},"
+                "{\"pid\":2,\"command\":\"python3 train.py\",\"python\":\"3.11.2\",\"threads\":[{\"tid\":2,\"frames\":[]}]}]}",
+                &a, &s));
         ASSERT_EQ(s.c.n_processes, 1); /* the shell says nothing beside the program */
         ASSERT_EQ(s.c.processes[0].pid, 2);
         ASSERT_STREQ(s.c.slice, "s0");
@@ -68,7 +77,9 @@ static void test_what_is_in(void) {
         ASSERT_FALSE(s.c.findings[0].fail);
         seen_clear(&s);
         /* Where there is no Python at all, what there is stays. */
-        ASSERT_OK(build("{\"version\":1,\"processes\":[{\"pid\":1,\"no_python\":\"none\",\"threads\":[{\"tid\":1}]}]}", &about, &s));
+        ASSERT_OK(build(
+                "{\"version\":1,\"processes\":[{\"pid\":1,\"no_python\":\"none\",\"threads\":[{\"tid\":1}]}]}",
+                &about, &s));
         ASSERT_EQ(s.c.n_processes, 1);
 }
 
@@ -153,11 +164,15 @@ static void test_shelf(void) {
         ASSERT_OK(capture_shelf_visit(directory, count, &n));
         ASSERT_EQ(n, SHELF_KEPT);
         ASSERT_TRUE(capture_shelf_has(directory, "e-5.x") && capture_shelf_has(directory, "e-2.x"));
-        ASSERT_FALSE(capture_shelf_has(directory, "e-1.x") || capture_shelf_has(directory, "e-5") || capture_shelf_has(directory, "5.x"));
+        ASSERT_FALSE(capture_shelf_has(directory, "e-1.x") || capture_shelf_has(directory, "e-5") ||
+                     capture_shelf_has(directory, "5.x"));
         ASSERT_OK(capture_shelf_read(directory, "00000000000000001011-1-e-5.x.capture", 4, &data, &len));
         ASSERT_EQ(len, 4);
-        ASSERT_EQ(capture_shelf_read(directory, "00000000000000001011-1-e-5.x.capture", 3, &data, &len), -E2BIG);
-        ASSERT_EQ(capture_shelf_read(directory, "../captures/00000000000000001011-1-e-5.x.capture", 4, &data, &len), -ENOENT);
+        ASSERT_EQ(capture_shelf_read(directory, "00000000000000001011-1-e-5.x.capture", 3, &data, &len),
+                  -E2BIG);
+        ASSERT_EQ(capture_shelf_read(directory, "../captures/00000000000000001011-1-e-5.x.capture", 4, &data,
+                                     &len),
+                  -ENOENT);
         ASSERT_EQ(capture_shelf_put(directory, 1, 0, "../x", "data", 4), -EINVAL);
         ASSERT_EQ(capture_shelf_put(directory, 1, 0, "", "data", 4), -EINVAL);
 }

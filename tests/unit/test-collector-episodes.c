@@ -29,10 +29,21 @@ static struct store *opened(void) {
         return s;
 }
 
-static int add(struct store *s, const char *episode, const char *host, unsigned round, size_t len, usec_t at) {
+static int add(struct store *s, const char *episode, const char *host, unsigned round, size_t len,
+               usec_t at) {
         _cleanup_free_ uint8_t *data = calloc(1, len);
-        const struct store_capture c = { .episode = episode, .slice = "s0", .host = host, .run = "job", .suspicion = "", .worker_id = 0,
-                                         .generation = 1, .round = round, .rounds = 2, .taken = at, .data = data, .len = len };
+        const struct store_capture c = { .episode = episode,
+                                         .slice = "s0",
+                                         .host = host,
+                                         .run = "job",
+                                         .suspicion = "",
+                                         .worker_id = 0,
+                                         .generation = 1,
+                                         .round = round,
+                                         .rounds = 2,
+                                         .taken = at,
+                                         .data = data,
+                                         .len = len };
         int r;
 
         ASSERT_OK(store_begin(s));
@@ -80,7 +91,9 @@ static void repeats_and_too_many(void) {
 }
 
 static void hosts_by_themselves(void) {
-        struct store_capture c = { .slice = "s0", .host = "h0", .run = "job", .generation = 3, .taken = now };
+        struct store_capture c = {
+                .slice = "s0", .host = "h0", .run = "job", .generation = 3, .taken = now
+        };
         char first[64], second[64];
         struct store *s = opened();
 
@@ -109,7 +122,14 @@ static int on_episode(const struct store_episode *e, void *userdata) {
 
 static void verdicts(void) {
         const char *const slices[] = { "s0", "s1" };
-        struct store_episode e = { .episode = "e0", .run = "job", .by = "h0", .why = "slow", .at = now, .hosts = 2, .suspected = true }, seen = { 0 };
+        struct store_episode e = { .episode = "e0",
+                                   .run = "job",
+                                   .by = "h0",
+                                   .why = "slow",
+                                   .at = now,
+                                   .hosts = 2,
+                                   .suspected = true },
+                             seen = { 0 };
         struct store *s = opened(), *other = NULL;
         char why[256];
 
@@ -118,23 +138,27 @@ static void verdicts(void) {
         ASSERT_OK(store_begin_episode(s, &e, slices, 2)); /* again: as it was */
         ASSERT_OK(store_commit(s));
         ASSERT_EQ(add(s, "e0", "h0", 0, 10, now), 1);
-        ASSERT_OK(store_list_episodes(s, &(struct store_episode_filter){ .open = true, .limit = 9 }, on_episode, &seen));
+        ASSERT_OK(store_list_episodes(s, &(struct store_episode_filter){ .open = true, .limit = 9 },
+                                      on_episode, &seen));
         ASSERT_EQ(seen.hosts, 1);
         e.outcome = "named", e.summary = "h1", e.report = "{}", e.diagnosed = e.confirmed = now + SECOND;
         ASSERT_OK(store_begin(s));
         ASSERT_OK(store_set_verdict(s, &e));
         ASSERT_OK(store_commit(s));
         seen = (struct store_episode){ 0 };
-        ASSERT_OK(store_list_episodes(s, &(struct store_episode_filter){ .open = true, .limit = 9 }, on_episode, &seen));
+        ASSERT_OK(store_list_episodes(s, &(struct store_episode_filter){ .open = true, .limit = 9 },
+                                      on_episode, &seen));
         ASSERT_EQ(seen.hosts, 0);
         /* Beside the one that writes. */
         ASSERT_OK(store_open_reading(path, &other, why));
-        ASSERT_OK(store_list_episodes(other, &(struct store_episode_filter){ .slice = "s1", .limit = 9 }, on_episode, &seen));
+        ASSERT_OK(store_list_episodes(other, &(struct store_episode_filter){ .slice = "s1", .limit = 9 },
+                                      on_episode, &seen));
         ASSERT_EQ(seen.hosts, 1);
         ASSERT_EQ(seen.confirmed, now + SECOND);
         ASSERT_EQ(seen.answered, 1);
         other = store_free(other);
-        ASSERT_OK(store_list_episodes(s, &(struct store_episode_filter){ .slice = "s2", .limit = 9 }, on_episode, &seen));
+        ASSERT_OK(store_list_episodes(s, &(struct store_episode_filter){ .slice = "s2", .limit = 9 },
+                                      on_episode, &seen));
         ASSERT_EQ(seen.hosts, 1);
         s = store_free(s);
         ASSERT_EQ(store_open_reading("/no/such/file", &other, why), -ENOENT);
@@ -159,8 +183,15 @@ static void the_oldest_go(void) {
         s = store_free(s);
 }
 
+static void remove_directory(void) {
+        store_free(opened());
+        (void) unlink(path);
+        ASSERT_OK(rmdir(dir));
+}
+
 static void make_directory(void) {
         ASSERT_TRUE(mkdtemp(dir) != NULL);
 }
 
-TEST_MAIN(make_directory, repeats_and_too_many, hosts_by_themselves, verdicts, the_oldest_go)
+TEST_MAIN(make_directory, repeats_and_too_many, hosts_by_themselves, verdicts, the_oldest_go,
+          remove_directory)

@@ -30,7 +30,8 @@ static usec_t at(const struct world *w, const char *slice) {
 }
 
 static int order(struct world *w, const char *slice, const char *run, char why[static GANG_WHY_MAX]) {
-        json_t *v = json_pack("{s:i, s:s, s:s, s:s}", "v", 1, "run", run, "by", "alice", "why", "it is slow");
+        json_t *v =
+                json_pack("{s:i, s:s, s:s, s:s}", "v", 1, "run", run, "by", "alice", "why", "it is slow");
         char key[64];
         int r;
 
@@ -58,7 +59,8 @@ static void test_suspicion_asks_all_slices(void) {
         ASSERT_EQ(json_integer_value(json_object_get(q, "slice_hosts")), 2);
         ASSERT_EQ(at(&w, "s0"), w.now + SECOND);
         ASSERT_STREQ(world_text(q, "episode"), world_text(request(&w, "s1"), "episode"));
-        ASSERT_EQ(json_integer_value(json_object_get(json_object_get(world_run(&w), "planner"), "stalled")), w.now);
+        ASSERT_EQ(json_integer_value(json_object_get(json_object_get(world_run(&w), "planner"), "stalled")),
+                  w.now);
         gang_free(w.g);
 }
 
@@ -75,9 +77,11 @@ static void test_one_round_a_stall(void) {
         world_wait(&w, 600 * SECOND);
         ASSERT_EQ(at(&w, "s0"), first); /* the same stall: nothing would be another thing */
         suspect(&w, 0, 0, false);
-        ASSERT_TRUE(json_integer_value(json_object_get(json_object_get(world_run(&w), "planner"), "stalled")) > 0);
+        ASSERT_TRUE(json_integer_value(
+                            json_object_get(json_object_get(world_run(&w), "planner"), "stalled")) > 0);
         suspect(&w, 0, 1, false);
-        ASSERT_EQ(json_integer_value(json_object_get(json_object_get(world_run(&w), "planner"), "stalled")), 0);
+        ASSERT_EQ(json_integer_value(json_object_get(json_object_get(world_run(&w), "planner"), "stalled")),
+                  0);
         suspect(&w, 0, 1, true);
         ASSERT_EQ(at(&w, "s0"), w.now + SECOND);
         gang_free(w.g);
@@ -135,7 +139,8 @@ static void test_taken_over(void) {
         w.now += 400 * SECOND;
         ASSERT_OK(world_say(&w, 1, 0)); /* who does not suspect is heard first */
         world_step(&w);
-        ASSERT_TRUE(json_integer_value(json_object_get(json_object_get(world_run(&w), "planner"), "stalled")) > 0);
+        ASSERT_TRUE(json_integer_value(
+                            json_object_get(json_object_get(world_run(&w), "planner"), "stalled")) > 0);
         for (unsigned s = 0; s < 2; s++)
                 for (unsigned h = 0; h < 2; h++)
                         ASSERT_OK(world_say(&w, s, h));
@@ -213,5 +218,5 @@ static void test_echo(void) {
         gang_free(w.g);
 }
 
-TEST_MAIN(test_suspicion_asks_all_slices, test_one_round_a_stall, test_five_minutes, test_another_generation, test_taken_over, test_ended,
-          test_ordered, test_echo)
+TEST_MAIN(test_suspicion_asks_all_slices, test_one_round_a_stall, test_five_minutes, test_another_generation,
+          test_taken_over, test_ended, test_ordered, test_echo)

@@ -4,9 +4,9 @@
 
 #include "pack.h"
 
-#define WINDOW_BITS (16 + 15) /* 16: with gzip's header and trailer (zlib.h, deflateInit2) */
+#define WINDOW_BITS  (16 + 15) /* 16: with gzip's header and trailer (zlib.h, deflateInit2) */
 #define MEMORY_LEVEL 8
-#define LEVEL 1 /* stacks repeat themselves closely */
+#define LEVEL        1 /* stacks repeat themselves closely */
 
 struct pack {
         z_stream z;

@@ -8,7 +8,7 @@
 struct target {
         const char *run, *serial; /* run "": whatever runs there */
         uint64_t generation;
-        const json_t *slices;     /* as in the run's record */
+        const json_t *slices; /* as in the run's record */
 };
 
 static const char *text_of(const json_t *v, const char *key) {
@@ -36,7 +36,8 @@ static usec_t last_round(const struct gang *g, const struct target *t, const cha
                 const json_t *q = request_of(g, text_of(v, "slice"));
                 usec_t at = (usec_t) MAX(json_integer_value(json_object_get(q, "at")), (json_int_t) 0);
 
-                if (!q || !*text_of(q, "episode") || at <= last || at > g->now + CAPTURES_APART || /* of no clock of ours */ !streq(text_of(q, "run"), t->run) ||
+                if (!q || !*text_of(q, "episode") || at <= last || at > g->now + CAPTURES_APART ||
+                    /* of no clock of ours */ !streq(text_of(q, "run"), t->run) ||
                     !streq(text_of(q, "serial"), t->serial) ||
                     (uint64_t) json_integer_value(json_object_get(q, "generation")) != t->generation)
                         continue;
@@ -68,14 +69,16 @@ static int put_round(struct gang *g, const struct target *t, const struct round 
         size_t i;
         json_t *v;
 
-        (void) snprintf(episode, sizeof(episode), "%.24s-%" PRIu64 "-%" PRIu64, *t->run ? t->run : "slice", t->generation, at);
+        (void) snprintf(episode, sizeof(episode), "%.24s-%" PRIu64 "-%" PRIu64, *t->run ? t->run : "slice",
+                        t->generation, at);
         json_array_foreach (t->slices, i, v) {
-                json_t *q = json_pack("{s:i, s:s, s:I, s:I, s:s, s:s, s:I, s:I, s:I, s:b, s:s, s:s}", "v", 1, "episode",
-                                      episode, "at", (json_int_t) at, "second", (json_int_t) o->second, "run",
-                                      t->run, "serial", t->serial, "generation", (json_int_t) t->generation, "hosts",
-                                      (json_int_t) count_hosts(t->slices), "slice_hosts",
-                                      (json_int_t) json_array_size(json_object_get(v, "hosts")), "suspected",
-                                      o->suspected, "by", o->by, "why", o->why);
+                json_t *q =
+                        json_pack("{s:i, s:s, s:I, s:I, s:s, s:s, s:I, s:I, s:I, s:b, s:s, s:s}", "v", 1,
+                                  "episode", episode, "at", (json_int_t) at, "second",
+                                  (json_int_t) o->second, "run", t->run, "serial", t->serial, "generation",
+                                  (json_int_t) t->generation, "hosts", (json_int_t) count_hosts(t->slices),
+                                  "slice_hosts", (json_int_t) json_array_size(json_object_get(v, "hosts")),
+                                  "suspected", o->suspected, "by", o->by, "why", o->why);
 
                 x = worse(x, q ? record_putf(g, q, "capture/%.63s", text_of(v, "slice")) : -ENOMEM);
         }
@@ -135,7 +138,8 @@ int captures_ended(struct gang *g, struct run *r, const struct tally *t) {
         if (t->hosts < 2 || (last > 0 && g->now < last + CAPTURES_APART))
                 return 0;
         return put_round(g, &target,
-                         &(struct round){ .by = seat_text(t->bad, who), .why = r->why, .ahead = CAPTURES_END });
+                         &(struct round){
+                                 .by = seat_text(t->bad, who), .why = r->why, .ahead = CAPTURES_END });
 }
 
 /* --- Wanted ------------------------------------------------------------------------------------------------ */
@@ -154,14 +158,16 @@ static json_t *slice_alone(struct gang *g, const char *slice) {
         json_t *hosts = s ? json_array() : NULL, *place;
 
         for (unsigned w = 0; hosts && w < s->n_seats; w++)
-                if (s->seats[w].live && (seat_place(&s->seats[w], &place) < 0 || json_array_append(hosts, place) < 0)) {
+                if (s->seats[w].live &&
+                    (seat_place(&s->seats[w], &place) < 0 || json_array_append(hosts, place) < 0)) {
                         json_decref(hosts);
                         return NULL;
                 }
         return hosts ? json_pack("[{s:s, s:o}]", "slice", slice, "hosts", hosts) : NULL;
 }
 
-static int order(struct gang *g, const struct target *t, const json_t *value, char why[static GANG_WHY_MAX]) {
+static int order(struct gang *g, const struct target *t, const json_t *value,
+                 char why[static GANG_WHY_MAX]) {
         const char *episode;
         usec_t last = last_round(g, t, &episode);
         char when[32];
@@ -172,7 +178,8 @@ static int order(struct gang *g, const struct target *t, const json_t *value, ch
                                                   .why = text_of(value, "why"),
                                                   .ahead = CAPTURES_AHEAD,
                                                   .second = CAPTURES_SECOND });
-        why_set(why, "there was a round of captures at %s (episode %s), and one in %u s is taken: see its diagnosis",
+        why_set(why,
+                "there was a round of captures at %s (episode %s), and one in %u s is taken: see its diagnosis",
                 time_text(last, when), episode, (unsigned) (CAPTURES_APART / USEC_PER_SEC));
         return -EBUSY;
 }
@@ -209,7 +216,8 @@ int captures_want(struct gang *g, const char *slice, const json_t *value, char w
         if (get_text(value, "episode", EPISODE_MAX, &episode, why) < 0 ||
             get_text(value, "run", NAME_MAX_RUN, &run, why) < 0 ||
             get_text(value, "serial", TEXT_MAX, &serial, why) < 0 ||
-            get_text(value, "by", BY_MAX, &by, why) < 0 || get_text(value, "why", GANG_WHY_MAX, &because, why) < 0 ||
+            get_text(value, "by", BY_MAX, &by, why) < 0 ||
+            get_text(value, "why", GANG_WHY_MAX, &because, why) < 0 ||
             get_number(value, "at", 0, INT64_MAX, 0, &at, why) < 0 ||
             get_number(value, "generation", 0, INT64_MAX, 0, &generation, why) < 0)
                 return -EBADMSG;

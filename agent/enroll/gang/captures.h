@@ -9,7 +9,7 @@
 
 #define CAPTURES_APART  (300 * USEC_PER_SEC)
 #define CAPTURES_AHEAD  (1 * USEC_PER_SEC) /* so that all hosts know of it in time */
-#define CAPTURES_END (2 * USEC_PER_SEC) /* after a run broke: by then all know how theirs ended */
+#define CAPTURES_END    (2 * USEC_PER_SEC) /* after a run broke: by then all know how theirs ended */
 #define CAPTURES_SECOND (5 * USEC_PER_SEC) /* from the first capture of a round to the second */
 
 /* Of a run that runs. *ret_next: when to look again. -ENOMEM. */
