@@ -299,7 +299,7 @@ static void judge_path(const struct diagnosis *d, const struct overview *o, stru
         if (end->missing == d->paths.most && d->paths.n_most == 1 && !explained)
                 add(s, REASON_PATH, 0.85, STACK_NONE);
         else
-                add(s, REASON_PATH, end->missing == d->paths.most && !explained ? 0.3 : 0.1, STACK_NONE);
+                add(s, REASON_PATH, end->missing == d->paths.most && !explained ? 0.2 : 0.1, STACK_NONE);
 }
 
 /* On how many hosts this check fails, too. What was not counted is taken for common. */

@@ -79,7 +79,7 @@ static int gather(const struct evidence *e, struct pairs *p) {
 /* Whose address it is when no connection of its own says so: the address that a host is known by. */
 static uint32_t owner(const struct evidence *e, const struct path_end *end) {
         for (uint32_t i = 0; i < e->n_hosts; i++) {
-                const char *address = e->hosts[i].last ? e->hosts[i].last->address : "";
+                const char *address = e->hosts[i].who ? e->hosts[i].who->address : "";
 
                 if (strlen(address) == end->len && memcmp(address, end->address, end->len) == 0)
                         return i;

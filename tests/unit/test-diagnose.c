@@ -202,6 +202,31 @@ static void test_ring_cut(void) {
                 }
 }
 
+/* The NIC that its agent uses, too, is cut: it is silent, and what the others miss is its address. */
+static void test_cut_and_silent(void) {
+        _cleanup_scene_ struct scene scene = SCENE_NULL;
+        struct diagnosis *d;
+
+        for (uint32_t i = 0; i < 4; i++) {
+                struct host_capture c;
+                char own[32];
+
+                scene_host(&c, i, 0);
+                (void) snprintf(own, sizeof(own), "10.10.0.%u", 10 + i);
+                c.silent = i == 2;
+                if (!c.silent) {
+                        scene_process(&c, &scene.table, WAITING);
+                        unanswered(&c, &scene.table, own, "10.10.0.12");
+                }
+                ASSERT_OK(scene_add(&scene, &c, NULL));
+        }
+        d = scene_diagnose(&scene, 4, RUN_STALLED);
+        ASSERT_EQ(d->suspects[0].host, 2);
+        ASSERT_TRUE(strstr(d->summary, ", the 3 others wait in all-reduce"));
+        ASSERT_EQ(d->n_odd, 1);
+        (void) diagnosis_free(d);
+}
+
 /* Connections without an answer say nothing against a rank that is seen not to wait, and nothing for a
  * machine that is no host of the slice. */
 static void test_path_is_not_all(void) {
@@ -537,6 +562,7 @@ static void test_devices(void) {
         }
 }
 
-TEST_MAIN(test_matrix, test_sentence, test_nic_cut, test_ring_cut, test_path_is_not_all, test_works,
+TEST_MAIN(test_matrix, test_sentence, test_nic_cut, test_ring_cut, test_cut_and_silent,
+          test_path_is_not_all, test_works,
           test_silent, test_silent_is_not_all, test_left_first, test_left_alone, test_stopped, test_goes_on,
           test_step_thread, test_behind, test_helpers, test_changed, test_devices)

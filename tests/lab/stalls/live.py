@@ -32,17 +32,24 @@ def episode_of(lab, slice_name):
     return json.loads(done.out) if done.code == 0 else {}
 
 
+def asked(lab, slice_name):
+    """tpuctl diagnose SLICE on the first host that gets an answer: one that is cut off gets none."""
+    for host in lab.hosts:
+        done = host.run(["tpuctl", "diagnose", slice_name, "--from", "collector", "--json"], timeout=60)
+        try:
+            return json.loads(done.out)
+        except ValueError:
+            continue
+    return {"outcome": "no answer", "summary": (done.err or done.out).strip(), "suspects": []}
+
+
 def diagnosis(lab, job):
     """What tpuctl diagnose says of the run's slices: of the first slice where a host is named, else of the last."""
     told = {"outcome": "none", "summary": "no stacks of the run were asked for", "suspects": []}
     for name in sorted({f"s{slices.slice_of(h, 2)[0]}" for h in lab.hosts}):
         if episode_of(lab, name).get("run") != job:
             continue
-        done = lab.hosts[0].run(["tpuctl", "diagnose", name, "--from", "collector", "--json"], timeout=60)
-        try:
-            told = json.loads(done.out)
-        except ValueError:
-            told = {"outcome": "no answer", "summary": (done.err or done.out).strip(), "suspects": []}
+        told = asked(lab, name)
         if told["outcome"] == "named":
             break
     return told
