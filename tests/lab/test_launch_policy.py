@@ -229,6 +229,33 @@ class Policy(unittest.TestCase):
         asked = [json.loads(line) for line in self.host.sh(f"journalctl -o json MESSAGE_ID={AUDIT} TPU_ACTION=environment").splitlines()]
         self.assertEqual([(a["TPU_JOB"], a["TPU_RESULT"], a["TPU_BY"]) for a in asked], [("own", "accepted", "root")])
 
+    def api(self, method, path, body=None):
+        words = ["curl", "-sS", "--unix-socket", "/run/tpu-hostd/api.sock", "-X", method, "-w", "\n%{http_code}", f"http://h{path}"]
+        if body is not None:
+            words += ["-H", "Content-Type: application/json", "-d", json.dumps(body)]
+        answer, _, code = self.host.run(words, check=True, timeout=100).out.rpartition("\n")
+        return int(code), json.loads(answer)
+
+    def test_posted(self):
+        """POST and DELETE /v1/jobs: tpu-hostd asks tpu-launchd as principal remote, whose refusal comes through."""
+        run = {"name": "posted", "user": "alice", "serial": "s1", "generation": 1, "argv": ["sh", "-c", "id -un >/srv/open/posted; exec sleep 1000"]}
+        code, said = self.api("POST", "/v1/jobs", run)
+        self.assertEqual(code, 403, said)
+        self.assertIn(f"in {GRANT}: section [Remote], line Start=alice", json.dumps(said))
+        self.host.write(GRANT, "[Remote]\nStart=alice\n")
+        code, said = self.api("POST", "/v1/jobs", run)
+        self.assertEqual((code, said["name"], said["already"]), (201, "posted", False), said)
+        self.until("posted", "running")
+        self.host.wait_for(lambda: self.host.sh("cat /srv/open/posted 2>/dev/null; true").strip() == "alice", timeout=60)
+        code, said = self.api("POST", "/v1/jobs", run)
+        self.assertEqual((code, said["already"]), (200, True), said)
+        code, said = self.api("POST", "/v1/jobs", {**run, "name": "roots", "user": "root"})
+        self.assertEqual(code, 403, said)
+        code, said = self.api("DELETE", "/v1/jobs/posted")
+        self.assertEqual(code, 200, said)
+        self.assertEqual(self.ended("posted")["cause"], "stopped")
+        self.host.sh(f"rm {GRANT}")
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)
