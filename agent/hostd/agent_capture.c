@@ -9,6 +9,7 @@
 #include "agent_libtpu.h"
 #include "agent_parts.h"
 #include "capture_build.h"
+#include "capture_peers.h"
 #include "capture_shelf.h"
 #include "clock.h"
 #include "host_stat.h"
@@ -17,9 +18,7 @@
 #include "local.pb-c.h"
 #include "log.h"
 #include "paths.h"
-#include "reach.h"
 #include "run_record.h"
-#include "unanswered.h"
 
 #define ROUNDS_MAX   4
 #define EPISODES_MAX 16                  /* that are remembered as answered, beside the files */
@@ -168,29 +167,6 @@ static void tell(const struct capture_round *c, const struct capture_about *abou
         (void) agent_emit(a, EVENT_RUN_CAPTURED, OTLP_INFO, message, body, ELEMENTSOF(body), NULL);
 }
 
-/* A cut network shows in no stack: the connections that nobody answers do. */
-static void look_at_peers(const struct agent *a, struct finding_list *ret) {
-        _cleanup_unanswered_ struct unanswered_table t = UNANSWERED_TABLE_NULL;
-        int r = unanswered_read(a->host, &t);
-
-        if (r >= 0)
-                r = unanswered_tell(&t, ret);
-        if (r < 0 && r != -ENODATA && r != -ENOENT)
-                (void) log_debug_errno(r, "the connections of this host cannot be looked at: %m");
-}
-
-/* A host that is cut off while it had nothing to send is missed by nobody's data: it is asked. */
-static void look_at_reach(struct capture_round *c, struct finding_list *ret) {
-        int r = 0;
-
-        if (c->round == 0 && c->second > 0 && !c->reach)
-                r = reach_begin(c->owner->agent->host, &c->reach);
-        else if (c->round > 0 && c->reach)
-                r = reach_tell(c->reach, ret);
-        if (r < 0 && r != -ENODATA && r != -ENOENT)
-                (void) log_debug_errno(r, "whether the peers of this host can be reached cannot be looked at: %m");
-}
-
 static void deliver(struct capture_round *c, const uint8_t *stacks, size_t len,
                     const struct libtpu_status *cores, const char *problem, usec_t taken) {
         _cleanup_built_capture_ struct built_capture b = { 0 };
@@ -200,8 +176,11 @@ static void deliver(struct capture_round *c, const uint8_t *stacks, size_t len,
         int r;
 
         describe(c, problem, taken, how, &about);
-        look_at_peers(c->owner->agent, &peers);
-        look_at_reach(c, &peers);
+        capture_peers_unanswered(c->owner->agent->host, &peers);
+        if (c->round == 0 && c->second > 0 && !c->reach)
+                capture_peers_ask(c->owner->agent->host, &c->reach);
+        else if (c->round > 0 && c->reach)
+                capture_peers_answered(c->reach, &peers);
         about.more = &peers;
         about.cores = cores;
         r = capture_build(stacks, len, &about, &b, why);

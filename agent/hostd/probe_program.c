@@ -22,7 +22,7 @@ static int open_beside(void) {
         end = strrchr(path, '/');
         if (!end)
                 return -ENOENT;
-        (void) strcpy(end + 1, NAME);
+        memcpy(end + 1, NAME, sizeof(NAME));
         fd = open(path, O_PATH | O_CLOEXEC);
         return fd < 0 ? -errno : fd;
 }
