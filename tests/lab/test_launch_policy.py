@@ -6,6 +6,7 @@ Judged by systemd, /proc and the journal. Needs root and the packages in build/d
 
 import json
 import os
+import subprocess
 import sys
 import time
 import unittest
@@ -230,10 +231,10 @@ class Policy(unittest.TestCase):
         self.assertEqual([(a["TPU_JOB"], a["TPU_RESULT"], a["TPU_BY"]) for a in asked], [("own", "accepted", "root")])
 
     def api(self, method, path, body=None):
-        words = ["curl", "-sS", "--unix-socket", "/run/tpu-hostd/api.sock", "-X", method, "-w", "\n%{http_code}", f"http://h{path}"]
+        words = ["curl", "-sS", "--unix-socket", self.host.path("/run/tpu-hostd/api.sock"), "-X", method, "-w", "\\n%{http_code}", f"http://h{path}"]
         if body is not None:
             words += ["-H", "Content-Type: application/json", "-d", json.dumps(body)]
-        answer, _, code = self.host.run(words, check=True, timeout=100).out.rpartition("\n")
+        answer, _, code = subprocess.run(words, check=True, capture_output=True, text=True, timeout=100).stdout.rpartition("\n")
         return int(code), json.loads(answer)
 
     def test_posted(self):
