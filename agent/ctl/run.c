@@ -253,7 +253,7 @@ int verb_run(const struct ctl *c, int argc, char *argv[]) {
                   &expression, NULL },
                 { "restarts", "N", "start it again so often when it fails; default 0", &s.restarts, NULL },
                 { "grace", "SPAN", "from TERM to KILL, when it is ended", &s.grace, NULL },
-                { "preempt", "SIGNAL", "what tells it that its host goes: TERM (default), INT, USR1, USR2, none", &s.preempt,
+                { "preempt", "SIGNAL", "what tells it that its host goes: TERM (default), INT, USR1, USR2, none, or a command: /…", &s.preempt,
                   NULL },
                 { "despite-cordon", NULL, "also where the host is cordoned or draining", NULL, &only.despite_cordon },
                 { "share-devices", NULL, "also while another process has a TPU open", NULL, &only.share_devices },

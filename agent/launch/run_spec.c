@@ -127,15 +127,28 @@ static int take_limits(const Local__RunLimits *l, struct run_spec *s, struct pro
         return r;
 }
 
+/* A command as one text, as people and intents give it: for the shell. */
+static int take_preempt_line(const char *line, struct run_spec *s, struct problem *p) {
+        const char *const argv[] = { "/bin/sh", "-c", line };
+
+        if (strlen(line) > 4095 || !environment_text_is_valid(line))
+                return problem_set(p, -EINVAL, "put it into a script",
+                                   "the command for a preemption is too long, or no UTF-8 text");
+        s->preempt_argv = strings_copy(argv, ELEMENTSOF(argv));
+        return s->preempt_argv ? 0 : problem_set(p, -ENOMEM, "try again", "out of memory");
+}
+
 static int take_preempt(const Local__Preempt *w, struct run_spec *s, struct problem *p) {
         size_t i = 0;
 
         if (!w)
                 return 0;
+        if (w->signal[0] == '/' && w->n_argv == 0)
+                return take_preempt_line(w->signal, s, p);
         while (i < ELEMENTSOF(signals) && !streq(signals[i].name, w->signal))
                 i++;
         if (i == ELEMENTSOF(signals))
-                return problem_set(p, -EINVAL, "TERM, INT, USR1, USR2 or none",
+                return problem_set(p, -EINVAL, "TERM, INT, USR1, USR2, none, or a command that begins with /",
                                    "'%.16s' is no signal that tells a run of a preemption", w->signal);
         s->preempt_signal = signals[i].number;
         if (w->n_argv == 0)

@@ -194,6 +194,13 @@ class Policy(unittest.TestCase):
         self.ask("signal", "1=asked", "3=preemption", user="tpu-hostd")
         self.assertEqual(self.ended("asked")["cause"], "preempted")
         self.assertEqual(self.host.sh("cat /srv/open/who").strip(), "alice")
+        self.host.sh("rm /srv/open/pid /srv/open/who")
+        self.host.run(["tpuctl", "run", "--name", "line", "--malloc", "glibc", "--preempt", "/usr/bin/id -un >/srv/open/who; kill -USR1 $(cat /srv/open/pid)",
+                       "--", "sh", "-c", "echo $$ >/srv/open/pid; trap 'exit 5' USR1; while :; do sleep 0.1; done"], user="alice", check=True)
+        self.host.wait_for(lambda: self.host.sh("cat /srv/open/pid 2>/dev/null; true").strip(), timeout=60)
+        self.ask("signal", "1=line", "3=preemption", user="tpu-hostd")
+        self.assertEqual(self.ended("line")["cause"], "preempted")
+        self.assertEqual(self.host.sh("cat /srv/open/who").strip(), "alice")
         self.run_as("alice", "untold", "--", "sleep", "1000")
         self.refused(95, "signal", "1=untold", user="tpu-hostd")
         self.refused(13, "signal", "1=untold", user="bob")
