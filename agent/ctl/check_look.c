@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "check_look.h"
 
-#include "ask_owners.h"
+#include "probe_serve.h"
 #include "worker.h"
 
 #define PROBES_MAX 64
@@ -72,22 +72,5 @@ void check_look(const struct look *l, struct seen *ret) {
 }
 
 int check_serve(const struct host *h, const char *name) {
-        const struct probe *p = probe_find(name);
-        struct probe_context context = { 0 };
-        struct device_owners *owners = NULL;
-        int r;
-
-        if (!p) {
-                fprintf(stderr, "tpuctl check: there is no probe '%s'\n", name);
-                return 64;
-        }
-        if (p->asks_owners) {
-                owners = malloc(sizeof(*owners));
-                if (owners)
-                        ask_owners(h, owners);
-                context.owners = owners;
-        }
-        r = wire_serve(p, h, &context, stdout);
-        free(owners);
-        return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+        return probe_serve("tpuctl check", h, name);
 }

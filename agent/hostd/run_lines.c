@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <systemd/sd-journal.h>
 
+#include "journal_timer.h"
 #include "log.h"
 #include "run_lines.h"
 #include "run_log.h"
@@ -276,23 +277,6 @@ uint64_t run_lines_dropped(const struct run_lines *l) {
 
 static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata);
 
-/* Some file systems give no inotify: sd_journal then says by when to look again. */
-static void arm_timeout(struct run_lines *l) {
-        uint64_t at = UINT64_MAX;
-        int r;
-
-        r = sd_journal_get_timeout(l->journal, &at);
-        if (r < 0 || at == UINT64_MAX) {
-                l->timeout = sd_event_source_disable_unref(l->timeout);
-                return;
-        }
-        if (!l->timeout) {
-                if (sd_event_add_time(l->event, &l->timeout, CLOCK_MONOTONIC, at, 0, on_timeout, l) >= 0)
-                        (void) sd_event_source_set_description(l->timeout, "run-lines-timeout");
-        } else if (sd_event_source_set_time(l->timeout, at) >= 0)
-                (void) sd_event_source_set_enabled(l->timeout, SD_EVENT_ONESHOT);
-}
-
 static void process(struct run_lines *l) {
         int enabled = SD_EVENT_OFF, r = sd_journal_process(l->journal);
 
@@ -302,7 +286,7 @@ static void process(struct run_lines *l) {
                 if (l->waiting == 0 && enabled == SD_EVENT_OFF)
                         schedule(l, l->last + RUN_LINES_PAUSE);
         }
-        arm_timeout(l);
+        journal_timer_arm(l->event, l->journal, &l->timeout, "run-lines-timeout", on_timeout, l);
 }
 
 static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -397,7 +381,7 @@ int run_lines_new(sd_event *e, const char *directory, const char *state, const s
                 r = add_sources(l);
         if (r < 0)
                 return r;
-        arm_timeout(l);
+        journal_timer_arm(l->event, l->journal, &l->timeout, "run-lines-timeout", on_timeout, l);
         *ret = TAKE_PTR(l);
         return 0;
 }

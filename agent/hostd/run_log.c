@@ -4,6 +4,7 @@
 
 #include "clock.h"
 #include "jobs.h"
+#include "journal_timer.h"
 #include "log.h"
 #include "paths.h"
 #include "run_log.h"
@@ -232,23 +233,6 @@ bool run_log_look(struct run_log *l) {
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata);
 
-/* Some file systems give no inotify: sd_journal then says by when to look again. */
-static void arm_timer(struct run_log *l) {
-        uint64_t at = UINT64_MAX;
-        int r;
-
-        r = sd_journal_get_timeout(l->journal, &at);
-        if (r < 0 || at == UINT64_MAX) {
-                l->timer = sd_event_source_disable_unref(l->timer);
-                return;
-        }
-        if (!l->timer) {
-                if (sd_event_add_time(l->event, &l->timer, CLOCK_MONOTONIC, at, 0, on_timer, l) >= 0)
-                        (void) sd_event_source_set_description(l->timer, "journal-timeout");
-        } else if (sd_event_source_set_time(l->timer, at) >= 0)
-                (void) sd_event_source_set_enabled(l->timer, SD_EVENT_ONESHOT);
-}
-
 static void process(struct run_log *l) {
         int r = sd_journal_process(l->journal);
 
@@ -256,7 +240,7 @@ static void process(struct run_log *l) {
                 (void) log_warning_errno(r, "changes of the journal cannot be followed: %m");
         if (r != SD_JOURNAL_NOP)
                 (void) read_some(l->more, l);
-        arm_timer(l);
+        journal_timer_arm(l->event, l->journal, &l->timer, "journal-timeout", on_timer, l);
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -330,7 +314,7 @@ int run_log_new(sd_event *e, const char *directory, void (*told)(const struct ru
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(l->more, "journal-more");
-        arm_timer(l);
+        journal_timer_arm(l->event, l->journal, &l->timer, "journal-timeout", on_timer, l);
         r = sd_event_source_set_enabled(l->more, SD_EVENT_ONESHOT); /* what is there already */
         if (r < 0)
                 return r;

@@ -5,31 +5,9 @@
  */
 #include <sys/stat.h>
 
-#include "ask_owners.h"
 #include "host.h"
 #include "options.h"
-#include "wire.h"
-
-static int serve_probe(const struct host *h, const char *name) {
-        const struct probe *p = probe_find(name);
-        struct probe_context context = { 0 };
-        struct device_owners *owners = NULL;
-        int r;
-
-        if (!p) {
-                (void) fprintf(stderr, "tpu-hostd-probe: there is no probe '%s'\n", name);
-                return EXIT_USAGE;
-        }
-        if (p->asks_owners) {
-                owners = malloc(sizeof(*owners));
-                if (owners)
-                        ask_owners(h, owners);
-                context.owners = owners;
-        }
-        r = wire_serve(p, h, &context, stdout);
-        free(owners);
-        return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-}
+#include "probe_serve.h"
 
 int main(int argc, char *argv[]) {
         const char *probe = NULL;
@@ -60,5 +38,5 @@ int main(int argc, char *argv[]) {
                                strerror(-r));
                 return EXIT_FAILURE;
         }
-        return serve_probe(&h, probe);
+        return probe_serve("tpu-hostd-probe", &h, probe);
 }

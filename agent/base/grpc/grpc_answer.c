@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "grow.h"
 #include "grpc_state.h"
 
 /* --- The end of a call ------------------------------------------------------------------------------ */
@@ -189,28 +190,12 @@ void grpc_call_late(struct grpc_call *c) {
 
 /* --- Bytes that come in ----------------------------------------------------------------------------- */
 
-static bool make_room(struct grpc_call *c, size_t len) {
-        size_t want = c->in_len + len, size = c->in_size ? c->in_size : 4096;
-        uint8_t *more;
-
-        if (want <= c->in_size)
-                return true;
-        while (size < want)
-                size *= 2;
-        more = realloc(c->in, size);
-        if (!more)
-                return false;
-        c->in = more;
-        c->in_size = size;
-        return true;
-}
-
 int grpc_take_body(struct grpc_call *c, const uint8_t *data, size_t len) {
         size_t max = c->channel->message_max + GRPC_FRAME_HEAD + (c->message ? UNREAD_MAX : 0);
         struct grpc_frame f;
 
         /* the second: not read to its end to find that out */
-        c->too_long = len > max - c->in_len || !make_room(c, len);
+        c->too_long = len > max - c->in_len || grow(&c->in, &c->in_size, c->in_len + len, 1) < 0;
         if (!c->too_long) {
                 memcpy(c->in + c->in_len, data, len);
                 c->in_len += len;

@@ -4,6 +4,8 @@
 
 #include "grpc_session.h"
 
+#include "grow.h"
+
 #define BODY_KEPT 16384 /* a buffer that an answer has grown beyond it is given back */
 #define WINDOW (1024 * 1024)
 #define WHY_MAX 160
@@ -77,22 +79,6 @@ static int on_header(nghttp2_session *http2, const nghttp2_frame *frame, const u
         return 0;
 }
 
-static bool make_room(struct call *c, size_t len) {
-        size_t want = c->in_len + len, size = c->in_size ? c->in_size : 1024;
-        uint8_t *more;
-
-        if (want <= c->in_size)
-                return true;
-        while (size < want)
-                size *= 2;
-        more = realloc(c->in, size);
-        if (!more)
-                return false;
-        c->in = more;
-        c->in_size = size;
-        return true;
-}
-
 static void give_up(struct call *c, int error, const char *why) {
         (void) nghttp2_submit_rst_stream(c->session->http2, NGHTTP2_FLAG_NONE, c->stream, NGHTTP2_CANCEL);
         end(c, error, why);
@@ -111,7 +97,7 @@ static int on_body(nghttp2_session *http2, uint8_t flags, int32_t stream, const 
                 give_up(c, -EMSGSIZE, "the answer is longer than is taken");
                 return 0;
         }
-        if (!make_room(c, len)) {
+        if (grow(&c->in, &c->in_size, c->in_len + len, 1) < 0) {
                 give_up(c, -ENOMEM, "out of memory");
                 return 0;
         }

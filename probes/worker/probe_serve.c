@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "probe_serve.h"
+
+#include "ask_owners.h"
+#include "options.h"
+#include "wire.h"
+
+int probe_serve(const char *program, const struct host *h, const char *name) {
+        const struct probe *p = probe_find(name);
+        struct probe_context context = { 0 };
+        struct device_owners *owners = NULL;
+        int r;
+
+        if (!p) {
+                (void) fprintf(stderr, "%s: there is no probe '%s'\n", program, name);
+                return EXIT_USAGE;
+        }
+        if (p->asks_owners) {
+                owners = malloc(sizeof(*owners));
+                if (owners)
+                        ask_owners(h, owners);
+                context.owners = owners;
+        }
+        r = wire_serve(p, h, &context, stdout);
+        free(owners);
+        return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
