@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/random.h>
 #include <sys/wait.h>
 
 #include "hook.h"
 #include "hook_brake.h"
 #include "hook_environment.h"
+#include "spawn_program.h"
 
 #define MINUTE (60 * USEC_PER_SEC)
 
@@ -93,27 +93,11 @@ static int on_child(sd_event_source *s, const siginfo_t *si, void *userdata) {
 
 static int spawn(struct hook *h, const struct hook_call *c) {
         const char *argv[] = { h->program, "--hook", NULL };
-        posix_spawn_file_actions_t files;
-        posix_spawnattr_t attributes;
-        sigset_t none, all;
-        int r;
+        const struct spawn_options o = {
+                .path = h->program, .argv = argv, .environment = c->environment, .out = -1, .error = -1, .own_group = true
+        };
+        int r = spawn_program(&o, &h->pid);
 
-        (void) sigemptyset(&none);
-        (void) sigfillset(&all);
-        /* These cannot fail in glibc but for lack of memory, which spawn then says. */
-        (void) posix_spawn_file_actions_init(&files);
-        (void) posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-        (void) posix_spawnattr_init(&attributes);
-        (void) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                                             POSIX_SPAWN_SETPGROUP);
-        (void) posix_spawnattr_setpgroup(&attributes, 0);      /* so that all of it can be killed */
-        (void) posix_spawnattr_setsigmask(&attributes, &none); /* the parent blocks what its loop handles */
-        (void) posix_spawnattr_setsigdefault(&attributes, &all);
-        /* posix_spawn(3) does not write to argv. */
-        r = -posix_spawn(&h->pid, h->program, &files, &attributes, (char **) (uintptr_t) argv,
-                         c->environment);
-        (void) posix_spawn_file_actions_destroy(&files);
-        (void) posix_spawnattr_destroy(&attributes);
         if (r < 0)
                 h->pid = 0;
         return r;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture.h"
 #include "pack.h"
+#include "spawn_program.h"
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 
 #define PROBLEM_MAX 512
@@ -213,30 +213,16 @@ static int spawn(const char *tool, const pid_t *pids, size_t n, const struct cap
                                       (char[]){ "LANG=C.UTF-8" }, NULL };
         _cleanup_free_ char **argv = calloc(n + OPTIONS_MAX + 2, sizeof(*argv));
         _cleanup_free_ char *words = calloc(n + OPTIONS_MAX, WORD_MAX), *path = strdup(tool);
-        posix_spawn_file_actions_t files;
-        posix_spawnattr_t attributes;
-        sigset_t none, all;
-        int r;
-
         if (!argv || !words || !path)
                 return -ENOMEM;
         fill(argv, words, path, wish, pids, n);
-        (void) sigemptyset(&none);
-        (void) sigfillset(&all);
-        /* these cannot fail in glibc but for lack of memory, which spawn then says */
-        (void) posix_spawn_file_actions_init(&files);
-        (void) posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-        (void) posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
-        (void) posix_spawn_file_actions_adddup2(&files, err, STDERR_FILENO);
-        (void) posix_spawnattr_init(&attributes);
-        (void) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
-                                                             POSIX_SPAWN_SETPGROUP);
-        (void) posix_spawnattr_setsigmask(&attributes, &none); /* sd-event blocks the signals it handles */
-        (void) posix_spawnattr_setsigdefault(&attributes, &all);
-        r = -posix_spawn(ret, tool, &files, &attributes, argv, environment);
-        (void) posix_spawn_file_actions_destroy(&files);
-        (void) posix_spawnattr_destroy(&attributes);
-        return r;
+        return spawn_program(&(struct spawn_options){ .path = tool,
+                                                      .argv = (const char *const *) argv,
+                                                      .environment = environment,
+                                                      .out = out,
+                                                      .error = err,
+                                                      .own_group = true },
+                             ret);
 }
 
 static int watch(struct capture *c, sd_event *e) {

@@ -3,8 +3,9 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
+
+#include "spawn_program.h"
 
 struct report_child {
         sd_event_source *io, *child, *timer;
@@ -91,28 +92,6 @@ static int on_timer(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
-static int spawn(char *const argv[], int out, pid_t *ret) {
-        posix_spawn_file_actions_t files;
-        posix_spawnattr_t attributes;
-        sigset_t none, all;
-        int r;
-
-        (void) sigemptyset(&none);
-        (void) sigfillset(&all);
-        /* these cannot fail in glibc but for lack of memory, which spawn then says */
-        (void) posix_spawn_file_actions_init(&files);
-        (void) posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-        (void) posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
-        (void) posix_spawnattr_init(&attributes);
-        (void) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-        (void) posix_spawnattr_setsigmask(&attributes, &none); /* sd-event blocks the signals it handles */
-        (void) posix_spawnattr_setsigdefault(&attributes, &all);
-        r = -posix_spawn(ret, argv[0], &files, &attributes, argv, environ);
-        (void) posix_spawn_file_actions_destroy(&files);
-        (void) posix_spawnattr_destroy(&attributes);
-        return r;
-}
-
 static int watch(struct report_child *c, sd_event *e, usec_t timeout) {
         int r = sd_event_add_child(e, &c->child, c->pid, WEXITED, on_child, c);
 
@@ -134,6 +113,9 @@ int report_child_new(sd_event *e, char *const argv[], usec_t timeout, size_t max
                      void (*done)(int result, const char *text, void *userdata), void *userdata,
                      struct report_child **ret) {
         _cleanup_(report_child_freep) struct report_child *c = calloc(1, sizeof(*c));
+        struct spawn_options o = {
+                .path = argv[0], .argv = (const char *const *) argv, .environment = environ, .error = -1
+        };
         int out[2] = { -1, -1 }, r;
 
         if (!c)
@@ -144,7 +126,8 @@ int report_child_new(sd_event *e, char *const argv[], usec_t timeout, size_t max
         if (pipe2(out, O_CLOEXEC) < 0)
                 return -errno;
         c->fd = out[0];
-        r = spawn(argv, out[1], &c->pid);
+        o.out = out[1];
+        r = spawn_program(&o, &c->pid);
         (void) close_fd(out[1]);
         if (r < 0)
                 return r;

@@ -4,21 +4,21 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <time.h>
+
+#include "spawn_program.h"
 
 #define REAP_TIMEOUT (100 * USEC_PER_MSEC) /* between SIGKILL and its end; a stuck one does not end */
 
 static int spawn(const struct worker_program *program, const struct host *h, const struct probe *p, int out,
                  pid_t *ret) {
         char *environment[] = { NULL };
-        posix_spawn_file_actions_t files;
-        posix_spawnattr_t attributes;
         const char *argv[8];
-        sigset_t none, all;
+        const struct spawn_options o = {
+                .path = program->path, .argv = argv, .environment = environment, .out = out, .error = -1
+        };
         size_t n = 0;
-        int r;
 
         argv[n++] = program->path;
         if (program->verb)
@@ -30,24 +30,10 @@ static int spawn(const struct worker_program *program, const struct host *h, con
         argv[n++] = "--probe";
         argv[n++] = p->name;
         argv[n] = NULL;
-        (void) sigemptyset(&none);
-        (void) sigfillset(&all);
-        /* These cannot fail in glibc but for lack of memory, which spawn then says. */
-        (void) posix_spawn_file_actions_init(&files);
-        (void) posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-        (void) posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
-        (void) posix_spawnattr_init(&attributes);
-        (void) posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-        (void) posix_spawnattr_setsigmask(&attributes, &none); /* the parent blocks what its loop handles */
-        (void) posix_spawnattr_setsigdefault(&attributes, &all);
-        /* posix_spawn(3) does not write to argv. */
-        r = -posix_spawn(ret, program->path, &files, &attributes, (char **) (uintptr_t) argv, environment);
-        (void) posix_spawn_file_actions_destroy(&files);
-        (void) posix_spawnattr_destroy(&attributes);
-        return r;
+        return spawn_program(&o, ret);
 }
 
-/* What posix_spawn() does above, without another program. */
+/* What spawn_program() does, without another program. */
 static _Noreturn void serve(const struct worker_program *program, const struct host *h,
                             const struct probe *p, int out) {
         int null = open("/dev/null", O_RDONLY | O_CLOEXEC), code = EXIT_FAILURE;
