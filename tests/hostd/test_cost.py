@@ -15,7 +15,8 @@ from around import Hostd, Receiver, has_failed, wait_until  # noqa: E402
 TICKS = 5
 MARK = '"/proc/self/stat"'  # each tick reads it once
 # Calls of the main thread in a tick in which every probe runs, too; the machine of fixtures, a receiver that answers.
-CALLS_MAX = {"open": 182, "all": 950, "epoll_wait": 30}
+# How many of the workers' ends come together in one epoll_wait is the machine's affair: 14 to 31 calls were seen for about 40 such ends.
+CALLS_MAX = {"open": 182, "all": 950, "epoll_wait": 45}
 
 
 def ticks_of(trace):
