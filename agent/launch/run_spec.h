@@ -38,6 +38,7 @@ struct run_spec {
         int preempt_signal; /* 0: none */
         char **preempt_argv; /* NULL: none */
         bool share_devices, any_device;
+        char **devices; /* which it may open besides the TPU's: device_list.h; NULL: none */
         bool remote; /* asked for by the principal remote: it gets no new privileges */
 };
 
