@@ -83,7 +83,7 @@ static void on_problem(void *userdata, unsigned line, const char *text) {
 }
 
 /* Every section of every program: --config FILE stands for all files of all of them. */
-static const char *const every_section[] = { "Api",      "Authority", "Collector", "Ctl",     "Health",   "Hook",
+static const char *const every_section[] = { "Api",      "Authority", "Collector", "Ctl",     "Devices",    "Health",   "Hook",
                                              "Hostd",    "Identity",  "Libtpu",   "Metadata",  "Netcfg",  "Network",  "Path",
                                              "Registry", "Remote",    "StackFiles", "Uplink",    NULL };
 
