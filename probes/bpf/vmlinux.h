@@ -36,8 +36,17 @@ enum bpf_func_id {
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct ns_common {
+        unsigned int inum;
+};
+
+struct pid_namespace {
+        struct ns_common ns;
+};
+
 struct upid {
         int nr;
+        struct pid_namespace *ns;
 };
 
 struct pid {
@@ -50,6 +59,9 @@ struct task_struct {
         int pid, tgid;
         struct task_struct *group_leader;
         struct pid *thread_pid;
+        int exit_code;
+        char comm[16];
+        struct css_set *cgroups;
 };
 
 struct task_struct___before_514 {
@@ -72,6 +84,34 @@ struct bpf_iter_meta {
 struct bpf_iter__task {
         struct bpf_iter_meta *meta;
         struct task_struct *task;
+};
+
+/* deaths, scheduling, storage: include/linux/cgroup-defs.h, kernfs.h, signal_types.h */
+struct kernfs_node {
+        const char *name;
+        struct kernfs_node *parent; /* until 6.14 */
+        __u64 id;
+};
+
+struct kernfs_node___since_615 {
+        struct kernfs_node *__parent;
+};
+
+struct cgroup {
+        struct kernfs_node *kn;
+};
+
+struct css_set {
+        struct cgroup *dfl_cgrp;
+};
+
+struct kernel_siginfo {
+        int si_code;
+};
+
+/* include/trace/events/oom.h: from 6.9 on the hook is given the task, and its record has the user, too. */
+struct trace_event_raw_mark_victim {
+        unsigned int uid;
 };
 
 #pragma clang attribute pop
