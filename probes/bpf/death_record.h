@@ -4,6 +4,7 @@
  * What deaths.bpf.c puts into its ring buffer, for both sides. Included behind vmlinux.h or <linux/types.h>. Processes are
  * numbers of the agent's pid namespace; what has none there is no business of the agent's.
  */
+#define DEATH_RING_BYTES (64 * 1024)
 #define DEATH_COMM_MAX 16 /* TASK_COMM_LEN */
 #define DEATH_GROUP_MAX 80
 

@@ -18,7 +18,7 @@
 #define NO_WAKEUP 1     /* include/uapi/linux/bpf.h: BPF_RB_NO_WAKEUP, BPF_RB_FORCE_WAKEUP */
 #define FORCE_WAKEUP 2
 #define AVAILABLE 0 /* BPF_RB_AVAIL_DATA */
-#define RING_BYTES (64 * 1024)
+
 #define BIT(n) (1u << (n))
 
 /* x86: HUP INT QUIT ILL TRAP ABRT BUS FPE KILL SEGV PIPE ALRM TERM STKFLT XCPU XFSZ SYS */
@@ -35,7 +35,7 @@ __u64 death_records_lost = 0; /* found no room */
 
 struct {
         __uint(type, BPF_MAP_TYPE_RINGBUF);
-        __uint(max_entries, RING_BYTES);
+        __uint(max_entries, DEATH_RING_BYTES);
 } death_ring SEC(".maps");
 
 /* A record about task; NULL: no business of ours, or no room. */
@@ -62,7 +62,7 @@ static __always_inline struct death_record *begin(struct task_struct *task, enum
 
 /* Who reads is woken where it matters, and before the ring is full. */
 static __always_inline void submit(struct death_record *r, bool matters) {
-        bpf_ringbuf_submit(r, matters || bpf_ringbuf_query(&death_ring, AVAILABLE) > RING_BYTES / 2 ? FORCE_WAKEUP
+        bpf_ringbuf_submit(r, matters || bpf_ringbuf_query(&death_ring, AVAILABLE) > DEATH_RING_BYTES / 2 ? FORCE_WAKEUP
                                                                                                     : NO_WAKEUP);
 }
 

@@ -6,6 +6,7 @@
 
 #define PID_LEVELS 8     /* pid namespaces inside each other that are looked at; the kernel allows 32 */
 #define GROUP_LEVELS 16
+#define GROUPS_BELOW 6 /* of a run, that are looked at */
 
 /* The process of task, as the pid namespace with that inode numbers it; 0: it has no number there. */
 static __always_inline int number_in(struct task_struct *task, unsigned int namespace) {
@@ -37,7 +38,21 @@ static __always_inline struct kernfs_node *group_above(struct kernfs_node *node)
         return BPF_CORE_READ(node, parent);
 }
 
-/* The name of a control group into a buffer of that size, which is not touched unless it begins as a run's does. */
+/* Whether it is the control group of that inode, or not far below it. */
+static __always_inline bool is_at_or_below(struct kernfs_node *node, __u64 group) {
+        for (int i = 0; node && i < GROUPS_BELOW; i++) {
+                if (BPF_CORE_READ(node, id) == group)
+                        return true;
+                node = group_above(node);
+        }
+        return false;
+}
+
+static __always_inline bool is_below(struct task_struct *task, __u64 group) {
+        return is_at_or_below(group_of(task), group);
+}
+
+/* Whether its name begins as a run's does. */
 static __always_inline bool is_run_group(struct kernfs_node *node) {
         char start[8];
         const char *name = BPF_CORE_READ(node, name);

@@ -25,9 +25,13 @@ typedef _Bool bool;
 
 /* include/uapi/linux/bpf.h: those that bpf_helpers.h or a program names. */
 enum bpf_map_type {
+        BPF_MAP_TYPE_HASH = 1,
         BPF_MAP_TYPE_ARRAY = 2,
+        BPF_MAP_TYPE_PERCPU_ARRAY = 6,
         BPF_MAP_TYPE_RINGBUF = 27,
 };
+
+enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
 
 enum bpf_func_id {
         BPF_FUNC_get_task_stack = 141,
@@ -54,6 +58,10 @@ struct pid {
         struct upid numbers[1];
 };
 
+struct thread_info {
+        unsigned int cpu; /* from 5.16 on */
+};
+
 struct task_struct {
         unsigned int __state; /* from 5.14 on */
         int pid, tgid;
@@ -62,10 +70,16 @@ struct task_struct {
         int exit_code;
         char comm[16];
         struct css_set *cgroups;
+        struct files_struct *files;
+        struct thread_info thread_info;
 };
 
 struct task_struct___before_514 {
         long state;
+};
+
+struct task_struct___cpu_before_516 {
+        unsigned int cpu;
 };
 
 struct pt_regs {
@@ -107,6 +121,80 @@ struct css_set {
 
 struct kernel_siginfo {
         int si_code;
+};
+
+/* include/linux/blk-mq.h, blk_types.h, blkdev.h; block/blk-cgroup.h */
+struct gendisk {
+        char disk_name[32];
+};
+
+struct request_queue {
+        struct gendisk *disk; /* from 5.15 on */
+};
+
+struct cgroup_subsys_state {
+        struct cgroup *cgroup;
+};
+
+struct blkcg {
+        struct cgroup_subsys_state css;
+};
+
+struct blkcg_gq {
+        struct blkcg *blkcg;
+};
+
+struct bio {
+        struct blkcg_gq *bi_blkg;
+};
+
+struct request {
+        struct request_queue *q;
+        unsigned int cmd_flags, __data_len;
+        struct bio *bio;
+};
+
+struct request___before_517 {
+        struct gendisk *rq_disk;
+};
+
+/* include/linux/fs.h, fdtable.h, dcache.h, path.h */
+struct file_system_type {
+        const char *name;
+};
+
+struct super_block {
+        struct file_system_type *s_type;
+};
+
+struct inode {
+        struct super_block *i_sb;
+};
+
+struct qstr {
+        const unsigned char *name;
+};
+
+struct dentry {
+        struct qstr d_name;
+};
+
+struct path {
+        struct dentry *dentry;
+};
+
+struct file {
+        struct inode *f_inode;
+        struct path f_path;
+};
+
+struct fdtable {
+        unsigned int max_fds;
+        struct file **fd;
+};
+
+struct files_struct {
+        struct fdtable *fdt;
 };
 
 /* include/trace/events/oom.h: from 6.9 on the hook is given the task, and its record has the user, too. */
