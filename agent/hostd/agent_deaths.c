@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent_deaths.h"
 
+#include "agent_bpf.h"
+#include "deaths_figures.h"
 #include "log.h"
 #include "ring_reader.h"
 
@@ -122,7 +124,8 @@ static int start(struct agent *a, int fd) {
 }
 
 void agent_deaths_tick(struct agent *a) {
-        int fd = a->deaths ? -1 : bpf_sets_map(a->bpf, SET, "death_ring"), r;
+        struct bpf_sets *sets = agent_bpf_sets(a);
+        int fd = a->deaths || !sets ? -1 : bpf_sets_map(sets, SET, "death_ring"), r;
 
         if (fd >= 0) {
                 r = start(a, fd);

@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "checks.h"
+#include "deaths.h"
 #include "identity.h"
 #include "jobs.h"
 #include "run_log.h"

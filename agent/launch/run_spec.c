@@ -62,6 +62,8 @@ void run_spec_init(struct run_spec *s) {
         *s = (struct run_spec){ .memlock = SPEC_UNLIMITED,
                                 .nofile = RUN_NOFILE,
                                 .memory_max = SPEC_UNLIMITED,
+                                .memory_total = SPEC_UNLIMITED,
+                                .memory_high = SPEC_UNLIMITED,
                                 .grace = SPEC_GRACE_DEFAULT };
 }
 
@@ -118,6 +120,10 @@ static int take_limits(const Local__RunLimits *l, struct run_spec *s, struct pro
                 s->nofile = l->nofile;
         if (l->memory_max)
                 s->memory_max = l->memory_max;
+        if (l->memory_total)
+                s->memory_total = l->memory_total;
+        if (l->memory_high)
+                s->memory_high = l->memory_high;
         r = take_set(l->cpus, "CPUs", s->cpus, sizeof(s->cpus), p);
         if (r == 0)
                 r = take_set(l->numa, "NUMA nodes", s->numa, sizeof(s->numa), p);
@@ -188,6 +194,10 @@ int run_spec_from_request(const Local__RunRequest *q, struct run_spec *s, struct
         s->any_device = streq(q->devices, "any");
         s->share_devices = q->share_devices;
         return 0;
+}
+
+bool run_spec_limits_slice(const struct run_spec *s) {
+        return s->memory_total != SPEC_UNLIMITED || s->memory_high != SPEC_UNLIMITED;
 }
 
 void run_spec_clear(struct run_spec *s) {

@@ -30,6 +30,7 @@ struct run_spec {
         uint64_t generation; /* of the intent; 0: a local run */
         char intent[SPEC_LABEL_SIZE], slice[SPEC_LABEL_SIZE], worker[SPEC_LABEL_SIZE];
         uint64_t memlock, nofile, memory_max; /* SPEC_UNLIMITED: no limit */
+        uint64_t memory_total, memory_high; /* of the slice: the service, and containers that the run starts */
         char cpus[128], numa[64]; /* as number_set_parse() takes them; "": all */
         bool keep_core;
         usec_t grace; /* never 0 */
@@ -49,6 +50,8 @@ json_t *run_spec_to_json(const struct run_spec *s);
 /* NULL, and what is missing in o, is the default: files of an older version have less. -EBADMSG, -ENOMEM. */
 int run_spec_from_json(const json_t *o, struct run_spec *s);
 void run_spec_clear(struct run_spec *s);
+/* Whether the run's slice has a limit of its own. */
+bool run_spec_limits_slice(const struct run_spec *s);
 
 /* "TERM" for SIGTERM; "" for 0. */
 const char *run_signal_name(int number);

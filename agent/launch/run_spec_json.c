@@ -14,10 +14,11 @@ static uint64_t limit_in(json_int_t v) {
 }
 
 json_t *run_spec_to_json(const struct run_spec *s) {
-        return json_pack("{s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:s, s:b, s:I, s:i, s:i, s:o, s:b, s:b, s:b}",
+        return json_pack("{s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:b, s:I, s:i, s:i, s:o, s:b, s:b, s:b}",
                          "generation", (json_int_t) s->generation, "intent", s->intent, "slice", s->slice, "worker",
                          s->worker, "memlock", limit_out(s->memlock), "nofile", limit_out(s->nofile), "memory_max",
-                         limit_out(s->memory_max), "cpus", s->cpus, "numa", s->numa, "keep_core", (int) s->keep_core,
+                         limit_out(s->memory_max), "memory_total", limit_out(s->memory_total), "memory_high",
+                         limit_out(s->memory_high), "cpus", s->cpus, "numa", s->numa, "keep_core", (int) s->keep_core,
                          "grace_usec", (json_int_t) s->grace, "restarts", (int) s->restarts, "preempt_signal",
                          s->preempt_signal, "preempt_argv", strings_to_json(s->preempt_argv), "share_devices",
                          (int) s->share_devices, "any_device", (int) s->any_device, "remote", (int) s->remote);
@@ -60,7 +61,7 @@ static int copy_argv(const json_t *o, struct run_spec *s) {
 }
 
 int run_spec_from_json(const json_t *o, struct run_spec *s) {
-        json_int_t generation = 0, memlock = -1, nofile, memory_max = -1, grace;
+        json_int_t generation = 0, memlock = -1, nofile, memory_max = -1, total = -1, high = -1, grace;
         int keep_core = 0, restarts = 0, number = 0, share = 0, any = 0, remote = 0;
 
         run_spec_init(s);
@@ -68,8 +69,9 @@ int run_spec_from_json(const json_t *o, struct run_spec *s) {
                 return 0;
         nofile = limit_out(s->nofile);
         grace = (json_int_t) s->grace;
-        if (json_unpack((json_t *) (uintptr_t) o, "{s?I, s?I, s?I, s?I, s?b, s?I, s?i, s?i, s?b, s?b, s?b}", "generation",
-                        &generation, "memlock", &memlock, "nofile", &nofile, "memory_max", &memory_max, "keep_core",
+        if (json_unpack((json_t *) (uintptr_t) o, "{s?I, s?I, s?I, s?I, s?I, s?I, s?b, s?I, s?i, s?i, s?b, s?b, s?b}", "generation",
+                        &generation, "memlock", &memlock, "nofile", &nofile, "memory_max", &memory_max, "memory_total", &total,
+                        "memory_high", &high, "keep_core",
                         &keep_core, "grace_usec", &grace, "restarts", &restarts, "preempt_signal", &number,
                         "share_devices", &share, "any_device", &any, "remote", &remote) < 0)
                 return -EBADMSG;
@@ -80,6 +82,8 @@ int run_spec_from_json(const json_t *o, struct run_spec *s) {
         s->memlock = limit_in(memlock);
         s->nofile = limit_in(nofile);
         s->memory_max = limit_in(memory_max);
+        s->memory_total = limit_in(total);
+        s->memory_high = limit_in(high);
         s->keep_core = keep_core;
         s->grace = (usec_t) grace;
         s->restarts = (uint32_t) restarts;

@@ -193,7 +193,7 @@ static int direct_start(void *backend, const struct unit_spec *s) {
         struct shim_file f;
         int fds[2], r;
 
-        if (s->run->memory_max != SPEC_UNLIMITED)
+        if (s->run->memory_max != SPEC_UNLIMITED || run_spec_limits_slice(s->run))
                 return -EOPNOTSUPP;
         if (shim_file_read(u->shims_fd, s->name, &f) == 0 && f.alive)
                 return -EEXIST;

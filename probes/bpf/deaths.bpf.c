@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 /*
  * Who ended whom: signals that may end a process, with who sent them; the victims of the OOM killer; processes that were
- * ended by a signal. All are rare. Records (death_record.h) of processes in the agent's pid namespace go into the ring; a reader
+ * ended by a signal. All are rare. Records (deaths_figures.h) of processes in the agent's pid namespace go into the ring; a reader
  * is woken only where a run lost a process, and reads what led to it along with it.
  */
-#include "vmlinux.h"
+#include "task_kernel.h"
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
-#include "death_record.h"
+#include "bpf_own.h"
+#include "deaths_figures.h"
 #include "task_names.bpf.h"
 
 #define DELIVERED 0     /* include/trace/events/signal.h: TRACE_SIGNAL_DELIVERED */
@@ -29,9 +30,9 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-const volatile __u32 pid_namespace = 0; /* inode of the agent's */
+const volatile struct bpf_own own = { 0 };
 
-__u64 death_records_lost = 0; /* found no room */
+struct deaths_figures figures;
 
 struct {
         __uint(type, BPF_MAP_TYPE_RINGBUF);
@@ -40,14 +41,14 @@ struct {
 
 /* A record about task; NULL: no business of ours, or no room. */
 static __always_inline struct death_record *begin(struct task_struct *task, enum death_kind kind, int signal) {
-        int number = number_in(task, pid_namespace);
+        int number = number_in(task, own.pidns);
         struct death_record *r;
 
         if (number == 0)
                 return NULL;
         r = bpf_ringbuf_reserve(&death_ring, sizeof(*r), 0);
         if (!r) {
-                __sync_fetch_and_add(&death_records_lost, 1);
+                __sync_fetch_and_add(&figures.lost, 1);
                 return NULL;
         }
         __builtin_memset(r, 0, sizeof(*r));
@@ -80,7 +81,7 @@ static __always_inline void put_sender(struct death_record *r) {
         struct task_struct *sender = (void *) bpf_get_current_task();
         struct kernfs_node *node = group_of(sender);
 
-        r->sender = number_in(sender, pid_namespace);
+        r->sender = number_in(sender, own.pidns);
         r->sender_uid = (__u32) bpf_get_current_uid_gid();
         BPF_CORE_READ_STR_INTO(&r->sender_comm, sender, group_leader, comm);
         if (node)
@@ -126,7 +127,7 @@ int on_oom_victim(__u64 *ctx) {
         } else {
                 r = bpf_ringbuf_reserve(&death_ring, sizeof(*r), 0);
                 if (!r) {
-                        __sync_fetch_and_add(&death_records_lost, 1);
+                        __sync_fetch_and_add(&figures.lost, 1);
                         return 0;
                 }
                 __builtin_memset(r, 0, sizeof(*r));

@@ -3,7 +3,7 @@
  * What one run waits for its storage: requests to disks, calls on network file systems, writers that are held back. Watch
  * programs all: they hang on every request and every system call of the host, and are attached for seconds.
  */
-#include "vmlinux.h"
+#include "task_kernel.h"
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
@@ -18,7 +18,7 @@
 char LICENSE[] SEC("license") = "GPL";
 
 struct io_orders orders SEC(".data") = { 0 };
-struct io_figures figures = { 0 };
+struct io_figures figures;
 
 struct request_seen {
         __u64 since, bytes;

@@ -3,7 +3,7 @@
  * How long the threads of one run waited: for a CPU, in state D, for softirqs on top of them; and where they were moved. Watch
  * programs all: they hang on every switch of the host, and are attached for seconds.
  */
-#include "vmlinux.h"
+#include "task_kernel.h"
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
@@ -19,7 +19,7 @@
 char LICENSE[] SEC("license") = "GPL";
 
 struct sched_orders orders SEC(".data") = { 0 };
-struct sched_figures figures = { 0 };
+struct sched_figures figures;
 
 struct thread {
         __u64 since;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 #pragma once
-/* Whose a task is: its number in the agent's pid namespace, its control group of version 2. Behind vmlinux.h. */
+/* Whose a task is: its number in the agent's pid namespace, its control group of version 2. */
+#include "task_kernel.h"
+
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 

@@ -88,13 +88,13 @@ train: may have stalled: no step for 31 s
         launchd.answers[20] = (21, field(1, "train") + field(2, "tpu-run-train.service"))
         key = self.root / "key"
         key.write_text("s3cret=\n")
-        self.expect(["run", "--name", "train", "--secret", f"KEY={key}", "--memlock", "1G", "--nofile=7", "--cpus", "0-3", "--core", "keep", "--share-devices", "--restarts", "2", "--grace", "5s",
+        self.expect(["run", "--name", "train", "--secret", f"KEY={key}", "--memlock", "1G", "--nofile=7", "--memory-total", "64G", "--memory-high", "1K", "--cpus", "0-3", "--core", "keep", "--share-devices", "--restarts", "2", "--grace", "5s",
                      "--preempt", "USR1", "--", "true"], 0, stderr="")
         request = launchd.seen[0][1]
-        limits = field(1, 1 << 30) + field(2, 7) + field(4, "0-3") + field(6, "keep")
+        limits = field(1, 1 << 30) + field(2, 7) + field(4, "0-3") + field(6, "keep") + field(7, 64 << 30) + field(8, 1024)
         for wanted in (field(12, limits), field(13, 5000000), field(14, 2), field(15, field(1, "USR1")), field(16, field(1, "KEY") + field(2, "s3cret=")), field(17, 1)):
             self.assertIn(wanted, request)
-        for words, why in ((["--secret", "KEY=/nowhere/key"], "/nowhere/key: No such file"), (["--secret", "KEY"], "NAME=FILE"), (["--memlock", "much"], "--memlock 'much'"),
+        for words, why in ((["--secret", "KEY=/nowhere/key"], "/nowhere/key: No such file"), (["--secret", "KEY"], "NAME=FILE"), (["--memlock", "much"], "--memlock 'much'"), (["--memory-high", "0"], "--memory-high '0'"),
                            (["--core", "all"], "--core is none or keep"), (["--nofile", "0"], "--nofile '0'"), (["--slices", "2", "--secret", f"KEY={key}"], "read by every host")):
             self.assertIn(why, self.expect(["run", "--name", "train", *words, "--", "true"], 64, stdout="").stderr)
         self.assertEqual(len(launchd.seen), 1)

@@ -8,13 +8,11 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "bpf-live.h"
 #include "deaths.h"
 #include "ring_reader.h"
 #include "test.h"
 
-#include "deaths.lskel.h"
-
-#define RING (64u * 1024)
 #define PATIENCE 2000 /* looks, 10 ms apart */
 
 static struct death_log seen;
@@ -136,29 +134,17 @@ static void test_out_of_memory(void) {
                 (void) poll(NULL, 0, 10);
 }
 
-/* --- The program ---------------------------------------------------------------------------------------- */
-
 int main(void) {
-        struct deaths *program = deaths__open();
-        struct stat st;
-        int r;
+        struct bpf_sets *sets = bpf_live_sets("deaths");
+        const struct deaths_figures *f = bpf_sets_figures(sets, "deaths", sizeof(*f));
 
-        ASSERT_TRUE(program != NULL);
-        ASSERT_OK(stat("/proc/self/ns/pid", &st));
-        program->rodata->pid_namespace = (unsigned) st.st_ino;
-        r = deaths__load(program);
-        if (r == 0)
-                r = deaths__attach(program);
-        if (r < 0) {
-                printf("skipped: the kernel refuses the program: %s\n", strerror(-r));
-                return 77;
-        }
-        ASSERT_OK(ring_reader_open(program->maps.death_ring.map_fd, RING, &ring));
+        ASSERT_TRUE(f != NULL);
+        ASSERT_OK(ring_reader_open(bpf_sets_map(sets, "deaths", "death_ring"), DEATH_RING_BYTES, &ring));
         test_kill();
         test_crash();
         test_out_of_memory();
-        ASSERT_EQ(program->bss->death_records_lost, 0);
+        ASSERT_EQ(f->lost, 0);
         ring_reader_close(&ring);
-        deaths__destroy(program);
+        (void) bpf_sets_free(sets);
         return 0;
 }

@@ -13,7 +13,7 @@ static void everything_of_a_run_here(void) {
 
         ASSERT_EQ(parse("{\"name\":\"n\",\"serial\":\"ab\",\"generation\":7,\"user\":\"alice\",\"framework\":\"jax\",\"argv\":[\"a\",\"b c\"],"
                         "\"env\":[\"A=1\"],\"directory\":\"/d\",\"malloc\":\"glibc\",\"restarts\":3,\"grace\":2000000,\"preempt\":\"USR1\","
-                        "\"limits\":{\"memlock\":\"infinity\",\"nofile\":9,\"memory\":8,\"cpus\":\"0-1\",\"numa\":\"0\",\"core\":\"keep\"},"
+                        "\"limits\":{\"memlock\":\"infinity\",\"nofile\":9,\"memory\":8,\"memory_total\":16,\"memory_high\":\"infinity\",\"cpus\":\"0-1\",\"numa\":\"0\",\"core\":\"keep\"},"
                         "\"share_devices\":true,\"devices\":\"any\"}",
                         &b, why),
                   0);
@@ -32,6 +32,8 @@ static void everything_of_a_run_here(void) {
         ASSERT_EQ(b.message.limits->memlock, UINT64_MAX);
         ASSERT_EQ(b.message.limits->nofile, 9);
         ASSERT_EQ(b.message.limits->memory_max, 8);
+        ASSERT_EQ(b.message.limits->memory_total, 16);
+        ASSERT_EQ(b.message.limits->memory_high, UINT64_MAX);
         ASSERT_STREQ(b.message.limits->cpus, "0-1");
         ASSERT_STREQ(b.message.limits->core, "keep");
         ASSERT_TRUE(b.message.share_devices);

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-only */
 #pragma once
 /*
- * What deaths.bpf.c puts into its ring buffer, for both sides. Included behind vmlinux.h or <linux/types.h>. Processes are
+ * What deaths.bpf.c counts, and puts into its ring buffer "death_ring", for both sides. Included behind vmlinux.h or <linux/types.h>. Processes are
  * numbers of the agent's pid namespace; what has none there is no business of the agent's.
  */
 #define DEATH_RING_BYTES (64 * 1024)
 #define DEATH_COMM_MAX 16 /* TASK_COMM_LEN */
 #define DEATH_GROUP_MAX 80
+
+struct deaths_figures {
+        __u64 lost; /* records that found no room in the ring */
+};
 
 enum death_kind {
         DEATH_SIGNAL = 1, /* a signal that may end it was sent to the victim */

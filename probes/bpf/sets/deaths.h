@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include "base.h"
-#include "death_record.h"
+#include "deaths_figures.h"
 
 #define DEATHS_SIGNALS 64u /* sent, and not yet seen to end anybody */
 #define DEATHS_KEPT 32u     /* ends */
