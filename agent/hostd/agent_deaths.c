@@ -42,12 +42,15 @@ static bool is_told(struct agent_deaths *d, const struct death *e, const char *r
         return false;
 }
 
-/* The run by its control group; without systemd it has none of its own, and its first process alone is known. */
+/*
+ * The run by its control group; without systemd it has none of its own, and its first process alone is known. Empty: none that
+ * tpu-launchd tells of; on one kernel there may be several hosts.
+ */
 static const char *run_of(const struct agent *a, const struct death *e) {
         const struct job_list *l = jobs_get(a->jobs);
 
         if (e->run[0])
-                return e->run;
+                return jobs_find(a->jobs, e->run) ? e->run : "";
         for (size_t i = 0; l->known && i < l->n; i++)
                 if (l->jobs[i].last_pid == (uint32_t) e->victim && !streq(l->jobs[i].state, "exited"))
                         return l->jobs[i].name;
