@@ -51,13 +51,18 @@ static bool is_local(int error) {
 static int resolve(struct capture *c, struct chain *chain) {
         for (size_t i = 0; i < chain->n; i++) {
                 struct frame *f = &chain->frames[i];
+                struct code *code = NULL;
                 int r = code_get(&c->codes, &c->names, c->interpreter.layout, &c->interpreter.types,
-                                 f->code_address, &f->code);
+                                 f->code_address, &code);
 
                 if (r < 0 && r != -E2BIG)
                         return r;
-                if (f->code && !code_holds(f->code, f->instruction))
+                if (!code)
+                        continue;
+                if (!code_holds(code, f->instruction))
                         return -EBADMSG;
+                f->code = code;
+                f->line = code_line_again(code, f->instruction);
         }
         return 0;
 }

@@ -143,7 +143,7 @@ static int code_read(struct memory *m, const struct python_layout *l, const stru
 }
 
 int code_get(struct code_cache *c, struct memory *m, const struct python_layout *l,
-             const struct python_types *t, uint64_t address, const struct code **ret) {
+             const struct python_types *t, uint64_t address, struct code **ret) {
         struct code **bucket = &c->buckets[(address >> 4) % ELEMENTSOF(c->buckets)];
         _cleanup_(code_freep) struct code *new = NULL;
         int r;
@@ -188,4 +188,13 @@ int code_line(const struct code *c, uint64_t instruction) {
                 return line_of_unit(c->table, c->table_len, c->first_line, bytes < 0 ? -1 : bytes / 2);
         }
         return 0;
+}
+
+int code_line_again(struct code *c, uint64_t instruction) {
+        if (!c->line_known || c->line_at != instruction) {
+                c->line = code_line(c, instruction);
+                c->line_at = instruction;
+                c->line_known = true;
+        }
+        return c->line;
 }

@@ -32,6 +32,9 @@ struct code {
         char *file, *function; /* UTF-8; function is co_qualname */
         uint8_t *table;        /* NULL: could not be had, lines are 0 */
         size_t table_len;
+        uint64_t line_at; /* code_line_again(): where line is the line; none while line_known is not set */
+        int line;
+        bool line_known;
 };
 
 struct code_cache {
@@ -48,7 +51,7 @@ void code_cache_clear(struct code_cache *c);
  * cache.
  */
 int code_get(struct code_cache *c, struct memory *m, const struct python_layout *l,
-             const struct python_types *t, uint64_t address, const struct code **ret);
+             const struct python_types *t, uint64_t address, struct code **ret);
 
 /*
  * Whether a frame at this instruction (struct frame) can be of this code (before the first unit: not begun).
@@ -57,3 +60,5 @@ bool code_holds(const struct code *c, uint64_t instruction);
 
 /* The line of a frame at this instruction; 0 when unknown. */
 int code_line(const struct code *c, uint64_t instruction);
+/* The same, and remembers the last: many frames of a code object are at the same place. */
+int code_line_again(struct code *c, uint64_t instruction);

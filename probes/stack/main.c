@@ -14,7 +14,6 @@
 #include "targets.h"
 
 #define ALARM_SECONDS 20 /* a target whose memory or files never answer must not keep us */
-#define STDOUT_BUFFER (64u * 1024) /* a capture is many lines, and a pipe takes so much at once */
 #define REPEAT_MAX 100000u
 #define EVERY_DEFAULT USEC_PER_SEC
 
@@ -114,7 +113,8 @@ static int read_one(struct program *p, size_t index) {
                         return 0;
                 log_error("process %d: %s", (int) pid, why);
                 p->failed++;
-                return output_failure(&p->output, pid, c.command, why);
+                output_failure(&p->output, pid, c.command, why);
+                return 0;
         }
         p->read++;
         unreadable = unreadable_threads(&c);
@@ -123,7 +123,8 @@ static int read_one(struct program *p, size_t index) {
                           c.n_threads);
                 p->failed++;
         }
-        return output_capture(&p->output, &c);
+        output_capture(&p->output, &c);
+        return 0;
 }
 
 static void say_nothing_read(struct program *p) {
@@ -139,10 +140,9 @@ static void say_nothing_read(struct program *p) {
 }
 
 static int run_once(struct program *p) {
-        int r = output_init(&p->output, stdout, p->json);
+        int r = find_targets(p);
 
-        if (r == 0)
-                r = find_targets(p);
+        output_init(&p->output, stdout, p->json);
         p->read = 0;
         if (r == 0 && p->native && !p->task_stacks && !p->task_stacks_why[0])
                 (void) task_stacks_open(p->targets.n, &p->task_stacks,
@@ -266,7 +266,7 @@ int main(int argc, char *argv[]) {
         int r;
 
         log_open("tpu-stack");
-        (void) setvbuf(stdout, NULL, _IOFBF, STDOUT_BUFFER); /* if not, it is only slower */
+        (void) setvbuf(stdout, NULL, _IONBF, 0); /* the output gathers what it prints */
         r = options_parse(&o, argc, argv);
         if (r < 0)
                 return options_exit(r);

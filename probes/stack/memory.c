@@ -194,6 +194,26 @@ int memory_read(struct memory *m, uint64_t address, void *buf, size_t len) {
         return 0;
 }
 
+int memory_read_many(struct memory *m, const struct iovec *local, const uint64_t *remote, size_t n) {
+        struct iovec from[MEMORY_MANY_MAX];
+        size_t wanted = 0;
+        ssize_t r;
+
+        if (n > ELEMENTSOF(from))
+                return -E2BIG;
+        for (size_t i = 0; i < n; i++) {
+                from[i] = (struct iovec) { (void *) (uintptr_t) remote[i], local[i].iov_len };
+                wanted += local[i].iov_len;
+        }
+        if (m->bytes_read + wanted > MEMORY_READ_MAX)
+                return -E2BIG;
+        m->bytes_read += wanted;
+        r = m->source.readv(m->source.userdata, local, from, n);
+        if (r < 0)
+                return (int) r;
+        return (size_t) r == wanted ? 0 : -EFAULT;
+}
+
 int memory_read_u64(struct memory *m, uint64_t address, uint64_t *ret) {
         uint64_t v;
         int r = memory_read(m, address, &v, sizeof(v));

@@ -16,6 +16,7 @@
 #define MEMORY_PAGE 4096u
 #define MEMORY_PAGES_MAX 4096u              /* kept at a time: 16 MiB; when full, all are forgotten */
 #define MEMORY_AHEAD_MAX 4u                 /* the initial value: a data stack chunk of CPython is 16 KiB */
+#define MEMORY_MANY_MAX 512u
 #define MEMORY_READ_MAX (UINT64_C(1) << 30) /* of one target in all */
 
 /* Where bytes come from. readv has the contract of process_vm_readv(2), but for -errno in place of -1. */
@@ -61,6 +62,12 @@ struct memory_source memory_source_process(pid_t *pid_slot);
 int memory_read(struct memory *m, uint64_t address, void *buf, size_t len);
 /* Reads a little-endian pointer or unsigned long. */
 int memory_read_u64(struct memory *m, uint64_t address, uint64_t *ret);
+
+/*
+ * n parts (at most MEMORY_MANY_MAX) in one call, without keeping anything: from address remote[i] into local[i].
+ * -EFAULT: one of them is not mapped.
+ */
+int memory_read_many(struct memory *m, const struct iovec *local, const uint64_t *remote, size_t n);
 
 /* Reads every kept page again, in as few calls as possible. */
 int memory_refresh(struct memory *m);
