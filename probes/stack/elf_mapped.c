@@ -27,7 +27,8 @@ static int read_one(struct memory *m, uint64_t address, void *buf, size_t len) {
         return memory_read_many(m, &local, &address, 1);
 }
 
-/* As elf_symbol.c takes them from the file. *ret_dynamic, *ret_size: of the table that the dynamic linker uses. */
+/* As elf_symbol.c takes them from the file. *ret_dynamic, *ret_size: of the table that the dynamic linker
+ * uses. */
 static int read_segments(struct memory *m, uint64_t start, struct elf_answer *ret, uint64_t *ret_dynamic,
                          uint64_t *ret_size) {
         Elf64_Phdr p[SEGMENTS_MAX];
@@ -110,7 +111,8 @@ static int look_at(struct memory *m, const struct tables *t, uint32_t index, str
         size_t len = strlen(wanted->name) + 1;
         char name[NAME_MAX_LEN];
         Elf64_Sym found;
-        int r = len > sizeof(name) ? -E2BIG : read_one(m, t->symbols + index * sizeof(found), &found, sizeof(found));
+        int r = len > sizeof(name) ? -E2BIG
+                                   : read_one(m, t->symbols + index * sizeof(found), &found, sizeof(found));
 
         if (r == 0)
                 r = read_one(m, t->names + found.st_name, name, len);
@@ -129,7 +131,9 @@ static int walk_chain(struct memory *m, const struct tables *t, uint32_t hash, u
                 return 0; /* an empty bucket */
         for (size_t n = 0; n < CHAIN_MAX; n++, index++) {
                 size_t at = n % CHAIN_PART;
-                int r = at > 0 ? 0 : read_one(m, t->chains + UINT64_C(4) * (index - t->first), part, sizeof(part));
+                int r = at > 0 ? 0
+                               : read_one(m, t->chains + UINT64_C(4) * (index - t->first), part,
+                                          sizeof(part));
 
                 if (r == 0 && (part[at] | 1) == (hash | 1))
                         r = look_at(m, t, index, wanted);
@@ -157,7 +161,8 @@ static int search_all(struct memory *m, const struct tables *t, struct elf_symbo
         return r;
 }
 
-int elf_mapped_find(struct memory *m, uint64_t start, struct elf_symbol *symbols, size_t n, struct elf_answer *ret) {
+int elf_mapped_find(struct memory *m, uint64_t start, struct elf_symbol *symbols, size_t n,
+                    struct elf_answer *ret) {
         struct elf_answer answer = { 0 };
         uint64_t dynamic = 0, size = 0;
         struct tables t;

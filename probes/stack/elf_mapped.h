@@ -2,8 +2,9 @@
 #pragma once
 /*
  * Symbols of an ELF file as the process has it mapped: no file is opened, so that it does not matter whether
- * the file is still there, and nothing but what is needed is read. Only what a file exports can be found this way
- * (.dynsym by its .gnu.hash): for the rest there is elf_symbol.h. Nothing read is trusted: every table is bounded.
+ * the file is still there, and nothing but what is needed is read. Only what a file exports can be found
+ * this way (.dynsym by its .gnu.hash): for the rest there is elf_symbol.h. Nothing read is trusted: every
+ * table is bounded.
  */
 #include "elf_symbol.h"
 #include "memory.h"
@@ -15,4 +16,5 @@
  * elf_symbols_find(); those not exported stay 0. *ret: without its section. -ENOEXEC: no x86-64 ELF file is
  * there, or one that exports nothing in this way; else as memory_read_many().
  */
-int elf_mapped_find(struct memory *m, uint64_t start, struct elf_symbol *symbols, size_t n, struct elf_answer *ret);
+int elf_mapped_find(struct memory *m, uint64_t start, struct elf_symbol *symbols, size_t n,
+                    struct elf_answer *ret);

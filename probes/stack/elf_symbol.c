@@ -4,7 +4,8 @@
 #include <dlfcn.h>
 #include <gelf.h>
 
-/* What is used of libelf, which is loaded when it is needed: most programs are read without (elf_mapped.h). */
+/* What is used of libelf, which is loaded when it is needed: most programs are read without (elf_mapped.h).
+ */
 #define FUNCTIONS(X) \
         X(elf_version) X(elf_begin) X(elf_end) X(elf_kind) X(elf_nextscn) X(elf_getdata) X(elf_strptr) \
                 X(elf_getshdrstrndx) X(elf_getphdrnum) X(gelf_getclass) X(gelf_getehdr) X(gelf_getshdr) \
@@ -50,8 +51,8 @@ static void match(struct elf_symbol *symbols, size_t n, const char *name, uint64
                         symbols[i].value = value;
 }
 
-static int search_table(const struct file *f, Elf_Scn *scn, const GElf_Shdr *header, struct elf_symbol *symbols,
-                        size_t n) {
+static int search_table(const struct file *f, Elf_Scn *scn, const GElf_Shdr *header,
+                        struct elf_symbol *symbols, size_t n) {
         Elf_Data *data;
 
         if (header->sh_size > ELF_TABLE_MAX)

@@ -154,15 +154,17 @@ static int search_file(const struct process *p, struct memory *m, const struct m
         int r;
 
         if (fd == -ESTALE || fd == -ENOENT)
-                (void) snprintf(why, REASON_MAX,
-                                "the file it runs, %.150s, was replaced or deleted, and opening the old one needs "
-                                "CAP_CHECKPOINT_RESTORE",
-                                map->path);
+                (void) snprintf(
+                        why, REASON_MAX,
+                        "the file it runs, %.150s, was replaced or deleted, and opening the old one needs "
+                        "CAP_CHECKPOINT_RESTORE",
+                        map->path);
         if (fd < 0)
                 return fd;
         r = elf_symbols_find(fd, symbols, SYMBOLS, ".PyRuntime", ret);
         if (r == -ENOPKG)
-                (void) snprintf(why, REASON_MAX, "a stripped program needs libelf.so.1 (the package libelf1)");
+                (void) snprintf(why, REASON_MAX,
+                                "a stripped program needs libelf.so.1 (the package libelf1)");
         return r;
 }
 
@@ -184,7 +186,8 @@ static int look_into(const struct process *p, struct memory *m, const struct map
                 r = search_file(p, m, map, s, &answer, why);
         if (r < 0)
                 return r;
-        runtime = s[RUNTIME].value ? s[RUNTIME].value : answer.section; /* a stripped program still has the section */
+        runtime = s[RUNTIME].value ? s[RUNTIME].value
+                                   : answer.section; /* a stripped program still has the section */
         if (!runtime && s[CODE].value) {
                 (void) snprintf(why, REASON_MAX, "CPython before 3.7 is not supported; supported: %s",
                                 python_layout_supported);

@@ -239,8 +239,9 @@ static void text_capture(struct output *o, const struct capture *c) {
                 text_other_threads(o, c);
         else if (c->other_threads > 0) {
                 sink_number(&o->sink, (int64_t) c->other_threads);
-                sink_text(&o->sink, c->other_threads == 1 ? " other thread of this process runs no Python\n"
-                                                          : " other threads of this process run no Python\n");
+                sink_text(&o->sink, c->other_threads == 1
+                                            ? " other thread of this process runs no Python\n"
+                                            : " other threads of this process run no Python\n");
         }
 }
 

@@ -100,8 +100,9 @@ static size_t frame_bytes(const struct joined_frame *f) {
                        json_bytes(s->module ? s->module->name : "");
         case JOINED_PYTHON:
                 return FRAME_BYTES +
-                       (f->python->code ? json_bytes(f->python->code->file) + json_bytes(f->python->code->function)
-                                        : 0) +
+                       (f->python->code
+                                ? json_bytes(f->python->code->file) + json_bytes(f->python->code->function)
+                                : 0) +
                        locals_bytes(f->locals);
         }
         return 0;
@@ -175,8 +176,8 @@ static void put_of_python(struct sink *s, const struct python_thread *t) {
 }
 
 /* t: NULL: it runs no Python. */
-static void put_thread(struct output *o, bool first, const struct native_thread *n, const struct python_thread *t,
-                       const struct task *task) {
+static void put_thread(struct output *o, bool first, const struct native_thread *n,
+                       const struct python_thread *t, const struct task *task) {
         struct sink *s = &o->sink;
 
         sink_text(s, first ? "{" : ",{");
@@ -226,7 +227,8 @@ static void put_modules(struct output *o, const struct capture *c) {
         if (c->kernel_why[0])
                 put_text(&o->sink, ",\"kernel_unknown\":", c->kernel_why);
         else
-                put_text(&o->sink, ",\"kernel_by\":", c->native.kernel_by_proc ? "/proc/TID/stack" : "iter/task");
+                put_text(&o->sink,
+                         ",\"kernel_by\":", c->native.kernel_by_proc ? "/proc/TID/stack" : "iter/task");
         sink_text(&o->sink, ",\"modules\":[");
         (void) native_modules(&c->native, put_module, &to); /* output_has_room() remembers */
         sink_text(&o->sink, "]");

@@ -67,6 +67,14 @@ int walk_threads(struct memory *m, const struct interpreter *i, struct thread_li
  * memory_read(). */
 int walk_place(struct memory *m, const struct interpreter *i, uint64_t state, uint64_t *ret);
 
+/*
+ * Ask m for what walk_frames() will read first (memory_want()): where the innermost frame is, and, once that
+ * is there, the frame and the page before it. For all threads one after the other this makes one call of
+ * each step.
+ */
+int walk_want_place(struct memory *m, const struct interpreter *i, uint64_t state);
+int walk_want_frames(struct memory *m, const struct interpreter *i, uint64_t state);
+
 /* The frames of a thread, at most max. Errors as above. Clear *ret. */
 int walk_frames(struct memory *m, const struct interpreter *i, uint64_t state, size_t max,
                 struct chain *ret);

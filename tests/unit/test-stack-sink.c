@@ -67,7 +67,8 @@ static void test_longer_than_the_buffer(void) {
         struct written w;
 
         memset(text, 'x', sizeof(text) - 1);
-        for (size_t n = 0; n < sizeof(text); n += n % SINK_SIZE < 2 || n % SINK_SIZE > SINK_SIZE - 3 ? 1 : 509) {
+        for (size_t n = 0; n < sizeof(text);
+             n += n % SINK_SIZE < 2 || n % SINK_SIZE > SINK_SIZE - 3 ? 1 : 509) {
                 start(&w);
                 sink_put(&w.sink, "<", 1);
                 sink_put(&w.sink, text, n);
