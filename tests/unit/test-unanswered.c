@@ -6,6 +6,7 @@
 
 #include "netlink-dump.h"
 #include "reach.h"
+#include "tcp_connections.h"
 #include "unanswered.h"
 
 struct told {
@@ -131,4 +132,86 @@ static void test_reach_pairs(void) {
                 ASSERT_TRUE(reach_parse(d.data, i, pairs, &n) < 0);
 }
 
-TEST_MAIN(test_reach_pairs, test_which_count, test_other_kernels, test_cut_and_full)
+static int keep(const struct tcp_connection *c, void *userdata) {
+        *(struct tcp_connection *) userdata = *c;
+        return 0;
+}
+
+/* Each field where it belongs, ports as people write them; what an older kernel does not tell is 0. */
+static void test_one_connection(void) {
+        struct inet_diag_msg m = { .idiag_family = AF_INET, .idiag_state = 1, .idiag_timer = 4,
+                                   .id = { .idiag_sport = htons(8471), .idiag_dport = htons(50000), .idiag_if = 3,
+                                           .idiag_cookie = { 7, 1 }, .idiag_src = { htonl(0x0a0a010c) } },
+                                   .idiag_rqueue = 11, .idiag_wqueue = 12, .idiag_uid = 1000, .idiag_inode = 77 };
+        uint64_t cgroup = 4242;
+        struct tcp_connection c;
+
+        for (int told = 0; told < 2; told++) {
+                struct dump d = { .len = 0 };
+
+                begin(&d, SOCK_DIAG_BY_FAMILY, &m, sizeof(m));
+                if (told)
+                        attribute(&d, INET_DIAG_CGROUP_ID, &cgroup, sizeof(cgroup));
+                end(&d);
+                done(&d);
+                ASSERT_OK(tcp_connections_parse(d.data, d.len, keep, &c));
+                ASSERT_EQ(c.cgroup, told ? 4242 : 0);
+                ASSERT_TRUE(!c.info);
+        }
+        ASSERT_EQ(c.family, AF_INET);
+        ASSERT_EQ(c.local[0], 10);
+        ASSERT_EQ(c.local[3], 12);
+        ASSERT_EQ(c.local_port, 8471);
+        ASSERT_EQ(c.peer_port, 50000);
+        ASSERT_EQ(c.interface, 3);
+        ASSERT_EQ(c.timer, 4);
+        ASSERT_EQ(c.unread, 11);
+        ASSERT_EQ(c.unsent, 12);
+        ASSERT_EQ(c.uid, 1000);
+        ASSERT_EQ(c.inode, 77);
+        ASSERT_EQ(c.cookie, (1ull << 32) + 7);
+}
+
+struct wanted {
+        uint16_t port;
+        unsigned seen, fresh;
+};
+
+static int find_port(const struct tcp_connection *c, void *userdata) {
+        struct wanted *w = userdata;
+        struct tcp_info info;
+
+        if (c->local_port != w->port)
+                return 0;
+        w->seen++;
+        tcp_connection_info(c, &info, sizeof(info));
+        w->fresh += info.tcpi_state == 1 && info.tcpi_snd_mss > 0;
+        return 0;
+}
+
+/* The kernel of this machine: a connection of our own is among them, and is read while it comes. */
+static void test_this_kernel(void) {
+        const struct tcp_query query = { .states = TCP_ESTABLISHED_BIT, .with_info = true, .max = 64 * 1024 * 1024 };
+        struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        _cleanup_close_ int server = socket(AF_INET, SOCK_STREAM, 0), client = socket(AF_INET, SOCK_STREAM, 0);
+        _cleanup_host_ struct host h = HOST_NULL;
+        struct wanted w = { 0 };
+        socklen_t size = sizeof(a);
+        int r;
+
+        ASSERT_OK(bind(server, (struct sockaddr *) &a, sizeof(a)));
+        ASSERT_OK(listen(server, 1));
+        ASSERT_OK(getsockname(server, (struct sockaddr *) &a, &size));
+        ASSERT_OK(connect(client, (struct sockaddr *) &a, sizeof(a)));
+        w.port = ntohs(a.sin_port);
+        ASSERT_OK(host_open("/", &h));
+        r = tcp_connections_read(&h, &query, find_port, &w);
+        if (r == -ENOENT || r == -EPROTONOSUPPORT)
+                return; /* a kernel without it */
+        ASSERT_OK(r);
+        ASSERT_EQ(w.seen, 1);
+        ASSERT_EQ(w.fresh, 1);
+        ASSERT_EQ(tcp_connections_read(&h, &(struct tcp_query){ .states = TCP_ESTABLISHED_BIT, .max = 1 }, find_port, &w), -E2BIG);
+}
+
+TEST_MAIN(test_one_connection, test_this_kernel, test_reach_pairs, test_which_count, test_other_kernels, test_cut_and_full)

@@ -36,10 +36,29 @@ static int check_message(const struct nlmsghdr *h) {
         return r < 0 && r > -4096 ? r : -EBADMSG;
 }
 
+/* The messages of len aligned bytes. Returns 1 when the dump ended with the last of them, 0 when more has to follow. */
+static int walk(char *data, size_t len, int (*message)(struct nlmsghdr *h, void *userdata), void *userdata) {
+        size_t at = 0;
+
+        while (at < len && message_fits((struct nlmsghdr *) (void *) (data + at), len - at)) {
+                struct nlmsghdr *h = (struct nlmsghdr *) (void *) (data + at);
+                int r = check_message(h);
+
+                at += MIN((size_t) NLMSG_ALIGN(h->nlmsg_len), len - at);
+                if (r > 0)
+                        return at < len ? -EBADMSG : 1;
+                if (r == 0)
+                        r = message(h, userdata);
+                if (r < 0)
+                        return r;
+        }
+        return at < len ? -EBADMSG : 0;
+}
+
 int dump_parse(const void *data, size_t len, int (*message)(struct nlmsghdr *h, void *userdata),
                void *userdata) {
         _cleanup_free_ char *copy = NULL; /* aligned, and libnl's attribute functions want it writable */
-        size_t at = 0;
+        int r;
 
         if (len == 0)
                 return -EBADMSG;
@@ -47,19 +66,8 @@ int dump_parse(const void *data, size_t len, int (*message)(struct nlmsghdr *h, 
         if (!copy)
                 return -ENOMEM;
         memcpy(copy, data, len);
-        while (at < len && message_fits((struct nlmsghdr *) (void *) (copy + at), len - at)) {
-                struct nlmsghdr *h = (struct nlmsghdr *) (void *) (copy + at);
-                int r = check_message(h);
-
-                at += MIN((size_t) NLMSG_ALIGN(h->nlmsg_len), len - at);
-                if (r > 0)
-                        return at < len ? -EBADMSG : 0;
-                if (r == 0)
-                        r = message(h, userdata);
-                if (r < 0)
-                        return r;
-        }
-        return -EBADMSG;
+        r = walk(copy, len, message, userdata);
+        return r > 0 ? 0 : r == 0 ? -EBADMSG : r;
 }
 
 /* --- Reading ------------------------------------------------------------------------------------------ */
@@ -110,21 +118,52 @@ static bool ends_dump(const unsigned char *data, size_t len) {
         return len > 0; /* malformed: the parser will say so */
 }
 
-static int receive(struct nl_sock *s, size_t max, char **ret, size_t *ret_len) {
+/* One datagram of the kernel, and how long it is. */
+static int receive(struct nl_sock *s, unsigned char **ret) {
+        for (;;) {
+                _cleanup_free_ unsigned char *datagram = NULL;
+                struct sockaddr_nl from = { 0 };
+                int n = nl_recv(s, &from, &datagram, NULL);
+
+                if (n <= 0)
+                        return n == 0 ? -EIO : -EAGAIN;
+                if (from.nl_pid != 0)
+                        continue;
+                *ret = TAKE_PTR(datagram);
+                return n;
+        }
+}
+
+static int open_and_ask(const struct dump_request *request, struct nl_sock **ret) {
+        _cleanup_(nl_socket_freep) struct nl_sock *s = nl_socket_alloc();
+        int r;
+
+        if (!s)
+                return -ENOMEM;
+        errno = 0;
+        if (nl_connect(s, request->protocol) < 0)
+                return errno ? -errno : -EIO;
+        /* The size of each datagram need not be asked for first. */
+        if (nl_socket_set_msg_buf_size(s, DATAGRAM_MAX) < 0)
+                return -ENOMEM;
+        nl_socket_disable_msg_peek(s);
+        r = ask(s, request);
+        if (r == 0)
+                *ret = TAKE_PTR(s);
+        return r;
+}
+
+static int receive_all(struct nl_sock *s, size_t max, char **ret, size_t *ret_len) {
         _cleanup_free_ char *dump = NULL;
         size_t n = 0;
 
         for (;;) {
                 _cleanup_free_ unsigned char *datagram = NULL;
-                struct sockaddr_nl from = { 0 };
+                int k = receive(s, &datagram);
                 char *grown;
-                int k;
 
-                k = nl_recv(s, &from, &datagram, NULL);
-                if (k <= 0)
-                        return k == 0 ? -EIO : -EAGAIN;
-                if (from.nl_pid != 0)
-                        continue; /* not from the kernel */
+                if (k < 0)
+                        return k;
                 if (n + (size_t) k > max)
                         return -E2BIG;
                 grown = realloc(dump, n + (size_t) k);
@@ -142,18 +181,25 @@ static int receive(struct nl_sock *s, size_t max, char **ret, size_t *ret_len) {
 }
 
 int dump_read(const struct dump_request *request, char **ret, size_t *ret_len) {
-        _cleanup_(nl_socket_freep) struct nl_sock *s = nl_socket_alloc();
-        int r;
+        _cleanup_(nl_socket_freep) struct nl_sock *s = NULL;
+        int r = open_and_ask(request, &s);
 
-        if (!s)
-                return -ENOMEM;
-        errno = 0;
-        if (nl_connect(s, request->protocol) < 0)
-                return errno ? -errno : -EIO;
-        /* The size of each datagram need not be asked for first. */
-        if (nl_socket_set_msg_buf_size(s, DATAGRAM_MAX) < 0)
-                return -ENOMEM;
-        nl_socket_disable_msg_peek(s);
-        r = ask(s, request);
-        return r < 0 ? r : receive(s, request->max, ret, ret_len);
+        return r < 0 ? r : receive_all(s, request->max, ret, ret_len);
+}
+
+int dump_each(const struct dump_request *request, int (*message)(struct nlmsghdr *h, void *userdata), void *userdata) {
+        _cleanup_(nl_socket_freep) struct nl_sock *s = NULL;
+        int r = open_and_ask(request, &s);
+        size_t n = 0;
+
+        while (r == 0) {
+                _cleanup_free_ unsigned char *datagram = NULL;
+
+                r = receive(s, &datagram);
+                if (r < 0)
+                        return r;
+                n += (size_t) r;
+                r = n > request->max ? -E2BIG : walk((char *) datagram, (size_t) r, message, userdata);
+        }
+        return MIN(r, 0);
 }

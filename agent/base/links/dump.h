@@ -34,3 +34,6 @@ int dump_read_recorded(const struct host *h, const char *path, size_t max, char 
  */
 int dump_parse(const void *data, size_t len, int (*message)(struct nlmsghdr *h, void *userdata),
                void *userdata);
+/* dump_parse() of the kernel's answer while it comes, one datagram at a time: for tables that may be long. After an
+ * error message may have been called already; -EINTR and -EAGAIN as of dump_read(). */
+int dump_each(const struct dump_request *request, int (*message)(struct nlmsghdr *h, void *userdata), void *userdata);

@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
-#include <linux/inet_diag.h>
-#include <linux/sock_diag.h>
 #include <netinet/in.h>
-#include <netlink/msg.h>
 #include <sys/socket.h>
 
 #include "reach.h"
 
-#include "dump.h"
+#include "tcp_connections.h"
 #include "unanswered.h"
 
 #define DUMP_MAX (4 * 1024 * 1024)
-#define STATE_ESTABLISHED 1 /* include/net/tcp_states.h; states are asked for by bits */
-#define DISCARD_PORT 9      /* RFC 863; whoever runs it does not answer */
+#define DISCARD_PORT 9 /* RFC 863; whoever runs it does not answer */
 
 struct reach {
         struct reach_pair pairs[REACH_MAX];
@@ -26,29 +22,18 @@ struct list {
         size_t *n;
 };
 
-static size_t size_of(int family) {
-        return family == AF_INET ? 4 : 16;
-}
-
 static bool is_loopback(const struct reach_pair *p) {
         static const uint8_t one[16] = { [15] = 1 };
 
         return p->family == AF_INET ? p->peer[0] == 127 : memcmp(p->peer, one, sizeof(one)) == 0;
 }
 
-static int take_message(struct nlmsghdr *h, void *userdata) {
-        struct reach_pair pair = { 0 };
-        const struct inet_diag_msg *m;
+static int take_connection(const struct tcp_connection *c, void *userdata) {
+        struct reach_pair pair = { .family = c->family };
         struct list *l = userdata;
 
-        if (h->nlmsg_type != SOCK_DIAG_BY_FAMILY || !nlmsg_valid_hdr(h, sizeof(*m)))
-                return -EBADMSG;
-        m = nlmsg_data(h);
-        if (m->idiag_family != AF_INET && m->idiag_family != AF_INET6)
-                return 0;
-        pair.family = m->idiag_family;
-        memcpy(pair.local, m->id.idiag_src, size_of(pair.family));
-        memcpy(pair.peer, m->id.idiag_dst, size_of(pair.family));
+        memcpy(pair.local, c->local, sizeof(pair.local));
+        memcpy(pair.peer, c->peer, sizeof(pair.peer));
         if (is_loopback(&pair) || memcmp(pair.local, pair.peer, sizeof(pair.local)) == 0 || *l->n == REACH_MAX)
                 return 0;
         for (size_t i = 0; i < *l->n; i++)
@@ -61,29 +46,7 @@ static int take_message(struct nlmsghdr *h, void *userdata) {
 int reach_parse(const void *data, size_t len, struct reach_pair pairs[static REACH_MAX], size_t *n) {
         struct list l = { pairs, n };
 
-        return len > DUMP_MAX ? -EBADMSG : dump_parse(data, len, take_message, &l);
-}
-
-static int read_family(uint8_t family, struct reach *x) {
-        const struct inet_diag_req_v2 head = { .sdiag_family = family,
-                                               .sdiag_protocol = IPPROTO_TCP,
-                                               .idiag_states = 1 << STATE_ESTABLISHED };
-        const struct dump_request request = { .protocol = NETLINK_SOCK_DIAG,
-                                              .type = SOCK_DIAG_BY_FAMILY,
-                                              .head = &head,
-                                              .head_size = sizeof(head),
-                                              .max = DUMP_MAX };
-        int r = -EINTR;
-
-        for (int i = 0; i < DUMP_TRIES && (r == -EINTR || r == -EAGAIN); i++) {
-                _cleanup_free_ char *dump = NULL;
-                size_t len = 0;
-
-                r = dump_read(&request, &dump, &len);
-                if (r == 0)
-                        r = reach_parse(dump, len, x->pairs, &x->n);
-        }
-        return r;
+        return len > DUMP_MAX ? -EBADMSG : tcp_connections_parse(data, len, take_connection, &l);
 }
 
 union socket_address {
@@ -126,9 +89,8 @@ int reach_begin(const struct host *h, struct reach **ret) {
                 return h->real_root ? -ENOMEM : -ENODATA;
         for (size_t i = 0; i < REACH_MAX; i++)
                 x->fds[i] = -1;
-        r = read_family(AF_INET, x);
-        if (r == 0)
-                r = read_family(AF_INET6, x);
+        r = tcp_connections_read(h, &(struct tcp_query){ .states = TCP_ESTABLISHED_BIT, .max = DUMP_MAX },
+                                 take_connection, &(struct list){ x->pairs, &x->n });
         if (r < 0)
                 return r;
         for (size_t i = 0; i < x->n; i++)

@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <arpa/inet.h>
-#include <linux/inet_diag.h>
-#include <linux/sock_diag.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <netlink/attr.h>
-#include <netlink/msg.h>
 
 #include "unanswered.h"
 
-#include "dump.h"
+#include "tcp_connections.h"
 
-#define TCP_DUMP "/netlink/tcp"
 #define DUMP_MAX (4 * 1024 * 1024) /* about 12,000 connections */
-#define STATE_ESTABLISHED 1        /* include/net/tcp_states.h; states are asked for by bits */
 #define TIMER_REPEAT 1             /* idiag_timer, as in ss(8): the retransmission timer runs */
 
 void unanswered_table_clear(struct unanswered_table *t) {
@@ -21,46 +14,38 @@ void unanswered_table_clear(struct unanswered_table *t) {
         *t = UNANSWERED_TABLE_NULL;
 }
 
-static struct unanswered *pair_of(struct unanswered_table *t, const struct inet_diag_msg *m) {
-        size_t size = m->idiag_family == AF_INET ? 4 : 16;
+static struct unanswered *pair_of(struct unanswered_table *t, const struct tcp_connection *c) {
         struct unanswered *u;
 
         for (size_t i = 0; i < t->n; i++)
-                if (t->pairs[i].family == m->idiag_family &&
-                    memcmp(t->pairs[i].local, m->id.idiag_src, size) == 0 &&
-                    memcmp(t->pairs[i].peer, m->id.idiag_dst, size) == 0)
+                if (t->pairs[i].family == c->family &&
+                    memcmp(t->pairs[i].local, c->local, sizeof(c->local)) == 0 &&
+                    memcmp(t->pairs[i].peer, c->peer, sizeof(c->peer)) == 0)
                         return &t->pairs[i];
         if (t->n == UNANSWERED_MAX)
                 return NULL;
         u = &t->pairs[t->n++];
-        *u = (struct unanswered) { .family = m->idiag_family };
-        memcpy(u->local, m->id.idiag_src, size);
-        memcpy(u->peer, m->id.idiag_dst, size);
+        *u = (struct unanswered) { .family = c->family };
+        memcpy(u->local, c->local, sizeof(u->local));
+        memcpy(u->peer, c->peer, sizeof(u->peer));
         return u;
 }
 
-static bool is_unanswered(const struct inet_diag_msg *m, const struct tcp_info *info) {
-        return m->idiag_timer == TIMER_REPEAT && info->tcpi_unacked > 0 &&
+static bool is_unanswered(const struct tcp_connection *c, const struct tcp_info *info) {
+        return c->timer == TIMER_REPEAT && info->tcpi_unacked > 0 &&
                info->tcpi_retransmits >= UNANSWERED_REPEATS &&
                info->tcpi_last_ack_recv * USEC_PER_MSEC >= UNANSWERED_SILENCE;
 }
 
-static int take_message(struct nlmsghdr *h, void *userdata) {
-        struct nlattr *a[INET_DIAG_MAX + 1];
+static int take_connection(const struct tcp_connection *c, void *userdata) {
         struct unanswered_table *t = userdata;
-        struct tcp_info info = { 0 };
-        const struct inet_diag_msg *m;
         struct unanswered *u;
+        struct tcp_info info;
 
-        if (h->nlmsg_type != SOCK_DIAG_BY_FAMILY || !nlmsg_valid_hdr(h, sizeof(*m)) ||
-            nlmsg_parse(h, sizeof(*m), a, INET_DIAG_MAX, NULL) < 0)
-                return -EBADMSG;
-        m = nlmsg_data(h);
-        if ((m->idiag_family != AF_INET && m->idiag_family != AF_INET6) || !a[INET_DIAG_INFO])
+        if (!c->info)
                 return 0;
-        /* kernels append to it: what one does not tell is 0, what we do not know is left out */
-        memcpy(&info, nla_data(a[INET_DIAG_INFO]), MIN(sizeof(info), (size_t) nla_len(a[INET_DIAG_INFO])));
-        u = is_unanswered(m, &info) ? pair_of(t, m) : NULL;
+        tcp_connection_info(c, &info, sizeof(info));
+        u = is_unanswered(c, &info) ? pair_of(t, c) : NULL;
         if (!u) {
                 t->answered++;
                 return 0;
@@ -80,7 +65,7 @@ int unanswered_parse(const void *data, size_t len, struct unanswered_table *ret)
         t.pairs = calloc(UNANSWERED_MAX, sizeof(*t.pairs));
         if (!t.pairs)
                 return -ENOMEM;
-        r = dump_parse(data, len, take_message, &t);
+        r = tcp_connections_parse(data, len, take_connection, &t);
         if (r < 0)
                 return r;
         *ret = t;
@@ -88,56 +73,15 @@ int unanswered_parse(const void *data, size_t len, struct unanswered_table *ret)
         return 0;
 }
 
-/* One family's connections, counted into t. */
-static int read_family(uint8_t family, struct unanswered_table *t) {
-        const struct inet_diag_req_v2 head = { .sdiag_family = family,
-                                               .sdiag_protocol = IPPROTO_TCP,
-                                               .idiag_ext = 1 << (INET_DIAG_INFO - 1),
-                                               .idiag_states = 1 << STATE_ESTABLISHED };
-        const struct dump_request request = { .protocol = NETLINK_SOCK_DIAG,
-                                              .type = SOCK_DIAG_BY_FAMILY,
-                                              .head = &head,
-                                              .head_size = sizeof(head),
-                                              .max = DUMP_MAX };
-        int r = -EINTR;
-
-        for (int i = 0; i < DUMP_TRIES && (r == -EINTR || r == -EAGAIN); i++) {
-                _cleanup_unanswered_ struct unanswered_table some = UNANSWERED_TABLE_NULL;
-                _cleanup_free_ char *dump = NULL;
-                size_t len = 0;
-
-                r = dump_read(&request, &dump, &len);
-                if (r == 0)
-                        r = unanswered_parse(dump, len, &some);
-                if (r < 0)
-                        continue;
-                t->answered += some.answered;
-                for (size_t k = 0; k < some.n && t->n < UNANSWERED_MAX; k++)
-                        t->pairs[t->n++] = some.pairs[k];
-        }
-        return r;
-}
-
-static int read_recorded(const struct host *h, struct unanswered_table *ret) {
-        _cleanup_free_ char *dump = NULL;
-        size_t len = 0;
-        int r = dump_read_recorded(h, TCP_DUMP, DUMP_MAX, &dump, &len);
-
-        return r < 0 ? r : unanswered_parse(dump, len, ret);
-}
-
 int unanswered_read(const struct host *h, struct unanswered_table *ret) {
+        const struct tcp_query query = { .states = TCP_ESTABLISHED_BIT, .with_info = true, .max = DUMP_MAX };
         _cleanup_unanswered_ struct unanswered_table t = UNANSWERED_TABLE_NULL;
         int r;
 
-        if (!h->real_root)
-                return read_recorded(h, ret);
         t.pairs = calloc(UNANSWERED_MAX, sizeof(*t.pairs));
         if (!t.pairs)
                 return -ENOMEM;
-        r = read_family(AF_INET, &t);
-        if (r == 0)
-                r = read_family(AF_INET6, &t);
+        r = tcp_connections_read(h, &query, take_connection, &t);
         if (r < 0)
                 return r;
         *ret = t;

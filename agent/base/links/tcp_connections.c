@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <arpa/inet.h>
+#include <linux/inet_diag.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <netlink/attr.h>
+#include <netlink/msg.h>
+#include <sys/socket.h>
+
+#include "tcp_connections.h"
+
+#include "dump.h"
+
+struct taker {
+        tcp_connection_func take;
+        void *userdata;
+};
+
+void tcp_connection_info(const struct tcp_connection *c, void *ret, size_t size) {
+        size_t told = MIN(size, c->info_size);
+
+        memcpy(ret, c->info, told);
+        memset((char *) ret + told, 0, size - told);
+}
+
+static void fill(struct tcp_connection *c, const struct inet_diag_msg *m, struct nlattr *a[static INET_DIAG_MAX + 1]) {
+        size_t size = m->idiag_family == AF_INET ? 4 : 16;
+
+        c->family = m->idiag_family;
+        memcpy(c->local, m->id.idiag_src, size);
+        memcpy(c->peer, m->id.idiag_dst, size);
+        c->local_port = ntohs(m->id.idiag_sport);
+        c->peer_port = ntohs(m->id.idiag_dport);
+        c->state = m->idiag_state;
+        c->timer = m->idiag_timer;
+        c->interface = m->id.idiag_if;
+        c->unread = m->idiag_rqueue;
+        c->unsent = m->idiag_wqueue;
+        c->uid = m->idiag_uid;
+        c->inode = m->idiag_inode;
+        c->cookie = (uint64_t) m->id.idiag_cookie[1] << 32 | m->id.idiag_cookie[0];
+        if (a[INET_DIAG_CGROUP_ID] && nla_len(a[INET_DIAG_CGROUP_ID]) == sizeof(c->cgroup))
+                c->cgroup = nla_get_u64(a[INET_DIAG_CGROUP_ID]);
+        if (a[INET_DIAG_INFO]) {
+                c->info = nla_data(a[INET_DIAG_INFO]);
+                c->info_size = (size_t) nla_len(a[INET_DIAG_INFO]);
+        }
+}
+
+static int take_message(struct nlmsghdr *h, void *userdata) {
+        struct nlattr *a[INET_DIAG_MAX + 1];
+        const struct taker *t = userdata;
+        struct tcp_connection c = { 0 };
+        const struct inet_diag_msg *m;
+
+        if (h->nlmsg_type != SOCK_DIAG_BY_FAMILY || !nlmsg_valid_hdr(h, sizeof(*m)) ||
+            nlmsg_parse(h, sizeof(*m), a, INET_DIAG_MAX, NULL) < 0)
+                return -EBADMSG;
+        m = nlmsg_data(h);
+        if (m->idiag_family != AF_INET && m->idiag_family != AF_INET6)
+                return 0;
+        fill(&c, m, a);
+        return t->take(&c, t->userdata);
+}
+
+int tcp_connections_parse(const void *data, size_t len, tcp_connection_func take, void *userdata) {
+        struct taker t = { take, userdata };
+
+        return dump_parse(data, len, take_message, &t);
+}
+
+static int read_recorded(const struct host *h, const struct tcp_query *query, tcp_connection_func take, void *userdata) {
+        _cleanup_free_ char *dump = NULL;
+        size_t len = 0;
+        int r = dump_read_recorded(h, TCP_CONNECTIONS_DUMP, query->max, &dump, &len);
+
+        return r < 0 ? r : tcp_connections_parse(dump, len, take, userdata);
+}
+
+int tcp_connections_read(const struct host *h, const struct tcp_query *query, tcp_connection_func take, void *userdata) {
+        static const uint8_t families[] = { AF_INET, AF_INET6 };
+        struct taker t = { take, userdata };
+        int r = 0;
+
+        if (!h->real_root)
+                return read_recorded(h, query, take, userdata);
+        for (size_t i = 0; i < ELEMENTSOF(families) && r == 0; i++) {
+                const struct inet_diag_req_v2 head = { .sdiag_family = families[i],
+                                                       .sdiag_protocol = IPPROTO_TCP,
+                                                       .idiag_ext = query->with_info ? 1 << (INET_DIAG_INFO - 1) : 0,
+                                                       .idiag_states = query->states };
+                const struct dump_request request = { .protocol = NETLINK_SOCK_DIAG,
+                                                      .type = SOCK_DIAG_BY_FAMILY,
+                                                      .head = &head,
+                                                      .head_size = sizeof(head),
+                                                      .max = query->max };
+
+                r = dump_each(&request, take_message, &t);
+        }
+        return r;
+}
