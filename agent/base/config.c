@@ -84,7 +84,7 @@ static void on_problem(void *userdata, unsigned line, const char *text) {
 
 /* Every section of every program: --config FILE stands for all files of all of them. */
 static const char *const every_section[] = { "Api",      "Authority", "Collector", "Ctl",     "Devices",    "Health",   "Hook",
-                                             "Hostd",    "Identity",  "Libtpu",   "Metadata",  "Netcfg",  "Network",  "Path",
+                                             "Hostd",    "Identity",  "Libtpu",   "Logs", "Metadata",  "Netcfg",  "Network",  "Path",
                                              "Registry", "Remote",    "StackFiles", "Uplink",    NULL };
 
 static bool is_among(const char *const *sections, const char *section) {

@@ -284,7 +284,7 @@ static int decide_start(const Local__RunRequest *q, const struct caller *c, stru
         return authority_decide(c, ACTION_START, found ? pw.pw_uid : c->uid, q->user, ret);
 }
 
-/* The host's own word on devices, as it is now: frozen into the run. A file that cannot be read allows nothing. */
+/* The host's own word, as it is now: frozen into the run. A file that cannot be read allows nothing. */
 static int add_settings(const struct host *h, const char *config, struct run_spec *s, struct problem *p) {
         _cleanup_settings_ struct launchd_settings host = { .any_device = false };
         char bad[DEVICE_NODE_MAX];
@@ -294,6 +294,10 @@ static int add_settings(const struct host *h, const char *config, struct run_spe
         r = launchd_settings_load(h, config, NULL, &host, &warnings);
         if (r < 0)
                 (void) log_warning_errno(r, "the configuration launchd cannot be read, it allows no more devices now: %m");
+        else {
+                s->log_size = host.log_size;
+                s->log_age = host.log_age;
+        }
         s->any_device = s->any_device || host.any_device;
         for (size_t i = 0; host.devices && host.devices[i]; i++) {
                 r = device_list_add(host.devices[i], &s->devices, bad);
