@@ -83,10 +83,12 @@ static bool set_limits(const struct run_spec *s, const struct run_numbers *n, Lo
         l->memlock = n->memlock;
         l->nofile = n->nofile;
         l->memory_max = n->memory;
+        l->memory_total = n->memory_total;
+        l->memory_high = n->memory_high;
         l->cpus = wire_text(s->cpus ? s->cpus : "");
         l->numa = wire_text(s->numa ? s->numa : "");
         l->core = wire_text(s->core ? s->core : "");
-        return s->memlock || s->nofile || s->memory || s->cpus || s->numa || s->core;
+        return s->memlock || s->nofile || s->memory || s->memory_total || s->memory_high || s->cpus || s->numa || s->core;
 }
 
 static int run_here(const struct options *o, const struct run_spec *s, const struct run_numbers *n, const struct here *only) {
@@ -114,6 +116,7 @@ static int run_here(const struct options *o, const struct run_spec *s, const str
         if (set_limits(s, n, &limits))
                 m.limits = &limits;
         m.share_devices = only->share_devices;
+        m.devices = wire_text(s->devices ? s->devices : "");
         m.secret = (Local__Secret **) (uintptr_t) only->secrets.list; /* protobuf-c writes to none of them */
         m.n_secret = only->secrets.n;
         r = launchd_ask(o->root, LOCAL__KIND__KIND_RUN_REQUEST, &m.base, LOCAL__KIND__KIND_RUN_REPLY, RUN_TIMEOUT, &reply,
@@ -260,10 +263,16 @@ int verb_run(const struct ctl *c, int argc, char *argv[]) {
                 { "secret", "NAME=FILE", "a variable whose value is in FILE, shown by nothing; may be repeated", &secret, NULL },
                 { "memlock", "BYTES", "memory that it may lock; default infinity", &s.memlock, NULL },
                 { "nofile", "N", "files that it may have open; default 100000", &s.nofile, NULL },
-                { "memory", "BYTES", "memory that it may use in all; default infinity", &s.memory, NULL },
+                { "memory", "BYTES", "memory that it may use; default infinity", &s.memory, NULL },
+                { "memory-total", "BYTES", "memory for it and the containers it starts, in all; default infinity",
+                  &s.memory_total, NULL },
+                { "memory-high", "BYTES", "of that, above which it is slowed down and memory taken back", &s.memory_high,
+                  NULL },
                 { "cpus", "LIST", "CPUs that it may run on: 0-3,8", &s.cpus, NULL },
                 { "numa", "LIST", "NUMA nodes that it takes memory from", &s.numa, NULL },
                 { "core", "WORD", "core dumps: none (default) or keep", &s.core, NULL },
+                { "devices", "LIST", "what it may open: tpu (default), any, or more nodes: /dev/net/tun,char-nvidia", &s.devices,
+                  NULL },
                 { "slices", "MIN:MAX", "over so many slices, all hosts of each; one number: just so many", &s.slices, NULL },
                 { "on", "SLICE,SLICE", "over these slices", &s.on, NULL },
                 { "wait", "SPAN", "how long it may wait for hosts; default 10min", &s.wait, NULL },

@@ -105,9 +105,12 @@ static const struct {
         { "Memlock", offsetof(struct run_spec, memlock) },
         { "Nofile", offsetof(struct run_spec, nofile) },
         { "Memory", offsetof(struct run_spec, memory) },
+        { "MemoryTotal", offsetof(struct run_spec, memory_total) },
+        { "MemoryHigh", offsetof(struct run_spec, memory_high) },
         { "Cpus", offsetof(struct run_spec, cpus) },
         { "Numa", offsetof(struct run_spec, numa) },
         { "Core", offsetof(struct run_spec, core) },
+        { "Devices", offsetof(struct run_spec, devices) },
         { "LastCall", offsetof(struct run_spec, last_call) },
         { "ShrinkAfter", offsetof(struct run_spec, shrink_after) },
         { "GrowAfter", offsetof(struct run_spec, grow_after) },
@@ -263,6 +266,10 @@ static int limits(const struct run_spec *s, struct run_numbers *n, char why[stat
                 r = bytes("--memlock", s->memlock, &n->memlock, why);
         if (r == 0 && s->memory)
                 r = bytes("--memory", s->memory, &n->memory, why);
+        if (r == 0 && s->memory_total)
+                r = bytes("--memory-total", s->memory_total, &n->memory_total, why);
+        if (r == 0 && s->memory_high)
+                r = bytes("--memory-high", s->memory_high, &n->memory_high, why);
         if (r == 0 && s->nofile)
                 r = number("--nofile", s->nofile, 1, 1073741816, &files,
                            why); /* the kernel's highest fs.nr_open */
@@ -389,6 +396,7 @@ static int set_bytes(json_t *o, const char *key, uint64_t n) {
 static int set_limits(json_t *intent, const struct run_spec *s, const struct run_numbers *n) {
         json_t *l = json_object();
         int r = set_bytes(l, "memlock", n->memlock) | set_bytes(l, "memory", n->memory) |
+                set_bytes(l, "memory_total", n->memory_total) | set_bytes(l, "memory_high", n->memory_high) |
                 set_bytes(l, "nofile", n->nofile);
 
         if (s->cpus)
@@ -417,6 +425,8 @@ static int set_optional(json_t *o, const struct run_spec *s, const struct run_nu
         r |= set_limits(o, s, n);
         if (s->late)
                 r |= json_object_set_new(o, "late", json_string(s->late));
+        if (s->devices)
+                r |= json_object_set_new(o, "devices", json_string(s->devices));
         return r;
 }
 

@@ -2,6 +2,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "agent.h"
+#include "agent_bpf.h"
 #include "agent_libtpu.h"
 #include "agent_net.h"
 #include "agent_stack_files.h"
@@ -279,6 +280,9 @@ static int start(struct agent *a) {
         int r;
 
         read_host(a);
+        r = agent_bpf_start(a); /* before there is a socket or a thread: it gives our capabilities up */
+        if (r < 0)
+                return log_error_errno(r, "the BPF programs cannot be waited for: %m");
         r = load_identity(a);
         if (r < 0)
                 return r;
@@ -399,6 +403,7 @@ struct agent *agent_free(struct agent *a) {
         agent_stack_files_stop(a);
         agent_libtpu_stop(a);
         agent_net_stop(a);
+        agent_bpf_stop(a);
         a->host_metrics = host_metrics_free(a->host_metrics);
         telemetry_clear(&a->telemetry);
         agent_uplink_stop(a);

@@ -50,6 +50,7 @@ enum agent_source {
         SOURCE_KERNEL,
         SOURCE_ENROLL, /* agent_registry.c */
         SOURCE_NET, /* agent_net.c */
+        SOURCE_BPF,    /* agent_bpf.c */
         SOURCE_LIBTPU, /* agent_libtpu.c: it and all that follow: one for each metric of each port */
 };
 
@@ -85,6 +86,7 @@ struct agent {
         bool status_stale; /* what systemctl status shows is not what is so */
         struct sample_store samples;
         struct host_metrics *host_metrics;
+        struct agent_bpf *bpf;       /* in agent_bpf.c */
         struct agent_libtpu *libtpu; /* in agent_libtpu.c */
         struct agent_stack_files *stack_files; /* in agent_stack_files.c */
         struct {

@@ -62,7 +62,7 @@ json_t *api_json_reasons(const struct check_table *t, usec_t now, usec_t now_rea
         for (size_t i = 0; list && i < t->n; i++) {
                 const struct finding *f = &t->entries[i].settled;
 
-                if (t->health[i].settled == VERDICT_OK || t->health[i].silenced)
+                if (t->health[i].settled == VERDICT_OK || !check_health_counts(&t->health[i]))
                         continue;
                 o = json_pack("{s:s, s:s, s:s, s:o, s:s}", "check", f->check, "subject", f->subject,
                               "verdict", verdict_name(t->health[i].settled), "reason", reason_json(f),

@@ -163,6 +163,7 @@ int check_table_take(struct check_table *t, const struct health_policy *p, unsig
                 }
                 t->entries[i] = (struct check_entry) { .settled = *f };
                 fresh = !recall(t, f, &t->health[i], &t->entries[i].settled, now);
+                t->health[i].extra = startswith(f->check, "bpf_"); /* a kernel, or a build, may lack them */
                 t->n++;
         }
         e = &t->entries[i];
@@ -232,7 +233,7 @@ const char *check_table_reasons(const struct check_table *t, char *buf, size_t s
         buf[0] = 0;
         for (size_t k = 0; k < ELEMENTSOF(gravest_first); k++)
                 for (size_t i = 0; i < t->n; i++)
-                        if (t->health[i].settled == gravest_first[k] && !t->health[i].silenced &&
+                        if (t->health[i].settled == gravest_first[k] && check_health_counts(&t->health[i]) &&
                             !add_reason(buf, size, &used, &t->entries[i].settled, gravest_first[k]))
                                 return buf;
         return buf;

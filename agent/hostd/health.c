@@ -90,11 +90,15 @@ bool check_health_step(const struct health_policy *p, struct check_health *c, en
         return settle(p, c, c->pending, worse, now);
 }
 
+bool check_health_counts(const struct check_health *c) {
+        return !c->silenced && !(c->extra && c->started && c->settled == VERDICT_UNKNOWN);
+}
+
 enum host_state host_state_of(const struct check_health *checks, size_t n) {
         enum verdict worst = n == 0 ? VERDICT_UNKNOWN : VERDICT_OK;
 
         for (size_t i = 0; i < n; i++)
-                if (!checks[i].silenced)
+                if (check_health_counts(&checks[i]))
                         worst = verdict_worse(worst,
                                               checks[i].started ? checks[i].settled : VERDICT_UNKNOWN);
         switch (worst) {

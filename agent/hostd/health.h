@@ -14,7 +14,7 @@
  * So between a change and a later one for the better there is always hold, and within flap_window there are
  * never more than flap_after changes for the worse after which it got better sooner than flap_quiet.
  *
- * The host's state follows from all its checks that are not silenced: unfit: a check FAILs · degraded: a
+ * The host's state follows from all its checks that are not silenced, nor extra and UNKNOWN: unfit: a check FAILs · degraded: a
  * check WARNs · unknown: nothing worse, but something could not be looked at · ready: all OK.
  */
 #include "base.h"
@@ -42,6 +42,7 @@ struct check_health {
         bool started;         /* the first verdict settles at once */
         bool flapping;        /* it gets better only after flap_quiet */
         bool silenced;        /* by a person: it does not count for the host's state */
+        bool extra;           /* of what a host may lack: it does not count as long as it is UNKNOWN */
         usec_t row_since;     /* boot clock: when the running row began */
         usec_t last_good;     /* boot clock: when OK was last seen; 0: never */
         uint64_t worsened;    /* how often it settled graver than before; a first verdict counts unless OK */
@@ -51,6 +52,9 @@ struct check_health {
 
 /* Takes one verdict; true when settled changed (also for the first one). */
 bool check_health_step(const struct health_policy *p, struct check_health *c, enum verdict v, usec_t now);
+
+/* Whether it counts for the host's state. */
+bool check_health_counts(const struct check_health *c);
 
 /* The host's state out of n checks. A check that was never stepped, or no check at all, is unknown. */
 enum host_state host_state_of(const struct check_health *checks, size_t n);

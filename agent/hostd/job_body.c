@@ -27,7 +27,7 @@ static const struct member {
         { "malloc", TYPE_TEXT, EVERY, 0 },     { "restarts", TYPE_NUMBER, EVERY, RESTARTS_MAX },
         { "grace", TYPE_NUMBER, EVERY, (json_int_t) GRACE_MAX }, { "preempt", TYPE_TEXT, EVERY, 0 },
         { "limits", TYPE_OBJECT, EVERY, 0 },   { "share_devices", TYPE_BOOL, HERE, 0 },
-        { "devices", TYPE_TEXT, HERE, 0 },     { "slices", TYPE_TEXTS, SLICES, 0 },
+        { "devices", TYPE_TEXT, EVERY, 0 },     { "slices", TYPE_TEXTS, SLICES, 0 },
         { "min", TYPE_NUMBER, SLICES, 256 },   { "max", TYPE_NUMBER, SLICES, 256 },
         { "wait", TYPE_NUMBER, SLICES, NUMBER_MAX }, { "late", TYPE_TEXT, SLICES, 0 },
         { "port", TYPE_NUMBER, SLICES, 65535 }, { "last_call", TYPE_NUMBER, SLICES, NUMBER_MAX },
@@ -95,7 +95,9 @@ static int check_member(const char *name, const json_t *v, bool over_slices, cha
 }
 
 static int check_limits(const json_t *limits, char why[static JOB_BODY_WHY_MAX]) {
-        static const char *const names[] = { "memlock", "nofile", "memory", "cpus", "numa", "core" };
+        static const char *const names[] = { "memlock", "nofile", "memory", "memory_total", "memory_high",
+                                             "cpus",    "numa",   "core" };
+        const size_t numbers = 5; /* the first so many */
         const char *name;
         json_t *v;
 
@@ -106,10 +108,10 @@ static int check_limits(const json_t *limits, char why[static JOB_BODY_WHY_MAX])
                         i++;
                 if (i == ELEMENTSOF(names))
                         return bad(why, "limits has no '%.40s'", name);
-                if (i < 3 ? !(json_is_integer(v) && json_integer_value(v) > 0) &&
+                if (i < numbers ? !(json_is_integer(v) && json_integer_value(v) > 0) &&
                                     !(json_is_string(v) && streq(json_string_value(v), "infinity")) :
                             !json_is_string(v))
-                        return bad(why, "limits.%s must be %s", name, i < 3 ? "a number above 0, or \"infinity\"" : "a text");
+                        return bad(why, "limits.%s must be %s", name, i < numbers ? "a number above 0, or \"infinity\"" : "a text");
         }
         return 0;
 }

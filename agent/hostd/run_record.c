@@ -251,6 +251,8 @@ void run_take_limits(const json_t *intent, Local__RunLimits *ret) {
         ret->memlock = limit_of(l, "memlock");
         ret->nofile = limit_of(l, "nofile");
         ret->memory_max = limit_of(l, "memory");
+        ret->memory_total = limit_of(l, "memory_total");
+        ret->memory_high = limit_of(l, "memory_high");
         ret->cpus = wire(run_text(l, "cpus"));
         ret->numa = wire(run_text(l, "numa"));
         ret->core = wire(run_text(l, "core"));
@@ -272,6 +274,7 @@ static void take_words(const json_t *run, const json_t *intent, const char *slic
         local__preempt__init(&q->preempt);
         q->preempt.signal = wire(run_text(intent, "preempt"));
         m->preempt = &q->preempt;
+        m->devices = wire(run_text(intent, "devices"));
         run_take_limits(intent, &q->limits);
         m->limits = &q->limits;
 }

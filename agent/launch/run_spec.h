@@ -17,6 +17,8 @@
 #define SPEC_RESTARTS_MAX 1000
 #define SPEC_PREEMPT_ARGV_MAX 64
 #define SPEC_UNLIMITED UINT64_MAX
+#define SPEC_LOG_SIZE (256 * 1024 * 1024)
+#define SPEC_LOG_AGE (30 * 24 * 3600 * USEC_PER_SEC)
 
 /* A set of small numbers as bits, lowest first: what systemd takes for CPUAffinity and NUMAMask. */
 struct number_set {
@@ -30,6 +32,7 @@ struct run_spec {
         uint64_t generation; /* of the intent; 0: a local run */
         char intent[SPEC_LABEL_SIZE], slice[SPEC_LABEL_SIZE], worker[SPEC_LABEL_SIZE];
         uint64_t memlock, nofile, memory_max; /* SPEC_UNLIMITED: no limit */
+        uint64_t memory_total, memory_high; /* of the slice: the service, and containers that the run starts */
         char cpus[128], numa[64]; /* as number_set_parse() takes them; "": all */
         bool keep_core;
         usec_t grace; /* never 0 */
@@ -37,6 +40,9 @@ struct run_spec {
         int preempt_signal; /* 0: none */
         char **preempt_argv; /* NULL: none */
         bool share_devices, any_device;
+        char **devices; /* which it may open besides the TPU's: device_list.h; NULL: none */
+        uint64_t log_size; /* of its lines on the disk, and after its end how long: run_log.h, where no systemd runs it */
+        usec_t log_age;
         bool remote; /* asked for by the principal remote: it gets no new privileges */
 };
 
@@ -49,6 +55,8 @@ json_t *run_spec_to_json(const struct run_spec *s);
 /* NULL, and what is missing in o, is the default: files of an older version have less. -EBADMSG, -ENOMEM. */
 int run_spec_from_json(const json_t *o, struct run_spec *s);
 void run_spec_clear(struct run_spec *s);
+/* Whether the run's slice has a limit of its own. */
+bool run_spec_limits_slice(const struct run_spec *s);
 
 /* "TERM" for SIGTERM; "" for 0. */
 const char *run_signal_name(int number);

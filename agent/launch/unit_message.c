@@ -219,8 +219,35 @@ static int add_properties_beside(sd_bus_message *m, const struct unit_spec *s) {
         return r < 0 ? r : add_secrets(m, s);
 }
 
+/* The slice, as a unit beside the service. It is stopped after the run's end (run_sweep()), and gone with its limits. */
+static int add_slice(sd_bus_message *m, const struct unit_spec *s) {
+        char slice[JOB_UNIT_MAX], description[96];
+        int r;
+
+        (void) snprintf(description, sizeof(description), "Training run %s and its containers", s->name);
+        r = sd_bus_message_open_container(m, 'r', "sa(sv)");
+        r = r < 0 ? r : sd_bus_message_append_basic(m, 's', job_slice(s->name, slice));
+        r = r < 0 ? r : sd_bus_message_open_container(m, 'a', "(sv)");
+        r = r < 0 ? r : add_string(m, "Description", description);
+        if (r >= 0 && s->run->memory_total != SPEC_UNLIMITED)
+                r = add_number(m, "MemoryMax", s->run->memory_total);
+        if (r >= 0 && s->run->memory_high != SPEC_UNLIMITED)
+                r = add_number(m, "MemoryHigh", s->run->memory_high);
+        r = r < 0 ? r : sd_bus_message_close_container(m);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
+/* What is made together with the unit: its slice where that has limits, else systemd makes one by itself. */
+static int add_beside(sd_bus_message *m, const struct unit_spec *s, bool slice) {
+        int r = sd_bus_message_open_container(m, 'a', "(sa(sv))");
+
+        if (r >= 0 && slice)
+                r = add_slice(m, s);
+        return r < 0 ? r : sd_bus_message_close_container(m);
+}
+
 static int new_message(sd_bus *bus, const char *unit, const struct unit_spec *s,
-                       int (*add)(sd_bus_message *m, const struct unit_spec *s), sd_bus_message **ret) {
+                       int (*add)(sd_bus_message *m, const struct unit_spec *s), bool slice, sd_bus_message **ret) {
         sd_bus_message *m = NULL;
         int r;
 
@@ -230,7 +257,7 @@ static int new_message(sd_bus *bus, const char *unit, const struct unit_spec *s,
         r = r < 0 ? r : sd_bus_message_open_container(m, 'a', "(sv)");
         r = r < 0 ? r : add(m, s);
         r = r < 0 ? r : sd_bus_message_close_container(m);
-        r = r < 0 ? r : sd_bus_message_append(m, "a(sa(sv))", 0);
+        r = r < 0 ? r : add_beside(m, s, slice);
         if (r < 0) {
                 sd_bus_message_unref(m);
                 return r;
@@ -242,12 +269,12 @@ static int new_message(sd_bus *bus, const char *unit, const struct unit_spec *s,
 int unit_message_new(sd_bus *bus, const struct unit_spec *s, sd_bus_message **ret) {
         char unit[JOB_UNIT_MAX];
 
-        return new_message(bus, job_unit(s->name, unit), s, add_properties, ret);
+        return new_message(bus, job_unit(s->name, unit), s, add_properties, run_spec_limits_slice(s->run), ret);
 }
 
 int unit_message_beside(sd_bus *bus, const struct unit_spec *s, sd_bus_message **ret) {
         char unit[JOB_UNIT_MAX + 8];
 
         (void) snprintf(unit, sizeof(unit), PREEMPT_UNIT_PREFIX "%s.service", s->name);
-        return new_message(bus, unit, s, add_properties_beside, ret);
+        return new_message(bus, unit, s, add_properties_beside, false, ret);
 }

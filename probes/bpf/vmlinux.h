@@ -25,12 +25,16 @@ typedef _Bool bool;
 
 /* include/uapi/linux/bpf.h: those that bpf_helpers.h or a program names. */
 enum bpf_map_type {
+        BPF_MAP_TYPE_HASH = 1,
         BPF_MAP_TYPE_ARRAY = 2,
         BPF_MAP_TYPE_RINGBUF = 27,
 };
 
+enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
+
 enum bpf_func_id {
         BPF_FUNC_get_task_stack = 141,
+        BPF_FUNC_snprintf = 165,
         BPF_FUNC_task_pt_regs = 175,
 };
 

@@ -13,7 +13,7 @@ static void everything_of_a_run_here(void) {
 
         ASSERT_EQ(parse("{\"name\":\"n\",\"serial\":\"ab\",\"generation\":7,\"user\":\"alice\",\"framework\":\"jax\",\"argv\":[\"a\",\"b c\"],"
                         "\"env\":[\"A=1\"],\"directory\":\"/d\",\"malloc\":\"glibc\",\"restarts\":3,\"grace\":2000000,\"preempt\":\"USR1\","
-                        "\"limits\":{\"memlock\":\"infinity\",\"nofile\":9,\"memory\":8,\"cpus\":\"0-1\",\"numa\":\"0\",\"core\":\"keep\"},"
+                        "\"limits\":{\"memlock\":\"infinity\",\"nofile\":9,\"memory\":8,\"memory_total\":16,\"memory_high\":\"infinity\",\"cpus\":\"0-1\",\"numa\":\"0\",\"core\":\"keep\"},"
                         "\"share_devices\":true,\"devices\":\"any\"}",
                         &b, why),
                   0);
@@ -32,6 +32,8 @@ static void everything_of_a_run_here(void) {
         ASSERT_EQ(b.message.limits->memlock, UINT64_MAX);
         ASSERT_EQ(b.message.limits->nofile, 9);
         ASSERT_EQ(b.message.limits->memory_max, 8);
+        ASSERT_EQ(b.message.limits->memory_total, 16);
+        ASSERT_EQ(b.message.limits->memory_high, UINT64_MAX);
         ASSERT_STREQ(b.message.limits->cpus, "0-1");
         ASSERT_STREQ(b.message.limits->core, "keep");
         ASSERT_TRUE(b.message.share_devices);
@@ -80,7 +82,7 @@ static void what_is_wrong_is_named(void) {
                 { "{\"user\":\"alice\",\"argv\":[\"a\"],\"wait\":1}", "wait is for runs over slices" },
                 { "{\"user\":\"alice\",\"argv\":[\"a\"],\"generation\":1}", "needs a name" },
                 { "{\"user\":\"alice\",\"argv\":[\"a\"],\"min\":1}", "needs a name" },
-                { "{\"name\":\"n\",\"user\":\"alice\",\"argv\":[\"a\"],\"min\":1,\"devices\":\"any\"}", "devices is for runs of this host alone" },
+                { "{\"name\":\"n\",\"user\":\"alice\",\"argv\":[\"a\"],\"min\":1,\"share_devices\":true}", "share_devices is for runs of this host alone" },
                 { "{\"user\":\"alice\",\"argv\":[\"a\"],\"limits\":{\"nofile\":0}}", "limits.nofile must be a number above 0" },
                 { "{\"user\":\"alice\",\"argv\":[\"a\"],\"limits\":{\"sky\":1}}", "limits has no 'sky'" },
                 { "{\"user\":\"alice\",\"argv\":[\"a\"],\"limits\":{\"cpus\":1}}", "limits.cpus must be a text" },

@@ -52,11 +52,13 @@ static void make_spec(struct run_spec *s) {
         s->generation = 7;
         (void) snprintf(s->slice, sizeof(s->slice), "v6e-16 a");
         s->memory_max = 5;
+        s->memory_high = 6;
         (void) snprintf(s->cpus, sizeof(s->cpus), "0-3,8");
         s->keep_core = s->remote = true;
         s->grace = 30 * USEC_PER_SEC;
         s->restarts = 4;
         s->preempt_signal = 15;
+        s->devices = strings_copy(checkpoint, ELEMENTSOF(checkpoint));
         s->preempt_argv = strings_copy(checkpoint, ELEMENTSOF(checkpoint));
 }
 
@@ -65,6 +67,8 @@ static void expect_spec(const struct run_spec *s) {
         ASSERT_STREQ(s->slice, "v6e-16 a");
         ASSERT_STREQ(s->worker, "");
         ASSERT_EQ(s->memory_max, 5);
+        ASSERT_EQ(s->memory_high, 6);
+        ASSERT_TRUE(s->memory_total == SPEC_UNLIMITED && run_spec_limits_slice(s));
         ASSERT_TRUE(s->memlock == SPEC_UNLIMITED);
         ASSERT_EQ(s->nofile, RUN_NOFILE);
         ASSERT_STREQ(s->cpus, "0-3,8");
@@ -72,6 +76,7 @@ static void expect_spec(const struct run_spec *s) {
         ASSERT_EQ(s->grace, 30 * USEC_PER_SEC);
         ASSERT_EQ(s->restarts, 4);
         ASSERT_EQ(s->preempt_signal, 15);
+        ASSERT_TRUE(streq(s->devices[1], "/srv/now") && !s->devices[2]);
         ASSERT_STREQ(s->preempt_argv[1], "/srv/now");
         ASSERT_TRUE(!s->preempt_argv[2]);
 }

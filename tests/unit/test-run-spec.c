@@ -20,9 +20,12 @@ static const char file[] = "# what to run\n"
                            "Preempt=USR1\n"
                            "Memlock=infinity\n"
                            "Memory=64G\n"
+                           "MemoryTotal=80G\n"
+                           "MemoryHigh=infinity\n"
                            "Nofile=2000\n"
                            "Cpus=0-3\n"
                            "Core=keep\n"
+                           "Devices=/dev/net/tun,char-nvidia\n"
                            "Directory=/home/alice\n"
                            "Env=A=1 2\n"
                            "Env=B=\n"
@@ -35,7 +38,8 @@ static struct run_spec from_flags(void) {
                 .restarts = "3",    .grace = "20s",      .wait = "5min",           .late = "min",
                 .last_call = "10s", .shrink_after = "1min", .grow_after = "0",
                 .port = "9999",     .preempt = "USR1",   .directory = "/home/alice", .env = { "A=1 2", "B=" },
-                .memlock = "infinity", .memory = "64G", .nofile = "2000", .cpus = "0-3", .core = "keep",
+                .memlock = "infinity", .memory = "64G", .memory_total = "80G", .memory_high = "infinity", .nofile = "2000", .cpus = "0-3", .core = "keep",
+                .devices = "/dev/net/tun,char-nvidia",
                 .n_env = 2,         .n_argv = 4,         .argv = { "python3", "train it.py", "--steps=10", "and \"this\"" },
         };
 }
@@ -59,7 +63,10 @@ static void test_file_and_flags_are_one_intent(void) {
         ASSERT_EQ(json_array_size(json_object_get(a, "slices")), 2);
         ASSERT_STREQ(json_string_value(json_object_get(json_object_get(a, "limits"), "memlock")), "infinity");
         ASSERT_EQ(json_integer_value(json_object_get(json_object_get(a, "limits"), "memory")), 64LL << 30);
+        ASSERT_EQ(json_integer_value(json_object_get(json_object_get(a, "limits"), "memory_total")), 80LL << 30);
+        ASSERT_STREQ(json_string_value(json_object_get(json_object_get(a, "limits"), "memory_high")), "infinity");
         ASSERT_STREQ(json_string_value(json_object_get(json_object_get(a, "limits"), "core")), "keep");
+        ASSERT_STREQ(json_string_value(json_object_get(a, "devices")), "/dev/net/tun,char-nvidia");
         json_decref(a);
         json_decref(b);
 }

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent_bpf.h"
+
+#include "log.h"
+#include "private_program.h"
+
+#define LOADER "tpu-hostd-bpf"
+
+struct agent_bpf {
+        struct bpf_sets *sets;
+        sd_event_source *source; /* NULL: all is told */
+        unsigned run;
+};
+
+static const struct {
+        const char *name;
+} known[] = {
+#define BPF_SET(name) { #name },
+#include "sets.def"
+#undef BPF_SET
+};
+
+/* --- Checks -------------------------------------------------------------------------------------------- */
+
+static void begin_finding(struct finding *f, const char *set) {
+        finding_init(f, "", "");
+        finding_set(f->check, "bpf_%s", set);
+}
+
+static void judge_told(struct agent *a, const struct bpf_report *r) {
+        struct finding f;
+
+        begin_finding(&f, r->name);
+        f.verdict = r->verdict;
+        finding_set(f.found, "%u of %u programs: %s", r->loaded, r->programs, r->summary);
+        finding_set(f.reason, "%s", r->reason);
+        if (r->verdict != VERDICT_OK)
+                finding_set(f.remedy, "sudo " PRIVATE_PROGRAMS "/" LOADER);
+        agent_take_finding(a, SOURCE_BPF, a->bpf->run, &f);
+}
+
+/* What the loader did not tell of. */
+static void judge_missing(struct agent *a, const char *set, const char *why) {
+        struct finding f;
+
+        begin_finding(&f, set);
+        finding_set(f.found, "nothing");
+        finding_set(f.reason, "%s", why);
+        agent_take_finding(a, SOURCE_BPF, a->bpf->run, &f);
+}
+
+static bool is_told(const struct bpf_sets *s, const char *set) {
+        for (size_t i = 0; s && i < bpf_sets_count(s); i++)
+                if (streq(bpf_sets_report(s, i)->name, set))
+                        return true;
+        return false;
+}
+
+static void judge(struct agent *a, const char *why) {
+        const struct bpf_sets *s = a->bpf->sets;
+
+        a->bpf->run++;
+        for (size_t i = 0; s && i < bpf_sets_count(s); i++)
+                judge_told(a, bpf_sets_report(s, i));
+        for (size_t i = 0; i < ELEMENTSOF(known); i++)
+                if (!is_told(s, known[i].name))
+                        judge_missing(a, known[i].name, why);
+        agent_settle(a, SOURCE_BPF, a->bpf->run);
+}
+
+/* --- The loader ---------------------------------------------------------------------------------------- */
+
+static int on_told(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        struct agent *a = userdata;
+        int r = bpf_sets_take(a->bpf->sets);
+
+        (void) source;
+        (void) fd;
+        (void) events;
+        if (r == 0)
+                return 0;
+        a->bpf->source = sd_event_source_disable_unref(a->bpf->source);
+        if (r < 0)
+                (void) log_warning_errno(r, "what " LOADER " tells is not understood: %m");
+        judge(a, LOADER " ended before it was told of: journalctl -u tpu-hostd says why");
+        return 0;
+}
+
+int agent_bpf_start(struct agent *a) {
+        char path[PATH_MAX];
+        int r;
+
+        a->bpf = calloc(1, sizeof(*a->bpf));
+        if (!a->bpf)
+                return -ENOMEM;
+        if (!a->host->real_root)
+                return 0; /* a folder has no kernel */
+        (void) private_program_find(LOADER, path);
+        r = bpf_sets_start(path, &a->bpf->sets);
+        if (r == -ENOENT)
+                judge(a, "this build of tpu-hostd has no BPF programs (" LOADER " is not there)");
+        else if (r < 0) {
+                (void) log_warning_errno(r, "%s cannot be started, no BPF programs are loaded: %m", path);
+                judge(a, LOADER " cannot be started");
+        } else {
+                r = sd_event_add_io(a->event, &a->bpf->source, bpf_sets_fd(a->bpf->sets), EPOLLIN, on_told, a);
+                if (r < 0)
+                        return r;
+                (void) sd_event_source_set_description(a->bpf->source, "bpf-loader");
+        }
+        return 0;
+}
+
+void agent_bpf_stop(struct agent *a) {
+        if (!a->bpf)
+                return;
+        a->bpf->source = sd_event_source_disable_unref(a->bpf->source);
+        a->bpf->sets = bpf_sets_free(a->bpf->sets);
+        free(a->bpf);
+        a->bpf = NULL;
+}
+
+struct bpf_sets *agent_bpf_sets(const struct agent *a) {
+        return a->bpf && !a->bpf->source ? a->bpf->sets : NULL;
+}

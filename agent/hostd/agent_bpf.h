@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * The BPF programs in the agent: loaded at start by tpu-hostd-bpf, whose answers come through the loop; a check a set ("bpf_net").
+ */
+#include "agent.h"
+#include "bpf_sets.h"
+
+struct agent_bpf;
+
+/*
+ * First of all: gives CAP_BPF and CAP_PERFMON up, whatever happens. With a root other than / nothing is loaded. What
+ * cannot be loaded is a verdict and no failure: -ENOMEM.
+ */
+int agent_bpf_start(struct agent *a);
+void agent_bpf_stop(struct agent *a);
+/* NULL: there are none (yet). */
+struct bpf_sets *agent_bpf_sets(const struct agent *a);

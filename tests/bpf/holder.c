@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bpf-holder LOADER: what tpu-hostd does with its BPF programs, and nothing else. Prints a JSON line of the sets that the loader
+ * told of; then, for each line "net" on standard input, the figures of that set.
+ */
+#include <arpa/inet.h>
+#include <poll.h>
+
+#include "bpf_sets.h"
+#include "net_figures.h"
+
+static void print_sets(const struct bpf_sets *s) {
+        printf("{\"pid\": %d, \"sets\": [", getpid());
+        for (size_t i = 0; i < bpf_sets_count(s); i++) {
+                const struct bpf_report *r = bpf_sets_report(s, i);
+
+                printf("%s{\"name\": \"%s\", \"verdict\": \"%s\", \"reason\": \"%s\", \"programs\": %u, \"loaded\": %u}",
+                       i > 0 ? ", " : "", r->name, verdict_name(r->verdict), r->reason, r->programs, r->loaded);
+        }
+        puts("]}");
+}
+
+static void print_numbers(const char *name, const __u64 *v, size_t n) {
+        printf("\"%s\": [", name);
+        for (size_t i = 0; i < n; i++)
+                printf("%s%llu", i > 0 ? ", " : "", v[i]);
+        printf("], ");
+}
+
+static void print_counts(const struct net_counts *c) {
+        print_numbers("retransmits", c->retransmits, ELEMENTSOF(c->retransmits));
+        print_numbers("events", c->events, ELEMENTSOF(c->events));
+        print_numbers("connect_histogram", c->connect_histogram, ELEMENTSOF(c->connect_histogram));
+        printf("\"resets_sent\": %llu, \"resets_received\": %llu, \"connects\": %llu, \"connect_failures\": %llu, "
+               "\"connect_ns\": %llu",
+               c->resets_sent, c->resets_received, c->connects, c->connect_failures, c->connect_ns);
+}
+
+static void print_net(const struct net_figures *f) {
+        const char *between = "";
+        char peer[INET6_ADDRSTRLEN], local[INET6_ADDRSTRLEN];
+
+        printf("{\"all\": {");
+        print_counts(&f->all);
+        printf("}, \"peers_lost\": %llu, \"drops_lost\": %llu, \"connects_lost\": %llu, \"drops\": %llu, \"unplaced\": %llu, "
+               "\"resets_without_socket\": %llu, \"peers\": [",
+               f->peers_lost, f->drops_lost, f->connects_lost, f->drops, f->drops_unplaced, f->resets_without_socket);
+        for (size_t i = 0; i < NET_PEERS; i++) {
+                const struct net_peer *p = &f->peers[i];
+
+                if (p->used != NET_USED)
+                        continue;
+                printf("%s{\"peer\": \"%s\", \"local\": \"%s\", \"cgroup\": %llu, ", between,
+                       inet_ntop(AF_INET6, p->key.peer, peer, sizeof(peer)),
+                       inet_ntop(AF_INET6, p->key.local, local, sizeof(local)), p->key.cgroup);
+                print_counts(&p->counts);
+                printf("}");
+                between = ", ";
+        }
+        printf("], \"dropped\": [");
+        between = "";
+        for (size_t i = 0; i < NET_DROPS; i++) {
+                const struct net_drop *d = &f->dropped[i];
+
+                if (d->used != NET_USED)
+                        continue;
+                printf("%s{\"reason\": \"%s\", \"symbol\": \"%s\", \"packets\": %llu}", between,
+                       d->reason < NET_REASONS ? f->reasons[d->reason] : "", d->symbol, d->packets);
+                between = ", ";
+        }
+        puts("]}");
+}
+
+static int take_all(struct bpf_sets *s) {
+        for (;;) {
+                struct pollfd p = { .fd = bpf_sets_fd(s), .events = POLLIN };
+                int r = poll(&p, 1, -1) < 0 ? -errno : bpf_sets_take(s);
+
+                if (r != 0)
+                        return r;
+        }
+}
+
+int main(int argc, char *argv[]) {
+        _cleanup_(bpf_sets_freep) struct bpf_sets *s = NULL;
+        char line[64];
+        int r = argc == 2 ? bpf_sets_start(argv[1], &s) : -EINVAL;
+
+        if (r >= 0)
+                r = take_all(s);
+        if (r < 0) {
+                fprintf(stderr, "bpf-holder: %s\n", strerror(-r));
+                return EXIT_FAILURE;
+        }
+        print_sets(s);
+        (void) fflush(stdout);
+        while (fgets(line, sizeof(line), stdin)) {
+                const struct net_figures *f = bpf_sets_figures(s, "net", sizeof(*f));
+
+                if (!streq(line, "net\n") || !f)
+                        puts("null");
+                else
+                        print_net(f);
+                (void) fflush(stdout);
+        }
+        return EXIT_SUCCESS;
+}
