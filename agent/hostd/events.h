@@ -44,6 +44,7 @@ enum event_id {
         EVENT_RUN_RECOVERED,       /* run, generation, how, kind, last_step, lasted_msec */
         EVENT_PREEMPTION_NOTICE,  /* notice, state, text, runs */
         EVENT_MAINTENANCE_NOTICE, /* as above */
+        EVENT_MAINTENANCE_UPCOMING, /* as above; state is planned or over, and no run is told */
         EVENT_STACK_FILE, /* verb, node, slice, worker, zone, job, file, uid, kind, reason, threads, written, text */
         EVENT_RUNTIME_ERROR, /* kind, type, job, port, text */
         _EVENT_MAX,
