@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "agent.h"
+#include "agent_deaths.h"
 #include "agent_libtpu.h"
 #include "agent_stack_files.h"
 #include "cost.h"
@@ -205,6 +206,7 @@ void agent_tick(struct agent *a) {
         if (a->run_log)
                 (void) run_log_look(a->run_log); /* what is left is read in the next turns */
         jobs_refresh(a->jobs);
+        agent_deaths_tick(a);
         agent_orders_tick(a);
         agent_collect(a);
         agent_libtpu_tick(a);
