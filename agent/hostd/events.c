@@ -74,6 +74,8 @@ static const struct event_def table[] = {
                                       "the host is to be taken away" },
         [EVENT_MAINTENANCE_NOTICE] = { "tpu.host.maintenance_notice", "7ac9e15fd2b34386b8f01d6c54e7a29b", OTLP_WARN,
                                        "maintenance of the host is ahead" },
+        [EVENT_MAINTENANCE_UPCOMING] = { "tpu.host.maintenance_upcoming", "f609f73ffac14292a6d78d55814cbb96", OTLP_WARN,
+                                         "maintenance of the host is planned" },
         [EVENT_STACK_FILE] = { "tpu.stack.file", "df0d4e73d2db4dd0aeaa8340e6f8a41f", OTLP_INFO,
                                "a training program wrote its stacks into a file" },
         [EVENT_NET_LINK_BAD] = { "tpu.net.link_bad", "cbcc09d37d1e451cbc28ccd4066878cd", OTLP_WARN,
