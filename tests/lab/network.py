@@ -112,8 +112,9 @@ class Switch:
     def spoil(self, one, other, percent):
         """Drops so many percent of the TCP packets between two ports of a bridge, both ways, in place of what was spoilt before; 0: none."""
         rules = ["flush chain bridge lab between"]
+        some = f"numgen random mod 100 < {percent} " if percent < 100 else ""
         for a, b in ((one, other), (other, one)) if percent else ():
-            rules.append(f'add rule bridge lab between iifname "{a}" oifname "{b}" ip protocol tcp numgen random mod 100 < {percent} counter drop')
+            rules.append(f'add rule bridge lab between iifname "{a}" oifname "{b}" ip protocol tcp {some}counter drop')
         self._nft("\n".join(rules))
 
     def lower_path_mtu(self, name, mtu, namespaces, way="both"):
