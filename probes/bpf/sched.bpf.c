@@ -15,6 +15,7 @@
 #define RUNNING 0
 #define UNINTERRUPTIBLE 0x02 /* include/linux/sched.h */
 #define NO_LOAD 0x400        /* of TASK_IDLE: it counts for nobody's load */
+#define OWN_FRAMES 3         /* this program, who calls it, __schedule() */
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -104,7 +105,7 @@ static __always_inline void begin_blocked(void *ctx, struct task_struct *task) {
         struct thread t = { .since = bpf_ktime_get_ns(), .kind = WAIT_BLOCKED };
         __u32 tid = BPF_CORE_READ(task, pid);
 
-        if (bpf_get_stack(ctx, t.frames, sizeof(t.frames), 0) < 0)
+        if (bpf_get_stack(ctx, t.frames, sizeof(t.frames), OWN_FRAMES) < 0)
                 t.frames[0] = 0;
         if (bpf_map_update_elem(&threads, &tid, &t, BPF_ANY) < 0)
                 add(&figures.lost, 1);
@@ -118,7 +119,7 @@ static __always_inline __u64 place_of(const struct thread *t) {
         return place ? place : 1;
 }
 
-static const char stack_format[] = "%pB %pB %pB %pB %pB %pB";
+static const char stack_format[] = "%pB %pB %pB %pB %pB %pB %pB %pB %pB %pB";
 
 /* Two waits that end at the same moment may meet here: a count is lost then, nothing more. */
 static __always_inline void keep_wait(struct task_struct *task, struct thread *t, __u64 ns) {
