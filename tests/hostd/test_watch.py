@@ -33,6 +33,17 @@ class Watch(real_run.Case):
         wait_until(lambda: run.name in [j["name"] for j in self.h.get("/v1/jobs")["jobs"]], 60, "it knows the run")
         return run
 
+    def ctl(self, *words):
+        """tpuctl as a person has it; it looks for the socket below --root."""
+        root = self.h.folder / "ctl"
+        (root / "run/tpu-hostd").mkdir(parents=True, exist_ok=True)
+        if not (root / "run/tpu-hostd/api.sock").exists():
+            (root / "run/tpu-hostd/api.sock").symlink_to(self.h.api)
+        done = subprocess.run([BINARY.parents[1] / "ctl/tpuctl", "--root", root, *words], capture_output=True, text=True, timeout=120, check=False)
+        print(done.stdout, done.stderr, flush=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
     def neighbour(self, cpu):
         p = subprocess.Popen(["/usr/bin/python3", "-c", SPIN], preexec_fn=lambda: os.sched_setaffinity(0, {cpu}))
         self.addCleanup(lambda: (p.kill(), p.wait()))
@@ -61,6 +72,8 @@ class Watch(real_run.Case):
         self.assertGreaterEqual(w["delays"]["n"], w["preempted"]["n"])
         self.assertEqual(sum(b["n"] for b in w["delays"]["buckets"]), w["delays"]["n"])
         self.assertEqual(w["lost"], 0)
+        shown = self.ctl("sched", run.name, "--seconds", "1")
+        self.assertRegex(shown, rf"(?s)^run {run.name}, .*waits for a CPU +\S+ m?s in \d+ waits: half below .*moved +\d+ times")
         idle = self.h.get(f"/v1/sched?run={run.name}")
         self.assertEqual((idle["watch"], idle["not_watched"]), (None, None))
 
@@ -98,6 +111,7 @@ class Watch(real_run.Case):
         said = self.h.get(f"/v1/io?run={run.name}&watch={SECONDS}")
         print("io:", json.dumps({**said, "watch": {k: v for k, v in said["watch"].items() if k != "slow_requests"}}), flush=True)
         print("slow:", json.dumps(said["watch"]["slow_requests"][:2]), flush=True)
+        self.assertIn("disks ", self.ctl("io", run.name))
         written = next((r for r in said["watch"]["requests"] if r["operation"] == "write"), None)
         if written is None:
             self.skipTest("what is written to the temporary folder reaches no disk")
