@@ -35,6 +35,9 @@ int screen_uplink(const json_t *uplink, usec_t now, FILE *out);
 /* GET /v1/sched, GET /v1/io */
 int screen_sched(const json_t *answer, FILE *out);
 int screen_io(const json_t *answer, FILE *out);
+/* GET /v1/net: the sentence, the ways, the balance of NICs. */
+enum verdict net_verdict(const json_t *answer);
+int screen_net(const json_t *answer, usec_t now, FILE *out);
 /* GET /v1/jobs */
 int screen_jobs(const json_t *answer, usec_t now, FILE *out);
 /* GET /api/v1/runs: the runs over slices, each with whom it waits for. */

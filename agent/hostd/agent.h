@@ -49,6 +49,7 @@ enum agent_source {
         SOURCE_RUN_GROUPS,
         SOURCE_KERNEL,
         SOURCE_ENROLL, /* agent_registry.c */
+        SOURCE_NET, /* agent_net.c */
         SOURCE_BPF,    /* agent_bpf.c */
         SOURCE_LIBTPU, /* agent_libtpu.c: it and all that follow: one for each metric of each port */
 };
@@ -86,6 +87,7 @@ struct agent {
         struct sample_store samples;
         struct host_metrics *host_metrics;
         struct agent_bpf *bpf;       /* in agent_bpf.c */
+        struct watch_round *watch_round; /* in agent_watch_capture.c */
         struct watch_call *watch_calls; /* in agent_watch_api.c */
         struct agent_libtpu *libtpu; /* in agent_libtpu.c */
         struct agent_deaths *deaths; /* in agent_deaths.c; NULL: they are not seen */
@@ -112,6 +114,7 @@ struct agent {
         struct pending *pending; /* calls that wait for a capture, in agent_api.c */
         struct job_call *job_calls; /* starts and stops that are under way, in agent_jobs_api.c */
         struct agent_path *path; /* in agent_path.c */
+        struct agent_net *net; /* in agent_net.c */
         struct hook *hook;
         uint64_t hook_calls[HOOK_HELD + 1]; /* by result */
         usec_t hook_told[2];                /* boot clock: when failed, held were told */

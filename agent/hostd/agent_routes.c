@@ -28,6 +28,7 @@ static const struct route routes[] = {
         { "GET", "/v1/events", { "since", "wait" }, agent_get_events },
         { "GET", "/v1/sched", { "run", "watch" }, agent_get_sched },
         { "GET", "/v1/io", { "run", "watch" }, agent_get_io },
+        { "GET", "/v1/net", { "peer" }, agent_get_net },
         { "GET", "/v1/path", { 0 }, agent_path_get },
         { "POST", "/v1/path", { "peer" }, agent_path_post },
         { "PUT", "/v1/cordon", { "reason", "until" }, agent_orders_call },

@@ -29,7 +29,9 @@ void agent_watch_abandoned(struct agent *a, const struct api_call *call);
 void agent_watch_stop(struct agent *a);
 
 /*
- * The run is suspected: watched for a while, unless it is already; agent_watch_findings() then has what stood out, as
- * findings "sched" and "io" of the captures of this host.
+ * agent_watch_capture.c: between the two captures of a round its run is watched; what stood out goes with the second, as findings
+ * "sched" and "io". round 0: it begins, unless somebody watches already or nothing can be watched; then: it ends, and list gets
+ * what was found. An end that never comes is made after WATCH_SECONDS_MAX.
  */
-void agent_watch_suspected(struct agent *a, const char *run);
+void agent_watch_round(struct agent *a, const char *run, uint32_t round, struct finding_list *list);
+void agent_watch_round_stop(struct agent *a);

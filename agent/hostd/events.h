@@ -46,7 +46,10 @@ enum event_id {
                                 sender_comm, sender_group, out_of_memory */
         EVENT_PREEMPTION_NOTICE,  /* notice, state, text, runs */
         EVENT_MAINTENANCE_NOTICE, /* as above */
+        EVENT_MAINTENANCE_UPCOMING, /* as above; state is planned or over, and no run is told */
         EVENT_STACK_FILE, /* verb, node, slice, worker, zone, job, file, uid, kind, reason, threads, written, text */
+        EVENT_NET_LINK_BAD, /* job, nic, peer, address, links, timeouts, retransmits, text */
+        EVENT_NET_LINKS_GOOD, /* links */
         EVENT_RUNTIME_ERROR, /* kind, type, job, port, text */
         _EVENT_MAX,
 };

@@ -2,6 +2,7 @@
 #include "watch_json.h"
 
 #include <math.h>
+#include <stdarg.h>
 
 #include "api_json.h"
 #include "utf8.h"
@@ -228,27 +229,35 @@ static int place_name(const char *stack, char *buf, size_t size) {
         return 0;
 }
 
+_printf_(2, 3) static void say(char buf[static WATCH_SENTENCE_MAX], const char *format, ...) {
+        size_t n = strlen(buf);
+        va_list ap;
+
+        if (n > 0 && n + 3 < WATCH_SENTENCE_MAX)
+                n += (size_t) snprintf(buf + n, WATCH_SENTENCE_MAX - n, "; ");
+        va_start(ap, format);
+        (void) vsnprintf(buf + n, WATCH_SENTENCE_MAX - n, format, ap);
+        va_end(ap);
+}
+
 const char *watch_sentence_sched(const struct sched_figures *f, double seconds, char buf[static WATCH_SENTENCE_MAX]) {
         const struct sched_wait *w = worst_wait(f);
         struct sched_shard s;
         char place[80] = "";
-        size_t n = 0;
 
         buf[0] = '\0';
         sched_sum(f, &s);
-        if ((double) s.delay_ns >= NOTABLE * seconds * NSEC)
-                n += (size_t) snprintf(buf, WATCH_SENTENCE_MAX, "its threads waited %.1f s for a CPU within %.0f s (%.1f s of it preempted)",
-                                       (double) s.delay_ns / NSEC, seconds, (double) s.preempted_ns / NSEC);
         if ((double) s.blocked_ns >= NOTABLE * seconds * NSEC) {
                 if (w)
                         (void) place_name(w->stack, place, sizeof(place));
-                utf8_scrub(place, strlen(place));
-                n += (size_t) snprintf(buf + n, WATCH_SENTENCE_MAX - n, "%sits threads stood %.1f s in state D%s", n > 0 ? "; " : "",
-                                       (double) s.blocked_ns / NSEC, place);
+                say(buf, "its threads stood %.1f s of %.0f s in state D%s", (double) s.blocked_ns / NSEC, seconds, place);
         }
+        if ((double) s.delay_ns >= NOTABLE * seconds * NSEC)
+                say(buf, "its threads waited %.1f s of %.0f s for a CPU (%.1f s preempted)", (double) s.delay_ns / NSEC, seconds,
+                    (double) s.preempted_ns / NSEC);
         if ((double) s.softirq_ns >= NOTABLE * seconds * NSEC)
-                (void) snprintf(buf + n, WATCH_SENTENCE_MAX - n, "%ssoftirqs took %.1f s on top of its threads", n > 0 ? "; " : "",
-                                (double) s.softirq_ns / NSEC);
+                say(buf, "softirqs took %.1f s of %.0f s on top of its threads", (double) s.softirq_ns / NSEC, seconds);
+        utf8_scrub(buf, strlen(buf));
         return buf;
 }
 
@@ -263,18 +272,14 @@ static const struct io_slow *slowest(const struct io_slow kept[static IO_KEPT], 
 
 const char *watch_sentence_io(const struct io_figures *f, double seconds, char buf[static WATCH_SENTENCE_MAX]) {
         const struct io_slow *call = slowest(f->slow_calls, IO_CALLS), *request = slowest(f->slow_requests, IO_OPERATIONS);
-        size_t n = 0;
 
         buf[0] = '\0';
         if (call && (double) call->ns >= NOTABLE * seconds * NSEC)
-                n += (size_t) snprintf(buf, WATCH_SENTENCE_MAX, "a %s of %.63s on %.31s took %.1f s", calls[call->kind], call->file, call->where,
-                                       (double) call->ns / NSEC);
+                say(buf, "a %s of %.40s on %.12s took %.1f s", calls[call->kind], call->file, call->where, (double) call->ns / NSEC);
         if (request && (double) request->ns >= NOTABLE * seconds * NSEC)
-                n += (size_t) snprintf(buf + n, WATCH_SENTENCE_MAX - n, "%sa %s of disk %.31s took %.1f s", n > 0 ? "; " : "",
-                                       operations[request->kind], request->where, (double) request->ns / NSEC);
+                say(buf, "a %s of disk %.16s took %.1f s", operations[request->kind], request->where, (double) request->ns / NSEC);
         if (f->stalls > 0)
-                (void) snprintf(buf + n, WATCH_SENTENCE_MAX - n, "%sits writers were held back %llu times until the disk had caught up",
-                                n > 0 ? "; " : "", (unsigned long long) f->stalls);
+                say(buf, "its writers were held back %llu times until the disk caught up", (unsigned long long) f->stalls);
         utf8_scrub(buf, strlen(buf));
         return buf;
 }

@@ -68,7 +68,6 @@ class Agent(unittest.TestCase):
         for path in ("/v1/sched", "/v1/io"):
             self.call(h, "GET", path, 404, run="none")
             self.call(h, "GET", path, 400, watch="31")
-            self.call(h, "GET", path, 403, uid=NOBODY, watch="1")
         self.call(h, "POST", "/v1/path", 503)
         self.call(h, "POST", "/v1/path", 400, peer="!!")
         self.call(h, "POST", "/v1/path", 403, uid=NOBODY, peer="10.0.0.1")
