@@ -146,8 +146,10 @@ static __always_inline void keep_wait(struct task_struct *task, struct thread *t
         figures.waits[least].waits = 1;
         figures.waits[least].ns = figures.waits[least].longest_ns = ns;
         BPF_CORE_READ_STR_INTO(&figures.waits[least].comm, task, comm);
-        bpf_snprintf(figures.waits[least].stack, sizeof(figures.waits[0].stack), stack_format, t->frames,
-                     sizeof(t->frames));
+        figures.waits[least].stack[0] = 0;
+        if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_snprintf)) /* from 5.13 on */
+                bpf_snprintf(figures.waits[least].stack, sizeof(figures.waits[0].stack), stack_format, t->frames,
+                             sizeof(t->frames));
 }
 
 static __always_inline void unblocked(struct task_struct *task, struct thread *t) {
@@ -226,7 +228,11 @@ int on_migrate(__u64 *ctx) {
                 return 0;
         from = cpu_of(task);
         add(&shard()->migrations, 1);
-        if (from < SCHED_CPUS && to < SCHED_CPUS && orders.node[from] != orders.node[to])
+        if (from >= SCHED_CPUS || to >= SCHED_CPUS)
+                return 0;
+        barrier_var(from); /* or the compiler leaves the masks out, which old verifiers want */
+        barrier_var(to);
+        if (orders.node[from & (SCHED_CPUS - 1)] != orders.node[to & (SCHED_CPUS - 1)])
                 add(&shard()->node_migrations, 1);
         return 0;
 }

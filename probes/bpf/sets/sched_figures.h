@@ -9,7 +9,7 @@
 #define SCHED_WAITS 8
 #define SCHED_FRAMES 10
 #define SCHED_STACK_TEXT 448
-#define SCHED_CPUS 1024
+#define SCHED_CPUS 1024 /* a power of two */
 
 /* Written by who watches, before it attaches. */
 struct sched_orders {
