@@ -74,6 +74,7 @@ static const struct event_def table[] = {
                                        "maintenance of the host is ahead" },
         [EVENT_STACK_FILE] = { "tpu.stack.file", "df0d4e73d2db4dd0aeaa8340e6f8a41f", OTLP_INFO,
                                "a training program wrote its stacks into a file" },
+        [EVENT_NET_DROPS] = { "tpu.net.packets_dropped", "b96168b7dc41477a93c231c1905f3285", OTLP_WARN, "this host drops packets" },
         [EVENT_RUNTIME_ERROR] = { "tpu.runtime.error", "5215a939995f40668dec5253c4c19601", OTLP_ERROR,
                                   "the TPU runtime says that its slices failed" },
 };

@@ -45,6 +45,7 @@ enum event_id {
         EVENT_PREEMPTION_NOTICE,  /* notice, state, text, runs */
         EVENT_MAINTENANCE_NOTICE, /* as above */
         EVENT_STACK_FILE, /* verb, node, slice, worker, zone, job, file, uid, kind, reason, threads, written, text */
+        EVENT_NET_DROPS,     /* reason, place, packets, interval_usec, meaning, remedy */
         EVENT_RUNTIME_ERROR, /* kind, type, job, port, text */
         _EVENT_MAX,
 };

@@ -48,7 +48,7 @@ static void print_net(const struct net_figures *f) {
         for (size_t i = 0; i < NET_PEERS; i++) {
                 const struct net_peer *p = &f->peers[i];
 
-                if (p->used != NET_USED)
+                if (f->peer_use[i] != NET_USED)
                         continue;
                 printf("%s{\"peer\": \"%s\", \"local\": \"%s\", \"cgroup\": %llu, ", between,
                        inet_ntop(AF_INET6, p->key.peer, peer, sizeof(peer)),
@@ -62,7 +62,7 @@ static void print_net(const struct net_figures *f) {
         for (size_t i = 0; i < NET_DROPS; i++) {
                 const struct net_drop *d = &f->dropped[i];
 
-                if (d->used != NET_USED)
+                if (f->drop_use[i] != NET_USED)
                         continue;
                 printf("%s{\"reason\": \"%s\", \"symbol\": \"%s\", \"packets\": %llu}", between,
                        d->reason < NET_REASONS ? f->reasons[d->reason] : "", d->symbol, d->packets);

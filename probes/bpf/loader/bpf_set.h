@@ -20,3 +20,6 @@ struct bpf_set {
         /* After that: figures is where their figures are (NULL: they have none). NULL: nothing to do. */
         void (*fill)(void *figures, size_t size, const struct btf *kernel);
 };
+
+/* Gives a constant of the programs (const volatile, in .rodata) its value, before they are loaded. -ENOENT, -EBADMSG: another size. */
+int bpf_set_constant(struct bpf_object *o, const char *name, const void *value, size_t size);

@@ -91,31 +91,31 @@ static struct bpf_map *map_of_section(const struct bpf_object *o, const char *se
         return NULL;
 }
 
-/* The constant "own" of the set's programs, if they have one. */
-static int set_own(struct bpf_object *o, const struct bpf_own *own) {
+int bpf_set_constant(struct bpf_object *o, const char *name, const void *value, size_t size) {
         struct btf *types = bpf_object__btf(o);
         int id = types ? btf__find_by_name_kind(types, ".rodata", BTF_KIND_DATASEC) : -ENOENT;
         struct bpf_map *map = map_of_section(o, ".rodata");
         const struct btf_var_secinfo *v;
         const struct btf_type *t;
-        size_t size = 0;
+        size_t bytes = 0;
         char *memory;
 
         if (id < 0 || !map)
-                return 0;
+                return -ENOENT;
         t = btf__type_by_id(types, (uint32_t) id);
         v = btf_var_secinfos(t);
-        memory = (char *) (uintptr_t) bpf_map__initial_value(map, &size);
+        memory = (char *) (uintptr_t) bpf_map__initial_value(map, &bytes);
         for (unsigned i = 0; memory && i < btf_vlen(t); i++) {
                 const struct btf_type *variable = btf__type_by_id(types, v[i].type);
 
-                if (!streq(btf__name_by_offset(types, variable->name_off), "own"))
+                if (!streq(btf__name_by_offset(types, variable->name_off), name))
                         continue;
-                if (v[i].size != sizeof(*own) || v[i].offset + sizeof(*own) > size)
+                if (v[i].size != size || v[i].offset + size > bytes)
                         return -EBADMSG;
-                memcpy(memory + v[i].offset, own, sizeof(*own));
+                memcpy(memory + v[i].offset, value, size);
+                return 0;
         }
-        return 0;
+        return -ENOENT;
 }
 
 static int open_set(const struct bpf_set *set, const struct bpf_own *own, const struct btf *kernel,
@@ -135,7 +135,9 @@ static int open_set(const struct bpf_set *set, const struct bpf_own *own, const 
                 if (named(left_out, bpf_program__name(p)))
                         (void) bpf_program__set_autoload(p, false);
         }
-        r = set_own(o, own);
+        r = bpf_set_constant(o, "own", own, sizeof(*own));
+        if (r == -ENOENT)
+                r = 0; /* they do not ask */
         if (r >= 0 && set->prepare)
                 r = set->prepare(o, kernel);
         if (r < 0) {
