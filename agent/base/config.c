@@ -83,8 +83,8 @@ static void on_problem(void *userdata, unsigned line, const char *text) {
 }
 
 /* Every section of every program: --config FILE stands for all files of all of them. */
-static const char *const every_section[] = { "Api",      "Authority", "Collector", "Ctl",     "Health",   "Hook",
-                                             "Hostd",    "Identity",  "Libtpu",   "Metadata",  "Netcfg",  "Network",  "Path",
+static const char *const every_section[] = { "Api",      "Authority", "Collector", "Ctl",     "Devices",    "Health",   "Hook",
+                                             "Hostd",    "Identity",  "Libtpu",   "Logs", "Metadata",  "Netcfg",  "Network",  "Path",
                                              "Registry", "Remote",    "StackFiles", "Uplink",    NULL };
 
 static bool is_among(const char *const *sections, const char *section) {

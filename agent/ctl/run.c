@@ -116,6 +116,7 @@ static int run_here(const struct options *o, const struct run_spec *s, const str
         if (set_limits(s, n, &limits))
                 m.limits = &limits;
         m.share_devices = only->share_devices;
+        m.devices = wire_text(s->devices ? s->devices : "");
         m.secret = (Local__Secret **) (uintptr_t) only->secrets.list; /* protobuf-c writes to none of them */
         m.n_secret = only->secrets.n;
         r = launchd_ask(o->root, LOCAL__KIND__KIND_RUN_REQUEST, &m.base, LOCAL__KIND__KIND_RUN_REPLY, RUN_TIMEOUT, &reply,
@@ -270,6 +271,8 @@ int verb_run(const struct ctl *c, int argc, char *argv[]) {
                 { "cpus", "LIST", "CPUs that it may run on: 0-3,8", &s.cpus, NULL },
                 { "numa", "LIST", "NUMA nodes that it takes memory from", &s.numa, NULL },
                 { "core", "WORD", "core dumps: none (default) or keep", &s.core, NULL },
+                { "devices", "LIST", "what it may open: tpu (default), any, or more nodes: /dev/net/tun,char-nvidia", &s.devices,
+                  NULL },
                 { "slices", "MIN:MAX", "over so many slices, all hosts of each; one number: just so many", &s.slices, NULL },
                 { "on", "SLICE,SLICE", "over these slices", &s.on, NULL },
                 { "wait", "SPAN", "how long it may wait for hosts; default 10min", &s.wait, NULL },

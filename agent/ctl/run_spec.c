@@ -110,6 +110,7 @@ static const struct {
         { "Cpus", offsetof(struct run_spec, cpus) },
         { "Numa", offsetof(struct run_spec, numa) },
         { "Core", offsetof(struct run_spec, core) },
+        { "Devices", offsetof(struct run_spec, devices) },
         { "LastCall", offsetof(struct run_spec, last_call) },
         { "ShrinkAfter", offsetof(struct run_spec, shrink_after) },
         { "GrowAfter", offsetof(struct run_spec, grow_after) },
@@ -424,6 +425,8 @@ static int set_optional(json_t *o, const struct run_spec *s, const struct run_nu
         r |= set_limits(o, s, n);
         if (s->late)
                 r |= json_object_set_new(o, "late", json_string(s->late));
+        if (s->devices)
+                r |= json_object_set_new(o, "devices", json_string(s->devices));
         return r;
 }
 

@@ -3,7 +3,7 @@
 /*
  * What "tpuctl run" is to start, by flags or by a file that says the same: section [Job], the flags' names as keys
  * (Name=, Framework=, Malloc=, User=, Directory=, Env= many times, Slices=, On=, Restarts=, Grace=, Wait=, Late=, Port=,
- * Preempt=, Memlock=, Nofile=, Memory=, MemoryTotal=, MemoryHigh=, Cpus=, Numa=, Core=, LastCall=, ShrinkAfter=, GrowAfter=), and Command=: words with blanks between, "…" and '…' around those that hold some; Argument= many times: one more
+ * Preempt=, Memlock=, Nofile=, Memory=, MemoryTotal=, MemoryHigh=, Cpus=, Numa=, Core=, Devices=, LastCall=, ShrinkAfter=, GrowAfter=), and Command=: words with blanks between, "…" and '…' around those that hold some; Argument= many times: one more
  * word each, as it is. A line holds 190 bytes. What a flag says stands before what the file says; a command of the command line
  * stands for the file's.
  */
@@ -18,7 +18,7 @@
 struct run_spec {
         /* Texts as they were given; NULL: not given. All borrowed, from the command line or from pool. */
         const char *name, *framework, *malloc, *user, *directory, *slices, *on, *restarts, *grace, *wait,
-                *late, *port, *preempt, *memlock, *nofile, *memory, *memory_total, *memory_high, *cpus, *numa, *core, *last_call,
+                *late, *port, *preempt, *memlock, *nofile, *memory, *memory_total, *memory_high, *cpus, *numa, *core, *devices, *last_call,
                 *shrink_after, *grow_after;
         const char *env[RUN_SPEC_ENV_MAX], *argv[RUN_SPEC_ARGV_MAX];
         size_t n_env, n_argv;

@@ -3,6 +3,7 @@
 
 #include "agent.h"
 #include "agent_bpf.h"
+#include "agent_deaths.h"
 #include "agent_libtpu.h"
 #include "agent_stack_files.h"
 #include "frame.h"
@@ -398,6 +399,7 @@ struct agent *agent_free(struct agent *a) {
         a->jobs = jobs_free(a->jobs);
         agent_stack_files_stop(a);
         agent_libtpu_stop(a);
+        agent_deaths_stop(a);
         agent_bpf_stop(a);
         a->host_metrics = host_metrics_free(a->host_metrics);
         telemetry_clear(&a->telemetry);

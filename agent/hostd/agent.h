@@ -87,6 +87,7 @@ struct agent {
         struct host_metrics *host_metrics;
         struct agent_bpf *bpf;       /* in agent_bpf.c */
         struct agent_libtpu *libtpu; /* in agent_libtpu.c */
+        struct agent_deaths *deaths; /* in agent_deaths.c; NULL: they are not seen */
         struct agent_stack_files *stack_files; /* in agent_stack_files.c */
         struct {
                 struct kernel_log *log; /* NULL: it is not watched */

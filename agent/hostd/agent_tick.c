@@ -5,6 +5,7 @@
 
 #include "agent.h"
 #include "agent_bpf.h"
+#include "agent_deaths.h"
 #include "agent_libtpu.h"
 #include "agent_stack_files.h"
 #include "cost.h"
@@ -208,6 +209,7 @@ void agent_tick(struct agent *a) {
         if (a->run_log)
                 (void) run_log_look(a->run_log); /* what is left is read in the next turns */
         jobs_refresh(a->jobs);
+        agent_deaths_tick(a);
         agent_orders_tick(a);
         agent_collect(a);
         agent_libtpu_tick(a);

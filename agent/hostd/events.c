@@ -68,6 +68,8 @@ static const struct event_def table[] = {
                                         "a run may have stalled" },
         [EVENT_RUN_RECOVERED] = { "tpu.run.recovered", "3a936a39555a47058c8ebb9d077c3ae4", OTLP_INFO,
                                   "a run is no longer suspected to have stalled" },
+        [EVENT_RUN_KILLED_BY] = { "tpu.run.killed_by", "5ae53ce1ce5e4824b0febb54cb62932b", OTLP_WARN,
+                                  "a process of a run was ended by a signal" },
         [EVENT_PREEMPTION_NOTICE] = { "tpu.host.preemption_notice", "d3b8f0a41c664e0f9a5e7c21b04d9f63", OTLP_WARN,
                                       "the host is to be taken away" },
         [EVENT_MAINTENANCE_NOTICE] = { "tpu.host.maintenance_notice", "7ac9e15fd2b34386b8f01d6c54e7a29b", OTLP_WARN,

@@ -27,7 +27,7 @@ static const struct member {
         { "malloc", TYPE_TEXT, EVERY, 0 },     { "restarts", TYPE_NUMBER, EVERY, RESTARTS_MAX },
         { "grace", TYPE_NUMBER, EVERY, (json_int_t) GRACE_MAX }, { "preempt", TYPE_TEXT, EVERY, 0 },
         { "limits", TYPE_OBJECT, EVERY, 0 },   { "share_devices", TYPE_BOOL, HERE, 0 },
-        { "devices", TYPE_TEXT, HERE, 0 },     { "slices", TYPE_TEXTS, SLICES, 0 },
+        { "devices", TYPE_TEXT, EVERY, 0 },     { "slices", TYPE_TEXTS, SLICES, 0 },
         { "min", TYPE_NUMBER, SLICES, 256 },   { "max", TYPE_NUMBER, SLICES, 256 },
         { "wait", TYPE_NUMBER, SLICES, NUMBER_MAX }, { "late", TYPE_TEXT, SLICES, 0 },
         { "port", TYPE_NUMBER, SLICES, 65535 }, { "last_call", TYPE_NUMBER, SLICES, NUMBER_MAX },

@@ -274,6 +274,7 @@ static void take_words(const json_t *run, const json_t *intent, const char *slic
         local__preempt__init(&q->preempt);
         q->preempt.signal = wire(run_text(intent, "preempt"));
         m->preempt = &q->preempt;
+        m->devices = wire(run_text(intent, "devices"));
         run_take_limits(intent, &q->limits);
         m->limits = &q->limits;
 }

@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "device_list.h"
 #include "log.h"
 #include "owners.h"
 #include "paths.h"
@@ -77,7 +78,7 @@ int devices_check(const struct host *h, const struct run_spec *s, const char *ru
 /* --- Nodes --------------------------------------------------------------------------------------------- */
 
 #define DEV "/proc/1/root/dev"
-#define NODES_MAX 64
+#define NODES_MAX (64 + DEVICE_LIST_MAX)
 
 struct nodes {
         const char *prefix;
@@ -101,12 +102,19 @@ static int add_node(const char *name, void *userdata) {
         return 0;
 }
 
-char **devices_nodes(const struct host *h) {
+char **devices_nodes(const struct host *h, const struct run_spec *s) {
         struct nodes l = { .prefix = "/dev/", .list = calloc(NODES_MAX + 1, sizeof(*l.list)) };
 
-        if (!l.list || host_list(h, DEV, add_node, &l) < 0)
-                return strings_free(l.list);
+        for (size_t i = 0; l.list && s->devices && s->devices[i]; i++) {
+                l.list[l.n] = strdup(s->devices[i]);
+                if (!l.list[l.n++])
+                        return strings_free(l.list);
+        }
+        if (!l.list)
+                return NULL;
+        /* there may be no TPU, or nodes of one kind only: the drivers' names are allowed in any case (unit_message.c) */
+        (void) host_list(h, DEV, add_node, &l);
         l.prefix = "/dev/vfio/";
-        (void) host_list(h, DEV "/vfio", add_node, &l); /* there is none where the chips have nodes of another kind */
+        (void) host_list(h, DEV "/vfio", add_node, &l);
         return l.list;
 }

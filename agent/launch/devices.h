@@ -24,7 +24,8 @@ int devices_check(const struct host *h, const struct run_spec *s, const char *ru
                   size_t size);
 
 /*
- * The nodes that a run may open, as PID 1 sees them (our own /dev is a private one): /dev/accelN, those in /dev/vfio, and /dev/fuse, by
- * which gcsfuse mounts the training data. NULL-terminated, to be freed by strings_free(); NULL when they cannot be listed.
+ * The nodes that a run may open, as PID 1 sees them (our own /dev is a private one): /dev/accelN, those in /dev/vfio, /dev/fuse, by
+ * which gcsfuse mounts the training data, and what the run's spec names. NULL-terminated, to be freed by strings_free(); NULL when
+ * out of memory.
  */
-char **devices_nodes(const struct host *h);
+char **devices_nodes(const struct host *h, const struct run_spec *s);

@@ -57,7 +57,7 @@ struct job {
         struct exit_record end; /* valid when exited */
         uint32_t main_pid;
         char **secrets; /* before its start only: secret.h */
-        char warning[192]; /* what could not be looked at before its start; "" */
+        char warning[384]; /* what could not be looked at before its start, or does not hold; "" */
         unsigned hints; /* bits of enum hint */
         char hint_text[_HINT_MAX][CAUSE_TEXT_MAX];
         char refused[384]; /* why the start of the next generation came to nothing; "" */

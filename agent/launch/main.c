@@ -10,6 +10,7 @@
 #include "authority.h"
 #include "handover.h"
 #include "journal.h"
+#include "launchd_settings.h"
 #include "options.h"
 #include "runs.h"
 #include "shim.h"
@@ -144,8 +145,9 @@ static int help_run(const struct options *o, const char *record, const char *id,
         return exit_record_main(&h, record, id) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* What it reads: who this host is, for the environment of runs, and the authority file. */
+/* What it reads: who this host is, for the environment of runs, the authority file, and what runs may open. */
 static int report_config(const struct options *o, bool show) {
+        _cleanup_settings_ struct launchd_settings settings = { .any_device = false };
         _cleanup_host_ struct host h = HOST_NULL;
         unsigned warnings = 0;
         int r;
@@ -156,9 +158,11 @@ static int report_config(const struct options *o, bool show) {
         r = identity_report_config(&h, o->config, show ? stdout : NULL, &warnings);
         if (r >= 0)
                 r = authority_report_config(&h, o->config, show ? stdout : NULL, &warnings);
+        if (r >= 0)
+                r = launchd_settings_load(&h, o->config, show ? stdout : NULL, &settings, &warnings);
         if (r < 0)
                 return log_error_errno(r, "the configuration %s cannot be read: %m",
-                                       o->config ? o->config : "identity or authority");
+                                       o->config ? o->config : "identity, authority or launchd");
         return !show && warnings > 0 ? -EINVAL : 0; /* each was named */
 }
 

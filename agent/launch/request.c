@@ -7,7 +7,10 @@
 #include <systemd/sd-id128.h>
 
 #include "allocator.h"
+#include "device_list.h"
 #include "environment.h"
+#include "launchd_settings.h"
+#include "log.h"
 #include "paths.h"
 #include "platform.h"
 #include "secret.h"
@@ -281,6 +284,30 @@ static int decide_start(const Local__RunRequest *q, const struct caller *c, stru
         return authority_decide(c, ACTION_START, found ? pw.pw_uid : c->uid, q->user, ret);
 }
 
+/* The host's own word, as it is now: frozen into the run. A file that cannot be read allows nothing. */
+static int add_settings(const struct host *h, const char *config, struct run_spec *s, struct problem *p) {
+        _cleanup_settings_ struct launchd_settings host = { .any_device = false };
+        char bad[DEVICE_NODE_MAX];
+        unsigned warnings = 0;
+        int r;
+
+        r = launchd_settings_load(h, config, NULL, &host, &warnings);
+        if (r < 0)
+                (void) log_warning_errno(r, "the configuration launchd cannot be read, it allows no more devices now: %m");
+        else {
+                s->log_size = host.log_size;
+                s->log_age = host.log_age;
+        }
+        s->any_device = s->any_device || host.any_device;
+        for (size_t i = 0; host.devices && host.devices[i]; i++) {
+                r = device_list_add(host.devices[i], &s->devices, bad);
+                if (r < 0)
+                        return problem_set(p, r, "name less; see: tpu-launchd --show-config", "more than %d devices",
+                                           DEVICE_LIST_MAX);
+        }
+        return 0;
+}
+
 int request_build(const struct host *h, const char *identity_config, const Local__RunRequest *q,
                   const struct caller *c, struct request_result *ret, struct problem *p) {
         _cleanup_(job_freep) struct job *j = calloc(1, sizeof(*j));
@@ -299,6 +326,8 @@ int request_build(const struct host *h, const char *identity_config, const Local
         if (r < 0)
                 return r;
         r = fill(h, identity_config, q, c, j, &conflicts, p);
+        if (r >= 0)
+                r = add_settings(h, identity_config, &j->spec, p);
         if (r >= 0)
                 r = sd_id128_randomize(&id);
         if (r < 0) {

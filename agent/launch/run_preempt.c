@@ -20,7 +20,7 @@ static int send_signal(struct run *run, char *done, size_t size, struct problem 
 static int start_command(struct run *run, char *done, size_t size, struct problem *p) {
         const struct job *j = run->job;
         struct runs *r = run->owner;
-        _cleanup_(strings_freep) char **devices = devices_nodes(r->host);
+        _cleanup_(strings_freep) char **devices = devices_nodes(r->host, &j->spec);
         struct unit_spec spec = { .name = j->name, .id = j->id, .user = j->user, .run = &j->spec, .devices = devices };
         char handover[JOB_NAME_MAX + 16];
         int k;

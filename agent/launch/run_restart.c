@@ -34,7 +34,7 @@ static int write_again(struct runs *r, struct job *j) {
 int run_start_again(struct run *run, struct problem *p) {
         struct runs *r = run->owner;
         struct job *j = run->job;
-        _cleanup_(strings_freep) char **devices = devices_nodes(r->host);
+        _cleanup_(strings_freep) char **devices = devices_nodes(r->host, &j->spec);
         struct unit_spec spec = { .name = j->name, .id = j->id, .user = j->user, .run = &j->spec, .devices = devices };
         struct restarts before = j->restarts;
         int k;

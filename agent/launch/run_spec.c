@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include "device_list.h"
 #include "environment.h"
 #include "paths.h"
 #include "text_list.h"
@@ -64,7 +65,9 @@ void run_spec_init(struct run_spec *s) {
                                 .memory_max = SPEC_UNLIMITED,
                                 .memory_total = SPEC_UNLIMITED,
                                 .memory_high = SPEC_UNLIMITED,
-                                .grace = SPEC_GRACE_DEFAULT };
+                                .grace = SPEC_GRACE_DEFAULT,
+                                .log_size = SPEC_LOG_SIZE,
+                                .log_age = SPEC_LOG_AGE };
 }
 
 static int take_label(const char *from, const char *what, char to[static SPEC_LABEL_SIZE], struct problem *p) {
@@ -170,6 +173,22 @@ static int take_preempt(const Local__Preempt *w, struct run_spec *s, struct prob
         return s->preempt_argv ? 0 : problem_set(p, -ENOMEM, "try again", "out of memory");
 }
 
+static int take_devices(const char *text, struct run_spec *s, struct problem *p) {
+        char bad[DEVICE_NODE_MAX];
+        int r;
+
+        s->any_device = streq(text, "any");
+        if (s->any_device || streq(text, "tpu"))
+                return 0;
+        r = device_list_add(text, &s->devices, bad);
+        if (r == -EINVAL)
+                return problem_set(p, r, "tpu, any, or nodes as /dev/net/tun,char-nvidia",
+                                   "'%.63s' says nothing about devices", bad);
+        if (r == -E2BIG)
+                return problem_set(p, r, "name less, or any", "more than %d devices", DEVICE_LIST_MAX);
+        return r < 0 ? problem_set(p, r, "try again", "out of memory") : 0;
+}
+
 int run_spec_from_request(const Local__RunRequest *q, struct run_spec *s, struct problem *p) {
         int r;
 
@@ -189,11 +208,8 @@ int run_spec_from_request(const Local__RunRequest *q, struct run_spec *s, struct
         if (q->restarts > SPEC_RESTARTS_MAX)
                 return problem_set(p, -ERANGE, "give less", "more than %d restarts are not possible", SPEC_RESTARTS_MAX);
         s->restarts = q->restarts;
-        if (q->devices[0] && !streq(q->devices, "tpu") && !streq(q->devices, "any"))
-                return problem_set(p, -EINVAL, "tpu or any", "'%.32s' says nothing about devices", q->devices);
-        s->any_device = streq(q->devices, "any");
         s->share_devices = q->share_devices;
-        return 0;
+        return take_devices(q->devices, s, p);
 }
 
 bool run_spec_limits_slice(const struct run_spec *s) {
@@ -202,4 +218,5 @@ bool run_spec_limits_slice(const struct run_spec *s) {
 
 void run_spec_clear(struct run_spec *s) {
         s->preempt_argv = strings_free(s->preempt_argv);
+        s->devices = strings_free(s->devices);
 }

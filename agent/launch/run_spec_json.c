@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <signal.h>
 
+#include "device_list.h"
 #include "run_spec.h"
 #include "text_list.h"
 
@@ -14,14 +15,16 @@ static uint64_t limit_in(json_int_t v) {
 }
 
 json_t *run_spec_to_json(const struct run_spec *s) {
-        return json_pack("{s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:b, s:I, s:i, s:i, s:o, s:b, s:b, s:b}",
+        return json_pack("{s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:b, s:I, s:i, s:i, s:o, s:b, s:b, s:b, s:o, s:I, s:I}",
                          "generation", (json_int_t) s->generation, "intent", s->intent, "slice", s->slice, "worker",
                          s->worker, "memlock", limit_out(s->memlock), "nofile", limit_out(s->nofile), "memory_max",
                          limit_out(s->memory_max), "memory_total", limit_out(s->memory_total), "memory_high",
                          limit_out(s->memory_high), "cpus", s->cpus, "numa", s->numa, "keep_core", (int) s->keep_core,
                          "grace_usec", (json_int_t) s->grace, "restarts", (int) s->restarts, "preempt_signal",
                          s->preempt_signal, "preempt_argv", strings_to_json(s->preempt_argv), "share_devices",
-                         (int) s->share_devices, "any_device", (int) s->any_device, "remote", (int) s->remote);
+                         (int) s->share_devices, "any_device", (int) s->any_device, "remote", (int) s->remote,
+                         "devices", strings_to_json(s->devices), "log_size", limit_out(s->log_size),
+                         "log_age_usec", limit_out(s->log_age));
 }
 
 static int copy(const char *from, char *to, size_t size) {
@@ -60,6 +63,25 @@ static int copy_argv(const json_t *o, struct run_spec *s) {
         return s->preempt_argv ? 0 : -EBADMSG;
 }
 
+/* What is not there is none: files of an older version. */
+static int copy_devices(const json_t *o, struct run_spec *s) {
+        const json_t *list = json_object_get(o, "devices");
+
+        if (json_array_size(list) == 0)
+                return 0;
+        s->devices = strings_from_json(list, DEVICE_LIST_MAX);
+        return s->devices ? 0 : -EBADMSG;
+}
+
+static void copy_log(const json_t *o, struct run_spec *s) {
+        const json_t *size = json_object_get(o, "log_size"), *age = json_object_get(o, "log_age_usec");
+
+        if (json_is_integer(size))
+                s->log_size = limit_in(json_integer_value(size));
+        if (json_is_integer(age))
+                s->log_age = limit_in(json_integer_value(age));
+}
+
 int run_spec_from_json(const json_t *o, struct run_spec *s) {
         json_int_t generation = 0, memlock = -1, nofile, memory_max = -1, total = -1, high = -1, grace;
         int keep_core = 0, restarts = 0, number = 0, share = 0, any = 0, remote = 0;
@@ -91,5 +113,8 @@ int run_spec_from_json(const json_t *o, struct run_spec *s) {
         s->share_devices = share;
         s->any_device = any;
         s->remote = remote;
-        return copy_texts(o, s) < 0 ? -EBADMSG : copy_argv(o, s);
+        copy_log(o, s);
+        if (copy_texts(o, s) < 0 || copy_devices(o, s) < 0)
+                return -EBADMSG;
+        return copy_argv(o, s);
 }

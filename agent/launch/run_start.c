@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "device_policy.h"
 #include "handover.h"
 #include "log.h"
+#include "run_log.h"
 #include "run_table.h"
 #include "secret.h"
 #include "state.h"
@@ -19,6 +21,15 @@ void run_undo(struct runs *r, struct run *run) {
                         run->replaced = NULL;
         }
         (void) run_free(run);
+}
+
+/* What keeps it from beginning; what could not be looked at, or does not hold, is in its warning. */
+static int check_devices(struct runs *r, struct job *j, struct problem *p) {
+        int k = devices_check(r->host, &j->spec, j->name, p, j->warning, sizeof(j->warning));
+
+        if (k >= 0)
+                device_policy_warn(r->host, &j->spec, r->units->pids, j->warning, sizeof(j->warning));
+        return k;
 }
 
 static void pick_name(const struct runs *r, struct job *j) {
@@ -80,7 +91,7 @@ static int take_place(struct runs *r, struct job *j, struct run **ret, struct pr
 
 /* j is taken over. */
 static int begin(struct runs *r, struct job *j, struct problem *p) {
-        _cleanup_(strings_freep) char **devices = devices_nodes(r->host);
+        _cleanup_(strings_freep) char **devices = devices_nodes(r->host, &j->spec);
         struct unit_spec spec = { .name = j->name, .id = j->id, .user = j->user, .run = &j->spec, .devices = devices };
         struct run *run = NULL;
         int k;
@@ -96,9 +107,16 @@ static int begin(struct runs *r, struct job *j, struct problem *p) {
         k = write_files(r, j, p);
         spec.secrets = j->secrets;
         j->secrets = secrets_free(j->secrets);
+        if (!r->units->pids) /* its lines are in the journal: what the name left before is not to be taken for them */
+                run_log_remove(r->host, j->name);
         if (k >= 0) {
                 k = r->units->start(r->backend, &spec);
-                if (k == -ENOTCONN)
+                if (k == -EOPNOTSUPP)
+                        (void) problem_set(p, k, "leave --memory, --memory-total and --memory-high out, or run systemd",
+                                           "run %s: without systemd it cannot have a limit of memory on this host (see: "
+                                           "tpu-launchd(8), --units)",
+                                           j->name);
+                else if (k == -ENOTCONN)
                         (void) problem_set(p, k, "try again; see: systemctl status dbus",
                                            "the system bus cannot be reached at this moment");
                 else if (k < 0)
@@ -206,7 +224,7 @@ int runs_check(struct runs *r, struct job *j, struct problem *p) {
         if (runs_count_active(r) >= JOBS_ACTIVE_MAX)
                 return problem_set(p, -EBUSY, "stop one: tpuctl jobs", "%d runs are active, which is the most",
                                    JOBS_ACTIVE_MAX);
-        return devices_check(r->host, &j->spec, j->name, p, j->warning, sizeof(j->warning));
+        return check_devices(r, j, p);
 }
 
 int runs_start(struct runs *r, struct job *j, const struct job **ret, struct problem *p) {
@@ -223,7 +241,7 @@ int runs_start(struct runs *r, struct job *j, const struct job **ret, struct pro
         }
         k = run && run->job->state == JOB_EXITED ? run_is_free(run, j, p) : 0;
         if (k >= 0)
-                k = devices_check(r->host, &j->spec, j->name, p, j->warning, sizeof(j->warning));
+                k = check_devices(r, j, p);
         if (k < 0) {
                 (void) job_free(j);
                 return k;

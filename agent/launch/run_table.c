@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "handover.h"
 #include "log.h"
+#include "run_log.h"
 #include "run_table.h"
 #include "secret.h"
 #include "state.h"
@@ -52,8 +53,10 @@ struct run *run_insert(struct runs *r, struct job *j) {
 void run_remove_files(struct runs *r, const char *name, bool exits) {
         /* a file that stays is read, and forgotten again, at the next start */
         (void) unlinkat(r->jobs_fd, name, 0);
-        if (exits)
+        if (exits) {
                 (void) unlinkat(r->exits_fd, name, 0);
+                run_log_remove(r->host, name);
+        }
         run_remove_handover(r, name);
         secrets_remove(r->secrets_fd, name);
 }

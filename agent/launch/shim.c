@@ -11,16 +11,21 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "direct_group.h"
 #include "handover.h"
 #include "log.h"
+#include "run_log.h"
 #include "secret.h"
 #include "state.h"
 
 #define DESCENDANTS_MAX 4096
 #define LOOK_AGAIN 200 /* ms, while it ends what the command has left behind: orphans of ours we are told of, others not */
+#define TRIM_MIN USEC_PER_SEC
+#define TRIM_MAX (60 * USEC_PER_SEC)
 #define KILL_TIMEOUT (60 * USEC_PER_SEC) /* as run_table.h's FREE_TIMEOUT */
 
 struct shim {
@@ -28,7 +33,9 @@ struct shim {
         struct host machine; /* whose processes are looked at: those that can be signalled, whatever the root */
         struct job *job;
         const char *name;
-        int signals, lock;
+        int signals, lock, log;
+        usec_t trim_at, trim_pause; /* boot clock */
+        uint64_t log_bytes; /* at the last look */
         pid_t command;
         bool exited, stopping, killing;
         int status;
@@ -82,19 +89,8 @@ static void set_environment(const struct job *j) {
         (void) setenv("SHELL", pw->pw_shell, 1);
 }
 
-static int open_log(const struct shim *s) {
-        _cleanup_close_ int dir = state_make(s->host, STATE_LOGS);
-        int fd;
-
-        if (dir < 0)
-                return dir;
-        (void) unlinkat(dir, s->name, 0); /* of the run before */
-        fd = openat(dir, s->name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
-        return fd < 0 ? -errno : fd;
-}
-
 __attribute__((noreturn)) static void run_command(const struct shim *s) {
-        int log = open_log(s), null = open("/dev/null", O_RDONLY | O_CLOEXEC), r;
+        int null = open("/dev/null", O_RDONLY | O_CLOEXEC), r;
         sigset_t none;
 
         (void) sigemptyset(&none);
@@ -102,10 +98,12 @@ __attribute__((noreturn)) static void run_command(const struct shim *s) {
         (void) fcntl(SHIM_STATUS_FD, F_SETFD, FD_CLOEXEC);
         if (null >= 0)
                 (void) dup2(null, STDIN_FILENO);
-        if (log >= 0 && dup2(log, STDOUT_FILENO) >= 0)
-                (void) dup2(log, STDERR_FILENO);
+        if (s->log >= 0 && dup2(s->log, STDOUT_FILENO) >= 0)
+                (void) dup2(s->log, STDERR_FILENO);
         set_environment(s->job);
         r = secrets_enter_file(s->host, s->name);
+        if (r >= 0 && direct_group_is_needed(&s->job->spec))
+                r = direct_group_enter(s->host, s->name);
         set_limit(RLIMIT_MEMLOCK, s->job->spec.memlock);
         set_limit(RLIMIT_NOFILE, s->job->spec.nofile);
         set_limit(RLIMIT_CORE, s->job->spec.keep_core ? SPEC_UNLIMITED : 0);
@@ -163,6 +161,36 @@ static bool reap(struct shim *s) {
         return pid == 0;
 }
 
+/* What the run prints is not told to us: it is looked at the more often the more it prints, so that it can only be a little above
+ * its size. */
+static void trim(struct shim *s) {
+        usec_t now = host_now(s->host);
+        struct stat st;
+        uint64_t before = s->log_bytes;
+
+        if (s->log < 0 || now < s->trim_at)
+                return;
+        if (run_log_trim(s->log, s->job->spec.log_size) == -EOPNOTSUPP) {
+                log_warning("run %s: its log cannot be kept at %" PRIu64 " MiB: its file system makes no holes", s->name,
+                            s->job->spec.log_size >> 20);
+                s->log = close_fd(s->log);
+                return;
+        }
+        if (fstat(s->log, &st) == 0)
+                s->log_bytes = (uint64_t) st.st_size;
+        s->trim_pause = s->log_bytes - before > s->job->spec.log_size / 8 ? s->trim_pause / 4 : s->trim_pause * 2;
+        s->trim_pause = MIN(MAX(s->trim_pause, TRIM_MIN), TRIM_MAX);
+        s->trim_at = now + s->trim_pause;
+}
+
+static int wait_of(const struct shim *s) {
+        usec_t now = host_now(s->host);
+
+        if (s->deadline)
+                return LOOK_AGAIN;
+        return s->log < 0 ? -1 : s->trim_at > now ? (int) ((s->trim_at - now) / USEC_PER_MSEC) + 1 : 0;
+}
+
 /* Until nothing is left, or KILL has not helped. */
 static void supervise(struct shim *s) {
         while (reap(s)) {
@@ -175,7 +203,8 @@ static void supervise(struct shim *s) {
                         stop(s, SIGKILL, KILL_TIMEOUT);
                 } else if (s->killing)
                         signal_all(s, SIGKILL); /* what was forked meanwhile */
-                (void) poll(&p, 1, s->deadline ? LOOK_AGAIN : -1);
+                trim(s);
+                (void) poll(&p, 1, wait_of(s));
                 while (read(s->signals, &info, sizeof(info)) == sizeof(info))
                         on_signal(s, &info);
         }
@@ -230,6 +259,10 @@ static int start(struct shim *s, const char *id) {
                 return r;
         if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
                 return -errno;
+        run_logs_forget(s->host, host_now_real(s->host) - MIN(s->job->spec.log_age, host_now_real(s->host)));
+        s->log = run_log_open(s->host, s->name, s->job->uid);
+        if (s->log < 0)
+                (void) log_warning_errno(s->log, "run %s: its lines are lost, they cannot be written: %m", s->name);
         s->command = fork();
         if (s->command == 0)
                 run_command(s);
@@ -245,11 +278,13 @@ static int write_end(const struct shim *s, const char *id) {
         (void) snprintf(record.id, sizeof(record.id), "%s", id);
         (void) host_boot_id(s->host, record.boot_id);
         shim_record(s->status, s->stopping, &record);
+        if (direct_group_is_needed(&s->job->spec))
+                record.oom_kills = direct_group_end(s->host, s->name);
         return exits < 0 ? exits : exit_record_write(exits, s->name, &record);
 }
 
 int shim_main(const struct host *h, const char *name, const char *id) {
-        struct shim s = { .host = h, .machine = HOST_NULL, .name = name, .signals = -1, .lock = -1 };
+        struct shim s = { .host = h, .machine = HOST_NULL, .name = name, .signals = -1, .lock = -1, .log = -1 };
         int r;
 
         if (!job_name_is_valid(name))

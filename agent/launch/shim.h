@@ -9,8 +9,8 @@
  * signal to the command. While it lives it holds a lock (flock) on /run/tpu-launchd/shims/NAME, which says
  * "SHIM-PID COMMAND-PID ID".
  *
- * The run's lines go to /var/lib/tpu-launchd/logs/NAME, which is root's alone and grows as the run prints. What needs
- * control groups is not there: a limit of memory, the device policy, and a count of processes killed for lack of memory.
+ * The run's lines go to /var/lib/tpu-launchd/logs/NAME (run_log.h). A limit of memory is there where a control group can be made
+ * (direct_group.h), the device policy is not.
  */
 #include "host.h"
 #include "job.h"

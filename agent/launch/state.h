@@ -26,5 +26,7 @@ int state_make(const struct host *h, const char *name);
 int state_make_handover(const struct host *h);
 /* And of secrets. */
 int state_make_secrets(const struct host *h);
+/* And of the lines of runs without systemd: a directory of the kept state, not listable. */
+int state_make_logs(const struct host *h);
 /* And of shims. */
 int state_make_shims(const struct host *h);

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#include "direct_group.h"
 #include "log.h"
 #include "shim.h"
 #include "state.h"
@@ -190,13 +191,16 @@ static int fork_shim(const struct unit_direct *u, const struct unit_spec *s, int
 static int direct_start(void *backend, const struct unit_spec *s) {
         struct unit_direct *u = backend;
         struct direct_run *d;
+        char why[GROUP_WHY_MAX];
         struct shim_file f;
         int fds[2], r;
 
-        if (s->run->memory_max != SPEC_UNLIMITED || run_spec_limits_slice(s->run))
-                return -EOPNOTSUPP;
         if (shim_file_read(u->shims_fd, s->name, &f) == 0 && f.alive)
                 return -EEXIST;
+        if (direct_group_is_needed(s->run) && direct_group_make(u->host, s->name, s->run, why) < 0) {
+                log_warning("run %s: it cannot have a limit of memory: %s", s->name, why);
+                return -EOPNOTSUPP;
+        }
         d = direct_run_new(u, s->name);
         if (!d)
                 return -ENOMEM;

@@ -56,6 +56,7 @@ __tpu_value() {
         --user) mapfile -t COMPREPLY < <(compgen -u -- "$cur") ;;
         --late) words="fail min" ;;
         --core) words="none keep" ;;
+        --devices) words="tpu any" ;;
         --preempt) words="TERM INT USR1 USR2 none" ;;
         --file) __tpu_files -f ;;
         --probe) words=$(__tpu_checks) ;;
@@ -72,7 +73,7 @@ __tpu_scan() {
                 case ${line[i]} in
                 --root) root=(--root "${line[i + 1]}"); i=$((i + 1)) ;;
                 --) command=$((i + 1)); return ;;
-                --config | --directory | --golden | --late | --preempt | --core | --secret | --memlock | --nofile | --memory | --memory-total | --memory-high | --cpus | --numa | --file | --slices | --on | --step-regex | --restarts | --grace | --wait | --last-call | --shrink-after | --grow-after | --port | --framework | --malloc | --user | --probe | --name | --env | --peer | \
+                --config | --directory | --golden | --late | --preempt | --core | --devices | --secret | --memlock | --nofile | --memory | --memory-total | --memory-high | --cpus | --numa | --file | --slices | --on | --step-regex | --restarts | --grace | --wait | --last-call | --shrink-after | --grow-after | --port | --framework | --malloc | --user | --probe | --name | --env | --peer | \
                         --report | --peer-report | --collector | --host | --slice | --state | --since | --netns | --until | --chip | --ray-head | \
                         --lines | --worker | --cgroup | --repeat | --every | --from | --hosts | --run | --episode) i=$((i + 1)) ;;
                 -*) ;;

@@ -49,6 +49,16 @@ class Config(unittest.TestCase):
                 origin = f"/etc/tpu-hostd/{name}.conf.d/10-good.conf:2"
                 self.assertIn(f"# from {origin}\n{key} = {value}\n", shown.stdout)
 
+    def test_devices_of_runs(self):
+        self.write("launchd", "10-devices", "[Devices]\nPolicy=any\nAllow=/dev/net/tun char-nvidia*\n")
+        self.assertIn("10-devices.conf:2\nPolicy = any\n", self.run_daemon("tpu-launchd", "--show-config").stdout)
+        self.write("launchd", "20-bad", "[Devices]\nPolicy=open\nAllow=/etc/passwd\n")
+        done = self.run_daemon("tpu-launchd", "--check-config")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("20-bad.conf:2: ", done.stderr)
+        self.assertIn("'/etc/passwd' is neither below /dev nor", done.stderr)
+        self.assertIn("10-devices.conf:3\nAllow = /dev/net/tun char-nvidia*\n", self.run_daemon("tpu-launchd", "--show-config").stdout)
+
     def test_bad(self):
         for program, (_, name, text) in DAEMONS.items():
             with self.subTest(program):

@@ -91,6 +91,48 @@ class Policy(unittest.TestCase):
         record, = [json.loads(line) for line in self.host.sh("journalctl -o json TPU_JOB=lines _COMM=echo + TPU_JOB=lines MESSAGE='a line'").splitlines()]
         self.assertEqual([record[f"TPU_{f}"] for f in ("SLICE", "WORKER", "GENERATION", "INTENT")], ["slice a", "3", "4", "5e71a1"])
 
+    def test_memory_of_the_slice(self):
+        """The limit is the slice's, with the containers in it; it goes with the run, and comes with its next start."""
+        self.run_as("alice", "small", "12.7=134217728", "12.8=67108864", "14=1", "--", "sh", "-c", "exec sleep 1000")
+        for again in (False, True):
+            self.assertEqual(self.host.sh("systemctl show -P MemoryMax -P MemoryHigh tpu-run-small.slice").split(), ["134217728", "67108864"])
+            self.assertEqual(self.show("small", "MemoryMax"), "infinity")
+            if not again:
+                first = self.job("small")["main_pid"]
+                self.host.sh(f"kill -KILL {first}")
+                self.host.wait_for(lambda: self.job("small").get("main_pid", 0) not in (0, first) and self.job("small")["state"] == "running",
+                                   timeout=60)
+        # Beside the service, as a container would be: 256 MiB are too much for the slice.
+        self.host.run(["systemd-run", "--unit=beside", "--slice=tpu-run-small.slice", "--wait", "-p", "MemorySwapMax=0", "python3", "-c",
+                       "x = b'1' * (256 << 20)"], timeout=100)
+        self.assertIn("oom-kill", self.host.sh("journalctl -u beside -o cat --no-pager"))
+        self.ask("stop", "1=small", user="alice")
+        self.assertEqual(self.host.sh("systemctl show -P MemoryMax tpu-run-small.slice").strip(), "infinity")
+
+    def test_device_policy(self):
+        """What launchd says of the policy is so: a node that is not let in is refused to a run whose user may read it, and only then."""
+        says = "test -r /dev/kmsg && echo open >/srv/open/says || echo shut >/srv/open/says"
+        seen = {}
+
+        def look(name, *words):
+            warning = self.run_as("alice", name, *words, "--", "sh", "-c", says).get("8", [])
+            self.ended(name)
+            seen[name] = (self.host.sh("cat /srv/open/says; rm /srv/open/says").strip(), [w for w in warning if "device" in w])
+            return seen[name]
+
+        self.assertEqual(self.host.sh("test -r /dev/kmsg && stat -c %t:%T:%a /dev/kmsg", user="alice"), "1:b:644\n")
+        found, warning = look("closed")
+        self.assertEqual((found, len(warning)), ("open", 1) if warning else ("shut", 0), seen)
+        self.assertEqual(look("named", "18=/dev/kmsg")[0], "open")
+        self.assertEqual(look("any", "18=any"), ("open", []))
+        self.host.sh("mknod -m 666 /dev/accel7 c 1 11")  # the same device under a TPU's name
+        self.assertEqual(look("tpu")[0], "open")
+        self.host.sh("rm /dev/accel7")
+        self.host.write("/etc/tpu-hostd/launchd.conf.d/10-site.conf", "[Devices]\nPolicy=any\n")
+        self.assertEqual(look("host"), ("open", []))
+        self.host.sh("rm /etc/tpu-hostd/launchd.conf.d/10-site.conf")
+        print(f"device policy of this lab: {found}", flush=True)
+
     def test_secret(self):
         """The run has it; the unit, the files on disk and the journal have not; another user cannot read it."""
         self.run_as("alice", "secret", "16.1=API_KEY", "16.2=s3cr3t-of-alice", "--", "sh", "-c",

@@ -21,6 +21,7 @@ struct fake {
         int signalled;
         int start_error;
         char name[64], id[64], user[64];
+        char devices[256]; /* that the run itself names, a blank behind each; "any" */
 };
 
 static inline int fake_start(void *backend, const struct unit_spec *s) {
@@ -30,6 +31,9 @@ static inline int fake_start(void *backend, const struct unit_spec *s) {
         (void) snprintf(f->name, sizeof(f->name), "%s", s->name);
         (void) snprintf(f->id, sizeof(f->id), "%s", s->id);
         (void) snprintf(f->user, sizeof(f->user), "%s", s->user);
+        (void) snprintf(f->devices, sizeof(f->devices), "%s", s->run->any_device ? "any" : "");
+        for (size_t i = 0, n = 0; s->run->devices && s->run->devices[i]; i++)
+                n += (size_t) snprintf(f->devices + n, sizeof(f->devices) - n, "%s ", s->run->devices[i]);
         return f->start_error;
 }
 

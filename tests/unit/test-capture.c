@@ -250,4 +250,98 @@ static void test_wire(void) {
         ASSERT_STREQ(why, "version: missing");
 }
 
-TEST_MAIN(test_json, test_bad_json, test_native, test_text, test_native_text, test_wire)
+/* --- Bytes that our own packer never makes ------------------------------------------------------------- */
+
+struct bytes {
+        uint8_t data[1024];
+        size_t len;
+};
+
+static void put(struct bytes *b, unsigned field, const void *data, size_t len) {
+        b->data[b->len++] = (uint8_t) ((field << 3 & 0x7f) | 2 | (field > 15 ? 0x80 : 0));
+        if (field > 15)
+                b->data[b->len++] = (uint8_t) (field >> 4);
+        b->data[b->len++] = (uint8_t) ((len & 0x7f) | (len > 127 ? 0x80 : 0));
+        if (len > 127)
+                b->data[b->len++] = (uint8_t) (len >> 7);
+        memcpy(b->data + b->len, data, len);
+        b->len += len;
+}
+#define PUT(b, field, bytes) put(b, field, bytes, sizeof(bytes) - 1)
+
+/* One thread with one frame, whose function is string 1; the fields in no order, some that nobody knows between the
+ * strings, numbers longer than they need be. */
+static void odd_order(struct bytes *b, const void *function, size_t len) {
+        static const unsigned threads[] = { 33, 34, 35, 36 };
+
+        *b = (struct bytes){ .len = 0 };
+        PUT(b, 32, "\x00");
+        PUT(b, 31, "\x81\x00");
+        for (size_t i = 0; i < ELEMENTSOF(threads); i++)
+                PUT(b, threads[i], "\x00");
+        PUT(b, 30, "\x28\x01"); /* a process with one thread */
+        PUT(b, 25, "\x01");
+        PUT(b, 26, "\x80\x80\x00");
+        PUT(b, 20, "");
+        PUT(b, 99, "what later versions say");
+        put(b, 20, function, len);
+        for (unsigned f = 21; f <= 24; f++)
+                put(b, f, f == 23 ? "\x01" : "\x00", 1);
+        memcpy(b->data + b->len, "\x08\x01", 2); /* version */
+        b->len += 2;
+}
+
+static int unpack(const struct bytes *b, struct loaded *l, const char **why) {
+        host_capture_init(&l->c);
+        return capture_wire_unpack(b->data, b->len, &l->c, &l->t, why);
+}
+
+static void test_wire_order(void) {
+        static char length[300];
+        static const struct {
+                const char *sent, *read;
+                size_t len;
+        } strings[] = { { "step", "step", 4 }, { "a\x01\xff", "a??", 3 }, { "ab\0cd", "ab", 5 },
+                      { length, length, 299 } };
+        const char *why = NULL;
+
+        memset(length, 'x', sizeof(length) - 1);
+        for (size_t i = 0; i < ELEMENTSOF(strings); i++) {
+                _cleanup_(loaded_clear) struct loaded l = { 0 };
+                struct bytes b;
+
+                odd_order(&b, strings[i].sent, strings[i].len);
+                ASSERT_OK(unpack(&b, &l, &why));
+                ASSERT_EQ(l.c.n_threads, 1);
+                ASSERT_STREQ(stack_table_text(&l.t, frame(&l, 0, 0)->function), strings[i].read);
+        }
+}
+
+static void test_wire_refused(void) {
+        static const struct {
+                unsigned field;
+                const char *why;
+        } twice[] = { { 21, "an array of numbers that is not in one piece" },
+                      { 36, "an array of numbers that is not in one piece" } };
+        struct bytes b;
+        const char *why;
+
+        for (size_t i = 0; i < ELEMENTSOF(twice); i++) {
+                _cleanup_(loaded_clear) struct loaded l = { 0 };
+
+                odd_order(&b, "f", 1);
+                PUT(&b, twice[i].field, "\x00");
+                ASSERT_EQ(unpack(&b, &l, &why), -EPROTO);
+                ASSERT_STREQ(why, twice[i].why);
+        }
+        for (unsigned field = 21; field <= 36; field += 5) { /* its last number does not end */
+                _cleanup_(loaded_clear) struct loaded l = { 0 };
+
+                b = (struct bytes){ .data = { 8, 1 }, .len = 2 };
+                PUT(&b, field, "\x00\x80");
+                ASSERT_EQ(unpack(&b, &l, &why), -EPROTO);
+        }
+}
+
+TEST_MAIN(test_json, test_bad_json, test_native, test_text, test_native_text, test_wire, test_wire_order,
+          test_wire_refused)

@@ -82,7 +82,7 @@ static void what_is_wrong_is_named(void) {
                 { "{\"user\":\"alice\",\"argv\":[\"a\"],\"wait\":1}", "wait is for runs over slices" },
                 { "{\"user\":\"alice\",\"argv\":[\"a\"],\"generation\":1}", "needs a name" },
                 { "{\"user\":\"alice\",\"argv\":[\"a\"],\"min\":1}", "needs a name" },
-                { "{\"name\":\"n\",\"user\":\"alice\",\"argv\":[\"a\"],\"min\":1,\"devices\":\"any\"}", "devices is for runs of this host alone" },
+                { "{\"name\":\"n\",\"user\":\"alice\",\"argv\":[\"a\"],\"min\":1,\"share_devices\":true}", "share_devices is for runs of this host alone" },
                 { "{\"user\":\"alice\",\"argv\":[\"a\"],\"limits\":{\"nofile\":0}}", "limits.nofile must be a number above 0" },
                 { "{\"user\":\"alice\",\"argv\":[\"a\"],\"limits\":{\"sky\":1}}", "limits has no 'sky'" },
                 { "{\"user\":\"alice\",\"argv\":[\"a\"],\"limits\":{\"cpus\":1}}", "limits.cpus must be a text" },

@@ -210,9 +210,130 @@ static void test_shim_is_killed(void) {
         ASSERT_OK(kill(pid, SIGKILL));
 }
 
+static void write_group(struct direct_bench *d, const char *dir, const char *controllers, const char *divided) {
+        char path[128];
+
+        (void) snprintf(path, sizeof(path), "sys/fs/cgroup%s/cgroup.controllers", dir);
+        scratch_write(&d->b.scratch, path, controllers);
+        (void) snprintf(path, sizeof(path), "sys/fs/cgroup%s/cgroup.subtree_control", dir);
+        scratch_write(&d->b.scratch, path, divided);
+}
+
+static int ask_limited(struct direct_bench *d, const char *script, const char *name) {
+        char *words[] = { (char[]){ "/bin/sh" }, (char[]){ "-c" }, wire_text(script) };
+        Local__RunRequest q = LOCAL__RUN_REQUEST__INIT;
+        Local__RunLimits limits = LOCAL__RUN_LIMITS__INIT;
+
+        q.name = wire_text(name);
+        q.argv = words;
+        q.n_argv = 3;
+        q.directory = wire_text("");
+        q.share_devices = true;
+        limits.memory_max = 300;
+        limits.memory_total = 200;
+        limits.memory_high = 100;
+        limits.nofile = 77;
+        limits.memlock = 65536;
+        q.limits = &limits;
+        return ask(&d->b, LOCAL__KIND__KIND_RUN_REQUEST, &q.base);
+}
+
+static void expect_text(struct direct_bench *d, const char *path, const char *wanted) {
+        char text[64];
+
+        ASSERT_OK(host_read(&d->b.host, path, text, sizeof(text), NULL));
+        ASSERT_STREQ(text, wanted);
+}
+
+/* A folder in the place of the kernel's tree: which group, which limits, who goes in, and what the kernel counted. */
+static void test_memory(void) {
+        _cleanup_done_ struct direct_bench d;
+        char script[1024], file[512];
+        Local__JobsReply *l;
+
+        init(&d);
+        scratch_path(&d.b.scratch, "limits", file);
+        (void) snprintf(script, sizeof(script), "(ulimit -n; ulimit -l; ulimit -c) >%.400s; kill -KILL $$", file);
+        /* None at all; then one that may not be divided: it is the top of what we see. */
+        expect_error(&d.b, ask_limited(&d, script, "a"), EOPNOTSUPP, "without systemd it cannot have a limit of memory");
+        scratch_write(&d.b.scratch, "proc/self/cgroup", "4:memory:/x\n0::/\n");
+        write_group(&d, "", "cpu io", "");
+        expect_error(&d.b, ask_limited(&d, script, "a"), EOPNOTSUPP, "without systemd");
+        /* Ours cannot be, for it has no controllers to give; the one around it does. */
+        scratch_write(&d.b.scratch, "proc/self/cgroup", "0::/box/agent\n");
+        write_group(&d, "/box", "cpu memory", "cpu memory");
+        write_group(&d, "/box/agent", "cpu", "");
+        for (unsigned i = 0; i < 4; i++) {
+                static const char *const files[] = { "memory.max", "memory.high", "cgroup.procs", "memory.events" };
+                char path[128];
+
+                (void) snprintf(path, sizeof(path), "sys/fs/cgroup/box/tpu-run-a/%s", files[i]);
+                scratch_write(&d.b.scratch, path, i == 3 ? "low 0\noom 2\noom_kill 3\n" : "");
+        }
+        (void) close(ask_limited(&d, script, "a"));
+        l = ended(&d, "oom-kill", "KILL");
+        ASSERT_TRUE(strstr(l->job[0]->why, "killed 3 of its processes") != NULL);
+        local__jobs_reply__free_unpacked(l, NULL);
+        expect_text(&d, "/sys/fs/cgroup/box/tpu-run-a/memory.max", "200");
+        expect_text(&d, "/sys/fs/cgroup/box/tpu-run-a/memory.high", "100");
+        expect_text(&d, "/sys/fs/cgroup/box/tpu-run-a/cgroup.procs", "0");
+        expect_text(&d, "/limits", "77\n64\n0"); /* memlock in KiB */
+}
+
+static off_t disk_bytes(struct direct_bench *d) {
+        struct stat st;
+
+        return fstatat(d->b.host.root_fd, "var/lib/tpu-launchd/logs/a", &st, 0) < 0 ? -1 : st.st_blocks * 512;
+}
+
+/* The newest stay, whole; where a file system makes no holes there is nothing to see. */
+static void test_log_is_kept_small(void) {
+        _cleanup_done_ struct direct_bench d;
+        _cleanup_close_ int fd = -1;
+        char script[1024], file[512], line[24];
+
+        init(&d);
+        scratch_write(&d.b.scratch, "etc/tpu-hostd/launchd.conf.d/10-site.conf", "[Logs]\nSize=1M\n");
+        scratch_path(&d.b.scratch, "go", file);
+        (void) snprintf(script, sizeof(script),
+                        "yes 'a line of 23 characters' | head -n 200000; echo the last line; while ! test -e %.400s; do sleep 0.05; done", file);
+        run(&d, "a", script, NULL, 0);
+        for (unsigned i = 0; i < 6000 && (disk_bytes(&d) < 1 || disk_bytes(&d) > 1024 * 1024); i++)
+                turn(&d.b);
+        ASSERT_TRUE(disk_bytes(&d) <= 1024 * 1024 && disk_bytes(&d) >= 1024 * 1024 / 2);
+        scratch_write(&d.b.scratch, "go", "");
+        expect_end(&d, "success", "0");
+        fd = openat(d.b.host.root_fd, "var/lib/tpu-launchd/logs/a", O_RDONLY | O_CLOEXEC);
+        ASSERT_EQ(lseek(fd, 0, SEEK_END), 200000 * 24 + 14);
+        ASSERT_EQ(pread(fd, line, 14, 200000 * 24), 14);
+        ASSERT_OK(memcmp(line, "the last line\n", 14));
+}
+
+/* A log that nobody wrote to for long goes when another run starts; one of a run that goes on stays. */
+static void test_old_logs_go(void) {
+        _cleanup_done_ struct direct_bench d;
+        const struct timespec old[2] = { { .tv_sec = 1000 }, { .tv_sec = 1000 } };
+        char script[1024], file[512];
+        struct stat st;
+
+        init(&d);
+        scratch_path(&d.b.scratch, "pid", file);
+        (void) snprintf(script, sizeof(script), "echo $$ >%.400s; exec sleep 1000", file);
+        run(&d, "b", script, NULL, 0);
+        (void) read_pid(&d, "/pid");
+        scratch_write(&d.b.scratch, "var/lib/tpu-launchd/logs/old", "a line\n");
+        ASSERT_OK(utimensat(d.b.host.root_fd, "var/lib/tpu-launchd/logs/old", old, 0));
+        ASSERT_OK(utimensat(d.b.host.root_fd, "var/lib/tpu-launchd/logs/b", old, 0));
+        run(&d, "c", "exit 0", NULL, 0);
+        ASSERT_EQ(fstatat(d.b.host.root_fd, "var/lib/tpu-launchd/logs/old", &st, 0), -1);
+        ASSERT_OK(fstatat(d.b.host.root_fd, "var/lib/tpu-launchd/logs/b", &st, 0));
+        ASSERT_EQ(st.st_mode & 07777, 0400u);
+        ASSERT_OK(kill(read_pid(&d, "/pid"), SIGKILL));
+}
+
 int main(int argc, char *argv[]) {
         void (*const tests[])(void) = { test_ends, test_orphans, test_stop_and_kill, test_outlives_us, test_preempted,
-                                        test_shim_is_killed };
+                                        test_shim_is_killed, test_memory, test_log_is_kept_small, test_old_logs_go };
 
         if (argc == 7 && streq(argv[3], "--shim")) {
                 _cleanup_host_ struct host h = HOST_NULL;

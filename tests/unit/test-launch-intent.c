@@ -239,6 +239,21 @@ static void test_devices(void) {
         ASSERT_EQ(fstatat(b.host.root_fd, "tmp/libtpu_lockfile", &st, 0), -1);
 }
 
+/* The host's own configuration is asked at each start. */
+static void test_devices_of_the_host(void) {
+        _cleanup_bench_ struct bench b;
+
+        bench_init(&b);
+        start(&b, "a");
+        ASSERT_STREQ(b.fake.devices, "");
+        scratch_write(&b.scratch, "etc/tpu-hostd/launchd.conf.d/10-site.conf", "[Devices]\nAllow=/dev/x char-y*\n");
+        start(&b, "b");
+        ASSERT_STREQ(b.fake.devices, "/dev/x char-y* ");
+        scratch_write(&b.scratch, "etc/tpu-hostd/launchd.conf.d/10-site.conf", "[Devices]\nPolicy=any\n");
+        start(&b, "c");
+        ASSERT_STREQ(b.fake.devices, "any");
+}
+
 /* Somebody works with the lock: then it is not stale, whatever has no device open. */
 static void test_lock_in_use(void) {
         _cleanup_bench_ struct bench b;
@@ -342,7 +357,7 @@ static void bad_secret(Local__RunRequest *q) {
         q->n_secret = 1;
 }
 static void bad_devices(Local__RunRequest *q) {
-        q->devices = wire_text("gpu");
+        q->devices = wire_text("/dev/x,gpu");
 }
 
 static void test_bad_specs(void) {
@@ -399,7 +414,7 @@ static void test_secret(void) {
 int main(void) {
         void (*const tests[])(void) = {
                 test_asked_again, test_higher_generation, test_overtaken, test_another_intent, test_stop_by_generation,
-                test_tried, test_watched, test_a_persons_run_is_not_replaced, test_devices, test_lock_in_use, test_waits_for_devices,
+                test_tried, test_watched, test_a_persons_run_is_not_replaced, test_devices, test_devices_of_the_host, test_lock_in_use, test_waits_for_devices,
                 test_never_free, test_bad_specs, test_secret,
         };
 

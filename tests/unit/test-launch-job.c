@@ -58,6 +58,7 @@ static void make_spec(struct run_spec *s) {
         s->grace = 30 * USEC_PER_SEC;
         s->restarts = 4;
         s->preempt_signal = 15;
+        s->devices = strings_copy(checkpoint, ELEMENTSOF(checkpoint));
         s->preempt_argv = strings_copy(checkpoint, ELEMENTSOF(checkpoint));
 }
 
@@ -75,6 +76,7 @@ static void expect_spec(const struct run_spec *s) {
         ASSERT_EQ(s->grace, 30 * USEC_PER_SEC);
         ASSERT_EQ(s->restarts, 4);
         ASSERT_EQ(s->preempt_signal, 15);
+        ASSERT_TRUE(streq(s->devices[1], "/srv/now") && !s->devices[2]);
         ASSERT_STREQ(s->preempt_argv[1], "/srv/now");
         ASSERT_TRUE(!s->preempt_argv[2]);
 }

@@ -2,7 +2,12 @@
 /* What systemd is asked for, as it goes over the bus: the message is made by sd-bus, and read back as text. */
 #include <sys/socket.h>
 
+#include "device_list.h"
+#include "device_policy.h"
+#include "devices.h"
+#include "scratch.h"
 #include "test.h"
+#include "text_list.h"
 #include "unit_message.h"
 
 struct wire {
@@ -84,7 +89,111 @@ static void test_memory(void) {
         ASSERT_TRUE(!property(&w, "MemoryMax") && property(&w, "Slice"));
 }
 
+/* The value of the DeviceAllow property, as the dump has it, holds this entry with "rw". */
+static bool allows(const struct wire *w, const char *node) {
+        const char *at = property(w, "DeviceAllow"), *end = at ? strstr(at, "STRING \"LoadCredential\"") : NULL;
+        char quoted[80];
+        const char *entry;
+
+        (void) snprintf(quoted, sizeof(quoted), "STRING \"%s\";", node);
+        entry = at ? strstr(at, quoted) : NULL;
+        if (!entry || (end && entry > end))
+                return false;
+        entry += strlen(quoted);
+        return strstr(entry, "STRING") == strstr(entry, "STRING \"rw\"");
+}
+
+static const char *const machine[] = { "accel0", "accel1", "accelerometer", "fuse", "kmsg", "sda", "vfio/3", "vfio/vfio" };
+
+/* The TPU's nodes that are there, their drivers, gcsfuse's, and what the run names: nothing else. */
+static void test_devices(void) {
+        _cleanup_wire_ struct wire w = wire_new();
+        _cleanup_scratch_ struct scratch scratch = scratch_new();
+        _cleanup_host_ struct host h = HOST_NULL;
+        char bad[DEVICE_NODE_MAX], path[64];
+        struct run_spec run;
+        struct unit_spec s = { .name = "a", .id = "0123456789abcdef0123456789abcdef", .user = "alice", .run = &run };
+        char **nodes;
+
+        for (size_t i = 0; i < ELEMENTSOF(machine); i++) {
+                (void) snprintf(path, sizeof(path), "proc/1/root/dev/%s", machine[i]);
+                scratch_write(&scratch, path, "");
+        }
+        ASSERT_OK(host_open(scratch.path, &h));
+        run_spec_init(&run);
+        ASSERT_OK(device_list_add("/dev/net/tun,char-nvidia*", &run.devices, bad));
+        s.devices = nodes = devices_nodes(&h, &run);
+        make(&w, &s, unit_message_new);
+        ASSERT_TRUE(strstr(property(&w, "DevicePolicy"), "\"closed\"") != NULL);
+        ASSERT_TRUE(allows(&w, "/dev/accel0") && allows(&w, "/dev/accel1") && allows(&w, "/dev/vfio/3") &&
+                    allows(&w, "/dev/vfio/vfio") && allows(&w, "/dev/fuse") && allows(&w, "char-accel*") &&
+                    allows(&w, "char-vfio*") && allows(&w, "/dev/net/tun") && allows(&w, "char-nvidia*"));
+        ASSERT_TRUE(!allows(&w, "/dev/kmsg") && !allows(&w, "/dev/sda") && !allows(&w, "/dev/accelerometer"));
+        make(&w, &s, unit_message_beside);
+        ASSERT_TRUE(allows(&w, "/dev/accel0") && !allows(&w, "/dev/kmsg"));
+        run.any_device = true;
+        make(&w, &s, unit_message_new);
+        ASSERT_TRUE(!property(&w, "DevicePolicy") && !property(&w, "DeviceAllow"));
+        (void) strings_free(nodes);
+        run_spec_clear(&run);
+}
+
+static void test_device_lists(void) {
+        static const char *const wrong[] = { "gpu", "/dev/", "/dev/../etc", "/dev/a//b", "/dev/a/", "/etc/x", "/dev/a*", "char-", "char-a/b",
+                                             "/dev/a b c;", "/dev/\001" };
+        char bad[DEVICE_NODE_MAX], **list = NULL;
+
+        for (size_t i = 0; i < ELEMENTSOF(wrong); i++)
+                ASSERT_EQ(device_list_add(wrong[i], &list, bad), -EINVAL);
+        ASSERT_TRUE(!list);
+        ASSERT_OK(device_list_add(" , ", &list, bad));
+        ASSERT_TRUE(!list);
+        ASSERT_OK(device_list_add("/dev/a,/dev/b/c", &list, bad));
+        ASSERT_OK(device_list_add("block-nvme\tchar-*", &list, bad));
+        ASSERT_TRUE(streq(list[0], "/dev/a") && streq(list[1], "/dev/b/c") && streq(list[2], "block-nvme") &&
+                    streq(list[3], "char-*") && !list[4]);
+        ASSERT_EQ(device_list_add("/dev/x,gpu", &list, bad), -EINVAL);
+        ASSERT_STREQ(bad, "gpu");
+        ASSERT_TRUE(!list[4]);
+        for (size_t i = 4; i < DEVICE_LIST_MAX; i++)
+                ASSERT_OK(device_list_add("/dev/z", &list, bad));
+        ASSERT_EQ(device_list_add("/dev/z", &list, bad), -E2BIG);
+        (void) strings_free(list);
+}
+
+/* EPERM is the policy's answer; all else tells nothing, or that there is none. And each is said with the start. */
+static void test_policy(void) {
+        _cleanup_scratch_ struct scratch scratch = scratch_new();
+        _cleanup_host_ struct host h = HOST_NULL;
+        struct run_spec run;
+        char text[384] = "";
+
+        ASSERT_EQ(device_policy_of(-EPERM), DEVICE_POLICY_HOLDS);
+        ASSERT_EQ(device_policy_of(-EACCES), DEVICE_POLICY_UNKNOWN);
+        ASSERT_EQ(device_policy_of(-ENOENT), DEVICE_POLICY_UNKNOWN);
+        ASSERT_OK(host_open(scratch.path, &h));
+        run_spec_init(&run);
+        ASSERT_EQ(device_policy_look(&h), DEVICE_POLICY_UNKNOWN);
+        scratch_write(&scratch, "proc/self/cgroup", "0::/system.slice/tpu-launchd.service\n");
+        ASSERT_EQ(device_policy_look(&h), DEVICE_POLICY_UNKNOWN);
+        device_policy_warn(&h, &run, false, text, sizeof(text));
+        ASSERT_TRUE(startswith(text, "it is not known whether the device policy holds"));
+        scratch_write(&scratch, "proc/1/root/dev/mem", "");
+        ASSERT_EQ(device_policy_look(&h), DEVICE_POLICY_FAILS);
+        device_policy_warn(&h, &run, false, text, sizeof(text));
+        ASSERT_TRUE(strstr(text, "; it may open any device that its user may: the kernel or this container refuses") != NULL);
+        scratch_write(&scratch, "proc/self/cgroup", "0::/user.slice\n");
+        ASSERT_EQ(device_policy_look(&h), DEVICE_POLICY_UNKNOWN);
+        run.any_device = true;
+        text[0] = '\0';
+        device_policy_warn(&h, &run, false, text, sizeof(text));
+        ASSERT_STREQ(text, "");
+}
+
 int main(void) {
         test_memory();
+        test_devices();
+        test_device_lists();
+        test_policy();
         return EXIT_SUCCESS;
 }

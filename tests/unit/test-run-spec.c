@@ -25,6 +25,7 @@ static const char file[] = "# what to run\n"
                            "Nofile=2000\n"
                            "Cpus=0-3\n"
                            "Core=keep\n"
+                           "Devices=/dev/net/tun,char-nvidia\n"
                            "Directory=/home/alice\n"
                            "Env=A=1 2\n"
                            "Env=B=\n"
@@ -38,6 +39,7 @@ static struct run_spec from_flags(void) {
                 .last_call = "10s", .shrink_after = "1min", .grow_after = "0",
                 .port = "9999",     .preempt = "USR1",   .directory = "/home/alice", .env = { "A=1 2", "B=" },
                 .memlock = "infinity", .memory = "64G", .memory_total = "80G", .memory_high = "infinity", .nofile = "2000", .cpus = "0-3", .core = "keep",
+                .devices = "/dev/net/tun,char-nvidia",
                 .n_env = 2,         .n_argv = 4,         .argv = { "python3", "train it.py", "--steps=10", "and \"this\"" },
         };
 }
@@ -64,6 +66,7 @@ static void test_file_and_flags_are_one_intent(void) {
         ASSERT_EQ(json_integer_value(json_object_get(json_object_get(a, "limits"), "memory_total")), 80LL << 30);
         ASSERT_STREQ(json_string_value(json_object_get(json_object_get(a, "limits"), "memory_high")), "infinity");
         ASSERT_STREQ(json_string_value(json_object_get(json_object_get(a, "limits"), "core")), "keep");
+        ASSERT_STREQ(json_string_value(json_object_get(a, "devices")), "/dev/net/tun,char-nvidia");
         json_decref(a);
         json_decref(b);
 }

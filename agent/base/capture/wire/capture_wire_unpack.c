@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture.pb-c.h"
 
+#include "capture_parts.h"
 #include "capture_wire.h"
+#include "unpack_memory.h"
 #include "utf8.h"
 
+#define REST_MAX (4u * 1024 * 1024) /* that protobuf-c may ask for: processes, cores and findings are few */
+
 struct unpacking {
-        const Capture__HostCapture *m;
+        const Capture__HostCapture *m; /* without strings and arrays of numbers */
+        struct capture_parts parts;
         struct host_capture *c;
         struct stack_table *t;
         const char *why;
@@ -19,17 +24,29 @@ static int wrong(struct unpacking *u, int error, const char *why) {
         return error;
 }
 
+/* What is there already was clean when it came first. */
+static int unpack_string(struct unpacking *u, const char *s, size_t len, uint32_t *ret) {
+        char clean[STACK_TEXT_MAX];
+        const char *nul;
+
+        len = MIN(len, sizeof(clean));
+        if (stack_table_find(u->t, s, len, ret))
+                return 0;
+        nul = memchr(s, 0, len);
+        len = nul ? (size_t) (nul - s) : len;
+        memcpy(clean, s, len);
+        (void) utf8_scrub(clean, len);
+        return stack_table_string(u->t, clean, len, ret);
+}
+
 static int unpack_strings(struct unpacking *u) {
         int r = stack_table_string(u->t, "", 0, &u->strings[0]);
 
-        for (size_t i = 0; i < u->m->n_strings && r == 0; i++) {
-                char *s = u->m->strings[i];
-                size_t len = strnlen(s, STACK_TEXT_MAX);
+        for (size_t i = 0, n = u->parts.n_strings; i < n && r == 0; i++) {
+                size_t len;
+                const char *s = capture_parts_string(&u->parts, &len);
 
-                if (stack_table_find(u->t, s, len, &u->strings[i]))
-                        continue; /* it was clean when it came first */
-                (void) utf8_scrub(s, len);
-                r = stack_table_string(u->t, s, len, &u->strings[i]);
+                r = unpack_string(u, s, len, &u->strings[i]);
         }
         return r < 0 ? wrong(u, r, "strings") : 0;
 }
@@ -42,25 +59,30 @@ static bool string_of(const struct unpacking *u, uint32_t wire, uint32_t *ret) {
         return true;
 }
 
-static int unpack_frames(struct unpacking *u) {
-        const Capture__HostCapture *m = u->m;
+static bool next_frame(struct unpacking *u, struct stack_frame *ret) {
+        struct wire_numbers *a = u->parts.arrays;
 
-        if (m->n_frame_file != m->n_frame_kind || m->n_frame_function != m->n_frame_kind ||
-            m->n_frame_line != m->n_frame_kind)
-                return wrong(u, -EPROTO, "frame_*: arrays of different lengths");
+        ret->kind = wire_number(&a[WIRE_FRAME_KIND]);
+        ret->line = wire_number(&a[WIRE_FRAME_LINE]);
+        return string_of(u, wire_number(&a[WIRE_FRAME_FILE]), &ret->file) &&
+               string_of(u, wire_number(&a[WIRE_FRAME_FUNCTION]), &ret->function) &&
+               ret->kind < _FRAME_KIND_MAX;
+}
+
+static int unpack_frames(struct unpacking *u) {
+        const struct wire_numbers *a = u->parts.arrays;
+
+        for (enum wire_array i = WIRE_FRAME_FILE; i <= WIRE_FRAME_LINE; i++)
+                if (a[i].n != u->n_frames)
+                        return wrong(u, -EPROTO, "frame_*: arrays of different lengths");
         for (size_t i = 0, n; i < u->n_frames; i += n) {
                 struct stack_frame f[STACK_BATCH_MAX];
                 int r;
 
                 n = MIN(u->n_frames - i, (size_t) STACK_BATCH_MAX);
-                for (size_t k = 0; k < n; k++) {
-                        f[k] = (struct stack_frame){ .line = m->frame_line[i + k],
-                                                     .kind = m->frame_kind[i + k] };
-                        if (!string_of(u, m->frame_file[i + k], &f[k].file) ||
-                            !string_of(u, m->frame_function[i + k], &f[k].function) ||
-                            f[k].kind >= _FRAME_KIND_MAX)
+                for (size_t k = 0; k < n; k++)
+                        if (!next_frame(u, &f[k]))
                                 return wrong(u, -EPROTO, "frame_*: a number that is none");
-                }
                 r = stack_table_frame_batch(u->t, f, n, &u->frames[i]);
                 if (r < 0)
                         return wrong(u, r, "frames");
@@ -69,57 +91,61 @@ static int unpack_frames(struct unpacking *u) {
 }
 
 static int unpack_stacks(struct unpacking *u) {
+        struct wire_numbers *lengths = &u->parts.arrays[WIRE_STACK_LENGTH],
+                            *frames = &u->parts.arrays[WIRE_STACK_FRAMES];
         uint32_t buffer[STACK_FRAMES_MAX];
-        size_t at = 0;
 
         for (size_t i = 0; i < u->n_stacks; i++) {
-                size_t n = u->m->stack_length[i];
+                size_t n = wire_number(lengths);
                 int r;
 
-                if (n > STACK_FRAMES_MAX || n > u->m->n_stack_frames - at)
+                if (n > STACK_FRAMES_MAX || n > frames->n)
                         return wrong(u, -EPROTO, "stack_length: more frames than there are");
-                for (size_t k = 0; k < n; k++, at++) {
-                        if (u->m->stack_frames[at] >= u->n_frames)
+                for (size_t k = 0; k < n; k++) {
+                        uint32_t frame = wire_number(frames);
+
+                        if (frame >= u->n_frames)
                                 return wrong(u, -EPROTO, "stack_frames: a number that is none");
-                        buffer[k] = u->frames[u->m->stack_frames[at]];
+                        buffer[k] = u->frames[frame];
                 }
                 r = stack_table_stack(u->t, buffer, n, &u->stacks[i]);
                 if (r < 0)
                         return wrong(u, r, "stacks");
         }
-        return at == u->m->n_stack_frames ? 0 : wrong(u, -EPROTO, "stack_frames: frames of no stack");
+        return frames->n == 0 ? 0 : wrong(u, -EPROTO, "stack_frames: frames of no stack");
 }
 
 static char letter(uint32_t state) {
         return state > ' ' && state < 0x7F ? (char) state : 0;
 }
 
-static int unpack_thread(struct unpacking *u, size_t i) {
-        const Capture__HostCapture *m = u->m;
-        uint32_t stack = m->thread_stack_plus_1[i];
+static int unpack_thread(struct unpacking *u) {
+        struct wire_numbers *a = u->parts.arrays;
+        uint32_t stack = wire_number(&a[WIRE_THREAD_STACK]), flags = wire_number(&a[WIRE_THREAD_FLAGS]);
         struct captured_thread *t;
         int r = host_capture_add_thread(u->c, &t);
 
         if (r < 0)
                 return wrong(u, r, "threads");
-        if (stack > u->n_stacks || !string_of(u, m->thread_name[i], &t->name) ||
-            !string_of(u, m->thread_wait[i], &t->wait) || !string_of(u, m->thread_syscall[i], &t->syscall))
+        if (stack > u->n_stacks || !string_of(u, wire_number(&a[WIRE_THREAD_NAME]), &t->name) ||
+            !string_of(u, wire_number(&a[WIRE_THREAD_WAIT]), &t->wait) ||
+            !string_of(u, wire_number(&a[WIRE_THREAD_SYSCALL]), &t->syscall))
                 return wrong(u, -EPROTO, "thread_*: a number that is none");
         t->stack = stack == 0 ? STACK_NONE : u->stacks[stack - 1];
-        t->tid = m->thread_tid[i];
-        t->state = letter(m->thread_flags[i] & 0xFF);
-        t->gil = m->thread_flags[i] & 1u << 8;
-        t->changed = m->thread_flags[i] & 1u << 9;
+        t->tid = wire_number(&a[WIRE_THREAD_TID]);
+        t->state = letter(flags & 0xFF);
+        t->gil = flags & 1u << 8;
+        t->changed = flags & 1u << 9;
         return 0;
 }
 
 static int unpack_processes(struct unpacking *u) {
         const Capture__HostCapture *m = u->m;
-        size_t n = m->n_thread_stack_plus_1, at = 0;
+        const struct wire_numbers *a = u->parts.arrays;
 
-        if (m->n_thread_name != n || m->n_thread_wait != n || m->n_thread_syscall != n ||
-            m->n_thread_tid != n || m->n_thread_flags != n)
-                return wrong(u, -EPROTO, "thread_*: arrays of different lengths");
+        for (enum wire_array i = WIRE_THREAD_NAME; i <= WIRE_THREAD_FLAGS; i++)
+                if (a[i].n != a[WIRE_THREAD_STACK].n)
+                        return wrong(u, -EPROTO, "thread_*: arrays of different lengths");
         for (size_t i = 0; i < m->n_processes; i++) {
                 const Capture__Process *from = m->processes[i];
                 struct captured_process *p;
@@ -128,17 +154,17 @@ static int unpack_processes(struct unpacking *u) {
                 if (r < 0)
                         return wrong(u, r, "processes");
                 if (!string_of(u, from->command, &p->command) || !string_of(u, from->error, &p->error) ||
-                    from->threads > n - at)
+                    from->threads > a[WIRE_THREAD_STACK].n)
                         return wrong(u, -EPROTO, "processes: a number that is none");
                 p->pid = from->pid;
                 p->rank = from->rank_plus_1 - 1;
                 p->state = letter(from->state);
                 for (uint32_t k = 0; k < from->threads && r == 0; k++)
-                        r = unpack_thread(u, at++);
+                        r = unpack_thread(u);
                 if (r < 0)
                         return r;
         }
-        return at == n ? 0 : wrong(u, -EPROTO, "thread_*: threads of no process");
+        return a[WIRE_THREAD_STACK].n == 0 ? 0 : wrong(u, -EPROTO, "thread_*: threads of no process");
 }
 
 static int unpack_cores(struct unpacking *u) {
@@ -207,9 +233,9 @@ static int unpack(struct unpacking *u) {
 
         if (r < 0)
                 return r;
-        u->n_strings = MAX(u->m->n_strings, (size_t) 1); /* string 0 is there always */
-        u->n_frames = u->m->n_frame_kind;
-        u->n_stacks = u->m->n_stack_length;
+        u->n_strings = MAX(u->parts.n_strings, (size_t) 1); /* string 0 is there always */
+        u->n_frames = u->parts.arrays[WIRE_FRAME_KIND].n;
+        u->n_stacks = u->parts.arrays[WIRE_STACK_LENGTH].n;
         u->map = calloc(u->n_strings + u->n_frames + u->n_stacks, sizeof(*u->map));
         if (!u->map)
                 return wrong(u, -ENOMEM, "out of memory");
@@ -230,60 +256,29 @@ static int unpack(struct unpacking *u) {
         return r < 0 ? r : unpack_findings(u);
 }
 
-/* --- Memory of one message: taken from blocks, given back as a whole ------------------------------------
- */
-
-#define BLOCK_BYTES (256u * 1024)
-
-struct block {
-        struct block *next;
-        size_t used, size;
-        max_align_t data[];
-};
-
-static void *arena_alloc(void *userdata, size_t size) {
-        struct block **first = userdata, *b = *first;
-        size_t wanted = (size + sizeof(max_align_t) - 1) / sizeof(max_align_t) * sizeof(max_align_t);
-
-        if (!b || b->size - b->used < wanted) {
-                size_t room = MAX((size_t) BLOCK_BYTES, wanted);
-
-                b = malloc(sizeof(*b) + room);
-                if (!b)
-                        return NULL;
-                *b = (struct block){ .next = *first, .size = room };
-                *first = b;
-        }
-        b->used += wanted;
-        return (char *) b->data + b->used - wanted;
-}
-
-static void arena_free(void *userdata, void *p) {
-        (void) userdata; /* arena_clear() does it */
-        (void) p;
-}
-
-static void arena_clear(struct block **first) {
-        for (struct block *b = *first, *next; b; b = next) {
-                next = b->next;
-                free(b);
-        }
-}
-
 int capture_wire_unpack(const uint8_t *data, size_t len, struct host_capture *c, struct stack_table *t,
                         const char **ret_why) {
-        _cleanup_(arena_clear) struct block *blocks = NULL;
-        ProtobufCAllocator arena = { arena_alloc, arena_free, &blocks };
+        _cleanup_unpack_memory_ struct unpack_memory memory;
         struct unpacking u = { .c = c, .t = t, .why = "not a capture" };
         int r;
 
+        unpack_memory_init(&memory, REST_MAX);
         if (len > CAPTURE_WIRE_MAX) {
                 *ret_why = "longer than 4 MiB";
                 return -E2BIG;
         }
-        u.m = capture__host_capture__unpack(&arena, len, data);
-        r = u.m ? unpack(&u) : -EPROTO;
+        r = capture_parts_split(data, len, &u.parts, ret_why);
+        if (r < 0)
+                return r;
+        u.m = capture__host_capture__unpack(&memory.allocator, u.parts.rest_len, u.parts.rest);
+        if (u.m)
+                r = unpack(&u);
+        else if (memory.exhausted)
+                r = wrong(&u, -E2BIG, "processes, cores, findings: more than there can be");
+        else
+                r = -EPROTO;
         free(u.map);
+        capture_parts_clear(&u.parts);
         if (r < 0)
                 *ret_why = u.why;
         return r;

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launchd_settings.h"
+
+#include "config.h"
+#include "device_list.h"
+#include "text_list.h"
+
+#define LOG_SIZE_MIN (1024 * 1024)
+
+void launchd_settings_clear(struct launchd_settings *s) {
+        s->devices = strings_free(s->devices);
+}
+
+static int parse_policy(const char *value, void *dest, char why[static 96]) {
+        bool *any = dest;
+
+        if (!streq(value, "tpu") && !streq(value, "any")) {
+                (void) snprintf(why, 96, "neither tpu nor any");
+                return -EINVAL;
+        }
+        *any = streq(value, "any");
+        return 0;
+}
+
+/* A later line stands for an earlier one, as everywhere. */
+static int parse_devices(const char *value, void *dest, char why[static 96]) {
+        char bad[DEVICE_NODE_MAX], **list = NULL, ***to = dest;
+        int r = device_list_add(value, &list, bad);
+
+        if (r == -EINVAL)
+                (void) snprintf(why, 96, "'%.40s' is neither below /dev nor char-NAME or block-NAME", bad);
+        else if (r < 0)
+                (void) snprintf(why, 96, "%s", r == -E2BIG ? "more than 32" : "out of memory");
+        if (r < 0)
+                return r;
+        (void) strings_free(*to);
+        *to = list;
+        return 0;
+}
+
+/* Less than this is no log. */
+static int parse_size(const char *value, void *dest, char why[static 96]) {
+        uint64_t size;
+        int r = config_parse_bytes(value, &size, why);
+
+        if (r == 0 && size < LOG_SIZE_MIN) {
+                (void) snprintf(why, 96, "less than 1M");
+                return -ERANGE;
+        }
+        if (r == 0)
+                *(uint64_t *) dest = size;
+        return r;
+}
+
+int launchd_settings_load(const struct host *h, const char *config, FILE *show, struct launchd_settings *ret,
+                          unsigned *ret_warnings) {
+        _cleanup_settings_ struct launchd_settings s = { .any_device = false };
+        const struct config_item items[] = {
+                { "Devices", "Policy", parse_policy, &s.any_device, "tpu" },
+                { "Devices", "Allow", parse_devices, &s.devices, "" },
+                { "Logs", "Size", parse_size, &s.log_size, "256M" },
+                { "Logs", "Age", config_parse_usec, &s.log_age, "720h" },
+        };
+        struct config c = { .items = items, .n_items = ELEMENTSOF(items) };
+        int r;
+
+        r = config_load(&c, h, "launchd", config);
+        if (r == 0) {
+                *ret_warnings += c.warnings;
+                if (show)
+                        r = config_show(&c, show);
+                *ret = s;
+                s.devices = NULL;
+        }
+        config_clear(&c);
+        return r;
+}
