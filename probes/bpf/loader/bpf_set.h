@@ -17,7 +17,7 @@ struct bpf_set {
         const char *const *optional;
         /* Before they are loaded: may leave programs out (bpf_program__set_autoload). NULL: nothing to do. -errno. */
         int (*prepare)(struct bpf_object *o, const struct btf *kernel);
-        /* After that: figures is where their figures are (NULL: they have none). NULL: nothing to do. */
+        /* After that: figures is where their figures are. NULL: nothing to do. */
         void (*fill)(void *figures, size_t size, const struct btf *kernel);
 };
 

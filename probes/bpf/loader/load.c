@@ -2,6 +2,7 @@
 #include "load.h"
 
 #include <stdarg.h>
+#include <sys/mman.h>
 
 #define HOOK "tp_btf/"
 #define TRIES 24 /* a program each that the verifier refuses */
@@ -231,6 +232,23 @@ static void attach(const struct bpf_set *set, struct loaded_set *l) {
         }
 }
 
+/* libbpf maps them for users of its skeletons only. */
+static void fill(const struct bpf_set *set, struct loaded_set *l, const struct btf *kernel) {
+        const struct bpf_map *map = map_of_section(l->object, ".bss");
+        size_t size = map ? bpf_map__value_size(map) : 0;
+        void *memory;
+
+        if (!set->fill || !map)
+                return;
+        memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+        if (memory == MAP_FAILED) {
+                add_reason(&l->report, "its figures cannot be mapped: %s", strerror(errno));
+                return;
+        }
+        set->fill(memory, size, kernel);
+        (void) munmap(memory, size);
+}
+
 static void say_failure(struct bpf_report *report, int error) {
         report->n_things = 0;
         report->reason[0] = '\0';
@@ -243,8 +261,6 @@ static void say_failure(struct bpf_report *report, int error) {
 
 void load_set(const struct bpf_set *set, const struct bpf_own *own, const struct btf *kernel,
               struct loaded_set *ret) {
-        struct bpf_map *figures;
-        size_t size = 0;
         int r;
 
         memset(ret, 0, sizeof(*ret));
@@ -261,9 +277,7 @@ void load_set(const struct bpf_set *set, const struct bpf_own *own, const struct
                 say_failure(&ret->report, r);
                 return;
         }
-        figures = map_of_section(ret->object, ".bss");
-        if (set->fill)
-                set->fill(figures ? (void *) (uintptr_t) bpf_map__initial_value(figures, &size) : NULL, size, kernel);
+        fill(set, ret, kernel);
         add_maps(ret);
         attach(set, ret);
 }

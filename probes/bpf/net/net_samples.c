@@ -82,8 +82,11 @@ void net_drop_reason(const struct net_figures *f, const struct net_drop *d, char
 
 /* Of "function+0x12/0x34 [module]" the function: where in it is another number in every build of a kernel. */
 void net_drop_place(const struct net_drop *d, char ret[static NET_SYMBOL]) {
-        if (d->symbol[0])
-                (void) snprintf(ret, NET_SYMBOL, "%.*s", (int) strcspn(d->symbol, "+"), d->symbol);
+        size_t n = strnlen(d->symbol, NET_SYMBOL - 1);
+        const char *plus = memchr(d->symbol, '+', n);
+
+        if (n > 0)
+                (void) snprintf(ret, NET_SYMBOL, "%.*s", (int) (plus ? (size_t) (plus - d->symbol) : n), d->symbol);
         else
                 (void) snprintf(ret, NET_SYMBOL, "0x%llx", d->location);
 }

@@ -1,0 +1,1 @@
+unit_test(net-rows KNOWS base bpfnet)
