@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The network's figures of BPF in the tick: metrics, and an event where drops tell of a shortage or a fault. */
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include "agent_bpf.h"
+#include "agent_net.h"
 #include "log.h"
 #include "net_samples.h"
 
@@ -72,9 +76,22 @@ static void look_at_drops(struct agent *a, struct agent_bpf_net *n, const struct
         }
 }
 
+/* By worker, NIC and run where those are known. */
 static void name_of(const struct net_peer_key *key, struct net_name *ret, void *userdata) {
-        (void) userdata;
+        struct net_whose whose = { .peer = "" };
+        uint8_t local[16], peer[16];
+        bool v4;
+
+        memcpy(local, key->local, sizeof(local));
+        memcpy(peer, key->peer, sizeof(peer));
+        v4 = IN6_IS_ADDR_V4MAPPED((const struct in6_addr *) (const void *) peer);
+        agent_net_whose(userdata, v4 ? AF_INET : AF_INET6, local + (v4 ? 12 : 0), peer + (v4 ? 12 : 0), key->cgroup,
+                        &whose);
         net_address_text(key->peer, ret->peer);
+        if (whose.peer[0])
+                (void) snprintf(ret->peer, sizeof(ret->peer), "%s", whose.peer);
+        (void) snprintf(ret->nic, sizeof(ret->nic), "%s", whose.nic);
+        (void) snprintf(ret->job, sizeof(ret->job), "%s", whose.job);
 }
 
 void agent_bpf_net_tick(struct agent *a, struct agent_bpf_net *n, const struct net_figures *f, struct sink *s) {

@@ -14,6 +14,9 @@ int agent_get_checks(struct agent *a, const struct api_request *r, struct api_an
 int agent_get_identity(struct agent *a, const struct api_request *r, struct api_answer *ret);
 int agent_get_jobs(struct agent *a, const struct api_request *r, struct api_answer *ret);
 
+/* agent_net_api.c */
+int agent_get_net(struct agent *a, const struct api_request *r, struct api_answer *ret);
+
 /* agent_jobs_api.c: they wait for tpu-launchd or the registry. */
 int agent_get_runs(struct agent *a, const struct api_request *r, struct api_answer *ret);
 int agent_post_job(struct agent *a, const struct api_request *r, struct api_answer *ret);

@@ -25,6 +25,7 @@ static const struct route routes[] = {
         { "GET", "/v1/captures", { 0 }, agent_get_captures },
         { "POST", "/v1/captures", { "run" }, agent_post_capture },
         { "GET", "/v1/events", { "since", "wait" }, agent_get_events },
+        { "GET", "/v1/net", { "peer" }, agent_get_net },
         { "GET", "/v1/path", { 0 }, agent_path_get },
         { "POST", "/v1/path", { "peer" }, agent_path_post },
         { "PUT", "/v1/cordon", { "reason", "until" }, agent_orders_call },

@@ -32,6 +32,8 @@ struct python_thread {
 
 struct capture {
         struct process process;
+        struct process_stat stat; /* as it was found */
+        bool python_found;        /* it can be read again without looking for the interpreter */
         char command[PROCESS_COMMAND_MAX];
         bool with_native; /* wanted: set before capture_process() */
         bool with_locals; /* the same */
@@ -46,6 +48,8 @@ struct capture {
         pid_t memory_pid;     /* the source's pid lives here */
         struct memory memory; /* for lists and frames, which move */
         struct memory names;  /* for code objects and names, which stay: the same target */
+        struct memory moving, moving_names; /* the same for threads that are read again and again, and for
+                                               all that is read just once */
         struct code_cache codes;
         struct task_list tasks;
         struct python_thread *threads; /* oldest first: the main thread comes first */
@@ -57,18 +61,21 @@ struct capture {
 #define CAPTURE_NULL ((struct capture) { .process = PROCESS_NULL })
 
 /*
- * Captures pid into *c (empty before, but for with_native). 0, or -errno with why for people. Clear with
- * capture_clear() either way.
+ * Captures pid into *c: empty before but for what is marked so above, or that of an earlier capture, which
+ * makes it quicker; everything in it is read anew. tasks.keep may be set, too. 0, or -errno with why for
+ * people. Clear with capture_clear() either way.
  */
 int capture_process(const struct host *h, pid_t pid, struct capture *c, char why[static REASON_MAX]);
 
-/* Sets up both memories of an empty capture. -ENOMEM; clear with capture_clear() either way. */
-int capture_init(struct capture *c, struct memory_source source);
+/* Sets up the memories of an empty capture. */
+void capture_init(struct capture *c, struct memory_source source);
 /*
  * The part that needs no /proc: after capture_init(), with c->interpreter set. For tests on memory images,
  * too.
  */
 int capture_stacks(struct capture *c);
+/* Frees what it found. */
+void capture_drop_stacks(struct capture *c);
 
 void capture_clear(struct capture *c);
 #define _cleanup_capture_ _cleanup_(capture_clear)

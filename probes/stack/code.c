@@ -37,31 +37,39 @@ static int read_name(struct memory *m, const struct python_layout *l, uint64_t t
         return *ret ? 0 : -ENOMEM;
 }
 
-/*
- * A bytes object; one that is no bytes object or too long leaves *ret NULL, for a stack without lines is
- * still a stack.
- */
-static int read_table(struct memory *m, const struct python_layout *l, uint64_t type, uint64_t address,
-                      struct code *ret) {
-        uint8_t head[64];
+/* How long the bytes object there is. -EBADMSG: there is none, or it is too long. */
+static int table_length(struct memory *m, const struct python_layout *l, uint64_t type, uint64_t address,
+                        uint64_t *ret) {
         uint64_t found_type, len;
+        uint8_t head[64];
         int r = memory_read(m, address, head, l->object.bytes_data);
 
         if (r < 0)
-                return r == -EFAULT ? 0 : r;
+                return r;
         memcpy(&found_type, head + l->object.type, 8);
         memcpy(&len, head + l->object.var_size, 8);
         if ((type && found_type != type) || len > CODE_TABLE_MAX)
-                return 0;
-        ret->table = malloc(len + 1); /* an empty table says that all is on the first line, to 3.9 */
-        if (!ret->table)
+                return -EBADMSG;
+        *ret = len;
+        return 0;
+}
+
+/* One that cannot be had leaves it NULL, for a stack without lines is still a stack. */
+static int read_table(struct memory *m, const struct python_layout *l, uint64_t type, struct code *c) {
+        uint64_t len;
+        int r = table_length(m, l, type, c->table_at, &len);
+
+        if (r < 0)
+                return r == -EFAULT || r == -EBADMSG ? 0 : r;
+        c->table = malloc(len + 1); /* an empty table says that all is on the first line, to 3.9 */
+        if (!c->table)
                 return -ENOMEM;
-        r = memory_read(m, address + l->object.bytes_data, ret->table, len);
+        r = memory_read(m, c->table_at + l->object.bytes_data, c->table, len);
         if (r < 0) {
-                free(TAKE_PTR(ret->table));
+                free(TAKE_PTR(c->table));
                 return r == -EFAULT ? 0 : r;
         }
-        ret->table_len = len;
+        c->table_len = len;
         return 0;
 }
 
@@ -115,10 +123,11 @@ static int check_code_type(struct memory *m, const struct python_types *t, uint6
         return r < 0 ? r : memcmp(text, "code", sizeof(text)) == 0 ? 0 : -EBADMSG;
 }
 
-static int code_read(struct memory *m, const struct python_layout *l, const struct python_types *t,
+/* What a code object itself says: everything but the texts and the table. */
+static int read_head(struct memory *m, const struct python_layout *l, const struct python_types *t,
                      struct code *c) {
         uint8_t head[256];
-        uint64_t type, file, function, table;
+        uint64_t type;
         int r = memory_read(m, c->address, head, l->code.size);
 
         if (r < 0)
@@ -127,32 +136,134 @@ static int code_read(struct memory *m, const struct python_layout *l, const stru
         r = check_code_type(m, t, type);
         if (r < 0)
                 return r;
-        memcpy(&file, head + l->code.filename, 8);
-        memcpy(&function, head + l->code.qualname, 8);
-        memcpy(&table, head + l->code.linetable, 8);
+        memcpy(&c->file_at, head + l->code.filename, 8);
+        memcpy(&c->function_at, head + l->code.qualname, 8);
+        memcpy(&c->table_at, head + l->code.linetable, 8);
         memcpy(&c->first_line, head + l->code.first_line, 4);
         c->lines = l->lines;
-        r = take_instructions(m, l, t, head, c);
+        return take_instructions(m, l, t, head, c);
+}
+
+static int code_read(struct memory *m, const struct python_layout *l, const struct python_types *t,
+                     struct code *c) {
+        int r = read_head(m, l, t, c);
+
         if (r == 0)
-                r = read_name(m, l, t->unicode, file, &c->file);
+                r = read_name(m, l, t->unicode, c->file_at, &c->file);
         if (r == 0)
-                r = read_name(m, l, t->unicode, function, &c->function);
+                r = read_name(m, l, t->unicode, c->function_at, &c->function);
         if (r == 0)
-                r = read_table(m, l, t->bytes, table, c);
+                r = read_table(m, l, t->bytes, c);
+        return r;
+}
+
+static bool same_name(struct memory *m, const struct python_layout *l, uint64_t type, uint64_t address,
+                      const char *known) {
+        char buf[TEXT_MAX];
+
+        return text_read(m, l, type, address, buf) == 0 && streq(buf, known);
+}
+
+/* One that could not be had must be so again. */
+static bool same_table(struct memory *m, const struct python_layout *l, uint64_t type,
+                       const struct code *c) {
+        uint8_t part[256];
+        uint64_t len;
+
+        if (table_length(m, l, type, c->table_at, &len) < 0)
+                return !c->table;
+        if (!c->table || len != c->table_len)
+                return false;
+        for (size_t at = 0; at < c->table_len; at += sizeof(part)) {
+                size_t n = MIN(c->table_len - at, sizeof(part));
+
+                if (memory_read(m, c->table_at + l->object.bytes_data + at, part, n) < 0 ||
+                    memcmp(part, c->table + at, n) != 0)
+                        return false;
+        }
+        return true;
+}
+
+/* Whether all that was read of it is the same now. */
+static bool code_stays(struct memory *m, const struct python_layout *l, const struct python_types *t,
+                       const struct code *c) {
+        struct code now = { .address = c->address };
+
+        return read_head(m, l, t, &now) == 0 && now.file_at == c->file_at &&
+               now.function_at == c->function_at && now.table_at == c->table_at &&
+               now.first_line == c->first_line && now.units == c->units &&
+               now.instructions == c->instructions && now.first_traceable == c->first_traceable &&
+               same_name(m, l, t->unicode, c->file_at, c->file) &&
+               same_name(m, l, t->unicode, c->function_at, c->function) && same_table(m, l, t->bytes, c);
+}
+
+static struct code **bucket_of(struct code_cache *c, uint64_t address) {
+        return &c->buckets[(address >> 4) % ELEMENTSOF(c->buckets)];
+}
+
+/* The newest there is of that address; NULL: none. */
+static struct code *known_code(struct code_cache *c, uint64_t address) {
+        struct code *p = *bucket_of(c, address);
+
+        while (p && p->address != address)
+                p = p->next;
+        return p;
+}
+
+static size_t code_bytes(const struct code *c) {
+        return sizeof(*c) + strlen(c->file) + strlen(c->function) + c->table_len;
+}
+
+void code_cache_begin(struct code_cache *c) {
+        for (size_t i = 0; c->n > 0 && i < ELEMENTSOF(c->buckets); i++)
+                for (struct code **at = &c->buckets[i], *p; (p = *at);) {
+                        if (p->generation >= c->begun) {
+                                at = &p->next;
+                                continue;
+                        }
+                        *at = p->next;
+                        c->n--;
+                        c->bytes -= code_bytes(p);
+                        code_free(p);
+                }
+        c->begun = ++c->generation;
+}
+
+int code_want(struct code_cache *c, struct memory *m, const struct python_layout *l, uint64_t address,
+              bool parts) {
+        const uint32_t offsets[] = { l->code.filename, l->code.qualname, l->code.linetable,
+                                     l->code.bytecode };
+        const struct code *known = known_code(c, address);
+        uint8_t head[256];
+        uint64_t at;
+        int r;
+
+        if (known && known->generation == c->generation)
+                return 0;
+        if (!parts)
+                return memory_want(m, address, l->code.size);
+        r = memory_read(m, address, head, l->code.size);
+        for (size_t i = 0; r == 0 && i < ELEMENTSOF(offsets); i++) {
+                if (offsets[i] == LAYOUT_NONE)
+                        continue;
+                memcpy(&at, head + offsets[i], 8);
+                r = memory_want(m, at, 128); /* the object and what it holds, most often all of it */
+        }
         return r;
 }
 
 int code_get(struct code_cache *c, struct memory *m, const struct python_layout *l,
-             const struct python_types *t, uint64_t address, const struct code **ret) {
-        struct code **bucket = &c->buckets[(address >> 4) % ELEMENTSOF(c->buckets)];
+             const struct python_types *t, uint64_t address, struct code **ret) {
+        struct code **bucket = bucket_of(c, address), *known = known_code(c, address);
         _cleanup_(code_freep) struct code *new = NULL;
         int r;
 
-        for (struct code *p = *bucket; p; p = p->next)
-                if (p->address == address && p->generation == c->generation) {
-                        *ret = p;
-                        return 0;
-                }
+        if (known && known->generation != c->generation && code_stays(m, l, t, known))
+                known->generation = c->generation;
+        if (known && known->generation == c->generation) {
+                *ret = known;
+                return 0;
+        }
         if (c->n >= CODE_MAX || c->bytes >= CODE_BYTES_MAX)
                 return -E2BIG;
         new = calloc(1, sizeof(*new));
@@ -164,7 +275,7 @@ int code_get(struct code_cache *c, struct memory *m, const struct python_layout 
         if (r < 0)
                 return r;
         c->n++;
-        c->bytes += sizeof(*new) + strlen(new->file) + strlen(new->function) + new->table_len;
+        c->bytes += code_bytes(new);
         new->next = *bucket;
         *ret = *bucket = TAKE_PTR(new);
         return 0;
@@ -188,4 +299,13 @@ int code_line(const struct code *c, uint64_t instruction) {
                 return line_of_unit(c->table, c->table_len, c->first_line, bytes < 0 ? -1 : bytes / 2);
         }
         return 0;
+}
+
+int code_line_again(struct code *c, uint64_t instruction) {
+        if (!c->line_known || c->line_at != instruction) {
+                c->line = code_line(c, instruction);
+                c->line_at = instruction;
+                c->line_known = true;
+        }
+        return c->line;
 }

@@ -3,7 +3,9 @@
 /*
  * Code objects of the target: file, qualified name, line table. Each is read once a generation; a new
  * generation is begun when a thread is read again, because a code object may have been freed and its place
- * taken meanwhile. Owned by the cache until it is cleared; total size bounded by CODE_BYTES_MAX.
+ * taken meanwhile: what is known of one then counts when everything it was made of reads the same. Owned by
+ * the cache, until it was not used throughout a capture or the cache is cleared; total size bounded by
+ * CODE_BYTES_MAX.
  */
 #include "layout.h"
 #include "memory.h"
@@ -29,26 +31,38 @@ struct code {
         enum line_format lines;
         uint64_t instructions; /* address of the first code unit; 0: instructions are counted from 0 */
         uint64_t units;        /* how many there are */
+        uint64_t file_at, function_at, table_at; /* addresses of what follows */
         char *file, *function; /* UTF-8; function is co_qualname */
         uint8_t *table;        /* NULL: could not be had, lines are 0 */
         size_t table_len;
+        uint64_t line_at; /* code_line_again(): where line is the line; none while line_known is not set */
+        int line;
+        bool line_known;
 };
 
 struct code_cache {
         struct code *buckets[1024];
         unsigned generation;
+        unsigned begun; /* the first generation of this capture */
         size_t n, bytes;
 };
 
 void code_cache_clear(struct code_cache *c);
 #define _cleanup_code_cache_ _cleanup_(code_cache_clear)
 
+/* A new capture: no frame holds any code. Frees those that the last one did not use. */
+void code_cache_begin(struct code_cache *c);
+
+/* Asks m for what code_get() will read: the code object, or, once that is there, what it points to. */
+int code_want(struct code_cache *c, struct memory *m, const struct python_layout *l, uint64_t address,
+              bool parts);
+
 /*
  * -EBADMSG: no code object is there; -E2BIG: a bound is reached; else as memory_read(). *ret is owned by the
  * cache.
  */
 int code_get(struct code_cache *c, struct memory *m, const struct python_layout *l,
-             const struct python_types *t, uint64_t address, const struct code **ret);
+             const struct python_types *t, uint64_t address, struct code **ret);
 
 /*
  * Whether a frame at this instruction (struct frame) can be of this code (before the first unit: not begun).
@@ -57,3 +71,5 @@ bool code_holds(const struct code *c, uint64_t instruction);
 
 /* The line of a frame at this instruction; 0 when unknown. */
 int code_line(const struct code *c, uint64_t instruction);
+/* The same, and remembers the last: many frames of a code object are at the same place. */
+int code_line_again(struct code *c, uint64_t instruction);

@@ -21,8 +21,8 @@ struct elf_answer {
 
 /*
  * Looks for the symbols in .dynsym, then, for those not found, in .symtab. -ENOEXEC: no x86-64 ELF program
- * or library; -EIO from reading; -E2BIG: a table is too large. The values are filled in even when some are
- * missing.
+ * or library; -ENOPKG: libelf is not installed; -EIO from reading; -E2BIG: a table is too large. The values
+ * are filled in even when some are missing.
  */
 int elf_symbols_find(int fd, struct elf_symbol *symbols, size_t n, const char *section,
                      struct elf_answer *ret);

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <fcntl.h>
 
+#include "elf_mapped.h"
 #include "elf_symbol.h"
 #include "mapped_file.h"
 #include "maps.h"
@@ -143,33 +144,51 @@ static int take_version(struct memory *m, struct interpreter *i, uint64_t data, 
         return -EOPNOTSUPP;
 }
 
+enum { RUNTIME, VERSION, CODE, UNICODE, BYTES, SYMBOLS };
+
+/* What the file does not export may still be in its own tables. */
+static int search_file(const struct process *p, struct memory *m, const struct mapping *map,
+                       struct elf_symbol symbols[static SYMBOLS], struct elf_answer *ret,
+                       char why[static REASON_MAX]) {
+        _cleanup_close_ int fd = mapped_file_open(p, m, map);
+        int r;
+
+        if (fd == -ESTALE || fd == -ENOENT)
+                (void) snprintf(
+                        why, REASON_MAX,
+                        "the file it runs, %.150s, was replaced or deleted, and opening the old one needs "
+                        "CAP_CHECKPOINT_RESTORE",
+                        map->path);
+        if (fd < 0)
+                return fd;
+        r = elf_symbols_find(fd, symbols, SYMBOLS, ".PyRuntime", ret);
+        if (r == -ENOPKG)
+                (void) snprintf(why, REASON_MAX,
+                                "a stripped program needs libelf.so.1 (the package libelf1)");
+        return r;
+}
+
 /* -ENOENT: this file holds no interpreter. */
 static int look_into(const struct process *p, struct memory *m, const struct mapping *map,
                      struct interpreter *ret, char why[static REASON_MAX]) {
-        struct elf_symbol s[] = { { "_PyRuntime", 0 },
-                                  { "Py_Version", 0 },
-                                  { "PyCode_Type", 0 },
-                                  { "PyUnicode_Type", 0 },
-                                  { "PyBytes_Type", 0 } };
-        _cleanup_close_ int fd = mapped_file_open(p, m, map);
-        struct elf_answer answer;
+        struct elf_symbol s[SYMBOLS] = { [RUNTIME] = { "_PyRuntime", 0 },
+                                         [VERSION] = { "Py_Version", 0 },
+                                         [CODE] = { "PyCode_Type", 0 },
+                                         [UNICODE] = { "PyUnicode_Type", 0 },
+                                         [BYTES] = { "PyBytes_Type", 0 } };
+        struct elf_answer answer = { 0 };
         uint64_t bias, runtime;
-        int r;
+        int r = elf_mapped_find(m, map->start, s, SYMBOLS, &answer);
 
-        if (fd < 0) {
-                if (fd == -ESTALE || fd == -ENOENT)
-                        (void) snprintf(
-                                why, REASON_MAX,
-                                "the file it runs, %.150s, was replaced or deleted, and opening the old one "
-                                "needs CAP_CHECKPOINT_RESTORE",
-                                map->path);
-                return fd;
-        }
-        r = elf_symbols_find(fd, s, ELEMENTSOF(s), ".PyRuntime", &answer);
+        if (r == -ESRCH || r == -EPERM)
+                return r;
+        if (r < 0 || !s[RUNTIME].value)
+                r = search_file(p, m, map, s, &answer, why);
         if (r < 0)
                 return r;
-        runtime = s[0].value ? s[0].value : answer.section; /* a stripped program still has the section */
-        if (!runtime && s[2].value) {
+        runtime = s[RUNTIME].value ? s[RUNTIME].value
+                                   : answer.section; /* a stripped program still has the section */
+        if (!runtime && s[CODE].value) {
                 (void) snprintf(why, REASON_MAX, "CPython before 3.7 is not supported; supported: %s",
                                 python_layout_supported);
                 return -EOPNOTSUPP;
@@ -178,10 +197,10 @@ static int look_into(const struct process *p, struct memory *m, const struct map
                 return -ENOENT;
         bias = map->start - answer.first_address;
         *ret = (struct interpreter) { .runtime = runtime + bias };
-        ret->version_at = s[1].value ? s[1].value + bias : 0;
-        ret->types.code = s[2].value ? s[2].value + bias : 0;
-        ret->types.unicode = s[3].value ? s[3].value + bias : 0;
-        ret->types.bytes = s[4].value ? s[4].value + bias : 0;
+        ret->version_at = s[VERSION].value ? s[VERSION].value + bias : 0;
+        ret->types.code = s[CODE].value ? s[CODE].value + bias : 0;
+        ret->types.unicode = s[UNICODE].value ? s[UNICODE].value + bias : 0;
+        ret->types.bytes = s[BYTES].value ? s[BYTES].value + bias : 0;
         return take_version(m, ret, answer.data + bias, answer.data_size, why);
 }
 

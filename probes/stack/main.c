@@ -3,6 +3,7 @@
  * tpu-stack PID…: all threads' Python stacks, by reading memory only. The target is never stopped, traced or
  * signalled. Exit: 0 every process was read; 3 one was not (the message says which and why); 64 usage.
  */
+#include <sys/resource.h>
 #include <time.h>
 
 #include "config.h"
@@ -14,9 +15,11 @@
 #include "targets.h"
 
 #define ALARM_SECONDS 20 /* a target whose memory or files never answer must not keep us */
-#define STDOUT_BUFFER (64u * 1024) /* a capture is many lines, and a pipe takes so much at once */
 #define REPEAT_MAX 100000u
 #define EVERY_DEFAULT USEC_PER_SEC
+#define CAPTURES_KEPT 16u
+#define FILES_MAX 16384u /* descriptors */
+#define FILES_OURS 64u /* descriptors that are not files of a thread */
 
 struct program {
         struct host host;
@@ -29,6 +32,7 @@ struct program {
         struct output output;
         struct targets asked,
                 targets; /* what was named; with the control group's and what all of them started */
+        struct capture *captures; /* with repeat: of the first CAPTURES_KEPT targets, for the next time */
         size_t failed, read;
 };
 
@@ -37,6 +41,9 @@ static void program_clear(struct program *p) {
         p->task_stacks = task_stacks_close(p->task_stacks);
         targets_clear(&p->asked);
         targets_clear(&p->targets);
+        for (size_t i = 0; p->captures && i < CAPTURES_KEPT; i++)
+                capture_clear(&p->captures[i]);
+        free(p->captures);
 }
 
 static int parse_pid(const char *word, pid_t *ret) {
@@ -94,19 +101,30 @@ static bool is_failure(const struct program *p, size_t index, int error) {
         return error != -ENOENT && (error != -ESRCH || index < p->asked.n);
 }
 
-static int read_one(struct program *p, size_t index) {
-        _cleanup_capture_ struct capture c = CAPTURE_NULL;
+/* Of how many threads of each target the files may stay open. */
+static size_t files_to_keep(void) {
+        struct rlimit l;
+
+        if (getrlimit(RLIMIT_NOFILE, &l) < 0)
+                return 0;
+        l.rlim_cur = MIN(l.rlim_max, (rlim_t) FILES_MAX);
+        (void) setrlimit(RLIMIT_NOFILE, &l); /* if not, there are fewer */
+        if (getrlimit(RLIMIT_NOFILE, &l) < 0 || l.rlim_cur < FILES_OURS)
+                return 0;
+        return (size_t) (l.rlim_cur - FILES_OURS) / TASK_FILES / CAPTURES_KEPT;
+}
+
+static int read_into(struct program *p, size_t index, struct capture *c) {
         char why[REASON_MAX];
         pid_t pid = p->targets.pids[index];
         size_t unreadable;
         int r;
 
-        c.with_native = p->native;
-        c.with_locals = p->locals;
-        c.task_stacks = p->task_stacks;
-        c.task_stacks_why = p->task_stacks_why;
-        r = capture_process(&p->host, pid, &c, why);
-
+        c->with_native = p->native;
+        c->with_locals = p->locals;
+        c->task_stacks = p->task_stacks;
+        c->task_stacks_why = p->task_stacks_why;
+        r = capture_process(&p->host, pid, c, why);
         if (r == -ENOMEM)
                 return r;
         if (r < 0) {
@@ -114,16 +132,24 @@ static int read_one(struct program *p, size_t index) {
                         return 0;
                 log_error("process %d: %s", (int) pid, why);
                 p->failed++;
-                return output_failure(&p->output, pid, c.command, why);
+                output_failure(&p->output, pid, c->command, why);
+                return 0;
         }
         p->read++;
-        unreadable = unreadable_threads(&c);
+        unreadable = unreadable_threads(c);
         if (unreadable > 0) {
                 log_error("process %d: %zu of %zu threads could not be read", (int) pid, unreadable,
-                          c.n_threads);
+                          c->n_threads);
                 p->failed++;
         }
-        return output_capture(&p->output, &c);
+        output_capture(&p->output, c);
+        return 0;
+}
+
+static int read_one(struct program *p, size_t index) {
+        _cleanup_capture_ struct capture once = CAPTURE_NULL;
+
+        return read_into(p, index, p->captures && index < CAPTURES_KEPT ? &p->captures[index] : &once);
 }
 
 static void say_nothing_read(struct program *p) {
@@ -139,10 +165,9 @@ static void say_nothing_read(struct program *p) {
 }
 
 static int run_once(struct program *p) {
-        int r = output_init(&p->output, stdout, p->json);
+        int r = find_targets(p);
 
-        if (r == 0)
-                r = find_targets(p);
+        output_init(&p->output, stdout, p->json);
         p->read = 0;
         if (r == 0 && p->native && !p->task_stacks && !p->task_stacks_why[0])
                 (void) task_stacks_open(p->targets.n, &p->task_stacks,
@@ -174,9 +199,25 @@ static void sleep_until(usec_t when) {
                 ;
 }
 
+static int prepare_to_keep(struct program *p) {
+        size_t files = files_to_keep();
+
+        p->captures = calloc(CAPTURES_KEPT, sizeof(*p->captures));
+        if (!p->captures)
+                return -ENOMEM;
+        for (size_t i = 0; i < CAPTURES_KEPT; i++) {
+                p->captures[i] = CAPTURE_NULL;
+                p->captures[i].tasks.keep = files;
+        }
+        return 0;
+}
+
 /* A capture that took longer than --every delays the next; none is made up for. */
 static int run(struct program *p) {
         usec_t next = now();
+
+        if (p->repeat > 1 && prepare_to_keep(p) < 0)
+                return log_error_errno(ENOMEM, "reading stacks: %m");
 
         for (unsigned n = 0; n < p->repeat; n++) {
                 int r;
@@ -266,7 +307,7 @@ int main(int argc, char *argv[]) {
         int r;
 
         log_open("tpu-stack");
-        (void) setvbuf(stdout, NULL, _IOFBF, STDOUT_BUFFER); /* if not, it is only slower */
+        (void) setvbuf(stdout, NULL, _IONBF, 0); /* the output gathers what it prints */
         r = options_parse(&o, argc, argv);
         if (r < 0)
                 return options_exit(r);

@@ -1,25 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "memory.h"
 
+#include "grow.h"
+
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
 
-#define TABLE_SIZE (MEMORY_PAGES_MAX * 2) /* a power of two, at most half full */
+#define TABLE_LEAST 512u                  /* slots; a power of two, at most half full */
 #define BATCH 512u                        /* pages of one call; the kernel's limit is 1024 (IOV_MAX) */
-#define SLAB_PAGES 32u
-#define SLABS_MAX (2 * MEMORY_PAGES_MAX / SLAB_PAGES) /* enough for both sides of every page */
+#define SLAB_PAGES 16u
+#define WANTED_MAX 4u /* pages of one memory_want() */
 
-int memory_init(struct memory *m, struct memory_source source) {
+void memory_init(struct memory *m, struct memory_source source) {
         *m = (struct memory) { .source = source, .ahead = MEMORY_AHEAD_MAX, .sides = 1 };
-        m->pages = calloc(MEMORY_PAGES_MAX, sizeof(*m->pages));
-        m->table = calloc(TABLE_SIZE, sizeof(*m->table));
-        m->slabs = calloc(SLABS_MAX, sizeof(*m->slabs));
-        if (!m->pages || !m->table || !m->slabs) {
-                memory_clear(m);
-                return -ENOMEM;
-        }
-        return 0;
 }
 
 void memory_clear(struct memory *m) {
@@ -37,7 +31,7 @@ static uint8_t *page_room(struct memory *m) {
         if (m->n_slabs == 0 || m->slab_used == SLAB_PAGES) {
                 void *slab;
 
-                if (m->n_slabs == SLABS_MAX)
+                if (grow(&m->slabs, &m->slabs_size, m->n_slabs + 1, sizeof(*m->slabs)) < 0)
                         return NULL;
                 slab = mmap(NULL, SLAB_PAGES * MEMORY_PAGE, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -72,24 +66,54 @@ static uint32_t *table_slot(struct memory *m, uint64_t number) {
         uint64_t i = (number * UINT64_C(0x9E3779B97F4A7C15)) >> 32;
 
         for (;; i++) {
-                uint32_t *slot = &m->table[i & (TABLE_SIZE - 1)];
+                uint32_t *slot = &m->table[i & (m->table_size - 1)];
 
                 if (*slot == 0 || m->pages[*slot - 1].number == number)
                         return slot;
         }
 }
 
-static int page_add(struct memory *m, uint64_t number, size_t *ret_index) {
+static void table_fill(struct memory *m) {
+        memset(m->table, 0, m->table_size * sizeof(*m->table));
+        for (size_t i = 0; i < m->n_pages; i++)
+                *table_slot(m, m->pages[i].number) = (uint32_t) i + 1;
+}
+
+/* Room for n pages more in the list and the table. */
+static int make_room(struct memory *m, size_t n) {
+        size_t size = m->pages_size, table_size = MAX(m->table_size, (size_t) TABLE_LEAST);
+        uint32_t *table;
+
+        if (grow(&m->pages, &m->pages_size, m->n_pages + n, sizeof(*m->pages)) < 0)
+                return -ENOMEM;
+        if (m->pages_size > size)
+                memset(m->pages + size, 0, (m->pages_size - size) * sizeof(*m->pages));
+        while (table_size < 2 * (m->n_pages + n))
+                table_size *= 2;
+        if (table_size == m->table_size)
+                return 0;
+        table = realloc(m->table, table_size * sizeof(*table));
+        if (!table)
+                return -ENOMEM;
+        m->table = table;
+        m->table_size = table_size;
+        table_fill(m);
+        return 0;
+}
+
+/* After make_room(). A page that is there already stays. */
+static int page_add(struct memory *m, uint64_t number) {
         uint32_t *slot = table_slot(m, number);
         struct memory_page *page = &m->pages[m->n_pages];
 
+        if (*slot)
+                return 0;
         for (unsigned side = 0; side < m->sides; side++)
                 if (!page->data[side] && !(page->data[side] = page_room(m)))
                         return -ENOMEM;
         page->number = number;
-        page->present = false;
-        *ret_index = m->n_pages++;
-        *slot = (uint32_t) m->n_pages;
+        page->present = page->used = false;
+        *slot = (uint32_t) ++m->n_pages;
         return 0;
 }
 
@@ -148,29 +172,61 @@ static int pages_fill(struct memory *m, size_t first, size_t n, unsigned sides) 
         return r;
 }
 
-/* The page with that number, and its neighbours with it on a miss. */
-static int page_get(struct memory *m, uint64_t number, const struct memory_page **ret) {
-        uint32_t *slot = table_slot(m, number);
-        uint64_t block = number - number % m->ahead;
-        size_t index, neighbour;
+/* All that was asked for and is not there yet. */
+static int fill_up(struct memory *m) {
+        while (m->n_filled < m->n_pages) {
+                size_t n = MIN(m->n_pages - m->n_filled, (size_t) (BATCH / m->sides));
+                int r = pages_fill(m, m->n_filled, n, m->sides);
+
+                if (r < 0)
+                        return r;
+                m->n_filled += n;
+        }
+        return 0;
+}
+
+static int page_miss(struct memory *m, uint64_t number) {
         int r;
 
-        if (*slot) {
-                *ret = &m->pages[*slot - 1];
-                return (*ret)->present ? 0 : -EFAULT;
-        }
         if (m->n_pages + m->ahead > MEMORY_PAGES_MAX)
                 memory_forget(m);
-        r = page_add(m, number, &index);
-        for (uint64_t i = 0; r == 0 && i < m->ahead; i++)
-                if (block + i != number && *table_slot(m, block + i) == 0)
-                        r = page_add(m, block + i, &neighbour);
-        if (r == 0)
-                r = pages_fill(m, index, m->n_pages - index, m->sides);
+        r = make_room(m, m->ahead);
+        for (uint64_t i = 0; r == 0 && i < m->ahead && i <= number; i++)
+                r = page_add(m, number - i);
+        return r;
+}
+
+static int page_get(struct memory *m, uint64_t number, const struct memory_page **ret) {
+        uint32_t at = m->table ? *table_slot(m, number) : 0;
+        struct memory_page *page;
+        int r = 0;
+
+        if (!at) {
+                r = page_miss(m, number);
+                if (r < 0)
+                        return r;
+                at = *table_slot(m, number);
+        }
+        if (at > m->n_filled)
+                r = fill_up(m);
         if (r < 0)
                 return r;
-        *ret = &m->pages[index];
-        return m->pages[index].present ? 0 : -EFAULT;
+        *ret = page = &m->pages[at - 1];
+        page->used = true;
+        return page->present ? 0 : -EFAULT;
+}
+
+int memory_want(struct memory *m, uint64_t address, size_t len) {
+        uint64_t first = address / MEMORY_PAGE, last;
+        int r;
+
+        if (len == 0 || len - 1 > UINT64_MAX - address || m->n_pages + WANTED_MAX > MEMORY_PAGES_MAX)
+                return 0;
+        last = MIN((address + len - 1) / MEMORY_PAGE, first + WANTED_MAX - 1);
+        r = make_room(m, WANTED_MAX);
+        for (uint64_t i = first; r == 0 && i <= last; i++)
+                r = page_add(m, i);
+        return r;
 }
 
 int memory_read(struct memory *m, uint64_t address, void *buf, size_t len) {
@@ -194,6 +250,26 @@ int memory_read(struct memory *m, uint64_t address, void *buf, size_t len) {
         return 0;
 }
 
+int memory_read_many(struct memory *m, const struct iovec *local, const uint64_t *remote, size_t n) {
+        struct iovec from[MEMORY_MANY_MAX];
+        size_t wanted = 0;
+        ssize_t r;
+
+        if (n > ELEMENTSOF(from))
+                return -E2BIG;
+        for (size_t i = 0; i < n; i++) {
+                from[i] = (struct iovec) { (void *) (uintptr_t) remote[i], local[i].iov_len };
+                wanted += local[i].iov_len;
+        }
+        if (m->bytes_read + wanted > MEMORY_READ_MAX)
+                return -E2BIG;
+        m->bytes_read += wanted;
+        r = m->source.readv(m->source.userdata, local, from, n);
+        if (r < 0)
+                return (int) r;
+        return (size_t) r == wanted ? 0 : -EFAULT;
+}
+
 int memory_read_u64(struct memory *m, uint64_t address, uint64_t *ret) {
         uint64_t v;
         int r = memory_read(m, address, &v, sizeof(v));
@@ -204,16 +280,34 @@ int memory_read_u64(struct memory *m, uint64_t address, uint64_t *ret) {
         return 0;
 }
 
+/* The room of those that are dropped goes behind the others. */
+static void drop_unused(struct memory *m) {
+        size_t kept = 0;
+
+        for (size_t i = 0; i < m->n_pages; i++)
+                if (m->pages[i].used) {
+                        struct memory_page page = m->pages[i];
+
+                        page.used = false;
+                        m->pages[i] = m->pages[kept];
+                        m->pages[kept++] = page;
+                }
+        m->n_pages = kept;
+        if (m->table)
+                table_fill(m);
+}
+
 int memory_refresh(struct memory *m) {
         m->side = 0;
         m->sides = 1;
-        for (size_t i = 0; i < m->n_pages; i += BATCH) {
-                int r = pages_fill(m, i, MIN(m->n_pages - i, (size_t) BATCH), 1);
+        drop_unused(m);
+        m->n_filled = 0;
+        return fill_up(m);
+}
 
-                if (r < 0)
-                        return r;
-        }
-        return 0;
+int memory_renew(struct memory *m) {
+        m->bytes_read = 0;
+        return memory_refresh(m);
 }
 
 /* How often this thread has stopped running. */
@@ -250,6 +344,7 @@ int memory_refresh_twice(struct memory *m) {
                         return -ENOMEM;
         if (m->n_pages == 0)
                 return 0;
+        m->n_filled = m->n_pages;
         before = switches();
         if (m->source.now)
                 start = m->source.now();
@@ -259,8 +354,9 @@ int memory_refresh_twice(struct memory *m) {
 }
 
 void memory_forget(struct memory *m) {
-        memset(m->table, 0, TABLE_SIZE * sizeof(*m->table));
-        m->n_pages = 0;
+        if (m->n_pages > 0)
+                memset(m->table, 0, m->table_size * sizeof(*m->table));
+        m->n_pages = m->n_filled = 0;
         m->side = 0;
         m->sides = 1;
 }

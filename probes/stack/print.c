@@ -1,59 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "print.h"
+
 #include "one_stack.h"
 #include "print_json.h"
 
-#include <stdarg.h>
-
 #define LINE_MAX_BYTES (40u * 1024) /* a frame in text: two names of TEXT_MAX, each byte escaped to four */
 
-int output_init(struct output *o, FILE *file, bool json) {
-        *o = (struct output) { .file = file };
-        if (json && !(o->processes = json_array()))
-                return -ENOMEM;
-        return 0;
+void output_init(struct output *o, FILE *file, bool json) {
+        o->json = json;
+        o->cut = false;
+        o->processes = 0;
+        sink_init(&o->sink, file);
+        if (json)
+                json_begin(o);
 }
 
 bool output_has_room(struct output *o, size_t bytes) {
-        if (o->bytes + bytes > OUTPUT_MAX - LINE_MAX_BYTES)
+        if (sink_bytes_put(&o->sink) + bytes > OUTPUT_MAX - LINE_MAX_BYTES)
                 o->cut = true;
         return !o->cut;
-}
-
-_printf_(2, 3) static void put(struct output *o, const char *fmt, ...) {
-        va_list ap;
-        int n;
-
-        va_start(ap, fmt);
-        n = vfprintf(o->file, fmt, ap);
-        va_end(ap);
-        o->bytes += (size_t) MAX(n, 0);
-}
-
-/* Bytes of the control character at s (C0, DEL, C1 in UTF-8), 0 when it is none. */
-static size_t control_bytes(const char *s) {
-        uint8_t first = (uint8_t) s[0], second = first ? (uint8_t) s[1] : 0;
-
-        if (first < 0x20 || first == 0x7F)
-                return 1;
-        return first == 0xC2 && second < 0xA0 ? 2 : 0;
-}
-
-/* s is UTF-8: what would move the cursor is escaped. */
-static void put_name(struct output *o, const char *s) {
-        while (*s) {
-                size_t n = 0, control;
-
-                while ((control = control_bytes(s + n)) == 0)
-                        n++;
-                (void) fwrite(s, 1, n, o->file); /* a failure is seen at output_finish() */
-                o->bytes += n;
-                s += n;
-                if (!*s)
-                        return;
-                put(o, "\\x%02x", (unsigned) (uint8_t) s[control - 1]);
-                s += control;
-        }
 }
 
 static const char *state_words(const struct task *t) {
@@ -77,81 +42,94 @@ static const char *state_words(const struct task *t) {
 }
 
 /* " in read (pipe_read)": the system call, and where in the kernel. */
-static void put_wait(struct output *o, const struct task *t) {
-        if (t->call[0])
-                put(o, " in %s", t->call);
+static void put_wait(struct sink *s, const struct task *t) {
+        if (t->call[0]) {
+                sink_text(s, " in ");
+                sink_text(s, t->call);
+        }
         if (t->wait[0]) {
-                put(o, t->call[0] ? " (" : " in ");
-                put_name(o, t->wait);
-                put(o, t->call[0] ? ")" : "");
+                sink_text(s, t->call[0] ? " (" : " in ");
+                sink_shown(s, t->wait);
+                sink_text(s, t->call[0] ? ")" : "");
         }
 }
 
-static void put_thread(struct output *o, const struct python_thread *t) {
+static void put_thread(struct sink *s, const struct python_thread *t) {
+        sink_text(s, "thread ");
         if (t->task) {
-                put(o, "thread %d \"", (int) t->task->tid);
-                put_name(o, t->task->name);
-                put(o, "\"");
+                sink_number(s, t->task->tid);
+                sink_text(s, " \"");
+                sink_shown(s, t->task->name);
+                sink_text(s, "\"");
         } else
-                put(o, "thread ?");
+                sink_text(s, "?");
         if (t->gil)
-                put(o, " [gil]");
-        if (t->id.interpreter != 0)
-                put(o, " [interpreter %" PRIu64 "]", t->id.interpreter);
+                sink_text(s, " [gil]");
+        if (t->id.interpreter != 0) {
+                sink_text(s, " [interpreter ");
+                sink_number(s, (int64_t) t->id.interpreter);
+                sink_text(s, "]");
+        }
         if (t->changed)
-                put(o, " [changed while read]");
-        if (t->task)
-                put(o, " %s", state_words(t->task));
+                sink_text(s, " [changed while read]");
+        if (t->task) {
+                sink_text(s, " ");
+                sink_text(s, state_words(t->task));
+        }
         if (t->task && t->task->state != 'T' && t->task->state != 't')
-                put_wait(o, t->task);
-        put(o, "\n");
+                put_wait(s, t->task);
+        sink_text(s, "\n");
 }
 
-static void put_frame(struct output *o, const struct frame *f) {
-        int line;
-
+static void put_frame(struct sink *s, const struct frame *f) {
         if (!f->code) {
-                put(o, "  (a frame whose name was not read: too many names)\n");
+                sink_text(s, "  (a frame whose name was not read: too many names)\n");
                 return;
         }
-        line = code_line(f->code, f->instruction);
-        put(o, "  File \"");
-        put_name(o, f->code->file);
-        if (line > 0)
-                put(o, "\", line %d, in ", line);
+        sink_text(s, "  File \"");
+        sink_shown(s, f->code->file);
+        sink_text(s, "\", line ");
+        if (f->line > 0)
+                sink_number(s, f->line);
         else
-                put(o, "\", line ?, in ");
-        put_name(o, f->code->function);
-        put(o, "\n");
+                sink_text(s, "?");
+        sink_text(s, ", in ");
+        sink_shown(s, f->code->function);
+        sink_text(s, "\n");
 }
 
-static void put_native_frame(struct output *o, const struct native_frame *f) {
+static void put_address(struct sink *s, const char *before, uint64_t address) {
+        sink_text(s, before);
+        sink_hex(s, address);
+}
+
+static void put_native_frame(struct sink *to, const struct native_frame *f) {
         const struct native_symbol *s = f->symbol;
         const char *slash = s->module ? strrchr(s->module->name, '/') : NULL;
 
-        put(o, "  ");
+        sink_text(to, "  ");
         if (s->name) {
-                put_name(o, s->name);
-                put(o, "+0x%" PRIx64, s->offset);
+                sink_shown(to, s->name);
+                put_address(to, "+0x", s->offset);
         } else
-                put(o, "0x%" PRIx64, f->pc);
+                put_address(to, "0x", f->pc);
         if (s->module) {
-                put(o, " (");
-                put_name(o, slash ? slash + 1 : s->module->name);
+                sink_text(to, " (");
+                sink_shown(to, slash ? slash + 1 : s->module->name);
                 if (!s->name)
-                        put(o, "+0x%" PRIx64, f->pc - s->module->start);
-                put(o, ")");
+                        put_address(to, "+0x", f->pc - s->module->start);
+                sink_text(to, ")");
         }
-        put(o, "\n");
+        sink_text(to, "\n");
 }
 
 static void put_locals(struct output *o, const struct frame_locals *l) {
         for (size_t i = 0; l && i < l->n && output_has_room(o, 0); i++) {
-                put(o, "    ");
-                put_name(o, l->items[i].name);
-                put(o, " = ");
-                put_name(o, l->items[i].value);
-                put(o, "\n");
+                sink_text(&o->sink, "    ");
+                sink_shown(&o->sink, l->items[i].name);
+                sink_text(&o->sink, " = ");
+                sink_shown(&o->sink, l->items[i].value);
+                sink_text(&o->sink, "\n");
         }
 }
 
@@ -163,54 +141,60 @@ static int put_joined(const struct joined_frame *f, void *userdata) {
                 return -E2BIG;
         switch (f->kind) {
         case JOINED_KERNEL:
-                put(o, "  [kernel] %.*s\n", (int) f->kernel_len, f->kernel);
+                sink_text(&o->sink, "  [kernel] ");
+                sink_put(&o->sink, f->kernel, f->kernel_len);
+                sink_text(&o->sink, "\n");
                 break;
         case JOINED_NATIVE:
-                put_native_frame(o, f->native);
+                put_native_frame(&o->sink, f->native);
                 break;
         case JOINED_PYTHON:
-                put_frame(o, f->python);
+                put_frame(&o->sink, f->python);
                 put_locals(o, f->locals);
                 break;
         }
         return 0;
 }
 
-static void put_native_end(struct output *o, const struct native_thread *n) {
-        if (n->error)
-                put(o, "  (no native stack: %s)\n", native_error(n->error));
-        else if (n->cut)
-                put(o, "  (more native frames, which cannot be told)\n");
+static void put_native_end(struct sink *s, const struct native_thread *n) {
+        if (n->error) {
+                sink_text(s, "  (no native stack: ");
+                sink_text(s, native_error(n->error));
+                sink_text(s, ")\n");
+        } else if (n->cut)
+                sink_text(s, "  (more native frames, which cannot be told)\n");
 }
 
-static void put_python_end(struct output *o, const struct python_thread *t) {
+static void put_python_end(struct sink *s, const struct python_thread *t) {
         if (t->error)
-                put(o, "  (not readable: %s)\n",
-                    t->error == -ELOOP ? "the frames form a loop" : "the frames do not make sense");
-        else if (t->chain.cut)
-                put(o, "  (more frames: only the innermost %zu were read)\n", t->chain.n);
-        else if (!python_shown(t) && t->changed)
-                put(o, "  (it ran all the time: no reading made sense)\n");
+                sink_text(s, t->error == -ELOOP ? "  (not readable: the frames form a loop)\n"
+                                                : "  (not readable: the frames do not make sense)\n");
+        else if (t->chain.cut) {
+                sink_text(s, "  (more frames: only the innermost ");
+                sink_number(s, (int64_t) t->chain.n);
+                sink_text(s, " were read)\n");
+        } else if (!python_shown(t) && t->changed)
+                sink_text(s, "  (it ran all the time: no reading made sense)\n");
         else if (!python_shown(t))
-                put(o, "  (no Python frame)\n");
+                sink_text(s, "  (no Python frame)\n");
 }
 
 static void text_thread(struct output *o, const struct capture *c, const struct python_thread *t) {
         const struct native_thread *n = t->task ? capture_native(c, t->task->tid) : NULL;
         bool joined = n && stack_joins(n, t);
 
-        put_thread(o, t);
+        put_thread(&o->sink, t);
         /* output_has_room() remembers that there was none */
         if (n)
                 (void) stack_walk(n, joined ? t : NULL, put_joined, o);
         if (n)
-                put_native_end(o, n);
+                put_native_end(&o->sink, n);
         if (joined)
                 return;
         if (n && t->chain.n > 0)
-                put(o, "  Python, of another moment or not to be matched with the above:\n");
+                sink_text(&o->sink, "  Python, of another moment or not to be matched with the above:\n");
         (void) stack_walk(NULL, t, put_joined, o);
-        put_python_end(o, t);
+        put_python_end(&o->sink, t);
 }
 
 static void text_other_threads(struct output *o, const struct capture *c) {
@@ -219,60 +203,73 @@ static void text_other_threads(struct output *o, const struct capture *c) {
 
                 if (capture_runs_python(c, t.task))
                         continue;
-                put_thread(o, &t);
+                put_thread(&o->sink, &t);
                 (void) stack_walk(&c->native.threads[i], NULL, put_joined, o);
-                put_native_end(o, &c->native.threads[i]);
+                put_native_end(&o->sink, &c->native.threads[i]);
+        }
+}
+
+static void put_head(struct sink *s, const struct capture *c) {
+        char version[PYTHON_VERSION_MAX];
+
+        sink_text(s, "process ");
+        sink_number(s, c->process.pid);
+        sink_text(s, " ");
+        sink_shown(s, c->command);
+        if (c->no_python) {
+                sink_text(s, " (native stacks only: ");
+                sink_text(s, c->no_python_why);
+        } else {
+                sink_text(s, " (CPython ");
+                sink_text(s, python_version_text(c->interpreter.version, version));
+        }
+        sink_text(s, ")\n");
+        if (c->kernel_why[0]) {
+                sink_text(s, "kernel stacks: UNKNOWN: ");
+                sink_text(s, c->kernel_why);
+                sink_text(s, "\n");
         }
 }
 
 static void text_capture(struct output *o, const struct capture *c) {
-        char version[PYTHON_VERSION_MAX];
-
-        put(o, "process %d ", (int) c->process.pid);
-        put_name(o, c->command);
-        if (c->no_python)
-                put(o, " (native stacks only: %s)\n", c->no_python_why);
-        else
-                put(o, " (CPython %s)\n", python_version_text(c->interpreter.version, version));
-        if (c->kernel_why[0])
-                put(o, "kernel stacks: UNKNOWN: %s\n", c->kernel_why);
+        put_head(&o->sink, c);
         for (size_t i = 0; i < c->n_threads && output_has_room(o, 0); i++)
                 text_thread(o, c, &c->threads[i]);
         if (c->native.n > 0)
                 text_other_threads(o, c);
-        else if (c->other_threads > 0)
-                put(o, "%zu other thread%s of this process run%s no Python\n", c->other_threads,
-                    c->other_threads == 1 ? "" : "s", c->other_threads == 1 ? "s" : "");
+        else if (c->other_threads > 0) {
+                sink_number(&o->sink, (int64_t) c->other_threads);
+                sink_text(&o->sink, c->other_threads == 1
+                                            ? " other thread of this process runs no Python\n"
+                                            : " other threads of this process run no Python\n");
+        }
 }
 
-int output_capture(struct output *o, const struct capture *c) {
+void output_capture(struct output *o, const struct capture *c) {
         if (o->cut)
-                return 0;
-        if (o->processes)
-                return json_capture(o, c);
-        text_capture(o, c);
-        return 0;
+                return;
+        if (o->json)
+                json_capture(o, c);
+        else
+                text_capture(o, c);
+        o->processes++;
 }
 
-int output_failure(struct output *o, pid_t pid, const char *command, const char *why) {
-        return !o->processes || o->cut ? 0 : json_failure(o, pid, command, why);
+void output_failure(struct output *o, pid_t pid, const char *command, const char *why) {
+        if (!o->json || !output_has_room(o, 0))
+                return;
+        json_failure(o, pid, command, why);
+        o->processes++;
 }
 
 int output_finish(struct output *o) {
-        int r = 0;
+        char cut[64];
 
-        if (o->processes) {
-                json_t *v = json_pack("{s:i, s:b, s:o}", "version", 1, "cut", o->cut, "processes",
-                                      TAKE_PTR(o->processes));
-
-                if (!v)
-                        r = -ENOMEM;
-                else if (json_dumpf(v, o->file, JSON_COMPACT) < 0 || fputc('\n', o->file) == EOF)
-                        r = -EIO;
-                json_decref(v);
-        } else if (o->cut)
-                put(o, "(output ends here: more than %u bytes)\n", OUTPUT_MAX);
-        if (fflush(o->file) != 0 || ferror(o->file))
-                r = -EIO;
-        return r;
+        if (o->json)
+                json_end(o);
+        else if (o->cut) {
+                (void) snprintf(cut, sizeof(cut), "(output ends here: more than %u bytes)\n", OUTPUT_MAX);
+                sink_text(&o->sink, cut);
+        }
+        return sink_flush(&o->sink);
 }

@@ -2,244 +2,270 @@
 #include "print_json.h"
 
 #include "one_stack.h"
+#include "text.h"
 
-#define FRAME_BYTES 96u /* a frame's JSON without its names */
+#define FRAME_BYTES 160u   /* a frame's JSON without its names */
+#define THREAD_BYTES 1024u /* more than a thread without its frames takes */
 
-/* Bytes of s in JSON: control characters take six. */
+/* Room for s in JSON, at most: control characters take six bytes. */
 static size_t json_bytes(const char *s) {
+        return 6 * strlen(s);
+}
+
+/* key: with its quotes, colon and the comma before it. */
+static void put_text(struct sink *s, const char *key, const char *text) {
+        sink_text(s, key);
+        sink_json(s, text, strlen(text));
+}
+
+static void put_number(struct sink *s, const char *key, int64_t n) {
+        sink_text(s, key);
+        sink_number(s, n);
+}
+
+static void put_bool(struct sink *s, const char *key, bool v) {
+        sink_text(s, key);
+        sink_text(s, v ? "true" : "false");
+}
+
+/* What may hold names of the target as they are, or be cut within a character. */
+static void put_words(struct sink *s, const char *key, const char *words) {
+        char clean[PROCESS_COMMAND_MAX];
+
+        (void) snprintf(clean, sizeof(clean), "%s", words);
+        text_clean(clean);
+        put_text(s, key, clean);
+}
+
+static size_t locals_bytes(const struct frame_locals *l) {
         size_t n = 0;
 
-        for (; *s; s++)
-                n += (uint8_t) *s < 0x20 ? 6 : *s == '"' || *s == '\\' ? 2 : 1;
+        for (size_t i = 0; l && i < l->n; i++)
+                n += FRAME_BYTES + json_bytes(l->items[i].name) + json_bytes(l->items[i].value);
         return n;
 }
 
-/* There are many frames. All names are UTF-8 already: text_to_utf8(), text_clean(). What is missing for want of
- * memory shows when the whole is written. */
-static void put_text(json_t *v, const char *key, const char *s) {
-        (void) json_object_set_new_nocheck(v, key, json_string_nocheck(s));
-}
-
-static void put_number(json_t *v, const char *key, json_int_t n) {
-        (void) json_object_set_new_nocheck(v, key, json_integer(n));
-}
-
-static void add_locals(json_t *v, const struct frame_locals *l, size_t *bytes) {
-        json_t *all = json_object();
-
+static void put_locals(struct sink *s, const struct frame_locals *l) {
+        sink_text(s, ",\"locals\":{");
         for (size_t i = 0; i < l->n; i++) {
-                (void) json_object_set_new(all, l->items[i].name, json_string(l->items[i].value));
-                *bytes += FRAME_BYTES + json_bytes(l->items[i].name) + json_bytes(l->items[i].value);
+                sink_text(s, i > 0 ? "," : "");
+                sink_json(s, l->items[i].name, strlen(l->items[i].name));
+                put_text(s, ":", l->items[i].value);
         }
-        (void) json_object_set_new(v, "locals", all);
+        sink_text(s, "}");
 }
 
-static json_t *python_frame(const struct frame *f, size_t *ret_bytes) {
-        const char *file = f->code ? f->code->file : "?", *function = f->code ? f->code->function : "?";
-        int line = f->code ? code_line(f->code, f->instruction) : 0;
-
-        json_t *v = json_object();
-
-        *ret_bytes = json_bytes(file) + json_bytes(function);
-        put_text(v, "file", file);
-        put_number(v, "line", line);
-        put_text(v, "function", function);
-        return v;
+static void put_python(struct sink *s, const struct frame *f, const struct frame_locals *locals) {
+        put_text(s, "{\"file\":", f->code ? f->code->file : "?");
+        put_number(s, ",\"line\":", f->line);
+        put_text(s, ",\"function\":", f->code ? f->code->function : "?");
+        if (locals)
+                put_locals(s, locals);
+        sink_text(s, "}");
 }
 
 /* "function" is "" when it has no name; "address" then tells it: it is the same wherever the file is mapped. */
-static json_t *native_frame(const struct native_frame *f, size_t *ret_bytes) {
+static void put_native(struct sink *to, const struct native_frame *f) {
         const struct native_symbol *s = f->symbol;
-        const char *function = s->name ? s->name : "";
-        json_t *v = json_object();
 
-        put_text(v, "kind", "native");
-        put_text(v, "function", function);
-        put_number(v, "offset", (json_int_t) s->offset);
-        *ret_bytes = json_bytes(function) + (s->module ? json_bytes(s->module->name) : 0);
+        put_text(to, "{\"kind\":\"native\",\"function\":", s->name ? s->name : "");
+        put_number(to, ",\"offset\":", (int64_t) s->offset);
         if (s->module) {
-                put_text(v, "module", s->module->name);
-                put_number(v, "address", (json_int_t) (f->pc - s->module->start));
+                put_text(to, ",\"module\":", s->module->name);
+                put_number(to, ",\"address\":", (int64_t) (f->pc - s->module->start));
         } else
-                put_number(v, "pc", (json_int_t) f->pc);
-        return v;
+                put_number(to, ",\"pc\":", (int64_t) f->pc);
+        sink_text(to, "}");
 }
 
 /* "pipe_read+0x366/0x410" */
-static json_t *kernel_frame(const char *text, size_t len, size_t *ret_bytes) {
+static void put_kernel(struct sink *s, const char *text, size_t len) {
         const char *plus = memchr(text, '+', len);
-        size_t name = plus ? (size_t) (plus - text) : len;
 
-        json_t *v = json_object();
+        sink_text(s, "{\"kind\":\"kernel\",\"function\":");
+        sink_json(s, text, plus ? (size_t) (plus - text) : len);
+        put_number(s, ",\"offset\":", plus ? (int64_t) strtoull(plus + 1, NULL, 16) : 0);
+        sink_text(s, "}");
+}
 
-        *ret_bytes = len;
-        put_text(v, "kind", "kernel");
-        (void) json_object_set_new_nocheck(v, "function", json_stringn_nocheck(text, name));
-        put_number(v, "offset", plus ? (json_int_t) strtoull(plus + 1, NULL, 16) : 0);
-        return v;
+static size_t frame_bytes(const struct joined_frame *f) {
+        const struct native_symbol *s;
+
+        switch (f->kind) {
+        case JOINED_KERNEL:
+                return FRAME_BYTES + 6 * f->kernel_len;
+        case JOINED_NATIVE:
+                s = f->native->symbol;
+                return FRAME_BYTES + json_bytes(s->name ? s->name : "") +
+                       json_bytes(s->module ? s->module->name : "");
+        case JOINED_PYTHON:
+                return FRAME_BYTES +
+                       (f->python->code
+                                ? json_bytes(f->python->code->file) + json_bytes(f->python->code->function)
+                                : 0) +
+                       locals_bytes(f->locals);
+        }
+        return 0;
 }
 
 struct frames {
         struct output *output;
-        json_t *array;
+        size_t n;
 };
 
-static int add_frame(const struct joined_frame *f, void *userdata) {
+static int put_frame(const struct joined_frame *f, void *userdata) {
         struct frames *to = userdata;
-        json_t *v = NULL;
-        size_t bytes = 0;
+        struct sink *s = &to->output->sink;
 
+        if (!output_has_room(to->output, frame_bytes(f)))
+                return -E2BIG;
+        sink_text(s, to->n++ > 0 ? "," : "");
         switch (f->kind) {
         case JOINED_KERNEL:
-                v = kernel_frame(f->kernel, f->kernel_len, &bytes);
+                put_kernel(s, f->kernel, f->kernel_len);
                 break;
         case JOINED_NATIVE:
-                v = native_frame(f->native, &bytes);
+                put_native(s, f->native);
                 break;
         case JOINED_PYTHON:
-                v = python_frame(f->python, &bytes);
-                if (v && f->locals)
-                        add_locals(v, f->locals, &bytes);
+                put_python(s, f->python, f->locals);
                 break;
         }
-        if (!output_has_room(to->output, FRAME_BYTES + bytes)) {
-                json_decref(v);
-                return -E2BIG;
-        }
-        to->output->bytes += FRAME_BYTES + bytes;
-        return json_array_append_new(to->array, v) < 0 ? -ENOMEM : 0;
+        return 0;
 }
 
 /* All frames of a thread as one stack; where they do not join, the native ones come first. n, t: NULL: none.
- */
-static json_t *json_frames(struct output *o, const struct native_thread *n, const struct python_thread *t) {
-        struct frames to = { o, json_array() };
+ * That some found no room is remembered by the output. */
+static void put_frames(struct output *o, const struct native_thread *n, const struct python_thread *t) {
+        struct frames to = { o, 0 };
         bool joined = n && t && stack_joins(n, t);
-        int r = to.array ? 0 : -ENOMEM;
 
-        if (r == 0 && n)
-                r = stack_walk(n, joined ? t : NULL, add_frame, &to);
-        if (r == 0 && t && !joined)
-                r = stack_walk(NULL, t, add_frame, &to);
-        if (r == -ENOMEM) {
-                json_decref(to.array);
-                return NULL;
-        }
-        return to.array;
+        sink_text(&o->sink, "\"frames\":[");
+        if (n)
+                (void) stack_walk(n, joined ? t : NULL, put_frame, &to);
+        if (t && !joined)
+                (void) stack_walk(NULL, t, put_frame, &to);
+        sink_text(&o->sink, "]");
 }
 
-static json_t *json_native(const struct native_thread *n, const struct python_thread *t) {
-        json_t *v = json_pack("{s:b, s:b, s:I}", "merged", t && stack_joins(n, t), "cut", n->cut, "pause_ns",
-                              (json_int_t) n->pause_ns);
-
-        if (v && n->error)
-                (void) json_object_set_new(v, "error", json_string(native_error(n->error)));
-        return v;
+static void put_of_native(struct sink *s, const struct native_thread *n, const struct python_thread *t) {
+        put_bool(s, ",\"native\":{\"merged\":", t && stack_joins(n, t));
+        put_bool(s, ",\"cut\":", n->cut);
+        put_number(s, ",\"pause_ns\":", (int64_t) n->pause_ns);
+        if (n->error)
+                put_text(s, ",\"error\":", native_error(n->error));
+        sink_text(s, "}");
 }
 
-static void add_task(json_t *v, const struct task *task) {
-        char state[2] = { task->state, '\0' };
-
-        (void) json_object_update_new(
-                v, json_pack("{s:i, s:s, s:s}", "tid", (int) task->tid, "name", task->name, "state", state));
+static void put_task(struct sink *s, const struct task *task) {
+        put_number(s, ",\"tid\":", task->tid);
+        put_text(s, ",\"name\":", task->name);
+        put_text(s, ",\"state\":", (char[]){ task->state, '\0' });
         if (task->wait[0])
-                (void) json_object_set_new(v, "wait", json_string(task->wait));
+                put_text(s, ",\"wait\":", task->wait);
         if (task->call[0])
-                (void) json_object_set_new(v, "syscall", json_string(task->call));
+                put_text(s, ",\"syscall\":", task->call);
 }
 
-static void add_python(json_t *v, const struct python_thread *t) {
-        (void) json_object_update_new(v, json_pack("{s:I, s:b, s:b}", "interpreter",
-                                                   (json_int_t) t->id.interpreter, "gil", t->gil, "changed",
-                                                   t->changed));
+static void put_of_python(struct sink *s, const struct python_thread *t) {
+        put_number(s, ",\"interpreter\":", (int64_t) t->id.interpreter);
+        put_bool(s, ",\"gil\":", t->gil);
+        put_bool(s, ",\"changed\":", t->changed);
         if (t->error)
-                (void) json_object_set_new(v, "error",
-                                           json_string(t->error == -ELOOP ? "loop" : "malformed"));
+                put_text(s, ",\"error\":", t->error == -ELOOP ? "loop" : "malformed");
 }
 
 /* t: NULL: it runs no Python. */
-static int add_thread(struct output *o, const struct native_thread *n, const struct python_thread *t,
-                      const struct task *task, json_t *to) {
-        json_t *v = json_object(), *frames;
-        bool cut;
+static void put_thread(struct output *o, bool first, const struct native_thread *n,
+                       const struct python_thread *t, const struct task *task) {
+        struct sink *s = &o->sink;
 
-        o->bytes += 1024; /* more than a thread without its frames takes */
-        frames = json_frames(o, n, t);
-        cut = o->cut || (t && t->chain.cut) || (n && n->cut);
-        if (!v || !frames || json_object_set_new(v, "frames", frames) < 0) {
-                json_decref(v);
-                return -ENOMEM;
-        }
-        (void) json_object_set_new(v, "frames_cut", json_boolean(cut));
+        sink_text(s, first ? "{" : ",{");
+        put_frames(o, n, t);
+        put_bool(s, ",\"frames_cut\":", o->cut || (t && t->chain.cut) || (n && n->cut));
         if (t)
-                add_python(v, t);
+                put_of_python(s, t);
         if (n)
-                (void) json_object_set_new(v, "native", json_native(n, t));
+                put_of_native(s, n, t);
         if (task)
-                add_task(v, task);
-        return json_array_append_new(to, v) < 0 ? -ENOMEM : 0;
+                put_task(s, task);
+        sink_text(s, "}");
 }
 
 /* Those that run no Python are there when their native stacks are. */
-static int add_threads(struct output *o, const struct capture *c, json_t *to) {
-        int r = 0;
+static void put_threads(struct output *o, const struct capture *c) {
+        size_t put = 0;
 
-        for (size_t i = 0; r == 0 && i < c->n_threads && output_has_room(o, 0); i++) {
+        sink_text(&o->sink, ",\"threads\":[");
+        for (size_t i = 0; i < c->n_threads && output_has_room(o, THREAD_BYTES); i++) {
                 const struct task *task = c->threads[i].task;
 
-                r = add_thread(o, task ? capture_native(c, task->tid) : NULL, &c->threads[i], task, to);
+                put_thread(o, put++ == 0, task ? capture_native(c, task->tid) : NULL, &c->threads[i], task);
         }
-        for (size_t i = 0; r == 0 && i < c->native.n && output_has_room(o, 1024); i++)
+        for (size_t i = 0; i < c->native.n && output_has_room(o, THREAD_BYTES); i++)
                 if (!capture_runs_python(c, &c->tasks.items[i]))
-                        r = add_thread(o, &c->native.threads[i], NULL, &c->tasks.items[i], to);
-        return r;
+                        put_thread(o, put++ == 0, &c->native.threads[i], NULL, &c->tasks.items[i]);
+        sink_text(&o->sink, "]");
 }
 
-static int add_module(const struct native_module *m, void *userdata) {
+static int put_module(const struct native_module *m, void *userdata) {
         struct frames *to = userdata;
-        size_t bytes = FRAME_BYTES + json_bytes(m->name) + sizeof(m->build_id);
+        struct sink *s = &to->output->sink;
 
-        if (!output_has_room(to->output, bytes))
+        if (!output_has_room(to->output, FRAME_BYTES + json_bytes(m->name) + sizeof(m->build_id)))
                 return -E2BIG;
-        to->output->bytes += bytes;
-        return json_array_append_new(to->array, json_pack("{s:s, s:s, s:I}", "path", m->name, "build_id",
-                                                          m->build_id, "start", (json_int_t) m->start));
+        put_text(s, to->n++ > 0 ? ",{\"path\":" : "{\"path\":", m->name);
+        put_text(s, ",\"build_id\":", m->build_id);
+        put_number(s, ",\"start\":", (int64_t) m->start);
+        sink_text(s, "}");
+        return 0;
 }
 
-static void add_native(struct output *o, const struct capture *c, json_t *v) {
-        struct frames to = { o, json_array() };
+static void put_modules(struct output *o, const struct capture *c) {
+        struct frames to = { o, 0 };
 
         if (c->kernel_why[0])
-                (void) json_object_set_new(v, "kernel_unknown", json_string(c->kernel_why));
+                put_text(&o->sink, ",\"kernel_unknown\":", c->kernel_why);
         else
-                (void) json_object_set_new(
-                        v, "kernel_by", json_string(c->native.kernel_by_proc ? "/proc/TID/stack" : "iter/task"));
-        (void) native_modules(&c->native, add_module, &to); /* output_has_room() remembers */
-        (void) json_object_set_new(v, "modules", to.array);
+                put_text(&o->sink,
+                         ",\"kernel_by\":", c->native.kernel_by_proc ? "/proc/TID/stack" : "iter/task");
+        sink_text(&o->sink, ",\"modules\":[");
+        (void) native_modules(&c->native, put_module, &to); /* output_has_room() remembers */
+        sink_text(&o->sink, "]");
 }
 
-int json_capture(struct output *o, const struct capture *c) {
+static void put_process(struct output *o, pid_t pid, const char *command) {
+        put_number(&o->sink, o->processes > 0 ? ",{\"pid\":" : "{\"pid\":", pid);
+        put_text(&o->sink, ",\"command\":", command);
+}
+
+void json_begin(struct output *o) {
+        sink_text(&o->sink, "{\"version\":1,\"processes\":[");
+}
+
+void json_capture(struct output *o, const struct capture *c) {
         char version[PYTHON_VERSION_MAX];
-        json_t *threads = json_array(), *v;
-        int r;
+        struct sink *s = &o->sink;
 
-        o->bytes += 4096;
-        r = add_threads(o, c, threads);
-        v = json_pack("{s:i, s:s, s:I, s:o}", "pid", (int) c->process.pid, "command", c->command,
-                      "other_threads", (json_int_t) c->other_threads, "threads", threads);
-        if (v && c->no_python)
-                (void) json_object_set_new(v, "no_python", json_string(c->no_python_why));
-        else if (v)
-                (void) json_object_set_new(
-                        v, "python", json_string(python_version_text(c->interpreter.version, version)));
-        if (v && c->native.n > 0)
-                add_native(o, c, v);
-        return json_array_append_new(o->processes, v) < 0 || r == -ENOMEM ? -ENOMEM : 0;
+        put_process(o, c->process.pid, c->command);
+        if (c->no_python)
+                put_words(s, ",\"no_python\":", c->no_python_why);
+        else
+                put_text(s, ",\"python\":", python_version_text(c->interpreter.version, version));
+        put_number(s, ",\"other_threads\":", (int64_t) c->other_threads);
+        put_threads(o, c);
+        if (c->native.n > 0)
+                put_modules(o, c);
+        sink_text(s, "}");
 }
 
-int json_failure(struct output *o, pid_t pid, const char *command, const char *why) {
-        json_t *v = json_pack("{s:i, s:s, s:s}", "pid", (int) pid, "command", command, "error", why);
+void json_failure(struct output *o, pid_t pid, const char *command, const char *why) {
+        put_process(o, pid, command);
+        put_words(&o->sink, ",\"error\":", why);
+        sink_text(&o->sink, "}");
+}
 
-        o->bytes += 4096;
-        return json_array_append_new(o->processes, v) < 0 ? -ENOMEM : 0;
+void json_end(struct output *o) {
+        put_bool(&o->sink, "],\"cut\":", o->cut);
+        sink_text(&o->sink, "}\n");
 }

@@ -71,24 +71,51 @@ void process_close(struct process *p) {
         p->dir_fd = close_fd(p->dir_fd);
 }
 
-/* "7 (a) b) S 1 …": the name may hold anything but is followed by the last ')'. */
-static char parse_stat(char *stat, const char **ret_name) {
+/*
+ * "7 (a) b) S 1 …": the name may hold anything but is followed by the last ')'. Returns what is behind it,
+ * "S 1 …"; NULL when it is no such text.
+ */
+static const char *parse_stat(char *stat, const char **ret_name) {
         char *open = strchr(stat, '('), *close = strrchr(stat, ')');
 
         if (!open || !close || close < open || close[1] != ' ' || close[2] == '\0')
-                return '?';
+                return NULL;
         *close = '\0';
         *ret_name = open + 1;
-        return close[2];
+        return close + 2;
+}
+
+/* The number in a field as proc(5) counts them; at: field 3. *at moves on to it. */
+static uint64_t stat_field(const char **at, unsigned *field, unsigned wanted) {
+        for (; **at && *field < wanted; (*at)++)
+                *field += **at == ' ';
+        return strtoull(*at, NULL, 10);
+}
+
+void process_stat(const struct process *p, struct process_stat *ret) {
+        static const unsigned fields[] = { 26, 27, 28, 47 };
+        char text[1024];
+        const char *name, *at;
+        unsigned field = 3;
+
+        *ret = (struct process_stat) { 0 };
+        if (process_read(p, "stat", text, sizeof(text), NULL) < 0)
+                return;
+        at = parse_stat(text, &name);
+        ret->state = at ? *at : '?';
+        for (size_t i = 0; at && i < ELEMENTSOF(fields); i++)
+                ret->image[i] = stat_field(&at, &field, fields[i]);
+}
+
+bool process_stat_same_image(const struct process_stat *a, const struct process_stat *b) {
+        return memcmp(a->image, b->image, sizeof(a->image)) == 0;
 }
 
 char process_state(const struct process *p) {
-        char stat[1024];
-        const char *name;
+        struct process_stat s;
 
-        if (process_read(p, "stat", stat, sizeof(stat), NULL) < 0)
-                return '\0';
-        return parse_stat(stat, &name);
+        process_stat(p, &s);
+        return s.state;
 }
 
 static void read_command(const struct process *p, char buf[static PROCESS_COMMAND_MAX]) {
@@ -99,9 +126,8 @@ static void read_command(const struct process *p, char buf[static PROCESS_COMMAN
         if (process_read(p, "cmdline", line, sizeof(line), &len) < 0 || len == 0) {
                 char stat[1024];
 
-                name = "?";
-                if (process_read(p, "stat", stat, sizeof(stat), NULL) >= 0)
-                        (void) parse_stat(stat, &name);
+                if (process_read(p, "stat", stat, sizeof(stat), NULL) < 0 || !parse_stat(stat, &name))
+                        name = "?";
                 (void) snprintf(buf, PROCESS_COMMAND_MAX, "%s", name);
                 return;
         }
@@ -135,29 +161,60 @@ static void take_call(const char *text, struct task *t) {
                 (void) snprintf(t->call, sizeof(t->call), "%s", syscall_name(strtol(text, NULL, 10), buf));
 }
 
-static void task_read(const struct process *p, struct task *t) {
+enum { STAT, WCHAN, SYSCALL };
+
+/* Of a thread; the descriptor stays open when keep is set. */
+static int task_file(const struct process *p, struct task *t, unsigned which, bool keep, char *buf,
+                     size_t size) {
+        static const char *const names[TASK_FILES] = {
+                [STAT] = "stat", [WCHAN] = "wchan", [SYSCALL] = "syscall"
+        };
+        _cleanup_close_ int opened = -1;
+        char path[64];
+        ssize_t n;
+        int fd = t->files[which];
+
+        if (fd < 0) {
+                (void) snprintf(path, sizeof(path), "task/%d/%s", (int) t->tid, names[which]);
+                fd = opened = openat(p->dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+        }
+        if (fd < 0)
+                return -errno;
+        n = pread(fd, buf, size - 1, 0);
+        if (n < 0)
+                return -errno;
+        buf[n] = '\0';
+        if (keep && opened >= 0)
+                t->files[which] = TAKE_FD(opened);
+        return 0;
+}
+
+/* Returns how many threads its process has, or -errno when it has ended. */
+static int task_read(const struct process *p, struct task *t, bool keep) {
         char path[64], text[4096];
-        const char *name;
+        const char *name, *at = NULL;
+        unsigned field = 3;
+        int r = task_file(p, t, STAT, keep, text, sizeof(text));
 
         t->own = t->tid;
-        t->state = '?';
-        (void) snprintf(path, sizeof(path), "task/%d/stat", (int) t->tid);
-        if (process_read(p, path, text, sizeof(text), NULL) >= 0) {
-                t->state = parse_stat(text, &name);
-                if (t->state != '?')
-                        (void) snprintf(t->name, sizeof(t->name), "%.63s", name);
-                text_clean(t->name);
-        }
-        (void) snprintf(path, sizeof(path), "task/%d/wchan", (int) t->tid);
-        if (t->state != 'R' && process_read(p, path, text, sizeof(text), NULL) >= 0 && !streq(text, "0"))
+        t->wait[0] = t->call[0] = t->name[0] = '\0';
+        if (r == 0)
+                at = parse_stat(text, &name);
+        t->state = at ? *at : '?';
+        if (at)
+                (void) snprintf(t->name, sizeof(t->name), "%.63s", name);
+        text_clean(t->name);
+        if (at)
+                r = (int) stat_field(&at, &field, 20);
+        if (t->state != 'R' && task_file(p, t, WCHAN, keep, text, sizeof(text)) == 0 && !streq(text, "0"))
                 (void) snprintf(t->wait, sizeof(t->wait), "%.63s", text);
         text_clean(t->wait);
-        (void) snprintf(path, sizeof(path), "task/%d/syscall", (int) t->tid);
-        if (t->state != 'R' && process_read(p, path, text, sizeof(text), NULL) >= 0)
+        if (t->state != 'R' && task_file(p, t, SYSCALL, keep, text, sizeof(text)) == 0)
                 take_call(text, t);
         (void) snprintf(path, sizeof(path), "task/%d/status", (int) t->tid);
         if (p->nested && process_read(p, path, text, sizeof(text), NULL) >= 0)
                 (void) nested_pid(text, &t->own);
+        return r;
 }
 
 static int task_compare(const void *a, const void *b) {
@@ -167,8 +224,11 @@ static int task_compare(const void *a, const void *b) {
 }
 
 void task_list_clear(struct task_list *l) {
+        for (size_t i = 0; i < l->n; i++)
+                for (size_t k = 0; k < TASK_FILES; k++)
+                        l->items[i].files[k] = close_fd(l->items[i].files[k]);
         free(l->items);
-        *l = (struct task_list) { 0 };
+        *l = (struct task_list) { .keep = l->keep };
 }
 
 static int open_tasks(const struct process *p, DIR **ret) {
@@ -185,34 +245,53 @@ static int open_tasks(const struct process *p, DIR **ret) {
         return 0;
 }
 
-int process_tasks(const struct process *p, struct task_list *ret) {
-        _cleanup_tasks_ struct task_list l = { 0 };
+static int add_task(struct task_list *l, size_t *size, pid_t tid) {
+        if (l->n == TASKS_MAX)
+                return -E2BIG;
+        if (l->n == *size) {
+                struct task *more = realloc(l->items, (*size = *size ? *size * 2 : 64) * sizeof(*more));
+
+                if (!more)
+                        return -ENOMEM;
+                l->items = more;
+        }
+        l->items[l->n] = (struct task) { .tid = tid };
+        for (size_t k = 0; k < TASK_FILES; k++)
+                l->items[l->n].files[k] = -1;
+        l->n++;
+        return 0;
+}
+
+/* The same threads as before: all are there, and the process has no others. */
+static bool read_again(const struct process *p, struct task_list *l) {
+        int threads = 0;
+
+        for (size_t i = 0; i < l->n; i++) {
+                threads = task_read(p, &l->items[i], true);
+                if (threads < 0)
+                        return false;
+        }
+        return (size_t) threads == l->n;
+}
+
+int process_tasks(const struct process *p, struct task_list *l) {
         _cleanup_closedir_ DIR *d = NULL;
         size_t size = 0;
-        int r = open_tasks(p, &d);
+        int r;
 
-        if (r < 0)
-                return r;
-        for (const struct dirent *e; (e = readdir(d));) {
-                if (e->d_name[0] < '0' || e->d_name[0] > '9')
-                        continue;
-                if (l.n == TASKS_MAX)
-                        return -E2BIG;
-                if (l.n == size) {
-                        struct task *more = realloc(l.items, (size = size ? size * 2 : 64) * sizeof(*more));
-
-                        if (!more)
-                                return -ENOMEM;
-                        l.items = more;
-                }
-                l.items[l.n] = (struct task) { .tid = (pid_t) strtol(e->d_name, NULL, 10) };
-                task_read(p, &l.items[l.n++]);
-        }
-        if (l.n > 0)
-                qsort(l.items, l.n, sizeof(*l.items), task_compare);
-        *ret = l;
-        l = (struct task_list) { 0 };
-        return 0;
+        if (l->n > 0 && l->n <= l->keep && !p->nested && read_again(p, l))
+                return 0;
+        task_list_clear(l);
+        r = open_tasks(p, &d);
+        for (const struct dirent *e; r == 0 && (e = readdir(d));)
+                if (e->d_name[0] >= '0' && e->d_name[0] <= '9')
+                        r = add_task(l, &size, (pid_t) strtol(e->d_name, NULL, 10));
+        for (size_t i = 0; r == 0 && i < l->n; i++)
+                (void) task_read(p, &l->items[i],
+                                 l->n <= l->keep); /* one that has ended has no more to say */
+        if (l->n > 0)
+                qsort(l->items, l->n, sizeof(*l->items), task_compare);
+        return r;
 }
 
 int process_children(const struct process *p, int (*visit)(pid_t pid, void *userdata), void *userdata) {

@@ -19,6 +19,8 @@ struct process {
 };
 #define PROCESS_NULL ((struct process) { .dir_fd = -1 })
 
+#define TASK_FILES 3u
+
 struct task {
         pid_t tid;     /* as /proc numbers it */
         pid_t own;     /* as the process itself numbers it */
@@ -26,11 +28,14 @@ struct task {
         char state;    /* 'R', 'S', 'D', 'T', … as in /proc/TID/stat; '?' */
         char wait[64]; /* kernel function it waits in; empty: not waiting, or not permitted to know */
         char call[32]; /* system call it is in ("read"); the same */
+        int files[TASK_FILES]; /* stat, wchan, syscall; -1: not open */
 };
 
 struct task_list {
         struct task *items;
         size_t n;
+        size_t keep; /* set before process_tasks(): with at most so many threads their files stay open for
+                        the next time, which is three descriptors each */
 };
 
 /* -ESRCH: there is no such process; else -errno of reading /proc. */
@@ -44,7 +49,16 @@ void process_close(struct process *p);
  */
 int process_read(const struct process *p, const char *name, char *buf, size_t size, size_t *ret_len);
 
-/* The letter of /proc/PID/stat; '\0' when the process is gone. */
+/* Of /proc/PID/stat. */
+struct process_stat {
+        char state;        /* '\0' when the process is gone */
+        uint64_t image[4]; /* startcode, endcode, startstack, start_brk: another program has others, but for
+                              what address randomisation is switched off for; 0 where it is not permitted to
+                              know them */
+};
+void process_stat(const struct process *p, struct process_stat *ret);
+bool process_stat_same_image(const struct process_stat *a, const struct process_stat *b);
+/* Its state alone. */
 char process_state(const struct process *p);
 
 /*
@@ -54,9 +68,13 @@ char process_state(const struct process *p);
 #define PROCESS_COMMAND_MAX 512
 void process_command(const struct process *p, char buf[static PROCESS_COMMAND_MAX]);
 
-/* Its threads, sorted by own. Free with task_list_clear(). -E2BIG: more than TASKS_MAX. */
-int process_tasks(const struct process *p, struct task_list *ret);
-void task_list_clear(struct task_list *l);
+/*
+ * Its threads, sorted by own, in a list that was empty or that of the same process before: as long as its
+ * threads are the same ones, nothing is opened then. Free with task_list_clear(). -E2BIG: more than
+ * TASKS_MAX.
+ */
+int process_tasks(const struct process *p, struct task_list *l);
+void task_list_clear(struct task_list *l); /* but for keep */
 #define _cleanup_tasks_ _cleanup_(task_list_clear)
 
 /* Calls visit for every child (one level). Returns 0, or what visit returned when not 0, or -errno. */

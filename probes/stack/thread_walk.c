@@ -120,7 +120,7 @@ static int walk_interpreter(struct memory *m, const struct python_layout *l, uin
         return r;
 }
 
-int walk_threads(struct memory *m, const struct interpreter *i, struct thread_list *ret) {
+static int walk_all_threads(struct memory *m, const struct interpreter *i, struct thread_list *ret) {
         _cleanup_(thread_list_clear) struct thread_list list = { 0 };
         const struct python_layout *l = i->layout;
         struct loop_guard guard = { 0 };
@@ -144,6 +144,16 @@ int walk_threads(struct memory *m, const struct interpreter *i, struct thread_li
         *ret = list;
         list = (struct thread_list) { 0 };
         return 0;
+}
+
+int walk_threads(struct memory *m, const struct interpreter *i, struct thread_list *ret) {
+        unsigned ahead = m->ahead;
+        int r;
+
+        m->ahead = 1; /* what is before a thread's state is none of ours */
+        r = walk_all_threads(m, i, ret);
+        m->ahead = ahead;
+        return r;
 }
 
 /* To 3.10 a frame is entered and left for the trace function while its state says otherwise. */
@@ -297,6 +307,25 @@ int walk_place(struct memory *m, const struct interpreter *i, uint64_t state, ui
         if (r == 0)
                 *ret = frame + instruction * 31;
         return r;
+}
+
+int walk_want_place(struct memory *m, const struct interpreter *i, uint64_t state) {
+        const struct python_layout *l = i->layout;
+        uint64_t from;
+        int r = l->thread.cframe == LAYOUT_NONE ? -ENOENT : read_member(m, state, l->thread.cframe, &from);
+
+        if (r == 0)
+                r = memory_want(m, from + l->thread.frame, 8);
+        return r == -ENOENT ? 0 : r;
+}
+
+int walk_want_frames(struct memory *m, const struct interpreter *i, uint64_t state) {
+        uint64_t frame;
+        int r = read_innermost(m, i->layout, state, &frame);
+
+        if (r < 0 || frame < MEMORY_PAGE)
+                return r;
+        return memory_want(m, frame - MEMORY_PAGE, MEMORY_PAGE + i->layout->frame.size);
 }
 
 int walk_frames(struct memory *m, const struct interpreter *i, uint64_t state, size_t max,

@@ -21,7 +21,8 @@ struct frame {
         bool of_generator;
         bool entry; /* called from C: the outermost one that one run of the interpreter loop has */
         uint64_t entry_at; /* something on the C stack that belongs to that run; 0: not known (to 3.11) */
-        const struct code *code; /* set by the capture; owned by its cache */
+        const struct code *code; /* this and the next: set by the capture; owned by its cache */
+        int line;                /* 0: unknown */
 };
 
 /* The frames of one thread, innermost first. */
@@ -65,6 +66,14 @@ int walk_threads(struct memory *m, const struct interpreter *i, struct thread_li
 /* A number that differs when the thread has moved on, whatever sense its frames make. Errors as
  * memory_read(). */
 int walk_place(struct memory *m, const struct interpreter *i, uint64_t state, uint64_t *ret);
+
+/*
+ * Ask m for what walk_frames() will read first (memory_want()): where the innermost frame is, and, once that
+ * is there, the frame and the page before it. For all threads one after the other this makes one call of
+ * each step.
+ */
+int walk_want_place(struct memory *m, const struct interpreter *i, uint64_t state);
+int walk_want_frames(struct memory *m, const struct interpreter *i, uint64_t state);
 
 /* The frames of a thread, at most max. Errors as above. Clear *ret. */
 int walk_frames(struct memory *m, const struct interpreter *i, uint64_t state, size_t max,

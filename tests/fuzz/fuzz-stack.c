@@ -4,6 +4,7 @@
  * memory of a process in which _PyRuntime lies at the start; bits 1 to 3 say which CPython it is.
  */
 #include "capture.h"
+#include "elf_mapped.h"
 #include "maps.h"
 #include "version.h"
 
@@ -53,9 +54,10 @@ static void fuzz_maps(const char *text, size_t len) {
 static void fuzz_memory(struct image *image, unsigned which) {
         static const uint8_t minors[] = { 11, 8, 9, 10, 12, 13, 14, 15 };
         _cleanup_capture_ struct capture c = CAPTURE_NULL;
+        struct elf_symbol symbols[] = { { "_PyRuntime", 0 }, { "x", 0 } };
+        struct elf_answer elf;
 
-        if (capture_init(&c, (struct memory_source) { image_readv, image, NULL }) < 0)
-                return;
+        capture_init(&c, (struct memory_source) { image_readv, image, NULL });
         c.with_locals = true;
         c.interpreter.runtime = BASE;
         c.interpreter.types = (struct python_types) { 7, 0, 9 };
@@ -65,6 +67,7 @@ static void fuzz_memory(struct image *image, unsigned which) {
             python_layout_describe(c.interpreter.layout, c.interpreter.version, image->bytes,
                                    &c.interpreter.described) == 0)
                 c.interpreter.layout = &c.interpreter.described;
+        (void) elf_mapped_find(&c.memory, BASE, symbols, ELEMENTSOF(symbols), &elf);
         (void) capture_stacks(&c);
         if (c.n_threads > WALK_THREADS_MAX || c.frames > WALK_FRAMES_TOTAL_MAX)
                 abort();

@@ -50,7 +50,7 @@ static void put_u32(struct image *i, uint64_t address, uint32_t v) {
 }
 
 static int capture_image_of(struct image *i, const struct python_layout *l, struct capture *c) {
-        ASSERT_OK(capture_init(c, (struct memory_source) { image_readv, i, NULL }));
+        capture_init(c, (struct memory_source) { image_readv, i, NULL });
         c->interpreter = (struct interpreter) { .layout = l, .runtime = RUNTIME, .types = { 7, 0, 9 } };
         return capture_stacks(c);
 }
@@ -187,6 +187,60 @@ static void test_image_between(void) {
         ASSERT_TRUE(c.threads[0].gil && c.threads[0].changed && !c.threads[0].error);
 }
 
+static void capture_again(struct image *i, struct capture *c, const char *function, int inner, int outer) {
+        const struct frame *f;
+
+        put_u32(i, FRAME + 64, 0xFFFFFFFF); /* the innermost one runs */
+        capture_drop_stacks(c);
+        ASSERT_OK(capture_stacks(c));
+        ASSERT_EQ(c->n_threads, 1);
+        ASSERT_TRUE(!c->threads[0].changed && !c->threads[0].error);
+        ASSERT_EQ(c->threads[0].chain.n, 2);
+        f = c->threads[0].chain.frames;
+        ASSERT_STREQ(f[0].code->function, function);
+        ASSERT_EQ(f[0].line, inner);
+        ASSERT_EQ(f[1].line, outer);
+        ASSERT_TRUE(c->codes.n <= 2); /* what is of no use any more goes */
+}
+
+/* What an earlier capture left counts only while everything it was made of is the same. */
+static void test_image_again(void) {
+        const struct python_layout *l = &python_layout_311;
+        _cleanup_capture_ struct capture c = CAPTURE_NULL;
+        const struct code *code;
+        struct image i;
+
+        make_image(&i);
+        put_u32(&i, FRAME + 64, 0xFFFFFFFF);
+        ASSERT_OK(capture_image(&i, &c));
+        code = c.threads[0].chain.frames[0].code;
+        capture_again(&i, &c, "f", 5, 6);
+        ASSERT_TRUE(c.threads[0].chain.frames[0].code == code);
+        i.bytes[NAME + l->unicode.ascii_data - BASE] = 'g'; /* another function where it was */
+        capture_again(&i, &c, "g", 5, 6);
+        put_u32(&i, CODE + l->code.first_line, 105);
+        capture_again(&i, &c, "g", 105, 106);
+        i.bytes[TABLE + l->object.bytes_data + 1 - BASE] =
+                0x80 | 12 << 3; /* the second line is two further */
+        capture_again(&i, &c, "g", 105, 107);
+        put_u64(&i, FRAME + l->frame.instruction, CODE + l->code.size + 2); /* the innermost moved on */
+        capture_again(&i, &c, "g", 107, 107);
+        put_u64(&i, TABLE + l->object.type, 8); /* no table any more */
+        capture_again(&i, &c, "g", 0, 0);
+        for (unsigned n = 0; n < 100; n++) {
+                i.bytes[NAME + l->unicode.ascii_data - BASE] = (uint8_t) ('a' + n % 26);
+                capture_again(&i, &c, (char[]) { (char) ('a' + n % 26), '\0' }, 0, 0);
+        }
+        put_u64(&i, CODE + l->object.type, 8); /* no code object */
+        capture_drop_stacks(&c);
+        ASSERT_OK(capture_stacks(&c));
+        ASSERT_EQ(c.threads[0].error, -EBADMSG);
+        put_u64(&i, RUNTIME + l->runtime.interpreters, 0);
+        capture_drop_stacks(&c);
+        ASSERT_OK(capture_stacks(&c));
+        ASSERT_EQ(c.n_threads, 0);
+}
+
 /* What one broken place does to the image of test_image(). */
 static int thread_error(uint64_t address, uint64_t value) {
         _cleanup_capture_ struct capture c = CAPTURE_NULL;
@@ -220,6 +274,18 @@ static void test_image_broken(void) {
         ASSERT_EQ(thread_error(RUNTIME + 40, 0), 1000);            /* no interpreter: no thread */
 }
 
+static void break_image(struct image *i, uint64_t *seed, unsigned changes) {
+        for (unsigned k = 0; k < changes; k++) {
+                uint64_t at = (random_next(seed) % PLACES) * 0x1000 + random_next(seed) % 0x280 / 8 * 8,
+                         kind = random_next(seed);
+
+                put_u64(i, BASE + at,
+                        kind % 3 == 0   ? BASE + random_next(seed) % (IMAGE + 4096) / 8 * 8
+                        : kind % 3 == 1 ? random_next(seed) % 64
+                                        : random_next(seed));
+        }
+}
+
 /* Pointers into the image, small numbers and noise: whatever it makes of it, it ends, within its bounds. */
 static void test_image_random(void) {
         uint64_t seed = test_seed() | 1, calls = 0, frames = 0;
@@ -233,25 +299,21 @@ static void test_image_random(void) {
                 make_image_of(i, nth_layout(round));
                 i->seed = random_next(&seed);
                 i->moves = round / 8 % 2;
-                for (unsigned k = 0; k < changes; k++) {
-                        uint64_t at = (random_next(&seed) % PLACES) * 0x1000 +
-                                      random_next(&seed) % 0x280 / 8 * 8,
-                                 kind = random_next(&seed);
-
-                        put_u64(i, BASE + at,
-                                kind % 3 == 0   ? BASE + random_next(&seed) % (IMAGE + 4096) / 8 * 8
-                                : kind % 3 == 1 ? random_next(&seed) % 64
-                                                : random_next(&seed));
-                }
+                break_image(i, &seed, changes);
                 c.with_locals = round % 3 == 0;
                 (void) capture_image_of(i, nth_layout(round), &c);
                 ASSERT_TRUE(c.n_threads <= WALK_THREADS_MAX && c.frames <= WALK_FRAMES_TOTAL_MAX);
-                calls += i->calls;
                 frames += c.frames;
+                break_image(i, &seed, changes % 8);
+                capture_drop_stacks(&c);
+                (void) capture_stacks(&c);
+                ASSERT_TRUE(c.n_threads <= WALK_THREADS_MAX && c.frames <= WALK_FRAMES_TOTAL_MAX);
+                calls += i->calls;
         }
         ASSERT_TRUE(frames > 1000); /* the rounds must reach the frames */
         printf("10000 images: %" PRIu64 " reads, %" PRIu64 " frames\n", calls, frames);
         free(i);
 }
 
-TEST_MAIN(test_image, test_image_between, test_image_of_every_version, test_image_broken, test_image_random)
+TEST_MAIN(test_image, test_image_between, test_image_again, test_image_of_every_version, test_image_broken,
+          test_image_random)

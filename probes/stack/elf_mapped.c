@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "elf_mapped.h"
+
+#include <elf.h>
+
+#define SEGMENTS_MAX 32u
+#define DYNAMIC_MAX 128u  /* entries */
+#define CHAIN_PART 16u    /* hashes of one chain that are read at once */
+#define CHAIN_MAX 1024u   /* symbols of one bucket that are looked at */
+#define NAME_MAX_LEN 64u  /* of a symbol that is looked for, with its NUL */
+
+/* Addresses in the process. */
+struct tables {
+        uint64_t symbols, names, buckets, chains;
+        uint32_t n_buckets, first; /* the first symbol that is in the hash table */
+};
+
+static bool is_x86_64(const Elf64_Ehdr *h) {
+        return memcmp(h->e_ident, ELFMAG, SELFMAG) == 0 && h->e_ident[EI_CLASS] == ELFCLASS64 &&
+               h->e_ident[EI_DATA] == ELFDATA2LSB && h->e_machine == EM_X86_64 &&
+               h->e_phentsize == sizeof(Elf64_Phdr);
+}
+
+static int read_one(struct memory *m, uint64_t address, void *buf, size_t len) {
+        struct iovec local = { buf, len };
+
+        return memory_read_many(m, &local, &address, 1);
+}
+
+/* As elf_symbol.c takes them from the file. *ret_dynamic, *ret_size: of the table that the dynamic linker
+ * uses. */
+static int read_segments(struct memory *m, uint64_t start, struct elf_answer *ret, uint64_t *ret_dynamic,
+                         uint64_t *ret_size) {
+        Elf64_Phdr p[SEGMENTS_MAX];
+        bool found = false;
+        Elf64_Ehdr h;
+        int r = read_one(m, start, &h, sizeof(h));
+
+        if (r < 0)
+                return r;
+        if (!is_x86_64(&h) || h.e_phnum > SEGMENTS_MAX || h.e_phoff > MEMORY_PAGE)
+                return -ENOEXEC;
+        r = read_one(m, start + h.e_phoff, p, h.e_phnum * sizeof(p[0]));
+        *ret_size = 0;
+        for (size_t i = 0; r == 0 && i < h.e_phnum; i++) {
+                if (p[i].p_type == PT_DYNAMIC) {
+                        *ret_dynamic = p[i].p_vaddr;
+                        *ret_size = p[i].p_memsz;
+                }
+                if (p[i].p_type != PT_LOAD)
+                        continue;
+                if (!found && p[i].p_offset < 4096) {
+                        ret->first_address = p[i].p_vaddr - p[i].p_vaddr % 4096;
+                        found = true;
+                }
+                if ((p[i].p_flags & PF_W) && !ret->data_size) {
+                        ret->data = p[i].p_vaddr;
+                        ret->data_size = p[i].p_memsz;
+                }
+        }
+        return r < 0 ? r : found && *ret_size > 0 ? 0 : -ENOEXEC;
+}
+
+/* glibc's dynamic linker puts addresses where the file has its own numbering, musl's does not. */
+static uint64_t in_process(uint64_t value, uint64_t start, uint64_t bias) {
+        return value >= start ? value : value + bias;
+}
+
+static int read_tables(struct memory *m, uint64_t start, uint64_t bias, uint64_t dynamic, uint64_t size,
+                       struct tables *ret) {
+        Elf64_Dyn d[DYNAMIC_MAX];
+        uint32_t head[4]; /* buckets, the first symbol, words of the Bloom filter, its shift */
+        size_t n = MIN(size / sizeof(d[0]), (uint64_t) DYNAMIC_MAX);
+        uint64_t hash = 0;
+        int r = read_one(m, dynamic + bias, d, n * sizeof(d[0]));
+
+        *ret = (struct tables){ 0 };
+        for (size_t i = 0; r == 0 && i < n && d[i].d_tag != DT_NULL; i++) {
+                uint64_t at = in_process(d[i].d_un.d_ptr, start, bias);
+
+                if (d[i].d_tag == DT_SYMTAB)
+                        ret->symbols = at;
+                else if (d[i].d_tag == DT_STRTAB)
+                        ret->names = at;
+                else if (d[i].d_tag == DT_GNU_HASH)
+                        hash = at;
+        }
+        if (r == 0 && (!ret->symbols || !ret->names || !hash))
+                return -ENOEXEC;
+        if (r == 0)
+                r = read_one(m, hash, head, sizeof(head));
+        if (r < 0)
+                return r;
+        ret->n_buckets = head[0];
+        ret->first = head[1];
+        ret->buckets = hash + sizeof(head) + UINT64_C(8) * head[2];
+        ret->chains = ret->buckets + UINT64_C(4) * head[0];
+        return head[0] == 0 ? -ENOEXEC : 0;
+}
+
+static uint32_t hash_of(const char *name) {
+        uint32_t h = 5381;
+
+        for (; *name; name++)
+                h = h * 33 + (uint8_t) *name;
+        return h;
+}
+
+/* Whether the symbol at index is the one that is looked for: then its value is taken. */
+static int look_at(struct memory *m, const struct tables *t, uint32_t index, struct elf_symbol *wanted) {
+        size_t len = strlen(wanted->name) + 1;
+        char name[NAME_MAX_LEN];
+        Elf64_Sym found;
+        int r = len > sizeof(name) ? -E2BIG
+                                   : read_one(m, t->symbols + index * sizeof(found), &found, sizeof(found));
+
+        if (r == 0)
+                r = read_one(m, t->names + found.st_name, name, len);
+        if (r == 0 && memcmp(name, wanted->name, len) == 0 && found.st_shndx != SHN_UNDEF &&
+            ELF64_ST_TYPE(found.st_info) == STT_OBJECT)
+                wanted->value = found.st_value;
+        return r;
+}
+
+/* The symbols of one bucket, from index on, in whose hashes the lowest bit marks the last one. */
+static int walk_chain(struct memory *m, const struct tables *t, uint32_t hash, uint32_t index,
+                      struct elf_symbol *wanted) {
+        uint32_t part[CHAIN_PART];
+
+        if (index < t->first)
+                return 0; /* an empty bucket */
+        for (size_t n = 0; n < CHAIN_MAX; n++, index++) {
+                size_t at = n % CHAIN_PART;
+                int r = at > 0 ? 0
+                               : read_one(m, t->chains + UINT64_C(4) * (index - t->first), part,
+                                          sizeof(part));
+
+                if (r == 0 && (part[at] | 1) == (hash | 1))
+                        r = look_at(m, t, index, wanted);
+                if (r < 0 || wanted->value || (part[at] & 1))
+                        return r;
+        }
+        return 0;
+}
+
+/* The buckets of all in one call. */
+static int search_all(struct memory *m, const struct tables *t, struct elf_symbol *symbols, size_t n) {
+        uint32_t hash[ELF_MAPPED_SYMBOLS_MAX], index[ELF_MAPPED_SYMBOLS_MAX];
+        struct iovec local[ELF_MAPPED_SYMBOLS_MAX];
+        uint64_t remote[ELF_MAPPED_SYMBOLS_MAX];
+        int r;
+
+        for (size_t i = 0; i < n; i++) {
+                hash[i] = hash_of(symbols[i].name);
+                local[i] = (struct iovec){ &index[i], sizeof(index[i]) };
+                remote[i] = t->buckets + UINT64_C(4) * (hash[i] % t->n_buckets);
+        }
+        r = memory_read_many(m, local, remote, n);
+        for (size_t i = 0; r == 0 && i < n; i++)
+                r = walk_chain(m, t, hash[i], index[i], &symbols[i]);
+        return r;
+}
+
+int elf_mapped_find(struct memory *m, uint64_t start, struct elf_symbol *symbols, size_t n,
+                    struct elf_answer *ret) {
+        struct elf_answer answer = { 0 };
+        uint64_t dynamic = 0, size = 0;
+        struct tables t;
+        int r = n > ELF_MAPPED_SYMBOLS_MAX ? -E2BIG : read_segments(m, start, &answer, &dynamic, &size);
+
+        if (r == 0)
+                r = read_tables(m, start, start - answer.first_address, dynamic, size, &t);
+        if (r < 0)
+                return r;
+        *ret = answer;
+        return search_all(m, &t, symbols, n);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sink.h"
+
+void sink_init(struct sink *s, FILE *file) {
+        s->file = file;
+        s->used = 0;
+        s->written = 0;
+        s->failed = false;
+}
+
+static void empty(struct sink *s) {
+        s->failed = s->failed || fwrite(s->buf, 1, s->used, s->file) != s->used;
+        s->written += s->used;
+        s->used = 0;
+}
+
+int sink_flush(struct sink *s) {
+        empty(s);
+        return fflush(s->file) != 0 || ferror(s->file) || s->failed ? -EIO : 0;
+}
+
+void sink_put_slowly(struct sink *s, const void *p, size_t n) {
+        const char *from = p;
+
+        while (n > 0) {
+                size_t part = MIN(n, (size_t) SINK_SIZE - s->used);
+
+                memcpy(s->buf + s->used, from, part);
+                s->used += part;
+                from += part;
+                n -= part;
+                if (s->used == SINK_SIZE)
+                        empty(s);
+        }
+}
+
+static void put_digits(struct sink *s, uint64_t n, unsigned base, bool negative) {
+        char buf[24], *at = buf + sizeof(buf);
+
+        do
+                *--at = "0123456789abcdef"[n % base];
+        while ((n /= base));
+        if (negative)
+                *--at = '-';
+        sink_put(s, at, (size_t) (buf + sizeof(buf) - at));
+}
+
+void sink_number(struct sink *s, int64_t n) {
+        put_digits(s, n < 0 ? -(uint64_t) n : (uint64_t) n, 10, n < 0);
+}
+
+void sink_hex(struct sink *s, uint64_t n) {
+        put_digits(s, n, 16, false);
+}
+
+static void put_escape(struct sink *s, char c) {
+        static const char letters[] = "\bb\ff\nn\rr\tt\"\"\\\\"; /* what is escaped, and as which letter */
+
+        for (const char *l = letters; *l; l += 2)
+                if (*l == c) {
+                        sink_put(s, (char[]){ '\\', l[1] }, 2);
+                        return;
+                }
+        sink_text(s, "\\u00");
+        sink_put(s, (char[]){ "0123456789ABCDEF"[(uint8_t) c >> 4], "0123456789ABCDEF"[c & 15] }, 2);
+}
+
+void sink_json(struct sink *s, const char *text, size_t len) {
+        const char *end = text + len, *from = text;
+
+        sink_put(s, "\"", 1);
+        for (; text < end; text++)
+                if ((uint8_t) *text < 0x20 || *text == '"' || *text == '\\') {
+                        sink_put(s, from, (size_t) (text - from));
+                        put_escape(s, *text);
+                        from = text + 1;
+                }
+        sink_put(s, from, (size_t) (end - from));
+        sink_put(s, "\"", 1);
+}
+
+/* Bytes of the control character at s (C0, DEL, C1 in UTF-8), 0 when it is none. */
+static size_t control_bytes(const char *s) {
+        uint8_t first = (uint8_t) s[0];
+
+        if (first < 0x20 || first == 0x7F)
+                return 1;
+        return first == 0xC2 && (uint8_t) s[1] < 0xA0 ? 2 : 0;
+}
+
+void sink_shown(struct sink *s, const char *text) {
+        while (*text) {
+                size_t n = 0, control;
+
+                while ((control = control_bytes(text + n)) == 0)
+                        n++;
+                sink_put(s, text, n);
+                text += n;
+                if (!*text)
+                        return;
+                sink_text(s, "\\x");
+                sink_put(s, (char[]){ "0123456789abcdef"[(uint8_t) text[control - 1] >> 4 & 15],
+                                      "0123456789abcdef"[text[control - 1] & 15] },
+                         2);
+                text += control;
+        }
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Text on its way into a file, gathered in one buffer: a capture is tens of thousands of short pieces, and
+ * neither printf() nor a tree of JSON values is a way to put them together within a millisecond. What is
+ * put must be UTF-8 already (text_to_utf8(), text_clean()). That the file could not be written is
+ * remembered for sink_flush().
+ */
+#include "base.h"
+
+#define SINK_SIZE (32u * 1024)
+
+struct sink {
+        FILE *file;       /* borrowed */
+        size_t used;      /* of buf */
+        uint64_t written; /* bytes that have left buf */
+        bool failed;
+        char buf[SINK_SIZE];
+};
+
+void sink_init(struct sink *s, FILE *file);
+/* Writes what is left. -EIO: this, or something before it, could not be written. */
+int sink_flush(struct sink *s);
+
+/* Bytes that were put in all. */
+static inline uint64_t sink_bytes_put(const struct sink *s) {
+        return s->written + s->used;
+}
+
+/* More than fits is put, too. */
+void sink_put_slowly(struct sink *s, const void *p, size_t n);
+
+static inline void sink_put(struct sink *s, const void *p, size_t n) {
+        if (n > SINK_SIZE - s->used) {
+                sink_put_slowly(s, p, n);
+                return;
+        }
+        memcpy(s->buf + s->used, p, n);
+        s->used += n;
+}
+
+static inline void sink_text(struct sink *s, const char *text) {
+        sink_put(s, text, strlen(text));
+}
+
+void sink_number(struct sink *s, int64_t n);
+void sink_hex(struct sink *s, uint64_t n); /* without "0x" */
+/* In quotes, as JSON wants it. */
+void sink_json(struct sink *s, const char *text, size_t len);
+/* For a terminal: what would move the cursor (C0, DEL, C1) is shown as \xNN. */
+void sink_shown(struct sink *s, const char *text);

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What tpu-stack writes: JSON that jansson reads back, and text that moves no cursor. */
+#include <jansson.h>
+
+#include "sink.h"
+#include "test.h"
+
+struct written {
+        char *text;
+        size_t len;
+        FILE *file;
+        struct sink sink;
+};
+
+static void start(struct written *w) {
+        w->text = NULL;
+        w->file = open_memstream(&w->text, &w->len);
+        ASSERT_TRUE(w->file != NULL);
+        sink_init(&w->sink, w->file);
+}
+
+static void finish(struct written *w) {
+        ASSERT_OK(sink_flush(&w->sink));
+        ASSERT_EQ(sink_bytes_put(&w->sink), w->len);
+        ASSERT_EQ(fclose(w->file), 0);
+}
+
+static void test_numbers(void) {
+        struct written w;
+
+        start(&w);
+        sink_number(&w.sink, 0);
+        sink_text(&w.sink, " ");
+        sink_number(&w.sink, INT64_MIN);
+        sink_text(&w.sink, " ");
+        sink_number(&w.sink, INT64_MAX);
+        sink_text(&w.sink, " ");
+        sink_hex(&w.sink, UINT64_MAX);
+        sink_text(&w.sink, " ");
+        sink_hex(&w.sink, 0x1a0);
+        finish(&w);
+        ASSERT_STREQ(w.text, "0 -9223372036854775808 9223372036854775807 ffffffffffffffff 1a0");
+        free(w.text);
+}
+
+static void test_json(void) {
+        char all[0x80 + 8];
+        struct written w;
+        json_t *v;
+
+        for (int c = 1; c < 0x80; c++)
+                all[c - 1] = (char) c;
+        memcpy(all + 0x7F, "é😀", sizeof("é😀"));
+        start(&w);
+        sink_json(&w.sink, all, strlen(all));
+        finish(&w);
+        v = json_loads(w.text, JSON_DECODE_ANY, NULL);
+        ASSERT_TRUE(json_is_string(v));
+        ASSERT_STREQ(json_string_value(v), all);
+        json_decref(v);
+        free(w.text);
+}
+
+/* Every length around the size of the buffer, so that pieces end before, at and behind its end. */
+static void test_longer_than_the_buffer(void) {
+        static char text[2 * SINK_SIZE + 8];
+        struct written w;
+
+        memset(text, 'x', sizeof(text) - 1);
+        for (size_t n = 0; n < sizeof(text);
+             n += n % SINK_SIZE < 2 || n % SINK_SIZE > SINK_SIZE - 3 ? 1 : 509) {
+                start(&w);
+                sink_put(&w.sink, "<", 1);
+                sink_put(&w.sink, text, n);
+                sink_put(&w.sink, ">", 1);
+                finish(&w);
+                ASSERT_EQ(w.len, n + 2);
+                ASSERT_EQ(strspn(w.text + 1, "x"), n);
+                ASSERT_EQ(w.text[0], '<');
+                ASSERT_EQ(w.text[n + 1], '>');
+                free(w.text);
+        }
+}
+
+static void test_shown(void) {
+        struct written w;
+
+        start(&w);
+        sink_shown(&w.sink, "evil\n\x1b[2J\x7f \xC2\x9B é\tend");
+        finish(&w);
+        ASSERT_STREQ(w.text, "evil\\x0a\\x1b[2J\\x7f \\x9b é\\x09end");
+        free(w.text);
+}
+
+static void test_failure(void) {
+        FILE *full = fopen("/dev/full", "w");
+        struct sink s;
+
+        ASSERT_TRUE(full != NULL);
+        sink_init(&s, full);
+        sink_text(&s, "lost");
+        ASSERT_EQ(sink_flush(&s), -EIO);
+        (void) fclose(full); /* fails, too */
+}
+
+TEST_MAIN(test_numbers, test_json, test_longer_than_the_buffer, test_shown, test_failure)
