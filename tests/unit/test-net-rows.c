@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Entries of the kernel's programs under names: added up, kept in place, bounded; drops by reason and place. */
+#include "names.h"
 #include "net_rows.h"
 #include "net_samples.h"
 #include "test.h"
@@ -94,4 +95,58 @@ static void drops_have_names(void) {
         ASSERT_EQ(strlen(place), NET_SYMBOL - 1);
 }
 
-TEST_MAIN(names_are_added_up, rows_only_rise, drops_have_names)
+/* --- Metrics ------------------------------------------------------------------------------------------- */
+
+struct told {
+        struct sink sink;
+        unsigned of[_METRIC_MAX];
+        int64_t sums[_METRIC_MAX];
+};
+
+static void on_finding(struct sink *s, const struct finding *f) {
+        (void) s;
+        (void) f;
+}
+
+static void on_sample(struct sink *s, const struct sample *m) {
+        struct told *t = (struct told *) s; /* the sink is the first member */
+
+        for (enum metric_id id = 0; id < _METRIC_MAX; id++)
+                if (streq(metric_def(id)->name, m->name)) {
+                        t->of[id]++;
+                        t->sums[id] += m->kind == SAMPLE_HISTOGRAM ? (int64_t) m->h->count : m->i;
+                }
+}
+
+static void every_metric_is_measured(void) {
+        struct told t = { .sink = { .finding = on_finding, .sample = on_sample } };
+        struct net_rows r = { 0 };
+
+        memset(&figures, 0, sizeof(figures));
+        net_samples(&r, &figures, &t.sink);
+        for (enum metric_id id = METRIC_KERNEL_RETRANSMITS; id < METRIC_KERNEL_NET_LOST; id++)
+                ASSERT_EQ(t.of[id], 0); /* what never happened */
+        put_peer(1, 0x0500000a, 3);
+        figures.peers[1].counts.resets_sent = 4;
+        figures.peers[1].counts.connects = figures.all.connect_histogram[5] = 6;
+        figures.drops_lost = 2;
+        for (size_t i = 0; i < NET_DROP_SERIES + 5; i++) {
+                figures.drop_use[i] = NET_USED;
+                figures.dropped[i] = (struct net_drop){ .reason = 1, .location = i + 1, .packets = 10 };
+        }
+        memset(t.of, 0, sizeof(t.of));
+        memset(t.sums, 0, sizeof(t.sums));
+        ASSERT_OK(net_rows_look(&r, &figures, by_address, NULL));
+        net_samples(&r, &figures, &t.sink);
+        for (enum metric_id id = METRIC_KERNEL_RETRANSMITS; id <= METRIC_KERNEL_NET_LOST; id++)
+                ASSERT_TRUE(t.of[id] > 0);
+        ASSERT_EQ(t.sums[METRIC_KERNEL_RETRANSMITS], 3);
+        ASSERT_EQ(t.sums[METRIC_KERNEL_RESETS], 4);
+        ASSERT_EQ(t.sums[METRIC_KERNEL_CONNECTS], 6);
+        ASSERT_EQ(t.sums[METRIC_KERNEL_CONNECT_TIME], 6);
+        ASSERT_EQ(t.of[METRIC_KERNEL_DROPS], NET_DROP_SERIES + 1);
+        ASSERT_EQ(t.sums[METRIC_KERNEL_DROPS], (NET_DROP_SERIES + 5) * 10 + 2);
+        net_rows_clear(&r);
+}
+
+TEST_MAIN(every_metric_is_measured, names_are_added_up, rows_only_rise, drops_have_names)
