@@ -21,6 +21,8 @@ int agent_get_net(struct agent *a, const struct api_request *r, struct api_answe
 int agent_get_runs(struct agent *a, const struct api_request *r, struct api_answer *ret);
 int agent_post_job(struct agent *a, const struct api_request *r, struct api_answer *ret);
 int agent_delete_job(struct agent *a, const struct api_request *r, struct api_answer *ret); /* "/v1/jobs/NAME" */
+/* The HTTP status that says what went wrong at tpu-launchd or the registry (-errno). */
+unsigned agent_status_of(int error);
 void agent_jobs_abandoned(struct agent *a, const struct api_call *call);
 
 /* agent_events.c: may wait. */
