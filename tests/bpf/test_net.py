@@ -11,7 +11,7 @@ import holding
 from wire import Wire
 
 FAST, RTO, PROBE, SYN = range(4)
-MEGABYTES = 400 if os.environ.get("FULL") == "1" else 60
+MEGABYTES = 400 if os.environ.get("FULL") == "1" else 20
 SERVE = """
 import socket, sys, threading
 s = socket.create_server(("", 5000), backlog=200)
@@ -82,8 +82,8 @@ class Net(holding.Case):
         self.assertLessEqual(f["all"]["events"][PROBE], self.since("TcpExtTCPLossProbes"))  # which may send new data, too
         peers = self.peers(f)
         self.assertEqual(peers[mapped(2)]["local"], mapped(1))
-        self.assertEqual(peers[mapped(2)]["retransmits"], f["all"]["retransmits"])
-        self.assertEqual(sum(peers[mapped(3)]["retransmits"]), 0)
+        self.assertEqual([sum(p["retransmits"][k] for p in f["peers"]) for k in range(4)], f["all"]["retransmits"])
+        self.assertGreater(sum(peers[mapped(2)]["retransmits"]), 10 * sum(peers[mapped(3)]["retransmits"]))  # a busy machine probes
         self.assertEqual(f["peers_lost"] + f["drops_lost"] + f["connects_lost"], 0)
 
     def test_of_other_namespaces_nothing(self):
@@ -117,8 +117,7 @@ class Net(holding.Case):
         self.assertAlmostEqual(sum(f["all"]["retransmits"]), self.since("TcpRetransSegs"), delta=1)
 
     def test_connects(self):
-        for _ in range(20):
-            self.python("a", "import socket, sys; socket.create_connection(('10.77.0.2', 5000)).close()")
+        self.python("a", "import socket\nfor _ in range(20): socket.create_connection(('10.77.0.2', 5000)).close()")
         self.python("a", "import socket; socket.create_connection(('10.77.0.2', 5001))", check=False)  # refused
         self.wire.run("a", "sysctl", "-qw", "net.ipv4.tcp_syn_retries=1")
         self.wire.lose("a", 1000)

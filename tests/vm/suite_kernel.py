@@ -3,7 +3,7 @@
 from lab import apt
 from lab.tree import Layer, digest, run_script
 
-from .kernel import PACKAGE, Kernel
+from .kernel import PACKAGE, WANTED, Kernel
 
 KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
 # apt with a state of its own: this machine's package lists stay as they are. Keys in the name: no list of this machine's vouches for it.
@@ -24,7 +24,8 @@ apt-get -q "$@" download "$name"
 mkdir -p "$OUT"
 dpkg-deb -x linux-image-*.deb "$OUT"
 [ -d "$OUT/usr/lib/modules" ] || { mkdir -p "$OUT/usr/lib"; mv "$OUT/lib/modules" "$OUT/usr/lib/"; }
-depmod -b "$OUT/usr" "$(ls "$OUT/usr/lib/modules")" 2>/dev/null || depmod -b "$OUT" -m usr/lib/modules "$(ls "$OUT/usr/lib/modules")"
+find "$OUT/usr/lib/modules" -name '*.ko.xz' -exec unxz {} + # which busybox's insmod does not read
+depmod -b "$OUT/usr" "$(ls "$OUT/usr/lib/modules")"
 """
 
 
@@ -44,3 +45,8 @@ class SuiteKernel(Kernel):
         self.leases, self.tree = layer.leases(), layer.path
         self.image = next(self.tree.glob("boot/vmlinuz-*"))
         self.release = self.image.name.removeprefix("vmlinuz-")
+
+    def modules(self):
+        """Without those that this kernel has built in."""
+        built = (self.tree / "usr/lib/modules" / self.release / "modules.builtin").read_text()
+        return super().modules([name for name in WANTED if f"/{name}.ko\n" not in built])

@@ -7,8 +7,16 @@
 #define HOOK "tp_btf/"
 #define TRIES 24 /* a program each that the verifier refuses */
 
-/* What libbpf last said of a program that could not be loaded; libbpf's print function takes no argument of ours. */
+/*
+ * What libbpf last said of a program that could not be loaded, and whether a person wants all of it; libbpf's print function
+ * takes no argument of ours.
+ */
 static char refused[BPF_NAME_MAX];
+static bool wordy;
+
+void load_say_all(void) {
+        wordy = true;
+}
 
 /* Of its many lines we need one: "prog 'NAME': BPF program load failed: …" (libbpf 1.x), later "failed to load". */
 static int on_print(enum libbpf_print_level level, const char *format, va_list args) {
@@ -16,6 +24,13 @@ static int on_print(enum libbpf_print_level level, const char *format, va_list a
 
         if (level != LIBBPF_WARN)
                 return 0;
+        if (wordy) {
+                va_list copy;
+
+                va_copy(copy, args);
+                (void) vfprintf(stderr, format, copy);
+                va_end(copy);
+        }
         (void) vsnprintf(line, sizeof(line), format, args);
         if (refused[0] == '\0' && sscanf(line, "libbpf: prog '%31[^']': ", name) == 1 && strstr(line, "load"))
                 memcpy(refused, name, sizeof(refused));
