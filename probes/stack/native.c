@@ -176,5 +176,5 @@ int native_capture(const struct process *p, struct memory *m, const struct task_
                         r = unwind_batch(ret->unwinder, p, tasks->items + at, b, ret->threads + at);
                 batch_clear(b);
         }
-        return r;
+        return r == 0 && ret->unwinder ? unwinder_name(ret->unwinder) : r;
 }

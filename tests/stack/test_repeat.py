@@ -4,6 +4,7 @@ what is there then.
 """
 import json
 import os
+import select
 import subprocess
 import sys
 import time
@@ -49,7 +50,8 @@ class Captures:
 
     def __init__(self, pid, *options):
         self.process = subprocess.Popen([TOOL, "--json", *options, "--repeat", "100000", "--every", "20ms", str(pid)],
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.unread = b""
 
     def __enter__(self):
         return self
@@ -58,14 +60,25 @@ class Captures:
         self.process.kill()
         self.process.communicate()
 
+    def read(self):
+        part = os.read(self.process.stdout.fileno(), 1 << 20)
+        if not part:
+            raise AssertionError("tpu-stack ended")
+        self.unread += part
+
+    def line(self):
+        while b"\n" not in self.unread:
+            self.read()
+        line, self.unread = self.unread.split(b"\n", 1)
+        return line
+
     def next(self):
         """The next capture that began after now."""
-        os.set_blocking(self.process.stdout.fileno(), True)
-        asked = time.monotonic()
-        while True:
-            line = self.process.stdout.readline()
-            if time.monotonic() - asked > 0.1:  # what was on its way has been read
-                return json.loads(line)["processes"][0]
+        while select.select([self.process.stdout], [], [], 0)[0]:
+            self.read()  # what was written before
+        self.unread = self.unread[self.unread.rfind(b"\n") + 1:]
+        self.line()  # was under way
+        return json.loads(self.line())["processes"][0]
 
 
 def function(name, lines, depth=5):
