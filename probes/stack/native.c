@@ -87,7 +87,7 @@ static int seize_one(const struct process *p, const struct task *task, struct na
         int r = task->state == 'D' ? -EBUSY : strchr("ZX", task->state) ? -ESRCH : 0;
 
         if (r == 0)
-                r = seize_thread(p->pid, t->tid, s);
+                r = seize_thread(p->pid, t->tid, process_task_cpu(p, t->tid), s);
         t->pause_ns += s->pause_ns;
         return r;
 }
