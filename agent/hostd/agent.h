@@ -49,6 +49,7 @@ enum agent_source {
         SOURCE_RUN_GROUPS,
         SOURCE_KERNEL,
         SOURCE_ENROLL, /* agent_registry.c */
+        SOURCE_NET, /* agent_net.c */
         SOURCE_BPF,    /* agent_bpf.c */
         SOURCE_LIBTPU, /* agent_libtpu.c: it and all that follow: one for each metric of each port */
 };
@@ -87,6 +88,7 @@ struct agent {
         struct host_metrics *host_metrics;
         struct agent_bpf *bpf;       /* in agent_bpf.c */
         struct agent_libtpu *libtpu; /* in agent_libtpu.c */
+        struct agent_deaths *deaths; /* in agent_deaths.c; NULL: they are not seen */
         struct agent_stack_files *stack_files; /* in agent_stack_files.c */
         struct {
                 struct kernel_log *log; /* NULL: it is not watched */
@@ -110,6 +112,7 @@ struct agent {
         struct pending *pending; /* calls that wait for a capture, in agent_api.c */
         struct job_call *job_calls; /* starts and stops that are under way, in agent_jobs_api.c */
         struct agent_path *path; /* in agent_path.c */
+        struct agent_net *net; /* in agent_net.c */
         struct hook *hook;
         uint64_t hook_calls[HOOK_HELD + 1]; /* by result */
         usec_t hook_told[2];                /* boot clock: when failed, held were told */

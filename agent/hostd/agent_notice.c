@@ -15,10 +15,11 @@ static void tell(struct agent *a, enum metadata_notice kind, const char *text, b
         static const enum event_id events[] = {
                 [METADATA_PREEMPTION] = EVENT_PREEMPTION_NOTICE,
                 [METADATA_MAINTENANCE] = EVENT_MAINTENANCE_NOTICE,
+                [METADATA_UPCOMING] = EVENT_MAINTENANCE_UPCOMING,
         };
         const struct otlp_attribute body[] = {
                 { .key = "notice", .text = metadata_notice_name(kind) },
-                { .key = "state", .text = ahead ? "ahead" : "over" },
+                { .key = "state", .text = !ahead ? "over" : kind == METADATA_UPCOMING ? "planned" : "ahead" },
                 { .key = "text", .text = text },
                 { .key = "runs", .number = count_runs(a) },
         };
@@ -34,6 +35,8 @@ static void tell(struct agent *a, enum metadata_notice kind, const char *text, b
 
 void agent_preempted(struct agent *a, enum metadata_notice kind, const char *text) {
         tell(a, kind, text, true);
+        if (kind == METADATA_UPCOMING) /* days ahead: maintenance-event says when it begins */
+                return;
         agent_signal_runs(a, metadata_notice_name(kind));
 }
 
@@ -43,7 +46,7 @@ void agent_preemption_over(struct agent *a, enum metadata_notice kind, const cha
 
 const char *agent_notice(const struct agent *a) {
         for (enum metadata_notice n = 0; n < _METADATA_NOTICE_MAX; n++)
-                if (a->notice_ahead[n])
+                if (a->notice_ahead[n] && n != METADATA_UPCOMING)
                         return metadata_notice_name(n);
         return "";
 }

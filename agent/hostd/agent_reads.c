@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls that tell what is, and act on nothing. */
 #include "agent_calls.h"
+#include "agent_deaths.h"
 #include "api_json.h"
 #include "metrics_text.h"
 
@@ -49,12 +50,16 @@ int agent_get_identity(struct agent *a, const struct api_request *r, struct api_
 }
 
 static struct job_seen find_progress(const char *job, void *userdata) {
-        const struct agent *a = userdata;
+        struct agent *a = userdata;
         const struct suspicion *s = agent_suspicion(a, job);
+        const struct job *j = jobs_find(a->jobs, job);
+        struct job_seen seen = { .log = a->run_log ? run_log_find(a->run_log, job) : NULL,
+                                 .goodput = agent_goodput(a, job),
+                                 .suspicion = s ? s->why : NULL };
 
-        return (struct job_seen){ .log = a->run_log ? run_log_find(a->run_log, job) : NULL,
-                                  .goodput = agent_goodput(a, job),
-                                  .suspicion = s ? s->why : NULL };
+        if (j && streq(j->state, "exited"))
+                (void) agent_killed_by(a, j, seen.killed_by);
+        return seen;
 }
 
 int agent_get_jobs(struct agent *a, const struct api_request *r, struct api_answer *ret) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The runs of this host: their steps from the journal, their life from launchd, their stacks on request. */
 #include "agent.h"
+#include "agent_deaths.h"
 #include "clock.h"
 #include "log.h"
 #include "paths.h"
@@ -34,18 +35,20 @@ static void on_started(const struct job *j, void *userdata) {
 }
 
 static void on_exited(const struct job *j, void *userdata) {
+        char killed_by[DEATH_TEXT_MAX];
         const struct otlp_attribute body[] = {
                 { .key = "job", .text = j->name },   { .key = "unit", .text = j->unit },
                 { .key = "cause", .text = j->cause }, { .key = "code", .text = j->code },
                 { .key = "status", .text = j->status },
+                { .key = "killed_by", .text = agent_killed_by(userdata, j, killed_by) },
         };
         bool meant = streq(j->cause, "success") || streq(j->cause, "stopped");
-        char message[256];
+        char message[256 + DEATH_TEXT_MAX];
 
         agent_progress_ended(userdata, j->name);
-        (void) snprintf(message, sizeof(message), "run %s ended: %s%s%s%s%s%s", j->name, j->cause,
+        (void) snprintf(message, sizeof(message), "run %s ended: %s%s%s%s%s%s%s%s", j->name, j->cause,
                         j->code[0] ? " (" : "", j->code, j->code[0] ? " " : "", j->code[0] ? j->status : "",
-                        j->code[0] ? ")" : "");
+                        j->code[0] ? ")" : "", killed_by[0] ? ": " : "", killed_by);
         (void) agent_emit(userdata, EVENT_JOB_EXITED, meant ? OTLP_INFO : OTLP_WARN, message,
                           body, ELEMENTSOF(body), NULL);
 }

@@ -122,7 +122,7 @@ static json_t *job_json(const struct job *j, const struct job_seen *seen) {
         const struct run_progress *p = seen->log;
         bool steps = p && p->progress.lines > 0;
 
-        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:s?, s:I, s:I, s:I, s:s, s:s}",
+        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:o, s:o, s:o, s:s?, s:s?, s:I, s:I, s:I, s:s, s:s}",
                          "name", j->name, "unit", j->unit, "state", j->state, "cause", j->cause, "code",
                          j->code, "status", j->status, "framework", j->framework, "malloc", j->malloc,
                          "user", j->user, "command", j->command, "started", api_json_time(j->started_real),
@@ -131,7 +131,7 @@ static json_t *job_json(const struct job *j, const struct job_seen *seen) {
                          steps ? json_integer((json_int_t) p->progress.last_step) : json_null(),
                          "step_seconds",
                          number_json(steps ? p->progress.last.seconds : NAN), "goodput", number_json(seen->goodput),
-                         "suspicion", seen->suspicion, "generation",
+                         "suspicion", seen->suspicion, "killed_by", seen->killed_by[0] ? seen->killed_by : NULL, "generation",
                          (json_int_t) j->generation, "restarts", (json_int_t) j->restarts, "restarts_max",
                          (json_int_t) j->restarts_max, "why", j->why, "remedy", j->remedy);
 }

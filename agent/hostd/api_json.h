@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "checks.h"
+#include "deaths.h"
 #include "identity.h"
 #include "jobs.h"
 #include "run_log.h"
@@ -45,6 +46,7 @@ struct job_seen {
         const struct run_progress *log; /* NULL: nothing was read of it */
         double goodput;                 /* NAN: not known */
         const char *suspicion;          /* why it may have stalled; NULL: it is not suspected */
+        char killed_by[DEATH_TEXT_MAX]; /* what ended it; empty: nothing was seen, or it lives */
 };
 /* {jobs: […]}. */
 json_t *api_json_jobs(const struct job_list *l, struct job_seen (*lookup)(const char *job, void *userdata),

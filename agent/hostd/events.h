@@ -15,7 +15,7 @@ enum event_id {
         EVENT_HOST_STATE_CHANGED, /* from, to, reasons */
         EVENT_CHECK_CHANGED,      /* check, subject, from, to, found, wanted, reason, remedy */
         EVENT_JOB_STARTED,        /* job, unit, user, main_pid */
-        EVENT_JOB_EXITED,         /* job, unit, cause, code, status */
+        EVENT_JOB_EXITED,         /* job, unit, cause, code, status, killed_by */
         EVENT_STACK_CAPTURED,     /* verb, node, slice, worker, job, taken, text */
         EVENT_RUN_CAPTURED, /* verb, node, slice, worker, run, generation, episode, round, hosts, slice_hosts, suspicion, taken, late,
                                capture (bytes: gzip of proto/capture.proto; not in the journal) */
@@ -42,9 +42,14 @@ enum event_id {
         EVENT_RUN_NOTIFIED, /* run, generation, notice, result */
         EVENT_RUN_STALL_SUSPECTED, /* run, generation, slice, kind, last_step, step_msec, silent_msec, why */
         EVENT_RUN_RECOVERED,       /* run, generation, how, kind, last_step, lasted_msec */
+        EVENT_RUN_KILLED_BY, /* job, pid, comm, signal, killed_by, sender (process, kernel, unknown), sender_pid, sender_uid,
+                                sender_comm, sender_group, out_of_memory */
         EVENT_PREEMPTION_NOTICE,  /* notice, state, text, runs */
         EVENT_MAINTENANCE_NOTICE, /* as above */
+        EVENT_MAINTENANCE_UPCOMING, /* as above; state is planned or over, and no run is told */
         EVENT_STACK_FILE, /* verb, node, slice, worker, zone, job, file, uid, kind, reason, threads, written, text */
+        EVENT_NET_LINK_BAD, /* job, nic, peer, address, links, timeouts, retransmits, text */
+        EVENT_NET_LINKS_GOOD, /* links */
         EVENT_RUNTIME_ERROR, /* kind, type, job, port, text */
         _EVENT_MAX,
 };

@@ -65,6 +65,9 @@ static void keep_pid(struct job *j, const struct job_list *old) {
         if (j->main_pid == 0 && before && before->started_real == j->started_real &&
             !streq(j->state, "exited"))
                 j->main_pid = before->main_pid;
+        j->last_pid = j->main_pid;
+        if (j->last_pid == 0 && before && before->started_real == j->started_real)
+                j->last_pid = before->last_pid;
 }
 
 static void take_job(struct job *j, const Local__Job *m) {

@@ -19,6 +19,7 @@ struct job {
         uint64_t generation; /* of the intent; 0: a local run */
         int64_t last_step;   /* -1: its log told none before it ended */
         usec_t started_real, ended_real; /* 0: not yet */
+        uint32_t last_pid; /* its first process, also when that is over; 0: it was not seen */
         uint32_t main_pid, processes, restarts, restarts_max; /* restarts: done so far */
 };
 

@@ -27,6 +27,7 @@ typedef _Bool bool;
 enum bpf_map_type {
         BPF_MAP_TYPE_HASH = 1,
         BPF_MAP_TYPE_ARRAY = 2,
+        BPF_MAP_TYPE_PERCPU_ARRAY = 6,
         BPF_MAP_TYPE_RINGBUF = 27,
 };
 
@@ -42,6 +43,7 @@ enum bpf_func_id {
 
 struct upid {
         int nr;
+        struct pid_namespace *ns;
 };
 
 struct pid {
@@ -49,15 +51,28 @@ struct pid {
         struct upid numbers[1];
 };
 
+struct thread_info {
+        unsigned int cpu; /* from 5.16 on */
+};
+
 struct task_struct {
         unsigned int __state; /* from 5.14 on */
         int pid, tgid;
         struct task_struct *group_leader;
         struct pid *thread_pid;
+        int exit_code;
+        char comm[16];
+        struct css_set *cgroups;
+        struct files_struct *files;
+        struct thread_info thread_info;
 };
 
 struct task_struct___before_514 {
         long state;
+};
+
+struct task_struct___cpu_before_516 {
+        unsigned int cpu;
 };
 
 struct pt_regs {

@@ -286,6 +286,32 @@ class Slice(Case):
         self.server.set(maintenance="NONE")
         wait_until(lambda: [e["body"]["state"] for e in self.events("tpu.host.maintenance_notice")] == ["ahead", "over"], 10, "its end")
 
+    def test_upcoming_maintenance(self):
+        """Planned, moved, over: each is told, in either spelling of the keys; no run and no other host is."""
+        self.server.set(upcoming={"error": "no notifications have been received yet, try again later"})
+        self.h.start()
+        wait_until(lambda: [q for path, q, _ in self.server.asked if path.endswith("/upcoming-maintenance") and "last_etag" in q], 60, "a wait for it")
+        self.assertEqual({q.get("alt") for path, q, _ in self.server.asked if path.endswith("/upcoming-maintenance")}, {"json"})
+        plan = {"can_reschedule": "true", "latest_window_start_time": "2026-12-08T19:00:01Z", "maintenance_status": "PENDING", "type": "SCHEDULED",
+                "maintenance_reasons": ["PLANNED_UPDATE"], "window_end_time": "2026-12-01T21:00:01Z", "window_start_time": "2026-12-01T19:00:01Z"}
+        self.server.set(upcoming=plan)
+        (event,) = wait_until(lambda: self.events("tpu.host.maintenance_upcoming"), 60, "the event")
+        self.assertEqual(event["body"], {"notice": "upcoming-maintenance", "state": "planned", "runs": 0, "text":
+                                         "SCHEDULED, PENDING, 2026-12-01T19:00:01Z to 2026-12-01T21:00:01Z, at the latest from 2026-12-08T19:00:01Z, can be rescheduled"})
+        self.server.set(upcoming={"windowStartTime": "2026-12-02T19:00:01Z", "maintenanceStatus": "ONGOING", "maintenanceType": "UNSCHEDULED"})
+        events = wait_until(lambda: (e := self.events("tpu.host.maintenance_upcoming")) and len(e) == 2 and e, 60, "the other plan")
+        self.assertIn("UNSCHEDULED, ONGOING, 2026-12-02T19:00:01Z", {e["body"]["text"] for e in events})
+        self.server.set(upcoming={})
+        wait_until(lambda: sorted(e["body"]["state"] for e in self.events("tpu.host.maintenance_upcoming")) == ["over", "planned", "planned"], 60, "its end")
+        self.assertEqual((self.events("tpu.host.maintenance_notice"), self.events("tpu.run.notified")), ([], []))
+
+    def test_what_is_absent_at_first_is_found_soon(self):
+        self.h.start()
+        asked = lambda: [path for path, _, _ in self.server.asked if path.endswith("/tpu-env")]
+        wait_until(lambda: len(asked()) >= 2, 60, "tpu-env is asked for")
+        self.server.set(attributes={"tpu-env": tpu_env("compute-engine", worker=1), "worker-network-endpoints": endpoints(WORKERS)})
+        self.knows({"worker-id": "1"}, 60)
+
     def test_a_named_server_is_asked_by_tpuctl(self):
         """GCE_METADATA_IP, as JAX reads it, and the variables of GKE: of the asking command, on the real root."""
         self.server.set(attributes={"tpu-env": tpu_env("compute-engine", worker=1), "worker-network-endpoints": endpoints(WORKERS)})
@@ -362,7 +388,7 @@ class BadDays(Case):
         self.waits()
         asked = len(self.server.asked)
         time.sleep(3)
-        self.assertLessEqual(len(self.server.asked) - asked, 3 * 3, "of the interfaces, and of the two notices")
+        self.assertLessEqual(len(self.server.asked) - asked, 3 * 3 + 2, "of the interfaces and of the two notices that are there; and the two keys that are not, once")
 
     def test_a_change_to_nonsense_leaves_what_was_good(self):
         self.h.start()

@@ -19,7 +19,7 @@ import urllib.parse
 
 ROOT = "/computeMetadata/v1/"
 MODES = ("good", "slow", "flaky", "missing", "html", "page", "flavor", "huge", "garbage", "busy", "etagless", "restless")
-SETTINGS = ("mode", "mtu", "machine_type", "name", "attributes", "preempted", "maintenance", "zone", "id", "preemptible")
+SETTINGS = ("mode", "mtu", "machine_type", "name", "attributes", "preempted", "maintenance", "upcoming", "zone", "id", "preemptible")
 HTML = b"<!DOCTYPE html>\n<html><body>Sign in to the network</body></html>\n"
 
 
@@ -61,6 +61,7 @@ class MetadataServer:
     def __init__(self, address, nics, mtu=8896, machine_type="ct6e-standard-4t", name=None):
         self.nics, self.mtu, self.machine_type, self.name, self.mode = nics, mtu, machine_type, name, "good"
         self.attributes, self.preempted, self.maintenance = {}, False, "NONE"
+        self.upcoming = None  # the JSON of instance/upcoming-maintenance; None: 404
         self.zone, self.id, self.preemptible = "us-east5-b", "6502082742571311568", "FALSE"
         self.asked = []  # (path, query as a dict, headers)
         self._changed = threading.Condition()
@@ -134,6 +135,8 @@ class MetadataServer:
         texts = {"instance/zone": f"projects/123456789/zones/{self.zone}", "instance/id": self.id,
                  "instance/scheduling/preemptible": self.preemptible, "instance/maintenance-event": self.maintenance,
                  "instance/preempted": str(self.preempted in (True, client)).upper()}
+        if path == "instance/upcoming-maintenance" and self.upcoming is not None:
+            return "application/json", (json.dumps(self.upcoming, indent=2) + "\n").encode()
         attributes = self.attributes.get(client, {} if any(isinstance(v, dict) for v in self.attributes.values()) else self.attributes)
         texts.update({f"instance/attributes/{key}": text for key, text in attributes.items()})
         if path in texts:

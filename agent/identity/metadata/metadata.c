@@ -6,18 +6,19 @@
 #include "backoff.h"
 #include "metadata.h"
 #include "metadata_reply.h"
+#include "metadata_upcoming.h"
 #include "metadata_watch.h"
 
 #define TIMEOUT      (5 * USEC_PER_SEC)
 #define WAIT_GRACE   (10 * USEC_PER_SEC) /* the server answers at the end of a wait, not before */
-#define ABSENT_WAITS 10 /* waits after which a key that the server did not have is looked for again */
+#define ABSENT_WAITS 10 /* the most waits after which a key that the server did not have is looked for again */
 #define TRIES        3 /* of a key beside the interfaces, before the wait for changes goes on without it */
 #define LONG_AWAY    8 /* failures in a row from which on the server gets one try a minute */
 #define QUICK        USEC_PER_SEC /* a wait that ends sooner than this was none */
 
 struct question {
         enum { WANTED, KNOWN, PUT_OFF, ABSENT } state;
-        unsigned tries, waits; /* waits: since it was found absent */
+        unsigned tries, waits, patience; /* waits since it was found absent, and after how many it is looked for */
         char why[METADATA_WHY_MAX]; /* it was put off, as was said */
 };
 
@@ -28,7 +29,7 @@ struct metadata {
         char *user_agent, *base;
         sd_event *event;
         sd_event_source *timer;
-        struct metadata_watch *watches[3]; /* tpu-env, and one for each notice */
+        struct metadata_watch *watches[4]; /* tpu-env, and one for each notice */
         bool ahead[_METADATA_NOTICE_MAX], env_told, settled;
 
         struct metadata_facts facts;
@@ -125,6 +126,8 @@ static void put_off(struct metadata *m, struct question *q, int error, const cha
 
         q->state = error == -ENOENT && metadata_key_is_attribute(m->asked) ? ABSENT : PUT_OFF;
         q->tries = q->waits = 0;
+        if (q->state == ABSENT)
+                q->patience = MIN(MAX(q->patience * 2, 1u), ABSENT_WAITS);
         if (!streq(q->why, why)) {
                 (void) snprintf(q->why, sizeof(q->why), "%s", why);
                 (void) snprintf(text, sizeof(text), "%s: %s", metadata_key_path(m->asked), why);
@@ -147,7 +150,7 @@ static void want_again(struct metadata *m) {
         for (size_t k = 0; k < ELEMENTSOF(m->questions); k++) {
                 struct question *q = &m->questions[k];
 
-                if (q->state == PUT_OFF || (q->state == ABSENT && ++q->waits >= ABSENT_WAITS))
+                if (q->state == PUT_OFF || (q->state == ABSENT && ++q->waits >= q->patience))
                         q->state = WANTED;
         }
 }
@@ -185,7 +188,7 @@ static void adopt(struct metadata *m, struct metadata_facts *fresh) {
 
         m->failures = 0;
         q->state = KNOWN;
-        q->tries = 0;
+        q->tries = q->patience = 0;
         q->why[0] = '\0';
         if (m->asked == METADATA_NICS) {
                 memcpy(m->etag, m->reply.etag, sizeof(m->etag));
@@ -296,6 +299,7 @@ const char *metadata_notice_name(enum metadata_notice n) {
         static const char *const names[] = {
                 [METADATA_PREEMPTION] = "preemption",
                 [METADATA_MAINTENANCE] = "maintenance",
+                [METADATA_UPCOMING] = "upcoming-maintenance",
         };
 
         return n < _METADATA_NOTICE_MAX ? names[n] : "?";
@@ -335,6 +339,17 @@ static void on_maintenance(const char *value, void *userdata) {
         take_notice(userdata, METADATA_MAINTENANCE, value[0] && strcasecmp(value, "NONE") != 0, value);
 }
 
+/* Each plan is told: times move. */
+static void on_upcoming(const char *value, void *userdata) {
+        char text[METADATA_UPCOMING_MAX] = "";
+        struct metadata *m = userdata;
+        bool ahead = metadata_upcoming_parse(value, text);
+
+        if (ahead)
+                m->ahead[METADATA_UPCOMING] = false;
+        take_notice(m, METADATA_UPCOMING, ahead, text);
+}
+
 static int add_watches(struct metadata *m) {
         static const struct {
                 const char *path, *name;
@@ -343,6 +358,7 @@ static int add_watches(struct metadata *m) {
                 { "instance/attributes/tpu-env", "metadata-tpu-env", on_tpu_env },
                 { "instance/preempted", "metadata-preempted", on_preempted },
                 { "instance/maintenance-event", "metadata-maintenance", on_maintenance },
+                { "instance/upcoming-maintenance?alt=json", "metadata-upcoming", on_upcoming },
         };
 
         _Static_assert(ELEMENTSOF(watches) == ELEMENTSOF(m->watches), "every watch has its place");

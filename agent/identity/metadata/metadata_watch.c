@@ -8,7 +8,6 @@
 
 #define TIMEOUT    (5 * USEC_PER_SEC)
 #define WAIT_GRACE (10 * USEC_PER_SEC) /* the server answers at the end of a wait, not before */
-#define ABSENT     (600 * USEC_PER_SEC) /* until a key that the server does not have is looked for again */
 #define LONG_AWAY  8 /* failures in a row from which on the server gets one try a minute */
 #define QUICK      USEC_PER_SEC /* a wait that ends sooner than this was none */
 
@@ -22,7 +21,7 @@ struct metadata_watch {
         sd_event_source *timer;
         uint64_t hash; /* of the value that was told */
         bool told, waiting;
-        usec_t asked_at;
+        usec_t asked_at, absent; /* absent: until the next look for a key that the server does not have; 0: it has it */
         unsigned failures, quick;
 };
 
@@ -55,9 +54,8 @@ static void ask(struct metadata_watch *w) {
 
         w->waiting = w->etag[0];
         if (w->waiting)
-                (void) snprintf(query, sizeof(query),
-                                "?wait_for_change=true&last_etag=%s&timeout_sec=%" PRIu64, w->etag,
-                                wait / USEC_PER_SEC);
+                (void) snprintf(query, sizeof(query), "%cwait_for_change=true&last_etag=%s&timeout_sec=%" PRIu64,
+                                strchr(w->url, '?') ? '&' : '?', w->etag, wait / USEC_PER_SEC);
         (void) snprintf(url, sizeof(url), "%s%s", w->url, query);
         (void) sd_event_now(w->options.event, CLOCK_MONOTONIC, &w->asked_at);
         if (metadata_reply_ask(&w->reply, &w->transfer, w->user_agent, url,
@@ -83,7 +81,7 @@ static void tell(struct metadata_watch *w) {
         value[n] = '\0';
         for (size_t i = 0; i < n; i++)
                 if (value[i] < 0x20 || value[i] > 0x7e)
-                        value[i] = '?';
+                        value[i] = strchr("\t\r\n", value[i]) && value[i] ? ' ' : '?';
         w->told = true;
         w->hash = w->reply.hash;
         w->options.changed(value, w->options.userdata);
@@ -94,6 +92,7 @@ static void go_on(struct metadata_watch *w) {
         uint64_t now = 0;
 
         w->failures = 0;
+        w->absent = 0;
         memcpy(w->etag, w->reply.etag, sizeof(w->etag));
         (void) sd_event_now(w->options.event, CLOCK_MONOTONIC, &now);
         if (!w->etag[0])
@@ -126,7 +125,8 @@ static void on_done(struct http_transfer *t, const char *error) {
         r = metadata_answer_check(&a, why);
         if (r == -ENOENT) {
                 w->etag[0] = '\0';
-                ask_in(w, ABSENT);
+                w->absent = MIN(MAX(w->absent * 2, METADATA_ABSENT_FIRST), METADATA_ABSENT_MAX);
+                ask_in(w, w->absent);
         } else if (r < 0)
                 fail(w);
         else {

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent_deaths.h"
+
+#include "agent_bpf.h"
+#include "deaths_figures.h"
+#include "log.h"
+#include "ring_reader.h"
+
+#define SET "deaths"
+#define BATCH 512u
+/* Processes of one run that one sender ends so soon after each other are told once. */
+#define TOGETHER (10 * USEC_PER_SEC)
+#define TOLD_MAX 32u
+
+struct told {
+        char run[DEATH_RUN_MAX];
+        int signal;
+        pid_t sender;
+        usec_t at;
+};
+
+struct agent_deaths {
+        struct death_log log;
+        struct ring_reader ring;
+        sd_event_source *source;
+        struct told told[TOLD_MAX];
+        size_t next;
+};
+
+/* --- Events -------------------------------------------------------------------------------------------- */
+
+static bool is_told(struct agent_deaths *d, const struct death *e, const char *run) {
+        struct told *t = &d->told[d->next];
+
+        for (size_t i = 0; i < TOLD_MAX; i++)
+                if (d->told[i].signal == e->signal && d->told[i].sender == e->sender && streq(d->told[i].run, run) &&
+                    e->at < d->told[i].at + TOGETHER)
+                        return true;
+        d->next = (d->next + 1) % TOLD_MAX;
+        *t = (struct told){ .signal = e->signal, .sender = e->sender, .at = e->at };
+        (void) snprintf(t->run, sizeof(t->run), "%s", run);
+        return false;
+}
+
+/*
+ * The run by its control group; without systemd it has none of its own, and its first process alone is known. Empty: none that
+ * tpu-launchd tells of; on one kernel there may be several hosts.
+ */
+static const char *run_of(const struct agent *a, const struct death *e) {
+        const struct job_list *l = jobs_get(a->jobs);
+
+        if (e->run[0])
+                return jobs_find(a->jobs, e->run) ? e->run : "";
+        for (size_t i = 0; l->known && i < l->n; i++)
+                if (l->jobs[i].last_pid == (uint32_t) e->victim && !streq(l->jobs[i].state, "exited"))
+                        return l->jobs[i].name;
+        return "";
+}
+
+/* Who ends a run as people asked it to is the service manager. */
+static bool is_usual(const struct death *e) {
+        return e->sender_known && !e->by_kernel && e->sender == 1;
+}
+
+static void tell(struct agent *a, const struct death *e) {
+        const char *run = run_of(a, e);
+        char text[DEATH_TEXT_MAX], signal[DEATH_SIGNAL_TEXT_MAX], message[DEATH_TEXT_MAX + 160];
+        const struct otlp_attribute body[] = {
+                { .key = "job", .text = run },
+                { .key = "pid", .number = e->victim },
+                { .key = "comm", .text = e->victim_comm },
+                { .key = "signal", .text = death_signal(e->signal, signal) },
+                { .key = "killed_by", .text = death_text(e, text) },
+                { .key = "sender", .text = !e->sender_known ? "unknown" : e->by_kernel ? "kernel" : "process" },
+                { .key = "sender_pid", .number = e->sender },
+                { .key = "sender_uid", .number = e->sender_known && !e->by_kernel ? (int64_t) e->sender_uid : -1 },
+                { .key = "sender_comm", .text = e->sender_comm },
+                { .key = "sender_group", .text = e->sender_group },
+                { .key = "out_of_memory", .number = e->out_of_memory },
+        };
+
+        if (run[0] == '\0' || is_told(a->deaths, e, run))
+                return;
+        (void) snprintf(message, sizeof(message), "run %s: process %d (%s) was ended by %s", run, (int) e->victim, e->victim_comm, text);
+        (void) agent_emit(a, EVENT_RUN_KILLED_BY, is_usual(e) ? OTLP_INFO : OTLP_WARN, message, body, ELEMENTSOF(body), NULL);
+}
+
+/* --- The ring ------------------------------------------------------------------------------------------ */
+
+static void take(const void *data, size_t len, void *userdata) {
+        struct agent *a = userdata;
+        const struct death *e = deaths_take(&a->deaths->log, data, len);
+
+        if (e)
+                tell(a, e);
+}
+
+static void drain(struct agent *a) {
+        int r = ring_reader_read(&a->deaths->ring, BATCH, take, a);
+
+        if (r >= 0)
+                return;
+        (void) log_error_errno(r, "who ends processes is not seen any more: the ring of the BPF program cannot be read: %m");
+        a->deaths->source = sd_event_source_disable_unref(a->deaths->source);
+        ring_reader_close(&a->deaths->ring);
+}
+
+static int on_readable(sd_event_source *source, int fd, uint32_t events, void *userdata) {
+        (void) source;
+        (void) fd;
+        (void) events;
+        drain(userdata);
+        return 0;
+}
+
+static int start(struct agent *a, int fd) {
+        int r;
+
+        a->deaths = calloc(1, sizeof(*a->deaths));
+        if (!a->deaths)
+                return -ENOMEM;
+        r = ring_reader_open(fd, DEATH_RING_BYTES, &a->deaths->ring);
+        if (r < 0)
+                return r;
+        r = sd_event_add_io(a->event, &a->deaths->source, fd, EPOLLIN, on_readable, a);
+        return r < 0 ? r : sd_event_source_set_description(a->deaths->source, "deaths");
+}
+
+void agent_deaths_tick(struct agent *a) {
+        struct bpf_sets *sets = agent_bpf_sets(a);
+        int fd = a->deaths || !sets ? -1 : bpf_sets_map(sets, SET, "death_ring"), r;
+
+        if (fd >= 0) {
+                r = start(a, fd);
+                if (r < 0)
+                        (void) log_error_errno(r, "who ends processes is not seen: the ring of the BPF program cannot be mapped: %m");
+        }
+        if (a->deaths && a->deaths->source)
+                drain(a);
+}
+
+void agent_deaths_stop(struct agent *a) {
+        if (!a->deaths)
+                return;
+        a->deaths->source = sd_event_source_disable_unref(a->deaths->source);
+        ring_reader_close(&a->deaths->ring);
+        free(a->deaths);
+        a->deaths = NULL;
+}
+
+/* --- What ended a run ---------------------------------------------------------------------------------- */
+
+/* What was sent explains an end that it did not bring about itself where the program ended on being told. */
+static bool explains(const struct death *e, const struct job *j) {
+        return e->ended || streq(j->cause, "stopped") || streq(j->cause, "preempted") || streq(j->cause, "timeout");
+}
+
+const char *agent_killed_by(struct agent *a, const struct job *j, char buf[static DEATH_TEXT_MAX]) {
+        usec_t now = host_now(a->host), real = host_now_real(a->host), since = 0;
+        const struct death *e = NULL;
+
+        buf[0] = '\0';
+        if (!a->deaths || streq(j->cause, "success"))
+                return buf;
+        if (j->started_real > 0 && j->started_real < real && real - j->started_real < now)
+                since = now - (real - j->started_real);
+        if (a->deaths->source)
+                drain(a);
+        if (j->last_pid > 0)
+                e = deaths_find(&a->deaths->log, j->name, (pid_t) j->last_pid, since);
+        if (!e)
+                e = deaths_find(&a->deaths->log, j->name, 0, since);
+        if (e && explains(e, j))
+                (void) death_text(e, buf);
+        return buf;
+}
