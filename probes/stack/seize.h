@@ -21,7 +21,7 @@
 #include "base.h"
 
 #define SEIZE_STACK_MAX (64u * 1024) /* bytes that are copied of a stack */
-#define SEIZE_WAIT_USEC 50000u       /* a thread that does not stop by then is left alone */
+#define SEIZE_WAIT_USEC 2000000u     /* one that runs stops at its next turn; what does not by then hangs */
 
 #define SEIZE_UNKNOWN UINT64_C(0xDEAD4BAD4BAD0000) /* no address of a program: not canonical */
 
@@ -50,6 +50,6 @@ int seize_waiting(pid_t pid, pid_t tid, const char *text, const struct user_regs
 /*
  * pid: whose memory it is. cpu: the processor that it runs on, or did a moment ago; -1: not known. -ESRCH:
  * it has ended; -EPERM: not permitted, or another debugger has it; -EBUSY: it did not stop (it waits
- * uninterruptibly); -ENOMEM. Clear *ret.
+ * uninterruptibly): if it does later, only our own end lets it go. -ENOMEM. Clear *ret.
  */
 int seize_thread(pid_t pid, pid_t tid, int cpu, struct seized *ret);

@@ -7,7 +7,6 @@ import os
 import select
 import subprocess
 import sys
-import time
 import unittest
 
 from test_stack import PYTHON, ROOT, SEED, TOOL, Target, frames_of
@@ -15,10 +14,9 @@ from test_stack import PYTHON, ROOT, SEED, TOOL, Target, frames_of
 # Does what a line of its input says and answers with all threads' stacks as the interpreter has them, between two marks
 # that the stacks do not change.
 TARGET = """
-import json, os, sys, threading, time
-events, stop = {}, {}
+import json, os, sys, threading
+made = {}
 def report():
-    time.sleep(0.05)  # those that were started are at their places
     frames = sys._current_frames()
     answer = {}
     for t in threading.enumerate():
@@ -29,16 +27,25 @@ def report():
         answer[t.native_id] = chain
     print(json.dumps(answer), flush=True)
 def start(name, source):
-    scope = {"event": events.setdefault(name, threading.Event())}
+    there, never = threading.Lock(), threading.Lock()
+    there.acquire(), never.acquire()
+    scope = {"there": there.release, "never": never}
     exec(compile(source, "made " + name, "exec"), scope)
-    threading.Thread(target=scope[name], daemon=True).start()
+    thread = threading.Thread(target=scope[name], daemon=True)
+    made[name] = thread, never
+    thread.start()
+    there.acquire()
+def end(name):
+    thread, never = made.pop(name)
+    never.release()
+    thread.join()
 print("ready", flush=True)
 while True:
     words = sys.stdin.readline().rstrip().split("|")
     if words[0] == "start":
         start(words[1], words[2].replace("~", "\\n"))
     elif words[0] == "end":
-        events.pop(words[1]).set()
+        end(words[1])
     elif words[0] == "exec":
         os.execv(words[1], words[1:])
     report()
@@ -82,8 +89,8 @@ class Captures:
 
 
 def function(name, lines, depth=5):
-    """Source of a function that waits some calls deep, its lines so far down."""
-    return "~" * lines + "def %s(n=%d):~ if n: return %s(n - 1)~ event.wait()" % (name, depth, name)
+    """Source of a function that waits some calls deep, its lines so far down. All it does there is on one line and in no other frame."""
+    return "~" * lines + "def %s(n=%d, there=there, never=never):~ if n: return %s(n - 1)~ return there(), never.acquire()" % (name, depth, name)
 
 
 class Repeat(unittest.TestCase):
@@ -93,7 +100,10 @@ class Repeat(unittest.TestCase):
         return {int(k): v for k, v in json.loads(t.process.stdout.readline()).items()}
 
     def check(self, captures, wanted, main):
-        found = {t["tid"]: t for t in captures.next()["threads"]}
+        for _ in range(600):
+            found = {t["tid"]: t for t in captures.next()["threads"]}
+            if not any(t["changed"] or t["state"] == "R" for t in found.values()):
+                break  # all have come to where they wait
         self.assertEqual(set(found), set(wanted))
         for tid, chain in wanted.items():
             self.assertFalse(found[tid]["changed"])
@@ -114,18 +124,24 @@ class Repeat(unittest.TestCase):
             self.check(captures, self.tell(t, "start", "before", function("before", 1)), t.pid)
             t.process.stdin.write("exec|%s|-c|import time; time.sleep(1000)\n" % PYTHON)
             t.process.stdin.flush()
-            time.sleep(0.5)
-            threads = captures.next()["threads"]
-            self.assertEqual(len(threads), 1)
-            self.assertEqual([f[2] for f in frames_of(threads[0])], ["<module>"])
+            for _ in range(600):
+                process = captures.next()  # on its way there, it has an error most often
+                if [f[:1] + f[2:] for x in process.get("threads", []) for f in frames_of(x)] == [["<string>", "<module>"]] and \
+                        process["threads"][0].get("syscall") == "clock_nanosleep":
+                    break
+            self.assertEqual(len(process["threads"]), 1)
+            self.assertEqual(frames_of(process["threads"][0]), [["<string>", 1, "<module>"]])
 
     def test_no_python_any_more(self):
         with Target(PYTHON, "-c", TARGET) as t, Captures(t.pid) as captures:
             self.check(captures, self.tell(t, "start", "before", function("before", 1)), t.pid)
             t.process.stdin.write("exec|/bin/sleep|1000\n")
             t.process.stdin.flush()
-            time.sleep(0.5)
-            self.assertIn("no CPython interpreter", captures.next()["error"])
+            for _ in range(600):
+                error = captures.next().get("error", "")
+                if "no CPython interpreter" in error:
+                    break
+            self.assertIn("no CPython interpreter", error)
 
     def test_ended(self):
         with Target(PYTHON, "-c", TARGET) as t, Captures(t.pid) as captures:
