@@ -164,8 +164,9 @@ static void collect_host(struct agent *a) {
         host_metrics_look(a->host_metrics, host_now(a->host), &host.sink);
         sample_run_groups(a, &groups);
         agent_kernel_tick(a, &kernel.sink);
-        net.start_real = a->net->on ? a->net->since_real : host_now_real(a->host);
-        agent_net_tick(a, &net.sink);
+        agent_net_look(a);
+        net.start_real = a->net->since_real;
+        agent_net_sample(a, &net.sink);
         sample_store_end_run(&a->samples, SOURCE_NET, a->ticks);
         agent_bpf_tick(a, &bpf.sink);
         sample_store_end_run(&a->samples, SOURCE_HOST, a->ticks);
