@@ -27,6 +27,10 @@ const char *job_state_name(enum job_state s) {
         return s < _JOB_STATE_MAX ? state_names[s] : "?";
 }
 
+const char *job_shown_state(const struct job *j) {
+        return j->ending ? "ending" : job_state_name(j->state);
+}
+
 const char *job_unit(const char *name, char buf[static JOB_UNIT_MAX]) {
         (void) snprintf(buf, JOB_UNIT_MAX, "%s%.41s.service", RUN_UNIT_PREFIX, name);
         return buf;

@@ -112,6 +112,7 @@ static void conclude(struct run *run, const struct tail_result *tail) {
         struct restart_decision d = { .again = false };
         struct cause_found found = { .why = "" };
 
+        j->ending = false;
         judge(run, tail, &found);
         log_full(found.cause == CAUSE_SUCCESS || found.cause == CAUSE_STOPPED ? LOG_NOTICE : LOG_WARNING, 0,
                  "run %s ended: %s (%s)", j->name, j->end.cause, j->end.why);
@@ -161,6 +162,7 @@ void run_ended(struct run *run) {
                 return;
         }
         k = tail_new(r->event, &of, on_tail, run, &run->tail);
+        j->ending = k >= 0;
         if (k < 0)
                 on_tail(&none, k, run);
 }

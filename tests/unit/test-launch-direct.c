@@ -206,6 +206,8 @@ static void test_shim_is_killed(void) {
         ASSERT_OK(shim_file_read(shims, "a", &f));
         ASSERT_TRUE(f.alive && f.command == pid);
         ASSERT_OK(kill(f.shim, SIGKILL));
+        runs_unit_events.gone("a", d.b.runs);
+        ASSERT_STREQ(job_shown_state(runs_find(d.b.runs, "a")), "ending"); /* not "running", while its last lines are read */
         expect_end(&d, "unknown", "");
         ASSERT_OK(kill(pid, SIGKILL));
 }
