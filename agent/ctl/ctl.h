@@ -19,6 +19,7 @@ struct ctl {
 int verb_check(const struct ctl *c, int argc, char *argv[]);
 int verb_status(const struct ctl *c, int argc, char *argv[]);
 int verb_uplink(const struct ctl *c, int argc, char *argv[]);
+int verb_net(const struct ctl *c, int argc, char *argv[]);
 int verb_identity(const struct ctl *c, int argc, char *argv[]);
 int verb_env(const struct ctl *c, int argc, char *argv[]);
 int verb_run(const struct ctl *c, int argc, char *argv[]);

@@ -14,6 +14,7 @@ static const struct verb verbs[] = {
         { "check", "[NAME]", "look at this host now: chips, NICs, kernel settings, memory, identity", verb_check },
         { "status", "", "what the agent knows of this host: state, reasons, uplink", verb_status },
         { "uplink", "[--drain]", "what waits here, was sent, was lost, and what the endpoints say", verb_uplink },
+        { "net", "[--peer PEER]", "the ways of runs to their peers: losses, round trips, the worst first", verb_net },
         { "identity", "", "which slice and worker this host is, and who says so", verb_identity },
         { "env", "[KEY=VALUE…]", "the environment that a run gets", verb_env },
         { "run", "-- COMMAND…", "start a run", verb_run },

@@ -5,6 +5,7 @@
 #include "agent_bpf.h"
 #include "agent_deaths.h"
 #include "agent_libtpu.h"
+#include "agent_net.h"
 #include "agent_stack_files.h"
 #include "frame.h"
 #include "log.h"
@@ -313,6 +314,9 @@ static int start(struct agent *a) {
         r = agent_stack_files_start(a);
         if (r < 0)
                 return log_error_errno(r, "stacks in files cannot be watched: %m");
+        r = agent_net_start(a);
+        if (r < 0)
+                return log_error_errno(r, "the network of runs cannot be watched: %m");
         r = agent_libtpu_start(a);
         if (r < 0)
                 return log_error_errno(r, "the TPU runtime's metrics cannot be asked for: %m");
@@ -399,6 +403,7 @@ struct agent *agent_free(struct agent *a) {
         a->jobs = jobs_free(a->jobs);
         agent_stack_files_stop(a);
         agent_libtpu_stop(a);
+        agent_net_stop(a);
         agent_deaths_stop(a);
         agent_bpf_stop(a);
         a->host_metrics = host_metrics_free(a->host_metrics);

@@ -49,6 +49,7 @@ enum agent_source {
         SOURCE_RUN_GROUPS,
         SOURCE_KERNEL,
         SOURCE_ENROLL, /* agent_registry.c */
+        SOURCE_NET, /* agent_net.c */
         SOURCE_BPF,    /* agent_bpf.c */
         SOURCE_LIBTPU, /* agent_libtpu.c: it and all that follow: one for each metric of each port */
 };
@@ -111,6 +112,7 @@ struct agent {
         struct pending *pending; /* calls that wait for a capture, in agent_api.c */
         struct job_call *job_calls; /* starts and stops that are under way, in agent_jobs_api.c */
         struct agent_path *path; /* in agent_path.c */
+        struct agent_net *net; /* in agent_net.c */
         struct hook *hook;
         uint64_t hook_calls[HOOK_HELD + 1]; /* by result */
         usec_t hook_told[2];                /* boot clock: when failed, held were told */

@@ -14,10 +14,15 @@ int agent_get_checks(struct agent *a, const struct api_request *r, struct api_an
 int agent_get_identity(struct agent *a, const struct api_request *r, struct api_answer *ret);
 int agent_get_jobs(struct agent *a, const struct api_request *r, struct api_answer *ret);
 
+/* agent_net_api.c */
+int agent_get_net(struct agent *a, const struct api_request *r, struct api_answer *ret);
+
 /* agent_jobs_api.c: they wait for tpu-launchd or the registry. */
 int agent_get_runs(struct agent *a, const struct api_request *r, struct api_answer *ret);
 int agent_post_job(struct agent *a, const struct api_request *r, struct api_answer *ret);
 int agent_delete_job(struct agent *a, const struct api_request *r, struct api_answer *ret); /* "/v1/jobs/NAME" */
+/* The HTTP status that says what went wrong at tpu-launchd or the registry (-errno). */
+unsigned agent_status_of(int error);
 void agent_jobs_abandoned(struct agent *a, const struct api_call *call);
 
 /* agent_events.c: may wait. */

@@ -7,6 +7,7 @@
 #include <malloc.h>
 
 #include "agent_libtpu.h"
+#include "agent_net.h"
 #include "agent_parts.h"
 #include "capture_build.h"
 #include "capture_peers.h"
@@ -121,6 +122,7 @@ static void describe(const struct capture_round *c, const char *problem, usec_t 
                                        .clock_error = clock_error_of(a),
                                        .step = last_step(a, c->run),
                                        .problem = problem,
+                                       .reached = CAPTURE_REACHED_NONE,
                                        .checks = &a->checks };
         if (identity_get_u32(&a->identity, IDENTITY_WORKER_ID, &worker) == 0)
                 ret->worker = worker;
@@ -173,14 +175,18 @@ static void deliver(struct capture_round *c, const uint8_t *stacks, size_t len,
         _cleanup_finding_list_ struct finding_list peers = FINDING_LIST_NULL;
         char why[200] = "", again[200], how[HOW_MAX] = "";
         struct capture_about about;
+        struct capture_own own;
         int r;
 
         describe(c, problem, taken, how, &about);
         capture_peers_unanswered(c->owner->agent->host, &peers);
+        agent_net_tell(c->owner->agent, &peers);
         if (c->round == 0 && c->second > 0 && !c->reach)
                 capture_peers_ask(c->owner->agent->host, &c->reach);
         else if (c->round > 0 && c->reach)
-                capture_peers_answered(c->reach, &peers);
+                capture_peers_answered(c->reach, &peers, &about.reached);
+        capture_peers_own(c->owner->agent->host, &own);
+        about.own = &own;
         about.more = &peers;
         about.cores = cores;
         r = capture_build(stacks, len, &about, &b, why);

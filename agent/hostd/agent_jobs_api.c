@@ -65,7 +65,7 @@ void agent_jobs_clear(struct agent *a) {
 
 /* --- Answers ------------------------------------------------------------------------------------------- */
 
-static unsigned status_of(int error) {
+unsigned agent_status_of(int error) {
         switch (error) {
         case -EACCES:
         case -EPERM:
@@ -162,7 +162,7 @@ static void on_launchd(const struct launchd_answer *l, void *userdata) {
                 return;
         }
         if (l->error < 0) {
-                finish(c, status_of(l->error), NULL, l->text, l->remedy);
+                finish(c, agent_status_of(l->error), NULL, l->text, l->remedy);
                 return;
         }
         if (c->stops)
@@ -213,7 +213,7 @@ static void on_put(int error, const char *why, void *userdata) {
         struct job_call *c = userdata;
 
         if (error < 0)
-                finish(c, status_of(error), NULL, why[0] ? why : strerror(-error),
+                finish(c, agent_status_of(error), NULL, why[0] ? why : strerror(-error),
                        error == -EINPROGRESS  ? "it is not known whether it was written: tpuctl jobs --fleet" :
                        error == -EHOSTUNREACH ? "tpuctl check enroll.registry" :
                                                 "docs/registry.md; tpuctl jobs --fleet");

@@ -8,7 +8,7 @@
 #include "utf8.h"
 
 #define STACKS_MAX   (4u * 1024 * 1024) /* tpu-stack prints no more */
-#define FINDINGS_MAX 64u
+#define FINDINGS_MAX 192u
 
 void built_capture_clear(struct built_capture *b) {
         free(b->wire);
@@ -92,10 +92,10 @@ static int add_finding(struct host_capture *c, struct stack_table *t, const stru
 static int add_findings(struct host_capture *c, struct stack_table *t, const struct capture_about *a) {
         int r = 0;
 
-        for (size_t i = 0; a->more && i < a->more->n && r == 0; i++)
-                r = add_finding(c, t, &a->more->items[i]);
         for (size_t i = 0; a->checks && i < a->checks->n && r == 0; i++)
                 r = add_finding(c, t, &a->checks->entries[i].settled);
+        for (size_t i = 0; a->more && i < a->more->n && r == 0; i++)
+                r = add_finding(c, t, &a->more->items[i]);
         return r;
 }
 
@@ -114,6 +114,9 @@ static int describe(struct host_capture *c, struct stack_table *t, const struct 
         c->clock_error = a->clock_error;
         c->step = a->step < 0 ? CAPTURE_STEP_NONE : (uint64_t) a->step;
         c->ended = a->ended;
+        c->reached = a->reached;
+        for (size_t i = 0; a->own && i < MIN(a->own->n, (size_t) CAPTURE_OWN_MAX) && r == 0; i++)
+                r = text(t, a->own->items[i], &c->own[c->n_own++]);
         if (r == 0 && a->problem && !a->ended) {
                 r = host_capture_add_process(c, &p);
                 if (r == 0)

@@ -11,6 +11,11 @@
 
 #define CAPTURE_SEND_MAX (900 * 1024) /* packed: leaves room for the rest of a record of 1 MiB */
 
+struct capture_own { /* this host's addresses: "NIC ADDRESS" */
+        char items[CAPTURE_OWN_MAX][CAPTURE_NAME_MAX];
+        size_t n;
+};
+
 struct capture_about { /* texts are borrowed */
         const char *slice, *host, *address, *episode;
         uint32_t worker, round;
@@ -22,6 +27,8 @@ struct capture_about { /* texts are borrowed */
         const struct check_table *checks;  /* what is not OK goes with it; NULL: nothing */
         const struct libtpu_status *cores; /* NULL: no libtpu was asked */
         const struct finding_list *more;   /* what was found for this capture alone; likewise */
+        const struct capture_own *own;     /* likewise */
+        uint32_t reached;                  /* of host_capture.h */
 };
 
 struct built_capture {

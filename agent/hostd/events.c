@@ -78,6 +78,10 @@ static const struct event_def table[] = {
                                          "maintenance of the host is planned" },
         [EVENT_STACK_FILE] = { "tpu.stack.file", "df0d4e73d2db4dd0aeaa8340e6f8a41f", OTLP_INFO,
                                "a training program wrote its stacks into a file" },
+        [EVENT_NET_LINK_BAD] = { "tpu.net.link_bad", "cbcc09d37d1e451cbc28ccd4066878cd", OTLP_WARN,
+                                 "a way of a run to a peer loses packets" },
+        [EVENT_NET_LINKS_GOOD] = { "tpu.net.links_good", "17fbd08f103f4cdb8d658451942fd0b8", OTLP_INFO,
+                                   "no way of a run loses packets any more" },
         [EVENT_RUNTIME_ERROR] = { "tpu.runtime.error", "5215a939995f40668dec5253c4c19601", OTLP_ERROR,
                                   "the TPU runtime says that its slices failed" },
 };

@@ -287,19 +287,20 @@ static void judge_device(const struct diagnosis *d, const struct seen_host *h, s
                 add(s, REASON_DEVICE, weights[state], STACK_NONE);
 }
 
-/* Of the two ends of a connection without an answer, that one is cut off which others miss, too. With two
- * hosts nobody can tell. */
+/* Of the two ends of a connection without an answer, that one is cut off which others miss, too. Where there is one such
+ * connection, both of its ends are named: nobody can tell which it is. */
 static void judge_path(const struct diagnosis *d, const struct overview *o, struct suspect *s) {
+        static const double scores[_PATHS_VERDICT_MAX] = {
+                [PATHS_NOTHING] = 0.2, [PATHS_LIKELY] = 0.6, [PATHS_CLEAR] = 0.85, [PATHS_PAIR] = 0.55
+        };
         const struct path_end *end = d->paths.worst[s->host];
         bool explained = o->not_waiting + d->n_ended > 0;
 
         if (!end)
                 return;
         s->path = end;
-        if (end->missing == d->paths.most && d->paths.n_most == 1 && !explained)
-                add(s, REASON_PATH, 0.85, STACK_NONE);
-        else
-                add(s, REASON_PATH, end->missing == d->paths.most && !explained ? 0.2 : 0.1, STACK_NONE);
+        add(s, REASON_PATH,
+            end->missing == d->paths.most && !explained ? scores[d->paths.verdict] : 0.1, STACK_NONE);
 }
 
 /* On how many hosts this check fails, too. What was not counted is taken for common. */

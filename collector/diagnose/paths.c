@@ -3,8 +3,9 @@
 
 #include "grow.h"
 
-#define FINDINGS_OF_HOST 64u
-#define OWNERS_MAX 8u /* ends whose owner is looked for by the hosts' own addresses */
+#define PAIRS_OF_HOST 64u
+#define OWNERS_MAX 64u /* ends whose owner is looked for by the hosts' own addresses */
+#define DATAGRAM "no answer to a datagram" /* as agents say it: agent/base/links/reach.h */
 
 struct text {
         const char *s;
@@ -15,6 +16,7 @@ struct text {
 struct pair {
         struct text local, peer;
         uint32_t host;
+        bool tcp;
 };
 
 struct pairs {
@@ -42,87 +44,217 @@ static int compare_pairs(const void *x, const void *y) {
         return r != 0 ? r : compare_texts(a->peer, b->peer);
 }
 
-static int add_pair(struct pairs *p, struct text local, struct text peer, uint32_t host) {
-        int r = grow(&p->items, &p->size, p->n + 1, sizeof(*p->items));
-
-        if (r == 0)
-                p->items[p->n++] = (struct pair) { local, peer, host };
-        return r;
-}
+/* --- What is told --------------------------------------------------------------------------------------- */
 
 /* Both directions, so that each end has all of its own side by side. */
-static int gather(const struct evidence *e, struct pairs *p) {
+static int add_pair(struct pairs *p, struct text local, struct text peer, uint32_t host, bool tcp) {
+        int r = grow(&p->items, &p->size, p->n + 2, sizeof(*p->items));
+
+        if (r < 0)
+                return r;
+        p->items[p->n++] = (struct pair) { local, peer, host, tcp };
+        p->items[p->n++] = (struct pair) { peer, local, STACK_NONE, tcp };
+        return 0;
+}
+
+static int take_finding(const struct evidence *e, const struct captured_finding *f, uint32_t host,
+                        bool datagrams, struct pairs *p) {
         static const char start[] = "from ";
+        const char *found = stack_table_text(&e->scene->table, f->found),
+                   *peer = stack_table_text(&e->scene->table, f->subject), *comma = strchr(found, ',');
+        bool tcp = !comma || !strstr(comma, DATAGRAM);
+
+        if (!streq(stack_table_text(&e->scene->table, f->check), PATH_CHECK) || !startswith(found, start) ||
+            (!tcp && !datagrams))
+                return 0;
+        found += sizeof(start) - 1;
+        return add_pair(p, (struct text) { found, strcspn(found, ",") },
+                        (struct text) { peer, strlen(peer) }, host, tcp);
+}
+
+/* Whether datagrams tell anything: where some were asked for, somebody must have answered. */
+static bool datagrams_tell(const struct evidence *e) {
+        bool asked = false;
+
+        for (uint32_t i = 0; i < e->n_hosts; i++)
+                for (size_t k = 0; k < 2; k++) {
+                        const struct host_capture *c = e->hosts[i].capture[k];
+
+                        if (!c || c->reached == CAPTURE_REACHED_NONE)
+                                continue;
+                        if (c->reached > 0)
+                                return true;
+                        asked = true;
+                }
+        return !asked; /* agents that do not say it */
+}
+
+/* What either capture says: a connection may be gone by the second. */
+static int gather(const struct evidence *e, struct pairs *p) {
+        bool datagrams = datagrams_tell(e);
         int r = 0;
 
         for (uint32_t i = 0; i < e->n_hosts; i++) {
-                const struct host_capture *c = e->hosts[i].last;
+                size_t most = p->n + (size_t) 2 * PAIRS_OF_HOST;
 
-                for (size_t k = 0; c && k < MIN(c->n_findings, (size_t) FINDINGS_OF_HOST) && r == 0; k++) {
-                        const struct captured_finding *f = &c->findings[k];
-                        const char *found = stack_table_text(&e->scene->table, f->found),
-                                   *peer = stack_table_text(&e->scene->table, f->subject);
-                        struct text local = { found + sizeof(start) - 1, 0 };
+                for (size_t k = 0; k < 2; k++) {
+                        const struct host_capture *c = e->hosts[i].capture[k];
 
-                        if (!streq(stack_table_text(&e->scene->table, f->check), PATH_CHECK) ||
-                            !startswith(found, start))
-                                continue;
-                        local.len = strcspn(local.s, ",");
-                        r = add_pair(p, local, (struct text) { peer, strlen(peer) }, i);
-                        if (r == 0)
-                                r = add_pair(p, (struct text) { peer, strlen(peer) }, local, STACK_NONE);
+                        for (size_t f = 0; c && f < c->n_findings && p->n < most && r == 0; f++)
+                                r = take_finding(e, &c->findings[f], i, datagrams, p);
                 }
         }
         return r;
 }
 
-/* Whose address it is when no connection of its own says so: the address that a host is known by. */
-static uint32_t owner(const struct evidence *e, const struct path_end *end) {
-        for (uint32_t i = 0; i < e->n_hosts; i++) {
+/* --- Whose ends they are -------------------------------------------------------------------------------- */
+
+/* The NIC of an address "NIC ADDRESS" of the capture that is this end; NULL: it is none of these. */
+static const char *own_nic(const struct evidence *e, const struct host_capture *c, const struct path_end *end) {
+        for (size_t i = 0; c && i < c->n_own; i++) {
+                const char *nic = stack_table_text(&e->scene->table, c->own[i]), *blank = strchr(nic, ' ');
+
+                if (blank && strlen(blank + 1) == end->len && memcmp(blank + 1, end->address, end->len) == 0)
+                        return nic;
+        }
+        return NULL;
+}
+
+/* Who says that it is his; else who is known by it. */
+static void find_owner(const struct evidence *e, struct path_end *end) {
+        uint32_t from = end->host == STACK_NONE ? 0 : end->host,
+                 to = end->host == STACK_NONE ? (uint32_t) e->n_hosts : end->host + 1;
+
+        for (uint32_t i = from; i < to && !end->nic; i++) {
+                end->nic = own_nic(e, e->hosts[i].last, end);
+                end->host = end->nic ? i : end->host;
+        }
+        for (uint32_t i = 0; i < e->n_hosts && end->host == STACK_NONE; i++) {
                 const char *address = e->hosts[i].who ? e->hosts[i].who->address : "";
 
                 if (strlen(address) == end->len && memcmp(address, end->address, end->len) == 0)
-                        return i;
-        }
-        return STACK_NONE;
-}
-
-static void count_ends(const struct pairs *p, struct paths *ret) {
-        for (size_t i = 0; i < p->n; i++) {
-                const struct pair *a = &p->items[i];
-                bool same_end = i > 0 && compare_texts(a[-1].local, a->local) == 0;
-                struct path_end *end;
-
-                if (!same_end)
-                        ret->ends[ret->n++] = (struct path_end) { a->local.s, a->local.len, STACK_NONE, 0 };
-                end = &ret->ends[ret->n - 1];
-                end->missing += !same_end || compare_texts(a[-1].peer, a->peer) != 0;
-                end->host = MIN(end->host, a->host); /* STACK_NONE is the greatest */
+                        end->host = i;
         }
 }
 
-/* Who misses most, over all and of each host. */
-static void rank_ends(const struct evidence *e, struct paths *p) {
+static struct path_end *find_end(struct paths *p, struct text address) {
+        size_t lo = 0, hi = p->n;
+
+        while (lo < hi) {
+                size_t mid = (lo + hi) / 2;
+                int r = compare_texts(address, (struct text) { p->ends[mid].address, p->ends[mid].len });
+
+                if (r == 0)
+                        return &p->ends[mid];
+                if (r < 0)
+                        hi = mid;
+                else
+                        lo = mid + 1;
+        }
+        return NULL;
+}
+
+static bool same_end(const struct pairs *p, size_t i) {
+        return i > 0 && compare_texts(p->items[i - 1].local, p->items[i].local) == 0;
+}
+
+static void make_ends(const struct evidence *e, const struct pairs *p, struct paths *ret) {
         size_t asked = 0;
 
         for (size_t i = 0; i < p->n; i++) {
-                struct path_end *end = &p->ends[i];
+                const struct pair *a = &p->items[i];
+                struct path_end *end;
 
-                if (end->host == STACK_NONE && asked++ < OWNERS_MAX)
-                        end->host = owner(e, end);
+                if (!same_end(p, i))
+                        ret->ends[ret->n++] = (struct path_end) {
+                                .address = a->local.s, .len = a->local.len, .host = STACK_NONE
+                        };
+                end = &ret->ends[ret->n - 1];
+                end->host = MIN(end->host, a->host); /* STACK_NONE is the greatest */
         }
-        for (size_t i = 0; i < p->n; i++) { /* a machine that everyone misses is no host's fault */
-                uint32_t missing = p->ends[i].host == STACK_NONE ? 0 : p->ends[i].missing;
+        for (size_t i = 0; i < ret->n; i++)
+                if (ret->ends[i].host != STACK_NONE || asked++ < OWNERS_MAX)
+                        find_owner(e, &ret->ends[i]);
+}
 
-                p->n_most = missing > p->most ? 1 : p->n_most + (missing == p->most);
-                p->most = MAX(p->most, missing);
-        }
+/* --- Who misses whom ------------------------------------------------------------------------------------ */
+
+/* Each pair of ends once for either of them, without machines outside; returns how many there are. */
+static size_t count_missing(const struct pairs *p, bool tcp_only, bool all, struct paths *x) {
+        const struct pair *before = NULL;
+        size_t n = 0;
+
+        for (size_t i = 0; i < x->n; i++)
+                x->ends[i].missing = 0;
         for (size_t i = 0; i < p->n; i++) {
-                struct path_end *end = &p->ends[i];
+                const struct pair *a = &p->items[i];
+                struct path_end *end, *other;
 
-                if (end->host != STACK_NONE &&
-                    (!p->worst[end->host] || end->missing > p->worst[end->host]->missing))
-                        p->worst[end->host] = end;
+                if ((tcp_only && !a->tcp) || (before && compare_pairs(before, a) == 0))
+                        continue;
+                before = a;
+                end = find_end(x, a->local);
+                other = find_end(x, a->peer);
+                if (!all && (end->outside || other->outside))
+                        continue;
+                end->missing++;
+                end->other = other;
+                n++;
+        }
+        return n / 2;
+}
+
+/* A machine that is no host's, and that several miss: nobody's fault here. */
+static void find_outside(const struct pairs *p, struct paths *x) {
+        (void) count_missing(p, false, true, x); /* how many is no matter */
+        for (size_t i = 0; i < x->n; i++)
+                x->ends[i].outside = x->ends[i].host == STACK_NONE && x->ends[i].missing > 1;
+}
+
+static void rank_ends(struct paths *x) {
+        x->most = 0;
+        x->n_most = 0;
+        for (size_t i = 0; i < x->n; i++) {
+                uint32_t missing = x->ends[i].host == STACK_NONE ? 0 : x->ends[i].missing;
+
+                x->n_most = missing > x->most ? 1 : x->n_most + (missing == x->most);
+                x->most = MAX(x->most, missing);
+        }
+}
+
+/* The one that misses most; NULL: there is none. */
+static const struct path_end *greatest(const struct paths *x) {
+        for (size_t i = 0; i < x->n && x->most > 0; i++)
+                if (x->ends[i].host != STACK_NONE && x->ends[i].missing == x->most)
+                        return &x->ends[i];
+        return NULL;
+}
+
+static enum paths_verdict judge(const struct pairs *p, bool tcp_only, struct paths *x) {
+        const struct path_end *end;
+        size_t bad;
+        double share;
+
+        bad = count_missing(p, tcp_only, false, x);
+        rank_ends(x);
+        end = greatest(x);
+        if (!end || bad == 0)
+                return PATHS_NOTHING;
+        if (bad == 1)
+                return end->other->host != STACK_NONE && end->other->host != end->host ? PATHS_PAIR : PATHS_NOTHING;
+        share = (double) end->missing / (double) bad;
+        if (x->n_most != 1 || share <= 0.5)
+                return PATHS_NOTHING;
+        return share >= PATH_SHARE ? PATHS_CLEAR : PATHS_LIKELY;
+}
+
+static void note_worst(struct paths *x) {
+        for (size_t i = 0; i < x->n; i++) {
+                struct path_end *end = &x->ends[i];
+
+                if (end->host != STACK_NONE && end->missing > 0 &&
+                    (!x->worst[end->host] || end->missing > x->worst[end->host]->missing))
+                        x->worst[end->host] = end;
         }
 }
 
@@ -138,8 +270,15 @@ int paths_survey(const struct evidence *e, struct paths *ret) {
         }
         if (r == 0 && p.n > 0) {
                 qsort(p.items, p.n, sizeof(*p.items), compare_pairs);
-                count_ends(&p, &found);
-                rank_ends(e, &found);
+                make_ends(e, &p, &found);
+                find_outside(&p, &found);
+                found.verdict = judge(&p, false, &found);
+                if (found.verdict == PATHS_NOTHING) {
+                        found.verdict = judge(&p, true, &found);
+                        if (found.verdict == PATHS_NOTHING)
+                                found.verdict = judge(&p, false, &found); /* hints */
+                }
+                note_worst(&found);
         }
         free(p.items);
         if (r < 0)

@@ -2,18 +2,33 @@
 #pragma once
 /*
  * Which host's network does not carry: out of connections that get no answer, as both of their ends tell of
- * them (findings PATH_CHECK: subject is the peer's address, found begins with "from ADDRESS,"). A connection
- * has two ends and does not say which of them is cut off; the end that most others miss does.
+ * them in either capture (findings PATH_CHECK: subject is the peer's address, found begins with "from ADDRESS,"). A
+ * connection has two ends and does not say which of them is cut off; the end that all of them have in common is.
+ *
+ * A datagram that is not answered counts only where others were (a firewall may keep all of their answers back), and
+ * where datagrams do not tell who it is, TCP alone is asked.
  */
 #include "evidence.h"
 
 #define PATH_CHECK "path.answer"
+#define PATH_SHARE 0.75 /* of all bad pairs that an end has to be in, to be the one; fewer than half say nothing */
 
 struct path_end {
         const char *address; /* not ended by NUL */
         size_t len;
+        const char *nic;  /* as its host calls it, ended by ' '; NULL: not known */
         uint32_t host;    /* of the evidence; STACK_NONE: nobody says that it is his */
-        uint32_t missing; /* how many others it has no answer from, or get none from it */
+        uint32_t missing; /* how many others it has no answer from, or get none from it; without those outside */
+        bool outside;     /* no host's, and missed by several */
+        const struct path_end *other; /* an end that it misses */
+};
+
+enum paths_verdict {
+        PATHS_NOTHING, /* they tell nobody apart */
+        PATHS_LIKELY,  /* one end is in more than half of the bad pairs */
+        PATHS_CLEAR,   /* one end is in nearly all, and there are several */
+        PATHS_PAIR,    /* there is one bad pair alone: either of its two ends, or what lies between */
+        _PATHS_VERDICT_MAX,
 };
 
 struct paths {
@@ -22,9 +37,10 @@ struct paths {
         struct path_end **worst; /* of each host: its end that misses most; NULL: it has none */
         uint32_t most; /* the greatest `missing` of a host's end */
         size_t n_most; /* how many ends have that */
+        enum paths_verdict verdict; /* of the ends that miss most */
 };
 #define PATHS_NULL ((struct paths) { 0 })
 void paths_clear(struct paths *p);
 
-/* Out of the last captures. -ENOMEM. */
+/* -ENOMEM. */
 int paths_survey(const struct evidence *e, struct paths *ret);

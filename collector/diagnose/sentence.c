@@ -227,9 +227,27 @@ static void put_finding(FILE *f, const struct diagnosis *d, const struct capture
         fputs(found, f);
 }
 
-static void put_path(FILE *f, const struct path_end *end) {
-        fprintf(f, "packets between its address %.*s and %" PRIu32 " other%s are lost", (int) end->len,
-                end->address, end->missing, end->missing == 1 ? "" : "s");
+static void put_end_of(FILE *f, const struct path_end *end) {
+        fprintf(f, "%.*s", (int) end->len, end->address);
+        if (end->nic)
+                fprintf(f, " (%.*s)", (int) strcspn(end->nic, " "), end->nic);
+}
+
+static void put_path(FILE *f, const struct diagnosis *d, const struct path_end *end) {
+        fputs("packets between its address ", f);
+        put_end_of(f, end);
+        if (d->paths.verdict == PATHS_PAIR) {
+                const struct seen_host *other = &d->evidence.hosts[end->other->host];
+
+                fputs(" and ", f);
+                put_end_of(f, end->other);
+                if (other->worker != CAPTURE_WORKER_NONE)
+                        fprintf(f, " of worker %" PRIu32, other->worker);
+                else if (other->who && other->who->host[0])
+                        fprintf(f, " of host %s", other->who->host);
+                fputs(" alone are lost: one of these two NICs, or what lies between", f);
+        } else
+                fprintf(f, " and %" PRIu32 " other%s are lost", end->missing, end->missing == 1 ? "" : "s");
 }
 
 static void put_reason(FILE *f, const struct diagnosis *d, const struct suspect *s, enum reason reason) {
@@ -253,7 +271,7 @@ static void put_reason(FILE *f, const struct diagnosis *d, const struct suspect 
                 fprintf(f, "its last step is %" PRIu64, d->evidence.hosts[s->host].last->step);
                 break;
         case REASON_PATH:
-                put_path(f, s->path);
+                put_path(f, d, s->path);
                 break;
         case REASON_FINDING:
                 put_finding(f, d, s->finding);

@@ -25,7 +25,7 @@ void runs_end(struct runs_state *r) {
 
 /* tpu-run-NAME.slice lies in tpu-run.slice and that in tpu.slice (systemd.slice(5)); a '-' of the name is a
  * '_' there, or it would nest, too. */
-static int group_of(const char *job, char *buf, size_t size) {
+int run_group_path(const char *job, char *buf, size_t size) {
         int n = snprintf(buf, size, "/tpu.slice/tpu-run.slice/tpu-run-%s.slice", job);
 
         if (n < 0 || (size_t) n >= size || strchr(job, '/') || strchr(job, '.') || job[0] == 0)
@@ -43,7 +43,7 @@ static struct run_group *find_group(struct runs_state *r, const char *base, cons
         for (size_t i = 0; i < r->n; i++)
                 if (streq(r->groups[i].job, job))
                         return &r->groups[i];
-        if (r->n == RUN_GROUPS_MAX || strlen(job) >= RUN_JOB_MAX || group_of(job, group, sizeof(group)) < 0)
+        if (r->n == RUN_GROUPS_MAX || strlen(job) >= RUN_JOB_MAX || run_group_path(job, group, sizeof(group)) < 0)
                 return NULL;
         g = &r->groups[r->n];
         if (cgroup_files_init(&g->files, base, group) < 0)

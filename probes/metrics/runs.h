@@ -20,6 +20,8 @@ struct runs_state {
         struct run_group groups[RUN_GROUPS_MAX];
         size_t n;
 };
+/* "/tpu.slice/tpu-run.slice/tpu-run-NAME.slice", below cgroup_base(). -EINVAL: no name of a run, or too long. */
+int run_group_path(const char *job, char *buf, size_t size);
 void runs_init(struct runs_state *r);
 void runs_close(struct runs_state *r);
 /* One run; base as of cgroup_base(). */

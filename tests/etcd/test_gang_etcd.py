@@ -93,12 +93,17 @@ class GangOfEtcd(unittest.TestCase):
         # An order for stacks that somebody puts is completed for both slices by the elected agent, and each host takes part in the round.
         for s in ("s0", "s1"):
             self.launchds[s].stacks = lambda name: {"version": 1, "processes": []}
-        site.ctl("put", "/tpu/default/capture/s0", json.dumps({"v": 1, "by": "alice", "why": "slow"}))
+        done = self.tpuctl("diagnose", "s0", "--capture", check=3)  # s0-0 alone is of this slice, and its stacks say nothing
+        self.assertIn("asked for their stacks by the registry (etcd)", done.stderr)
+        self.assertNotIn("gives no capture", done.stderr)
         for s in ("s0", "s1"):
             wait_until(lambda s=s: len(list((self.hosts[s].folder / "captures").glob("*-job1-1-*.capture"))) == 2, 60, f"{s} took part")
         written = [json.loads(site.ctl("get", f"/tpu/default/capture/{s}", "--print-value-only").stdout) for s in ("s0", "s1")]
         self.assertEqual(written[0], written[1])
-        self.assertEqual((written[0]["run"], written[0]["by"], written[0]["hosts"]), ("job1", "alice", 2))
+        self.assertEqual((written[0]["run"], written[0]["why"], written[0]["hosts"]), ("job1", "tpuctl diagnose --capture", 2))
+        self.assertRegex(written[0]["by"], r"^uid 0 \(pid \d+\) of s0-0$")
+        self.assertIn("there was a round of captures at", self.tpuctl("diagnose", "s0", "--capture", check=3).stderr)
+        self.assertEqual(self.hosts["s0"].call("/v1/captures?slice=s7", "POST")[0], 404)
         intent = self.records()["job1"]["intent"]
         self.assertRegex(intent["by"], r"^uid 0 \(pid \d+\) of s0-0$")
         self.assertEqual(intent["serial"], self.launchds["s0"].starts[0][2][9][-1].decode())

@@ -57,10 +57,13 @@ static const struct capture_about about = { .slice = "s0",
 static void test_what_is_in(void) {
         struct finding path = { .check = "path.answer", .subject = "10.0.0.2", .verdict = VERDICT_WARN };
         struct finding_list more = { .items = &path, .n = 1 };
+        struct capture_own own = { .items = { "eth1 10.0.1.1" }, .n = 1 };
         struct capture_about a = about;
         _cleanup_(seen_clear) struct seen s;
 
         a.more = &more;
+        a.own = &own;
+        a.reached = 2;
         ASSERT_OK(build(
                 "{\"version\":1,\"processes\":["
                 "{\"pid\":1,\"command\":\"bash run.sh\",\"no_python\":\"none\",\"threads\":[{\"tid\":1}]},"
@@ -75,6 +78,9 @@ static void test_what_is_in(void) {
         ASSERT_EQ(s.c.n_findings, 1);
         ASSERT_STREQ(stack_table_text(&s.t, s.c.findings[0].check), "path.answer");
         ASSERT_FALSE(s.c.findings[0].fail);
+        ASSERT_EQ(s.c.n_own, 1);
+        ASSERT_STREQ(stack_table_text(&s.t, s.c.own[0]), "eth1 10.0.1.1");
+        ASSERT_EQ(s.c.reached, 2);
         seen_clear(&s);
         /* Where there is no Python at all, what there is stays. */
         ASSERT_OK(build(

@@ -7,7 +7,7 @@
 static const char json_text[] =
         "{\"version\":1,\"slice\":\"1\",\"worker\":5,\"host\":\"h5\",\"address\":\"10.10.0.15\",\"round\":1,"
         "\"wanted\":5000000,"
-        "\"taken\":7500000,\"clock_error\":1000,\"step\":12,\"processes\":[{\"pid\":4711,\"command\":"
+        "\"taken\":7500000,\"clock_error\":1000,\"step\":12,\"reached\":3,\"addresses\":[\"eth0 10.10.0.15\",\"eth1 10.10.1.15\"],\"processes\":[{\"pid\":4711,\"command\":"
         "\"python3 train.py\","
         "\"python\":\"3.11.2\",\"rank\":3,\"other_threads\":2,\"threads\":[{\"tid\":4711,\"name\":"
         "\"python3\",\"state\":\"S\","
@@ -89,6 +89,9 @@ static void check_json(const struct loaded *l) {
         ASSERT_EQ(l->c.cores[0].launch, 12);
         ASSERT_EQ(l->c.n_findings, 1);
         ASSERT_TRUE(l->c.findings[0].fail);
+        ASSERT_EQ(l->c.reached, 3);
+        ASSERT_EQ(l->c.n_own, 2);
+        ASSERT_STREQ(stack_table_text(&l->t, l->c.own[1]), "eth1 10.10.1.15");
 }
 
 static void test_json(void) {

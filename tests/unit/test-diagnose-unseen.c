@@ -38,19 +38,27 @@ static void test_nic_cut(void) {
         }
 }
 
-static void unanswered(struct host_capture *c, struct stack_table *t, const char *local, const char *peer) {
+static void unanswered_by(struct host_capture *c, struct stack_table *t, const char *local, const char *peer,
+                          const char *how) {
         struct captured_finding *f;
         char text[128];
 
-        (void) snprintf(text, sizeof(text), "from %s, nothing for 12 s", local);
+        (void) snprintf(text, sizeof(text), "from %s, %s", local, how);
         ASSERT_OK(host_capture_add_finding(c, &f));
         f->check = scene_string(t, "path.answer");
         f->subject = scene_string(t, peer);
         f->found = scene_string(t, text);
 }
 
+#define TCP "nothing for 12 s although data was sent again 5 times (1 connection)"
+#define DATAGRAM "no answer to a datagram"
+
+static void unanswered(struct host_capture *c, struct stack_table *t, const char *local, const char *peer) {
+        unanswered_by(c, t, local, peer, TCP);
+}
+
 /* Hosts in a ring over their second NIC, of which one is cut off: the host before it sends to it in vain,
- * and it sends to the one behind it in vain. Of two nobody can tell. */
+ * and it sends to the one behind it in vain. Of two nobody can tell which it is. */
 static void test_ring_cut(void) {
         for (uint32_t n = 2; n <= 16; n *= 2)
                 for (uint32_t cut = 0; cut < n; cut += 1 + n / 3) {
@@ -73,8 +81,10 @@ static void test_ring_cut(void) {
                         }
                         d = scene_diagnose(&scene, n, RUN_UNKNOWN);
                         (void) snprintf(says, sizeof(says),
-                                        "packets between its address 10.10.1.%u and 3 others", 10 + cut);
-                        ASSERT_EQ(d->outcome, n == 2 ? OUTCOME_NOBODY : OUTCOME_NAMED);
+                                        "packets between its address 10.10.1.%u and 2 others", 10 + cut);
+                        ASSERT_EQ(d->outcome, OUTCOME_NAMED);
+                        if (n == 2)
+                                ASSERT_EQ(d->suspects[0].score, d->suspects[1].score);
                         if (n > 2) {
                                 ASSERT_EQ(d->suspects[0].host, cut);
                                 ASSERT_EQ(d->suspects[0].reason, REASON_PATH);
@@ -83,6 +93,113 @@ static void test_ring_cut(void) {
                         }
                         (void) diagnosis_free(d);
                 }
+}
+
+/* --- What evidence of a cut there is: four hosts, of which 0 has lost its second NIC --------------------- */
+
+#define CUT_HOSTS 4u
+
+/* Of host i in capture k: whom it has no answer from (bits), and how that shows. */
+struct misses {
+        uint32_t host, capture;
+        unsigned peers;
+        const char *how;
+};
+
+struct cut {
+        const struct misses *misses;
+        size_t n;
+        uint32_t reached; /* in the second capture, of each */
+        bool no_addresses;
+};
+
+static void second_nic(char text[static 32], uint32_t host) {
+        (void) snprintf(text, 32, "10.10.1.%u", 10 + host);
+}
+
+static void tell_misses(struct host_capture *c, struct stack_table *t, const struct misses *m) {
+        char own[32], peer[32];
+
+        second_nic(own, c->worker);
+        for (uint32_t p = 0; p < 8; p++) {
+                second_nic(peer, p);
+                if (m->peers & 1u << p)
+                        unanswered_by(c, t, own, p < CUT_HOSTS ? peer : "169.254.169.254", m->how);
+        }
+}
+
+static struct diagnosis *diagnose_cut(struct scene *scene, const struct cut *cut) {
+        for (uint32_t round = 0; round < 2; round++)
+                for (uint32_t i = 0; i < CUT_HOSTS; i++) {
+                        struct host_capture c;
+                        char own[40] = "eth1 ";
+
+                        scene_host(&c, i, round);
+                        scene_process(&c, &scene->table, WAITING);
+                        second_nic(own + 5, i);
+                        if (!cut->no_addresses)
+                                c.own[c.n_own++] = scene_string(&scene->table, own);
+                        if (round == 1)
+                                c.reached = cut->reached;
+                        for (size_t m = 0; m < cut->n; m++)
+                                if (cut->misses[m].host == i && cut->misses[m].capture == round)
+                                        tell_misses(&c, &scene->table, &cut->misses[m]);
+                        ASSERT_OK(scene_add(scene, &c, NULL));
+                }
+        return scene_diagnose(scene, CUT_HOSTS, RUN_STALLED);
+}
+
+#define ALONE_0 "10.10.1.10 (eth1) and 10.10.1.13 (eth1) of worker 3 alone are lost"
+
+static void test_cut_shapes(void) {
+        static const struct misses
+                sender[] = { { 3, 1, 1u << 0, TCP } }, /* its data alone was under way */
+                before[] = { { 3, 0, 1u << 0, TCP }, { 0, 0, 1u << 1, TCP } }, /* gone in the second capture */
+                each_once[] = { { 3, 0, 1u << 0, TCP }, { 0, 1, 1u << 1, TCP } },
+                idle[] = { { 0, 1, 0xe, DATAGRAM } }, /* nothing was under way at all */
+                others[] = { { 1, 1, 1, DATAGRAM }, { 2, 1, 1, DATAGRAM }, { 3, 1, 1, DATAGRAM } },
+                /* a firewall keeps all answers back, and 1 has more connections than the others */
+                firewall[] = { { 0, 1, 1u << 1, DATAGRAM }, { 1, 1, 0xd, DATAGRAM }, { 2, 1, 1u << 1, DATAGRAM },
+                               { 3, 1, 1u << 1, DATAGRAM } },
+                firewall_tcp[] = { { 1, 1, 0xd, DATAGRAM }, { 0, 1, 0xe, DATAGRAM }, { 2, 1, 0xb, DATAGRAM },
+                                   { 3, 1, 1u << 0, TCP },  { 0, 0, 1u << 1, TCP } },
+                outside[] = { { 2, 1, 1u << 7, TCP } },
+                outside_more[] = { { 0, 0, 1u << 7, TCP }, { 1, 0, 1u << 7, TCP }, { 2, 1, 1u << 7, TCP },
+                                   { 3, 1, 1u << 0, TCP }, { 0, 1, 1u << 1, TCP } };
+        const struct {
+                struct cut cut;
+                bool named;
+                const char *says;
+        } cases[] = {
+                { { sender, ELEMENTSOF(sender), CAPTURE_REACHED_NONE, false }, true, ALONE_0 },
+                { { before, ELEMENTSOF(before), 3, false }, true, "10.10.1.10 (eth1) and 2 others are lost" },
+                { { each_once, ELEMENTSOF(each_once), 3, false }, true, "10.10.1.10 (eth1) and 2 others are lost" },
+                { { idle, ELEMENTSOF(idle), 3, false }, true, "10.10.1.10 (eth1) and 3 others are lost" },
+                { { others, ELEMENTSOF(others), 3, false }, true, "10.10.1.10 (eth1) and 3 others are lost" },
+                /* agents that tell no addresses: nobody says whose it is, and nobody else is blamed for it */
+                { { others, ELEMENTSOF(others), CAPTURE_REACHED_NONE, true }, false, "" },
+                { { sender, ELEMENTSOF(sender), CAPTURE_REACHED_NONE, true }, false, "" },
+                { { firewall, ELEMENTSOF(firewall), 0, false }, false, "" },
+                { { firewall_tcp, ELEMENTSOF(firewall_tcp), 0, false }, true, "10.10.1.10 (eth1) and 2 others are lost" },
+                { { firewall_tcp, ELEMENTSOF(firewall_tcp), CAPTURE_REACHED_NONE, false }, true,
+                  "10.10.1.10 (eth1) and 2 others are lost" },
+                { { outside, ELEMENTSOF(outside), 3, false }, false, "" },
+                { { outside_more, ELEMENTSOF(outside_more), 3, false }, true, "10.10.1.10 (eth1) and 2 others are lost" },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_scene_ struct scene scene = SCENE_NULL;
+                struct diagnosis *d = diagnose_cut(&scene, &cases[i].cut);
+
+                if (d->outcome != (cases[i].named ? OUTCOME_NAMED : OUTCOME_NOBODY) ||
+                    !strstr(d->summary, cases[i].says))
+                        fprintf(stderr, "case %zu: %s\n", i, d->summary);
+                ASSERT_EQ(d->outcome, cases[i].named ? OUTCOME_NAMED : OUTCOME_NOBODY);
+                ASSERT_TRUE(strstr(d->summary, cases[i].says));
+                if (cases[i].named)
+                        ASSERT_EQ(d->suspects[0].host, 0);
+                (void) diagnosis_free(d);
+        }
 }
 
 /* The NIC that its agent uses, too, is cut: it is silent, and what the others miss is its address. */
@@ -244,5 +361,5 @@ static void test_left_alone(void) {
         (void) diagnosis_free(d);
 }
 
-TEST_MAIN(test_nic_cut, test_ring_cut, test_cut_and_silent, test_path_is_not_all, test_works,
+TEST_MAIN(test_nic_cut, test_ring_cut, test_cut_shapes, test_cut_and_silent, test_path_is_not_all, test_works,
           test_silent, test_silent_is_not_all, test_left_first, test_left_alone)

@@ -61,6 +61,46 @@ static void test_which_count(void) {
         ASSERT_TRUE(startswith(list.items[1].found, "from fd00::1, "));
 }
 
+/* Not only data of a connection that is open. */
+static void test_other_states(void) {
+        static const struct {
+                struct inet_diag_msg m;
+                struct tcp_info info;
+                bool counts;
+        } cases[] = {
+                { { .idiag_state = TCP_SYN_SENT, .idiag_timer = 1 }, { .tcpi_retransmits = 2 }, true },
+                { { .idiag_state = TCP_SYN_SENT, .idiag_timer = 1 }, { .tcpi_retransmits = 1 }, false },
+                { { .idiag_state = TCP_FIN_WAIT1, .idiag_timer = 1 },
+                  { .tcpi_retransmits = 4, .tcpi_unacked = 1, .tcpi_last_ack_recv = 9000 }, true },
+                { { .idiag_state = TCP_ESTABLISHED, .idiag_timer = 1 }, /* sent again before the last answer */
+                  { .tcpi_backoff = 4, .tcpi_unacked = 1, .tcpi_last_ack_recv = 9000 }, true },
+                { { .idiag_state = TCP_ESTABLISHED, .idiag_timer = 2 }, /* idle, and probed in vain */
+                  { .tcpi_probes = 3, .tcpi_last_ack_recv = 30000 }, true },
+                { { .idiag_state = TCP_ESTABLISHED, .idiag_timer = 2 },
+                  { .tcpi_probes = 0, .tcpi_last_ack_recv = 30000 }, false },
+                { { .idiag_state = TCP_ESTABLISHED, .idiag_timer = 4 }, /* a closed window, whose probes are lost */
+                  { .tcpi_probes = 5, .tcpi_last_ack_recv = 30000 }, true },
+                { { .idiag_state = TCP_ESTABLISHED, .idiag_timer = 4 }, /* and answered */
+                  { .tcpi_probes = 1, .tcpi_last_ack_recv = 300 }, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_unanswered_ struct unanswered_table t = UNANSWERED_TABLE_NULL;
+                struct inet_diag_msg m = cases[i].m;
+                struct dump d = { .len = 0 };
+
+                m.idiag_family = AF_INET;
+                begin(&d, SOCK_DIAG_BY_FAMILY, &m, sizeof(m));
+                attribute(&d, INET_DIAG_INFO, &cases[i].info, sizeof(cases[i].info));
+                end(&d);
+                done(&d);
+                ASSERT_OK(unanswered_parse(d.data, d.len, &t));
+                if ((t.n == 1) != cases[i].counts)
+                        fprintf(stderr, "case %zu\n", i);
+                ASSERT_EQ(t.n, cases[i].counts);
+        }
+}
+
 /* An older kernel tells less, a newer one more than we know; one that tells nothing is no evidence. */
 static void test_other_kernels(void) {
         _cleanup_unanswered_ struct unanswered_table t = UNANSWERED_TABLE_NULL;
@@ -214,4 +254,4 @@ static void test_this_kernel(void) {
         ASSERT_EQ(tcp_connections_read(&h, &(struct tcp_query){ .states = TCP_ESTABLISHED_BIT, .max = 1 }, find_port, &w), -E2BIG);
 }
 
-TEST_MAIN(test_one_connection, test_this_kernel, test_reach_pairs, test_which_count, test_other_kernels, test_cut_and_full)
+TEST_MAIN(test_one_connection, test_this_kernel, test_reach_pairs, test_which_count, test_other_states, test_other_kernels, test_cut_and_full)

@@ -251,6 +251,21 @@ static int each(struct reading *r, const json_t *o, const char *key,
         return k;
 }
 
+static int read_own(struct reading *r, const json_t *o) {
+        const json_t *list = NULL;
+        int k = items(r, o, "addresses", &list);
+
+        for (size_t i = 0; i < MIN(json_array_size(list), (size_t) CAPTURE_OWN_MAX) && k == 0; i++) {
+                const char *text = json_string_value(json_array_get(list, i));
+                char buf[CAPTURE_NAME_MAX];
+
+                utf8_copy(buf, sizeof(buf), text);
+                k = stack_table_string(r->t, buf, strlen(buf), &r->c->own[r->c->n_own]);
+                r->c->n_own += k == 0;
+        }
+        return k;
+}
+
 static int read_head(struct reading *r, const json_t *o) {
         struct host_capture *c = r->c;
         uint64_t round = c->round;
@@ -274,6 +289,10 @@ static int read_head(struct reading *r, const json_t *o) {
                 k = number(r, o, "step", INT64_MAX, &c->step);
         if (k == 0)
                 k = number(r, o, "ended", INT64_MAX, &c->ended);
+        if (k == 0)
+                k = number32(r, o, "reached", &c->reached);
+        if (k == 0)
+                k = read_own(r, o);
         return k < 0 ? k : string(r, o, "ended_how", &c->ended_how);
 }
 

@@ -4,7 +4,9 @@
 #include "grow.h"
 
 void host_capture_init(struct host_capture *c) {
-        *c = (struct host_capture){ .worker = CAPTURE_WORKER_NONE, .step = CAPTURE_STEP_NONE };
+        *c = (struct host_capture){ .worker = CAPTURE_WORKER_NONE,
+                                    .step = CAPTURE_STEP_NONE,
+                                    .reached = CAPTURE_REACHED_NONE };
 }
 
 void host_capture_clear(struct host_capture *c) {
@@ -73,6 +75,8 @@ usec_t host_capture_lateness(const struct host_capture *c) {
 
 void host_capture_renumber(struct host_capture *c, const struct stack_map *m) {
         c->ended_how = m->strings[c->ended_how];
+        for (size_t i = 0; i < c->n_own; i++)
+                c->own[i] = m->strings[c->own[i]];
         for (size_t i = 0; i < c->n_processes; i++) {
                 c->processes[i].command = m->strings[c->processes[i].command];
                 c->processes[i].error = m->strings[c->processes[i].error];

@@ -16,6 +16,8 @@
 #define CAPTURE_FINDINGS_MAX 256u
 #define CAPTURE_WORKER_NONE UINT32_MAX
 #define CAPTURE_RANK_NONE UINT32_MAX
+#define CAPTURE_OWN_MAX 16u
+#define CAPTURE_REACHED_NONE UINT32_MAX
 #define CAPTURE_STEP_NONE UINT64_MAX
 
 struct captured_thread {
@@ -60,6 +62,8 @@ struct host_capture {
         uint64_t step;      /* the last step seen; CAPTURE_STEP_NONE */
         usec_t ended;       /* when the run's process ended on this host; 0: it has not, or nobody knows */
         uint32_t ended_how; /* string: "exit code 1", "signal 9" */
+        uint32_t own[CAPTURE_OWN_MAX], n_own; /* strings "NIC ADDRESS": its own, as far as it tells them */
+        uint32_t reached;   /* how many of its peers answered a datagram; CAPTURE_REACHED_NONE: none was asked */
         bool cut;           /* something was left out for size */
         bool silent;        /* who it would be of: the host was asked, and did not answer (not on the wire) */
         struct captured_process *processes;

@@ -6,6 +6,7 @@
 #include "reach.h"
 
 #include "tcp_connections.h"
+#include "dump.h"
 #include "unanswered.h"
 
 #define DUMP_MAX (4 * 1024 * 1024)
@@ -13,7 +14,7 @@
 
 struct reach {
         struct reach_pair pairs[REACH_MAX];
-        int fds[REACH_MAX];
+        int fds[REACH_MAX]; /* -errno: nothing could be sent */
         size_t n;
 };
 
@@ -68,7 +69,6 @@ static socklen_t fill(union socket_address *a, int family, const uint8_t *bytes,
         return sizeof(a->in6);
 }
 
-/* -1: nothing could be sent, which says nothing of the peer. */
 static int send_one(const struct reach_pair *p) {
         _cleanup_close_ int fd = socket(p->family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
         union socket_address local, peer;
@@ -77,20 +77,23 @@ static int send_one(const struct reach_pair *p) {
 
         if (fd < 0 || bind(fd, &local.sa, local_size) < 0 || connect(fd, &peer.sa, peer_size) < 0 ||
             send(fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1)
-                return -1;
+                return -errno;
         return TAKE_FD(fd);
 }
 
 int reach_begin(const struct host *h, struct reach **ret) {
         _cleanup_(reach_freep) struct reach *x = h->real_root ? calloc(1, sizeof(*x)) : NULL;
-        int r;
+        int r = -EINTR;
 
         if (!x)
                 return h->real_root ? -ENOMEM : -ENODATA;
         for (size_t i = 0; i < REACH_MAX; i++)
-                x->fds[i] = -1;
-        r = tcp_connections_read(h, &(struct tcp_query){ .states = TCP_ESTABLISHED_BIT, .max = DUMP_MAX },
-                                 take_connection, &(struct list){ x->pairs, &x->n });
+                x->fds[i] = -EBADF;
+        for (int i = 0; i < DUMP_TRIES && (r == -EINTR || r == -EAGAIN); i++) {
+                x->n = 0;
+                r = tcp_connections_read(h, &(struct tcp_query){ .states = TCP_ESTABLISHED_BIT, .max = DUMP_MAX },
+                                         take_connection, &(struct list){ x->pairs, &x->n });
+        }
         if (r < 0)
                 return r;
         for (size_t i = 0; i < x->n; i++)
@@ -106,7 +109,13 @@ static bool has_answered(int fd) {
         return recv(fd, &byte, 1, MSG_DONTWAIT) >= 0 || errno == ECONNREFUSED;
 }
 
-int reach_tell(const struct reach *x, struct finding_list *list) {
+/* What keeps this host from sending although it has a connection from there. Other errors say nothing. */
+static bool is_cut_off(int error) {
+        return error == -ENETDOWN || error == -ENETUNREACH || error == -EHOSTUNREACH || error == -EADDRNOTAVAIL;
+}
+
+int reach_tell(const struct reach *x, struct finding_list *list, size_t *ret_answered) {
+        size_t answered = 0;
         int r = 0;
 
         for (size_t i = 0; i < x->n && r == 0; i++) {
@@ -114,20 +123,26 @@ int reach_tell(const struct reach *x, struct finding_list *list) {
                 char local[INET6_ADDRSTRLEN], peer[INET6_ADDRSTRLEN];
                 struct finding f;
 
-                if (x->fds[i] < 0 || has_answered(x->fds[i]) || !inet_ntop(p->family, p->local, local, sizeof(local)) ||
+                if (x->fds[i] < 0 ? !is_cut_off(x->fds[i]) : has_answered(x->fds[i])) {
+                        answered += x->fds[i] >= 0;
+                        continue;
+                }
+                if (!inet_ntop(p->family, p->local, local, sizeof(local)) ||
                     !inet_ntop(p->family, p->peer, peer, sizeof(peer)))
                         continue;
                 finding_init(&f, UNANSWERED_CHECK, peer);
                 f.verdict = VERDICT_WARN;
-                finding_set(f.found, "from %s, no answer to a datagram", local);
+                finding_set(f.found, "from %s, " REACH_FOUND, local);
                 r = finding_list_add(list, &f);
         }
+        *ret_answered = answered;
         return r;
 }
 
 struct reach *reach_free(struct reach *x) {
         for (size_t i = 0; x && i < x->n; i++)
-                (void) close_fd(x->fds[i]);
+                if (x->fds[i] >= 0)
+                        (void) close_fd(x->fds[i]);
         free(x);
         return NULL;
 }

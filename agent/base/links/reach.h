@@ -16,8 +16,10 @@
 struct reach;
 /* Sends. -ENODATA with a root other than "/"; others of sock_diag. */
 int reach_begin(const struct host *h, struct reach **ret);
-/* A WARN for each peer that has not answered: check UNANSWERED_CHECK, as unanswered_tell() has it. -ENOMEM. */
-int reach_tell(const struct reach *r, struct finding_list *list);
+/* A WARN for each peer that has not answered, or to which nothing could be sent for want of a NIC, an address or a route:
+ * check UNANSWERED_CHECK, as unanswered_tell() has it, found REACH_FOUND. ret_answered: how many have. -ENOMEM. */
+#define REACH_FOUND "no answer to a datagram" /* behind "from LOCAL, "; collector/diagnose/paths.c tells it by that */
+int reach_tell(const struct reach *r, struct finding_list *list, size_t *ret_answered);
 struct reach *reach_free(struct reach *r);
 DEFINE_CLEANUP(struct reach *, reach_free)
 

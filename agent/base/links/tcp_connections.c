@@ -45,6 +45,10 @@ static void fill(struct tcp_connection *c, const struct inet_diag_msg *m, struct
                 c->info = nla_data(a[INET_DIAG_INFO]);
                 c->info_size = (size_t) nla_len(a[INET_DIAG_INFO]);
         }
+        if (a[INET_DIAG_SKMEMINFO]) {
+                c->memory = nla_data(a[INET_DIAG_SKMEMINFO]); /* aligned as attributes are: to 4 bytes */
+                c->n_memory = (size_t) nla_len(a[INET_DIAG_SKMEMINFO]) / sizeof(*c->memory);
+        }
 }
 
 static int take_message(struct nlmsghdr *h, void *userdata) {
@@ -69,6 +73,11 @@ int tcp_connections_parse(const void *data, size_t len, tcp_connection_func take
         return dump_parse(data, len, take_message, &t);
 }
 
+static uint8_t extensions_of(const struct tcp_query *q) {
+        return (uint8_t) ((q->with_info ? 1 << (INET_DIAG_INFO - 1) : 0) |
+                          (q->with_memory ? 1 << (INET_DIAG_SKMEMINFO - 1) : 0));
+}
+
 static int read_recorded(const struct host *h, const struct tcp_query *query, tcp_connection_func take, void *userdata) {
         _cleanup_free_ char *dump = NULL;
         size_t len = 0;
@@ -87,7 +96,7 @@ int tcp_connections_read(const struct host *h, const struct tcp_query *query, tc
         for (size_t i = 0; i < ELEMENTSOF(families) && r == 0; i++) {
                 const struct inet_diag_req_v2 head = { .sdiag_family = families[i],
                                                        .sdiag_protocol = IPPROTO_TCP,
-                                                       .idiag_ext = query->with_info ? 1 << (INET_DIAG_INFO - 1) : 0,
+                                                       .idiag_ext = extensions_of(query),
                                                        .idiag_states = query->states };
                 const struct dump_request request = { .protocol = NETLINK_SOCK_DIAG,
                                                       .type = SOCK_DIAG_BY_FAMILY,

@@ -24,11 +24,13 @@ struct tcp_connection {
         uint64_t cgroup; /* its id, which is the inode of its folder; 0 when this kernel does not tell (before 5.9) */
         const void *info; /* struct tcp_info as long as this kernel knows it; NULL: not asked for, or not told */
         size_t info_size;
+        const uint32_t *memory; /* numbers by SK_MEMINFO_* of linux/sock_diag.h; NULL: not asked for, or not told */
+        size_t n_memory;
 };
 
 struct tcp_query {
         uint32_t states; /* bits of tcp_states.h */
-        bool with_info;
+        bool with_info, with_memory;
         size_t max; /* bytes of each family's answer; -E2BIG past it. With info one connection takes about 350 */
 };
 

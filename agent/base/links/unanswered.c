@@ -4,10 +4,20 @@
 
 #include "unanswered.h"
 
+#include "dump.h"
 #include "tcp_connections.h"
 
 #define DUMP_MAX (4 * 1024 * 1024) /* about 12,000 connections */
-#define TIMER_REPEAT 1             /* idiag_timer, as in ss(8): the retransmission timer runs */
+/* idiag_timer, as in ss(8): data, or a request to connect, is sent again; an idle connection, a closed window is probed */
+#define TIMER_REPEAT 1
+#define TIMER_IDLE 2
+#define TIMER_WINDOW 4
+#define SHIFT_MAX 7u
+/* Where data of ours may wait for an answer: all but LISTEN and those that wait for the peer alone. TCP_SYN_RECV is the
+ * peer's request, which may be anybody's. */
+#define STATES                                                                                              \
+        (1u << TCP_ESTABLISHED | 1u << TCP_SYN_SENT | 1u << TCP_FIN_WAIT1 | 1u << TCP_CLOSE_WAIT |         \
+         1u << TCP_LAST_ACK | 1u << TCP_CLOSING)
 
 void unanswered_table_clear(struct unanswered_table *t) {
         free(t->pairs);
@@ -31,28 +41,44 @@ static struct unanswered *pair_of(struct unanswered_table *t, const struct tcp_c
         return u;
 }
 
-static bool is_unanswered(const struct tcp_connection *c, const struct tcp_info *info) {
-        return c->timer == TIMER_REPEAT && info->tcpi_unacked > 0 &&
-               info->tcpi_retransmits >= UNANSWERED_REPEATS &&
-               info->tcpi_last_ack_recv * USEC_PER_MSEC >= UNANSWERED_SILENCE;
+struct wait {
+        unsigned repeats;
+        usec_t silence;
+};
+
+/* tcpi_retransmits, tcpi_probes and tcpi_backoff go back to 0 with an answer. */
+static bool is_unanswered(const struct tcp_connection *c, const struct tcp_info *info, struct wait *ret) {
+        unsigned least = UNANSWERED_REPEATS;
+
+        *ret = (struct wait){ .silence = info->tcpi_last_ack_recv * USEC_PER_MSEC };
+        if (c->timer == TIMER_REPEAT && c->state == TCP_SYN_SENT) {
+                ret->repeats = info->tcpi_retransmits;
+                ret->silence = ((UINT64_C(1) << MIN(ret->repeats, SHIFT_MAX)) - 1) * USEC_PER_SEC;
+                least = UNANSWERED_REQUESTS; /* nothing was ever received: the kernel tells no time of it */
+        } else if (c->timer == TIMER_REPEAT && info->tcpi_unacked > 0)
+                ret->repeats = MAX(info->tcpi_retransmits, info->tcpi_backoff);
+        else if (c->timer == TIMER_IDLE || c->timer == TIMER_WINDOW)
+                ret->repeats = info->tcpi_probes;
+        return ret->repeats >= least && ret->silence >= UNANSWERED_SILENCE;
 }
 
 static int take_connection(const struct tcp_connection *c, void *userdata) {
         struct unanswered_table *t = userdata;
         struct unanswered *u;
         struct tcp_info info;
+        struct wait wait;
 
         if (!c->info)
                 return 0;
         tcp_connection_info(c, &info, sizeof(info));
-        u = is_unanswered(c, &info) ? pair_of(t, c) : NULL;
+        u = is_unanswered(c, &info, &wait) ? pair_of(t, c) : NULL;
         if (!u) {
                 t->answered++;
                 return 0;
         }
         u->connections++;
-        u->repeats = MAX(u->repeats, (unsigned) info.tcpi_retransmits);
-        u->silence = MAX(u->silence, info.tcpi_last_ack_recv * USEC_PER_MSEC);
+        u->repeats = MAX(u->repeats, wait.repeats);
+        u->silence = MAX(u->silence, wait.silence);
         return 0;
 }
 
@@ -74,14 +100,17 @@ int unanswered_parse(const void *data, size_t len, struct unanswered_table *ret)
 }
 
 int unanswered_read(const struct host *h, struct unanswered_table *ret) {
-        const struct tcp_query query = { .states = TCP_ESTABLISHED_BIT, .with_info = true, .max = DUMP_MAX };
+        const struct tcp_query query = { .states = STATES, .with_info = true, .max = DUMP_MAX };
         _cleanup_unanswered_ struct unanswered_table t = UNANSWERED_TABLE_NULL;
-        int r;
+        int r = -EINTR;
 
         t.pairs = calloc(UNANSWERED_MAX, sizeof(*t.pairs));
         if (!t.pairs)
                 return -ENOMEM;
-        r = tcp_connections_read(h, &query, take_connection, &t);
+        for (int i = 0; i < DUMP_TRIES && (r == -EINTR || r == -EAGAIN); i++) {
+                t.n = t.answered = 0;
+                r = tcp_connections_read(h, &query, take_connection, &t);
+        }
         if (r < 0)
                 return r;
         *ret = t;

@@ -2,8 +2,9 @@
 #pragma once
 /*
  * TCP connections of this network namespace whose peer no longer answers, as the kernel tells them over
- * sock_diag (linux/inet_diag.h, struct tcp_info): data was sent and sent again, and no acknowledgement
- * came. A peer that is stopped, or reads nothing, still acknowledges: its connection is none. Summed up by
+ * sock_diag (linux/inet_diag.h, struct tcp_info): data, a request to connect, a probe of a closed window or of an
+ * idle connection was sent and sent again, and no acknowledgement came, also where the program has closed it meanwhile.
+ * A peer that is stopped, or reads nothing, still acknowledges: its connection is none. Summed up by
  * pairs of addresses. With a root other than "/" they are read from the dump /netlink/tcp of that root, else
  * -ENODATA.
  */
@@ -17,6 +18,8 @@
  * repetition comes some seconds after the first sending (RFC 6298), a lost packet has none. */
 #define UNANSWERED_REPEATS 3
 #define UNANSWERED_SILENCE (2 * USEC_PER_SEC)
+/* A request to connect is sent again after 1, 3, 7 s … (RFC 6298, 2.1 and 5.5): two of them are 3 s without an answer. */
+#define UNANSWERED_REQUESTS 2
 
 struct unanswered {
         int family; /* AF_INET, AF_INET6 */
@@ -34,7 +37,7 @@ void unanswered_table_clear(struct unanswered_table *t);
 #define _cleanup_unanswered_ _cleanup_(unanswered_table_clear)
 
 /* -ENODATA: this root has no dump; -ENOENT: a kernel without sock_diag; -E2BIG: more connections than are
- * looked at; -EBADMSG: malformed; -EINTR: they changed under each of our reads. */
+ * looked at; -EBADMSG: malformed; -EINTR, -EAGAIN: they changed under each of our reads. */
 int unanswered_read(const struct host *h, struct unanswered_table *ret);
 int unanswered_parse(const void *data, size_t len, struct unanswered_table *ret);
 

@@ -157,6 +157,9 @@ static void pack_head(Capture__HostCapture *m, const struct host_capture *c) {
         m->ended_usec = c->ended;
         m->ended_how = c->ended_how;
         m->cut = c->cut;
+        m->own_addresses = (uint32_t *) (uintptr_t) c->own;
+        m->n_own_addresses = c->n_own;
+        m->reached_plus_1 = c->reached + 1;
 }
 
 int capture_wire_pack(const struct host_capture *c, const struct stack_table *t, uint8_t **ret,

@@ -225,7 +225,19 @@ static int unpack_head(struct unpacking *u) {
         c->step = m->step_plus_1 - 1;
         c->ended = m->ended_usec;
         c->cut = m->cut;
+        c->reached = m->reached_plus_1 - 1;
         return m->round <= 1 ? 0 : wrong(u, -EPROTO, "round: 0 or 1");
+}
+
+static int unpack_own(struct unpacking *u) {
+        struct host_capture *c = u->c;
+
+        for (size_t i = 0; i < MIN(u->m->n_own_addresses, (size_t) CAPTURE_OWN_MAX); i++)
+                if (!string_of(u, u->m->own_addresses[i], &c->own[c->n_own++]))
+                        return wrong(u, -EPROTO, "own_addresses: a number that is none");
+        return string_of(u, u->m->ended_how, &c->ended_how)
+                       ? 0
+                       : wrong(u, -EPROTO, "ended_how: a number that is none");
 }
 
 static int unpack(struct unpacking *u) {
@@ -247,8 +259,8 @@ static int unpack(struct unpacking *u) {
                 r = unpack_frames(u);
         if (r == 0)
                 r = unpack_stacks(u);
-        if (r == 0 && !string_of(u, u->m->ended_how, &u->c->ended_how))
-                r = wrong(u, -EPROTO, "ended_how: a number that is none");
+        if (r == 0)
+                r = unpack_own(u);
         if (r == 0)
                 r = unpack_processes(u);
         if (r == 0)

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent_net.h"
+
+#include "flow_samples.h"
+#include "flow_words.h"
+#include "log.h"
+#include "tcp_connections.h"
+
+#define DUMP_MAX ((size_t) 64 * 1024 * 1024) /* each family's; nothing of it is kept */
+#define SETTLE_AGAIN (60 * USEC_PER_SEC)     /* routes, addresses and the slice change without a word */
+#define TOLD_MAX 8                           /* bad links of a capture */
+
+/* --- Events ------------------------------------------------------------------------------------------- */
+
+static void tell_bad(struct agent_net *n, size_t bad) {
+        const struct flow_link *l = flow_next_bad(&n->flows, NULL);
+        char message[FLOW_TEXT_MAX + 64], text[FLOW_TEXT_MAX], peer[FLOW_NAME_MAX], address[FLOW_NAME_MAX];
+        const struct otlp_attribute body[] = {
+                { .key = "job", .text = n->flows.runs[l->run] },
+                { .key = "nic", .text = n->flows.nics[l->nic].name },
+                { .key = "peer", .text = flow_peer_text(l, peer) },
+                { .key = "address", .text = flow_address_text(l->family, l->peer, address) },
+                { .key = "links", .number = (int64_t) bad },
+                { .key = "timeouts", .number = (int64_t) l->now.timeouts },
+                { .key = "retransmits", .number = (int64_t) l->now.retransmits },
+                { .key = "text", .text = text },
+        };
+
+        flow_summary(&n->flows, FLOW_NOBODY, text);
+        (void) snprintf(message, sizeof(message), "run %s: %s",
+                        n->flows.runs[l->run][0] ? n->flows.runs[l->run] : "unknown", text);
+        (void) agent_emit(n->agent, EVENT_NET_LINK_BAD, OTLP_WARN, message, body, ELEMENTSOF(body), NULL);
+}
+
+static void tell_good(struct agent_net *n) {
+        const struct otlp_attribute body[] = { { .key = "links", .number = (int64_t) n->bad } };
+
+        (void) agent_emit(n->agent, EVENT_NET_LINKS_GOOD, OTLP_INFO, "no link of a run is bad any more", body,
+                          ELEMENTSOF(body), NULL);
+}
+
+/* One for all that turn bad in a tick, and one when the last is well. */
+static void tell_changes(struct agent_net *n) {
+        size_t bad = 0, new = 0;
+
+        for (size_t i = 0; i < n->flows.n_links; i++) {
+                const struct flow_link *l = &n->flows.links[i];
+
+                bad += l->used && l->bad;
+                new += l->used && l->bad && l->bad_since == n->flows.at;
+        }
+        if (new > 0)
+                tell_bad(n, bad);
+        else if (bad == 0 && n->bad > 0)
+                tell_good(n);
+        n->bad = bad;
+}
+
+/* --- The dump ----------------------------------------------------------------------------------------- */
+
+static int take(const struct tcp_connection *c, void *userdata) {
+        struct agent_net *n = userdata;
+        struct tcp_socket s;
+        int r;
+
+        tcp_socket_take(c, &s);
+        r = flows_take(&n->flows, &s, net_place_of, n->places);
+        return r == -ENOSPC ? 0 : r; /* counted, and told by tpu.net.left_out */
+}
+
+static void read_limit(struct agent_net *n) {
+        char text[96];
+        uint64_t most;
+
+        if (host_read(n->agent->host, "/proc/sys/net/ipv4/tcp_rmem", text, sizeof(text), NULL) < 0 ||
+            sscanf(text, "%*u %*u %" SCNu64, &most) != 1)
+                most = 0;
+        n->flows.receive_max = most;
+}
+
+static void look(struct agent_net *n) {
+        const struct tcp_query query = {
+                .states = TCP_SOCKET_STATES, .with_info = true, .with_memory = true, .max = DUMP_MAX
+        };
+        usec_t now = host_now(n->agent->host);
+        bool again = n->settled == 0 || now - n->settled >= SETTLE_AGAIN;
+        int r;
+
+        if (again) {
+                n->settled = now;
+                read_limit(n);
+                flows_ask_again(&n->flows);
+        }
+        net_places_begin(n->places, again);
+        flows_begin(&n->flows, now);
+        r = tcp_connections_read(n->agent->host, &query, take, n);
+        flows_end(&n->flows, r >= 0);
+        if (r < 0 && !n->failed)
+                (void) log_warning_errno(r, "the TCP connections of this host cannot be looked at, the network of runs is "
+                                            "not watched: %m");
+        n->failed = r < 0;
+        (void) snprintf(n->why_not, sizeof(n->why_not), "%s", r < 0 ? strerror(-r) : "");
+        net_places_settle(n->places);
+}
+
+void agent_net_tick(struct agent *a, struct sink *s) {
+        struct agent_net *n = a->net;
+
+        if (!n)
+                return;
+        if (!net_places_take_runs(n->places)) {
+                if (n->on)
+                        flows_pause(&n->flows);
+                n->on = false;
+                n->bad = 0;
+                return;
+        }
+        if (!n->on)
+                n->since_real = host_now_real(a->host);
+        n->on = true;
+        look(n);
+        tell_changes(n);
+        flow_samples(&n->flows, s);
+}
+
+void agent_net_tell(const struct agent *a, struct finding_list *list) {
+        int r = a->net && a->net->on ? flow_tell(&a->net->flows, TOLD_MAX, list) : 0;
+
+        if (r < 0)
+                (void) log_debug_errno(r, "bad links are left out of the capture: %m");
+}
+
+/* --- Life --------------------------------------------------------------------------------------------- */
+
+int agent_net_start(struct agent *a) {
+        struct agent_net *n = calloc(1, sizeof(*n));
+        int r;
+
+        if (!n)
+                return -ENOMEM;
+        n->agent = a;
+        a->net = n;
+        r = flows_init(&n->flows);
+        return r < 0 ? r : net_places_new(a, &n->flows, &n->places);
+}
+
+void agent_net_stop(struct agent *a) {
+        if (!a->net)
+                return;
+        a->net->places = net_places_free(a->net->places);
+        flows_clear(&a->net->flows);
+        free(TAKE_PTR(a->net));
+}

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whose a socket is: its run by its control group, its NIC by its own address, its peer by what is known of the slice. */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "addresses.h"
+#include "agent_net.h"
+#include "agent_parts.h"
+#include "agent_registry.h"
+#include "cgroup_files.h"
+#include "flow_words.h"
+#include "json_text.h"
+#include "links.h"
+#include "log.h"
+#include "runs.h"
+
+#define GROUPS_MAX 512 /* control groups of all runs */
+#define GROUP_DEPTH 5  /* below a run's slice: containers have some of their own */
+#define GROUP_ROOM 512
+#define ROUTES_A_TICK 64
+
+struct net_group {
+        uint64_t id;
+        uint8_t run;
+};
+
+struct net_places {
+        struct agent *agent;
+        struct flows *flows;
+        struct net_group groups[GROUPS_MAX];
+        size_t n_groups;
+        bool groups_known; /* walked since the last dump began */
+        struct address_table addresses;
+        struct link_table links;
+        bool addresses_known;
+        struct net_router *router; /* NULL: routes cannot be asked for */
+};
+
+/* --- Runs --------------------------------------------------------------------------------------------- */
+
+struct walk {
+        struct net_places *places;
+        const char *path;
+        unsigned depth;
+        uint8_t run;
+};
+
+static void walk_group(struct net_places *p, const char *path, unsigned depth, uint8_t run);
+
+/* "memory.max" and its like are files of the group itself; a folder of such a name is none that systemd makes. */
+static bool is_file_of_group(const char *name) {
+        static const char *const prefixes[] = { "cgroup.", "cpu.",     "cpuset.", "hugetlb.", "io.",
+                                                "irq.",    "memory.", "misc.",   "pids.",    "rdma." };
+
+        for (size_t i = 0; i < ELEMENTSOF(prefixes); i++)
+                if (startswith(name, prefixes[i]))
+                        return true;
+        return false;
+}
+
+static int walk_entry(const char *name, void *userdata) {
+        const struct walk *w = userdata;
+        char path[GROUP_ROOM];
+        int n;
+
+        if (is_file_of_group(name))
+                return 0;
+        n = snprintf(path, sizeof(path), "%s/%s", w->path, name);
+        if (n > 0 && (size_t) n < sizeof(path))
+                walk_group(w->places, path, w->depth + 1, w->run);
+        return 0;
+}
+
+/* A control group's number is its folder's inode number (Linux, cgroup_id(), on 64-bit machines). */
+static void walk_group(struct net_places *p, const char *path, unsigned depth, uint8_t run) {
+        struct walk w = { .places = p, .path = path, .depth = depth, .run = run };
+        _cleanup_close_ int fd = host_open_file(p->agent->host, path, O_PATH | O_DIRECTORY);
+        struct stat st;
+
+        if (fd < 0 || fstat(fd, &st) < 0 || p->n_groups == GROUPS_MAX)
+                return;
+        p->groups[p->n_groups++] = (struct net_group){ st.st_ino, run };
+        if (depth < GROUP_DEPTH)
+                (void) host_list(p->agent->host, path, walk_entry, &w);
+}
+
+static void walk_runs(struct net_places *p) {
+        const char *base = cgroup_base(p->agent->host);
+
+        p->groups_known = true;
+        p->n_groups = 0;
+        for (uint8_t run = 1; base && run < FLOW_RUNS_MAX; run++) {
+                char group[CGROUP_PATH_MAX], path[GROUP_ROOM];
+
+                if (!p->flows->runs[run][0] || run_group_path(p->flows->runs[run], group, sizeof(group)) < 0)
+                        continue;
+                (void) snprintf(path, sizeof(path), "%s%s", base, group);
+                walk_group(p, path, 0, run);
+        }
+}
+
+static uint8_t find_group(const struct net_places *p, uint64_t id) {
+        for (size_t i = 0; i < p->n_groups; i++)
+                if (p->groups[i].id == id)
+                        return p->groups[i].run;
+        return FLOW_NOBODY;
+}
+
+static uint8_t run_of(struct net_places *p, uint64_t group) {
+        uint8_t run = group == 0 ? FLOW_NOBODY : find_group(p, group);
+
+        if (run == FLOW_NOBODY && group != 0 && !p->groups_known) {
+                walk_runs(p); /* it may be a container's that is new */
+                run = find_group(p, group);
+        }
+        return run;
+}
+
+static bool lives(const struct job *j) {
+        return j && !streq(j->state, "exited");
+}
+
+bool net_places_take_runs(struct net_places *p) {
+        const struct job_list *l = jobs_get(p->agent->jobs);
+        bool any = false;
+
+        if (!l->known)
+                return p->agent->net->on; /* tpu-launchd is away for a moment: they go on */
+        for (uint8_t run = 1; run < FLOW_RUNS_MAX; run++)
+                if (p->flows->runs[run][0] && !lives(jobs_find(p->agent->jobs, p->flows->runs[run])))
+                        flows_forget_run(p->flows, run);
+        for (size_t i = 0; i < l->n; i++)
+                if (lives(&l->jobs[i]))
+                        any |= flows_run(p->flows, l->jobs[i].name) != FLOW_NOBODY;
+        return any;
+}
+
+/* --- NICs --------------------------------------------------------------------------------------------- */
+
+static void read_addresses(struct net_places *p) {
+        struct address_table addresses = ADDRESS_TABLE_NULL;
+        struct link_table links = LINK_TABLE_NULL;
+
+        p->addresses_known = true;
+        if (addresses_read(p->agent->host, &addresses) < 0)
+                return; /* what was known stays */
+        if (links_read(p->agent->host, &links) < 0) {
+                address_table_clear(&addresses);
+                return;
+        }
+        address_table_clear(&p->addresses);
+        link_table_clear(&p->links);
+        p->addresses = addresses;
+        p->links = links;
+}
+
+static int nic_index(const struct net_places *p, int family, const uint8_t *address) {
+        size_t size = family == AF_INET ? 4 : 16;
+
+        for (size_t i = 0; i < p->addresses.n; i++)
+                if (p->addresses.addresses[i].family == family &&
+                    memcmp(p->addresses.addresses[i].bytes, address, size) == 0)
+                        return p->addresses.addresses[i].index;
+        return 0;
+}
+
+static uint8_t nic_of(struct net_places *p, int index) {
+        const struct link *l = link_by_index(&p->links, index);
+
+        return l ? flows_nic(p->flows, index, l->name) : FLOW_NOBODY;
+}
+
+static bool is_loopback(const struct tcp_socket *s) {
+        static const uint8_t one[16] = { [15] = 1 };
+
+        return s->family == AF_INET ? s->peer[0] == 127 : memcmp(s->peer, one, sizeof(one)) == 0;
+}
+
+/* --- Peers -------------------------------------------------------------------------------------------- */
+
+static bool has_address(const json_t *host, const char *address) {
+        const json_t *one;
+        size_t i;
+
+        json_array_foreach(json_object_get(host, "address"), i, one)
+                if (json_is_string(one) && streq(json_string_value(one), address))
+                        return true;
+        return false;
+}
+
+/* Of a list of hosts as the registry has them; slice: NULL for one's own. */
+static bool find_host(const json_t *hosts, const char *slice, const char *address, char name[static FLOW_NAME_MAX]) {
+        const json_t *host;
+        size_t i;
+
+        json_array_foreach(hosts, i, host)
+                if (has_address(host, address)) {
+                        (void) snprintf(name, FLOW_NAME_MAX, "worker %lld%s%s",
+                                        (long long) json_integer_value(json_object_get(host, "worker")),
+                                        slice ? " of " : "", slice ? slice : "");
+                        return true;
+                }
+        return false;
+}
+
+static bool find_in_run(const struct agent_registry *g, const char *run, const char *address,
+                        char name[static FLOW_NAME_MAX]) {
+        const json_t *record = g->parts ? agent_parts_find(g->parts, run) : NULL, *slice;
+        size_t i;
+
+        json_array_foreach(json_object_get(record, "slices"), i, slice) {
+                const char *of = json_text_of(slice, "slice");
+
+                if (find_host(json_object_get(slice, "hosts"), streq(of, g->slice) ? NULL : of, address, name))
+                        return true;
+        }
+        return false;
+}
+
+/* "10.0.0.3,10.0.0.4": worker 0, worker 1. */
+static bool find_in_identity(const struct agent *a, const char *address, char name[static FLOW_NAME_MAX]) {
+        const char *list = identity_get(&a->identity, identity_workers(&a->identity));
+        size_t len = strlen(address);
+
+        for (unsigned i = 0; list; i++) {
+                size_t n = strcspn(list, ",");
+
+                if (n == len && memcmp(list, address, len) == 0) {
+                        (void) snprintf(name, FLOW_NAME_MAX, "worker %u", i);
+                        return true;
+                }
+                list = list[n] ? list + n + 1 : NULL;
+        }
+        return false;
+}
+
+static bool name_peer(const struct agent *a, const char *run, const char *address, char name[static FLOW_NAME_MAX]) {
+        const struct agent_registry *g = a->enrollment;
+
+        name[0] = '\0';
+        return (g && find_host(json_object_get(g->slice_record, "roster"), NULL, address, name)) ||
+               (g && run[0] && find_in_run(g, run, address, name)) || find_in_identity(a, address, name);
+}
+
+/* --- Places ------------------------------------------------------------------------------------------- */
+
+struct flow_place net_place_of(const struct tcp_socket *s, void *userdata) {
+        static const struct flow_place nowhere = { .leave_out = true };
+        char address[FLOW_NAME_MAX], name[FLOW_NAME_MAX];
+        struct net_places *p = userdata;
+        struct flow_place place = { .bound = s->nic > 0 };
+        int index = s->nic;
+
+        if (is_loopback(s) || memcmp(s->local, s->peer, sizeof(s->local)) == 0)
+                return nowhere;
+        place.run = run_of(p, s->cgroup);
+        if (place.run == FLOW_NOBODY &&
+            !name_peer(p->agent, "", flow_address_text((uint8_t) s->family, s->peer, address), name))
+                return nowhere;
+        if (!index)
+                index = nic_index(p, s->family, s->local);
+        if (!index && !p->addresses_known) {
+                read_addresses(p);
+                index = nic_index(p, s->family, s->local);
+        }
+        if (nic_index(p, s->family, s->peer) > 0)
+                return nowhere; /* one's own, by another address */
+        place.nic = index > 0 ? nic_of(p, index) : FLOW_NOBODY;
+        return place;
+}
+
+/* The NIC that the kernel's routes choose for what comes from that address; 0: its own, or not known. */
+static uint8_t wrong_nic_of(struct net_places *p, const struct flow_link *l) {
+        const struct link *own = link_by_index(&p->links, p->flows->nics[l->nic].index);
+        int index;
+
+        if (!p->router || l->nic == FLOW_NOBODY || l->bound || !own || !link_is_ethernet(own))
+                return 0;
+        index = net_router_nic(p->router, l->family, l->local, l->peer);
+        return index < 0 || index == own->index ? 0 : nic_of(p, index);
+}
+
+void net_places_settle(struct net_places *p) {
+        struct flow_link *l;
+
+        for (unsigned i = 0; i < ROUTES_A_TICK && (l = flows_next_unasked(p->flows)); i++) {
+                char address[FLOW_NAME_MAX];
+
+                l->asked = true;
+                l->is_worker = name_peer(p->agent, p->flows->runs[l->run],
+                                         flow_address_text(l->family, l->peer, address), l->name);
+                l->wrong_nic = wrong_nic_of(p, l);
+        }
+}
+
+void net_places_begin(struct net_places *p, bool all) {
+        p->groups_known = false;
+        p->addresses_known &= !all;
+        if (all)
+                read_addresses(p);
+}
+
+void agent_net_whose(struct agent *a, int family, const uint8_t *local, const uint8_t *peer, uint64_t cgroup,
+                     struct net_whose *ret) {
+        struct net_places *p = a->net->places;
+        const struct link *l;
+
+        *ret = (struct net_whose){ 0 };
+        (void) flow_address_text((uint8_t) family, peer, ret->address);
+        (void) snprintf(ret->job, sizeof(ret->job), "%s", p->flows->runs[run_of(p, cgroup)]);
+        ret->is_worker = name_peer(a, ret->job, ret->address, ret->peer);
+        if (!ret->is_worker)
+                memcpy(ret->peer, ret->address, sizeof(ret->peer));
+        l = link_by_index(&p->links, nic_index(p, family, local));
+        (void) snprintf(ret->nic, sizeof(ret->nic), "%s", l ? l->name : "");
+}
+
+/* --- Life --------------------------------------------------------------------------------------------- */
+
+int net_places_new(struct agent *a, struct flows *f, struct net_places **ret) {
+        struct net_places *p = calloc(1, sizeof(*p));
+
+        if (!p)
+                return -ENOMEM;
+        p->agent = a;
+        p->flows = f;
+        if (a->host->real_root && net_router_new(&p->router) < 0)
+                log_debug("routes cannot be asked for: that connections leave by another NIC is not seen");
+        *ret = p;
+        return 0;
+}
+
+struct net_places *net_places_free(struct net_places *p) {
+        if (!p)
+                return NULL;
+        address_table_clear(&p->addresses);
+        link_table_clear(&p->links);
+        p->router = net_router_free(p->router);
+        free(p);
+        return NULL;
+}

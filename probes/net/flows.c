@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "flows.h"
+
+#include <sys/socket.h>
+
+#include "flow_memory.h"
+#include "flow_samples.h"
+#include "flow_words.h"
+#include "grow.h"
+
+#define FORGET_AFTER 30 /* dumps without a connection */
+
+/* Round trips inside of a data centre are tens of microseconds, over a region milliseconds, over the world hundreds. */
+const double flow_rtt_bounds[FLOW_RTT_BOUNDS] = { 25e-6, 50e-6, 100e-6, 200e-6, 400e-6, 800e-6, 1.6e-3, 3.2e-3,
+                                                  6.4e-3, 12.8e-3, 25.6e-3, 51.2e-3, 0.1, 0.2, 0.4, 1.6 };
+
+int flows_init(struct flows *f) {
+        struct flows fresh = { .exact_timeouts = true };
+        int r = flow_memory_new(&fresh.memory);
+
+        if (r == 0)
+                *f = fresh;
+        return r;
+}
+
+void flows_clear(struct flows *f) {
+        free(f->links);
+        f->memory = flow_memory_free(f->memory);
+        f->links = NULL;
+        f->n_links = f->links_size = 0;
+}
+
+/* --- Places ------------------------------------------------------------------------------------------- */
+
+uint8_t flows_run(struct flows *f, const char *name) {
+        for (uint8_t i = 1; i < FLOW_RUNS_MAX; i++)
+                if (streq(f->runs[i], name))
+                        return i;
+        for (uint8_t i = 1; i < FLOW_RUNS_MAX && strlen(name) < FLOW_NAME_MAX; i++)
+                if (!f->runs[i][0]) {
+                        memcpy(f->runs[i], name, strlen(name) + 1);
+                        return i;
+                }
+        return FLOW_NOBODY;
+}
+
+uint8_t flows_nic(struct flows *f, int index, const char *name) {
+        uint8_t free_place = FLOW_NOBODY;
+
+        for (uint8_t i = 1; i < FLOW_NICS_MAX; i++) {
+                if (f->nics[i].index == index) {
+                        (void) snprintf(f->nics[i].name, IF_NAMESIZE, "%s", name);
+                        return i;
+                }
+                if (f->nics[i].index == 0 && free_place == FLOW_NOBODY)
+                        free_place = i;
+        }
+        if (free_place != FLOW_NOBODY) {
+                f->nics[free_place].index = index;
+                (void) snprintf(f->nics[free_place].name, IF_NAMESIZE, "%s", name);
+        }
+        return free_place;
+}
+
+static void forget_link(struct flows *f, struct flow_link *l) {
+        f->n_named -= l->named;
+        *l = (struct flow_link){ 0 };
+}
+
+void flows_forget_run(struct flows *f, uint8_t run) {
+        if (run == FLOW_NOBODY || run >= FLOW_RUNS_MAX)
+                return;
+        for (size_t i = 0; i < f->n_links; i++)
+                if (f->links[i].used && f->links[i].run == run) {
+                        flow_memory_forget_link(f->memory, (uint32_t) i);
+                        forget_link(f, &f->links[i]);
+                }
+        memset(f->sums[run], 0, sizeof(f->sums[run]));
+        memset(f->rtts[run], 0, sizeof(f->rtts[run]));
+        f->runs[run][0] = '\0';
+}
+
+void flows_pause(struct flows *f) {
+        flow_memory_clear(f->memory);
+        f->span = f->at = 0;
+        f->sockets = 0;
+        for (size_t i = 0; i < f->n_links; i++)
+                forget_link(f, &f->links[i]);
+        f->n_links = 0;
+}
+
+/* --- Links -------------------------------------------------------------------------------------------- */
+
+static bool is_link(const struct flow_link *l, const struct tcp_socket *s, struct flow_place p) {
+        return l->used && l->nic == p.nic && l->run == p.run && l->family == s->family &&
+               memcmp(l->peer, s->peer, sizeof(l->peer)) == 0;
+}
+
+/* FLOW_MEMORY_NO_LINK: no room. */
+static uint32_t find_link(struct flows *f, const struct tcp_socket *s, struct flow_place p) {
+        size_t place = f->n_links;
+        struct flow_link *l;
+
+        for (size_t i = f->n_links; i > 0; i--) { /* new sockets mostly go where the last one went */
+                if (is_link(&f->links[i - 1], s, p))
+                        return (uint32_t) (i - 1);
+                if (!f->links[i - 1].used)
+                        place = i - 1;
+        }
+        if (place == FLOW_LINKS_MAX ||
+            (place == f->n_links && grow(&f->links, &f->links_size, place + 1, sizeof(*f->links)) < 0))
+                return FLOW_MEMORY_NO_LINK;
+        f->n_links = MAX(f->n_links, place + 1);
+        l = &f->links[place];
+        *l = (struct flow_link){ .used = true, .nic = p.nic, .run = p.run, .family = (uint8_t) s->family, .bound = p.bound };
+        memcpy(l->local, s->local, sizeof(l->local));
+        memcpy(l->peer, s->peer, sizeof(l->peer));
+        return (uint32_t) place;
+}
+
+static void add(struct flow_counts *to, const struct flow_counts *c) {
+        to->retransmits += c->retransmits;
+        to->timeouts += c->timeouts;
+        to->syn_retries += c->syn_retries;
+        to->segments += c->segments;
+        to->sent_bytes += c->sent_bytes;
+        to->received_bytes += c->received_bytes;
+        to->busy_usec += c->busy_usec;
+        to->receiver_usec += c->receiver_usec;
+        to->buffer_usec += c->buffer_usec;
+        to->drops += c->drops;
+}
+
+/* --- One socket ---------------------------------------------------------------------------------------- */
+
+static uint64_t since(uint64_t before, uint64_t now) {
+        return now > before ? now - before : 0;
+}
+
+/* A kernel that does not count timeouts tells how many there were since data was last acknowledged. */
+static uint64_t timeouts_since(const struct flow_mark *before, const struct flow_mark *now, bool exact) {
+        if (exact)
+                return (uint16_t) (now->timeouts - before->timeouts);
+        return now->repeats >= before->repeats ? (uint64_t) (now->repeats - before->repeats) : now->repeats;
+}
+
+static struct flow_counts counts_since(const struct flow_mark *before, const struct flow_mark *now, const struct tcp_socket *s) {
+        struct flow_counts c = {
+                .retransmits = (uint32_t) (now->retransmits - before->retransmits),
+                .timeouts = timeouts_since(before, now, s->has_timeouts),
+                .segments = (uint32_t) (now->segments - before->segments),
+                .drops = (uint32_t) (now->drops - before->drops),
+                .sent_bytes = since(before->sent, now->sent),
+                .received_bytes = since(before->received, now->received),
+                .busy_usec = since(before->busy, now->busy),
+                .receiver_usec = since(before->receiver, now->receiver),
+                .buffer_usec = since(before->buffer, now->buffer),
+        };
+
+        if (s->state == TCP_STATE_SYN_SENT)
+                c.syn_retries = c.retransmits;
+        return c;
+}
+
+static struct flow_mark mark_of(const struct tcp_socket *s) {
+        const struct tcp_figures *t = &s->figures;
+
+        return (struct flow_mark){ .sent = s->has_sent ? t->bytes_sent : t->bytes_acked,
+                                   .received = t->bytes_received,
+                                   .busy = t->busy_time,
+                                   .receiver = t->rwnd_limited,
+                                   .buffer = t->sndbuf_limited,
+                                   .retransmits = t->total_retrans,
+                                   .segments = t->data_segs_out,
+                                   .drops = s->drops,
+                                   .timeouts = t->total_rto,
+                                   .repeats = t->retransmits };
+}
+
+static void take_round_trip(struct flows *f, struct flow_link *l, const struct tcp_figures *t, bool sent) {
+        struct flow_rtts *h = &f->rtts[l->run][l->nic];
+        double seconds = (double) t->rtt / 1e6;
+        size_t i = 0;
+
+        if (t->min_rtt > 0 && t->min_rtt != UINT32_MAX) /* ~0 until there is one (tcp_min_rtt()) */
+                l->min_rtt_usec = l->min_rtt_usec == 0 ? t->min_rtt : MIN(l->min_rtt_usec, t->min_rtt);
+        if (!sent || t->rtt == 0)
+                return;
+        l->srtt_usec = MAX(l->srtt_usec, t->rtt);
+        while (i < FLOW_RTT_BOUNDS && seconds > flow_rtt_bounds[i])
+                i++;
+        h->counts[i]++;
+        h->n++;
+        h->sum += seconds;
+}
+
+/* What it is now, beside what it counted. */
+static void take_state(struct flows *f, struct flow_link *l, const struct tcp_socket *s, bool sent) {
+        const struct tcp_figures *t = &s->figures;
+
+        l->connections++;
+        l->connecting += s->state == TCP_STATE_SYN_SENT;
+        l->unacked += t->unacked;
+        l->lost += t->lost;
+        l->delivery_rate = MAX(l->delivery_rate, t->delivery_rate);
+        l->receive_space = MAX(l->receive_space, t->rcv_space);
+        l->full += s->has_memory && f->receive_max > 0 && s->receive_buffer >= f->receive_max;
+        if (s->timer == TCP_TIMER_REPEAT && t->unacked > 0 && t->retransmits >= FLOW_SILENT_REPEATS &&
+            t->last_ack_recv >= FLOW_SILENT_MSEC && s->state != TCP_STATE_SYN_SENT) {
+                l->silent++;
+                l->silent_msec = MAX(l->silent_msec, t->last_ack_recv);
+        }
+        take_round_trip(f, l, t, sent);
+}
+
+int flows_take(struct flows *f, const struct tcp_socket *s,
+               struct flow_place (*place)(const struct tcp_socket *s, void *userdata), void *userdata) {
+        struct flow_mark now = mark_of(s), *mark;
+        struct flow_counts c = { 0 };
+        struct flow_link *l;
+        bool known;
+        int r;
+
+        f->sockets++;
+        f->runs_told |= s->cgroup != 0;
+        f->exact_timeouts &= s->has_timeouts || !s->has_figures;
+        r = flow_memory_find(f->memory, s->cookie, &mark, &known);
+        if (r < 0) {
+                f->left_out++;
+                return r;
+        }
+        if (!known) {
+                struct flow_place p = place(s, userdata);
+
+                mark->link = p.leave_out || p.nic >= FLOW_NICS_MAX || p.run >= FLOW_RUNS_MAX ? FLOW_MEMORY_NO_LINK
+                                                                                              : find_link(f, s, p);
+                f->left_out += mark->link == FLOW_MEMORY_NO_LINK && !p.leave_out;
+        }
+        mark->seen = f->dump;
+        if (mark->link == FLOW_MEMORY_NO_LINK)
+                return 0;
+        l = &f->links[mark->link];
+        l->seen = f->dump;
+        if (known || f->span > 0) /* one that is new in a later dump began after the one before */
+                c = counts_since(mark, &now, s);
+        add(&l->now, &c);
+        take_state(f, l, s, c.segments > 0);
+        now.link = mark->link;
+        now.seen = f->dump;
+        now.cookie = mark->cookie;
+        *mark = now;
+        return 0;
+}
+
+/* --- One dump ------------------------------------------------------------------------------------------ */
+
+void flows_begin(struct flows *f, usec_t now) {
+        f->span = f->at > 0 && now > f->at ? now - f->at : 0;
+        f->at = now;
+        f->dump++;
+        f->sockets = 0;
+        for (size_t i = 0; i < f->n_links; i++) {
+                struct flow_link *l = &f->links[i];
+
+                l->now = (struct flow_counts){ 0 };
+                l->connections = l->connecting = l->silent = l->full = 0;
+                l->silent_msec = l->srtt_usec = l->min_rtt_usec = l->unacked = l->lost = l->receive_space = 0;
+                l->delivery_rate = 0;
+        }
+        for (size_t r = 0; r < FLOW_RUNS_MAX; r++)
+                for (size_t n = 0; n < FLOW_NICS_MAX; n++) {
+                        f->sums[r][n].now = (struct flow_counts){ 0 };
+                        f->sums[r][n].connections = f->sums[r][n].bad = f->sums[r][n].full = 0;
+                }
+}
+
+void flows_end(struct flows *f, bool complete) {
+        if (complete)
+                flow_memory_forget_older(f->memory, f->dump);
+        for (size_t i = 0; i < f->n_links; i++) {
+                struct flow_link *l = &f->links[i];
+                struct flow_sum *s = &f->sums[l->run][l->nic];
+
+                if (!l->used)
+                        continue;
+                if (f->dump - l->seen > FORGET_AFTER) {
+                        forget_link(f, l);
+                        continue;
+                }
+                flow_judge(f, l);
+                flow_name_link(f, l);
+                add(&l->total, &l->now);
+                add(&s->now, &l->now);
+                add(&s->total, &l->now);
+                if (!l->named)
+                        add(&s->unnamed, &l->now);
+                s->connections += l->connections;
+                s->full += l->full;
+                s->bad += l->bad;
+        }
+}
+
+struct flow_link *flows_next_unasked(struct flows *f) {
+        for (size_t i = 0; i < f->n_links; i++)
+                if (f->links[i].used && !f->links[i].asked)
+                        return &f->links[i];
+        return NULL;
+}
+
+void flows_ask_again(struct flows *f) {
+        for (size_t i = 0; i < f->n_links; i++)
+                f->links[i].asked = false;
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What TCP went through on each way out of this host between two dumps of its sockets: per (peer's address, NIC, run).
+ * Pure: sockets go in, one dump after another, and whose they are is asked once for each. What a socket counts from its
+ * beginning on is kept by its cookie, so that a dump counts what is new in it; the first dump only sets the marks.
+ *
+ * What is not seen: what happens to a socket between the last dump that has it and its end, and sockets that come and go
+ * between two dumps.
+ *
+ * After the first dumps nothing is allocated, but where there are more sockets or ways than ever before. Bounded;
+ * what finds no room is counted.
+ */
+#include <net/if.h>
+
+#include "tcp_socket.h"
+
+#define FLOW_LINKS_MAX 1024
+#define FLOW_SOCKETS_MAX 16384
+#define FLOW_RUNS_MAX 17 /* the first: of no run, or of nobody knows which */
+#define FLOW_NICS_MAX 17 /* the first: of none that is known */
+#define FLOW_NAME_MAX 64
+#define FLOW_NOBODY 0 /* a run, a NIC */
+
+/* The same data was sent again so often, and nothing was acknowledged for so long, before silence counts: the third
+ * repetition comes some seconds after the first sending (RFC 6298). */
+#define FLOW_SILENT_REPEATS 3
+#define FLOW_SILENT_MSEC 2000
+
+/* How often or how long, over a span. */
+struct flow_counts {
+        uint64_t retransmits; /* segments sent again, those of a connection that is begun included */
+        uint64_t timeouts;    /* retransmission timers that ran out; before Linux 6.7 at least so many */
+        uint64_t syn_retries; /* of retransmits: those of connections that are begun */
+        uint64_t segments;    /* with data, sent; repetitions included */
+        uint64_t sent_bytes, received_bytes;
+        uint64_t busy_usec, receiver_usec, buffer_usec; /* with data to send; of that: held by the peer's window, by the send buffer */
+        uint64_t drops; /* segments received and thrown away for want of memory */
+};
+
+struct flow_link {
+        bool used;
+        uint8_t nic, run; /* places in struct flows */
+        uint8_t wrong_nic; /* the NIC that its packets leave by, where it is not its address's; 0: none, or not known */
+        uint8_t family, local[16], peer[16];
+        char name[FLOW_NAME_MAX]; /* "worker 5"; empty: the peer is none that is known */
+        bool is_worker;           /* of the slice, or of another one of the run */
+        bool bound;               /* to the NIC */
+        bool asked;               /* name and wrong_nic are settled for now: flows_next_unasked() */
+
+        struct flow_counts now, total; /* between the last two dumps; since it was first seen */
+        /* As of the last dump. */
+        unsigned connections, connecting; /* connecting: of them, those without an answer yet */
+        unsigned silent;                  /* of them: nothing is acknowledged */
+        unsigned full;                    /* of them: the receive buffer is as large as tcp_rmem lets it become */
+        uint32_t silent_msec;             /* of the one that is silent longest */
+        uint32_t srtt_usec, min_rtt_usec; /* the greatest of those that sent, the least of all; 0: not known */
+        uint32_t unacked, lost;           /* segments */
+        uint32_t receive_space;           /* bytes that a program takes in a round trip, the greatest */
+        uint64_t delivery_rate;           /* bytes a second, the greatest */
+
+        bool bad;          /* flow_words.h: by what happened between the last two dumps, or before and not healed */
+        unsigned good_for; /* dumps without a reason, while bad */
+        usec_t bad_since;  /* boot clock */
+
+        bool named;                /* has metrics of its own (flow_samples.h) */
+        struct flow_counts before; /* total when it was named */
+        unsigned seen;             /* number of the last dump that has it */
+};
+
+/* Of each NIC and run, since the run is known here: sums that never step back when a link is forgotten. */
+struct flow_sum {
+        struct flow_counts now, total, unnamed; /* unnamed: of total, that of links without metrics of their own */
+        unsigned connections, bad, full;
+};
+
+#define FLOW_RTT_BOUNDS 16
+struct flow_rtts {
+        uint64_t counts[FLOW_RTT_BOUNDS + 1], n;
+        double sum; /* s */
+};
+extern const double flow_rtt_bounds[FLOW_RTT_BOUNDS]; /* s */
+
+struct flow_place {
+        uint8_t nic, run;
+        bool leave_out; /* loopback, one's own */
+        bool bound;     /* to the NIC, whatever the routes say */
+};
+
+struct flows {
+        struct flow_link *links;
+        size_t n_links, links_size;
+        struct {
+                int index; /* 0: the place is free */
+                char name[IF_NAMESIZE];
+        } nics[FLOW_NICS_MAX];
+        char runs[FLOW_RUNS_MAX][FLOW_NAME_MAX]; /* "": the place is free */
+        struct flow_sum sums[FLOW_RUNS_MAX][FLOW_NICS_MAX];
+        struct flow_rtts rtts[FLOW_RUNS_MAX][FLOW_NICS_MAX];
+        uint64_t receive_max; /* the third of net.ipv4.tcp_rmem; 0: not known */
+        unsigned dump;        /* their number; 0: none yet */
+        usec_t at, span;      /* boot clock, of the last; since the one before, 0: there was none */
+        size_t sockets;       /* in the last dump */
+        uint64_t left_out;    /* sockets that found no room, each dump's */
+        bool exact_timeouts;  /* the kernel counts them */
+        bool runs_told;       /* the kernel tells whose sockets are */
+        size_t n_named;
+        struct flow_memory *memory; /* the marks of sockets */
+};
+
+/* -ENOMEM. */
+int flows_init(struct flows *f);
+void flows_clear(struct flows *f);
+
+/* The place of a run, a NIC: made where there is none yet. FLOW_NOBODY: no room. */
+uint8_t flows_run(struct flows *f, const char *name);
+uint8_t flows_nic(struct flows *f, int index, const char *name);
+/* The run is over: its links and sums are gone, its place is free. */
+void flows_forget_run(struct flows *f, uint8_t run);
+/* The dumps stopped: the next is a first one. What was counted stays. */
+void flows_pause(struct flows *f);
+
+/*
+ * One dump: begin, each socket, end. place is asked once for each socket that is new; -ENOMEM, -ENOSPC: the socket is left
+ * out and counted. After flows_end() the links say what was. complete: the kernel told all, so that those that it did not
+ * tell are closed.
+ */
+void flows_begin(struct flows *f, usec_t now);
+int flows_take(struct flows *f, const struct tcp_socket *s,
+               struct flow_place (*place)(const struct tcp_socket *s, void *userdata), void *userdata);
+void flows_end(struct flows *f, bool complete);
+
+/* A link whose name or way is not settled; NULL: none. The caller fills both in and sets asked. */
+struct flow_link *flows_next_unasked(struct flows *f);
+/* All are to be asked anew: the slice or the routes may be other ones now. */
+void flows_ask_again(struct flows *f);

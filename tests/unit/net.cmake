@@ -1,0 +1,1 @@
+unit_test(flows KNOWS base metrics net LIBRARIES m)
