@@ -104,11 +104,11 @@ class Policy(unittest.TestCase):
                 self.host.wait_for(lambda: self.job("small").get("main_pid", 0) not in (0, first) and self.job("small")["state"] == "running",
                                    timeout=60)
         # Beside the service, as a container would be: 256 MiB are too much for the slice.
-        self.host.run(["systemd-run", "--unit=beside", "--slice=tpu-run-small.slice", "--wait", "-p", "MemorySwapMax=0", "python3", "-c",
+        self.host.run(["systemd-run", "--collect", "--unit=beside", "--slice=tpu-run-small.slice", "--wait", "-p", "MemorySwapMax=0", "python3", "-c",
                        "x = b'1' * (256 << 20)"], timeout=100)
         self.assertIn("status=9/KILL", self.host.sh("journalctl -u beside -o cat --no-pager"))
         self.ask("stop", "1=small", user="alice")
-        self.assertEqual(self.host.sh("systemctl show -P MemoryMax tpu-run-small.slice").strip(), "infinity")
+        self.host.wait_for(lambda: self.host.sh("systemctl show -P MemoryMax tpu-run-small.slice").strip() == "infinity", timeout=60)
         self.run_as("alice", "greedy", "12.7=67108864", "--", "python3", "-c", "import time; time.sleep(1); x = b'1' * (256 << 20)")
         self.assertEqual(self.ended("greedy")["cause"], "oom-kill")
 
