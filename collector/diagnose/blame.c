@@ -3,6 +3,7 @@
 
 #include "active.h"
 #include "behind.h"
+#include "saving.h"
 #include "sentence.h"
 
 const char *reason_name(enum reason r) {
@@ -414,8 +415,14 @@ static int judge_all(struct diagnosis *d, const struct overview *o) {
                 if (s.score > 0)
                         keep(d, &s);
         }
-        for (size_t i = 0; i < d->n_suspects; i++)
-                sentence_suspect(d, &d->suspects[i]);
+        for (size_t i = 0; i < d->n_suspects; i++) {
+                struct suspect *s = &d->suspects[i];
+                const struct rank *rank = s->rank != STACK_NONE ? &d->evidence.ranks[s->rank] : NULL;
+
+                s->moved = rank && rank->moved;
+                s->saves = rank && rank_saves(&d->evidence, rank);
+                sentence_suspect(d, s);
+        }
         return 0;
 }
 

@@ -307,6 +307,8 @@ static void put_details(FILE *f, const struct diagnosis *d, const struct suspect
                 fputs("both captures show it running at the same place: a loop, or one long call\n", f);
         else if (r && r->both && r->place.standing != STANDING_STOPPED)
                 fputs("both captures show it at the same place: stuck\n", f);
+        if (s->saves && s->moved)
+                fputs("it writes, and gets on: a save that takes long, or a slow file system\n", f);
         if (r)
                 put_behind(f, d, r);
         for (enum reason i = 0; i < _REASON_MAX; i++)
