@@ -3,6 +3,7 @@
 
 #include "active.h"
 #include "behind.h"
+#include "link_quote.h"
 #include "saving.h"
 #include "sentence.h"
 
@@ -325,7 +326,7 @@ static void judge_findings(const struct diagnosis *d, const struct overview *o, 
                             startswith(check, "route") || startswith(check, "tpu.");
                 double score = (path ? 0.65 : 0.3) * (f->fail ? 1 : 0.4) * (explained ? 0.3 : 1);
 
-                if (streq(check, PATH_CHECK) || score <= s->parts[REASON_FINDING] ||
+                if (streq(check, PATH_CHECK) || streq(check, LINK_CHECK) || score <= s->parts[REASON_FINDING] ||
                     sharers(o, f) > MAX(e->n_hosts / 4, (size_t) 1))
                         continue;
                 s->finding = f;
