@@ -90,7 +90,8 @@ static void notes(const json_t *l, char *buf, size_t size) {
                 note(buf, size, "%.0f %% held by the peer's window",
                      100 * number(interval, "receive_window_limited") / busy);
         if (busy > 0 && number(interval, "send_buffer_limited") > busy / 10)
-                note(buf, size, "%.0f %% held by the send buffer", 100 * number(interval, "send_buffer_limited") / busy);
+                note(buf, size, "%.0f %% held by the send buffer",
+                     100 * number(interval, "send_buffer_limited") / busy);
         if (number(l, "receive_buffer_full") > 0)
                 note(buf, size, "receive buffer full on %.0f", number(l, "receive_buffer_full"));
         if (number(interval, "drops") > 0)
@@ -109,7 +110,10 @@ static int add_link(struct table *t, const json_t *l, double span) {
                                 again_cell(interval, again),
                                 time_cell(l, "rtt", rtt),
                                 time_cell(l, "min_rtt", least),
-                                span > 0 ? rate_cell((number(interval, "sent_bytes") + number(interval, "received_bytes")) / span, sent)
+                                span > 0 ? rate_cell((number(interval, "sent_bytes") +
+                                                      number(interval, "received_bytes")) /
+                                                             span,
+                                                     sent)
                                          : "-",
                                 why };
 
@@ -160,8 +164,8 @@ static void print_nics(const json_t *answer, FILE *out) {
                 else
                         (void) snprintf(text, sizeof(text), ", ");
                 print_clean(out, text, true);
-                (void) snprintf(text, sizeof(text), "%s %.0f %% of the traffic", field_text(n, "nic", buf[0]),
-                                100 * number(n, "share"));
+                (void) snprintf(text, sizeof(text), "%s %.0f %% of the traffic",
+                                field_text(n, "nic", buf[0]), 100 * number(n, "share"));
                 print_clean(out, text, false);
                 before = job;
         }
@@ -191,9 +195,11 @@ int screen_net(const json_t *answer, usec_t now, FILE *out) {
         print_clean(out, text ? text : "-", false);
         fputc('\n', out);
         if (!isnan(age))
-                fprintf(out, "      looked at %s ago, over %.0f s; RTOS: retransmission timeouts%s\n", span_text(age, span),
-                        number(answer, "interval"),
-                        json_is_false(json_object_get(answer, "exact_timeouts")) ? " (this kernel tells at least so many)" : "");
+                fprintf(out, "      looked at %s ago, over %.0f s; RTOS: retransmission timeouts%s\n",
+                        span_text(age, span), number(answer, "interval"),
+                        json_is_false(json_object_get(answer, "exact_timeouts"))
+                                ? " (this kernel tells at least so many)"
+                                : "");
         r = print_links(answer, out);
         if (r < 0)
                 return r;
@@ -216,11 +222,12 @@ static int make_path(const char *peer, char *buf, size_t size) {
         size_t n = (size_t) snprintf(buf, size, "/v1/net%s", peer ? "?peer=" : "");
 
         for (; peer && *peer && n + 4 < size; peer++)
-                n += (size_t) snprintf(buf + n, size - n,
-                                       strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:", *peer)
-                                               ? "%c"
-                                               : "%%%02X",
-                                       (unsigned char) *peer);
+                n += (size_t) snprintf(
+                        buf + n, size - n,
+                        strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:", *peer)
+                                ? "%c"
+                                : "%%%02X",
+                        (unsigned char) *peer);
         return peer && *peer ? -E2BIG : 0;
 }
 
@@ -231,7 +238,8 @@ static int show(const char *root, const char *path, bool json, bool again) {
         int r = hostd_ask(root, path, false, 5 * USEC_PER_SEC, &answer, &problem);
 
         if (again && isatty(STDOUT_FILENO))
-                fputs("\033[H\033[J", stdout); /* the screen is cleared when there is something new to show */
+                fputs("\033[H\033[J",
+                      stdout); /* the screen is cleared when there is something new to show */
         if (r < 0)
                 return problem_complain(&problem);
         v = net_verdict(answer);
@@ -248,18 +256,20 @@ int verb_net(const struct ctl *c, int argc, char *argv[]) {
         bool json = false, watch = false;
         const char *peer = NULL;
         const struct option_def defs[] = {
-                { "peer", "PEER", "only the ways to this one: a worker's number or an address", &peer, NULL },
-                { "watch", NULL, "show it again every 2 s until it is interrupted; the agent looks every 10 s", NULL, &watch },
+                { "peer", "PEER", "only the ways to this one: a worker's number or an address", &peer,
+                  NULL },
+                { "watch", NULL,
+                  "show it again every 2 s until it is interrupted; the agent looks every 10 s", NULL,
+                  &watch },
                 { "json", NULL, "print JSON", NULL, &json },
         };
-        struct options o = {
-                .program = "tpuctl net",
-                .synopsis = "[--peer PEER] [--watch] [--json]",
-                .defs = defs,
-                .n_defs = ELEMENTSOF(defs),
-                .summary = "What the TCP connections of this host's runs went through, by peer and NIC, the worst first. "
-                           "Exit code: 0 no bad way; 1 one is bad; 3 no run, or no answer."
-        };
+        struct options o = { .program = "tpuctl net",
+                             .synopsis = "[--peer PEER] [--watch] [--json]",
+                             .defs = defs,
+                             .n_defs = ELEMENTSOF(defs),
+                             .summary = "What the TCP connections of this host's runs went through, by peer "
+                                        "and NIC, the worst first. "
+                                        "Exit code: 0 no bad way; 1 one is bad; 3 no run, or no answer." };
         char path[512];
         struct words w;
         int r;
