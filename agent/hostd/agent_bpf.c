@@ -100,7 +100,11 @@ int agent_bpf_start(struct agent *a) {
         r = bpf_sets_start(path, &a->bpf->sets);
         if (r == -ENOENT)
                 judge(a, "this build of tpu-hostd has no BPF programs (" LOADER " is not there)");
-        else if (r < 0) {
+        else if (r == -EXDEV) {
+                log_error("CAP_BPF and CAP_PERFMON cannot be given up: the system call filter must let capset() pass; no BPF "
+                          "programs are kept");
+                judge(a, "CAP_BPF and CAP_PERFMON cannot be given up: the system call filter must let capset() pass");
+        } else if (r < 0) {
                 (void) log_warning_errno(r, "%s cannot be started, no BPF programs are loaded: %m", path);
                 judge(a, LOADER " cannot be started");
         } else {
