@@ -34,7 +34,7 @@ struct libtpu_client {
         struct libtpu_reader reader;
         struct libtpu_reading reading; /* of the round under way */
         bool in_round, asking;         /* asking: the round is being begun: it cannot be over */
-        usec_t round_at, now, now_real;
+        usec_t round_at, all_at, now, now_real; /* all_at: when every port was asked last */
         uint64_t rounds;
         int64_t run_id, launch_id;
         struct libtpu_status *status; /* NULL: none is under way */
@@ -203,7 +203,17 @@ static void look_at(struct port *p) {
         grpc_local_send(p->grpc);
 }
 
+/* Whether a round asks every port: see libtpu_client.h. */
+static bool asks_all(struct libtpu_client *c) {
+        if (c->all_at > 0 && c->now < c->all_at + LIBTPU_SLOW_INTERVAL && live(c) == 0)
+                return false;
+        c->all_at = c->now;
+        return true;
+}
+
 void libtpu_client_look(struct libtpu_client *c, usec_t now, usec_t now_real) {
+        bool all;
+
         if (c->in_round || (c->round_at > 0 && now < c->round_at + LIBTPU_INTERVAL))
                 return;
         c->round_at = c->now = now;
@@ -211,7 +221,8 @@ void libtpu_client_look(struct libtpu_client *c, usec_t now, usec_t now_real) {
         c->rounds++;
         c->reading = LIBTPU_READING_NULL;
         c->in_round = c->asking = true;
-        for (size_t i = 0; i < c->n_ports; i++)
+        all = asks_all(c);
+        for (size_t i = 0; i < (all ? c->n_ports : 1); i++)
                 look_at(&c->ports[i]);
         c->asking = false;
         end_round(c);
