@@ -19,6 +19,7 @@ struct port {
         struct asked asked[_LIBTPU_METRIC_MAX];
         bool known;                  /* offered was told since it was connected */
         bool live;                   /* it answered, and gone was not told since */
+        bool refused;                /* nobody listened there when it was asked last */
         usec_t slow_at, quiet_until; /* boot clock: when the slow ones were asked; no question before */
         usec_t backoff;
         unsigned waits; /* answers that are to come */
@@ -192,7 +193,8 @@ static void look_at(struct port *p) {
         if (p->client->now < p->quiet_until || p->waits > 0)
                 return;
         r = grpc_local_open(p->grpc);
-        if (r == -ECONNREFUSED)
+        p->refused = r == -ECONNREFUSED;
+        if (p->refused)
                 return tell_gone(p, NULL);
         if (r < 0)
                 return be_quiet(p, strerror(-r));
@@ -203,7 +205,7 @@ static void look_at(struct port *p) {
         grpc_local_send(p->grpc);
 }
 
-/* Whether a round asks every port: see libtpu_client.h. */
+/* Whether a round asks also those further ports where nobody listened: see libtpu_client.h. */
 static bool asks_all(struct libtpu_client *c) {
         if (c->all_at > 0 && c->now < c->all_at + LIBTPU_SLOW_INTERVAL && live(c) == 0)
                 return false;
@@ -222,8 +224,9 @@ void libtpu_client_look(struct libtpu_client *c, usec_t now, usec_t now_real) {
         c->reading = LIBTPU_READING_NULL;
         c->in_round = c->asking = true;
         all = asks_all(c);
-        for (size_t i = 0; i < (all ? c->n_ports : 1); i++)
-                look_at(&c->ports[i]);
+        for (size_t i = 0; i < c->n_ports; i++)
+                if (all || i == 0 || !c->ports[i].refused)
+                        look_at(&c->ports[i]);
         c->asking = false;
         end_round(c);
 }
