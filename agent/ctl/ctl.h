@@ -27,6 +27,8 @@ int verb_jobs(const struct ctl *c, int argc, char *argv[]);
 int verb_stop(const struct ctl *c, int argc, char *argv[]);
 int verb_logs(const struct ctl *c, int argc, char *argv[]);
 int verb_stack(const struct ctl *c, int argc, char *argv[]);
+int verb_sched(const struct ctl *c, int argc, char *argv[]);
+int verb_io(const struct ctl *c, int argc, char *argv[]);
 int verb_diagnose(const struct ctl *c, int argc, char *argv[]);
 int verb_cordon(const struct ctl *c, int argc, char *argv[]);
 int verb_uncordon(const struct ctl *c, int argc, char *argv[]);

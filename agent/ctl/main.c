@@ -22,6 +22,8 @@ static const struct verb verbs[] = {
         { "logs", "NAME [-f] [--fleet]", "what a run has printed", verb_logs },
         { "stop", "NAME", "end a run", verb_stop },
         { "stack", "NAME", "where every Python thread of a run is", verb_stack },
+        { "sched", "[RUN] [--watch]", "what a run waits for: CPUs, state D, softirqs", verb_sched },
+        { "io", "[RUN] [--watch]", "what a run waits for of its storage", verb_io },
         { "diagnose", "SLICE", "which host holds a run up, and where, from captures", verb_diagnose },
         { "cordon", "REASON", "no new run should start here; those that are here go on", verb_cordon },
         { "drain", "REASON", "as cordon, and says when the last run has ended", verb_drain },

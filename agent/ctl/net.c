@@ -94,7 +94,7 @@ static void notes(const json_t *l, char *buf, size_t size) {
         if (number(l, "receive_buffer_full") > 0)
                 note(buf, size, "receive buffer full on %.0f", number(l, "receive_buffer_full"));
         if (number(interval, "drops") > 0)
-                note(buf, size, "%.0f dropped here for want of memory", number(interval, "drops"));
+                note(buf, size, "%.0f received segments dropped", number(interval, "drops"));
 }
 
 static int add_link(struct table *t, const json_t *l, double span) {

@@ -7,6 +7,7 @@
 #include "agent_libtpu.h"
 #include "agent_net.h"
 #include "agent_stack_files.h"
+#include "agent_watch.h"
 #include "frame.h"
 #include "log.h"
 #include "paths.h"
@@ -384,6 +385,8 @@ struct agent *agent_free(struct agent *a) {
         agent_stop_clear(a);
         a->api = api_free(a->api);
         agent_tls_stop(a);
+        agent_watch_stop(a);
+        agent_watch_round_stop(a);
         agent_path_stop(a);
         agent_signal_stop(a);
         agent_capture_stop(a);

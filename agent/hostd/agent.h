@@ -87,6 +87,8 @@ struct agent {
         struct sample_store samples;
         struct host_metrics *host_metrics;
         struct agent_bpf *bpf;       /* in agent_bpf.c */
+        struct watch_round *watch_round; /* in agent_watch_capture.c */
+        struct watch_call *watch_calls; /* in agent_watch_api.c */
         struct agent_libtpu *libtpu; /* in agent_libtpu.c */
         struct agent_deaths *deaths; /* in agent_deaths.c; NULL: they are not seen */
         struct agent_stack_files *stack_files; /* in agent_stack_files.c */

@@ -9,6 +9,7 @@
 struct agent_bpf {
         struct bpf_sets *sets;
         sd_event_source *source; /* NULL: all is told */
+        struct agent_bpf_net *net; /* NULL: no figures (yet) */
         unsigned run;
 };
 
@@ -115,6 +116,7 @@ void agent_bpf_stop(struct agent *a) {
         if (!a->bpf)
                 return;
         a->bpf->source = sd_event_source_disable_unref(a->bpf->source);
+        a->bpf->net = agent_bpf_net_free(a->bpf->net);
         a->bpf->sets = bpf_sets_free(a->bpf->sets);
         free(a->bpf);
         a->bpf = NULL;
@@ -122,4 +124,12 @@ void agent_bpf_stop(struct agent *a) {
 
 struct bpf_sets *agent_bpf_sets(const struct agent *a) {
         return a->bpf && !a->bpf->source ? a->bpf->sets : NULL;
+}
+
+void agent_bpf_tick(struct agent *a, struct sink *s) {
+        const struct net_figures *f = bpf_sets_figures(agent_bpf_sets(a), "net", sizeof(*f));
+
+        if (!f || (!a->bpf->net && agent_bpf_net_new(&a->bpf->net) < 0))
+                return; /* without memory: at the next tick */
+        agent_bpf_net_tick(a, a->bpf->net, f, s);
 }

@@ -5,6 +5,7 @@
  */
 #include "agent.h"
 #include "bpf_sets.h"
+#include "net_rows.h"
 
 struct agent_bpf;
 
@@ -16,3 +17,13 @@ int agent_bpf_start(struct agent *a);
 void agent_bpf_stop(struct agent *a);
 /* NULL: there are none (yet). */
 struct bpf_sets *agent_bpf_sets(const struct agent *a);
+/* In the tick: the samples of it. */
+void agent_bpf_tick(struct agent *a, struct sink *s);
+
+/* --- agent_bpf_net.c: the network's figures -------------------------------------------------------------- */
+
+struct agent_bpf_net;
+int agent_bpf_net_new(struct agent_bpf_net **ret);
+struct agent_bpf_net *agent_bpf_net_free(struct agent_bpf_net *n);
+/* s: where samples go. */
+void agent_bpf_net_tick(struct agent *a, struct agent_bpf_net *n, const struct net_figures *f, struct sink *s);

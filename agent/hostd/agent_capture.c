@@ -9,6 +9,7 @@
 #include "agent_libtpu.h"
 #include "agent_net.h"
 #include "agent_parts.h"
+#include "agent_watch.h"
 #include "capture_build.h"
 #include "capture_peers.h"
 #include "capture_shelf.h"
@@ -181,6 +182,8 @@ static void deliver(struct capture_round *c, const uint8_t *stacks, size_t len,
         describe(c, problem, taken, how, &about);
         capture_peers_unanswered(c->owner->agent->host, &peers);
         agent_net_tell(c->owner->agent, &peers);
+        if (c->second > 0)
+                agent_watch_round(c->owner->agent, c->run, c->round, &peers);
         if (c->round == 0 && c->second > 0 && !c->reach)
                 capture_peers_ask(c->owner->agent->host, &c->reach);
         else if (c->round > 0 && c->reach)

@@ -103,11 +103,24 @@ static void look(struct agent_net *n) {
         net_places_settle(n->places);
 }
 
-void agent_net_tick(struct agent *a, struct sink *s) {
+/* Runs that started after us, and none before: nothing of theirs is from before the first look. */
+static void begin(struct agent_net *n) {
+        const struct job_list *l = jobs_get(n->agent->jobs);
+        usec_t now_real = host_now_real(n->agent->host), now = host_now(n->agent->host), first = now_real;
+
+        for (size_t i = 0; i < l->n; i++)
+                if (!streq(l->jobs[i].state, "exited"))
+                        first = MIN(first, l->jobs[i].started_real);
+        n->since_real = now_real;
+        if (first < n->agent->started_real || first == now_real || now_real - first >= now)
+                return;
+        n->since_real = first;
+        flows_since(&n->flows, now - (now_real - first));
+}
+
+void agent_net_look(struct agent *a) {
         struct agent_net *n = a->net;
 
-        if (!n)
-                return;
         if (!net_places_take_runs(n->places)) {
                 if (n->on)
                         flows_pause(&n->flows);
@@ -116,11 +129,15 @@ void agent_net_tick(struct agent *a, struct sink *s) {
                 return;
         }
         if (!n->on)
-                n->since_real = host_now_real(a->host);
+                begin(n);
         n->on = true;
         look(n);
         tell_changes(n);
-        flow_samples(&n->flows, s);
+}
+
+void agent_net_sample(const struct agent *a, struct sink *s) {
+        if (a->net->on)
+                flow_samples(&a->net->flows, s);
 }
 
 void agent_net_tell(const struct agent *a, struct finding_list *list) {

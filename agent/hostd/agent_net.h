@@ -21,8 +21,9 @@ struct agent_net {
 
 int agent_net_start(struct agent *a);
 void agent_net_stop(struct agent *a);
-/* In the tick. */
-void agent_net_tick(struct agent *a, struct sink *s);
+/* In the tick: the dump; then its samples, whose counters count from since_real on. */
+void agent_net_look(struct agent *a);
+void agent_net_sample(const struct agent *a, struct sink *s);
 /* Findings FLOW_LINK_CHECK for a capture: as of the last dump. */
 void agent_net_tell(const struct agent *a, struct finding_list *list);
 

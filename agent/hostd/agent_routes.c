@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which calls there are (docs/api.md, docs/openapi-agent.yaml), and which arguments each takes. */
 #include "agent_calls.h"
+#include "agent_watch.h"
 #include "arguments.h"
 
 #define LIST_MAX 900 /* bytes of all calls by name */
@@ -25,6 +26,8 @@ static const struct route routes[] = {
         { "GET", "/v1/captures", { 0 }, agent_get_captures },
         { "POST", "/v1/captures", { "run", "slice", "why" }, agent_post_capture },
         { "GET", "/v1/events", { "since", "wait" }, agent_get_events },
+        { "GET", "/v1/sched", { "run", "watch" }, agent_get_sched },
+        { "GET", "/v1/io", { "run", "watch" }, agent_get_io },
         { "GET", "/v1/net", { "peer" }, agent_get_net },
         { "GET", "/v1/path", { 0 }, agent_path_get },
         { "POST", "/v1/path", { "peer" }, agent_path_post },
@@ -113,6 +116,7 @@ static void on_abandoned(struct api_call *call, void *userdata) {
         struct agent *a = userdata;
 
         agent_path_abandoned(a, call);
+        agent_watch_abandoned(a, call);
         agent_orders_abandoned(a, call);
         agent_events_abandoned(a, call);
         agent_stacks_abandoned(a, call);

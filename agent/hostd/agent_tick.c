@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "agent.h"
+#include "agent_bpf.h"
 #include "agent_deaths.h"
 #include "agent_libtpu.h"
 #include "agent_net.h"
@@ -156,18 +157,22 @@ static struct agent_sink sink_of(struct agent *a, enum agent_source source) {
 
 static void collect_host(struct agent *a) {
         struct agent_sink host = sink_of(a, SOURCE_HOST), groups = sink_of(a, SOURCE_RUN_GROUPS),
-                          kernel = sink_of(a, SOURCE_KERNEL), net = sink_of(a, SOURCE_NET);
+                          kernel = sink_of(a, SOURCE_KERNEL), net = sink_of(a, SOURCE_NET),
+                          bpf = sink_of(a, SOURCE_BPF);
 
         host.start_real = a->boot_real;
         host_metrics_look(a->host_metrics, host_now(a->host), &host.sink);
         sample_run_groups(a, &groups);
         agent_kernel_tick(a, &kernel.sink);
-        net.start_real = a->net->on ? a->net->since_real : host_now_real(a->host);
-        agent_net_tick(a, &net.sink);
+        agent_net_look(a);
+        net.start_real = a->net->since_real;
+        agent_net_sample(a, &net.sink);
         sample_store_end_run(&a->samples, SOURCE_NET, a->ticks);
+        agent_bpf_tick(a, &bpf.sink);
         sample_store_end_run(&a->samples, SOURCE_HOST, a->ticks);
         sample_store_end_run(&a->samples, SOURCE_RUN_GROUPS, a->ticks);
         sample_store_end_run(&a->samples, SOURCE_KERNEL, a->ticks);
+        sample_store_end_run(&a->samples, SOURCE_BPF, a->ticks);
 }
 
 void agent_collect(struct agent *a) {

@@ -78,6 +78,7 @@ static const struct event_def table[] = {
                                          "maintenance of the host is planned" },
         [EVENT_STACK_FILE] = { "tpu.stack.file", "df0d4e73d2db4dd0aeaa8340e6f8a41f", OTLP_INFO,
                                "a training program wrote its stacks into a file" },
+        [EVENT_NET_DROPS] = { "tpu.net.packets_dropped", "b96168b7dc41477a93c231c1905f3285", OTLP_WARN, "this host drops packets" },
         [EVENT_NET_LINK_BAD] = { "tpu.net.link_bad", "cbcc09d37d1e451cbc28ccd4066878cd", OTLP_WARN,
                                  "a way of a run to a peer loses packets" },
         [EVENT_NET_LINKS_GOOD] = { "tpu.net.links_good", "17fbd08f103f4cdb8d658451942fd0b8", OTLP_INFO,

@@ -48,6 +48,7 @@ enum event_id {
         EVENT_MAINTENANCE_NOTICE, /* as above */
         EVENT_MAINTENANCE_UPCOMING, /* as above; state is planned or over, and no run is told */
         EVENT_STACK_FILE, /* verb, node, slice, worker, zone, job, file, uid, kind, reason, threads, written, text */
+        EVENT_NET_DROPS,     /* reason, place, packets, interval_usec, meaning, remedy */
         EVENT_NET_LINK_BAD, /* job, nic, peer, address, links, timeouts, retransmits, text */
         EVENT_NET_LINKS_GOOD, /* links */
         EVENT_RUNTIME_ERROR, /* kind, type, job, port, text */

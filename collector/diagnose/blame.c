@@ -3,6 +3,8 @@
 
 #include "active.h"
 #include "behind.h"
+#include "link_quote.h"
+#include "saving.h"
 #include "sentence.h"
 
 const char *reason_name(enum reason r) {
@@ -324,7 +326,7 @@ static void judge_findings(const struct diagnosis *d, const struct overview *o, 
                             startswith(check, "route") || startswith(check, "tpu.");
                 double score = (path ? 0.65 : 0.3) * (f->fail ? 1 : 0.4) * (explained ? 0.3 : 1);
 
-                if (streq(check, PATH_CHECK) || score <= s->parts[REASON_FINDING] ||
+                if (streq(check, PATH_CHECK) || streq(check, LINK_CHECK) || score <= s->parts[REASON_FINDING] ||
                     sharers(o, f) > MAX(e->n_hosts / 4, (size_t) 1))
                         continue;
                 s->finding = f;
@@ -414,8 +416,14 @@ static int judge_all(struct diagnosis *d, const struct overview *o) {
                 if (s.score > 0)
                         keep(d, &s);
         }
-        for (size_t i = 0; i < d->n_suspects; i++)
-                sentence_suspect(d, &d->suspects[i]);
+        for (size_t i = 0; i < d->n_suspects; i++) {
+                struct suspect *s = &d->suspects[i];
+                const struct rank *rank = s->rank != STACK_NONE ? &d->evidence.ranks[s->rank] : NULL;
+
+                s->moved = rank && rank->moved;
+                s->saves = rank && rank_saves(&d->evidence, rank);
+                sentence_suspect(d, s);
+        }
         return 0;
 }
 

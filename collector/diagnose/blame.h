@@ -43,6 +43,7 @@ struct suspect {
         enum reason reason; /* the gravest */
         uint32_t rank;      /* that the sentence speaks of; STACK_NONE: of the host */
         double parts[_REASON_MAX];
+        bool moved, saves; /* that rank: other places in the two captures; it is in code that writes */
         const struct captured_core *core;
         const struct captured_finding *finding;
         const struct path_end *path;

@@ -2,6 +2,7 @@
 #include "paths.h"
 
 #include "grow.h"
+#include "link_quote.h"
 
 #define PAIRS_OF_HOST 64u
 #define OWNERS_MAX 64u /* ends whose owner is looked for by the hosts' own addresses */
@@ -57,14 +58,14 @@ static int add_pair(struct pairs *p, struct text local, struct text peer, uint32
         return 0;
 }
 
-static int take_finding(const struct evidence *e, const struct captured_finding *f, uint32_t host,
+static int take_finding(const struct evidence *e, const struct captured_finding *f, const char *check, uint32_t host,
                         bool datagrams, struct pairs *p) {
         static const char start[] = "from ";
         const char *found = stack_table_text(&e->scene->table, f->found),
                    *peer = stack_table_text(&e->scene->table, f->subject), *comma = strchr(found, ',');
         bool tcp = !comma || !strstr(comma, DATAGRAM);
 
-        if (!streq(stack_table_text(&e->scene->table, f->check), PATH_CHECK) || !startswith(found, start) ||
+        if (!streq(stack_table_text(&e->scene->table, f->check), check) || !startswith(found, start) ||
             (!tcp && !datagrams))
                 return 0;
         found += sizeof(start) - 1;
@@ -90,7 +91,7 @@ static bool datagrams_tell(const struct evidence *e) {
 }
 
 /* What either capture says: a connection may be gone by the second. */
-static int gather(const struct evidence *e, struct pairs *p) {
+static int gather(const struct evidence *e, const char *check, struct pairs *p) {
         bool datagrams = datagrams_tell(e);
         int r = 0;
 
@@ -101,7 +102,7 @@ static int gather(const struct evidence *e, struct pairs *p) {
                         const struct host_capture *c = e->hosts[i].capture[k];
 
                         for (size_t f = 0; c && f < c->n_findings && p->n < most && r == 0; f++)
-                                r = take_finding(e, &c->findings[f], i, datagrams, p);
+                                r = take_finding(e, &c->findings[f], check, i, datagrams, p);
                 }
         }
         return r;
@@ -261,7 +262,10 @@ static void note_worst(struct paths *x) {
 int paths_survey(const struct evidence *e, struct paths *ret) {
         struct paths found = PATHS_NULL;
         struct pairs p = { 0 };
-        int r = gather(e, &p);
+        int r = gather(e, PATH_CHECK, &p);
+
+        if (r == 0 && p.n == 0)
+                r = gather(e, LINK_CHECK, &p); /* all are answered, some late */
 
         if (r == 0) {
                 found.ends = calloc(p.n + 1, sizeof(*found.ends));

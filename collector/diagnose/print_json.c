@@ -55,9 +55,9 @@ static json_t *suspect_json(const struct diagnosis *d, const struct suspect *s) 
                 (void) json_array_append_new(details,
                                              json_stringn(at, (size_t) (end - at))); /* checked below */
         if (!v || !details ||
-            json_object_update_new(v, json_pack("{s:f, s:s, s:s, s:o}", "score", s->score, "reason",
-                                                reason_name(s->reason), "sentence", s->sentence, "details",
-                                                details)) < 0) {
+            json_object_update_new(v, json_pack("{s:f, s:s, s:s, s:b, s:b, s:o}", "score", s->score,
+                                                "reason", reason_name(s->reason), "sentence", s->sentence,
+                                                "moved", s->moved, "saves", s->saves, "details", details)) < 0) {
                 json_decref(v);
                 return NULL;
         }

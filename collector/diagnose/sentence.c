@@ -2,6 +2,7 @@
 #include "sentence.h"
 
 #include "behind.h"
+#include "link_quote.h"
 #include "utf8.h"
 
 static FILE *open_text(char *text, size_t size) {
@@ -250,6 +251,20 @@ static void put_path(FILE *f, const struct diagnosis *d, const struct path_end *
                 fprintf(f, " and %" PRIu32 " other%s are lost", end->missing, end->missing == 1 ? "" : "s");
 }
 
+/* What the agent of that host said of the way, else the agent at its other end. */
+static void put_quote(FILE *f, const struct diagnosis *d, const struct suspect *s) {
+        const char *words = link_quote_own(&d->evidence, s->host, s->path);
+        uint32_t other;
+
+        if (words)
+                fprintf(f, "; %s", words);
+        else if (s->path && (words = link_quote_of(&d->evidence, s->path, &other))) {
+                fputs("; ", f);
+                sentence_host(f, &d->evidence.hosts[other]);
+                fprintf(f, " says: %s", words);
+        }
+}
+
 static void put_reason(FILE *f, const struct diagnosis *d, const struct suspect *s, enum reason reason) {
         switch (reason) {
         case REASON_PLACE:
@@ -307,6 +322,8 @@ static void put_details(FILE *f, const struct diagnosis *d, const struct suspect
                 fputs("both captures show it running at the same place: a loop, or one long call\n", f);
         else if (r && r->both && r->place.standing != STANDING_STOPPED)
                 fputs("both captures show it at the same place: stuck\n", f);
+        if (s->saves && s->moved)
+                fputs("it writes, and gets on: a save that takes long, or a slow file system\n", f);
         if (r)
                 put_behind(f, d, r);
         for (enum reason i = 0; i < _REASON_MAX; i++)
@@ -315,6 +332,8 @@ static void put_details(FILE *f, const struct diagnosis *d, const struct suspect
                         put_reason(f, d, s, i);
                         fputc('\n', f);
                 }
+        if (s->reason != REASON_PATH && link_quote_own(&d->evidence, s->host, NULL))
+                fprintf(f, "its network: %s\n", link_quote_own(&d->evidence, s->host, NULL));
         if (h->last && host_capture_lateness(h->last) > USEC_PER_SEC)
                 fprintf(f, "captured %.1f s late\n",
                         (double) host_capture_lateness(h->last) / (double) USEC_PER_SEC);
@@ -338,6 +357,8 @@ void sentence_suspect(const struct diagnosis *d, struct suspect *s) {
                 put_reason(f, d, s, s->reason);
                 if (s->reason != REASON_DEVICE && s->reason != REASON_FINDING)
                         put_others(f, d);
+                if (s->reason == REASON_PATH)
+                        put_quote(f, d, s);
                 close_text(f, s->sentence, sizeof(s->sentence));
         }
         f = open_text(s->details, sizeof(s->details));
@@ -349,6 +370,8 @@ void sentence_suspect(const struct diagnosis *d, struct suspect *s) {
 
 static void put_nobody(FILE *f, const struct diagnosis *d) {
         const struct evidence *e = &d->evidence;
+        const char *words;
+        uint32_t host;
 
         if (d->n_stopped > 0 && d->n_stopped == e->n_ranks)
                 fputs("every process of the run is stopped (state T): somebody stopped the run", f);
@@ -358,6 +381,12 @@ static void put_nobody(FILE *f, const struct diagnosis *d) {
                         e->n_ranks, e->classes[0].what);
         else
                 fputs("no host stands out", f);
+        words = link_quote_any(e, &host);
+        if (!words)
+                return;
+        fputs("; ", f);
+        sentence_host(f, &e->hosts[host]);
+        fprintf(f, " says: %s", words);
 }
 
 void sentence_summary(struct diagnosis *d) {

@@ -38,23 +38,41 @@ static int add(const struct episodes_options *o, const struct line *l, json_t *a
         return r < 0 ? r : store_add_event(o->store, id, *l->slice ? &identity : NULL, &event);
 }
 
-int episode_tell_confirmed(const struct episodes_options *o, const struct episode_about *x,
-                           const struct verdict_text *v) {
-        char text[1000];
-        const struct line l = { .host = v->host,
-                                .slice = *v->slice ? v->slice : x->slice,
-                                .worker = v->worker,
-                                .name = "tpu.run.stall_confirmed",
-                                .severity = SEVERITY_ERROR,
-                                .text = text };
-
-        (void) snprintf(text, sizeof(text), "run %s stalls: %.900s", x->run,
-                        *v->sentence ? v->sentence : v->summary);
-        log_warning("%s", text);
+static int tell_verdict(const struct episodes_options *o, const struct episode_about *x,
+                        const struct verdict_text *v, struct line l) {
+        l.host = v->host;
+        l.slice = *v->slice ? v->slice : x->slice;
+        l.worker = v->worker;
         return add(o, &l,
                    json_pack("{s:s, s:I, s:s, s:s, s:s, s:f, s:I}", "run", x->run, "generation",
                              (json_int_t) x->generation, "episode", x->id, "outcome", v->outcome, "host",
                              v->host, "score", v->score, "at", (json_int_t) x->at));
+}
+
+int episode_tell_confirmed(const struct episodes_options *o, const struct episode_about *x,
+                           const struct verdict_text *v) {
+        char text[1000];
+
+        (void) snprintf(text, sizeof(text), "run %s stalls: %.900s", x->run,
+                        *v->sentence ? v->sentence : v->summary);
+        log_warning("%s", text);
+        return tell_verdict(
+                o, x, v,
+                (struct line){ .name = "tpu.run.stall_confirmed", .severity = SEVERITY_ERROR, .text = text });
+}
+
+int episode_tell_unconfirmed(const struct episodes_options *o, const struct episode_about *x,
+                             const struct verdict_text *v) {
+        char text[1100];
+
+        (void) snprintf(text, sizeof(text),
+                        "run %s makes no step, but it is slow, not stuck: %.900s; it writes, and gets on. "
+                        "It is looked at again in 5 minutes",
+                        x->run, v->sentence);
+        log_notice("%s", text);
+        return tell_verdict(
+                o, x, v,
+                (struct line){ .name = "tpu.run.stall_unconfirmed", .severity = SEVERITY_INFO, .text = text });
 }
 
 int episode_tell_recovered(const struct episodes_options *o, const struct episode_about *x) {

@@ -9,6 +9,7 @@
 
 #define SLICES_MAX    256
 #define BETWEEN_LOOKS (5 * USEC_PER_SEC)
+#define EXCUSE_TIME   (1200 * USEC_PER_SEC) /* rounds of one stall: three, 5 minutes apart */
 #define OLD           (600 * USEC_PER_SEC) /* at a start: what is older is diagnosed with what there is */
 
 struct episode {
@@ -16,12 +17,14 @@ struct episode {
         char id[64], run[64], slice[64]; /* slice: its first */
         int64_t generation;
         bool suspected, begun; /* begun: in the store */
+        bool excused;          /* not confirmed for its progress */
         bool stalls;           /* a host says that nothing moves, not only that it is unusual */
         uint64_t hosts;        /* that were asked; 0: not known */
         uint64_t got[2], seen; /* captures of each round; seen: at the last look */
         unsigned rounds, looks;
         json_t *expected;     /* host -> true; NULL: whoever answers is one */
         json_t *pausing;      /* host -> true: its log had told of a pause; NULL: none */
+        json_t *working;      /* likewise: its agent sees the run work there */
         usec_t due, made;     /* boot clock; due USEC_INFINITY: nothing is to be done */
         usec_t at, confirmed; /* real clock */
 };
@@ -91,6 +94,7 @@ static struct episode *find(const struct episodes *e, const char *id) {
 static void episode_free(struct episode *x) {
         json_decref(x->expected);
         json_decref(x->pausing);
+        json_decref(x->working);
         free(x);
 }
 
@@ -254,12 +258,11 @@ static struct episode *begin_unasked(struct episodes *e, const struct store_capt
 
 /* --- Captures ------------------------------------------------------------------------------------------- */
 
-static void note_pause(struct episode *x, const char *host) {
-        if (!x->pausing)
-                x->pausing = json_object();
-        if (x->pausing)
-                (void) json_object_set_new(x->pausing, host,
-                                           json_true()); /* out of memory: it is not believed */
+static void note(json_t **hosts, const char *host) {
+        if (!*hosts)
+                *hosts = json_object();
+        if (*hosts)
+                (void) json_object_set_new(*hosts, host, json_true()); /* out of memory: it is not believed */
 }
 
 static int on_capture(const struct store_capture *c, void *userdata) {
@@ -274,9 +277,11 @@ static int on_capture(const struct store_capture *c, void *userdata) {
                 return 0; /* it was not asked */
         x->got[MIN(c->round, x->rounds - 1)]++;
         if (streq(c->suspicion, "announced"))
-                note_pause(x, c->host);
+                note(&x->pausing, c->host);
         else
                 x->suspected = x->suspected || (!x->expected && *c->suspicion);
+        if (streq(c->suspicion, "work"))
+                note(&x->working, c->host);
         x->stalls = x->stalls || streq(c->suspicion, "stall");
         consider(e, x);
         return 0;
@@ -316,9 +321,43 @@ void episodes_news(struct episodes *e) {
 
 /* --- The verdict ---------------------------------------------------------------------------------------- */
 
+/* Another episode of the same stall, of which that was told. */
+static const struct episode *told_before(const struct episodes *e, const struct episode *x) {
+        for (const struct episode *y = e->first; y; y = y->next)
+                if (y != x && y->confirmed > 0 && y->generation == x->generation && streq(y->run, x->run))
+                        return y;
+        return NULL;
+}
+
+static enum verdict_says judge(const struct episodes *e, const struct episode *x,
+                               const struct verdict_text *v) {
+        struct verdict_case c = { .suspected = x->suspected,
+                                  .stalls = x->stalls,
+                                  .pauses = json_object_get(x->pausing, v->host),
+                                  .works = json_object_get(x->working, v->host) };
+
+        for (const struct episode *y = e->first; y; y = y->next)
+                c.excused += y != x && y->excused && y->generation == x->generation &&
+                             streq(y->run, x->run) && y->at + EXCUSE_TIME > x->at;
+        return verdict_judge(v, &c);
+}
+
+/* What is told of it, once each. */
+static int tell(struct episodes *e, const struct episode *x, enum verdict_says says, bool excused,
+                const struct verdict_text *v) {
+        const struct episode_about about = {
+                .id = x->id, .run = x->run, .slice = x->slice, .generation = x->generation, .at = x->at
+        };
+
+        if (says == VERDICT_CONFIRMS)
+                return episode_tell_confirmed(&e->o, &about, v);
+        return says == VERDICT_PROGRESSES && !excused ? episode_tell_unconfirmed(&e->o, &about, v) : 0;
+}
+
 static void keep_verdict(struct episodes *e, struct episode *x, const json_t *report, const char *text) {
-        bool confirm, first = x->confirmed == 0;
-        usec_t now = clock_real(e->o.clock);
+        const struct episode *before = told_before(e, x);
+        usec_t now = clock_real(e->o.clock), confirmed = x->confirmed;
+        enum verdict_says says;
         struct verdict_text v;
         int r;
 
@@ -326,9 +365,11 @@ static void keep_verdict(struct episodes *e, struct episode *x, const json_t *re
                 log_error("episode %s: its diagnosis cannot be read", x->id);
                 return;
         }
-        confirm = verdict_confirms(&v, x->suspected, x->stalls, json_object_get(x->pausing, v.host));
-        if (confirm && first)
-                x->confirmed = now;
+        says = judge(e, x, &v);
+        if (says == VERDICT_CONFIRMS && confirmed == 0)
+                x->confirmed = before ? before->confirmed : now;
+        if (confirmed > 0 || before)
+                says = VERDICT_SAYS_NOTHING; /* more than was said */
         r = store_begin(e->o.store);
         if (r >= 0)
                 r = store_set_verdict(e->o.store, &(struct store_episode){ .episode = x->id,
@@ -337,21 +378,16 @@ static void keep_verdict(struct episodes *e, struct episode *x, const json_t *re
                                                                            .report = text,
                                                                            .diagnosed = now,
                                                                            .confirmed = x->confirmed });
-        if (r >= 0 && confirm && first)
-                r = episode_tell_confirmed(&e->o,
-                                           &(struct episode_about){ .id = x->id,
-                                                                    .run = x->run,
-                                                                    .slice = x->slice,
-                                                                    .generation = x->generation,
-                                                                    .at = x->at },
-                                           &v);
+        if (r >= 0)
+                r = tell(e, x, says, x->excused, &v);
         if (end_write(e, r, "a verdict") < 0) {
-                x->confirmed = first ? 0 : x->confirmed;
+                x->confirmed = confirmed;
                 x->due = boot_now(e) + BETWEEN_LOOKS;
                 return;
         }
+        x->excused = x->excused || says == VERDICT_PROGRESSES;
         log_info("episode %s of run %s: %s", x->id, x->run, v.summary);
-        if (confirm && first)
+        if (says != VERDICT_SAYS_NOTHING)
                 e->o.events(e->o.userdata);
 }
 
@@ -405,14 +441,23 @@ static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
 
 /* --- Over ----------------------------------------------------------------------------------------------- */
 
-static void recovered(struct episodes *e, struct episode *x) {
+/* Whether an older episode of the same stall follows in the list, newest first. */
+static bool told_after(const struct episode *x) {
+        for (const struct episode *y = x->next; y; y = y->next)
+                if (y->confirmed > 0 && y->generation == x->generation && streq(y->run, x->run))
+                        return true;
+        return false;
+}
+
+/* tells: of a stall with several episodes it is told once. */
+static void recovered(struct episodes *e, struct episode *x, bool tells) {
         usec_t now = clock_real(e->o.clock);
         int r;
 
         r = store_begin(e->o.store);
         if (r >= 0)
                 r = store_set_recovered(e->o.store, x->id, now);
-        if (r >= 0)
+        if (r >= 0 && tells)
                 r = episode_tell_recovered(&e->o, &(struct episode_about){ .id = x->id,
                                                                            .run = x->run,
                                                                            .slice = x->slice,
@@ -432,10 +477,10 @@ void episodes_run(struct episodes *e, const json_t *run) {
                 if (x->confirmed == 0 || !streq(x->run, name) || x->generation > generation ||
                     (x->generation == generation && runs && stalled > 0))
                         continue;
-                if (x->generation == generation && runs)
-                        recovered(e, x);
-                x->confirmed = 0; /* that is over, one way or the other */
                 x->looks = EPISODES_LOOKS_MAX;
+                if (x->generation == generation && runs) /* the oldest of a stall says since when */
+                        recovered(e, x, !told_after(x));
+                x->confirmed = 0; /* that is over, one way or the other */
         }
 }
 

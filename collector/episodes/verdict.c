@@ -24,13 +24,20 @@ int verdict_read(const json_t *report, struct verdict_text *ret) {
                 v.host = text_of(first, "host");
                 v.sentence = text_of(first, "sentence");
                 v.worker = json_is_integer(worker) ? json_integer_value(worker) : -1;
+                v.moved = json_is_true(json_object_get(first, "moved"));
+                v.saves = json_is_true(json_object_get(first, "saves"));
                 v.score = json_number_value(json_object_get(first, "score"));
         }
         *ret = v;
         return 0;
 }
 
-bool verdict_confirms(const struct verdict_text *v, bool suspected, bool stalls, bool pauses) {
-        return suspected &&
-               ((streq(v->outcome, "named") && !pauses) || (stalls && streq(v->outcome, "nobody")));
+enum verdict_says verdict_judge(const struct verdict_text *v, const struct verdict_case *c) {
+        bool named = streq(v->outcome, "named");
+
+        if (!c->suspected || (named && c->pauses))
+                return VERDICT_SAYS_NOTHING;
+        if (named && v->saves && (v->moved || c->works) && c->excused < VERDICT_EXCUSES)
+                return VERDICT_PROGRESSES;
+        return named || (c->stalls && streq(v->outcome, "nobody")) ? VERDICT_CONFIRMS : VERDICT_SAYS_NOTHING;
 }

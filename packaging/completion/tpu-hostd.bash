@@ -61,7 +61,7 @@ __tpu_value() {
         --file) __tpu_files -f ;;
         --probe) words=$(__tpu_checks) ;;
         --name | --env | --peer | --collector | --host | --slice | --state | --since | --until | --slices | --on | --step-regex | --restarts | \
-                --secret | --memlock | --nofile | --memory | --memory-total | --memory-high | --cpus | --numa | --grace | --wait | --last-call | --shrink-after | --grow-after | --port | --chip | --ray-head | --repeat | --every | --hosts | --lines | --worker | --episode) ;;
+                --secret | --memlock | --nofile | --memory | --memory-total | --memory-high | --cpus | --numa | --grace | --wait | --last-call | --shrink-after | --grow-after | --port | --chip | --ray-head | --repeat | --every | --hosts | --lines | --worker | --episode | --seconds) ;;
         *) return 1 ;;
         esac
 }
@@ -75,7 +75,7 @@ __tpu_scan() {
                 --) command=$((i + 1)); return ;;
                 --config | --directory | --golden | --late | --preempt | --core | --devices | --secret | --memlock | --nofile | --memory | --memory-total | --memory-high | --cpus | --numa | --file | --slices | --on | --step-regex | --restarts | --grace | --wait | --last-call | --shrink-after | --grow-after | --port | --framework | --malloc | --user | --probe | --name | --env | --peer | \
                         --report | --peer-report | --collector | --host | --slice | --state | --since | --netns | --until | --chip | --ray-head | \
-                        --lines | --worker | --cgroup | --repeat | --every | --from | --hosts | --run | --episode) i=$((i + 1)) ;;
+                        --lines | --worker | --cgroup | --repeat | --every | --from | --hosts | --run | --episode | --seconds) i=$((i + 1)) ;;
                 -*) ;;
                 *) [[ $verb ]] || verb=${line[i]} ;;
                 esac

@@ -226,10 +226,13 @@ static __always_inline void put_call(const struct call_seen *seen, struct file *
         __u64 ns = now - seen->since, bytes = result > 0 && seen->call != IO_CALL_OPEN ? result : 0;
         struct io_slow *slow;
         unsigned place;
+        __u32 call;
 
         if (!is_served(type) || seen->call >= IO_CALLS)
                 return;
-        take_time(&figures.calls[seen->call], ns, bytes);
+        call = seen->call;
+        barrier_var(call); /* or the compiler leaves the mask out */
+        take_time(&figures.calls[call & (IO_CALL_PLACES - 1)], ns, bytes);
         place = place_for(figures.slow_calls, ns);
         if (place >= IO_KEPT)
                 return;

@@ -15,6 +15,7 @@
 char LICENSE[] SEC("license") = "GPL";
 
 const volatile struct bpf_own own = { 0 };
+const volatile bool tells_error = false; /* tcp_retransmit_skb has a third argument, and happens for what was not sent, too */
 
 struct net_figures figures;
 
@@ -74,13 +75,13 @@ static __noinline struct net_peer *new_peer(const struct net_peer_key *key, __u6
                 __u32 at = (h + i) & (NET_PEERS - 1);
                 struct net_peer *p = &figures.peers[at];
 
-                if (!claim(at, p->used, p->last_ns, now))
+                if (!claim(at, figures.peer_use[at], p->last_ns, now))
                         continue;
-                p->used = NET_CHANGING;
+                figures.peer_use[at] = NET_CHANGING;
                 __builtin_memset(&p->counts, 0, sizeof(p->counts));
                 p->key = *key;
                 p->last_ns = now;
-                p->used = NET_USED;
+                figures.peer_use[at] = NET_USED;
                 return p;
         }
         return 0;
@@ -91,13 +92,15 @@ static __always_inline struct net_peer *find_peer(const struct net_peer_key *key
         struct net_peer *p;
 
         for (int i = 0; i < NET_TRIES; i++) {
-                p = &figures.peers[(h + i) & (NET_PEERS - 1)];
-                if (p->used == NET_USED && same_key(&p->key, key)) {
+                __u32 at = (h + i) & (NET_PEERS - 1);
+
+                if (figures.peer_use[at] == NET_FREE)
+                        break;
+                p = &figures.peers[at];
+                if (figures.peer_use[at] == NET_USED && same_key(&p->key, key)) {
                         p->last_ns = now;
                         return p;
                 }
-                if (p->used == NET_FREE)
-                        break;
         }
         p = new_peer(key, h, now);
         if (!p)
@@ -178,7 +181,7 @@ int BPF_PROG(retransmit, const struct sock *sk, const struct sk_buff *skb) {
         struct net_peer *p;
         __u64 segments;
 
-        if (!is_ours(sk))
+        if (!is_ours(sk) || (tells_error && (int) ctx[2] != 0))
                 return 0;
         kind = kind_of(sk);
         segments = segments_of(skb);
@@ -309,15 +312,15 @@ static __noinline struct net_drop *new_drop(__u32 reason, __u64 location, __u64 
                 __u32 at = (h + i) & (NET_DROPS - 1);
                 struct net_drop *d = &figures.dropped[at];
 
-                if (!claim(NET_PEERS + at, d->used, d->last_ns, now))
+                if (!claim(NET_PEERS + at, figures.drop_use[at], d->last_ns, now))
                         continue;
-                d->used = NET_CHANGING;
+                figures.drop_use[at] = NET_CHANGING;
                 d->reason = reason;
                 d->location = location;
                 d->packets = 0;
                 d->last_ns = now;
                 name_place(d, location);
-                d->used = NET_USED;
+                figures.drop_use[at] = NET_USED;
                 return d;
         }
         return 0;
@@ -327,14 +330,15 @@ static __always_inline struct net_drop *find_drop(__u32 reason, __u64 location) 
         __u64 h = mix(reason, location) >> 20;
 
         for (int i = 0; i < NET_TRIES; i++) {
-                struct net_drop *d = &figures.dropped[(h + i) & (NET_DROPS - 1)];
+                __u32 at = (h + i) & (NET_DROPS - 1);
+                struct net_drop *d = &figures.dropped[at];
 
-                if (d->used == NET_USED && d->reason == reason && d->location == location) {
+                if (figures.drop_use[at] == NET_FREE)
+                        break;
+                if (figures.drop_use[at] == NET_USED && d->reason == reason && d->location == location) {
                         d->last_ns = bpf_ktime_get_boot_ns();
                         return d;
                 }
-                if (d->used == NET_FREE)
-                        break;
         }
         return new_drop(reason, location, h);
 }

@@ -8,6 +8,28 @@
 
 #define PREFIX "SKB_DROP_REASON_"
 
+/* How many arguments the tracepoint has here; the first of its type is no argument (include/linux/tracepoint.h). */
+static unsigned arguments_of(const struct btf *kernel, const char *tracepoint) {
+        const struct btf_type *t;
+        int id = btf__find_by_name_kind(kernel, tracepoint, BTF_KIND_TYPEDEF);
+
+        for (unsigned i = 0; id > 0 && i < 8; i++) {
+                t = btf__type_by_id(kernel, (uint32_t) id);
+                if (btf_is_func_proto(t))
+                        return btf_vlen(t) > 0 ? btf_vlen(t) - 1u : 0;
+                if (!btf_is_typedef(t) && !btf_is_ptr(t))
+                        break;
+                id = (int) t->type;
+        }
+        return 0;
+}
+
+static int prepare(struct bpf_object *o, const struct btf *kernel) {
+        bool tells_error = arguments_of(kernel, "btf_trace_tcp_retransmit_skb") > 2;
+
+        return bpf_set_constant(o, "tells_error", &tells_error, sizeof(tells_error));
+}
+
 /* The numbers of reasons differ from kernel to kernel: names are told with the figures. */
 static void fill(void *figures, size_t size, const struct btf *kernel) {
         int id = btf__find_by_name_kind(kernel, "skb_drop_reason", BTF_KIND_ENUM);
@@ -32,5 +54,6 @@ const struct bpf_set bpf_set_net = {
         .name = "net",
         .summary = "TCP's retransmits, resets and connects by peer; packets that this host drops",
         .elf = net__elf_bytes,
+        .prepare = prepare,
         .fill = fill,
 };

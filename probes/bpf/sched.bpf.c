@@ -15,6 +15,7 @@
 #define RUNNING 0
 #define UNINTERRUPTIBLE 0x02 /* include/linux/sched.h */
 #define NO_LOAD 0x400        /* of TASK_IDLE: it counts for nobody's load */
+#define OWN_FRAMES 3         /* this program, who calls it, __schedule() */
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -104,7 +105,7 @@ static __always_inline void begin_blocked(void *ctx, struct task_struct *task) {
         struct thread t = { .since = bpf_ktime_get_ns(), .kind = WAIT_BLOCKED };
         __u32 tid = BPF_CORE_READ(task, pid);
 
-        if (bpf_get_stack(ctx, t.frames, sizeof(t.frames), 0) < 0)
+        if (bpf_get_stack(ctx, t.frames, sizeof(t.frames), OWN_FRAMES) < 0)
                 t.frames[0] = 0;
         if (bpf_map_update_elem(&threads, &tid, &t, BPF_ANY) < 0)
                 add(&figures.lost, 1);
@@ -118,7 +119,7 @@ static __always_inline __u64 place_of(const struct thread *t) {
         return place ? place : 1;
 }
 
-static const char stack_format[] = "%pB %pB %pB %pB %pB %pB";
+static const char stack_format[] = "%pB %pB %pB %pB %pB %pB %pB %pB %pB %pB";
 
 /* Two waits that end at the same moment may meet here: a count is lost then, nothing more. */
 static __always_inline void keep_wait(struct task_struct *task, struct thread *t, __u64 ns) {
@@ -145,8 +146,10 @@ static __always_inline void keep_wait(struct task_struct *task, struct thread *t
         figures.waits[least].waits = 1;
         figures.waits[least].ns = figures.waits[least].longest_ns = ns;
         BPF_CORE_READ_STR_INTO(&figures.waits[least].comm, task, comm);
-        bpf_snprintf(figures.waits[least].stack, sizeof(figures.waits[0].stack), stack_format, t->frames,
-                     sizeof(t->frames));
+        figures.waits[least].stack[0] = 0;
+        if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_snprintf)) /* from 5.13 on */
+                bpf_snprintf(figures.waits[least].stack, sizeof(figures.waits[0].stack), stack_format, t->frames,
+                             sizeof(t->frames));
 }
 
 static __always_inline void unblocked(struct task_struct *task, struct thread *t) {
@@ -225,7 +228,11 @@ int on_migrate(__u64 *ctx) {
                 return 0;
         from = cpu_of(task);
         add(&shard()->migrations, 1);
-        if (from < SCHED_CPUS && to < SCHED_CPUS && orders.node[from] != orders.node[to])
+        if (from >= SCHED_CPUS || to >= SCHED_CPUS)
+                return 0;
+        barrier_var(from); /* or the compiler leaves the masks out, which old verifiers want */
+        barrier_var(to);
+        if (orders.node[from & (SCHED_CPUS - 1)] != orders.node[to & (SCHED_CPUS - 1)])
                 add(&shard()->node_migrations, 1);
         return 0;
 }

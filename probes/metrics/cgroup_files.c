@@ -110,7 +110,10 @@ int64_t cgroup_memory_current(struct cgroup_files *c, const struct look *l) {
 void cgroup_memory(struct cgroup_files *c, const struct look *l, struct cgroup_memory *ret) {
         const struct field parts[] = { { "anon", &ret->anonymous },
                                        { "file", &ret->file },
-                                       { "kernel", &ret->kernel } };
+                                       { "kernel", &ret->kernel },
+                                       { "pgmajfault", &ret->major_faults },
+                                       { "workingset_refault_file", &ret->refaults },
+                                       { "pgsteal_direct", &ret->reclaimed } };
         const struct field events[] = { { "oom_kill", &ret->oom_kills } };
 
         ret->current = cgroup_memory_current(c, l);

@@ -40,6 +40,9 @@ struct cgroup_cpu {
 struct cgroup_memory {
         int64_t current, anonymous, file, kernel;
         int64_t oom_kills;
+        /* Pages that had to be read from a disk at a fault; file pages that were thrown out and needed again; pages that its
+         * own threads had to free before they got any. */
+        int64_t major_faults, refaults, reclaimed;
 };
 struct cgroup_io {
         int64_t read_bytes, written_bytes;

@@ -86,6 +86,10 @@ void host_metrics_runs_end(struct host_metrics *m) {
         runs_end(&m->runs);
 }
 
+int host_metrics_look_close(struct host_metrics *m, const char *job, usec_t now, struct run_look *ret) {
+        return m->cgroup_base ? run_look_take(m->host, m->cgroup_base, job, now, ret) : -ENOENT;
+}
+
 void host_metrics_run_counters(struct host_metrics *m, const char *job, bool anew, struct run_counters *ret) {
         const struct look l = { .host = m->host, .lines = &m->lines };
         const struct run_group *g = m->cgroup_base ? runs_counters(&m->runs, m->cgroup_base, job, anew, &l) : NULL;

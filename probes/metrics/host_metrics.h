@@ -10,6 +10,7 @@
  * that was reset, a run of the same name) is seen by whoever keeps the last value.
  */
 #include "names.h"
+#include "run_look.h"
 
 struct host_metrics;
 int host_metrics_new(const struct host *h, struct host_metrics **ret); /* h borrowed */
@@ -21,6 +22,9 @@ void host_metrics_look(struct host_metrics *m, usec_t now, struct sink *s);
 /* One run that lives, by its name; then host_metrics_runs_end(), which forgets the others. */
 void host_metrics_look_at_run(struct host_metrics *m, const char *job, struct sink *s);
 void host_metrics_runs_end(struct host_metrics *m);
+
+/* One run from close by, for who asks: run_look.h. */
+int host_metrics_look_close(struct host_metrics *m, const char *job, usec_t now, struct run_look *ret);
 
 /* What a run took so far, and all NICs together; negative: not known. */
 struct run_counters {

@@ -4,8 +4,11 @@
 static const struct metric_def defs[] = {
 #define METRIC(id, kind, name, unit, key0, key1, key2, description) \
         [METRIC_##id] = { name, unit, description, SAMPLE_##kind, { key0, key1, key2 } },
+#define METRIC_4(id, kind, name, unit, key0, key1, key2, key3, description) \
+        [METRIC_##id] = { name, unit, description, SAMPLE_##kind, { key0, key1, key2, key3 } },
 #include "names.def"
 #undef METRIC
+#undef METRIC_4
 };
 
 const struct metric_def *metric_def(enum metric_id id) {

@@ -9,15 +9,17 @@
 
 enum metric_id {
 #define METRIC(id, kind, name, unit, key0, key1, key2, description) METRIC_##id,
+#define METRIC_4(id, kind, name, unit, key0, key1, key2, key3, description) METRIC_##id,
 #include "names.def"
 #undef METRIC
+#undef METRIC_4
         _METRIC_MAX,
 };
 
 struct metric_def {
         const char *name, *unit, *description;
         enum sample_kind kind;
-        const char *keys[3];
+        const char *keys[SAMPLE_KEYS_MAX];
 };
 const struct metric_def *metric_def(enum metric_id id);
 

@@ -98,6 +98,9 @@ void runs_look(struct runs_state *r, const char *base, const char *job, const st
         put_if(l, METRIC_RUN_MEMORY_STATE, memory.file, g->job, "file");
         put_if(l, METRIC_RUN_MEMORY_STATE, memory.kernel, g->job, "kernel");
         put_if(l, METRIC_RUN_OOM_KILLS, memory.oom_kills, g->job, NULL);
+        put_if(l, METRIC_RUN_MAJOR_FAULTS, memory.major_faults, g->job, NULL);
+        put_if(l, METRIC_RUN_REFAULTS, memory.refaults, g->job, NULL);
+        put_if(l, METRIC_RUN_RECLAIMED, memory.reclaimed, g->job, NULL);
         put_if(l, METRIC_RUN_TASKS, cgroup_tasks(&g->files, l), g->job, NULL);
         put_if(l, METRIC_RUN_DISK_IO, g->io.read_bytes, g->job, "read");
         put_if(l, METRIC_RUN_DISK_IO, g->io.written_bytes, g->job, "write");

@@ -30,7 +30,7 @@ static struct sample begin(enum metric_id id, const struct label *l) {
                                 .unit = d->unit,
                                 .description = d->description,
                                 .kind = d->kind,
-                                .keys = { d->keys[0], d->keys[1], d->keys[2], "network.peer.address" },
+                                .keys = { d->keys[0], d->keys[1], d->keys[2], d->keys[3] },
                                 .values = { l->peer, l->nic, l->job, l->address } };
 }
 

@@ -250,7 +250,7 @@ void flow_summary(const struct flows *f, uint8_t run, char buf[static FLOW_TEXT_
 enum verdict flow_receive_text(const struct flows *f, char buf[static FLOW_TEXT_MAX]) {
         unsigned full = 0, connections = 0;
         struct text t = { .buf = buf };
-        uint64_t space = 0, drops = 0;
+        uint64_t space = 0;
 
         buf[0] = '\0';
         for (size_t i = 0; i < f->n_links; i++) {
@@ -260,7 +260,6 @@ enum verdict flow_receive_text(const struct flows *f, char buf[static FLOW_TEXT_
                         continue;
                 connections += l->connections;
                 full += l->full;
-                drops += l->now.drops;
                 if (l->full > 0)
                         space = MAX(space, (uint64_t) l->receive_space);
         }
@@ -269,7 +268,7 @@ enum verdict flow_receive_text(const struct flows *f, char buf[static FLOW_TEXT_
         if (full == 0)
                 say(&t, "none of %u connections has the largest receive buffer (tcp_rmem: %" PRIu64 " bytes): it suffices",
                     connections, f->receive_max);
-        else if (4 * space * 4 < 3 * f->receive_max && drops == 0)
+        else if (4 * space * 4 < 3 * f->receive_max)
                 say(&t, "%u of %u connections have the largest receive buffer (tcp_rmem: %" PRIu64
                     " bytes), programs take %" PRIu64 " bytes a round trip: it suffices", full, connections, f->receive_max, space);
         else {

@@ -80,7 +80,13 @@ void flows_forget_run(struct flows *f, uint8_t run) {
         f->runs[run][0] = '\0';
 }
 
+void flows_since(struct flows *f, usec_t at) {
+        f->at = at;
+        f->began_here = true;
+}
+
 void flows_pause(struct flows *f) {
+        f->began_here = false;
         flow_memory_clear(f->memory);
         f->span = f->at = 0;
         f->sockets = 0;
@@ -241,7 +247,7 @@ int flows_take(struct flows *f, const struct tcp_socket *s,
                 return 0;
         l = &f->links[mark->link];
         l->seen = f->dump;
-        if (known || f->span > 0) /* one that is new in a later dump began after the one before */
+        if (known || (f->span > 0 && (!f->began_here || l->run != FLOW_NOBODY))) /* a new one began since the last dump */
                 c = counts_since(mark, &now, s);
         add(&l->now, &c);
         take_state(f, l, s, c.segments > 0);
@@ -275,6 +281,7 @@ void flows_begin(struct flows *f, usec_t now) {
 }
 
 void flows_end(struct flows *f, bool complete) {
+        f->began_here = false;
         if (complete)
                 flow_memory_forget_older(f->memory, f->dump);
         for (size_t i = 0; i < f->n_links; i++) {

@@ -35,7 +35,7 @@ struct flow_counts {
         uint64_t segments;    /* with data, sent; repetitions included */
         uint64_t sent_bytes, received_bytes;
         uint64_t busy_usec, receiver_usec, buffer_usec; /* with data to send; of that: held by the peer's window, by the send buffer */
-        uint64_t drops; /* segments received and thrown away for want of memory */
+        uint64_t drops; /* segments received and thrown away: repeated ones, out of the window, no memory */
 };
 
 struct flow_link {
@@ -99,6 +99,7 @@ struct flows {
         struct flow_rtts rtts[FLOW_RUNS_MAX][FLOW_NICS_MAX];
         uint64_t receive_max; /* the third of net.ipv4.tcp_rmem; 0: not known */
         unsigned dump;        /* their number; 0: none yet */
+        bool began_here;      /* the next dump is the first of runs whose beginning is known: flows_since() */
         usec_t at, span;      /* boot clock, of the last; since the one before, 0: there was none */
         size_t sockets;       /* in the last dump */
         uint64_t left_out;    /* sockets that found no room, each dump's */
@@ -117,6 +118,9 @@ uint8_t flows_run(struct flows *f, const char *name);
 uint8_t flows_nic(struct flows *f, int index, const char *name);
 /* The run is over: its links and sums are gone, its place is free. */
 void flows_forget_run(struct flows *f, uint8_t run);
+/* The runs that are here began at this instant (boot clock) or later, before the first dump: what their sockets have counted
+ * by then is of the span since. */
+void flows_since(struct flows *f, usec_t at);
 /* The dumps stopped: the next is a first one. What was counted stays. */
 void flows_pause(struct flows *f);
 

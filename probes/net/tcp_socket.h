@@ -44,7 +44,7 @@ struct tcp_socket {
         bool has_figures;
         bool has_timeouts; /* the kernel counts them itself (Linux 6.7) */
         bool has_sent;     /* bytes_sent is told (Linux 4.19) */
-        uint32_t receive_buffer, drops; /* drops: segments thrown away for want of memory; wraps */
+        uint32_t receive_buffer, drops; /* drops: segments thrown away; wraps */
         bool has_memory;
 };
 

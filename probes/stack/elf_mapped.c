@@ -58,7 +58,17 @@ static int read_segments(struct memory *m, uint64_t start, struct elf_answer *re
                         ret->data_size = p[i].p_memsz;
                 }
         }
-        return r < 0 ? r : found && *ret_size > 0 ? 0 : -ENOEXEC;
+        return r < 0 ? r : found ? 0 : -ENOEXEC;
+}
+
+int elf_mapped_first_address(struct memory *m, uint64_t start, uint64_t *ret) {
+        struct elf_answer answer = { 0 };
+        uint64_t dynamic, size;
+        int r = read_segments(m, start, &answer, &dynamic, &size);
+
+        if (r == 0)
+                *ret = answer.first_address;
+        return r;
 }
 
 /* glibc's dynamic linker puts addresses where the file has its own numbering, musl's does not. */
@@ -86,7 +96,7 @@ static int read_tables(struct memory *m, uint64_t start, uint64_t bias, uint64_t
                         hash = at;
         }
         if (r == 0 && (!ret->symbols || !ret->names || !hash))
-                return -ENOEXEC;
+                return -ENOEXEC; /* or no such table at all: the file is statically linked */
         if (r == 0)
                 r = read_one(m, hash, head, sizeof(head));
         if (r < 0)

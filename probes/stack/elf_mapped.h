@@ -18,3 +18,6 @@
  */
 int elf_mapped_find(struct memory *m, uint64_t start, struct elf_symbol *symbols, size_t n,
                     struct elf_answer *ret);
+
+/* The address, in the file's own numbering, of the byte at start. -ENOEXEC, or as above. */
+int elf_mapped_first_address(struct memory *m, uint64_t start, uint64_t *ret);

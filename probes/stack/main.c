@@ -34,6 +34,7 @@ struct program {
                 targets; /* what was named; with the control group's and what all of them started */
         struct capture *captures; /* with repeat: of the first CAPTURES_KEPT targets, for the next time */
         size_t failed, read;
+        bool held; /* some thread is only let go by our end (native.h) */
 };
 
 static void program_clear(struct program *p) {
@@ -142,6 +143,7 @@ static int read_into(struct program *p, size_t index, struct capture *c) {
                           c->n_threads);
                 p->failed++;
         }
+        p->held = p->held || c->native.held;
         output_capture(&p->output, c);
         return 0;
 }
@@ -234,6 +236,11 @@ static int run(struct program *p) {
                 r = run_once(p);
                 if (r < 0)
                         return r;
+                if (p->held) {
+                        log_error("a thread did not stop when asked to: ending here, so that it is left "
+                                  "alone");
+                        return -EBUSY;
+                }
         }
         return p->failed > 0 ? verdict_exit_code(VERDICT_UNKNOWN) : 0;
 }

@@ -35,6 +35,7 @@ int maps_parse_line(const char *line, size_t len, struct mapping *ret) {
         if (!take_number(&p, end, 16, '-', &ret->start) || !take_number(&p, end, 16, ' ', &ret->end) ||
             end - p < 5 || p[4] != ' ')
                 return -EBADMSG;
+        ret->executable = p[2] == 'x';
         p += 5; /* "r-xp " */
         if (!take_number(&p, end, 16, ' ', &ret->offset) || !take_number(&p, end, 16, ':', &major) ||
             !take_number(&p, end, 16, ' ', &minor))

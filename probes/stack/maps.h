@@ -11,6 +11,7 @@
 
 struct mapping {
         uint64_t start, end, offset, inode;
+        bool executable;
         bool deleted;             /* the path ended in " (deleted)", which is taken off */
         char path[MAPS_PATH_MAX]; /* as the kernel shows it, in the mount namespace of the process; empty: no
                                      file */

@@ -82,12 +82,14 @@ static int copy_waiting(const struct process *p, const struct task *task, const 
         return r;
 }
 
-static int seize_one(const struct process *p, const struct task *task, struct native_thread *t,
-                     struct seized *s) {
-        int r = task->state == 'D' ? -EBUSY : strchr("ZX", task->state) ? -ESRCH : 0;
+static int seize_one(const struct process *p, struct native *n, const struct task *task,
+                     struct native_thread *t, struct seized *s) {
+        int r = n->held || task->state == 'D' ? -EBUSY : strchr("ZX", task->state) ? -ESRCH : 0;
 
-        if (r == 0)
-                r = seize_thread(p->pid, t->tid, s);
+        if (r == 0) {
+                r = seize_thread(p->pid, t->tid, process_task_cpu(p, t->tid), s);
+                n->held = r == -EBUSY;
+        }
         t->pause_ns += s->pause_ns;
         return r;
 }
@@ -120,7 +122,7 @@ static int copy_batch(const struct process *p, const struct task *tasks, const s
                 if (r < 0)
                         return r;
                 if (copy_waiting(p, tasks, k, &b->seized[i]) < 0)
-                        t->error = seize_one(p, tasks, t, &b->seized[i]);
+                        t->error = seize_one(p, to, tasks, t, &b->seized[i]);
         }
         return 0;
 }
@@ -132,17 +134,20 @@ static int unwind_one(struct unwinder *u, const struct task *task, const struct 
         return unwinder_frames(u, s, task->state != 'R', &t->frames, &t->n, &t->cut);
 }
 
-static int unwind_batch(struct unwinder *u, const struct process *p, const struct task *tasks,
-                        struct batch *b, struct native_thread *threads) {
+static int unwind_batch(const struct process *p, const struct task *tasks, struct native *to, size_t from,
+                        struct batch *b) {
+        struct unwinder *u = to->unwinder;
+
+        tasks += from;
         for (size_t i = 0; i < b->n; i++) {
-                struct native_thread *t = &threads[i];
+                struct native_thread *t = &to->threads[from + i];
                 struct seized *s = &b->seized[i];
                 int r = t->error ? t->error : unwind_one(u, &tasks[i], s, t);
 
                 if (s->partial &&
                     (r == -EBADMSG || (r == 0 && t->cut))) { /* the other registers are needed */
                         seized_clear(s);
-                        r = seize_one(p, &tasks[i], t, s);
+                        r = seize_one(p, to, &tasks[i], t, s);
                         if (r == 0)
                                 r = unwind_one(u, &tasks[i], s, t);
                 }
@@ -173,8 +178,8 @@ int native_capture(const struct process *p, struct memory *m, const struct task_
                 if (r == 0 && !ret->unwinder)
                         r = unwinder_new(p, m, &ret->unwinder);
                 if (r == 0)
-                        r = unwind_batch(ret->unwinder, p, tasks->items + at, b, ret->threads + at);
+                        r = unwind_batch(p, tasks->items, ret, at, b);
                 batch_clear(b);
         }
-        return r;
+        return r == 0 && ret->unwinder ? unwinder_name(ret->unwinder) : r;
 }

@@ -25,6 +25,7 @@ struct native {
         bool kernel_by_proc;           /* /proc/TID/stack could be read */
         struct native_thread *threads; /* in the order of the tasks */
         size_t n;
+        bool held; /* a thread may stop for us yet, and only our own end lets it go then: end soon */
 };
 
 void native_clear(struct native *n);

@@ -217,6 +217,17 @@ static int task_read(const struct process *p, struct task *t, bool keep) {
         return r;
 }
 
+int process_task_cpu(const struct process *p, pid_t tid) {
+        char path[64], text[1024];
+        const char *name, *at = NULL;
+        unsigned field = 3;
+
+        (void) snprintf(path, sizeof(path), "task/%d/stat", (int) tid);
+        if (process_read(p, path, text, sizeof(text), NULL) >= 0)
+                at = parse_stat(text, &name);
+        return at ? (int) stat_field(&at, &field, 39) : -1;
+}
+
 static int task_compare(const void *a, const void *b) {
         const struct task *x = a, *y = b;
 

@@ -77,5 +77,8 @@ int process_tasks(const struct process *p, struct task_list *l);
 void task_list_clear(struct task_list *l); /* but for keep */
 #define _cleanup_tasks_ _cleanup_(task_list_clear)
 
+/* The processor that a thread runs on now, or ran on last; -1: not known. */
+int process_task_cpu(const struct process *p, pid_t tid);
+
 /* Calls visit for every child (one level). Returns 0, or what visit returned when not 0, or -errno. */
 int process_children(const struct process *p, int (*visit)(pid_t pid, void *userdata), void *userdata);

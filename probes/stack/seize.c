@@ -2,6 +2,7 @@
 #include "seize.h"
 
 #include <sched.h>
+#include <signal.h>
 #include <sys/ptrace.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -15,19 +16,28 @@ void seized_clear(struct seized *s) {
         *s = (struct seized) { 0 };
 }
 
-static uint64_t now_ns(void) {
+static uint64_t read_clock(clockid_t clock) {
         struct timespec t;
 
-        (void) clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail */
+        (void) clock_gettime(clock, &t); /* cannot fail */
         return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
 }
 
-/* Waits for the stop: at first without sleeping, for it takes some microseconds. *ret: the signal to pass
- * on, or 0. */
+static uint64_t now_ns(void) {
+        return read_clock(CLOCK_MONOTONIC);
+}
+
+/* Waits for the stop, asleep: it comes to it the sooner for that when we share its processor. SIGCHLD is
+ * blocked. *ret: the signal to pass on, or 0. */
 static int wait_stopped(pid_t tid, uint64_t start, int *ret) {
+        sigset_t child;
+
+        (void) sigemptyset(&child);
+        (void) sigaddset(&child, SIGCHLD);
         for (;;) {
                 int status;
                 pid_t r = waitpid(tid, &status, __WALL | WNOHANG);
+                uint64_t waited = now_ns() - start;
 
                 if (r < 0 && errno != EINTR)
                         return -errno == -ECHILD ? -ESRCH : -errno;
@@ -39,13 +49,47 @@ static int wait_stopped(pid_t tid, uint64_t start, int *ret) {
                                        : WSTOPSIG(status); /* an event of ours, or a signal on its way */
                         return 0;
                 }
-                if (now_ns() - start > SEIZE_WAIT_USEC * UINT64_C(1000))
+                if (waited > SEIZE_WAIT_USEC * UINT64_C(1000))
                         return -EBUSY;
-                if (now_ns() - start > 200000)
-                        (void) nanosleep(&(struct timespec) { 0, 50000 }, NULL); /* cut short is as good */
-                else
-                        (void) sched_yield(); /* it may need our core to come to a stop */
+                /* Cut short, or by another thread's stop: we look again. */
+                (void) sigtimedwait(
+                        &child, NULL,
+                        &(struct timespec) { 0, (long) (SEIZE_WAIT_USEC * 1000u - waited + 1000) });
         }
+}
+
+/* Where we may run. */
+struct places {
+        cpu_set_t all;
+        int beside; /* the processor that we went to; -1: none */
+};
+
+static void go_beside(struct places *p, int cpu) {
+        cpu_set_t one;
+
+        p->beside = -1;
+        if (cpu < 0 || cpu >= CPU_SETSIZE || sched_getaffinity(0, sizeof(p->all), &p->all) < 0 ||
+            !CPU_ISSET((size_t) cpu, &p->all))
+                return;
+        CPU_ZERO(&one);
+        CPU_SET((size_t) cpu, &one);
+        if (sched_setaffinity(0, sizeof(one), &one) == 0)
+                p->beside = cpu;
+}
+
+/* We may run elsewhere again. */
+static void let_move(const struct places *p) {
+        if (p->beside >= 0)
+                (void) sched_setaffinity(0, sizeof(p->all), &p->all); /* it was so before */
+}
+
+/*
+ * Gives the thread its processor: we sleep for a moment, and wake up where there is room. Being moved by
+ * sched_setaffinity() instead would take longer, on that very processor.
+ */
+static void go_away(const struct places *p) {
+        if (p->beside >= 0)
+                (void) nanosleep(&(struct timespec) { .tv_nsec = 1 }, NULL); /* cut short is as good */
 }
 
 /* As much as is mapped. */
@@ -129,24 +173,47 @@ int seize_waiting(pid_t pid, pid_t tid, const char *text, const struct user_regs
         return 0;
 }
 
-int seize_thread(pid_t pid, pid_t tid, struct seized *ret) {
-        _cleanup_(seized_clear) struct seized s = { .tid = tid };
+/* Stops it, copies it, and lets it go. */
+static int stop_and_copy(pid_t pid, const struct places *places, struct seized *s) {
+        uint64_t start = now_ns(), stopped, ours;
         int signal = 0, r;
-        uint64_t start;
+
+        if (ptrace(PTRACE_SEIZE, s->tid, NULL, NULL) < 0) {
+                r = -errno;
+                let_move(places);
+                return r;
+        }
+        r = ptrace(PTRACE_INTERRUPT, s->tid, NULL, NULL) < 0 ? -errno : wait_stopped(s->tid, start, &signal);
+        if (r == 0)
+                r = copy_thread(pid, s);
+        stopped = now_ns() - start;
+        /* It may run again, in our place and while the call has not even returned: only our own time counts.
+         */
+        ours = read_clock(CLOCK_THREAD_CPUTIME_ID);
+        /* Fails when it did not stop or has ended: then there is nothing to let go, or our own end does. */
+        (void) ptrace(PTRACE_DETACH, s->tid, NULL, (void *) (uintptr_t) signal);
+        let_move(places);
+        s->pause_ns = stopped + read_clock(CLOCK_THREAD_CPUTIME_ID) - ours;
+        return r;
+}
+
+int seize_thread(pid_t pid, pid_t tid, int cpu, struct seized *ret) {
+        _cleanup_(seized_clear) struct seized s = { .tid = tid };
+        struct places places;
+        sigset_t child, before;
+        int r;
 
         s.stack = malloc(SEIZE_STACK_MAX);
         if (!s.stack)
                 return -ENOMEM;
         memset(s.stack, 0, SEIZE_STACK_MAX); /* the page faults of it are ours, not the thread's pause */
-        if (ptrace(PTRACE_SEIZE, tid, NULL, NULL) < 0)
-                return -errno;
-        start = now_ns();
-        r = ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) < 0 ? -errno : wait_stopped(tid, start, &signal);
-        if (r == 0)
-                r = copy_thread(pid, &s);
-        /* Fails when it did not stop or has ended: then there is nothing to let go, or our own end does. */
-        (void) ptrace(PTRACE_DETACH, tid, NULL, (void *) (uintptr_t) signal);
-        s.pause_ns = now_ns() - start;
+        (void) sigemptyset(&child);
+        (void) sigaddset(&child, SIGCHLD);
+        (void) sigprocmask(SIG_BLOCK, &child, &before);
+        go_beside(&places, cpu);
+        r = stop_and_copy(pid, &places, &s);
+        go_away(&places);
+        (void) sigprocmask(SIG_SETMASK, &before, NULL);
         if (r < 0)
                 return r;
         *ret = s;

@@ -9,6 +9,11 @@
  * is one: signal(7), "Interruption of system calls and library functions by stop signals"); so a thread that
  * waits is first tried without: the kernel says its stack pointer and program counter (/proc/TID/syscall),
  * which most often is enough to unwind it, and by BPF all registers.
+ *
+ * We stop it from the processor that it runs on, where that is known: it is off that processor the moment we
+ * are on it, it stops when we wait for it, and we are woken in its place. From another processor each of
+ * these steps is an interrupt sent across, and on a virtual machine every one of those costs more than all
+ * that is done here.
  */
 #include <sys/types.h>
 #include <sys/user.h>
@@ -16,7 +21,7 @@
 #include "base.h"
 
 #define SEIZE_STACK_MAX (64u * 1024) /* bytes that are copied of a stack */
-#define SEIZE_WAIT_USEC 50000u       /* a thread that does not stop by then is left alone */
+#define SEIZE_WAIT_USEC 2000000u     /* one that runs stops at its next turn; what does not by then hangs */
 
 #define SEIZE_UNKNOWN UINT64_C(0xDEAD4BAD4BAD0000) /* no address of a program: not canonical */
 
@@ -27,7 +32,8 @@ struct seized {
         uint64_t stack_at; /* address of the first byte copied: 128 below the stack pointer (the red zone) */
         uint8_t *stack;    /* NULL: could not be read */
         size_t stack_len;
-        uint64_t pause_ns; /* from asking it to stop to letting it go */
+        uint64_t pause_ns; /* how long it could not run for us: from before we touch it to where it is let
+                              go, and what we still do on its processor then */
 };
 
 void seized_clear(struct seized *s);
@@ -42,7 +48,8 @@ int seize_waiting(pid_t pid, pid_t tid, const char *text, const struct user_regs
                   struct seized *ret);
 
 /*
- * pid: whose memory it is. -ESRCH: it has ended; -EPERM: not permitted, or another debugger has it; -EBUSY:
- * it did not stop (it waits uninterruptibly); -ENOMEM. Clear *ret.
+ * pid: whose memory it is. cpu: the processor that it runs on, or did a moment ago; -1: not known. -ESRCH:
+ * it has ended; -EPERM: not permitted, or another debugger has it; -EBUSY: it did not stop (it waits
+ * uninterruptibly): if it does later, only our own end lets it go. -ENOMEM. Clear *ret.
  */
-int seize_thread(pid_t pid, pid_t tid, struct seized *ret);
+int seize_thread(pid_t pid, pid_t tid, int cpu, struct seized *ret);

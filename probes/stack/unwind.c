@@ -6,7 +6,8 @@
 #include <fcntl.h>
 
 #include "cxx_name.h"
-#include "elf_symbol.h"
+#include "elf_mapped.h"
+#include "grow.h"
 #include "mapped_file.h"
 #include "maps.h"
 #include "text.h"
@@ -17,12 +18,14 @@
 #define LIVE_MAX (8u * 1024 * 1024) /* of a stack above its copy */
 
 /* What is used of libdw. */
-#define FUNCTIONS(X) \
-        X(dwfl_begin) \
-        X(dwfl_end) X(dwfl_report_begin) X(dwfl_report_end) X(dwfl_report_elf) X(dwfl_attach_state) \
+#define FUNCTIONS(X)                                                                                        \
+        X(dwfl_begin)                                                                                       \
+        X(dwfl_end)                                                                                         \
+        X(dwfl_report_begin) X(dwfl_report_end) X(dwfl_report_elf) X(dwfl_attach_state)                     \
                 X(dwfl_getthread_frames) X(dwfl_thread_state_registers) X(dwfl_frame_pc) X(dwfl_addrmodule) \
-                        X(dwfl_module_addrinfo) X(dwfl_module_info) X(dwfl_module_build_id) \
-                                X(dwfl_offline_section_address)
+                        X(dwfl_module_addrinfo) X(dwfl_module_info) X(dwfl_module_build_id)                 \
+                                X(dwfl_module_getsymtab) X(dwfl_module_getsymtab_first_global)              \
+                                        X(dwfl_module_getsym_info) X(dwfl_offline_section_address)
 
 struct library {
         void *handle;
@@ -40,6 +43,8 @@ struct unwinder {
         struct native_module *modules[MODULES_MAX];
         size_t n_modules, n_symbols;
         struct native_symbol *buckets[1024];
+        struct native_symbol *unnamed; /* whose names were not looked for yet */
+        struct mapping start; /* of the file that was mapped last: it is a module if it holds code */
         int error; /* of the callbacks */
 
         /* Of the thread that is being unwound. */
@@ -109,18 +114,18 @@ static void read_build_id(struct unwinder *u, Dwfl_Module *module, struct native
                 (void) snprintf(m->build_id + 2 * i, 3, "%02x", bits[i]);
 }
 
-/* Maps of a file's start: it becomes a module. What cannot be opened or is no ELF file has no frames. */
-static int take_module(const struct mapping *map, void *userdata) {
-        struct unwinder *u = userdata;
+/* The file whose first byte u->start maps. What cannot be opened or is no ELF file has no frames. */
+static int add_module(struct unwinder *u) {
+        const struct mapping *map = &u->start;
         _cleanup_close_ int fd = -1;
-        struct elf_answer answer;
         struct native_module *m;
         Dwfl_Module *module;
+        uint64_t first;
 
-        if (map->offset != 0 || u->n_modules == MODULES_MAX)
+        if (u->n_modules == MODULES_MAX || elf_mapped_first_address(u->memory, map->start, &first) < 0)
                 return 0;
         fd = mapped_file_open(u->process, u->memory, map);
-        if (fd < 0 || elf_symbols_find(fd, NULL, 0, "", &answer) < 0)
+        if (fd < 0)
                 return 0;
         m = calloc(1, sizeof(*m));
         if (!m)
@@ -131,15 +136,26 @@ static int take_module(const struct mapping *map, void *userdata) {
         if (!m->name)
                 return -ENOMEM;
         text_clean(m->name);
-        if (lseek(fd, 0, SEEK_SET) < 0)
-                return 0;
-        module = u->dw.dwfl_report_elf(u->dwfl, map->path, map->path, fd, map->start - answer.first_address,
-                                       true);
+        module = u->dw.dwfl_report_elf(u->dwfl, map->path, map->path, fd, map->start - first, true);
         if (module) {
                 fd = -1; /* now libdw's */
                 read_build_id(u, module, m);
         }
         return 0;
+}
+
+/* Frames are in code: a file of which no part is executable, data most often, is none to look into. */
+static int take_mapping(const struct mapping *map, void *userdata) {
+        struct unwinder *u = userdata;
+
+        if (map->offset == 0)
+                u->start = *map;
+        if (!map->executable || u->start.end == 0 || u->start.inode != map->inode ||
+            !streq(u->start.path, map->path))
+                return 0;
+        u->error = add_module(u);
+        u->start.end = 0; /* it has its module */
+        return u->error;
 }
 
 static pid_t next_thread(Dwfl *dwfl, void *arg, void **thread_arg) {
@@ -198,25 +214,26 @@ static struct native_module *find_module(const struct unwinder *u, uint64_t star
         return NULL;
 }
 
-static int describe(struct unwinder *u, struct native_symbol *s) {
+/* Which file it is in; its name is looked for with all others of that file. */
+static void place(struct unwinder *u, struct native_symbol *s) {
         Dwfl_Module *module = u->dw.dwfl_addrmodule(u->dwfl, s->pc);
         struct native_module *found;
         Dwarf_Addr start;
-        GElf_Off offset;
-        GElf_Sym symbol;
-        char cxx[CXX_NAME_MAX];
-        const char *name;
 
         if (!module)
-                return 0;
+                return;
         (void) u->dw.dwfl_module_info(module, NULL, &start, NULL, NULL, NULL, NULL, NULL);
         found = find_module(u, start);
         if (found)
                 found->used = true;
         s->module = found;
-        name = u->dw.dwfl_module_addrinfo(module, s->pc, &offset, &symbol, NULL, NULL, NULL);
-        if (!name || (symbol.st_size > 0 && offset >= symbol.st_size))
-                return 0;
+        s->next_unnamed = u->unnamed;
+        u->unnamed = s;
+}
+
+static int take_name(struct native_symbol *s, const char *name, uint64_t offset) {
+        char cxx[CXX_NAME_MAX];
+
         s->offset = offset;
         s->evaluates = startswith(name, "_PyEval_EvalFrameDefault");
         s->name = strdup(cxx_name(name, cxx) == 0 ? cxx : name);
@@ -226,7 +243,7 @@ static int describe(struct unwinder *u, struct native_symbol *s) {
         return 0;
 }
 
-/* Names are looked up once an address: a lookup walks a symbol table. */
+/* Each address once. */
 static int symbol_of(struct unwinder *u, uint64_t pc, const struct native_symbol **ret) {
         struct native_symbol **bucket = &u->buckets[(pc * UINT64_C(0x9E3779B97F4A7C15)) >> 54], *s;
 
@@ -244,7 +261,8 @@ static int symbol_of(struct unwinder *u, uint64_t pc, const struct native_symbol
         s->next = *bucket;
         *ret = *bucket = s;
         u->n_symbols++;
-        return describe(u, s);
+        place(u, s);
+        return 0;
 }
 
 static int take_frame(Dwfl_Frame *state, void *arg) {
@@ -305,6 +323,131 @@ int unwinder_frames(struct unwinder *u, const struct seized *s, bool live, struc
         return 0;
 }
 
+/* One address, and the best that was found for it so far. */
+struct wanted {
+        struct native_symbol *symbol;
+        const char *name; /* libdw's; NULL: none */
+        GElf_Sym best;
+        uint64_t value;   /* where it begins */
+        uint64_t covered; /* up to here there are other symbols: one without a size that lies below is none
+                             of ours */
+        uint64_t label;   /* one without a size; 0: none */
+};
+
+static int compare_pc(const void *a, const void *b) {
+        const struct wanted *x = a, *y = b;
+
+        return x->symbol->pc < y->symbol->pc ? -1 : x->symbol->pc > y->symbol->pc;
+}
+
+static unsigned binding(const GElf_Sym *s) {
+        static const unsigned ranks[] = { [STB_LOCAL] = 1, [STB_WEAK] = 2, [STB_GLOBAL] = 3 };
+        unsigned bind = GELF_ST_BIND(s->st_info);
+
+        return bind < ELEMENTSOF(ranks) ? ranks[bind] : 0;
+}
+
+/* As dwfl_module_addrinfo() prefers them: the closest, the more global, the shorter, the first. */
+static bool is_better(const struct wanted *w, const GElf_Sym *s, uint64_t value) {
+        if (!w->name || w->value < value || binding(&w->best) < binding(s))
+                return true;
+        return w->value == value && w->best.st_size > s->st_size && binding(&w->best) == binding(s);
+}
+
+static void consider(struct wanted *w, const GElf_Sym *s, uint64_t value, const char *name) {
+        w->covered = MAX(w->covered, value + s->st_size);
+        if (s->st_size == 0) {
+                if (value >= w->covered)
+                        w->label = value;
+        } else if (w->symbol->pc - value < s->st_size && is_better(w, s, value)) {
+                w->name = name;
+                w->best = *s;
+                w->value = value;
+        }
+}
+
+/* Symbols [from, to) of a module against all addresses in it, which are sorted. */
+static void search_symbols(struct unwinder *u, Dwfl_Module *module, int from, int to, struct wanted *w,
+                           size_t n) {
+        for (int i = from; i < to; i++) {
+                GElf_Sym s;
+                GElf_Addr value;
+                const char *name = u->dw.dwfl_module_getsym_info(module, i, &s, &value, NULL, NULL, NULL);
+                unsigned type = GELF_ST_TYPE(s.st_info);
+
+                if (!name || !name[0] || s.st_shndx == SHN_UNDEF || type == STT_SECTION ||
+                    type == STT_FILE || type == STT_TLS)
+                        continue;
+                for (size_t k = n; k > 0 && w[k - 1].symbol->pc >= value; k--)
+                        consider(&w[k - 1], &s, value, name);
+        }
+}
+
+/* Those that have no name yet first, in their order. Returns how many. */
+static size_t unnamed_first(struct wanted *w, size_t n) {
+        size_t rest = 0;
+
+        for (size_t i = 0; i < n; i++)
+                if (!w[i].name) {
+                        struct wanted moved = w[i];
+
+                        memmove(&w[rest + 1], &w[rest], (i - rest) * sizeof(*w));
+                        w[rest++] = moved;
+                }
+        return rest;
+}
+
+/* All addresses in a module by one walk over its symbols: libdw's own search walks over them for each. */
+static int name_all(struct unwinder *u, Dwfl_Module *module, struct wanted *w, size_t n) {
+        int symbols = u->dw.dwfl_module_getsymtab(module), r = 0;
+        int global = u->dw.dwfl_module_getsymtab_first_global(module);
+        size_t rest;
+
+        if (symbols < 0 || global < 0)
+                return 0;
+        qsort(w, n, sizeof(*w), compare_pc);
+        search_symbols(u, module, MAX(global, 1), symbols, w, n);
+        rest = unnamed_first(w, n);
+        search_symbols(u, module, 1, global, w,
+                       rest); /* those local to their file only when no other fits */
+        for (size_t i = 0; r == 0 && i < n; i++) {
+                GElf_Off offset = w[i].symbol->pc - w[i].value;
+                GElf_Sym symbol;
+
+                if (!w[i].name && w[i].label && w[i].label >= w[i].covered) /* it knows which ones count */
+                        w[i].name = u->dw.dwfl_module_addrinfo(module, w[i].symbol->pc, &offset, &symbol,
+                                                               NULL, NULL, NULL);
+                if (w[i].name)
+                        r = take_name(w[i].symbol, w[i].name, offset);
+        }
+        return r;
+}
+
+int unwinder_name(struct unwinder *u) {
+        int r = 0;
+
+        while (r == 0 && u->unnamed) {
+                Dwfl_Module *module = u->dw.dwfl_addrmodule(u->dwfl, u->unnamed->pc);
+                _cleanup_free_ struct wanted *w = NULL;
+                const struct native_module *of = u->unnamed->module;
+                size_t n = 0, size = 0;
+
+                for (struct native_symbol **at = &u->unnamed, *s; r == 0 && (s = *at);) {
+                        if (s->module != of) {
+                                at = &s->next_unnamed;
+                                continue;
+                        }
+                        r = grow(&w, &size, n + 1, sizeof(*w));
+                        if (r == 0)
+                                w[n++] = (struct wanted){ .symbol = s };
+                        *at = s->next_unnamed;
+                }
+                if (r == 0)
+                        r = name_all(u, module, w, n);
+        }
+        return r;
+}
+
 int unwinder_modules(const struct unwinder *u, int (*visit)(const struct native_module *m, void *userdata),
                      void *userdata) {
         int r = 0;
@@ -336,7 +479,7 @@ int unwinder_new(const struct process *p, struct memory *m, struct unwinder **re
         if (!u->dwfl)
                 return -ENOMEM;
         u->dw.dwfl_report_begin(u->dwfl);
-        r = maps_read(fd, take_module, u, &empty);
+        r = maps_read(fd, take_mapping, u, &empty);
         if (r < 0)
                 return r;
         if (u->dw.dwfl_report_end(u->dwfl, NULL, NULL) != 0 || u->n_modules == 0 ||

@@ -26,8 +26,10 @@ struct native_frame {
         const struct native_symbol *symbol; /* owned by the unwinder; never NULL */
 };
 
+/* name, offset and evaluates: after unwinder_name(). */
 struct native_symbol {
         struct native_symbol *next; /* in its bucket */
+        struct native_symbol *next_unnamed;
         uint64_t pc;
         char *name;                         /* NULL: unknown */
         uint64_t offset;                    /* of pc from its start */
@@ -40,6 +42,9 @@ struct unwinder;
 /* m: the process's memory, borrowed. -ENOPKG: libdw is not installed; -errno of reading maps; -ENOMEM. */
 int unwinder_new(const struct process *p, struct memory *m, struct unwinder **ret);
 struct unwinder *unwinder_free(struct unwinder *u);
+
+/* Gives names to the symbols of all frames so far. -ENOMEM. */
+int unwinder_name(struct unwinder *u);
 
 /* The files that frames are in. Returns what visit returned when not 0. */
 int unwinder_modules(const struct unwinder *u, int (*visit)(const struct native_module *m, void *userdata),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bpf-holder LOADER: what tpu-hostd does with its BPF programs, and nothing else. Prints a JSON line of the sets that the loader
- * told of; then, for each line "net" on standard input, the figures of that set.
+ * told of; then, for each line "net" on standard input, the figures of that set; for "watch NAME" and "unwatch NAME" what came
+ * of attaching the watch programs of a set, or letting go of them.
  */
 #include <arpa/inet.h>
 #include <poll.h>
@@ -48,7 +49,7 @@ static void print_net(const struct net_figures *f) {
         for (size_t i = 0; i < NET_PEERS; i++) {
                 const struct net_peer *p = &f->peers[i];
 
-                if (p->used != NET_USED)
+                if (f->peer_use[i] != NET_USED)
                         continue;
                 printf("%s{\"peer\": \"%s\", \"local\": \"%s\", \"cgroup\": %llu, ", between,
                        inet_ntop(AF_INET6, p->key.peer, peer, sizeof(peer)),
@@ -62,7 +63,7 @@ static void print_net(const struct net_figures *f) {
         for (size_t i = 0; i < NET_DROPS; i++) {
                 const struct net_drop *d = &f->dropped[i];
 
-                if (d->used != NET_USED)
+                if (f->drop_use[i] != NET_USED)
                         continue;
                 printf("%s{\"reason\": \"%s\", \"symbol\": \"%s\", \"packets\": %llu}", between,
                        d->reason < NET_REASONS ? f->reasons[d->reason] : "", d->symbol, d->packets);
@@ -81,6 +82,21 @@ static int take_all(struct bpf_sets *s) {
         }
 }
 
+static void answer(struct bpf_sets *s, const char *words) {
+        const struct net_figures *f = bpf_sets_figures(s, "net", sizeof(*f));
+
+        if (startswith(words, "watch "))
+                printf("%d\n", bpf_sets_watch(s, words + strlen("watch ")));
+        else if (startswith(words, "unwatch ")) {
+                bpf_sets_unwatch(s, words + strlen("unwatch "));
+                puts("0");
+        } else if (streq(words, "net") && f)
+                print_net(f);
+        else
+                puts("null");
+        (void) fflush(stdout);
+}
+
 int main(int argc, char *argv[]) {
         _cleanup_(bpf_sets_freep) struct bpf_sets *s = NULL;
         char line[64];
@@ -95,13 +111,8 @@ int main(int argc, char *argv[]) {
         print_sets(s);
         (void) fflush(stdout);
         while (fgets(line, sizeof(line), stdin)) {
-                const struct net_figures *f = bpf_sets_figures(s, "net", sizeof(*f));
-
-                if (!streq(line, "net\n") || !f)
-                        puts("null");
-                else
-                        print_net(f);
-                (void) fflush(stdout);
+                line[strcspn(line, "\n")] = '\0';
+                answer(s, line);
         }
         return EXIT_SUCCESS;
 }

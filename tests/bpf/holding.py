@@ -52,14 +52,7 @@ class Holder:
         return json.loads(self.process.stdout.readline())
 
     def programs(self):
-        """Ids of the programs that its descriptors keep attached."""
-        ids = []
-        for fd in os.listdir(f"/proc/{self.pid}/fdinfo"):
-            with open(f"/proc/{self.pid}/fdinfo/{fd}") as f:
-                found = re.search(r"^prog_id:\s*(\d+)", f.read(), re.MULTILINE)
-            if found:
-                ids.append(int(found[1]))
-        return sorted(set(ids))
+        return programs_of(self.pid)
 
     def close(self):
         if self.process.poll() is None:
@@ -67,6 +60,18 @@ class Holder:
             self.process.wait(60)
         for stream in (self.process.stdout, self.process.stderr):
             stream.close()
+
+
+def programs_of(pid):
+    """Ids of the programs that a process's descriptors keep attached."""
+    ids = set()
+    for fd in os.listdir(f"/proc/{pid}/fdinfo"):
+        try:
+            with open(f"/proc/{pid}/fdinfo/{fd}", encoding="utf-8") as f:
+                ids.update(map(int, re.findall(r"^prog_id:\s*(\d+)", f.read(), re.MULTILINE)))
+        except FileNotFoundError:
+            pass  # closed meanwhile
+    return sorted(ids)
 
 
 def loaded(program_id):

@@ -66,6 +66,20 @@ class Sets(holding.Case):
                     h.close()
                 self.assertTrue(wait_until(lambda ids=ids: not any(map(holding.loaded, ids))), "programs outlive their holder")
 
+    def test_watch_needs_no_capability(self):
+        """What is watched for a while is attached by descriptor, after the capabilities are gone (Linux 5.19)."""
+        h = self.hold(before=holding.as_nobody("bpf", "perfmon"), loader=self.loader)
+        if tuple(map(int, os.uname().release.split(".")[:2])) < (5, 19):
+            self.assertEqual(h.figures("watch sched"), -1)  # EPERM
+            return
+        links = len(os.listdir(f"/proc/{h.pid}/fd"))
+        self.assertEqual(h.figures("watch sched"), 0)
+        self.assertGreater(len(os.listdir(f"/proc/{h.pid}/fd")), links)
+        self.assertEqual(h.figures("watch sched"), -114)  # EALREADY
+        self.assertEqual(h.figures("unwatch sched"), 0)
+        self.assertEqual(len(os.listdir(f"/proc/{h.pid}/fd")), links)
+        self.assertEqual(h.figures("watch net"), -2)  # ENOENT: it has none
+
     def test_without_a_capability(self):
         for kept in ((), ("bpf",), ("perfmon",)):
             with self.subTest(kept):

@@ -120,6 +120,23 @@ class Diagnosis(unittest.TestCase):
         for w in range(n):
             self.host("s1", w, n, what or (lambda k, w=w: stacks(READS if w == culprit else WAITS)))
 
+    def test_a_save_that_gets_on(self):
+        """The first rank alone saves, and no line told it."""
+        place = [{"file": "/usr/lib/python3/dist-packages/torch/serialization.py", "line": 440, "function": "save"}] + MAIN
+        self.slice(4, 0, lambda k: None)
+        for w, h in enumerate(self.hosts):
+            h.what = (lambda k: stacks({"state": "R", "frames": [{"file": "/usr/lib/python3/dist-packages/torch/serialization.py", "line": 660 + k, "function": "_save"}] + place})) \
+                if w == 0 else (lambda k: stacks(WAITS))
+        self.run_(["s1"])
+        self.suspect(self.hosts[1])
+        d = self.diagnosed(outcome="named")
+        self.assertFalse(d["confirmed"])
+        self.assertTrue(d["diagnosis"]["suspects"][0]["saves"] and d["diagnosis"]["suspects"][0]["moved"])
+        event = until(lambda: self.events("tpu.run.stall_unconfirmed"), "it is told")[0]
+        self.assertEqual((event["host"], event["severity"]), ("s1-0", "INFO"))
+        self.assertIn("slow, not stuck: slice s1, worker 0", event["body"])
+        self.assertEqual(self.events("tpu.run.stall_confirmed"), [])
+
     def test_from_suspicion_to_recovery(self):
         self.slice(4, 2)
         self.run_(["s1"])

@@ -13,9 +13,19 @@ def table():
     return {name: (kind, unit, frozenset(re.findall(r"`([^`]+)`", keys))) for name, kind, unit, keys in ROW.findall(TABLE.read_text())}
 
 
+def chapter(title):
+    """The names that it lists."""
+    return {row[0] for row in ROW.findall(TABLE.read_text().split(f"\n## {title}\n")[1].split("\n## ")[0])}
+
+
 def of_the_tpu_runtime():
     """What nobody sends where no process holds chips."""
-    return {row[0] for row in ROW.findall(TABLE.read_text().split("## The TPU runtime")[1])}
+    return chapter("The TPU runtime")
+
+
+def of_the_network():
+    """What nobody sends where there are only files: no kernel to watch, no run's connections."""
+    return chapter("The network of runs") | chapter("The network, as the kernel's programs saw it")
 
 
 def undocumented(points):

@@ -60,11 +60,14 @@ class Agent(unittest.TestCase):
 
     def reads(self, h):
         for method, path in self.file.operations:
-            if method == "GET" and path != "/v1/path":
+            if method == "GET" and path not in ("/v1/path", "/v1/sched", "/v1/io"):
                 self.call(h, "GET", path)
         om = self.call(h, "GET", "/metrics", headers={"Accept": "application/openmetrics-text"})
         self.assertTrue(list(parse_open_metrics(om.decode())))
         self.call(h, "GET", "/v1/path", 404)
+        for path in ("/v1/sched", "/v1/io"):
+            self.call(h, "GET", path, 404, run="none")
+            self.call(h, "GET", path, 400, watch="31")
         self.call(h, "POST", "/v1/path", 503)
         self.call(h, "POST", "/v1/path", 400, peer="!!")
         self.call(h, "POST", "/v1/path", 403, uid=NOBODY, peer="10.0.0.1")

@@ -96,6 +96,10 @@ class Lab:
         running = [h.full_name for h in self.every if h.up]
         self.switch.lower_path_mtu(host.port(nic), mtu, running, way)
 
+    def spoil(self, one, other, nic, percent):
+        """So many percent of the TCP packets between two hosts' NICs vanish, both ways, and nobody else's; 0: none any more."""
+        self.switch.spoil(one.port(nic), other.port(nic), percent)
+
     def dropped(self, host=None, nic="eth0"):
         """Returns how many packets faults dropped: a NIC's lowered path MTU, or without host all cuts."""
         return self.switch.dropped().get(host.port(nic) if host else "cut", 0)

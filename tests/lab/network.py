@@ -30,6 +30,7 @@ table bridge lab {
         oifname @cut counter drop
         jump path_out
     }
+    chain between { type filter hook forward priority 0; policy accept; }
 }
 """
 
@@ -107,6 +108,14 @@ class Switch:
         self._nft(f"add element bridge lab cut {{ {name} }}; delete element bridge lab cut {{ {name} }}")
         self._path_mtu.pop(name, None)
         self._write_path_mtu()
+
+    def spoil(self, one, other, percent):
+        """Drops so many percent of the TCP packets between two ports of a bridge, both ways, in place of what was spoilt before; 0: none."""
+        rules = ["flush chain bridge lab between"]
+        some = f"numgen random mod 100 < {percent} " if percent < 100 else ""
+        for a, b in ((one, other), (other, one)) if percent else ():
+            rules.append(f'add rule bridge lab between iifname "{a}" oifname "{b}" ip protocol tcp {some}counter drop')
+        self._nft("\n".join(rules))
 
     def lower_path_mtu(self, name, mtu, namespaces, way="both"):
         """Drops packets of more than mtu bytes (IP header included) at a port, silently: way is both, or to or from the host."""

@@ -1,8 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* So many threads as the argument says: one runs, the others wait. */
+/*
+ * So many threads as the first argument says: one runs, the others wait. The second, a file of eight bytes: the longest
+ * time in nanoseconds that the one could not run goes there, whenever it is longer than what is there.
+ */
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
+
+static uint64_t now(void) {
+        struct timespec t;
+
+        (void) clock_gettime(CLOCK_MONOTONIC, &t); /* of the vDSO: no system call */
+        return (uint64_t) t.tv_sec * 1000000000u + (uint64_t) t.tv_nsec;
+}
+
+static void watch(const char *path) {
+        int fd = open(path, O_RDWR);
+        volatile uint64_t *longest = mmap(NULL, sizeof(*longest), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+        if (longest == MAP_FAILED)
+                _exit(1);
+        for (uint64_t last = now();;) {
+                uint64_t t = now();
+
+                if (t - last > *longest)
+                        *longest = t - last;
+                last = t;
+        }
+}
 
 static void *waits(void *arg) {
         for (;;)
@@ -24,6 +53,8 @@ int main(int argc, char *argv[]) {
                         return 1;
         }
         (void) write(1, "ready\n", 6);
+        if (argc > 2)
+                watch(argv[2]);
         for (;;)
                 spins++;
 }

@@ -183,6 +183,22 @@ class Native(unittest.TestCase):
             print("%d signals, all arrived; %d stops: p50 %d µs, p99 %d µs, longest %d µs" % (
                 sent, len(pauses), pauses[len(pauses) // 2] // 1000, pauses[len(pauses) * 99 // 100] // 1000, pauses[-1] // 1000))
 
+    def test_whatever_processors_there_are(self):
+        """A thread that runs is stopped from its own processor; where tpu-stack may not run there, from another."""
+        cpus = sorted(os.sched_getaffinity(0))
+        with tempfile.TemporaryDirectory() as d:
+            program = os.path.join(d, "target")
+            subprocess.run(["cc", "-O1", "-pthread", "-o", program, os.path.join(HERE, "target_threads.c")], check=True)
+            for theirs, ours in [(cpus[0], cpus[-1]), (cpus[-1], cpus[0]), (cpus[0], cpus[0])]:
+                with Target("taskset", "-c", str(theirs), program, "3") as t:
+                    for limit in (["taskset", "-c", str(ours)], []):
+                        process = stacks_of(t.pid, "--native", prefix=limit)
+                        self.assertEqual({x["native"].get("error") for x in process["threads"]}, {None})
+                        stopped = [x for x in process["threads"] if x["native"]["pause_ns"]]
+                        self.assertEqual([x["tid"] for x in stopped], [t.pid])
+                        self.assertEqual(natives(stopped[0])[0]["function"], "main")
+                        self.assertEqual(left_alone(t.pid), [])
+
     def test_death_at_any_instant(self):
         rng = random.Random(SEED)
         print("TEST_SEED=%d" % SEED)

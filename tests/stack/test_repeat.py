@@ -4,9 +4,9 @@ what is there then.
 """
 import json
 import os
+import select
 import subprocess
 import sys
-import time
 import unittest
 
 from test_stack import PYTHON, ROOT, SEED, TOOL, Target, frames_of
@@ -14,10 +14,9 @@ from test_stack import PYTHON, ROOT, SEED, TOOL, Target, frames_of
 # Does what a line of its input says and answers with all threads' stacks as the interpreter has them, between two marks
 # that the stacks do not change.
 TARGET = """
-import json, os, sys, threading, time
-events, stop = {}, {}
+import json, os, sys, threading
+made = {}
 def report():
-    time.sleep(0.05)  # those that were started are at their places
     frames = sys._current_frames()
     answer = {}
     for t in threading.enumerate():
@@ -28,16 +27,25 @@ def report():
         answer[t.native_id] = chain
     print(json.dumps(answer), flush=True)
 def start(name, source):
-    scope = {"event": events.setdefault(name, threading.Event())}
+    there, never = threading.Lock(), threading.Lock()
+    there.acquire(), never.acquire()
+    scope = {"there": there.release, "never": never}
     exec(compile(source, "made " + name, "exec"), scope)
-    threading.Thread(target=scope[name], daemon=True).start()
+    thread = threading.Thread(target=scope[name], daemon=True)
+    made[name] = thread, never
+    thread.start()
+    there.acquire()
+def end(name):
+    thread, never = made.pop(name)
+    never.release()
+    thread.join()
 print("ready", flush=True)
 while True:
     words = sys.stdin.readline().rstrip().split("|")
     if words[0] == "start":
         start(words[1], words[2].replace("~", "\\n"))
     elif words[0] == "end":
-        events.pop(words[1]).set()
+        end(words[1])
     elif words[0] == "exec":
         os.execv(words[1], words[1:])
     report()
@@ -49,7 +57,8 @@ class Captures:
 
     def __init__(self, pid, *options):
         self.process = subprocess.Popen([TOOL, "--json", *options, "--repeat", "100000", "--every", "20ms", str(pid)],
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        self.unread = b""
 
     def __enter__(self):
         return self
@@ -58,19 +67,30 @@ class Captures:
         self.process.kill()
         self.process.communicate()
 
+    def read(self):
+        part = os.read(self.process.stdout.fileno(), 1 << 20)
+        if not part:
+            raise AssertionError("tpu-stack ended")
+        self.unread += part
+
+    def line(self):
+        while b"\n" not in self.unread:
+            self.read()
+        line, self.unread = self.unread.split(b"\n", 1)
+        return line
+
     def next(self):
         """The next capture that began after now."""
-        os.set_blocking(self.process.stdout.fileno(), True)
-        asked = time.monotonic()
-        while True:
-            line = self.process.stdout.readline()
-            if time.monotonic() - asked > 0.1:  # what was on its way has been read
-                return json.loads(line)["processes"][0]
+        while select.select([self.process.stdout], [], [], 0)[0]:
+            self.read()  # what was written before
+        self.unread = self.unread[self.unread.rfind(b"\n") + 1:]
+        self.line()  # was under way
+        return json.loads(self.line())["processes"][0]
 
 
 def function(name, lines, depth=5):
-    """Source of a function that waits some calls deep, its lines so far down."""
-    return "~" * lines + "def %s(n=%d):~ if n: return %s(n - 1)~ event.wait()" % (name, depth, name)
+    """Source of a function that waits some calls deep, its lines so far down. All it does there is on one line and in no other frame."""
+    return "~" * lines + "def %s(n=%d, there=there, never=never):~ if n: return %s(n - 1)~ return there(), never.acquire()" % (name, depth, name)
 
 
 class Repeat(unittest.TestCase):
@@ -80,7 +100,10 @@ class Repeat(unittest.TestCase):
         return {int(k): v for k, v in json.loads(t.process.stdout.readline()).items()}
 
     def check(self, captures, wanted, main):
-        found = {t["tid"]: t for t in captures.next()["threads"]}
+        for _ in range(600):
+            found = {t["tid"]: t for t in captures.next()["threads"]}
+            if not any(t["changed"] or t["state"] == "R" for t in found.values()):
+                break  # all have come to where they wait
         self.assertEqual(set(found), set(wanted))
         for tid, chain in wanted.items():
             self.assertFalse(found[tid]["changed"])
@@ -101,18 +124,24 @@ class Repeat(unittest.TestCase):
             self.check(captures, self.tell(t, "start", "before", function("before", 1)), t.pid)
             t.process.stdin.write("exec|%s|-c|import time; time.sleep(1000)\n" % PYTHON)
             t.process.stdin.flush()
-            time.sleep(0.5)
-            threads = captures.next()["threads"]
-            self.assertEqual(len(threads), 1)
-            self.assertEqual([f[2] for f in frames_of(threads[0])], ["<module>"])
+            for _ in range(600):
+                process = captures.next()  # on its way there, it has an error most often
+                if [f[:1] + f[2:] for x in process.get("threads", []) for f in frames_of(x)] == [["<string>", "<module>"]] and \
+                        process["threads"][0].get("syscall") == "clock_nanosleep":
+                    break
+            self.assertEqual(len(process["threads"]), 1)
+            self.assertEqual(frames_of(process["threads"][0]), [["<string>", 1, "<module>"]])
 
     def test_no_python_any_more(self):
         with Target(PYTHON, "-c", TARGET) as t, Captures(t.pid) as captures:
             self.check(captures, self.tell(t, "start", "before", function("before", 1)), t.pid)
             t.process.stdin.write("exec|/bin/sleep|1000\n")
             t.process.stdin.flush()
-            time.sleep(0.5)
-            self.assertIn("no CPython interpreter", captures.next()["error"])
+            for _ in range(600):
+                error = captures.next().get("error", "")
+                if "no CPython interpreter" in error:
+                    break
+            self.assertIn("no CPython interpreter", error)
 
     def test_ended(self):
         with Target(PYTHON, "-c", TARGET) as t, Captures(t.pid) as captures:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every row of the stall matrix as a scripted slice: who is named, and in which words. */
 #include "diagnose-scene.h"
+#include "saving.h"
 
 struct row {
         const char *name;
@@ -318,5 +319,54 @@ static void test_devices(void) {
         }
 }
 
-TEST_MAIN(test_matrix, test_sentence, test_stopped, test_goes_on, test_step_thread, test_behind,
+/* Rank 0 alone saves, and nothing announced it: the others wait for it as for one that is stuck. */
+static void test_saves(void) {
+        static const struct {
+                struct scripted a, b;
+                bool moved, saves;
+        } cases[] = {
+                { { MAIN_STEP " | train.py:70 keep | /usr/lib/python3/dist-packages/torch/serialization.py:440 save | "
+                    "/usr/lib/python3/dist-packages/torch/serialization.py:660 _save", 'R', NULL },
+                  { MAIN_STEP " | train.py:70 keep | /usr/lib/python3/dist-packages/torch/serialization.py:440 save | "
+                    "/usr/lib/python3/dist-packages/torch/serialization.py:668 _save", 'R', NULL }, true, true },
+                { { MAIN_STEP " | train.py:99 save_shards", 'D', "folio_wait_bit" },
+                  { MAIN_STEP " | train.py:104 save_shards", 'R', NULL }, true, true },
+                /* it hangs in the save */
+                { { MAIN_STEP " | train.py:99 save_shards", 'D', "rpc_wait_bit_killable" },
+                  { MAIN_STEP " | train.py:99 save_shards", 'D', "rpc_wait_bit_killable" }, false, true },
+                /* a loop that writes nothing */
+                { { MAIN_STEP " | train.py:50 settle", 'R', NULL }, { MAIN_STEP " | train.py:53 settle", 'R', NULL },
+                  true, false },
+                { { NEXT_BATCH, 'S', "pipe_read" }, { NEXT_BATCH, 'S', "pipe_read" }, false, false },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_scene_ struct scene scene = SCENE_NULL;
+                struct diagnosis *d;
+
+                scene_slice(&scene, 4, 0, cases[i].a, cases[i].b);
+                d = scene_diagnose(&scene, 4, RUN_STALLED);
+                ASSERT_EQ(d->outcome, OUTCOME_NAMED);
+                ASSERT_EQ(d->suspects[0].host, 0);
+                ASSERT_EQ(d->suspects[0].moved, cases[i].moved);
+                ASSERT_EQ(d->suspects[0].saves, cases[i].saves);
+                ASSERT_EQ(strstr(d->suspects[0].details, "it writes, and gets on") != NULL,
+                          cases[i].moved && cases[i].saves);
+                (void) diagnosis_free(d);
+        }
+}
+
+static void test_names_that_save(void) {
+        static const char *const yes[] = { "save", "_save", "Checkpoints.save", "save_all", "saveAll", "write_shard",
+                                           "flushAndSave", "json_dump" },
+                                *const no[] = { "", "saver_of_time", "forward", "resave", "checkpoint", "dumpling",
+                                                "rewrite" };
+
+        for (size_t i = 0; i < ELEMENTSOF(yes); i++)
+                ASSERT_TRUE(function_saves(yes[i]));
+        for (size_t i = 0; i < ELEMENTSOF(no); i++)
+                ASSERT_FALSE(function_saves(no[i]));
+}
+
+TEST_MAIN(test_saves, test_names_that_save, test_matrix, test_sentence, test_stopped, test_goes_on, test_step_thread, test_behind,
           test_helpers, test_changed, test_devices)

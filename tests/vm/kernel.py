@@ -36,8 +36,8 @@ class Kernel:
         self.initrd = _only(self.tree.glob("boot/initrd.img-*"), "initial file systems in the layer")
         self.release = self.image.name.removeprefix("vmlinuz-")
 
-    def modules(self):
-        """The paths of WANTED and what they need, each after those that it needs."""
+    def modules(self, wanted=WANTED):
+        """The paths of those and what they need, each after those that it needs."""
         tree = self.tree / "usr/lib/modules" / self.release
         lines = dict(line.split(":") for line in (tree / "modules.dep").read_text().splitlines())
         needs = {Path(name).stem: (name, rest.split()) for name, rest in lines.items()}
@@ -50,7 +50,7 @@ class Kernel:
             if tree / path not in order:
                 order.append(tree / path)
 
-        for name in WANTED:
+        for name in wanted:
             if name not in needs:
                 raise LabError(f"kernel {self.release} has no module {name}")
             add(name)

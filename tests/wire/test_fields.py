@@ -177,7 +177,8 @@ class Fixture(unittest.TestCase):
         table = documented.table()
         self.assertEqual({n: s for n, s in sent.items() if s != {table.get(n)}}, {})
         # A folder has no kernel log and no driver that counts by queue: the former is in Real below, the latter in the unit tests.
-        self.assertEqual(set(table) - set(sent), {"tpu.kernel.faults", "tpu.kernel.log.lost", "tpu.nic.queue.imbalance"} | documented.of_the_tpu_runtime())
+        self.assertEqual(set(table) - set(sent), {"tpu.kernel.faults", "tpu.kernel.log.lost", "tpu.nic.queue.imbalance"}
+                         | documented.of_the_tpu_runtime() | documented.of_the_network())
 
     def test_sums_and_gauges(self):
         for _, m, kind, data, p in self.points:

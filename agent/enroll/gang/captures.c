@@ -26,12 +26,14 @@ static const json_t *request_of(const struct gang *g, const char *slice) {
 
 /* When the last round of this was, and which; 0: there was none. The records themselves tell, so that a planner that takes over
  * knows it, too. */
-static usec_t last_round(const struct gang *g, const struct target *t, const char **ret_episode) {
+static usec_t last_round(const struct gang *g, const struct target *t, const char **ret_episode,
+                         unsigned *ret_again) {
         usec_t last = 0;
         size_t i;
         json_t *v;
 
         *ret_episode = "";
+        *ret_again = 0;
         json_array_foreach (t->slices, i, v) {
                 const json_t *q = request_of(g, text_of(v, "slice"));
                 usec_t at = (usec_t) MAX(json_integer_value(json_object_get(q, "at")), (json_int_t) 0);
@@ -43,6 +45,10 @@ static usec_t last_round(const struct gang *g, const struct target *t, const cha
                         continue;
                 last = at;
                 *ret_episode = text_of(q, "episode");
+                *ret_again = json_integer_value(json_object_get(q, "again")) > 0
+                                     ? (unsigned) MIN(json_integer_value(json_object_get(q, "again")),
+                                                      (json_int_t) CAPTURES_AGAIN)
+                                     : 0;
         }
         return last;
 }
@@ -59,6 +65,7 @@ static size_t count_hosts(const json_t *slices) {
 struct round {
         const char *by, *why;
         usec_t ahead, second; /* second 0: one capture alone */
+        unsigned again;       /* rounds of this stall before */
         bool suspected;
 };
 
@@ -73,12 +80,12 @@ static int put_round(struct gang *g, const struct target *t, const struct round 
                         t->generation, at);
         json_array_foreach (t->slices, i, v) {
                 json_t *q =
-                        json_pack("{s:i, s:s, s:I, s:I, s:s, s:s, s:I, s:I, s:I, s:b, s:s, s:s}", "v", 1,
+                        json_pack("{s:i, s:s, s:I, s:I, s:s, s:s, s:I, s:I, s:I, s:i, s:b, s:s, s:s}", "v", 1,
                                   "episode", episode, "at", (json_int_t) at, "second",
                                   (json_int_t) o->second, "run", t->run, "serial", t->serial, "generation",
                                   (json_int_t) t->generation, "hosts", (json_int_t) count_hosts(t->slices),
                                   "slice_hosts", (json_int_t) json_array_size(json_object_get(v, "hosts")),
-                                  "suspected", o->suspected, "by", o->by, "why", o->why);
+                                  "again", (int) o->again, "suspected", o->suspected, "by", o->by, "why", o->why);
 
                 x = worse(x, q ? record_putf(g, q, "capture/%.63s", text_of(v, "slice")) : -ENOMEM);
         }
@@ -99,6 +106,7 @@ int captures_step(struct gang *g, struct run *r, const struct tally *t, usec_t *
                                        .slices = r->slices };
         const char *episode;
         usec_t last, due;
+        unsigned again;
         char who[160];
 
         if (t->suspecting == 0) {
@@ -110,9 +118,10 @@ int captures_step(struct gang *g, struct run *r, const struct tally *t, usec_t *
                 r->stalled = g->now;
                 r->dirty = true;
         }
-        last = last_round(g, &target, &episode);
-        if (last >= r->stalled) /* this stall has its round */
+        last = last_round(g, &target, &episode, &again);
+        if (last >= r->stalled && again >= CAPTURES_AGAIN) /* this stall has its rounds */
                 return 0;
+        again = last >= r->stalled ? again + 1 : 0;
         due = last > 0 ? last + CAPTURES_APART : 0;
         if (g->now < due) {
                 *ret_next = MIN(*ret_next, due);
@@ -123,6 +132,7 @@ int captures_step(struct gang *g, struct run *r, const struct tally *t, usec_t *
                                           .why = t->suspicion->suspicion ? t->suspicion->suspicion : "",
                                           .ahead = CAPTURES_AHEAD,
                                           .second = CAPTURES_SECOND,
+                                          .again = again,
                                           .suspected = true });
 }
 
@@ -132,7 +142,8 @@ int captures_ended(struct gang *g, struct run *r, const struct tally *t) {
                                        .generation = r->generation,
                                        .slices = r->slices };
         const char *episode;
-        usec_t last = last_round(g, &target, &episode);
+        unsigned again;
+        usec_t last = last_round(g, &target, &episode, &again);
         char who[160];
 
         if (t->hosts < 2 || (last > 0 && g->now < last + CAPTURES_APART))
@@ -169,7 +180,8 @@ static json_t *slice_alone(struct gang *g, const char *slice) {
 static int order(struct gang *g, const struct target *t, const json_t *value,
                  char why[static GANG_WHY_MAX]) {
         const char *episode;
-        usec_t last = last_round(g, t, &episode);
+        unsigned again;
+        usec_t last = last_round(g, t, &episode, &again);
         char when[32];
 
         if (last == 0 || g->now >= last + CAPTURES_APART)

@@ -12,6 +12,9 @@
 #define CAPTURES_END    (2 * USEC_PER_SEC) /* after a run broke: by then all know how theirs ended */
 #define CAPTURES_SECOND (5 * USEC_PER_SEC) /* from the first capture of a round to the second */
 
+/* Rounds more of a stall that lasts, CAPTURES_APART after each other: who was slow in the first may be stuck by then. */
+#define CAPTURES_AGAIN 2u
+
 /* Of a run that runs. *ret_next: when to look again. -ENOMEM. */
 int captures_step(struct gang *g, struct run *r, const struct tally *t, usec_t *ret_next);
 

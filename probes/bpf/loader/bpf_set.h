@@ -17,6 +17,9 @@ struct bpf_set {
         const char *const *optional;
         /* Before they are loaded: may leave programs out (bpf_program__set_autoload). NULL: nothing to do. -errno. */
         int (*prepare)(struct bpf_object *o, const struct btf *kernel);
-        /* After that: figures is where their figures are (NULL: they have none). NULL: nothing to do. */
+        /* After that: figures is where their figures are. NULL: nothing to do. */
         void (*fill)(void *figures, size_t size, const struct btf *kernel);
 };
+
+/* Gives a constant of the programs (const volatile, in .rodata) its value, before they are loaded. -ENOENT, -EBADMSG: another size. */
+int bpf_set_constant(struct bpf_object *o, const char *name, const void *value, size_t size);

@@ -2,12 +2,21 @@
 #include "load.h"
 
 #include <stdarg.h>
+#include <sys/mman.h>
 
 #define HOOK "tp_btf/"
 #define TRIES 24 /* a program each that the verifier refuses */
 
-/* What libbpf last said of a program that could not be loaded; libbpf's print function takes no argument of ours. */
+/*
+ * What libbpf last said of a program that could not be loaded, and whether a person wants all of it; libbpf's print function
+ * takes no argument of ours.
+ */
 static char refused[BPF_NAME_MAX];
+static bool wordy;
+
+void load_say_all(void) {
+        wordy = true;
+}
 
 /* Of its many lines we need one: "prog 'NAME': BPF program load failed: …" (libbpf 1.x), later "failed to load". */
 static int on_print(enum libbpf_print_level level, const char *format, va_list args) {
@@ -15,6 +24,13 @@ static int on_print(enum libbpf_print_level level, const char *format, va_list a
 
         if (level != LIBBPF_WARN)
                 return 0;
+        if (wordy) {
+                va_list copy;
+
+                va_copy(copy, args);
+                (void) vfprintf(stderr, format, copy);
+                va_end(copy);
+        }
         (void) vsnprintf(line, sizeof(line), format, args);
         if (refused[0] == '\0' && sscanf(line, "libbpf: prog '%31[^']': ", name) == 1 && strstr(line, "load"))
                 memcpy(refused, name, sizeof(refused));
@@ -91,31 +107,31 @@ static struct bpf_map *map_of_section(const struct bpf_object *o, const char *se
         return NULL;
 }
 
-/* The constant "own" of the set's programs, if they have one. */
-static int set_own(struct bpf_object *o, const struct bpf_own *own) {
+int bpf_set_constant(struct bpf_object *o, const char *name, const void *value, size_t size) {
         struct btf *types = bpf_object__btf(o);
         int id = types ? btf__find_by_name_kind(types, ".rodata", BTF_KIND_DATASEC) : -ENOENT;
         struct bpf_map *map = map_of_section(o, ".rodata");
         const struct btf_var_secinfo *v;
         const struct btf_type *t;
-        size_t size = 0;
+        size_t bytes = 0;
         char *memory;
 
         if (id < 0 || !map)
-                return 0;
+                return -ENOENT;
         t = btf__type_by_id(types, (uint32_t) id);
         v = btf_var_secinfos(t);
-        memory = (char *) (uintptr_t) bpf_map__initial_value(map, &size);
+        memory = (char *) (uintptr_t) bpf_map__initial_value(map, &bytes);
         for (unsigned i = 0; memory && i < btf_vlen(t); i++) {
                 const struct btf_type *variable = btf__type_by_id(types, v[i].type);
 
-                if (!streq(btf__name_by_offset(types, variable->name_off), "own"))
+                if (!streq(btf__name_by_offset(types, variable->name_off), name))
                         continue;
-                if (v[i].size != sizeof(*own) || v[i].offset + sizeof(*own) > size)
+                if (v[i].size != size || v[i].offset + size > bytes)
                         return -EBADMSG;
-                memcpy(memory + v[i].offset, own, sizeof(*own));
+                memcpy(memory + v[i].offset, value, size);
+                return 0;
         }
-        return 0;
+        return -ENOENT;
 }
 
 static int open_set(const struct bpf_set *set, const struct bpf_own *own, const struct btf *kernel,
@@ -135,7 +151,9 @@ static int open_set(const struct bpf_set *set, const struct bpf_own *own, const 
                 if (named(left_out, bpf_program__name(p)))
                         (void) bpf_program__set_autoload(p, false);
         }
-        r = set_own(o, own);
+        r = bpf_set_constant(o, "own", own, sizeof(*own));
+        if (r == -ENOENT)
+                r = 0; /* they do not ask */
         if (r >= 0 && set->prepare)
                 r = set->prepare(o, kernel);
         if (r < 0) {
@@ -229,6 +247,23 @@ static void attach(const struct bpf_set *set, struct loaded_set *l) {
         }
 }
 
+/* libbpf maps them for users of its skeletons only. */
+static void fill(const struct bpf_set *set, struct loaded_set *l, const struct btf *kernel) {
+        const struct bpf_map *map = map_of_section(l->object, ".bss");
+        size_t size = map ? bpf_map__value_size(map) : 0;
+        void *memory;
+
+        if (!set->fill || !map)
+                return;
+        memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+        if (memory == MAP_FAILED) {
+                add_reason(&l->report, "its figures cannot be mapped: %s", strerror(errno));
+                return;
+        }
+        set->fill(memory, size, kernel);
+        (void) munmap(memory, size);
+}
+
 static void say_failure(struct bpf_report *report, int error) {
         report->n_things = 0;
         report->reason[0] = '\0';
@@ -241,8 +276,6 @@ static void say_failure(struct bpf_report *report, int error) {
 
 void load_set(const struct bpf_set *set, const struct bpf_own *own, const struct btf *kernel,
               struct loaded_set *ret) {
-        struct bpf_map *figures;
-        size_t size = 0;
         int r;
 
         memset(ret, 0, sizeof(*ret));
@@ -259,9 +292,7 @@ void load_set(const struct bpf_set *set, const struct bpf_own *own, const struct
                 say_failure(&ret->report, r);
                 return;
         }
-        figures = map_of_section(ret->object, ".bss");
-        if (set->fill)
-                set->fill(figures ? (void *) (uintptr_t) bpf_map__initial_value(figures, &size) : NULL, size, kernel);
+        fill(set, ret, kernel);
         add_maps(ret);
         attach(set, ret);
 }

@@ -16,4 +16,6 @@ struct loaded_set {
 /* kernel: its types; NULL when it tells none. Whatever happens, ret is to be cleared and its report can be sent. */
 void load_set(const struct bpf_set *set, const struct bpf_own *own, const struct btf *kernel,
               struct loaded_set *ret);
+/* From now on what libbpf and the verifier say goes to standard error. */
+void load_say_all(void);
 void loaded_set_clear(struct loaded_set *l);

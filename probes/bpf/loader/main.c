@@ -98,14 +98,15 @@ static int load_all(const struct host *h, bool hand_over) {
 }
 
 int main(int argc, char *argv[]) {
-        bool hand_over = false;
+        bool hand_over = false, verbose = false;
         const struct option_def defs[] = {
                 { .name = "hand-over", .help = "give them to tpu-hostd (standard output is its socket)",
                   .flag = &hand_over },
+                { .name = "verbose", .help = "print what the kernel's verifier says of programs that it refuses", .flag = &verbose },
         };
         struct options o = {
                 .program = "tpu-hostd-bpf",
-                .synopsis = "[--hand-over]",
+                .synopsis = "[--verbose]",
                 .summary = "Loads the BPF programs of tpu-hostd, and says of each set whether this kernel takes it.",
                 .defs = defs,
                 .n_defs = ELEMENTSOF(defs),
@@ -125,5 +126,7 @@ int main(int argc, char *argv[]) {
                 (void) fprintf(stderr, "tpu-hostd-bpf: / cannot be opened: %s\n", strerror(-r));
                 return EXIT_FAILURE;
         }
+        if (verbose)
+                load_say_all();
         return load_all(&h, hand_over);
 }

@@ -11,6 +11,7 @@
 
 enum io_operation { IO_READ, IO_WRITE, IO_FLUSH, IO_OTHER, IO_OPERATIONS };
 enum io_call { IO_CALL_OPEN, IO_CALL_READ, IO_CALL_WRITE, IO_CALL_SYNC, IO_CALL_CLOSE, IO_CALLS };
+#define IO_CALL_PLACES 8 /* a power of two from IO_CALLS on: old verifiers bound an index by a mask alone */
 
 /* Written by who watches, before it attaches. */
 struct io_orders {
@@ -37,7 +38,7 @@ struct io_slow {
 
 struct io_figures {
         struct io_times requests[IO_OPERATIONS];
-        struct io_times calls[IO_CALLS]; /* on file systems that others serve, those slower than orders.slow alone */
+        struct io_times calls[IO_CALL_PLACES]; /* on file systems that others serve, those slower than orders.slow alone */
         struct io_slow slow_requests[IO_KEPT], slow_calls[IO_KEPT];
         __u64 stalls; /* times that a thread of the run was held back because too much was unwritten */
         __u64 lost;   /* requests and calls that found no room */

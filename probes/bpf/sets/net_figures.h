@@ -4,16 +4,16 @@
  * What net.bpf.c counts, of the sockets and packets of our own network namespace, since it was loaded: one struct that the
  * programs write while others read it. Every number only rises; those of one entry need not be of the same moment.
  *
- * An entry counts when used is NET_USED. One that nothing happened to for NET_IDLE_NS may be given to another peer: its key is then
+ * An entry counts when its use is NET_USED. One that nothing happened to for NET_IDLE_NS may be given to another peer: its key is then
  * another one, and it starts from 0. Two entries of one key are possible (two CPUs began it at once) and are to be added up.
  */
 #ifndef __bpf__
 #include <linux/types.h>
 #endif
 
-#define NET_PEERS 1024 /* powers of two */
+#define NET_PEERS 2048 /* powers of two; twice as many as are wanted, so that places are found at once */
 #define NET_DROPS 256
-#define NET_TRIES 8       /* entries that are looked at for a key */
+#define NET_TRIES 16      /* entries that are looked at for a key */
 #define NET_IDLE_NS (3600ULL * 1000 * 1000 * 1000)
 #define NET_REASONS 192   /* values of enum skb_drop_reason that have a name here (131 in Linux 6.18) */
 #define NET_REASON_NAME 40
@@ -51,15 +51,14 @@ struct net_counts {
 };
 
 struct net_peer {
-        __u32 used, unused;
         __u64 last_ns; /* boot clock */
         struct net_peer_key key;
         struct net_counts counts;
 };
 
 struct net_drop {
-        __u32 used;
         __u32 reason; /* enum skb_drop_reason of this kernel; 0 before Linux 5.17 */
+        __u32 unused;
         __u64 last_ns;
         __u64 location; /* address in the kernel */
         __u64 packets;
@@ -71,6 +70,7 @@ struct net_figures {
         __u64 peers_lost, drops_lost, connects_lost; /* events that found no room in the tables */
         __u64 resets_without_socket;                 /* sent: nobody listened */
         __u64 drops, drops_unplaced; /* packets; unplaced: of which the namespace is not known, not among drops */
+        __u8 peer_use[NET_PEERS], drop_use[NET_DROPS]; /* enum net_use; apart, so that looking for them touches little memory */
         struct net_peer peers[NET_PEERS];
         struct net_drop dropped[NET_DROPS];
         char reasons[NET_REASONS][NET_REASON_NAME]; /* names of this kernel's reasons, "SOCKET_RCVBUFF" */

@@ -7,9 +7,9 @@
 #define SCHED_SHARDS 16 /* of counters, by CPU: so that cores do not wait for each other; the reader adds them up */
 #define SCHED_BUCKETS 24 /* of delays: below 1 us, 2 us, 4 us, … 2^22 us; the last one: all above */
 #define SCHED_WAITS 8
-#define SCHED_FRAMES 6
-#define SCHED_STACK_TEXT 288
-#define SCHED_CPUS 1024
+#define SCHED_FRAMES 10
+#define SCHED_STACK_TEXT 448
+#define SCHED_CPUS 1024 /* a power of two */
 
 /* Written by who watches, before it attaches. */
 struct sched_orders {

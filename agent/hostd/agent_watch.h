@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * Watching one run for seconds with the BPF sets "sched" and "io": attached while somebody asks or a run is suspected, then
+ * detached. Each set watches one run at a time. Figures are the watch's own: all were zero when it began.
+ */
+#include "agent.h"
+
+struct sched_figures;
+struct io_figures;
+
+enum watch_kind { WATCH_SCHED, WATCH_IO, _WATCH_KIND_MAX };
+
+#define WATCH_SECONDS_MAX 30u
+#define WATCH_WHY_MAX 200u
+
+/* group: inode of the run's control group. -EBUSY, -EPERM, -ENOENT or another -errno, with why for people. */
+int agent_watch_begin(struct agent *a, enum watch_kind kind, uint64_t group, char why[static WATCH_WHY_MAX]);
+/* What was seen up to now; valid until the next watch of that kind begins. */
+const struct sched_figures *agent_watch_sched(const struct agent *a);
+const struct io_figures *agent_watch_io(const struct agent *a);
+void agent_watch_end(struct agent *a, enum watch_kind kind);
+
+/* GET /v1/sched, GET /v1/io */
+int agent_get_sched(struct agent *a, const struct api_request *r, struct api_answer *ret);
+int agent_get_io(struct agent *a, const struct api_request *r, struct api_answer *ret);
+void agent_watch_abandoned(struct agent *a, const struct api_call *call);
+/* The API's calls that wait are gone; what is watched for them ends. */
+void agent_watch_stop(struct agent *a);
+
+/*
+ * agent_watch_capture.c: between the two captures of a round its run is watched; what stood out goes with the second, as findings
+ * "sched" and "io". round 0: it begins, unless somebody watches already or nothing can be watched; then: it ends, and list gets
+ * what was found. An end that never comes is made after WATCH_SECONDS_MAX.
+ */
+void agent_watch_round(struct agent *a, const char *run, uint32_t round, struct finding_list *list);
+void agent_watch_round_stop(struct agent *a);

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GET /v1/sched and /v1/io: two looks at a run, and what BPF programs saw between them when they were asked to watch. */
+#include "agent_calls.h"
+#include "agent_watch.h"
+#include "arguments.h"
+#include "watch_json.h"
+
+#define LOOK_SPAN (1 * USEC_PER_SEC) /* between two looks, unless something is watched */
+#define CALLS_MAX 8u                 /* that wait; others are told to come again */
+
+struct watch_call {
+        struct watch_call *next;
+        struct agent *agent;
+        struct api_call *call;
+        enum watch_kind kind;
+        char run[64]; /* job_name_valid() */
+        bool watching;
+        char refused[WATCH_WHY_MAX]; /* why nothing is watched; empty: nobody asked, or it is */
+        struct run_look before;
+        sd_event_source *timer;
+};
+
+static const char *const names[] = { [WATCH_SCHED] = "GET /v1/sched", [WATCH_IO] = "GET /v1/io" };
+
+/* --- The answer ---------------------------------------------------------------------------------------- */
+
+static void drop(struct watch_call *w) {
+        struct watch_call **p = &w->agent->watch_calls;
+
+        while (*p != w)
+                p = &(*p)->next;
+        *p = w->next;
+        if (w->watching)
+                agent_watch_end(w->agent, w->kind);
+        run_look_clear(&w->before);
+        sd_event_source_disable_unref(w->timer);
+        free(w);
+}
+
+static json_t *watched_json(const struct watch_call *w) {
+        const struct sched_figures *sched = agent_watch_sched(w->agent);
+        const struct io_figures *io = agent_watch_io(w->agent);
+
+        if (!w->watching)
+                return json_null();
+        if (w->kind == WATCH_SCHED)
+                return sched ? watch_json_sched(sched) : json_null();
+        return io ? watch_json_io(io) : json_null();
+}
+
+static json_t *answer_json(const struct watch_call *w, const struct run_look *after) {
+        double seconds = (double) (after->at - w->before.at) / USEC_PER_SEC;
+
+        return json_pack("{s:s, s:f, s:o, s:o, s:s?, s:o}", "run", w->run, "seconds", seconds,
+                         w->kind == WATCH_SCHED ? "cpu" : "storage",
+                         w->kind == WATCH_SCHED ? watch_json_cpu(&w->before, after) : watch_json_storage(&w->before, after), "watch",
+                         watched_json(w), "not_watched", w->refused[0] ? w->refused : NULL, "tasks",
+                         after->tasks < 0 ? json_null() : json_integer((json_int_t) after->tasks));
+}
+
+static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct watch_call *w = userdata;
+        struct agent *a = w->agent;
+        _cleanup_(run_look_clear) struct run_look after = { .group = 0 };
+        struct api_call *call = w->call;
+        struct api_answer answer;
+        int r;
+
+        (void) source;
+        (void) usec;
+        r = host_metrics_look_close(a->host_metrics, w->run, host_now(a->host), &after);
+        if (r < 0)
+                (void) agent_answer_error(&answer, 404, "tpuctl jobs", "run %s has ended meanwhile", w->run);
+        else
+                (void) agent_answer_json(&answer, 200, answer_json(w, &after));
+        drop(w);
+        api_call_answer(call, &answer);
+        return 0;
+}
+
+/* --- The call ------------------------------------------------------------------------------------------ */
+
+/* The named run, or the only one that lives. NULL: *ret says what is wrong. */
+static const char *choose_run(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+        const char *run = api_argument(r, "run");
+
+        if (!run)
+                run = agent_only_run(a);
+        if (run[0] == '\0') {
+                (void) agent_answer_error(ret, 404, "run=NAME says which; tpuctl jobs lists them",
+                                          "no run lives on this host, or more than one");
+                return NULL;
+        }
+        if (!job_name_valid(run)) {
+                (void) agent_answer_error(ret, 400, "[a-z0-9][a-z0-9-]{0,40}", "run= is no name of a run");
+                return NULL;
+        }
+        return run;
+}
+
+static int check_watch(struct agent *a, const struct api_request *r, enum watch_kind kind, uint64_t *ret_seconds,
+                       struct api_answer *ret) {
+        const char *watch = api_argument(r, "watch");
+
+        *ret_seconds = 0;
+        if (!watch)
+                return 0;
+        if (!agent_caller_may_order(&r->caller)) {
+                agent_audit_refusal(a, names[kind], &r->caller, "refused: no right to act");
+                return agent_answer_error(ret, 403, "sudo tpuctl; over the network AllowActors=",
+                                          "watch= is for root: it makes every switch or call of the host dearer") == 0;
+        }
+        if (argument_number(watch, WATCH_SECONDS_MAX, ret_seconds) < 0 || *ret_seconds == 0)
+                return agent_answer_error(ret, 400, "watch=10", "watch= takes 1 to %u seconds", WATCH_SECONDS_MAX) == 0;
+        return 0;
+}
+
+static size_t waiting(const struct agent *a) {
+        size_t n = 0;
+
+        for (const struct watch_call *w = a->watch_calls; w; w = w->next)
+                n++;
+        return n;
+}
+
+static void watch(struct watch_call *w, const struct api_request *r, uint64_t seconds) {
+        char result[128];
+
+        w->watching = agent_watch_begin(w->agent, w->kind, w->before.group, w->refused) >= 0;
+        (void) snprintf(result, sizeof(result), w->watching ? "run %s is watched for %u s" : "run %s cannot be watched", w->run,
+                        (unsigned) seconds);
+        agent_audit(w->agent, names[w->kind], &r->caller, result);
+}
+
+static int begin(struct agent *a, const struct api_request *r, enum watch_kind kind, struct api_answer *ret) {
+        struct watch_call *w;
+        uint64_t seconds;
+        const char *run;
+        int k;
+
+        if (check_watch(a, r, kind, &seconds, ret) > 0)
+                return 0;
+        run = choose_run(a, r, ret);
+        if (!run)
+                return 0;
+        if (waiting(a) >= CALLS_MAX)
+                return agent_answer_error(ret, 429, "again in a second", "too many ask this at once");
+        w = calloc(1, sizeof(*w));
+        if (!w)
+                return agent_answer_error(ret, 500, "", "out of memory");
+        *w = (struct watch_call){ .next = a->watch_calls, .agent = a, .call = r->call, .kind = kind };
+        (void) snprintf(w->run, sizeof(w->run), "%s", run);
+        a->watch_calls = w;
+        k = host_metrics_look_close(a->host_metrics, run, host_now(a->host), &w->before);
+        if (k < 0) {
+                k = agent_answer_error(ret, 404, "tpuctl jobs; a run without systemd has no control group of its own",
+                                       "run %s has no control group on this host", w->run);
+                drop(w);
+                return k;
+        }
+        if (seconds > 0)
+                watch(w, r, seconds);
+        k = sd_event_add_time_relative(a->event, &w->timer, CLOCK_BOOTTIME, w->watching ? seconds * USEC_PER_SEC : LOOK_SPAN, 1000, on_time, w);
+        if (k < 0) {
+                drop(w);
+                return agent_answer_error(ret, 500, "", "%s", strerror(-k));
+        }
+        (void) sd_event_source_set_description(w->timer, "watch-call");
+        return 1;
+}
+
+int agent_get_sched(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+        return begin(a, r, WATCH_SCHED, ret);
+}
+
+int agent_get_io(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+        return begin(a, r, WATCH_IO, ret);
+}
+
+void agent_watch_abandoned(struct agent *a, const struct api_call *call) {
+        for (struct watch_call *w = a->watch_calls, *next; w; w = next) {
+                next = w->next;
+                if (w->call == call)
+                        drop(w);
+        }
+}
+
+void agent_watch_stop(struct agent *a) {
+        while (a->watch_calls)
+                drop(a->watch_calls);
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent_watch.h"
+#include "log.h"
+#include "watch_json.h"
+
+struct watch_round {
+        struct agent *agent;
+        char run[64];
+        bool watching[_WATCH_KIND_MAX];
+        usec_t began; /* boot clock */
+        sd_event_source *limit;
+};
+
+static struct watch_round *end(struct watch_round *w) {
+        for (enum watch_kind k = 0; k < _WATCH_KIND_MAX; k++)
+                if (w->watching[k])
+                        agent_watch_end(w->agent, k);
+        w->agent->watch_round = NULL;
+        sd_event_source_disable_unref(w->limit);
+        free(w);
+        return NULL;
+}
+
+static int on_limit(sd_event_source *source, uint64_t usec, void *userdata) {
+        (void) source;
+        (void) usec;
+        (void) end(userdata);
+        return 0;
+}
+
+static void begin(struct agent *a, const char *run) {
+        struct watch_round *w = calloc(1, sizeof(*w));
+        struct run_look look = { .group = 0 };
+        char why[WATCH_WHY_MAX];
+        bool any = false;
+
+        if (!w)
+                return;
+        w->agent = a;
+        w->began = host_now(a->host);
+        (void) snprintf(w->run, sizeof(w->run), "%s", run);
+        a->watch_round = w;
+        if (host_metrics_look_close(a->host_metrics, run, w->began, &look) >= 0)
+                for (enum watch_kind k = 0; k < _WATCH_KIND_MAX; k++) {
+                        w->watching[k] = agent_watch_begin(a, k, look.group, why) >= 0;
+                        any |= w->watching[k];
+                        if (!w->watching[k])
+                                log_debug("run %s is not watched: %s", run, why);
+                }
+        run_look_clear(&look);
+        if (!any || sd_event_add_time_relative(a->event, &w->limit, CLOCK_BOOTTIME, WATCH_SECONDS_MAX * USEC_PER_SEC, USEC_PER_SEC,
+                                               on_limit, w) < 0)
+                (void) end(w);
+}
+
+static void put(const struct watch_round *w, const char *check, const char *sentence, struct finding_list *list) {
+        struct finding f;
+
+        if (sentence[0] == '\0')
+                return;
+        finding_init(&f, check, w->run);
+        f.verdict = VERDICT_WARN;
+        finding_set(f.found, "%s", sentence);
+        finding_set(f.remedy, "tpuctl %s %s --watch", check, w->run);
+        (void) finding_list_add(list, &f); /* without it the capture is as good as without a watch */
+}
+
+void agent_watch_round(struct agent *a, const char *run, uint32_t round, struct finding_list *list) {
+        struct watch_round *w = a->watch_round;
+        const struct sched_figures *sched = agent_watch_sched(a);
+        const struct io_figures *io = agent_watch_io(a);
+        char text[WATCH_SENTENCE_MAX];
+        double seconds;
+
+        if (round == 0 && !w)
+                begin(a, run);
+        if (round == 0 || !w || !streq(w->run, run))
+                return;
+        seconds = (double) (host_now(a->host) - w->began) / USEC_PER_SEC;
+        if (w->watching[WATCH_SCHED] && sched)
+                put(w, "sched", watch_sentence_sched(sched, seconds, text), list);
+        if (w->watching[WATCH_IO] && io)
+                put(w, "io", watch_sentence_io(io, seconds, text), list);
+        (void) end(w);
+}
+
+void agent_watch_round_stop(struct agent *a) {
+        if (a->watch_round)
+                (void) end(a->watch_round);
+}

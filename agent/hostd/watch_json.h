@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/*
+ * What was seen of one run for a while, as docs/api.md has it: from two looks at its control group, and from the figures of BPF
+ * programs that watched meanwhile. Pure. The figures come from the kernel: numbers are believed, texts scrubbed.
+ */
+#include <jansson.h>
+#include <linux/types.h>
+
+#include "io_figures.h"
+#include "run_look.h"
+#include "sched_figures.h"
+
+/* New references; NULL: out of memory. What is not known is null. */
+json_t *watch_json_cpu(const struct run_look *from, const struct run_look *to);
+json_t *watch_json_storage(const struct run_look *from, const struct run_look *to);
+json_t *watch_json_sched(const struct sched_figures *f);
+json_t *watch_json_io(const struct io_figures *f);
+
+/* All shards together. */
+void sched_sum(const struct sched_figures *f, struct sched_shard *ret);
+/* Below which time that share of what the buckets hold lies, in seconds; infinite: in the last one. NAN: they hold nothing. */
+double bucket_quantile(const __u64 *buckets, size_t n, double share);
+
+/* One sentence for who is on call; empty: nothing stands out. ended: after so many seconds. Returns buf. */
+#define WATCH_SENTENCE_MAX 160u /* as struct finding has room */
+const char *watch_sentence_sched(const struct sched_figures *f, double seconds, char buf[static WATCH_SENTENCE_MAX]);
+const char *watch_sentence_io(const struct io_figures *f, double seconds, char buf[static WATCH_SENTENCE_MAX]);

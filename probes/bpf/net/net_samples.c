@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "net_samples.h"
+
+#include <math.h>
+
+#include "names.h"
+
+static int64_t whole(uint64_t n) {
+        return (int64_t) MIN(n, (uint64_t) INT64_MAX);
+}
+
+/* --- Peers --------------------------------------------------------------------------------------------- */
+
+static void put_row(enum metric_id id, uint64_t n, const struct net_name *w, const char *kind, struct sink *s) {
+        const struct metric_def *d = metric_def(id);
+        const struct sample m = {
+                .name = d->name,
+                .unit = d->unit,
+                .description = d->description,
+                .kind = d->kind,
+                .is_int = true,
+                .i = whole(n),
+                .keys = { d->keys[0], d->keys[1], d->keys[2], "job" },
+                .values = { w->peer, w->nic, kind, w->job },
+        };
+
+        if (n > 0) /* nothing happened yet: no series for it */
+                s->sample(s, &m);
+}
+
+static void put_peer(const struct net_row *r, struct sink *s) {
+        static const char *const kinds[_NET_RETRANSMIT_MAX] = {
+                [NET_FAST] = "fast", [NET_RTO] = "timeout", [NET_PROBE] = "probe", [NET_SYN] = "syn"
+        };
+
+        for (size_t k = 0; k < _NET_RETRANSMIT_MAX; k++)
+                put_row(METRIC_KERNEL_RETRANSMITS, r->retransmits[k], &r->name, kinds[k], s);
+        put_row(METRIC_KERNEL_RESETS, r->resets_sent, &r->name, "transmit", s);
+        put_row(METRIC_KERNEL_RESETS, r->resets_received, &r->name, "receive", s);
+        put_row(METRIC_KERNEL_CONNECTS, r->connects, &r->name, "established", s);
+        put_row(METRIC_KERNEL_CONNECTS, r->connect_failures, &r->name, "failed", s);
+}
+
+/* --- Time to connect ----------------------------------------------------------------------------------- */
+
+static void put_connect_time(const struct net_counts *c, struct sink *s) {
+        const struct metric_def *d = metric_def(METRIC_KERNEL_CONNECT_TIME);
+        double bounds[NET_CONNECT_BUCKETS - 1];
+        uint64_t counts[NET_CONNECT_BUCKETS];
+        struct sample_histogram h = {
+                .sum = (double) c->connect_ns / 1e9,
+                .min = NAN,
+                .max = NAN,
+                .bounds = bounds,
+                .counts = counts,
+                .n_bounds = ELEMENTSOF(bounds),
+        };
+        const struct sample m = {
+                .name = d->name, .unit = d->unit, .description = d->description, .kind = d->kind, .h = &h
+        };
+
+        for (size_t b = 0; b < NET_CONNECT_BUCKETS; b++) {
+                if (b < ELEMENTSOF(bounds))
+                        bounds[b] = (double) (1ULL << b) / 1e6;
+                counts[b] = c->connect_histogram[b];
+                h.count += counts[b];
+        }
+        if (h.count > 0)
+                s->sample(s, &m);
+}
+
+/* --- Drops --------------------------------------------------------------------------------------------- */
+
+void net_drop_reason(const struct net_figures *f, const struct net_drop *d, char ret[static NET_REASON_NAME]) {
+        if (d->reason < NET_REASONS && f->reasons[d->reason][0])
+                (void) snprintf(ret, NET_REASON_NAME, "%.*s", NET_REASON_NAME - 1, f->reasons[d->reason]);
+        else if (d->reason > 0)
+                (void) snprintf(ret, NET_REASON_NAME, "%u", d->reason);
+        else
+                ret[0] = '\0';
+}
+
+/* Of "function+0x12/0x34 [module]" the function: where in it is another number in every build of a kernel. */
+void net_drop_place(const struct net_drop *d, char ret[static NET_SYMBOL]) {
+        size_t n = strnlen(d->symbol, NET_SYMBOL - 1);
+        const char *plus = memchr(d->symbol, '+', n);
+
+        if (n > 0)
+                (void) snprintf(ret, NET_SYMBOL, "%.*s", (int) (plus ? (size_t) (plus - d->symbol) : n), d->symbol);
+        else
+                (void) snprintf(ret, NET_SYMBOL, "0x%llx", d->location);
+}
+
+static void put_drops(const struct net_figures *f, struct sink *s) {
+        uint64_t others = f->drops_lost;
+        size_t n = 0;
+
+        for (size_t i = 0; i < NET_DROPS; i++) {
+                const struct net_drop *d = &f->dropped[i];
+                char reason[NET_REASON_NAME], place[NET_SYMBOL];
+
+                if (__atomic_load_n(&f->drop_use[i], __ATOMIC_ACQUIRE) != NET_USED)
+                        continue;
+                if (++n > NET_DROP_SERIES) {
+                        others += d->packets;
+                        continue;
+                }
+                net_drop_reason(f, d, reason);
+                net_drop_place(d, place);
+                put_int(s, METRIC_KERNEL_DROPS, whole(d->packets), reason, place, NULL);
+        }
+        if (others > 0)
+                put_int(s, METRIC_KERNEL_DROPS, whole(others), "other", "", NULL);
+}
+
+const struct net_drop_meaning *net_drop_meaning(const struct net_figures *f, const struct net_drop *d) {
+        /* Names of include/net/dropreason-core.h; its comments say when each happens. */
+        static const struct net_drop_meaning meanings[] = {
+                { "SOCKET_RCVBUFF", "the receive buffer of a socket was full: its program does not read fast enough",
+                  "ss -tunmp; sysctl net.ipv4.tcp_rmem net.core.rmem_max" },
+                { "SOCKET_BACKLOG", "the backlog of a socket was full while its program held it", "ss -tmp; nstat -az TcpExtTCPBacklogDrop" },
+                { "PROTO_MEM", "TCP or UDP was out of memory for all sockets together", "sysctl net.ipv4.tcp_mem; cat /proc/net/sockstat" },
+                { "CPU_BACKLOG", "a CPU's queue of received packets was full", "sysctl net.core.netdev_max_backlog; cat /proc/net/softnet_stat" },
+                { "FULL_RING", "a ring of a network device was full", "ethtool -g; ethtool -S" },
+                { "NOMEM", "the kernel had no memory for a packet", "cat /proc/buddyinfo; dmesg | tail" },
+                { "QDISC_DROP", "a queueing discipline was full", "tc -s qdisc" },
+                { "NEIGH_FAILED", "the next host did not answer address resolution", "ip neigh" },
+                { "NEIGH_QUEUEFULL", "too many packets waited for address resolution", "ip neigh" },
+                { "PKT_TOO_BIG", "packets were larger than the path's MTU", "tpuctl check path; ip link" },
+                { "TCP_CSUM", "TCP checksums were wrong: packets are damaged on the way", "ethtool -S; ethtool -k" },
+                { "UDP_CSUM", "UDP checksums were wrong: packets are damaged on the way", "ethtool -S; ethtool -k" },
+                { "IP_CSUM", "IP checksums were wrong: packets are damaged on the way", "ethtool -S; ethtool -k" },
+                { "IP_RPFILTER", "packets came in by another NIC than answers would go out by", "tpuctl check rp_filter; ip route" },
+        };
+        char reason[NET_REASON_NAME];
+
+        net_drop_reason(f, d, reason);
+        for (size_t i = 0; i < ELEMENTSOF(meanings); i++)
+                if (streq(meanings[i].reason, reason))
+                        return &meanings[i];
+        return NULL;
+}
+
+void net_samples(const struct net_rows *r, const struct net_figures *f, struct sink *s) {
+        for (size_t i = 0; i < r->n; i++)
+                put_peer(&r->rows[i], s);
+        put_connect_time(&f->all, s);
+        put_drops(f, s);
+        put_int(s, METRIC_KERNEL_NET_LOST, whole(f->peers_lost + f->drops_lost + f->connects_lost), NULL, NULL, NULL);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+/* The network set's figures as the metrics tpu.net.* of docs/metrics.md, and the drops that somebody should look at. */
+#include "net_rows.h"
+#include "probe.h"
+
+/* All metrics of one look. Drops: at most NET_DROP_SERIES places of their own, the rest as "other". */
+#define NET_DROP_SERIES 40
+void net_samples(const struct net_rows *r, const struct net_figures *f, struct sink *s);
+
+/* One reason for drops that tells of a shortage or a fault, not of what a firewall or a stranger does. */
+struct net_drop_meaning {
+        const char *reason, *meaning, *remedy;
+};
+/* NULL: it is of no interest. */
+const struct net_drop_meaning *net_drop_meaning(const struct net_figures *f, const struct net_drop *d);
+/* "SOCKET_RCVBUFF", "17"; empty before Linux 5.17. */
+void net_drop_reason(const struct net_figures *f, const struct net_drop *d, char ret[static NET_REASON_NAME]);
+/* "tcp_v4_rcv", else the address. */
+void net_drop_place(const struct net_drop *d, char ret[static NET_SYMBOL]);

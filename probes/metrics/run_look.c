@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run_look.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "runs.h"
+
+#define DEPTH_MAX 6 /* control groups inside each other, below the run's */
+
+/* --- Threads ------------------------------------------------------------------------------------------- */
+
+struct walk {
+        const struct host *host;
+        struct run_look *look;
+        struct lines *lines;
+        const char *path;
+        unsigned depth;
+        int error;
+};
+
+/* "RUN WAITED SLICES", nanoseconds. A thread that is gone is no thread of the run any more. */
+static int take_thread(struct walk *w, int64_t tid) {
+        struct run_look *l = w->look;
+        char path[48], text[96];
+        const char *p = text;
+        int64_t ran, waited;
+
+        if (l->n_threads == RUN_LOOK_THREADS) {
+                l->more_threads = true;
+                return 0;
+        }
+        (void) snprintf(path, sizeof(path), "/proc/%" PRId64 "/schedstat", tid);
+        if (host_read(w->host, path, text, sizeof(text), NULL) < 0 || !take_number(&p, &ran) || !take_number(&p, &waited))
+                return 0;
+        if (!l->threads)
+                l->threads = calloc(RUN_LOOK_THREADS, sizeof(*l->threads));
+        if (!l->threads)
+                return -ENOMEM;
+        l->threads[l->n_threads++] = (struct run_thread){ tid, waited };
+        return 0;
+}
+
+static int take_group(struct walk *w);
+
+static int take_below(const char *name, void *userdata) {
+        struct walk *up = userdata, w = *up;
+        char path[CGROUP_PATH_MAX * 2];
+        struct stat st;
+        int fd, n;
+
+        if (strchr(name, '.') && !strstr(name, ".slice") && !strstr(name, ".scope") && !strstr(name, ".service"))
+                return 0; /* a file of the group's own: "cpu.stat" */
+        n = snprintf(path, sizeof(path), "%s/%s", up->path, name);
+        if (n < 0 || (size_t) n >= sizeof(path) || up->depth == DEPTH_MAX)
+                return 0;
+        fd = host_open_file(up->host, path, O_PATH | O_DIRECTORY);
+        if (fd < 0)
+                return 0;
+        n = fstat(fd, &st);
+        close_fd(fd);
+        w.path = path;
+        w.depth++;
+        return n < 0 ? 0 : take_group(&w);
+}
+
+static int take_group(struct walk *w) {
+        _cleanup_(source_close) struct source file = SOURCE_NULL;
+        char path[CGROUP_PATH_MAX * 2 + 16];
+        int r;
+
+        (void) snprintf(path, sizeof(path), "%s/cgroup.threads", w->path);
+        if (lines_begin(w->lines, &file, w->host, path) >= 0)
+                for (const char *line; (line = lines_next(w->lines));) {
+                        int64_t tid;
+
+                        r = take_number(&line, &tid) ? take_thread(w, tid) : 0;
+                        if (r < 0)
+                                return r;
+                }
+        r = host_list(w->host, w->path, take_below, w);
+        return r == -ENOMEM ? r : 0; /* a group that is gone has no threads */
+}
+
+static int compare(const void *a, const void *b) {
+        const struct run_thread *x = a, *y = b;
+
+        return x->tid < y->tid ? -1 : x->tid > y->tid;
+}
+
+int64_t run_look_waited(const struct run_look *from, const struct run_look *to) {
+        int64_t sum = 0;
+
+        if (to->n_threads == 0)
+                return -1;
+        for (size_t i = 0, k = 0; i < to->n_threads; i++) {
+                const struct run_thread *t = &to->threads[i];
+
+                while (k < from->n_threads && from->threads[k].tid < t->tid)
+                        k++;
+                if (k < from->n_threads && from->threads[k].tid == t->tid && from->threads[k].waited_ns <= t->waited_ns)
+                        sum = sum_held(sum, t->waited_ns - from->threads[k].waited_ns);
+                else if (!from->more_threads)
+                        sum = sum_held(sum, t->waited_ns);
+        }
+        return sum;
+}
+
+/* --- The control group --------------------------------------------------------------------------------- */
+
+static void take_files(const struct host *h, struct cgroup_files *files, struct lines *lines, struct run_look *ret) {
+        const struct look l = { .host = h, .lines = lines, .now = ret->at };
+
+        cgroup_cpu(files, &l, &ret->cpu);
+        cgroup_memory(files, &l, &ret->memory);
+        cgroup_io(files, &l, &ret->io);
+        ret->tasks = cgroup_tasks(files, &l);
+        for (enum pressure_resource p = PRESSURE_CPU; p <= PRESSURE_IO; p++)
+                cgroup_pressure(files, p, &l, &ret->some[p], &ret->full[p]);
+}
+
+void run_look_clear(struct run_look *l) {
+        free(l->threads);
+        *l = (struct run_look){ .group = 0 };
+}
+
+int run_look_take(const struct host *h, const char *base, const char *job, usec_t now, struct run_look *ret) {
+        _cleanup_free_ struct lines *lines = malloc(sizeof(*lines));
+        _cleanup_(cgroup_files_close) struct cgroup_files files;
+        _cleanup_(run_look_clear) struct run_look look = { .at = now };
+        struct walk w = { .host = h, .look = &look, .lines = lines, .path = files.path };
+        char group[CGROUP_PATH_MAX];
+        struct stat st;
+        int fd, r;
+
+        r = run_group_path(job, group, sizeof(group));
+        if (r < 0 || cgroup_files_init(&files, base, group) < 0)
+                (void) cgroup_files_init(&files, "", ""); /* nothing is open: there is nothing to close */
+        if (!lines)
+                return -ENOMEM;
+        if (r < 0)
+                return -ENOENT;
+        fd = host_open_file(h, files.path, O_PATH | O_DIRECTORY);
+        if (fd < 0)
+                return -ENOENT;
+        r = fstat(fd, &st);
+        close_fd(fd);
+        if (r < 0)
+                return -ENOENT;
+        look.group = st.st_ino;
+        take_files(h, &files, lines, &look);
+        r = take_group(&w);
+        if (r < 0)
+                return r;
+        if (look.threads)
+                qsort(look.threads, look.n_threads, sizeof(look.threads[0]), compare);
+        *ret = look;
+        look.threads = NULL;
+        return 0;
+}

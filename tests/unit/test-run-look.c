@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A close look at one run: its control group and what is below it, its threads' waits for a CPU, and the difference of two looks. */
+#include "run_look.h"
+#include "test.h"
+
+#define MACHINE FIXTURES "/machine-metrics"
+
+static void test_look(void) {
+        _cleanup_host_ struct host h = HOST_NULL;
+        _cleanup_(run_look_clear) struct run_look l = { .group = 0 };
+
+        ASSERT_OK(host_open(MACHINE, &h));
+        ASSERT_OK(run_look_take(&h, cgroup_base(&h), "my-run", 5, &l));
+        ASSERT_TRUE(l.group != 0 && l.at == 5);
+        ASSERT_EQ(l.cpu.user_usec, 2000000);
+        ASSERT_EQ(l.memory.major_faults, 41);
+        ASSERT_EQ(l.memory.refaults, 42);
+        ASSERT_EQ(l.memory.reclaimed, 43);
+        ASSERT_EQ(l.io.read_bytes, 1010);
+        ASSERT_EQ(l.tasks, 17);
+        ASSERT_EQ(l.full[PRESSURE_CPU], 125000);
+        ASSERT_EQ(l.n_threads, 2); /* 99 is gone */
+        ASSERT_TRUE(l.threads[0].tid == 71 && l.threads[0].waited_ns == 2000);
+        ASSERT_TRUE(l.threads[1].tid == 72 && l.threads[1].waited_ns == 40000);
+        ASSERT_EQ(run_look_waited(&l, &l), 0);
+}
+
+static void test_none(void) {
+        _cleanup_host_ struct host h = HOST_NULL;
+        _cleanup_(run_look_clear) struct run_look l = { .group = 0 };
+
+        ASSERT_OK(host_open(MACHINE, &h));
+        ASSERT_EQ(run_look_take(&h, cgroup_base(&h), "other", 5, &l), -ENOENT);
+        ASSERT_EQ(run_look_take(&h, cgroup_base(&h), "../my-run", 5, &l), -ENOENT);
+        ASSERT_EQ(run_look_take(&h, cgroup_base(&h), "", 5, &l), -ENOENT);
+}
+
+static void test_waited(void) {
+        struct run_thread before[] = { { 1, 10 }, { 3, 100 }, { 4, 50 } }, after[] = { { 2, 7 }, { 3, 130 }, { 4, 40 } };
+        struct run_look from = { .threads = before, .n_threads = 3 }, to = { .threads = after, .n_threads = 3 }, none = { .at = 1 };
+
+        ASSERT_EQ(run_look_waited(&from, &to), 7 + 30 + 40); /* 2 is new, 4 is another one of that number */
+        ASSERT_EQ(run_look_waited(&from, &none), -1);
+        from.more_threads = true;
+        ASSERT_EQ(run_look_waited(&from, &to), 30); /* 2 may be old */
+}
+
+TEST_MAIN(test_look, test_none, test_waited)

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which verdicts confirm a stall, and which are looked at again. */
+#include "test.h"
+#include "verdict.h"
+
+static const struct verdict_text stuck = { .outcome = "named", .host = "h0" },
+                                 saves = { .outcome = "named", .host = "h0", .saves = true, .moved = true },
+                                 saves_still = { .outcome = "named", .host = "h0", .saves = true },
+                                 loops = { .outcome = "named", .host = "h0", .moved = true },
+                                 nobody = { .outcome = "nobody" }, works = { .outcome = "works" };
+
+static void test_confirms(void) {
+        const struct verdict_case stall = { .suspected = true, .stalls = true }, odd = { .suspected = true },
+                                  told = { .suspected = true, .stalls = true, .pauses = true }, asked = { 0 };
+
+        ASSERT_EQ(verdict_judge(&stuck, &stall), VERDICT_CONFIRMS);
+        ASSERT_EQ(verdict_judge(&stuck, &odd), VERDICT_CONFIRMS);
+        ASSERT_EQ(verdict_judge(&loops, &stall), VERDICT_CONFIRMS);
+        ASSERT_EQ(verdict_judge(&nobody, &stall), VERDICT_CONFIRMS);
+        ASSERT_EQ(verdict_judge(&nobody, &odd), VERDICT_SAYS_NOTHING);
+        ASSERT_EQ(verdict_judge(&works, &stall), VERDICT_SAYS_NOTHING);
+        ASSERT_EQ(verdict_judge(&stuck, &told), VERDICT_SAYS_NOTHING);
+        ASSERT_EQ(verdict_judge(&stuck, &asked), VERDICT_SAYS_NOTHING);
+}
+
+/* Slow, but it gets on: not confirmed in the first two rounds. One that hangs is confirmed as soon as nothing moves. */
+static void test_progress(void) {
+        struct verdict_case c = { .suspected = true, .stalls = true };
+
+        ASSERT_EQ(verdict_judge(&saves, &c), VERDICT_PROGRESSES);
+        ASSERT_EQ(verdict_judge(&saves_still, &c), VERDICT_CONFIRMS);
+        c.works = true; /* the same line for long, but bytes are written */
+        ASSERT_EQ(verdict_judge(&saves_still, &c), VERDICT_PROGRESSES);
+        ASSERT_EQ(verdict_judge(&loops, &c), VERDICT_CONFIRMS);
+        c.excused = 1;
+        ASSERT_EQ(verdict_judge(&saves, &c), VERDICT_PROGRESSES);
+        ASSERT_EQ(verdict_judge(&stuck, &c), VERDICT_CONFIRMS);
+        c.excused = 2;
+        ASSERT_EQ(verdict_judge(&saves, &c), VERDICT_CONFIRMS);
+}
+
+static void test_read(void) {
+        struct verdict_text v;
+        json_t *report = json_pack("{s:s, s:s, s:[{s:s, s:s, s:b, s:b, s:f}]}", "outcome", "named", "summary", "x",
+                                   "suspects", "host", "h0", "sentence", "y", "moved", 1, "saves", 1, "score", 0.9),
+               *older = json_pack("{s:s, s:[{s:s}]}", "outcome", "named", "suspects", "host", "h0"),
+               *none = json_object();
+
+        ASSERT_OK(verdict_read(report, &v));
+        ASSERT_TRUE(v.moved && v.saves);
+        ASSERT_STREQ(v.host, "h0");
+        ASSERT_OK(verdict_read(older, &v)); /* of a collector before: it says nothing of that */
+        ASSERT_FALSE(v.moved || v.saves);
+        ASSERT_EQ(verdict_read(none, &v), -EBADMSG);
+        json_decref(report);
+        json_decref(older);
+        json_decref(none);
+}
+
+TEST_MAIN(test_confirms, test_progress, test_read)

@@ -1,0 +1,101 @@
+#!/usr/bin/python3
+"""Every BPF program on kernels of others: 5.10 (Debian 11), 6.1 (12), 6.12 (13), each in a machine of its own. Exit code 77: cannot run here.
+
+What is asked: the verifier takes each program whose hook the kernel has, it is attached, and what the network's programs count is
+what the kernel's own counters say. Loaded by the packaged loader, as root of a machine that has nothing but it and a shell.
+"""
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+import unittest
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(HERE.parent / "lab"))
+
+from vm import initramfs  # noqa: E402  (the path comes first)
+from vm.kernel import Kernel  # noqa: E402
+from vm.machine import QEMU, Machine  # noqa: E402
+from vm.suite_kernel import SuiteKernel  # noqa: E402
+
+BUILD = Path(os.environ.get("BUILD_DIR", HERE.parents[1] / "build/dev"))
+PROGRAMS = {"/usr/sbin/tpu-hostd-bpf": BUILD / "agent/hostd/tpu-hostd-bpf", "/usr/sbin/bpf-holder": BUILD / "tests/bpf/bpf-holder",
+            "/usr/sbin/nstat": shutil.which("nstat")}
+# Where a kernel lacks a hook, the reason says so; nothing else may be missing.
+ABSENT = re.compile(r"^(this kernel has no tracepoint \w+(; )?)+$")
+KERNELS = {"5.10": lambda: SuiteKernel("bullseye"), "6.1": Kernel, "6.12": lambda: SuiteKernel("trixie")}
+COUNT = r"""
+mkfifo /tmp/ask
+tpu_ask() { echo net >&3; }
+(bpf-holder /usr/sbin/tpu-hostd-bpf </tmp/ask >/tmp/said 2>&1 &)
+exec 3>/tmp/ask
+while ! grep -q sets /tmp/said; do sleep 0.2; done
+nstat -asz | grep '^TcpActiveOpens '
+for port in 1 2 3 4 5; do socat -u OPEN:/dev/null TCP:127.0.0.1:$port 2>/dev/null; done
+tpu_ask
+while ! grep -q peers_lost /tmp/said; do sleep 0.2; done
+exec 3>&-
+cat /tmp/said
+nstat -asz | grep '^TcpActiveOpens '
+"""
+
+
+class Bpf(unittest.TestCase):
+    def boot(self, kernel):
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="tpu-hostd-vm-bpf-")))
+        initrd = initramfs.build(folder, [m for m in kernel.modules() if "blk" not in m.name], PROGRAMS)
+        machine = Machine(folder, kernel.image, initrd, ["-device", "virtio-net-pci,netdev=user0,romfile="], "quiet", memory=1024)
+        self.addCleanup(machine.close)
+        begin = time.monotonic()
+        machine.start()
+        shell = machine.wait_shell()
+        print(f"{shell.run('uname -r').strip()}: booted in {time.monotonic() - begin:.0f} s", flush=True)
+        return shell
+
+    def one(self, version):
+        kernel = KERNELS[version]()
+        self.addCleanup(lambda: [lease.close() for lease in kernel.leases])
+        shell = self.boot(kernel)
+        self.assertTrue(shell.run("uname -r").strip().startswith(version + "."))
+        said = shell.run("tpu-hostd-bpf; true")
+        print(said, flush=True)
+        sets = re.findall(r"(?m)^(\w+) (OK|UNKNOWN): (\d+) of (\d+) programs(?:: (.*))?$", said)
+        self.assertIn("net", [s[0] for s in sets], said)
+        for name, verdict, loaded, programs, reason in sets:
+            with self.subTest(version, set=name):
+                if verdict == "OK":
+                    self.assertEqual(loaded, programs)
+                else:
+                    if not ABSENT.match(reason):
+                        print(shell.run("tpu-hostd-bpf --verbose 2>&1 | grep -B 12 -A 3 'END PROG LOAD LOG'; true"), flush=True)
+                    self.assertRegex(reason, ABSENT)
+                    self.assertGreater(int(loaded), 0)
+        said = shell.run(COUNT)
+        self.assertRegex(said, r'"connect_failures": 5,', said)
+        before, after = map(int, re.findall(r"(?m)^TcpActiveOpens +(\d+) ", said))
+        self.assertEqual(after - before, 5, said)
+
+    def test_5_10(self):
+        self.one("5.10")
+
+    def test_6_1(self):
+        self.one("6.1")
+
+    def test_6_12(self):
+        self.one("6.12")
+
+
+if __name__ == "__main__":
+    for program in (QEMU, "busybox", "socat", "cpio", "nstat"):
+        if not shutil.which(program):
+            print(f"skipped: there is no {program}: tools/deps vm")
+            sys.exit(77)
+    if not PROGRAMS["/usr/sbin/tpu-hostd-bpf"].exists():
+        print("skipped: built without BPF")
+        sys.exit(77)
+    unittest.main(verbosity=2)
