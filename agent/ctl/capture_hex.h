@@ -4,7 +4,7 @@
 #include "scene.h"
 
 /*
- * Adds it to s. who: slice, host, address, worker and round, which count whatever the bytes say; its address only where it has one.
- * 1: added; 0: it cannot be read, which is said on standard error; -ENOMEM, -E2BIG.
+ * Adds it to s. who: slice, host, address, worker and round, which count whatever the bytes say; its address
+ * only where it has one. 1: added; 0: it cannot be read, which is said on standard error; -ENOMEM, -E2BIG.
  */
 int capture_hex_add(struct scene *s, const char *hex, bool packed, const struct host_capture *who);

@@ -94,7 +94,8 @@ static int print_text(const struct seen *seen, bool folded) {
         for (enum probe_group g = 0; g < _GROUP_MAX; g++) {
                 if (r == 0 && folded)
                         r = fold_findings(&seen->groups[g], &lines[g]);
-                groups[g] = (struct report_group){ probe_group_title(g), folded ? &lines[g] : &seen->groups[g] };
+                groups[g] =
+                        (struct report_group){ probe_group_title(g), folded ? &lines[g] : &seen->groups[g] };
                 shown += groups[g].list->n;
         }
         if (r == 0)
@@ -102,7 +103,8 @@ static int print_text(const struct seen *seen, bool folded) {
         if (seen->all.n > 0)
                 print_sums(&seen->all);
         if (shown < seen->all.n)
-                puts("What is OK and alike shares a line; with a name, as in tpuctl check nic, each has its own.");
+                puts("What is OK and alike shares a line; with a name, as in tpuctl check nic, each has its "
+                     "own.");
         for (enum probe_group g = 0; g < _GROUP_MAX; g++)
                 finding_list_clear(&lines[g]);
         return r;

@@ -20,7 +20,8 @@ struct collector {
         char url[256]; /* without a slash at its end */
         struct ctl_certificates tls;
         bool configured; /* by a person; else it is the default */
-        const char *hostd; /* of run_fleet_open(): below this root, tpu-hostd is asked instead; NULL: it is not */
+        const char *hostd; /* of run_fleet_open(): below this root, tpu-hostd is asked instead; NULL: it is
+                              not */
 };
 
 /* -errno after saying what is wrong. */
@@ -32,7 +33,8 @@ int collector_ask(const struct collector *c, const char *path, usec_t wait, json
                   struct problem *problem);
 
 /* The same with another method, of a call that acts; an answer without text is an empty object. */
-int collector_act(const struct collector *c, const char *method, const char *path, json_t **ret, struct problem *problem);
+int collector_act(const struct collector *c, const char *method, const char *path, json_t **ret,
+                  struct problem *problem);
 
 /* Adds "&KEY=VALUE" (the first one with "?"), escaped, to a path; nothing when value is NULL. -ENAMETOOLONG,
  * -ENOMEM. */

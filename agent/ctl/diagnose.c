@@ -177,7 +177,8 @@ static int check(const struct wish *wish) {
         if (wish->json && wish->folded)
                 wrong = "--json or --folded, not both";
         else if (!collector && (wish->episode || wish->capture || wish->collector))
-                wrong = "--episode, --capture and --collector are of captures that a collector has, not of files or agents";
+                wrong = "--episode, --capture and --collector are of captures that a collector has, not of "
+                        "files or agents";
         else if (wish->episode && wish->capture)
                 wrong = "--episode or --capture, not both";
         else if (wish->source != SOURCE_FILES && streq(wish->slice, "all"))
@@ -193,7 +194,8 @@ int verb_diagnose(const struct ctl *c, int argc, char *argv[]) {
         struct diagnose_options how = { 0 };
         const struct option_def defs[] = {
                 { "from", "SOURCE",
-                  "'collector' (default where one is configured), 'agents', or saved captures: files or folders, the further ones behind SLICE",
+                  "'collector' (default where one is configured), 'agents', or saved captures: files or "
+                  "folders, the further ones behind SLICE",
                   &wish.from, NULL },
                 { "collector", "URL", "another collector than the configured one", &wish.collector, NULL },
                 { "episode", "EPISODE", "another one than the last of this slice", &wish.episode, NULL },
@@ -210,15 +212,15 @@ int verb_diagnose(const struct ctl *c, int argc, char *argv[]) {
         };
         struct options o = {
                 .program = "tpuctl diagnose",
-                .synopsis =
-                        "SLICE [--episode EPISODE|--capture | --from agents | --from FILE [FILE…]] [--hosts N] [--run STATE] [--all-threads] "
-                        "[--folded|--json]",
+                .synopsis = "SLICE [--episode EPISODE|--capture | --from agents | --from FILE [FILE…]] "
+                            "[--hosts N] [--run STATE] [--all-threads] "
+                            "[--folded|--json]",
                 .defs = defs,
                 .n_defs = ELEMENTSOF(defs),
-                .summary =
-                        "Says which host holds a run up, and where it is stuck, from the captures of all "
-                        "its hosts.\nSLICE: its name; of files also 'all'. Exit codes: 0 the run goes on, 2 a host is "
-                        "named, 3 nobody can be named."
+                .summary = "Says which host holds a run up, and where it is stuck, from the captures of all "
+                           "its hosts.\nSLICE: its name; of files also 'all'. Exit codes: 0 the run goes "
+                           "on, 2 a host is "
+                           "named, 3 nobody can be named."
         };
         struct words w;
         int r = words_parse(c, &o, argc, argv, 1, WORDS_MAX, &w);

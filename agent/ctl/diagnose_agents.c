@@ -174,10 +174,10 @@ static int ask_all(struct asking *a, struct scene *s, struct problem *problem) {
         for (size_t i = 0; r == 0 && i < a->n; i++)
                 any = any || answered[i];
         if (r == 0 && !any)
-                return problem_set(
-                        problem, -ENODATA,
-                        "are AgentCa=, AgentCertificate= and AgentKey= of tpuctl.conf set, and is this root?",
-                        "no agent of the slice gives a capture");
+                return problem_set(problem, -ENODATA,
+                                   "are AgentCa=, AgentCertificate= and AgentKey= of tpuctl.conf set, and "
+                                   "is this root?",
+                                   "no agent of the slice gives a capture");
         if (r == 0 && !a->episode) {
                 (void) usleep(BETWEEN);
                 r = ask_round(a, 1, s, answered, problem);

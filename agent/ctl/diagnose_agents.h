@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Captures asked of the agents of a slice, without any collector: its hosts are those that the agent of this host knows
- * (its registry's roster, or its identity's workers), each asked on port 9470 with AgentCa=, AgentCertificate= and
- * AgentKey= of tpuctl.conf, this one over its own socket. Twice, some seconds apart. Who does not answer is evidence, too.
+ * Captures asked of the agents of a slice, without any collector: its hosts are those that the agent of this
+ * host knows (its registry's roster, or its identity's workers), each asked on port 9470 with AgentCa=,
+ * AgentCertificate= and AgentKey= of tpuctl.conf, this one over its own socket. Twice, some seconds apart.
+ * Who does not answer is evidence, too.
  */
 #include "ctl_settings.h"
 #include "problem.h"

@@ -9,17 +9,20 @@ struct episode_words { /* of the verdict, for people; "" where there is none */
         uint64_t hosts, answered;
 };
 
-/* Asks for a round of captures and waits for its verdict; episode (64 bytes) is then its name. -errno with problem set. */
+/* Asks for a round of captures and waits for its verdict; episode (64 bytes) is then its name. -errno with
+ * problem set. */
 int diagnose_collector_capture(const struct collector *c, const char *slice, char episode[static 64],
                                struct problem *problem);
 
 /* The episode of the last verdict about this slice; "": there is none. -errno with problem set. */
 int diagnose_collector_last(const struct collector *c, const char *slice, char episode[static 64],
                             struct problem *problem);
-/* Waits for the verdict about another one than that, which somebody else has asked for. -errno with problem set. */
+/* Waits for the verdict about another one than that, which somebody else has asked for. -errno with problem
+ * set. */
 int diagnose_collector_await(const struct collector *c, const char *slice, const char *before,
                              char episode[static 64], struct problem *problem);
 
-/* Adds the captures of this episode (NULL: the last) to s, and who was asked and is silent. -errno with problem set. */
+/* Adds the captures of this episode (NULL: the last) to s, and who was asked and is silent. -errno with
+ * problem set. */
 int diagnose_collector_load(const struct collector *c, const char *slice, const char *episode,
                             struct scene *s, struct episode_words *ret, struct problem *problem);

@@ -34,7 +34,8 @@ int diagnose_order_give(const char *root, const char *slice, struct problem *pro
         r = hostd_ask(root, path, true, ASK_TIME, &answer, problem);
         json_decref(answer);
         if (r == 0)
-                fprintf(stderr, "tpuctl diagnose: the hosts are asked for their stacks by the registry (etcd)\n");
+                fprintf(stderr,
+                        "tpuctl diagnose: the hosts are asked for their stacks by the registry (etcd)\n");
         return r;
 }
 

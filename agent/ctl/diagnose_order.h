@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * New captures of all hosts of a run where the registry is etcd: tpu-hostd of this host writes the record capture/SLICE
- * (docs/registry.md), and every host of the run takes its part by that.
+ * New captures of all hosts of a run where the registry is etcd: tpu-hostd of this host writes the record
+ * capture/SLICE (docs/registry.md), and every host of the run takes its part by that.
  */
 #include "options.h"
 #include "problem.h"
@@ -16,10 +16,12 @@ int diagnose_order_give(const char *root, const char *slice, struct problem *pro
 
 /* The episodes of which this host keeps captures now. */
 struct diagnose_kept {
-        char episodes[2][DIAGNOSE_EPISODE_MAX]; /* of the last two captures, the older first; "": there is none */
+        char episodes[2][DIAGNOSE_EPISODE_MAX]; /* of the last two captures, the older first; "": there is
+                                                   none */
 };
 int diagnose_order_kept(const char *root, struct diagnose_kept *ret, struct problem *problem);
-/* Waits until both captures of a new episode are kept here, which *ret names. -ETIMEDOUT with problem set. */
+/* Waits until both captures of a new episode are kept here, which *ret names. -ETIMEDOUT with problem set.
+ */
 int diagnose_order_wait(const char *root, const struct diagnose_kept *before,
                         char ret_episode[static DIAGNOSE_EPISODE_MAX], struct problem *problem);
 

@@ -79,8 +79,8 @@ static int env_of_run(const struct options *o, const char *name, bool json) {
         int r;
 
         m.name = wire_text(name);
-        r = launchd_ask(o->root, LOCAL__KIND__KIND_ENVIRONMENT_REQUEST, &m.base, LOCAL__KIND__KIND_ENVIRONMENT_REPLY,
-                        5 * USEC_PER_SEC, &f, &buf, &problem);
+        r = launchd_ask(o->root, LOCAL__KIND__KIND_ENVIRONMENT_REQUEST, &m.base,
+                        LOCAL__KIND__KIND_ENVIRONMENT_REPLY, 5 * USEC_PER_SEC, &f, &buf, &problem);
         reply = r < 0 ? NULL : local__environment_reply__unpack(NULL, f.len, f.data);
         if (!reply) {
                 if (r >= 0)
@@ -93,7 +93,8 @@ static int env_of_run(const struct options *o, const char *name, bool json) {
                         print_shell_assignment(stdout, reply->env[i]);
                         continue;
                 }
-                (void) json_array_append_new(list, json_string(reply->env[i])); /* no UTF-8: tpu-launchd takes none */
+                (void) json_array_append_new(
+                        list, json_string(reply->env[i])); /* no UTF-8: tpu-launchd takes none */
         }
         for (size_t i = 0; i < reply->n_hidden; i++) {
                 fputs("tpuctl env: not shown, for its name is a secret's: ", stderr);
@@ -136,7 +137,8 @@ int verb_env(const struct ctl *c, int argc, char *argv[]) {
                 .n_defs = ELEMENTSOF(defs),
                 .summary = "Prints the environment that 'tpuctl run' gives a run, ready for a shell. "
                            "KEY=VALUE: what you would set yourself;\n"
-                           "it is never overridden, and a difference is reported on standard error. RUN: what a run of this "
+                           "it is never overridden, and a difference is reported on standard error. RUN: "
+                           "what a run of this "
                            "host has, for\nits user and root; values of secrets are not shown."
         };
         struct environment_options wanted = { .framework = FRAMEWORK_PLAIN };
@@ -147,7 +149,8 @@ int verb_env(const struct ctl *c, int argc, char *argv[]) {
         if (r < 0)
                 return options_exit(r);
         if (w.n == 1 && !strchr(w.items[0], '='))
-                return words_check_run_name(&o, w.items[0]) < 0 ? EXIT_USAGE : env_of_run(&o, w.items[0], json);
+                return words_check_run_name(&o, w.items[0]) < 0 ? EXIT_USAGE
+                                                                : env_of_run(&o, w.items[0], json);
         if (framework_parse(framework, &wanted.framework) < 0) {
                 fprintf(stderr, "tpuctl env: --framework is " FRAMEWORK_NAMES ", not '%s'\n", framework);
                 return EXIT_USAGE;

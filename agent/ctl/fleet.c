@@ -61,17 +61,21 @@ int verb_fleet(const struct ctl *c, int argc, char *argv[]) {
                   &state, NULL },
                 { "json", NULL, "print JSON", NULL, &json },
         };
-        struct options o = { .program = "tpuctl fleet",
-                             .synopsis = "[--collector URL] [--slice NAME] [--state STATE] [--json]",
-                             .defs = defs,
-                             .n_defs = ELEMENTSOF(defs),
-                             .summary = "Lists all hosts that report to the collector, by slice and worker; 'fleet slices' the slices, who is missing "
-                                        "and why.\n'fleet cordon', 'drain', 'uncordon HOST', 'observe', 'repair' order from "
-                                        "here, 'release SLICE WORKER' gives up the id of a dead machine. "
-                                        "AGE: when it was heard "
-                                        "last; LAG: how old\nits data was then. A host that was started "
-                                        "just now appears with its "
-                                        "first report, within some seconds." };
+        struct options o = {
+                .program = "tpuctl fleet",
+                .synopsis = "[--collector URL] [--slice NAME] [--state STATE] [--json]",
+                .defs = defs,
+                .n_defs = ELEMENTSOF(defs),
+                .summary =
+                        "Lists all hosts that report to the collector, by slice and worker; 'fleet slices' "
+                        "the slices, who is missing "
+                        "and why.\n'fleet cordon', 'drain', 'uncordon HOST', 'observe', 'repair' order from "
+                        "here, 'release SLICE WORKER' gives up the id of a dead machine. "
+                        "AGE: when it was heard "
+                        "last; LAG: how old\nits data was then. A host that was started "
+                        "just now appears with its "
+                        "first report, within some seconds."
+        };
         struct collector collector;
         struct problem problem;
         json_t *answer;

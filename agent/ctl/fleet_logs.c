@@ -27,7 +27,8 @@ static int make_path(const struct fleet_logs *l, int64_t since, unsigned wait, c
 }
 
 /* One answer; *since moves behind its lines. */
-static int ask(const struct fleet_logs *l, unsigned wait, int64_t *since, json_t **ret, struct problem *problem) {
+static int ask(const struct fleet_logs *l, unsigned wait, int64_t *since, json_t **ret,
+               struct problem *problem) {
         char path[PATH_SIZE];
         json_t *answer;
         int r;
@@ -38,7 +39,8 @@ static int ask(const struct fleet_logs *l, unsigned wait, int64_t *since, json_t
         r = collector_ask(&l->collector, path, wait * USEC_PER_SEC, &answer, problem);
         if (r < 0)
                 return r;
-        if (!json_is_array(json_object_get(answer, "lines")) || !json_is_integer(json_object_get(answer, "next"))) {
+        if (!json_is_array(json_object_get(answer, "lines")) ||
+            !json_is_integer(json_object_get(answer, "next"))) {
                 json_decref(answer);
                 return problem_set(problem, -EPROTO, NULL, "the collector's answer has no lines");
         }
@@ -66,7 +68,8 @@ static int show(const json_t *answer, FILE *out) {
 
                 if (missing > 0) {
                         print_origin(line, out);
-                        fprintf(out, ": [%lld line%s did not reach the collector]\n", missing, missing == 1 ? "" : "s");
+                        fprintf(out, ": [%lld line%s did not reach the collector]\n", missing,
+                                missing == 1 ? "" : "s");
                 }
                 print_origin(line, out);
                 fputs(": ", out);
@@ -118,10 +121,16 @@ int fleet_logs_show(const struct fleet_logs *l, FILE *out) {
                 return problem_complain(&problem);
         if (json_array_size(json_object_get(answer, "lines")) == 0)
                 fprintf(stderr,
-                        "tpuctl logs: the collector has no lines of run '%s'%s%s (never there, or dropped since: RunLogBytes=, "
+                        "tpuctl logs: the collector has no lines of run '%s'%s%s (never there, or dropped "
+                        "since: RunLogBytes=, "
                         "RetainDays= of the collector; or RunLogs=no on the hosts)\n",
-                        l->run, l->worker ? " of worker " : l->host ? " of host " : "",
-                        l->worker ? l->worker : l->host ? l->host : "");
+                        l->run,
+                        l->worker ? " of worker "
+                        : l->host ? " of host "
+                                  : "",
+                        l->worker ? l->worker
+                        : l->host ? l->host
+                                  : "");
         r = show(answer, out);
         json_decref(answer);
         if (r < 0)

@@ -80,8 +80,9 @@ static int show_table(const json_t *list, FILE *out) {
                         (void) snprintf(trouble, sizeof(trouble), "%lld differences between its hosts",
                                         unlike);
                 if (r >= 0)
-                        r = table_add(&t, (const char *const[]){ json_text_of(s, "name"), json_text_of(g, "state"),
-                                                                 present, generation, since, trouble });
+                        r = table_add(&t, (const char *const[]){ json_text_of(s, "name"),
+                                                                 json_text_of(g, "state"), present,
+                                                                 generation, since, trouble });
         }
         return r < 0 ? r : table_print(&t, out);
 }
@@ -115,7 +116,8 @@ static int slices(const struct collector *c, bool json) {
         return r < 0 ? EXIT_NO_ANSWER : 0;
 }
 
-/* --- Orders ---------------------------------------------------------------------------------------------- */
+/* --- Orders ----------------------------------------------------------------------------------------------
+ */
 
 static char *join(const struct words *w, size_t from) {
         char *text = NULL;
@@ -159,7 +161,8 @@ static int put(const struct collector *c, const char *where, const char *kind, c
 
         if (until && order_until_text(until, end) < 0) {
                 fprintf(stderr,
-                        "tpuctl fleet: --until is a span as 30min, 2h or 3d, or a time as 2026-11-21T10:00:00Z, not '%s'\n",
+                        "tpuctl fleet: --until is a span as 30min, 2h or 3d, or a time as "
+                        "2026-11-21T10:00:00Z, not '%s'\n",
                         until);
                 return EXIT_USAGE;
         }
@@ -248,15 +251,13 @@ bool fleet_registry(const struct ctl *c, int argc, char *argv[], int *ret) {
                 { "host", "NAME", "observe, repair: this host, not the whole fleet", &host, NULL },
                 { "json", NULL, "slices: print JSON", NULL, &json },
         };
-        struct options o = {
-                .program = "tpuctl fleet",
-                .synopsis =
-                        "slices | cordon HOST REASON | drain HOST REASON | uncordon HOST | observe | repair | release SLICE WORKER",
-                .defs = defs,
-                .n_defs = ELEMENTSOF(defs),
-                .summary =
-                        "What the collector's registry knows of slices, and orders that it passes on to hosts."
-        };
+        struct options o = { .program = "tpuctl fleet",
+                             .synopsis = "slices | cordon HOST REASON | drain HOST REASON | uncordon HOST | "
+                                         "observe | repair | release SLICE WORKER",
+                             .defs = defs,
+                             .n_defs = ELEMENTSOF(defs),
+                             .summary = "What the collector's registry knows of slices, and orders that it "
+                                        "passes on to hosts." };
         struct collector collector;
         struct words w;
         int r;

@@ -44,9 +44,8 @@ static const json_t *find_there(const json_t *golden, const struct finding *f) {
         const json_t *o;
         size_t i;
 
-        json_array_foreach (golden, i, o)
-                if (streq(json_text_of(o, "check"), f->check) && streq(json_text_of(o, "subject"), f->subject))
-                        return o;
+        json_array_foreach(golden, i, o) if (streq(json_text_of(o, "check"), f->check) &&
+                                             streq(json_text_of(o, "subject"), f->subject)) return o;
         return NULL;
 }
 

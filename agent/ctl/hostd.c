@@ -12,9 +12,11 @@ int hostd_call(const char *root, const char *method, const char *path, usec_t ti
         return hostd_send(root, method, path, NULL, timeout, ret, problem);
 }
 
-int hostd_send(const char *root, const char *method, const char *path, const char *body, usec_t timeout, json_t **ret,
-               struct problem *problem) {
-        struct http_request q = { .post = method && !body, .method = method, .body = body, .timeout = timeout };
+int hostd_send(const char *root, const char *method, const char *path, const char *body, usec_t timeout,
+               json_t **ret, struct problem *problem) {
+        struct http_request q = {
+                .post = method && !body, .method = method, .body = body, .timeout = timeout
+        };
         _cleanup_free_ char *socket = NULL, *url = NULL;
         int r;
 

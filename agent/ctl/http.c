@@ -54,7 +54,8 @@ static int limit_segments(void *userdata, curl_socket_t fd, curlsocktype purpose
                                                                                    CURL_SOCKOPT_OK;
 }
 
-static CURLcode prepare(CURL *curl, const struct http_request *q, struct body *b, struct curl_slist *headers) {
+static CURLcode prepare(CURL *curl, const struct http_request *q, struct body *b,
+                        struct curl_slist *headers) {
         CURLcode r = CURLE_OK;
 
         SET(CURLOPT_URL, q->url);
@@ -150,7 +151,8 @@ static int read_answer(long status, const struct body *b, const struct http_requ
 int http_json(const struct http_request *q, json_t **ret, struct problem *problem) {
         _cleanup_(curl_easy_cleanupp) CURL *curl = curl_easy_init();
         _cleanup_(body_clear) struct body b = { 0 };
-        char json[] = "Content-Type: application/json", no_wait[] = "Expect:"; /* by itself curl asks before a long body */
+        char json[] = "Content-Type: application/json",
+             no_wait[] = "Expect:"; /* by itself curl asks before a long body */
         struct curl_slist second = { .data = no_wait }, headers = { .data = json, .next = &second };
         long status = 0;
         CURLcode code;

@@ -15,7 +15,8 @@
 struct http_request {
         const char *unix_socket; /* path, or NULL: by the URL's host */
         const char *url;
-        const char *ca, *certificate, *key; /* PEM files for https; NULL or "": the system's authorities, no certificate */
+        /* PEM files for https; NULL or "": the system's authorities, no certificate. */
+        const char *ca, *certificate, *key;
         bool post; /* with an empty body; else GET */
         const char *method; /* another one, with an empty body; NULL: as post says */
         const char *body; /* JSON that goes with it; NULL: none */
@@ -27,7 +28,8 @@ struct http_request {
 int http_json(const struct http_request *q, json_t **ret, struct problem *problem);
 
 /*
- * n exchanges at the same time, each as http_json() would: ret[i] is its answer, NULL with problems[i] set. -ENOMEM.
+ * n exchanges at the same time, each as http_json() would: ret[i] is its answer, NULL with problems[i] set.
+ * -ENOMEM.
  */
 #define HTTP_MANY_MAX 4096
 int http_json_many(const struct http_request *q, size_t n, json_t **ret, struct problem *problems);

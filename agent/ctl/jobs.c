@@ -23,14 +23,16 @@ static json_t *time_json(uint64_t real) {
 }
 
 static json_t *job_json(const Local__Job *j) {
-        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:n, s:n, s:n, s:n, s:I, s:I, s:I, s:s, s:s}",
+        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:I, s:I, s:n, s:n, "
+                         "s:n, s:n, s:I, s:I, s:I, s:s, s:s}",
                          "name", j->name, "unit", j->unit, "state", j->state, "cause", j->cause, "code",
                          j->code, "status", j->status, "framework", j->framework, "malloc", j->malloc,
                          "user", j->user, "command", j->command, "started", time_json(j->started_real_usec),
                          "ended", time_json(j->ended_real_usec), "main_pid", (json_int_t) j->main_pid,
-                         "processes", (json_int_t) j->processes, "step", "step_seconds", "goodput", "suspicion", "generation",
-                         (json_int_t) j->generation, "restarts", (json_int_t) j->restarts, "restarts_max",
-                         (json_int_t) j->restarts_max, "why", j->why, "remedy", j->remedy);
+                         "processes", (json_int_t) j->processes, "step", "step_seconds", "goodput",
+                         "suspicion", "generation", (json_int_t) j->generation, "restarts",
+                         (json_int_t) j->restarts, "restarts_max", (json_int_t) j->restarts_max, "why",
+                         j->why, "remedy", j->remedy);
 }
 
 /* name: this run only; NULL: all. The same shape as GET /v1/jobs, without steps: launchd reads no logs. */
@@ -76,7 +78,8 @@ static const json_t *find_job(const json_t *list, const json_t *job) {
         return NULL;
 }
 
-/* Steps are known to tpu-hostd only, which reads the journal. Its list of runs may be some seconds old; launchd's is not. */
+/* Steps are known to tpu-hostd only, which reads the journal. Its list of runs may be some seconds old;
+ * launchd's is not. */
 static void add_steps(json_t *jobs, const char *root) {
         static const char *const keys[] = { "step", "step_seconds", "goodput", "suspicion" };
         struct problem problem = { 0 };
@@ -97,7 +100,8 @@ static void add_steps(json_t *jobs, const char *root) {
                 for (size_t k = 0; k < ELEMENTSOF(keys); k++) {
                         json_t *v = json_object_get(seen, keys[k]);
 
-                        if (json_is_number(v) || json_is_string(v)) /* jansson copes with a failure: the step stays null */
+                        if (json_is_number(v) ||
+                            json_is_string(v)) /* jansson copes with a failure: the step stays null */
                                 (void) json_object_set(job, keys[k], v);
                 }
         }
@@ -129,15 +133,17 @@ int verb_jobs(const struct ctl *c, int argc, char *argv[]) {
         const char *url = NULL;
         const struct option_def defs[] = {
                 { "fleet", NULL, "the runs over slices, as the registry knows them", NULL, &fleet },
-                { "collector", "URL", "where its API is; default: tpuctl.conf, else " COLLECTOR_DEFAULT, &url, NULL },
+                { "collector", "URL", "where its API is; default: tpuctl.conf, else " COLLECTOR_DEFAULT,
+                  &url, NULL },
                 { "json", NULL, "print JSON", NULL, &json },
         };
         struct options o = { .program = "tpuctl jobs",
                              .synopsis = "[--fleet] [--json]",
                              .defs = defs,
                              .n_defs = ELEMENTSOF(defs),
-                             .summary = "Lists the runs of this host, as tpu-launchd tells them; their steps "
-                                        "come from tpu-hostd." };
+                             .summary =
+                                     "Lists the runs of this host, as tpu-launchd tells them; their steps "
+                                     "come from tpu-hostd." };
         struct problem problem = { 0 };
         json_t *answer = NULL;
         struct words w;
@@ -178,8 +184,8 @@ static int stop_fleet(const struct options *o, const char *url, const char *name
 }
 
 /*
- * Whether launchd has it as a part of a run over slices: ended here alone, the whole run would end as if it had been
- * stopped, or be started again.
+ * Whether launchd has it as a part of a run over slices: ended here alone, the whole run would end as if it
+ * had been stopped, or be started again.
  */
 static bool is_part(const char *root, const char *name) {
         Local__JobsRequest m = LOCAL__JOBS_REQUEST__INIT;
@@ -190,11 +196,12 @@ static bool is_part(const char *root, const char *name) {
         bool part;
 
         m.name = wire_text(name);
-        if (launchd_ask(root, LOCAL__KIND__KIND_JOBS_REQUEST, &m.base, LOCAL__KIND__KIND_JOBS_REPLY, 5 * USEC_PER_SEC, &f,
-                        &buf, &problem) < 0)
+        if (launchd_ask(root, LOCAL__KIND__KIND_JOBS_REQUEST, &m.base, LOCAL__KIND__KIND_JOBS_REPLY,
+                        5 * USEC_PER_SEC, &f, &buf, &problem) < 0)
                 return false;
         reply = local__jobs_reply__unpack(NULL, f.len, f.data);
-        part = reply && reply->n_job == 1 && reply->job[0]->generation > 0 && !streq(reply->job[0]->state, "exited");
+        part = reply && reply->n_job == 1 && reply->job[0]->generation > 0 &&
+               !streq(reply->job[0]->state, "exited");
         if (reply)
                 local__jobs_reply__free_unpacked(reply, NULL);
         return part;
@@ -206,16 +213,18 @@ int verb_stop(const struct ctl *c, int argc, char *argv[]) {
         const struct option_def defs[] = {
                 { "fleet", NULL, "a run over slices, on all its hosts", NULL, &fleet },
                 { "here", NULL, "only what this host has of it", NULL, &here },
-                { "collector", "URL", "where its API is; default: tpuctl.conf, else " COLLECTOR_DEFAULT, &url, NULL },
+                { "collector", "URL", "where its API is; default: tpuctl.conf, else " COLLECTOR_DEFAULT,
+                  &url, NULL },
         };
         struct options o = { .program = "tpuctl stop",
                              .synopsis = "NAME [--fleet | --here]",
                              .defs = defs,
                              .n_defs = ELEMENTSOF(defs),
-                             .summary =
-                                     "Ends a run: TERM to all its processes, KILL after its grace time. What this host has as a "
-                                     "part of a run over slices\nis ended on all of its hosts, by the collector, unless --here "
-                                     "says otherwise." };
+                             .summary = "Ends a run: TERM to all its processes, KILL after its grace time. "
+                                        "What this host has as a "
+                                        "part of a run over slices\nis ended on all of its hosts, by the "
+                                        "collector, unless --here "
+                                        "says otherwise." };
         Local__StopRequest m = LOCAL__STOP_REQUEST__INIT;
         _cleanup_free_ uint8_t *buf = NULL;
         struct problem problem;
@@ -247,7 +256,8 @@ static void warn_unknown(const char *root, const char *name) {
         if (ask_launchd(root, name, &answer, &problem) == 0 &&
             json_array_size(json_object_get(answer, "jobs")) == 0)
                 fprintf(stderr,
-                        "tpuctl logs: there is no run '%s' on this host (see: tpuctl jobs); what the journal has "
+                        "tpuctl logs: there is no run '%s' on this host (see: tpuctl jobs); what the "
+                        "journal has "
                         "of an older one follows\n",
                         name);
         json_decref(answer);
@@ -257,7 +267,8 @@ static void warn_unknown(const char *root, const char *name) {
 
 /* This host's own, which the journal has whole. Returns only when it cannot be run. */
 static int show_journal(const struct options *o, const char *name, const char *lines, bool follow) {
-        static char journalctl[] = "journalctl", by_unit[] = "-u", output[] = "-o", cat[] = "cat", short_follow[] = "-f";
+        static char journalctl[] = "journalctl", by_unit[] = "-u", output[] = "-o", cat[] = "cat",
+                    short_follow[] = "-f";
         char unit[80], n[40], *args[] = { journalctl, by_unit, unit, output, cat, NULL, NULL, NULL };
         size_t i = 5;
 
@@ -273,7 +284,8 @@ static int show_journal(const struct options *o, const char *name, const char *l
         return EXIT_NO_ANSWER;
 }
 
-static int show_fleet_logs(const struct options *o, const char *url, struct fleet_logs *l, const char *lines) {
+static int show_fleet_logs(const struct options *o, const char *url, struct fleet_logs *l,
+                           const char *lines) {
         char *end;
 
         l->limit = LOGS_SHOWN;
@@ -281,7 +293,8 @@ static int show_fleet_logs(const struct options *o, const char *url, struct flee
                 errno = 0;
                 l->limit = (unsigned) MIN(strtoul(lines, &end, 10), (unsigned long) UINT32_MAX);
                 if (*lines < '0' || *lines > '9' || *end || l->limit < 1 || l->limit > LOGS_SHOWN_MAX) {
-                        fprintf(stderr, "tpuctl logs: --lines is a number from 1 to %u, not '%s'\n", LOGS_SHOWN_MAX, lines);
+                        fprintf(stderr, "tpuctl logs: --lines is a number from 1 to %u, not '%s'\n",
+                                LOGS_SHOWN_MAX, lines);
                         return EXIT_USAGE;
                 }
         }
@@ -294,19 +307,24 @@ int verb_logs(const struct ctl *c, int argc, char *argv[]) {
         struct fleet_logs l = { 0 };
         const struct option_def defs[] = {
                 { "follow", NULL, "go on with new lines as they come (also: -f)", NULL, &l.follow },
-                { "lines", "N", "the newest N only (also: -n); of the collector by default 1000", &lines, NULL },
+                { "lines", "N", "the newest N only (also: -n); of the collector by default 1000", &lines,
+                  NULL },
                 { "fleet", NULL, "of all hosts of the run, from the collector", NULL, &fleet },
-                { "worker", "SLICE/N", "of this worker, or N of any slice, from the collector", &l.worker, NULL },
+                { "worker", "SLICE/N", "of this worker, or N of any slice, from the collector", &l.worker,
+                  NULL },
                 { "host", "NAME", "of this host, from the collector", &l.host, NULL },
-                { "collector", "URL", "where its API is; default: tpuctl.conf, else " COLLECTOR_DEFAULT, &url, NULL },
+                { "collector", "URL", "where its API is; default: tpuctl.conf, else " COLLECTOR_DEFAULT,
+                  &url, NULL },
         };
-        struct options o = { .program = "tpuctl logs",
-                             .synopsis = "NAME [-f] [-n N] [--fleet | --worker SLICE/N | --host NAME]",
-                             .defs = defs,
-                             .n_defs = ELEMENTSOF(defs),
-                             .summary = "Shows what a run has printed: of this host journalctl -u " RUN_UNIT_PREFIX
-                                        "NAME.service -o cat,\nwhich asks for the group systemd-journal of who is not "
-                                        "root; of other hosts what the collector has." };
+        struct options o = {
+                .program = "tpuctl logs",
+                .synopsis = "NAME [-f] [-n N] [--fleet | --worker SLICE/N | --host NAME]",
+                .defs = defs,
+                .n_defs = ELEMENTSOF(defs),
+                .summary = "Shows what a run has printed: of this host journalctl -u " RUN_UNIT_PREFIX
+                           "NAME.service -o cat,\nwhich asks for the group systemd-journal of who is not "
+                           "root; of other hosts what the collector has."
+        };
         static char long_follow[] = "--follow", long_lines[] = "--lines";
         struct words w;
         int r;
@@ -329,7 +347,10 @@ int verb_logs(const struct ctl *c, int argc, char *argv[]) {
                 return EXIT_USAGE;
         }
         if (log_file_exists(o.root, w.items[0]))
-                return log_file_show(o.root, w.items[0], lines ? strtoull(lines, NULL, 10) : l.follow ? FOLLOW_LINES : UINT64_MAX,
+                return log_file_show(o.root, w.items[0],
+                                     lines      ? strtoull(lines, NULL, 10)
+                                     : l.follow ? FOLLOW_LINES
+                                                : UINT64_MAX,
                                      l.follow);
         return show_journal(&o, w.items[0], lines, l.follow);
 }

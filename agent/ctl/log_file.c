@@ -144,7 +144,9 @@ int log_file_show(const char *root, const char *name, uint64_t lines, bool follo
 
         if (r >= 0) {
                 first = first_line(l.fd);
-                l.at = lines == UINT64_MAX ? first : lines == 0 ? lseek(l.fd, 0, SEEK_END) : newest(l.fd, first, lines);
+                l.at = lines == UINT64_MAX ? first
+                       : lines == 0        ? lseek(l.fd, 0, SEEK_END)
+                                           : newest(l.fd, first, lines);
                 r = follow ? follow_on(&l) : print_rest(&l);
         }
         if (r == -EACCES)

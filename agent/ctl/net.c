@@ -12,6 +12,7 @@
 #include "words.h"
 
 #define ROWS_MAX 24 /* of a screen; --json has all */
+#define KERNEL_ROWS_MAX 8
 #define WATCH_EVERY (2 * USEC_PER_SEC)
 #define CELL 48
 
@@ -90,7 +91,8 @@ static void notes(const json_t *l, char *buf, size_t size) {
                 note(buf, size, "%.0f %% held by the peer's window",
                      100 * number(interval, "receive_window_limited") / busy);
         if (busy > 0 && number(interval, "send_buffer_limited") > busy / 10)
-                note(buf, size, "%.0f %% held by the send buffer", 100 * number(interval, "send_buffer_limited") / busy);
+                note(buf, size, "%.0f %% held by the send buffer",
+                     100 * number(interval, "send_buffer_limited") / busy);
         if (number(l, "receive_buffer_full") > 0)
                 note(buf, size, "receive buffer full on %.0f", number(l, "receive_buffer_full"));
         if (number(interval, "drops") > 0)
@@ -109,7 +111,10 @@ static int add_link(struct table *t, const json_t *l, double span) {
                                 again_cell(interval, again),
                                 time_cell(l, "rtt", rtt),
                                 time_cell(l, "min_rtt", least),
-                                span > 0 ? rate_cell((number(interval, "sent_bytes") + number(interval, "received_bytes")) / span, sent)
+                                span > 0 ? rate_cell((number(interval, "sent_bytes") +
+                                                      number(interval, "received_bytes")) /
+                                                             span,
+                                                     sent)
                                          : "-",
                                 why };
 
@@ -143,6 +148,64 @@ static int print_links(const json_t *answer, FILE *out) {
         return r;
 }
 
+/* What sockets do not tell, and is not there when all is well: timeouts, SYNs, resets, failed connections. */
+static bool is_of_interest(const json_t *p) {
+        return number(p, "timeouts") + number(p, "syns") + number(p, "resets_sent") + number(p, "resets_received") +
+                       number(p, "connect_failures") >
+               0;
+}
+
+static int print_kernel_peers(const json_t *kernel, FILE *out) {
+        static const char *const heads[] = { "PEER", "NIC", "RUN", "SENT AGAIN", "RTOS", "SYNS", "RESETS", "BEGUN", "FAILED" },
+                                *const keys[] = { "timeouts", "syns" };
+        _cleanup_table_ struct table t = TABLE_NULL(ELEMENTSOF(heads));
+        const json_t *p;
+        size_t i, n = 0;
+        int r = table_add(&t, heads);
+
+        json_array_foreach(json_object_get(kernel, "peers"), i, p) {
+                char text[8][FIELD_TEXT_MAX], again[FIELD_TEXT_MAX], resets[FIELD_TEXT_MAX];
+                const char *cells[ELEMENTSOF(heads)] = { field_text(p, "peer", text[0]), field_text(p, "nic", text[1]),
+                                                         field_text(p, "job", text[2]) };
+
+                if (!is_of_interest(p) || n++ >= KERNEL_ROWS_MAX)
+                        continue;
+                (void) snprintf(again, sizeof(again), "%.0f", number(p, "fast") + number(p, "rto") + number(p, "probes"));
+                cells[3] = again;
+                for (size_t k = 0; k < ELEMENTSOF(keys); k++)
+                        cells[4 + k] = field_text(p, keys[k], text[4 + k]);
+                (void) snprintf(resets, sizeof(resets), "%.0f", number(p, "resets_sent") + number(p, "resets_received"));
+                cells[6] = resets;
+                cells[7] = field_text(p, "connects", text[6]);
+                cells[8] = field_text(p, "connect_failures", text[7]);
+                if (r >= 0)
+                        r = table_add(&t, cells);
+        }
+        if (n == 0 || r < 0)
+                return r;
+        fprintf(out, "\nby the kernel's programs, since the agent started:\n");
+        return table_print(&t, out);
+}
+
+static int print_kernel(const json_t *answer, FILE *out) {
+        const json_t *kernel = json_object_get(answer, "kernel"), *d;
+        int r = print_kernel_peers(kernel, out);
+        char mean[CELL], n[3][FIELD_TEXT_MAX], text[200];
+        size_t i;
+
+        if (number(kernel, "connects") > 0)
+                fprintf(out, "connections begun: %.0f, failed %.0f, established after %s on average\n", number(kernel, "connects"),
+                        number(kernel, "connect_failures"), time_cell(kernel, "connect_mean", mean));
+        json_array_foreach(json_object_get(kernel, "drops"), i, d) {
+                (void) snprintf(text, sizeof(text), "dropped in %s (%s): %s packets: ", field_text(d, "place", n[0]),
+                                field_text(d, "reason", n[1]), field_text(d, "packets", n[2]));
+                print_clean(out, text, false);
+                print_clean(out, field_text(d, "meaning", n[0]), false);
+                fputc('\n', out);
+        }
+        return r;
+}
+
 /* "NICs of run job1: eth0 61 %, eth1 39 %". */
 static void print_nics(const json_t *answer, FILE *out) {
         const json_t *nics = json_object_get(answer, "nics"), *n;
@@ -160,8 +223,8 @@ static void print_nics(const json_t *answer, FILE *out) {
                 else
                         (void) snprintf(text, sizeof(text), ", ");
                 print_clean(out, text, true);
-                (void) snprintf(text, sizeof(text), "%s %.0f %% of the traffic", field_text(n, "nic", buf[0]),
-                                100 * number(n, "share"));
+                (void) snprintf(text, sizeof(text), "%s %.0f %% of the traffic",
+                                field_text(n, "nic", buf[0]), 100 * number(n, "share"));
                 print_clean(out, text, false);
                 before = job;
         }
@@ -191,9 +254,11 @@ int screen_net(const json_t *answer, usec_t now, FILE *out) {
         print_clean(out, text ? text : "-", false);
         fputc('\n', out);
         if (!isnan(age))
-                fprintf(out, "      looked at %s ago, over %.0f s; RTOS: retransmission timeouts%s\n", span_text(age, span),
-                        number(answer, "interval"),
-                        json_is_false(json_object_get(answer, "exact_timeouts")) ? " (this kernel tells at least so many)" : "");
+                fprintf(out, "      looked at %s ago, over %.0f s; RTOS: retransmission timeouts%s\n",
+                        span_text(age, span), number(answer, "interval"),
+                        json_is_false(json_object_get(answer, "exact_timeouts"))
+                                ? " (this kernel tells at least so many)"
+                                : "");
         r = print_links(answer, out);
         if (r < 0)
                 return r;
@@ -206,7 +271,7 @@ int screen_net(const json_t *answer, usec_t now, FILE *out) {
         }
         if (number(answer, "left_out") > 0)
                 fprintf(out, "%.0f sockets found no room and are not counted\n", number(answer, "left_out"));
-        return 0;
+        return print_kernel(answer, out);
 }
 
 /* --- The verb ------------------------------------------------------------------------------------------ */
@@ -216,11 +281,12 @@ static int make_path(const char *peer, char *buf, size_t size) {
         size_t n = (size_t) snprintf(buf, size, "/v1/net%s", peer ? "?peer=" : "");
 
         for (; peer && *peer && n + 4 < size; peer++)
-                n += (size_t) snprintf(buf + n, size - n,
-                                       strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:", *peer)
-                                               ? "%c"
-                                               : "%%%02X",
-                                       (unsigned char) *peer);
+                n += (size_t) snprintf(
+                        buf + n, size - n,
+                        strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-:", *peer)
+                                ? "%c"
+                                : "%%%02X",
+                        (unsigned char) *peer);
         return peer && *peer ? -E2BIG : 0;
 }
 
@@ -231,7 +297,8 @@ static int show(const char *root, const char *path, bool json, bool again) {
         int r = hostd_ask(root, path, false, 5 * USEC_PER_SEC, &answer, &problem);
 
         if (again && isatty(STDOUT_FILENO))
-                fputs("\033[H\033[J", stdout); /* the screen is cleared when there is something new to show */
+                fputs("\033[H\033[J",
+                      stdout); /* the screen is cleared when there is something new to show */
         if (r < 0)
                 return problem_complain(&problem);
         v = net_verdict(answer);
@@ -248,18 +315,20 @@ int verb_net(const struct ctl *c, int argc, char *argv[]) {
         bool json = false, watch = false;
         const char *peer = NULL;
         const struct option_def defs[] = {
-                { "peer", "PEER", "only the ways to this one: a worker's number or an address", &peer, NULL },
-                { "watch", NULL, "show it again every 2 s until it is interrupted; the agent looks every 10 s", NULL, &watch },
+                { "peer", "PEER", "only the ways to this one: a worker's number or an address", &peer,
+                  NULL },
+                { "watch", NULL,
+                  "show it again every 2 s until it is interrupted; the agent looks every 10 s", NULL,
+                  &watch },
                 { "json", NULL, "print JSON", NULL, &json },
         };
-        struct options o = {
-                .program = "tpuctl net",
-                .synopsis = "[--peer PEER] [--watch] [--json]",
-                .defs = defs,
-                .n_defs = ELEMENTSOF(defs),
-                .summary = "What the TCP connections of this host's runs went through, by peer and NIC, the worst first. "
-                           "Exit code: 0 no bad way; 1 one is bad; 3 no run, or no answer."
-        };
+        struct options o = { .program = "tpuctl net",
+                             .synopsis = "[--peer PEER] [--watch] [--json]",
+                             .defs = defs,
+                             .n_defs = ELEMENTSOF(defs),
+                             .summary = "What the TCP connections of this host's runs went through, by peer "
+                                        "and NIC, the worst first. "
+                                        "Exit code: 0 no bad way; 1 one is bad; 3 no run, or no answer." };
         char path[512];
         struct words w;
         int r;

@@ -39,9 +39,11 @@ static void complain(const char *name, const char *what, const char *why) {
 
 static int ask(const struct ctl_certificates *c, const char *name, struct ctl_reports *ret) {
         const bool six = strchr(name, ':') != NULL;
-        struct http_request q = {
-                .ca = c->ca, .certificate = c->certificate, .key = c->key, .timeout = PATIENCE, .segment = SEGMENT
-        };
+        struct http_request q = { .ca = c->ca,
+                                  .certificate = c->certificate,
+                                  .key = c->key,
+                                  .timeout = PATIENCE,
+                                  .segment = SEGMENT };
         char url[PATH_NAME_MAX + 40], why[PATH_REPORT_WHY_MAX];
         struct problem problem;
         json_t *answer = NULL;

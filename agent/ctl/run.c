@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tpuctl run: a run on this host, asked of tpu-launchd with the caller's own rights, or over slices, by an intent. */
+/* tpuctl run: a run on this host, asked of tpu-launchd with the caller's own rights, or over slices, by an
+ * intent. */
 #include <pwd.h>
 
 #include "ctl.h"
@@ -71,7 +72,9 @@ static int print(const struct frame *f) {
         for (size_t i = 0; i < reply->n_conflict + reply->n_warning; i++) {
                 fputs("tpuctl run: warning: ", stderr);
                 print_clean(stderr,
-                            i < reply->n_conflict ? reply->conflict[i] : reply->warning[i - reply->n_conflict], false);
+                            i < reply->n_conflict ? reply->conflict[i]
+                                                  : reply->warning[i - reply->n_conflict],
+                            false);
                 fputc('\n', stderr);
         }
         local__run_reply__free_unpacked(reply, NULL);
@@ -88,10 +91,12 @@ static bool set_limits(const struct run_spec *s, const struct run_numbers *n, Lo
         l->cpus = wire_text(s->cpus ? s->cpus : "");
         l->numa = wire_text(s->numa ? s->numa : "");
         l->core = wire_text(s->core ? s->core : "");
-        return s->memlock || s->nofile || s->memory || s->memory_total || s->memory_high || s->cpus || s->numa || s->core;
+        return s->memlock || s->nofile || s->memory || s->memory_total || s->memory_high || s->cpus ||
+               s->numa || s->core;
 }
 
-static int run_here(const struct options *o, const struct run_spec *s, const struct run_numbers *n, const struct here *only) {
+static int run_here(const struct options *o, const struct run_spec *s, const struct run_numbers *n,
+                    const struct here *only) {
         Local__RunLimits limits = LOCAL__RUN_LIMITS__INIT;
         Local__RunRequest m = LOCAL__RUN_REQUEST__INIT;
         Local__Preempt preempt = LOCAL__PREEMPT__INIT;
@@ -119,8 +124,8 @@ static int run_here(const struct options *o, const struct run_spec *s, const str
         m.devices = wire_text(s->devices ? s->devices : "");
         m.secret = (Local__Secret **) (uintptr_t) only->secrets.list; /* protobuf-c writes to none of them */
         m.n_secret = only->secrets.n;
-        r = launchd_ask(o->root, LOCAL__KIND__KIND_RUN_REQUEST, &m.base, LOCAL__KIND__KIND_RUN_REPLY, RUN_TIMEOUT, &reply,
-                        &buf, &problem);
+        r = launchd_ask(o->root, LOCAL__KIND__KIND_RUN_REQUEST, &m.base, LOCAL__KIND__KIND_RUN_REPLY,
+                        RUN_TIMEOUT, &reply, &buf, &problem);
         return r < 0 ? problem_complain(&problem) : print(&reply);
 }
 
@@ -149,7 +154,8 @@ static int run_fleet(const struct options *o, const struct run_spec *s, const ch
         }
         if (streq(user_of(s, user), "root")) {
                 json_decref(intent);
-                (void) refuse("nothing that comes by the registry runs as root: --user USER names whose run it is");
+                (void) refuse("nothing that comes by the registry runs as root: --user USER names whose run "
+                              "it is");
                 return EXIT_USAGE;
         }
         code = run_fleet_open(o, url, &c) < 0 ? EXIT_USAGE : run_fleet_start(&c, intent, serial);
@@ -161,14 +167,16 @@ static int run_fleet(const struct options *o, const struct run_spec *s, const ch
         if (!detach)
                 code = run_fleet_watch(&c, s->name, serial, stdout);
         if (code == 0)
-                printf("watch it: tpuctl jobs --fleet; tpuctl logs -f %s; end it: tpuctl stop %s\n", s->name, s->name);
+                printf("watch it: tpuctl jobs --fleet; tpuctl logs -f %s; end it: tpuctl stop %s\n", s->name,
+                       s->name);
         return code;
 }
 
 /* --- The verb ------------------------------------------------------------------------------------------ */
 
 /* All that is given: the command line, and behind it the file. */
-static int gather(struct options *o, int argc, char *argv[], const char *const *file, struct run_spec *s, struct here *only) {
+static int gather(struct options *o, int argc, char *argv[], const char *const *file, struct run_spec *s,
+                  struct here *only) {
         char why[RUN_SPEC_WHY_MAX];
         struct words env = { .n = 0 }, secrets = { .n = 0 };
         int r = words_take_repeated(o, "env", &argc, argv, &env);
@@ -191,7 +199,8 @@ static int gather(struct options *o, int argc, char *argv[], const char *const *
         return r < 0 ? r : run_secrets_read(&secrets, &only->secrets);
 }
 
-static int act(struct options *o, const struct run_spec *s, const char *url, const struct here *only, bool detach) {
+static int act(struct options *o, const struct run_spec *s, const char *url, const struct here *only,
+               bool detach) {
         char why[RUN_SPEC_WHY_MAX];
         struct run_numbers n;
         struct problem problem = { 0 };
@@ -201,13 +210,16 @@ static int act(struct options *o, const struct run_spec *s, const char *url, con
                 return EXIT_USAGE;
         }
         if (run_spec_is_fleet(s) && (only->share_devices || only->secrets.n > 0)) {
-                (void) refuse("--secret and --share-devices are for runs of this host: what an intent says is read by every host");
+                (void) refuse("--secret and --share-devices are for runs of this host: what an intent says "
+                              "is read by every host");
                 return EXIT_USAGE;
         }
         if (run_spec_is_fleet(s))
                 return run_fleet(o, s, url, detach);
-        if (s->wait || s->late || s->port || s->last_call || s->shrink_after || s->grow_after || url || detach) {
-                (void) refuse("--wait, --late, --last-call, --shrink-after, --grow-after, --port, --detach and --collector are "
+        if (s->wait || s->late || s->port || s->last_call || s->shrink_after || s->grow_after || url ||
+            detach) {
+                (void) refuse("--wait, --late, --last-call, --shrink-after, --grow-after, --port, --detach "
+                              "and --collector are "
                               "for runs over slices (--slices, --on)");
                 return EXIT_USAGE;
         }
@@ -246,44 +258,63 @@ int verb_run(const struct ctl *c, int argc, char *argv[]) {
         char variable[STEP_EXPRESSION_MAX + sizeof(STEP_EXPRESSION_VARIABLE) + 1];
         bool detach = false;
         const struct option_def defs[] = {
-                { "name", "NAME", "the run's name: a-z, 0-9 and '-'; default: one is chosen", &s.name, NULL },
+                { "name", "NAME", "the run's name: a-z, 0-9 and '-'; default: one is chosen", &s.name,
+                  NULL },
                 { "framework", "NAME", "plain (default), jax, torch_xla, ray or torch", &s.framework, NULL },
                 { "malloc", "NAME", "auto (default), tcmalloc or glibc", &s.malloc, NULL },
                 { "user", "USER", "run as USER (on this host: root only); default: you", &s.user, NULL },
                 { "directory", "DIR", "working directory; default: the user's home", &s.directory, NULL },
-                { "env", "KEY=VALUE", "a variable of the run, never overridden; may be repeated", &assignment, NULL },
-                { "step-regex", "EXPRESSION", "how a step line of its log looks, first group: the step (regex(7), extended)",
+                { "env", "KEY=VALUE", "a variable of the run, never overridden; may be repeated",
+                  &assignment, NULL },
+                { "step-regex", "EXPRESSION",
+                  "how a step line of its log looks, first group: the step (regex(7), extended)",
                   &expression, NULL },
                 { "restarts", "N", "start it again so often when it fails; default 0", &s.restarts, NULL },
                 { "grace", "SPAN", "from TERM to KILL, when it is ended", &s.grace, NULL },
-                { "preempt", "SIGNAL", "what tells it that its host goes: TERM (default), INT, USR1, USR2, none, or a command: /…", &s.preempt,
-                  NULL },
-                { "despite-cordon", NULL, "also where the host is cordoned or draining", NULL, &only.despite_cordon },
-                { "share-devices", NULL, "also while another process has a TPU open", NULL, &only.share_devices },
-                { "secret", "NAME=FILE", "a variable whose value is in FILE, shown by nothing; may be repeated", &secret, NULL },
+                { "preempt", "SIGNAL",
+                  "what tells it that its host goes: TERM (default), INT, USR1, USR2, none, or a command: "
+                  "/…",
+                  &s.preempt, NULL },
+                { "despite-cordon", NULL, "also where the host is cordoned or draining", NULL,
+                  &only.despite_cordon },
+                { "share-devices", NULL, "also while another process has a TPU open", NULL,
+                  &only.share_devices },
+                { "secret", "NAME=FILE",
+                  "a variable whose value is in FILE, shown by nothing; may be repeated", &secret, NULL },
                 { "memlock", "BYTES", "memory that it may lock; default infinity", &s.memlock, NULL },
                 { "nofile", "N", "files that it may have open; default 100000", &s.nofile, NULL },
                 { "memory", "BYTES", "memory that it may use; default infinity", &s.memory, NULL },
-                { "memory-total", "BYTES", "memory for it and the containers it starts, in all; default infinity",
-                  &s.memory_total, NULL },
-                { "memory-high", "BYTES", "of that, above which it is slowed down and memory taken back", &s.memory_high,
+                { "memory-total", "BYTES",
+                  "memory for it and the containers it starts, in all; default infinity", &s.memory_total,
                   NULL },
+                { "memory-high", "BYTES", "of that, above which it is slowed down and memory taken back",
+                  &s.memory_high, NULL },
                 { "cpus", "LIST", "CPUs that it may run on: 0-3,8", &s.cpus, NULL },
                 { "numa", "LIST", "NUMA nodes that it takes memory from", &s.numa, NULL },
                 { "core", "WORD", "core dumps: none (default) or keep", &s.core, NULL },
-                { "devices", "LIST", "what it may open: tpu (default), any, or more nodes: /dev/net/tun,char-nvidia", &s.devices,
-                  NULL },
-                { "slices", "MIN:MAX", "over so many slices, all hosts of each; one number: just so many", &s.slices, NULL },
+                { "devices", "LIST",
+                  "what it may open: tpu (default), any, or more nodes: /dev/net/tun,char-nvidia",
+                  &s.devices, NULL },
+                { "slices", "MIN:MAX", "over so many slices, all hosts of each; one number: just so many",
+                  &s.slices, NULL },
                 { "on", "SLICE,SLICE", "over these slices", &s.on, NULL },
                 { "wait", "SPAN", "how long it may wait for hosts; default 10min", &s.wait, NULL },
-                { "late", "WORD", "and then: fail (default), or min: go on with what is there, at least MIN", &s.late, NULL },
-                { "last-call", "SPAN", "with MIN there, so long more are waited for; default 30s", &s.last_call, NULL },
-                { "shrink-after", "SPAN", "a lost host's slice may come back for so long; default 30s", &s.shrink_after, NULL },
-                { "grow-after", "SPAN", "a slice below MAX that is fit for so long is taken; default 30s", &s.grow_after, NULL },
+                { "late", "WORD", "and then: fail (default), or min: go on with what is there, at least MIN",
+                  &s.late, NULL },
+                { "last-call", "SPAN", "with MIN there, so long more are waited for; default 30s",
+                  &s.last_call, NULL },
+                { "shrink-after", "SPAN", "a lost host's slice may come back for so long; default 30s",
+                  &s.shrink_after, NULL },
+                { "grow-after", "SPAN", "a slice below MAX that is fit for so long is taken; default 30s",
+                  &s.grow_after, NULL },
                 { "port", "PORT", "of the coordinator, on its first host", &s.port, NULL },
                 { "detach", NULL, "do not wait until it runs", NULL, &detach },
-                { "collector", "URL", "whom slices are asked of; default: tpuctl.conf, else tpu-hostd where its registry is etcd, else " COLLECTOR_DEFAULT, &url, NULL },
-                { "file", "FILE", "[Job] with these as Name=, Env=, …, and Command= (also: -f)", &file, NULL },
+                { "collector", "URL",
+                  "whom slices are asked of; default: tpuctl.conf, else tpu-hostd where its registry is "
+                  "etcd, else " COLLECTOR_DEFAULT,
+                  &url, NULL },
+                { "file", "FILE", "[Job] with these as Name=, Env=, …, and Command= (also: -f)", &file,
+                  NULL },
         };
         struct options o = { .program = "tpuctl run",
                              .synopsis = "[OPTION…] -- COMMAND…",
@@ -294,8 +325,10 @@ int verb_run(const struct ctl *c, int argc, char *argv[]) {
                              .summary = "Starts COMMAND as a service of its own that outlives tpuctl and "
                                         "every agent, with the environment that\n"
                                         "'tpuctl env' shows. Watch it with 'tpuctl jobs' and 'tpuctl logs "
-                                        "NAME', end it with 'tpuctl stop NAME'.\nWith --slices or --on it runs on all hosts of "
-                                        "those slices, where each lets tpu-hostd start runs of that user;\nwho is missing is "
+                                        "NAME', end it with 'tpuctl stop NAME'.\nWith --slices or --on it "
+                                        "runs on all hosts of "
+                                        "those slices, where each lets tpu-hostd start runs of that "
+                                        "user;\nwho is missing is "
                                         "said until it runs." };
         int r;
 

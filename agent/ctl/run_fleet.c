@@ -29,9 +29,8 @@ static void slices_text(const json_t *run, char *buf, size_t size) {
         size_t i, n = 0;
 
         buf[0] = '\0';
-        json_array_foreach(json_object_get(run, "slices"), i, s)
-                if (n + 70 < size)
-                        n += (size_t) snprintf(buf + n, size - n, "%s%.63s", i > 0 ? ", " : "", json_text_of(s, "slice"));
+        json_array_foreach(json_object_get(run, "slices"), i, s) if (n + 70 < size) n +=
+                (size_t) snprintf(buf + n, size - n, "%s%.63s", i > 0 ? ", " : "", json_text_of(s, "slice"));
 }
 
 /* Without the remedy, which stands behind a line feed. */
@@ -46,15 +45,18 @@ void run_fleet_line(const json_t *run, char *buf, size_t size) {
 
         slices_text(run, slices, sizeof(slices));
         if (slices[0])
-                (void) snprintf(on, sizeof(on), ", on %s (%zu host%s)", slices, hosts, hosts == 1 ? "" : "s");
+                (void) snprintf(on, sizeof(on), ", on %s (%zu host%s)", slices, hosts,
+                                hosts == 1 ? "" : "s");
         if (streq(state, "ended"))
-                (void) snprintf(buf, size, "ended: %.20s%s%.600s", json_text_of(run, "outcome"), why[0] ? ": " : "", why);
+                (void) snprintf(buf, size, "ended: %.20s%s%.600s", json_text_of(run, "outcome"),
+                                why[0] ? ": " : "", why);
         else if (streq(state, "waiting")) /* waits_for has the remedies */
                 (void) snprintf(buf, size, "waiting%s%.*s", why[0] ? ": " : "", plain(why), why);
         else
                 (void) snprintf(buf, size, "%.20s, generation %lld%s%s%.*s", state,
                                 (long long) json_integer_value(json_object_get(run, "generation")), on,
-                                streq(state, "running") || !why[0] ? "" : ": ", streq(state, "running") ? 0 : plain(why), why);
+                                streq(state, "running") || !why[0] ? "" : ": ",
+                                streq(state, "running") ? 0 : plain(why), why);
 }
 
 static void say(FILE *out, const char *name, const char *text) {
@@ -70,7 +72,8 @@ static void say(FILE *out, const char *name, const char *text) {
         (void) fflush(out); /* who reads it is told at the end */
 }
 
-/* Each text that was not said before: a host that is missing is named once, and again when what is said of it changes. */
+/* Each text that was not said before: a host that is missing is named once, and again when what is said of
+ * it changes. */
 static void say_waits(FILE *out, const char *name, const json_t *now, const json_t *before) {
         const json_t *v, *w;
         size_t i, k;
@@ -89,8 +92,8 @@ static void say_waits(FILE *out, const char *name, const json_t *now, const json
 
 /* --- Calls --------------------------------------------------------------------------------------------- */
 
-static int call(const struct collector *c, const char *method, const char *path, const char *body, json_t **ret,
-                struct problem *problem) {
+static int call(const struct collector *c, const char *method, const char *path, const char *body,
+                json_t **ret, struct problem *problem) {
         struct http_request q = { .timeout = COLLECTOR_TIMEOUT,
                                   .method = method,
                                   .body = body,
@@ -144,7 +147,9 @@ static int get_by_hostd(const struct collector *c, const char *name, json_t **re
                 if (streq(json_text_of(run, "name"), name))
                         *ret = json_incref(run);
         json_decref(all);
-        return *ret ? 0 : problem_set(problem, -ENOENT, "tpuctl jobs --fleet", "there is no run %s over slices", name);
+        return *ret ? 0
+                    : problem_set(problem, -ENOENT, "tpuctl jobs --fleet", "there is no run %s over slices",
+                                  name);
 }
 
 int run_fleet_get(const struct collector *c, const char *name, json_t **ret, struct problem *problem) {
@@ -186,7 +191,10 @@ int run_fleet_start(const struct collector *c, const json_t *intent, char ret_se
 /* --- The barrier --------------------------------------------------------------------------------------- */
 
 static int exit_code(const json_t *run) {
-        return streq(json_text_of(run, "outcome"), "success") || streq(json_text_of(run, "outcome"), "stopped") ? 0 : EXIT_REFUSED;
+        return streq(json_text_of(run, "outcome"), "success") ||
+                               streq(json_text_of(run, "outcome"), "stopped")
+                       ? 0
+                       : EXIT_REFUSED;
 }
 
 struct watch {
@@ -218,7 +226,8 @@ static int look(struct watch *w, int *ret_code) {
                 return 1;
         }
         w->silent = 0;
-        if (w->serial[0] && json_text_of(run, "serial")[0] && !streq(json_text_of(run, "serial"), w->serial)) {
+        if (w->serial[0] && json_text_of(run, "serial")[0] &&
+            !streq(json_text_of(run, "serial"), w->serial)) {
                 json_decref(run); /* the record of an older run of this name is still there */
                 return 0;
         }
@@ -250,15 +259,22 @@ int run_fleet_watch(const struct collector *c, const char *name, const char *ser
 static int add_run(struct table *t, const json_t *run, usec_t now) {
         json_int_t since = json_integer_value(json_object_get(run, "since")),
                    step = json_integer_value(json_object_get(run, "step"));
-        const char *user = json_text_of(json_object_get(run, "intent"), "user"), *outcome = json_text_of(run, "outcome");
-        char age[SPAN_TEXT_MAX], generation[24], steps[24] = "", slices[300], hosts[24] = "", state[48], why[300];
-        const char *cells[] = { json_text_of(run, "name"), state, user, generation, age, slices, hosts, steps, why };
+        const char *user = json_text_of(json_object_get(run, "intent"), "user"),
+                   *outcome = json_text_of(run, "outcome");
+        char age[SPAN_TEXT_MAX], generation[24], steps[24] = "", slices[300], hosts[24] = "", state[48],
+                                                 why[300];
+        const char *cells[] = {
+                json_text_of(run, "name"), state, user, generation, age, slices, hosts, steps, why
+        };
 
         (void) snprintf(why, sizeof(why), "%.*s", plain(json_text_of(run, "why")), json_text_of(run, "why"));
-        (void) snprintf(state, sizeof(state), "%.20s%s%.20s", json_text_of(run, "state"), outcome[0] ? ": " : "", outcome);
+        (void) snprintf(state, sizeof(state), "%.20s%s%.20s", json_text_of(run, "state"),
+                        outcome[0] ? ": " : "", outcome);
         (void) snprintf(generation, sizeof(generation), "%lld",
                         (long long) json_integer_value(json_object_get(run, "generation")));
-        (void) span_text(since > 0 && now > (usec_t) since ? (double) (now - (usec_t) since) / USEC_PER_SEC : -1, age);
+        (void) span_text(since > 0 && now > (usec_t) since ? (double) (now - (usec_t) since) / USEC_PER_SEC
+                                                           : -1,
+                         age);
         slices_text(run, slices, sizeof(slices));
         if (hosts_of(run) > 0)
                 (void) snprintf(hosts, sizeof(hosts), "%zu", hosts_of(run));
@@ -268,7 +284,8 @@ static int add_run(struct table *t, const json_t *run, usec_t now) {
 }
 
 int screen_runs(const json_t *answer, usec_t now, FILE *out) {
-        static const char *const head[] = { "NAME", "STATE", "USER", "GENERATION", "SINCE", "SLICES", "HOSTS", "STEP", "WHY" };
+        static const char *const head[] = { "NAME",   "STATE", "USER", "GENERATION", "SINCE",
+                                            "SLICES", "HOSTS", "STEP", "WHY" };
         _cleanup_table_ struct table t = TABLE_NULL(ELEMENTSOF(head));
         const json_t *runs = json_object_get(answer, "runs"), *run;
         size_t i;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Runs over slices: an intent for the registry, and what became of it. Who is asked: the collector that is given or
- * configured; else this host's tpu-hostd where its registry is etcd, to which it hands the intent; else the collector by default.
+ * Runs over slices: an intent for the registry, and what became of it. Who is asked: the collector that is
+ * given or configured; else this host's tpu-hostd where its registry is etcd, to which it hands the intent;
+ * else the collector by default.
  */
 #include "collector.h"
 

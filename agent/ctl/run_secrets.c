@@ -45,7 +45,8 @@ int run_secrets_read(const struct words *given, struct run_secrets *ret) {
                 int r;
 
                 if (!equals || equals == given->items[i] || !equals[1])
-                        return refuse(given->items[i], "it is NAME=FILE: a variable's name, and a file that holds its value");
+                        return refuse(given->items[i],
+                                      "it is NAME=FILE: a variable's name, and a file that holds its value");
                 local__secret__init(s);
                 s->name = strndup(given->items[i], (size_t) (equals - given->items[i]));
                 if (!s->name)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What "tpuctl run" is to start, by flags or by a file that says the same: section [Job], the flags' names as keys
- * (Name=, Framework=, Malloc=, User=, Directory=, Env= many times, Slices=, On=, Restarts=, Grace=, Wait=, Late=, Port=,
- * Preempt=, Memlock=, Nofile=, Memory=, MemoryTotal=, MemoryHigh=, Cpus=, Numa=, Core=, Devices=, LastCall=, ShrinkAfter=, GrowAfter=), and Command=: words with blanks between, "…" and '…' around those that hold some; Argument= many times: one more
- * word each, as it is. A line holds 190 bytes. What a flag says stands before what the file says; a command of the command line
- * stands for the file's.
+ * What "tpuctl run" is to start, by flags or by a file that says the same: section [Job], the flags' names
+ * as keys (Name=, Framework=, Malloc=, User=, Directory=, Env= many times, Slices=, On=, Restarts=, Grace=,
+ * Wait=, Late=, Port=, Preempt=, Memlock=, Nofile=, Memory=, MemoryTotal=, MemoryHigh=, Cpus=, Numa=, Core=,
+ * Devices=, LastCall=, ShrinkAfter=, GrowAfter=), and Command=: words with blanks between, "…" and '…'
+ * around those that hold some; Argument= many times: one more word each, as it is. A line holds 190 bytes.
+ * What a flag says stands before what the file says; a command of the command line stands for the file's.
  */
 #include <jansson.h>
 
@@ -18,8 +19,8 @@
 struct run_spec {
         /* Texts as they were given; NULL: not given. All borrowed, from the command line or from pool. */
         const char *name, *framework, *malloc, *user, *directory, *slices, *on, *restarts, *grace, *wait,
-                *late, *port, *preempt, *memlock, *nofile, *memory, *memory_total, *memory_high, *cpus, *numa, *core, *devices, *last_call,
-                *shrink_after, *grow_after;
+                *late, *port, *preempt, *memlock, *nofile, *memory, *memory_total, *memory_high, *cpus,
+                *numa, *core, *devices, *last_call, *shrink_after, *grow_after;
         const char *env[RUN_SPEC_ENV_MAX], *argv[RUN_SPEC_ARGV_MAX];
         size_t n_env, n_argv;
         char **pool; /* texts of the file */
@@ -45,6 +46,7 @@ struct run_numbers {
 /* Reads and bounds what are numbers and words of a kind. -EINVAL with why, naming the flag. */
 int run_spec_numbers(const struct run_spec *s, struct run_numbers *ret, char why[static RUN_SPEC_WHY_MAX]);
 
-/* The intent of docs/registry.md, without serial, by and at, which who takes it sets. user: whom it is started as. */
+/* The intent of docs/registry.md, without serial, by and at, which who takes it sets. user: whom it is
+ * started as. */
 int run_spec_intent(const struct run_spec *s, const char *user, json_t **ret,
                     char why[static RUN_SPEC_WHY_MAX]);

@@ -83,12 +83,14 @@ static bool has_text(const json_t *o, const char *key) {
         return text && text[0];
 }
 
-/* What a table has no room for: "job1: generation 3; started again 1 of 5 times; CUDA …", then what to do. */
+/* What a table has no room for: "job1: generation 3; started again 1 of 5 times; CUDA …", then what to do.
+ */
 static void print_story(const json_t *job, FILE *out) {
         json_int_t generation = json_integer_value(json_object_get(job, "generation")),
                    restarts = json_integer_value(json_object_get(job, "restarts")),
                    most = json_integer_value(json_object_get(job, "restarts_max"));
-        bool suspected = has_text(job, "suspicion"), why = has_text(job, "why"), remedy = has_text(job, "remedy");
+        bool suspected = has_text(job, "suspicion"), why = has_text(job, "why"),
+             remedy = has_text(job, "remedy");
         const char *between = " ";
 
         if (generation <= 0 && restarts <= 0 && !why && !remedy && !suspected)
@@ -100,7 +102,8 @@ static void print_story(const json_t *job, FILE *out) {
                 between = "; ";
         }
         if (restarts > 0) {
-                fprintf(out, "%sstarted again %lld of %lld times", between, (long long) restarts, (long long) most);
+                fprintf(out, "%sstarted again %lld of %lld times", between, (long long) restarts,
+                        (long long) most);
                 between = "; ";
         }
         if (suspected) {
@@ -175,12 +178,12 @@ static int add_host(struct table *t, const json_t *host, struct sums *sums) {
         }
         sums->hosts++;
         *(silent ? &sums->silent : &sums->n[k]) += 1;
-        return table_add(t, (const char *const[]) { field_text(host, "slice", n[2]),
+        return table_add(t, (const char *const[]){ field_text(host, "slice", n[2]),
                                                    field_text(host, "worker_id", n[3]),
                                                    field_text(host, "name", n[4]), state,
                                                    json_string_value(json_object_get(host, "job")),
-                                                   field_text(host, "step", n[5]), age, span_of(host, "lag_seconds", lag),
-                                                   reason });
+                                                   field_text(host, "step", n[5]), age,
+                                                   span_of(host, "lag_seconds", lag), reason });
 }
 
 static void print_sums(const struct sums *s, FILE *out) {
@@ -209,7 +212,9 @@ int screen_fleet(const json_t *answer, FILE *out) {
         if (!json_is_array(hosts))
                 return -EPROTO;
         if (json_array_size(hosts) == 0) {
-                fputs("no host has reported to this collector yet (on a host: tpuctl status shows its uplink)\n", out);
+                fputs("no host has reported to this collector yet (on a host: tpuctl status shows its "
+                      "uplink)\n",
+                      out);
                 return 0;
         }
         r = table_add(&t, (const char *const[]) { "SLICE", "WORKER", "HOST", "STATE", "JOB", "STEP", "AGE",
@@ -270,8 +275,8 @@ static const char *event_time(const json_t *e, char time[static FIELD_TEXT_MAX])
 int screen_event_line(const json_t *e, FILE *out) {
         char n[3][FIELD_TEXT_MAX], time[FIELD_TEXT_MAX];
         _cleanup_free_ char *body = body_text(json_object_get(e, "body"));
-        const char *const fields[] = { event_time(e, time), field_text(e, "severity", n[0]), field_text(e, "host", n[1]),
-                                       field_text(e, "name", n[2]), body };
+        const char *const fields[] = { event_time(e, time), field_text(e, "severity", n[0]),
+                                       field_text(e, "host", n[1]), field_text(e, "name", n[2]), body };
 
         if (!body)
                 return -ENOMEM;

@@ -108,8 +108,9 @@ static void print_uplink(const json_t *s, usec_t now, FILE *out) {
                                 "no endpoint is configured: records are kept on this host only");
         else if (isnan(age))
                 (void) snprintf(text, sizeof(text), "%s %s", endpoint,
-                                json_is_true(json_object_get(u, "parked")) ? "refuses our records; one try a minute"
-                                                                           : "has not answered yet");
+                                json_is_true(json_object_get(u, "parked"))
+                                        ? "refuses our records; one try a minute"
+                                        : "has not answered yet");
         else
                 (void) snprintf(
                         text, sizeof(text), "%s, last good answer %s ago%s", endpoint, span_text(age, span),

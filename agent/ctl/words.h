@@ -26,7 +26,8 @@ int words_parse(const struct ctl *c, struct options *o, int argc, char *argv[], 
 int words_take_repeated(const struct options *o, const char *name, int *argc, char *argv[],
                         struct words *ret);
 
-/* Writes "--LONG" where "-C" stands among the options; what stands behind the first word is the command's own. */
+/* Writes "--LONG" where "-C" stands among the options; what stands behind the first word is the command's
+ * own. */
 void words_spell_out(const struct options *o, char letter, char *spelled, int argc, char *argv[]);
 
 /* A run's name: [a-z0-9][a-z0-9-]{0,40}. Else says so and returns -EINVAL. */

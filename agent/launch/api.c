@@ -32,7 +32,8 @@ struct api {
         const char *identity_config;
         struct runs *runs;
         struct waiter *waiters;
-        struct frame_peer *watchers[WATCHERS_MAX]; /* who is told whenever a run starts or ends; NULL: a free place */
+        /* Who is told whenever a run starts or ends; NULL: a free place. */
+        struct frame_peer *watchers[WATCHERS_MAX];
         struct owners_cache owners;
 };
 
@@ -129,7 +130,8 @@ static void tell_watchers(struct api *a) {
 /* One that asked for the same generation again waits beside the first. */
 static struct waiter *next_started(struct api *a, const struct job *j) {
         for (struct waiter *w = a->waiters; w; w = w->next)
-                if (w->action == ACTION_START && w->generation == j->spec.generation && streq(w->name, j->name))
+                if (w->action == ACTION_START && w->generation == j->spec.generation &&
+                    streq(w->name, j->name))
                         return w;
         return NULL;
 }
@@ -235,14 +237,14 @@ static int handle_run(struct api *a, struct frame_peer *peer, const struct calle
         }
         w->generation = j->spec.generation;
         w->conflicts = result.conflicts;
-        log_notice("run %s: start asked for by %s (pid %d) as %s: %s", j->name, c->name, (int) c->pid, j->user,
-                   job_command(j, command, sizeof(command)));
+        log_notice("run %s: start asked for by %s (pid %d) as %s: %s", j->name, c->name, (int) c->pid,
+                   j->user, job_command(j, command, sizeof(command)));
         return 0;
 }
 
 /* As a start is answered, and nothing begins. */
-static int handle_check(struct api *a, struct frame_peer *peer, const struct caller *c, const Local__RunRequest *q,
-                        struct problem *p) {
+static int handle_check(struct api *a, struct frame_peer *peer, const struct caller *c,
+                        const Local__RunRequest *q, struct problem *p) {
         struct request_result result = { 0 };
         int r = request_build(a->host, a->identity_config, q, c, &result, p);
 
@@ -285,7 +287,8 @@ static int handle_capture(struct api *a, struct frame_peer *peer, const struct c
         r = rights_check(a->runs, c, ACTION_CAPTURE, q->name, p);
         if (r < 0)
                 return r;
-        r = runs_capture(a->runs, q->name, &(struct capture_wish){ .frames = q->frames, .native = q->frames }, c->remote, p);
+        r = runs_capture(a->runs, q->name,
+                         &(struct capture_wish){ .frames = q->frames, .native = q->frames }, c->remote, p);
         if (r < 0)
                 return r;
         return waiter_new(a, peer, ACTION_CAPTURE, q->name) ? 0 : no_memory(p);
@@ -344,8 +347,8 @@ static int handle_owners(struct api *a, struct frame_peer *peer, struct problem 
         return 0;
 }
 
-static int handle_signal(struct api *a, struct frame_peer *peer, const struct caller *c, const Local__SignalRequest *q,
-                         struct problem *p) {
+static int handle_signal(struct api *a, struct frame_peer *peer, const struct caller *c,
+                         const Local__SignalRequest *q, struct problem *p) {
         Local__SignalReply reply = LOCAL__SIGNAL_REPLY__INIT;
         char done[160];
         int r;
@@ -361,7 +364,8 @@ static int handle_signal(struct api *a, struct frame_peer *peer, const struct ca
         return 0;
 }
 
-static int handle_hint(struct api *a, struct frame_peer *peer, const struct caller *c, const Local__Hint *q, struct problem *p) {
+static int handle_hint(struct api *a, struct frame_peer *peer, const struct caller *c, const Local__Hint *q,
+                       struct problem *p) {
         Local__HintReply reply = LOCAL__HINT_REPLY__INIT;
         enum hint hint;
         int r;
@@ -369,8 +373,10 @@ static int handle_hint(struct api *a, struct frame_peer *peer, const struct call
         r = rights_check_hint(c, p);
         if (r < 0)
                 return r;
-        if (hint_parse(q->cause, &hint) < 0 || !environment_text_is_valid(q->text) || strlen(q->text) >= CAUSE_TEXT_MAX)
-                return problem_set(p, -EINVAL, "device-lost, oom-kill, peer-lost or preempted, and one line of text",
+        if (hint_parse(q->cause, &hint) < 0 || !environment_text_is_valid(q->text) ||
+            strlen(q->text) >= CAUSE_TEXT_MAX)
+                return problem_set(p, -EINVAL,
+                                   "device-lost, oom-kill, peer-lost or preempted, and one line of text",
                                    "'%.32s' is no hint at why a run ends", q->cause);
         reply.runs = runs_hint(a->runs, q->name, hint, q->text);
         answer(peer, LOCAL__KIND__KIND_HINT_REPLY, &reply.base);
@@ -391,7 +397,8 @@ struct asked {
 static void note(struct asked *k, enum action action, const char *name, const char *detail) {
         k->action = action;
         (void) snprintf(k->name, sizeof(k->name), "%s", job_name_is_valid(name) ? name : "");
-        (void) snprintf(k->detail, sizeof(k->detail), "%.64s", environment_text_is_valid(detail) ? detail : "");
+        (void) snprintf(k->detail, sizeof(k->detail), "%.64s",
+                        environment_text_is_valid(detail) ? detail : "");
 }
 
 #define HANDLE(KIND, type, Type, action, detail, call)                                                      \
@@ -409,12 +416,16 @@ static void note(struct asked *k, enum action action, const char *name, const ch
 
 static int handle(struct api *a, struct frame_peer *peer, const struct frame *f, const struct caller *c,
                   struct asked *asked, struct problem *p) {
-        HANDLE(KIND_RUN_REQUEST, run_request, RunRequest, ACTION_START, q->user, handle_run(a, peer, c, q, p))
-        HANDLE(KIND_CHECK_REQUEST, run_request, RunRequest, ACTION_LIST, q->user, handle_check(a, peer, c, q, p))
+        HANDLE(KIND_RUN_REQUEST, run_request, RunRequest, ACTION_START, q->user,
+               handle_run(a, peer, c, q, p))
+        HANDLE(KIND_CHECK_REQUEST, run_request, RunRequest, ACTION_LIST, q->user,
+               handle_check(a, peer, c, q, p))
         HANDLE(KIND_JOBS_REQUEST, jobs_request, JobsRequest, ACTION_LIST, "", handle_jobs(a, peer, q, p))
         HANDLE(KIND_STOP_REQUEST, stop_request, StopRequest, ACTION_STOP, "", handle_stop(a, peer, c, q, p))
-        HANDLE(KIND_CAPTURE_REQUEST, capture_request, CaptureRequest, ACTION_CAPTURE, "", handle_capture(a, peer, c, q, p))
-        HANDLE(KIND_SIGNAL_REQUEST, signal_request, SignalRequest, ACTION_SIGNAL, q->reason, handle_signal(a, peer, c, q, p))
+        HANDLE(KIND_CAPTURE_REQUEST, capture_request, CaptureRequest, ACTION_CAPTURE, "",
+               handle_capture(a, peer, c, q, p))
+        HANDLE(KIND_SIGNAL_REQUEST, signal_request, SignalRequest, ACTION_SIGNAL, q->reason,
+               handle_signal(a, peer, c, q, p))
         HANDLE(KIND_ENVIRONMENT_REQUEST, environment_request, EnvironmentRequest,
                job_environment_is_anothers(a->runs, c, q->name) ? ACTION_ENVIRONMENT : ACTION_LIST, "",
                job_environment_answer(a->runs, peer, c, q->name, p))

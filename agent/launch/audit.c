@@ -5,14 +5,15 @@
 
 #define FIELD_MAX 512
 
-void audit(const struct caller *c, enum action a, const char *name, const char *detail, int result, const char *reason) {
+void audit(const struct caller *c, enum action a, const char *name, const char *detail, int result,
+           const char *reason) {
         char message[FIELD_MAX * 2], fields[9][FIELD_MAX];
         const char *list[ELEMENTSOF(fields)];
         const char *word = result < 0 ? "refused" : "accepted";
 
-        (void) snprintf(message, sizeof(message), "%s of run %s asked for by %s (uid %u, pid %d): %s%s%s", action_name(a),
-                        name[0] ? name : "(to be named)", c->name, (unsigned) c->uid, (int) c->pid, word,
-                        result < 0 ? ": " : "", result < 0 ? reason : "");
+        (void) snprintf(message, sizeof(message), "%s of run %s asked for by %s (uid %u, pid %d): %s%s%s",
+                        action_name(a), name[0] ? name : "(to be named)", c->name, (unsigned) c->uid,
+                        (int) c->pid, word, result < 0 ? ": " : "", result < 0 ? reason : "");
         (void) snprintf(fields[0], FIELD_MAX, "TPU_EVENT=tpu.launch.asked");
         (void) snprintf(fields[1], FIELD_MAX, "TPU_ACTION=%s", action_name(a));
         (void) snprintf(fields[2], FIELD_MAX, "TPU_JOB=%s", name);
@@ -25,5 +26,6 @@ void audit(const struct caller *c, enum action a, const char *name, const char *
         for (size_t i = 0; i < ELEMENTSOF(fields); i++)
                 list[i] = fields[i];
         /* without a journal it went to standard error */
-        (void) journal_event(result == -EACCES ? LOG_WARNING : LOG_NOTICE, AUDIT_MESSAGE_ID, message, list, ELEMENTSOF(fields));
+        (void) journal_event(result == -EACCES ? LOG_WARNING : LOG_NOTICE, AUDIT_MESSAGE_ID, message, list,
+                             ELEMENTSOF(fields));
 }

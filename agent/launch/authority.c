@@ -64,7 +64,8 @@ static void read_grants(const struct host *h, const char *config, struct caller 
         c->n_granted = g.n_users;
 }
 
-void authority_identify(const struct host *h, const char *config, const struct ucred *peer, struct caller *ret) {
+void authority_identify(const struct host *h, const char *config, const struct ucred *peer,
+                        struct caller *ret) {
         _cleanup_free_ char *buf = malloc(LOOKUP_SIZE);
         struct caller c = { .uid = peer->uid, .pid = peer->pid };
         struct passwd pw, *user = NULL;
@@ -104,22 +105,26 @@ static int decide_remote(const struct caller *c, enum action a, uid_t owner, con
         if (a == ACTION_CAPTURE || a == ACTION_SIGNAL || a == ACTION_HINT)
                 return 0;
         if (owner < AUTHORITY_UID_MIN)
-                return refuse(ret, "name a user of people (uid 1000 or more), or run tpuctl on the host itself",
-                              "requests that come through %s may not %s as root or a system user", USER_HOSTD,
-                              actions[a].words);
+                return refuse(ret,
+                              "name a user of people (uid 1000 or more), or run tpuctl on the host itself",
+                              "requests that come through %s may not %s as root or a system user",
+                              USER_HOSTD, actions[a].words);
         for (size_t i = 0; i < c->n_granted; i++)
                 if (c->granted[i] == owner)
                         return 0;
         (void) snprintf(remedy, sizeof(remedy),
-                        "as root of this host, in " PATH_SITE "/authority.conf.d/10-remote.conf: section [Remote], line "
+                        "as root of this host, in " PATH_SITE
+                        "/authority.conf.d/10-remote.conf: section [Remote], line "
                         "Start=%.32s",
                         name);
-        return refuse(ret, remedy, "requests that come through %s may not %s of user %.32s on this host: no authority "
-                                   "file grants it",
+        return refuse(ret, remedy,
+                      "requests that come through %s may not %s of user %.32s on this host: no authority "
+                      "file grants it",
                       USER_HOSTD, actions[a].words, name);
 }
 
-int authority_decide(const struct caller *c, enum action a, uid_t owner, const char *name, struct refusal *ret) {
+int authority_decide(const struct caller *c, enum action a, uid_t owner, const char *name,
+                     struct refusal *ret) {
         char remedy[192];
 
         if (c->uid == 0 || a == ACTION_LIST)
@@ -127,7 +132,8 @@ int authority_decide(const struct caller *c, enum action a, uid_t owner, const c
         if (c->remote)
                 return decide_remote(c, a, owner, name, ret);
         if (a == ACTION_HINT)
-                return refuse(ret, "this is tpu-hostd's to say", "user %s may not %s", c->name, actions[a].words);
+                return refuse(ret, "this is tpu-hostd's to say", "user %s may not %s", c->name,
+                              actions[a].words);
         if (!c->member) {
                 (void) snprintf(remedy, sizeof(remedy), "sudo usermod -aG %s %s", c->group, c->name);
                 return refuse(ret, remedy, "user %s may not %s: not root and not in group %s", c->name,

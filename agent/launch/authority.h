@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Who may do what: decided on the caller's own credentials, as the kernel tells them, and on the authority file.
- * authority_decide() is pure.
+ * Who may do what: decided on the caller's own credentials, as the kernel tells them, and on the authority
+ * file. authority_decide() is pure.
  *
  *   root                      everything
  *   members of the group      start runs as themselves; stop, signal and capture runs of their own
- *   the user tpu-hostd        is the principal "remote", for what comes over the network: it may ask for a capture of any
- *                             run (stacks, never values; with native frames one round in 5 minutes), and deliver the preemption signal that a run's own spec names;
+ *   the user tpu-hostd        is the principal "remote", for what comes over the network: it may ask for a
+ *                             capture of any run (stacks, never values; with native frames one round in 5
+ *                             minutes), and deliver the preemption signal that a run's own spec names;
  *                             it starts and stops runs of the users that the file names, and of nobody else
  *   anyone                    may list runs, and ask who has the devices
  *
  * The file is "authority" (config.h), read anew for each caller that it matters for:
  *   [Authority] Group=tpu-run          the group
  *   [Remote]    Start=alice bob        users whose runs may be started, stopped and replaced from remote
- * A user named there is never root nor a system user (uid below 1000: Debian's login.defs, SYS_UID_MAX 999), whatever the
- * file says: such a line is refused with file and line, and grants nothing. What is granted is the user's own rights without
- * new privileges (unit_message.c): sudo does not work in such a run. A user who is in a group that is as good as root
- * (docker, disk) still is; do not name such a user.
+ * A user named there is never root nor a system user (uid below 1000: Debian's login.defs, SYS_UID_MAX 999),
+ * whatever the file says: such a line is refused with file and line, and grants nothing. What is granted is
+ * the user's own rights without new privileges (unit_message.c): sudo does not work in such a run. A user
+ * who is in a group that is as good as root (docker, disk) still is; do not name such a user.
  */
 #include <sys/socket.h>
 #include <sys/types.h>
@@ -57,15 +58,19 @@ struct refusal {
 };
 
 /*
- * Looks the peer up in the user database (its own group, and the supplementary ones by getgrouplist(3)), and in the authority
- * file (config: --config, or NULL) where that says something about it. A file that cannot be read grants nothing.
+ * Looks the peer up in the user database (its own group, and the supplementary ones by getgrouplist(3)), and
+ * in the authority file (config: --config, or NULL) where that says something about it. A file that cannot
+ * be read grants nothing.
  */
-void authority_identify(const struct host *h, const char *config, const struct ucred *peer, struct caller *ret);
+void authority_identify(const struct host *h, const char *config, const struct ucred *peer,
+                        struct caller *ret);
 
 /*
  * owner, name: the user whose run it is, or is to be. Returns 0, or -EACCES with *ret filled.
  */
-int authority_decide(const struct caller *c, enum action a, uid_t owner, const char *name, struct refusal *ret);
+int authority_decide(const struct caller *c, enum action a, uid_t owner, const char *name,
+                     struct refusal *ret);
 
-/* Reads the file, counts what is wrong with it, and prints what is in force to out, if that is not NULL. 0 or -errno. */
+/* Reads the file, counts what is wrong with it, and prints what is in force to out, if that is not NULL. 0
+ * or -errno. */
 int authority_report_config(const struct host *h, const char *config, FILE *out, unsigned *ret_warnings);

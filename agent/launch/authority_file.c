@@ -40,14 +40,16 @@ static int parse_users(const char *value, void *dest, char why[static 96]) {
         }
         (void) snprintf(text, sizeof(text), "%s", value);
         found.n_users = 0;
-        for (char *name = strtok_r(text, " ,\t", &save); name && r == 0; name = strtok_r(NULL, " ,\t", &save))
+        for (char *name = strtok_r(text, " ,\t", &save); name && r == 0;
+             name = strtok_r(NULL, " ,\t", &save))
                 r = parse_user(name, &found, why);
         if (r == 0)
                 *g = found;
         return r;
 }
 
-int grants_load(const struct host *h, const char *config, FILE *show, struct grants *ret, unsigned *ret_warnings) {
+int grants_load(const struct host *h, const char *config, FILE *show, struct grants *ret,
+                unsigned *ret_warnings) {
         struct grants g = { .n_users = 0 };
         const struct config_item items[] = {
                 { "Authority", "Group", config_parse_string63, g.group, GROUP_RUN },

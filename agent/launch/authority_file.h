@@ -9,4 +9,5 @@ struct grants {
         size_t n_users;
 };
 /* -errno: it is not known what it grants. show: NULL, or where what is in force is printed. */
-int grants_load(const struct host *h, const char *config, FILE *show, struct grants *ret, unsigned *ret_warnings);
+int grants_load(const struct host *h, const char *config, FILE *show, struct grants *ret,
+                unsigned *ret_warnings);

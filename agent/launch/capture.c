@@ -193,7 +193,8 @@ static void word(char ***at, char **words, const char *text) {
 }
 
 /* argv has room for n + OPTIONS_MAX + 2, words for n + OPTIONS_MAX words. */
-static void fill(char **argv, char *words, char *tool, const struct capture_wish *wish, const pid_t *pids, size_t n) {
+static void fill(char **argv, char *words, char *tool, const struct capture_wish *wish, const pid_t *pids,
+                 size_t n) {
         char number[WORD_MAX];
 
         *argv++ = tool;
@@ -207,8 +208,8 @@ static void fill(char **argv, char *words, char *tool, const struct capture_wish
         }
 }
 
-static int spawn(const char *tool, const pid_t *pids, size_t n, const struct capture_wish *wish, int out, int err,
-                 pid_t *ret) {
+static int spawn(const char *tool, const pid_t *pids, size_t n, const struct capture_wish *wish, int out,
+                 int err, pid_t *ret) {
         char *const environment[] = { (char[]){ "PATH=/usr/sbin:/usr/bin:/sbin:/bin" },
                                       (char[]){ "LANG=C.UTF-8" }, NULL };
         _cleanup_free_ char **argv = calloc(n + OPTIONS_MAX + 2, sizeof(*argv));

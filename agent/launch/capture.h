@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * One capture of a run's stacks: tpu-stack as a child, its text (or JSON, packed as it comes) through a pipe read in
- * the loop. Bounded in size and time; the tool decides what is a Python process and skips the rest.
+ * One capture of a run's stacks: tpu-stack as a child, its text (or JSON, packed as it comes) through a pipe
+ * read in the loop. Bounded in size and time; the tool decides what is a Python process and skips the rest.
  */
 #include <systemd/sd-event.h>
 #include <sys/types.h>
@@ -21,11 +21,13 @@
 
 struct capture_wish {
         bool frames; /* JSON, packed; else text */
-        bool native; /* native frames and the kernel's, too: a thread that runs is stopped for them, for some microseconds */
+        bool native; /* native frames and the kernel's, too: a thread that runs is stopped for them, for some
+                        microseconds */
 };
 
 struct capture_result {
-        int error; /* 0, -ETIMEDOUT, -EIO, -ENOENT (the tool is missing), -E2BIG (frames: more than can be sent) */
+        int error; /* 0, -ETIMEDOUT, -EIO, -ENOENT (the tool is missing), -E2BIG (frames: more than can be
+                      sent) */
         struct capture_wish wish;
         const char *text; /* of every process that could be read; borrowed; with frames "" */
         size_t len;

@@ -62,7 +62,8 @@ int hint_parse(const char *name, enum hint *ret) {
         return -EINVAL;
 }
 
-_printf_(4, 5) static void found(struct cause_found *f, enum cause cause, const char *remedy, const char *fmt, ...) {
+_printf_(4, 5) static void found(struct cause_found *f, enum cause cause, const char *remedy,
+                                 const char *fmt, ...) {
         va_list ap;
 
         f->cause = cause;
@@ -84,13 +85,15 @@ static void by_notice(const struct evidence *e, struct cause_found *f) {
         char checkpoint[80] = "its log shows no checkpoint since then";
 
         if (e->checkpoint && e->checkpoint_step >= 0)
-                (void) snprintf(checkpoint, sizeof(checkpoint), "its log shows a checkpoint of step %" PRId64 " since then",
+                (void) snprintf(checkpoint, sizeof(checkpoint),
+                                "its log shows a checkpoint of step %" PRId64 " since then",
                                 e->checkpoint_step);
         else if (e->checkpoint)
                 (void) snprintf(checkpoint, sizeof(checkpoint), "its log shows a checkpoint since then");
-        found(f, CAUSE_PREEMPTED, e->checkpoint ? "" : "if it should have kept one: give it a signal that it handles, --preempt",
-              "it was told of a preemption, and %s %s; %s", streq(r->code, "exited") ? "ended with code" : "was ended by",
-              r->status, checkpoint);
+        found(f, CAUSE_PREEMPTED,
+              e->checkpoint ? "" : "if it should have kept one: give it a signal that it handles, --preempt",
+              "it was told of a preemption, and %s %s; %s",
+              streq(r->code, "exited") ? "ended with code" : "was ended by", r->status, checkpoint);
 }
 
 /* What needs no evidence but the record, and what others say counts for nothing against it. */
@@ -99,15 +102,16 @@ static bool is_plain(const struct evidence *e, struct cause_found *f) {
         bool killed = streq(r->code, "killed") || streq(r->code, "dumped");
 
         if (e->unkillable > 0)
-                found(f, CAUSE_UNKILLABLE, "ps -o pid,stat,wchan:30,comm -p PID says what it waits for; only a reboot ends it",
+                found(f, CAUSE_UNKILLABLE,
+                      "ps -o pid,stat,wchan:30,comm -p PID says what it waits for; only a reboot ends it",
                       "process %d of the run is still there after KILL", (int) e->unkillable);
         else if (streq(r->result, "unknown") && e->rebooted)
                 found(f, CAUSE_HOST_DOWN, "start it again", "the host went down while the run was on it");
         else if (streq(r->result, "success") && !killed)
                 found(f, CAUSE_SUCCESS, "", "its command ended with 0");
         else if (exited_with(r, EXIT_NEVER_RESTART))
-                found(f, CAUSE_NEVER_RESTART, "its log says why: tpuctl logs NAME", "it ended with code %d: do not start it again",
-                      EXIT_NEVER_RESTART);
+                found(f, CAUSE_NEVER_RESTART, "its log says why: tpuctl logs NAME",
+                      "it ended with code %d: do not start it again", EXIT_NEVER_RESTART);
         else if (e->preempted)
                 by_notice(e, f);
         else if (e->stop_asked && (streq(r->result, "timeout") || streq(r->status, "KILL")))
@@ -128,7 +132,8 @@ static bool is_told(const struct evidence *e, struct cause_found *f) {
 
         if (streq(r->result, "oom-kill") || r->oom_kills > 0) {
                 found(f, CAUSE_OOM_KILL, "see its memory: tpuctl status; give it more, or a smaller batch",
-                      "the kernel killed %u of its processes for lack of memory", (unsigned) MAX(r->oom_kills, 1u));
+                      "the kernel killed %u of its processes for lack of memory",
+                      (unsigned) MAX(r->oom_kills, 1u));
                 return true;
         }
         for (size_t i = 0; i < ELEMENTSOF(order); i++)
@@ -145,20 +150,26 @@ static void by_record(const struct evidence *e, struct cause_found *f) {
         const struct exit_record *r = e->record;
 
         if (streq(r->result, "unknown"))
-                found(f, CAUSE_UNKNOWN, "see: journalctl -b -u tpu-run-NAME.service", "its unit is gone and left no record");
-        else if (streq(r->result, "success")) /* systemd counts HUP, INT, TERM and PIPE as a clean end; a training has not ended */
+                found(f, CAUSE_UNKNOWN, "see: journalctl -b -u tpu-run-NAME.service",
+                      "its unit is gone and left no record");
+        else if (streq(r->result, "success")) /* systemd counts HUP, INT, TERM and PIPE as a clean end; a
+                                                 training has not ended */
                 found(f, CAUSE_STOPPED, "", "it was ended by %s", r->status);
         else if (r->code[0] == '\0' || exited_with(r, EXIT_EXEC))
-                found(f, CAUSE_NOT_STARTED, "see: journalctl -b -u tpu-run-NAME.service", "systemd could not start it: %s%s%s",
-                      r->result, r->status[0] ? " " : "", r->status);
+                found(f, CAUSE_NOT_STARTED, "see: journalctl -b -u tpu-run-NAME.service",
+                      "systemd could not start it: %s%s%s", r->result, r->status[0] ? " " : "", r->status);
         else if (exited_with(r, HANDOVER_EXIT_NO_COMMAND) || exited_with(r, HANDOVER_EXIT_NOT_STARTED))
-                found(f, CAUSE_NOT_STARTED, "see: tpuctl logs NAME", "its command could not be executed (code %s)", r->status);
+                found(f, CAUSE_NOT_STARTED, "see: tpuctl logs NAME",
+                      "its command could not be executed (code %s)", r->status);
         else if (streq(r->result, "timeout"))
-                found(f, CAUSE_TIMEOUT, "see: journalctl -b -u tpu-run-NAME.service", "it was killed when its time was over");
+                found(f, CAUSE_TIMEOUT, "see: journalctl -b -u tpu-run-NAME.service",
+                      "it was killed when its time was over");
         else if (streq(r->result, "core-dump"))
-                found(f, CAUSE_CORE_DUMP, "see: tpuctl logs NAME; start it with --core keep for a dump", "it crashed with %s", r->status);
+                found(f, CAUSE_CORE_DUMP, "see: tpuctl logs NAME; start it with --core keep for a dump",
+                      "it crashed with %s", r->status);
         else if (streq(r->result, "signal"))
-                found(f, CAUSE_SIGNAL, "somebody on this host sent it: see tpuctl logs NAME", "it was killed by %s", r->status);
+                found(f, CAUSE_SIGNAL, "somebody on this host sent it: see tpuctl logs NAME",
+                      "it was killed by %s", r->status);
         else
                 found(f, CAUSE_EXIT_CODE, "see: tpuctl logs NAME", "its command ended with %s", r->status);
 }

@@ -3,8 +3,8 @@
 /*
  * Why a run ended: one word out of all evidence. Pure.
  *
- * The names are those of JobsReply and never change. Where systemd has a word for it (success, exit-code, signal, core-dump,
- * oom-kill, timeout), it is systemd's.
+ * The names are those of JobsReply and never change. Where systemd has a word for it (success, exit-code,
+ * signal, core-dump, oom-kill, timeout), it is systemd's.
  */
 #include "exit_record.h"
 
@@ -71,7 +71,8 @@ void cause_of(const struct evidence *e, struct cause_found *ret);
 /* Whether a run with this cause is worth another start, if its policy has one left. */
 bool cause_is_worth_a_restart(enum cause c);
 
-/* --- The run's own lines -------------------------------------------------------------------------------- */
+/* --- The run's own lines --------------------------------------------------------------------------------
+ */
 
 /* A line that says why: all its words are in the line, in this order. */
 struct log_sign {

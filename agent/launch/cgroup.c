@@ -97,7 +97,8 @@ static uint32_t read_count(const struct host *h, const char *base, const char *g
         return at ? (uint32_t) strtoul(strchr(at, ' '), NULL, 10) : 0;
 }
 
-/* Of our own line in /proc/self/cgroup that begins after a prefix: the group, cut behind the run's service. */
+/* Of our own line in /proc/self/cgroup that begins after a prefix: the group, cut behind the run's service.
+ */
 static bool own_group(const char *text, const char *prefix, char group[static PATH_SIZE]) {
         const char *line = strstr(text, prefix), *end;
         size_t n;

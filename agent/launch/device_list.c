@@ -7,12 +7,14 @@
 
 /* No ".." and nothing that means something to systemd but '*', and that in names of drivers alone. */
 static bool is_node(const char *text) {
-        const char *driver = startswith(text, "char-") ? text + 5 : startswith(text, "block-") ? text + 6 : NULL;
+        const char *driver = startswith(text, "char-")    ? text + 5
+                             : startswith(text, "block-") ? text + 6
+                                                          : NULL;
 
         if (driver)
                 return driver[0] && strspn(driver, LETTERS "*") == strlen(driver);
-        return startswith(text, "/dev/") && text[5] && strspn(text, LETTERS "/") == strlen(text) && !strstr(text, "..") &&
-               !strstr(text, "//") && text[strlen(text) - 1] != '/';
+        return startswith(text, "/dev/") && text[5] && strspn(text, LETTERS "/") == strlen(text) &&
+               !strstr(text, "..") && !strstr(text, "//") && text[strlen(text) - 1] != '/';
 }
 
 static size_t count(char *const *list) {
@@ -33,7 +35,8 @@ int device_list_add(const char *text, char ***list, char bad[static DEVICE_NODE_
         while (*(text += strspn(text, " ,\t"))) {
                 size_t len = strcspn(text, " ,\t");
 
-                (void) snprintf(bad, DEVICE_NODE_MAX, "%.*s", (int) MIN(len, (size_t) DEVICE_NODE_MAX), text);
+                (void) snprintf(bad, DEVICE_NODE_MAX, "%.*s", (int) MIN(len, (size_t) DEVICE_NODE_MAX),
+                                text);
                 if (n + more >= DEVICE_LIST_MAX)
                         return -E2BIG;
                 if (len >= DEVICE_NODE_MAX || !is_node(bad))

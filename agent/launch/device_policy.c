@@ -28,7 +28,8 @@ enum device_policy device_policy_look(const struct host *h) {
 
         if (!is_own_unit(h))
                 return DEVICE_POLICY_UNKNOWN;
-        dev = host_open_file(h, "/proc/1/root/dev", O_PATH | O_DIRECTORY); /* our own /dev is a private one */
+        dev = host_open_file(h, "/proc/1/root/dev",
+                             O_PATH | O_DIRECTORY); /* our own /dev is a private one */
         for (size_t i = 0; dev >= 0 && i < ELEMENTSOF(nodes) && found == DEVICE_POLICY_UNKNOWN; i++)
                 found = device_policy_of(faccessat(dev, nodes[i], R_OK, 0) < 0 ? -errno : 0);
         return found;
@@ -41,7 +42,8 @@ static const char *words(const struct host *h, bool direct) {
         case DEVICE_POLICY_HOLDS:
                 return NULL;
         case DEVICE_POLICY_FAILS:
-                return "it may open any device that its user may: the kernel or this container refuses systemd the device policy";
+                return "it may open any device that its user may: the kernel or this container refuses "
+                       "systemd the device policy";
         case DEVICE_POLICY_UNKNOWN:
                 return "it is not known whether the device policy holds: see DEVICES in tpu-launchd(8)";
         case _DEVICE_POLICY_MAX:
@@ -50,7 +52,8 @@ static const char *words(const struct host *h, bool direct) {
         return NULL;
 }
 
-void device_policy_warn(const struct host *h, const struct run_spec *s, bool direct, char *warning, size_t size) {
+void device_policy_warn(const struct host *h, const struct run_spec *s, bool direct, char *warning,
+                        size_t size) {
         const char *text = s->any_device ? NULL : words(h, direct);
         size_t n = strlen(warning);
 

@@ -15,10 +15,12 @@
 static bool is_unlocked(int fd) {
         struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
-        return flock(fd, LOCK_EX | LOCK_NB) == 0 && fcntl(fd, F_GETLK, &whole) == 0 && whole.l_type == F_UNLCK;
+        return flock(fd, LOCK_EX | LOCK_NB) == 0 && fcntl(fd, F_GETLK, &whole) == 0 &&
+               whole.l_type == F_UNLCK;
 }
 
-/* No process has a TPU open: what is left of a lock belongs to nobody. A failure is not ours to solve: libtpu will say so. */
+/* No process has a TPU open: what is left of a lock belongs to nobody. A failure is not ours to solve:
+ * libtpu will say so. */
 static void remove_stale_lockfile(const struct host *h, const char *run) {
         _cleanup_close_ int dir = -1, fd = -1;
         struct stat st;
@@ -35,8 +37,8 @@ static void remove_stale_lockfile(const struct host *h, const char *run) {
                 return;
         }
         if (unlinkat(dir, LIBTPU_LOCKFILE, 0) == 0)
-                log_notice("run %s: removed %s/%s of uid %u: no process has a TPU open", run, LIBTPU_LOCKFILE_DIRECTORY,
-                           LIBTPU_LOCKFILE, (unsigned) st.st_uid);
+                log_notice("run %s: removed %s/%s of uid %u: no process has a TPU open", run,
+                           LIBTPU_LOCKFILE_DIRECTORY, LIBTPU_LOCKFILE, (unsigned) st.st_uid);
         else
                 (void) log_warning_errno(errno, "run %s: the stale %s/%s cannot be removed: %m", run,
                                          LIBTPU_LOCKFILE_DIRECTORY, LIBTPU_LOCKFILE);
@@ -50,13 +52,14 @@ static int busy(const struct device_owner *o, const char *run, struct problem *p
                 (void) snprintf(remedy, sizeof(remedy), "tpuctl stop %.*s, or --share-devices",
                                 unit - (int) strlen(RUN_UNIT_PREFIX), o->unit + strlen(RUN_UNIT_PREFIX));
         else
-                (void) snprintf(remedy, sizeof(remedy), "end it on that host: kill %u, or --share-devices", o->pid);
-        return problem_set(p, -EBUSY, remedy, "run %s: %s is in use by process %u of uid %u (%s%s%s)", run, o->device,
-                           o->pid, o->uid, o->command, o->unit[0] ? ", in " : "", o->unit);
+                (void) snprintf(remedy, sizeof(remedy), "end it on that host: kill %u, or --share-devices",
+                                o->pid);
+        return problem_set(p, -EBUSY, remedy, "run %s: %s is in use by process %u of uid %u (%s%s%s)", run,
+                           o->device, o->pid, o->uid, o->command, o->unit[0] ? ", in " : "", o->unit);
 }
 
-int devices_check(const struct host *h, const struct run_spec *s, const char *run, struct problem *p, char *warning,
-                  size_t size) {
+int devices_check(const struct host *h, const struct run_spec *s, const char *run, struct problem *p,
+                  char *warning, size_t size) {
         _cleanup_free_ struct owners_cache *c = calloc(1, sizeof(*c));
         const struct device_owners *o;
 
@@ -90,7 +93,8 @@ static int add_node(const char *name, void *userdata) {
         struct nodes *l = userdata;
         bool vfio = streq(l->prefix, "/dev/vfio/");
 
-        if (!vfio && !streq(name, "fuse") && !(startswith(name, "accel") && name[5] >= '0' && name[5] <= '9'))
+        if (!vfio && !streq(name, "fuse") &&
+            !(startswith(name, "accel") && name[5] >= '0' && name[5] <= '9'))
                 return 0;
         if (l->n == NODES_MAX)
                 return 1;
@@ -112,7 +116,8 @@ char **devices_nodes(const struct host *h, const struct run_spec *s) {
         }
         if (!l.list)
                 return NULL;
-        /* there may be no TPU, or nodes of one kind only: the drivers' names are allowed in any case (unit_message.c) */
+        /* there may be no TPU, or nodes of one kind only: the drivers' names are allowed in any case
+         * (unit_message.c) */
         (void) host_list(h, DEV, add_node, &l);
         l.prefix = "/dev/vfio/";
         (void) host_list(h, DEV "/vfio", add_node, &l);

@@ -33,13 +33,15 @@ static bool has_word(const struct host *h, const char *dir, const char *file, co
         return false;
 }
 
-/* Our own group, with '/' at its end. -EOPNOTSUPP: the machine has no v2 tree, or we are outside of what we see of it. */
+/* Our own group, with '/' at its end. -EOPNOTSUPP: the machine has no v2 tree, or we are outside of what we
+ * see of it. */
 static int own_group(const struct host *h, char dir[static PATH_SIZE]) {
         char text[8192];
         const char *line;
         size_t n;
 
-        if (host_read(h, "/proc/self/cgroup", text, sizeof(text), NULL) < 0 || !(line = strstr(text, "0::/")))
+        if (host_read(h, "/proc/self/cgroup", text, sizeof(text), NULL) < 0 ||
+            !(line = strstr(text, "0::/")))
                 return -EOPNOTSUPP;
         line += strlen("0::");
         n = strcspn(line, "\n");
@@ -74,7 +76,8 @@ static int find_parent(const struct host *h, char dir[static PATH_SIZE]) {
         return divides_memory(h, dir) ? 0 : -EOPNOTSUPP;
 }
 
-static int set(const struct host *h, const char *parent, const char *name, const char *file, uint64_t bytes) {
+static int set(const struct host *h, const char *parent, const char *name, const char *file,
+               uint64_t bytes) {
         char path[PATH_SIZE], text[24];
         int r = path_of(path, parent, name, file);
 
@@ -99,18 +102,21 @@ static int make(const struct host *h, const char *parent, const char *name, cons
         return r < 0 ? r : set(h, parent, name, "/memory.high", s->memory_high);
 }
 
-int direct_group_make(const struct host *h, const char *name, const struct run_spec *s, char why[static GROUP_WHY_MAX]) {
+int direct_group_make(const struct host *h, const char *name, const struct run_spec *s,
+                      char why[static GROUP_WHY_MAX]) {
         char parent[PATH_SIZE];
         int r = find_parent(h, parent);
 
         if (r < 0) {
-                (void) snprintf(why, GROUP_WHY_MAX, "no group of cgroup v2 is there in which memory may be divided");
+                (void) snprintf(why, GROUP_WHY_MAX,
+                                "no group of cgroup v2 is there in which memory may be divided");
                 return -EOPNOTSUPP;
         }
         r = make(h, parent, name, s);
         if (r == 0)
                 return 0;
-        (void) snprintf(why, GROUP_WHY_MAX, "%.64s" RUN_UNIT_PREFIX "%.41s: %.32s", parent, name, strerror(-r));
+        (void) snprintf(why, GROUP_WHY_MAX, "%.64s" RUN_UNIT_PREFIX "%.41s: %.32s", parent, name,
+                        strerror(-r));
         return -EOPNOTSUPP;
 }
 

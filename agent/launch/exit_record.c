@@ -59,10 +59,10 @@ int exit_record_write(int exits_fd, const char *name, const struct exit_record *
         json_t *o;
         int w;
 
-        o = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I}", "version", RECORD_VERSION, "id", r->id,
-                      "result", r->result, "code", r->code, "status", r->status, "boot_id", r->boot_id,
-                      "real_usec", (json_int_t) r->real, "boot_usec", (json_int_t) r->boot, "oom_kills",
-                      (json_int_t) r->oom_kills);
+        o = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I}", "version", RECORD_VERSION, "id",
+                      r->id, "result", r->result, "code", r->code, "status", r->status, "boot_id",
+                      r->boot_id, "real_usec", (json_int_t) r->real, "boot_usec", (json_int_t) r->boot,
+                      "oom_kills", (json_int_t) r->oom_kills);
         if (o && add_cause(o, r) < 0) {
                 json_decref(o);
                 return -ENOMEM;
@@ -89,11 +89,12 @@ static int parse_cause(json_t *o, struct exit_record *ret) {
         const char *cause = "", *why = "", *remedy = "";
         json_int_t oom_kills = 0, step = -1;
 
-        if (json_unpack(o, "{s?I, s?s, s?s, s?s, s?I}", "oom_kills", &oom_kills, "cause", &cause, "why", &why, "remedy",
-                        &remedy, "last_step", &step) < 0)
+        if (json_unpack(o, "{s?I, s?s, s?s, s?s, s?I}", "oom_kills", &oom_kills, "cause", &cause, "why",
+                        &why, "remedy", &remedy, "last_step", &step) < 0)
                 return -EBADMSG;
         if (oom_kills < 0 || copy_word(cause, ret->cause, sizeof(ret->cause)) < 0 ||
-            copy_text(why, ret->why, sizeof(ret->why)) < 0 || copy_text(remedy, ret->remedy, sizeof(ret->remedy)) < 0)
+            copy_text(why, ret->why, sizeof(ret->why)) < 0 ||
+            copy_text(remedy, ret->remedy, sizeof(ret->remedy)) < 0)
                 return -EBADMSG;
         ret->oom_kills = (uint32_t) MIN(oom_kills, (json_int_t) UINT32_MAX);
         ret->step_known = step >= 0;

@@ -23,7 +23,8 @@ struct exit_record {
         char status[16]; /* "0", "TERM" */
         char boot_id[BOOT_ID_MAX];
         usec_t real, boot;
-        uint32_t oom_kills; /* processes of the run that the kernel killed for lack of memory, as its control group counts */
+        uint32_t oom_kills; /* processes of the run that the kernel killed for lack of memory, as its control
+                               group counts */
 
         /* Added by tpu-launchd once it has looked at all evidence (cause.h); empty before that. */
         char cause[24];

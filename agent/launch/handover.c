@@ -149,11 +149,12 @@ static bool is_handover(const char *name) {
 
 /* As the run's user, whose files they are. That it could not be done is no reason not to start. */
 static void rotate_stacks(const struct host *h) {
-        int r = stack_rotate(h, STACK_ROTATE_FOLDER, STACK_ROTATE_NAMES, STACK_ROTATE_KEEP, host_now_real(h));
+        int r = stack_rotate(h, STACK_ROTATE_FOLDER, STACK_ROTATE_NAMES, STACK_ROTATE_KEEP,
+                             host_now_real(h));
 
         if (r > 0)
-                log_info("%d old files with stacks were deleted from " STACK_ROTATE_FOLDER ": they took more than %" PRIu64
-                         " MiB",
+                log_info("%d old files with stacks were deleted from " STACK_ROTATE_FOLDER
+                         ": they took more than %" PRIu64 " MiB",
                          r, STACK_ROTATE_KEEP >> 20);
 }
 

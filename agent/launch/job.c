@@ -27,6 +27,10 @@ const char *job_state_name(enum job_state s) {
         return s < _JOB_STATE_MAX ? state_names[s] : "?";
 }
 
+const char *job_shown_state(const struct job *j) {
+        return j->ending ? "ending" : job_state_name(j->state);
+}
+
 const char *job_unit(const char *name, char buf[static JOB_UNIT_MAX]) {
         (void) snprintf(buf, JOB_UNIT_MAX, "%s%.41s.service", RUN_UNIT_PREFIX, name);
         return buf;
@@ -81,14 +85,15 @@ int job_write(int jobs_fd, const struct job *j) {
         _cleanup_free_ char *text = NULL;
         json_t *o;
 
-        o = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:o, s:o, s:I, s:I, s:o, s:o, s:b, s:I}", "version",
-                      JOB_VERSION, "name", j->name, "id", j->id, "boot_id", j->boot_id, "framework",
-                      j->framework, "malloc", j->malloc, "uid", (json_int_t) j->uid, "user", j->user,
-                      "directory", j->directory, "argv", strings_to_json(j->argv), "env",
-                      strings_to_json(j->env), "started_real_usec", (json_int_t) j->started_real,
-                      "started_boot_usec", (json_int_t) j->started_boot, "spec", run_spec_to_json(&j->spec),
-                      "restarts", restarts_to_json(&j->restarts), "stop_asked", (int) j->stop_asked, "preempted_real_usec",
-                      (json_int_t) j->preempted_real);
+        o = json_pack(
+                "{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:s, s:s, s:o, s:o, s:I, s:I, s:o, s:o, s:b, s:I}",
+                "version", JOB_VERSION, "name", j->name, "id", j->id, "boot_id", j->boot_id, "framework",
+                j->framework, "malloc", j->malloc, "uid", (json_int_t) j->uid, "user", j->user, "directory",
+                j->directory, "argv", strings_to_json(j->argv), "env", strings_to_json(j->env),
+                "started_real_usec", (json_int_t) j->started_real, "started_boot_usec",
+                (json_int_t) j->started_boot, "spec", run_spec_to_json(&j->spec), "restarts",
+                restarts_to_json(&j->restarts), "stop_asked", (int) j->stop_asked, "preempted_real_usec",
+                (json_int_t) j->preempted_real);
         if (!o)
                 return -ENOMEM;
         text = json_dumps(o, JSON_COMPACT);
@@ -113,8 +118,8 @@ static int parse_since(json_t *o, struct job *j) {
         json_int_t preempted = 0;
         int stop_asked = 0, r;
 
-        if (json_unpack(o, "{s?o, s?o, s?b, s?I}", "spec", &spec, "restarts", &restarts, "stop_asked", &stop_asked,
-                        "preempted_real_usec", &preempted) < 0 ||
+        if (json_unpack(o, "{s?o, s?o, s?b, s?I}", "spec", &spec, "restarts", &restarts, "stop_asked",
+                        &stop_asked, "preempted_real_usec", &preempted) < 0 ||
             preempted < 0)
                 return -EBADMSG;
         r = run_spec_from_json(spec, &j->spec);

@@ -55,6 +55,7 @@ struct job {
         /* Known while we run. */
         enum job_state state;
         struct exit_record end; /* valid when exited */
+        bool ending; /* it is gone, and why is looked at: its state is still the one before */
         uint32_t main_pid;
         char **secrets; /* before its start only: secret.h */
         char warning[384]; /* what could not be looked at before its start, or does not hold; "" */
@@ -66,6 +67,8 @@ struct job {
 
 bool job_name_is_valid(const char *name);
 const char *job_state_name(enum job_state s);
+/* As people and tpu-hostd are told it: also "ending". */
+const char *job_shown_state(const struct job *j);
 const char *job_unit(const char *name, char buf[static JOB_UNIT_MAX]);
 /* '-' nests slices (tpu-run-a-b.slice lies inside tpu-run-a.slice), so that a name's '-' is a '_' there. */
 const char *job_slice(const char *name, char buf[static JOB_UNIT_MAX]);

@@ -15,7 +15,8 @@ static int check_rights(const struct job *j, const struct caller *c, const char 
                 return problem_set(p, -EACCES, "as root, or as the user of the run",
                                    "user %s may not see the environment of run %.64s", c->name, name);
         if (!j)
-                return problem_set(p, -ENOENT, "see: tpuctl jobs", "there is no run '%.64s' on this host", name);
+                return problem_set(p, -ENOENT, "see: tpuctl jobs", "there is no run '%.64s' on this host",
+                                   name);
         return 0;
 }
 
@@ -25,8 +26,8 @@ bool job_environment_is_anothers(const struct runs *r, const struct caller *c, c
         return j && j->uid != c->uid;
 }
 
-int job_environment_answer(const struct runs *r, struct frame_peer *peer, const struct caller *c, const char *name,
-                           struct problem *p) {
+int job_environment_answer(const struct runs *r, struct frame_peer *peer, const struct caller *c,
+                           const char *name, struct problem *p) {
         Local__EnvironmentReply reply = LOCAL__ENVIRONMENT_REPLY__INIT;
         const struct job *j = runs_find(r, name);
         char **shown, **hidden;
@@ -54,7 +55,8 @@ int job_environment_answer(const struct runs *r, struct frame_peer *peer, const 
         if (!shown || !hidden || k < 0)
                 k = problem_set(p, -ENOMEM, "try again", "out of memory");
         else
-                (void) frame_peer_send(peer, LOCAL__KIND__KIND_ENVIRONMENT_REPLY, &reply.base); /* who is gone needs none */
+                (void) frame_peer_send(peer, LOCAL__KIND__KIND_ENVIRONMENT_REPLY,
+                                       &reply.base); /* who is gone needs none */
         for (size_t i = 0; i < reply.n_hidden; i++)
                 free(hidden[i]);
         free(hidden);

@@ -34,7 +34,7 @@ static Local__Job *describe(const struct runs *r, const struct job *j) {
         local__job__init(&d->job);
         d->job.name = wire_text(j->name);
         d->job.unit = wire_text(job_unit(j->name, d->unit));
-        d->job.state = wire_text(job_state_name(j->state));
+        d->job.state = wire_text(job_shown_state(j));
         d->job.framework = wire_text(j->framework);
         d->job.malloc = wire_text(j->malloc);
         d->job.user = j->user;

@@ -78,8 +78,10 @@ static int choose_units(struct launchd *l, const char *units) {
         int r;
 
         if (streq(units, "direct") || (streq(units, "auto") && unit_direct_is_needed(&l->host))) {
-                log_notice("runs are processes of our own making: no systemd runs them (see tpu-launchd(8), --units)");
-                r = unit_direct_new(l->event, &l->host, PATH_LAUNCHD_TOOL, &runs_unit_events, l->runs, &l->direct);
+                log_notice("runs are processes of our own making: no systemd runs them (see tpu-launchd(8), "
+                           "--units)");
+                r = unit_direct_new(l->event, &l->host, PATH_LAUNCHD_TOOL, &runs_unit_events, l->runs,
+                                    &l->direct);
                 if (r >= 0)
                         runs_attach(l->runs, &unit_direct_backend, l->direct);
                 return r;
@@ -145,7 +147,8 @@ static int help_run(const struct options *o, const char *record, const char *id,
         return exit_record_main(&h, record, id) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* What it reads: who this host is, for the environment of runs, the authority file, and what runs may open. */
+/* What it reads: who this host is, for the environment of runs, the authority file, and what runs may open.
+ */
 static int report_config(const struct options *o, bool show) {
         _cleanup_settings_ struct launchd_settings settings = { .any_device = false };
         _cleanup_host_ struct host h = HOST_NULL;
@@ -167,11 +170,13 @@ static int report_config(const struct options *o, bool show) {
 }
 
 /* What is wrong with the options together, or NULL. */
-static const char *misused(bool words, bool exec, const char *record, const char *shim, const char *id, bool config_only) {
+static const char *misused(bool words, bool exec, const char *record, const char *shim, const char *id,
+                           bool config_only) {
         if (words)
                 return "no arguments are taken";
         if ((!record && !shim) != !id || exec + !!record + !!shim + config_only > 1)
-                return "one of --record with --id, --shim with --id, --exec, --check-config and --show-config";
+                return "one of --record with --id, --shim with --id, --exec, --check-config and "
+                       "--show-config";
         return NULL;
 }
 
@@ -182,15 +187,18 @@ int main(int argc, char *argv[]) {
         const struct option_def defs[] = {
                 { "record", "NAME", "record how run NAME ended (ExecStopPost= of its unit)", &record, NULL },
                 { "id", "ID", "with --record and --shim: which run of that name", &id, NULL },
-                { "shim", "NAME", "start run NAME, wait for it and record its end (without systemd)", &shim, NULL },
-                { "units", "NAME", "auto (default), systemd or direct: what runs are started by", &units, NULL },
+                { "shim", "NAME", "start run NAME, wait for it and record its end (without systemd)", &shim,
+                  NULL },
+                { "units", "NAME", "auto (default), systemd or direct: what runs are started by", &units,
+                  NULL },
                 { "exec", "NAME", "become the command of run NAME (ExecStart= of its unit)", &exec, NULL },
                 { "check-config", NULL, "say what is wrong with the configuration and exit", NULL, &check },
                 { "show-config", NULL, "print what is in force and where it is from", NULL, &show },
         };
         struct options o = {
                 .program = "tpu-launchd",
-                .synopsis = "[OPTION…] | --record NAME --id ID | --shim NAME --id ID | --exec NAME | --check-config | --show-config",
+                .synopsis = "[OPTION…] | --record NAME --id ID | --shim NAME --id ID | --exec NAME | "
+                            "--check-config | --show-config",
                 .summary = "Starts training runs as services of their own and remembers how they ended.",
                 .defs = defs,
                 .n_defs = ELEMENTSOF(defs),

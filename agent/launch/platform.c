@@ -34,15 +34,22 @@ static bool is_pod(const struct host *h, const char *service_host) {
         char text[CGROUP_MAX];
 
         return (service_host && service_host[0]) ||
-               (host_read(h, "/proc/self/cgroup", text, sizeof(text), NULL) >= 0 && strstr(text, "kubepods"));
+               (host_read(h, "/proc/self/cgroup", text, sizeof(text), NULL) >= 0 &&
+                strstr(text, "kubepods"));
 }
 
 int platform_check(const struct host *h, const char *service_host, struct problem *p) {
         if (is_pod(h, service_host))
-                return problem_set(p, -EOPNOTSUPP, "start it as the cluster does (a Job or JobSet); on a TPU VM without Kubernetes: tpuctl run",
-                                   "runs are not started inside a Kubernetes pod: the pod's processes and devices are the kubelet's");
+                return problem_set(p, -EOPNOTSUPP,
+                                   "start it as the cluster does (a Job or JobSet); on a TPU VM without "
+                                   "Kubernetes: tpuctl run",
+                                   "runs are not started inside a Kubernetes pod: the pod's processes and "
+                                   "devices are the kubelet's");
         if (os_is(h, "cos"))
-                return problem_set(p, -EOPNOTSUPP, "use an image with systemd and a package manager, as Debian or Ubuntu (a TPU VM's own)",
-                                   "runs are not started on Container-Optimized OS: everything there runs in containers that others keep");
+                return problem_set(p, -EOPNOTSUPP,
+                                   "use an image with systemd and a package manager, as Debian or Ubuntu (a "
+                                   "TPU VM's own)",
+                                   "runs are not started on Container-Optimized OS: everything there runs "
+                                   "in containers that others keep");
         return 0;
 }

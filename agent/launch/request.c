@@ -217,8 +217,8 @@ static int set_environment(const struct host *h, const char *identity_config, co
         int r;
 
         if (q->framework[0] && framework_parse(q->framework, &f) < 0)
-                return problem_set(p, -EINVAL, "--framework " FRAMEWORK_NAMES, "there is no framework '%.32s'",
-                                   q->framework);
+                return problem_set(p, -EINVAL, "--framework " FRAMEWORK_NAMES,
+                                   "there is no framework '%.32s'", q->framework);
         (void) snprintf(j->framework, sizeof(j->framework), "%s", framework_name(f));
         r = identity_load(h, identity_config, &identity);
         if (r < 0)
@@ -280,7 +280,8 @@ static int decide_start(const Local__RunRequest *q, const struct caller *c, stru
         if (!c->remote)
                 return authority_decide(c, ACTION_START, c->uid, c->name, ret);
         if (q->user[0])
-                (void) getpwnam_r(q->user, &pw, buf, sizeof(buf), &found); /* unknown is refused like any other */
+                (void) getpwnam_r(q->user, &pw, buf, sizeof(buf),
+                                  &found); /* unknown is refused like any other */
         return authority_decide(c, ACTION_START, found ? pw.pw_uid : c->uid, q->user, ret);
 }
 
@@ -293,7 +294,8 @@ static int add_settings(const struct host *h, const char *config, struct run_spe
 
         r = launchd_settings_load(h, config, NULL, &host, &warnings);
         if (r < 0)
-                (void) log_warning_errno(r, "the configuration launchd cannot be read, it allows no more devices now: %m");
+                (void) log_warning_errno(
+                        r, "the configuration launchd cannot be read, it allows no more devices now: %m");
         else {
                 s->log_size = host.log_size;
                 s->log_age = host.log_age;
@@ -302,8 +304,8 @@ static int add_settings(const struct host *h, const char *config, struct run_spe
         for (size_t i = 0; host.devices && host.devices[i]; i++) {
                 r = device_list_add(host.devices[i], &s->devices, bad);
                 if (r < 0)
-                        return problem_set(p, r, "name less; see: tpu-launchd --show-config", "more than %d devices",
-                                           DEVICE_LIST_MAX);
+                        return problem_set(p, r, "name less; see: tpu-launchd --show-config",
+                                           "more than %d devices", DEVICE_LIST_MAX);
         }
         return 0;
 }

@@ -2,8 +2,8 @@
 #include "restart.h"
 
 json_t *restarts_to_json(const struct restarts *r) {
-        return json_pack("{s:I, s:I, s:b, s:I}", "done", (json_int_t) r->done, "idle", (json_int_t) r->idle, "step_known",
-                         (int) r->step_known, "best_step", (json_int_t) r->best_step);
+        return json_pack("{s:I, s:I, s:b, s:I}", "done", (json_int_t) r->done, "idle", (json_int_t) r->idle,
+                         "step_known", (int) r->step_known, "best_step", (json_int_t) r->best_step);
 }
 
 int restarts_from_json(const json_t *o, struct restarts *ret) {
@@ -13,8 +13,8 @@ int restarts_from_json(const json_t *o, struct restarts *ret) {
         *ret = (struct restarts){ .done = 0 };
         if (!o)
                 return 0;
-        if (json_unpack((json_t *) (uintptr_t) o, "{s?I, s?I, s?b, s?I}", "done", &done, "idle", &idle, "step_known", &known,
-                        "best_step", &best) < 0 ||
+        if (json_unpack((json_t *) (uintptr_t) o, "{s?I, s?I, s?b, s?I}", "done", &done, "idle", &idle,
+                        "step_known", &known, "best_step", &best) < 0 ||
             done < 0 || done > UINT32_MAX || idle < 0 || idle > UINT32_MAX || best < 0)
                 return -EBADMSG;
         *ret = (struct restarts){ .done = (uint32_t) done, .idle = (uint32_t) idle, .step_known = known,
@@ -36,8 +36,8 @@ static usec_t pause_after(uint32_t idle) {
         return MIN(pause, RESTART_PAUSE_MAX);
 }
 
-void restart_decide(const struct restarts *done, uint32_t max, const struct exit_record *end, enum cause cause, usec_t lived,
-                    struct restart_decision *ret) {
+void restart_decide(const struct restarts *done, uint32_t max, const struct exit_record *end,
+                    enum cause cause, usec_t lived, struct restart_decision *ret) {
         struct restart_decision d = { .next = *done };
         bool progress = made_progress(done, end, lived);
 
@@ -50,9 +50,11 @@ void restart_decide(const struct restarts *done, uint32_t max, const struct exit
         if (max == 0 || !cause_is_worth_a_restart(cause))
                 ;
         else if (done->done >= max)
-                (void) snprintf(d.words, sizeof(d.words), "not started again: all %u restarts are done", max);
+                (void) snprintf(d.words, sizeof(d.words), "not started again: all %u restarts are done",
+                                max);
         else if (d.next.idle >= RESTART_NO_PROGRESS)
-                (void) snprintf(d.words, sizeof(d.words), "not started again: %u starts in a row made no progress",
+                (void) snprintf(d.words, sizeof(d.words),
+                                "not started again: %u starts in a row made no progress",
                                 (unsigned) d.next.idle);
         else {
                 d.again = true;

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rights.h"
 
-int rights_check(struct runs *r, const struct caller *c, enum action action, const char *name, struct problem *p) {
+int rights_check(struct runs *r, const struct caller *c, enum action action, const char *name,
+                 struct problem *p) {
         const struct job *j = runs_find(r, name);
         struct refusal refusal;
 
-        /* Without a run, the question is whether one's own could be meant; remote has none, and asks about what it sees. */
+        /* Without a run, the question is whether one's own could be meant; remote has none, and asks about
+         * what it sees. */
         if (j ? authority_decide(c, action, j->uid, j->user, &refusal) < 0 :
                 !c->remote && authority_decide(c, action, c->uid, c->name, &refusal) < 0)
                 return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
         if (!j)
-                return problem_set(p, -ENOENT, "see: tpuctl jobs", "there is no run '%.64s' on this host", name);
+                return problem_set(p, -ENOENT, "see: tpuctl jobs", "there is no run '%.64s' on this host",
+                                   name);
         return 0;
 }
 

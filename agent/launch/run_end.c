@@ -11,8 +11,8 @@ static void drop_environment(struct job *j) {
                 free(TAKE_PTR(j->env[i]));
 }
 
-/* Stops the slice of a run that has ended: what it left there (containers, for one) goes with it, and so does the slice,
- * which systemd would keep for good. */
+/* Stops the slice of a run that has ended: what it left there (containers, for one) goes with it, and so
+ * does the slice, which systemd would keep for good. */
 void run_sweep(struct run *run) {
         struct runs *r = run->owner;
 
@@ -45,7 +45,8 @@ static void fill_in(char *buf, size_t size, const char *remedy, const char *name
         const char *at = strstr(remedy, "NAME");
 
         if (at)
-                (void) snprintf(buf, size, "%.*s%s%s", (int) (at - remedy), remedy, name, at + strlen("NAME"));
+                (void) snprintf(buf, size, "%.*s%s%s", (int) (at - remedy), remedy, name,
+                                at + strlen("NAME"));
         else
                 (void) snprintf(buf, size, "%s", remedy);
 }
@@ -100,8 +101,9 @@ void run_finish(struct run *run, const char *words) {
 static void tell_failed_start(struct run *run) {
         struct runs *r = run->owner;
         struct problem p;
-        int k = problem_set(&p, -EIO, "see: journalctl -b -u tpu-run-NAME.service", "run %s ended before it was seen to run: %s (%s)",
-                            run->job->name, run->job->end.cause, run->job->end.why);
+        int k = problem_set(&p, -EIO, "see: journalctl -b -u tpu-run-NAME.service",
+                            "run %s ended before it was seen to run: %s (%s)", run->job->name,
+                            run->job->end.cause, run->job->end.why);
 
         r->events->started(run->job, k, &p, r->userdata);
 }
@@ -112,6 +114,7 @@ static void conclude(struct run *run, const struct tail_result *tail) {
         struct restart_decision d = { .again = false };
         struct cause_found found = { .why = "" };
 
+        j->ending = false;
         judge(run, tail, &found);
         log_full(found.cause == CAUSE_SUCCESS || found.cause == CAUSE_STOPPED ? LOG_NOTICE : LOG_WARNING, 0,
                  "run %s ended: %s (%s)", j->name, j->end.cause, j->end.why);
@@ -132,9 +135,11 @@ static void on_tail(const struct tail_result *t, int error, void *userdata) {
         struct run *run = userdata;
 
         if (error < 0)
-                (void) log_warning_errno(error, "run %s: its last lines cannot be read, why it ended follows from its exit "
-                                                "alone: %m",
-                                         run->job->name);
+                (void) log_warning_errno(
+                        error,
+                        "run %s: its last lines cannot be read, why it ended follows from its exit "
+                        "alone: %m",
+                        run->job->name);
         run->tail = tail_free(run->tail);
         conclude(run, t);
 }
@@ -161,6 +166,7 @@ void run_ended(struct run *run) {
                 return;
         }
         k = tail_new(r->event, &of, on_tail, run, &run->tail);
+        j->ending = k >= 0;
         if (k < 0)
                 on_tail(&none, k, run);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between the end of a run and the next start under its name: its slice is empty, and the devices are free. */
+/* Between the end of a run and the next start under its name: its slice is empty, and the devices are free.
+ */
 #include "log.h"
 #include "run_table.h"
 
@@ -12,8 +13,8 @@ static int look_later(struct run *run, usec_t after) {
         int k;
 
         run->free_timer = sd_event_source_disable_unref(run->free_timer);
-        k = sd_event_add_time_relative(run->owner->event, &run->free_timer, CLOCK_MONOTONIC, after, USEC_PER_MSEC,
-                                       on_look, run);
+        k = sd_event_add_time_relative(run->owner->event, &run->free_timer, CLOCK_MONOTONIC, after,
+                                       USEC_PER_MSEC, on_look, run);
         if (k < 0)
                 return k;
         (void) sd_event_source_set_description(run->free_timer, "wait-until-free");
@@ -32,8 +33,10 @@ int run_is_free(struct run *run, const struct job *wanted, struct problem *p) {
         pid_t left = run_left_over(run);
 
         if (left > 0)
-                return problem_set(p, -EBUSY, "see: ps -o pid,stat,wchan:30,comm -p PID; in state D only a reboot ends it",
-                                   "run %s: process %d of the run before it is still there", wanted->name, (int) left);
+                return problem_set(
+                        p, -EBUSY,
+                        "see: ps -o pid,stat,wchan:30,comm -p PID; in state D only a reboot ends it",
+                        "run %s: process %d of the run before it is still there", wanted->name, (int) left);
         return devices_check(run->owner->host, &wanted->spec, wanted->name, p, NULL, 0);
 }
 

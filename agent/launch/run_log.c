@@ -61,7 +61,8 @@ static int look(const char *name, void *userdata) {
             (usec_t) st.st_mtim.tv_sec * USEC_PER_SEC >= f->real)
                 return 0;
         if (shim_file_read(f->shims, name, &shim) < 0 || !shim.alive)
-                (void) unlinkat(f->logs, name, 0); /* one that stays is found again at the next start of a run */
+                (void) unlinkat(f->logs, name,
+                                0); /* one that stays is found again at the next start of a run */
         return 0;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A run is told that its host is about to go, as its own spec says; and what others saw of why it may end. */
+/* A run is told that its host is about to go, as its own spec says; and what others saw of why it may end.
+ */
 #include "handover.h"
 #include "log.h"
 #include "run_table.h"
@@ -11,8 +12,9 @@ static int send_signal(struct run *run, char *done, size_t size, struct problem 
         int k = r->units->signal(r->backend, run->job->name, number);
 
         if (k < 0)
-                return problem_set(p, k, "try again; see: systemctl status dbus", "run %s: it cannot be sent %s: %s",
-                                   run->job->name, run_signal_name(number), strerror(-k));
+                return problem_set(p, k, "try again; see: systemctl status dbus",
+                                   "run %s: it cannot be sent %s: %s", run->job->name,
+                                   run_signal_name(number), strerror(-k));
         (void) snprintf(done, size, "%s to process %u", run_signal_name(number), run->job->main_pid);
         return 0;
 }
@@ -21,7 +23,9 @@ static int start_command(struct run *run, char *done, size_t size, struct proble
         const struct job *j = run->job;
         struct runs *r = run->owner;
         _cleanup_(strings_freep) char **devices = devices_nodes(r->host, &j->spec);
-        struct unit_spec spec = { .name = j->name, .id = j->id, .user = j->user, .run = &j->spec, .devices = devices };
+        struct unit_spec spec = {
+                .name = j->name, .id = j->id, .user = j->user, .run = &j->spec, .devices = devices
+        };
         char handover[JOB_NAME_MAX + 16];
         int k;
 
@@ -32,12 +36,14 @@ static int start_command(struct run *run, char *done, size_t size, struct proble
                 k = r->units->beside(r->backend, &spec);
         if (k < 0)
                 return problem_set(p, k, "see: journalctl -b -u tpu-launchd",
-                                   "run %s: its command for a preemption cannot be started: %s", j->name, strerror(-k));
+                                   "run %s: its command for a preemption cannot be started: %s", j->name,
+                                   strerror(-k));
         (void) snprintf(done, size, "its command as %s%s.service", PREEMPT_UNIT_PREFIX, j->name);
         return 0;
 }
 
-int runs_signal(struct runs *r, const char *name, uint64_t generation, char *ret_done, size_t size, struct problem *p) {
+int runs_signal(struct runs *r, const char *name, uint64_t generation, char *ret_done, size_t size,
+                struct problem *p) {
         struct run *run = run_find(r, name);
         struct job *j;
         int k;
@@ -54,7 +60,8 @@ int runs_signal(struct runs *r, const char *name, uint64_t generation, char *ret
         if (!j->spec.preempt_argv && j->spec.preempt_signal == 0)
                 return problem_set(p, -ENOTSUP, "start it with tpuctl run --preempt TERM",
                                    "run %s does not say how it is told of a preemption", name);
-        k = j->spec.preempt_argv ? start_command(run, ret_done, size, p) : send_signal(run, ret_done, size, p);
+        k = j->spec.preempt_argv ? start_command(run, ret_done, size, p)
+                                 : send_signal(run, ret_done, size, p);
         if (k < 0)
                 return k;
         if (j->preempted_real != 0)
@@ -62,7 +69,8 @@ int runs_signal(struct runs *r, const char *name, uint64_t generation, char *ret
         j->preempted_real = host_now_real(r->host);
         k = job_write(r->jobs_fd, j);
         if (k < 0) /* it was told; only why it ends may be said less well after our own end */
-                (void) log_warning_errno(k, "run %s: that it was told of a preemption cannot be written down: %m", name);
+                (void) log_warning_errno(
+                        k, "run %s: that it was told of a preemption cannot be written down: %m", name);
         return 0;
 }
 

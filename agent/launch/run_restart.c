@@ -35,7 +35,9 @@ int run_start_again(struct run *run, struct problem *p) {
         struct runs *r = run->owner;
         struct job *j = run->job;
         _cleanup_(strings_freep) char **devices = devices_nodes(r->host, &j->spec);
-        struct unit_spec spec = { .name = j->name, .id = j->id, .user = j->user, .run = &j->spec, .devices = devices };
+        struct unit_spec spec = {
+                .name = j->name, .id = j->id, .user = j->user, .run = &j->spec, .devices = devices
+        };
         struct restarts before = j->restarts;
         int k;
 
@@ -46,8 +48,8 @@ int run_start_again(struct run *run, struct problem *p) {
                 k = r->units->start(r->backend, &spec);
         if (k < 0) {
                 j->restarts = before;
-                return problem_set(p, k, "see: journalctl -b -u tpu-launchd", "run %s: it cannot be started again: %s",
-                                   j->name, strerror(-k));
+                return problem_set(p, k, "see: journalctl -b -u tpu-launchd",
+                                   "run %s: it cannot be started again: %s", j->name, strerror(-k));
         }
         j->state = JOB_STARTING;
         j->hints = 0;

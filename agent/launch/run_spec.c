@@ -12,7 +12,8 @@ static const struct {
         const char *name;
         int number;
 } signals[] = {
-        { "", 0 }, { "none", 0 }, { "TERM", SIGTERM }, { "INT", SIGINT }, { "USR1", SIGUSR1 }, { "USR2", SIGUSR2 },
+        { "", 0 },         { "none", 0 },       { "TERM", SIGTERM },
+        { "INT", SIGINT }, { "USR1", SIGUSR1 }, { "USR2", SIGUSR2 },
 };
 
 const char *run_signal_name(int number) {
@@ -70,16 +71,18 @@ void run_spec_init(struct run_spec *s) {
                                 .log_age = SPEC_LOG_AGE };
 }
 
-static int take_label(const char *from, const char *what, char to[static SPEC_LABEL_SIZE], struct problem *p) {
+static int take_label(const char *from, const char *what, char to[static SPEC_LABEL_SIZE],
+                      struct problem *p) {
         size_t n = strlen(from);
 
         for (size_t i = 0; i < n; i++)
                 if (from[i] < ' ' || from[i] > '~')
                         return problem_set(p, -EINVAL, "use printable ASCII",
-                                           "the %s of the run holds a character that is not printable ASCII", what);
+                                           "the %s of the run holds a character that is not printable ASCII",
+                                           what);
         if (n >= SPEC_LABEL_SIZE)
-                return problem_set(p, -EINVAL, "choose a shorter one", "the %s of the run is longer than %d bytes",
-                                   what, SPEC_LABEL_SIZE - 1);
+                return problem_set(p, -EINVAL, "choose a shorter one",
+                                   "the %s of the run is longer than %d bytes", what, SPEC_LABEL_SIZE - 1);
         memcpy(to, from, n + 1);
         return 0;
 }
@@ -131,7 +134,8 @@ static int take_limits(const Local__RunLimits *l, struct run_spec *s, struct pro
         if (r == 0)
                 r = take_set(l->numa, "NUMA nodes", s->numa, sizeof(s->numa), p);
         if (r == 0 && l->core[0] && !streq(l->core, "none") && !streq(l->core, "keep"))
-                r = problem_set(p, -EINVAL, "none or keep", "there is no policy '%.32s' of core dumps", l->core);
+                r = problem_set(p, -EINVAL, "none or keep", "there is no policy '%.32s' of core dumps",
+                                l->core);
         s->keep_core = streq(l->core, "keep");
         return r;
 }
@@ -157,18 +161,21 @@ static int take_preempt(const Local__Preempt *w, struct run_spec *s, struct prob
         while (i < ELEMENTSOF(signals) && !streq(signals[i].name, w->signal))
                 i++;
         if (i == ELEMENTSOF(signals))
-                return problem_set(p, -EINVAL, "TERM, INT, USR1, USR2, none, or a command that begins with /",
+                return problem_set(p, -EINVAL,
+                                   "TERM, INT, USR1, USR2, none, or a command that begins with /",
                                    "'%.16s' is no signal that tells a run of a preemption", w->signal);
         s->preempt_signal = signals[i].number;
         if (w->n_argv == 0)
                 return 0;
         if (w->n_argv > SPEC_PREEMPT_ARGV_MAX || !w->argv[0][0])
                 return problem_set(p, -EINVAL, "put it into a script",
-                                   "the command for a preemption has no words, or more than %d", SPEC_PREEMPT_ARGV_MAX);
+                                   "the command for a preemption has no words, or more than %d",
+                                   SPEC_PREEMPT_ARGV_MAX);
         for (i = 0; i < w->n_argv; i++)
                 if (strlen(w->argv[i]) > 4095 || !environment_text_is_valid(w->argv[i]))
-                        return problem_set(p, -EINVAL, "put it into a script",
-                                           "word %zu of the command for a preemption is too long, or no UTF-8 text", i);
+                        return problem_set(
+                                p, -EINVAL, "put it into a script",
+                                "word %zu of the command for a preemption is too long, or no UTF-8 text", i);
         s->preempt_argv = strings_copy((const char *const *) w->argv, w->n_argv);
         return s->preempt_argv ? 0 : problem_set(p, -ENOMEM, "try again", "out of memory");
 }
@@ -206,7 +213,8 @@ int run_spec_from_request(const Local__RunRequest *q, struct run_spec *s, struct
         if (q->grace_usec > 0)
                 s->grace = q->grace_usec;
         if (q->restarts > SPEC_RESTARTS_MAX)
-                return problem_set(p, -ERANGE, "give less", "more than %d restarts are not possible", SPEC_RESTARTS_MAX);
+                return problem_set(p, -ERANGE, "give less", "more than %d restarts are not possible",
+                                   SPEC_RESTARTS_MAX);
         s->restarts = q->restarts;
         s->share_devices = q->share_devices;
         return take_devices(q->devices, s, p);

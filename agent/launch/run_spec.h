@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What a run's specification says besides who, where and what: which intent it belongs to, what it may use, how it
- * is ended, started again and told of a preemption. Kept in the run's file; secrets are not (handover.h).
+ * What a run's specification says besides who, where and what: which intent it belongs to, what it may use,
+ * how it is ended, started again and told of a preemption. Kept in the run's file; secrets are not
+ * (handover.h).
  */
 #include <jansson.h>
 
@@ -32,7 +33,8 @@ struct run_spec {
         uint64_t generation; /* of the intent; 0: a local run */
         char intent[SPEC_LABEL_SIZE], slice[SPEC_LABEL_SIZE], worker[SPEC_LABEL_SIZE];
         uint64_t memlock, nofile, memory_max; /* SPEC_UNLIMITED: no limit */
-        uint64_t memory_total, memory_high; /* of the slice: the service, and containers that the run starts */
+        uint64_t memory_total,
+                memory_high;      /* of the slice: the service, and containers that the run starts */
         char cpus[128], numa[64]; /* as number_set_parse() takes them; "": all */
         bool keep_core;
         usec_t grace; /* never 0 */
@@ -41,7 +43,8 @@ struct run_spec {
         char **preempt_argv; /* NULL: none */
         bool share_devices, any_device;
         char **devices; /* which it may open besides the TPU's: device_list.h; NULL: none */
-        uint64_t log_size; /* of its lines on the disk, and after its end how long: run_log.h, where no systemd runs it */
+        uint64_t log_size; /* of its lines on the disk, and after its end how long: run_log.h, where no
+                              systemd runs it */
         usec_t log_age;
         bool remote; /* asked for by the principal remote: it gets no new privileges */
 };

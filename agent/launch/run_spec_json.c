@@ -15,16 +15,18 @@ static uint64_t limit_in(json_int_t v) {
 }
 
 json_t *run_spec_to_json(const struct run_spec *s) {
-        return json_pack("{s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:b, s:I, s:i, s:i, s:o, s:b, s:b, s:b, s:o, s:I, s:I}",
-                         "generation", (json_int_t) s->generation, "intent", s->intent, "slice", s->slice, "worker",
-                         s->worker, "memlock", limit_out(s->memlock), "nofile", limit_out(s->nofile), "memory_max",
-                         limit_out(s->memory_max), "memory_total", limit_out(s->memory_total), "memory_high",
-                         limit_out(s->memory_high), "cpus", s->cpus, "numa", s->numa, "keep_core", (int) s->keep_core,
-                         "grace_usec", (json_int_t) s->grace, "restarts", (int) s->restarts, "preempt_signal",
-                         s->preempt_signal, "preempt_argv", strings_to_json(s->preempt_argv), "share_devices",
-                         (int) s->share_devices, "any_device", (int) s->any_device, "remote", (int) s->remote,
-                         "devices", strings_to_json(s->devices), "log_size", limit_out(s->log_size),
-                         "log_age_usec", limit_out(s->log_age));
+        return json_pack("{s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:b, s:I, s:i, s:i, s:o, "
+                         "s:b, s:b, s:b, s:o, s:I, s:I}",
+                         "generation", (json_int_t) s->generation, "intent", s->intent, "slice", s->slice,
+                         "worker", s->worker, "memlock", limit_out(s->memlock), "nofile",
+                         limit_out(s->nofile), "memory_max", limit_out(s->memory_max), "memory_total",
+                         limit_out(s->memory_total), "memory_high", limit_out(s->memory_high), "cpus",
+                         s->cpus, "numa", s->numa, "keep_core", (int) s->keep_core, "grace_usec",
+                         (json_int_t) s->grace, "restarts", (int) s->restarts, "preempt_signal",
+                         s->preempt_signal, "preempt_argv", strings_to_json(s->preempt_argv),
+                         "share_devices", (int) s->share_devices, "any_device", (int) s->any_device,
+                         "remote", (int) s->remote, "devices", strings_to_json(s->devices), "log_size",
+                         limit_out(s->log_size), "log_age_usec", limit_out(s->log_age));
 }
 
 static int copy(const char *from, char *to, size_t size) {
@@ -91,11 +93,12 @@ int run_spec_from_json(const json_t *o, struct run_spec *s) {
                 return 0;
         nofile = limit_out(s->nofile);
         grace = (json_int_t) s->grace;
-        if (json_unpack((json_t *) (uintptr_t) o, "{s?I, s?I, s?I, s?I, s?I, s?I, s?b, s?I, s?i, s?i, s?b, s?b, s?b}", "generation",
-                        &generation, "memlock", &memlock, "nofile", &nofile, "memory_max", &memory_max, "memory_total", &total,
-                        "memory_high", &high, "keep_core",
-                        &keep_core, "grace_usec", &grace, "restarts", &restarts, "preempt_signal", &number,
-                        "share_devices", &share, "any_device", &any, "remote", &remote) < 0)
+        if (json_unpack((json_t *) (uintptr_t) o,
+                        "{s?I, s?I, s?I, s?I, s?I, s?I, s?b, s?I, s?i, s?i, s?b, s?b, s?b}", "generation",
+                        &generation, "memlock", &memlock, "nofile", &nofile, "memory_max", &memory_max,
+                        "memory_total", &total, "memory_high", &high, "keep_core", &keep_core, "grace_usec",
+                        &grace, "restarts", &restarts, "preempt_signal", &number, "share_devices", &share,
+                        "any_device", &any, "remote", &remote) < 0)
                 return -EBADMSG;
         if (generation < 0 || grace <= 0 || (usec_t) grace > SPEC_GRACE_MAX || restarts < 0 ||
             restarts > SPEC_RESTARTS_MAX || number < 0 || number > SIGRTMAX)

@@ -59,8 +59,9 @@ static int write_files(struct runs *r, const struct job *j, struct problem *p) {
                 return 0;
         k = secrets_write(r->secrets_fd, j->name, j->secrets);
         if (k < 0)
-                return problem_set(p, k, "see: df " PATH_LAUNCHD_RUNTIME, "run %s: %s/%s cannot be written: %s",
-                                   j->name, PATH_LAUNCHD_RUNTIME, STATE_SECRETS, strerror(-k));
+                return problem_set(p, k, "see: df " PATH_LAUNCHD_RUNTIME,
+                                   "run %s: %s/%s cannot be written: %s", j->name, PATH_LAUNCHD_RUNTIME,
+                                   STATE_SECRETS, strerror(-k));
         return 0;
 }
 
@@ -92,7 +93,9 @@ static int take_place(struct runs *r, struct job *j, struct run **ret, struct pr
 /* j is taken over. */
 static int begin(struct runs *r, struct job *j, struct problem *p) {
         _cleanup_(strings_freep) char **devices = devices_nodes(r->host, &j->spec);
-        struct unit_spec spec = { .name = j->name, .id = j->id, .user = j->user, .run = &j->spec, .devices = devices };
+        struct unit_spec spec = {
+                .name = j->name, .id = j->id, .user = j->user, .run = &j->spec, .devices = devices
+        };
         struct run *run = NULL;
         int k;
 
@@ -107,15 +110,18 @@ static int begin(struct runs *r, struct job *j, struct problem *p) {
         k = write_files(r, j, p);
         spec.secrets = j->secrets;
         j->secrets = secrets_free(j->secrets);
-        if (!r->units->pids) /* its lines are in the journal: what the name left before is not to be taken for them */
+        if (!r->units->pids) /* its lines are in the journal: what the name left before is not to be taken
+                                for them */
                 run_log_remove(r->host, j->name);
         if (k >= 0) {
                 k = r->units->start(r->backend, &spec);
                 if (k == -EOPNOTSUPP)
-                        (void) problem_set(p, k, "leave --memory, --memory-total and --memory-high out, or run systemd",
-                                           "run %s: without systemd it cannot have a limit of memory on this host (see: "
-                                           "tpu-launchd(8), --units)",
-                                           j->name);
+                        (void) problem_set(
+                                p, k, "leave --memory, --memory-total and --memory-high out, or run systemd",
+                                "run %s: without systemd it cannot have a limit of memory on this host "
+                                "(see: "
+                                "tpu-launchd(8), --units)",
+                                j->name);
                 else if (k == -ENOTCONN)
                         (void) problem_set(p, k, "try again; see: systemctl status dbus",
                                            "the system bus cannot be reached at this moment");
@@ -149,14 +155,15 @@ void run_start_coming(struct run *run) {
         if (k == 0)
                 return;
         log_warning("%s", p.text);
-        r->events->started(&told, k, &p, r->userdata); /* j is gone: who waits knows it by name and generation */
+        r->events->started(&told, k, &p,
+                           r->userdata); /* j is gone: who waits knows it by name and generation */
         run = run_find(r, told.name);
         if (run)
                 (void) snprintf(run->job->refused, sizeof(run->job->refused), "%s", p.text);
 }
 
-/* Whether asked comes after the other, before it (< 0), or is it. The registry lets an intent begin under the name of another
- * only when that has ended: what is asked for with another serial is the later one. */
+/* Whether asked comes after the other, before it (< 0), or is it. The registry lets an intent begin under
+ * the name of another only when that has ended: what is asked for with another serial is the later one. */
 static int compare(const struct run_spec *asked, const struct run_spec *other) {
         if (!streq(asked->intent, other->intent))
                 return 1;
@@ -170,8 +177,8 @@ static void take_turn(struct run *run, struct job *asked) {
 
         if (run->coming) {
                 k = problem_set(&stale, -ESTALE, "see: tpuctl jobs",
-                                "generation %" PRIu64 " of run %s came before it began", asked->spec.generation,
-                                asked->name);
+                                "generation %" PRIu64 " of run %s came before it began",
+                                asked->spec.generation, asked->name);
                 run->owner->events->started(run->coming, k, &stale, run->owner->userdata);
                 (void) job_free(run->coming);
         }
@@ -180,8 +187,8 @@ static void take_turn(struct run *run, struct job *asked) {
         run->coming = asked;
 }
 
-/* A run by intent is there under this name. Returns 0 when j is to begin now, 1 when it is there already or waits
- * for the end of the one before, which *ret is then; j is taken over then and on failure. */
+/* A run by intent is there under this name. Returns 0 when j is to begin now, 1 when it is there already or
+ * waits for the end of the one before, which *ret is then; j is taken over then and on failure. */
 static int by_generation(struct run *run, struct job *j, const struct job **ret, struct problem *p) {
         const struct job *newest = run->coming ? run->coming : run->job;
         int order = compare(&j->spec, &newest->spec), k;
@@ -210,20 +217,22 @@ static int by_generation(struct run *run, struct job *j, const struct job **ret,
 
 int runs_check(struct runs *r, struct job *j, struct problem *p) {
         struct run *run = j->name[0] ? run_find(r, j->name) : NULL;
-        bool lives = run && run->job->state != JOB_EXITED, gang = run && run->job->spec.generation > 0 && j->spec.generation > 0;
+        bool lives = run && run->job->state != JOB_EXITED,
+             gang = run && run->job->spec.generation > 0 && j->spec.generation > 0;
 
         if (gang && compare(&j->spec, &run->job->spec) < 0)
                 return problem_set(p, -ESTALE, "see: tpuctl jobs",
-                                   "run %s is of generation %" PRIu64 " already, which is later than %" PRIu64, j->name,
-                                   run->job->spec.generation, j->spec.generation);
+                                   "run %s is of generation %" PRIu64
+                                   " already, which is later than %" PRIu64,
+                                   j->name, run->job->spec.generation, j->spec.generation);
         if (lives && gang)
                 return 0; /* it is ended first, and the devices are looked at then */
         if (lives)
-                return problem_set(p, -EEXIST, "choose another name, or: tpuctl stop NAME", "run %s is %s", j->name,
-                                   job_state_name(run->job->state));
+                return problem_set(p, -EEXIST, "choose another name, or: tpuctl stop NAME", "run %s is %s",
+                                   j->name, job_state_name(run->job->state));
         if (runs_count_active(r) >= JOBS_ACTIVE_MAX)
-                return problem_set(p, -EBUSY, "stop one: tpuctl jobs", "%d runs are active, which is the most",
-                                   JOBS_ACTIVE_MAX);
+                return problem_set(p, -EBUSY, "stop one: tpuctl jobs",
+                                   "%d runs are active, which is the most", JOBS_ACTIVE_MAX);
         return check_devices(r, j, p);
 }
 

@@ -36,11 +36,13 @@ static int on_kill(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
-static int add_timer(struct run *run, usec_t after, sd_event_time_handler_t handler, const char *name, sd_event_source **ret) {
+static int add_timer(struct run *run, usec_t after, sd_event_time_handler_t handler, const char *name,
+                     sd_event_source **ret) {
         int k;
 
         *ret = sd_event_source_disable_unref(*ret);
-        k = sd_event_add_time_relative(run->owner->event, ret, CLOCK_MONOTONIC, after, 10 * USEC_PER_MSEC, handler, run);
+        k = sd_event_add_time_relative(run->owner->event, ret, CLOCK_MONOTONIC, after, 10 * USEC_PER_MSEC,
+                                       handler, run);
         if (k < 0)
                 return k;
         (void) sd_event_source_set_description(*ret, name);
@@ -84,8 +86,9 @@ static void drop_next(struct run *run, uint64_t generation) {
 
         if (!run->coming || (generation > 0 && run->coming->spec.generation > generation))
                 return;
-        error = problem_set(&p, -ECANCELED, "start it anew", "run %s was stopped before its generation %" PRIu64 " began",
-                            run->job->name, run->coming->spec.generation);
+        error = problem_set(&p, -ECANCELED, "start it anew",
+                            "run %s was stopped before its generation %" PRIu64 " began", run->job->name,
+                            run->coming->spec.generation);
         run_refuse_coming(run, error, &p);
 }
 
@@ -97,9 +100,10 @@ static int note_stop(struct run *run, struct problem *p) {
                 return 0;
         run->job->stop_asked = true;
         k = run->job->spec.restarts > 0 ? job_write(run->owner->jobs_fd, run->job) : 0;
-        return k < 0 ? problem_set(p, k, "see: df " PATH_LAUNCHD_STATE, "run %s: that it is stopped cannot be written down: %s",
-                                   run->job->name, strerror(-k)) :
-                       0;
+        return k < 0 ? problem_set(p, k, "see: df " PATH_LAUNCHD_STATE,
+                                   "run %s: that it is stopped cannot be written down: %s", run->job->name,
+                                   strerror(-k))
+                     : 0;
 }
 
 int runs_stop(struct runs *r, const char *name, uint64_t generation, usec_t grace, struct problem *p) {

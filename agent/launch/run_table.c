@@ -126,8 +126,8 @@ static int load_one(const char *name, void *userdata) {
         run->job->state = JOB_RUNNING; /* until systemd says otherwise */
         (void) host_boot_id(r->host, boot_id);
         k = exit_record_read(r->exits_fd, name, run->job->id, &run->job->end);
-        /* It was judged before, or the host went down with it. One that ended while we were away is judged when it is asked
-         * about: that takes the journal. */
+        /* It was judged before, or the host went down with it. One that ended while we were away is judged
+         * when it is asked about: that takes the journal. */
         if ((k == 0 && run->job->end.cause[0]) || !streq(run->job->boot_id, boot_id))
                 run_ended(run);
         return 0;

@@ -28,7 +28,8 @@ struct run {
         bool restarting; /* systemd was asked for another start, and has not answered */
         bool swept; /* ended, and its slice has been stopped */
         usec_t captured_boot, captured_real; /* when the last capture began; 0: none yet */
-        usec_t rounds[CAPTURE_ROUND]; /* boot clock: the last captures with native frames that remote had, by turns; 0: none */
+        usec_t rounds[CAPTURE_ROUND]; /* boot clock: the last captures with native frames that remote had, by
+                                         turns; 0: none */
         unsigned round;
 };
 
@@ -59,7 +60,8 @@ void run_undo(struct runs *r, struct run *run);
 void run_await_free(struct run *run);
 /* The same after a pause, also for the run itself when it waits to be started again. */
 void run_await_free_after(struct run *run, usec_t pause);
-/* systemd refused the start that run_start_again() asked for: tried again later. False: it was another start. */
+/* systemd refused the start that run_start_again() asked for: tried again later. False: it was another
+ * start. */
 bool run_retry_restart(struct run *run);
 /* The processes of a run now, by its backend or its slice. -ENOENT when it is not known where they are. */
 int run_pids(const struct run *run, struct pid_list *ret);

@@ -23,7 +23,13 @@ static void on_refused(const char *name, int error, const char *text, void *user
         }
         if (run_retry_restart(run))
                 return;
-        if (error == -EEXIST)
+        if (error == -EEXIST && strstr(text, ".slice"))
+                /* one with limits is made anew for each start: unit_message.c */
+                (void) problem_set(&p, error,
+                                   "systemctl stop its slice; a unit in it that failed is kept until: systemctl "
+                                   "reset-failed",
+                                   "run %s: systemd still has the slice of a run before it: %.150s", name, text);
+        else if (error == -EEXIST)
                 (void) problem_set(&p, error,
                                    "choose another name, or wait until 'systemctl status tpu-run-NAME' "
                                    "knows it no more",
@@ -48,7 +54,8 @@ static void on_started(const char *name, const char *result, void *userdata) {
         run->replaced = job_free(run->replaced);
         run->restarting = false;
         if (streq(result, "failed"))
-                return; /* its command ran, and ended before systemd had seen it run: how, is told with its end */
+                return; /* its command ran, and ended before systemd had seen it run: how, is told with its
+                           end */
         if (streq(result, "done"))
                 run->job->state = JOB_RUNNING;
         else
@@ -131,7 +138,8 @@ void runs_visit(struct runs *r, void (*visit)(const struct job *j, void *userdat
 
                 if (run->job->state != JOB_EXITED && !(r->units && r->units->pids) &&
                     exit_record_read(r->exits_fd, run->job->name, run->job->id, &record) == 0)
-                        run_ended(run); /* a unit that somebody holds is never seen to go; its record says it has */
+                        run_ended(run); /* a unit that somebody holds is never seen to go; its record says it
+                                           has */
                 if (run->job->state == JOB_RUNNING && !run->job->control_group)
                         /* not known yet, or not told when it was: at the next visit, then */
                         (void) r->units->query(r->backend, run->job->name);

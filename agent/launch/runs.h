@@ -39,31 +39,37 @@ void runs_attach(struct runs *r, const struct unit_backend *backend, void *userd
 /*
  * Starts a job, which is taken over in any case: "started" is told later. An empty name becomes "run-N".
  * Nothing is left behind on failure, and a run of that name that has ended keeps its place.
- * Runs by intent are idempotent by name and generation. Returns 1, and not 0, when *ret is the run of this generation
- * that is there already, in whichever state ("started" is told while it is starting, and not otherwise), or when it is
- * to start once the run of a lower generation, which is being ended, is gone ("started" is told then). -ESTALE: there is
- * a run of a higher one.
+ * Runs by intent are idempotent by name and generation. Returns 1, and not 0, when *ret is the run of this
+ * generation that is there already, in whichever state ("started" is told while it is starting, and not
+ * otherwise), or when it is to start once the run of a lower generation, which is being ended, is gone
+ * ("started" is told then). -ESTALE: there is a run of a higher one.
  */
 int runs_start(struct runs *r, struct job *j, const struct job **ret, struct problem *p);
-/* What would keep runs_start() from beginning j now (which stays the caller's): -EEXIST, -ESTALE, -EBUSY with p; 0, and what could
- * not be looked at in j's warning. A run by intent of a lower generation, which a start would end, keeps nothing. */
+/* What would keep runs_start() from beginning j now (which stays the caller's): -EEXIST, -ESTALE, -EBUSY
+ * with p; 0, and what could not be looked at in j's warning. A run by intent of a lower generation, which a
+ * start would end, keeps nothing. */
 int runs_check(struct runs *r, struct job *j, struct problem *p);
-/* grace: until KILL, 0 for the run's own, of which it can only be a part. generation: 0, or the highest that is meant
- * (-ESTALE). "ended" is told later, when the run is gone; 1: it only waited to be started again, and has ended. -EALREADY
- * when it has ended. */
+/* grace: until KILL, 0 for the run's own, of which it can only be a part. generation: 0, or the highest that
+ * is meant (-ESTALE). "ended" is told later, when the run is gone; 1: it only waited to be started again, and
+ * has ended. -EALREADY when it has ended. */
 int runs_stop(struct runs *r, const char *name, uint64_t generation, usec_t grace, struct problem *p);
-/* What a timer does when KILL was sent a minute ago: a process that is still there is of state D, and the run's end is told. */
+/* What a timer does when KILL was sent a minute ago: a process that is still there is of state D, and the
+ * run's end is told. */
 void runs_give_up(struct runs *r, const char *name);
 /*
- * "captured" is told later. -EBUSY while one is under way or the last began less than CAPTURE_INTERVAL ago. remote:
- * beyond one round of native frames in CAPTURE_ROUND_EVERY they are left out, for a caller who is not trusted must not be able
- * to stop a run's threads again and again.
+ * "captured" is told later. -EBUSY while one is under way or the last began less than CAPTURE_INTERVAL ago.
+ * remote: beyond one round of native frames in CAPTURE_ROUND_EVERY they are left out, for a caller who is
+ * not trusted must not be able to stop a run's threads again and again.
  */
-int runs_capture(struct runs *r, const char *name, const struct capture_wish *wish, bool remote, struct problem *p);
+int runs_capture(struct runs *r, const char *name, const struct capture_wish *wish, bool remote,
+                 struct problem *p);
 
-/* Tells a run of a preemption as its spec says; what was done is then in ret_done. -ENOTSUP: it says nothing. */
-int runs_signal(struct runs *r, const char *name, uint64_t generation, char *ret_done, size_t size, struct problem *p);
-/* Notes what may be why the run ("": all that run) ends: for its cause, and for nothing else. Returns how many. */
+/* Tells a run of a preemption as its spec says; what was done is then in ret_done. -ENOTSUP: it says
+ * nothing. */
+int runs_signal(struct runs *r, const char *name, uint64_t generation, char *ret_done, size_t size,
+                struct problem *p);
+/* Notes what may be why the run ("": all that run) ends: for its cause, and for nothing else. Returns how
+ * many. */
 uint32_t runs_hint(struct runs *r, const char *name, enum hint hint, const char *text);
 
 const struct job *runs_find(const struct runs *r, const char *name);

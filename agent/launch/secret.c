@@ -40,10 +40,11 @@ static int take(const Local__RunRequest *q, const Local__Secret *s, char **ret, 
                 return problem_set(p, -EINVAL, "letters, digits and '_', and not LD_…",
                                    "'%.64s' cannot be the name of a secret variable", s->name);
         if (is_given(q, s->name))
-                return problem_set(p, -EINVAL, "leave one of them out", "variable %.64s is given twice, once as a secret",
-                                   s->name);
+                return problem_set(p, -EINVAL, "leave one of them out",
+                                   "variable %.64s is given twice, once as a secret", s->name);
         if (!environment_text_is_valid(s->value))
-                return problem_set(p, -EINVAL, "UTF-8 text only", "the secret %.64s holds bytes that are no text", s->name);
+                return problem_set(p, -EINVAL, "UTF-8 text only",
+                                   "the secret %.64s holds bytes that are no text", s->name);
         if (asprintf(ret, "%s=%s", s->name, s->value) < 0) {
                 *ret = NULL;
                 return problem_set(p, -ENOMEM, "try again", "out of memory");
@@ -70,8 +71,8 @@ int secrets_from_request(const Local__RunRequest *q, char ***ret, struct problem
                 bytes += r == 0 ? strlen(l[i]) + 1 : 0;
         }
         if (r == 0 && bytes > SECRETS_SIZE_MAX)
-                r = problem_set(p, -E2BIG, "put them into a file", "the secrets are longer than %d bytes together",
-                                SECRETS_SIZE_MAX);
+                r = problem_set(p, -E2BIG, "put them into a file",
+                                "the secrets are longer than %d bytes together", SECRETS_SIZE_MAX);
         if (r < 0) {
                 (void) secrets_free(l);
                 return r;
@@ -135,7 +136,8 @@ int secrets_enter(void) {
 }
 
 int secrets_enter_file(const struct host *h, const char *name) {
-        _cleanup_close_ int dir = host_open_file(h, PATH_LAUNCHD_RUNTIME "/" STATE_SECRETS, O_PATH | O_DIRECTORY);
+        _cleanup_close_ int dir =
+                host_open_file(h, PATH_LAUNCHD_RUNTIME "/" STATE_SECRETS, O_PATH | O_DIRECTORY);
 
         return dir == -ENOENT ? 0 : dir < 0 ? dir : enter(dir, name);
 }

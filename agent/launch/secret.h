@@ -2,9 +2,9 @@
 #pragma once
 /*
  * The secret variables of a run: never on disk, in no unit, shown by nothing. They are a file of root's in
- * /run/tpu-launchd/secrets (memory), from which systemd makes the run's credential (LoadCredential=): a file in memory
- * that cannot be swapped, which only the run's user can read. "tpu-launchd --exec", which runs as that user, makes variables
- * of it. The file stays as long as the run may be started again.
+ * /run/tpu-launchd/secrets (memory), from which systemd makes the run's credential (LoadCredential=): a file
+ * in memory that cannot be swapped, which only the run's user can read. "tpu-launchd --exec", which runs as
+ * that user, makes variables of it. The file stays as long as the run may be started again.
  *
  * It is NUL-terminated "KEY=VALUE".
  */
@@ -16,8 +16,8 @@
 #define SECRETS_MAX 64
 #define SECRETS_SIZE_MAX (64 * 1024) /* all together; systemd takes 1 MiB */
 
-/* "KEY=VALUE" of each, NULL-terminated; NULL for none. env: the run's other variables, which must not name one of them.
- * -EINVAL, -E2BIG, -ENOMEM with p, which names a variable and never its value. */
+/* "KEY=VALUE" of each, NULL-terminated; NULL for none. env: the run's other variables, which must not name
+ * one of them. -EINVAL, -E2BIG, -ENOMEM with p, which names a variable and never its value. */
 int secrets_from_request(const Local__RunRequest *q, char ***ret, struct problem *p);
 /* Overwrites the texts before it frees them. Returns NULL. */
 char **secrets_free(char **l);

@@ -23,14 +23,17 @@
 #include "state.h"
 
 #define DESCENDANTS_MAX 4096
-#define LOOK_AGAIN 200 /* ms, while it ends what the command has left behind: orphans of ours we are told of, others not */
+#define LOOK_AGAIN                                                                                          \
+        200 /* ms, while it ends what the command has left behind: orphans of ours we are told of, others   \
+               not */
 #define TRIM_MIN USEC_PER_SEC
 #define TRIM_MAX (60 * USEC_PER_SEC)
 #define KILL_TIMEOUT (60 * USEC_PER_SEC) /* as run_table.h's FREE_TIMEOUT */
 
 struct shim {
         const struct host *host;
-        struct host machine; /* whose processes are looked at: those that can be signalled, whatever the root */
+        struct host
+                machine; /* whose processes are looked at: those that can be signalled, whatever the root */
         struct job *job;
         const char *name;
         int signals, lock, log;
@@ -126,7 +129,8 @@ static void signal_all(const struct shim *s, int number) {
         size_t n = pids ? shim_descendants(&s->machine, getpid(), pids, DESCENDANTS_MAX) : 0;
 
         for (size_t i = 0; i < n; i++)
-                (void) kill(pids[i], number); /* ours until we have waited for them, or gone, and then nobody's */
+                (void) kill(pids[i],
+                            number); /* ours until we have waited for them, or gone, and then nobody's */
 }
 
 static void stop(struct shim *s, int number, usec_t timeout) {
@@ -161,8 +165,8 @@ static bool reap(struct shim *s) {
         return pid == 0;
 }
 
-/* What the run prints is not told to us: it is looked at the more often the more it prints, so that it can only be a little above
- * its size. */
+/* What the run prints is not told to us: it is looked at the more often the more it prints, so that it can
+ * only be a little above its size. */
 static void trim(struct shim *s) {
         usec_t now = host_now(s->host);
         struct stat st;
@@ -171,14 +175,16 @@ static void trim(struct shim *s) {
         if (s->log < 0 || now < s->trim_at)
                 return;
         if (run_log_trim(s->log, s->job->spec.log_size) == -EOPNOTSUPP) {
-                log_warning("run %s: its log cannot be kept at %" PRIu64 " MiB: its file system makes no holes", s->name,
-                            s->job->spec.log_size >> 20);
+                log_warning("run %s: its log cannot be kept at %" PRIu64
+                            " MiB: its file system makes no holes",
+                            s->name, s->job->spec.log_size >> 20);
                 s->log = close_fd(s->log);
                 return;
         }
         if (fstat(s->log, &st) == 0)
                 s->log_bytes = (uint64_t) st.st_size;
-        s->trim_pause = s->log_bytes - before > s->job->spec.log_size / 8 ? s->trim_pause / 4 : s->trim_pause * 2;
+        s->trim_pause =
+                s->log_bytes - before > s->job->spec.log_size / 8 ? s->trim_pause / 4 : s->trim_pause * 2;
         s->trim_pause = MIN(MAX(s->trim_pause, TRIM_MIN), TRIM_MAX);
         s->trim_at = now + s->trim_pause;
 }
@@ -262,7 +268,8 @@ static int start(struct shim *s, const char *id) {
         run_logs_forget(s->host, host_now_real(s->host) - MIN(s->job->spec.log_age, host_now_real(s->host)));
         s->log = run_log_open(s->host, s->name, s->job->uid);
         if (s->log < 0)
-                (void) log_warning_errno(s->log, "run %s: its lines are lost, they cannot be written: %m", s->name);
+                (void) log_warning_errno(s->log, "run %s: its lines are lost, they cannot be written: %m",
+                                         s->name);
         s->command = fork();
         if (s->command == 0)
                 run_command(s);
@@ -284,7 +291,9 @@ static int write_end(const struct shim *s, const char *id) {
 }
 
 int shim_main(const struct host *h, const char *name, const char *id) {
-        struct shim s = { .host = h, .machine = HOST_NULL, .name = name, .signals = -1, .lock = -1, .log = -1 };
+        struct shim s = {
+                .host = h, .machine = HOST_NULL, .name = name, .signals = -1, .lock = -1, .log = -1
+        };
         int r;
 
         if (!job_name_is_valid(name))

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Where no systemd runs: one process per run, which starts its command, waits, ends what it leaves behind and writes the
- * exit record that a unit's recorder would. It is in a session of its own and no child of launchd's, which may die, and it
- * is the reaper of all that descends from the command, so that nothing escapes by forking twice.
+ * Where no systemd runs: one process per run, which starts its command, waits, ends what it leaves behind
+ * and writes the exit record that a unit's recorder would. It is in a session of its own and no child of
+ * launchd's, which may die, and it is the reaper of all that descends from the command, so that nothing
+ * escapes by forking twice.
  *
- * It is told by signals: TERM ends the run (TERM to all, KILL after its grace), USR1 kills it, USR2 with a value sends that
- * signal to the command. While it lives it holds a lock (flock) on /run/tpu-launchd/shims/NAME, which says
- * "SHIM-PID COMMAND-PID ID".
+ * It is told by signals: TERM ends the run (TERM to all, KILL after its grace), USR1 kills it, USR2 with a
+ * value sends that signal to the command. While it lives it holds a lock (flock) on
+ * /run/tpu-launchd/shims/NAME, which says "SHIM-PID COMMAND-PID ID".
  *
- * The run's lines go to /var/lib/tpu-launchd/logs/NAME (run_log.h). A limit of memory is there where a control group can be made
- * (direct_group.h), the device policy is not.
+ * The run's lines go to /var/lib/tpu-launchd/logs/NAME (run_log.h). A limit of memory is there where a
+ * control group can be made (direct_group.h), the device policy is not.
  */
 #include "host.h"
 #include "job.h"

@@ -23,7 +23,8 @@ int shim_file_read(int shims_fd, const char *name, struct shim_file *ret) {
         if (fd < 0)
                 return -errno;
         n = read(fd, text, sizeof(text) - 1);
-        if (n <= 0 || sscanf(text, "%d %d %32[0-9a-f]", &shim, &command, f.id) != 3 || shim <= 1 || command <= 1)
+        if (n <= 0 || sscanf(text, "%d %d %32[0-9a-f]", &shim, &command, f.id) != 3 || shim <= 1 ||
+            command <= 1)
                 return -EBADMSG;
         f.shim = shim;
         f.command = command;
@@ -97,10 +98,11 @@ size_t shim_descendants(const struct host *h, pid_t pid, pid_t *ret, size_t max)
 /* Without "SIG", as systemd writes them; sigabbrev_np() is not in glibc 2.31. */
 static const char *signal_word(int number, char buf[static 16]) {
         static const char *const names[] = {
-                [SIGHUP] = "HUP",   [SIGINT] = "INT",   [SIGQUIT] = "QUIT", [SIGILL] = "ILL",   [SIGTRAP] = "TRAP",
-                [SIGABRT] = "ABRT", [SIGBUS] = "BUS",   [SIGFPE] = "FPE",   [SIGKILL] = "KILL", [SIGUSR1] = "USR1",
-                [SIGSEGV] = "SEGV", [SIGUSR2] = "USR2", [SIGPIPE] = "PIPE", [SIGALRM] = "ALRM", [SIGTERM] = "TERM",
-                [SIGSYS] = "SYS",   [SIGXCPU] = "XCPU", [SIGXFSZ] = "XFSZ",
+                [SIGHUP] = "HUP",   [SIGINT] = "INT",   [SIGQUIT] = "QUIT", [SIGILL] = "ILL",
+                [SIGTRAP] = "TRAP", [SIGABRT] = "ABRT", [SIGBUS] = "BUS",   [SIGFPE] = "FPE",
+                [SIGKILL] = "KILL", [SIGUSR1] = "USR1", [SIGSEGV] = "SEGV", [SIGUSR2] = "USR2",
+                [SIGPIPE] = "PIPE", [SIGALRM] = "ALRM", [SIGTERM] = "TERM", [SIGSYS] = "SYS",
+                [SIGXCPU] = "XCPU", [SIGXFSZ] = "XFSZ",
         };
 
         if (number > 0 && (size_t) number < ELEMENTSOF(names) && names[number])

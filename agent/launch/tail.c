@@ -73,7 +73,8 @@ enum whose {
         ANOTHER, /* start's: what is before it is of no use either */
 };
 
-/* journald adds the unit's fields for as long as systemd has the unit: the last lines of a run may come too late for them. */
+/* journald adds the unit's fields for as long as systemd has the unit: the last lines of a run may come too
+ * late for them. */
 static enum whose whose_line(sd_journal *j, const struct tail *t) {
         const void *id;
         uint64_t real;
@@ -109,7 +110,8 @@ static int look(sd_journal *j, const struct tail *t, struct tail_result *found) 
                         break;
                 if (whose != OURS || !has_field(j, "MESSAGE", &line, &len))
                         continue;
-                checkpoint = checkpoint && is_after(j, t->preempted_real) && tail_checkpoint(found, line, len);
+                checkpoint =
+                        checkpoint && is_after(j, t->preempted_real) && tail_checkpoint(found, line, len);
                 step = step && tail_line(found, line, len);
         }
         return r < 0 ? r : 0;
@@ -156,7 +158,8 @@ static int open_journal(const struct tail *t, sd_journal **ret) {
         sd_journal *j;
         int r;
 
-        r = sd_journal_open(&j, SD_JOURNAL_LOCAL_ONLY); /* the users' files, too: a run's lines are in its user's */
+        r = sd_journal_open(
+                &j, SD_JOURNAL_LOCAL_ONLY); /* the users' files, too: a run's lines are in its user's */
         if (r < 0)
                 return r;
         /* journald's own word, which nobody outside of the unit can write */
@@ -210,8 +213,8 @@ static void on_done(int result, const char *answer, size_t len, void *userdata) 
         int known = 0, checkpoint = 0;
 
         tail_init(&found);
-        if (result == 0 && (len == 0 || sscanf(answer, "%d %d %" SCNu64 " %d %" SCNd64, &found.sign, &known, &found.last_step,
-                                               &checkpoint, &found.checkpoint_step) != 5))
+        if (result == 0 && (len == 0 || sscanf(answer, "%d %d %" SCNu64 " %d %" SCNd64, &found.sign, &known,
+                                               &found.last_step, &checkpoint, &found.checkpoint_step) != 5))
                 result = -EBADMSG;
         if (result < 0)
                 tail_init(&found);
@@ -224,7 +227,11 @@ static void on_done(int result, const char *answer, size_t len, void *userdata) 
 
 int tail_new(sd_event *e, const struct tail_of *of, tail_done_t done, void *userdata, struct tail **ret) {
         struct tail *t = calloc(1, sizeof(*t));
-        struct child_work work = { .name = "run-tail", .timeout = TAIL_TIMEOUT, .run = run, .data = t, .done = on_done,
+        struct child_work work = { .name = "run-tail",
+                                   .timeout = TAIL_TIMEOUT,
+                                   .run = run,
+                                   .data = t,
+                                   .done = on_done,
                                    .userdata = t };
         char unit[JOB_UNIT_MAX];
         int r;

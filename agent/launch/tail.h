@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The last lines of a run that ended, looked at in a process of its own: a journal can be large and its disk slow. What is
- * looked for are the signs of cause.h behind the last step, and that step. Nothing of a line leaves that process but numbers.
+ * The last lines of a run that ended, looked at in a process of its own: a journal can be large and its disk
+ * slow. What is looked for are the signs of cause.h behind the last step, and that step. Nothing of a line
+ * leaves that process but numbers.
  */
 #include <systemd/sd-event.h>
 
@@ -12,7 +13,8 @@
 #define TAIL_LINES 2000 /* looked at, from the last one backwards */
 #define TAIL_LINE_MAX 4096
 #define TAIL_TIMEOUT USEC_PER_SEC
-/* journald may take a run's last line after the run itself is gone: so long is waited when no sign is there. */
+/* journald may take a run's last line after the run itself is gone: so long is waited when no sign is there.
+ */
 #define TAIL_WAIT (250 * USEC_PER_MSEC)
 
 struct tail_result {
@@ -37,7 +39,8 @@ struct tail_of {
         const char *name, *id; /* of the run; copied */
         usec_t started_real, preempted_real; /* 0: it was never told of a preemption */
         bool failed; /* it did not end well, so that a sign is worth waiting for */
-        bool file; /* its lines are in a file (shim.h) below root (borrowed; NULL: "/"), and not in the journal */
+        bool file;   /* its lines are in a file (shim.h) below root (borrowed; NULL: "/"), and not in the
+                        journal */
         const char *root;
 };
 int tail_new(sd_event *e, const struct tail_of *of, tail_done_t done, void *userdata, struct tail **ret);

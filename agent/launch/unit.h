@@ -50,8 +50,8 @@ struct unit_backend {
         int (*stop)(void *backend, const char *name);
         int (*kill)(void *backend, const char *name); /* KILL to all of the slice */
         int (*signal)(void *backend, const char *name, int number); /* to the run's main process */
-        /* The command of the handover NAME.preempt as the run's user, beside the run in its slice; nothing is told
-         * of it but in the log */
+        /* The command of the handover NAME.preempt as the run's user, beside the run in its slice; nothing
+         * is told of it but in the log */
         int (*beside)(void *backend, const struct unit_spec *s);
         int (*query)(void *backend, const char *name); /* answered by running or gone */
         void (*forget)(void *backend, const char *name); /* no more events of it */

@@ -118,8 +118,8 @@ static int bus_signal(void *backend, const char *name, int number) {
 
         if (!u->connected)
                 return -ENOTCONN;
-        r = sd_bus_call_method_async(u->bus, NULL, SYSTEMD_SERVICE, SYSTEMD_PATH, SYSTEMD_MANAGER, "KillUnit",
-                                     on_done, u, "ssi", job_unit(name, unit), "main", number);
+        r = sd_bus_call_method_async(u->bus, NULL, SYSTEMD_SERVICE, SYSTEMD_PATH, SYSTEMD_MANAGER,
+                                     "KillUnit", on_done, u, "ssi", job_unit(name, unit), "main", number);
         return r < 0 ? r : 0;
 }
 

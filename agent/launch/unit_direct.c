@@ -151,7 +151,8 @@ static int on_started(sd_event_source *s, int fd, uint32_t revents, void *userda
 }
 
 /* In the child of a child: nobody of ours is its parent. */
-__attribute__((noreturn)) static void become_shim(const struct unit_direct *u, const struct unit_spec *s, int status_fd) {
+__attribute__((noreturn)) static void become_shim(const struct unit_direct *u, const struct unit_spec *s,
+                                                  int status_fd) {
         char name[JOB_NAME_MAX + 1], id[RUN_ID_MAX], root[4096], tool[4096];
         char option_root[] = "--root", option_shim[] = "--shim", option_id[] = "--id";
         char *argv[] = { tool, option_root, root, option_shim, name, option_id, id, NULL };
@@ -163,7 +164,8 @@ __attribute__((noreturn)) static void become_shim(const struct unit_direct *u, c
         (void) snprintf(tool, sizeof(tool), "%s", u->tool);
         (void) sigemptyset(&none);
         (void) sigprocmask(SIG_SETMASK, &none, NULL);
-        if (status_fd == SHIM_STATUS_FD ? fcntl(status_fd, F_SETFD, 0) < 0 : dup2(status_fd, SHIM_STATUS_FD) < 0)
+        if (status_fd == SHIM_STATUS_FD ? fcntl(status_fd, F_SETFD, 0) < 0
+                                        : dup2(status_fd, SHIM_STATUS_FD) < 0)
                 _exit(EXIT_FAILURE);
         (void) execv(tool, argv);
         _exit(EXIT_FAILURE);
@@ -315,8 +317,8 @@ static int on_connected(sd_event_source *s, void *userdata) {
         return 0;
 }
 
-int unit_direct_new(sd_event *e, const struct host *h, const char *tool, const struct unit_events *events, void *userdata,
-                    struct unit_direct **ret) {
+int unit_direct_new(sd_event *e, const struct host *h, const char *tool, const struct unit_events *events,
+                    void *userdata, struct unit_direct **ret) {
         _cleanup_(unit_direct_freep) struct unit_direct *u = calloc(1, sizeof(*u));
         int r;
 

@@ -59,7 +59,8 @@ static int add_journal_field(sd_bus_message *m, const char *key, const char *val
         return sd_bus_message_append_array(m, 'y', field, (size_t) n);
 }
 
-/* What each line of the run carries. By TPU_RUN_ID the lines of one start are told from those of the next. */
+/* What each line of the run carries. By TPU_RUN_ID the lines of one start are told from those of the next.
+ */
 static int add_journal_fields(sd_bus_message *m, const struct unit_spec *s) {
         char generation[24] = "";
         int r;
@@ -81,10 +82,12 @@ static int add_journal_fields(sd_bus_message *m, const struct unit_spec *s) {
         return r;
 }
 
-/* What the run's slice is measured by (probes/metrics): a controller that a unit asks for is there for the slices
- * above it, too. Whatever DefaultIOAccounting= and its like say; of a service they change nothing else. */
+/* What the run's slice is measured by (probes/metrics): a controller that a unit asks for is there for the
+ * slices above it, too. Whatever DefaultIOAccounting= and its like say; of a service they change nothing
+ * else. */
 static int add_accounting(sd_bus_message *m) {
-        static const char *const kinds[] = { "CPUAccounting", "MemoryAccounting", "TasksAccounting", "IOAccounting" };
+        static const char *const kinds[] = { "CPUAccounting", "MemoryAccounting", "TasksAccounting",
+                                             "IOAccounting" };
         int r = 0;
 
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(kinds); i++)
@@ -125,8 +128,9 @@ static int add_limits(sd_bus_message *m, const struct run_spec *s) {
         return r;
 }
 
-/* The TPU's nodes, by the names that the accel and vfio drivers have in /proc/devices, and those that are there by path: a driver
- * may have another name. "closed" lets in the pseudo devices, terminals among them. */
+/* The TPU's nodes, by the names that the accel and vfio drivers have in /proc/devices, and those that are
+ * there by path: a driver may have another name. "closed" lets in the pseudo devices, terminals among them.
+ */
 static int add_devices(sd_bus_message *m, const struct unit_spec *s) {
         static const char *const drivers[] = { "char-accel*", "char-vfio*" };
         int r;
@@ -147,8 +151,8 @@ static int add_devices(sd_bus_message *m, const struct unit_spec *s) {
         return r;
 }
 
-/* LoadCredential=, from 247 on: systemd copies the file into memory that only the run's user can read. Not SetCredential=:
- * what it is given stands in the unit's file, which is for everybody. */
+/* LoadCredential=, from 247 on: systemd copies the file into memory that only the run's user can read. Not
+ * SetCredential=: what it is given stands in the unit's file, which is for everybody. */
 static int add_secrets(sd_bus_message *m, const struct unit_spec *s) {
         char path[128];
 
@@ -170,8 +174,9 @@ static int add_command(sd_bus_message *m, const struct unit_spec *s) {
         r = r < 0 ? r : add_flag(m, "PermissionsStartOnly", true);
         r = r < 0 ? r : add_exec(m, "ExecStart", start);
         r = r < 0 ? r : add_exec(m, "ExecStopPost", record);
-        /* What a person's run may do is what the person may do, sudo included. A run that came through tpu-hostd may not:
-         * many a user of these machines has sudo without a password, and whoever owns hostd must not own the host. */
+        /* What a person's run may do is what the person may do, sudo included. A run that came through
+         * tpu-hostd may not: many a user of these machines has sudo without a password, and whoever owns
+         * hostd must not own the host. */
         return r < 0 || !s->run->remote ? r : add_flag(m, "NoNewPrivileges", true);
 }
 
@@ -219,7 +224,8 @@ static int add_properties_beside(sd_bus_message *m, const struct unit_spec *s) {
         return r < 0 ? r : add_secrets(m, s);
 }
 
-/* The slice, as a unit beside the service. It is stopped after the run's end (run_sweep()), and gone with its limits. */
+/* The slice, as a unit beside the service. It is stopped after the run's end (run_sweep()), and gone with
+ * its limits. */
 static int add_slice(sd_bus_message *m, const struct unit_spec *s) {
         char slice[JOB_UNIT_MAX], description[96];
         int r;
@@ -247,7 +253,8 @@ static int add_beside(sd_bus_message *m, const struct unit_spec *s, bool slice) 
 }
 
 static int new_message(sd_bus *bus, const char *unit, const struct unit_spec *s,
-                       int (*add)(sd_bus_message *m, const struct unit_spec *s), bool slice, sd_bus_message **ret) {
+                       int (*add)(sd_bus_message *m, const struct unit_spec *s), bool slice,
+                       sd_bus_message **ret) {
         sd_bus_message *m = NULL;
         int r;
 
@@ -269,7 +276,8 @@ static int new_message(sd_bus *bus, const char *unit, const struct unit_spec *s,
 int unit_message_new(sd_bus *bus, const struct unit_spec *s, sd_bus_message **ret) {
         char unit[JOB_UNIT_MAX];
 
-        return new_message(bus, job_unit(s->name, unit), s, add_properties, run_spec_limits_slice(s->run), ret);
+        return new_message(bus, job_unit(s->name, unit), s, add_properties, run_spec_limits_slice(s->run),
+                           ret);
 }
 
 int unit_message_beside(sd_bus *bus, const struct unit_spec *s, sd_bus_message **ret) {

@@ -120,7 +120,8 @@ int watch_new(struct unit_bus *u, const char *name, struct watch **ret) {
         return 0;
 }
 
-/* --- Questions: state, then job or pid and group ------------------------------------------------------------ */
+/* --- Questions: state, then job or pid and group
+ * ------------------------------------------------------------ */
 
 static int get(struct watch *w, const char *interface, const char *property,
                sd_bus_message_handler_t handler) {

@@ -78,7 +78,8 @@ class Net(holding.Case):
         f = self.holder.figures()
         self.assertGreater(self.since("TcpRetransSegs"), 20, "the network lost something")
         self.assertEqual(sum(f["all"]["retransmits"]), self.since("TcpRetransSegs"))
-        self.assertEqual(f["all"]["events"][RTO] + f["all"]["events"][SYN], self.since("TcpExtTCPTimeouts"))
+        # A timer sends nothing when what it would send again still waits in a queue of this host.
+        self.assertLessEqual(f["all"]["events"][RTO] + f["all"]["events"][SYN], self.since("TcpExtTCPTimeouts"))
         self.assertLessEqual(f["all"]["events"][PROBE], self.since("TcpExtTCPLossProbes"))  # which may send new data, too
         peers = self.peers(f)
         self.assertEqual(peers[mapped(2)]["local"], mapped(1))

@@ -128,6 +128,17 @@ def stop_rank(lab):
     return f"SIGSTOP to rank 3 on h3; h0 stands still at step {now} [its own log]"
 
 
+def name_it(lab):
+    """All hosts of the run are asked for their stacks, twice; the collector says who is at fault."""
+    host = lab.hosts[3]
+    pid = s.unit(host, "tpu-run-train.service", "MainPID")["MainPID"]
+    done = lab.hosts[0].run(["tpuctl", "diagnose", "s0", "--capture"], check=False, timeout=90)
+    sentence = done.out.split("\n")[0]
+    if done.code != 2 or not sentence.startswith(f"slice s1, worker 1 ({host.address('eth0')}): ") or f"process {pid} is stopped" not in sentence:
+        raise LabError(f"exit code {done.code}: {done.err}{done.out}")
+    return f"h0: tpuctl diagnose s0 --capture\n{sentence}\n[h3, ps: process {pid} is in state {host.sh(f'ps -o stat= -p {pid}').strip()}]"
+
+
 def show_stack(lab):
     host = lab.hosts[3]
     shown = s.ctl(host, "stack", "train").out
@@ -174,6 +185,7 @@ STEPS = [
     ("Kill every agent process while the training runs", kill_agents),
     ("Kill one rank", kill_rank),
     ("Stop one rank", stop_rank),
+    ("Ask who holds the run up", name_it),
     ("Ask where it stands", show_stack),
     ("Let it go on", resume),
     ("End the run and clean up", end),

@@ -14,7 +14,7 @@ import sys
 SOCKET = "/run/tpu-launchd/launchd.sock"
 VERBS = {"run": 20, "jobs": 22, "stop": 24, "capture": 26, "signal": 30, "hint": 32}
 NUMBERS = {("capture", "2"), ("stop", "2"), ("stop", "3"), ("signal", "2"), ("run", "8"), ("run", "13"), ("run", "14"), ("run", "17"), ("run", "12.1"),
-           ("run", "12.2"), ("run", "12.3")}     # fields that are no strings
+           ("run", "12.2"), ("run", "12.3"), ("run", "12.7"), ("run", "12.8")}     # fields that are no strings
 ARGV = 5
 
 

@@ -135,6 +135,10 @@ static void test_refused_by_systemd(void) {
         fd = ask_run(&b, "a", NULL, 0);
         runs_unit_events.refused("a", -EEXIST, "Unit exists", b.runs);
         expect_error(&b, fd, EEXIST, "tpu-run-a.service");
+        fd = ask_run(&b, "a", NULL, 0);
+        turn(&b);
+        runs_unit_events.refused("a", -EEXIST, "Unit tpu-run-a.slice was already loaded", b.runs);
+        expect_error(&b, fd, EEXIST, "still has the slice of a run before it");
         expect_job(&b, "exited", "success", "0"); /* the run before it is still known */
         bench_down(&b);
         bench_up(&b);

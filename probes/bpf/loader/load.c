@@ -19,6 +19,7 @@ void load_say_all(void) {
 }
 
 /* Of its many lines we need one: "prog 'NAME': BPF program load failed: …" (libbpf 1.x), later "failed to load". */
+static int on_print(enum libbpf_print_level level, const char *format, va_list args) _printf_(2, 0);
 static int on_print(enum libbpf_print_level level, const char *format, va_list args) {
         char line[256], name[BPF_NAME_MAX];
 
