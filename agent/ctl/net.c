@@ -12,6 +12,7 @@
 #include "words.h"
 
 #define ROWS_MAX 24 /* of a screen; --json has all */
+#define KERNEL_ROWS_MAX 8
 #define WATCH_EVERY (2 * USEC_PER_SEC)
 #define CELL 48
 
@@ -147,6 +148,64 @@ static int print_links(const json_t *answer, FILE *out) {
         return r;
 }
 
+/* What sockets do not tell, and is not there when all is well: timeouts, SYNs, resets, failed connections. */
+static bool is_of_interest(const json_t *p) {
+        return number(p, "timeouts") + number(p, "syns") + number(p, "resets_sent") + number(p, "resets_received") +
+                       number(p, "connect_failures") >
+               0;
+}
+
+static int print_kernel_peers(const json_t *kernel, FILE *out) {
+        static const char *const heads[] = { "PEER", "NIC", "RUN", "SENT AGAIN", "RTOS", "SYNS", "RESETS", "BEGUN", "FAILED" },
+                                *const keys[] = { "timeouts", "syns" };
+        _cleanup_table_ struct table t = TABLE_NULL(ELEMENTSOF(heads));
+        const json_t *p;
+        size_t i, n = 0;
+        int r = table_add(&t, heads);
+
+        json_array_foreach(json_object_get(kernel, "peers"), i, p) {
+                char text[8][FIELD_TEXT_MAX], again[FIELD_TEXT_MAX], resets[FIELD_TEXT_MAX];
+                const char *cells[ELEMENTSOF(heads)] = { field_text(p, "peer", text[0]), field_text(p, "nic", text[1]),
+                                                         field_text(p, "job", text[2]) };
+
+                if (!is_of_interest(p) || n++ >= KERNEL_ROWS_MAX)
+                        continue;
+                (void) snprintf(again, sizeof(again), "%.0f", number(p, "fast") + number(p, "rto") + number(p, "probes"));
+                cells[3] = again;
+                for (size_t k = 0; k < ELEMENTSOF(keys); k++)
+                        cells[4 + k] = field_text(p, keys[k], text[4 + k]);
+                (void) snprintf(resets, sizeof(resets), "%.0f", number(p, "resets_sent") + number(p, "resets_received"));
+                cells[6] = resets;
+                cells[7] = field_text(p, "connects", text[6]);
+                cells[8] = field_text(p, "connect_failures", text[7]);
+                if (r >= 0)
+                        r = table_add(&t, cells);
+        }
+        if (n == 0 || r < 0)
+                return r;
+        fprintf(out, "\nby the kernel's programs, since the agent started:\n");
+        return table_print(&t, out);
+}
+
+static int print_kernel(const json_t *answer, FILE *out) {
+        const json_t *kernel = json_object_get(answer, "kernel"), *d;
+        int r = print_kernel_peers(kernel, out);
+        char mean[CELL], n[3][FIELD_TEXT_MAX], text[200];
+        size_t i;
+
+        if (number(kernel, "connects") > 0)
+                fprintf(out, "connections begun: %.0f, failed %.0f, established after %s on average\n", number(kernel, "connects"),
+                        number(kernel, "connect_failures"), time_cell(kernel, "connect_mean", mean));
+        json_array_foreach(json_object_get(kernel, "drops"), i, d) {
+                (void) snprintf(text, sizeof(text), "dropped in %s (%s): %s packets: ", field_text(d, "place", n[0]),
+                                field_text(d, "reason", n[1]), field_text(d, "packets", n[2]));
+                print_clean(out, text, false);
+                print_clean(out, field_text(d, "meaning", n[0]), false);
+                fputc('\n', out);
+        }
+        return r;
+}
+
 /* "NICs of run job1: eth0 61 %, eth1 39 %". */
 static void print_nics(const json_t *answer, FILE *out) {
         const json_t *nics = json_object_get(answer, "nics"), *n;
@@ -212,7 +271,7 @@ int screen_net(const json_t *answer, usec_t now, FILE *out) {
         }
         if (number(answer, "left_out") > 0)
                 fprintf(out, "%.0f sockets found no room and are not counted\n", number(answer, "left_out"));
-        return 0;
+        return print_kernel(answer, out);
 }
 
 /* --- The verb ------------------------------------------------------------------------------------------ */

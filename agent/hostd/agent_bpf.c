@@ -100,7 +100,11 @@ int agent_bpf_start(struct agent *a) {
         r = bpf_sets_start(path, &a->bpf->sets);
         if (r == -ENOENT)
                 judge(a, "this build of tpu-hostd has no BPF programs (" LOADER " is not there)");
-        else if (r < 0) {
+        else if (r == -EXDEV) {
+                log_error("CAP_BPF and CAP_PERFMON cannot be given up: the system call filter must let capset() pass; no BPF "
+                          "programs are kept");
+                judge(a, "CAP_BPF and CAP_PERFMON cannot be given up: the system call filter must let capset() pass");
+        } else if (r < 0) {
                 (void) log_warning_errno(r, "%s cannot be started, no BPF programs are loaded: %m", path);
                 judge(a, LOADER " cannot be started");
         } else {
@@ -126,8 +130,16 @@ struct bpf_sets *agent_bpf_sets(const struct agent *a) {
         return a->bpf && !a->bpf->source ? a->bpf->sets : NULL;
 }
 
+const struct net_figures *agent_bpf_figures(const struct agent *a) {
+        return bpf_sets_figures(agent_bpf_sets(a), "net", sizeof(struct net_figures));
+}
+
+const struct net_rows *agent_bpf_rows(const struct agent *a) {
+        return a->bpf && a->bpf->net && agent_bpf_figures(a) ? agent_bpf_net_rows(a->bpf->net) : NULL;
+}
+
 void agent_bpf_tick(struct agent *a, struct sink *s) {
-        const struct net_figures *f = bpf_sets_figures(agent_bpf_sets(a), "net", sizeof(*f));
+        const struct net_figures *f = agent_bpf_figures(a);
 
         if (!f || (!a->bpf->net && agent_bpf_net_new(&a->bpf->net) < 0))
                 return; /* without memory: at the next tick */

@@ -34,6 +34,10 @@ struct agent_bpf_net *agent_bpf_net_free(struct agent_bpf_net *n) {
         return NULL;
 }
 
+const struct net_rows *agent_bpf_net_rows(const struct agent_bpf_net *n) {
+        return &n->rows;
+}
+
 static void tell_drops(struct agent *a, const struct net_figures *f, const struct net_drop *d, uint64_t packets,
                        usec_t interval) {
         const struct net_drop_meaning *m = net_drop_meaning(f, d);

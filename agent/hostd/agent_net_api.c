@@ -127,14 +127,15 @@ int agent_get_net(struct agent *a, const struct api_request *r, struct api_answe
                 (void) snprintf(text, sizeof(text), "no run is known on this host: its connections are not looked at");
         k = agent_answer_json(
                 ret, 200,
-                json_pack("{s:s, s:s, s:o, s:f, s:I, s:I, s:b, s:b, s:o, s:o, s:o}", "verdict",
+                json_pack("{s:s, s:s, s:o, s:f, s:I, s:I, s:b, s:b, s:o, s:o, s:o, s:o}", "verdict",
                           verdict_name(!n->on || f->span == 0 ? VERDICT_UNKNOWN : n->bad > 0 ? VERDICT_WARN : VERDICT_OK),
                           "text", text, "looked",
                           n->on && f->at > 0 && now >= f->at ? api_json_time(host_now_real(a->host) - (now - f->at))
                                                              : json_null(),
                           "interval", seconds(f->span), "sockets", whole(f->sockets), "left_out", whole(f->left_out),
                           "exact_timeouts", f->exact_timeouts, "runs_told", f->runs_told, "links", links_json(f, r->peers),
-                          "nics", nics_json(f), "receive_buffer", receive_json(f)));
+                          "nics", nics_json(f), "receive_buffer", receive_json(f), "kernel",
+                          agent_net_kernel_json(a, r->peers)));
         if (f->n_links > 64)
                 (void) malloc_trim(0); /* many links are some hundred KiB of JSON, and this process is small between calls */
         return k;

@@ -38,10 +38,13 @@ SWITCH = "import os,time\na,b=os.pipe()\nc,d=os.pipe()\nif os.fork()==0:\n  os.c
 LOADS = {"stream": (STREAM, "Gbit/s", 0), "1 % loss": (STREAM, "Gbit/s", 10), "connects": (CONNECT, "/s", 0), "unwanted": (UNWANTED, "/s", 0),
          "switches": (SWITCH, "/s", 0)}
 # The nearest that Debian packages, run as their users would.
-PEERS = {"bpftrace tcp_retransmit_skb": ["bpftrace", "-e", "rawtracepoint:tcp_retransmit_skb { @[arg0] = count(); }"],
-         "bpftrace kfree_skb": ["bpftrace", "-e", "rawtracepoint:kfree_skb { @[arg1, arg2] = count(); }"],
+PEERS = {"bpftrace tcp_retransmit_skb": ["bpftrace", "-e", "tracepoint:tcp:tcp_retransmit_skb { @[args->dport] = count(); }"],
+         "bpftrace kfree_skb": ["bpftrace", "-e", "tracepoint:skb:kfree_skb { @[args->location, args->reason] = count(); }"],
          "tcpconnlat": ["tcpconnlat"], "tcprtt": ["tcprtt"], "tcpstates": ["tcpstates"], "runqlat": ["runqlat"],
          "runqslower": ["runqslower", "10000"], "biolatency": ["biolatency"], "bpftune": ["bpftune", "-s"]}
+# They look for tracepoints in files, which not every machine has mounted.
+TRACING = ["unshare", "--mount", "--propagation", "private", "sh", "-c",
+           "mount -t tracefs tracefs /sys/kernel/tracing; mount -t debugfs debugfs /sys/kernel/debug; ulimit -l unlimited; exec \"$@\"", "sh"]
 
 
 def busy():
@@ -119,7 +122,7 @@ class Bench:
                 print(f"{name}: not installed")
                 continue
             before = set(programs())
-            process = subprocess.Popen(["setpriv", "--pdeathsig=KILL", tool(command[0]), *command[1:]], stdout=subprocess.DEVNULL,
+            process = subprocess.Popen(["setpriv", "--pdeathsig=KILL", *TRACING, tool(command[0]), *command[1:]], stdout=subprocess.DEVNULL,
                                        stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
             end, ids, stable = time.monotonic() + 30, set(), 0
             while time.monotonic() < end and process.poll() is None and stable < 4:
@@ -129,11 +132,11 @@ class Bench:
                 ids = now
             if ids and process.poll() is None:
                 self.measure(name, ids)
-            else:
-                said = process.communicate()[1] if process.poll() is not None else ""
-                print(f"{name}: does not run on this kernel: {said.strip().splitlines()[-1:] or 'it attaches nothing'}")
+            ended = process.poll() is not None
             process.kill()
-            process.communicate()
+            said = process.communicate()[1].strip().splitlines()
+            if ended or not ids:
+                print(f"{name}: does not run on this kernel: {said[-1] if said else 'it attaches nothing'}")
 
     def in_turn(self):
         """Off and on in turn: medians, and how far the rounds of each lie apart."""

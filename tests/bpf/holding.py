@@ -55,9 +55,8 @@ class Holder:
         return programs_of(self.pid)
 
     def close(self):
-        if self.process.poll() is None:
-            self.process.stdin.close()
-            self.process.wait(60)
+        self.process.stdin.close()
+        self.process.wait(60)
         for stream in (self.process.stdout, self.process.stderr):
             stream.close()
 

@@ -50,7 +50,10 @@ def network_is_set(lab):
     pid = s.unit(host, "tpu-netcfg.service", "MainPID")["MainPID"]
     caps = int(re.search(r"CapEff:\s*(\w+)", host.sh(f"cat /proc/{pid}/status"))[1], 16)
     check(caps == 1 << 12, f"tpu-netcfg's effective capabilities are {caps:#x}, not CAP_NET_ADMIN alone")
-    return "ip: 8896 on eth0 and eth1; /proc: tcp_rmem; another sysctl is repaired at once"
+    pid = s.unit(host, "tpu-hostd.service", "MainPID")["MainPID"]
+    kept = {which: int(mask, 16) for which, mask in re.findall(r"Cap(Inh|Prm|Eff|Amb):\s*(\w+)", host.sh(f"cat /proc/{pid}/status"))}
+    check(len(kept) == 4 and not any(kept.values()), f"tpu-hostd keeps capabilities: {kept}")
+    return "ip: 8896 on eth0 and eth1; /proc: tcp_rmem; no capability left to tpu-hostd; another sysctl is repaired at once"
 
 
 def applied_but_for_the_machines_own(host):

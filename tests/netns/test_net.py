@@ -205,10 +205,22 @@ class Net(unittest.TestCase):
         self.assertGreater(retransmits, 0)
         if answer["exact_timeouts"]:
             self.assertEqual(sum(link["total"]["timeouts"] for link in answer["links"]), timeouts)
+        self.assert_kernel(answer["kernel"], by_peer)
         print(f"ss and nstat: {retransmits} segments sent again, {timeouts} timeouts, to {by_peer}: as /v1/net has them", file=sys.stderr)
+
+    def assert_kernel(self, kernel, by_peer):
+        """Where BPF may be used here: its programs counted the same, by peer."""
+        print(f"BPF: {json.dumps(kernel)}", file=sys.stderr)
+        if kernel is None:
+            return
+        named = {f"worker {k}": f"10.0.0.{10 + k}" for k in (1, 2, 3)}
+        counted = {named.get(p["peer"], p["peer"]): p["fast"] + p["rto"] + p["probes"] + p["syns"] for p in kernel["peers"]}
+        self.assertEqual({peer: n for peer, n in counted.items() if n}, {peer: n for peer, n in by_peer.items() if n})
+        self.assertEqual({p["job"] for p in kernel["peers"] if p["peer"] == "10.0.1.12"}, {"job1"})
 
     def test_one_bad_way(self):
         self.assertIn("no run", self.net()["text"])
+        self.wait_for("the kernel's programs, or why there are none", lambda _: '"bpf_net"' in self.get("/v1/checks"))
         ways = [f"10.0.{i}.10,10.0.{i}.{10 + k}" for i in (0, 1) for k in (1, 2, 3)]
         self.host.check("ip", "route", "add", "10.0.1.13/32", "dev", "eth0")  # by the other NIC than its address's
         self.start_run(ways)
@@ -230,6 +242,7 @@ class Net(unittest.TestCase):
         self.assertEqual(self.bad(answer), {("eth1", "10.0.1.12")})
         done = self.host.run(TPUCTL, "--config", f"{self.host.tree}/hostd.conf", "net")
         print(done.stdout, file=sys.stderr)
+        self.assertEqual("by the kernel's programs" in done.stdout, answer["kernel"] is not None)
         self.assertEqual(done.returncode, 1, done.stderr)
         first = done.stdout.splitlines()[0]
         self.assertTrue(first.startswith("WARN  NIC eth1 to 10.0.1.12: "), first)

@@ -40,7 +40,7 @@ struct bpf_sets {
 /* --- Capabilities -------------------------------------------------------------------------------------- */
 
 /* Of every set of ours. The bounding set stays: nothing can bring them back with NoNewPrivileges=. */
-static void drop_capabilities(void) {
+static int drop_capabilities(void) {
         struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
         struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
         static const unsigned dropped[] = { CAP_BPF, CAP_PERFMON };
@@ -48,7 +48,7 @@ static void drop_capabilities(void) {
         for (size_t i = 0; i < ELEMENTSOF(dropped); i++)
                 (void) prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_LOWER, dropped[i], 0, 0); /* EINVAL: before 5.8 */
         if (syscall(SYS_capget, &header, data) < 0)
-                return;
+                return -errno;
         for (size_t i = 0; i < ELEMENTSOF(dropped); i++) {
                 struct __user_cap_data_struct *d = &data[CAP_TO_INDEX(dropped[i])];
 
@@ -56,7 +56,8 @@ static void drop_capabilities(void) {
                 d->permitted &= ~CAP_TO_MASK(dropped[i]);
                 d->inheritable &= ~CAP_TO_MASK(dropped[i]);
         }
-        (void) syscall(SYS_capset, &header, data); /* less is always permitted */
+        /* less is always permitted, unless a system call filter forbids to ask */
+        return syscall(SYS_capset, &header, data) < 0 ? -errno : 0;
 }
 
 /* --- Start and end ------------------------------------------------------------------------------------- */
@@ -73,7 +74,7 @@ static int start(const char *program, int fds[static 2], struct bpf_sets *s) {
 
 int bpf_sets_start(const char *program, struct bpf_sets **ret) {
         _cleanup_(bpf_sets_freep) struct bpf_sets *s = calloc(1, sizeof(*s));
-        int fds[2] = { -1, -1 }, r = 0;
+        int fds[2] = { -1, -1 }, r = 0, dropped;
 
         if (!s)
                 r = -ENOMEM;
@@ -85,10 +86,10 @@ int bpf_sets_start(const char *program, struct bpf_sets **ret) {
                 s->fd = fds[0];
                 r = start(program, fds, s);
         }
-        drop_capabilities();
+        dropped = drop_capabilities();
         close_fd(fds[1]);
-        if (r < 0)
-                return r;
+        if (r < 0 || dropped < 0)
+                return dropped < 0 ? -EXDEV : r;
         *ret = TAKE_PTR(s);
         return 0;
 }

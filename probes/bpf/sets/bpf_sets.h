@@ -16,7 +16,7 @@ struct bpf_sets;
 /*
  * Starts program with the capabilities that we have, and gives CAP_BPF and CAP_PERFMON up for good, whether it
  * succeeds or not. To be called before any thread is started and any network socket opened. -ENOENT (no such
- * program: built without BPF), or another -errno.
+ * program: built without BPF), -EXDEV (the capabilities could not be given up: nothing is kept), or another -errno.
  */
 int bpf_sets_start(const char *program, struct bpf_sets **ret);
 /* Detaches all. */
