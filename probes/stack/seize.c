@@ -10,6 +10,7 @@
 
 #define RED_ZONE 128u
 #define PAGE 4096u
+#define LOOK_NSEC 50000000 /* a signal tells of the stop; should it get lost, we look again after this */
 
 void seized_clear(struct seized *s) {
         free(s->stack);
@@ -52,9 +53,7 @@ static int wait_stopped(pid_t tid, uint64_t start, int *ret) {
                 if (waited > SEIZE_WAIT_USEC * UINT64_C(1000))
                         return -EBUSY;
                 /* Cut short, or by another thread's stop: we look again. */
-                (void) sigtimedwait(
-                        &child, NULL,
-                        &(struct timespec) { 0, (long) (SEIZE_WAIT_USEC * 1000u - waited + 1000) });
+                (void) sigtimedwait(&child, NULL, &(struct timespec) { .tv_nsec = LOOK_NSEC });
         }
 }
 

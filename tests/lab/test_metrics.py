@@ -9,7 +9,9 @@ import datetime
 import json
 import os
 import re
+import subprocess
 import sys
+import tempfile
 import time
 import unittest
 import uuid
@@ -22,6 +24,16 @@ sys.path.insert(0, str(HERE))
 from lab.check import check      # noqa: E402  (the path comes first)
 import scenario                  # noqa: E402
 
+STAND_IN = HERE.parent / "libtpu" / "libtpu_stand_in.py"
+# As cloud-tpu-diagnostics has it done: faulthandler writes the stacks of the program into a file of this name.
+WRITES_STACKS = """
+import faulthandler, os
+os.makedirs("/tmp/debugging", exist_ok=True)
+def next_batch():
+    with open("/tmp/debugging/stack_trace_2026_11_21_18_00_00.txt", "wb") as f:
+        faulthandler.dump_traceback(f)
+next_batch()
+"""
 FOLDER = os.environ.get("TPU_HOSTD_DEBS")
 HZ = os.sysconf("SC_CLK_TCK")
 GROUP = "/sys/fs/cgroup/tpu.slice/tpu-run.slice/tpu-run-train.slice"
@@ -221,6 +233,60 @@ class Metrics(unittest.TestCase):
         self.assertEqual(sum(b["lines"] for b in told), 3, told)
         explained = self.host.sh("journalctl -x --no-pager -u tpu-hostd TPU_EVENT=tpu.kernel.fault")
         self.assertIn("What to do: journalctl -k -b", explained)
+
+    def stand_in(self):
+        """A stand-in for libtpu on the host's loopback: there is no TPU. Returns what it is told by, and the calls it got so far."""
+        folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="stand-in-")))
+        process = subprocess.Popen(["nsenter", "-t", str(self.host.leader), "-n", "/usr/bin/python3", STAND_IN, "--port", "8431",
+                                    "--state", folder / "state.json", "--calls", folder / "calls"], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait, 30)
+        self.addCleanup(process.terminate)
+        self.assertIn("stand-in for libtpu listens on 8431", process.stdout.readline())
+        return folder / "state.json", lambda: (folder / "calls").read_text().split() if (folder / "calls").exists() else []
+
+    def test_7_tpu_runtime(self):
+        state, calls = self.stand_in()
+        state.write_text(json.dumps({"core": {"2": {"error": "HANG_DETECTED", "pc": 7}}}))
+        scenario.start_training(self.host)
+        scenario.wait_step(self.host, "train", 5)
+        known = {"job": "train", "tpu.process": "0", "tpu.chip": "3"}
+        taken = self.host.wait_for(lambda: [v for a, v, _ in self.points("tpu.duty_cycle") if a == known], 60, "the chips' metrics of the run")
+        self.assertAlmostEqual(taken[0], 0.975)
+        self.assertEqual([v for a, v, _ in self.points("tpu.hbm.usage") if a == known], [17179869187])
+        self.host.wait_for(lambda: [v for a, v, _ in self.points("tpu.dcn.transfer.duration.count")
+                                    if a["job"] == "train" and a["tpu.buffer.size"] == "1MB+"], 60, "latencies")
+        whose, = [h for h in scenario.ctl_json(self.host, "fleet")["hosts"] if h["name"] == self.host.name]
+        self.assertEqual((whose["slice"], whose["worker_id"]), ("lab", 0))
+        self.assertNotIn("GetTpuRuntimeStatus", calls())  # nobody suspects anything
+        if os.environ.get("FULL") == "1":
+            said = self.suspected()
+        else:  # a person asks: by the agent of this host, twice
+            said = scenario.ctl_json(self.host, "diagnose", "lab", "--from", "agents", "--run", "stalled")
+        self.assertIn("GetTpuRuntimeStatus", calls())
+        first = said["suspects"][0]
+        self.assertEqual((first["host"], first["reason"]), (self.host.name, "device"), said["summary"])
+        self.assertIn('its TPU core 2 reports "HANG_DETECTED"', first["sentence"])
+        print(f"{len(calls())} calls to the stand-in for libtpu, of GetTpuRuntimeStatus {calls().count('GetTpuRuntimeStatus')}", file=sys.stderr)
+        scenario.ctl(self.host, "stop", "train")
+
+    def suspected(self):
+        """The run is stopped until its host suspects it; the collector has the captures then."""
+        pid = scenario.unit(self.host, "tpu-run-train.service", "MainPID")["MainPID"]
+        self.host.sh(f"kill -STOP {pid}")
+        try:
+            self.host.wait_for(lambda: scenario.events(self.lab, self.host, "tpu.run.captured"), 90, "captures in the collector")
+            return self.host.wait_for(lambda: (d := scenario.ctl_json(self.host, "diagnose", "lab", "--run", "stalled"))["suspects"] and d, 30, "a suspect")
+        finally:
+            self.host.sh(f"kill -CONT {pid}")
+
+    def test_7_stack_file(self):
+        self.host.run(["python3", "-c", WRITES_STACKS], user="nobody")
+        body = json.loads(self.host.wait_for(lambda: scenario.events(self.lab, self.host, "tpu.stack.file"), 60, "the stack in the database")[0])
+        self.assertEqual((body["verb"], body["node"], body["slice"], body["worker"], body["kind"]),
+                         ("stacktraceanalyzer", self.host.name, "lab", "0", "snapshot"))
+        self.assertEqual(body["file"], "/tmp/debugging/stack_trace_2026_11_21_18_00_00.txt")
+        self.assertIn("in next_batch\n", body["text"])
 
     def test_8_what_is_documented(self):
         text = (HERE.parents[1] / "docs" / "metrics.md").read_text()

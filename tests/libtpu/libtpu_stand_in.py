@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """A stand-in for libtpu's runtime metrics service: the real messages (written by hand, nothing of ours) over real gRPC.
 
-    libtpu_stand_in.py --port 8431 [--port 8432]… [--state FILE.json] [--chips 4]
+    libtpu_stand_in.py --port 8431 [--port 8432]… [--state FILE.json] [--chips 4] [--calls FILE]
 
 No TPU is anywhere: what it serves is made up, or what FILE says. FILE is read again for each call, so that a test or a
 person changes what the "TPU" does while it runs; it is a JSON object, each key may be missing:
@@ -216,7 +216,8 @@ def requested(request):
 # --- The server ---
 
 class StandIn:
-    def __init__(self, ports, state=None, chips=4):
+    def __init__(self, ports, state=None, chips=4, calls=None):
+        self.calls_file = calls
         self.state_file, self.chips, self.began = state, chips, time.time()
         self.calls, self.lock = [], threading.Lock()
         self.server = grpc.server(futures.ThreadPoolExecutor(64), options=[("grpc.so_reuseport", 0)])
@@ -240,6 +241,9 @@ class StandIn:
             state = state_of(self.state_file, self.chips, self.began)
             with self.lock:
                 self.calls.append((name, request))
+                if self.calls_file:
+                    with open(self.calls_file, "a") as f:
+                        f.write(name + "\n")
             mode = state["mode"]
             if mode == "silent":
                 while context.is_active():
@@ -280,8 +284,9 @@ def main():
     p.add_argument("--port", type=int, action="append", required=True)
     p.add_argument("--state")
     p.add_argument("--chips", type=int, default=4)
+    p.add_argument("--calls", help="a file that gets the name of each call, a line each")
     o = p.parse_args()
-    stand_in = StandIn(o.port, o.state, o.chips)
+    stand_in = StandIn(o.port, o.state, o.chips, o.calls)
     print("stand-in for libtpu listens on", *stand_in.ports, flush=True)
     signal.sigwait({signal.SIGTERM, signal.SIGINT})
     stand_in.stop()

@@ -199,6 +199,20 @@ class Native(unittest.TestCase):
                         self.assertEqual(natives(stopped[0])[0]["function"], "main")
                         self.assertEqual(left_alone(t.pid), [])
 
+    @unittest.skipUnless(shutil.which("strace"), "no strace")
+    def test_waits_asleep(self):
+        """On the processor of the thread that it waits for, looking for the stop again and again would be what keeps it from stopping."""
+        with tempfile.TemporaryDirectory() as d:
+            program, log = os.path.join(d, "target"), os.path.join(d, "log")
+            subprocess.run(["cc", "-O1", "-pthread", "-o", program, os.path.join(HERE, "target_threads.c")], check=True)
+            with Target(program, "2") as t:
+                stacks_of(t.pid, "--native", prefix=["strace", "-o", log], env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"})
+            with open(log) as f:
+                calls = [line for line in f if "wait" in line.split("(")[0]]
+        self.assertTrue(any(line.startswith("rt_sigtimedwait") for line in calls), calls)
+        self.assertFalse([line for line in calls if "EINVAL" in line])
+        self.assertLess(len(calls), 200)  # two a look, of which there are 40 in the longest wait
+
     def test_death_at_any_instant(self):
         rng = random.Random(SEED)
         print("TEST_SEED=%d" % SEED)
