@@ -62,7 +62,8 @@ static const char *again_cell(const json_t *interval, char buf[static CELL]) {
         return buf;
 }
 
-_printf_(3, 4) static void note(char *buf, size_t size, const char *format, ...) {
+_printf_(3, 4)
+static void note(char *buf, size_t size, const char *format, ...) {
         size_t n = strlen(buf);
         va_list ap;
 
@@ -125,8 +126,8 @@ static int add_link(struct table *t, const json_t *l, double span) {
 }
 
 static int print_links(const json_t *answer, FILE *out) {
-        static const char *const heads[] = { "STATE", "PEER", "NIC",     "CONNS", "RTOS", "SENT AGAIN",
-                                             "RTT", "LEAST", "TRAFFIC", "NOTES" };
+        static const char *const heads[] = { "STATE",      "PEER", "NIC",   "CONNS",   "RTOS",
+                                             "SENT AGAIN", "RTT",  "LEAST", "TRAFFIC", "NOTES" };
         _cleanup_table_ struct table t = TABLE_NULL(ELEMENTSOF(heads));
         const json_t *links = json_object_get(answer, "links"), *l;
         size_t i, left = 0;
@@ -135,7 +136,7 @@ static int print_links(const json_t *answer, FILE *out) {
         if (json_array_size(links) == 0)
                 return 0;
         fputc('\n', out);
-        json_array_foreach(links, i, l) {
+        json_array_foreach (links, i, l) {
                 if (i >= ROWS_MAX)
                         left++;
                 else if (r >= 0)
@@ -148,33 +149,38 @@ static int print_links(const json_t *answer, FILE *out) {
         return r;
 }
 
-/* What sockets do not tell, and is not there when all is well: timeouts, SYNs, resets, failed connections. */
+/* What sockets do not tell, and is not there when all is well: timeouts, SYNs, resets, failed connections.
+ */
 static bool is_of_interest(const json_t *p) {
-        return number(p, "timeouts") + number(p, "syns") + number(p, "resets_sent") + number(p, "resets_received") +
-                       number(p, "connect_failures") >
+        return number(p, "timeouts") + number(p, "syns") + number(p, "resets_sent") +
+                       number(p, "resets_received") + number(p, "connect_failures") >
                0;
 }
 
 static int print_kernel_peers(const json_t *kernel, FILE *out) {
-        static const char *const heads[] = { "PEER", "NIC", "RUN", "SENT AGAIN", "RTOS", "SYNS", "RESETS", "BEGUN", "FAILED" },
-                                *const keys[] = { "timeouts", "syns" };
+        static const char *const heads[] = { "PEER", "NIC",    "RUN",   "SENT AGAIN", "RTOS",
+                                             "SYNS", "RESETS", "BEGUN", "FAILED" },
+                                 *const keys[] = { "timeouts", "syns" };
         _cleanup_table_ struct table t = TABLE_NULL(ELEMENTSOF(heads));
         const json_t *p;
         size_t i, n = 0;
         int r = table_add(&t, heads);
 
-        json_array_foreach(json_object_get(kernel, "peers"), i, p) {
+        json_array_foreach (json_object_get(kernel, "peers"), i, p) {
                 char text[8][FIELD_TEXT_MAX], again[FIELD_TEXT_MAX], resets[FIELD_TEXT_MAX];
-                const char *cells[ELEMENTSOF(heads)] = { field_text(p, "peer", text[0]), field_text(p, "nic", text[1]),
+                const char *cells[ELEMENTSOF(heads)] = { field_text(p, "peer", text[0]),
+                                                         field_text(p, "nic", text[1]),
                                                          field_text(p, "job", text[2]) };
 
                 if (!is_of_interest(p) || n++ >= KERNEL_ROWS_MAX)
                         continue;
-                (void) snprintf(again, sizeof(again), "%.0f", number(p, "fast") + number(p, "rto") + number(p, "probes"));
+                (void) snprintf(again, sizeof(again), "%.0f",
+                                number(p, "fast") + number(p, "rto") + number(p, "probes"));
                 cells[3] = again;
                 for (size_t k = 0; k < ELEMENTSOF(keys); k++)
                         cells[4 + k] = field_text(p, keys[k], text[4 + k]);
-                (void) snprintf(resets, sizeof(resets), "%.0f", number(p, "resets_sent") + number(p, "resets_received"));
+                (void) snprintf(resets, sizeof(resets), "%.0f",
+                                number(p, "resets_sent") + number(p, "resets_received"));
                 cells[6] = resets;
                 cells[7] = field_text(p, "connects", text[6]);
                 cells[8] = field_text(p, "connect_failures", text[7]);
@@ -194,10 +200,12 @@ static int print_kernel(const json_t *answer, FILE *out) {
         size_t i;
 
         if (number(kernel, "connects") > 0)
-                fprintf(out, "connections begun: %.0f, failed %.0f, established after %s on average\n", number(kernel, "connects"),
-                        number(kernel, "connect_failures"), time_cell(kernel, "connect_mean", mean));
-        json_array_foreach(json_object_get(kernel, "drops"), i, d) {
-                (void) snprintf(text, sizeof(text), "dropped in %s (%s): %s packets: ", field_text(d, "place", n[0]),
+                fprintf(out, "connections begun: %.0f, failed %.0f, established after %s on average\n",
+                        number(kernel, "connects"), number(kernel, "connect_failures"),
+                        time_cell(kernel, "connect_mean", mean));
+        json_array_foreach (json_object_get(kernel, "drops"), i, d) {
+                (void) snprintf(text, sizeof(text),
+                                "dropped in %s (%s): %s packets: ", field_text(d, "place", n[0]),
                                 field_text(d, "reason", n[1]), field_text(d, "packets", n[2]));
                 print_clean(out, text, false);
                 print_clean(out, field_text(d, "meaning", n[0]), false);
@@ -212,7 +220,7 @@ static void print_nics(const json_t *answer, FILE *out) {
         const char *before = NULL;
         size_t i;
 
-        json_array_foreach(nics, i, n) {
+        json_array_foreach (nics, i, n) {
                 char text[128], buf[2][FIELD_TEXT_MAX];
                 const char *job = json_string_value(json_object_get(n, "job"));
 

@@ -35,8 +35,8 @@ static void tell_bad(struct agent_net *n, size_t bad) {
 static void tell_good(struct agent_net *n) {
         const struct otlp_attribute body[] = { { .key = "links", .number = (int64_t) n->bad } };
 
-        (void) agent_emit(n->agent, EVENT_NET_LINKS_GOOD, OTLP_INFO, "no link of a run is bad any more", body,
-                          ELEMENTSOF(body), NULL);
+        (void) agent_emit(n->agent, EVENT_NET_LINKS_GOOD, OTLP_INFO, "no link of a run is bad any more",
+                          body, ELEMENTSOF(body), NULL);
 }
 
 /* One for all that turn bad in a tick, and one when the last is well. */
@@ -96,8 +96,9 @@ static void look(struct agent_net *n) {
         r = tcp_connections_read(n->agent->host, &query, take, n);
         flows_end(&n->flows, r >= 0);
         if (r < 0 && !n->failed)
-                (void) log_warning_errno(r, "the TCP connections of this host cannot be looked at, the network of runs is "
-                                            "not watched: %m");
+                (void) log_warning_errno(
+                        r, "the TCP connections of this host cannot be looked at, the network of runs is "
+                           "not watched: %m");
         n->failed = r < 0;
         (void) snprintf(n->why_not, sizeof(n->why_not), "%s", r < 0 ? strerror(-r) : "");
         net_places_settle(n->places);

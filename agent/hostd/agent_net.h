@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The network of the runs of this host, out of one dump of its TCP sockets at each tick while a run lives (no run: no
- * dump): samples tpu.net.* of docs/metrics.md, the events tpu.net.link_bad and tpu.net.links_good, GET /v1/net, and what a
- * capture tells of bad links.
+ * The network of the runs of this host, out of one dump of its TCP sockets at each tick while a run lives
+ * (no run: no dump): samples tpu.net.* of docs/metrics.md, the events tpu.net.link_bad and
+ * tpu.net.links_good, GET /v1/net, and what a capture tells of bad links.
  */
 #include "agent.h"
 #include "flows.h"
@@ -37,16 +37,18 @@ struct net_whose {
 void agent_net_whose(struct agent *a, int family, const uint8_t *local, const uint8_t *peer, uint64_t cgroup,
                      struct net_whose *ret);
 
-/* --- agent_net_route.c: by which NIC a connection leaves ------------------------------------------------- */
+/* --- agent_net_route.c: by which NIC a connection leaves -------------------------------------------------
+ */
 
 struct net_router;
 int net_router_new(struct net_router **ret);
 struct net_router *net_router_free(struct net_router *r);
-/* The number of the NIC that the kernel's routes choose for what goes from one address to the other (4 or 16 bytes).
- * -errno: none, or this host itself. */
+/* The number of the NIC that the kernel's routes choose for what goes from one address to the other (4 or 16
+ * bytes). -errno: none, or this host itself. */
 int net_router_nic(struct net_router *r, uint8_t family, const uint8_t *from, const uint8_t *to);
 
-/* --- agent_net_places.c: whose a socket is -------------------------------------------------------------- */
+/* --- agent_net_places.c: whose a socket is --------------------------------------------------------------
+ */
 
 struct net_places;
 int net_places_new(struct agent *a, struct flows *f, struct net_places **ret);

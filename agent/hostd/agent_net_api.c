@@ -18,12 +18,12 @@ static json_int_t whole(uint64_t n) {
 
 /* {retransmits, …}: of the interval, or of all the time. */
 static json_t *counts_json(const struct flow_counts *c) {
-        return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:I}", "retransmits", whole(c->retransmits),
-                         "timeouts", whole(c->timeouts), "syn_retries", whole(c->syn_retries), "segments",
-                         whole(c->segments), "sent_bytes", whole(c->sent_bytes), "received_bytes",
-                         whole(c->received_bytes), "busy", seconds(c->busy_usec), "receive_window_limited",
-                         seconds(c->receiver_usec), "send_buffer_limited", seconds(c->buffer_usec), "drops",
-                         whole(c->drops));
+        return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:I}", "retransmits",
+                         whole(c->retransmits), "timeouts", whole(c->timeouts), "syn_retries",
+                         whole(c->syn_retries), "segments", whole(c->segments), "sent_bytes",
+                         whole(c->sent_bytes), "received_bytes", whole(c->received_bytes), "busy",
+                         seconds(c->busy_usec), "receive_window_limited", seconds(c->receiver_usec),
+                         "send_buffer_limited", seconds(c->buffer_usec), "drops", whole(c->drops));
 }
 
 static json_t *usec_or_null(uint32_t usec) {
@@ -35,17 +35,19 @@ static json_t *link_json(const struct flows *f, const struct flow_link *l) {
         json_t *wrong = l->wrong_nic ? json_string(f->nics[l->wrong_nic].name) : json_null();
 
         flow_link_text(f, l, text);
-        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:s, s:i, s:i, s:i, s:i, s:f, s:o, s:o, s:I, s:i, s:i, s:I, s:o, "
-                         "s:o, s:o}",
-                         "peer", flow_peer_text(l, peer), "address", flow_address_text(l->family, l->peer, address),
-                         "local", flow_address_text(l->family, l->local, local), "nic", f->nics[l->nic].name, "job",
-                         f->runs[l->run], "worker", l->is_worker, "bad", l->bad, "text", text, "connections",
-                         (int) l->connections, "connecting", (int) l->connecting, "silent", (int) l->silent,
-                         "receive_buffer_full", (int) l->full, "silence", (double) l->silent_msec / 1e3, "rtt",
-                         usec_or_null(l->srtt_usec), "min_rtt", usec_or_null(l->min_rtt_usec), "delivery_rate",
-                         whole(l->delivery_rate), "unacked", (int) MIN(l->unacked, (uint32_t) INT32_MAX), "lost",
-                         (int) MIN(l->lost, (uint32_t) INT32_MAX), "receive_space", whole(l->receive_space), "leaves_by",
-                         wrong, "interval", counts_json(&l->now), "total", counts_json(&l->total));
+        return json_pack(
+                "{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:s, s:i, s:i, s:i, s:i, s:f, s:o, s:o, s:I, s:i, s:i, "
+                "s:I, s:o, "
+                "s:o, s:o}",
+                "peer", flow_peer_text(l, peer), "address", flow_address_text(l->family, l->peer, address),
+                "local", flow_address_text(l->family, l->local, local), "nic", f->nics[l->nic].name, "job",
+                f->runs[l->run], "worker", l->is_worker, "bad", l->bad, "text", text, "connections",
+                (int) l->connections, "connecting", (int) l->connecting, "silent", (int) l->silent,
+                "receive_buffer_full", (int) l->full, "silence", (double) l->silent_msec / 1e3, "rtt",
+                usec_or_null(l->srtt_usec), "min_rtt", usec_or_null(l->min_rtt_usec), "delivery_rate",
+                whole(l->delivery_rate), "unacked", (int) MIN(l->unacked, (uint32_t) INT32_MAX), "lost",
+                (int) MIN(l->lost, (uint32_t) INT32_MAX), "receive_space", whole(l->receive_space),
+                "leaves_by", wrong, "interval", counts_json(&l->now), "total", counts_json(&l->total));
 }
 
 /* Whether the link is to what a person calls "5", "worker 5" or "10.0.0.6". */
@@ -53,8 +55,10 @@ static bool is_wanted(const struct flow_link *l, const char *wanted) {
         char address[FLOW_NAME_MAX];
         size_t words = strlen("worker ");
 
-        return !wanted || streq(l->name, wanted) || streq(flow_address_text(l->family, l->peer, address), wanted) ||
-               (isdigit((unsigned char) wanted[0]) && startswith(l->name, "worker ") && streq(l->name + words, wanted));
+        return !wanted || streq(l->name, wanted) ||
+               streq(flow_address_text(l->family, l->peer, address), wanted) ||
+               (isdigit((unsigned char) wanted[0]) && startswith(l->name, "worker ") &&
+                streq(l->name + words, wanted));
 }
 
 static int compare(const void *x, const void *y) {
@@ -64,7 +68,8 @@ static int compare(const void *x, const void *y) {
 }
 
 static json_t *links_json(const struct flows *f, const char *wanted) {
-        _cleanup_free_ const struct flow_link **sorted = calloc(MAX(f->n_links, (size_t) 1), sizeof(*sorted));
+        _cleanup_free_ const struct flow_link **sorted =
+                calloc(MAX(f->n_links, (size_t) 1), sizeof(*sorted));
         json_t *list = sorted ? json_array() : NULL;
         size_t n = 0;
 
@@ -94,11 +99,13 @@ static json_t *nics_json(const struct flows *f) {
                         if (u->connections == 0 && u->total.segments == 0)
                                 continue;
                         list = api_json_append(
-                                list, json_pack("{s:s, s:s, s:i, s:i, s:o, s:o, s:o}", "nic", f->nics[nic].name, "job",
-                                                f->runs[run], "connections", (int) u->connections, "bad_links",
-                                                (int) u->bad, "share",
-                                                all > 0 ? json_real((double) bytes / (double) all) : json_null(),
-                                                "interval", counts_json(&u->now), "total", counts_json(&u->total)));
+                                list,
+                                json_pack("{s:s, s:s, s:i, s:i, s:o, s:o, s:o}", "nic", f->nics[nic].name,
+                                          "job", f->runs[run], "connections", (int) u->connections,
+                                          "bad_links", (int) u->bad, "share",
+                                          all > 0 ? json_real((double) bytes / (double) all) : json_null(),
+                                          "interval", counts_json(&u->now), "total",
+                                          counts_json(&u->total)));
                 }
         }
         return list;
@@ -108,7 +115,8 @@ static json_t *receive_json(const struct flows *f) {
         char text[FLOW_TEXT_MAX];
         enum verdict v = flow_receive_text(f, text);
 
-        return json_pack("{s:s, s:s, s:I}", "verdict", verdict_name(v), "text", text, "limit", whole(f->receive_max));
+        return json_pack("{s:s, s:s, s:I}", "verdict", verdict_name(v), "text", text, "limit",
+                         whole(f->receive_max));
 }
 
 int agent_get_net(struct agent *a, const struct api_request *r, struct api_answer *ret) {
@@ -119,24 +127,29 @@ int agent_get_net(struct agent *a, const struct api_request *r, struct api_answe
         int k;
 
         if (n->on && n->failed)
-                return agent_answer_error(ret, 503, "journalctl -u tpu-hostd", "the TCP connections cannot be looked at: %s",
-                                          n->why_not);
+                return agent_answer_error(ret, 503, "journalctl -u tpu-hostd",
+                                          "the TCP connections cannot be looked at: %s", n->why_not);
         if (n->on)
                 flow_summary(f, FLOW_NOBODY, text);
         else
-                (void) snprintf(text, sizeof(text), "no run is known on this host: its connections are not looked at");
+                (void) snprintf(text, sizeof(text),
+                                "no run is known on this host: its connections are not looked at");
         k = agent_answer_json(
                 ret, 200,
                 json_pack("{s:s, s:s, s:o, s:f, s:I, s:I, s:b, s:b, s:o, s:o, s:o, s:o}", "verdict",
-                          verdict_name(!n->on || f->span == 0 ? VERDICT_UNKNOWN : n->bad > 0 ? VERDICT_WARN : VERDICT_OK),
+                          verdict_name(!n->on || f->span == 0 ? VERDICT_UNKNOWN
+                                       : n->bad > 0           ? VERDICT_WARN
+                                                              : VERDICT_OK),
                           "text", text, "looked",
-                          n->on && f->at > 0 && now >= f->at ? api_json_time(host_now_real(a->host) - (now - f->at))
-                                                             : json_null(),
-                          "interval", seconds(f->span), "sockets", whole(f->sockets), "left_out", whole(f->left_out),
-                          "exact_timeouts", f->exact_timeouts, "runs_told", f->runs_told, "links", links_json(f, r->peers),
-                          "nics", nics_json(f), "receive_buffer", receive_json(f), "kernel",
-                          agent_net_kernel_json(a, r->peers)));
+                          n->on && f->at > 0 && now >= f->at
+                                  ? api_json_time(host_now_real(a->host) - (now - f->at))
+                                  : json_null(),
+                          "interval", seconds(f->span), "sockets", whole(f->sockets), "left_out",
+                          whole(f->left_out), "exact_timeouts", f->exact_timeouts, "runs_told", f->runs_told,
+                          "links", links_json(f, r->peers), "nics", nics_json(f), "receive_buffer",
+                          receive_json(f), "kernel", agent_net_kernel_json(a, r->peers)));
         if (f->n_links > 64)
-                (void) malloc_trim(0); /* many links are some hundred KiB of JSON, and this process is small between calls */
+                (void) malloc_trim(0); /* many links are some hundred KiB of JSON, and this process is small
+                                          between calls */
         return k;
 }

@@ -12,11 +12,13 @@ static json_int_t whole(uint64_t n) {
 }
 
 static json_t *row_json(const struct net_row *r) {
-        return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "peer", r->name.peer, "nic", r->name.nic,
-                         "job", r->name.job, "fast", whole(r->retransmits[NET_FAST]), "rto", whole(r->retransmits[NET_RTO]), "timeouts", whole(r->timeouts),
-                         "probes", whole(r->retransmits[NET_PROBE]), "syns", whole(r->retransmits[NET_SYN]), "resets_sent",
-                         whole(r->resets_sent), "resets_received", whole(r->resets_received), "connects",
-                         whole(r->connects), "connect_failures", whole(r->connect_failures));
+        return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "peer",
+                         r->name.peer, "nic", r->name.nic, "job", r->name.job, "fast",
+                         whole(r->retransmits[NET_FAST]), "rto", whole(r->retransmits[NET_RTO]), "timeouts",
+                         whole(r->timeouts), "probes", whole(r->retransmits[NET_PROBE]), "syns",
+                         whole(r->retransmits[NET_SYN]), "resets_sent", whole(r->resets_sent),
+                         "resets_received", whole(r->resets_received), "connects", whole(r->connects),
+                         "connect_failures", whole(r->connect_failures));
 }
 
 /* A worker is asked for by its number, too, as of links. */
@@ -42,7 +44,8 @@ static json_t *rows_json(const struct net_rows *rows, const char *wanted) {
         json_t *list = json_array();
 
         for (size_t i = 0; list && i < rows->n; i++)
-                if (has_counted(&rows->rows[i]) && !is_loopback(&rows->rows[i]) && is_wanted(&rows->rows[i], wanted))
+                if (has_counted(&rows->rows[i]) && !is_loopback(&rows->rows[i]) &&
+                    is_wanted(&rows->rows[i], wanted))
                         list = api_json_append(list, row_json(&rows->rows[i]));
         return list;
 }
@@ -52,8 +55,8 @@ static json_t *drop_json(const struct net_figures *f, const struct net_drop *d) 
 
         net_drop_reason(f, d, reason);
         net_drop_place(d, place);
-        return json_pack("{s:s, s:s, s:I, s:s}", "reason", reason, "place", place, "packets", whole(d->packets), "meaning",
-                         net_drop_meaning(f, d)->meaning);
+        return json_pack("{s:s, s:s, s:I, s:s}", "reason", reason, "place", place, "packets",
+                         whole(d->packets), "meaning", net_drop_meaning(f, d)->meaning);
 }
 
 /* Those that somebody should look at, the most first; the figures go on rising meanwhile. */
@@ -89,8 +92,9 @@ json_t *agent_net_kernel_json(const struct agent *a, const char *peer) {
                         connects += rows->rows[i].connects;
                         failures += rows->rows[i].connect_failures;
                 }
-        return json_pack("{s:o, s:o, s:I, s:I, s:o}", "peers", rows_json(rows, peer), "drops", drops_json(f), "connects",
-                         whole(connects), "connect_failures", whole(failures), "connect_mean",
-                         f->all.connects > 0 ? json_real((double) f->all.connect_ns / (double) f->all.connects / 1e9)
-                                             : json_null());
+        return json_pack("{s:o, s:o, s:I, s:I, s:o}", "peers", rows_json(rows, peer), "drops", drops_json(f),
+                         "connects", whole(connects), "connect_failures", whole(failures), "connect_mean",
+                         f->all.connects > 0
+                                 ? json_real((double) f->all.connect_ns / (double) f->all.connects / 1e9)
+                                 : json_null());
 }

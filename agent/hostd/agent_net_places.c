@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose a socket is: its run by its control group, its NIC by its own address, its peer by what is known of the slice. */
+/* Whose a socket is: its run by its control group, its NIC by its own address, its peer by what is known of
+ * the slice. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -48,9 +49,10 @@ struct walk {
 
 static void walk_group(struct net_places *p, const char *path, unsigned depth, uint8_t run);
 
-/* "memory.max" and its like are files of the group itself; a folder of such a name is none that systemd makes. */
+/* "memory.max" and its like are files of the group itself; a folder of such a name is none that systemd
+ * makes. */
 static bool is_file_of_group(const char *name) {
-        static const char *const prefixes[] = { "cgroup.", "cpu.",     "cpuset.", "hugetlb.", "io.",
+        static const char *const prefixes[] = { "cgroup.", "cpu.",    "cpuset.", "hugetlb.", "io.",
                                                 "irq.",    "memory.", "misc.",   "pids.",    "rdma." };
 
         for (size_t i = 0; i < ELEMENTSOF(prefixes); i++)
@@ -183,18 +185,19 @@ static bool has_address(const json_t *host, const char *address) {
         const json_t *one;
         size_t i;
 
-        json_array_foreach(json_object_get(host, "address"), i, one)
+        json_array_foreach (json_object_get(host, "address"), i, one)
                 if (json_is_string(one) && streq(json_string_value(one), address))
                         return true;
         return false;
 }
 
 /* Of a list of hosts as the registry has them; slice: NULL for one's own. */
-static bool find_host(const json_t *hosts, const char *slice, const char *address, char name[static FLOW_NAME_MAX]) {
+static bool find_host(const json_t *hosts, const char *slice, const char *address,
+                      char name[static FLOW_NAME_MAX]) {
         const json_t *host;
         size_t i;
 
-        json_array_foreach(hosts, i, host)
+        json_array_foreach (hosts, i, host)
                 if (has_address(host, address)) {
                         (void) snprintf(name, FLOW_NAME_MAX, "worker %lld%s%s",
                                         (long long) json_integer_value(json_object_get(host, "worker")),
@@ -209,10 +212,11 @@ static bool find_in_run(const struct agent_registry *g, const char *run, const c
         const json_t *record = g->parts ? agent_parts_find(g->parts, run) : NULL, *slice;
         size_t i;
 
-        json_array_foreach(json_object_get(record, "slices"), i, slice) {
+        json_array_foreach (json_object_get(record, "slices"), i, slice) {
                 const char *of = json_text_of(slice, "slice");
 
-                if (find_host(json_object_get(slice, "hosts"), streq(of, g->slice) ? NULL : of, address, name))
+                if (find_host(json_object_get(slice, "hosts"), streq(of, g->slice) ? NULL : of, address,
+                              name))
                         return true;
         }
         return false;
@@ -235,7 +239,8 @@ static bool find_in_identity(const struct agent *a, const char *address, char na
         return false;
 }
 
-static bool name_peer(const struct agent *a, const char *run, const char *address, char name[static FLOW_NAME_MAX]) {
+static bool name_peer(const struct agent *a, const char *run, const char *address,
+                      char name[static FLOW_NAME_MAX]) {
         const struct agent_registry *g = a->enrollment;
 
         name[0] = '\0';

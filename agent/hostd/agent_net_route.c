@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* By which NIC the kernel's routes have a connection leave; apart, because two rooms have an address of their own. */
+/* By which NIC the kernel's routes have a connection leave; apart, because two rooms have an address of
+ * their own. */
 #include "agent_net.h"
 
 #include "route.h"

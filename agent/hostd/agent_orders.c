@@ -86,8 +86,10 @@ static void set_aside(struct agent *a, int dir_fd, const char *name, int error, 
 }
 
 static void believe(struct agent *a, struct health_memory *m) {
-        a->order_list = m->orders;
-        m->orders = (struct orders){ 0 };
+        /* not the places behind them: nobody has touched those of the agent yet, so that they take no memory */
+        memcpy(a->order_list.items, m->orders.items, m->orders.n * sizeof(m->orders.items[0]));
+        a->order_list.n = m->orders.n;
+        a->order_list.foreign = TAKE_PTR(m->orders.foreign);
         if (m->bad > 0)
                 log_warning("%s: %u orders cannot be understood and are passed over", a->orders->path,
                             m->bad);
@@ -98,7 +100,7 @@ static void believe(struct agent *a, struct health_memory *m) {
 }
 
 static void load(struct agent *a) {
-        struct health_memory m = { 0 };
+        _cleanup_free_ struct health_memory *m = calloc(1, sizeof(*m)); /* forty kilobytes: not on the stack */
         char why[HEALTH_FILE_WHY_MAX] = "", directory[256];
         const char *name = strrchr(a->orders->path, '/') + 1;
         _cleanup_free_ char *text = NULL;
@@ -109,19 +111,19 @@ static void load(struct agent *a) {
         (void) snprintf(directory, sizeof(directory), "%.*s", (int) MAX(name - a->orders->path - 1, 1),
                         a->orders->path);
         fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        r = fd < 0 ? -errno : durable_read(fd, name, HEALTH_FILE_MAX, &text, &len);
+        r = fd < 0 ? -errno : !m ? -ENOMEM : durable_read(fd, name, HEALTH_FILE_MAX, &text, &len);
         if (r == -ENOENT)
                 return;
         if (r == 0)
-                r = health_file_parse(text, len, a->boot_id, &m, why);
+                r = health_file_parse(text, len, a->boot_id, m, why);
         if (r < 0) {
                 if (!why[0])
                         (void) snprintf(why, sizeof(why), "%s", strerror(-r));
                 set_aside(a, fd, name, r, why);
                 return;
         }
-        believe(a, &m);
-        health_memory_clear(&m);
+        believe(a, m);
+        health_memory_clear(m);
 }
 
 /* --- What follows from orders -------------------------------------------------------------------------- */
@@ -132,7 +134,7 @@ bool agent_observes(const struct agent *a) {
 
 void agent_orders_mark(struct agent *a) {
         for (size_t i = 0; i < a->checks.n; i++) {
-                const struct finding *f = &a->checks.entries[i].latest;
+                const struct kept_finding *f = a->checks.entries[i].latest;
 
                 a->checks.health[i].silenced =
                         orders_silence_of(&a->order_list, f->check, f->subject) != NULL;

@@ -70,8 +70,8 @@ static int copy_text(const char *text, char *buf, size_t size) {
 
 static bool check_is_known(const struct agent *a, const struct order *o) {
         for (size_t i = 0; i < a->checks.n; i++)
-                if (order_silences(o, a->checks.entries[i].latest.check,
-                                   a->checks.entries[i].latest.subject))
+                if (order_silences(o, a->checks.entries[i].latest->check,
+                                   a->checks.entries[i].latest->subject))
                         return true;
         return false;
 }

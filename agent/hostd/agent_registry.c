@@ -109,8 +109,12 @@ static const char *ordered(struct agent *a, char *buf, size_t size) {
 static json_t *make_fingerprint(const struct agent *a) {
         struct fingerprint f = { .n = 0 };
 
-        for (size_t i = 0; i < a->checks.n; i++)
-                fingerprint_take(&f, &a->checks.entries[i].latest);
+        for (size_t i = 0; i < a->checks.n; i++) {
+                struct finding latest;
+
+                kept_finding_unpack(a->checks.entries[i].latest, &latest);
+                fingerprint_take(&f, &latest);
+        }
         return fingerprint_to_json(&f);
 }
 

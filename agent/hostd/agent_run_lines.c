@@ -54,6 +54,7 @@ static int submit(uint64_t *ret_seq, void *userdata) {
         r = otlp_encode_lines(a->telemetry.otlp, &data, &len);
         if (r >= 0)
                 r = uplink_submit(a->uplink, UPLINK_LOGS, data, len, ret_seq);
+        otlp_drop_output(a->telemetry.otlp);
         if (r >= 0)
                 uplink_sync_now(a->uplink, UPLINK_LOGS); /* the next batch waits for it */
         return r;

@@ -59,9 +59,9 @@ static void sample_health(struct agent *a, struct sink *s) {
         m.description = "Settled verdict of a check: 0 OK, 1 WARN, 2 FAIL, 3 UNKNOWN";
         for (size_t i = 0; i < a->checks.n; i++) {
                 m.keys[0] = "check";
-                m.values[0] = a->checks.entries[i].settled.check;
+                m.values[0] = a->checks.entries[i].settled->check;
                 m.keys[1] = "subject";
-                m.values[1] = a->checks.entries[i].settled.subject;
+                m.values[1] = a->checks.entries[i].settled->subject;
                 m.i = verdict_exit_code(a->checks.health[i].settled);
                 s->sample(s, &m);
         }

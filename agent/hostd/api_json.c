@@ -28,8 +28,8 @@ json_t *api_json_error(const char *error, const char *remedy) {
 }
 
 /* The check's own reason, else what was found beside what was wanted. */
-static json_t *reason_json(const struct finding *f) {
-        char text[sizeof(f->found) + sizeof(f->wanted) + 32];
+static json_t *reason_json(const struct kept_finding *f) {
+        char text[sizeof(((struct finding *) NULL)->found) + sizeof(((struct finding *) NULL)->wanted) + 32];
 
         if (f->reason[0])
                 return json_string(f->reason);
@@ -60,7 +60,7 @@ json_t *api_json_reasons(const struct check_table *t, usec_t now, usec_t now_rea
         json_t *list = json_array(), *o;
 
         for (size_t i = 0; list && i < t->n; i++) {
-                const struct finding *f = &t->entries[i].settled;
+                const struct kept_finding *f = t->entries[i].settled;
 
                 if (t->health[i].settled == VERDICT_OK || !check_health_counts(&t->health[i]))
                         continue;
@@ -74,7 +74,11 @@ json_t *api_json_reasons(const struct check_table *t, usec_t now, usec_t now_rea
 
 static json_t *check_json(const struct check_entry *e, const struct check_health *h, usec_t now,
                           usec_t now_real) {
-        json_t *o = finding_to_json(&e->latest);
+        struct finding latest;
+        json_t *o;
+
+        kept_finding_unpack(e->latest, &latest);
+        o = finding_to_json(&latest);
 
         if (o && json_object_set_new(o, "settled", json_string(verdict_name(h->settled))) >= 0 &&
             json_object_set_new(o, "silenced", json_boolean(h->silenced)) >= 0)

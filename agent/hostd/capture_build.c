@@ -92,8 +92,12 @@ static int add_finding(struct host_capture *c, struct stack_table *t, const stru
 static int add_findings(struct host_capture *c, struct stack_table *t, const struct capture_about *a) {
         int r = 0;
 
-        for (size_t i = 0; a->checks && i < a->checks->n && r == 0; i++)
-                r = add_finding(c, t, &a->checks->entries[i].settled);
+        for (size_t i = 0; a->checks && i < a->checks->n && r == 0; i++) {
+                struct finding settled;
+
+                kept_finding_unpack(a->checks->entries[i].settled, &settled);
+                r = add_finding(c, t, &settled);
+        }
         for (size_t i = 0; a->more && i < a->more->n && r == 0; i++)
                 r = add_finding(c, t, &a->more->items[i]);
         return r;

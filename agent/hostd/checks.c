@@ -13,7 +13,14 @@ int check_table_init(struct check_table *t) {
         return 0;
 }
 
+static void drop(struct check_entry *e) {
+        e->latest = kept_finding_unref(e->latest);
+        e->settled = kept_finding_unref(e->settled);
+}
+
 void check_table_clear(struct check_table *t) {
+        for (size_t i = 0; i < t->n; i++)
+                drop(&t->entries[i]);
         free(t->health);
         free(t->entries);
         json_decref(t->remembered);
@@ -22,15 +29,15 @@ void check_table_clear(struct check_table *t) {
 
 static size_t lookup(const struct check_table *t, const struct finding *f) {
         for (size_t i = 0; i < t->n; i++)
-                if (streq(t->entries[i].latest.check, f->check) &&
-                    streq(t->entries[i].latest.subject, f->subject))
+                if (streq(t->entries[i].latest->check, f->check) &&
+                    streq(t->entries[i].latest->subject, f->subject))
                         return i;
         return t->n;
 }
 
 /* --- Memory -------------------------------------------------------------------------------------------- */
 
-static json_t *one_to_memory(const struct check_health *h, const struct finding *f) {
+static json_t *one_to_memory(const struct check_health *h, const struct kept_finding *f) {
         json_t *worse = json_array();
         size_t n = (size_t) MIN(h->worsened, (uint64_t) HEALTH_FLAPS_MAX);
 
@@ -56,7 +63,7 @@ json_t *check_table_to_memory(const struct check_table *t) {
                 if (!t->health[i].started ||
                     (t->health[i].settled == VERDICT_OK && t->health[i].worsened == 0))
                         continue;
-                if (json_array_append_new(list, one_to_memory(&t->health[i], &t->entries[i].settled)) < 0) {
+                if (json_array_append_new(list, one_to_memory(&t->health[i], t->entries[i].settled)) < 0) {
                         json_decref(list);
                         return NULL;
                 }
@@ -149,38 +156,74 @@ static bool recall(struct check_table *t, const struct finding *f, struct check_
 
 /* --- Findings ------------------------------------------------------------------------------------------ */
 
+/* What f says, as what is there already where that says the same. -ENOMEM. */
+static int keep(struct kept_finding **slot, struct kept_finding *other, const struct finding *f) {
+        struct kept_finding *k;
+
+        if (*slot && kept_finding_says(*slot, f))
+                return 0;
+        k = other && kept_finding_says(other, f) ? kept_finding_ref(other) : kept_finding_new(f);
+        if (!k)
+                return -ENOMEM;
+        (void) kept_finding_unref(*slot);
+        *slot = k;
+        return 0;
+}
+
+/* A check that is seen for the first time. 1: it is remembered from before; 0; -errno: there is none then. */
+static int begin(struct check_table *t, const struct finding *f, usec_t now) {
+        struct check_entry e = { 0 };
+        struct finding settled = *f;
+        int known, r;
+
+        if (t->n >= CHECKS_MAX) {
+                t->refused++;
+                return -ENOSPC;
+        }
+        known = recall(t, f, &t->health[t->n], &settled, now);
+        r = keep(&e.latest, NULL, f);
+        if (r == 0)
+                r = keep(&e.settled, e.latest, &settled);
+        if (r < 0) {
+                drop(&e);
+                return r;
+        }
+        t->health[t->n].extra = startswith(f->check, "bpf_"); /* a kernel, or a build, may lack them */
+        t->entries[t->n++] = e;
+        return known;
+}
+
 int check_table_take(struct check_table *t, const struct health_policy *p, unsigned source, unsigned run,
                      const struct finding *f, usec_t now, struct check_change *ret) {
         size_t i = lookup(t, f);
         bool fresh = i == t->n, changed;
         struct check_entry *e;
         enum verdict before;
+        int r;
 
         if (fresh) {
-                if (t->n >= CHECKS_MAX) {
-                        t->refused++;
-                        return -ENOSPC;
-                }
-                t->entries[i] = (struct check_entry) { .settled = *f };
-                fresh = !recall(t, f, &t->health[i], &t->entries[i].settled, now);
-                t->health[i].extra = startswith(f->check, "bpf_"); /* a kernel, or a build, may lack them */
-                t->n++;
+                r = begin(t, f, now);
+                if (r < 0)
+                        return r;
+                fresh = r == 0;
         }
         e = &t->entries[i];
         e->source = source;
         e->run = run;
-        e->latest = *f;
+        r = keep(&e->latest, e->settled, f);
+        if (r < 0)
+                return r;
         before = t->health[i].settled;
         changed = check_health_step(p, &t->health[i], f->verdict, now);
-        if (t->health[i].settled == f->verdict)
-                e->settled = *f;
+        if (t->health[i].settled == f->verdict && e->settled != e->latest) {
+                (void) kept_finding_unref(e->settled);
+                e->settled = kept_finding_ref(e->latest);
+        }
         if (fresh ? f->verdict == VERDICT_OK : !changed)
                 return 0;
-        *ret = (struct check_change) {
-                .from = fresh ? _VERDICT_MAX : before,
-                .to = t->health[i].settled,
-                .finding = e->settled,
-        };
+        ret->from = fresh ? _VERDICT_MAX : before;
+        ret->to = t->health[i].settled;
+        kept_finding_unpack(e->settled, &ret->finding);
         return 1;
 }
 
@@ -193,15 +236,16 @@ void check_table_end_run(struct check_table *t, unsigned source, unsigned run,
                         struct check_change c = {
                                 .from = t->health[i].settled,
                                 .to = _VERDICT_MAX,
-                                .finding = t->entries[i].settled,
                         };
 
+                        kept_finding_unpack(t->entries[i].settled, &c.finding);
+                        drop(&t->entries[i]);
                         if (gone)
                                 gone(&c, userdata);
                         continue;
                 }
                 if (kept != i) {
-                        t->entries[kept] = t->entries[i];
+                        t->entries[kept] = t->entries[i]; /* with its references */
                         t->health[kept] = t->health[i];
                 }
                 kept++;
@@ -214,7 +258,7 @@ enum host_state check_table_state(const struct check_table *t) {
 }
 
 /* Appends one reason; false when it does not fit, and "…" stands for it and the rest. */
-static bool add_reason(char *buf, size_t size, size_t *used, const struct finding *f, enum verdict v) {
+static bool add_reason(char *buf, size_t size, size_t *used, const struct kept_finding *f, enum verdict v) {
         int n = snprintf(buf + *used, size - *used, "%s%s%s%s %s", *used > 0 ? ", " : "", f->check,
                          f->subject[0] ? " " : "", f->subject, verdict_name(v));
 
@@ -234,7 +278,7 @@ const char *check_table_reasons(const struct check_table *t, char *buf, size_t s
         for (size_t k = 0; k < ELEMENTSOF(gravest_first); k++)
                 for (size_t i = 0; i < t->n; i++)
                         if (t->health[i].settled == gravest_first[k] && check_health_counts(&t->health[i]) &&
-                            !add_reason(buf, size, &used, &t->entries[i].settled, gravest_first[k]))
+                            !add_reason(buf, size, &used, t->entries[i].settled, gravest_first[k]))
                                 return buf;
         return buf;
 }

@@ -13,13 +13,14 @@
 #include "base.h"
 #include "finding.h"
 #include "health.h"
+#include "kept_finding.h"
 
 #define CHECKS_MAX 256
 
 struct check_entry {
-        struct finding latest;  /* what was seen last */
-        struct finding settled; /* the last finding whose verdict is the settled one: why the check counts as
-                                   it does */
+        struct kept_finding *latest;  /* what was seen last */
+        struct kept_finding *settled; /* the last finding whose verdict is the settled one: why the check counts as
+                                         it does */
         unsigned source, run;
 };
 
@@ -43,7 +44,7 @@ struct check_change {
 
 /*
  * Takes one finding of source's run number run. 1: the settled verdict changed, *ret says how; 0: it did
- * not; -ENOSPC. The first verdict of a check is a change only when it is not OK.
+ * not; -ENOSPC; -ENOMEM. The first verdict of a check is a change only when it is not OK.
  */
 int check_table_take(struct check_table *t, const struct health_policy *p, unsigned source, unsigned run,
                      const struct finding *f, usec_t now, struct check_change *ret);

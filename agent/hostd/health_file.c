@@ -57,19 +57,24 @@ static int read_memory(const json_t *v, const char *boot_id, struct health_memor
 
 int health_file_parse(const char *text, size_t len, const char *boot_id, struct health_memory *ret,
                       char why[static HEALTH_FILE_WHY_MAX]) {
-        struct health_memory m = { .state = HOST_UNKNOWN };
+        _cleanup_free_ struct health_memory *m = calloc(1, sizeof(*m));
         json_error_t error;
         json_t *v = json_loadb(text, len, JSON_REJECT_DUPLICATES, &error);
         int r;
 
+        if (!m) {
+                json_decref(v);
+                return -ENOMEM;
+        }
         if (!v) {
                 (void) snprintf(why, HEALTH_FILE_WHY_MAX, "line %d: %.100s", error.line, error.text);
                 return -EBADMSG;
         }
-        r = read_memory(v, boot_id, &m, why);
+        m->state = HOST_UNKNOWN;
+        r = read_memory(v, boot_id, m, why);
         json_decref(v);
         if (r < 0)
                 return r;
-        *ret = m;
+        *ret = *m;
         return 0;
 }

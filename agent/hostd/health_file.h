@@ -30,6 +30,6 @@ void health_memory_clear(struct health_memory *m);
 /* malloc'ed; NULL: out of memory. */
 char *health_file_format(const struct orders *o, const struct check_table *t, enum host_state told,
                          const char *boot_id, usec_t now_real);
-/* -EBADMSG: damaged; -EPROTONOSUPPORT: of a version that this one cannot read; both with why. */
+/* -EBADMSG: damaged; -EPROTONOSUPPORT: of a version that this one cannot read; both with why. -ENOMEM. */
 int health_file_parse(const char *text, size_t len, const char *boot_id, struct health_memory *ret,
                       char why[static HEALTH_FILE_WHY_MAX]);

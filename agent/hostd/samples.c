@@ -23,7 +23,8 @@ static size_t kept_bytes(size_t bounds) {
         return sizeof(struct sample_kept) + (2 * bounds + 1) * sizeof(double);
 }
 
-static void drop_kept(struct sample_store *s, struct sample_slot *slot) {
+static void drop_series(struct sample_store *s, struct sample_slot *slot) {
+        free(TAKE_PTR(slot->texts));
         if (slot->kept)
                 s->histogram_bytes -= kept_bytes(slot->kept->size);
         free(slot->kept);
@@ -32,7 +33,7 @@ static void drop_kept(struct sample_store *s, struct sample_slot *slot) {
 
 void sample_store_clear(struct sample_store *s) {
         for (size_t i = 0; i < s->n; i++)
-                drop_kept(s, &s->slots[i]);
+                drop_series(s, &s->slots[i]);
         free(s->slots);
         *s = SAMPLE_STORE_NULL;
 }
@@ -57,15 +58,10 @@ static bool same_series(const struct sample_slot *slot, const struct sample *m, 
                         return false;
                 if (m->keys[k] &&
                     (!streq(m->keys[k], slot->sample.keys[k]) ||
-                     strncmp(slot->texts[k], m->values[k] ? m->values[k] : "", SAMPLE_TEXT_MAX - 1) != 0))
+                     strncmp(slot->sample.values[k], m->values[k] ? m->values[k] : "", SAMPLE_TEXT_MAX - 1) != 0))
                         return false;
         }
         return true;
-}
-
-static void point_into(struct sample_slot *slot) {
-        for (size_t k = 0; k < ELEMENTSOF(slot->texts); k++)
-                slot->sample.values[k] = slot->sample.keys[k] ? slot->texts[k] : NULL;
 }
 
 /* Series come in the same order each time: the first guess is nearly always right. */
@@ -132,11 +128,44 @@ static void keep_histogram(struct sample_slot *slot, const struct sample_histogr
         slot->sample.h = &k->histogram;
 }
 
-static void begin_series(struct sample_store *s, struct sample_slot *slot, const struct sample *m) {
+/* The values of a series that is new, as they are kept. -ENOMEM. */
+static int keep_values(struct sample_slot *slot, const struct sample *m) {
+        char texts[SAMPLE_KEYS_MAX * SAMPLE_TEXT_MAX];
+        size_t at[SAMPLE_KEYS_MAX], n = 0;
+
+        for (size_t k = 0; k < SAMPLE_KEYS_MAX; k++) {
+                at[k] = n;
+                if (!m->keys[k])
+                        continue;
+                utf8_copy(texts + n, SAMPLE_TEXT_MAX, m->values[k]);
+                n += strlen(texts + n) + 1;
+        }
+        slot->texts = n > 0 ? malloc(n) : NULL;
+        if (n > 0 && !slot->texts)
+                return -ENOMEM;
+        if (n > 0)
+                memcpy(slot->texts, texts, n);
+        for (size_t k = 0; k < SAMPLE_KEYS_MAX; k++)
+                slot->sample.values[k] = m->keys[k] ? slot->texts + at[k] : NULL;
+        return 0;
+}
+
+static int begin_series(struct sample_store *s, struct sample_slot *slot, const struct sample *m) {
+        int r = keep_values(slot, m);
+
+        if (r < 0)
+                return r;
         s->next = ++s->n;
         slot->restarted_real = 0;
-        for (size_t k = 0; k < ELEMENTSOF(m->keys); k++)
-                utf8_copy(slot->texts[k], SAMPLE_TEXT_MAX, m->keys[k] ? m->values[k] : NULL);
+        return 0;
+}
+
+/* All of m but its values, which the series has. */
+static void take_number(struct sample_slot *slot, const struct sample *m) {
+        struct sample now = *m;
+
+        memcpy(now.values, slot->sample.values, sizeof(now.values));
+        slot->sample = now;
 }
 
 int sample_store_take(struct sample_store *s, const struct sample_origin *o, const struct sample *m) {
@@ -146,21 +175,22 @@ int sample_store_take(struct sample_store *s, const struct sample_origin *o, con
         int r;
 
         if (!slot && s->n < SAMPLES_MAX)
-                slot = &s->slots[s->n]; /* its kept is NULL */
+                slot = &s->slots[s->n]; /* it owns nothing */
         r = !is_sound(m) ? -EINVAL : slot ? 0 : -ENOSPC;
         again = r == 0 && known && stepped_back(&slot->sample, m); /* before its old histogram moves */
         if (r == 0 && m->kind == SAMPLE_HISTOGRAM)
                 r = reserve_kept(s, slot, m->h->n_bounds);
+        if (r == 0 && !known)
+                r = begin_series(s, slot, m);
         if (r < 0) {
+                if (slot && !known)
+                        drop_series(s, slot);
                 s->refused++;
                 return r;
         }
-        if (!known)
-                begin_series(s, slot, m);
-        else if (again)
+        if (again)
                 slot->restarted_real = slot->time_real;
-        slot->sample = *m;
-        point_into(slot);
+        take_number(slot, m);
         if (m->kind == SAMPLE_HISTOGRAM)
                 keep_histogram(slot, m->h);
         slot->time_real = o->now_real;
@@ -177,13 +207,13 @@ void sample_store_end_run(struct sample_store *s, unsigned source, unsigned run)
 
         for (size_t i = 0; i < s->n; i++) {
                 if (s->slots[i].source == source && s->slots[i].run != run) {
-                        drop_kept(s, &s->slots[i]);
+                        drop_series(s, &s->slots[i]);
                         continue;
                 }
                 if (kept != i) {
                         s->slots[kept] = s->slots[i];
-                        s->slots[i].kept = NULL; /* it has moved */
-                        point_into(&s->slots[kept]);
+                        s->slots[i].kept = NULL; /* both have moved */
+                        s->slots[i].texts = NULL;
                 }
                 kept++;
         }

@@ -2,7 +2,7 @@
 #pragma once
 /*
  * The latest value of each series (name and attribute values), for /metrics and for the next push. Bounded;
- * allocates once, and for a series that is a histogram when it comes and when it gets more buckets. Names, units, descriptions and keys of a sample are static texts; attribute values are
+ * allocates once, and for a series when it comes and, of a histogram, when it gets more buckets. Names, units, descriptions and keys of a sample are static texts; attribute values are
  * copied (cut at SAMPLE_TEXT_MAX - 1).
  */
 #include "base.h"
@@ -15,7 +15,7 @@
 
 struct sample_slot {
         struct sample sample; /* values point into texts, a histogram into kept */
-        char texts[SAMPLE_KEYS_MAX][SAMPLE_TEXT_MAX];
+        char *texts; /* one behind the other; NULL: no values */
         struct sample_kept *kept; /* NULL: the series never was a histogram */
         usec_t time_real, start_real; /* start_real: since when a counter counts */
         usec_t restarted_real;        /* the last value before the counter stepped back; 0: it never did */

@@ -45,6 +45,7 @@ static int submit_points(struct telemetry *t) {
                 return 0;
         if (r >= 0)
                 r = uplink_submit(t->uplink, UPLINK_METRICS, data, len, &seq);
+        otlp_drop_output(t->otlp);
         if (r < 0)
                 t->lost++;
         return r;
@@ -138,6 +139,7 @@ int telemetry_event(struct telemetry *t, enum event_id id, enum otlp_severity se
         r = otlp_encode_event(t->otlp, &e, &data, &len);
         if (r >= 0)
                 r = uplink_submit(t->uplink, UPLINK_EVENTS, data, len, &seq);
+        otlp_drop_output(t->otlp);
         if (r < 0) {
                 t->lost++;
                 return r;

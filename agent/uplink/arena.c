@@ -85,24 +85,6 @@ char *arena_text(struct arena *a, const char *text) {
         return copy;
 }
 
-void arena_reset(struct arena *a) {
-        size_t kept = 0;
-
-        for (struct arena_chunk **p = &a->chunks; *p;) {
-                struct arena_chunk *c = *p;
-
-                if (kept + c->size > ARENA_KEEP) {
-                        *p = c->next;
-                        free(c);
-                        continue;
-                }
-                kept += c->size;
-                c->used = 0;
-                p = &c->next;
-        }
-        a->current = NULL;
-}
-
 void arena_clear(struct arena *a) {
         while (a->chunks) {
                 struct arena_chunk *c = a->chunks;

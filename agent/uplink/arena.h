@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Memory that is given back all at once. It keeps up to ARENA_KEEP bytes for the next round, so that a
- * steady load allocates nothing; what a rare large request took is freed. Pointers stay valid until
- * arena_reset().
+ * Memory that is given back all at once, in pieces that are large enough for malloc to map and unmap them: between
+ * two rounds, which are seconds apart, nothing is kept. Pointers stay valid until arena_clear().
  */
 #include "base.h"
 
-#define ARENA_CHUNK (32 * 1024)
-#define ARENA_KEEP (256 * 1024)
+#define ARENA_CHUNK (64 * 1024)
 
 struct arena_chunk;
 struct arena {
@@ -22,5 +20,4 @@ void *arena_alloc(struct arena *a, size_t size);
  * memory.
  */
 char *arena_text(struct arena *a, const char *text);
-void arena_reset(struct arena *a);
 void arena_clear(struct arena *a);

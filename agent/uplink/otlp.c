@@ -10,7 +10,6 @@
 #define POINT_BYTES 64
 #define HISTOGRAM_BYTES 64 /* what a histogram has beside its buckets */
 #define METRIC_BYTES 48
-#define OUTPUT_KEEP (256 * 1024)
 
 struct point {
         struct point *next;
@@ -49,7 +48,6 @@ struct otlp {
         size_t n_lines, line_bytes;
 
         uint8_t *out;
-        size_t out_size;
 };
 
 int otlp_new(const struct otlp_attribute *resource, size_t n, const char *scope_version, struct otlp **ret) {
@@ -241,14 +239,10 @@ static int reserve_output(struct otlp *o, size_t size) {
 
         if (size > OTLP_REQUEST_MAX)
                 return -E2BIG;
-        if (o->out_size >= size && (o->out_size <= OUTPUT_KEEP || size > OUTPUT_KEEP))
-                return 0;
-        size = size > OUTPUT_KEEP ? size : MIN((size_t) OUTPUT_KEEP, MAX(size * 2, (size_t) 4096));
-        p = realloc(o->out, size);
+        p = realloc(o->out, MAX(size, (size_t) 1));
         if (!p)
                 return -ENOMEM;
         o->out = p;
-        o->out_size = size;
         return 0;
 }
 
@@ -282,6 +276,10 @@ static int encode_points(struct otlp *o, size_t *ret_len) {
         return 0;
 }
 
+void otlp_drop_output(struct otlp *o) {
+        free(TAKE_PTR(o->out));
+}
+
 int otlp_encode_metrics(struct otlp *o, const void **ret, size_t *ret_len) {
         size_t len;
         int r;
@@ -291,7 +289,7 @@ int otlp_encode_metrics(struct otlp *o, const void **ret, size_t *ret_len) {
         r = encode_points(o, &len);
         o->n_metrics = 0;
         o->bytes = o->resource_bytes;
-        arena_reset(&o->points_arena);
+        arena_clear(&o->points_arena);
         if (r < 0)
                 return r;
         *ret = o->out;
@@ -381,7 +379,7 @@ int otlp_encode_event(struct otlp *o, const struct otlp_event *e, const void **r
             OTLP_REQUEST_MAX)
                 return -E2BIG; /* before anything of that size is copied */
         r = encode_event(o, e, &len);
-        arena_reset(&o->scratch_arena);
+        arena_clear(&o->scratch_arena);
         if (r < 0)
                 return r;
         *ret = o->out;
@@ -437,7 +435,7 @@ int otlp_add_line(struct otlp *o, const struct otlp_line *l, size_t max) {
 void otlp_drop_lines(struct otlp *o) {
         o->first_line = o->last_line = NULL;
         o->n_lines = o->line_bytes = 0;
-        arena_reset(&o->lines_arena);
+        arena_clear(&o->lines_arena);
 }
 
 int otlp_encode_lines(struct otlp *o, const void **ret, size_t *ret_len) {

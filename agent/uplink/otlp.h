@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Builds OTLP requests (protobuf) out of samples and events. A builder is made once and used again: it
- * keeps its memory, so that steady state allocates nothing. Texts are copied when they are added; bytes
+ * Builds OTLP requests (protobuf) out of samples and events. A builder is made once and used again; between two
+ * requests it keeps what all of them begin with, and the last one until otlp_drop_output(). Texts are copied when they are added; bytes
  * that are no UTF-8 become '?', because a strict receiver would refuse the whole request for one of them.
  */
 #include "base.h"
@@ -82,6 +82,8 @@ int otlp_add_point(struct otlp *o, const struct otlp_point *p);
  * *ret points into o, valid until the next call of an encode. 0 points: -ENODATA.
  */
 int otlp_encode_metrics(struct otlp *o, const void **ret, size_t *ret_len);
+/* What an encode gave is not needed any more. */
+void otlp_drop_output(struct otlp *o);
 /*
  * Adds a line to those of the next otlp_encode_lines(), in order; points are not touched. -E2BIG when the request
  * would exceed max bytes (at most OTLP_REQUEST_MAX): encode and begin anew.

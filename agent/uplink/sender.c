@@ -38,7 +38,9 @@ static size_t on_body(char *data, size_t size, size_t n, void *userdata) {
         size_t len = size * n, room = SENDER_BODY_MAX - q->len;
 
         q->received += len;
-        if (q->received > SENDER_ANSWER_MAX)
+        if (!q->body)
+                q->body = malloc(SENDER_BODY_MAX);
+        if (!q->body || q->received > SENDER_ANSWER_MAX)
                 return 0; /* ends the transfer */
         memcpy(q->body + q->len, data, MIN(len, room));
         q->len += MIN(len, room);
@@ -98,7 +100,7 @@ static void on_done(struct http_transfer *t, const char *error) {
                 a.unsent = t->code == CURLE_COULDNT_CONNECT || t->code == CURLE_COULDNT_RESOLVE_HOST ||
                            t->code == CURLE_COULDNT_RESOLVE_PROXY;
         } else {
-                a.body = q->body;
+                a.body = q->body ? q->body : (const uint8_t *) "";
                 a.len = q->len;
                 (void) curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &a.status);
                 (void) curl_easy_getinfo(t->easy, CURLINFO_CONTENT_TYPE, &type);
@@ -106,6 +108,7 @@ static void on_done(struct http_transfer *t, const char *error) {
                 memcpy(a.retry_after, q->retry_after, sizeof(a.retry_after));
         }
         s->options.done(slot, &a, s->options.userdata);
+        free(TAKE_PTR(q->body)); /* also when done has begun the next exchange: nothing of it has come yet */
 }
 
 /*
@@ -114,7 +117,8 @@ static void on_done(struct http_transfer *t, const char *error) {
  */
 static CURLcode on_context(CURL *c, void *context, void *userdata) {
         (void) c, (void) userdata;
-        (void) SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+        (void) SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                                                SSL_MODE_RELEASE_BUFFERS /* while nothing is on its way */);
         return CURLE_OK;
 }
 
@@ -151,10 +155,6 @@ static int prepare(struct sender *s, struct request *q) {
                                         .timeout = s->options.timeout };
         int r;
 
-        if (!q->body)
-                q->body = malloc(SENDER_BODY_MAX);
-        if (!q->body)
-                return -ENOMEM;
         r = http_transfer_prepare(&q->transfer, &o);
         if (r <= 0)
                 return r;

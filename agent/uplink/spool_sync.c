@@ -229,8 +229,7 @@ static void pop_pending(struct spool *s, uint64_t n) {
         memmove(s->pending, s->pending + at, s->pending_len - at);
         s->pending_len -= at;
         s->written -= at; /* only what was written can have been synced */
-        if (s->pending_len == 0 &&
-            s->pending_size > SPOOL_PENDING_MAX) { /* one large record: not kept for ever */
+        if (s->pending_len == 0) { /* seldom, once a push: not kept from one to the next */
                 free(TAKE_PTR(s->pending));
                 s->pending_size = 0;
         }

@@ -4,7 +4,6 @@
 #include "uplink_state.h"
 
 #define BUFFER_FIRST (16 * 1024)
-#define BUFFER_KEEP (256 * 1024)
 #define THIN_AT_ONCE 256 /* records that one call may thin out: the loop goes on in between */
 
 static int grow(struct channel *ch) {
@@ -130,7 +129,7 @@ int channel_load(struct channel *ch) {
                 (void) spool_save_cursor(ch->spool); /* if it cannot be written, they are thinned once more */
         if (r == 0 && tries > THIN_AT_ONCE)
                 return -EAGAIN;
-        if (r == 0 && ch->size > BUFFER_KEEP)
+        if (r == 0) /* until the next push */
                 channel_drop_buffers(ch);
         if (r > 0)
                 begin(ch);

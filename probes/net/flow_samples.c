@@ -35,7 +35,8 @@ static struct sample begin(enum metric_id id, const struct label *l) {
 }
 
 /* Sums of what the kernel tells, which is believed up to what a sample holds. */
-static void put_total(struct sink *s, enum metric_id id, uint64_t n, const char *v0, const char *v1, const char *v2) {
+static void put_total(struct sink *s, enum metric_id id, uint64_t n, const char *v0, const char *v1,
+                      const char *v2) {
         put_int(s, id, (int64_t) MIN(n, (uint64_t) INT64_MAX), v0, v1, v2);
 }
 
@@ -124,7 +125,8 @@ void flow_samples(const struct flows *f, struct sink *s) {
                         put_link(f, &f->links[i], s);
         for (uint8_t run = 1; run < FLOW_RUNS_MAX; run++)
                 for (uint8_t nic = 1; nic < FLOW_NICS_MAX && f->runs[run][0]; nic++)
-                        if (f->nics[nic].index && (f->sums[run][nic].total.segments > 0 || f->sums[run][nic].connections > 0))
+                        if (f->nics[nic].index &&
+                            (f->sums[run][nic].total.segments > 0 || f->sums[run][nic].connections > 0))
                                 put_sum(f, run, nic, s);
         put_total(s, METRIC_NET_LEFT_OUT, f->left_out, NULL, NULL, NULL);
 }

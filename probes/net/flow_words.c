@@ -15,7 +15,8 @@ static double share_again(const struct flow_counts *c) {
 }
 
 static bool timeouts_count(const struct flows *f, const struct flow_counts *c) {
-        return c->timeouts >= FLOW_BAD_TIMEOUTS && c->timeouts * 10 * USEC_PER_SEC >= FLOW_BAD_TIMEOUTS * f->span;
+        return c->timeouts >= FLOW_BAD_TIMEOUTS &&
+               c->timeouts * 10 * USEC_PER_SEC >= FLOW_BAD_TIMEOUTS * f->span;
 }
 
 static bool share_counts(const struct flow_counts *c) {
@@ -44,7 +45,8 @@ struct text {
         bool more;
 };
 
-_printf_(2, 3) static void say(struct text *t, const char *format, ...) {
+_printf_(2, 3)
+static void say(struct text *t, const char *format, ...) {
         va_list ap;
         int n;
 
@@ -85,13 +87,14 @@ const char *flow_peer_text(const struct flow_link *l, char buf[static FLOW_NAME_
 
 static void say_counts(const struct flows *f, const struct flow_counts *c, struct text *t) {
         if (c->timeouts > 0)
-                say(t, "%s%s%" PRIu64 " RTO%s in %.0f s", comma(t), f->exact_timeouts ? "" : "at least ", c->timeouts,
-                    plural(c->timeouts), seconds_of(f));
+                say(t, "%s%s%" PRIu64 " RTO%s in %.0f s", comma(t), f->exact_timeouts ? "" : "at least ",
+                    c->timeouts, plural(c->timeouts), seconds_of(f));
         if (c->retransmits > c->syn_retries && c->segments > 0)
-                say(t, "%s%.*g %% of segments sent again (%" PRIu64 ")", comma(t), share_again(c) < 0.1 ? 2 : 3,
-                    100 * share_again(c), c->retransmits);
+                say(t, "%s%.*g %% of segments sent again (%" PRIu64 ")", comma(t),
+                    share_again(c) < 0.1 ? 2 : 3, 100 * share_again(c), c->retransmits);
         if (c->syn_retries > 0)
-                say(t, "%sSYN sent again %" PRIu64 " time%s", comma(t), c->syn_retries, plural(c->syn_retries));
+                say(t, "%sSYN sent again %" PRIu64 " time%s", comma(t), c->syn_retries,
+                    plural(c->syn_retries));
 }
 
 static void say_reasons(const struct flows *f, const struct flow_link *l, struct text *t) {
@@ -109,7 +112,8 @@ void flow_link_text(const struct flows *f, const struct flow_link *l, char buf[s
         struct text t = { .buf = buf };
         char peer[FLOW_NAME_MAX];
 
-        say(&t, "NIC %s to %s: ", f->nics[l->nic].index ? f->nics[l->nic].name : "?", flow_peer_text(l, peer));
+        say(&t, "NIC %s to %s: ", f->nics[l->nic].index ? f->nics[l->nic].name : "?",
+            flow_peer_text(l, peer));
         say_reasons(f, l, &t);
 }
 
@@ -135,7 +139,8 @@ int flow_compare(const struct flow_link *a, const struct flow_link *b) {
         if (r == 0)
                 r = descending(flow_is_judged(a), flow_is_judged(b));
         if (r == 0)
-                r = descending(a->now.sent_bytes + a->now.received_bytes, b->now.sent_bytes + b->now.received_bytes);
+                r = descending(a->now.sent_bytes + a->now.received_bytes,
+                               b->now.sent_bytes + b->now.received_bytes);
         return r != 0 ? r : a < b ? -1 : a > b;
 }
 
@@ -163,7 +168,8 @@ int flow_tell(const struct flows *f, size_t most, struct finding_list *list) {
                 finding_init(&finding, FLOW_LINK_CHECK, flow_address_text(l->family, l->peer, peer));
                 finding.verdict = VERDICT_WARN;
                 flow_link_text(f, l, text);
-                finding_set(finding.found, "from %s, %s", flow_address_text(l->family, l->local, local), text);
+                finding_set(finding.found, "from %s, %s", flow_address_text(l->family, l->local, local),
+                            text);
                 r = finding_list_add(list, &finding);
         }
         return r;
@@ -231,7 +237,9 @@ void flow_summary(const struct flows *f, uint8_t run, char buf[static FLOW_TEXT_
         else if (o.links == 0)
                 say(&t, "no run has a TCP connection to another host");
         else if (!o.worst)
-                say(&t, "no bad link: %zu way%s to peers, %u connections, %" PRIu64 " of %" PRIu64 " segments sent again in %.0f s",
+                say(&t,
+                    "no bad link: %zu way%s to peers, %u connections, %" PRIu64 " of %" PRIu64
+                    " segments sent again in %.0f s",
                     o.links, plural(o.links), o.connections, o.again, o.segments, seconds_of(f));
         else if (o.bad_of_worst_nic == o.of_worst_nic && o.of_worst_nic > 1)
                 say_nic(f, &o, &t);
@@ -244,8 +252,9 @@ void flow_summary(const struct flows *f, uint8_t run, char buf[static FLOW_TEXT_
 }
 
 /*
- * The kernel lets a receive buffer grow to what holds two round trips' worth of what the program takes, and doubles that
- * for the overhead of packets (Linux, tcp_rcv_space_adjust(), tcp_adv_win_scale 1): four times that is wanted.
+ * The kernel lets a receive buffer grow to what holds two round trips' worth of what the program takes, and
+ * doubles that for the overhead of packets (Linux, tcp_rcv_space_adjust(), tcp_adv_win_scale 1): four times
+ * that is wanted.
  */
 enum verdict flow_receive_text(const struct flows *f, char buf[static FLOW_TEXT_MAX]) {
         unsigned full = 0, connections = 0;
@@ -266,15 +275,21 @@ enum verdict flow_receive_text(const struct flows *f, char buf[static FLOW_TEXT_
         if (f->receive_max == 0 || connections == 0)
                 return VERDICT_UNKNOWN;
         if (full == 0)
-                say(&t, "none of %u connections has the largest receive buffer (tcp_rmem: %" PRIu64 " bytes): it suffices",
+                say(&t,
+                    "none of %u connections has the largest receive buffer (tcp_rmem: %" PRIu64
+                    " bytes): it suffices",
                     connections, f->receive_max);
         else if (4 * space * 4 < 3 * f->receive_max)
-                say(&t, "%u of %u connections have the largest receive buffer (tcp_rmem: %" PRIu64
-                    " bytes), programs take %" PRIu64 " bytes a round trip: it suffices", full, connections, f->receive_max, space);
+                say(&t,
+                    "%u of %u connections have the largest receive buffer (tcp_rmem: %" PRIu64
+                    " bytes), programs take %" PRIu64 " bytes a round trip: it suffices",
+                    full, connections, f->receive_max, space);
         else {
-                say(&t, "%u of %u connections are at the largest receive buffer (tcp_rmem: %" PRIu64 " bytes) and take %" PRIu64
-                    " bytes a round trip: try sysctl net.ipv4.tcp_rmem with %" PRIu64, full, connections, f->receive_max, space,
-                    2 * f->receive_max);
+                say(&t,
+                    "%u of %u connections are at the largest receive buffer (tcp_rmem: %" PRIu64
+                    " bytes) and take %" PRIu64
+                    " bytes a round trip: try sysctl net.ipv4.tcp_rmem with %" PRIu64,
+                    full, connections, f->receive_max, space, 2 * f->receive_max);
                 return VERDICT_WARN;
         }
         return VERDICT_OK;

@@ -10,9 +10,11 @@
 
 #define FORGET_AFTER 30 /* dumps without a connection */
 
-/* Round trips inside of a data centre are tens of microseconds, over a region milliseconds, over the world hundreds. */
-const double flow_rtt_bounds[FLOW_RTT_BOUNDS] = { 25e-6, 50e-6, 100e-6, 200e-6, 400e-6, 800e-6, 1.6e-3, 3.2e-3,
-                                                  6.4e-3, 12.8e-3, 25.6e-3, 51.2e-3, 0.1, 0.2, 0.4, 1.6 };
+/* Round trips inside of a data centre are tens of microseconds, over a region milliseconds, over the world
+ * hundreds. */
+const double flow_rtt_bounds[FLOW_RTT_BOUNDS] = { 25e-6,  50e-6,  100e-6, 200e-6,  400e-6,  800e-6,
+                                                  1.6e-3, 3.2e-3, 6.4e-3, 12.8e-3, 25.6e-3, 51.2e-3,
+                                                  0.1,    0.2,    0.4,    1.6 };
 
 int flows_init(struct flows *f) {
         struct flows fresh = { .exact_timeouts = true };
@@ -118,7 +120,9 @@ static uint32_t find_link(struct flows *f, const struct tcp_socket *s, struct fl
                 return FLOW_MEMORY_NO_LINK;
         f->n_links = MAX(f->n_links, place + 1);
         l = &f->links[place];
-        *l = (struct flow_link){ .used = true, .nic = p.nic, .run = p.run, .family = (uint8_t) s->family, .bound = p.bound };
+        *l = (struct flow_link){
+                .used = true, .nic = p.nic, .run = p.run, .family = (uint8_t) s->family, .bound = p.bound
+        };
         memcpy(l->local, s->local, sizeof(l->local));
         memcpy(l->peer, s->peer, sizeof(l->peer));
         return (uint32_t) place;
@@ -150,7 +154,8 @@ static uint64_t timeouts_since(const struct flow_mark *before, const struct flow
         return now->repeats >= before->repeats ? (uint64_t) (now->repeats - before->repeats) : now->repeats;
 }
 
-static struct flow_counts counts_since(const struct flow_mark *before, const struct flow_mark *now, const struct tcp_socket *s) {
+static struct flow_counts counts_since(const struct flow_mark *before, const struct flow_mark *now,
+                                       const struct tcp_socket *s) {
         struct flow_counts c = {
                 .retransmits = (uint32_t) (now->retransmits - before->retransmits),
                 .timeouts = timeouts_since(before, now, s->has_timeouts),
@@ -238,8 +243,9 @@ int flows_take(struct flows *f, const struct tcp_socket *s,
         if (!known) {
                 struct flow_place p = place(s, userdata);
 
-                mark->link = p.leave_out || p.nic >= FLOW_NICS_MAX || p.run >= FLOW_RUNS_MAX ? FLOW_MEMORY_NO_LINK
-                                                                                              : find_link(f, s, p);
+                mark->link = p.leave_out || p.nic >= FLOW_NICS_MAX || p.run >= FLOW_RUNS_MAX
+                                     ? FLOW_MEMORY_NO_LINK
+                                     : find_link(f, s, p);
                 f->left_out += mark->link == FLOW_MEMORY_NO_LINK && !p.leave_out;
         }
         mark->seen = f->dump;
@@ -247,7 +253,8 @@ int flows_take(struct flows *f, const struct tcp_socket *s,
                 return 0;
         l = &f->links[mark->link];
         l->seen = f->dump;
-        if (known || (f->span > 0 && (!f->began_here || l->run != FLOW_NOBODY))) /* a new one began since the last dump */
+        if (known || (f->span > 0 &&
+                      (!f->began_here || l->run != FLOW_NOBODY))) /* a new one began since the last dump */
                 c = counts_since(mark, &now, s);
         add(&l->now, &c);
         take_state(f, l, s, c.segments > 0);
@@ -270,7 +277,8 @@ void flows_begin(struct flows *f, usec_t now) {
 
                 l->now = (struct flow_counts){ 0 };
                 l->connections = l->connecting = l->silent = l->full = 0;
-                l->silent_msec = l->srtt_usec = l->min_rtt_usec = l->unacked = l->lost = l->receive_space = 0;
+                l->silent_msec = l->srtt_usec = l->min_rtt_usec = l->unacked = l->lost = l->receive_space =
+                        0;
                 l->delivery_rate = 0;
         }
         for (size_t r = 0; r < FLOW_RUNS_MAX; r++)

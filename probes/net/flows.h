@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What TCP went through on each way out of this host between two dumps of its sockets: per (peer's address, NIC, run).
- * Pure: sockets go in, one dump after another, and whose they are is asked once for each. What a socket counts from its
- * beginning on is kept by its cookie, so that a dump counts what is new in it; the first dump only sets the marks.
+ * What TCP went through on each way out of this host between two dumps of its sockets: per (peer's address,
+ * NIC, run). Pure: sockets go in, one dump after another, and whose they are is asked once for each. What a
+ * socket counts from its beginning on is kept by its cookie, so that a dump counts what is new in it; the
+ * first dump only sets the marks.
  *
- * What is not seen: what happens to a socket between the last dump that has it and its end, and sockets that come and go
- * between two dumps.
+ * What is not seen: what happens to a socket between the last dump that has it and its end, and sockets that
+ * come and go between two dumps.
  *
- * After the first dumps nothing is allocated, but where there are more sockets or ways than ever before. Bounded;
- * what finds no room is counted.
+ * After the first dumps nothing is allocated, but where there are more sockets or ways than ever before.
+ * Bounded; what finds no room is counted.
  */
 #include <net/if.h>
 
@@ -22,8 +23,8 @@
 #define FLOW_NAME_MAX 64
 #define FLOW_NOBODY 0 /* a run, a NIC */
 
-/* The same data was sent again so often, and nothing was acknowledged for so long, before silence counts: the third
- * repetition comes some seconds after the first sending (RFC 6298). */
+/* The same data was sent again so often, and nothing was acknowledged for so long, before silence counts:
+ * the third repetition comes some seconds after the first sending (RFC 6298). */
 #define FLOW_SILENT_REPEATS 3
 #define FLOW_SILENT_MSEC 2000
 
@@ -34,14 +35,15 @@ struct flow_counts {
         uint64_t syn_retries; /* of retransmits: those of connections that are begun */
         uint64_t segments;    /* with data, sent; repetitions included */
         uint64_t sent_bytes, received_bytes;
-        uint64_t busy_usec, receiver_usec, buffer_usec; /* with data to send; of that: held by the peer's window, by the send buffer */
+        /* with data to send; of that: held by the peer's window, by the send buffer */
+        uint64_t busy_usec, receiver_usec, buffer_usec;
         uint64_t drops; /* segments received and thrown away: repeated ones, out of the window, no memory */
 };
 
 struct flow_link {
         bool used;
-        uint8_t nic, run; /* places in struct flows */
-        uint8_t wrong_nic; /* the NIC that its packets leave by, where it is not its address's; 0: none, or not known */
+        uint8_t nic, run;  /* places in struct flows */
+        uint8_t wrong_nic; /* that its packets leave by, where it is not its address's; 0: none that is known */
         uint8_t family, local[16], peer[16];
         char name[FLOW_NAME_MAX]; /* "worker 5"; empty: the peer is none that is known */
         bool is_worker;           /* of the slice, or of another one of the run */
@@ -52,14 +54,15 @@ struct flow_link {
         /* As of the last dump. */
         unsigned connections, connecting; /* connecting: of them, those without an answer yet */
         unsigned silent;                  /* of them: nothing is acknowledged */
-        unsigned full;                    /* of them: the receive buffer is as large as tcp_rmem lets it become */
-        uint32_t silent_msec;             /* of the one that is silent longest */
-        uint32_t srtt_usec, min_rtt_usec; /* the greatest of those that sent, the least of all; 0: not known */
-        uint32_t unacked, lost;           /* segments */
-        uint32_t receive_space;           /* bytes that a program takes in a round trip, the greatest */
-        uint64_t delivery_rate;           /* bytes a second, the greatest */
+        unsigned full;        /* of them: the receive buffer is as large as tcp_rmem lets it become */
+        uint32_t silent_msec; /* of the one that is silent longest */
+        uint32_t srtt_usec;     /* the greatest of those that sent; 0: not known */
+        uint32_t min_rtt_usec;  /* the least of all; 0: not known */
+        uint32_t unacked, lost; /* segments */
+        uint32_t receive_space; /* bytes that a program takes in a round trip, the greatest */
+        uint64_t delivery_rate; /* bytes a second, the greatest */
 
-        bool bad;          /* flow_words.h: by what happened between the last two dumps, or before and not healed */
+        bool bad; /* flow_words.h: by what happened between the last two dumps, or before and not healed */
         unsigned good_for; /* dumps without a reason, while bad */
         usec_t bad_since;  /* boot clock */
 
@@ -70,7 +73,8 @@ struct flow_link {
 
 /* Of each NIC and run, since the run is known here: sums that never step back when a link is forgotten. */
 struct flow_sum {
-        struct flow_counts now, total, unnamed; /* unnamed: of total, that of links without metrics of their own */
+        struct flow_counts now, total;
+        struct flow_counts unnamed; /* of total, that of links without metrics of their own */
         unsigned connections, bad, full;
 };
 
@@ -99,12 +103,12 @@ struct flows {
         struct flow_rtts rtts[FLOW_RUNS_MAX][FLOW_NICS_MAX];
         uint64_t receive_max; /* the third of net.ipv4.tcp_rmem; 0: not known */
         unsigned dump;        /* their number; 0: none yet */
-        bool began_here;      /* the next dump is the first of runs whose beginning is known: flows_since() */
-        usec_t at, span;      /* boot clock, of the last; since the one before, 0: there was none */
-        size_t sockets;       /* in the last dump */
-        uint64_t left_out;    /* sockets that found no room, each dump's */
-        bool exact_timeouts;  /* the kernel counts them */
-        bool runs_told;       /* the kernel tells whose sockets are */
+        bool began_here;     /* the next dump is the first of runs whose beginning is known: flows_since() */
+        usec_t at, span;     /* boot clock, of the last; since the one before, 0: there was none */
+        size_t sockets;      /* in the last dump */
+        uint64_t left_out;   /* sockets that found no room, each dump's */
+        bool exact_timeouts; /* the kernel counts them */
+        bool runs_told;      /* the kernel tells whose sockets are */
         size_t n_named;
         struct flow_memory *memory; /* the marks of sockets */
 };
@@ -118,16 +122,16 @@ uint8_t flows_run(struct flows *f, const char *name);
 uint8_t flows_nic(struct flows *f, int index, const char *name);
 /* The run is over: its links and sums are gone, its place is free. */
 void flows_forget_run(struct flows *f, uint8_t run);
-/* The runs that are here began at this instant (boot clock) or later, before the first dump: what their sockets have counted
- * by then is of the span since. */
+/* The runs that are here began at this instant (boot clock) or later, before the first dump: what their
+ * sockets have counted by then is of the span since. */
 void flows_since(struct flows *f, usec_t at);
 /* The dumps stopped: the next is a first one. What was counted stays. */
 void flows_pause(struct flows *f);
 
 /*
- * One dump: begin, each socket, end. place is asked once for each socket that is new; -ENOMEM, -ENOSPC: the socket is left
- * out and counted. After flows_end() the links say what was. complete: the kernel told all, so that those that it did not
- * tell are closed.
+ * One dump: begin, each socket, end. place is asked once for each socket that is new; -ENOMEM, -ENOSPC: the
+ * socket is left out and counted. After flows_end() the links say what was. complete: the kernel told all,
+ * so that those that it did not tell are closed.
  */
 void flows_begin(struct flows *f, usec_t now);
 int flows_take(struct flows *f, const struct tcp_socket *s,

@@ -7,7 +7,8 @@
 /* The ends of what older kernels tell. */
 #define SENT_END (offsetof(struct tcp_figures, bytes_sent) + sizeof(uint64_t))
 #define TIMEOUTS_END (offsetof(struct tcp_figures, total_rto) + sizeof(uint16_t))
-_Static_assert(sizeof(struct tcp_figures) == 248 && TIMEOUTS_END == 242 && SENT_END == 208, "as the kernel lays it out");
+_Static_assert(sizeof(struct tcp_figures) == 248 && TIMEOUTS_END == 242 && SENT_END == 208,
+               "as the kernel lays it out");
 
 static void unmap(struct tcp_socket *s) {
         static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff }; /* ::ffff:0:0/96, RFC 4291 2.5.5.2 */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * One TCP socket as the kernel tells it over sock_diag: who talks to whom, and its figures. Pure. Kernels append to what
- * they tell: what one does not tell is left 0 and said so, what we do not know is passed over.
+ * One TCP socket as the kernel tells it over sock_diag: who talks to whom, and its figures. Pure. Kernels
+ * append to what they tell: what one does not tell is left 0 and said so, what we do not know is passed
+ * over.
  */
 #include "tcp_connections.h"
 
@@ -12,13 +13,13 @@
 #define TCP_TIMER_REPEAT 1 /* idiag_timer, as in ss(8): the retransmission timer runs */
 
 /*
- * struct tcp_info as the kernel has it, Linux 6.12 (include/uapi/linux/tcp.h): the C library's and older kernels' headers
- * have less of it. Times are in microseconds where nothing else is said.
+ * struct tcp_info as the kernel has it, Linux 6.12 (include/uapi/linux/tcp.h): the C library's and older
+ * kernels' headers have less of it. Times are in microseconds where nothing else is said.
  */
 struct tcp_figures {
         uint8_t state, ca_state, retransmits, probes, backoff, options, scales, flags;
         uint32_t rto, ato, snd_mss, rcv_mss;
-        uint32_t unacked, sacked, lost, retrans, fackets; /* segments */
+        uint32_t unacked, sacked, lost, retrans, fackets;                      /* segments */
         uint32_t last_data_sent, last_ack_sent, last_data_recv, last_ack_recv; /* milliseconds ago */
         uint32_t pmtu, rcv_ssthresh, rtt, rttvar, snd_ssthresh, snd_cwnd, advmss, reordering;
         uint32_t rcv_rtt, rcv_space, total_retrans;
@@ -42,8 +43,8 @@ struct tcp_socket {
         uint64_t cgroup; /* of version 2, by its inode number; 0: not told (Linux before 5.8) */
         struct tcp_figures figures;
         bool has_figures;
-        bool has_timeouts; /* the kernel counts them itself (Linux 6.7) */
-        bool has_sent;     /* bytes_sent is told (Linux 4.19) */
+        bool has_timeouts;              /* the kernel counts them itself (Linux 6.7) */
+        bool has_sent;                  /* bytes_sent is told (Linux 4.19) */
         uint32_t receive_buffer, drops; /* drops: segments thrown away; wraps */
         bool has_memory;
 };

@@ -128,31 +128,56 @@ static int take_line(struct wire_reader *r, const char *line, size_t len, struct
         return e;
 }
 
+static void drop_part(struct wire_reader *r) {
+        free(TAKE_PTR(r->line));
+        r->n = 0;
+}
+
+/* n fits. */
+static int keep_part(struct wire_reader *r, const char *data, size_t n) {
+        if (!r->line)
+                r->line = malloc(WIRE_LINE_MAX);
+        if (!r->line)
+                return -ENOMEM;
+        memcpy(r->line + r->n, data, n);
+        r->n += n;
+        return 0;
+}
+
 int wire_take(struct wire_reader *r, const char *data, size_t len, struct sink *s) {
-        for (size_t i = 0; i < len; i++) {
+        while (len > 0) {
+                const char *end = memchr(data, '\n', len);
+                size_t n = end ? (size_t) (end - data) : len;
                 int e;
 
-                if (r->n == sizeof(r->line))
+                if (n > WIRE_LINE_MAX - 1 - r->n)
                         return -E2BIG;
-                if (data[i] != '\n') {
-                        r->line[r->n++] = data[i];
-                        continue;
+                if (!end)
+                        return keep_part(r, data, n);
+                if (r->n == 0)
+                        e = take_line(r, data, n, s);
+                else {
+                        e = keep_part(r, data, n);
+                        if (e == 0)
+                                e = take_line(r, r->line, r->n, s);
+                        drop_part(r);
                 }
-                e = take_line(r, r->line, r->n, s);
-                r->n = 0;
                 if (e < 0)
                         return e;
+                data += n + 1;
+                len -= n + 1;
         }
         return 0;
 }
 
 void wire_restart(struct wire_reader *r) {
-        r->n = 0;
+        drop_part(r);
         r->done = false;
         r->result = 0;
 }
 
 void wire_clear(struct wire_reader *r) {
+        drop_part(r);
         for (size_t i = 0; i < r->n_names; i++)
                 free(r->names[i]);
         *r = (struct wire_reader){ 0 };

@@ -11,7 +11,7 @@
 
 /* Texts of samples must outlive them: each one is kept once, as long as the reader. */
 struct wire_reader {
-        char line[WIRE_LINE_MAX];
+        char *line; /* what came of one that has not ended; NULL: nothing */
         size_t n;
         bool done;  /* the last line came */
         int result; /* of the probe, when done */
@@ -21,7 +21,7 @@ struct wire_reader {
 
 /* Runs p and writes what it says. -EIO when out does not take it. */
 int wire_serve(const struct probe *p, const struct host *h, const struct probe_context *c, FILE *out);
-/* Takes bytes, hands whole lines to s. -EBADMSG: no line of ours; -E2BIG: too long. */
+/* Takes bytes, hands whole lines to s. -EBADMSG: no line of ours; -E2BIG: too long; -ENOMEM. */
 int wire_take(struct wire_reader *r, const char *data, size_t len, struct sink *s);
 /* For the next run; names stay. */
 void wire_restart(struct wire_reader *r);

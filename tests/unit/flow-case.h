@@ -21,7 +21,8 @@ static inline struct flow_place place_of(const struct tcp_socket *s, void *userd
         c->asked++;
         if (s->peer[0] == 127)
                 return (struct flow_place){ .leave_out = true };
-        return (struct flow_place){ .nic = c->nics[s->local[2] & 1], .run = s->cgroup == 7 ? c->run : FLOW_NOBODY };
+        return (struct flow_place){ .nic = c->nics[s->local[2] & 1],
+                                    .run = s->cgroup == 7 ? c->run : FLOW_NOBODY };
 }
 
 static inline void case_init(struct flow_case *c) {

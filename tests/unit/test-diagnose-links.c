@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bad links as agents tell of them: quoted in the verdict, evidence where nothing else is, nobody's guilt beside what explains more. */
+/* Bad links as agents tell of them: quoted in the verdict, evidence where nothing else is, nobody's guilt
+ * beside what explains more. */
 #include "diagnose-scene.h"
 
 #define HOSTS 4u
@@ -17,7 +18,9 @@ static void tell(struct host_capture *c, struct stack_table *t, const struct tol
 
         (void) snprintf(words, sizeof(words), WORDS, m->to);
         (void) snprintf(text, sizeof(text), "from 10.10.1.%u, %s", 10 + m->from,
-                        streq(m->check, "net.link") ? words : "nothing for 12 s although data was sent again 5 times (1 connection)");
+                        streq(m->check, "net.link")
+                                ? words
+                                : "nothing for 12 s although data was sent again 5 times (1 connection)");
         (void) snprintf(peer, sizeof(peer), "10.10.1.%u", 10 + m->to);
         ASSERT_OK(host_capture_add_finding(c, &f));
         f->check = scene_string(t, m->check);
@@ -26,7 +29,8 @@ static void tell(struct host_capture *c, struct stack_table *t, const struct tol
 }
 
 /* odd: a host that reads instead of waiting for the others; UINT32_MAX: none. */
-static struct diagnosis *diagnose_told(struct scene *scene, const struct told *told, size_t n, uint32_t odd) {
+static struct diagnosis *diagnose_told(struct scene *scene, const struct told *told, size_t n,
+                                       uint32_t odd) {
         const struct scripted reads = { NEXT_BATCH, 'S', "pipe_read" };
 
         for (uint32_t round = 0; round < 2; round++)
@@ -102,14 +106,17 @@ static void test_a_lossy_pair(void) {
 
         ASSERT_EQ(d->outcome, OUTCOME_NAMED);
         ASSERT_EQ(d->suspects[0].score, d->suspects[1].score);
-        assert_says(d, "10.10.1.11 (eth1) and 10.10.1.12 (eth1) of worker 2 alone are lost: one of these two NICs, or what lies between");
+        assert_says(d, "10.10.1.11 (eth1) and 10.10.1.12 (eth1) of worker 2 alone are lost: one of these "
+                       "two NICs, or what lies between");
         assert_says(d, "; NIC eth1 to worker 2: 38 RTOs in 10 s");
         (void) diagnosis_free(d);
 }
 
 /* A rank that reads explains why all wait: bad links are a line of details, and blame nobody. */
 static void test_what_explains_more(void) {
-        static const struct told told[] = { { 1, 0, "net.link" }, { 2, 0, "net.link" }, { 3, 2, "net.link" } };
+        static const struct told told[] = { { 1, 0, "net.link" },
+                                            { 2, 0, "net.link" },
+                                            { 3, 2, "net.link" } };
         _cleanup_scene_ struct scene scene = SCENE_NULL;
         struct diagnosis *d = diagnose_told(&scene, told, ELEMENTSOF(told), 3);
 
@@ -135,7 +142,9 @@ static void test_nobody_is_named(void) {
 
 /* Findings are foreign: what is not as agents say it is no link. */
 static void test_malformed(void) {
-        static const char *const texts[] = { "", "from", "from 10.10.1.10", "from 10.10.1.10,", "from ,", "NIC eth1 to worker 2: 38 RTOs" };
+        static const char *const texts[] = {
+                "", "from", "from 10.10.1.10", "from 10.10.1.10,", "from ,", "NIC eth1 to worker 2: 38 RTOs"
+        };
 
         for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
                 _cleanup_scene_ struct scene scene = SCENE_NULL;
@@ -157,5 +166,5 @@ static void test_malformed(void) {
         }
 }
 
-TEST_MAIN(test_a_cut_is_quoted, test_the_other_end_is_quoted, test_a_lossy_port, test_a_lossy_pair, test_what_explains_more,
-          test_nobody_is_named, test_malformed)
+TEST_MAIN(test_a_cut_is_quoted, test_the_other_end_is_quoted, test_a_lossy_port, test_a_lossy_pair,
+          test_what_explains_more, test_nobody_is_named, test_malformed)

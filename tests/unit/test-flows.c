@@ -6,8 +6,9 @@
 #include "names.h"
 
 /* The kernel's own header has the same fields at the same places, as far as it goes. */
-#define SAME(ours, theirs) \
-        _Static_assert(offsetof(struct tcp_figures, ours) == offsetof(struct tcp_info, theirs), "the kernel's place")
+#define SAME(ours, theirs)                                                                                  \
+        _Static_assert(offsetof(struct tcp_figures, ours) == offsetof(struct tcp_info, theirs),             \
+                       "the kernel's place")
 SAME(retransmits, tcpi_retransmits);
 SAME(rto, tcpi_rto);
 SAME(unacked, tcpi_unacked);
@@ -34,7 +35,9 @@ static void test_first_dump_sets_marks(void) {
         struct flow_case c;
 
         case_init(&c);
-        s[0].figures = (struct tcp_figures){ .total_retrans = 50, .data_segs_out = 1000, .total_rto = 9, .bytes_sent = 5000 };
+        s[0].figures = (struct tcp_figures){
+                .total_retrans = 50, .data_segs_out = 1000, .total_rto = 9, .bytes_sent = 5000
+        };
         dump(&c, s, 2);
         l = link_to(&c, "10.0.0.2");
         ASSERT_EQ(l->now.retransmits + l->total.retransmits + l->now.segments, 0);
@@ -63,7 +66,8 @@ static void test_first_dump_sets_marks(void) {
         flows_clear(&c.f);
 }
 
-/* A later one that is new began since the last dump; an incomplete dump ends none; one that ended is no more. */
+/* A later one that is new began since the last dump; an incomplete dump ends none; one that ended is no
+ * more. */
 static void test_new_closed_and_incomplete(void) {
         struct tcp_socket s[] = { socket_of(1, 0, "10.0.0.2"), socket_of(2, 0, "10.0.0.2") };
         const struct flow_link *l;
@@ -88,7 +92,8 @@ static void test_new_closed_and_incomplete(void) {
         flows_clear(&c.f);
 }
 
-/* Runs that began before the first dump and under our eyes: what theirs counted is of that span, others' is not. */
+/* Runs that began before the first dump and under our eyes: what theirs counted is of that span, others' is
+ * not. */
 static void test_since_the_beginning(void) {
         struct tcp_socket s[] = { socket_of(1, 0, "10.0.0.2"), socket_of(2, 0, "10.0.0.3") };
         struct flow_case c;
@@ -144,8 +149,8 @@ static void assert_text(const struct flow_case *c, const char *peer, const char 
 }
 
 static void test_the_right_link_is_bad(void) {
-        struct tcp_socket s[] = { socket_of(1, 0, "10.0.0.2"), socket_of(2, 1, "10.0.1.2"), socket_of(3, 1, "10.0.1.3"),
-                                  socket_of(4, 0, "127.0.0.1") };
+        struct tcp_socket s[] = { socket_of(1, 0, "10.0.0.2"), socket_of(2, 1, "10.0.1.2"),
+                                  socket_of(3, 1, "10.0.1.3"), socket_of(4, 0, "127.0.0.1") };
         _cleanup_finding_list_ struct finding_list list = FINDING_LIST_NULL;
         char text[FLOW_TEXT_MAX];
         struct flow_case c;
@@ -163,15 +168,17 @@ static void test_the_right_link_is_bad(void) {
         dump(&c, s, 4);
         ASSERT_FALSE(link_to(&c, "10.0.0.2")->bad || link_to(&c, "10.0.1.2")->bad);
         ASSERT_TRUE(link_to(&c, "10.0.1.3")->bad);
-        assert_text(&c, "10.0.1.3", "NIC eth1 to worker 5: 38 RTOs in 10 s, 6 % of segments sent again (60)");
+        assert_text(&c, "10.0.1.3",
+                    "NIC eth1 to worker 5: 38 RTOs in 10 s, 6 % of segments sent again (60)");
         flow_summary(&c.f, FLOW_NOBODY, text);
         ASSERT_STREQ(text, "NIC eth1 to worker 5: 38 RTOs in 10 s, 6 % of segments sent again (60)");
         ASSERT_OK(flow_tell(&c.f, 8, &list));
         ASSERT_EQ(list.n, 1);
         ASSERT_STREQ(list.items[0].check, "net.link");
         ASSERT_STREQ(list.items[0].subject, "10.0.1.3");
-        ASSERT_STREQ(list.items[0].found,
-                     "from 10.0.1.1, NIC eth1 to worker 5: 38 RTOs in 10 s, 6 % of segments sent again (60)");
+        ASSERT_STREQ(
+                list.items[0].found,
+                "from 10.0.1.1, NIC eth1 to worker 5: 38 RTOs in 10 s, 6 % of segments sent again (60)");
         dump(&c, s, 4);
         dump(&c, s, 4);
         ASSERT_TRUE(link_to(&c, "10.0.1.3")->bad); /* it may have nothing to send for a moment */
@@ -179,13 +186,16 @@ static void test_the_right_link_is_bad(void) {
         dump(&c, s, 4);
         ASSERT_FALSE(link_to(&c, "10.0.1.3")->bad);
         flow_summary(&c.f, FLOW_NOBODY, text);
-        ASSERT_STREQ(text, "no bad link: 3 ways to peers, 3 connections, 0 of 0 segments sent again in 10 s");
+        ASSERT_STREQ(text,
+                     "no bad link: 3 ways to peers, 3 connections, 0 of 0 segments sent again in 10 s");
         flows_clear(&c.f);
 }
 
-/* Cut off: no timer need run out within an interval for what is sent again ever later. One that does not begin is bad, too. */
+/* Cut off: no timer need run out within an interval for what is sent again ever later. One that does not
+ * begin is bad, too. */
 static void test_silence_and_beginnings(void) {
-        struct tcp_socket s[] = { socket_of(1, 0, "10.0.0.2"), socket_of(2, 1, "10.0.1.2"), socket_of(3, 1, "10.0.1.3") };
+        struct tcp_socket s[] = { socket_of(1, 0, "10.0.0.2"), socket_of(2, 1, "10.0.1.2"),
+                                  socket_of(3, 1, "10.0.1.3") };
         char text[FLOW_TEXT_MAX];
         struct flow_case c;
 
@@ -200,11 +210,13 @@ static void test_silence_and_beginnings(void) {
         s[2].figures.total_rto = 3;
         s[2].figures.retransmits = 3;
         dump(&c, s, 3);
-        assert_text(&c, "10.0.1.2", "NIC eth1 to 10.0.1.2: nothing acknowledged for 12 s (1 of 1 connection)");
+        assert_text(&c, "10.0.1.2",
+                    "NIC eth1 to 10.0.1.2: nothing acknowledged for 12 s (1 of 1 connection)");
         assert_text(&c, "10.0.1.3", "NIC eth1 to 10.0.1.3: 3 RTOs in 10 s, SYN sent again 3 times");
         ASSERT_EQ(link_to(&c, "10.0.1.3")->now.syn_retries, 3);
         flow_summary(&c.f, FLOW_NOBODY, text);
-        ASSERT_STREQ(text, "NIC eth1 to all 2 peers: 3 RTOs in 10 s, SYN sent again 3 times: rather this NIC or its port than the peers");
+        ASSERT_STREQ(text, "NIC eth1 to all 2 peers: 3 RTOs in 10 s, SYN sent again 3 times: rather this "
+                           "NIC or its port than the peers");
         flows_clear(&c.f);
 }
 
@@ -234,7 +246,8 @@ static void test_receive_buffers(void) {
         case_init(&c);
         dump(&c, s, 2);
         ASSERT_EQ(flow_receive_text(&c.f, text), VERDICT_OK);
-        ASSERT_STREQ(text, "none of 2 connections has the largest receive buffer (tcp_rmem: 1000000 bytes): it suffices");
+        ASSERT_STREQ(text, "none of 2 connections has the largest receive buffer (tcp_rmem: 1000000 bytes): "
+                           "it suffices");
         s[1].receive_buffer = 1000000;
         s[1].figures.rcv_space = 14000;
         dump(&c, s, 2);
@@ -242,7 +255,8 @@ static void test_receive_buffers(void) {
         s[1].figures.rcv_space = 230000;
         dump(&c, s, 2);
         ASSERT_EQ(flow_receive_text(&c.f, text), VERDICT_WARN);
-        ASSERT_STREQ(text, "1 of 2 connections are at the largest receive buffer (tcp_rmem: 1000000 bytes) and take 230000 bytes a "
+        ASSERT_STREQ(text, "1 of 2 connections are at the largest receive buffer (tcp_rmem: 1000000 bytes) "
+                           "and take 230000 bytes a "
                            "round trip: try sysctl net.ipv4.tcp_rmem with 2000000");
         flows_clear(&c.f);
 }
@@ -364,5 +378,6 @@ static void test_samples(void) {
         flows_clear(&c.f);
 }
 
-TEST_MAIN(test_first_dump_sets_marks, test_new_closed_and_incomplete, test_since_the_beginning, test_older_kernels_and_wrapping, test_the_right_link_is_bad,
-          test_silence_and_beginnings, test_whose, test_receive_buffers, test_bounds, test_places, test_samples)
+TEST_MAIN(test_first_dump_sets_marks, test_new_closed_and_incomplete, test_since_the_beginning,
+          test_older_kernels_and_wrapping, test_the_right_link_is_bad, test_silence_and_beginnings,
+          test_whose, test_receive_buffers, test_bounds, test_places, test_samples)

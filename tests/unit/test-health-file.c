@@ -62,7 +62,7 @@ static void a_restart_goes_on(void) {
         ASSERT_EQ(u.health[0].since, 1);
         ASSERT_EQ(take(&u, "eth0", VERDICT_OK, 10, &c), 0); /* it heals after two, as before */
         ASSERT_EQ(u.health[1].settled, VERDICT_WARN);
-        ASSERT_STREQ(u.entries[1].settled.found, "WARN");
+        ASSERT_STREQ(u.entries[1].settled->found, "WARN");
         ASSERT_EQ(u.health[1].worsened, 2);
         ASSERT_EQ(u.health[1].since, 5);
         ASSERT_EQ(take(&u, "eth0", VERDICT_OK, 11, &c), 1);

@@ -28,8 +28,8 @@ static void test_transitions(void) {
         ASSERT_EQ(check_table_state(&t), HOST_READY);
         ASSERT_EQ(check_table_take(&t, &policy, 0, 2, &bad, 20, &c), 0);
         ASSERT_EQ(check_table_state(&t), HOST_READY); /* once is not enough */
-        ASSERT_STREQ(t.entries[0].latest.found, "1460");
-        ASSERT_STREQ(t.entries[0].settled.found, "8896");
+        ASSERT_STREQ(t.entries[0].latest->found, "1460");
+        ASSERT_STREQ(t.entries[0].settled->found, "8896");
         ASSERT_EQ(check_table_take(&t, &policy, 0, 3, &bad, 30, &c), 1);
         ASSERT_EQ(c.from, VERDICT_OK);
         ASSERT_EQ(c.to, VERDICT_FAIL);
@@ -38,7 +38,7 @@ static void test_transitions(void) {
         ASSERT_STREQ(check_table_reasons(&t, text, sizeof(text)), "nic.mtu eth0 FAIL");
         ASSERT_EQ(check_table_take(&t, &policy, 0, 4, &bad, 40, &c), 0); /* still: no news */
         ASSERT_EQ(check_table_take(&t, &policy, 0, 5, &good, 50, &c), 0);
-        ASSERT_STREQ(t.entries[0].settled.found,
+        ASSERT_STREQ(t.entries[0].settled->found,
                      "1460"); /* while it heals, the reason is still why it counts */
         ASSERT_EQ(check_table_take(&t, &policy, 0, 6, &good, 60, &c), 1);
         ASSERT_EQ(c.to, VERDICT_OK);
@@ -137,4 +137,35 @@ static void test_jitter(void) {
         ASSERT_EQ(schedule_jitter(0, 5), 0);
 }
 
-TEST_MAIN(test_gravest_reason_first, test_transitions, test_first_sight, test_gone, test_bound, test_jitter)
+/* What is seen again is not kept again, what settled a check is kept once, and a full finding comes back whole. */
+static void test_kept(void) {
+        struct finding full = finding("eth0", VERDICT_FAIL, "x"), back;
+        struct check_table t;
+        struct check_change c;
+
+        memset(full.found, 'f', sizeof(full.found) - 1);
+        memset(full.reason, 'r', sizeof(full.reason) - 1);
+        memset(full.remedy, 'm', sizeof(full.remedy) - 1);
+        full.found[sizeof(full.found) - 1] = full.reason[sizeof(full.reason) - 1] = 0;
+        full.remedy[sizeof(full.remedy) - 1] = 0;
+        ASSERT_OK(check_table_init(&t));
+        ASSERT_EQ(check_table_take(&t, &policy, 0, 1, &full, 10, &c), 1);
+        ASSERT_TRUE(t.entries[0].latest == t.entries[0].settled);
+        const struct kept_finding *first = t.entries[0].latest;
+        ASSERT_EQ(check_table_take(&t, &policy, 0, 2, &full, 20, &c), 0);
+        ASSERT_TRUE(t.entries[0].latest == first);
+        kept_finding_unpack(first, &back);
+        ASSERT_STREQ(back.found, full.found);
+        ASSERT_STREQ(back.reason, full.reason);
+        ASSERT_STREQ(back.remedy, full.remedy);
+        ASSERT_STREQ(back.check, full.check);
+        ASSERT_EQ(back.verdict, VERDICT_FAIL);
+        full.verdict = VERDICT_OK;
+        ASSERT_EQ(check_table_take(&t, &policy, 0, 3, &full, 30, &c), 0);
+        ASSERT_TRUE(t.entries[0].latest != t.entries[0].settled);
+        check_table_end_run(&t, 0, 4, NULL, NULL);
+        ASSERT_EQ(t.n, 0);
+        check_table_clear(&t);
+}
+
+TEST_MAIN(test_kept, test_gravest_reason_first, test_transitions, test_first_sight, test_gone, test_bound, test_jitter)

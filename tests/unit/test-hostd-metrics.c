@@ -128,7 +128,7 @@ static void test_store(void) {
         sample_store_end_run(&s, 0, 3);
         ASSERT_EQ(s.n, 2);
         ASSERT_STREQ(s.slots[0].sample.values[0], "eth1"); /* moved, with its texts */
-        ASSERT_TRUE(s.slots[0].sample.values[0] == s.slots[0].texts[0]);
+        ASSERT_TRUE(s.slots[0].sample.values[0] == s.slots[0].texts);
         ASSERT_STREQ(s.slots[1].sample.name, "tpu.x");
         bad.is_int = false;
         bad.d = (double) NAN;

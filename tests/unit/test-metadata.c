@@ -294,8 +294,7 @@ static void test_said(void) {
         metadata_facts_clear(&back.facts);
         a = good("application/text", "WORKER_ID: '3'\n");
         ASSERT_OK(metadata_take(&f, METADATA_TPU_ENV, &a, why));
-        ASSERT_TRUE(!identity_get(&f.said[METADATA_TPU_ENV],
-                                  IDENTITY_TOPOLOGY)); /* gone with the text that said it */
+        ASSERT_TRUE(!f.said[METADATA_TPU_ENV][IDENTITY_TOPOLOGY]); /* gone with the text that said it */
 }
 
 static void test_hostile_said(void) {

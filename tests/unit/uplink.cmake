@@ -30,7 +30,7 @@ if(TARGET test-uplink-outage)
   target_link_options(test-uplink-outage PRIVATE -Wl,--wrap=sd_event_now)
 endif()
 if(TARGET test-uplink-memory)
-  target_link_options(test-uplink-memory PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray)
+  target_link_options(test-uplink-memory PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=reallocarray,--wrap=free)
 endif()
 # An independent reading of the bytes, by the numbers of the OpenTelemetry protocol.
 if(TARGET test-otlp)

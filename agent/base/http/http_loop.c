@@ -7,7 +7,7 @@ struct http_loop {
         sd_event *event;
         CURLM *multi; /* NULL: could not be made anew; the next prepare tries again */
         bool global;
-        sd_event_source *timer;
+        sd_event_source *timer, *now;
         char socket_name[32], timer_name[32];
         struct http_transfer *transfers;
 };
@@ -113,11 +113,21 @@ static int socket_changed(CURL *easy, curl_socket_t fd, int what, void *userdata
         return 0;
 }
 
+static int on_now(sd_event_source *source, void *userdata) {
+        (void) source;
+        step(userdata, CURL_SOCKET_TIMEOUT, 0);
+        return 0;
+}
+
+/* At once is at once: no timer has to be set, and nobody sleeps until it goes off. */
 static int timer_changed(CURLM *multi, long timeout_ms, void *userdata) {
         struct http_loop *l = userdata;
+        int r = sd_event_source_set_enabled(l->now, timeout_ms == 0 ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
 
         (void) multi;
-        if (timeout_ms < 0)
+        if (r < 0)
+                return -1;
+        if (timeout_ms <= 0)
                 return sd_event_source_set_enabled(l->timer, SD_EVENT_OFF) < 0 ? -1 : 0;
         if (sd_event_source_set_time_relative(l->timer, (usec_t) timeout_ms * USEC_PER_MSEC) < 0)
                 return -1;
@@ -148,6 +158,7 @@ static void drop_handles(struct http_loop *l) {
 static void rebuild(struct http_loop *l) {
         drop_handles(l);
         (void) sd_event_source_set_enabled(l->timer, SD_EVENT_OFF);
+        (void) sd_event_source_set_enabled(l->now, SD_EVENT_OFF);
         if (new_multi(l) < 0)
                 drop_handles(l); /* the next prepare tries again */
         for (struct http_transfer *t = l->transfers; t; t = t->next) {
@@ -287,8 +298,13 @@ int http_loop_new(sd_event *e, const char *name, struct http_loop **ret) {
                 return r;
         (void) sd_event_source_set_description(l->timer, l->timer_name);
         r = sd_event_source_set_enabled(l->timer, SD_EVENT_OFF);
+        if (r >= 0)
+                r = sd_event_add_defer(e, &l->now, on_now, l);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(l->now, SD_EVENT_OFF);
         if (r < 0)
                 return r;
+        (void) sd_event_source_set_description(l->now, l->timer_name);
         r = new_multi(l);
         if (r < 0)
                 return r;
@@ -301,6 +317,7 @@ struct http_loop *http_loop_free(struct http_loop *l) {
                 return NULL;
         drop_handles(l);
         l->timer = sd_event_source_disable_unref(l->timer);
+        l->now = sd_event_source_disable_unref(l->now);
         l->event = sd_event_unref(l->event);
         if (l->global)
                 curl_global_cleanup();

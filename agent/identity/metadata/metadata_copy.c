@@ -33,9 +33,9 @@ static json_t *said_to_json(const struct metadata_facts *f) {
                 int bad = !o;
 
                 for (enum identity_field x = 0; o && x < _IDENTITY_FIELD_MAX; x++)
-                        if (identity_get(&f->said[k], x))
-                                bad |= json_object_set_new(o, identity_field_name(x),
-                                                           json_string(identity_get(&f->said[k], x))) < 0;
+                        if (f->said[k][x])
+                                bad |= json_object_set_new(o, identity_field_name(x), json_string(f->said[k][x])) <
+                                       0;
                 if (json_object_set_new(all, metadata_key_path(k), o) < 0 || bad) {
                         json_decref(all);
                         return NULL;
@@ -72,6 +72,7 @@ static int take_string(const json_t *v, const char *key, char *dest, size_t size
 static int take_said(const json_t *v, struct metadata_facts *f) {
         for (enum metadata_key k = METADATA_TPU_ENV; k < _METADATA_KEY_MAX; k++) {
                 json_t *o = json_object_get(json_object_get(v, "said"), metadata_key_path(k)), *text;
+                _cleanup_identity_ struct identity said = IDENTITY_NULL;
                 enum identity_field x;
                 const char *name;
 
@@ -81,11 +82,12 @@ static int take_said(const json_t *v, struct metadata_facts *f) {
                         if (identity_field_parse(name, &x) < 0)
                                 continue;
                         r = json_is_string(text) ?
-                                    identity_add(&f->said[k], x, json_string_value(text), "metadata") :
+                                    identity_add(&said, x, json_string_value(text), "metadata") :
                                     -EINVAL;
                         if (r < 0)
                                 return r == -ENOMEM ? r : -EBADMSG;
                 }
+                metadata_facts_say(f, k, &said);
         }
         return 0;
 }

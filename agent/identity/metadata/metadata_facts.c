@@ -194,9 +194,16 @@ static int take_field(enum metadata_key k, const char *text, size_t len, struct 
         return r;
 }
 
+void metadata_facts_say(struct metadata_facts *f, enum metadata_key k, struct identity *i) {
+        for (enum identity_field x = 0; x < _IDENTITY_FIELD_MAX; x++) {
+                free(f->said[k][x]);
+                f->said[k][x] = TAKE_PTR(i->fields[x].text);
+        }
+}
+
 static int take_said(struct metadata_facts *f, enum metadata_key k, const char *text, size_t len,
                      char why[static METADATA_WHY_MAX]) {
-        _cleanup_identity_ struct identity fresh = IDENTITY_NULL, old = IDENTITY_NULL;
+        _cleanup_identity_ struct identity fresh = IDENTITY_NULL;
         int r;
 
         if (k == METADATA_TPU_ENV)
@@ -207,9 +214,7 @@ static int take_said(struct metadata_facts *f, enum metadata_key k, const char *
                 r = take_field(k, text, len, &fresh, why);
         if (r < 0)
                 return r;
-        old = f->said[k];
-        f->said[k] = fresh;
-        fresh = IDENTITY_NULL;
+        metadata_facts_say(f, k, &fresh);
         return 0;
 }
 
@@ -267,9 +272,9 @@ int metadata_take(struct metadata_facts *f, enum metadata_key k, const struct me
 
 /* --- Facts as a whole ---------------------------------------------------------------------------------- */
 
-static bool said_equal(const struct identity *a, const struct identity *b) {
+static bool said_equal(char *const a[static _IDENTITY_FIELD_MAX], char *const b[static _IDENTITY_FIELD_MAX]) {
         for (enum identity_field f = 0; f < _IDENTITY_FIELD_MAX; f++) {
-                const char *x = identity_get(a, f), *y = identity_get(b, f);
+                const char *x = a[f], *y = b[f];
 
                 if (!x != !y || (x && !streq(x, y)))
                         return false;
@@ -285,14 +290,15 @@ bool metadata_facts_equal(const struct metadata_facts *a, const struct metadata_
                     a->nics[i].mtu != b->nics[i].mtu || !streq(a->nics[i].ip, b->nics[i].ip))
                         return false;
         for (enum metadata_key k = METADATA_TPU_ENV; k < _METADATA_KEY_MAX; k++)
-                if (!said_equal(&a->said[k], &b->said[k]))
+                if (!said_equal(a->said[k], b->said[k]))
                         return false;
         return true;
 }
 
 void metadata_facts_clear(struct metadata_facts *f) {
         for (enum metadata_key k = 0; k < _METADATA_KEY_MAX; k++)
-                identity_clear(&f->said[k]);
+                for (enum identity_field x = 0; x < _IDENTITY_FIELD_MAX; x++)
+                        free(f->said[k][x]);
         *f = (struct metadata_facts){ .n_nics = 0 };
 }
 
@@ -302,10 +308,10 @@ int metadata_facts_copy(const struct metadata_facts *f, struct metadata_facts *r
 
         for (enum metadata_key k = 0; k < _METADATA_KEY_MAX; k++)
                 for (enum identity_field i = 0; i < _IDENTITY_FIELD_MAX; i++) {
-                        const char *text = f->said[k].fields[i].text;
+                        const char *text = f->said[k][i];
 
-                        copy.said[k].fields[i].text = text ? strdup(text) : NULL;
-                        bad = bad || (text && !copy.said[k].fields[i].text);
+                        copy.said[k][i] = text ? strdup(text) : NULL;
+                        bad = bad || (text && !copy.said[k][i]);
                 }
         if (bad) {
                 metadata_facts_clear(&copy);
@@ -334,7 +340,7 @@ int metadata_facts_fill(const struct metadata_facts *f, const char *origin, stru
 
                 (void) snprintf(from, sizeof(from), "%.80s (%s)", origin, key);
                 for (enum identity_field x = 0; x < _IDENTITY_FIELD_MAX && r == 0; x++)
-                        r = fill(i, x, identity_get(&f->said[k], x), from);
+                        r = fill(i, x, f->said[k][x], from);
         }
         return r < 0 ? r : identity_derive(i);
 }

@@ -43,11 +43,14 @@ struct metadata_facts {
         char machine_type[64], name[64]; /* empty: not known */
         struct metadata_nic nics[METADATA_NICS_MAX];
         size_t n_nics;
-        /* What each key from METADATA_TPU_ENV on says; its own until metadata_facts_clear(). */
-        struct identity said[_METADATA_KEY_MAX];
+        /* What each key from METADATA_TPU_ENV on says of each field, NULL: nothing; its own until
+         * metadata_facts_clear(). Texts alone: a struct identity has room for where each is from. */
+        char *said[_METADATA_KEY_MAX][_IDENTITY_FIELD_MAX];
 };
 void metadata_facts_clear(struct metadata_facts *f);
 #define _cleanup_metadata_facts_ _cleanup_(metadata_facts_clear)
+/* What a key says now, in place of what it said before: the texts of i are taken over. */
+void metadata_facts_say(struct metadata_facts *f, enum metadata_key k, struct identity *i);
 /* A copy with texts of its own. -ENOMEM: *ret is untouched. */
 int metadata_facts_copy(const struct metadata_facts *f, struct metadata_facts *ret);
 /* Adds what is known to an identity that knows nothing better. -ENOMEM. */

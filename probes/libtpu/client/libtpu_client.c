@@ -19,6 +19,7 @@ struct port {
         struct asked asked[_LIBTPU_METRIC_MAX];
         bool known;                  /* offered was told since it was connected */
         bool live;                   /* it answered, and gone was not told since */
+        bool refused;                /* nobody listened there when it was asked last */
         usec_t slow_at, quiet_until; /* boot clock: when the slow ones were asked; no question before */
         usec_t backoff;
         unsigned waits; /* answers that are to come */
@@ -34,7 +35,7 @@ struct libtpu_client {
         struct libtpu_reader reader;
         struct libtpu_reading reading; /* of the round under way */
         bool in_round, asking;         /* asking: the round is being begun: it cannot be over */
-        usec_t round_at, now, now_real;
+        usec_t round_at, all_at, now, now_real; /* all_at: when every port was asked last */
         uint64_t rounds;
         int64_t run_id, launch_id;
         struct libtpu_status *status; /* NULL: none is under way */
@@ -192,7 +193,8 @@ static void look_at(struct port *p) {
         if (p->client->now < p->quiet_until || p->waits > 0)
                 return;
         r = grpc_local_open(p->grpc);
-        if (r == -ECONNREFUSED)
+        p->refused = r == -ECONNREFUSED;
+        if (p->refused)
                 return tell_gone(p, NULL);
         if (r < 0)
                 return be_quiet(p, strerror(-r));
@@ -203,7 +205,17 @@ static void look_at(struct port *p) {
         grpc_local_send(p->grpc);
 }
 
+/* Whether a round asks also those further ports where nobody listened: see libtpu_client.h. */
+static bool asks_all(struct libtpu_client *c) {
+        if (c->all_at > 0 && c->now < c->all_at + LIBTPU_SLOW_INTERVAL && live(c) == 0)
+                return false;
+        c->all_at = c->now;
+        return true;
+}
+
 void libtpu_client_look(struct libtpu_client *c, usec_t now, usec_t now_real) {
+        bool all;
+
         if (c->in_round || (c->round_at > 0 && now < c->round_at + LIBTPU_INTERVAL))
                 return;
         c->round_at = c->now = now;
@@ -211,8 +223,10 @@ void libtpu_client_look(struct libtpu_client *c, usec_t now, usec_t now_real) {
         c->rounds++;
         c->reading = LIBTPU_READING_NULL;
         c->in_round = c->asking = true;
+        all = asks_all(c);
         for (size_t i = 0; i < c->n_ports; i++)
-                look_at(&c->ports[i]);
+                if (all || i == 0 || !c->ports[i].refused)
+                        look_at(&c->ports[i]);
         c->asking = false;
         end_round(c);
 }

@@ -2,7 +2,9 @@
 #pragma once
 /*
  * Asks libtpu's runtime metrics service: every process that holds a TPU offers it on a port of its own, on
- * loopback, as long as it holds it. A port where nobody listens is no failure: there is no workload.
+ * loopback, as long as it holds it. A port where nobody listens is no failure: there is no workload. While no process
+ * answers, a port where nobody listened is asked once a minute, but for the first, which every run's first process has:
+ * sixteen connections that are refused were a seventh of what an idle host costs.
  *
  * A round asks all ports at once, each with one exchange over a connection that is kept (grpc_local.h):
  * gauges in every round, counters and distributions every LIBTPU_SLOW_INTERVAL. What a process offers is

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A worker's lines, however they come in pieces: the same findings, and no memory between them. */
+#include "test.h"
+#include "wire.h"
+
+#define FINDING(n)                                                                                                      \
+        "{\"finding\":{\"verdict\":\"WARN\",\"check\":\"disk.free\",\"subject\":\"/" n "\",\"found\":\"f\",\"wanted\":\"\","      \
+        "\"source\":\"\",\"reason\":\"\",\"remedy\":\"\"}}\n"
+
+struct seen {
+        struct sink sink;
+        unsigned n;
+        char last[64];
+};
+
+static void on_finding(struct sink *s, const struct finding *f) {
+        struct seen *seen = (struct seen *) s;
+
+        seen->n++;
+        (void) snprintf(seen->last, sizeof(seen->last), "%s", f->subject);
+}
+
+static void test_pieces(void) {
+        static const char text[] = FINDING("a") FINDING("b") "{\"done\":0}\n";
+
+        for (size_t piece = 1; piece < sizeof(text); piece++) {
+                struct seen seen = { .sink.finding = on_finding };
+                struct wire_reader r = { 0 };
+
+                for (size_t at = 0; at < sizeof(text) - 1; at += piece)
+                        ASSERT_OK(wire_take(&r, text + at, MIN(piece, sizeof(text) - 1 - at), &seen.sink));
+                ASSERT_EQ(seen.n, 2);
+                ASSERT_STREQ(seen.last, "/b");
+                ASSERT_TRUE(r.done && !r.line);
+                wire_clear(&r);
+        }
+}
+
+/* A line that is too long is refused, in one piece and in many; one that ends early leaves nothing behind. */
+static void test_long(void) {
+        static char line[WIRE_LINE_MAX + 1];
+        struct seen seen = { .sink.finding = on_finding };
+        struct wire_reader r = { 0 };
+        int e = 0;
+
+        memset(line, ' ', sizeof(line));
+        ASSERT_EQ(wire_take(&r, line, sizeof(line), &seen.sink), -E2BIG);
+        wire_restart(&r);
+        for (size_t i = 0; i < sizeof(line) && e == 0; i++)
+                e = wire_take(&r, line + i, 1, &seen.sink);
+        ASSERT_EQ(e, -E2BIG);
+        wire_restart(&r);
+        ASSERT_TRUE(!r.line);
+        ASSERT_OK(wire_take(&r, "{\"don", 5, &seen.sink));
+        ASSERT_OK(wire_take(&r, "e\":-5}\n", 7, &seen.sink));
+        ASSERT_EQ(r.result, -5);
+        wire_clear(&r);
+}
+
+TEST_MAIN(test_pieces, test_long)
