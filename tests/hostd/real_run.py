@@ -64,6 +64,8 @@ class Run:
             if p.poll() is None:
                 p.kill()
             p.wait()
+        if (self.group / "cgroup.kill").exists():  # their children, too
+            (self.group / "cgroup.kill").write_text("1")
         around.wait_until(lambda: "populated 0" in (self.group / "cgroup.events").read_text(), 60, "the control group is empty")
         self.group.rmdir()
         for parent in list(self.group.parents)[:2]:

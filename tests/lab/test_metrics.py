@@ -39,7 +39,8 @@ HZ = os.sysconf("SC_CLK_TCK")
 GROUP = "/sys/fs/cgroup/tpu.slice/tpu-run.slice/tpu-run-train.slice"
 # What this kind of host does not have: swap, processor sensors, drivers that count by queue, control groups that account for memory.
 ABSENT = {"system.paging.usage", "hw.temperature", "hw.energy", "tpu.cpu.throttles", "tpu.nic.queue.imbalance", "tpu.agent.memory.usage",
-          "tpu.run.cpu.throttled_time", "tpu.run.memory.usage", "tpu.run.memory.part", "tpu.run.oom_kills", "tpu.run.tasks", "tpu.run.disk.io"}
+          "tpu.run.cpu.throttled_time", "tpu.run.memory.usage", "tpu.run.memory.part", "tpu.run.oom_kills", "tpu.run.tasks", "tpu.run.disk.io",
+          "tpu.run.memory.major_faults", "tpu.run.memory.refaults", "tpu.run.memory.direct_reclaim"}
 ROW = re.compile(r"^\| `([^`]+)` \| (counter|gauge|histogram) \| (?:`([^`]*)` )?\| ([^|]*?)\|", re.MULTILINE)
 
 
@@ -274,9 +275,12 @@ class Metrics(unittest.TestCase):
         """The run is stopped until its host suspects it; the collector has the captures then."""
         pid = scenario.unit(self.host, "tpu-run-train.service", "MainPID")["MainPID"]
         self.host.sh(f"kill -STOP {pid}")
+
+        def diagnosed():
+            out = scenario.ctl(self.host, "diagnose", "lab", "--run", "stalled", "--json", check=False).out
+            return (d := json.loads(out))["suspects"] and d if out else None  # nothing: the collector has no captures yet
         try:
-            self.host.wait_for(lambda: scenario.events(self.lab, self.host, "tpu.run.captured"), 90, "captures in the collector")
-            return self.host.wait_for(lambda: (d := scenario.ctl_json(self.host, "diagnose", "lab", "--run", "stalled"))["suspects"] and d, 30, "a suspect")
+            return self.host.wait_for(diagnosed, 90, "captures in the collector, and a suspect")
         finally:
             self.host.sh(f"kill -CONT {pid}")
 
