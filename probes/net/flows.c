@@ -17,12 +17,8 @@ const double flow_rtt_bounds[FLOW_RTT_BOUNDS] = { 25e-6,  50e-6,  100e-6, 200e-6
                                                   0.1,    0.2,    0.4,    1.6 };
 
 int flows_init(struct flows *f) {
-        struct flows fresh = { .exact_timeouts = true };
-        int r = flow_memory_new(&fresh.memory);
-
-        if (r == 0)
-                *f = fresh;
-        return r;
+        f->exact_timeouts = true;
+        return flow_memory_new(&f->memory);
 }
 
 void flows_clear(struct flows *f) {
@@ -283,6 +279,8 @@ void flows_begin(struct flows *f, usec_t now) {
         }
         for (size_t r = 0; r < FLOW_RUNS_MAX; r++)
                 for (size_t n = 0; n < FLOW_NICS_MAX; n++) {
+                        if ((r > 0 && !f->runs[r][0]) || (n > 0 && !f->nics[n].index))
+                                continue; /* never touched, it takes no memory */
                         f->sums[r][n].now = (struct flow_counts){ 0 };
                         f->sums[r][n].connections = f->sums[r][n].bad = f->sums[r][n].full = 0;
                 }

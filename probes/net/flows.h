@@ -113,7 +113,7 @@ struct flows {
         struct flow_memory *memory; /* the marks of sockets */
 };
 
-/* -ENOMEM. */
+/* f is zeroed: a hundred kilobytes, of which only the places in use become memory. -ENOMEM. */
 int flows_init(struct flows *f);
 void flows_clear(struct flows *f);
 
