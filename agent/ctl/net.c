@@ -20,19 +20,10 @@ static double number(const json_t *o, const char *key) {
         return json_number_value(json_object_get(o, key));
 }
 
-/* "85 us", "1.2 ms", "-". */
 static const char *time_cell(const json_t *o, const char *key, char buf[static CELL]) {
         double s = number(o, key);
 
-        if (s <= 0)
-                return "-";
-        if (s < 1e-3)
-                (void) snprintf(buf, CELL, "%.0f us", s * 1e6);
-        else if (s < 1)
-                (void) snprintf(buf, CELL, "%.3g ms", s * 1e3);
-        else
-                (void) snprintf(buf, CELL, "%.3g s", s);
-        return buf;
+        return short_span_text(s > 0 ? s : NAN, buf);
 }
 
 /* As data rates are spoken of: bits, by thousands. */

@@ -22,19 +22,6 @@ static double number(const json_t *o, const char *key) {
         return json_is_number(n) ? json_number_value(n) : NAN;
 }
 
-/* "85 us", "1.2 ms", "2.5 s"; "-" for what is not known. */
-static const char *time_cell(double s, char buf[static CELL]) {
-        if (!(s >= 0))
-                return "-";
-        if (s < 1e-3)
-                (void) snprintf(buf, CELL, "%.0f us", s * 1e6);
-        else if (s < 1)
-                (void) snprintf(buf, CELL, "%.3g ms", s * 1e3);
-        else
-                (void) snprintf(buf, CELL, "%.3g s", s);
-        return buf;
-}
-
 static const char *bytes_cell(double n, char buf[static CELL]) {
         static const char *const units[] = { "B", "KiB", "MiB", "GiB", "TiB" };
         size_t u = 0;
@@ -75,7 +62,7 @@ static void print_head(const json_t *answer, FILE *out) {
 
         fputs("run ", out);
         clean(out, answer, "run");
-        fprintf(out, ", %s tasks, over %s\n", count_cell(number(answer, "tasks"), tasks), time_cell(number(answer, "seconds"), span));
+        fprintf(out, ", %s tasks, over %s\n", count_cell(number(answer, "tasks"), tasks), short_span_text(number(answer, "seconds"), span));
 }
 
 static void print_foot(const json_t *answer, const char *verb, FILE *out) {
@@ -96,8 +83,8 @@ static void print_places(const json_t *blocked, FILE *out) {
         json_array_foreach(json_object_get(blocked, "places"), i, p) {
                 char sum[CELL], waits[CELL], longest[CELL];
 
-                fprintf(out, "    %s in %s waits, the longest %s, ", time_cell(number(p, "seconds"), sum), count_cell(number(p, "waits"), waits),
-                        time_cell(number(p, "longest"), longest));
+                fprintf(out, "    %s in %s waits, the longest %s, ", short_span_text(number(p, "seconds"), sum), count_cell(number(p, "waits"), waits),
+                        short_span_text(number(p, "longest"), longest));
                 clean(out, p, "comm");
                 fputs(":\n        ", out);
                 clean(out, p, "stack");
@@ -111,11 +98,11 @@ static void print_sched_watch(const json_t *w, FILE *out) {
         char a[CELL], b[CELL], c[CELL], d[CELL], e[CELL], f[CELL];
 
         fprintf(out, "waits for a CPU    %s in %s waits: half below %s, 99 %% below %s; %s of it in %s after it was preempted\n",
-                time_cell(number(delays, "seconds"), a), count_cell(number(delays, "n"), b), time_cell(number(delays, "p50"), c),
-                time_cell(number(delays, "p99"), d), time_cell(number(preempted, "seconds"), e), count_cell(number(preempted, "n"), f));
-        fprintf(out, "waits in state D   %s in %s waits\n", time_cell(number(blocked, "seconds"), a), count_cell(number(blocked, "n"), b));
+                short_span_text(number(delays, "seconds"), a), count_cell(number(delays, "n"), b), short_span_text(number(delays, "p50"), c),
+                short_span_text(number(delays, "p99"), d), short_span_text(number(preempted, "seconds"), e), count_cell(number(preempted, "n"), f));
+        fprintf(out, "waits in state D   %s in %s waits\n", short_span_text(number(blocked, "seconds"), a), count_cell(number(blocked, "n"), b));
         print_places(blocked, out);
-        fprintf(out, "softirqs on it     %s in %s\n", time_cell(number(softirqs, "seconds"), a), count_cell(number(softirqs, "n"), b));
+        fprintf(out, "softirqs on it     %s in %s\n", short_span_text(number(softirqs, "seconds"), a), count_cell(number(softirqs, "n"), b));
         fprintf(out, "moved              %s times to another CPU, %s of them to another NUMA node\n", count_cell(number(moved, "cpus"), a),
                 count_cell(number(moved, "nodes"), b));
         if (number(w, "lost") > 0)
@@ -128,11 +115,11 @@ int screen_sched(const json_t *answer, FILE *out) {
         char a[CELL], b[CELL], c[CELL], d[CELL], e[CELL], f[CELL], g[CELL];
 
         print_head(answer, out);
-        fprintf(out, "CPU                used %s by user, %s by system; held back by its quota %s\n", time_cell(number(cpu, "user"), a),
-                time_cell(number(cpu, "system"), b), time_cell(number(cpu, "throttled"), c));
+        fprintf(out, "CPU                used %s by user, %s by system; held back by its quota %s\n", short_span_text(number(cpu, "user"), a),
+                short_span_text(number(cpu, "system"), b), short_span_text(number(cpu, "throttled"), c));
         fprintf(out, "                   %s%s threads waited %s for one; %s of the time one did, %s all did\n",
                 count_cell(number(cpu, "threads"), d), json_is_true(json_object_get(cpu, "more_threads")) ? " of its" : "",
-                time_cell(number(cpu, "waited"), e), share_cell(pressure, "some", seconds, f), share_cell(pressure, "full", seconds, g));
+                short_span_text(number(cpu, "waited"), e), share_cell(pressure, "some", seconds, f), share_cell(pressure, "full", seconds, g));
         if (json_is_object(watch))
                 print_sched_watch(watch, out);
         print_foot(answer, "sched", out);
@@ -155,10 +142,10 @@ static int print_times(const json_t *list, const char *head, const char *key, FI
                 char name[FIELD_TEXT_MAX], n[CELL], time[CELL], bytes[CELL], p50[CELL], p99[CELL];
                 const char *cells[] = { field_text(o, key, name),
                                         count_cell(number(o, "n"), n),
-                                        time_cell(number(o, "seconds"), time),
+                                        short_span_text(number(o, "seconds"), time),
                                         bytes_cell(number(o, "bytes"), bytes),
-                                        time_cell(number(o, "p50"), p50),
-                                        time_cell(number(o, "p99"), p99) };
+                                        short_span_text(number(o, "p50"), p50),
+                                        short_span_text(number(o, "p99"), p99) };
 
                 if (r >= 0)
                         r = table_add(&t, cells);
@@ -179,7 +166,7 @@ static int print_slow(const json_t *list, const char *head, const char *key, con
         json_array_foreach(list, i, o) {
                 char name[FIELD_TEXT_MAX], time[CELL], bytes[CELL], at[FIELD_TEXT_MAX], comm[FIELD_TEXT_MAX], file[FIELD_TEXT_MAX];
                 const char *cells[] = { field_text(o, key, name),
-                                        time_cell(number(o, "seconds"), time),
+                                        short_span_text(number(o, "seconds"), time),
                                         bytes_cell(number(o, "bytes"), bytes),
                                         field_text(o, where, at),
                                         field_text(o, "comm", comm),

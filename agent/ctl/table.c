@@ -135,6 +135,18 @@ const char *span_text(double seconds, char buf[static SPAN_TEXT_MAX]) {
         return buf;
 }
 
+const char *short_span_text(double seconds, char buf[static SPAN_TEXT_MAX]) {
+        if (!isfinite(seconds) || seconds < 0 || seconds > 1e9)
+                return strcpy(buf, "-");
+        if (seconds < 1e-3)
+                (void) snprintf(buf, SPAN_TEXT_MAX, "%.0f us", seconds * 1e6);
+        else if (seconds < 1)
+                (void) snprintf(buf, SPAN_TEXT_MAX, "%.3g ms", seconds * 1e3);
+        else
+                (void) snprintf(buf, SPAN_TEXT_MAX, "%.3g s", seconds);
+        return buf;
+}
+
 void print_shell_assignment(FILE *out, const char *assignment) {
         static const char plain[] =
                 "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=,./:@%";

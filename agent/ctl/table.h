@@ -29,6 +29,8 @@ void print_clean(FILE *out, const char *text, bool lines);
 /* "9 s", "3 min", "5 h", "2 d"; "-" when seconds is negative or no number. */
 #define SPAN_TEXT_MAX 24
 const char *span_text(double seconds, char buf[static SPAN_TEXT_MAX]);
+/* "85 us", "1.2 ms", "2.5 s", with three digits; "-" when seconds is negative or no number. */
+const char *short_span_text(double seconds, char buf[static SPAN_TEXT_MAX]);
 
 /* Prints one assignment so that a shell reads it back: KEY='a b'. */
 void print_shell_assignment(FILE *out, const char *assignment);

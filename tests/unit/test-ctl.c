@@ -48,6 +48,10 @@ static void long_cells(void) {
 static void spans(void) {
         char buf[SPAN_TEXT_MAX];
 
+        ASSERT_STREQ(short_span_text(85e-6, buf), "85 us");
+        ASSERT_STREQ(short_span_text(0.0012, buf), "1.2 ms");
+        ASSERT_STREQ(short_span_text(2.5, buf), "2.5 s");
+        ASSERT_STREQ(short_span_text(NAN, buf), "-");
         ASSERT_STREQ(span_text(0, buf), "0 s");
         ASSERT_STREQ(span_text(119.9, buf), "119 s");
         ASSERT_STREQ(span_text(120, buf), "2 min");
