@@ -10,6 +10,7 @@ struct agent_bpf {
         struct bpf_sets *sets;
         sd_event_source *source; /* NULL: all is told */
         struct agent_bpf_net *net; /* NULL: no figures (yet) */
+        const char *absent; /* why there are none at all */
         unsigned run;
 };
 
@@ -87,6 +88,27 @@ static int on_told(sd_event_source *source, int fd, uint32_t events, void *userd
         return 0;
 }
 
+static int on_absent(sd_event_source *source, void *userdata) {
+        struct agent *a = userdata;
+
+        (void) source;
+        a->bpf->source = sd_event_source_disable_unref(a->bpf->source);
+        judge(a, a->bpf->absent);
+        return 0;
+}
+
+/* Told from the loop: what takes findings is made after us. */
+static int tell_absent(struct agent *a, const char *why) {
+        int r;
+
+        a->bpf->absent = why;
+        r = sd_event_add_defer(a->event, &a->bpf->source, on_absent, a);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(a->bpf->source, "bpf-absent");
+        return 0;
+}
+
 int agent_bpf_start(struct agent *a) {
         char path[PATH_MAX];
         int r;
@@ -99,20 +121,20 @@ int agent_bpf_start(struct agent *a) {
         (void) private_program_find(LOADER, path);
         r = bpf_sets_start(path, &a->bpf->sets);
         if (r == -ENOENT)
-                judge(a, "this build of tpu-hostd has no BPF programs (" LOADER " is not there)");
-        else if (r == -EXDEV) {
+                return tell_absent(a, "this build of tpu-hostd has no BPF programs (" LOADER " is not there)");
+        if (r == -EXDEV) {
                 log_error("CAP_BPF and CAP_PERFMON cannot be given up: the system call filter must let capset() pass; no BPF "
                           "programs are kept");
-                judge(a, "CAP_BPF and CAP_PERFMON cannot be given up: the system call filter must let capset() pass");
-        } else if (r < 0) {
-                (void) log_warning_errno(r, "%s cannot be started, no BPF programs are loaded: %m", path);
-                judge(a, LOADER " cannot be started");
-        } else {
-                r = sd_event_add_io(a->event, &a->bpf->source, bpf_sets_fd(a->bpf->sets), EPOLLIN, on_told, a);
-                if (r < 0)
-                        return r;
-                (void) sd_event_source_set_description(a->bpf->source, "bpf-loader");
+                return tell_absent(a, "CAP_BPF and CAP_PERFMON cannot be given up: the system call filter must let capset() pass");
         }
+        if (r < 0) {
+                (void) log_warning_errno(r, "%s cannot be started, no BPF programs are loaded: %m", path);
+                return tell_absent(a, LOADER " cannot be started");
+        }
+        r = sd_event_add_io(a->event, &a->bpf->source, bpf_sets_fd(a->bpf->sets), EPOLLIN, on_told, a);
+        if (r < 0)
+                return r;
+        (void) sd_event_source_set_description(a->bpf->source, "bpf-loader");
         return 0;
 }
 

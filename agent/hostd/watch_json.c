@@ -243,13 +243,15 @@ _printf_(2, 3) static void say(char buf[static WATCH_SENTENCE_MAX], const char *
 const char *watch_sentence_sched(const struct sched_figures *f, double seconds, char buf[static WATCH_SENTENCE_MAX]) {
         const struct sched_wait *w = worst_wait(f);
         struct sched_shard s;
-        char place[80] = "";
+        char place[80] = "", stack[sizeof(w->stack) + 1];
 
         buf[0] = '\0';
         sched_sum(f, &s);
         if ((double) s.blocked_ns >= NOTABLE * seconds * NSEC) {
-                if (w)
-                        (void) place_name(w->stack, place, sizeof(place));
+                if (w) {
+                        (void) snprintf(stack, sizeof(stack), "%.*s", (int) sizeof(w->stack), w->stack); /* may have no end */
+                        (void) place_name(stack, place, sizeof(place));
+                }
                 say(buf, "its threads stood %.1f s of %.0f s in state D%s", (double) s.blocked_ns / NSEC, seconds, place);
         }
         if ((double) s.delay_ns >= NOTABLE * seconds * NSEC)

@@ -111,6 +111,15 @@ class Hostd(holding.Case):
         self.assertNotIn("bpf_net", json.dumps(json.loads(self.get("/v1/status"))), "it does not count for the host's state")
         self.assertNotIn("tpu_net_connects", self.get("/metrics"))
 
+    def test_without_the_loader_the_rest_runs(self):
+        os.unlink(f"{self.host.tree}/bin/tpu-hostd-bpf")
+        if os.path.exists("/usr/lib/tpu-hostd/tpu-hostd-bpf"):
+            self.skipTest("the package is installed here")
+        self.start("bpf", "perfmon")
+        self.assertTrue(wait_until(self.check), self.log())
+        self.assertEqual(self.check()["verdict"], "UNKNOWN")
+        self.assertIn("tpu-hostd-bpf is not there", self.check()["reason"])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -365,7 +365,10 @@ class Limits(Case):
         except (OSError, http.client.HTTPException):
             pass  # it does not read to the end of what is too long: the answer may be lost with the connection
         c.close()
-        self.assertEqual(h.remote("actor", "/v1/cordon?reason=x", "PUT", body=b"x" * 200000)[0], 413)
+        try:
+            self.assertEqual(h.remote("actor", "/v1/cordon?reason=x", "PUT", body=b"x" * 200000)[0], 413)
+        except OSError:
+            pass  # the same: who still sends sees the end of the connection first
         self.assertIsNone(h.get("/v1/status")["cordon"])
         self.assertEqual(h.remote("actor", "/v1/status")[0], 200)
 

@@ -173,7 +173,8 @@ class Client(Case):
         lines = self.drive(s.ports[0], STATUS="1")
         late = ("no answer in time", "DEADLINE_EXCEEDED: Deadline Exceeded")  # ours, or the server's own word
         self.assertIn(self.of(lines, "gone")[0]["why"], late)
-        self.assertIn(self.of(lines, "status")[0]["why"], late)
+        # the driver asks in the very moment in which the round's end is told, which may be the connection's
+        self.assertIn(self.of(lines, "status")[0]["why"], (*late, "the connection to libtpu has just ended"))
         self.say(delay=0.3)
         self.assertEqual(len(self.points(self.drive(s.ports[0]), "tpu.duty_cycle")), 4)
         # some metrics that make no sense leave the others alone

@@ -5,6 +5,7 @@ all the time: what is lowered is the path. Needs root; exit code 77 (skipped, wi
 permitted. The programs are those of BUILD_DIR (build/dev)."""
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -425,7 +426,10 @@ class Many(Path):
         self.nft("flush chain inet fault there")
         self.drop("there", '"p-eth0" meta length > 2777')
         report = self.timed("all behind 2777", "--peer", peers, code=2)
-        self.assertEqual({c["found"] for c in report["checks"]}, {"2777 bytes pass, 8896 do not (towards the peer)"})
+        # On a busy machine packets are lost that nothing drops: then less is proved, never more, and only now and then.
+        passed = [int(re.fullmatch(r"(\d+) bytes pass, 8896 do not \(towards the peer\)", c["found"])[1]) for c in report["checks"]]
+        self.assertEqual(max(passed), 2777)
+        self.assertGreaterEqual(passed.count(2777), 0.9 * self.N)
         self.nft("flush chain inet fault there")
         self.drop("there", '"p-eth0" numgen random mod 10 == 0')
         self.timed("one packet in ten lost", "--peer", peers, code=0)

@@ -20,7 +20,7 @@ static void put_row(enum metric_id id, uint64_t n, const struct net_name *w, con
                 .kind = d->kind,
                 .is_int = true,
                 .i = whole(n),
-                .keys = { d->keys[0], d->keys[1], d->keys[2], "job" },
+                .keys = { d->keys[0], d->keys[1], d->keys[2], d->keys[3] },
                 .values = { w->peer, w->nic, kind, w->job },
         };
 

@@ -275,13 +275,17 @@ static int on_none(sd_event_source *source, void *userdata) {
 }
 
 static void ask_status(struct port *p) {
+        struct libtpu_client *c = p->client;
         uint8_t buf[LIBTPU_REQUEST_MAX];
+        int r = grpc_local_open(p->grpc);
 
-        if (grpc_local_open(p->grpc) < 0)
+        if (r == -EBUSY) /* asked for while we tell that the connection has ended */
+                (void) snprintf(c->status->why, sizeof(c->status->why), "the connection to libtpu has just ended");
+        if (r < 0)
                 return;
-        p->client->status_waits++;
+        c->status_waits++;
         if (ask(p, LIBTPU_METHOD_STATUS, buf, libtpu_status_request(buf), on_status, p) < 0)
-                p->client->status_waits--;
+                c->status_waits--;
 }
 
 int libtpu_client_status(struct libtpu_client *c,
@@ -296,8 +300,9 @@ int libtpu_client_status(struct libtpu_client *c,
         for (size_t i = 0; i < c->n_ports; i++)
                 ask_status(&c->ports[i]);
         if (c->status_waits == 0) {
-                (void) snprintf(c->status->why, sizeof(c->status->why),
-                                "no process of this host offers libtpu's metrics");
+                if (!c->status->why[0])
+                        (void) snprintf(c->status->why, sizeof(c->status->why),
+                                        "no process of this host offers libtpu's metrics");
                 return sd_event_source_set_enabled(c->none, SD_EVENT_ONESHOT);
         }
         c->status_waits++; /* an end that comes while they are sent is told afterwards */
