@@ -2,6 +2,7 @@
 #include "episodes.h"
 
 #include "asked.h"
+#include "episode_list.h"
 #include "episode_report.h"
 #include "log.h"
 #include "report_child.h"
@@ -11,23 +12,6 @@
 #define BETWEEN_LOOKS (5 * USEC_PER_SEC)
 #define EXCUSE_TIME   (1200 * USEC_PER_SEC) /* rounds of one stall: three, 5 minutes apart */
 #define OLD           (600 * USEC_PER_SEC) /* at a start: what is older is diagnosed with what there is */
-
-struct episode {
-        struct episode *next;
-        char id[64], run[64], slice[64]; /* slice: its first */
-        int64_t generation;
-        bool suspected, begun; /* begun: in the store */
-        bool excused;          /* not confirmed for its progress */
-        bool stalls;           /* a host says that nothing moves, not only that it is unusual */
-        uint64_t hosts;        /* that were asked; 0: not known */
-        uint64_t got[2], seen; /* captures of each round; seen: at the last look */
-        unsigned rounds, looks;
-        json_t *expected;     /* host -> true; NULL: whoever answers is one */
-        json_t *pausing;      /* host -> true: its log had told of a pause; NULL: none */
-        json_t *working;      /* likewise: its agent sees the run work there */
-        usec_t due, made;     /* boot clock; due USEC_INFINITY: nothing is to be done */
-        usec_t at, confirmed; /* real clock */
-};
 
 struct episodes {
         struct episodes_options o;
@@ -84,53 +68,8 @@ static int end_write(struct episodes *e, int r, const char *what) {
 
 /* --- Which there are ------------------------------------------------------------------------------------ */
 
-static struct episode *find(const struct episodes *e, const char *id) {
-        for (struct episode *x = e->first; x; x = x->next)
-                if (streq(x->id, id))
-                        return x;
-        return NULL;
-}
-
-static void episode_free(struct episode *x) {
-        json_decref(x->expected);
-        json_decref(x->pausing);
-        json_decref(x->working);
-        free(x);
-}
-
-/* The oldest beyond the limit; one that is looked at stays. */
-static void make_room(struct episodes *e) {
-        struct episode **at = &e->first;
-        size_t n = 0;
-
-        while (*at && n < EPISODES_OPEN_MAX - 1) {
-                at = &(*at)->next;
-                n++;
-        }
-        while (*at) {
-                struct episode *x = *at;
-
-                if (x == e->looking) {
-                        at = &x->next;
-                        continue;
-                }
-                *at = x->next;
-                episode_free(x);
-        }
-}
-
 static struct episode *add(struct episodes *e, const char *id) {
-        struct episode *x = calloc(1, sizeof(*x));
-
-        if (!x)
-                return NULL;
-        make_room(e);
-        *x = (struct episode){
-                .next = e->first, .due = USEC_INFINITY, .rounds = 2, .generation = -1, .made = boot_now(e)
-        };
-        (void) snprintf(x->id, sizeof(x->id), "%s", id);
-        e->first = x;
-        return x;
+        return episode_add(&e->first, id, e->looking, boot_now(e));
 }
 
 /* All who were asked have answered all captures. */
@@ -173,7 +112,7 @@ void episodes_asked(struct episodes *e, const char *slice, const json_t *record,
         struct episode *x;
         size_t i, n = 0;
 
-        if (!*id || strlen(id) >= sizeof(x->id) || find(e, id)) /* the other slices of the same */
+        if (!*id || strlen(id) >= sizeof(x->id) || episode_find(e->first, id)) /* the other slices of the same */
                 return;
         x = add(e, id);
         expected = x && slices ? asked_hosts(slices) : NULL;
@@ -213,7 +152,7 @@ void episodes_asked(struct episodes *e, const char *slice, const json_t *record,
 
 static int on_known(const struct store_episode *s, void *userdata) {
         struct episodes *e = userdata;
-        struct episode *x = find(e, s->episode) ? NULL : add(e, s->episode);
+        struct episode *x = episode_find(e->first, s->episode) ? NULL : add(e, s->episode);
         json_t *expected = s->expected ? json_loads(s->expected, 0, NULL) : NULL;
 
         if (x) {
@@ -241,7 +180,7 @@ static struct episode *begin_unasked(struct episodes *e, const struct store_capt
 
         if (store_list_episodes(e->o.store, &known, on_known, e) < 0)
                 return NULL;
-        x = find(e, c->episode); /* of before a restart: a host is late */
+        x = episode_find(e->first, c->episode); /* of before a restart: a host is late */
         if (!x)
                 x = add(e, c->episode);
         if (!x || x->begun)
@@ -267,7 +206,7 @@ static void note(json_t **hosts, const char *host) {
 
 static int on_capture(const struct store_capture *c, void *userdata) {
         struct episodes *e = userdata;
-        struct episode *x = find(e, c->episode);
+        struct episode *x = episode_find(e->first, c->episode);
 
         if (!x)
                 x = begin_unasked(e, c);
@@ -523,12 +462,7 @@ struct episodes *episodes_free(struct episodes *e) {
                 return NULL;
         e->child = report_child_free(e->child);
         e->timer = sd_event_source_disable_unref(e->timer);
-        while (e->first) {
-                struct episode *x = e->first;
-
-                e->first = x->next;
-                episode_free(x);
-        }
+        episode_list_clear(&e->first);
         free(e);
         return NULL;
 }
