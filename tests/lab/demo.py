@@ -141,7 +141,8 @@ def name_it(lab):
 
 def show_stack(lab):
     host = lab.hosts[3]
-    shown = s.ctl(host, "stack", "train").out
+    # Refused within a second of another capture: diagnose's second one may just have been taken.
+    shown = s.wait_until(lambda: host.run(["tpuctl", "stack", "train"], check=False, timeout=60).out, 20, "tpuctl stack train shows frames")
     frames = s.frames_in(shown)
     wrong = s.wrong_frames(frames)
     if not frames or wrong:
