@@ -5,7 +5,6 @@ The older ones' files are fixtures; with FULL=1 and git's history their programs
 import json
 import os
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -17,7 +16,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "hostd"))
 import around  # noqa: E402
-from around import TOP, wait_until  # noqa: E402
+import older  # noqa: E402
+from around import TOP, free_port, wait_until  # noqa: E402
 from uplink_case import Case  # noqa: E402
 
 FIXTURES = TOP / "tests/fixtures/versions"
@@ -26,27 +26,10 @@ BUILD = around.BINARY.parents[2]
 NEW = {"agent": around.BINARY, "collector": BUILD / "collector/tpu-collectord"}
 
 
-def older():
-    """Its programs, built once."""
-    folder = BUILD / f"older-{OLDER}"
-    programs = {"agent": folder / "build/dev/agent/hostd/tpu-hostd", "collector": folder / "build/dev/collector/tpu-collectord"}
-    if not all(p.exists() for p in programs.values()):
-        folder.mkdir(exist_ok=True)
-        archive = subprocess.run(["git", "-C", TOP, "archive", OLDER], capture_output=True)
-        if archive.returncode != 0:
-            raise unittest.SkipTest(f"commit {OLDER} is not in this clone")
-        subprocess.run(["tar", "x", "-C", folder], input=archive.stdout, check=True)
-        subprocess.run(["cmake", "--preset", "dev"], cwd=folder, check=True, capture_output=True)
-        subprocess.run(["cmake", "--build", "--preset", "dev", "--target", "tpu-hostd", "tpu-collectord"], cwd=folder, check=True, capture_output=True)
-    return programs
-
-
 class Versions(Case):
     def setUp(self):
         super().setUp()
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            self.port = s.getsockname()[1]
+        self.port = free_port()
         self.h = self.hostd(f"http://127.0.0.1:{self.port}")
         # no faster than a collector on a slow disk takes them
         self.h.config.write_text(self.h.config.read_text().replace("MetricsInterval=300ms", "MetricsInterval=1s"))
@@ -140,7 +123,7 @@ class Versions(Case):
 
     @unittest.skipUnless(os.environ.get("FULL"), "builds an older version: only with FULL=1")
     def test_up_and_down(self):
-        old = older()
+        old = older.programs(OLDER)
         kinds = {"old": old, "new": NEW}
         for agent, collector in (("old", "old"), ("new", "new"), ("old", "old"), ("new", "old"), ("old", "new"), ("new", "new")):
             with self.subTest(agent=agent, collector=collector):

@@ -4,7 +4,6 @@ answered, is a fixture (tests/fixtures/versions/registry-1.json). With FULL=1 an
 import json
 import os
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -14,6 +13,7 @@ from pathlib import Path
 TOP = Path(__file__).parents[2]
 sys.path[:0] = [str(TOP / "tests/hostd"), str(TOP / "tests/collector")]
 import around                                              # noqa: E402
+import older                                               # noqa: E402
 import test_gang                                           # noqa: E402
 from around import wait_until                              # noqa: E402
 from collector_case import Collector                       # noqa: E402
@@ -150,27 +150,12 @@ class CollectorOfBefore(WithRegistry):
         self.assertEqual([g for _, g, _ in launchd.starts], [1, 2])
 
 
-def older():
-    """The folder of its programs, built once."""
-    folder = around.BINARY.parents[2] / f"older-{OLDER}"
-    programs = [folder / "build/dev" / p for p in ("agent/hostd/tpu-hostd", "collector/tpu-collectord")]
-    if not all(p.exists() for p in programs):
-        folder.mkdir(exist_ok=True)
-        archive = subprocess.run(["git", "-C", TOP, "archive", OLDER], capture_output=True)
-        if archive.returncode != 0:
-            raise unittest.SkipTest(f"commit {OLDER} is not in this clone")
-        subprocess.run(["tar", "x", "-C", folder], input=archive.stdout, check=True)
-        subprocess.run(["cmake", "--preset", "dev"], cwd=folder, check=True, capture_output=True)
-        subprocess.run(["cmake", "--build", "--preset", "dev", "--target", "tpu-hostd", "tpu-collectord"], cwd=folder, check=True, capture_output=True)
-    return folder / "build/dev"
-
-
 @unittest.skipUnless(os.environ.get("FULL"), "builds an older version: only with FULL=1")
 class Programs(test_gang.Gang):
     """The programs of both versions, in each pairing."""
 
     def setUp(self):
-        self.old, self.new = older(), test_gang.BUILD
+        self.old, self.new = older.build(OLDER), test_gang.BUILD
         self.addCleanup(setattr, around, "BINARY", around.BINARY)
 
     def pair(self, agent, collector):
