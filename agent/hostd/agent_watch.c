@@ -60,7 +60,7 @@ int agent_watch_begin(struct agent *a, enum watch_kind kind, uint64_t group, cha
         int r;
 
         if (!s)
-                return refuse(-ENOENT, "there are no BPF programs: tpuctl status says why, check bpf_sched or bpf_io", why);
+                return refuse(-ENOENT, "there are no BPF programs: tpuctl check bpf says why", why);
         if (bpf_sets_watched(s, sets[kind]))
                 return refuse(-EBUSY, "a run is being watched already; it ends within 30 s", why);
         r = order(a, s, kind, group);
