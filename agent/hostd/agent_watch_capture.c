@@ -42,7 +42,7 @@ static void begin(struct agent *a, const char *run) {
         a->watch_round = w;
         if (host_metrics_look_close(a->host_metrics, run, w->began, &look) >= 0)
                 for (enum watch_kind k = 0; k < _WATCH_KIND_MAX; k++) {
-                        w->watching[k] = agent_watch_begin(a, k, look.group, why) >= 0;
+                        w->watching[k] = agent_watch_begin(a, k, run, look.group, why) >= 0;
                         any |= w->watching[k];
                         if (!w->watching[k])
                                 log_debug("run %s is not watched: %s", run, why);

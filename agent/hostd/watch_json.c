@@ -15,6 +15,14 @@ _Static_assert(ELEMENTSOF(operations) == IO_OPERATIONS, "a name an operation");
 static const char *const calls[] = { "open", "read", "write", "sync", "close" };
 _Static_assert(ELEMENTSOF(calls) == IO_CALLS, "a name a call");
 
+const char *watch_operation_name(size_t operation) {
+        return operation < IO_OPERATIONS ? operations[operation] : "";
+}
+
+const char *watch_call_name(size_t call) {
+        return call < IO_CALLS ? calls[call] : "";
+}
+
 /* --- Two looks ----------------------------------------------------------------------------------------- */
 
 static json_t *seconds_json(int64_t from, int64_t to, double unit) {
