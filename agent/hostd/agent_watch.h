@@ -29,7 +29,7 @@ void agent_watch_stop(struct agent *a);
 
 /*
  * agent_watch_capture.c: between the two captures of a round its run is watched; what stood out goes with the second, as findings
- * "sched" and "io". round 0: it begins, unless somebody watches already or nothing can be watched; then: it ends, and list gets
+ * "sched" and "io"; threads that stood still all the time are told of without BPF, too. round 0: it begins, unless a round does already; then: it ends, and list gets
  * what was found. An end that never comes is made after WATCH_SECONDS_MAX.
  */
 void agent_watch_round(struct agent *a, const char *run, uint32_t round, struct finding_list *list);

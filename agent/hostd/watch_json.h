@@ -27,5 +27,7 @@ double bucket_quantile(const __u64 *buckets, size_t n, double share);
 
 /* One sentence for who is on call; empty: nothing stands out. ended: after so many seconds. Returns buf. */
 #define WATCH_SENTENCE_MAX 160u /* as struct finding has room */
-const char *watch_sentence_sched(const struct sched_figures *f, double seconds, char buf[static WATCH_SENTENCE_MAX]);
+/* f: NULL: no programs watched. */
+const char *watch_sentence_sched(const struct sched_figures *f, const struct run_standing *standing, double seconds,
+                                 char buf[static WATCH_SENTENCE_MAX]);
 const char *watch_sentence_io(const struct io_figures *f, double seconds, char buf[static WATCH_SENTENCE_MAX]);
