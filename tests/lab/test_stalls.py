@@ -124,7 +124,7 @@ class OnHosts(unittest.TestCase):
             with self.subTest(r["truth"]["cause"]):
                 print(r["truth"], r["verdict"], flush=True)
                 self.assertEqual(r["verdict"]["host"], r["truth"]["host"])
-                self.assertRegex(f'{r["verdict"]["sentence"]}\n{r["verdict"]["details"]}', said[r["truth"]["cause"]])
+                self.assertRegex("\n".join([r["verdict"]["sentence"], *r["verdict"]["details"]]), said[r["truth"]["cause"]])
 
 
 if __name__ == "__main__":
