@@ -2,7 +2,7 @@
 
 Usage: crowd.py --kept FOLDER ctest PRESET [ARGUMENT]…        a CMake test preset; only its tests labelled "program" are run again
        crowd.py --kept FOLDER files AT_ONCE FILE…             files of unittest, each a process of its own, in this order
-       crowd.py --kept FOLDER first NAME OUTPUT CODE COMMAND… what a command printed that is over, and how it ended; COMMAND runs it again
+       crowd.py --kept FOLDER command NAME WORD…              one command
 
 A test that failed is run once more after the others, by itself. If it passes then, it counts as passed, is named in a line "passed alone,
 failed in the crowd: …", and its first output stays in FOLDER. It stays failed without another run when that output shows a sanitizer's
@@ -151,24 +151,28 @@ def of_files(at_once, files, kept):
     return closed(failed, passed)
 
 
-def of_command(name, output, code, command, kept):
-    first = Path(output).read_text(errors="replace")
+def of_command(name, command, kept):
+    def run():
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+        return done.returncode, done.stdout
+
+    with locked(fcntl.LOCK_SH):
+        code, output = run()
     second = {}
 
     def again(_):
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-        second[name] = done.stdout
-        return done.returncode == 0, ""
+        code, second[name] = run()
+        return code == 0, ""
 
-    passed = verdicts({name: first} if code else {}, kept, again)
-    print(second[name] if passed else first, end="")
+    passed = verdicts({name: output} if code else {}, kept, again)
+    print(second[name] if passed else output, end="")
     return closed([name] if code else [], passed)
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--kept", type=Path, required=True)
-    parser.add_argument("kind", choices=("ctest", "files", "first"))
+    parser.add_argument("kind", choices=("ctest", "files", "command"))
     parser.add_argument("rest", nargs=argparse.REMAINDER)
     o = parser.parse_args()
     sys.stdout.reconfigure(line_buffering=True)
@@ -176,7 +180,7 @@ def main():
         return of_ctest(o.rest[0], o.rest[1:], o.kept)
     if o.kind == "files":
         return of_files(int(o.rest[0]), [Path(f).absolute() for f in o.rest[1:]], o.kept)
-    return of_command(o.rest[0], o.rest[1], int(o.rest[2]), o.rest[3:], o.kept)
+    return of_command(o.rest[0], o.rest[1:], o.kept)
 
 
 if __name__ == "__main__":
