@@ -187,6 +187,7 @@ class Health(Case):
 
 class Uplink(Case):
     def test_metrics_and_events_arrive(self):
+        began = time.time_ns()
         r = self.receiver()
         h = self.hostd(endpoint=f"http://127.0.0.1:{r.port}").start()
         wait_until(lambda: {"tpu.host.state", "tpu.check.verdict"} <= {p[1] for p in r.points()}, 10, "metrics")
@@ -201,13 +202,13 @@ class Uplink(Case):
         self.assertEqual({(p[4]["network.interface.name"], p[5], p[2], p[3]) for p in received},
                          {("eth0", 123456789, "By", "sum"), ("eth1", 123456790, "By", "sum")})
         self.assertEqual(documented.undocumented(points), set())
-        now = time.time_ns()
-        self.assertTrue(all(now - 60e9 < p[6] <= now for p in points))
+        self.assertTrue(all(began <= p[6] <= time.time_ns() for p in points))
         self.assertTrue(all(0 < p[7] < p[6] for p in points if p[3] == "sum"))
         h.rmem(WRONG)
-        wait_until(lambda: any(e[1] == "tpu.check.changed" for e in r.events()), 10, "the event")
-        _, _, severity, body, attributes, _, record = next(e for e in r.events() if e[1] == "tpu.check.changed")
-        self.assertEqual((body["to"], body["found"]), (h.events("tpu.check.changed")[0]["body"]["to"], "4096 131072 6291456"))
+        found = "4096 131072 6291456"  # not any change: a check of which a slow machine knows nothing has one, too
+        _, _, severity, body, attributes, _, record = wait_until(
+            lambda: next((e for e in r.events() if e[1] == "tpu.check.changed" and e[3]["found"] == found), None), 10, "the event")
+        self.assertIn(body["to"], [e["body"]["to"] for e in h.events("tpu.check.changed") if e["body"]["found"] == found])
         self.assertGreaterEqual(severity, 13)
         self.assertEqual(record, f"{attributes['tpu.spool.id']}/{attributes['tpu.spool.class']}/{attributes['tpu.spool.seq']}")
 
