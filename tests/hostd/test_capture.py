@@ -108,6 +108,7 @@ class Capture(Gang):
         again = self.tpuctl("diagnose", "s0", "--capture", "--collector", self.collector.people, check=None)
         self.assertEqual(again.returncode, 3, again.stdout + again.stderr)
         self.assertIn("one in 300 s is taken", again.stderr)
+        self.assertIn("to do:  tpuctl diagnose s0: without --capture it shows the last round's verdict\n", again.stderr)
         # The same record again, after a restart of an agent, is not answered again.
         h = self.hosts["s1-0"]
         h.stop()
