@@ -77,6 +77,17 @@ class Hostd(holding.Case):
     def kernel(self):
         return json.loads(self.get("/v1/net"))["kernel"]
 
+    def report(self):
+        """tpuctl check bpf, as people ask for it: {check: finding}."""
+        root = f"{self.host.tree}/people"
+        os.makedirs(f"{root}/run/tpu-hostd", exist_ok=True)
+        if not os.path.islink(f"{root}/run/tpu-hostd/api.sock"):
+            os.symlink(self.socket, f"{root}/run/tpu-hostd/api.sock")
+        done = subprocess.run([f"{holding.BUILD}/agent/ctl/tpuctl", "--root", root, "check", "bpf", "--json"], capture_output=True, text=True,
+                              timeout=60, check=False)
+        self.assertEqual(done.stderr, "")
+        return {c["check"]: c for c in json.loads(done.stdout)["checks"]}
+
     def metric(self, name, **labels):
         """Sum of the series with these labels."""
         total = 0
@@ -94,6 +105,8 @@ class Hostd(holding.Case):
         hostd = self.start("bpf", "perfmon")
         self.assertTrue(wait_until(self.check), self.log())
         self.assertEqual((self.check()["verdict"], self.check()["reason"]), ("OK", ""))
+        told = self.report()
+        self.assertEqual({k: (v["verdict"], v["reason"]) for k, v in told.items()}, {f"bpf_{k}": ("OK", "") for k in ("net", "sched", "io", "deaths")})
         for which, mask in capabilities(hostd.pid).items():
             for name, number in NUMBERS.items():
                 self.assertFalse(mask >> number & 1, f"it still has CAP_{name.upper()} among its {which}")
@@ -121,6 +134,7 @@ class Hostd(holding.Case):
         self.assertTrue(wait_until(self.check), self.log())
         self.assertEqual(self.check()["verdict"], "UNKNOWN")
         self.assertIn("CAP_BPF", self.check()["reason"])
+        self.assertEqual(self.report()["bpf_net"]["reason"], self.check()["reason"])
         self.assertNotIn("bpf_net", json.dumps(json.loads(self.get("/v1/status"))), "it does not count for the host's state")
         self.assertNotIn("tpu_net_connects", self.get("/metrics"))
 
