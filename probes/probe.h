@@ -73,6 +73,7 @@ enum probe_group {
         GROUP_HOST,
         GROUP_SOFTWARE,
         GROUP_IDENTITY, /* no probe's: what the identity's own check says */
+        GROUP_BPF,      /* no probe's: what tpu-hostd says of its BPF programs */
         _GROUP_MAX,
 };
 const char *probe_group_title(enum probe_group g); /* "Chips", … */

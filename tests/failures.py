@@ -13,6 +13,7 @@ BLOCK = re.compile(r"(?:FAIL|ERROR): ")
 BAR = re.compile(r"-{60,}$")
 CTEST = re.compile(r"\s*\d+/\d+ Test +#\d+: ")
 CTEST_END = re.compile(r"\d+% tests passed, ")
+REPORT = re.compile(r"FAILED: a sanitizer's report: ")  # tests/crowd.py
 COMPILER = re.compile(r"(?:.*\berror: |FAILED: |.*AddressSanitizer: |.*runtime error: )")
 
 
@@ -43,7 +44,7 @@ def of_ctest(lines):
     for line in lines:
         if CTEST.match(line) or CTEST_END.match(line):
             now = None
-        if CTEST.match(line) and not re.search(r" Passed |\*\*\*Skipped", line):
+        if REPORT.match(line) or (CTEST.match(line) and not re.search(r" Passed |\*\*\*Skipped", line)):
             now = []
             out.append((line, now))
         elif now is not None:

@@ -5,6 +5,7 @@
 #include <sys/signalfd.h>
 #include <time.h>
 
+#include "check_agent.h"
 #include "check_look.h"
 #include "check_path.h"
 #include "ctl.h"
@@ -25,12 +26,13 @@ struct request {
         const struct probe *one;
         const char *only;
         bool json, watch;
+        bool agent; /* what tpu-hostd says is asked for by name */
         json_t *golden; /* NULL: none */
 };
 
 #define IDENTITY_CHECK "identity" /* who this host is: no probe, but a check like the others */
 
-/* "nic" or "nic.mtu" → the probe; NULL stands for all, and for none with the name of the identity's checks.
+/* "nic" or "nic.mtu" → the probe; NULL stands for all, and for none with a name of the identity's or tpu-hostd's checks.
  */
 static int select_probe(const char *name, struct request *q) {
         char probe[32];
@@ -38,6 +40,11 @@ static int select_probe(const char *name, struct request *q) {
         q->name = name;
         if (!name)
                 return 0;
+        q->agent = check_agent_is(name);
+        if (q->agent) {
+                q->only = streq(name, CHECK_AGENT) ? NULL : name;
+                return 0;
+        }
         (void) snprintf(probe, sizeof(probe), "%.*s", (int) strcspn(name, "."), name);
         q->one = probe_find(probe);
         q->only = strchr(name, '.') ? name : NULL;
@@ -48,6 +55,7 @@ static int select_probe(const char *name, struct request *q) {
                 fprintf(stderr, "  %-11s %s\n", probe_table[i]->name, probe_table[i]->summary);
         fprintf(stderr, "  %-11s %s\n", IDENTITY_CHECK,
                 "slice, worker and chips: what does not fit together");
+        fprintf(stderr, "  %-11s %s\n", CHECK_AGENT, "the BPF programs of tpu-hostd: which run, and why others do not");
         fprintf(stderr, "  %-11s %s\n", "path",
                 "packets of full size to every peer (only when asked for by name)");
         return -EINVAL;
@@ -55,13 +63,13 @@ static int select_probe(const char *name, struct request *q) {
 
 /* --- Printing ------------------------------------------------------------------------------------------ */
 
-static int print_json(const struct host *h, const struct finding_list *l) {
+static int print_json(const struct host *h, enum verdict worst, const struct finding_list *l) {
         char host[HOST_NAME_SIZE];
 
         if (host_name(h, host) < 0)
                 host[0] = '\0';
         return report_print_json(stdout, json_pack("{s:s, s:s, s:o}", "host", host, "verdict",
-                                                   verdict_name(finding_list_worst(l)), "checks",
+                                                   verdict_name(worst), "checks",
                                                    finding_list_to_json(l)));
 }
 
@@ -116,7 +124,7 @@ static int print_difference(const struct host *h, const struct request *q, const
 
         r = golden_compare(q->golden, &seen->all, q->name, &differences);
         if (r == 0)
-                r = q->json ? print_json(h, &differences) : report_print_text(stdout, &differences);
+                r = q->json ? print_json(h, finding_list_worst(&differences), &differences) : report_print_text(stdout, &differences);
         if (r == 0 && !q->json)
                 printf("%s%zu of %zu checks differ from the golden report\n", differences.n > 0 ? "\n" : "",
                        differences.n, seen->all.n);
@@ -125,15 +133,16 @@ static int print_difference(const struct host *h, const struct request *q, const
 
 /* The exit code. */
 static int print(const struct host *h, const struct request *q, const struct seen *seen) {
+        enum verdict worst = q->agent ? finding_list_worst(&seen->all) : check_agent_worst(&seen->all);
         int r, code;
 
         if (q->golden)
                 r = code = print_difference(h, q, seen);
         else {
-                r = q->json ? print_json(h, &seen->all) : print_text(seen, !q->name);
+                r = q->json ? print_json(h, worst, &seen->all) : print_text(seen, !q->name);
                 if (!q->json)
                         print_orders(q->options->root);
-                code = seen->all.n == 0 ? EXIT_NO_ANSWER : verdict_exit_code(finding_list_worst(&seen->all));
+                code = seen->all.n == 0 ? EXIT_NO_ANSWER : verdict_exit_code(worst);
         }
         if (r >= 0 && !seen->incomplete)
                 return code;
@@ -153,9 +162,8 @@ static void check_identity(const struct identity *i, const char *only, struct se
 }
 
 /* What is wanted is read anew each time: --watch shows what an edit does. */
-static int look_once(const struct host *h, const struct request *q, bool again) {
+static void look(const struct host *h, const struct request *q, bool again, struct seen *ret) {
         _cleanup_identity_ struct identity identity = IDENTITY_NULL;
-        _cleanup_seen_ struct seen seen = { 0 };
         struct probe_context context = { 0 };
         struct intent intent;
         int r;
@@ -175,14 +183,23 @@ static int look_once(const struct host *h, const struct request *q, bool again) 
                         context.chips_source = identity.fields[IDENTITY_CHIPS].origin;
         }
         if (q->one || !q->name)
-                check_look(&(struct look){ h, &context, q->one, q->only }, &seen);
+                check_look(&(struct look){ h, &context, q->one, q->only }, ret);
         if (!q->one)
-                check_identity(&identity, q->only, &seen);
+                check_identity(&identity, q->only, ret);
+}
+
+static int look_once(const struct host *h, const struct request *q, bool again) {
+        _cleanup_seen_ struct seen seen = { 0 };
+
+        if (!q->agent)
+                look(h, q, again, &seen);
+        if (q->agent || !q->name)
+                check_agent(q->options->root, q->only, q->agent, &seen);
         if (q->only && seen.all.n == 0)
                 fprintf(stderr,
                         "tpuctl check: no check answers to the name '%s'; those that do: tpuctl check "
                         "%.*s\n",
-                        q->only, (int) strcspn(q->only, "."), q->only);
+                        q->only, (int) strcspn(q->only, q->agent ? "_" : "."), q->only);
         if (q->watch && !q->json) {
                 char now[CLOCK_TEXT_MAX];
 

@@ -74,23 +74,6 @@ static size_t on_header(char *data, size_t size, size_t n, void *userdata) {
         return size * n;
 }
 
-/* One side does not believe the other's certificate: of ours, all there is is the alert in OpenSSL's text. */
-static bool about_certificates(const struct http_transfer *t) {
-        switch ((int) t->code) { /* of an enum that grows with each libcurl */
-        case CURLE_PEER_FAILED_VERIFICATION:
-        case CURLE_SSL_CERTPROBLEM:
-        case CURLE_SSL_CACERT_BADFILE:
-        case CURLE_SSL_ISSUER_ERROR:
-                return true;
-        case CURLE_SSL_CONNECT_ERROR:
-        case CURLE_RECV_ERROR:
-        case CURLE_SEND_ERROR:
-                return strstr(t->why, " alert ");
-        default:
-                return false;
-        }
-}
-
 /* A long answer is not kept until the next one: there is seldom more than one. */
 static void forget_answer(struct exchange *x) {
         free(TAKE_PTR(x->answer));
@@ -104,10 +87,10 @@ static void on_done(struct http_transfer *t, const char *error) {
         usec_t now;
 
         if (error) {
+                a.refused = http_transfer_about_certificates(t);
                 a.why = t->code == CURLE_WRITE_ERROR ? "the answer is too long" :
                         t->why[0]                    ? t->why :
                                                        error;
-                a.refused = about_certificates(t);
         } else
                 (void) curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &a.status);
         if (x->retry_after[0] && sd_event_now(x->event, CLOCK_REALTIME, &now) >= 0)

@@ -7,6 +7,7 @@
 #include "agent_libtpu.h"
 #include "agent_net.h"
 #include "agent_stack_files.h"
+#include "agent_run_totals.h"
 #include "agent_watch.h"
 #include "frame.h"
 #include "log.h"
@@ -408,6 +409,7 @@ struct agent *agent_free(struct agent *a) {
         agent_libtpu_stop(a);
         agent_net_stop(a);
         agent_deaths_stop(a);
+        agent_run_totals_stop(a);
         agent_bpf_stop(a);
         a->host_metrics = host_metrics_free(a->host_metrics);
         telemetry_clear(&a->telemetry);

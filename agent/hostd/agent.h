@@ -33,6 +33,7 @@
 #include "samples.h"
 #include "probe_program.h"
 #include "schedule.h"
+#include "run_totals.h"
 #include "settings.h"
 #include "suspicion.h"
 #include "telemetry.h"
@@ -51,6 +52,8 @@ enum agent_source {
         SOURCE_ENROLL, /* agent_registry.c */
         SOURCE_NET, /* agent_net.c */
         SOURCE_BPF,    /* agent_bpf.c */
+        SOURCE_RUN_TOTALS, /* agent_run_totals.c: one for each run */
+        SOURCE_RUN_TOTALS_LAST = SOURCE_RUN_TOTALS + RUN_TOTALS_MAX - 1,
         SOURCE_LIBTPU, /* agent_libtpu.c: it and all that follow: one for each metric of each port */
 };
 
@@ -87,9 +90,11 @@ struct agent {
         struct sample_store samples;
         struct host_metrics *host_metrics;
         struct agent_bpf *bpf;       /* in agent_bpf.c */
+        struct watch_now watch_now[_WATCH_KIND_MAX];
         struct watch_round *watch_round; /* in agent_watch_capture.c */
         struct watch_call *watch_calls; /* in agent_watch_api.c */
         struct agent_libtpu *libtpu; /* in agent_libtpu.c */
+        struct agent_run_totals *run_totals; /* in agent_run_totals.c; NULL: there are none */
         struct agent_deaths *deaths; /* in agent_deaths.c; NULL: they are not seen */
         struct agent_stack_files *stack_files; /* in agent_stack_files.c */
         struct {

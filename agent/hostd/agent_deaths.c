@@ -2,6 +2,7 @@
 #include "agent_deaths.h"
 
 #include "agent_bpf.h"
+#include "agent_run_totals.h"
 #include "deaths_figures.h"
 #include "log.h"
 #include "ring_reader.h"
@@ -62,8 +63,7 @@ static bool is_usual(const struct death *e) {
         return e->sender_known && !e->by_kernel && e->sender == 1;
 }
 
-static void tell(struct agent *a, const struct death *e) {
-        const char *run = run_of(a, e);
+static void tell(struct agent *a, const struct death *e, const char *run) {
         char text[DEATH_TEXT_MAX], signal[DEATH_SIGNAL_TEXT_MAX], message[DEATH_TEXT_MAX + 160];
         const struct otlp_attribute body[] = {
                 { .key = "job", .text = run },
@@ -79,7 +79,7 @@ static void tell(struct agent *a, const struct death *e) {
                 { .key = "out_of_memory", .number = e->out_of_memory },
         };
 
-        if (run[0] == '\0' || is_told(a->deaths, e, run))
+        if (is_told(a->deaths, e, run))
                 return;
         (void) snprintf(message, sizeof(message), "run %s: process %d (%s) was ended by %s", run, (int) e->victim, e->victim_comm, text);
         (void) agent_emit(a, EVENT_RUN_KILLED_BY, is_usual(e) ? OTLP_INFO : OTLP_WARN, message, body, ELEMENTSOF(body), NULL);
@@ -90,9 +90,12 @@ static void tell(struct agent *a, const struct death *e) {
 static void take(const void *data, size_t len, void *userdata) {
         struct agent *a = userdata;
         const struct death *e = deaths_take(&a->deaths->log, data, len);
+        const char *run = e ? run_of(a, e) : "";
 
-        if (e)
-                tell(a, e);
+        if (run[0] == '\0')
+                return;
+        agent_run_totals_died(a, run, e);
+        tell(a, e, run);
 }
 
 static void drain(struct agent *a) {

@@ -8,6 +8,7 @@
 #include "agent_deaths.h"
 #include "agent_libtpu.h"
 #include "agent_net.h"
+#include "agent_run_totals.h"
 #include "agent_stack_files.h"
 #include "cost.h"
 #include "log.h"
@@ -169,6 +170,7 @@ static void collect_host(struct agent *a) {
         agent_net_sample(a, &net.sink);
         sample_store_end_run(&a->samples, SOURCE_NET, a->ticks);
         agent_bpf_tick(a, &bpf.sink);
+        agent_run_totals_tick(a);
         sample_store_end_run(&a->samples, SOURCE_HOST, a->ticks);
         sample_store_end_run(&a->samples, SOURCE_RUN_GROUPS, a->ticks);
         sample_store_end_run(&a->samples, SOURCE_KERNEL, a->ticks);

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "agent_bpf.h"
+#include "agent_run_totals.h"
 #include "cpu_nodes.h"
 #include "io_figures.h"
 #include "sched_figures.h"
@@ -55,12 +56,12 @@ static int order(struct agent *a, struct bpf_sets *s, enum watch_kind kind, uint
         return 0;
 }
 
-int agent_watch_begin(struct agent *a, enum watch_kind kind, uint64_t group, char why[static WATCH_WHY_MAX]) {
+int agent_watch_begin(struct agent *a, enum watch_kind kind, const char *run, uint64_t group, char why[static WATCH_WHY_MAX]) {
         struct bpf_sets *s = agent_bpf_sets(a);
         int r;
 
         if (!s)
-                return refuse(-ENOENT, "there are no BPF programs: tpuctl status says why, check bpf_sched or bpf_io", why);
+                return refuse(-ENOENT, "there are no BPF programs: tpuctl check bpf says why", why);
         if (bpf_sets_watched(s, sets[kind]))
                 return refuse(-EBUSY, "a run is being watched already; it ends within 30 s", why);
         r = order(a, s, kind, group);
@@ -70,7 +71,11 @@ int agent_watch_begin(struct agent *a, enum watch_kind kind, uint64_t group, cha
                 return refuse(r, "this kernel attaches BPF programs for processes with CAP_BPF alone (Linux before 5.19)", why);
         if (r < 0 && reason_of(s, sets[kind])[0])
                 return refuse(r, reason_of(s, sets[kind]), why);
-        return r < 0 ? refuse(r, strerror(-r), why) : 0;
+        if (r < 0)
+                return refuse(r, strerror(-r), why);
+        a->watch_now[kind].began = host_now(a->host);
+        (void) snprintf(a->watch_now[kind].run, sizeof(a->watch_now[kind].run), "%s", run);
+        return 0;
 }
 
 const struct sched_figures *agent_watch_sched(const struct agent *a) {
@@ -84,6 +89,8 @@ const struct io_figures *agent_watch_io(const struct agent *a) {
 void agent_watch_end(struct agent *a, enum watch_kind kind) {
         struct bpf_sets *s = agent_bpf_sets(a);
 
-        if (s)
-                bpf_sets_unwatch(s, sets[kind]);
+        if (!s || !bpf_sets_watched(s, sets[kind]))
+                return;
+        bpf_sets_unwatch(s, sets[kind]);
+        agent_run_totals_watched(a, kind, host_now(a->host) - a->watch_now[kind].began);
 }

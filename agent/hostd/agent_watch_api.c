@@ -14,7 +14,7 @@ struct watch_call {
         struct api_call *call;
         enum watch_kind kind;
         char run[64]; /* job_name_valid() */
-        bool watching;
+        bool watching, watched; /* watched: it was, and has ended */
         char refused[WATCH_WHY_MAX]; /* why nothing is watched; empty: nobody asked, or it is */
         struct run_look before;
         sd_event_source *timer;
@@ -24,14 +24,22 @@ static const char *const names[] = { [WATCH_SCHED] = "GET /v1/sched", [WATCH_IO]
 
 /* --- The answer ---------------------------------------------------------------------------------------- */
 
+static bool end_watch(struct watch_call *w) {
+        bool was = w->watching;
+
+        if (was)
+                agent_watch_end(w->agent, w->kind);
+        w->watching = false;
+        return was;
+}
+
 static void drop(struct watch_call *w) {
         struct watch_call **p = &w->agent->watch_calls;
 
         while (*p != w)
                 p = &(*p)->next;
         *p = w->next;
-        if (w->watching)
-                agent_watch_end(w->agent, w->kind);
+        (void) end_watch(w);
         run_look_clear(&w->before);
         sd_event_source_disable_unref(w->timer);
         free(w);
@@ -41,7 +49,7 @@ static json_t *watched_json(const struct watch_call *w) {
         const struct sched_figures *sched = agent_watch_sched(w->agent);
         const struct io_figures *io = agent_watch_io(w->agent);
 
-        if (!w->watching)
+        if (!w->watched)
                 return json_null();
         if (w->kind == WATCH_SCHED)
                 return sched ? watch_json_sched(sched) : json_null();
@@ -68,6 +76,7 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
 
         (void) source;
         (void) usec;
+        w->watched = end_watch(w); /* first: what is answered is what its metrics say */
         r = host_metrics_look_close(a->host_metrics, w->run, host_now(a->host), &after);
         if (r < 0)
                 (void) agent_answer_error(&answer, 404, "tpuctl jobs", "run %s has ended meanwhile", w->run);
@@ -126,7 +135,7 @@ static size_t waiting(const struct agent *a) {
 static void watch(struct watch_call *w, const struct api_request *r, uint64_t seconds) {
         char result[128];
 
-        w->watching = agent_watch_begin(w->agent, w->kind, w->before.group, w->refused) >= 0;
+        w->watching = agent_watch_begin(w->agent, w->kind, w->run, w->before.group, w->refused) >= 0;
         (void) snprintf(result, sizeof(result), w->watching ? "run %s is watched for %u s" : "run %s cannot be watched", w->run,
                         (unsigned) seconds);
         agent_audit(w->agent, names[w->kind], &r->caller, result);

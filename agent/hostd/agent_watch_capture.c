@@ -7,7 +7,7 @@ struct watch_round {
         struct agent *agent;
         char run[64];
         bool watching[_WATCH_KIND_MAX];
-        usec_t began; /* boot clock */
+        struct run_look look; /* when it began */
         sd_event_source *limit;
 };
 
@@ -16,6 +16,7 @@ static struct watch_round *end(struct watch_round *w) {
                 if (w->watching[k])
                         agent_watch_end(w->agent, k);
         w->agent->watch_round = NULL;
+        run_look_clear(&w->look);
         sd_event_source_disable_unref(w->limit);
         free(w);
         return NULL;
@@ -30,39 +31,45 @@ static int on_limit(sd_event_source *source, uint64_t usec, void *userdata) {
 
 static void begin(struct agent *a, const char *run) {
         struct watch_round *w = calloc(1, sizeof(*w));
-        struct run_look look = { .group = 0 };
         char why[WATCH_WHY_MAX];
-        bool any = false;
 
         if (!w)
                 return;
         w->agent = a;
-        w->began = host_now(a->host);
         (void) snprintf(w->run, sizeof(w->run), "%s", run);
         a->watch_round = w;
-        if (host_metrics_look_close(a->host_metrics, run, w->began, &look) >= 0)
-                for (enum watch_kind k = 0; k < _WATCH_KIND_MAX; k++) {
-                        w->watching[k] = agent_watch_begin(a, k, look.group, why) >= 0;
-                        any |= w->watching[k];
-                        if (!w->watching[k])
-                                log_debug("run %s is not watched: %s", run, why);
-                }
-        run_look_clear(&look);
-        if (!any || sd_event_add_time_relative(a->event, &w->limit, CLOCK_BOOTTIME, WATCH_SECONDS_MAX * USEC_PER_SEC, USEC_PER_SEC,
+        if (host_metrics_look_close(a->host_metrics, run, host_now(a->host), &w->look) < 0) {
+                (void) end(w);
+                return;
+        }
+        for (enum watch_kind k = 0; k < _WATCH_KIND_MAX; k++) {
+                w->watching[k] = agent_watch_begin(a, k, run, w->look.group, why) >= 0;
+                if (!w->watching[k])
+                        log_debug("run %s is not watched: %s", run, why);
+        }
+        if (sd_event_add_time_relative(a->event, &w->limit, CLOCK_BOOTTIME, WATCH_SECONDS_MAX * USEC_PER_SEC, USEC_PER_SEC,
                                                on_limit, w) < 0)
                 (void) end(w);
 }
 
-static void put(const struct watch_round *w, const char *check, const char *sentence, struct finding_list *list) {
+static void put(const struct watch_round *w, const char *check, enum verdict verdict, const char *sentence, struct finding_list *list) {
         struct finding f;
 
         if (sentence[0] == '\0')
                 return;
         finding_init(&f, check, w->run);
-        f.verdict = VERDICT_WARN;
+        f.verdict = verdict;
         finding_set(f.found, "%s", sentence);
         finding_set(f.remedy, "tpuctl %s %s --watch", check, w->run);
         (void) finding_list_add(list, &f); /* without it the capture is as good as without a watch */
+}
+
+/* A run that is over stands nowhere. */
+static void look_again(const struct watch_round *w, usec_t now, struct run_standing *ret) {
+        _cleanup_(run_look_clear) struct run_look after = { .group = 0 };
+
+        if (host_metrics_look_close(w->agent->host_metrics, w->run, now, &after) >= 0)
+                run_look_standing(&w->look, &after, ret);
 }
 
 void agent_watch_round(struct agent *a, const char *run, uint32_t round, struct finding_list *list) {
@@ -70,17 +77,20 @@ void agent_watch_round(struct agent *a, const char *run, uint32_t round, struct 
         const struct sched_figures *sched = agent_watch_sched(a);
         const struct io_figures *io = agent_watch_io(a);
         char text[WATCH_SENTENCE_MAX];
+        struct run_standing standing = { .starved = 0 };
+        usec_t now = host_now(a->host);
         double seconds;
 
         if (round == 0 && !w)
                 begin(a, run);
         if (round == 0 || !w || !streq(w->run, run))
                 return;
-        seconds = (double) (host_now(a->host) - w->began) / USEC_PER_SEC;
-        if (w->watching[WATCH_SCHED] && sched)
-                put(w, "sched", watch_sentence_sched(sched, seconds, text), list);
+        look_again(w, now, &standing);
+        seconds = (double) (now - w->look.at) / USEC_PER_SEC;
+        watch_sentence_sched(w->watching[WATCH_SCHED] ? sched : NULL, &standing, seconds, text);
+        put(w, "sched", standing.starved + standing.blocked > 0 ? VERDICT_FAIL : VERDICT_WARN, text, list);
         if (w->watching[WATCH_IO] && io)
-                put(w, "io", watch_sentence_io(io, seconds, text), list);
+                put(w, "io", VERDICT_WARN, watch_sentence_io(io, seconds, text), list);
         (void) end(w);
 }
 

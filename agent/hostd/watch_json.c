@@ -15,6 +15,14 @@ _Static_assert(ELEMENTSOF(operations) == IO_OPERATIONS, "a name an operation");
 static const char *const calls[] = { "open", "read", "write", "sync", "close" };
 _Static_assert(ELEMENTSOF(calls) == IO_CALLS, "a name a call");
 
+const char *watch_operation_name(size_t operation) {
+        return operation < IO_OPERATIONS ? operations[operation] : "";
+}
+
+const char *watch_call_name(size_t call) {
+        return call < IO_CALLS ? calls[call] : "";
+}
+
 /* --- Two looks ----------------------------------------------------------------------------------------- */
 
 static json_t *seconds_json(int64_t from, int64_t to, double unit) {
@@ -240,12 +248,16 @@ _printf_(2, 3) static void say(char buf[static WATCH_SENTENCE_MAX], const char *
         va_end(ap);
 }
 
-const char *watch_sentence_sched(const struct sched_figures *f, double seconds, char buf[static WATCH_SENTENCE_MAX]) {
+static void say_standing(size_t n, const char *comm, const char *what, double seconds, char buf[static WATCH_SENTENCE_MAX]) {
+        if (n > 0)
+                say(buf, "%zu of its threads (%s%s) %s all of %.0f s", n, comm, n > 1 ? ", …" : "", what, seconds);
+}
+
+static void say_waits(const struct sched_figures *f, double seconds, char buf[static WATCH_SENTENCE_MAX]) {
         const struct sched_wait *w = worst_wait(f);
         struct sched_shard s;
         char place[80] = "", stack[sizeof(w->stack) + 1];
 
-        buf[0] = '\0';
         sched_sum(f, &s);
         if ((double) s.blocked_ns >= NOTABLE * seconds * NSEC) {
                 if (w) {
@@ -259,6 +271,15 @@ const char *watch_sentence_sched(const struct sched_figures *f, double seconds, 
                     (double) s.preempted_ns / NSEC);
         if ((double) s.softirq_ns >= NOTABLE * seconds * NSEC)
                 say(buf, "softirqs took %.1f s of %.0f s on top of its threads", (double) s.softirq_ns / NSEC, seconds);
+}
+
+const char *watch_sentence_sched(const struct sched_figures *f, const struct run_standing *standing, double seconds,
+                                 char buf[static WATCH_SENTENCE_MAX]) {
+        buf[0] = '\0';
+        say_standing(standing->starved, standing->starved_comm, "wanted a CPU and got none", seconds, buf);
+        say_standing(standing->blocked, standing->blocked_comm, "stood in state D", seconds, buf);
+        if (f)
+                say_waits(f, seconds, buf);
         utf8_scrub(buf, strlen(buf));
         return buf;
 }

@@ -17,6 +17,9 @@ json_t *watch_json_storage(const struct run_look *from, const struct run_look *t
 json_t *watch_json_sched(const struct sched_figures *f);
 json_t *watch_json_io(const struct io_figures *f);
 
+/* "read", "sync", …; of enum io_operation and enum io_call. */
+const char *watch_operation_name(size_t operation);
+const char *watch_call_name(size_t call);
 /* All shards together. */
 void sched_sum(const struct sched_figures *f, struct sched_shard *ret);
 /* Below which time that share of what the buckets hold lies, in seconds; infinite: in the last one. NAN: they hold nothing. */
@@ -24,5 +27,7 @@ double bucket_quantile(const __u64 *buckets, size_t n, double share);
 
 /* One sentence for who is on call; empty: nothing stands out. ended: after so many seconds. Returns buf. */
 #define WATCH_SENTENCE_MAX 160u /* as struct finding has room */
-const char *watch_sentence_sched(const struct sched_figures *f, double seconds, char buf[static WATCH_SENTENCE_MAX]);
+/* f: NULL: no programs watched. */
+const char *watch_sentence_sched(const struct sched_figures *f, const struct run_standing *standing, double seconds,
+                                 char buf[static WATCH_SENTENCE_MAX]);
 const char *watch_sentence_io(const struct io_figures *f, double seconds, char buf[static WATCH_SENTENCE_MAX]);

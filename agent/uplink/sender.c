@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
-#include <openssl/ssl.h>
 #include <strings.h>
 
 #include "http_loop.h"
@@ -65,27 +64,6 @@ static size_t on_header(char *data, size_t size, size_t n, void *userdata) {
         return size * n;
 }
 
-/*
- * Whether an exchange failed because one side does not believe the other's certificate. When the other side
- * does not believe ours, all there is is the alert in OpenSSL's text; with TLS 1.3 it comes after the
- * handshake.
- */
-static bool about_certificates(const struct http_transfer *t) {
-        switch ((int) t->code) { /* of an enum that grows with each libcurl */
-        case CURLE_PEER_FAILED_VERIFICATION:
-        case CURLE_SSL_CERTPROBLEM:
-        case CURLE_SSL_CACERT_BADFILE:
-        case CURLE_SSL_ISSUER_ERROR:
-                return true;
-        case CURLE_SSL_CONNECT_ERROR:
-        case CURLE_RECV_ERROR:
-        case CURLE_SEND_ERROR:
-                return strstr(t->why, " alert ");
-        default:
-                return false;
-        }
-}
-
 static void on_done(struct http_transfer *t, const char *error) {
         struct request *q = (struct request *) t;
         struct sender *s = q->sender;
@@ -94,8 +72,8 @@ static void on_done(struct http_transfer *t, const char *error) {
         char *type = NULL;
 
         if (error) {
+                a.certificate = http_transfer_about_certificates(t);
                 (void) snprintf(a.text, sizeof(a.text), "%s", t->why[0] ? t->why : error);
-                a.certificate = about_certificates(t);
                 a.cut_off = t->code == CURLE_SEND_ERROR;
                 a.unsent = t->code == CURLE_COULDNT_CONNECT || t->code == CURLE_COULDNT_RESOLVE_HOST ||
                            t->code == CURLE_COULDNT_RESOLVE_PROXY;
@@ -111,17 +89,6 @@ static void on_done(struct http_transfer *t, const char *error) {
         free(TAKE_PTR(q->body)); /* also when done has begun the next exchange: nothing of it has come yet */
 }
 
-/*
- * curl before 8.0 goes on with a body in another buffer than OpenSSL was given first, which it refuses unless told
- * otherwise ("bad write retry"): then a peer's alert, that is, why it hung up, would never be read.
- */
-static CURLcode on_context(CURL *c, void *context, void *userdata) {
-        (void) c, (void) userdata;
-        (void) SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-                                                SSL_MODE_RELEASE_BUFFERS /* while nothing is on its way */);
-        return CURLE_OK;
-}
-
 /* Options that never change. They are of kinds that libcurl takes over by value or copies. */
 static int setup_easy(struct request *q) {
         CURL *c = q->transfer.easy;
@@ -135,7 +102,6 @@ static int setup_easy(struct request *q) {
         bad |= curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_HEADERDATA, q) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_SSL_CTX_FUNCTION, on_context) != CURLE_OK;
         /* a resumed session would go on with the certificate of before */
         bad |= curl_easy_setopt(c, CURLOPT_SSL_SESSIONID_CACHE, 0L) != CURLE_OK;
 #if LIBCURL_VERSION_NUM >= 0x075000

@@ -96,6 +96,8 @@ static __always_inline void got_a_cpu(const struct thread *t) {
                 return;
         add(&s->preemptions, 1);
         add(&s->preempted_ns, ns);
+        if (b < SCHED_BUCKETS)
+                add(&s->preempted_buckets[b], 1);
 }
 
 /* --- State D ------------------------------------------------------------------------------------------- */
@@ -155,10 +157,14 @@ static __always_inline void keep_wait(struct task_struct *task, struct thread *t
 static __always_inline void unblocked(struct task_struct *task, struct thread *t) {
         __u64 ns = bpf_ktime_get_ns() - t->since;
         struct sched_shard *s = shard();
+        unsigned b;
 
         add(&s->blocked, 1);
         add(&s->blocked_ns, ns);
         keep_wait(task, t, ns);
+        b = bucket_of(ns); /* last: the verifier follows all that comes behind for each bucket */
+        if (b < SCHED_BUCKETS)
+                add(&s->blocked_buckets[b], 1);
 }
 
 /* --- Hooks --------------------------------------------------------------------------------------------- */

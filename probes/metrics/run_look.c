@@ -19,6 +19,22 @@ struct walk {
         int error;
 };
 
+/* "TID (NAME) STATE …": the name may hold anything, also ")". */
+static void take_state(const struct host *h, struct run_thread *t) {
+        char path[48], text[512];
+        const char *open, *close;
+
+        (void) snprintf(path, sizeof(path), "/proc/%" PRId64 "/stat", t->tid);
+        if (host_read(h, path, text, sizeof(text), NULL) < 0)
+                return;
+        open = strchr(text, '(');
+        close = strrchr(text, ')');
+        if (!open || !close || close < open || close[1] != ' ')
+                return;
+        t->state = close[2];
+        (void) snprintf(t->comm, sizeof(t->comm), "%.*s", (int) (close - open - 1), open + 1);
+}
+
 /* "RUN WAITED SLICES", nanoseconds. A thread that is gone is no thread of the run any more. */
 static int take_thread(struct walk *w, int64_t tid) {
         struct run_look *l = w->look;
@@ -37,7 +53,8 @@ static int take_thread(struct walk *w, int64_t tid) {
                 l->threads = calloc(RUN_LOOK_THREADS, sizeof(*l->threads));
         if (!l->threads)
                 return -ENOMEM;
-        l->threads[l->n_threads++] = (struct run_thread){ tid, waited };
+        l->threads[l->n_threads] = (struct run_thread){ .tid = tid, .waited_ns = waited, .ran_ns = ran };
+        take_state(w->host, &l->threads[l->n_threads++]);
         return 0;
 }
 
@@ -86,6 +103,29 @@ static int compare(const void *a, const void *b) {
         const struct run_thread *x = a, *y = b;
 
         return x->tid < y->tid ? -1 : x->tid > y->tid;
+}
+
+static void count_standing(const struct run_thread *t, size_t *n, char comm[static RUN_THREAD_COMM]) {
+        if ((*n)++ == 0)
+                memcpy(comm, t->comm, RUN_THREAD_COMM);
+}
+
+void run_look_standing(const struct run_look *from, const struct run_look *to, struct run_standing *ret) {
+        *ret = (struct run_standing){ .starved = 0 };
+        for (size_t i = 0, k = 0; i < to->n_threads; i++) {
+                const struct run_thread *t = &to->threads[i], *before;
+
+                while (k < from->n_threads && from->threads[k].tid < t->tid)
+                        k++;
+                before = k < from->n_threads && from->threads[k].tid == t->tid ? &from->threads[k] : NULL;
+                /* Who left a state in between has run since, or at least waited for that. */
+                if (!before || before->ran_ns != t->ran_ns || before->waited_ns != t->waited_ns || before->state != t->state)
+                        continue;
+                if (t->state == 'R')
+                        count_standing(t, &ret->starved, ret->starved_comm);
+                else if (t->state == 'D')
+                        count_standing(t, &ret->blocked, ret->blocked_comm);
+        }
 }
 
 int64_t run_look_waited(const struct run_look *from, const struct run_look *to) {

@@ -43,9 +43,9 @@ static void print_net(const struct net_figures *f) {
 
         printf("{\"all\": {");
         print_counts(&f->all);
-        printf("}, \"peers_lost\": %llu, \"drops_lost\": %llu, \"connects_lost\": %llu, \"drops\": %llu, \"unplaced\": %llu, "
+        printf("}, \"peers_lost\": %llu, \"drops_lost\": %llu, \"connects_lost\": %llu, \"unplaced\": %llu, "
                "\"resets_without_socket\": %llu, \"peers\": [",
-               f->peers_lost, f->drops_lost, f->connects_lost, f->drops, f->drops_unplaced, f->resets_without_socket);
+               f->peers_lost, f->drops_lost, f->connects_lost, f->drops_unplaced, f->resets_without_socket);
         for (size_t i = 0; i < NET_PEERS; i++) {
                 const struct net_peer *p = &f->peers[i];
 
@@ -66,7 +66,7 @@ static void print_net(const struct net_figures *f) {
                 if (f->drop_use[i] != NET_USED)
                         continue;
                 printf("%s{\"reason\": \"%s\", \"symbol\": \"%s\", \"packets\": %llu}", between,
-                       d->reason < NET_REASONS ? f->reasons[d->reason] : "", d->symbol, d->packets);
+                       d->reason < NET_REASONS ? f->reasons[d->reason] : "", d->symbol, net_drop_packets(f, i));
                 between = ", ";
         }
         puts("]}");

@@ -62,29 +62,50 @@ class Net(holding.Case):
         self.addCleanup(server.kill)
         self.assertEqual(server.stdout.readline(), "ready\n")
 
-    def since(self, *names):
+    def since(self, *names, before=None):
         """How much these counters of the kernel rose, added up."""
-        now = self.wire.counters("a")
-        return sum(now.get(n, 0) - self.before.get(n, 0) for n in names)  # nstat leaves zeros out
+        now, before = self.wire.counters("a"), before or self.before
+        return sum(now.get(n, 0) - before.get(n, 0) for n in names)  # nstat leaves zeros out
+
+    def sent_again(self, before=None):
+        """
+        Segments that left TCP again. The kernel counts one in TcpRetransSegs before it hands it down (__tcp_retransmit_skb); what
+        could not be handed down it counts in TCPRetransFail, and its tracepoint is silent or tells of an error.
+        """
+        return self.since("TcpRetransSegs", before=before) - self.since("TcpExtTCPRetransFail", before=before)
 
     def peers(self, figures):
         return {p["peer"]: p for p in figures["peers"]}
 
+    def retransmits(self, figures, n):
+        """Segments to the n-th host, of all its entries (two CPUs may have begun one each)."""
+        return sum(sum(p["retransmits"]) for p in figures["peers"] if p["peer"] == mapped(n))
+
+    def send(self, n):
+        """Returns when all of it was acknowledged, so no counter moves any more; how much was sent again meanwhile, says the kernel."""
+        before = self.wire.counters("a")
+        self.python("a", SEND, f"10.77.0.{n}", MEGABYTES)
+        return self.sent_again(before)
+
     def test_losses(self):
         self.wire.lose("a", 20)
-        self.python("a", SEND, "10.77.0.2", MEGABYTES)
-        self.wire.lose("a", 0)
-        self.python("a", SEND, "10.77.0.3", MEGABYTES)
+        to_b = self.send(2)
         f = self.holder.figures()
-        self.assertGreater(self.since("TcpRetransSegs"), 20, "the network lost something")
-        self.assertEqual(sum(f["all"]["retransmits"]), self.since("TcpRetransSegs"))
-        # A timer sends nothing when what it would send again still waits in a queue of this host.
+        self.assertGreater(self.wire.lost(), 0)
+        self.assertGreater(to_b, 0)
+        self.assertEqual((self.retransmits(f, 2), self.retransmits(f, 3)), (to_b, 0))
+        self.wire.lose("a", 0)
+        to_c = self.send(3)  # a machine that stood still sends again without a loss, too
+        f = self.holder.figures()
+        self.assertEqual((self.retransmits(f, 2), self.retransmits(f, 3)), (to_b, to_c))
+        self.assertEqual(sum(f["all"]["retransmits"]), self.sent_again())
+        # A timer that ran out is counted before it is known whether anything can be sent: not what still waits in a queue of this
+        # host (skb_still_in_host_queue).
         self.assertLessEqual(f["all"]["events"][RTO] + f["all"]["events"][SYN], self.since("TcpExtTCPTimeouts"))
-        self.assertLessEqual(f["all"]["events"][PROBE], self.since("TcpExtTCPLossProbes"))  # which may send new data, too
-        peers = self.peers(f)
-        self.assertEqual(peers[mapped(2)]["local"], mapped(1))
+        # A tail loss probe is new data when there is some (tcp_send_loss_probe), and then nothing is sent again.
+        self.assertLessEqual(f["all"]["events"][PROBE], self.since("TcpExtTCPLossProbes"))
+        self.assertEqual(self.peers(f)[mapped(2)]["local"], mapped(1))
         self.assertEqual([sum(p["retransmits"][k] for p in f["peers"]) for k in range(4)], f["all"]["retransmits"])
-        self.assertGreater(sum(peers[mapped(2)]["retransmits"]), 10 * sum(peers[mapped(3)]["retransmits"]))  # a busy machine probes
         self.assertEqual(f["peers_lost"] + f["drops_lost"] + f["connects_lost"], 0)
 
     def test_of_other_namespaces_nothing(self):
@@ -107,15 +128,17 @@ class Net(holding.Case):
         sender.stdin.write("\n")
         sender.stdin.flush()
         end = time.monotonic() + 60
-        while self.since("TcpExtTCPTimeouts") < 3 and time.monotonic() < end:
+        while self.timers(self.holder.figures()) < 3 and time.monotonic() < end:
             time.sleep(0.1)
         self.wire.lose("a", 0)
-        sender.communicate(timeout=60)
+        sender.communicate(timeout=300)  # the next timer may be as far away as the cut took
         f = self.holder.figures()
-        self.assertGreaterEqual(self.since("TcpExtTCPTimeouts"), 3)
-        # Within one: in about one of ten such cuts the kernel counts a timer of which its tracepoint does not tell.
-        self.assertAlmostEqual(self.peers(f)[mapped(2)]["events"][RTO], self.since("TcpExtTCPTimeouts"), delta=1)
-        self.assertAlmostEqual(sum(f["all"]["retransmits"]), self.since("TcpRetransSegs"), delta=1)
+        self.assertGreaterEqual(self.timers(f), 3)
+        self.assertLessEqual(self.timers(f), self.since("TcpExtTCPTimeouts"))  # as in test_losses
+        self.assertEqual(self.retransmits(f, 2), self.sent_again())
+
+    def timers(self, figures):
+        return sum(p["events"][RTO] for p in figures["peers"] if p["peer"] == mapped(2))
 
     def test_connects(self):
         self.python("a", "import socket\nfor _ in range(20): socket.create_connection(('10.77.0.2', 5000)).close()")
@@ -132,8 +155,10 @@ class Net(holding.Case):
         self.assertTrue(0 < peers[mapped(2)]["connect_ns"] < 60e9)
         self.assertEqual(peers[mapped(2)]["connect_failures"], 1)
         self.assertEqual(peers[mapped(3)]["connect_failures"], 1)
-        self.assertEqual(peers[mapped(3)]["events"][SYN], self.since("TcpExtTCPSynRetrans"))
-        self.assertGreaterEqual(self.since("TcpExtTCPSynRetrans"), 1)
+        self.assertGreaterEqual(peers[mapped(3)]["events"][SYN], 1)
+        syns = self.since("TcpExtTCPSynRetrans")  # counted before one is handed down, as all segments
+        self.assertLessEqual(f["all"]["events"][SYN], syns)
+        self.assertGreaterEqual(f["all"]["events"][SYN], syns - self.since("TcpExtTCPRetransFail"))
         self.assertEqual(f["all"]["connects"] + f["all"]["connect_failures"], self.since("TcpActiveOpens"))
 
     def test_resets(self):
@@ -146,7 +171,6 @@ class Net(holding.Case):
         f = self.holder.figures()
         self.assertEqual(f["all"]["resets_sent"] + f["resets_without_socket"], self.since("TcpOutRsts"))
         self.assertEqual(self.peers(f)[mapped(2)]["resets_sent"], 5)
-        self.python("b", abort.replace("10.77.0.2", "10.77.0.1"), check=False)
 
     def test_drops(self):
         """Datagrams that find no room in their socket, counted by the kernel, by reason and place."""
@@ -165,6 +189,26 @@ class Net(holding.Case):
         else:
             self.assertGreaterEqual(sum(d["packets"] for d in dropped), lost)
 
+    def test_drops_on_all_cpus(self):
+        """Counted apart by CPU, and right in the sum."""
+        flood = ("import os, socket\nos.sched_setaffinity(0, {{{cpu}}})\ns = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+                 "s.bind(('127.0.0.1', 0))\ns.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)\n"
+                 "for _ in range(20000): s.sendto(b'x' * 1000, s.getsockname())")
+        floods = [subprocess.Popen(self.wire.command("a", sys.executable, "-c", flood.format(cpu=cpu)))
+                  for cpu in sorted(os.sched_getaffinity(0))[:4]]
+        self.assertEqual([f.wait(300) for f in floods], [0] * len(floods))
+        lost = self.since("UdpRcvbufErrors")
+        self.assertGreater(lost, 1000)
+        f = self.holder.figures()
+        counted = sum(d["packets"] for d in f["dropped"] if d["reason"] in ("SOCKET_RCVBUFF", ""))
+        self.assertEqual(f["drops_lost"], 0)
+        if not any(d["reason"] for d in f["dropped"]):  # before Linux 5.17: all drops
+            self.assertGreaterEqual(counted, lost)
+            return
+        # The kernel runs no program on top of itself (an interrupt in it, whose packet is dropped), and says how often that was.
+        self.assertLessEqual(counted, lost)
+        self.assertGreaterEqual(counted + self.holder.missed("drop"), lost)
+
     def test_more_peers_than_fit(self):
         """1,000 peers find their places; what finds none is counted, and not lost from the sum."""
         connect = ("import socket, sys\nfor i in range(int(sys.argv[1])):\n    s = socket.socket()\n"
@@ -177,7 +221,9 @@ class Net(holding.Case):
         self.assertEqual(f["all"]["connect_failures"], 5000)
         self.assertGreater(f["peers_lost"], 0)
         self.assertEqual(f["all"]["resets_received"], 5000)
-        self.assertEqual(sum(p["connect_failures"] + p["resets_received"] for p in f["peers"]) + f["peers_lost"], 10000)
+        again = sum(f["all"]["events"])  # where the answer to a SYN took more than a second
+        placed = sum(p["connect_failures"] + p["resets_received"] + sum(p["events"]) for p in f["peers"])
+        self.assertEqual(placed + f["peers_lost"], 10000 + again)
         self.assertTrue(all(p["connect_failures"] == 1 for p in f["peers"]))
 
 

@@ -2,6 +2,7 @@
 """Hosts as network namespaces, one NIC each, all on one bridge whose ports lose, cut or refuse what a test wants."""
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -49,12 +50,16 @@ class Wire:
             self.run("switch", "nft", *rule.split())
 
     def lose(self, name, of_1000):
-        """So many of 1000 frames that this host sends get lost; 0: none."""
+        """So many of 1000 frames that this host sends get lost, at even distances; 0: none."""
         self.nft("flush chain bridge t c")
         if of_1000 == 1000:
             self.nft(f"add rule bridge t c iifname p-{name} counter drop")
         elif of_1000:
-            self.nft(f"add rule bridge t c iifname p-{name} numgen random mod 1000 < {of_1000} counter drop")
+            self.nft(f"add rule bridge t c iifname p-{name} numgen inc mod {1000 // of_1000} == {1000 // of_1000 - 1} counter drop")
+
+    def lost(self):
+        """How many frames, since lose()."""
+        return sum(map(int, re.findall(r"counter packets (\d+)", self.run("switch", "nft", "list", "chain", "bridge", "t", "c"))))
 
     def counters(self, name):
         """The kernel's own, by nstat's names."""

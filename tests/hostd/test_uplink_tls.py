@@ -1,7 +1,9 @@
 """The uplink of tpu-hostd and certificates: what either side believes, new files, and a fresh VM's first one."""
 
-import re
 import json
+import os
+import re
+import shutil
 import sys
 import time
 import unittest
@@ -24,9 +26,12 @@ class Tls(Case):
         cert, key = (authority or self.ca).issue("server", **validity)
         return self.endpoint().tls(cert, key, client_ca).start()
 
-    def refused(self, e, words, **uplink):
-        h = self.hostd(e.url, **{"CaFile": self.ca.cert, **uplink}).start()
-        # With TLS 1.3 it says no after the handshake, while we send already: then its word is not always heard at once.
+    def refused(self, e, words, late=False, **uplink):
+        h = self.hostd(e.url, **{"CaFile": self.ca.cert, **uplink})
+        if late:  # -D: it is the child; and nobody looks for leaks under a tracer
+            h.wrapper = ["strace", "-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=sendto", "-e", "inject=sendto:delay_enter=20000"]
+            h.environment = {"ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
+        h.start()
         try:
             wait_until(lambda: re.search(words, self.uplink(h)["endpoints"][0]["events"].get("why") or ""), 30, f"refused for: {words}")
         except AssertionError as e:
@@ -55,6 +60,11 @@ class Tls(Case):
 
     def test_without_our_own_certificate(self):
         self.refused(self.serving(client_ca=self.ca.cert), "certificate required")
+
+    @unittest.skipUnless(shutil.which("strace"), "needs strace")
+    def test_who_sends_late_hears_why_too(self):
+        """With TLS 1.3 a server says no after the handshake. Then who sends late finds a connection reset, and no answer to read."""
+        self.refused(self.serving(client_ca=self.ca.cert), "certificate required", late=True)
 
     def test_our_certificate_of_another_authority_then_the_right_one(self):
         cert, key = self.other.issue("host")

@@ -56,6 +56,11 @@ class Failures(unittest.TestCase):
             self.assertEqual(len([line for line in said if words in line]), 1, (words, said))
         self.assertFalse([line for line in said if "#1: one" in line or "tests passed" in line])
 
+    def test_a_report_beside_a_test_that_failed(self):
+        said = failures.failures(CTEST + "FAILED: a sanitizer's report: /r/report.1\n==1==ERROR: LeakSanitizer\n")
+        self.assertEqual(said[-2:], ["FAILED: a sanitizer's report: /r/report.1", "==1==ERROR: LeakSanitizer"])
+        self.assertIn("AssertionError: 2 != 3", said)
+
     def test_many_and_long(self):
         said = failures.failures(PYTHON * 50)
         self.assertEqual(len(said), failures.LINES)

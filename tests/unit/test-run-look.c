@@ -36,7 +36,8 @@ static void test_none(void) {
 }
 
 static void test_waited(void) {
-        struct run_thread before[] = { { 1, 10 }, { 3, 100 }, { 4, 50 } }, after[] = { { 2, 7 }, { 3, 130 }, { 4, 40 } };
+        struct run_thread before[] = { { .tid = 1, .waited_ns = 10 }, { .tid = 3, .waited_ns = 100 }, { .tid = 4, .waited_ns = 50 } },
+                          after[] = { { .tid = 2, .waited_ns = 7 }, { .tid = 3, .waited_ns = 130 }, { .tid = 4, .waited_ns = 40 } };
         struct run_look from = { .threads = before, .n_threads = 3 }, to = { .threads = after, .n_threads = 3 }, none = { .at = 1 };
 
         ASSERT_EQ(run_look_waited(&from, &to), 7 + 30 + 40); /* 2 is new, 4 is another one of that number */
@@ -45,4 +46,27 @@ static void test_waited(void) {
         ASSERT_EQ(run_look_waited(&from, &to), 30); /* 2 may be old */
 }
 
-TEST_MAIN(test_look, test_none, test_waited)
+static void test_standing(void) {
+        struct run_thread before[] = { { .tid = 1, .ran_ns = 5, .waited_ns = 7, .state = 'R', .comm = "python3" },
+                                       { .tid = 2, .ran_ns = 5, .waited_ns = 7, .state = 'D', .comm = "loader" },
+                                       { .tid = 3, .ran_ns = 5, .waited_ns = 7, .state = 'R', .comm = "runs" },
+                                       { .tid = 4, .ran_ns = 5, .waited_ns = 7, .state = 'S', .comm = "idle" },
+                                       { .tid = 5, .ran_ns = 5, .waited_ns = 7, .state = 'D', .comm = "woken" },
+                                       { .tid = 7, .ran_ns = 5, .waited_ns = 7, .state = 'D', .comm = "waited" } },
+                          after[] = { before[0], before[1], before[2], before[3], before[4],
+                                      { .tid = 6, .ran_ns = 1, .waited_ns = 1, .state = 'D', .comm = "new" }, before[5] };
+        struct run_look from = { .threads = before, .n_threads = ELEMENTSOF(before) }, to = { .threads = after, .n_threads = ELEMENTSOF(after) };
+        struct run_standing s;
+
+        after[2].ran_ns++;
+        after[4].state = 'R';
+        after[6].waited_ns++;
+        run_look_standing(&from, &to, &s);
+        ASSERT_TRUE(s.starved == 1 && s.blocked == 1);
+        ASSERT_STREQ(s.starved_comm, "python3");
+        ASSERT_STREQ(s.blocked_comm, "loader");
+        run_look_standing(&to, &from, &s);
+        ASSERT_EQ(s.starved + s.blocked, 2);
+}
+
+TEST_MAIN(test_standing, test_look, test_none, test_waited)

@@ -12,6 +12,7 @@ static double number(const json_t *o, const char *key) {
 
 static void test_sched(void) {
         static struct sched_figures f;
+        struct run_standing still = { .starved = 0 };
         json_t *o, *delays, *place;
         char text[WATCH_SENTENCE_MAX];
 
@@ -34,14 +35,17 @@ static void test_sched(void) {
         ASSERT_STREQ(json_string_value(json_object_get(place, "stack")), "schedule+0x1/0x2 io_schedule+0x1/0x2 nfs_wait+0x3/0x4");
         ASSERT_EQ(json_integer_value(json_object_get(json_object_get(o, "migrations"), "cpus")), 7);
         json_decref(o);
-        ASSERT_STREQ(watch_sentence_sched(&f, 10, text),
+        ASSERT_STREQ(watch_sentence_sched(&f, &still, 10, text),
                      "its threads stood 3.0 s of 10 s in state D in nfs_wait; its threads waited 3.0 s of 10 s for a CPU (1.0 s preempted)");
-        ASSERT_STREQ(watch_sentence_sched(&f, 1000, text), ""); /* nothing stands out */
+        ASSERT_STREQ(watch_sentence_sched(&f, &still, 1000, text), ""); /* nothing stands out */
+        still = (struct run_standing){ .starved = 2, .starved_comm = "python3", .blocked = 1, .blocked_comm = "pt\xff" };
+        ASSERT_STREQ(watch_sentence_sched(NULL, &still, 5, text),
+                     "2 of its threads (python3, …) wanted a CPU and got none all of 5 s; 1 of its threads (pt?) stood in state D all of 5 s");
         memset(&f, 0xff, sizeof(f)); /* whatever it is: it ends in JSON */
         o = watch_json_sched(&f);
         ASSERT_TRUE(o != NULL);
         json_decref(o);
-        ASSERT_TRUE(strlen(watch_sentence_sched(&f, 10, text)) < WATCH_SENTENCE_MAX);
+        ASSERT_TRUE(strlen(watch_sentence_sched(&f, &still, 10, text)) < WATCH_SENTENCE_MAX);
 }
 
 static void test_io(void) {

@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 
+#include "peer_alert.h"
+
 struct http_loop {
         sd_event *event;
         CURLM *multi; /* NULL: could not be made anew; the next prepare tries again */
@@ -244,6 +246,8 @@ int http_transfer_prepare(struct http_transfer *t, const struct http_options *o)
         r = setup_easy(t->easy, o);
         if (r == 0 && curl_easy_setopt(t->easy, CURLOPT_ERRORBUFFER, t->why) != CURLE_OK)
                 r = -EIO;
+        if (r == 0)
+                r = peer_alert_listen(t->easy, &t->alert);
         if (r < 0)
                 http_transfer_drop(t);
         return r < 0 ? r : 1;
@@ -273,10 +277,30 @@ int http_transfer_start(struct http_transfer *t) {
         if (t->at_work)
                 return -EBUSY;
         t->why[0] = '\0';
+        t->alert = 0;
         if (curl_multi_add_handle(t->loop->multi, t->easy) != CURLM_OK)
                 return -EIO;
         t->at_work = true;
         return 0;
+}
+
+bool http_transfer_about_certificates(struct http_transfer *t) {
+        switch ((int) t->code) { /* of an enum that grows with each libcurl */
+        case CURLE_PEER_FAILED_VERIFICATION:
+        case CURLE_SSL_CERTPROBLEM:
+        case CURLE_SSL_CACERT_BADFILE:
+        case CURLE_SSL_ISSUER_ERROR:
+                return true;
+        case CURLE_SSL_CONNECT_ERROR:
+        case CURLE_RECV_ERROR:
+        case CURLE_SEND_ERROR:
+                if (strstr(t->why, " alert "))
+                        return true;
+                peer_alert_words(t->alert, t->why, sizeof(t->why));
+                return t->alert != 0;
+        default:
+                return false;
+        }
 }
 
 /* --- Life --------------------------------------------------------------------------------------------- */

@@ -24,6 +24,7 @@ struct http_transfer {
         bool at_work; /* between http_transfer_start() and done */
         CURLcode code; /* how the last exchange ended, for who must tell failures apart */
         char why[CURL_ERROR_SIZE]; /* libcurl's words about this very failure, with times and names; may be empty */
+        int alert; /* the alert by which the other side ended TLS during this exchange (RFC 8446, 6); 0: none */
         /* The exchange ended. error: NULL, or why there is no whole answer. May start the next one. */
         void (*done)(struct http_transfer *t, const char *error);
         struct http_loop *loop;
@@ -63,3 +64,8 @@ int http_transfer_set_timeout(struct http_transfer *t, usec_t timeout);
 void http_loop_renew(struct http_loop *l);
 /* -EBUSY: the last exchange has not ended; -EIO. */
 int http_transfer_start(struct http_transfer *t);
+/*
+ * In done: whether the exchange failed because one side does not believe the other's certificate; then t->why says so,
+ * where libcurl's own words may tell of a connection reset alone.
+ */
+bool http_transfer_about_certificates(struct http_transfer *t);

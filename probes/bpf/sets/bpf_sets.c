@@ -119,8 +119,10 @@ struct bpf_sets *bpf_sets_free(struct bpf_sets *s) {
                 return NULL;
         for (size_t i = 0; i < s->n; i++)
                 s->sets[i] = free_set(s->sets[i]);
-        s->fd = close_fd(s->fd); /* a loader that still sends ends by this */
+        if (s->fd >= 0)
+                (void) shutdown(s->fd, SHUT_RDWR); /* a loader that still sends ends by this */
         reap(s);
+        s->fd = close_fd(s->fd);
         free(s);
         return NULL;
 }
@@ -227,7 +229,11 @@ int bpf_sets_take(struct bpf_sets *s) {
         while (r > 0 || r == -EINTR);
         if (r == -EAGAIN)
                 return 0;
-        s->fd = close_fd(s->fd);
+        /*
+         * Not closed yet: who waits for it takes it out of his epoll first. Of a closed one a child may hold a copy just now,
+         * and then epoll goes on telling of it.
+         */
+        (void) shutdown(s->fd, SHUT_RDWR); /* a loader that still sends ends by this */
         reap(s);
         return r < 0 ? r : 1;
 }

@@ -23,7 +23,7 @@ int bpf_sets_start(const char *program, struct bpf_sets **ret);
 struct bpf_sets *bpf_sets_free(struct bpf_sets *s);
 DEFINE_CLEANUP(struct bpf_sets *, bpf_sets_free)
 
-/* What to wait for (EPOLLIN); -1 when all is taken. */
+/* What to wait for (EPOLLIN) until all is taken; open until bpf_sets_free(). */
 int bpf_sets_fd(const struct bpf_sets *s);
 /* Takes what is there: 1 when that was all (the loader is reaped), 0 when more is to come, -errno when it failed. */
 int bpf_sets_take(struct bpf_sets *s);

@@ -26,6 +26,7 @@ struct sched_shard {
         __u64 migrations, node_migrations;
         __u64 switches;                   /* looked at, of whomever: what the watch itself costs counts by them */
         __u64 buckets[SCHED_BUCKETS];     /* of delays */
+        __u64 preempted_buckets[SCHED_BUCKETS], blocked_buckets[SCHED_BUCKETS];
 };
 
 /* Waits in state D at one place of the kernel. */

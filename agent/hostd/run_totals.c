@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "run_totals.h"
+
+#include <math.h>
+
+#include "names.h"
+#include "watch_json.h"
+
+#define NSEC 1e9
+_Static_assert(SCHED_BUCKETS == IO_BUCKETS, "histograms of both have the same bounds");
+
+/* --- Adding up ----------------------------------------------------------------------------------------- */
+
+static void add_words(void *sum, const void *more, size_t bytes) {
+        __u64 *to = sum;
+        const __u64 *from = more;
+
+        for (size_t i = 0; i < bytes / sizeof(*to); i++)
+                to[i] += from[i];
+}
+
+void run_total_add_sched(struct run_total *t, const struct sched_figures *f, usec_t span) {
+        struct sched_shard seen;
+
+        sched_sum(f, &seen);
+        add_words(&t->sched, &seen, sizeof(seen));
+        t->lost[WATCH_SCHED] += f->lost;
+        t->watched[WATCH_SCHED] += span;
+}
+
+void run_total_add_io(struct run_total *t, const struct io_figures *f, usec_t span) {
+        add_words(t->requests, f->requests, sizeof(t->requests));
+        add_words(t->calls, f->calls, sizeof(t->calls));
+        t->held_back += f->stalls;
+        t->lost[WATCH_IO] += f->lost;
+        t->watched[WATCH_IO] += span;
+}
+
+static const char *sender_of(const struct death *d) {
+        if (!d->sender_known)
+                return "unknown";
+        if (d->by_kernel)
+                return d->out_of_memory ? "out_of_memory" : "kernel";
+        return d->sender == d->victim ? "itself" : "process";
+}
+
+void run_total_add_death(struct run_total *t, const struct death *d) {
+        struct run_deaths *to = NULL;
+
+        for (size_t i = 0; i < t->n_deaths && !to; i++)
+                if (t->deaths[i].signal == d->signal && streq(t->deaths[i].sender, sender_of(d)))
+                        to = &t->deaths[i];
+        if (!to && t->n_deaths < RUN_DEATHS_MAX) {
+                to = &t->deaths[t->n_deaths++];
+                *to = t->n_deaths < RUN_DEATHS_MAX ? (struct run_deaths){ .signal = d->signal, .sender = sender_of(d) }
+                                                   : (struct run_deaths){ .sender = "other" };
+        }
+        (to ? to : &t->deaths[RUN_DEATHS_MAX - 1])->n++;
+}
+
+/* --- Metrics ------------------------------------------------------------------------------------------- */
+
+static int64_t whole(uint64_t n) {
+        return (int64_t) MIN(n, (uint64_t) INT64_MAX);
+}
+
+/* Buckets of powers of two microseconds; the last has no bound. */
+static void put_histogram(enum metric_id id, const __u64 *buckets, __u64 ns, const char *job, const char *v1, struct sink *s) {
+        const struct metric_def *d = metric_def(id);
+        double bounds[IO_BUCKETS - 1];
+        uint64_t counts[IO_BUCKETS];
+        struct sample_histogram h = { .sum = (double) ns / NSEC,
+                                      .min = NAN,
+                                      .max = NAN,
+                                      .bounds = bounds,
+                                      .counts = counts,
+                                      .n_bounds = ELEMENTSOF(bounds) };
+        const struct sample m = { .name = d->name,
+                                  .unit = d->unit,
+                                  .description = d->description,
+                                  .kind = d->kind,
+                                  .h = &h,
+                                  .keys = { d->keys[0], d->keys[1] },
+                                  .values = { job, v1 } };
+
+        for (size_t i = 0; i < IO_BUCKETS; i++) {
+                if (i < ELEMENTSOF(bounds))
+                        bounds[i] = (double) (1ull << i) / 1e6;
+                counts[i] = buckets[i];
+                h.count += buckets[i];
+        }
+        if (h.count > 0)
+                s->sample(s, &m);
+}
+
+static void put_sched(const struct run_total *t, struct sink *s) {
+        const struct sched_shard *f = &t->sched;
+        __u64 to_node = MIN(f->node_migrations, f->migrations);
+
+        put_histogram(METRIC_RUN_SCHED_DELAY, f->buckets, f->delay_ns, t->job, NULL, s);
+        put_histogram(METRIC_RUN_OFF_CPU, f->preempted_buckets, f->preempted_ns, t->job, "preempted", s);
+        put_histogram(METRIC_RUN_OFF_CPU, f->blocked_buckets, f->blocked_ns, t->job, "blocked", s);
+        put_double(s, METRIC_RUN_SOFTIRQ, (double) f->softirq_ns / NSEC, t->job, NULL, NULL);
+        put_int(s, METRIC_RUN_MIGRATIONS, whole(f->migrations - to_node), t->job, "cpu", NULL);
+        put_int(s, METRIC_RUN_MIGRATIONS, whole(to_node), t->job, "node", NULL);
+}
+
+static void put_io(const struct run_total *t, struct sink *s) {
+        for (size_t i = 0; i < IO_OPERATIONS; i++)
+                put_histogram(METRIC_RUN_REQUESTS, t->requests[i].buckets, t->requests[i].ns, t->job, watch_operation_name(i), s);
+        for (size_t i = 0; i < IO_CALLS; i++)
+                put_histogram(METRIC_RUN_CALLS, t->calls[i].buckets, t->calls[i].ns, t->job, watch_call_name(i), s);
+        put_int(s, METRIC_RUN_HELD_BACK, whole(t->held_back), t->job, NULL, NULL);
+}
+
+void run_total_put_watched(const struct run_total *t, enum watch_kind kind, struct sink *s) {
+        static const char *const names[] = { [WATCH_SCHED] = "sched", [WATCH_IO] = "io" };
+        _Static_assert(ELEMENTSOF(names) == _WATCH_KIND_MAX, "a name a kind");
+
+        put_double(s, METRIC_RUN_WATCH_TIME, (double) t->watched[kind] / USEC_PER_SEC, t->job, names[kind], NULL);
+        put_int(s, METRIC_RUN_WATCH_LOST, whole(t->lost[kind]), t->job, names[kind], NULL);
+        if (kind == WATCH_SCHED)
+                put_sched(t, s);
+        else
+                put_io(t, s);
+}
+
+void run_total_put_deaths(const struct run_total *t, struct sink *s) {
+        for (size_t i = 0; i < t->n_deaths; i++) {
+                const struct run_deaths *d = &t->deaths[i];
+                char signal[DEATH_SIGNAL_TEXT_MAX];
+
+                put_int(s, METRIC_RUN_DEATHS, whole(d->n), t->job, d->signal ? death_signal(d->signal, signal) : "other", d->sender);
+        }
+}
