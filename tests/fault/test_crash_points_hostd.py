@@ -39,7 +39,7 @@ class CrashPointsHostd(unittest.TestCase):
         """Until it was stopped. Returns the call."""
         with open(self.h.output, "ab") as out:
             code = subprocess.run([STOP_AT, self.h.folder / "spool", self.log, str(n), when, BINARY, "--root", self.h.root, "--config", self.h.config],
-                                  stdin=subprocess.DEVNULL, stdout=out, stderr=out, timeout=120).returncode
+                                  stdin=subprocess.DEVNULL, stdout=out, stderr=out, timeout=600).returncode
         self.assertEqual(code, 137, self.h.output.read_text()[-2000:])
         return [c for c in calls.read(self.log) if c[0] != "say"][-1]
 

@@ -132,6 +132,7 @@ class TwoSlices(Gang):
         self.ready("s1-0")
         out = self.run_over("--slices", "2", "--restarts", "1").stdout
         self.assertRegex(out, r"job1: running, generation 1, on s0, s1 \(2 hosts\)\n")
+        self.until_runs("s1-0", 1)
         self.launchds["s1-0"].exit("job1", "exit-code", "exited", "1")
         for name in ("s0-0", "s1-0"):
             self.until_runs(name, 2)

@@ -20,7 +20,7 @@ def _field(deb, name):
     return sh("dpkg-deb", "--field", deb, name).strip()
 
 
-def _depends(debs):
+def depends(debs):
     """Returns what the .debs need from elsewhere, as one dependency line; "" if nothing."""
     own = {_field(deb, "Package") for deb in debs}
     clauses = []
@@ -39,9 +39,8 @@ def debs_layer(debs):
     parent = training_layer()
     if not debs:
         return parent
-    depends = _depends(debs)
-    if depends:
-        parent = apt_layer("depends", parent, "satisfy", depends)
+    if needs := depends(debs):
+        parent = apt_layer("depends", parent, "satisfy", needs)
     key = digest(Path(__file__).read_bytes(), *(deb.read_bytes() for deb in debs))
     return Layer("debs", key, parent, lambda layer, work, out: _install(debs, layer, out))
 

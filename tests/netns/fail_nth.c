@@ -125,7 +125,7 @@ long syscall(long number, ...) {
         for (int i = 0; i < 6; i++)
                 a[i] = va_arg(ap, long);
         va_end(ap);
-        if (number == SYS_openat2 && fails('o', EMFILE))
+        if (number == __NR_openat2 && fails('o', EMFILE))
                 return -1;
         return raw(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }

@@ -5,7 +5,6 @@ unit_test(launch-capture KNOWS launch)
 target_link_libraries(test-launch-capture PRIVATE PkgConfig::ZLIB)
 unit_test(launch-cause KNOWS launch)
 unit_test(launch-direct KNOWS launch)
-set_tests_properties(unit-launch-direct PROPERTIES TIMEOUT 180) # waits for looks that are seconds apart
 unit_test(launch-environment KNOWS launch)
 unit_test(launch-intent KNOWS launch)
 unit_test(launch-job KNOWS launch)

@@ -301,6 +301,24 @@ static void test_failure_heard_late(void) {
         }
 }
 
+/* Who only lost its peers hides no success that is heard later: a planner that never heard it would see that. */
+static void test_success_heard_after_peer_lost(void) {
+        struct world w;
+
+        begin(&w, 1, 1, 1);
+        world_gone(&w, 0, 0);
+        world_gone(&w, 0, 1);
+        world_wait(&w, 2 * MINUTE);
+        back_with(&w, 0, 0, "peer-lost");
+        world_settle(&w);
+        ASSERT_STREQ(world_state(&w), "waiting");
+        back_with(&w, 0, 1, "success");
+        world_settle(&w);
+        ended(&w, "failed", "unknown", 1);
+        ASSERT_TRUE(strstr(world_text(world_run(&w), "why"), "s0-1 (10.0.0.1) ended it with success while it was not heard"));
+        gang_free(w.g);
+}
+
 /* Told to stop for it, another one had to be killed: that is nobody's fault. */
 static void test_stopped_the_hard_way(void) {
         struct world w;
@@ -385,4 +403,4 @@ static void test_taken_over(void) {
 TEST_MAIN(test_agent_away_steps_go_on, test_power_off_is_quick, test_goes_on_and_then_stops, test_second_is_lost,
           test_long_steps, test_nobody_answers, test_all_away_success, test_all_away_failure, test_all_away_for_good,
           test_success_but_one, test_success_but_one_for_good, test_ended_then_gone, test_back_while_it_waits, test_failure_heard_late,
-          test_stopped_the_hard_way, test_shut_down, test_cannot_say, test_taken_over)
+          test_success_heard_after_peer_lost, test_stopped_the_hard_way, test_shut_down, test_cannot_say, test_taken_over)

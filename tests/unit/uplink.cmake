@@ -35,8 +35,5 @@ endif()
 # An independent reading of the bytes, by the numbers of the OpenTelemetry protocol.
 if(TARGET test-otlp)
   add_test(NAME unit-otlp-wire COMMAND /usr/bin/python3 ${CMAKE_CURRENT_SOURCE_DIR}/otlp_wire.py $<TARGET_FILE:test-otlp>)
-  set_tests_properties(unit-otlp-wire PROPERTIES TIMEOUT 60 LABELS unit SKIP_RETURN_CODE 77)
-endif()
-if(TARGET test-spool-flips)
-  set_tests_properties(unit-spool-flips unit-uplink-outage PROPERTIES TIMEOUT 600) # with FULL=1
+  set_tests_properties(unit-otlp-wire PROPERTIES TIMEOUT 600 LABELS unit SKIP_RETURN_CODE 77)
 endif()

@@ -41,6 +41,7 @@ LIFE_ANSWERS, LIFE_SECONDS = 60, 20  # of a life at most
 FIRST_ANSWER_SECONDS = 120  # of patience
 BOOT_SECONDS = 90
 CLIENTS = 2
+MOST_CUTS = 5  # as many as asked for
 
 HOSTD_CONF = """[Hostd]
 Endpoint=http://127.0.0.1:4318
@@ -252,7 +253,7 @@ class Rig:
             self.disk.order("arm", self.random.randint(1, START_FLUSHES if moment == "while it starts" else 3), seed, share)
             end = time.monotonic() + LIFE_SECONDS
             while not self.disk.order("armed")["cut"] and time.monotonic() < end:
-                pass
+                time.sleep(0.002)
         lost = self.disk.order("cut", seed, share)
         self.sectors.update(cached=lost["cached"], lost=lost["lost"])
         how = self.random.choice(("kill", "reset"))
@@ -271,10 +272,12 @@ class Rig:
         self.cuts[moment, how] += 1
         return f"{moment} by {how}"
 
-    def run(self, cuts, collector_share=0.7):
-        """So many lives and cuts, then one life to deliver what is left."""
+    def run(self, cuts, collector_share=0.7, enough=lambda: True):
+        """So many lives and cuts, and some more until enough() was seen: a slow machine answers less in a life. Then one to deliver what is left."""
         self.start_load()
-        for n in range(cuts):
+        for n in range(MOST_CUTS * cuts):
+            if n >= cuts and enough():
+                break
             begin, collector = time.monotonic(), self.random.random() < collector_share
             self.boot(collector=collector)
             how = self.cut()

@@ -152,8 +152,6 @@ static bool follows(const char *cause) {
 
 /* Its program failed there, and that is why the others lost it: not because its host was gone. */
 static int hear_failure(struct gang *g, struct run *r, const struct tally *t, bool *ret_ended) {
-        if (follows(t->bad_run->cause))
-                return 0;
         run_blame(r, t);
         *ret_ended = tally_is_final(t->bad_run);
         return *ret_ended ? run_end(r, OUTCOME_FAILED, g->now) : 0;
@@ -168,7 +166,7 @@ int run_hear_late(struct gang *g, struct run *r, bool *ret_ended) {
         if (r->generation == 0 || !streq(r->cause, CAUSE_HOST_LOST))
                 return 0;
         tally_count(g, r, &t);
-        if (t.bad)
+        if (t.bad && !follows(t.bad_run->cause))
                 return hear_failure(g, r, &t, ret_ended);
         if (t.success == 0)
                 return 0;

@@ -182,6 +182,35 @@ static void map_figures(struct set *t) {
         t->figures_size = t->report.things[i].size;
 }
 
+/* Programs of the kind tp_btf know their tracepoint: they are attached without a name (Linux 5.5, bpf(2)). */
+static int attach(int program) {
+        union bpf_attr attr;
+        long fd;
+
+        memset(&attr, 0, sizeof(attr));
+        attr.raw_tracepoint.prog_fd = (uint32_t) program;
+        fd = syscall(SYS_bpf, BPF_RAW_TRACEPOINT_OPEN, &attr, sizeof(attr));
+        return fd < 0 ? -errno : (int) fd;
+}
+
+/* Whether its watch programs could be attached, is known before anybody asks: one of them is tried. */
+static void try_watch(struct set *t) {
+        struct bpf_report *r = &t->report;
+        size_t len = strlen(r->reason);
+        int fd = 0;
+
+        for (size_t i = 0; i < r->n_things && fd == 0; i++)
+                if (r->things[i].kind == BPF_THING_WATCH)
+                        fd = attach(t->fds[i]);
+        if (fd > 0)
+                close_fd(fd);
+        if (fd >= 0)
+                return;
+        r->verdict = VERDICT_UNKNOWN;
+        (void) snprintf(r->reason + len, sizeof(r->reason) - len, "%s%s", len > 0 ? "; " : "",
+                        fd == -EPERM ? BPF_WATCH_REFUSED : "its programs cannot be attached");
+}
+
 /* 1: a set was taken, 0: that was all, -EAGAIN: nothing is there now. */
 static int take_one(struct bpf_sets *s) {
         union {
@@ -213,6 +242,7 @@ static int take_one(struct bpf_sets *s) {
         t->report = report;
         memcpy(t->fds, fds, (size_t) n * sizeof(int));
         map_figures(t);
+        try_watch(t);
         s->sets[s->n++] = t;
         return 1;
 }
@@ -287,17 +317,6 @@ void *bpf_sets_map_memory(struct bpf_sets *s, const char *set, const char *map, 
 }
 
 /* --- Watching ------------------------------------------------------------------------------------------ */
-
-/* Programs of the kind tp_btf know their tracepoint: they are attached without a name (Linux 5.5, bpf(2)). */
-static int attach(int program) {
-        union bpf_attr attr;
-        long fd;
-
-        memset(&attr, 0, sizeof(attr));
-        attr.raw_tracepoint.prog_fd = (uint32_t) program;
-        fd = syscall(SYS_bpf, BPF_RAW_TRACEPOINT_OPEN, &attr, sizeof(attr));
-        return fd < 0 ? -errno : (int) fd;
-}
 
 int bpf_sets_watch(struct bpf_sets *s, const char *set) {
         struct set *t = find_set(s, set);

@@ -7,9 +7,12 @@
  *
  * Figures of a set are one struct in memory that the programs write and we have mapped (NAME_figures.h): reading takes
  * neither a system call nor a capability. Watch programs are attached by their descriptors, which needs no capability from
- * Linux 5.19 on; before that it is -EPERM.
+ * Linux 5.19 on; before that it is -EPERM. Which it is here is tried when a set is taken: its verdict is UNKNOWN then, with
+ * this reason.
  */
 #include "bpf_report.h"
+
+#define BPF_WATCH_REFUSED "this kernel attaches BPF programs for processes with CAP_BPF alone (Linux before 5.19)"
 
 struct bpf_sets;
 
