@@ -184,10 +184,27 @@ static int print_kernel_peers(const json_t *kernel, FILE *out) {
         return table_print(&t, out);
 }
 
+/* Firewalls and strangers make most of these, so there is no line for each; kernels before 5.17 name no reason at all. */
+static void print_other_drops(const json_t *kernel, double told, FILE *out) {
+        double others = number(kernel, "dropped") - told;
+
+        if (others > 0)
+                fprintf(out, "dropped for %s reasons: %.0f packets (by reason and place: metric tpu.net.drops)\n",
+                        told > 0 ? "other" : "unsuspicious or unnamed", others);
+        if (number(kernel, "unplaced") > 0)
+                fprintf(out, "dropped, and not known in which network namespace of this host: %.0f packets\n",
+                        number(kernel, "unplaced"));
+        if (number(kernel, "uncounted") > 0)
+                fprintf(out, "%.0f events found no room in the tables of the kernel's programs: what is told of peers and "
+                             "drops is too low by so many\n",
+                        number(kernel, "uncounted"));
+}
+
 static int print_kernel(const json_t *answer, FILE *out) {
         const json_t *kernel = json_object_get(answer, "kernel"), *d;
         int r = print_kernel_peers(kernel, out);
         char mean[CELL], n[3][FIELD_TEXT_MAX], text[200];
+        double told = 0;
         size_t i;
 
         if (number(kernel, "connects") > 0)
@@ -201,7 +218,9 @@ static int print_kernel(const json_t *answer, FILE *out) {
                 print_clean(out, text, false);
                 print_clean(out, field_text(d, "meaning", n[0]), false);
                 fputc('\n', out);
+                told += number(d, "packets");
         }
+        print_other_drops(kernel, told, out);
         return r;
 }
 

@@ -95,8 +95,9 @@ json_t *agent_net_kernel_json(const struct agent *a, const char *peer) {
                         connects += rows->rows[i].connects;
                         failures += rows->rows[i].connect_failures;
                 }
-        return json_pack("{s:o, s:o, s:I, s:I, s:o}", "peers", rows_json(rows, peer), "drops", drops_json(f),
-                         "connects", whole(connects), "connect_failures", whole(failures), "connect_mean",
+        return json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:o}", "peers", rows_json(rows, peer), "drops",
+                         drops_json(f), "dropped", whole(net_dropped(f)), "unplaced",
+                         whole(f->drops_unplaced), "uncounted", whole(net_uncounted(f)), "connects", whole(connects), "connect_failures", whole(failures), "connect_mean",
                          f->all.connects > 0
                                  ? json_real((double) f->all.connect_ns / (double) f->all.connects / 1e9)
                                  : json_null());

@@ -111,7 +111,10 @@ static __always_inline struct net_peer *find_peer(const struct net_peer_key *key
 
 /* --- Sockets ------------------------------------------------------------------------------------------- */
 
-/* Once the first thing of ours was seen, no namespace's own memory is looked at any more: ours is not freed before we are. */
+/*
+ * Once the first thing of ours was seen, no namespace's own memory is looked at any more: ours is not freed before we are. The number
+ * of one that ends is given to another only when its devices and sockets are gone.
+ */
 static __always_inline bool is_own(struct net *net) {
         if (figures.own_net != 0)
                 return (__u64) net == figures.own_net;

@@ -33,12 +33,12 @@ class Hostd(holding.Case):
         for name in ("tpu-hostd", "tpu-hostd-probe", "tpu-hostd-bpf"):
             shutil.copy(f"{holding.BUILD}/agent/hostd/{name}", f"{self.host.tree}/bin")
         self.config = f"{self.host.tree}/hostd.conf"
-        self.socket = f"{self.host.tree}/own/api.sock"
+        self.socket = self.host.path("/run/tpu-hostd/api.sock")
         with open(self.config, "w", encoding="utf-8") as file:
-            file.write(f"[Hostd]\nEndpoint=\nApiSocket={self.socket}\nSpoolDirectory={self.host.tree}/own/spool\n"
+            file.write(f"[Hostd]\nEndpoint=\nApiSocket=/run/tpu-hostd/api.sock\nSpoolDirectory={self.host.tree}/own/spool\n"
                        f"Journal={self.host.tree}/no-journal\nMetricsInterval=1s\n[Metadata]\nHost=none\n")
-        for folder in (f"{self.host.tree}/own", self.host.path("/var/lib/tpu-hostd")):
-            os.makedirs(folder)
+        for folder in (f"{self.host.tree}/own", self.host.path("/var/lib/tpu-hostd"), self.host.path("/run/tpu-hostd")):
+            os.makedirs(folder, exist_ok=True)
             os.chown(folder, 65534, 65534)
 
     def start(self, *kept):
@@ -73,6 +73,9 @@ class Hostd(holding.Case):
     def check(self):
         found = [c for c in json.loads(self.get("/v1/checks"))["checks"] if c["check"] == "bpf_net"]
         return found[0] if found else None
+
+    def kernel(self):
+        return json.loads(self.get("/v1/net"))["kernel"]
 
     def report(self):
         """tpuctl check bpf, as people ask for it: {check: finding}."""
@@ -114,6 +117,12 @@ class Hostd(holding.Case):
         event = [e for e in json.loads(self.get("/v1/events?since=0"))["events"] if e["name"] == "tpu.net.packets_dropped"][0]
         self.assertEqual(event["body"]["reason"], "SOCKET_RCVBUFF")
         self.assertGreaterEqual(event["body"]["packets"], 100)
+        self.assertTrue(wait_until(lambda: self.metric("tpu_net_drops_total") == self.kernel()["dropped"]), self.get("/metrics"))
+        self.assertGreaterEqual(self.kernel()["dropped"], sum(d["packets"] for d in self.kernel()["drops"]))
+        self.assertEqual(self.kernel()["uncounted"], 0)
+        shown = self.host.run(f"{holding.BUILD}/agent/ctl/tpuctl", "net").stdout
+        self.assertRegex(shown, r"(?m)^dropped in \w+ \(SOCKET_RCVBUFF\): \d+ packets: the receive buffer of a socket was full")
+        self.assertNotIn("found no room", shown)
         ids = holding.programs_of(hostd.pid)
         self.assertTrue(ids and all(map(holding.loaded, ids)))
         hostd.kill()

@@ -12,9 +12,11 @@ from wire import Wire
 
 FAST, RTO, PROBE, SYN = range(4)
 MEGABYTES = 400 if os.environ.get("FULL") == "1" else 20
+# Room for what is sent (SO_RCVBUFFORCE): a window that was taken back would be probed by the timer, which TCPTimeouts leaves out.
 SERVE = """
 import socket, sys, threading
 s = socket.create_server(("", 5000), backlog=200)
+s.setsockopt(socket.SOL_SOCKET, 33, 1 << 26)
 def drain(c):
     try:
         while c.recv(1 << 20):
@@ -99,8 +101,8 @@ class Net(holding.Case):
         f = self.holder.figures()
         self.assertEqual((self.retransmits(f, 2), self.retransmits(f, 3)), (to_b, to_c))
         self.assertEqual(sum(f["all"]["retransmits"]), self.sent_again())
-        # A timer that ran out is counted before it is known whether anything can be sent: not what still waits in a queue of this
-        # host (skb_still_in_host_queue).
+        # A timer that ran out is counted before it is known whether anything can be sent (tcp_retransmit_timer): nothing is, and the
+        # tracepoint tells an error or nothing, while it still waits in a queue of this host, or has no way (EBUSY, EHOSTUNREACH).
         self.assertLessEqual(f["all"]["events"][RTO] + f["all"]["events"][SYN], self.since("TcpExtTCPTimeouts"))
         # A tail loss probe is new data when there is some (tcp_send_loss_probe), and then nothing is sent again.
         self.assertLessEqual(f["all"]["events"][PROBE], self.since("TcpExtTCPLossProbes"))
@@ -156,9 +158,8 @@ class Net(holding.Case):
         self.assertEqual(peers[mapped(2)]["connect_failures"], 1)
         self.assertEqual(peers[mapped(3)]["connect_failures"], 1)
         self.assertGreaterEqual(peers[mapped(3)]["events"][SYN], 1)
-        syns = self.since("TcpExtTCPSynRetrans")  # counted before one is handed down, as all segments
-        self.assertLessEqual(f["all"]["events"][SYN], syns)
-        self.assertGreaterEqual(f["all"]["events"][SYN], syns - self.since("TcpExtTCPRetransFail"))
+        # The kernel counts one before it is handed down, as all segments.
+        self.assertLessEqual(f["all"]["events"][SYN], self.since("TcpExtTCPSynRetrans"))
         self.assertEqual(f["all"]["connects"] + f["all"]["connect_failures"], self.since("TcpActiveOpens"))
 
     def test_resets(self):

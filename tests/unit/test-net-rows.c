@@ -130,6 +130,7 @@ static void every_metric_is_measured(void) {
         figures.peers[1].counts.resets_sent = 4;
         figures.peers[1].counts.connects = figures.all.connect_histogram[5] = 6;
         figures.drops_lost = 2;
+        figures.drops_unplaced = 9;
         for (size_t i = 0; i < NET_DROP_SERIES + 5; i++) {
                 figures.drop_use[i] = NET_USED;
                 figures.dropped[i] = (struct net_drop){ .reason = 1, .location = i + 1 };
@@ -148,6 +149,9 @@ static void every_metric_is_measured(void) {
         ASSERT_EQ(t.sums[METRIC_KERNEL_CONNECT_TIME], 6);
         ASSERT_EQ(t.of[METRIC_KERNEL_DROPS], NET_DROP_SERIES + 1);
         ASSERT_EQ(t.sums[METRIC_KERNEL_DROPS], (NET_DROP_SERIES + 5) * 10 + 2);
+        ASSERT_EQ(net_dropped(&figures), (NET_DROP_SERIES + 5) * 10 + 2);
+        ASSERT_EQ(t.sums[METRIC_KERNEL_DROPS_UNPLACED], 9);
+        ASSERT_EQ(t.sums[METRIC_KERNEL_NET_LOST], 2);
         net_rows_clear(&r);
 }
 

@@ -91,6 +91,18 @@ void net_drop_place(const struct net_drop *d, char ret[static NET_SYMBOL]) {
                 (void) snprintf(ret, NET_SYMBOL, "0x%llx", d->location);
 }
 
+uint64_t net_uncounted(const struct net_figures *f) {
+        return f->peers_lost + f->drops_lost + f->connects_lost;
+}
+
+uint64_t net_dropped(const struct net_figures *f) {
+        uint64_t n = f->drops_lost;
+
+        for (size_t i = 0; i < NET_DROPS; i++)
+                n += net_drop_packets(f, i);
+        return n;
+}
+
 static void put_drops(const struct net_figures *f, struct sink *s) {
         uint64_t others = f->drops_lost;
         size_t n = 0;
@@ -146,5 +158,7 @@ void net_samples(const struct net_rows *r, const struct net_figures *f, struct s
                 put_peer(&r->rows[i], s);
         put_connect_time(&f->all, s);
         put_drops(f, s);
-        put_int(s, METRIC_KERNEL_NET_LOST, whole(f->peers_lost + f->drops_lost + f->connects_lost), NULL, NULL, NULL);
+        if (f->drops_unplaced > 0)
+                put_int(s, METRIC_KERNEL_DROPS_UNPLACED, whole(f->drops_unplaced), NULL, NULL, NULL);
+        put_int(s, METRIC_KERNEL_NET_LOST, whole(net_uncounted(f)), NULL, NULL, NULL);
 }

@@ -8,6 +8,10 @@
 #define NET_DROP_SERIES 40
 void net_samples(const struct net_rows *r, const struct net_figures *f, struct sink *s);
 
+/* Packets that were dropped, for all reasons; events that found no room in the tables. */
+uint64_t net_dropped(const struct net_figures *f);
+uint64_t net_uncounted(const struct net_figures *f);
+
 /* One reason for drops that tells of a shortage or a fault, not of what a firewall or a stranger does. */
 struct net_drop_meaning {
         const char *reason, *meaning, *remedy;
