@@ -110,7 +110,7 @@ def kill_rank(lab):
     host.sh(f"kill -KILL {s.unit(host, 'tpu-run-train.service', 'MainPID')['MainPID']}")
     s.wait_until(lambda: all(slices.resumed(h, "train") for h in lab.hosts), 60, "every rank goes on from a checkpoint")
     kept = slices.resumed(lab.hosts[0], "train")[-1]
-    s.wait_step(lab.hosts[0], "train", kept + 5, 60)
+    s.wait_until(lambda: max(slices.since_resumed(lab.hosts[0], "train"), default=0) > kept + 5, 60, "five steps behind the checkpoint")
     told = s.ctl(lab.hosts[0], "jobs", "--fleet").out
     return f"SIGKILL to the rank on h2; all four resumed from the checkpoint of step {kept} [their own logs]\n{told.rstrip()}"
 
@@ -134,7 +134,7 @@ def name_it(lab):
     pid = s.unit(host, "tpu-run-train.service", "MainPID")["MainPID"]
     done = lab.hosts[0].run(["tpuctl", "diagnose", "s0", "--capture"], check=False, timeout=90)
     sentence = done.out.split("\n")[0]
-    if done.code != 2 or not sentence.startswith(f"slice s1, worker 1 ({host.address('eth0')}): ") or f"process {pid} is stopped" not in sentence:
+    if done.code != 2 or not sentence.startswith(f"slice s1, worker 1 ({host.address('eth0')}): 1 of {HOSTS} is different; its process {pid} is stopped"):
         raise LabError(f"exit code {done.code}: {done.err}{done.out}")
     return f"h0: tpuctl diagnose s0 --capture\n{sentence}\n[h3, ps: process {pid} is in state {host.sh(f'ps -o stat= -p {pid}').strip()}]"
 

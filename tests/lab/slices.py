@@ -91,6 +91,13 @@ def resumed(host, job):
     return [int(m[1]) for m in RESUMED.finditer(log(host, job))]
 
 
+def since_resumed(host, job):
+    """The steps that this host's training has made since it went on from a checkpoint last, in order."""
+    text = log(host, job)
+    marks = list(RESUMED.finditer(text))
+    return [int(m[1]) for m in LOSS.finditer(text, marks[-1].end())] if marks else []
+
+
 def runs(lab):
     """{name: record} as the collector's API gives them."""
     script = "import sys, urllib.request as u; sys.stdout.write(u.urlopen(sys.argv[1]).read().decode())"
