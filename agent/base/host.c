@@ -45,10 +45,24 @@ int host_open_file(const struct host *h, const char *path, int flags) {
         return fd < 0 ? -errno : (int) fd;
 }
 
+/* One piece, as most of what is read here comes in, or as many as it takes. */
+static ssize_t read_whole(int fd, char *buf, size_t size) {
+        ssize_t n = read(fd, buf, size), more;
+
+        if (n < 0 && errno == EINTR)
+                return io_read_up_to(fd, buf, size);
+        if (n < 0)
+                return -errno;
+        if (io_was_last((size_t) n, size))
+                return n;
+        more = io_read_up_to(fd, buf + n, size - (size_t) n);
+        return more < 0 ? more : n + more;
+}
+
 int host_read_file(int fd, char *buf, size_t size, size_t *ret_len) {
         ssize_t n;
 
-        n = io_read_up_to(fd, buf, size);
+        n = read_whole(fd, buf, size);
         if (n < 0)
                 return (int) n;
         if ((size_t) n == size)

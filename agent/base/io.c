@@ -21,6 +21,10 @@ ssize_t io_read_up_to(int fd, void *buf, size_t size) {
         return (ssize_t) n;
 }
 
+bool io_was_last(size_t n, size_t asked) {
+        return n == 0 || (n < asked && n < 2048);
+}
+
 int io_write_all(int fd, const void *data, size_t len) {
         const uint8_t *p = data;
 

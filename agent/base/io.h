@@ -8,6 +8,14 @@
 /* Reads until the end of the file or until size bytes are there. Returns the number of bytes or -errno. */
 ssize_t io_read_up_to(int fd, void *buf, size_t size);
 
+/*
+ * Whether a read of a regular file that gave n of the bytes it was asked for was the last: nothing is there behind them, and to
+ * be told so would take one more call. Of a file on a disk any short read is. Those of /proc and /sys are made of records,
+ * and what is left of a page is not filled when the next record is longer than that (Linux, fs/seq_file.c): so below half
+ * a page it is, for files that have no longer record. Not for those that have: mountinfo.
+ */
+bool io_was_last(size_t n, size_t asked);
+
 /* Writes all of data. Returns 0 or -errno; on failure some of it may have been written. */
 int io_write_all(int fd, const void *data, size_t len);
 

@@ -13,6 +13,9 @@
 #define WATCH_MAX 30 /* seconds; docs/api.md */
 #define WATCH_USUAL 10
 #define CELL 32
+#define IO_COLUMNS 6 /* of each table of tpuctl io */
+
+_Static_assert(CELL >= FIELD_TEXT_MAX && CELL >= SPAN_TEXT_MAX, "a cell holds a field, and a span");
 
 /* --- Cells --------------------------------------------------------------------------------------------- */
 
@@ -128,54 +131,59 @@ int screen_sched(const json_t *answer, FILE *out) {
 
 /* --- tpuctl io ----------------------------------------------------------------------------------------- */
 
-static int print_times(const json_t *list, const char *head, const char *key, FILE *out) {
-        const char *heads[] = { head, "N", "TIME", "BYTES", "HALF BELOW", "99 % BELOW" };
-        _cleanup_table_ struct table t = TABLE_NULL(ELEMENTSOF(heads));
+struct column {
+        const char *head, *key;
+        const char *(*number_text)(double n, char buf[static CELL]); /* NULL: the field's own text */
+};
+
+static int print_list(const json_t *list, const struct column columns[static IO_COLUMNS], FILE *out) {
+        _cleanup_table_ struct table t = TABLE_NULL(IO_COLUMNS);
+        const char *cells[IO_COLUMNS];
         const json_t *o;
         size_t i;
         int r;
 
         if (json_array_size(list) == 0)
                 return 0;
-        r = table_add(&t, heads);
+        for (size_t k = 0; k < IO_COLUMNS; k++)
+                cells[k] = columns[k].head;
+        r = table_add(&t, cells);
         json_array_foreach(list, i, o) {
-                char name[FIELD_TEXT_MAX], n[CELL], time[CELL], bytes[CELL], p50[CELL], p99[CELL];
-                const char *cells[] = { field_text(o, key, name),
-                                        count_cell(number(o, "n"), n),
-                                        short_span_text(number(o, "seconds"), time),
-                                        bytes_cell(number(o, "bytes"), bytes),
-                                        short_span_text(number(o, "p50"), p50),
-                                        short_span_text(number(o, "p99"), p99) };
+                char text[IO_COLUMNS][CELL];
 
+                for (size_t k = 0; k < IO_COLUMNS; k++)
+                        cells[k] = columns[k].number_text ? columns[k].number_text(number(o, columns[k].key), text[k]) :
+                                                            field_text(o, columns[k].key, text[k]);
                 if (r >= 0)
                         r = table_add(&t, cells);
         }
         return r < 0 ? r : table_print(&t, out);
 }
 
+static int print_times(const json_t *list, const char *head, const char *key, FILE *out) {
+        const struct column columns[IO_COLUMNS] = {
+                { head, key, NULL },
+                { "N", "n", count_cell },
+                { "TIME", "seconds", short_span_text },
+                { "BYTES", "bytes", bytes_cell },
+                { "HALF BELOW", "p50", short_span_text },
+                { "99 % BELOW", "p99", short_span_text },
+        };
+
+        return print_list(list, columns, out);
+}
+
 static int print_slow(const json_t *list, const char *head, const char *key, const char *where, FILE *out) {
-        const char *heads[] = { head, "TIME", "BYTES", "WHERE", "BY", "FILE" };
-        _cleanup_table_ struct table t = TABLE_NULL(ELEMENTSOF(heads));
-        const json_t *o;
-        size_t i;
-        int r;
+        const struct column columns[IO_COLUMNS] = {
+                { head, key, NULL },
+                { "TIME", "seconds", short_span_text },
+                { "BYTES", "bytes", bytes_cell },
+                { "WHERE", where, NULL },
+                { "BY", "comm", NULL },
+                { "FILE", "file", NULL },
+        };
 
-        if (json_array_size(list) == 0)
-                return 0;
-        r = table_add(&t, heads);
-        json_array_foreach(list, i, o) {
-                char name[FIELD_TEXT_MAX], time[CELL], bytes[CELL], at[FIELD_TEXT_MAX], comm[FIELD_TEXT_MAX], file[FIELD_TEXT_MAX];
-                const char *cells[] = { field_text(o, key, name),
-                                        short_span_text(number(o, "seconds"), time),
-                                        bytes_cell(number(o, "bytes"), bytes),
-                                        field_text(o, where, at),
-                                        field_text(o, "comm", comm),
-                                        field_text(o, "file", file) };
-
-                if (r >= 0)
-                        r = table_add(&t, cells);
-        }
-        return r < 0 ? r : table_print(&t, out);
+        return print_list(list, columns, out);
 }
 
 static int print_io_watch(const json_t *w, FILE *out) {

@@ -2,7 +2,6 @@
 #include "exchange.h"
 
 #include <arpa/inet.h>
-#include <strings.h>
 
 #include "backoff.h"
 #include "http_loop.h"
@@ -25,7 +24,7 @@ struct exchange {
         usec_t timeout;
         char *body, *answer;
         size_t body_len, len, size;
-        char retry_after[64];
+        char retry_after[BACKOFF_RETRY_AFTER_TEXT];
         struct curl_slist headers[_HEADER_MAX], addresses; /* libcurl only reads them */
         char addresses_text[LOOKUP_TEXT_MAX];
 };
@@ -60,17 +59,9 @@ static size_t on_body(char *data, size_t size, size_t n, void *userdata) {
 }
 
 static size_t on_header(char *data, size_t size, size_t n, void *userdata) {
-        static const char name[] = "retry-after:";
         struct exchange *x = userdata;
-        size_t len = size * n, at = sizeof(name) - 1;
 
-        if (len < at || strncasecmp(data, name, at) != 0)
-                return len;
-        while (at < len && (data[at] == ' ' || data[at] == '\t'))
-                at++;
-        while (len > at && (data[len - 1] == '\r' || data[len - 1] == '\n' || data[len - 1] == ' '))
-                len--;
-        (void) snprintf(x->retry_after, sizeof(x->retry_after), "%.*s", (int) (len - at), data + at);
+        backoff_take_retry_after(data, size * n, x->retry_after);
         return size * n;
 }
 

@@ -74,7 +74,7 @@ __attribute__((format(printf, 3, 4))) static void tell(struct collector_registry
 /* --- What is said -------------------------------------------------------------------------------------- */
 
 static usec_t wait_of(const struct collector_registry *c) {
-        return MAX(WAIT_MIN, c->lease / 3);
+        return MAX(WAIT_MIN, c->lease / 2);
 }
 
 static json_t *short_form(const struct collector_registry *c) {

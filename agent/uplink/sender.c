@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <assert.h>
-#include <strings.h>
 
+#include "backoff.h"
 #include "http_loop.h"
 #include "lookup.h"
 #include "sender.h"
@@ -15,7 +15,7 @@ enum { HEADER_TYPE, HEADER_EXPECT, HEADER_RECORD, HEADER_GZIP, _HEADER_MAX };
 struct request {
         struct http_transfer transfer; /* the first member: done is given it */
         struct sender *sender;
-        char retry_after[64];
+        char retry_after[BACKOFF_RETRY_AFTER_TEXT];
         uint8_t *body;
         size_t len, received;
         /* libcurl only reads header lists, so that ours can live here and a request allocates none */
@@ -47,20 +47,9 @@ static size_t on_body(char *data, size_t size, size_t n, void *userdata) {
 }
 
 static size_t on_header(char *data, size_t size, size_t n, void *userdata) {
-        static const char name[] = "retry-after:";
         struct request *q = userdata;
-        size_t len = size * n, at = sizeof(name) - 1;
 
-        if (len < at || strncasecmp(data, name, at) != 0)
-                return len;
-        while (at < len && (data[at] == ' ' || data[at] == '\t'))
-                at++;
-        while (len > at && (data[len - 1] == '\r' || data[len - 1] == '\n' || data[len - 1] == ' '))
-                len--;
-        if (len - at < sizeof(q->retry_after)) {
-                memcpy(q->retry_after, data + at, len - at);
-                q->retry_after[len - at] = '\0';
-        }
+        backoff_take_retry_after(data, size * n, q->retry_after);
         return size * n;
 }
 

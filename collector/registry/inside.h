@@ -120,7 +120,7 @@ static inline unsigned registry_lease_seconds(const struct registry *r) {
 }
 
 static inline usec_t registry_wait_max(const struct registry *r) {
-        return MIN(r->o.lease / 3, REGISTRY_WAIT_MAX);
+        return MIN(r->o.lease / 2, REGISTRY_WAIT_MAX);
 }
 
 /* The timer stands at what is due next. */

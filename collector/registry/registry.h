@@ -12,7 +12,7 @@
 #include "gang.h"
 #include "store.h"
 
-#define REGISTRY_WAIT_MAX (10 * USEC_PER_SEC) /* and at most a third of the lease */
+#define REGISTRY_WAIT_MAX (10 * USEC_PER_SEC) /* and at most half of the lease */
 #define REGISTRY_RUN_WHOLE 512 /* hosts: of larger runs a host is told who is in its own slice, and how many in the others */
 #define REGISTRY_TOGETHER (10 * USEC_PER_MSEC) /* changes within this are decided together */
 

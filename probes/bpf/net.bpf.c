@@ -138,9 +138,16 @@ static __always_inline __u64 two(const __be32 *halves) {
 }
 
 static __always_inline __u64 cgroup_of(const struct sock *sk) {
-        if (!bpf_core_field_exists(sk->sk_cgrp_data.cgroup))
+        const struct sock_cgroup_data *data = &sk->sk_cgrp_data;
+        const struct sock_cgroup_data___before_515 *older = (const void *) data;
+        __u64 value;
+
+        if (bpf_core_field_exists(data->cgroup))
+                return BPF_CORE_READ(data, cgroup, kn, id);
+        if (!bpf_core_field_exists(older->val))
                 return 0;
-        return BPF_CORE_READ(sk, sk_cgrp_data.cgroup, kn, id);
+        value = BPF_CORE_READ(older, val);
+        return value & 1 ? 0 : BPF_CORE_READ((struct cgroup *) (value & ~3ULL), kn, id);
 }
 
 static __always_inline struct net_peer *peer_of(const struct sock *sk, __u64 now) {

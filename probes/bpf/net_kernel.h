@@ -65,7 +65,12 @@ struct cgroup {
 };
 
 struct sock_cgroup_data {
-        struct cgroup *cgroup; /* from 5.15 on; before, of version 2 alone it is a number (sock_cgroup_data.val) */
+        struct cgroup *cgroup; /* from 5.15 on */
+};
+
+/* The group's address, but for its lowest bits; bit 0: it is what net_cls or net_prio of version 1 have instead. */
+struct sock_cgroup_data___before_515 {
+        __u64 val;
 };
 
 struct sock {

@@ -78,6 +78,13 @@ static const struct counter *find_counter(const struct counter *c, size_t n, con
 
 #define COLUMNS_MAX 256
 
+static bool wants(const struct counter *c, size_t n, const char *protocol, size_t len) {
+        for (size_t i = 0; i < n; i++)
+                if (word_is(protocol, len, c[i].protocol))
+                        return true;
+        return false;
+}
+
 /* The columns of one protocol that are wanted: 0, or the place in the table of counters plus one. */
 struct header {
         char protocol[16];
@@ -96,6 +103,8 @@ static void take_header(struct header *h, const char *line, const struct counter
                 return;
         memcpy(h->protocol, protocol, protocol_len);
         h->protocol[protocol_len] = 0;
+        if (!wants(c, n, protocol, protocol_len))
+                return; /* most of what these files say */
         while (h->n < COLUMNS_MAX && (word = take_word(&p, &len))) {
                 const struct counter *found = find_counter(c, n, protocol, protocol_len, word, len);
 

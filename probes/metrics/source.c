@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 
+#include "io.h"
+
 void source_close(struct source *s) {
         s->fd = close_fd(s->fd);
 }
@@ -67,11 +69,12 @@ int lines_begin(struct lines *l, struct source *s, const struct host *h, const c
         l->fd = s->fd;
         l->to = (size_t) n;
         l->at = n;
-        l->end = n == 0;
+        l->end = io_was_last((size_t) n, sizeof(l->buf) - 1);
         return 0;
 }
 
 static void refill(struct lines *l) {
+        size_t room;
         ssize_t n;
 
         memmove(l->buf, l->buf + l->from, l->to - l->from);
@@ -81,13 +84,15 @@ static void refill(struct lines *l) {
                 l->to = 0;
                 l->skip = true;
         }
-        n = l->at < SOURCE_BYTES_MAX ? pread(l->fd, l->buf + l->to, sizeof(l->buf) - 1 - l->to, l->at) : 0;
+        room = sizeof(l->buf) - 1 - l->to;
+        n = l->at < SOURCE_BYTES_MAX ? pread(l->fd, l->buf + l->to, room, l->at) : 0;
         if (n <= 0) {
                 l->end = true;
                 return;
         }
         l->to += (size_t) n;
         l->at += n;
+        l->end = io_was_last((size_t) n, room);
 }
 
 char *lines_next(struct lines *l) {

@@ -15,7 +15,7 @@ struct driver {
         struct libtpu_client *client;
         long rounds;
         usec_t step, now;
-        bool status, quiet;
+        bool status, quiet, expected;
         uint64_t points;
 };
 
@@ -91,11 +91,12 @@ static void finish(struct driver *d) {
         struct libtpu_stats s;
 
         libtpu_client_stats(d->client, &s);
-        print(json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "event", "end", "calls",
+        print(json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I}", "event", "end", "calls",
                         (json_int_t) s.traffic.calls, "exchanges", (json_int_t) s.traffic.exchanges,
                         "connections", (json_int_t) s.traffic.connections, "sent",
                         (json_int_t) s.traffic.sent, "received", (json_int_t) s.traffic.received, "left_out",
-                        (json_int_t) s.left_out, "points", (json_int_t) d->points));
+                        (json_int_t) s.left_out, "refused", (json_int_t) s.refused, "points",
+                        (json_int_t) d->points));
         if (!d->status || libtpu_client_status(d->client, on_status, d) < 0)
                 (void) sd_event_exit(d->event, 0);
 }
@@ -121,7 +122,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
 
         (void) source, (void) usec;
         d->now += 10 * USEC_PER_SEC;
-        libtpu_client_look(d->client, d->now, clock_real(&clock_system));
+        libtpu_client_look(d->client, d->now, clock_real(&clock_system), d->expected);
         return 0;
 }
 
@@ -138,6 +139,7 @@ int main(int argc, char **argv) {
         d.step = (usec_t) strtoul(argv[2], NULL, 10) * USEC_PER_MSEC;
         d.status = getenv("STATUS") != NULL;
         d.quiet = getenv("QUIET") != NULL;
+        d.expected = !getenv("UNEXPECTED");
         for (int i = 3; i < argc && n < LIBTPU_PORTS_MAX; i++)
                 ports[n++] = (uint16_t) strtoul(argv[i], NULL, 10);
         r = sd_event_default(&d.event);

@@ -131,6 +131,15 @@ class Client(Case):
         self.assertEqual(self.of(lines, "round")[0], {"event": "round", "processes": 0, "duty": -1.0, "idle": -1.0, "queued": -1,
                                                      "error": False, "error_type": "", "known": False})
 
+    def test_a_port_where_nobody_listens_is_asked_seldom(self):
+        def refused(rounds, *ports, **environment):
+            return self.of(self.drive(*ports, rounds=rounds, **environment), "end")[0]["refused"]
+
+        self.assertEqual(refused(12, free_port()), 12)  # a run is here
+        self.assertEqual(refused(18, free_port(), UNEXPECTED="1"), 6 + 4)  # rounds 9, 12, 15, 18
+        s = self.stand_in()
+        self.assertEqual(self.of(self.drive(s.ports[0], rounds=12, UNEXPECTED="1"), "round")[-1]["processes"], 1)  # who answers is asked on
+
     def test_one_port_for_each_process(self):
         a, b = self.stand_in(chips=1), self.stand_in(chips=1)
         lines = self.drive(a.ports[0], free_port(), b.ports[0], rounds=2)

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -43,15 +44,19 @@ def serve(c):
 while True:
     threading.Thread(target=serve, args=(server.accept()[0],), daemon=True).start()
 """
-# The run: one connection a way, each waits for its answer before it goes on. A line "quiet" ends the sending, not the connections.
+# The run: one connection a way, each waits for its answer before it goes on, for a second. A line "quiet" ends the sending, not the connections.
 RUN = """
 import socket, sys, threading, time
 quiet = threading.Event()
 def talk(local, peer):
     c = socket.create_connection((peer, 7000), source_address=(local, 0))
+    c.settimeout(1)
     while not quiet.is_set():
-        c.sendall(bytes(20000))
-        c.recv(1)
+        try:
+            c.sendall(bytes(20000))
+            c.recv(1)
+        except TimeoutError:
+            pass  # the answer was lost: who waits for it alone has nothing under way that could get lost
         time.sleep(0.02)
     kept.append(c)
 kept, threads = [], []
@@ -68,6 +73,8 @@ sys.stdin.readline()
 
 
 class Net(unittest.TestCase):
+    maxDiff = None
+
     def setUp(self):
         self.host = Host(PROFILES, mtu=1500)
         self.addCleanup(self.host.close)
@@ -164,7 +171,7 @@ class Net(unittest.TestCase):
         return json.loads(self.get("/v1/net" + query))
 
     def wait_for(self, what, condition):
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300  # a loader of BPF programs works for seconds, and a busy machine gives it few
         while time.monotonic() < end:
             answer = self.net()
             if condition(answer):
@@ -180,14 +187,35 @@ class Net(unittest.TestCase):
         return [e for e in json.loads(self.get("/v1/events?since=0"))["events"] if e["name"].startswith("tpu.net.")]
 
     def by_others(self):
-        """What ss and nstat of the host say: retransmits by peer, and of all with timeouts."""
-        again = dict.fromkeys((f"10.0.{i}.{10 + k}" for i in (0, 1) for k in (1, 2, 3)), 0)
-        lines = self.host.check("ss", "-Htin", "state", "established").splitlines()
-        for head, figures in zip(lines[::2], lines[1::2]):
-            found = re.search(r"retrans:\d+/(\d+)", figures)
-            again[head.split()[3].rpartition(":")[0]] += int(found.group(1)) if found else 0
-        counters = dict(line.split()[:2] for line in self.host.check("nstat", "-asz", "TcpRetransSegs", "TcpExtTCPTimeouts").splitlines()[1:])
-        return again, int(counters["TcpRetransSegs"]), int(counters["TcpExtTCPTimeouts"])
+        """What ss and nstat of the host say: of each connection by its peer, all that /v1/net tells, too; and retransmits and timeouts of all."""
+        seen = {}
+        lines = self.host.check("ss", "-HtinO", "state", "established").splitlines()
+        for words in map(str.split, lines):
+            address, said = words[3].rpartition(":")[0], dict(w.split(":", 1) for w in words[4:] if ":" in w)
+            self.assertNotIn(address, seen, "one connection a way")
+
+            def number(name, unit=1, said=said):
+                first, _, second = said.get(name, "0").partition("/")
+                return round(float(re.match(r"[\d.]*", second if name == "retrans" else first)[0] or 0) * unit)
+
+            seen[address] = {
+                "local": words[2].rpartition(":")[0],
+                "total": {"retransmits": number("retrans"), "segments": number("data_segs_out"), "sent_bytes": number("bytes_sent"),
+                          "received_bytes": number("bytes_received"), "busy": number("busy"), "receive_window_limited": number("rwnd_limited"),
+                          "send_buffer_limited": number("sndbuf_limited")},
+                "rtt": number("rtt", 1000), "min_rtt": number("minrtt", 1000), "receive_space": number("rcv_space"),
+                "unacked": number("unacked"), "lost": number("lost"),
+                "delivery_rate": int(words[words.index("delivery_rate") + 1].removesuffix("bps")) // 8 if "delivery_rate" in words else 0}
+        counters = dict(line.split()[:2] for line in self.host.check("nstat", "-asz").splitlines()[1:])
+        return seen, *(int(counters[name]) for name in ("TcpRetransSegs", "TcpExtTCPTimeouts", "TcpExtTCPRetransFail"))
+
+    @staticmethod
+    def as_ss(link):
+        """A link in the units that ss prints: times of a total in whole milliseconds, of round trips in microseconds."""
+        total = {k: round(link["total"][k] * 1e6) // 1000 if k in ("busy", "receive_window_limited", "send_buffer_limited") else link["total"][k]
+                 for k in ("retransmits", "segments", "sent_bytes", "received_bytes", "busy", "receive_window_limited", "send_buffer_limited")}
+        return {"local": link["local"], "total": total, "min_rtt": round((link["min_rtt"] or 0) * 1e6),
+                **{k: link[k] for k in ("receive_space", "unacked", "lost", "delivery_rate")}}
 
     def assert_figures(self):
         """All is still: the figures of everyone are those of the same moment."""
@@ -195,28 +223,52 @@ class Net(unittest.TestCase):
         self.run_process.stdin.write("quiet\n")
         self.run_process.stdin.flush()
         self.assertEqual(self.run_process.stdout.readline(), "quiet\n")
-        looked = self.net()["looked"]
-        self.wait_for("another look", lambda a: a["looked"] != looked)
-        looked = self.net()["looked"]
-        answer = self.wait_for("another look", lambda a: a["looked"] != looked)
-        by_peer, retransmits, timeouts = self.by_others()
-        self.assertEqual({link["address"]: link["total"]["retransmits"] for link in answer["links"]}, by_peer)
+        looks = []
+        answer = self.wait_for("two more looks", lambda a: looks.append(a) or len({look["looked"] for look in looks}) > 2)
+        seen, retransmits, timeouts, failed = self.by_others()
+        # A look tells the round trips of what was sent since the one before: of those behind which nothing was sent.
+        sent = {link["address"]: link["total"]["segments"] for link in answer["links"]}
+        rtts = {link["address"]: round(link["rtt"] * 1e6) for look in looks for link in look["links"]
+                if link["rtt"] is not None and link["unacked"] == 0 and link["total"]["segments"] == sent[link["address"]]}
+        smoothed = {address: c.pop("rtt") for address, c in seen.items()}
+        self.assertEqual(rtts, {address: smoothed[address] for address in rtts})
+        self.assertEqual({link["address"]: self.as_ss(link) for link in answer["links"]}, seen)
+        by_peer = {address: c["total"]["retransmits"] for address, c in seen.items()}
+        self.assertEqual({n["nic"]: n["total"]["sent_bytes"] for n in answer["nics"]},
+                         {f"eth{i}": sum(c["total"]["sent_bytes"] for c in seen.values() if c["local"] == f"10.0.{i}.10") for i in (0, 1)})
         self.assertEqual(sum(link["total"]["retransmits"] for link in answer["links"]), retransmits)
         self.assertGreater(retransmits, 0)
         if answer["exact_timeouts"]:
             self.assertEqual(sum(link["total"]["timeouts"] for link in answer["links"]), timeouts)
-        self.assert_kernel(answer["kernel"], by_peer)
-        print(f"ss and nstat: {retransmits} segments sent again, {timeouts} timeouts, to {by_peer}: as /v1/net has them", file=sys.stderr)
+        self.assert_kernel(answer["kernel"], by_peer, failed)
+        print(f"ss and nstat: {retransmits} segments sent again, {timeouts} timeouts, to {by_peer}; round trips of {len(rtts)} connections: as /v1/net has them", file=sys.stderr)
 
-    def assert_kernel(self, kernel, by_peer):
-        """Where BPF may be used here: its programs counted the same, by peer."""
+    def assert_kernel(self, kernel, by_peer, failed):
+        """Where BPF may be used here: its programs counted the same, by peer, but for segments that this host could not hand down."""
         print(f"BPF: {json.dumps(kernel)}", file=sys.stderr)
         if kernel is None:
             return
         named = {f"worker {k}": f"10.0.0.{10 + k}" for k in (1, 2, 3)}
         counted = {named.get(p["peer"], p["peer"]): p["fast"] + p["rto"] + p["probes"] + p["syns"] for p in kernel["peers"]}
-        self.assertEqual({peer: n for peer, n in counted.items() if n}, {peer: n for peer, n in by_peer.items() if n})
+        self.assertLessEqual(set(counted), set(by_peer))
+        uncounted = {peer: n - counted.get(peer, 0) for peer, n in by_peer.items()}
+        self.assertGreaterEqual(min(uncounted.values()), 0, uncounted)
+        # A program that is interrupted by an event of its own kind misses that one, and the kernel counts how often.
+        missed = sum(p.get("recursion_misses", 0) for p in self.programs() if p.get("name") == "retransmit")
+        print(f"{failed} segments could not be handed down, BPF missed {missed} times, and told nothing of {uncounted}", file=sys.stderr)
+        if missed:
+            self.assertGreaterEqual(sum(uncounted.values()), failed, uncounted)
+        else:
+            self.assertEqual(sum(uncounted.values()), failed, uncounted)
         self.assertEqual({p["job"] for p in kernel["peers"] if p["peer"] == "10.0.1.12"}, {"job1"})
+
+    @staticmethod
+    def programs():
+        """All of this machine; without bpftool it is not known how often one missed something."""
+        bpftool = shutil.which("bpftool", path="/usr/sbin:/usr/bin")
+        if not bpftool:
+            return [{"name": "retransmit", "recursion_misses": 1}]
+        return json.loads(subprocess.run([bpftool, "-j", "prog", "show"], capture_output=True, text=True, check=True).stdout)
 
     def test_one_bad_way(self):
         self.assertIn("no run", self.net()["text"])

@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <systemd/sd-daemon.h>
 
+#include "address.h"
 #include "frame.h"
-
-static int socket_address(const char *path, struct sockaddr_un *ret) {
-        *ret = (struct sockaddr_un) { .sun_family = AF_UNIX };
-        if (strlen(path) >= sizeof(ret->sun_path))
-                return -ENAMETOOLONG;
-        memcpy(ret->sun_path, path, strlen(path) + 1);
-        return 0;
-}
 
 static int bind_new(const char *path, mode_t mode) {
         _cleanup_close_ int fd = -1, living = frame_connect(path);
@@ -21,7 +13,7 @@ static int bind_new(const char *path, mode_t mode) {
 
         if (living >= 0 || living == -EAGAIN)
                 return -EADDRINUSE; /* somebody serves it: a second daemon must not take it away */
-        r = socket_address(path, &address);
+        r = frame_address(path, &address);
         if (r < 0)
                 return r;
         fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -47,18 +39,4 @@ int listen_socket(const char *path, mode_t mode) {
         if (fcntl(SD_LISTEN_FDS_START, F_SETFL, O_NONBLOCK) < 0)
                 return -errno;
         return SD_LISTEN_FDS_START;
-}
-
-int frame_connect(const char *path) {
-        _cleanup_close_ int fd = -1;
-        struct sockaddr_un address;
-        int r;
-
-        r = socket_address(path, &address);
-        if (r < 0)
-                return r;
-        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (fd < 0 || connect(fd, (const struct sockaddr *) &address, sizeof(address)) < 0)
-                return -errno;
-        return TAKE_FD(fd);
 }

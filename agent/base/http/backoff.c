@@ -2,6 +2,8 @@
 #include <ctype.h>
 #include <curl/curl.h>
 
+#include <strings.h>
+
 #include "backoff.h"
 
 usec_t backoff_next(unsigned failures, uint64_t random) {
@@ -10,6 +12,22 @@ usec_t backoff_next(unsigned failures, uint64_t random) {
         for (; failures > 0 && max < BACKOFF_MAX; failures--)
                 max *= 2;
         return random % (MIN(max, BACKOFF_MAX) + 1);
+}
+
+void backoff_take_retry_after(const char *line, size_t len, char ret[static BACKOFF_RETRY_AFTER_TEXT]) {
+        static const char name[] = "retry-after:";
+        size_t at = sizeof(name) - 1;
+
+        if (len < at || strncasecmp(line, name, at) != 0)
+                return;
+        while (at < len && (line[at] == ' ' || line[at] == '\t'))
+                at++;
+        while (len > at && (line[len - 1] == '\r' || line[len - 1] == '\n' || line[len - 1] == ' '))
+                len--;
+        if (len - at >= BACKOFF_RETRY_AFTER_TEXT)
+                return;
+        memcpy(ret, line + at, len - at);
+        ret[len - at] = '\0';
 }
 
 int backoff_parse_retry_after(const char *text, usec_t now_real, usec_t *ret) {

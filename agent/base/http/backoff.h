@@ -15,6 +15,9 @@
  * random: 64 random bits.
  */
 usec_t backoff_next(unsigned failures, uint64_t random);
+#define BACKOFF_RETRY_AFTER_TEXT 64 /* a date is half of that */
+/* Copies what a header line of len bytes says, if it is Retry-After and fits; else ret stays. */
+void backoff_take_retry_after(const char *line, size_t len, char ret[static BACKOFF_RETRY_AFTER_TEXT]);
 /*
  * The wait a Retry-After header asks for: seconds, or an HTTP-date seen at now_real (RFC 9110, 10.2.3),
  * cut at BACKOFF_RETRY_AFTER_MAX. 0 for a date that has passed. -EBADMSG: neither form.

@@ -9,7 +9,7 @@
 #include "dump.h"
 #include "ethtool.h"
 
-#define ANSWER_MAX (64 * 1024) /* a NIC's features are about 6 KiB */
+#define ANSWER_MAX (32 * 1024) /* a NIC's features are about 6 KiB; more than this is a mapping of its own for each answer */
 #define RECORDED_MAX (1024 * 1024)
 
 DEFINE_CLEANUP(struct nl_msg *, nlmsg_free)

@@ -36,7 +36,7 @@ struct libtpu_client {
         struct libtpu_reading reading; /* of the round under way */
         bool in_round, asking;         /* asking: the round is being begun: it cannot be over */
         usec_t round_at, all_at, now, now_real; /* all_at: when every port was asked last */
-        uint64_t rounds;
+        uint64_t rounds, live_round, refused; /* live_round: the last in which a process had answered, or was expected */
         int64_t run_id, launch_id;
         struct libtpu_status *status; /* NULL: none is under way */
         unsigned status_waits;
@@ -194,6 +194,7 @@ static void look_at(struct port *p) {
                 return;
         r = grpc_local_open(p->grpc);
         p->refused = r == -ECONNREFUSED;
+        p->client->refused += p->refused;
         if (p->refused)
                 return tell_gone(p, NULL);
         if (r < 0)
@@ -213,8 +214,14 @@ static bool asks_all(struct libtpu_client *c) {
         return true;
 }
 
-void libtpu_client_look(struct libtpu_client *c, usec_t now, usec_t now_real) {
-        bool all;
+static bool asks_first(struct libtpu_client *c, bool expected) {
+        if (expected || live(c) > 0)
+                c->live_round = c->rounds;
+        return c->rounds - c->live_round <= LIBTPU_QUIET_ROUNDS || c->rounds % 3 == 0;
+}
+
+void libtpu_client_look(struct libtpu_client *c, usec_t now, usec_t now_real, bool expected) {
+        bool first, all;
 
         if (c->in_round || (c->round_at > 0 && now < c->round_at + LIBTPU_INTERVAL))
                 return;
@@ -223,9 +230,10 @@ void libtpu_client_look(struct libtpu_client *c, usec_t now, usec_t now_real) {
         c->rounds++;
         c->reading = LIBTPU_READING_NULL;
         c->in_round = c->asking = true;
-        all = asks_all(c);
+        first = asks_first(c, expected);
+        all = first && asks_all(c);
         for (size_t i = 0; i < c->n_ports; i++)
-                if (all || i == 0 || !c->ports[i].refused)
+                if (all || (i == 0 && first) || !c->ports[i].refused)
                         look_at(&c->ports[i]);
         c->asking = false;
         end_round(c);
@@ -321,7 +329,8 @@ void libtpu_client_cancel_status(struct libtpu_client *c) {
 /* --- Life -------------------------------------------------------------------------------------------- */
 
 void libtpu_client_stats(const struct libtpu_client *c, struct libtpu_stats *ret) {
-        *ret = (struct libtpu_stats){ .rounds = c->rounds, .left_out = c->reader.left_out, .live = live(c) };
+        *ret = (struct libtpu_stats){ .rounds = c->rounds, .left_out = c->reader.left_out, .refused = c->refused,
+                                      .live = live(c) };
         for (size_t i = 0; i < c->n_ports; i++) {
                 const struct grpc_local_traffic *t = grpc_local_traffic(c->ports[i].grpc);
 

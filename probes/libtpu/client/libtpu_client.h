@@ -4,7 +4,8 @@
  * Asks libtpu's runtime metrics service: every process that holds a TPU offers it on a port of its own, on
  * loopback, as long as it holds it. A port where nobody listens is no failure: there is no workload. While no process
  * answers, a port where nobody listened is asked once a minute, but for the first, which every run's first process has:
- * sixteen connections that are refused were a seventh of what an idle host costs.
+ * sixteen connections that are refused were a seventh of what an idle host costs. And when for LIBTPU_QUIET_ROUNDS no
+ * process answered and the caller expects none, the first is asked in each third round only.
  *
  * A round asks all ports at once, each with one exchange over a connection that is kept (grpc_local.h):
  * gauges in every round, counters and distributions every LIBTPU_SLOW_INTERVAL. What a process offers is
@@ -23,6 +24,7 @@
 #define LIBTPU_PORTS_MAX 16
 #define LIBTPU_INTERVAL (10 * USEC_PER_SEC - 500 * USEC_PER_MSEC) /* the tick may come a little early */
 #define LIBTPU_SLOW_INTERVAL (60 * USEC_PER_SEC - 500 * USEC_PER_MSEC)
+#define LIBTPU_QUIET_ROUNDS 6
 #define LIBTPU_TIMEOUT (2 * USEC_PER_SEC)
 #define LIBTPU_BACKOFF_MAX (5 * 60 * USEC_PER_SEC)
 
@@ -46,8 +48,8 @@ int libtpu_client_new(sd_event *e, const uint16_t *ports, size_t n, const char *
 struct libtpu_client *libtpu_client_free(struct libtpu_client *c);
 DEFINE_CLEANUP(struct libtpu_client *, libtpu_client_free)
 
-/* A round, unless the last is too young or not over. now: boot clock. */
-void libtpu_client_look(struct libtpu_client *c, usec_t now, usec_t now_real);
+/* A round, unless the last is too young or not over. now: boot clock. expected: a workload is known to be here. */
+void libtpu_client_look(struct libtpu_client *c, usec_t now, usec_t now_real, bool expected);
 /*
  * What each core does, from all processes. done is called once, later, also when there are none, with what
  * is valid inside of it only. -EBUSY: one is under way; -ENOMEM.
@@ -59,6 +61,7 @@ void libtpu_client_cancel_status(struct libtpu_client *c);
 struct libtpu_stats {
         struct grpc_local_traffic traffic; /* of all ports */
         uint64_t rounds, left_out;         /* left_out: points that made no sense */
+        uint64_t refused;                  /* connections */
         unsigned live;                     /* processes that answered last */
 };
 void libtpu_client_stats(const struct libtpu_client *c, struct libtpu_stats *ret);
