@@ -83,6 +83,13 @@ class Net(holding.Case):
         """Segments to the n-th host, of all its entries (two CPUs may have begun one each)."""
         return sum(sum(p["retransmits"]) for p in figures["peers"] if p["peer"] == mapped(n))
 
+    def assert_told(self, told, kernels):
+        """The same, but where the kernel ran no program on top of itself, and says so."""
+        if self.holder.missed("retransmit") == 0:
+            self.assertEqual(told, kernels)
+        else:
+            self.assertLessEqual(told, kernels)
+
     def send(self, n):
         """Returns when all of it was acknowledged, so no counter moves any more; how much was sent again meanwhile, says the kernel."""
         before = self.wire.counters("a")
@@ -95,12 +102,14 @@ class Net(holding.Case):
         f = self.holder.figures()
         self.assertGreater(self.wire.lost(), 0)
         self.assertGreater(to_b, 0)
-        self.assertEqual((self.retransmits(f, 2), self.retransmits(f, 3)), (to_b, 0))
+        self.assert_told(self.retransmits(f, 2), to_b)
+        self.assertEqual(self.retransmits(f, 3), 0)
         self.wire.lose("a", 0)
         to_c = self.send(3)  # a machine that stood still sends again without a loss, too
         f = self.holder.figures()
-        self.assertEqual((self.retransmits(f, 2), self.retransmits(f, 3)), (to_b, to_c))
-        self.assertEqual(sum(f["all"]["retransmits"]), self.sent_again())
+        self.assert_told(self.retransmits(f, 2), to_b)
+        self.assert_told(self.retransmits(f, 3), to_c)
+        self.assert_told(sum(f["all"]["retransmits"]), self.sent_again())
         # A timer that ran out is counted before it is known whether anything can be sent (tcp_retransmit_timer): nothing is, and the
         # tracepoint tells an error or nothing, while it still waits in a queue of this host, or has no way (EBUSY, EHOSTUNREACH).
         self.assertLessEqual(f["all"]["events"][RTO] + f["all"]["events"][SYN], self.since("TcpExtTCPTimeouts"))
@@ -137,7 +146,7 @@ class Net(holding.Case):
         f = self.holder.figures()
         self.assertGreaterEqual(self.timers(f), 3)
         self.assertLessEqual(self.timers(f), self.since("TcpExtTCPTimeouts"))  # as in test_losses
-        self.assertEqual(self.retransmits(f, 2), self.sent_again())
+        self.assert_told(self.retransmits(f, 2), self.sent_again())
 
     def timers(self, figures):
         return sum(p["events"][RTO] for p in figures["peers"] if p["peer"] == mapped(2))
