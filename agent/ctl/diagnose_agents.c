@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "diagnose_agents.h"
 
+#include "again.h"
 #include "capture_hex.h"
 #include "diagnose_order.h"
 #include "hostd.h"
@@ -153,10 +154,43 @@ static int take_answer(struct asking *a, size_t i, unsigned round, struct scene 
         return r;
 }
 
+/* Only those who were refused for a moment, when the longest of their moments is over. */
+static int ask_refused_again(struct asking *a, struct again *again) {
+        _cleanup_free_ struct http_request *requests = calloc(a->n, sizeof(*requests));
+        _cleanup_free_ struct problem *problems = calloc(a->n, sizeof(*problems));
+        _cleanup_free_ json_t **answers = calloc(a->n, sizeof(json_t *));
+        _cleanup_free_ size_t *who = calloc(a->n, sizeof(*who));
+        const struct problem *longest = NULL;
+        size_t n = 0;
+        int r;
+
+        if (!requests || !problems || !answers || !who)
+                return -ENOMEM;
+        for (size_t i = 0; i < a->n; i++)
+                if (!a->answers[i] && a->problems[i].retry_after > 0) {
+                        requests[n] = a->requests[i];
+                        who[n++] = i;
+                        if (!longest || a->problems[i].retry_after > longest->retry_after)
+                                longest = &a->problems[i];
+                }
+        if (n == 0 || !again_wait(again, longest, "tpuctl diagnose"))
+                return 0;
+        r = http_json_many(requests, n, answers, problems);
+        for (size_t k = 0; r == 0 && k < n; k++) {
+                a->answers[who[k]] = answers[k];
+                a->problems[who[k]] = problems[k];
+        }
+        return r < 0 ? r : 1;
+}
+
 static int ask_round(struct asking *a, unsigned round, struct scene *s, bool *answered,
                      struct problem *problem) {
-        int r = http_json_many(a->requests, a->n, a->answers, a->problems);
+        struct again again = AGAIN_NULL;
+        int r = http_json_many(a->requests, a->n, a->answers, a->problems), more = r == 0;
 
+        while (more > 0)
+                more = ask_refused_again(a, &again);
+        r = more < 0 ? more : r;
         for (size_t i = 0; i < a->n; i++) {
                 if (r == 0)
                         r = take_answer(a, i, round, s, &answered[i]);

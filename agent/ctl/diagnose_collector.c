@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "diagnose_collector.h"
 
+#include "again.h"
 #include "capture_hex.h"
 #include "json_text.h"
 #include "utf8.h"
@@ -12,6 +13,7 @@
 static int ask(const struct collector *c, const char *method, const char *slice, const char *what,
                const char *episode, int64_t since, json_t **ret, struct problem *problem) {
         char path[PATH_MAX_BYTES], number[24];
+        struct again again = AGAIN_NULL;
         int r = 0;
 
         (void) snprintf(path, sizeof(path), "/api/v1/slices/%.63s/%s", slice, what);
@@ -21,8 +23,11 @@ static int ask(const struct collector *c, const char *method, const char *slice,
                 r = collector_parameter(path, sizeof(path), "since", since > 0 ? number : NULL);
         if (r < 0)
                 return problem_set(problem, r, NULL, "'%s' cannot be asked for: %s", slice, strerror(-r));
-        return method ? collector_act(c, method, path, ret, problem)
-                      : collector_ask(c, path, 0, ret, problem);
+        do
+                r = method ? collector_act(c, method, path, ret, problem)
+                           : collector_ask(c, path, 0, ret, problem);
+        while (r < 0 && again_wait(&again, problem, "tpuctl diagnose"));
+        return r;
 }
 
 /* --- A new round --------------------------------------------------------------------------------------- */

@@ -7,6 +7,8 @@
 
 #include "http.h"
 
+#define RETRY_AFTER_MAX 3600 /* seconds: nobody waits so long */
+
 DEFINE_CLEANUP(CURL *, curl_easy_cleanup)
 
 struct body {
@@ -124,17 +126,30 @@ static int transport_failure(CURL *curl, CURLcode code, const struct http_reques
                            curl_easy_strerror(code));
 }
 
-static int read_answer(long status, const struct body *b, const struct http_request *q, json_t **ret,
+/* Refused for a moment: when the server says so. */
+static usec_t retry_after(CURL *curl, long status) {
+        curl_off_t seconds = 0;
+
+        if ((status != 503 && status != 429) ||
+            curl_easy_getinfo(curl, CURLINFO_RETRY_AFTER, &seconds) != CURLE_OK || seconds < 0)
+                return 0;
+        return (usec_t) MIN(seconds, (curl_off_t) RETRY_AFTER_MAX) * USEC_PER_SEC;
+}
+
+static int read_answer(CURL *curl, const struct body *b, const struct http_request *q, json_t **ret,
                        struct problem *p) {
         json_t *v = b->len > 0 ? json_loadb(b->data, b->len, JSON_REJECT_DUPLICATES, NULL) : NULL;
         const char *text = json_string_value(json_object_get(v, "error"));
+        long status = 0;
 
+        (void) curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
         if (status == 204 && !v) /* done, and nothing to say */
                 v = json_object();
         if (status >= 200 && status < 300 && json_is_object(v)) {
                 *ret = v;
                 return 0;
         }
+        p->retry_after = retry_after(curl, status);
         p->no_answer = status == 503;
         if (status == 200)
                 (void) problem_set(p, 0, NULL,
@@ -154,7 +169,6 @@ int http_json(const struct http_request *q, json_t **ret, struct problem *proble
         char json[] = "Content-Type: application/json",
              no_wait[] = "Expect:"; /* by itself curl asks before a long body */
         struct curl_slist second = { .data = no_wait }, headers = { .data = json, .next = &second };
-        long status = 0;
         CURLcode code;
 
         *problem = (struct problem) { 0 };
@@ -163,8 +177,7 @@ int http_json(const struct http_request *q, json_t **ret, struct problem *proble
         code = curl_easy_perform(curl);
         if (code != CURLE_OK)
                 return transport_failure(curl, code, q, &b, problem);
-        (void) curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-        return read_answer(status, &b, q, ret, problem);
+        return read_answer(curl, &b, q, ret, problem);
 }
 
 /* --- Many ---------------------------------------------------------------------------------------------- */
@@ -203,17 +216,14 @@ static void drive(CURLM *multi, struct exchange *x, size_t n) {
 
 static json_t *end_exchange(struct exchange *x, const struct http_request *q, struct problem *p) {
         json_t *answer = NULL;
-        long status = 0;
 
         *p = (struct problem) { 0 };
         if (!x->curl || !x->done)
                 (void) problem_set(p, -ENOMEM, NULL, "out of memory");
         else if (x->code != CURLE_OK)
                 (void) transport_failure(x->curl, x->code, q, &x->body, p);
-        else {
-                (void) curl_easy_getinfo(x->curl, CURLINFO_RESPONSE_CODE, &status);
-                (void) read_answer(status, &x->body, q, &answer, p); /* p says why there is none */
-        }
+        else
+                (void) read_answer(x->curl, &x->body, q, &answer, p); /* p says why there is none */
         curl_easy_cleanup(x->curl);
         body_clear(&x->body);
         return answer;

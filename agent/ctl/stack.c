@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tpuctl stack: where every thread of a run is. By tpu-hostd, which also sends the record; without it by
  * tpu-launchd alone. */
+#include "again.h"
 #include "clock.h"
 #include "ctl.h"
 #include "hostd.h"
@@ -10,7 +11,9 @@
 #include "table.h"
 #include "words.h"
 
+#define PROGRAM       "tpuctl stack"
 #define STACK_TIMEOUT (60 * USEC_PER_SEC)
+#define BUSY_AGAIN    (1 * USEC_PER_SEC) /* tpu-launchd takes one capture of a run a second */
 
 static void print(const json_t *a) {
         const json_t *record = json_object_get(a, "record");
@@ -32,7 +35,7 @@ static void print(const json_t *a) {
                 fputs("no Python process in this run\n", stdout);
 }
 
-static int ask_launchd(const char *root, const char *name, json_t **ret, struct problem *problem) {
+static int ask_launchd_once(const char *root, const char *name, json_t **ret, struct problem *problem) {
         Local__CaptureRequest m = LOCAL__CAPTURE_REQUEST__INIT;
         _cleanup_free_ uint8_t *buf = NULL;
         Local__CaptureReply *reply;
@@ -56,10 +59,34 @@ static int ask_launchd(const char *root, const char *name, json_t **ret, struct 
         return *ret ? 0 : launchd_garbled(problem);
 }
 
+static int ask_launchd(const char *root, const char *name, json_t **ret, struct problem *problem) {
+        struct again again = AGAIN_NULL;
+        int r;
+
+        do {
+                r = ask_launchd_once(root, name, ret, problem);
+                if (r == -EBUSY || r == -EAGAIN)
+                        problem->retry_after = BUSY_AGAIN;
+        } while (r < 0 && again_wait(&again, problem, PROGRAM));
+        return r;
+}
+
+static int ask_hostd(const char *root, const char *name, json_t **ret, struct problem *problem) {
+        struct again again = AGAIN_NULL;
+        char path[80];
+        int r;
+
+        (void) snprintf(path, sizeof(path), "/v1/jobs/%s/stack", name);
+        do
+                r = hostd_ask(root, path, true, STACK_TIMEOUT, ret, problem);
+        while (r < 0 && again_wait(&again, problem, PROGRAM));
+        return r;
+}
+
 int verb_stack(const struct ctl *c, int argc, char *argv[]) {
         bool json = false;
         const struct option_def defs[] = { { "json", NULL, "print JSON", NULL, &json } };
-        struct options o = { .program = "tpuctl stack",
+        struct options o = { .program = PROGRAM,
                              .synopsis = "NAME [--json]",
                              .defs = defs,
                              .n_defs = ELEMENTSOF(defs),
@@ -67,7 +94,6 @@ int verb_stack(const struct ctl *c, int argc, char *argv[]) {
                                         "it, and sends them to the collector as a record." };
         struct problem problem = { 0 };
         json_t *answer = NULL;
-        char path[80];
         struct words w;
         int r;
 
@@ -76,9 +102,8 @@ int verb_stack(const struct ctl *c, int argc, char *argv[]) {
                 return options_exit(r);
         if (words_check_run_name(&o, w.items[0]) < 0)
                 return EXIT_USAGE;
-        (void) snprintf(path, sizeof(path), "/v1/jobs/%s/stack", w.items[0]);
-        r = hostd_ask(o.root, path, true, STACK_TIMEOUT, &answer, &problem);
-        if (r < 0 && problem.no_answer) {
+        r = ask_hostd(o.root, w.items[0], &answer, &problem);
+        if (r < 0 && problem.no_answer && problem.retry_after == 0) { /* tpu-launchd alone is as busy */
                 struct problem hostd = problem;
 
                 r = ask_launchd(o.root, w.items[0], &answer, &problem);

@@ -170,7 +170,9 @@ void agent_capture_finished(void *token, unsigned status, const struct capture_r
         agent_audit(a, p->what, &p->caller, result);
         if (p->call) {
                 (void) (c ? answer_capture(&answer, a, c)
-                          : agent_answer_error(&answer, status, remedy, "%s", error));
+                          : agent_answer_error(&answer, status == CAPTURE_BUSY ? 503 : status, remedy, "%s",
+                                               error));
+                answer.retry_after = status == CAPTURE_BUSY ? CAPTURE_BUSY_AGAIN : 0;
                 api_call_answer(p->call, &answer);
         }
         pending_free(p);

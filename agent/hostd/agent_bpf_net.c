@@ -64,7 +64,7 @@ static void look_at_drops(struct agent *a, struct agent_bpf_net *n, const struct
 
                 if (__atomic_load_n(&f->drop_use[i], __ATOMIC_ACQUIRE) != NET_USED)
                         continue;
-                packets = d->packets;
+                packets = net_drop_packets(f, i);
                 if (n->drops[i].reason != d->reason || n->drops[i].location != d->location) {
                         memset(&n->drops[i], 0, sizeof(n->drops[i]));
                         n->drops[i].reason = d->reason;

@@ -8,6 +8,7 @@
 
 #define SHOWN 2 /* a round */
 #define BY_MAX 200
+#define BUSY_AGAIN 5 /* seconds: a capture of one's own takes about as long */
 
 struct capture_call {
         struct capture_call *next;
@@ -182,7 +183,9 @@ int agent_post_capture(struct agent *a, const struct api_request *r, struct api_
         if (k == 0)
                 return 1;
         forget(c);
-        return agent_answer_error(ret, 503, "try again in a minute", "captures are under way already");
+        (void) agent_answer_error(ret, 503, "try again in a minute", "captures are under way already");
+        ret->retry_after = BUSY_AGAIN;
+        return 0;
 }
 
 void agent_capture_answered(void *token, const struct built_capture *b, const char *why) {

@@ -50,32 +50,35 @@ static json_t *rows_json(const struct net_rows *rows, const char *wanted) {
         return list;
 }
 
-static json_t *drop_json(const struct net_figures *f, const struct net_drop *d) {
+static json_t *drop_json(const struct net_figures *f, size_t at) {
+        const struct net_drop *d = &f->dropped[at];
         char reason[NET_REASON_NAME], place[NET_SYMBOL];
 
         net_drop_reason(f, d, reason);
         net_drop_place(d, place);
         return json_pack("{s:s, s:s, s:I, s:s}", "reason", reason, "place", place, "packets",
-                         whole(d->packets), "meaning", net_drop_meaning(f, d)->meaning);
+                         whole(net_drop_packets(f, at)), "meaning", net_drop_meaning(f, d)->meaning);
 }
 
 /* Those that somebody should look at, the most first; the figures go on rising meanwhile. */
 static json_t *drops_json(const struct net_figures *f) {
         bool told[NET_DROPS] = { false };
+        uint64_t packets[NET_DROPS] = { 0 };
         json_t *list = json_array();
 
+        for (size_t i = 0; i < NET_DROPS; i++)
+                if (__atomic_load_n(&f->drop_use[i], __ATOMIC_ACQUIRE) == NET_USED && net_drop_meaning(f, &f->dropped[i]))
+                        packets[i] = net_drop_packets(f, i);
         for (size_t n = 0; list && n < DROPS_MAX; n++) {
                 size_t most = NET_DROPS;
 
                 for (size_t i = 0; i < NET_DROPS; i++)
-                        if (!told[i] && __atomic_load_n(&f->drop_use[i], __ATOMIC_ACQUIRE) == NET_USED &&
-                            net_drop_meaning(f, &f->dropped[i]) &&
-                            (most == NET_DROPS || f->dropped[i].packets > f->dropped[most].packets))
+                        if (!told[i] && packets[i] > (most == NET_DROPS ? 0 : packets[most]))
                                 most = i;
                 if (most == NET_DROPS)
                         break;
                 told[most] = true;
-                list = api_json_append(list, drop_json(f, &f->dropped[most]));
+                list = api_json_append(list, drop_json(f, most));
         }
         return list;
 }

@@ -68,7 +68,7 @@ int agent_watch_begin(struct agent *a, enum watch_kind kind, const char *run, ui
         if (r >= 0)
                 r = bpf_sets_watch(s, sets[kind]);
         if (r == -EPERM)
-                return refuse(r, "this kernel attaches BPF programs for processes with CAP_BPF alone (Linux before 5.19)", why);
+                return refuse(r, BPF_WATCH_REFUSED, why);
         if (r < 0 && reason_of(s, sets[kind])[0])
                 return refuse(r, reason_of(s, sets[kind]), why);
         if (r < 0)

@@ -72,6 +72,12 @@ static enum MHD_Result send_answer(struct api *a, struct MHD_Connection *c, stru
                 r = MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
         if (r == MHD_YES && answer->allow[0])
                 r = MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, answer->allow);
+        if (r == MHD_YES && answer->retry_after > 0) {
+                char seconds[16];
+
+                (void) snprintf(seconds, sizeof(seconds), "%u", answer->retry_after);
+                r = MHD_add_response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
+        }
         if (!a->tls)
                 api_local_answers(a->local, c);
         if (r == MHD_YES)

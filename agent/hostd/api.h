@@ -54,6 +54,7 @@ struct api_answer {
         char *body;       /* malloc'ed, owned by the API from here on */
         size_t len;
         char allow[API_ALLOW_MAX]; /* of 405: the methods; empty: not said */
+        unsigned retry_after;      /* of 503, in seconds: it may be asked again then; 0: not said */
 };
 
 struct api_handlers {

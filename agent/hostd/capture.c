@@ -52,7 +52,7 @@ static unsigned status_of_errno(int code) {
                 return 403;
         case EBUSY:
         case EAGAIN:
-                return 503;
+                return CAPTURE_BUSY;
         case ETIMEDOUT:
                 return 504;
         default: /* errno is not an enum of ours */

@@ -18,11 +18,14 @@ struct capture_result {
         uint64_t seq; /* of the record */
 };
 
+#define CAPTURE_BUSY       1u /* no status of HTTP */
+#define CAPTURE_BUSY_AGAIN 1u
+
 struct captures_handlers {
         /* launchd answered: submit the record. Returns 0 and its sequence, or -errno. */
         int (*captured)(const struct capture_result *c, uint64_t *ret_seq, void *userdata);
         /* status 200: c says what is durable. Else c is NULL and error and remedy say why: 403, 404, 502,
-         * 503, 504. */
+         * 503, 504; CAPTURE_BUSY: 503 for a moment, it may be asked again in CAPTURE_BUSY_AGAIN seconds. */
         void (*finished)(void *token, unsigned status, const struct capture_result *c, const char *error,
                          const char *remedy, void *userdata);
 };

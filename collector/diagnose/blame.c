@@ -26,6 +26,7 @@ struct diagnosis *diagnosis_free(struct diagnosis *d) {
                 evidence_clear(&d->evidence);
                 paths_clear(&d->paths);
                 free(d->shared);
+                free(d->odd);
         }
         free(d);
         return NULL;
@@ -256,23 +257,31 @@ static double weight(const struct rank *r) {
         return 0;
 }
 
+/* A rank that waits in another collective than most. Most wait in one that lets who is done with it go on: it may be
+ * ahead of them, which is no fault. */
+static double weight_of_collective(const struct diagnosis *d, const struct overview *o) {
+        bool explained = o->not_waiting + d->evidence.n_silent + d->n_ended > 0;
+
+        return explained || wait_is_one_way(d->evidence.classes[o->collective].what) ? 0.2 : 0.7;
+}
+
 static void judge_rank(const struct diagnosis *d, const struct overview *o, uint32_t number,
                        struct suspect *s) {
         const struct evidence *e = &d->evidence;
         const struct rank *r = &e->ranks[number];
         const struct rank_class *most = &e->classes[0];
         double waiting = (double) d->n_waiting / (double) o->members;
+        bool stopped = d->n_stopped > 0 && !o->all_stopped; /* that explains why others do not get on */
 
         if (r->place.standing == STANDING_STOPPED) {
                 if (!o->all_stopped)
                         add(s, REASON_STOPPED, weight(r) * (d->n_waiting > 0 ? 0.6 + 0.4 * waiting : 0.8),
                             number);
         } else if (d->n_waiting > 0 && holds_up(r->place.standing))
-                add(s, REASON_PLACE, weight(r) * (0.5 + 0.5 * waiting), number);
+                add(s, REASON_PLACE, weight(r) * (0.5 + 0.5 * waiting) * (stopped ? 0.4 : 1), number);
         else if (r->place.standing == STANDING_COLLECTIVE && r->class != o->collective &&
                  e->classes[o->collective].n * 2 > d->n_waiting)
-                add(s, REASON_COLLECTIVE,
-                    (o->not_waiting + e->n_silent + d->n_ended > 0 ? 0.2 : 0.7) * waiting, number);
+                add(s, REASON_COLLECTIVE, weight_of_collective(d, o) * waiting, number);
         else if (d->n_waiting == 0 && r->class != 0 && r->place.standing != STANDING_UNKNOWN &&
                  most->n * 2 > o->members && most->standing != STANDING_UNKNOWN && !o->all_stopped)
                 add(s, REASON_DIFFERENT, 0.75 * (double) most->n / (double) o->members, number);
@@ -408,11 +417,15 @@ static int judge_all(struct diagnosis *d, const struct overview *o) {
 
         if (r < 0)
                 return r;
+        d->odd = calloc(d->evidence.n_hosts + 1, sizeof(*d->odd));
+        if (!d->odd)
+                return -ENOMEM;
         for (size_t i = 0; i < d->evidence.n_hosts; i++) {
                 struct suspect s = { .host = (uint32_t) i, .rank = STACK_NONE };
 
                 judge_host(d, o, &s);
-                d->n_odd += is_odd(&s);
+                d->odd[i] = is_odd(&s);
+                d->n_odd += d->odd[i];
                 if (s.score > 0)
                         keep(d, &s);
         }

@@ -66,6 +66,7 @@ struct diagnosis {
         struct cores cores;
         struct paths paths;
         bool *shared; /* of behind_survey() */
+        bool *odd;    /* of each host; NULL: nobody was judged */
         enum outcome outcome;
         struct suspect suspects[BLAME_SUSPECTS_MAX]; /* greatest score first; then by host */
         size_t n_suspects, n_odd;             /* odd: hosts that do not wait like the others, all of them */

@@ -100,36 +100,70 @@ void sentence_place(FILE *f, const struct stack_table *t, const struct rank_clas
 
 /* --- The others ---------------------------------------------------------------------------------------- */
 
-/* ", the 63 others wait in all-reduce": what most of those who are not odd do. */
-static void put_others(FILE *f, const struct diagnosis *d) {
+/* How many of the hosts that are not odd wait in a collective with all of their ranks. what: in that one; NULL:
+ * in any. */
+static size_t count_waiting(const struct diagnosis *d, const char *what) {
         const struct evidence *e = &d->evidence;
-        size_t others = e->n_hosts - MIN(d->n_odd, e->n_hosts), n = 0, of_class = 0;
-        const char *what = NULL;
+        size_t n = 0;
 
-        for (size_t i = 0; i < e->n_classes && !what; i++)
-                if (e->classes[i].standing == STANDING_COLLECTIVE)
-                        what = e->classes[i].what;
-        for (size_t i = 0; what && i < e->n_hosts; i++) {
+        for (size_t i = 0; i < e->n_hosts; i++) {
                 const struct seen_host *h = &e->hosts[i];
-                bool waits = h->n_ranks > 0, alike = true;
+                bool waits = h->n_ranks > 0 && !(d->odd && d->odd[i]);
 
-                for (uint32_t k = 0; k < h->n_ranks; k++) {
-                        waits &= e->ranks[h->first_rank + k].place.standing == STANDING_COLLECTIVE;
-                        alike &= streq(e->ranks[h->first_rank + k].place.what, what);
+                for (uint32_t k = 0; waits && k < h->n_ranks; k++) {
+                        const struct place *p = &e->ranks[h->first_rank + k].place;
+
+                        waits = p->standing == STANDING_COLLECTIVE && (!what || streq(p->what, what));
                 }
                 n += waits;
-                of_class += waits && alike;
         }
-        n = MIN(n, others);
-        of_class = MIN(of_class, others);
-        if (!what || n == 0)
+        return n;
+}
+
+#define COLLECTIVES_SHOWN 3u
+#define COLLECTIVES_MAX   32u /* different ones that are looked at; waits.c has about as many */
+
+/* "all-reduce"; where they wait in several, each with how many: "all-reduce (2) and broadcast (1)". */
+static void put_collectives(FILE *f, const struct diagnosis *d, size_t waiting) {
+        const struct evidence *e = &d->evidence;
+        const char *seen[COLLECTIVES_MAX];
+        size_t n = 0, n_seen = 0, left = waiting;
+
+        for (size_t i = 0; i < e->n_classes && n < COLLECTIVES_SHOWN && left > 0; i++) {
+                const char *what = e->classes[i].what;
+                size_t of_it, k = 0;
+
+                while (k < n_seen && !streq(seen[k], what))
+                        k++;
+                if (e->classes[i].standing != STANDING_COLLECTIVE || k < n_seen || n_seen == COLLECTIVES_MAX)
+                        continue; /* k: from another line, counted already */
+                seen[n_seen++] = what;
+                of_it = count_waiting(d, what);
+                if (of_it == 0)
+                        continue;
+                left -= of_it;
+                fprintf(f, "%s%s", n == 0 ? "" : left == 0 ? " and " : ", ", what);
+                if (of_it < waiting)
+                        fprintf(f, " (%zu)", of_it);
+                n++;
+        }
+        if (left > 0)
+                fprintf(f, "%s (%zu)", n > 0 ? " and others" : "collectives", left);
+}
+
+/* ", the 63 others wait in all-reduce": what those who are not odd do. */
+static void put_others(FILE *f, const struct diagnosis *d) {
+        size_t others = d->evidence.n_hosts - MIN(d->n_odd, d->evidence.n_hosts), n = count_waiting(d, NULL);
+
+        if (n == 0)
                 return;
-        if (of_class == others && others == 1)
-                fprintf(f, ", the other one waits in %s", what);
-        else if (of_class == others)
-                fprintf(f, ", the %zu others wait in %s", others, what);
+        if (n == others && others == 1)
+                fputs(", the other one waits in ", f);
+        else if (n == others)
+                fprintf(f, ", the %zu others wait in ", others);
         else
-                fprintf(f, ", %zu of the %zu others wait in %s", of_class, others, what);
+                fprintf(f, ", %zu of the %zu others wait%s in ", n, others, n == 1 ? "s" : "");
+        put_collectives(f, d, n);
 }
 
 static void put_count(FILE *f, const struct diagnosis *d) {

@@ -10,6 +10,13 @@ enum match {
         MATCH_PART,
 };
 
+/* When a frame means that its thread waits. */
+enum when {
+        WHEN_THERE,
+        WHEN_ASLEEP,    /* the thread does not run */
+        WHEN_INNERMOST, /* nor is Python code behind it: the frame itself waits, by native code */
+};
+
 struct wait_frame {
         enum frame_kind kind;
         enum match match;
@@ -17,16 +24,19 @@ struct wait_frame {
         const char *function;
         enum standing standing;
         const char *what;
-        bool asleep; /* only when the thread does not run */
+        enum when when;
 };
 
 #define C10D "torch/distributed/distributed_c10d.py"
+#define DDP  "torch/nn/parallel/distributed.py"
 #define PYTHON(file, function, standing, what)                                                              \
-        { FRAME_PYTHON, MATCH_LAST, file, function, standing, what, false }
+        { FRAME_PYTHON, MATCH_LAST, file, function, standing, what, WHEN_THERE }
 #define NAMED(function, what)                                                                               \
-        { FRAME_PYTHON, MATCH_LAST, NULL, function, STANDING_COLLECTIVE, what, false }
+        { FRAME_PYTHON, MATCH_LAST, NULL, function, STANDING_COLLECTIVE, what, WHEN_THERE }
 #define NATIVE(match, function, standing, what)                                                             \
-        { FRAME_NATIVE, match, NULL, function, standing, what, true }
+        { FRAME_NATIVE, match, NULL, function, standing, what, WHEN_ASLEEP }
+#define BEFORE(file, function, what)                                                                        \
+        { FRAME_PYTHON, MATCH_LAST, file, function, STANDING_COLLECTIVE, what, WHEN_INNERMOST }
 
 /* The first that fits wins: what is special stands before what is general. */
 static const struct wait_frame wait_frames[] = {
@@ -45,13 +55,25 @@ static const struct wait_frame wait_frames[] = {
         PYTHON(C10D, "send", STANDING_COLLECTIVE, "send"),
         PYTHON(C10D, "recv", STANDING_COLLECTIVE, "recv"),
         PYTHON(C10D, "monitored_barrier", STANDING_COLLECTIVE, "barrier"),
+        PYTHON(C10D, "gather_object", STANDING_COLLECTIVE, "gather"),
+        PYTHON(C10D, "scatter_object_list", STANDING_COLLECTIVE, "scatter"),
         PYTHON(C10D, "init_process_group", STANDING_COLLECTIVE, "start of the process group"),
+        PYTHON(C10D, "_store_based_barrier", STANDING_COLLECTIVE, "barrier"), /* of new_group() */
         /* DistributedDataParallel reduces gradients inside backward(): torch/autograd/graph.py, __init__.py
          * before 2.2. On a CPU the pass itself runs in this thread: asleep, it waits for the others */
         { FRAME_PYTHON, MATCH_LAST, "torch/autograd/graph.py", "_engine_run_backward", STANDING_COLLECTIVE,
-          "the gradients' all-reduce", true },
+          "the gradients' all-reduce", WHEN_ASLEEP },
         { FRAME_PYTHON, MATCH_LAST, "torch/autograd/__init__.py", "backward", STANDING_COLLECTIVE,
-          "the gradients' all-reduce", true },
+          "the gradients' all-reduce", WHEN_ASLEEP },
+        /* It meets the others before a step, too: in the second one it agrees on its buckets (Reducer::rebuild_buckets()
+         * of forward(), since 2.0 of _pre_forward()), in each it may send rank 0's buffers, and when it is made it
+         * compares and sends the parameters (torch/distributed/utils.py). The module's own forward() is behind these
+         * frames */
+        BEFORE(DDP, "forward", "DDP's broadcast"),
+        BEFORE(DDP, "_pre_forward", "DDP's broadcast"),
+        BEFORE(DDP, "_distributed_broadcast_coalesced", "DDP's broadcast"),
+        BEFORE("torch/distributed/utils.py", "_sync_params_and_buffers", "DDP's broadcast"),
+        BEFORE("torch/distributed/utils.py", "_verify_param_shape_across_processes", "DDP's start"),
         /* JAX: jax/experimental/multihost_utils.py, jax/_src/array.py, jax/_src/api.py,
            jax/_src/distributed.py */
         PYTHON("jax/experimental/multihost_utils.py", "sync_global_devices", STANDING_COLLECTIVE, "barrier"),
@@ -79,6 +101,7 @@ static const struct wait_frame wait_frames[] = {
         NATIVE(MATCH_PART, "ProcessGroupGloo::runLoop", STANDING_THREADS, "work"), /* its own threads idle */
         NATIVE(MATCH_PART, "ProcessGroupGloo::", STANDING_COLLECTIVE, "a collective"),
         NATIVE(MATCH_PART, "c10d::Work::wait", STANDING_COLLECTIVE, "a collective"),
+        NATIVE(MATCH_PART, "c10d::ProcessGroup::Work::wait", STANDING_COLLECTIVE, "a collective"), /* before 1.13 */
         NATIVE(MATCH_PART, "c10d::TCPStore::", STANDING_COLLECTIVE, "the rendezvous store"),
         NATIVE(MATCH_PART, "MPI_Allreduce", STANDING_COLLECTIVE, "all-reduce"),
         NATIVE(MATCH_PART, "MPI_Barrier", STANDING_COLLECTIVE, "barrier"),
@@ -164,6 +187,16 @@ const char *standing_name(enum standing s) {
         return names[s];
 }
 
+bool wait_is_one_way(const char *what) {
+        static const char *const names[] = { "broadcast", "DDP's broadcast", "reduce", "gather",
+                                             "scatter",   "send",            "recv" };
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                if (streq(what, names[i]))
+                        return true;
+        return false;
+}
+
 const char *base_name(const char *path) {
         const char *slash = strrchr(path, '/');
 
@@ -197,14 +230,21 @@ static bool function_fits(const struct wait_frame *w, const char *function) {
         return false;
 }
 
+/* What is known of a thread from its innermost frame up to the one looked at. */
+struct walked {
+        const struct wait_frame *found;
+        bool runs, python; /* python: a frame of Python was among them */
+};
+
 static const struct wait_frame *find_wait(const struct stack_table *t, const struct stack_frame *f,
-                                          bool runs) {
+                                          const struct walked *so_far) {
         const char *function = stack_table_text(t, f->function), *file = stack_table_text(t, f->file);
 
         for (size_t i = 0; i < ELEMENTSOF(wait_frames); i++) {
                 const struct wait_frame *w = &wait_frames[i];
 
-                if (w->kind != f->kind || (w->asleep && runs))
+                if (w->kind != f->kind || (w->when != WHEN_THERE && so_far->runs) ||
+                    (w->when == WHEN_INNERMOST && so_far->python))
                         continue;
                 if ((!w->file || ends(file, w->file)) && function_fits(w, function))
                         return w;
@@ -271,13 +311,13 @@ static bool is_vague(const struct wait_frame *w) {
 
 /* A wait that f means, seen from inside: behind a frame of the training's own code only a function of its
  * own that is called like a collective counts, and nothing behind a collective. */
-static const struct wait_frame *wait_at(const struct stack_table *t, const struct stack_frame *f, bool runs,
-                                        bool own, const struct wait_frame *found) {
-        const struct wait_frame *w;
+static const struct wait_frame *wait_at(const struct stack_table *t, const struct stack_frame *f,
+                                        const struct walked *so_far, bool own) {
+        const struct wait_frame *w, *found = so_far->found;
 
         if (found && found->standing == STANDING_COLLECTIVE && !is_vague(found))
                 return NULL;
-        w = find_wait(t, f, runs);
+        w = find_wait(t, f, so_far);
         if (found && is_vague(found))
                 return w && w->standing == STANDING_COLLECTIVE && !own ? w : NULL;
         if (w && own && (w->file || w->kind != FRAME_PYTHON))
@@ -288,17 +328,18 @@ static const struct wait_frame *wait_at(const struct stack_table *t, const struc
 
 static const struct wait_frame *walk(const struct stack_table *t, uint32_t stack, bool runs,
                                      struct place *p) {
-        const struct wait_frame *found = NULL;
+        struct walked so_far = { .runs = runs };
         uint32_t innermost = STACK_NONE;
 
         for (uint32_t i = t->stacks[stack].n; i-- > 0;) {
                 uint32_t number = stack_table_frames(t, stack)[i];
                 const struct stack_frame *f = &t->frames[number];
-                const struct wait_frame *w = wait_at(t, f, runs, p->own, found);
+                const struct wait_frame *w = wait_at(t, f, &so_far, p->own);
 
-                if (f->kind == FRAME_PYTHON && innermost == STACK_NONE)
+                if (f->kind == FRAME_PYTHON && !so_far.python)
                         innermost = number;
-                found = w ? w : found;
+                so_far.python |= f->kind == FRAME_PYTHON;
+                so_far.found = w ? w : so_far.found;
                 if (w && w->standing == STANDING_COLLECTIVE)
                         p->own = false; /* who called it is wanted, not what it is made of */
                 else if (!p->own && !frame_is_library(t, f)) {
@@ -307,7 +348,7 @@ static const struct wait_frame *walk(const struct stack_table *t, uint32_t stack
                 }
         }
         p->frame = p->own ? p->frame : innermost;
-        return found;
+        return so_far.found;
 }
 
 /* The innermost native function, "" when there is none. */

@@ -31,6 +31,10 @@ struct place {
         bool own;         /* frame is the training's own */
 };
 
+/* A collective in which not everyone waits for everyone: whoever has given or got his part goes on, and may already be in
+ * the next one. */
+bool wait_is_one_way(const char *what);
+
 /* The place of a thread that is in state. */
 struct place place_of(const struct stack_table *t, const struct captured_thread *thread, char state);
 

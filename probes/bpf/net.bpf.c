@@ -16,12 +16,13 @@ char LICENSE[] SEC("license") = "GPL";
 
 const volatile struct bpf_own own = { 0 };
 const volatile bool tells_error = false; /* tcp_retransmit_skb has a third argument, and happens for what was not sent, too */
+const volatile bool tells_socket = false; /* kfree_skb has a fourth argument: whom the packet was for (6.11) */
 
 struct net_figures figures;
 
 /*
  * Who may write the key of an entry: who brings its number in here, or takes it out. Needs no compare-and-swap, which
- * programs have from Linux 5.12 on only. Drops are numbered behind peers.
+ * programs have from Linux 5.12 on only. Drops are numbered behind peers, and keep their entries.
  */
 struct {
         __uint(type, BPF_MAP_TYPE_HASH);
@@ -87,8 +88,8 @@ static __noinline struct net_peer *new_peer(const struct net_peer_key *key, __u6
         return 0;
 }
 
-static __always_inline struct net_peer *find_peer(const struct net_peer_key *key) {
-        __u64 h = peer_hash(key), now = bpf_ktime_get_boot_ns();
+static __always_inline struct net_peer *find_peer(const struct net_peer_key *key, __u64 now) {
+        __u64 h = peer_hash(key);
         struct net_peer *p;
 
         for (int i = 0; i < NET_TRIES; i++) {
@@ -110,13 +111,27 @@ static __always_inline struct net_peer *find_peer(const struct net_peer_key *key
 
 /* --- Sockets ------------------------------------------------------------------------------------------- */
 
+/* Once the first thing of ours was seen, no namespace's own memory is looked at any more: ours is not freed before we are. */
+static __always_inline bool is_own(struct net *net) {
+        if (figures.own_net != 0)
+                return (__u64) net == figures.own_net;
+        if (BPF_CORE_READ(net, ns.inum) != own.netns)
+                return false;
+        figures.own_net = (__u64) net;
+        return true;
+}
+
 static __always_inline bool is_ours(const struct sock *sk) {
-        return sk->__sk_common.skc_net.net->ns.inum == own.netns;
+        return is_own(sk->__sk_common.skc_net.net);
 }
 
 static __always_inline void put_address(__u64 to[2], __be32 v4) {
         to[0] = 0;
         to[1] = (__u64) v4 << 32 | 0xffff0000; /* little endian: 0, 0, 0xff, 0xff and the address */
+}
+
+static __always_inline __u64 two(const __be32 *halves) {
+        return (__u64) halves[1] << 32 | halves[0];
 }
 
 static __always_inline __u64 cgroup_of(const struct sock *sk) {
@@ -125,18 +140,20 @@ static __always_inline __u64 cgroup_of(const struct sock *sk) {
         return BPF_CORE_READ(sk, sk_cgrp_data.cgroup, kn, id);
 }
 
-static __always_inline struct net_peer *peer_of(const struct sock *sk) {
+static __always_inline struct net_peer *peer_of(const struct sock *sk, __u64 now) {
         struct net_peer_key key = { 0 };
 
         if (sk->__sk_common.skc_family == AF_INET6) {
-                BPF_CORE_READ_INTO(&key.peer, sk, __sk_common.skc_v6_daddr);
-                BPF_CORE_READ_INTO(&key.local, sk, __sk_common.skc_v6_rcv_saddr);
+                for (int i = 0; i < 2; i++) {
+                        key.peer[i] = two(&sk->__sk_common.skc_v6_daddr.in6_u.u6_addr32[2 * i]);
+                        key.local[i] = two(&sk->__sk_common.skc_v6_rcv_saddr.in6_u.u6_addr32[2 * i]);
+                }
         } else {
                 put_address(key.peer, sk->__sk_common.skc_daddr);
                 put_address(key.local, sk->__sk_common.skc_rcv_saddr);
         }
         key.cgroup = cgroup_of(sk);
-        return find_peer(&key);
+        return find_peer(&key, now);
 }
 
 /* --- Retransmits --------------------------------------------------------------------------------------- */
@@ -186,7 +203,7 @@ int BPF_PROG(retransmit, const struct sock *sk, const struct sk_buff *skb) {
         kind = kind_of(sk);
         segments = segments_of(skb);
         count_retransmit(&figures.all, kind, segments);
-        p = peer_of(sk);
+        p = peer_of(sk, bpf_ktime_get_boot_ns());
         if (p)
                 count_retransmit(&p->counts, kind, segments);
         return 0;
@@ -203,7 +220,7 @@ static __always_inline bool is_whole(const struct sock *sk) {
 static __always_inline bool is_our_packet(const struct sk_buff *skb) {
         struct net_device *dev = skb->dev;
 
-        return dev && BPF_CORE_READ(dev, nd_net.net, ns.inum) == own.netns;
+        return dev && is_own(dev->nd_net.net);
 }
 
 SEC("tp_btf/tcp_send_reset")
@@ -218,7 +235,7 @@ int BPF_PROG(send_reset, const struct sock *sk, const struct sk_buff *skb) {
         if (!is_ours(sk))
                 return 0;
         add(&figures.all.resets_sent, 1);
-        p = is_whole(sk) ? peer_of(sk) : 0;
+        p = is_whole(sk) ? peer_of(sk, bpf_ktime_get_boot_ns()) : 0;
         if (p)
                 add(&p->counts.resets_sent, 1);
         return 0;
@@ -231,7 +248,7 @@ int BPF_PROG(receive_reset, const struct sock *sk) {
         if (!is_ours(sk))
                 return 0;
         add(&figures.all.resets_received, 1);
-        p = is_whole(sk) ? peer_of(sk) : 0;
+        p = is_whole(sk) ? peer_of(sk, bpf_ktime_get_boot_ns()) : 0;
         if (p)
                 add(&p->counts.resets_received, 1);
         return 0;
@@ -239,20 +256,24 @@ int BPF_PROG(receive_reset, const struct sock *sk) {
 
 /* --- Connects ------------------------------------------------------------------------------------------ */
 
+/* How many bits its microseconds less one have. */
 static __always_inline __u32 bucket_of(__u64 ns) {
-        __u64 us = ns / 1000;
+        __u64 us = ns / 1000, left = us > 0 ? us - 1 : 0;
         __u32 b = 0;
 
-        for (int i = 0; i < NET_CONNECT_BUCKETS - 1; i++)
-                if (us > 1ULL << i)
-                        b = i + 1;
-        return b;
+        for (__u32 half = 32; half > 0; half /= 2)
+                if (left >> half) {
+                        left >>= half;
+                        b += half;
+                }
+        b += (__u32) left;
+        return b < NET_CONNECT_BUCKETS ? b : NET_CONNECT_BUCKETS - 1;
 }
 
-static __always_inline void count_connect(struct net_counts *c, __u64 took) {
+static __always_inline void count_connect(struct net_counts *c, __u64 took, __u32 bucket) {
         add(&c->connects, 1);
         add(&c->connect_ns, took);
-        add(&c->connect_histogram[bucket_of(took) & (NET_CONNECT_BUCKETS - 1)], 1);
+        add(&c->connect_histogram[bucket & (NET_CONNECT_BUCKETS - 1)], 1);
 }
 
 static __always_inline void begin_connect(__u64 id) {
@@ -263,20 +284,23 @@ static __always_inline void begin_connect(__u64 id) {
 }
 
 static __always_inline void end_connect(const struct sock *sk, __u64 id, int state) {
-        __u64 *began = bpf_map_lookup_elem(&connecting, &id), took;
+        __u64 *began = bpf_map_lookup_elem(&connecting, &id), now, took;
         struct net_peer *p;
+        __u32 bucket;
 
         if (!began)
                 return; /* it began before us, or found no room */
-        took = bpf_ktime_get_boot_ns() - *began;
+        now = bpf_ktime_get_boot_ns();
+        took = now - *began;
         (void) bpf_map_delete_elem(&connecting, &id);
         if (state != TCP_ESTABLISHED && sk->sk_err == 0)
                 return; /* given up by whoever wanted it */
-        p = peer_of(sk);
+        p = peer_of(sk, now);
         if (state == TCP_ESTABLISHED) {
-                count_connect(&figures.all, took);
+                bucket = bucket_of(took);
+                count_connect(&figures.all, took, bucket);
                 if (p)
-                        count_connect(&p->counts, took);
+                        count_connect(&p->counts, took, bucket);
                 return;
         }
         add(&figures.all.connect_failures, 1);
@@ -305,87 +329,94 @@ static __always_inline void name_place(struct net_drop *d, __u64 location) {
                 BPF_SNPRINTF(d->symbol, sizeof(d->symbol), "%pS", location);
 }
 
-static __noinline struct net_drop *new_drop(__u32 reason, __u64 location, __u64 h) {
-        __u64 now = bpf_ktime_get_boot_ns();
+/* The location comes last: who finds it finds an entry. */
+static __always_inline void begin_drop(__u32 at, __u32 reason, __u64 location) {
+        struct net_drop *d = &figures.dropped[at];
 
-        for (int i = 0; i < NET_TRIES; i++) {
-                __u32 at = (h + i) & (NET_DROPS - 1);
-                struct net_drop *d = &figures.dropped[at];
-
-                if (!claim(NET_PEERS + at, figures.drop_use[at], d->last_ns, now))
-                        continue;
-                figures.drop_use[at] = NET_CHANGING;
-                d->reason = reason;
-                d->location = location;
-                d->packets = 0;
-                d->last_ns = now;
-                name_place(d, location);
-                figures.drop_use[at] = NET_USED;
-                return d;
-        }
-        return 0;
+        figures.drop_use[at] = NET_CHANGING;
+        d->reason = reason;
+        name_place(d, location);
+        barrier();
+        d->location = location;
+        barrier();
+        figures.drop_use[at] = NET_USED;
 }
 
-static __always_inline struct net_drop *find_drop(__u32 reason, __u64 location) {
-        __u64 h = mix(reason, location) >> 20;
+/* Where it is counted, from the place on where it should be; NET_DROPS: there is no room. */
+static __noinline __u32 place_of(__u32 reason, __u64 location, __u32 from) {
+        for (__u32 i = 0; i < NET_TRIES; i++) {
+                __u32 at = (from + i) & (NET_DROPS - 1), number = NET_PEERS + at;
+                __u8 one = 1;
 
-        for (int i = 0; i < NET_TRIES; i++) {
-                __u32 at = (h + i) & (NET_DROPS - 1);
-                struct net_drop *d = &figures.dropped[at];
-
-                if (figures.drop_use[at] == NET_FREE)
-                        break;
-                if (figures.drop_use[at] == NET_USED && d->reason == reason && d->location == location) {
-                        d->last_ns = bpf_ktime_get_boot_ns();
-                        return d;
+                if (figures.dropped[at].location == location && figures.dropped[at].reason == reason)
+                        return at;
+                if (figures.drop_use[at] == NET_FREE && bpf_map_update_elem(&owners, &number, &one, BPF_NOEXIST) == 0) {
+                        begin_drop(at, reason, location);
+                        return at;
                 }
         }
-        return new_drop(reason, location, h);
+        return NET_DROPS;
 }
 
-static __always_inline unsigned int netns_of_device(struct net_device *dev) {
-        return BPF_CORE_READ(dev, nd_net.net, ns.inum);
+/* In a storm this runs for every packet of it: two loads and an addition to what no other CPU writes. */
+static __always_inline void count_drop(__u32 reason, __u64 location) {
+        __u32 at = (__u32) (((location ^ reason) * 0x9e3779b97f4a7c15ULL) >> 40) & (NET_DROPS - 1);
+
+        if (figures.dropped[at].location != location || figures.dropped[at].reason != reason)
+                at = place_of(reason, location, at);
+        if (at < NET_DROPS)
+                add(&figures.drop_packets[bpf_get_smp_processor_id() & (NET_DROP_SHARES - 1)][at], 1);
+        else
+                add(&figures.drops_lost, 1);
+}
+
+enum whose { NOBODY_KNOWS, OURS, OTHERS };
+
+static __always_inline enum whose whose(struct net *net) {
+        return !net ? NOBODY_KNOWS : is_own(net) ? OURS : OTHERS;
+}
+
+static __always_inline enum whose whose_socket(const struct sock *sk) {
+        __u16 family = sk->__sk_common.skc_family;
+
+        return family == AF_INET || family == AF_INET6 ? whose(sk->__sk_common.skc_net.net) : OTHERS;
 }
 
 /*
- * Of which namespace a packet is: its device's, its route's, or its socket's. The device of one that waits in a socket is
- * no pointer (dev_scratch): what is read then is no number of ours. 0: nobody knows.
+ * By its device, the socket that it was for, its route, or the socket that sent it. What waits in a socket has a number where
+ * the device was (dev_scratch), which never looks like an address of the kernel's: its highest byte is a flag.
  */
-static __always_inline unsigned int netns_of(const struct sk_buff *skb) {
+static __always_inline enum whose whose_packet(const struct sk_buff *skb, const struct sock *receiver) {
         struct net_device *dev = skb->dev;
-        unsigned long route = skb->_skb_refdst & ~SKB_DST_NOREF_MASK;
-        struct sock *sk = skb->sk;
+        struct sock *sender;
+        unsigned long route;
 
-        if (dev)
-                return netns_of_device(dev);
+        if ((long) dev < 0)
+                return whose(dev->nd_net.net);
+        if (receiver)
+                return whose_socket(receiver);
+        route = skb->_skb_refdst & ~SKB_DST_NOREF_MASK;
         if (route)
-                return netns_of_device(BPF_CORE_READ((struct dst_entry *) route, dev));
-        if (sk && (sk->__sk_common.skc_family == AF_INET || sk->__sk_common.skc_family == AF_INET6))
-                return BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
-        return sk ? ~0U : 0;
+                return whose(BPF_CORE_READ((struct dst_entry *) route, dev, nd_net.net));
+        sender = skb->sk;
+        return sender ? whose_socket(sender) : NOBODY_KNOWS;
 }
 
 SEC("tp_btf/kfree_skb")
 int BPF_PROG(drop, struct sk_buff *skb, void *location) {
-        unsigned int netns = netns_of(skb);
+        enum whose w = whose_packet(skb, tells_socket ? (const struct sock *) ctx[3] : 0);
         __u32 reason = 0;
-        struct net_drop *d;
 
-        if (netns != own.netns) {
-                if (netns == 0)
-                        add(&figures.drops_unplaced, 1);
+        if (w == OTHERS)
                 return 0;
-        }
         if (bpf_core_type_exists(enum skb_drop_reason)) {
                 reason = (__u32) ctx[2];
                 if (reason < SKB_DROP_REASON_NOT_SPECIFIED && bpf_core_enum_value_exists(enum skb_drop_reason, SKB_CONSUMED))
                         return 0; /* not dropped, consumed */
         }
-        add(&figures.drops, 1);
-        d = find_drop(reason, (__u64) location);
-        if (d)
-                add(&d->packets, 1);
+        if (w == OURS)
+                count_drop(reason, (__u64) location);
         else
-                add(&figures.drops_lost, 1);
+                add(&figures.drops_unplaced, 1);
         return 0;
 }

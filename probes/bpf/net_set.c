@@ -26,8 +26,10 @@ static unsigned arguments_of(const struct btf *kernel, const char *tracepoint) {
 
 static int prepare(struct bpf_object *o, const struct btf *kernel) {
         bool tells_error = arguments_of(kernel, "btf_trace_tcp_retransmit_skb") > 2;
+        bool tells_socket = arguments_of(kernel, "btf_trace_kfree_skb") > 3;
+        int r = bpf_set_constant(o, "tells_error", &tells_error, sizeof(tells_error));
 
-        return bpf_set_constant(o, "tells_error", &tells_error, sizeof(tells_error));
+        return r < 0 ? r : bpf_set_constant(o, "tells_socket", &tells_socket, sizeof(tells_socket));
 }
 
 /* The numbers of reasons differ from kernel to kernel: names are told with the figures. */

@@ -1,177 +1,198 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""What our BPF programs cost, beside others': by the kernel's own count of each program's runs and their time.
+"""What our BPF programs cost, beside others' that ask the same: by the kernel's own count of each program's runs and their time.
 
-    sudo BUILD_DIR=build/dev tests/bench/bpf.py [SECONDS] [ROUNDS]      per load and program (5), of the A/B (5)
+    sudo BUILD_DIR=build/dev tests/bench/bpf.py [SECONDS] [ROUNDS]      of each load (3), of all (3)
 
-kernel.bpf_stats_enabled counts runs and their time per program (which itself costs some 20 ns a run, in the figures of all alike). Loads: a
-TCP stream between two namespaces over veth, the same with 1 % loss, a storm of connects, one of packets that nobody wants, one of context
-switches. Share: of the CPU time that all CPUs spent in that load. Then throughput and switches, off and on in turn, with their spread.
+Prints one table, then the goals, then throughput with the programs off and on in turn. METHOD, below it, says how each column came about.
 """
-import json
 import os
 import shutil
 import statistics
-import subprocess
 import sys
-import time
+from pathlib import Path
 
-HERE = os.path.dirname(os.path.realpath(__file__))
-sys.path.insert(0, os.path.join(HERE, "../bpf"))
+HERE = Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "bpf"), str(HERE.parent / "wire")]
+import bpf_peers  # noqa: E402
+import bpf_site  # noqa: E402
 import holding  # noqa: E402
-from wire import Wire  # noqa: E402
+from bpf_site import LOADS, Site, Stats  # noqa: E402
 
-SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 5
-ROUNDS = int(sys.argv[2]) if len(sys.argv) > 2 else 5
-STATS = "/proc/sys/kernel/bpf_stats_enabled"
-RECEIVE = "import socket\ns=socket.create_server(('',5000),backlog=500)\nprint('ready',flush=True)\nimport threading\n" \
-    "def f(c):\n  b=bytearray(1<<20)\n  try:\n    while c.recv_into(b): pass\n  except OSError: pass\n  c.close()\n" \
-    "while True: threading.Thread(target=f,args=(s.accept()[0],),daemon=True).start()\n"
-STREAM = "import socket,sys,time\nc=socket.create_connection(('10.77.0.2',5000))\nb=b'x'*(1<<20)\nn=0\nend=time.monotonic()+{}\n" \
-    "while time.monotonic()<end: n+=c.send(b)\nprint(n*8/{}/1e9)"
-CONNECT = "import socket,time\nend=time.monotonic()+{}\nn=0\nwhile time.monotonic()<end: socket.create_connection(('10.77.0.2',5000)).close(); n+=1\n" \
-    "print(n/{})"
-UNWANTED = "import socket,time\ns=socket.socket(socket.AF_INET,socket.SOCK_DGRAM)\nend=time.monotonic()+{}\nn=0\n" \
-    "while time.monotonic()<end:\n  for i in range(100): s.sendto(b'x',('10.77.0.2',7)); n+=1\nprint(n/{})"
-SWITCH = "import os,time\na,b=os.pipe()\nc,d=os.pipe()\nif os.fork()==0:\n  os.close(b)\n  while os.read(a,1): os.write(d,b'x')\n  os._exit(0)\n" \
-    "os.close(a)\nend=time.monotonic()+{}\nn=0\nwhile time.monotonic()<end:\n  for i in range(100): os.write(b,b'x'); os.read(c,1)\n  n+=200\nprint(n/{})"
-LOADS = {"stream": (STREAM, "Gbit/s", 0), "1 % loss": (STREAM, "Gbit/s", 10), "connects": (CONNECT, "/s", 0), "unwanted": (UNWANTED, "/s", 0),
-         "switches": (SWITCH, "/s", 0)}
-# The nearest that Debian packages, run as their users would.
-PEERS = {"bpftrace tcp_retransmit_skb": ["bpftrace", "-e", "tracepoint:tcp:tcp_retransmit_skb { @[args->dport] = count(); }"],
-         "bpftrace kfree_skb": ["bpftrace", "-e", "tracepoint:skb:kfree_skb { @[args->location, args->reason] = count(); }"],
-         "tcpconnlat": ["tcpconnlat"], "tcprtt": ["tcprtt"], "tcpstates": ["tcpstates"], "runqlat": ["runqlat"],
-         "runqslower": ["runqslower", "10000"], "biolatency": ["biolatency"], "bpftune": ["bpftune", "-s"]}
-# They look for tracepoints in files, which not every machine has mounted.
-TRACING = ["unshare", "--mount", "--propagation", "private", "sh", "-c",
-           "mount -t tracefs tracefs /sys/kernel/tracing; mount -t debugfs debugfs /sys/kernel/debug; ulimit -l unlimited; exec \"$@\"", "sh"]
+SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 3
+ROUNDS = int(sys.argv[2]) if len(sys.argv) > 2 else 3
+ALWAYS, EMPTY, ALL = "tpu-hostd always on", "a program that does nothing", "all"
+WATCHES = {"sched": ("stream", "switches"), "io": ("reads", "switches")}
+CLAIMED = ("stream", "switches")  # the loads of the goal
+SHARE_GOAL, EVENT_GOAL, MAPS_GOAL = 0.5, 150, 4e6  # percent, ns, bytes
+MEMLOCK = os.path.abspath(f"{holding.BUILD}/tests/bench/libmemlock.so")
+METHOD = """runs, ns a run: the kernel's run_cnt and run_time_ns of each program (bpf(2), BPF_ENABLE_STATS), what counting itself adds included: see
+the program that does nothing. share: runs x time, of the CPU time that the processes of the load used meanwhile (cpu.stat of their
+control group); runs that others on this machine caused count, too. Medians of the rounds, least and most in brackets; in each round
+all had their turn. beside ours: share of all its programs over that of ours that ask the same, of the same load.
+stream, loss: iperf3 over veth between two namespaces, without and with 1 % loss; connects: TCP connections, one after the other; unwanted:
+datagrams to a port where nobody listens; processes: that begin and end; switches: two processes that wake each other over pipes;
+reads: 4 KiB of a disk, past the page cache. All as fast as they go."""
 
 
-def busy():
-    """Seconds that all CPUs spent on something, since boot."""
-    with open("/proc/stat", encoding="ascii") as f:
-        n = list(map(int, f.readline().split()[1:]))
-    return (sum(n[:8]) - n[3] - n[4]) / os.sysconf("SC_CLK_TCK")
+class Table:
+    """{(who, load, program): [(runs, ns a run, share) a round]}"""
 
-
-def programs(ids=None):
-    done = subprocess.run([holding.BPFTOOL, "-j", "prog", "show"], capture_output=True, text=True, check=True, timeout=60)
-    return {p["id"]: p for p in json.loads(done.stdout) if ids is None or p["id"] in ids}
-
-
-def tool(name):
-    return shutil.which(name, path="/usr/sbin:/usr/bin:/usr/share/bcc/libbpf-tools")
-
-
-class Bench:
     def __init__(self):
-        self.wire = Wire("a", "b")
-        self.server = subprocess.Popen(["setpriv", "--pdeathsig=KILL", *self.wire.command("b", sys.executable, "-c", RECEIVE)], stdout=subprocess.PIPE)
-        self.server.stdout.readline()
+        self.rows, self.reached, self.absent, self.question = {}, {}, {}, {}
 
-    def close(self):
-        self.server.kill()
-        self.server.communicate()
-        self.wire.close()
+    def add(self, who, load, seen, cpu):
+        runs, ns = (sum(v[k] for v in seen.values()) for k in (0, 1))
+        for program, (n, t) in [*seen.items(), (ALL, (runs, ns))]:
+            self.rows.setdefault((who, load, program), []).append((n, t / n if n else 0, t / 1e7 / cpu))
 
-    def load(self, name, seconds=SECONDS):
-        code, _, loss = LOADS[name]
-        self.wire.lose("a", loss)
-        begin = busy()
-        done = subprocess.run(self.wire.command("a", sys.executable, "-c", code.format(seconds, seconds)), capture_output=True, text=True, check=True,
-                              timeout=seconds + 120)
-        return float(done.stdout), busy() - begin
+    def median(self, who, load, column, program=ALL):
+        values = [r[column] for r in self.rows.get((who, load, program), [])]
+        return statistics.median(values) if values else None
 
-    def measure(self, label, ids):
-        """Each load with these programs attached: a line a program that ran. Returns the greatest share of each load."""
-        shares = {}
-        for name in LOADS:
-            before = programs(ids)
-            _, cpu = self.load(name)
-            spent = 0
-            for i, now in programs(ids).items():
-                runs = now.get("run_cnt", 0) - before[i].get("run_cnt", 0)
-                ns = now.get("run_time_ns", 0) - before[i].get("run_time_ns", 0)
-                spent += ns
-                if runs:
-                    print(f"{label:30} {name:10} {now.get('name', ''):18} {runs:10} runs {ns / runs:7.0f} ns {ns / 1e7 / cpu:8.4f} %")
-            shares[name] = spent / 1e7 / cpu
-            print(f"{label:30} {name:10} {'all':18} {'':10}      {'':7}    {shares[name]:8.4f} %", flush=True)
-        return shares
+    def line(self, key, last):
+        who, load, program = key
+        runs, ns, share = zip(*self.rows[key])
+        ours = self.median(self.question.get(who), load, 2) if last else None
+        spread = (f"({min(ns):.0f} to {max(ns):.0f})", f"({min(share):.4f} to {max(share):.4f})") if len(ns) > 1 else ("", "")
+        beside = f"{self.median(who, load, 2) / ours:.1f} x" if ours else ""
+        return (f"{load:9}  {who:29} {program:21} {statistics.median(runs):9.0f} {statistics.median(ns):8.0f} {spread[0]:16} {statistics.median(share):8.4f} "
+                f"{spread[1]:20} {beside:>9}".rstrip())
 
-    def ours(self):
-        h = holding.Holder(before=self.wire.command("a"))
-        told = {n: s["verdict"] for n, s in h.sets.items()}
-        print(f"sets: {told}")
-        ids = set(h.programs())
-        memory = subprocess.run([holding.BPFTOOL, "-j", "map", "show"], capture_output=True, text=True, check=True, timeout=60)
-        used = {m for p in programs(ids).values() for m in p.get("map_ids", [])}
-        bytes_ = sum(m.get("bytes_memlock", 0) for m in json.loads(memory.stdout) if m["id"] in used)
-        print(f"maps: {bytes_ / 1e6:.2f} MB of kernel memory (goal: 4 MB)")
-        always = self.measure("tpu-hostd always on", ids)
-        for name in h.sets:
-            if h.figures(f"watch {name}") == 0:
-                self.measure(f"tpu-hostd watching {name}", ids)
-                h.figures(f"unwatch {name}")
+    def show(self):
+        print(f"{'load':9}  {'whose':29} {'program':21} {'runs':>9} {'ns a run':>8} {'':16} {'share %':>8} {'':20} {'beside ours':>9}")
+        for load in LOADS:
+            for who in dict.fromkeys(key[0] for key in self.rows if key[1] == load):
+                keys = [key for key in self.rows if key[:2] == (who, load)]
+                if len(keys) == 2:  # one, and all of it
+                    keys.pop()
+                for key in sorted(keys, key=lambda k: k[2] == ALL):
+                    print(self.line(key, key == keys[-1] or key[2] == ALL))
+        for who, why in self.absent.items():
+            print(f"{who}: does not run here: {why}")
+        print(METHOD, flush=True)
+
+
+def holder(site, *watched):
+    """Our programs; .always: those that hang without a watch."""
+    h = holding.Holder(before=site.wire.command("a"))
+    h.always = bpf_site.attached(h.pid)
+    for name in watched:
+        r = h.figures(f"watch {name} {os.stat(site.group).st_ino}")
+        if r != 0:
+            h.close()
+            raise OSError(-r, f"watching {name}: {os.strerror(-r)}")
+    return h
+
+
+def ours(site, table):
+    h = holder(site)
+    for load in LOADS:
+        table.add(ALWAYS, load, *site.counted(h.always, load, SECONDS))
+    h.close()
+    for name, loads in WATCHES.items():
+        who = f"tpu-hostd watching {name}"
+        try:
+            h = holder(site, name)
+        except OSError as e:
+            table.absent[who] = e.strerror
+            continue
+        mine = set(h.programs()) - h.always
+        for load in loads:
+            table.add(who, load, *site.counted(mine, load, SECONDS))
         h.close()
-        print(f"always on: {max(always.values()):.4f} % of the CPU time used, at most (goal: 0.5 %)")
 
-    def peers(self):
-        for name, command in PEERS.items():
-            if not tool(command[0]):
-                print(f"{name}: not installed")
-                continue
-            before = set(programs())
-            process = subprocess.Popen(["setpriv", "--pdeathsig=KILL", *TRACING, tool(command[0]), *command[1:]], stdout=subprocess.DEVNULL,
-                                       stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True)
-            end, ids, stable = time.monotonic() + 30, set(), 0
-            while time.monotonic() < end and process.poll() is None and stable < 4:
-                time.sleep(0.5)
-                now = set(programs()) - before
-                stable = stable + 1 if now and now == ids else 0
-                ids = now
-            if ids and process.poll() is None:
-                self.measure(name, ids)
-            ended = process.poll() is not None
-            process.kill()
-            said = process.communicate()[1].strip().splitlines()
-            if ended or not ids:
-                print(f"{name}: does not run on this kernel: {said[-1] if said else 'it attaches nothing'}")
 
-    def in_turn(self):
-        """Off and on in turn: medians, and how far the rounds of each lie apart."""
-        for name in ("stream", "switches"):
-            seen = {"off": [], "on": []}
-            for _ in range(ROUNDS):
-                for how in seen:
-                    h = holding.Holder(before=self.wire.command("a")) if how == "on" else None
-                    seen[how].append(self.load(name, min(SECONDS, 3))[0])
-                    if h:
-                        h.close()
-            off, on = statistics.median(seen["off"]), statistics.median(seen["on"])
-            words = ", ".join(f"{how} {statistics.median(v):.4g} ({min(v):.4g} to {max(v):.4g})" for how, v in seen.items())
-            print(f"{name}: {words} {LOADS[name][1]}; difference {100 * (off - on) / off:+.2f} %", flush=True)
+def nothing(site, table):
+    for load, (_, _, tracepoint) in LOADS.items():
+        empty = Stats(tracepoint)
+        table.add(EMPTY, load, *site.counted(empty.ids, load, SECONDS))
+        empty.close()
+
+
+def bpftune_tree():
+    """The folder of Debian 13's packages, in the lab's cache."""
+    if "BPFTUNE" in os.environ:
+        return os.environ["BPFTUNE"]
+    import peers
+    try:
+        return peers.debian("trixie", *bpf_peers.BPFTUNE, small=True)
+    except peers.Missing as e:
+        print(f"bpftune: {e}")
+        return None
+
+
+def others(site, table, tree):
+    for who, (_, (question, *loads)) in bpf_peers.PEERS.items():
+        table.question[who] = f"tpu-hostd {question}"
+        words = bpf_peers.command(who, tree, MEMLOCK)
+        if who in table.absent or isinstance(words, str):
+            table.absent.setdefault(who, words)
+            continue
+        peer = bpf_peers.Peer(words)
+        if peer.why:
+            table.absent[who] = peer.why
+            continue
+        for load in loads:
+            table.add(who, load, *site.counted(peer.ids, load, SECONDS))
+        peer.close()
+
+
+def goals(site, table):
+    h = holder(site)
+    site.run("a", [bpf_site.BENCH, "peers"])
+    peers, bytes_ = len(h.figures()["peers"]), bpf_site.map_bytes(set(h.programs()))
+    h.close()
+    print(f"maps: {bytes_ / 1e6:.2f} MB of kernel memory, {peers} peers among them: goal {MAPS_GOAL / 1e6:.0f} MB")
+    empty = statistics.median(table.median(EMPTY, load, 1) for load in LOADS)
+    for load in LOADS:
+        print(f"always on, {load}: {table.median(ALWAYS, load, 2):.4f} % of the CPU time used" + (f": goal {SHARE_GOAL} %" if load in CLAIMED else ""))
+    for program in dict.fromkeys(key[2] for key in table.rows if key[0] == ALWAYS and key[2] != ALL):
+        storm = max(LOADS, key=lambda load: table.median(ALWAYS, load, 0, program) or 0)
+        print(f"always on, {program}: {table.median(ALWAYS, storm, 1, program):.0f} ns an event where it has most ({storm}): goal {EVENT_GOAL} ns, "
+              f"of which {empty:.0f} ns are the counting")
+
+
+def in_turn(site):
+    """Off and on in turn, each first in its turn: medians, and how far the rounds of each lie apart."""
+    hows = {"off": None, "always on": (), "watched": ("sched", "io")}
+    for load in ("stream", "switches"):
+        seen = {how: [] for how in hows}
+        for i in range(ROUNDS * 2):
+            for k in range(len(hows)):
+                how = list(hows)[(i + k) % len(hows)]
+                try:
+                    h = None if hows[how] is None else holder(site, *hows[how])
+                except OSError:
+                    continue
+                seen[how].append(site.load(load, SECONDS)[0])
+                if h:
+                    h.close()
+        off = statistics.median(seen["off"])
+        for how, values in seen.items():
+            if values:
+                m = statistics.median(values)
+                print(f"{load:9} {how:10} {m:12.4g} ({min(values):.4g} to {max(values):.4g}) {LOADS[load][0]}"
+                      + (f": {100 * (m - off) / off:+.2f} %" if how != "off" else ""), flush=True)
 
 
 def main():
-    why = holding.why_not()
+    why = holding.why_not() or (None if shutil.which("iperf3") else "there is no iperf3: tools/deps bench")
     if why:
         sys.exit(f"cannot run here: {why}")
-    with open(STATS, encoding="ascii") as f:
-        were = f.read()
-    b = Bench()
+    tree, table, site = bpftune_tree(), Table(), Site()
     try:
-        with open(STATS, "w", encoding="ascii") as f:
-            f.write("1")
-        b.ours()
-        b.peers()
-        with open(STATS, "w", encoding="ascii") as f:
-            f.write("0")
-        b.in_turn()
+        stats = Stats()
+        for _ in range(ROUNDS):
+            nothing(site, table)
+            ours(site, table)
+            others(site, table, tree)
+        table.show()
+        goals(site, table)
+        stats.close()
+        in_turn(site)
     finally:
-        with open(STATS, "w", encoding="ascii") as f:
-            f.write(were)
-        b.close()
+        site.close()
 
 
 if __name__ == "__main__":

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bpf-holder LOADER: what tpu-hostd does with its BPF programs, and nothing else. Prints a JSON line of the sets that the loader
- * told of; then, for each line "net" on standard input, the figures of that set; for "watch NAME" and "unwatch NAME" what came
- * of attaching the watch programs of a set, or letting go of them.
+ * told of; then, for each line "net" on standard input, the figures of that set; for "watch NAME [GROUP]" and "unwatch NAME" what
+ * came of attaching the watch programs of a set to look at the control group of that inode, or of letting go of them.
  */
 #include <arpa/inet.h>
+#include <linux/types.h>
 #include <poll.h>
 
 #include "bpf_sets.h"
+#include "io_figures.h"
 #include "net_figures.h"
+#include "sched_figures.h"
+
+#define SLOW_NS (10 * 1000 * 1000) /* as tpu-hostd has it */
 
 static void print_sets(const struct bpf_sets *s) {
         printf("{\"pid\": %d, \"sets\": [", getpid());
@@ -43,9 +48,9 @@ static void print_net(const struct net_figures *f) {
 
         printf("{\"all\": {");
         print_counts(&f->all);
-        printf("}, \"peers_lost\": %llu, \"drops_lost\": %llu, \"connects_lost\": %llu, \"drops\": %llu, \"unplaced\": %llu, "
+        printf("}, \"peers_lost\": %llu, \"drops_lost\": %llu, \"connects_lost\": %llu, \"unplaced\": %llu, "
                "\"resets_without_socket\": %llu, \"peers\": [",
-               f->peers_lost, f->drops_lost, f->connects_lost, f->drops, f->drops_unplaced, f->resets_without_socket);
+               f->peers_lost, f->drops_lost, f->connects_lost, f->drops_unplaced, f->resets_without_socket);
         for (size_t i = 0; i < NET_PEERS; i++) {
                 const struct net_peer *p = &f->peers[i];
 
@@ -66,7 +71,7 @@ static void print_net(const struct net_figures *f) {
                 if (f->drop_use[i] != NET_USED)
                         continue;
                 printf("%s{\"reason\": \"%s\", \"symbol\": \"%s\", \"packets\": %llu}", between,
-                       d->reason < NET_REASONS ? f->reasons[d->reason] : "", d->symbol, d->packets);
+                       d->reason < NET_REASONS ? f->reasons[d->reason] : "", d->symbol, net_drop_packets(f, i));
                 between = ", ";
         }
         puts("]}");
@@ -82,11 +87,34 @@ static int take_all(struct bpf_sets *s) {
         }
 }
 
+static int watch(struct bpf_sets *s, const char *words) {
+        struct sched_orders *sched;
+        struct io_orders *io;
+        unsigned long long group = 0;
+        char name[16];
+
+        if (sscanf(words, "%15s %llu", name, &group) < 1)
+                return -EINVAL;
+        if (group > 0 && streq(name, "sched")) {
+                sched = bpf_sets_map_memory(s, name, "orders", sizeof(*sched));
+                if (!sched)
+                        return -errno;
+                sched->group = group;
+        } else if (group > 0 && streq(name, "io")) {
+                io = bpf_sets_map_memory(s, name, "orders", sizeof(*io));
+                if (!io)
+                        return -errno;
+                io->group = group;
+                io->slow = SLOW_NS;
+        }
+        return bpf_sets_watch(s, name);
+}
+
 static void answer(struct bpf_sets *s, const char *words) {
         const struct net_figures *f = bpf_sets_figures(s, "net", sizeof(*f));
 
         if (startswith(words, "watch "))
-                printf("%d\n", bpf_sets_watch(s, words + strlen("watch ")));
+                printf("%d\n", watch(s, words + strlen("watch ")));
         else if (startswith(words, "unwatch ")) {
                 bpf_sets_unwatch(s, words + strlen("unwatch "));
                 puts("0");

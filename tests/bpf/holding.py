@@ -54,6 +54,12 @@ class Holder:
     def programs(self):
         return programs_of(self.pid)
 
+    def missed(self, name):
+        """How often a program did not run because it ran already on that CPU."""
+        shown = [json.loads(subprocess.run([BPFTOOL, "-j", "prog", "show", "id", str(i)], capture_output=True, text=True, check=True,
+                                           timeout=60).stdout) for i in self.programs()]
+        return sum(p.get("recursion_misses", 0) for p in shown if p["name"] == name)
+
     def close(self):
         self.process.stdin.close()
         self.process.wait(60)

@@ -139,6 +139,18 @@ class Diagnose(unittest.TestCase):
         self.assertIn("--hosts is a number", self.diagnose("1", "--from", "x", "--hosts", "0", code=64))
         self.assertIn("--run is", self.diagnose("1", "--from", "x", "--run", "maybe", code=64))
 
+    def test_waits_in_several_collectives(self):
+        """DistributedDataParallel's second step, one rank stopped: who has sent its part of the broadcast before it waits in the all-reduce behind
+        it. Recorded as test_recorded's; with native frames, and as where there are none."""
+        for case in ("second-step", "second-step-native"):
+            with self.subTest(case):
+                path = FIXTURES / f"gloo-{case}.json"
+                text = self.diagnose("1", "--hosts", "4", "--from", path, code=2)
+                self.assertEqual(text.split(" (score ")[0], "slice 1, worker 3 (h3): 1 of 4 is different; its process 4703 is stopped (state T) under "
+                                 "`train.py:33 Loader.next_batch`, the 3 others wait in DDP's broadcast (2) and the gradients' all-reduce (1)")
+                answer = json.loads(self.diagnose("1", "--hosts", "4", "--json", "--from", path, code=2))
+                self.assertEqual([s["worker"] for s in answer["suspects"] if s["score"] >= 0.25], [3])
+
     def test_recorded(self):
         """What tpu-stack read of four ranks of torch 1.13 (DistributedDataParallel, gloo) on CPython 3.11, one of which was held up."""
         for case, says in (("read", "main thread is in `read` under `train.py:7 next_batch`"), ("spin", "main thread runs in `train.py:9 next_batch`"),

@@ -244,6 +244,11 @@ class Hostd:
 
     def call(self, path, method="GET", timeout=PATIENCE, headers=None, body=None):
         """(status, content type, body) of one call."""
+        code, told, data = self.exchange(path, method, timeout, headers, body)
+        return code, told["Content-Type"], data
+
+    def exchange(self, path, method="GET", timeout=PATIENCE, headers=None, body=None):
+        """(status, headers, body) of one call."""
         c = http.client.HTTPConnection("localhost", timeout=timeout)
         c.sock = socket.socket(socket.AF_UNIX)
         c.sock.settimeout(timeout)
@@ -251,7 +256,7 @@ class Hostd:
             c.sock.connect(str(self.api))
             c.request(method, path, body=body, headers=headers or {})
             r = c.getresponse()
-            return r.status, r.getheader("Content-Type"), r.read()
+            return r.status, r.headers, r.read()
         finally:
             c.close()
 

@@ -80,6 +80,7 @@ class RealHostd(around.Hostd):
 
     def __init__(self, **hostd):
         super().__init__(**hostd)
+        self.after = []  # words before the program itself, as its user
         self.launchd = around.Launchd(self.folder / "launchd.sock")
 
     def start(self, watchdog_usec=None):
@@ -92,7 +93,7 @@ class RealHostd(around.Hostd):
         (self.folder / "launchd.sock").chmod(0o666)
         os.chown(self.folder, NOBODY, NOBODY)
         os.chown(self.folder / "notify", NOBODY, NOBODY)
-        self.wrapper = ["unshare", "-m", "sh", "-c", HIDE, "sh", *AS_SERVICE]
+        self.wrapper = ["unshare", "-m", "sh", "-c", HIDE, "sh", *AS_SERVICE, *self.after]
         self.root = "/"
         return super().start(watchdog_usec)
 

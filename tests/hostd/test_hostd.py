@@ -1,5 +1,6 @@
 """tpu-hostd as systemd, a collector, tpu-launchd and its callers see it: the real program, driven from outside."""
 
+import errno
 import grp
 import json
 import os
@@ -332,6 +333,10 @@ class Runs(Case):
         launchd.capture = lambda name: (ERROR, message({1: 2, 2: f"there is no run {name}", 3: "tpuctl jobs"}))
         code, _, body = h.call("/v1/jobs/train/stack", "POST")
         self.assertEqual((code, json.loads(body)), (404, {"error": "there is no run train", "remedy": "tpuctl jobs"}))
+        for error, after in ((errno.EBUSY, "1"), (errno.EAGAIN, "1"), (errno.ESRCH, None)):
+            launchd.capture = lambda name, error=error: (ERROR, message({1: error, 2: "a capture was taken a moment ago", 3: "ask again in a second"}))
+            code, headers, _ = h.exchange("/v1/jobs/train/stack", "POST")
+            self.assertEqual((code, headers["Retry-After"]), (503 if after else 404, after))
         launchd.capture = lambda name: None
         start = time.monotonic()
         code, _, body = h.call("/v1/jobs/train/stack", "POST")
@@ -339,7 +344,7 @@ class Runs(Case):
         self.assertGreater(time.monotonic() - start, 1.5)
         launchd.capture = lambda name: (CAPTURE_REPLY, b"\xff\xff\xff")
         self.assertEqual(h.call("/v1/jobs/train/stack", "POST")[0], 502)
-        self.assertEqual(len(h.events("tpu.api.acted")), 3)
+        self.assertEqual(len(h.events("tpu.api.acted")), 6)
         self.assertEqual(h.get("/v1/status")["state"], "ready")
 
     def test_client_goes_while_waiting(self):

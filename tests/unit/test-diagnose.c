@@ -118,6 +118,72 @@ static void test_sentence(void) {
         (void) diagnosis_free(d);
 }
 
+/* --- Several collectives ------------------------------------------------------------------------------- */
+
+#define DDP_FORWARD                                                                                         \
+        MAIN_STEP " | /usr/lib/python3/dist-packages/torch/nn/modules/module.py:1194 Module._call_impl | "  \
+                  "/usr/lib/python3/dist-packages/torch/nn/parallel/distributed.py:1026 "                   \
+                  "DistributedDataParallel.forward"
+#define LINEAR                                                                                              \
+        " | /usr/lib/python3/dist-packages/torch/nn/modules/linear.py:114 Linear.forward"
+
+/* The sentence about four hosts in two captures, and how many are odd. */
+static void check_four(const struct scripted at[static 4], size_t odd, const char *says) {
+        _cleanup_scene_ struct scene scene = SCENE_NULL;
+        struct diagnosis *d;
+
+        for (uint32_t round = 0; round < 2; round++)
+                for (uint32_t i = 0; i < 4; i++)
+                        scene_rank(&scene, i, round, at[i]);
+        d = scene_diagnose(&scene, 4, RUN_STALLED);
+        if (!strstr(d->summary, says) || d->n_odd != odd)
+                test_fail(__FILE__, __LINE__, "%zu odd: %s, not: %s", d->n_odd, d->summary, says);
+        (void) diagnosis_free(d);
+}
+
+static void test_several_collectives(void) {
+        static const struct scripted broadcast = { DDP_FORWARD, 'S', "futex_wait_queue" },
+                                     native = { DDP_FORWARD " | !libtorch_cpu.so c10d::Work::wait", 'S',
+                                                "futex_wait_queue" },
+                                     stopped = { NEXT_BATCH, 'T', NULL },
+                                     barrier = { BARRIER, 'S', "futex_wait_queue" },
+                                     reads = { NEXT_BATCH, 'S', "pipe_read" };
+
+        check_four((struct scripted[]){ broadcast, native, WAITING, stopped }, 1,
+                   "worker 3 (10.10.0.13): 1 of 4 is different; its process 4703 is stopped (state T) under "
+                   "`dataset.py:88 next_batch`, the 3 others wait in DDP's broadcast (2) and all-reduce (1)");
+        check_four((struct scripted[]){ broadcast, barrier, WAITING, reads }, 1,
+                   "worker 3 (10.10.0.13): 1 of 4 is different; its main thread is in `read` under "
+                   "`dataset.py:88 next_batch`, the 3 others wait in DDP's broadcast (1), barrier (1) and "
+                   "all-reduce (1)");
+        /* done with the broadcast, in which the others still are: it is ahead */
+        check_four((struct scripted[]){ broadcast, broadcast, WAITING, broadcast }, 0,
+                   "all 4 ranks wait for the others (DDP's broadcast");
+        check_four((struct scripted[]){ WAITING, WAITING, barrier, WAITING }, 1,
+                   "worker 2 (10.10.0.12): 1 of 4 is different; its main thread waits in barrier");
+}
+
+/* The module that DistributedDataParallel wraps is behind the same frame: what it does there is its own. */
+static void test_wrapped_module(void) {
+        check_four((struct scripted[]){ WAITING, WAITING, { DDP_FORWARD LINEAR, 'S', "futex_wait" }, WAITING }, 1,
+                   "worker 2 (10.10.0.12): 1 of 4 is different; its main thread waits for a lock under "
+                   "`train.py:80 step`, the 3 others wait in all-reduce");
+        check_four((struct scripted[]){ WAITING, WAITING, { DDP_FORWARD " | model.py:7 forward", 'S', "pipe_read" },
+                                        WAITING },
+                   1, "its main thread is in `read` under `model.py:7 forward`, the 3 others wait in all-reduce");
+        check_four((struct scripted[]){ WAITING, WAITING, { DDP_FORWARD, 'R', NULL }, WAITING }, 1,
+                   "its main thread runs in `train.py:80 step`, the 3 others wait in all-reduce");
+}
+
+/* A stopped process explains why others wait, whatever for: nobody else is named beside it. */
+static void test_stopped_explains(void) {
+        static const struct scripted lock = { MAIN_STEP, 'S', "futex_wait_queue" }, stopped = { MAIN_STEP, 'T', NULL };
+
+        check_four((struct scripted[]){ lock, lock, WAITING, stopped }, 1,
+                   "worker 3 (10.10.0.13): 1 of 4 is different; its process 4703 is stopped (state T) under "
+                   "`train.py:80 step`, 1 of the 3 others waits in all-reduce");
+}
+
 /* --- No stall ------------------------------------------------------------------------------------------ */
 
 static void expect(const struct scene *scene, enum run_state run, enum outcome outcome, const char *says) {
@@ -368,5 +434,6 @@ static void test_names_that_save(void) {
                 ASSERT_FALSE(function_saves(no[i]));
 }
 
-TEST_MAIN(test_saves, test_names_that_save, test_matrix, test_sentence, test_stopped, test_goes_on, test_step_thread, test_behind,
+TEST_MAIN(test_saves, test_names_that_save, test_matrix, test_sentence, test_several_collectives,
+          test_wrapped_module, test_stopped_explains, test_stopped, test_goes_on, test_step_thread, test_behind,
           test_helpers, test_changed, test_devices)

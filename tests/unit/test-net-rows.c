@@ -132,7 +132,9 @@ static void every_metric_is_measured(void) {
         figures.drops_lost = 2;
         for (size_t i = 0; i < NET_DROP_SERIES + 5; i++) {
                 figures.drop_use[i] = NET_USED;
-                figures.dropped[i] = (struct net_drop){ .reason = 1, .location = i + 1, .packets = 10 };
+                figures.dropped[i] = (struct net_drop){ .reason = 1, .location = i + 1 };
+                figures.drop_packets[0][i] = 7; /* by two CPUs */
+                figures.drop_packets[NET_DROP_SHARES - 1][i] = 3;
         }
         memset(t.of, 0, sizeof(t.of));
         memset(t.sums, 0, sizeof(t.sums));

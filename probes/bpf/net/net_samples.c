@@ -102,12 +102,12 @@ static void put_drops(const struct net_figures *f, struct sink *s) {
                 if (__atomic_load_n(&f->drop_use[i], __ATOMIC_ACQUIRE) != NET_USED)
                         continue;
                 if (++n > NET_DROP_SERIES) {
-                        others += d->packets;
+                        others += net_drop_packets(f, i);
                         continue;
                 }
                 net_drop_reason(f, d, reason);
                 net_drop_place(d, place);
-                put_int(s, METRIC_KERNEL_DROPS, whole(d->packets), reason, place, NULL);
+                put_int(s, METRIC_KERNEL_DROPS, whole(net_drop_packets(f, i)), reason, place, NULL);
         }
         if (others > 0)
                 put_int(s, METRIC_KERNEL_DROPS, whole(others), "other", "", NULL);

@@ -119,8 +119,10 @@ struct bpf_sets *bpf_sets_free(struct bpf_sets *s) {
                 return NULL;
         for (size_t i = 0; i < s->n; i++)
                 s->sets[i] = free_set(s->sets[i]);
-        s->fd = close_fd(s->fd); /* a loader that still sends ends by this */
+        if (s->fd >= 0)
+                (void) shutdown(s->fd, SHUT_RDWR); /* a loader that still sends ends by this */
         reap(s);
+        s->fd = close_fd(s->fd);
         free(s);
         return NULL;
 }
@@ -180,6 +182,35 @@ static void map_figures(struct set *t) {
         t->figures_size = t->report.things[i].size;
 }
 
+/* Programs of the kind tp_btf know their tracepoint: they are attached without a name (Linux 5.5, bpf(2)). */
+static int attach(int program) {
+        union bpf_attr attr;
+        long fd;
+
+        memset(&attr, 0, sizeof(attr));
+        attr.raw_tracepoint.prog_fd = (uint32_t) program;
+        fd = syscall(SYS_bpf, BPF_RAW_TRACEPOINT_OPEN, &attr, sizeof(attr));
+        return fd < 0 ? -errno : (int) fd;
+}
+
+/* Whether its watch programs could be attached, is known before anybody asks: one of them is tried. */
+static void try_watch(struct set *t) {
+        struct bpf_report *r = &t->report;
+        size_t len = strlen(r->reason);
+        int fd = 0;
+
+        for (size_t i = 0; i < r->n_things && fd == 0; i++)
+                if (r->things[i].kind == BPF_THING_WATCH)
+                        fd = attach(t->fds[i]);
+        if (fd > 0)
+                close_fd(fd);
+        if (fd >= 0)
+                return;
+        r->verdict = VERDICT_UNKNOWN;
+        (void) snprintf(r->reason + len, sizeof(r->reason) - len, "%s%s", len > 0 ? "; " : "",
+                        fd == -EPERM ? BPF_WATCH_REFUSED : "its programs cannot be attached");
+}
+
 /* 1: a set was taken, 0: that was all, -EAGAIN: nothing is there now. */
 static int take_one(struct bpf_sets *s) {
         union {
@@ -211,6 +242,7 @@ static int take_one(struct bpf_sets *s) {
         t->report = report;
         memcpy(t->fds, fds, (size_t) n * sizeof(int));
         map_figures(t);
+        try_watch(t);
         s->sets[s->n++] = t;
         return 1;
 }
@@ -227,7 +259,11 @@ int bpf_sets_take(struct bpf_sets *s) {
         while (r > 0 || r == -EINTR);
         if (r == -EAGAIN)
                 return 0;
-        s->fd = close_fd(s->fd);
+        /*
+         * Not closed yet: who waits for it takes it out of his epoll first. Of a closed one a child may hold a copy just now,
+         * and then epoll goes on telling of it.
+         */
+        (void) shutdown(s->fd, SHUT_RDWR); /* a loader that still sends ends by this */
         reap(s);
         return r < 0 ? r : 1;
 }
@@ -281,17 +317,6 @@ void *bpf_sets_map_memory(struct bpf_sets *s, const char *set, const char *map, 
 }
 
 /* --- Watching ------------------------------------------------------------------------------------------ */
-
-/* Programs of the kind tp_btf know their tracepoint: they are attached without a name (Linux 5.5, bpf(2)). */
-static int attach(int program) {
-        union bpf_attr attr;
-        long fd;
-
-        memset(&attr, 0, sizeof(attr));
-        attr.raw_tracepoint.prog_fd = (uint32_t) program;
-        fd = syscall(SYS_bpf, BPF_RAW_TRACEPOINT_OPEN, &attr, sizeof(attr));
-        return fd < 0 ? -errno : (int) fd;
-}
 
 int bpf_sets_watch(struct bpf_sets *s, const char *set) {
         struct set *t = find_set(s, set);

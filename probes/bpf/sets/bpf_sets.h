@@ -7,9 +7,12 @@
  *
  * Figures of a set are one struct in memory that the programs write and we have mapped (NAME_figures.h): reading takes
  * neither a system call nor a capability. Watch programs are attached by their descriptors, which needs no capability from
- * Linux 5.19 on; before that it is -EPERM.
+ * Linux 5.19 on; before that it is -EPERM. Which it is here is tried when a set is taken: its verdict is UNKNOWN then, with
+ * this reason.
  */
 #include "bpf_report.h"
+
+#define BPF_WATCH_REFUSED "this kernel attaches BPF programs for processes with CAP_BPF alone (Linux before 5.19)"
 
 struct bpf_sets;
 
@@ -23,7 +26,7 @@ int bpf_sets_start(const char *program, struct bpf_sets **ret);
 struct bpf_sets *bpf_sets_free(struct bpf_sets *s);
 DEFINE_CLEANUP(struct bpf_sets *, bpf_sets_free)
 
-/* What to wait for (EPOLLIN); -1 when all is taken. */
+/* What to wait for (EPOLLIN) until all is taken; open until bpf_sets_free(). */
 int bpf_sets_fd(const struct bpf_sets *s);
 /* Takes what is there: 1 when that was all (the loader is reaped), 0 when more is to come, -errno when it failed. */
 int bpf_sets_take(struct bpf_sets *s);

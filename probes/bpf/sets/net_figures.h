@@ -9,10 +9,12 @@
  */
 #ifndef __bpf__
 #include <linux/types.h>
+#include <stddef.h>
 #endif
 
 #define NET_PEERS 2048 /* powers of two; twice as many as are wanted, so that places are found at once */
 #define NET_DROPS 256
+#define NET_DROP_SHARES 32 /* of a count of drops, by the number of the CPU */
 #define NET_TRIES 16      /* entries that are looked at for a key */
 #define NET_IDLE_NS (3600ULL * 1000 * 1000 * 1000)
 #define NET_REASONS 192   /* values of enum skb_drop_reason that have a name here (131 in Linux 6.18) */
@@ -57,11 +59,9 @@ struct net_peer {
 };
 
 struct net_drop {
-        __u32 reason; /* enum skb_drop_reason of this kernel; 0 before Linux 5.17 */
-        __u32 unused;
-        __u64 last_ns;
         __u64 location; /* address in the kernel */
-        __u64 packets;
+        __u32 reason;   /* enum skb_drop_reason of this kernel; 0 before Linux 5.17 */
+        __u32 unused;
         char symbol[NET_SYMBOL]; /* "tcp_v4_rcv+0x1f3/0xe80"; empty before Linux 5.13 */
 };
 
@@ -69,9 +69,21 @@ struct net_figures {
         struct net_counts all; /* what found no room among the peers, too */
         __u64 peers_lost, drops_lost, connects_lost; /* events that found no room in the tables */
         __u64 resets_without_socket;                 /* sent: nobody listened */
-        __u64 drops, drops_unplaced; /* packets; unplaced: of which the namespace is not known, not among drops */
+        __u64 drops_unplaced; /* packets of which the namespace is not known; not among dropped */
         __u8 peer_use[NET_PEERS], drop_use[NET_DROPS]; /* enum net_use; apart, so that looking for them touches little memory */
         struct net_peer peers[NET_PEERS];
         struct net_drop dropped[NET_DROPS];
+        __u64 drop_packets[NET_DROP_SHARES][NET_DROPS]; /* added up: net_drop_packets() */
         char reasons[NET_REASONS][NET_REASON_NAME]; /* names of this kernel's reasons, "SOCKET_RCVBUFF" */
+        __u64 own_net; /* for the programs: where the kernel keeps our namespace; 0: not yet seen */
 };
+
+#ifndef __bpf__
+static inline __u64 net_drop_packets(const struct net_figures *f, size_t at) {
+        __u64 n = 0;
+
+        for (size_t i = 0; i < NET_DROP_SHARES; i++)
+                n += __atomic_load_n(&f->drop_packets[i][at], __ATOMIC_RELAXED);
+        return n;
+}
+#endif
