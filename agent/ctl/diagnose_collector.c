@@ -59,6 +59,9 @@ int diagnose_collector_capture(const struct collector *c, const char *slice, cha
         json_t *v;
         int r = ask(c, "POST", slice, "capture", NULL, 0, &v, problem);
 
+        if (r == -EBUSY) /* there was a round a moment ago */
+                (void) snprintf(problem->remedy, sizeof(problem->remedy),
+                                "tpuctl diagnose %s: without --capture it shows the last round's verdict", slice);
         if (r < 0)
                 return r;
         (void) snprintf(episode, 64, "%s", json_text_of(v, "episode"));

@@ -160,7 +160,7 @@ static int read_answer(CURL *curl, const struct body *b, const struct http_reque
         else
                 (void) problem_set(p, 0, NULL, "%s answers HTTP %ld", where(q), status);
         json_decref(v);
-        return status == 404 ? -ENOENT : -EPROTO;
+        return status == 404 ? -ENOENT : status == 409 ? -EBUSY : -EPROTO;
 }
 
 int http_json(const struct http_request *q, json_t **ret, struct problem *problem) {

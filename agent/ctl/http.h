@@ -24,7 +24,8 @@ struct http_request {
         unsigned segment; /* TCP payload of one packet, both ways; 0: what the kernel finds right */
 };
 
-/* 0 and a new reference; -errno with problem set. */
+/* 0 and a new reference; -errno with problem set: -ENOENT for 404, -EBUSY for 409, else -EPROTO where it was
+ * answered. */
 int http_json(const struct http_request *q, json_t **ret, struct problem *problem);
 
 /*

@@ -2,9 +2,9 @@
 /* Joins: a lease, then slot and member in one transaction that reads all this host shall know, then a watch
  * from there on. */
 #include "backoff.h"
+#include "etcd_patience.h"
 #include "registry_etcd.h"
 
-#define PATIENCE_MAX 2U /* doublings */
 #define TTL_LEAST 2 /* seconds; etcd makes less than that of its election timeout, too */
 
 static void arm(sd_event_source *source, usec_t after) {
@@ -15,19 +15,6 @@ static void arm(sd_event_source *source, usec_t after) {
 
 static unsigned ttl_of(const struct etcd_registry *r) {
         return MAX((unsigned) (r->base.options.lease / USEC_PER_SEC), (unsigned) TTL_LEAST);
-}
-
-/* The record's key, out of etcd's; false: none that this host shall know. */
-static bool key_of(const struct etcd_registry *r, const Etcd__KeyValue *kv,
-                   char key[static REGISTRY_KEY_MAX + 1]) {
-        const char *text;
-        size_t len;
-
-        text = etcd_key_behind(&kv->key, r->prefix, &len);
-        if (!text || len == 0 || len > REGISTRY_KEY_MAX)
-                return false;
-        (void) snprintf(key, REGISTRY_KEY_MAX + 1, "%.*s", (int) len, text);
-        return true;
 }
 
 static bool is_refusal(const struct etcd_answer *a) {
@@ -44,38 +31,59 @@ static void end_lease(struct etcd_registry *r) {
         etcd_leader_stop(r->leader);
 }
 
-/*
- * A fleet that comes at once may be more than etcd answers in time: who is no member yet waits longer, instead of
- * making more of it. A member's lease leaves no time for that.
- */
+static usec_t time_left(const struct etcd_registry *r) {
+        usec_t now = etcd_registry_now(r);
+
+        return r->lease != 0 && r->lease_until > now ? r->lease_until - now : 0;
+}
+
+static usec_t spent(const struct etcd_registry *r, const struct etcd_answer *a) {
+        usec_t now = etcd_registry_now(r);
+
+        return now > a->asked ? now - a->asked : 0;
+}
+
+static struct etcd_patience patience_of(const struct etcd_registry *r) {
+        return (struct etcd_patience){
+                .least = MIN(ETCD_QUESTION_TIME, MAX(r->base.options.lease / 5, USEC_PER_SEC)),
+                .alone = r->alone,
+                .joined = r->joined || r->conflict,
+                .left = time_left(r),
+                .failures = r->failures,
+                .slowest = r->slowest,
+        };
+}
+
+/* Before each question. */
 static void set_patience(struct etcd_registry *r) {
-        etcd_set_timeout(r->etcd, ETCD_QUESTION_TIME << (r->joined ? 0 : MIN(r->failures, PATIENCE_MAX)));
+        const struct etcd_patience p = patience_of(r);
+
+        etcd_set_timeout(r->etcd, etcd_patience_deadline(&p));
 }
 
 static void failed(struct etcd_registry *r, const struct etcd_answer *a) {
-        usec_t wait = backoff_next(r->failures, etcd_registry_chance());
+        const struct etcd_patience p = patience_of(r);
 
         r->refused = is_refusal(a);
         if (a->outcome == GRPC_REFUSED && a->status == GRPC_NOT_FOUND)
                 end_lease(r);
         if (r->failures < 16)
                 r->failures++;
-        set_patience(r);
         (void) snprintf(r->why, sizeof(r->why), "%s", a->why);
-        arm(r->next, r->refused ? BACKOFF_PARKED : wait);
+        arm(r->next, r->refused ? BACKOFF_PARKED : etcd_patience_wait(&p, spent(r, a), etcd_registry_chance()));
         etcd_registry_show(r);
 }
 
-static void worked(struct etcd_registry *r) {
+static void worked(struct etcd_registry *r, const struct etcd_answer *a) {
+        r->slowest = etcd_patience_slowest(r->slowest, spent(r, a));
         r->failures = 0;
         r->refused = false;
         r->why[0] = '\0';
-        set_patience(r);
 }
 
 /* Renewing goes first: also for who waits for a slot, and who has much to say. */
 static bool lease_wears_off(const struct etcd_registry *r) {
-        return etcd_registry_now(r) + ttl_of(r) * USEC_PER_SEC * 2 / 3 > r->lease_until;
+        return time_left(r) < ttl_of(r) * USEC_PER_SEC * 2 / 3;
 }
 
 static void lease_lasts(struct etcd_registry *r, const struct etcd_answer *a, int64_t seconds) {
@@ -86,150 +94,41 @@ static void lease_lasts(struct etcd_registry *r, const struct etcd_answer *a, in
         arm(r->claim, r->lease_until > now ? r->lease_until - now : 0);
 }
 
-/* --- The watch -------------------------------------------------------------------------------------- */
-
-static void on_event(const Etcd__Event *e, void *userdata) {
-        char key[REGISTRY_KEY_MAX + 1];
-        struct etcd_registry *r = userdata;
-        bool gone = e->type == ETCD__EVENT__TYPE__DELETE;
-        json_t *value;
-
-        if (!key_of(r, e->kv, key))
-                return;
-        if (streq(key, "ctl/leader")) {
-                etcd_leader_seen(r->leader, !gone);
-                return;
-        }
-        value = gone ? NULL : etcd_registry_parse(e->kv);
-        if (gone || value)
-                registry_take(&r->base, key, value);
-        json_decref(value);
+/* The answers that came since it was granted may have taken most of it. */
+static void renew_after(struct etcd_registry *r, usec_t span) {
+        arm(r->next, MIN(span, time_left(r) / 2));
 }
 
-/* What happened meanwhile is no longer told: all is read anew, by joining once more. */
-static void on_lost(void *userdata) {
-        struct etcd_registry *r = userdata;
-
-        r->watch = etcd_watch_free(r->watch);
-        r->joined = false;
-        if (!r->busy)
-                etcd_registry_advance(r);
+static void renew_later(struct etcd_registry *r) {
+        renew_after(r, etcd_registry_about(ttl_of(r) * USEC_PER_SEC / 3));
 }
 
-static void on_watch(const char *why, void *userdata) {
-        struct etcd_registry *r = userdata;
+/* A fleet that joins is not to renew its leases while its last hosts still join, nor in one step. */
+static void renew_first(struct etcd_registry *r) {
+        usec_t third = ttl_of(r) * USEC_PER_SEC / 3;
 
-        if (!why)
-                r->watch_failures = 0;
-        else if (r->watch_failures < ETCD_WATCH_BLIPS)
-                r->watch_failures++;
-        if (why && r->failures == 0)
-                (void) snprintf(r->why, sizeof(r->why), "%s", why);
-        etcd_registry_show(r);
-}
-
-enum { KEY_SLICE, KEY_RUN, KEY_ORDER, KEY_SITE, KEY_CAPTURE, KEY_LEADER, _KEY_MAX };
-
-/* What this host shall know. */
-static void wanted(const struct etcd_registry *r, char keys[static _KEY_MAX][ETCD_PATH_MAX]) {
-        const struct registry_options *o = &r->base.options;
-
-        (void) snprintf(keys[KEY_SLICE], ETCD_PATH_MAX, "%sslice/%.63s", r->prefix, o->slice);
-        (void) snprintf(keys[KEY_RUN], ETCD_PATH_MAX, "%srun/", r->prefix);
-        (void) snprintf(keys[KEY_ORDER], ETCD_PATH_MAX, "%sorder/%.63s", r->prefix, o->host);
-        (void) snprintf(keys[KEY_SITE], ETCD_PATH_MAX, "%ssite/", r->prefix);
-        (void) snprintf(keys[KEY_CAPTURE], ETCD_PATH_MAX, "%scapture/%.63s", r->prefix, o->slice);
-        (void) snprintf(keys[KEY_LEADER], ETCD_PATH_MAX, "%sctl/leader", r->prefix);
-}
-
-static int watch_from(struct etcd_registry *r, int64_t revision) {
-        char keys[_KEY_MAX][ETCD_PATH_MAX];
-        struct etcd_watch_question q = {
-                .revision = revision, .event = on_event, .lost = on_lost, .state = on_watch, .userdata = r
-        };
-
-        wanted(r, keys);
-        for (size_t i = 0; i < _KEY_MAX; i++)
-                q.keys[i] = keys[i];
-        r->watch = etcd_watch_free(r->watch);
-        r->watch_failures = 0;
-        return etcd_watch_new(r->etcd, &q, &r->watch);
+        renew_after(r, third + etcd_registry_chance() % (third / 2));
 }
 
 /* --- Joining ---------------------------------------------------------------------------------------- */
 
-/* Whether ctl/leader was free, and is ours now, or who has it. */
-static void take_leader(struct etcd_registry *r, const Etcd__TxnResponse *t, int64_t revision) {
-        const Etcd__RangeResponse *range = NULL;
-
-        if (!t->succeeded && t->n_responses == 1 &&
-            t->responses[0]->response_case == ETCD__RESPONSE_OP__RESPONSE_RANGE)
-                range = t->responses[0]->range;
-        if (t->succeeded)
-                etcd_leader_won(r->leader, revision);
-        else if (range && range->n_kvs == 1 && range->kvs[0]->lease == r->lease)
-                etcd_leader_won(r->leader, range->kvs[0]->create_revision);
-        else
-                etcd_leader_seen(r->leader, range && range->n_kvs == 1);
-}
-
-/* Takes the ranges of a transaction's answer; ours are all of its operations but puts. */
-static void take_ranges(struct etcd_registry *r, const Etcd__TxnResponse *t, int64_t revision) {
-        const Etcd__TxnResponse *leader = NULL;
-        json_t *all = json_object();
-
-        for (size_t i = 0; i < t->n_responses; i++) {
-                const Etcd__RangeResponse *range;
-
-                if (t->responses[i]->response_case == ETCD__RESPONSE_OP__RESPONSE_TXN)
-                        leader = t->responses[i]->txn;
-                if (t->responses[i]->response_case != ETCD__RESPONSE_OP__RESPONSE_RANGE)
-                        continue;
-                range = t->responses[i]->range;
-                for (size_t k = 0; k < range->n_kvs; k++) {
-                        char key[REGISTRY_KEY_MAX + 1];
-
-                        if (key_of(r, range->kvs[k], key))
-                                (void) json_object_set_new(all, key, etcd_registry_parse(range->kvs[k]));
-                }
-        }
-        if (all)
-                registry_take_whole(&r->base, all);
-        json_decref(all);
-        if (leader)
-                take_leader(r, leader, revision);
-}
-
 static void end_joined(struct etcd_registry *r, const struct etcd_answer *a) {
         const struct etcd_message *m = a->message;
 
-        worked(r);
+        worked(r, a);
         r->joined = true;
         r->conflict = false;
-        if (watch_from(r, m->revision + 1) < 0) {
+        if (etcd_told_watch(r, m->revision + 1) < 0) {
                 r->joined = false;
                 arm(r->next, BACKOFF_BASE);
                 return;
         }
-        take_ranges(r, m->txn, m->revision);
+        etcd_told_take(r, m->txn, m->revision);
         etcd_registry_show(r);
         if (r->dirty)
                 etcd_registry_advance(r);
         else
-                arm(r->next, etcd_registry_about(ttl_of(r) * USEC_PER_SEC / 3));
-}
-
-/* All of it, and the leader's key where that is free: nobody has to ask for it in a question of its own. */
-static void add_ranges(const struct etcd_registry *r, struct etcd_ops *o) {
-        _cleanup_free_ char *text = etcd_leader_text(r->leader);
-        char keys[_KEY_MAX][ETCD_PATH_MAX];
-
-        wanted(r, keys);
-        for (size_t i = 0; i < _KEY_MAX; i++)
-                if (i != KEY_LEADER)
-                        etcd_ops_range(o, ETCD_THEN, keys[i]);
-                else if (text)
-                        etcd_ops_put_new(o, ETCD_THEN, keys[i], text, r->lease);
+                renew_first(r);
 }
 
 static void place(const struct etcd_registry *r, const char *kind, char path[static ETCD_PATH_MAX]) {
@@ -244,6 +143,7 @@ static void put_json(struct etcd_ops *o, const char *path, json_t *value, int64_
 }
 
 static void send(struct etcd_registry *r, struct etcd_ops *o, etcd_done done) {
+        set_patience(r);
         r->busy = o && etcd_ops_send(o, r->etcd, done, r) == 0;
         if (!r->busy) /* out of memory */
                 arm(r->next, BACKOFF_BASE);
@@ -278,7 +178,7 @@ static void rejoin(struct etcd_registry *r) {
         if (o) {
                 etcd_ops_if_created(o, slot, r->slot);
                 put_json(o, member, r->member, r->lease);
-                add_ranges(r, o);
+                etcd_told_add(r, o);
         }
         r->dirty = false;
         send(r, o, on_rejoined);
@@ -293,13 +193,13 @@ static void on_told(const struct etcd_answer *a, void *userdata) {
                 failed(r, a);
                 return;
         }
-        worked(r);
+        worked(r, a);
         if (!a->message->txn->succeeded)
                 r->joined = false; /* the slot was given up */
         if (!r->joined || r->dirty)
                 etcd_registry_advance(r);
         else
-                arm(r->next, etcd_registry_about(ttl_of(r) * USEC_PER_SEC / 3));
+                renew_later(r);
         etcd_registry_show(r);
 }
 
@@ -326,9 +226,9 @@ static void on_claimed(const struct etcd_answer *a, void *userdata) {
                 failed(r, a);
                 return;
         }
-        worked(r);
+        worked(r, a);
         etcd_registry_show(r);
-        arm(r->next, etcd_registry_about(ttl_of(r) * USEC_PER_SEC / 3));
+        renew_later(r);
 }
 
 /* Another machine has the slot. Never taken; but the planner hears of it, and tells people. */
@@ -396,8 +296,8 @@ static void join(struct etcd_registry *r) {
                 etcd_ops_if_created(o, slot, 0);
                 put_json(o, slot, mine, 0);
                 put_json(o, member, r->member, r->lease);
-                add_ranges(r, o);
-                etcd_ops_range(o, ETCD_ELSE, slot);
+                etcd_told_add(r, o);
+                etcd_ops_range(o, ETCD_ELSE, slot, NULL);
         }
         json_decref(mine);
         r->dirty = false;
@@ -414,7 +314,7 @@ static void on_kept(const struct etcd_answer *a, void *userdata) {
                 failed(r, a);
                 return;
         }
-        worked(r);
+        worked(r, a);
         if (a->message->keep->ttl <= 0) {
                 end_lease(r);
                 etcd_registry_advance(r);
@@ -424,12 +324,13 @@ static void on_kept(const struct etcd_answer *a, void *userdata) {
         if (!r->joined || r->dirty)
                 etcd_registry_advance(r);
         else
-                arm(r->next, etcd_registry_about(ttl_of(r) * USEC_PER_SEC / 3));
+                renew_later(r);
         etcd_registry_show(r);
 }
 
 static void keep(struct etcd_registry *r) {
         r->granted = 0;
+        set_patience(r);
         r->busy = etcd_lease_keep(r->etcd, r->lease, on_kept, r) == 0;
         if (!r->busy)
                 arm(r->next, BACKOFF_BASE);
@@ -455,6 +356,7 @@ static void on_granted(const struct etcd_answer *a, void *userdata) {
 }
 
 static void grant(struct etcd_registry *r) {
+        set_patience(r);
         r->lease = r->granted ? r->granted : (int64_t) (etcd_registry_chance() >> 1 | 1);
         r->busy = etcd_lease_grant(r->etcd, r->lease, ttl_of(r), on_granted, r) == 0;
         if (!r->busy) {
@@ -468,7 +370,7 @@ void etcd_registry_advance(struct etcd_registry *r) {
                 return;
         if (r->lease == 0)
                 grant(r);
-        else if (!r->joined && !(r->conflict && lease_wears_off(r)))
+        else if (!r->joined && !((r->conflict || r->failures > 0) && lease_wears_off(r)))
                 join(r);
         else if (r->joined && r->dirty && !lease_wears_off(r))
                 tell(r);

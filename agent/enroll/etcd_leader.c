@@ -134,7 +134,7 @@ static void try(struct etcd_leader *l) {
         if (o && text) {
                 etcd_ops_if_created(o, path, 0);
                 etcd_ops_put(o, ETCD_THEN, path, text, l->r->lease);
-                etcd_ops_range(o, ETCD_ELSE, path);
+                etcd_ops_range(o, ETCD_ELSE, path, NULL);
         }
         if (!o || !text || !t || etcd_ops_send(o, l->r->etcd, on_tried, t) < 0) {
                 if (t)

@@ -60,8 +60,15 @@ json_t *etcd_registry_parse(const Etcd__KeyValue *kv) {
 
 /* --- What is told ----------------------------------------------------------------------------------- */
 
+/* One renewal that failed is no news while most of the lease is left: the next one follows. */
+static bool is_away(const struct etcd_registry *r) {
+        bool early = r->joined && etcd_registry_now(r) + r->base.options.lease / 3 < r->lease_until;
+
+        return r->failures > (early ? 1U : 0U) || r->watch_failures >= ETCD_WATCH_BLIPS;
+}
+
 void etcd_registry_show(struct etcd_registry *r) {
-        bool away = r->failures > 0 || r->watch_failures >= ETCD_WATCH_BLIPS;
+        bool away = is_away(r);
         enum registry_state s = !r->base.complete && !r->conflict ? REGISTRY_JOINING : REGISTRY_AWAY;
         char why[256];
 
@@ -339,7 +346,7 @@ static int start(struct etcd_registry *r, sd_event *e, const struct registry_opt
                 .cert = o->certificate,
                 .key = o->key,
                 .user_agent = "tpu-hostd/" TPU_HOSTD_VERSION,
-                .timeout = MIN(ETCD_QUESTION_TIME, MAX(o->lease / 5, USEC_PER_SEC)),
+                .timeout = ETCD_QUESTION_TIME, /* etcd_join.c sets it */
         };
         const char *tenant = o->tenant && o->tenant[0] ? o->tenant : "default";
         int k;
@@ -354,6 +361,7 @@ static int start(struct etcd_registry *r, sd_event *e, const struct registry_opt
                 k = timer(e, "registry-claim", on_claim, r, &r->claim);
         if (k >= 0)
                 k = etcd_leader_new(r, &r->leader);
+        r->alone = !o->endpoints || !strchr(o->endpoints, ',');
         return k < 0 ? k : etcd_new(e, &options, &r->etcd, why);
 }
 

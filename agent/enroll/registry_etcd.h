@@ -14,7 +14,7 @@
 
 #define ETCD_PATH_MAX (REGISTRY_KEY_MAX + 96)
 
-#define ETCD_QUESTION_TIME (3 * USEC_PER_SEC)
+#define ETCD_QUESTION_TIME (3 * USEC_PER_SEC) /* or a fifth of the lease */
 #define ETCD_WATCH_BLIPS 2 /* a watch that was moved once is no news */
 
 struct etcd_leader;
@@ -38,6 +38,8 @@ struct etcd_registry {
         usec_t lease_until;
         int64_t slot;      /* its revision, where we are a member */
         unsigned failures; /* of questions in a row */
+        usec_t slowest;    /* answer of late */
+        bool alone;        /* one member of etcd is named */
         unsigned watch_failures;
         char prefix[96], why[256], holder[128]; /* "h1 (10.0.0.2)" */
 };
@@ -57,6 +59,15 @@ uint64_t etcd_registry_chance(void);
 
 /* Goes on with joining, or with the lease (etcd_join.c); does nothing while a question is out. */
 void etcd_registry_advance(struct etcd_registry *r);
+
+/* --- What this host is told (etcd_told.c) ----------------------------------------------------------- */
+
+/* Of a transaction: reads all of it, and takes the leader's key where that is free: nobody asks for it in a question of its own. */
+void etcd_told_add(const struct etcd_registry *r, struct etcd_ops *o);
+/* Its answer; all of its operations are ours or puts. */
+void etcd_told_take(struct etcd_registry *r, const Etcd__TxnResponse *t, int64_t revision);
+/* What happens to it from this revision on, instead of what was watched before. -ENOMEM. */
+int etcd_told_watch(struct etcd_registry *r, int64_t revision);
 
 /* --- The leader (etcd_leader.c) --------------------------------------------------------------------- */
 

@@ -63,12 +63,24 @@ static bool is_usual(const struct death *e) {
         return e->sender_known && !e->by_kernel && e->sender == 1;
 }
 
+/* The control group that the victim was in; empty: in none of a run's own. */
+static const char *group_of(const struct death *e, char buf[static DEATH_GROUP_MAX]) {
+        buf[0] = '\0';
+        if (e->run[0])
+                (void) snprintf(buf, DEATH_GROUP_MAX, "tpu-run-%s.slice", e->run);
+        for (char *p = buf + MIN(strlen("tpu-run-"), strlen(buf)); *p; p++)
+                if (*p == '-')
+                        *p = '_';
+        return buf;
+}
+
 static void tell(struct agent *a, const struct death *e, const char *run) {
-        char text[DEATH_TEXT_MAX], signal[DEATH_SIGNAL_TEXT_MAX], message[DEATH_TEXT_MAX + 160];
+        char text[DEATH_TEXT_MAX], signal[DEATH_SIGNAL_TEXT_MAX], message[DEATH_TEXT_MAX + 256], group[DEATH_GROUP_MAX];
         const struct otlp_attribute body[] = {
                 { .key = "job", .text = run },
                 { .key = "pid", .number = e->victim },
                 { .key = "comm", .text = e->victim_comm },
+                { .key = "group", .text = group_of(e, group) },
                 { .key = "signal", .text = death_signal(e->signal, signal) },
                 { .key = "killed_by", .text = death_text(e, text) },
                 { .key = "sender", .text = !e->sender_known ? "unknown" : e->by_kernel ? "kernel" : "process" },
@@ -81,7 +93,8 @@ static void tell(struct agent *a, const struct death *e, const char *run) {
 
         if (is_told(a->deaths, e, run))
                 return;
-        (void) snprintf(message, sizeof(message), "run %s: process %d (%s) was ended by %s", run, (int) e->victim, e->victim_comm, text);
+        (void) snprintf(message, sizeof(message), "run %s: process %d (%s)%s%s was ended by %s", run, (int) e->victim, e->victim_comm,
+                        group[0] ? " of " : "", group, text);
         (void) agent_emit(a, EVENT_RUN_KILLED_BY, is_usual(e) ? OTLP_INFO : OTLP_WARN, message, body, ELEMENTSOF(body), NULL);
 }
 

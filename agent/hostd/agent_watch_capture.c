@@ -64,31 +64,36 @@ static void put(const struct watch_round *w, const char *check, enum verdict ver
         (void) finding_list_add(list, &f); /* without it the capture is as good as without a watch */
 }
 
-/* A run that is over stands nowhere. */
-static void look_again(const struct watch_round *w, usec_t now, struct run_standing *ret) {
+/* Whether that keeps it from getting on. A run that is over stands nowhere. */
+static bool look_again(const struct watch_round *w, usec_t now, const struct sched_figures *f, struct run_standing *ret) {
         _cleanup_(run_look_clear) struct run_look after = { .group = 0 };
 
-        if (host_metrics_look_close(w->agent->host_metrics, w->run, now, &after) >= 0)
-                run_look_standing(&w->look, &after, ret);
+        if (host_metrics_look_close(w->agent->host_metrics, w->run, now, &after) < 0)
+                return false;
+        run_look_standing(&w->look, &after, ret);
+        return ret->starved + ret->blocked > 0 || (f && watch_is_starved(f, &w->look, &after));
 }
 
 void agent_watch_round(struct agent *a, const char *run, uint32_t round, struct finding_list *list) {
         struct watch_round *w = a->watch_round;
-        const struct sched_figures *sched = agent_watch_sched(a);
+        const struct sched_figures *sched = NULL;
         const struct io_figures *io = agent_watch_io(a);
         char text[WATCH_SENTENCE_MAX];
         struct run_standing standing = { .starved = 0 };
         usec_t now = host_now(a->host);
         double seconds;
+        bool starved;
 
         if (round == 0 && !w)
                 begin(a, run);
         if (round == 0 || !w || !streq(w->run, run))
                 return;
-        look_again(w, now, &standing);
+        if (w->watching[WATCH_SCHED])
+                sched = agent_watch_sched(a);
+        starved = look_again(w, now, sched, &standing);
         seconds = (double) (now - w->look.at) / USEC_PER_SEC;
-        watch_sentence_sched(w->watching[WATCH_SCHED] ? sched : NULL, &standing, seconds, text);
-        put(w, "sched", standing.starved + standing.blocked > 0 ? VERDICT_FAIL : VERDICT_WARN, text, list);
+        watch_sentence_sched(sched, &standing, seconds, text);
+        put(w, "sched", starved ? VERDICT_FAIL : VERDICT_WARN, text, list);
         if (w->watching[WATCH_IO] && io)
                 put(w, "io", VERDICT_WARN, watch_sentence_io(io, seconds, text), list);
         (void) end(w);

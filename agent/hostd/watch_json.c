@@ -284,6 +284,17 @@ const char *watch_sentence_sched(const struct sched_figures *f, const struct run
         return buf;
 }
 
+bool watch_is_starved(const struct sched_figures *f, const struct run_look *from, const struct run_look *to) {
+        const struct cgroup_cpu *a = &from->cpu, *b = &to->cpu;
+        double ran = (double) (b->user_usec - a->user_usec + b->system_usec - a->system_usec) * 1000;
+        struct sched_shard s;
+
+        if (a->user_usec < 0 || a->system_usec < 0 || b->user_usec < a->user_usec || b->system_usec < a->system_usec)
+                return false; /* not known */
+        sched_sum(f, &s);
+        return (double) s.delay_ns > ran && (double) s.delay_ns >= (double) (to->at - from->at) * 1000 / 2;
+}
+
 static const struct io_slow *slowest(const struct io_slow kept[static IO_KEPT], size_t kinds) {
         const struct io_slow *s = NULL;
 

@@ -30,4 +30,6 @@ double bucket_quantile(const __u64 *buckets, size_t n, double share);
 /* f: NULL: no programs watched. */
 const char *watch_sentence_sched(const struct sched_figures *f, const struct run_standing *standing, double seconds,
                                  char buf[static WATCH_SENTENCE_MAX]);
+/* It waited for a CPU half of the time and longer than it had one, all of its threads together. */
+bool watch_is_starved(const struct sched_figures *f, const struct run_look *from, const struct run_look *to);
 const char *watch_sentence_io(const struct io_figures *f, double seconds, char buf[static WATCH_SENTENCE_MAX]);

@@ -346,6 +346,10 @@ static void put_behind(FILE *f, const struct diagnosis *d, const struct rank *r)
         fputs(", as on no other host\n", f);
 }
 
+static char state_of(const struct rank *r) {
+        return r->process[1] ? r->process[1]->state : r->process[0] ? r->process[0]->state : 0;
+}
+
 static void put_details(FILE *f, const struct diagnosis *d, const struct suspect *s) {
         const struct seen_host *h = &d->evidence.hosts[s->host];
         const struct rank *r = s->rank != STACK_NONE ? &d->evidence.ranks[s->rank] : NULL;
@@ -358,6 +362,8 @@ static void put_details(FILE *f, const struct diagnosis *d, const struct suspect
                 fputs("both captures show it at the same place: stuck\n", f);
         if (s->saves && s->moved)
                 fputs("it writes, and gets on: a save that takes long, or a slow file system\n", f);
+        if (r && s->reason == REASON_STOPPED && state_of(r) == 'T')
+                fprintf(f, "kill -CONT %" PRIu32 " on that host lets it go on\n", r->pid);
         if (r)
                 put_behind(f, d, r);
         for (enum reason i = 0; i < _REASON_MAX; i++)
@@ -371,7 +377,7 @@ static void put_details(FILE *f, const struct diagnosis *d, const struct suspect
         if (h->last && host_capture_lateness(h->last) > USEC_PER_SEC)
                 fprintf(f, "captured %.1f s late\n",
                         (double) host_capture_lateness(h->last) / (double) USEC_PER_SEC);
-        if (h->last && h->last->clock_error > USEC_PER_SEC)
+        if (h->last && h->last->clock_error > USEC_PER_SEC && s->parts[REASON_LEFT] > 0) /* its times count */
                 fprintf(f, "its clock may be wrong by %.1f s\n",
                         (double) h->last->clock_error / (double) USEC_PER_SEC);
         if (h->last && h->last->cut)

@@ -17,6 +17,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
+const volatile __u32 pause_argument = 0; /* which of balance_dirty_pages' arguments says how long */
 struct io_orders orders SEC(".data") = { 0 };
 struct io_figures figures;
 
@@ -271,7 +272,17 @@ int on_return(__u64 *ctx) {
 
 SEC("tp_btf/balance_dirty_pages")
 int on_held_back(__u64 *ctx) {
-        if (is_below((void *) bpf_get_current_task(), orders.group))
+        long pause;
+
+        /* Of another number of arguments the verifier refuses one of these. */
+        if (pause_argument == 6) {
+                pause = ctx[6];
+                barrier_var(pause);
+        } else {
+                pause = ctx[10];
+                barrier_var(pause);
+        }
+        if (pause > 0 && is_below((void *) bpf_get_current_task(), orders.group))
                 add(&figures.stalls, 1);
         return 0;
 }

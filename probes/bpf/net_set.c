@@ -8,25 +8,9 @@
 
 #define PREFIX "SKB_DROP_REASON_"
 
-/* How many arguments the tracepoint has here; the first of its type is no argument (include/linux/tracepoint.h). */
-static unsigned arguments_of(const struct btf *kernel, const char *tracepoint) {
-        const struct btf_type *t;
-        int id = btf__find_by_name_kind(kernel, tracepoint, BTF_KIND_TYPEDEF);
-
-        for (unsigned i = 0; id > 0 && i < 8; i++) {
-                t = btf__type_by_id(kernel, (uint32_t) id);
-                if (btf_is_func_proto(t))
-                        return btf_vlen(t) > 0 ? btf_vlen(t) - 1u : 0;
-                if (!btf_is_typedef(t) && !btf_is_ptr(t))
-                        break;
-                id = (int) t->type;
-        }
-        return 0;
-}
-
 static int prepare(struct bpf_object *o, const struct btf *kernel) {
-        bool tells_error = arguments_of(kernel, "btf_trace_tcp_retransmit_skb") > 2;
-        bool tells_socket = arguments_of(kernel, "btf_trace_kfree_skb") > 3;
+        bool tells_error = bpf_set_arguments(kernel, "tcp_retransmit_skb") > 2;
+        bool tells_socket = bpf_set_arguments(kernel, "kfree_skb") > 3;
         int r = bpf_set_constant(o, "tells_error", &tells_error, sizeof(tells_error));
 
         return r < 0 ? r : bpf_set_constant(o, "tells_socket", &tells_socket, sizeof(tells_socket));

@@ -10,7 +10,7 @@
 
 #define RED_ZONE 128u
 #define PAGE 4096u
-#define LOOK_NSEC 50000000 /* a signal tells of the stop; should it get lost, we look again after this */
+#define LOOK_NSEC 50000000 /* a thread that does not stop is given up between two ticks of this */
 
 void seized_clear(struct seized *s) {
         free(s->stack);
@@ -28,17 +28,46 @@ static uint64_t now_ns(void) {
         return read_clock(CLOCK_MONOTONIC);
 }
 
-/* Waits for the stop, asleep: it comes to it the sooner for that when we share its processor. SIGCHLD is
- * blocked. *ret: the signal to pass on, or 0. */
-static int wait_stopped(pid_t tid, uint64_t start, int *ret) {
-        sigset_t child;
+/* What interrupts waitpid(), which knows no time limit: a tick, again and again, lest one comes before the wait. Not
+ * SIGALRM, which ends a program that hangs. */
+struct ticks {
+        timer_t timer;
+        struct sigaction action;
+        sigset_t signals;
+};
 
-        (void) sigemptyset(&child);
-        (void) sigaddset(&child, SIGCHLD);
+static void on_tick(int signal) {
+        (void) signal;
+}
+
+static int ticks_begin(struct ticks *t) {
+        struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGRTMIN };
+        const struct itimerspec every = { { 0, LOOK_NSEC }, { 0, LOOK_NSEC } };
+        struct sigaction action = { .sa_handler = on_tick }; /* no SA_RESTART: that is what it is for */
+        sigset_t tick;
+
+        if (timer_create(CLOCK_MONOTONIC, &event, &t->timer) < 0)
+                return -errno;
+        (void) sigemptyset(&tick);
+        (void) sigaddset(&tick, SIGRTMIN);
+        (void) sigaction(SIGRTMIN, &action, &t->action);
+        (void) sigprocmask(SIG_UNBLOCK, &tick, &t->signals);
+        (void) timer_settime(t->timer, 0, &every, NULL);
+        return 0;
+}
+
+static void ticks_end(const struct ticks *t) {
+        (void) timer_delete(t->timer); /* with what it has sent */
+        (void) sigprocmask(SIG_SETMASK, &t->signals, NULL);
+        (void) sigaction(SIGRTMIN, &t->action, NULL);
+}
+
+/* Waits for the stop, asleep: it comes to it the sooner for that when we share its processor, and who is woken runs
+ * before others that wait for it, which one that yields does not. *ret: the signal to pass on, or 0. */
+static int wait_stopped(pid_t tid, uint64_t start, int *ret) {
         for (;;) {
                 int status;
-                pid_t r = waitpid(tid, &status, __WALL | WNOHANG);
-                uint64_t waited = now_ns() - start;
+                pid_t r = waitpid(tid, &status, __WALL);
 
                 if (r < 0 && errno != EINTR)
                         return -errno == -ECHILD ? -ESRCH : -errno;
@@ -50,10 +79,8 @@ static int wait_stopped(pid_t tid, uint64_t start, int *ret) {
                                        : WSTOPSIG(status); /* an event of ours, or a signal on its way */
                         return 0;
                 }
-                if (waited > SEIZE_WAIT_USEC * UINT64_C(1000))
+                if (now_ns() - start > SEIZE_WAIT_USEC * UINT64_C(1000))
                         return -EBUSY;
-                /* Cut short, or by another thread's stop: we look again. */
-                (void) sigtimedwait(&child, NULL, &(struct timespec) { .tv_nsec = LOOK_NSEC });
         }
 }
 
@@ -91,12 +118,11 @@ static void go_away(const struct places *p) {
                 (void) nanosleep(&(struct timespec) { .tv_nsec = 1 }, NULL); /* cut short is as good */
 }
 
-/* As much as is mapped. */
-static void copy_stack(pid_t pid, struct seized *s) {
+/* Page by page: what is behind one that is not mapped is left out. */
+static ssize_t copy_pages(pid_t pid, const struct seized *s) {
         struct iovec local = { s->stack, SEIZE_STACK_MAX }, remote[SEIZE_STACK_MAX / PAGE + 1];
         uint64_t at = s->stack_at, end = s->stack_at + SEIZE_STACK_MAX;
         size_t n = 0;
-        ssize_t r;
 
         for (; at < end && n < ELEMENTSOF(remote); n++) {
                 size_t part = MIN((size_t) (PAGE - at % PAGE), (size_t) (end - at));
@@ -104,7 +130,21 @@ static void copy_stack(pid_t pid, struct seized *s) {
                 remote[n] = (struct iovec) { (void *) (uintptr_t) at, part };
                 at += part;
         }
-        r = process_vm_readv(pid, &local, 1, remote, n, 0);
+        return process_vm_readv(pid, &local, 1, remote, n, 0);
+}
+
+/*
+ * As much as is mapped. In one piece the kernel takes 16 pages at a time (mm/process_vm_access.c) and gives what it got
+ * before one that is missing; process_vm_readv(2) promises that for whole pieces only, so one that fails is asked for
+ * by pages.
+ */
+static void copy_stack(pid_t pid, struct seized *s) {
+        struct iovec local = { s->stack, SEIZE_STACK_MAX },
+                     remote = { (void *) (uintptr_t) s->stack_at, SEIZE_STACK_MAX };
+        ssize_t r = process_vm_readv(pid, &local, 1, &remote, 1, 0);
+
+        if (r < 0 && errno == EFAULT)
+                r = copy_pages(pid, s);
         s->stack_len = r > 0 ? (size_t) r : 0;
 }
 
@@ -199,20 +239,20 @@ static int stop_and_copy(pid_t pid, const struct places *places, struct seized *
 int seize_thread(pid_t pid, pid_t tid, int cpu, struct seized *ret) {
         _cleanup_(seized_clear) struct seized s = { .tid = tid };
         struct places places;
-        sigset_t child, before;
+        struct ticks ticks;
         int r;
 
         s.stack = malloc(SEIZE_STACK_MAX);
         if (!s.stack)
                 return -ENOMEM;
         memset(s.stack, 0, SEIZE_STACK_MAX); /* the page faults of it are ours, not the thread's pause */
-        (void) sigemptyset(&child);
-        (void) sigaddset(&child, SIGCHLD);
-        (void) sigprocmask(SIG_BLOCK, &child, &before);
+        r = ticks_begin(&ticks);
+        if (r < 0)
+                return r;
         go_beside(&places, cpu);
         r = stop_and_copy(pid, &places, &s);
         go_away(&places);
-        (void) sigprocmask(SIG_SETMASK, &before, NULL);
+        ticks_end(&ticks);
         if (r < 0)
                 return r;
         *ret = s;

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """Enrollment with etcd, from a cold start until every host sees its slice ready. BUILD_DIR: where bench-enroll is built (ninja fleet-driver).
 
-   enroll.py [HOSTS[/SLICE_SIZE[/SPLAY_MS]]]… [--plain|--tls] [--hold S] [--lease S]      (default: 64 1024 2304 10000/2304/5000, plain and TLS)
+   enroll.py [HOSTS[/SLICE_SIZE[/SPLAY_MS]]]… [--plain|--tls] [--hold S] [--lease S]      (default: 64 1024 2304 10000/2304/30000, plain and TLS)
 
 One etcd on loopback and all hosts share this machine's cores. Times are from the word to begin, which all processes are given at once; "release" is
-the time between the first and the last host that saw its slice ready. Processor time is until the last one was ready. What etcd counted of it
+the time between the first and the last host that saw its slice ready. Processor time is from the word on until the last one was ready, and its
+share says what of this machine's went to the simulated hosts. What etcd counted of it
 (connections, leases, watchers, calls that failed) is printed from its own /metrics. Beside it: what was measured with the prototype.
 """
 
@@ -24,6 +25,10 @@ LIMIT = 240
 PROTOTYPE = {1024: "1.08 s", 2304: "3.24 s"}  # by etcd's JSON gateway, 10 s lease, 2 cores alone
 
 
+def shares(clients, etcd, hosts):
+    return f"clients {clients:.2f} s ({100 * clients / (clients + etcd):.0f} %), etcd {etcd:.2f} s ({1e3 * etcd / hosts:.2f} ms a host)"
+
+
 def run(hosts, size, splay, tls, lease, hold):
     site = Site(tls=tls)
     try:
@@ -39,10 +44,12 @@ def run(hosts, size, splay, tls, lease, hold):
         if fleet.is_ready():
             first, ready = fleet.first_ready - start, fleet.last_ready - start
             print(f"    all members {fleet.last_member - start:.3f} s, all ready {ready:.3f} s (prototype: {PROTOTYPE.get(hosts, '-')}), release {ready - first:.3f} s; "
-                  f"CPU: clients {fleet.processor_time:.2f} s, etcd {after['process_cpu_seconds_total'] - before['process_cpu_seconds_total']:.2f} s")
+                  f"CPU: {shares(fleet.processor_time, after['process_cpu_seconds_total'] - before['process_cpu_seconds_total'], hosts)}")
         members, there, troubles = fleet.end
         print(f"    at the end: {members} members, {there} ready, {troubles} troubles {fleet.words[:5] or ''}; largest client {fleet.largest} MB")
         n = counted(before, last)
+        asked = ", ".join(f"{v} {k}" for k, v in n["asked"].items())
+        print(f"    asked: {asked} ({sum(n['asked'].values()) / hosts:.2f} a host); {n['committed']} entries of etcd's log, {n['synced']} fsync")
         print(f"    etcd: {n['connections']} connections, {n['watchers']} watchers, {n['granted']} leases granted, {n['renewed']} renewed, {n['puts']} puts, "
               f"{n['events']} events, {n['calls']} calls, {n['sent'] / 1e6:.1f} MB sent, {last['process_resident_memory_bytes'] / 1e6:.0f} MB; "
               f"not OK: {n['failed'] or 'none'}", flush=True)
@@ -52,7 +59,7 @@ def run(hosts, size, splay, tls, lease, hold):
 
 def main():
     p = argparse.ArgumentParser(usage=__doc__)
-    p.add_argument("fleets", nargs="*", default=["64", "1024", "2304", "10000/2304/5000"])
+    p.add_argument("fleets", nargs="*", default=["64", "1024", "2304", "10000/2304/30000"])
     p.add_argument("--plain", action="store_true")
     p.add_argument("--tls", action="store_true")
     p.add_argument("--lease", type=int, default=15)

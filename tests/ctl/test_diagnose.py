@@ -113,7 +113,9 @@ class Diagnose(unittest.TestCase):
 
     def test_no_stall(self):
         path = self.file("x.json", *[capture(k, WAITS | {"state": "T" if k == 1 else "S"}) for k in range(4)])
-        self.assertIn("is stopped (state T)", self.diagnose("1", "--from", path, code=2))
+        text = self.diagnose("1", "--from", path, code=2)
+        self.assertIn("is stopped (state T)", text)
+        self.assertIn("\n  kill -CONT 4700 on that host lets it go on\n", text)
         self.assertIn("no stall, although 1 of 4 processes is stopped", self.diagnose("1", "--run", "running", "--from", path, code=0))
 
     def test_damaged(self):

@@ -2,8 +2,8 @@
 /*
  * etcd-driver ENDPOINTS CA CERT KEY ("-": none) TIMEOUT_MS: takes commands, one a line, prints what comes of
  * them, a JSON object a line. range TAG KEY one|prefix fresh|stale; create TAG KEY VALUE LEASE (if it is not
- * there); put TAG KEY VALUE LEASE; delete TAG KEY; grant|keep|revoke TAG ID [SECONDS]; watch KEY REVISION;
- * unwatch; end with the input.
+ * there); put TAG KEY VALUE LEASE; delete TAG KEY; grant|keep|revoke TAG ID [SECONDS]; watch KEY REVISION [LATER_MS
+ * [END]]: the key so much later than a range beside it, up to END; unwatch; end with the input.
  */
 #include <fcntl.h>
 #include <jansson.h>
@@ -107,9 +107,12 @@ static void txn(struct driver *d, const char *verb, const char *key, const char 
 }
 
 /* With a range of its own beside it, whose events never come. */
-static void watch(struct driver *d, const char *key, int64_t revision) {
+static void watch(struct driver *d, const char *key, int64_t revision, usec_t later, const char *end) {
         char never[300];
         const struct etcd_watch_question q = { .keys = { never, key },
+                                               .ends = { NULL, end[0] ? end : NULL },
+                                               .at_once = later > 0 ? 1 : 0,
+                                               .later = later,
                                                .revision = revision,
                                                .event = on_event,
                                                .lost = on_lost,
@@ -128,7 +131,7 @@ static void obey(struct driver *d, char *line) {
         if (n < 1)
                 return;
         if (strcmp(verb, "watch") == 0)
-                return watch(d, a, strtoll(b, NULL, 10));
+                return watch(d, a, strtoll(b, NULL, 10), strtoul(c, NULL, 10) * USEC_PER_MSEC, e);
         if (strcmp(verb, "unwatch") == 0) {
                 d->watch = etcd_watch_free(d->watch);
                 return;

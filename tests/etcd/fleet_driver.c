@@ -3,8 +3,8 @@
  * fleet-driver ENDPOINTS CA CERT KEY HOSTS SLICE_SIZE LEASE SPLAY_MS FIRST TOTAL: so many hosts in one
  * process (of TOTAL, from number FIRST on), each with a registry of its own as an agent has it: its
  * connection, its lease, its timers. Begins with a line of standard input; prints when all were members, when
- * the first and the last saw their slice ready, what went wrong, and the processor time until then. Times are
- * the boot clock's, in seconds. Ends with standard input. "-": no file.
+ * the first and the last saw their slice ready, what went wrong, and the processor time from the beginning until
+ * then. Times are the boot clock's, in seconds. Ends with standard input. "-": no file.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -25,7 +25,7 @@ struct fleet {
         sd_event *event;
         struct host *hosts;
         size_t n, first, total, members, ready, troubles;
-        double first_ready;
+        double first_ready, idle; /* idle: processor time before it began */
         bool told_members, told_ready;
 };
 
@@ -58,7 +58,7 @@ static void progress(struct fleet *f) {
                 f->first_ready = now();
         if (f->ready == f->n && !f->told_ready) {
                 f->told_ready = true;
-                printf("ready %.6f %.6f %.3f\n", f->first_ready, now(), processor_time());
+                printf("ready %.6f %.6f %.3f\n", f->first_ready, now(), processor_time() - f->idle);
         }
 }
 
@@ -165,6 +165,7 @@ int main(int argc, char *argv[]) {
         printf("stands\n");
         if (fcntl(STDIN_FILENO, F_SETFL, 0) < 0 || read(STDIN_FILENO, line, sizeof(line)) <= 0)
                 return 1;
+        f.idle = processor_time();
         (void) sd_event_loop(f.event);
         for (size_t i = 0, shown = 0; i < f.n && shown < 5; i++)
                 if (!f.hosts[i].ready && ++shown)

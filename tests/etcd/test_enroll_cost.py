@@ -52,6 +52,7 @@ class Cost(unittest.TestCase):
                         break
                 self.assertEqual(n["granted"], hosts)
                 self.assertLessEqual(n["calls"], 3 * hosts + FEW)  # the lease, the transaction, the watch
+                self.assertLessEqual(n["watchers"], 5 * hosts + FEW)  # two at once, three a little later
                 self.assertLessEqual(n["puts"], 2 * hosts + 2 * writes + FEW)  # its slot, its record
                 self.assertLessEqual(n["sent"] / hosts, JOIN + writes * SHORT, f"{writes} writes")
 

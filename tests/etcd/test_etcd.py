@@ -100,6 +100,27 @@ class One(unittest.TestCase):
         c.ask("put", "/w/2", "c", 0)
         c.event("put", "/w/2")
 
+    def test_watch_later_in_the_same_stream(self):
+        """Nothing is lost meanwhile, and what is told comes once."""
+        c = self.client
+        first = c.ask("put", "/s/a", "a", 0)["revision"]
+        c.ask("put", "/s/b", "b", 0)
+        c.tell(f"watch /s/a {first} 300 /s/c")
+        c.stands()
+        c.ask("put", "/s/c", "c", 0)  # the end is not in it
+        c.ask("put", "/s/b", "d", 0)
+        c.ask("put", "/s/a", "e", 0)
+        self.assertEqual([c.next(lambda x: "event" in x)["kv"]["value"] for _ in range(4)], ["a", "b", "d", "e"])
+        c.tell("unwatch")
+        c.tell(f"watch /s/a {first} 60000")
+        c.stands()
+        before = self.site.metrics()["etcd_debugging_mvcc_watcher_total"]
+        c.tell("unwatch")  # before the other key was asked for
+        until(lambda: self.site.metrics()["etcd_debugging_mvcc_watcher_total"] < before, "the stream ends")
+        c.tell(f"watch /s/a {first} 1")
+        for _ in range(2):
+            c.event("put", "/s/a")
+
     def test_compaction(self):
         c = self.client
         first = c.ask("put", "/c/1", "a", 0)["revision"]

@@ -264,11 +264,12 @@ class Rough(unittest.TestCase):
     def test_one_connection_until_it_is_dead(self):
         run(self.server.url, "good", count=20)
         self.assertEqual(self.server.connections, 1)
-        answers = run(self.server.url, "never", count=2, deadline=300)  # nothing came by it: the second has a new one
+        answers = run(self.server.url, "never", count=6, deadline=300)  # nothing comes by it: believed in once, then the next call has a new one
         self.assertEqual({a["status"] for a in answers}, {"DEADLINE_EXCEEDED"})
-        self.assertEqual(self.server.connections, 3)
+        self.assertIn(self.server.connections, (2 + 1, 2 + 2))  # a slow machine hears its beginning late, and believes in it once more
+        before = self.server.connections
         self.assertEqual({a["outcome"] for a in run(self.server.url, "hang_up", count=2)}, {"uncertain"})
-        self.assertEqual(self.server.connections, 5)
+        self.assertEqual(self.server.connections, before + 2)
 
     def test_no_http2(self):
         a = self.ask("other_protocol")

@@ -2,6 +2,7 @@
 import os
 import shutil
 import subprocess
+import threading
 import time
 import unittest
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import around
 
 NOBODY = 65534
+TRIES = 10
 HIDE = ('for d in /var/lib /run; do mount -t tmpfs none "$d"; done; for d in /var/lib/tpu-hostd /run/tpu-hostd; do mkdir "$d"; chown 65534 "$d"; '
         'done; exec "$@"')
 # As systemd/tpu-hostd.service has it: a user of its own, with the two capabilities alone.
@@ -115,6 +117,24 @@ class Case(unittest.TestCase):
         run = Run(word)
         self.addCleanup(run.close)
         return run
+
+    def watched(self, kind, run, work, good=lambda did: True):
+        """(what work() returned, what was watched) of a watch that began before the work and ended behind it. On a machine that stands
+        still: again, with more patience, and again when what was done is not good."""
+        def watches():
+            return [e for e in self.h.events("tpu.api.acted") if "is watched" in e["body"]["result"]]
+
+        for seconds in (2, *[30] * TRIES):
+            answer, times = [], len(watches())
+            asking = threading.Thread(target=lambda: answer.append(self.h.get(f"/v1/{kind}?run={run.name}&watch={seconds}")))
+            asking.start()
+            around.wait_until(lambda: len(watches()) > times or answer, 60, "the watch")
+            did = work()
+            in_time = not answer
+            asking.join()
+            if in_time and good(did):
+                return did, answer[0]["watch"]
+        self.skipTest("this machine stands still")
 
     def needs(self, *sets):
         """Skips where the kernel does not take these sets of programs."""

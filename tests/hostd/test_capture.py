@@ -51,9 +51,22 @@ class Capture(Gang):
         wait_until(lambda: self.api(f"/api/v1/slices/{slice_name}/diagnosis").get("outcome"), 90, lambda: f"a verdict: {self.api(f'/api/v1/slices/{slice_name}/diagnosis')}")
         return self.api(f"/api/v1/slices/{slice_name}/diagnosis")
 
+    @staticmethod
+    def threads(h, state):
+        """The control group of the run, with one thread that neither runs nor is ever woken: nothing here changes."""
+        group = h.root / "sys/fs/cgroup/tpu.slice/tpu-run.slice/tpu-run-job1.slice"
+        group.mkdir(parents=True)
+        (h.root / "sys/fs/cgroup/cgroup.controllers").write_text("cpu io memory pids\n")
+        (group / "cgroup.threads").write_text("4711\n")
+        (h.root / "proc/4711").mkdir()
+        (h.root / "proc/4711/schedstat").write_text("7000 9000 3\n")
+        (h.root / "proc/4711/stat").write_text(f"4711 (python3) {state} 1 4711 4711 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1 0 0\n")
+
     def three_hosts(self):
         for s in ("s0", "s1", "s2"):
-            self.host(s, 0, thread=READS if s == "s1" else WAITS)
+            h = self.host(s, 0, start=False, thread=READS if s == "s1" else WAITS)
+            self.threads(h, "R" if s == "s1" else "S")
+            h.start()
         for name in self.hosts:
             self.ready(name)
         self.run_over("--slices", "3")
@@ -74,6 +87,8 @@ class Capture(Gang):
         self.assertIn("slice s1, worker 0 (127.0.0.1): 1 of 3 is different; its main thread is in `read` under `dataset.py:88 next_batch`, the 2 others wait in all-reduce",
                       d["summary"])
         self.assertEqual(d["diagnosis"]["ranks"], 3)  # the shell is none
+        self.assertRegex("\n".join(d["diagnosis"]["suspects"][0]["details"]),
+                         r"also: its check sched of job1 fails: 1 of its threads \(python3\) wanted a CPU and got none all of \d+ s")
         for name in self.hosts:
             self.assertEqual([(n, f) for n, f in self.launchds[name].captures], [("job1", 1)] * 2)
             self.assertEqual(len(self.kept(name)), 2)
@@ -89,9 +104,11 @@ class Capture(Gang):
         self.assertTrue(done.stdout.startswith("slice s1, worker 0 (127.0.0.1): 1 of 3 is different; its main thread is in `read` under `dataset.py:88 next_batch`"), done.stdout)
         self.assertRegex(done.stdout, rf"episode {asked['episode']}: run job1, asked for at .* by somebody at 127\.0\.0\.1.* \(slow\); 3 of 3 hosts answered")
         self.assertIn("next_batch (/srv/dataset.py:88)", done.stdout)
+        self.assertIn("its check sched of job1 fails: 1 of its threads (python3) wanted a CPU and got none all of ", done.stdout)
         again = self.tpuctl("diagnose", "s0", "--capture", "--collector", self.collector.people, check=None)
         self.assertEqual(again.returncode, 3, again.stdout + again.stderr)
         self.assertIn("one in 300 s is taken", again.stderr)
+        self.assertIn("to do:  tpuctl diagnose s0: without --capture it shows the last round's verdict\n", again.stderr)
         # The same record again, after a restart of an agent, is not answered again.
         h = self.hosts["s1-0"]
         h.stop()

@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import subprocess
-import threading
 import unittest
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from around import wait_until
 FULL = os.environ.get("FULL") == "1"
 READS, WRITES = (300, 200) if FULL else (30, 20)
 BLOCK = 64 << 10
-TRIES = 10
 
 
 class Iostat(real_run.Case):
@@ -53,25 +51,6 @@ class Iostat(real_run.Case):
         head, row = (re.search(rf"(?m)^{word} .*$", said)[0].split() for word in ("Device", Path(device).name))
         return [int(row[head.index(column)]) for column in ("kB_read", "kB_wrtn")]
 
-    def watched(self, run, work):
-        """What /v1/io says of a watch that lasted longer than the work. On a machine that stands still: again, with more patience; and again
-        when the work's own pages came from another disk (by the kernel's count of each process)."""
-        for seconds in (2, *[30] * TRIES):
-            answer = []
-            times = len(self.watches())
-            asking = threading.Thread(target=lambda: answer.append(self.h.get(f"/v1/io?run={run.name}&watch={seconds}")))
-            asking.start()
-            wait_until(lambda: len(self.watches()) > times or answer, 60, "the watch")
-            did = work()
-            in_time = not answer
-            asking.join()
-            if in_time and did[2] == (READS + WRITES) * BLOCK // 512:
-                return did, answer[0]["watch"]
-        self.skipTest("this machine stands still, or has no memory for a program's pages")
-
-    def watches(self):
-        return [e for e in self.h.events("tpu.api.acted") if "is watched" in e["body"]["result"]]
-
     def test_against_diskstats(self):
         run = self.run_of("iostat")
         run.start("sleep", "1000")
@@ -82,6 +61,7 @@ class Iostat(real_run.Case):
         wait_until(lambda: run.name in [j["name"] for j in self.h.get("/v1/jobs")["jobs"]], 60, "it knows the run")
 
         def work():
+            """And how many blocks the kernel says that its processes moved: its own pages may come from another disk."""
             blocks = 0
             before, shown = self.stat(device), self.iostat(device)
             for words in ([f"of={device}", "if=/dev/zero", f"count={WRITES}", "oflag=direct"],
@@ -96,7 +76,7 @@ class Iostat(real_run.Case):
             subprocess.run(["dd", f"bs={BLOCK}", f"if={device}", "of=/dev/null", "count=7", "iflag=direct"], stderr=subprocess.DEVNULL, check=True)
             return {k: tuple(b - a for a, b in zip(before[k], after[k])) for k in before}, [b - a for a, b in zip(shown, shown_after)], blocks
 
-        (kernel, shown, _), said = self.watched(run, work)
+        (kernel, shown, _), said = self.watched("io", run, work, lambda did: did[2] == (READS + WRITES) * BLOCK // 512)
         print("diskstats:", kernel, "\nours:", [{k: v for k, v in r.items() if k != "buckets"} for r in said["requests"]], flush=True)
         ours = {r["operation"]: r for r in said["requests"]}
         for operation, least in (("write", WRITES), ("read", READS)):

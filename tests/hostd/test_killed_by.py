@@ -47,6 +47,7 @@ class KilledBy(real_run.Case):
         sender.wait()
         self.assertEqual(first.wait(), -signal.SIGKILL)
         said = self.killed(run)
+        self.assertEqual(said["group"], run.group.name)
         self.assertEqual((said["pid"], said["comm"], said["signal"], said["sender"], said["sender_pid"], said["sender_comm"], said["sender_uid"]),
                          (first.pid, "sleep", "SIGKILL", "process", sender.pid, "sh", os.getuid()))
         self.assertTrue(said["killed_by"].startswith(f"SIGKILL from pid {sender.pid} (sh, uid 0"), said["killed_by"])
@@ -86,6 +87,7 @@ class KilledBy(real_run.Case):
         first.communicate(b"\n")
         self.assertEqual(first.returncode, -signal.SIGKILL)
         said = self.killed(run)
+        self.assertEqual((said["pid"], said["group"]), (first.pid, run.group.name))
         self.assertEqual((said["killed_by"], said["out_of_memory"]), ("SIGKILL from the kernel, out of memory", 1))
         self.assertIn(f"oom_kill {1}", (group / "memory.oom_control").read_text())  # the kernel's own count of it
 

@@ -102,15 +102,29 @@ class Counted(unittest.TestCase):
 
 
 class OnHosts(unittest.TestCase):
-    def test_some_cases(self):
+    def cases(self, wish):
         slices.skip_unless_full(check)
         with tempfile.TemporaryDirectory() as folder, training_run.lab(folder, os.environ.get("TPU_HOSTD_DEBS")) as lab:
             matrix.boot(lab)
-            state = State(None, WISH)
-            matrix.Matrix(lab, Live(lab), state, WISH).run()
+            state = State(None, wish)
+            matrix.Matrix(lab, Live(lab), state, wish).run()
             print(*table.lines(state.records()), sep="\n")
-            self.assertEqual(len(state.records()), len(SOME))
-            self.assertTrue(table.good(state.records()))
+            return state.records()
+
+    def test_some_cases(self):
+        records = self.cases(WISH)
+        self.assertEqual(len(records), len(SOME))
+        self.assertTrue(table.good(records))
+
+    def test_the_host_says_why(self):
+        """What the agent saw of its run's threads between the two captures is in the verdict's evidence."""
+        said = {"starve": r"its check sched of \S+ fails: (\d+ of its threads \(.*\) wanted a CPU and got none all of|its threads waited \S+ s of \S+ s for a CPU)",
+                "mount": r"its check sched of \S+ fails: \d+ of its threads \(.*\) stood in state D all of"}
+        for r in self.cases({"seed": "11", "times": 1, "causes": list(said)}):
+            with self.subTest(r["truth"]["cause"]):
+                print(r["truth"], r["verdict"], flush=True)
+                self.assertEqual(r["verdict"]["host"], r["truth"]["host"])
+                self.assertRegex("\n".join([r["verdict"]["sentence"], *r["verdict"]["details"]]), said[r["truth"]["cause"]])
 
 
 if __name__ == "__main__":

@@ -38,6 +38,20 @@ static void test_sched(void) {
         ASSERT_STREQ(watch_sentence_sched(&f, &still, 10, text),
                      "its threads stood 3.0 s of 10 s in state D in nfs_wait; its threads waited 3.0 s of 10 s for a CPU (1.0 s preempted)");
         ASSERT_STREQ(watch_sentence_sched(&f, &still, 1000, text), ""); /* nothing stands out */
+        {
+                struct run_look from = { .at = 0 }, to = { .at = 5 * USEC_PER_SEC };
+
+                to.cpu.user_usec = 2 * USEC_PER_SEC; /* it waited for 3 s */
+                ASSERT_TRUE(watch_is_starved(&f, &from, &to));
+                to.cpu.system_usec = USEC_PER_SEC;
+                ASSERT_FALSE(watch_is_starved(&f, &from, &to)); /* and had a CPU as long */
+                to.cpu.user_usec = to.cpu.system_usec = 0;
+                to.at = 7 * USEC_PER_SEC;
+                ASSERT_FALSE(watch_is_starved(&f, &from, &to)); /* of 7 s */
+                to.cpu.user_usec = from.cpu.user_usec = -1;
+                to.at = 5 * USEC_PER_SEC;
+                ASSERT_FALSE(watch_is_starved(&f, &from, &to));
+        }
         still = (struct run_standing){ .starved = 2, .starved_comm = "python3", .blocked = 1, .blocked_comm = "pt\xff" };
         ASSERT_STREQ(watch_sentence_sched(NULL, &still, 5, text),
                      "2 of its threads (python3, …) wanted a CPU and got none all of 5 s; 1 of its threads (pt?) stood in state D all of 5 s");

@@ -176,6 +176,7 @@ static int fill(struct grpc_call *c, const struct grpc_question *q) {
         if (q->len > 0)
                 memcpy(c->out + head, q->data, q->len);
         c->out_len = head + q->len;
+        c->open = q->framed && q->open;
         c->head = (struct grpc_head){ 0 };
         c->deadline = q->deadline;
         c->message = q->message;
@@ -196,6 +197,12 @@ static void renew(struct grpc *g) {
         g->context = NULL;
         if (g->current)
                 grpc_connection_retire(g->current);
+}
+
+void grpc_prepare(struct grpc *g) {
+        renew(g);
+        if (g->https && !g->tls.error[0])
+                grpc_tls_prepare(g);
 }
 
 int grpc_ask(struct grpc *g, const struct grpc_question *q, struct grpc_call **ret) {
@@ -219,6 +226,23 @@ int grpc_ask(struct grpc *g, const struct grpc_question *q, struct grpc_call **r
                 return r;
         }
         *ret = c;
+        return 0;
+}
+
+int grpc_more(struct grpc_call *c, const void *frames, size_t len) {
+        uint8_t *more;
+
+        if (!c->open || len > GRPC_MESSAGE_MAX - c->out_len)
+                return -EINVAL;
+        more = realloc(c->out, c->out_len + len);
+        if (!more)
+                return -ENOMEM;
+        memcpy(more + c->out_len, frames, len);
+        c->out = more;
+        c->out_len += len;
+        c->open = false;
+        if (c->state == CALL_AT_WORK)
+                grpc_streams_resume(c);
         return 0;
 }
 

@@ -2,12 +2,11 @@
 #pragma once
 /*
  * gRPC calls of one server in an sd-event loop, over HTTP/2 by libnghttp2 and TLS by OpenSSL: one message out, one message (unary) or any
- * number of them (streaming) back. What a client would go on sending in a stream it cannot: the request ends
- * with its message.
+ * number of them (streaming) back. A request ends with what it was asked with, unless it says that it stays open (grpc_more()).
  *
  * A channel has one server and one connection, made with the first call and shared by all. A new one takes its
- * place when it broke, when a call was not answered in time and nothing else came by it either, when the server
- * says that it takes no more, and when the certificate files, which are looked at for each call, are other ones;
+ * place when it broke, when a call was not answered in time and nothing else came by it either (the second time in a
+ * row, if the server's machine has taken all that was sent: then it may be slow), when the server says that it takes no more, and when the certificate files, which are looked at for each call, are other ones;
  * calls at work stay where they are. Not by libcurl: until 8.0 it breaks on the second call of a connection
  * that began as HTTP/2 in plain text (curl issue 10634), and may hold back what it took off a socket.
  *
@@ -64,11 +63,15 @@ int grpc_new(sd_event *e, const struct grpc_options *o, struct grpc **ret);
 struct grpc *grpc_free(struct grpc *g);
 DEFINE_CLEANUP(struct grpc *, grpc_free)
 
+/* Looks at the certificate files now: reading them costs more than the handshake, and is done before the first call. */
+void grpc_prepare(struct grpc *g);
+
 struct grpc_question {
         const char *method; /* "/package.Service/Method" */
         const void *data;   /* the message, copied */
         size_t len;
         bool framed;     /* data is frames already, for a method that takes a stream of messages */
+        bool open;       /* of framed: more of them are to come by grpc_more() */
         usec_t deadline; /* a span, told to the server too; 0: none, for streams that are to stay */
         const char *metadata[GRPC_METADATA_MAX]; /* "name: value" lines, copied; NULL: no more */
         /*
@@ -87,6 +90,8 @@ struct grpc_question {
  * -ENOMEM, -EIO. done is then not called.
  */
 int grpc_ask(struct grpc *g, const struct grpc_question *q, struct grpc_call **ret);
+/* The last frames of a call that was asked as open. -ENOMEM; -EINVAL: it is not open. */
+int grpc_more(struct grpc_call *c, const void *frames, size_t len);
 /* Ends a call; done is not called. Returns NULL. */
 struct grpc_call *grpc_cancel(struct grpc_call *c);
 /* What is wrong with the certificate files; "": nothing. */

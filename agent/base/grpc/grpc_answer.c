@@ -10,7 +10,7 @@ void grpc_clear(struct grpc_call *c) {
         c->connection = NULL;
         c->stream = 0;
         c->http = 0;
-        c->too_long = c->unread = c->closed = c->refused = c->reset = false;
+        c->too_long = c->unread = c->open = c->closed = c->refused = c->reset = false;
         free(TAKE_PTR(c->in));
         free(TAKE_PTR(c->out));
         c->in_len = c->in_size = c->out_len = c->out_at = 0;
@@ -175,12 +175,17 @@ void grpc_call_settle(struct grpc_call *c) {
                 (void) deliver(c); /* gone or not: nothing more is done with it here */
 }
 
-/* The connection is believed in if anything came by it of late: then it was this call alone. */
+/*
+ * The connection is believed in if anything came by it of late: then it was this call alone. And once also if the
+ * other end has taken all that was sent: it may be slow, and with a new connection it would have more to do.
+ */
 void grpc_call_late(struct grpc_call *c) {
         struct grpc_connection *n = c->connection;
+        bool silent = n->heard + c->deadline / 2 < grpc_now(c->channel);
 
-        if (n->phase == PHASE_OPEN && n->heard + c->deadline / 2 < grpc_now(c->channel))
+        if (n->phase == PHASE_OPEN && silent && (n->late || grpc_connection_has_unacknowledged(n)))
                 grpc_connection_retire(n);
+        n->late = silent;
         grpc_streams_forget(c);
         if (n->phase != PHASE_OPEN)
                 grpc_fail(c, GRPC_UNSENT, GRPC_UNAVAILABLE, "timeout: there was no connection in time");

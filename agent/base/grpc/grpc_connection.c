@@ -2,8 +2,10 @@
 /* The socket of a connection: one address of the server after the other, then bytes both ways. */
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <netinet/tcp.h>
 #include <stdarg.h>
+#include <sys/ioctl.h>
 
 #include "grpc_state.h"
 
@@ -105,8 +107,15 @@ void grpc_connection_flush(struct grpc_connection *n) {
         listen_for(n, false);
 }
 
+bool grpc_connection_has_unacknowledged(const struct grpc_connection *n) {
+        int bytes = 0;
+
+        return n->out_at < n->out.len || ioctl(n->fd, SIOCOUTQ, &bytes) < 0 || bytes > 0;
+}
+
 static void take(struct grpc_connection *n, const uint8_t *data, size_t len) {
         n->heard = grpc_now(n->channel);
+        n->late = false;
         if (n->ssl)
                 grpc_tls_take(n, data, len);
         else

@@ -38,6 +38,7 @@ struct grpc_call {
         unsigned serial; /* of its use: another one after each */
         struct grpc_head head;
         bool too_long, unread;
+        bool open; /* its request goes on */
         bool closed, refused, reset; /* its stream ended; the server did not look at it; it ended by a reset */
         long http;
         uint8_t *in, *out;
@@ -69,6 +70,7 @@ struct grpc_connection {
         bool failed, retired;    /* retired: takes no new calls */
         bool alerted, heard_any; /* alerted: TLS was refused by the other end */
         bool waits_to_send;
+        bool late; /* a call was not answered in time, and nothing came since */
         int fd;
         sd_event_source *io;
         union address addresses[LOOKUP_ADDRESSES];
@@ -124,6 +126,8 @@ int grpc_take_body(struct grpc_call *c, const uint8_t *data, size_t len);
 int grpc_streams_new(struct grpc_connection *n);
 /* The call goes out on this connection. -ENOMEM, -EAGAIN: it takes none any more. */
 int grpc_streams_ask(struct grpc_connection *n, struct grpc_call *c);
+/* There is more of its request than was sent. */
+void grpc_streams_resume(struct grpc_call *c);
 /* Nobody waits for the answer any more. */
 void grpc_streams_forget(struct grpc_call *c);
 /* What came; notes a failure. */
@@ -133,6 +137,8 @@ int grpc_streams_fill(struct grpc_connection *n, struct bytes *out);
 
 /* --- grpc_tls.c ------------------------------------------------------------------------------------- */
 
+/* The context of the files as they were looked at, if there is none yet; out of memory: there is none still. */
+void grpc_tls_prepare(struct grpc *g);
 int grpc_tls_new(struct grpc_connection *n);
 /* Encrypted bytes came; notes a failure. */
 void grpc_tls_take(struct grpc_connection *n, const uint8_t *data, size_t len);
@@ -152,6 +158,8 @@ _printf_(2, 3) void grpc_connection_fail(struct grpc_connection *n, const char *
 void grpc_connection_retire(struct grpc_connection *n);
 /* It stands: the time of its calls counts from here on. */
 void grpc_connection_open(struct grpc_connection *n);
+/* Of what was sent the other end's machine has not taken all. */
+bool grpc_connection_has_unacknowledged(const struct grpc_connection *n);
 void grpc_connection_flush(struct grpc_connection *n);
 /* While it is not open yet: another address, or the end. */
 void grpc_connection_late(struct grpc_connection *n, usec_t now);

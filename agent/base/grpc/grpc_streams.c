@@ -98,9 +98,11 @@ static ssize_t on_read(nghttp2_session *session, int32_t stream, uint8_t *buf, s
         if (!c)
                 return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE; /* ends the stream */
         len = MIN(len, c->out_len - c->out_at);
+        if (len == 0 && c->open)
+                return NGHTTP2_ERR_DEFERRED; /* until grpc_streams_resume() */
         memcpy(buf, c->out + c->out_at, len);
         c->out_at += len;
-        if (c->out_at == c->out_len)
+        if (c->out_at == c->out_len && !c->open)
                 *flags |= NGHTTP2_DATA_FLAG_EOF;
         return (ssize_t) len;
 }
@@ -142,6 +144,13 @@ int grpc_streams_ask(struct grpc_connection *n, struct grpc_call *c) {
         if (c->stream < 0)
                 return c->stream == NGHTTP2_ERR_NOMEM ? -ENOMEM : -EAGAIN;
         return 0;
+}
+
+void grpc_streams_resume(struct grpc_call *c) {
+        if (c->connection->failed || c->closed)
+                return;
+        (void) nghttp2_session_resume_data(c->connection->session, c->stream); /* fails for one that was not all sent yet: it will be */
+        grpc_unsettled(c->channel);
 }
 
 void grpc_streams_forget(struct grpc_call *c) {

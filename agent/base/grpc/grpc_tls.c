@@ -59,12 +59,16 @@ static int expect(SSL *s, const char *host) {
         return SSL_set1_host(s, host) == 1 && SSL_set_tlsext_host_name(s, host) == 1 ? 0 : -EIO;
 }
 
+void grpc_tls_prepare(struct grpc *g) {
+        if (!g->context)
+                g->context = context_new(&g->tls, g->key);
+}
+
 int grpc_tls_new(struct grpc_connection *n) {
         struct grpc *g = n->channel;
         BIO *in, *out;
 
-        if (!g->context)
-                g->context = context_new(&g->tls, g->key);
+        grpc_tls_prepare(g);
         n->ssl = g->context ? SSL_new(g->context) : NULL;
         if (!n->ssl)
                 return -EIO;

@@ -3,7 +3,12 @@
 
 #include "etcd_state.h"
 
+/*
+ * Where there is only one member, who does not wait for it has nobody else to ask, and a server that a whole fleet
+ * connects to at once takes many seconds.
+ */
 #define CONNECT_TIMEOUT (5 * USEC_PER_SEC)
+#define CONNECT_TIMEOUT_ALONE (15 * USEC_PER_SEC)
 
 uint64_t etcd_random(void) {
         uint64_t n = 0;
@@ -218,7 +223,7 @@ static int add_endpoint(struct etcd *c, const struct etcd_options *o, const char
                 .ca = o->ca,
                 .cert = o->cert,
                 .key = o->key,
-                .connect_timeout = CONNECT_TIMEOUT,
+                .connect_timeout = url == o->endpoints && url[len] == '\0' ? CONNECT_TIMEOUT_ALONE : CONNECT_TIMEOUT,
                 .message_max = GRPC_MESSAGE_MAX,
         };
         int r;
@@ -257,6 +262,7 @@ static int add_endpoints(struct etcd *c, const struct etcd_options *o, char why[
                 return -EINVAL;
         }
         c->current = etcd_random() % c->n_endpoints; /* clients spread over the members */
+        grpc_prepare(c->channels[c->current]);
         return 0;
 }
 

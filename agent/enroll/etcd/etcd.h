@@ -71,6 +71,14 @@ struct etcd_watch;
 #define ETCD_WATCH_KEYS_MAX 8
 struct etcd_watch_question {
         const char *keys[ETCD_WATCH_KEYS_MAX]; /* in one stream; NULL: no more */
+        const char *ends[ETCD_WATCH_KEYS_MAX]; /* up to here, and not this one; NULL: as the key says */
+        /*
+         * So many of the keys are watched at once, the others this much later, from the same revision on: each
+         * watcher costs etcd a copy of all that is not written to its disk yet, which is most while a fleet
+         * joins. 0: all at once.
+         */
+        size_t at_once;
+        usec_t later;
         int64_t revision;                      /* the first one whose events are told */
         void (*event)(const Etcd__Event *e, void *userdata);
         /*

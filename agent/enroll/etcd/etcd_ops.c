@@ -104,7 +104,7 @@ void etcd_ops_put(struct etcd_ops *o, enum etcd_branch b, const char *key, const
         op->put->lease = lease;
 }
 
-void etcd_ops_range(struct etcd_ops *o, enum etcd_branch b, const char *key) {
+void etcd_ops_range(struct etcd_ops *o, enum etcd_branch b, const char *key, const char *end) {
         Etcd__RequestOp *op;
         size_t at;
 
@@ -115,7 +115,8 @@ void etcd_ops_range(struct etcd_ops *o, enum etcd_branch b, const char *key) {
         op->range = &o->request[b][at].range;
         etcd__range_request__init(op->range);
         op->range->key = etcd_bytes(keep(o, key));
-        op->range->range_end = etcd_range_end(key, (char *) (uintptr_t) keep(o, key));
+        op->range->range_end =
+                end ? etcd_bytes(keep(o, end)) : etcd_range_end(key, (char *) (uintptr_t) keep(o, key));
 }
 
 void etcd_ops_delete(struct etcd_ops *o, enum etcd_branch b, const char *key) {

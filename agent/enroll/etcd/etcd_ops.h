@@ -17,7 +17,8 @@ void etcd_ops_if_created(struct etcd_ops *o, const char *key, int64_t revision);
 void etcd_ops_if_modified(struct etcd_ops *o, const char *key, int64_t revision);
 /* lease: 0: none. */
 void etcd_ops_put(struct etcd_ops *o, enum etcd_branch b, const char *key, const char *value, int64_t lease);
-void etcd_ops_range(struct etcd_ops *o, enum etcd_branch b, const char *key);
+/* end: up to this key, and not it; NULL: as the key says. */
+void etcd_ops_range(struct etcd_ops *o, enum etcd_branch b, const char *key, const char *end);
 void etcd_ops_delete(struct etcd_ops *o, enum etcd_branch b, const char *key);
 /* Put unless it is there, then read: one operation, a transaction of its own in this one. */
 void etcd_ops_put_new(struct etcd_ops *o, enum etcd_branch b, const char *key, const char *value, int64_t lease);

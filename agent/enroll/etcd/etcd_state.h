@@ -20,8 +20,8 @@ struct etcd_question {
 struct etcd_watch {
         struct etcd *etcd;
         struct etcd_watch_question question;
-        size_t n_keys, n_created; /* created: in the stream at work */
-        char *keys[ETCD_WATCH_KEYS_MAX];
+        size_t n_keys, n_asked, n_created; /* asked, created: in the stream at work */
+        char *keys[ETCD_WATCH_KEYS_MAX], *ends[ETCD_WATCH_KEYS_MAX]; /* ends: NULL: as the key says */
         int64_t behind[ETCD_WATCH_KEYS_MAX]; /* the first revision that was not told yet: etcd lets one lag
                                               behind another */
         int64_t ids[ETCD_WATCH_KEYS_MAX];    /* etcd's own, of the stream at work */
@@ -29,7 +29,7 @@ struct etcd_watch {
         unsigned failures;
         bool idle, calling, gone; /* gone: freed out of its own callback */
         struct grpc_call *call;
-        sd_event_source *timer;
+        sd_event_source *timer; /* to begin, or, while a stream is at work, to ask for the other keys */
         struct etcd_watch *next;
 };
 

@@ -4,11 +4,17 @@
 
 static void begin(struct etcd_watch *w);
 
+static size_t at_once(const struct etcd_watch *w) {
+        return w->question.at_once ? MIN(w->question.at_once, w->n_keys) : w->n_keys;
+}
+
 void etcd_watch_destroy(struct etcd_watch *w) {
         w->call = grpc_cancel(w->call);
         w->timer = sd_event_source_disable_unref(w->timer);
-        for (size_t i = 0; i < w->n_keys; i++)
+        for (size_t i = 0; i < ETCD_WATCH_KEYS_MAX; i++) {
                 free(w->keys[i]);
+                free(w->ends[i]);
+        }
         free(w);
 }
 
@@ -53,6 +59,7 @@ static void later(struct etcd_watch *w, usec_t wait, const char *why) {
 static void on_cancelled(struct etcd_watch *w, const Etcd__WatchResponse *r) {
         if (r->compact_revision > 0) {
                 w->call = grpc_cancel(w->call);
+                (void) sd_event_source_set_enabled(w->timer, SD_EVENT_OFF); /* fails for a source without a loop only */
                 w->idle = true;
                 w->calling = true;
                 w->question.lost(w->question.userdata);
@@ -78,14 +85,15 @@ static void on_events(struct etcd_watch *w, size_t k, const Etcd__WatchResponse 
         w->behind[k] = MAX(w->behind[k], last + 1);
 }
 
-/* The ids are given in the order of the questions. */
+/* The ids are given in the order of the questions. It stands with those that are asked for at once. */
 static void on_created(struct etcd_watch *w, const Etcd__WatchResponse *r) {
-        if (w->n_created >= w->n_keys)
+        if (w->n_created >= w->n_asked)
                 return;
-        if (w->behind[w->n_created] == 0)
-                w->behind[w->n_created] = r->header->revision + 1;
+        for (size_t k = w->n_created; k < w->n_keys; k++)
+                if (w->behind[k] == 0)
+                        w->behind[k] = r->header->revision + 1;
         w->ids[w->n_created++] = r->watch_id;
-        if (w->n_created < w->n_keys)
+        if (w->n_created != at_once(w))
                 return;
         w->failures = 0;
         w->calling = true;
@@ -135,12 +143,6 @@ static void on_done(const struct grpc_answer *a, void *userdata) {
                 etcd_endpoint_failed(c, endpoint);
 }
 
-static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        (void) source, (void) usec;
-        begin(userdata);
-        return 0;
-}
-
 /* One frame a key. */
 static int pack_key(const struct etcd_watch *w, size_t k, uint8_t **data, size_t *len) {
         Etcd__WatchCreateRequest create = ETCD__WATCH_CREATE_REQUEST__INIT;
@@ -152,7 +154,7 @@ static int pack_key(const struct etcd_watch *w, size_t k, uint8_t **data, size_t
         if (!end)
                 return -ENOMEM;
         create.key = etcd_bytes(w->keys[k]);
-        create.range_end = etcd_range_end(w->keys[k], end);
+        create.range_end = w->ends[k] ? etcd_bytes(w->ends[k]) : etcd_range_end(w->keys[k], end);
         create.start_revision = w->behind[k];
         create.progress_notify = true; /* so that a quiet watch does not fall behind a compaction */
         m.request_union_case = ETCD__WATCH_REQUEST__REQUEST_UNION_CREATE_REQUEST;
@@ -168,11 +170,32 @@ static int pack_key(const struct etcd_watch *w, size_t k, uint8_t **data, size_t
         return 0;
 }
 
+/* Those up to this one that were not asked for yet. */
+static int pack_keys(struct etcd_watch *w, size_t end, uint8_t **data, size_t *len) {
+        int r = 0;
+
+        for (; r == 0 && w->n_asked < end; w->n_asked++)
+                r = pack_key(w, w->n_asked, data, len);
+        return r;
+}
+
+static void ask_for_others(struct etcd_watch *w) {
+        _cleanup_free_ uint8_t *data = NULL;
+        size_t len = 0;
+        int r = pack_keys(w, w->n_keys, &data, &len);
+
+        if (r == 0)
+                r = grpc_more(w->call, data, len);
+        if (r < 0)
+                later(w, backoff_next(w->failures++, etcd_random()), strerror(-r));
+}
+
 static void begin(struct etcd_watch *w) {
         struct grpc_question g = {
                 .method = etcd_method_path(ETCD_WATCH),
                 .metadata = { "hasleader: true" },
                 .framed = true,
+                .open = at_once(w) < w->n_keys,
                 .message = on_message,
                 .done = on_done,
                 .userdata = w,
@@ -181,18 +204,32 @@ static void begin(struct etcd_watch *w) {
         int r = 0;
 
         w->endpoint = w->etcd->current;
-        w->n_created = 0;
-        for (size_t k = 0; k < w->n_keys && r == 0; k++)
-                r = pack_key(w, k, &data, &g.len);
+        w->n_asked = w->n_created = 0;
+        r = pack_keys(w, at_once(w), &data, &g.len);
         g.data = data;
         if (r == 0)
                 r = grpc_ask(w->etcd->channels[w->endpoint], &g, &w->call);
+        if (r == 0 && g.open) {
+                (void) sd_event_source_set_time_relative(w->timer, w->question.later); /* as in later() */
+                (void) sd_event_source_set_enabled(w->timer, SD_EVENT_ONESHOT);
+        }
         if (r < 0) {
                 const char *trouble = grpc_trouble(w->etcd->channels[w->endpoint]);
 
                 w->call = NULL;
                 later(w, backoff_next(w->failures++, etcd_random()), trouble[0] ? trouble : strerror(-r));
         }
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct etcd_watch *w = userdata;
+
+        (void) source, (void) usec;
+        if (w->call)
+                ask_for_others(w);
+        else
+                begin(w);
+        return 0;
 }
 
 /* From the loop, not from here: who says that a member failed may be in the middle of something. */
@@ -215,9 +252,12 @@ int etcd_watch_new(struct etcd *c, const struct etcd_watch_question *q, struct e
         w->etcd = c;
         w->question = *q;
         for (; r == 0 && w->n_keys < ETCD_WATCH_KEYS_MAX && q->keys[w->n_keys]; w->n_keys++) {
+                const char *end = q->ends[w->n_keys];
+
                 w->keys[w->n_keys] = strdup(q->keys[w->n_keys]);
+                w->ends[w->n_keys] = end ? strdup(end) : NULL;
                 w->behind[w->n_keys] = q->revision;
-                r = w->keys[w->n_keys] ? 0 : -ENOMEM;
+                r = w->keys[w->n_keys] && (!end || w->ends[w->n_keys]) ? 0 : -ENOMEM;
         }
         if (r == 0)
                 r = sd_event_add_time_relative(c->event, &w->timer, CLOCK_MONOTONIC, 0, 1, on_timer, w);

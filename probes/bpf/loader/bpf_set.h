@@ -21,5 +21,7 @@ struct bpf_set {
         void (*fill)(void *figures, size_t size, const struct btf *kernel);
 };
 
+/* How many arguments that tracepoint has here; 0: there is none. */
+unsigned bpf_set_arguments(const struct btf *kernel, const char *tracepoint);
 /* Gives a constant of the programs (const volatile, in .rodata) its value, before they are loaded. -ENOENT, -EBADMSG: another size. */
 int bpf_set_constant(struct bpf_object *o, const char *name, const void *value, size_t size);

@@ -108,6 +108,25 @@ static struct bpf_map *map_of_section(const struct bpf_object *o, const char *se
         return NULL;
 }
 
+/* The first of its type's is no argument (include/linux/tracepoint.h). */
+unsigned bpf_set_arguments(const struct btf *kernel, const char *tracepoint) {
+        const struct btf_type *t;
+        char type[80];
+        int id;
+
+        (void) snprintf(type, sizeof(type), "btf_trace_%s", tracepoint);
+        id = btf__find_by_name_kind(kernel, type, BTF_KIND_TYPEDEF);
+        for (unsigned i = 0; id > 0 && i < 8; i++) {
+                t = btf__type_by_id(kernel, (uint32_t) id);
+                if (btf_is_func_proto(t))
+                        return btf_vlen(t) > 0 ? btf_vlen(t) - 1u : 0;
+                if (!btf_is_typedef(t) && !btf_is_ptr(t))
+                        break;
+                id = (int) t->type;
+        }
+        return 0;
+}
+
 int bpf_set_constant(struct bpf_object *o, const char *name, const void *value, size_t size) {
         struct btf *types = bpf_object__btf(o);
         int id = types ? btf__find_by_name_kind(types, ".rodata", BTF_KIND_DATASEC) : -ENOENT;

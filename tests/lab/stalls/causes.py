@@ -6,6 +6,7 @@ Each cause has a name, what kind of verdict is wanted, and inject(victim), which
 import json
 import os
 import signal
+import subprocess
 from collections import namedtuple
 from dataclasses import dataclass
 from typing import Callable
@@ -16,6 +17,8 @@ SETTINGS, SHARDS = "/srv/training/settings.json", "/srv/data/shards"
 N_SHARDS = 4
 PAUSE = 240           # seconds of the long pause: longer than any verdict may take
 ROUND_SECONDS = 0.004  # of CPU for a round of augmentation, on a machine of today
+
+HOGS = 4              # of a starved rank's CPU
 
 Victim = namedtuple("Victim", "host main_pid step step_seconds")  # main_pid: as the host calls it
 
@@ -68,6 +71,25 @@ def block_read(victim):
     return undo
 
 
+def starve(victim):
+    """Its threads get one CPU, and there only what others leave: a weight of 3 against 1024 for each hog (kernel/sched/core.c)."""
+    pid, cpu = victim.host.pid_outside(victim.main_pid), max(os.sched_getaffinity(0))
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        os.sched_setscheduler(int(tid), os.SCHED_IDLE, os.sched_param(0))
+        os.sched_setaffinity(int(tid), {cpu})
+
+    def enter():
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        os.sched_setaffinity(0, {cpu})
+    hogs = [subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "sh", "-c", "while :; do :; done"], preexec_fn=enter) for _ in range(HOGS)]
+
+    def undo():
+        for p in hogs:
+            p.kill()
+            p.wait()
+    return undo
+
+
 def hang_mount(victim):
     return mount_that_hangs.mount(victim.host.leader, SHARDS).end
 
@@ -92,4 +114,5 @@ CAUSES = {c.name: c for c in (
     Cause("slow", "slow rank (2x)", "slow",
           lambda v: set_number(v, "augment_rounds", max(2, int(v.step_seconds / ROUND_SECONDS)))),
     Cause("mount", "stuck file system read", "stall", hang_mount),
+    Cause("starve", "starved of CPU by its neighbours", "stall", starve),
 )}
