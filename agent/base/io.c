@@ -42,10 +42,10 @@ int io_write_all(int fd, const void *data, size_t len) {
 }
 
 void io_close_others(int keep) {
-#ifdef SYS_close_range
+#ifdef __NR_close_range /* of the kernel: the C library of Debian 11 has no SYS_close_range */
         if (keep > 3)
-                (void) syscall(SYS_close_range, 3U, (unsigned) keep - 1, 0U);
-        (void) syscall(SYS_close_range, (unsigned) MAX(keep + 1, 3), ~0U, 0U);
+                (void) syscall(__NR_close_range, 3U, (unsigned) keep - 1, 0U);
+        (void) syscall(__NR_close_range, (unsigned) MAX(keep + 1, 3), ~0U, 0U);
 #else
         (void) keep;
 #endif

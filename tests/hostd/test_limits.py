@@ -96,12 +96,14 @@ class Limits(unittest.TestCase):
         before = self.descriptors()
         mine = []
         for _ in range(5 if FULL else 1):
+            began = time.monotonic()
             mine = as_user(1001, lambda: [self.connect() for _ in range(1000)])
             for _ in range(20):
                 self.assertEqual(self.h.call("/healthz")[0], 200)
                 self.assertLessEqual(self.descriptors(), before + CONNECTIONS)
-            told = sum(b" 503 " in self.receive(s) for s in mine[OF_USER:])
-            self.assertEqual(told, 1000 - OF_USER)
+            let_in = OF_USER + sum(b" 503 " not in self.receive(s) for s in mine[OF_USER:])
+            # Who asks nothing gives its place back in time; on a machine that is slow enough another one has it then.
+            self.assertLessEqual(let_in, OF_USER * (1 + (time.monotonic() - began) // (REQUEST_TIME - 3)))
             for s in mine:
                 s.close()
             wait_until(lambda: self.descriptors() <= before + OWN, 20, "the connections to go")
@@ -145,6 +147,7 @@ class Limits(unittest.TestCase):
         if not FULL:
             self.skipTest("a minute long: in the full run")
         s = self.connect()
+        self.assertEqual(self.ask(s), b"HTTP/1.1 200 OK")  # it is one of the agent's descriptors
         before = self.descriptors()
         s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
         s.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n" * 40)
