@@ -60,19 +60,25 @@ class Versions(Case):
             self.assertEqual(self.collector.wait(60), 0, (self.h.folder / "collector-output").read_text())
         self.collector = None
 
-    def rows(self, question):
-        db = sqlite3.connect(f"file:{self.db}?mode=ro", uri=True)
+    def rows(self, *questions):
+        """The answers, of one and the same moment."""
+        db = sqlite3.connect(f"file:{self.db}?mode=ro", uri=True, isolation_level=None)
         try:
-            return db.execute(question).fetchall()
+            db.execute("BEGIN")
+            answers = [db.execute(q).fetchall() for q in questions]
+            return answers if len(questions) > 1 else answers[0]
         finally:
             db.close()
 
     def stored(self):
         """{class: numbers} of what the collector has of the one spool of each class; each event is there once."""
-        events = Counter(self.rows("SELECT json_extract(attributes, '$.\"tpu.spool.id\"'), json_extract(attributes, '$.\"tpu.spool.seq\"') FROM events"))
+        events, records = self.rows(
+            "SELECT json_extract(attributes, '$.\"tpu.spool.id\"'), json_extract(attributes, '$.\"tpu.spool.seq\"') FROM events",
+            "SELECT spool, class, first, last FROM records")
+        events = Counter(events)
         self.assertEqual([e for e, n in events.items() if n > 1], [])
         out = {}
-        for spool, name, first, last in self.rows("SELECT spool, class, first, last FROM records"):
+        for spool, name, first, last in records:
             out.setdefault(name, {}).setdefault(spool, set()).update(range(first, last + 1))
         self.assertEqual({len(v) for v in out.values()}, {1}, "a new spool was begun")
         out = {name: next(iter(v.values())) for name, v in out.items()}
