@@ -452,7 +452,8 @@ class Many(Path):
         report = self.timed("one bad, one answer in ten lost", "--peer", peers, code=2)
         bad = [c for c in report["checks"] if c["verdict"] != "OK"]
         self.assertEqual([c["subject"] for c in bad], ["eth0→10.10.2.77"], bad)
-        self.assertIn("8896 do not (towards the peer)", bad[0]["found"])
+        # Its answers are lost, too: all of one kind now and then, and then nobody knows the direction. Never the wrong one.
+        self.assertRegex(bad[0]["found"], r"8896 do not \((towards the peer|direction UNKNOWN)\)")
 
 
 if __name__ == "__main__":
