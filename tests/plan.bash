@@ -4,17 +4,17 @@
 plan="
 1|1|packages
 1|1|scripts parse
-120|120|build: gcc, warnings are errors
+60|60|build: gcc, warnings are errors
 -|200|build: clang, warnings are errors
-60|60|packages build
-90|90|the true path on booted hosts
-130|2700|the lab itself
-200|200|build: clang, sanitizers, fuzzers
-20|20|what the packages hold
-30|240|unit tests: gcc
-280|280|units, corpora, programs: sanitized
-90|3600|programs driven from outside
-60|900|network namespaces
+50|50|packages build
+110|110|the true path on booted hosts
+190|2700|the lab itself
+270|270|build: clang, sanitizers, fuzzers
+10|10|what the packages hold
+50|240|unit tests: gcc
+400|400|units, corpora, programs: sanitized
+30|3600|programs driven from outside
+10|900|network namespaces
 -|60|memory: valgrind
 -|10|lintian
 -|1500|fuzz: each parser for a minute
@@ -23,6 +23,7 @@ plan="
 -|1|packages: emulated machines
 -|60|a host with a stock kernel
 -|200|BPF on other kernels
+-|110|a run on a kernel of its own
 -|900|power cuts
 "
 full=no resume=no action=run only=()
