@@ -16,7 +16,6 @@ import mount_that_hangs
 SETTINGS, SHARDS = "/srv/training/settings.json", "/srv/data/shards"
 N_SHARDS = 4
 PAUSE = 240           # seconds of the long pause: longer than any verdict may take
-ROUND_SECONDS = 0.004  # of CPU for a round of augmentation, on a machine of today
 
 HOGS = 4              # of a starved rank's CPU
 
@@ -112,7 +111,7 @@ CAUSES = {c.name: c for c in (
     Cause("pause", "long pause of the garbage collector", "stall", lambda v: set_number(v, "tidy_seconds", PAUSE)),
     Cause("exit", "silent exit", "left", lambda v: set_number(v, "last_step", v.step + 3)),
     Cause("slow", "slow rank (2x)", "slow",
-          lambda v: set_number(v, "augment_rounds", max(2, int(v.step_seconds / ROUND_SECONDS)))),
+          lambda v: set_number(v, "augment_seconds", v.step_seconds)),
     Cause("mount", "stuck file system read", "stall", hang_mount),
     Cause("starve", "starved of CPU by its neighbours", "stall", starve),
 )}
