@@ -126,21 +126,12 @@ static int setup(struct exchange *x) {
         bad |= curl_easy_setopt(c, CURLOPT_WRITEDATA, x) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_HEADERDATA, x) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2) != CURLE_OK;
-        /* a resumed session would go on with the certificate of before */
-        bad |= curl_easy_setopt(c, CURLOPT_SSL_SESSIONID_CACHE, 0L) != CURLE_OK;
-        /* nobody is there to type a passphrase */
-        bad |= curl_easy_setopt(c, CURLOPT_KEYPASSWD, "") != CURLE_OK;
-        if (o->ca) /* else the system's authorities, libcurl's default */
+        if (o->ca) /* else the system's authorities */
                 bad |= curl_easy_setopt(c, CURLOPT_CAINFO, o->ca) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_SSLCERT, o->certificate) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_SSLKEY, o->key) != CURLE_OK;
 #if LIBCURL_VERSION_NUM >= 0x075000
         bad |= curl_easy_setopt(c, CURLOPT_MAXLIFETIME_CONN, (long) CONNECTION_SECONDS) != CURLE_OK;
-#endif
-#if LIBCURL_VERSION_NUM >= 0x075700
-        /* else the authorities' file stays in memory, as it was, for a day */
-        bad |= curl_easy_setopt(c, CURLOPT_CA_CACHE_TIMEOUT, 0L) != CURLE_OK;
 #endif
         return bad ? -EIO : 0;
 }

@@ -1,46 +1,59 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "peer_alert.h"
 
-#include <openssl/err.h>
-#include <openssl/ssl.h>
+#include <gnutls/gnutls.h>
 
-static void on_info(const SSL *ssl, int where, int what) {
-        int *alert = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)), description = what & 0xff;
+/* libcurl's word before it closes a connection, in each version: "Closing connection 0", "closing connection #0". */
+static bool is_closing(const char *text, size_t size) {
+        return memmem(text, size, "losing connection", strlen("losing connection")) != NULL;
+}
 
-        if ((where & SSL_CB_READ_ALERT) != SSL_CB_READ_ALERT)
-                return;
-        if (description != SSL_AD_CLOSE_NOTIFY && description != SSL_AD_USER_CANCELLED &&
-            description != SSL_AD_NO_RENEGOTIATION)
-                *alert = description;
+static gnutls_session_t session_of(CURL *easy) {
+        const struct curl_tlssessioninfo *info = NULL;
+
+        if (curl_easy_getinfo(easy, CURLINFO_TLS_SSL_PTR, &info) != CURLE_OK || !info ||
+            info->backend != CURLSSLBACKEND_GNUTLS)
+                return NULL;
+        return info->internals;
 }
 
 /*
- * curl before 8.0 goes on with a body in another buffer than OpenSSL was given first, which it refuses unless told
- * otherwise ("bad write retry"): then a peer's alert would never be read.
+ * Called inside of libcurl, while the session stands. Who sends late has not read the alert yet when sending fails:
+ * it is read as the last thing before the session goes.
  */
-static CURLcode on_context(CURL *c, void *context, void *userdata) {
-        (void) c;
-        (void) SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-                                                 SSL_MODE_RELEASE_BUFFERS /* while nothing is on its way */);
-        SSL_CTX_set_info_callback(context, on_info);
-        return SSL_CTX_set_app_data(context, userdata) == 1 ? CURLE_OK : CURLE_OUT_OF_MEMORY;
+static int on_word(CURL *easy, curl_infotype type, char *text, size_t size, void *userdata) {
+        gnutls_session_t session = type == CURLINFO_TEXT ? session_of(easy) : NULL;
+        gnutls_alert_description_t alert;
+        int *ret = userdata;
+        char rest[64];
+
+        if (!session)
+                return 0;
+        alert = gnutls_alert_get(session);
+        if (alert == GNUTLS_A_CLOSE_NOTIFY && is_closing(text, size)) { /* 0, which also says that there was none */
+                (void) gnutls_record_recv(session, rest, sizeof(rest)); /* what else came is not wanted any more */
+                alert = gnutls_alert_get(session);
+        }
+        if (alert != GNUTLS_A_CLOSE_NOTIFY && alert != GNUTLS_A_USER_CANCELED && alert != GNUTLS_A_NO_RENEGOTIATION)
+                *ret = (int) alert;
+        return 0;
 }
 
 int peer_alert_listen(CURL *easy, int *alert) {
-        if (curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, on_context) != CURLE_OK ||
-            curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, alert) != CURLE_OK)
+        if (curl_easy_setopt(easy, CURLOPT_DEBUGFUNCTION, on_word) != CURLE_OK ||
+            curl_easy_setopt(easy, CURLOPT_DEBUGDATA, alert) != CURLE_OK ||
+            curl_easy_setopt(easy, CURLOPT_VERBOSE, 1L) != CURLE_OK)
                 return -EIO;
         return 0;
 }
 
 void peer_alert_words(int alert, char *text, size_t size) {
-        const char *words;
+        const char *words = gnutls_alert_get_name((gnutls_alert_description_t) alert);
 
         if (alert == 0)
                 return;
-        words = ERR_reason_error_string(ERR_PACK(ERR_LIB_SSL, 0, SSL_AD_REASON_OFFSET + alert));
         if (words)
-                (void) snprintf(text, size, "the other side said: %s", words);
+                (void) snprintf(text, size, "the other side ended TLS with the alert: %s", words);
         else
-                (void) snprintf(text, size, "the other side said: TLS alert %d", alert);
+                (void) snprintf(text, size, "the other side ended TLS with alert %d", alert);
 }

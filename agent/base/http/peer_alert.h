@@ -3,8 +3,8 @@
 /*
  * Why the other side of a TLS connection hung up, whatever libcurl saw of it. With TLS 1.3 a server judges our
  * certificate after our handshake has ended (RFC 8446, 2): its alert comes while we send already, and its reset right
- * behind. Who sends late fails with "connection reset" and has not read the alert, which is still there: libcurl (from
- * 7.80 on; lib/vtls/openssl.c, closing) reads once more before it closes, and OpenSSL tells of the alert then.
+ * behind. libcurl says "fatal alert" or "connection reset"; GnuTLS knows which alert it was. libcurl gives its session
+ * out while it lives (CURLINFO_TLS_SSL_PTR), so it is asked in what libcurl calls with each of its words.
  */
 #include <curl/curl.h>
 
@@ -15,5 +15,5 @@
  * multi handle's connections. Closing in peace (close_notify) is none. -EIO.
  */
 int peer_alert_listen(CURL *easy, int *alert);
-/* OpenSSL's words for it ("the other side said: tlsv1 alert unknown ca") into text; 0 leaves text as it is. */
+/* GnuTLS' words for it ("… alert: Unknown CA") into text; 0 leaves text as it is. */
 void peer_alert_words(int alert, char *text, size_t size);
