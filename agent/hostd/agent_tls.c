@@ -73,7 +73,7 @@ static void try_to_listen(struct agent *a, struct agent_tls *t) {
         }
         t->why_not[0] = '\0';
         log_info("the API answers on %s too, to certificates of %s", t->where,
-                 server_certificate_path(t->certificate, SERVER_CLIENT_CA));
+                 server_certificate_path(t->certificate, TLS_CA));
 }
 
 void agent_tls_look(struct agent *a) {

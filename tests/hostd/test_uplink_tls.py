@@ -59,12 +59,12 @@ class Tls(Case):
         self.refused(self.serving(seconds=-60, since=-7200), "expired")
 
     def test_without_our_own_certificate(self):
-        self.refused(self.serving(client_ca=self.ca.cert), "certificate required")
+        self.refused(self.serving(client_ca=self.ca.cert), "Certificate is required")
 
     @unittest.skipUnless(shutil.which("strace"), "needs strace")
     def test_who_sends_late_hears_why_too(self):
         """With TLS 1.3 a server says no after the handshake. Then who sends late finds a connection reset, and no answer to read."""
-        self.refused(self.serving(client_ca=self.ca.cert), "certificate required", late=True)
+        self.refused(self.serving(client_ca=self.ca.cert), "Certificate is required", late=True)
 
     def test_our_certificate_of_another_authority_then_the_right_one(self):
         cert, key = self.other.issue("host")
