@@ -182,3 +182,17 @@ int registry_put(struct registry *r, const char *key, const json_t *value, regis
 void registry_renew(struct registry *r) {
         r->backend->renew(r);
 }
+
+int registry_figures(struct registry *r, const json_t *figures) {
+        return r->backend->figures ? r->backend->figures(r, figures) : 0;
+}
+
+uint64_t registry_term(const struct registry *r) {
+        return r->backend->term ? r->backend->term(r) : 0;
+}
+
+int registry_post(struct registry *r, const char *path_and_query, const char *content_type, const void *body,
+                  size_t len, registry_post_done done, void *userdata) {
+        return r->backend->post ? r->backend->post(r, path_and_query, content_type, body, len, done, userdata) :
+                                  -EOPNOTSUPP;
+}

@@ -83,3 +83,23 @@ int registry_put(struct registry *r, const char *key, const json_t *value, regis
                  void *userdata);
 /* Certificates may be other ones now. */
 void registry_renew(struct registry *r);
+/*
+ * How far the runs of this host are (docs/registry.md, figures; an array, NULL: nothing runs): what the next syncs
+ * carry. No news, and no sync of its own. A reference is kept: the caller does not change it afterwards. -EINVAL: no
+ * array. Registries that are not asked by sync ignore it.
+ */
+int registry_figures(struct registry *r, const json_t *figures);
+/* The highest term that the store of the collector which answered last has said; 0: none yet, or it has no terms. */
+uint64_t registry_term(const struct registry *r);
+/*
+ * error: 0, then status is the answer's; or -errno with why and no status. term: that of the answer where it says
+ * one, else registry_term(). Not called when the registry is freed or this host leaves meanwhile.
+ */
+typedef void (*registry_post_done)(int error, unsigned status, uint64_t term, const char *why, void *userdata);
+/*
+ * Posts a body to the collector that answered the last sync; one at a time. The body is copied; one that begins like
+ * gzip is said to be gzip. path_and_query begins with a slash. -EBUSY; -ENOTCONN: no sync was answered yet;
+ * -ENAMETOOLONG; -EOPNOTSUPP: this registry is no collector's (static).
+ */
+int registry_post(struct registry *r, const char *path_and_query, const char *content_type, const void *body,
+                  size_t len, registry_post_done done, void *userdata);

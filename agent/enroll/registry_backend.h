@@ -15,6 +15,10 @@ struct registry_backend {
         int (*put)(struct registry *r, const char *key, const json_t *value, registry_put_done done,
                    void *userdata);
         void (*renew)(struct registry *r);
+        int (*figures)(struct registry *r, const json_t *figures);
+        uint64_t (*term)(const struct registry *r);
+        int (*post)(struct registry *r, const char *path_and_query, const char *content_type, const void *body,
+                    size_t len, registry_post_done done, void *userdata);
 };
 
 struct registry {

@@ -19,13 +19,21 @@
 #define ANSWERS_A_SECOND 20
 #define TOGETHER (10 * USEC_PER_MSEC) /* changes of what we say that come together go out together */
 #define LEAVE_TIME (2 * USEC_PER_SEC)
+#define POST_TIME (60 * USEC_PER_SEC)
+#define POST_ANSWER_MAX (64 * 1024)
 
 struct collector_registry {
         struct registry base; /* the first member */
         struct exchange *exchange;
         sd_event_source *next;  /* when to ask */
         sd_event_source *claim; /* when the lease may have ended on the other side */
-        json_t *member;
+        json_t *member, *figures; /* figures: NULL: nothing runs */
+        struct {
+                struct exchange *exchange; /* made with the first one */
+                registry_post_done done;
+                void *userdata;
+        } post;
+        uint64_t term;
         uint64_t said, told, asking; /* numbers of members: the last, what the collector has, what is on its way */
         bool joined;  /* the splay is over */
         bool renewed; /* certificates changed: the end of the exchange at work is no failure */
@@ -93,6 +101,8 @@ static char *finish(const struct collector_registry *c, json_t *o, usec_t wait) 
                 r = json_object_set_new(o, "said", json_integer((json_int_t) c->said));
         if (r == 0 && c->revision[0])
                 r = json_object_set_new(o, "since", json_string(c->revision));
+        if (r == 0 && c->figures)
+                r = json_object_set(o, "figures", c->figures);
         if (r == 0)
                 text = json_dumps(o, JSON_COMPACT);
         json_decref(o);
@@ -111,6 +121,14 @@ static void failed(struct collector_registry *c, enum registry_state s, usec_t l
                 tell(c, s == REGISTRY_AWAY && !c->base.complete ? REGISTRY_JOINING : s, "%s: %s", c->url, why[0] ? why : "no answer");
 }
 
+static int send_sync(struct collector_registry *c, const char *text, usec_t timeout) {
+        const struct exchange_request q = {
+                .path = SYNC_PATH, .body = text, .len = strlen(text), .timeout = timeout
+        };
+
+        return exchange_start(c->exchange, &q);
+}
+
 static void ask(struct collector_registry *c) {
         _cleanup_free_ char *text = NULL;
         bool whole = c->told != c->said;
@@ -122,7 +140,7 @@ static void ask(struct collector_registry *c) {
         c->asking = c->said;
         c->asked = boot_now(c);
         text = finish(c, whole ? json_pack("{s:i, s:O}", "v", 1, "member", c->member) : short_form(c), wait_of(c));
-        r = text ? exchange_start(c->exchange, text, strlen(text), wait_of(c) + ANSWER_TIME) : -ENOMEM;
+        r = text ? send_sync(c, text, wait_of(c) + ANSWER_TIME) : -ENOMEM;
         if (r < 0)
                 failed(c, REGISTRY_AWAY, 0, strerror(-r));
 }
@@ -282,12 +300,14 @@ static bool leave(struct registry *r) {
                 return false;
         c->left = true;
         exchange_cancel(c->exchange);
+        if (c->post.exchange)
+                exchange_cancel(c->post.exchange);
         o = short_form(c);
         if (o && json_object_set_new(o, "leave", json_true()) == 0)
                 text = finish(c, json_incref(o), 0);
         json_decref(o);
         /* best effort: if it does not arrive, the lease ends */
-        return text && exchange_start(c->exchange, text, strlen(text), LEAVE_TIME) >= 0;
+        return text && send_sync(c, text, LEAVE_TIME) >= 0;
 }
 
 static int put(struct registry *r, const char *key, const json_t *value, registry_put_done done,
@@ -302,8 +322,79 @@ static void renew(struct registry *r) {
         c->renewed = true;
         exchange_renew(c->exchange);
         c->renewed = false;
+        if (c->post.exchange)
+                exchange_renew(c->post.exchange);
         if (c->failures > 0)
                 arm(c->next, 0);
+}
+
+static struct exchange_options exchange_options(struct collector_registry *c, size_t answer_max,
+                                                void (*done)(const struct exchange_answer *a, void *userdata)) {
+        const struct registry_options *o = &c->base.options;
+
+        return (struct exchange_options){ .url = c->url,
+                                          .ca = o->ca,
+                                          .certificate = o->certificate,
+                                          .key = o->key,
+                                          .answer_max = answer_max,
+                                          .user_agent = "tpu-hostd/" TPU_HOSTD_VERSION,
+                                          .done = done,
+                                          .userdata = c };
+}
+
+static int figures(struct registry *r, const json_t *now) {
+        struct collector_registry *c = (struct collector_registry *) r;
+        json_t *mine = (json_t *) (uintptr_t) now;
+
+        if (now && !json_is_array(now))
+                return -EINVAL;
+        json_decref(c->figures);
+        c->figures = now && json_array_size(now) > 0 ? json_incref(mine) : NULL;
+        return 0;
+}
+
+static uint64_t term(const struct registry *r) {
+        return ((const struct collector_registry *) r)->term;
+}
+
+static void on_posted(const struct exchange_answer *a, void *userdata) {
+        struct collector_registry *c = userdata;
+        json_t *o = a->len > 0 && a->len <= POST_ANSWER_MAX ? json_loadb(a->body, a->len, 0, NULL) : NULL;
+        const json_t *said = json_object_get(o, "term");
+        bool says = json_is_integer(said) && json_integer_value(said) >= 0;
+        uint64_t of = says ? (uint64_t) json_integer_value(said) : c->term;
+        char why[200];
+
+        json_decref(o);
+        error_text(a, why, sizeof(why));
+        if (a->failed)
+                c->post.done(-EIO, 0, of, a->why, c->post.userdata);
+        else
+                c->post.done(0, (unsigned) a->status, of, a->status == 200 ? "" : why, c->post.userdata);
+}
+
+static int post(struct registry *r, const char *path_and_query, const char *content_type, const void *body,
+                size_t len, registry_post_done done, void *userdata) {
+        struct collector_registry *c = (struct collector_registry *) r;
+        const struct exchange_request q = { .path = path_and_query,
+                                            .content_type = content_type,
+                                            .body = body,
+                                            .len = len,
+                                            .timeout = POST_TIME };
+        const struct exchange_options o = exchange_options(c, POST_ANSWER_MAX, on_posted);
+        char why[256];
+        int k;
+
+        if (c->left || !c->base.complete)
+                return -ENOTCONN;
+        k = c->post.exchange ? 0 : exchange_new(c->base.event, &o, &c->post.exchange, why);
+        if (k < 0)
+                return k;
+        if (exchange_at_work(c->post.exchange))
+                return -EBUSY;
+        c->post.done = done;
+        c->post.userdata = userdata;
+        return exchange_start(c->post.exchange, &q);
 }
 
 static void free_collector(struct registry *r) {
@@ -312,13 +403,22 @@ static void free_collector(struct registry *r) {
         c->exchange = exchange_free(c->exchange);
         c->next = sd_event_source_disable_unref(c->next);
         c->claim = sd_event_source_disable_unref(c->claim);
+        c->post.exchange = exchange_free(c->post.exchange);
         json_decref(c->member);
+        json_decref(c->figures);
         registry_clear(r);
         free(c);
 }
 
 static const struct registry_backend backend = {
-        .free = free_collector, .say = say, .leave = leave, .put = put, .renew = renew
+        .free = free_collector,
+        .say = say,
+        .leave = leave,
+        .put = put,
+        .renew = renew,
+        .figures = figures,
+        .term = term,
+        .post = post,
 };
 
 static int add_timer(struct collector_registry *c, const char *name, sd_event_time_handler_t handler,
@@ -343,24 +443,17 @@ static int take_url(struct collector_registry *c, const char *endpoints, char wh
                                 endpoints);
                 return -EINVAL;
         }
-        if (len + strlen(SYNC_PATH) >= sizeof(c->url)) {
+        if (len >= MIN(sizeof(c->url), (size_t) EXCHANGE_URL_MAX)) {
                 (void) snprintf(why, 256, "the URL is too long");
                 return -EINVAL;
         }
-        (void) snprintf(c->url, sizeof(c->url), "%.*s%s", (int) len, endpoints, SYNC_PATH);
+        (void) snprintf(c->url, sizeof(c->url), "%.*s", (int) len, endpoints);
         return 0;
 }
 
 static int start(struct collector_registry *c, char why[static 256]) {
         const struct registry_options *o = &c->base.options;
-        const struct exchange_options exchange = { .url = c->url,
-                                                   .ca = o->ca,
-                                                   .certificate = o->certificate,
-                                                   .key = o->key,
-                                                   .answer_max = SYNC_ANSWER_MAX,
-                                                   .user_agent = "tpu-hostd/" TPU_HOSTD_VERSION,
-                                                   .done = on_done,
-                                                   .userdata = c };
+        const struct exchange_options exchange = exchange_options(c, SYNC_ANSWER_MAX, on_done);
         int r = take_url(c, o->endpoints, why);
 
         if (r == 0)
