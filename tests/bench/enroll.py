@@ -17,7 +17,8 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "etcd"))
-from etcd_site import Site  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "control"))
+from etcd_server import Site  # noqa: E402
 from fleet import counted, Fleet  # noqa: E402
 
 AT_ONCE = 128  # hosts of one process: a loop of sd-event looks at all sockets that are ready for each that it serves

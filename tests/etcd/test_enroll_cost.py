@@ -5,7 +5,8 @@ import os
 import sys
 import unittest
 
-from etcd_site import Site, missing
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "control"))
+from etcd_server import Site, missing
 
 if why := missing():
     if __name__ == "__main__":

@@ -13,7 +13,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "hostd"))
 from around import Hostd, wait_until  # noqa: E402
-from etcd_site import Site, free_ports, missing  # noqa: E402
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "control"))
+from etcd_server import Site, free_ports, missing  # noqa: E402
 from launchd_stand_in import Runs  # noqa: E402
 
 if why := missing():

@@ -21,7 +21,7 @@ except ImportError as e:
         sys.exit(77)
     raise unittest.SkipTest(str(e))
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "hostd"))
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / x) for x in ("hostd", "libtpu")]
 import certificates  # noqa: E402
 from rough_server import RoughServer  # noqa: E402
 

@@ -9,7 +9,8 @@ import time
 import unittest
 from pathlib import Path
 
-from etcd_site import Lines, Site, missing, until
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "control"))
+from etcd_server import Lines, Site, missing, until
 
 if why := missing():
     if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import json
 import os
 import queue
+import re
 import shutil
 import signal
 import socket
@@ -113,6 +114,21 @@ class Site:
                 p.kill()
                 p.wait()
         self._folder.cleanup()
+
+
+def counted(before, after):
+    """What grew between two looks at etcd's metrics."""
+    def grown(name):
+        return sum(int(v - before.get(k, 0)) for k, v in after.items() if re.match(name, k))
+    failed = {re.search(r'grpc_code="(\w+)"', k)[1] + " " + re.search(r'grpc_method="(\w+)"', k)[1]: int(v - before.get(k, 0))
+              for k, v in after.items() if k.startswith("grpc_server_handled_total") and 'grpc_code="OK"' not in k and v > before.get(k, 0)}
+    asked = {re.search(r'grpc_method="(\w+)"', k)[1]: int(v - before.get(k, 0))
+             for k, v in after.items() if k.startswith("grpc_server_started_total") and v > before.get(k, 0)}
+    return {"asked": asked, "committed": grown("etcd_server_proposals_committed_total"), "synced": grown("etcd_disk_wal_fsync_duration_seconds_count"),
+            "connections": int(after["process_open_fds"] - before["process_open_fds"]), "watchers": grown("etcd_debugging_mvcc_watcher_total"),
+            "granted": grown("etcd_debugging_lease_granted_total"), "renewed": grown("etcd_debugging_lease_renewed_total"),
+            "events": grown("etcd_debugging_mvcc_events_total"), "puts": grown("etcd_debugging_mvcc_put_total"),
+            "calls": grown("grpc_server_started_total"), "sent": grown("etcd_network_client_grpc_sent_bytes_total"), "failed": failed}
 
 
 class Lines:
