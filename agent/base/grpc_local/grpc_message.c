@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <limits.h>
 #include <strings.h>
-#include <zlib.h>
 
 #include "grpc_message.h"
-
-#define GZIP_WINDOW (16 + 15) /* 16: with gzip's header and trailer (zlib.h, inflateInit2) */
 
 static const char *const names[_GRPC_STATUS_MAX] = {
         [GRPC_OK] = "OK",
@@ -29,26 +25,6 @@ static const char *const names[_GRPC_STATUS_MAX] = {
 
 const char *grpc_status_name(enum grpc_status s) {
         return (unsigned) s < _GRPC_STATUS_MAX ? names[s] : names[GRPC_UNKNOWN];
-}
-
-enum grpc_status grpc_status_of_http(long http) {
-        switch (http) {
-        case 400:
-                return GRPC_INTERNAL;
-        case 401:
-                return GRPC_UNAUTHENTICATED;
-        case 403:
-                return GRPC_PERMISSION_DENIED;
-        case 404:
-                return GRPC_UNIMPLEMENTED;
-        case 429:
-        case 502:
-        case 503:
-        case 504:
-                return GRPC_UNAVAILABLE;
-        default:
-                return GRPC_UNKNOWN;
-        }
 }
 
 /* --- Frames ----------------------------------------------------------------------------------------- */
@@ -140,56 +116,6 @@ void grpc_head_take(struct grpc_head *h, const char *line, size_t len) {
                 h->status = parse_status(value, n);
         } else if (header_is(line, len, "grpc-message:", &value, &n))
                 decode(value, n, h->message);
-        else if (header_is(line, len, "grpc-encoding:", &value, &n))
-                h->gzip = n == 4 && memcmp(value, "gzip", 4) == 0;
         else if (header_is(line, len, "content-type:", &value, &n))
                 h->is_grpc = n >= sizeof(type) - 1 && memcmp(value, type, sizeof(type) - 1) == 0;
-}
-
-/* --- Packed frames ---------------------------------------------------------------------------------- */
-
-static int inflate_into(z_stream *z, size_t max, uint8_t **data, size_t *len) {
-        for (size_t size = 0;;) {
-                uint8_t *more;
-                int r;
-
-                if (*len == size) {
-                        if (size > max)
-                                return -EMSGSIZE;
-                        size = MIN(size ? size * 2 : 4096, max + 1);
-                        more = realloc(*data, size);
-                        if (!more)
-                                return -ENOMEM;
-                        *data = more;
-                }
-                z->next_out = *data + *len;
-                z->avail_out = (uInt) (size - *len);
-                r = inflate(z, Z_NO_FLUSH);
-                *len = size - z->avail_out;
-                if (r == Z_STREAM_END)
-                        return z->avail_in > 0 ? -EBADMSG : *len > max ? -EMSGSIZE : 0;
-                if (r != Z_OK || (z->avail_in == 0 && z->avail_out > 0))
-                        return r == Z_MEM_ERROR ? -ENOMEM : -EBADMSG;
-        }
-}
-
-int grpc_gunzip(const uint8_t *data, size_t len, size_t max, uint8_t **ret, size_t *ret_len) {
-        _cleanup_free_ uint8_t *out = NULL;
-        z_stream z = { 0 };
-        size_t n = 0;
-        int r;
-
-        if (len > UINT_MAX || max > UINT_MAX / 2)
-                return -EMSGSIZE;
-        if (inflateInit2(&z, GZIP_WINDOW) != Z_OK)
-                return -ENOMEM;
-        z.next_in = (Bytef *) (uintptr_t) data; /* zlib only reads it */
-        z.avail_in = (uInt) len;
-        r = inflate_into(&z, max, &out, &n);
-        (void) inflateEnd(&z);
-        if (r < 0)
-                return r;
-        *ret = TAKE_PTR(out);
-        *ret_len = n;
-        return 0;
 }

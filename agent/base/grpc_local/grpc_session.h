@@ -19,7 +19,7 @@
 
 struct grpc_session_options {
         const char *authority, *user_agent; /* copied */
-        size_t message_max;                 /* of an answer, at most GRPC_MESSAGE_MAX of grpc.h */
+        size_t message_max;                 /* of an answer */
         size_t budget;                      /* bytes that the peer may send between two resets */
 };
 

@@ -2,8 +2,7 @@
 #pragma once
 /*
  * What gRPC puts on HTTP/2: messages in frames of five bytes and a body, and a status among the trailers.
- * Pure. The form: github.com/grpc/grpc, doc/PROTOCOL-HTTP2.md; the numbers of a status: doc/statuscodes.md;
- * the status of an HTTP answer that is none of gRPC's: doc/http-grpc-status-mapping.md.
+ * Pure. The form: github.com/grpc/grpc, doc/PROTOCOL-HTTP2.md; the numbers of a status: doc/statuscodes.md.
  */
 #include "base.h"
 
@@ -33,9 +32,9 @@ enum grpc_status {
 
 /* What the header lines of one answer said, trailers included. Begins zeroed. */
 struct grpc_head {
-        bool has_status, is_grpc, gzip; /* gzip: of frames whose flag says that they are packed */
-        enum grpc_status status;        /* GRPC_UNKNOWN for a number that is none */
-        char message[GRPC_WHY_MAX];     /* percent-decoded, printable; may be empty */
+        bool has_status, is_grpc;
+        enum grpc_status status;    /* GRPC_UNKNOWN for a number that is none */
+        char message[GRPC_WHY_MAX]; /* percent-decoded, printable; may be empty */
 };
 
 /* Writes the head of a frame with a body of len bytes. */
@@ -55,10 +54,4 @@ int grpc_frame_next(const uint8_t *data, size_t len, size_t max, struct grpc_fra
 
 /* Takes one header line, "name: value" with or without its end; what is not gRPC's is passed over. */
 void grpc_head_take(struct grpc_head *h, const char *line, size_t len);
-/* The status that stands for an HTTP status of somebody who does not speak gRPC. */
-enum grpc_status grpc_status_of_http(long http);
 const char *grpc_status_name(enum grpc_status s);
-
-/* Unpacks gzip, at most max bytes. *ret is malloc'ed. -EBADMSG: no whole gzip; -EMSGSIZE: longer; -ENOMEM.
- */
-int grpc_gunzip(const uint8_t *data, size_t len, size_t max, uint8_t **ret, size_t *ret_len);
