@@ -161,6 +161,49 @@ static void say(struct agent_registry *g) {
         g->said = member;
 }
 
+/* What one sample says of the run that it is of; others are passed over. */
+static void add_figure(json_t *figure, const struct sample *m) {
+        const char *kind = m->values[1] ? m->values[1] : "", *some = m->values[2] ? m->values[2] : "";
+
+        /* Out of memory: a member is left out, as one that is not known. */
+        if (streq(m->name, "tpu.run.step"))
+                (void) json_object_set_new(figure, "step", json_integer(m->i));
+        else if (streq(m->name, "tpu.run.cpu.time") && (streq(kind, "user") || streq(kind, "system")))
+                (void) json_object_set_new(figure, kind, json_real(m->is_int ? (double) m->i : m->d));
+        else if (streq(m->name, "tpu.run.pressure.stall_time") && streq(kind, "cpu") && streq(some, "some"))
+                (void) json_object_set_new(figure, "waited", json_real(m->is_int ? (double) m->i : m->d));
+}
+
+/* How far a run is, out of what this tick's samples said of it. */
+static json_t *figure_of(struct agent *a, const struct job *j) {
+        json_t *figure = json_pack("{s:s, s:I, s:I}", "run", j->name, "generation", (json_int_t) j->generation, "at",
+                                   (json_int_t) host_now_real(a->host));
+        usec_t step_time = agent_step_time(a, j->name);
+
+        if (figure && step_time > 0)
+                (void) json_object_set_new(figure, "step_time", json_integer((json_int_t) step_time));
+        for (size_t i = 0; figure && i < a->samples.n; i++) {
+                const struct sample_slot *s = &a->samples.slots[i];
+
+                if ((s->source == SOURCE_RUNS || s->source == SOURCE_RUN_GROUPS) && s->sample.values[0] &&
+                    streq(s->sample.values[0], j->name))
+                        add_figure(figure, &s->sample);
+        }
+        return figure;
+}
+
+static void hand_figures(struct agent_registry *g) {
+        const struct job_list *jobs = jobs_get(g->agent->jobs);
+        json_t *list = g->kind == REGISTRY_COLLECTOR ? json_array() : NULL;
+
+        for (size_t i = 0; list && jobs->known && i < jobs->n; i++)
+                if (!streq(jobs->jobs[i].state, "exited"))
+                        (void) json_array_append_new(list, figure_of(g->agent, &jobs->jobs[i])); /* as add_figure() */
+        if (list && registry_figures(g->registry, list) < 0)
+                log_warning("the registry is not told how far the runs of this host are");
+        json_decref(list);
+}
+
 static int on_news(sd_event_source *source, uint64_t usec, void *userdata) {
         (void) source, (void) usec;
         say(userdata);
@@ -214,9 +257,15 @@ static void on_status(const struct registry_status *s, void *userdata) {
                 agent_parts_look(g->parts);
 }
 
+static void on_notice(const char *text, void *userdata) {
+        (void) userdata;
+        log_notice("registry: %s", text);
+}
+
 static const struct registry_events registry_events = { .record = agent_registry_record,
                                                         .status = on_status,
-                                                        .complete = agent_registry_complete };
+                                                        .complete = agent_registry_complete,
+                                                        .notice = on_notice };
 
 /* --- Which registry ------------------------------------------------------------------------------------ */
 
@@ -232,8 +281,6 @@ static bool name_is_valid(const char *name) {
 /* kind and endpoint, by the settings. */
 static void choose(const struct agent *a, struct agent_registry *n) {
         const struct settings_registry *s = &a->settings.registry;
-        size_t first = strcspn(a->settings.endpoint, " \t");
-
         n->by_itself = streq(s->kind, "auto");
         n->kind = REGISTRY_STATIC;
         (void) snprintf(n->endpoint, sizeof(n->endpoint), "%s", s->endpoint);
@@ -244,10 +291,10 @@ static void choose(const struct agent *a, struct agent_registry *n) {
                 n->by_itself = false;
         } else if (!a->host->real_root) /* another machine's files: nothing of it goes out unasked */
                 n->kind = REGISTRY_NONE;
-        else if (first > 0)
+        else if (a->settings.endpoint[0])
                 n->kind = REGISTRY_COLLECTOR;
         if (n->kind == REGISTRY_COLLECTOR && !n->endpoint[0])
-                (void) snprintf(n->endpoint, sizeof(n->endpoint), "%.*s", (int) first, a->settings.endpoint);
+                (void) snprintf(n->endpoint, sizeof(n->endpoint), "%s", a->settings.endpoint);
         if (n->kind == REGISTRY_STATIC)
                 n->endpoint[0] = 0;
 }
@@ -259,7 +306,7 @@ static void choose_names(const struct agent *a, struct agent_registry *n) {
 
         if (n->kind == REGISTRY_NONE)
                 return;
-        if ((n->kind == REGISTRY_COLLECTOR || n->kind == REGISTRY_ETCD) && !n->endpoint[0])
+        if (n->kind == REGISTRY_COLLECTOR && !n->endpoint[0])
                 (void) snprintf(n->why_not, sizeof(n->why_not),
                                 "Kind=%s needs Endpoint=", registry_kind_name(n->kind));
         else if (!slice || identity_get_u32(&a->identity, IDENTITY_WORKER_ID, &worker) < 0)
@@ -291,7 +338,6 @@ static void open_registry(struct agent_registry *g) {
                 .ca = t->path[TLS_CA][0] ? t->path[TLS_CA] : NULL,
                 .certificate = t->path[TLS_CERT][0] ? t->path[TLS_CERT] : NULL,
                 .key = t->path[TLS_KEY][0] ? t->path[TLS_KEY] : NULL,
-                .lease = 15 * USEC_PER_SEC,
                 .splay = g->agent->settings.registry.splay,
                 .host = g->host,
                 .slice = g->slice,
@@ -348,6 +394,8 @@ void agent_registry_tick(struct agent *a) {
                 return;
         if (g->registry && tls_files_configured(&g->tls) && tls_files_look(&g->tls))
                 registry_renew(g->registry);
+        if (g->registry)
+                hand_figures(g);
         agent_registry_judge(g);
         agent_registry_apply_orders(g); /* one of this host's own may have stood before it */
         agent_registry_news(a);

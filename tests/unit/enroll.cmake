@@ -1,3 +1,2 @@
 unit_test(sync-answer KNOWS base enroll)
-unit_test(etcd-slice KNOWS base enroll gang)
-unit_test(etcd-patience KNOWS base httploop enroll)
+unit_test(sync-course KNOWS base httploop enroll)
