@@ -11,7 +11,6 @@
 #include "api.h"
 #include "base.h"
 #include "capture.h"
-#include "certificate_fetch.h"
 #include "checks.h"
 #include "events.h"
 #include "host.h"
@@ -104,7 +103,6 @@ struct agent {
         struct event_ring ring;
         struct telemetry telemetry;
         struct uplink *uplink;
-        struct certificate_fetch *certificate; /* NULL: nobody is asked for one */
         struct probe_program probe_program;
         struct schedule *schedule;
         struct run_log *run_log; /* NULL: no journal */

@@ -283,9 +283,14 @@ static void check_api(const struct settings_api *a, struct config *c) {
         c->warnings++;
 }
 
+#define RENEWED_FILES \
+        "the agent asks no authority; let a renewer write the files of CertFile= and KeyFile=, which are read when they change"
 static const struct config_retired retired[] = {
         { "Hook", "*", NULL,
           "the hook went with its brake; events go to Endpoint= (OTLP) and into the journal, and alert rules there call what acts" },
+        { "Uplink", "CertificateUrl", NULL, RENEWED_FILES },
+        { "Uplink", "CertificateAudience", NULL, RENEWED_FILES },
+        { "Uplink", "CertificateFile", NULL, RENEWED_FILES },
         { 0 },
 };
 
@@ -317,11 +322,6 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                 { "Uplink", "CaFile", parse_tls_file, s->uplink.ca_file, "" },
                 { "Uplink", "CertFile", parse_tls_file, s->uplink.cert_file, "" },
                 { "Uplink", "KeyFile", parse_tls_file, s->uplink.key_file, "" },
-                { "Uplink", "CertificateUrl", parse_url, s->uplink.certificate_url, "" },
-                { "Uplink", "CertificateAudience", config_parse_string255, s->uplink.certificate_audience,
-                  "" },
-                { "Uplink", "CertificateFile", parse_path, s->uplink.certificate_file,
-                  PATH_HOSTD_CERTIFICATE },
                 { "Health", "FailAfter", policies_parse_count, &s->fail_after, "2" },
                 { "Health", "HealAfter", policies_parse_count, &s->heal_after, "2" },
                 { "Health", "Hold", policies_parse_span, &s->hold, "10s" },
@@ -366,9 +366,6 @@ unsigned settings_keep_fixed(struct settings *s, const struct settings *old) {
                 { "CaFile", s->uplink.ca_file, old->uplink.ca_file },
                 { "CertFile", s->uplink.cert_file, old->uplink.cert_file },
                 { "KeyFile", s->uplink.key_file, old->uplink.key_file },
-                { "CertificateUrl", s->uplink.certificate_url, old->uplink.certificate_url },
-                { "CertificateAudience", s->uplink.certificate_audience, old->uplink.certificate_audience },
-                { "CertificateFile", s->uplink.certificate_file, old->uplink.certificate_file },
                 { "ApiSocket", s->api_socket, old->api_socket },
                 { "SpoolDirectory", s->spool_directory, old->spool_directory },
                 { "StepExpression", s->step_expression, old->step_expression },

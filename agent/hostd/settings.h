@@ -34,9 +34,6 @@ struct settings {
                 usec_t timeout; /* of one exchange */
                 /* each a path, or "credential:NAME" (systemd.exec(5)) */
                 char ca_file[256], cert_file[256], key_file[256];
-                char certificate_url[256]; /* who gives this host its certificate; empty: nobody */
-                char certificate_audience[256]; /* of the identity token; empty: certificate_url */
-                char certificate_file[256]; /* where key and certificate are kept then */
         } uplink;
         usec_t metrics_interval;
         usec_t probe_interval;  /* of every probe; 0: each one's own */
@@ -63,7 +60,7 @@ struct settings {
         char stack_paths[256];  /* a list; empty: none */
 };
 
-#define SETTINGS_ITEMS 49
+#define SETTINGS_ITEMS 46
 /* The configuration with its origins, for --show-config; config points into items. */
 struct settings_source {
         struct config config;
