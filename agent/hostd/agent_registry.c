@@ -407,13 +407,10 @@ static int tls_path(const char *key, const char *own, const char *of_uplink, cha
 
 static int choose_tls(struct agent_registry *g) {
         const struct settings *s = &g->agent->settings;
-        bool fetched = s->uplink.certificate_url[0] && !s->uplink.cert_file[0];
-        const char *cert = fetched ? s->uplink.certificate_file : s->uplink.cert_file,
-                   *key = fetched ? s->uplink.certificate_file : s->uplink.key_file;
 
         if (tls_path("CaFile", s->registry.ca_file, s->uplink.ca_file, g->tls.path[TLS_CA]) < 0 ||
-            tls_path("CertFile", s->registry.cert_file, cert, g->tls.path[TLS_CERT]) < 0 ||
-            tls_path("KeyFile", s->registry.key_file, key, g->tls.path[TLS_KEY]) < 0)
+            tls_path("CertFile", s->registry.cert_file, s->uplink.cert_file, g->tls.path[TLS_CERT]) < 0 ||
+            tls_path("KeyFile", s->registry.key_file, s->uplink.key_file, g->tls.path[TLS_KEY]) < 0)
                 return -ENAMETOOLONG;
         (void) tls_files_look(&g->tls);
         return 0;
