@@ -173,7 +173,7 @@ static int on_known(const struct store_episode *s, void *userdata) {
         return 0;
 }
 
-/* One that nobody asked for here: by etcd's registry, or the host for itself. */
+/* One that nobody asked for here: the host for itself. */
 static struct episode *begin_unasked(struct episodes *e, const struct store_capture *c) {
         const struct store_episode_filter known = { .episode = c->episode, .limit = 1 };
         struct episode *x = NULL;

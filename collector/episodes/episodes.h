@@ -2,7 +2,7 @@
 #pragma once
 /*
  * Episodes: from the request for stacks over the captures of the hosts to the verdict. An episode begins with the
- * registry's record capture/SLICE, or with a capture of one that is not known here (etcd's; a host's own). It is
+ * registry's record capture/SLICE, or with a capture of one that is not known here (a host's own). It is
  * diagnosed as soon as all that were asked have answered both captures, at the latest `patience` after its
  * last is due; once more when others answer later. What is known is in the store: a restart loses nothing.
  */
