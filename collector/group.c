@@ -55,7 +55,8 @@ static int decode(struct group_item *i, uint8_t **ret_own, char why[static INGES
                 return 0;
         r = inflate_gzip(i->body, i->len, GROUP_INFLATED_MAX, ret_own, &i->push.len);
         if (r == -E2BIG)
-                (void) snprintf(why, INGEST_WHY_MAX, "the body is more than 16 MiB when decompressed: send less at once");
+                (void) snprintf(why, INGEST_WHY_MAX,
+                                "the body is more than 16 MiB when decompressed: send less at once");
         else if (r == -EBADMSG)
                 (void) snprintf(why, INGEST_WHY_MAX, "the body is no gzip stream, damaged or cut off");
         if (r == 0)

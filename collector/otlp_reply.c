@@ -10,7 +10,8 @@
 bool otlp_is_protobuf(const char *content_type) {
         size_t n = strlen(OTLP_PROTOBUF);
 
-        return content_type && strncasecmp(content_type, OTLP_PROTOBUF, n) == 0 && strchr("; \t", content_type[n]);
+        return content_type && strncasecmp(content_type, OTLP_PROTOBUF, n) == 0 &&
+               strchr("; \t", content_type[n]);
 }
 
 /* Without memory the status alone goes out. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Answers of OTLP/HTTP in protobuf: ExportMetricsServiceResponse and its like, and google.rpc.Status for everything that is not
- * 200.
+ * Answers of OTLP/HTTP in protobuf: ExportMetricsServiceResponse and its like, and google.rpc.Status for
+ * everything that is not 200.
  */
 #include "http.h"
 #include "ingest.h"

@@ -33,7 +33,8 @@ static bool accept_headers(const struct http_request *q, struct http_reply *repl
                    *record = http_header(q, "TPU-Spool-Record");
 
         if (!otlp_is_protobuf(http_header(q, "Content-Type"))) {
-                otlp_reply_error(reply, 415, "Content-Type must be " OTLP_PROTOBUF "; OTLP/JSON is not taken");
+                otlp_reply_error(reply, 415,
+                                 "Content-Type must be " OTLP_PROTOBUF "; OTLP/JSON is not taken");
                 return false;
         }
         item->gzip = encoding && strcasecmp(encoding, "gzip") == 0;
@@ -43,8 +44,9 @@ static bool accept_headers(const struct http_request *q, struct http_reply *repl
         }
         item->push.has_record = record;
         if (record && parse_record(record, &item->push.record) < 0) {
-                otlp_reply_error(
-                        reply, 400, "TPU-Spool-Record must be 16 lower-case hex digits, '/', class, '/', sequence number");
+                otlp_reply_error(reply, 400,
+                                 "TPU-Spool-Record must be 16 lower-case hex digits, '/', class, '/', "
+                                 "sequence number");
                 return false;
         }
         return true;

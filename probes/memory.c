@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory: how much is left. Its numbers are the metrics room's (probes/metrics/memory_use.h). */
+/* Memory: how much is left. Its numbers are the metrics room's (probes/metrics/host_metrics.h). */
 #include "probe.h"
 
 #define AVAILABLE_WARN_PERCENT 5

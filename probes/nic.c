@@ -1,11 +1,117 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every data-centre NIC: link, carrier, MTU against the rule and its other settings. */
 #include "emit.h"
 #include "intent.h"
 #include "links.h"
-#include "nic_device.h"
-#include "nic_settings.h"
+#include "machine_of.h"
+#include "nic_setting.h"
 #include "paths.h"
+#include "probe.h"
+
+/* The settings of data-centre NICs that the profile wants: features, private flags, sizes of packets. */
+
+/* Checks nic.feature, nic.private_flag, nic.gso_max_size and so on. -ENOMEM. */
+static int nic_look_at_settings(const struct host *h, const struct intent *i, const struct link_table *links,
+                         struct sink *s) {
+        _cleanup_found_nic_settings_ struct found_nic_settings found = FOUND_NIC_SETTINGS_NULL;
+        struct finding f;
+        int r = nic_settings_read(h, i, links, &found);
+
+        for (size_t k = 0; r == 0 && k < found.n; k++) {
+                const struct link *l = link_by_index(links, found.items[k].index);
+
+                intent_judge_nic_setting(i, l, &found.items[k], &f); /* the same words as tpu-netcfg's */
+                (void) make_printable(f.subject);
+                (void) make_printable(f.found);
+                s->finding(s, &f);
+        }
+        return r;
+}
+
+/* The device behind a data-centre NIC: driver, speed and queues by sysfs, and how many NICs there should be.
+ */
+
+#define NET "/sys/class/net"
+
+static void tell(const char *check, const char *nic, const char *found, struct sink *s) {
+        struct finding f;
+
+        finding_init(&f, check, nic);
+        f.verdict = VERDICT_OK;
+        finding_set(f.found, "%s", found);
+        (void) make_printable(f.found);
+        s->finding(s, &f);
+}
+
+struct queues {
+        unsigned rx, tx;
+};
+
+static int count_queue(const char *name, void *userdata) {
+        struct queues *q = userdata;
+
+        q->rx += startswith(name, "rx-");
+        q->tx += startswith(name, "tx-");
+        return 0;
+}
+
+/*
+ * nic.driver, nic.speed and nic.queues, as far as there is a device (a veth has none) and it says so: told
+ * for comparison between hosts, judged by nobody, since no source wants a value.
+ */
+static void nic_look_at_device(const struct host *h, const char *nic, struct sink *s) {
+        struct queues q = { 0 };
+        char path[128], text[64];
+        struct finding f;
+        uint64_t mbit;
+        int r;
+
+        (void) snprintf(path, sizeof(path), NET "/%s/device/driver", nic);
+        r = host_link_name(h, path, text, sizeof(text));
+        if (r == -ENOENT)
+                return; /* a veth has no device */
+        if (r == 0)
+                tell("nic.driver", nic, text, s);
+        else {
+                finding_init(&f, "nic.driver", nic);
+                finding_set(f.reason, "%s cannot be read: %s", path, strerror(-r));
+                s->finding(s, &f);
+        }
+        (void) snprintf(path, sizeof(path), NET "/%s/speed", nic);
+        /* A driver that does not know its speed answers -1, or an error. */
+        if (host_read_u64(h, path, &mbit) == 0 && mbit > 0 && mbit < 10000000) {
+                (void) snprintf(text, sizeof(text), "%" PRIu64 " Mbit/s", mbit);
+                tell("nic.speed", nic, text, s);
+        }
+        (void) snprintf(path, sizeof(path), NET "/%s/queues", nic);
+        if (host_list(h, path, count_queue, &q) == 0 && q.rx + q.tx > 0) {
+                (void) snprintf(text, sizeof(text), "%u receive, %u transmit", q.rx, q.tx);
+                tell("nic.queues", nic, text, s);
+        }
+}
+
+/* nic.count: found (at least 1) against the machine type. */
+static void nic_check_count(const struct host *h, size_t found, const struct probe_context *c, struct sink *s) {
+        struct machine_type m = { 0 };
+        struct finding f;
+
+        (void) machine_of(h, c, &m); /* unknown: no number is wanted */
+        finding_init(&f, "nic.count", NULL);
+        finding_set(f.found, "%zu", found);
+        f.verdict = VERDICT_OK;
+        if (m.nics > 0) {
+                finding_set(f.wanted, "%u", m.nics);
+                finding_set(f.source, "%s", m.source);
+        }
+        if (found < m.nics) {
+                f.verdict = VERDICT_WARN;
+                finding_set(f.reason, "traffic between slices has fewer NICs than this machine type offers");
+                finding_set(f.remedy,
+                            "create the VM with a second --network-interface in a network of its own");
+        }
+        s->finding(s, &f);
+}
+
+/* Every data-centre NIC: link, carrier, MTU against the rule and its other settings. */
 
 #define NIC_KEY "network.interface.name"
 

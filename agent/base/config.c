@@ -110,7 +110,8 @@ static ssize_t find_item(const struct config *c, const char *section, const char
         return -ENOENT;
 }
 
-static const struct config_retired *find_retired(const struct config *c, const char *section, const char *key, const char *value) {
+static const struct config_retired *find_retired(const struct config *c, const char *section,
+                                                 const char *key, const char *value) {
         for (const struct config_retired *r = c->retired; r && r->section; r++)
                 if (streq(r->section, section) && (streq(r->key, key) || streq(r->key, "*")) &&
                     (!r->value || streq(r->value, value)))
@@ -137,8 +138,8 @@ static void on_item(void *userdata, unsigned line, const char *section, const ch
         ssize_t i;
 
         if (retired) {
-                log_warning("%s:%u: %s%s%s in section [%s] is gone, ignored: %s", f->path, line, key, retired->value ? "=" : "",
-                            retired->value ? retired->value : "=", section, retired->instead);
+                log_warning("%s:%u: %s=%s in section [%s] is gone, ignored: %s", f->path, line, key,
+                            retired->value ? retired->value : "", section, retired->instead);
                 c->warnings++;
                 return;
         }

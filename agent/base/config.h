@@ -5,8 +5,9 @@
  *   /usr/lib/tpu-hostd/hostd.conf, then {/usr/lib,/run,/etc}/tpu-hostd/hostd.conf.d/<name>.conf in the order of <name>,
  * where /etc masks /run masks /usr/lib for the same name (an empty file or a link to /dev/null switches it off).
  * --config FILE stands for all of them, and for those of every other program: sections of this project in which the reader has no
- * item are passed over there. Later values win. An unknown key or section warns with file and line, and a retired one with
- * what took its place; a bad value keeps what was there and says so. Read through the host seam.
+ * item are passed over there. Later values win. An unknown key or section warns with file and line, and a
+ * retired one with what took its place; a bad value keeps what was there and says so. Read through the host
+ * seam.
  */
 #include "base.h"
 #include "host.h"
@@ -25,10 +26,10 @@ struct config_item {
         const char *fallback; /* the default as text, parsed first; NULL: dest is left as it is */
 };
 
-/* A key, or one value of a key, that the program once had: it warns with file, line and these words, and sets nothing. */
+/* A key, or one value of it, that the program once had: it sets nothing and warns with file, line and words. */
 struct config_retired {
         const char *section, *key; /* key "*": every key of the section */
-        const char *value;         /* NULL: whatever the key is set to; else the key has an item, and this value of it went */
+        const char *value;         /* the one value that went: the key itself has an item; NULL: all of them */
         const char *instead;       /* what took its place: "use Endpoint= in [Registry]" */
 };
 
@@ -44,7 +45,7 @@ struct config {
         const struct config_retired *retired; /* borrowed; NULL, or ended by a section of NULL */
         const char *const *foreign; /* NULL, or NULL-terminated: sections in which keys that are no item belong to another program */
         struct config_origin *origins; /* n_items, made by config_load, freed by config_clear */
-        unsigned warnings;             /* unknown and retired keys, bad values, unreadable files; each was logged with file:line */
+        unsigned warnings; /* unknown and retired keys, bad values, unreadable files: each was logged */
 };
 
 /*

@@ -3,7 +3,8 @@
 
 #include "file_stamp.h"
 
-void file_stamp_take(const char *path, struct file_stamp *ret) {
+/* Every byte of *ret is set: stamps are compared whole. path is "" for "no file". */
+static void file_stamp_take(const char *path, struct file_stamp *ret) {
         struct stat st;
 
         memset(ret, 0, sizeof(*ret));

@@ -12,7 +12,5 @@ struct file_stamp {
         int error; /* why it could not be looked at; 0 */
 };
 
-/* Every byte of *ret is set: stamps are compared whole. path is "" for "no file". */
-void file_stamp_take(const char *path, struct file_stamp *ret);
 /* Takes the stamps of n files; true: one of them is not as stamps[] said, which are then the new ones. */
 bool file_stamps_changed(const char *const paths[], struct file_stamp stamps[], size_t n);

@@ -4,10 +4,12 @@
 #include <sys/stat.h>
 
 #include "capture_files.h"
-
 #include "capture_read.h"
 #include "capture_wire.h"
+#include "inflate.h"
 #include "io.h"
+
+#define CAPTURE_FILE_MAX (256u * 1024 * 1024)
 
 #define WIRE_FIRST                                                                                          \
         0x08 /* field 1, a varint: the version of proto/capture.proto; no text and no JSON begins so */
@@ -175,4 +177,63 @@ int capture_files_load(const char *path, struct scene *s, struct problem *proble
         if (!S_ISREG(st.st_mode))
                 return problem_set(problem, -EINVAL, NULL, "%s: neither a file nor a folder", path);
         return load_file(path, fd, (size_t) st.st_size, s, problem);
+}
+
+static int digit(char c) {
+        return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static int from_hex(const char *text, uint8_t **ret, size_t *ret_len) {
+        size_t n = strlen(text) / 2;
+        _cleanup_free_ uint8_t *data = malloc(n + 1);
+
+        if (!data)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
+
+                if (high < 0 || low < 0)
+                        return -EPROTO;
+                data[i] = (uint8_t) (high << 4 | low);
+        }
+        *ret = TAKE_PTR(data);
+        *ret_len = n;
+        return 0;
+}
+
+static int unpack(const char *hex, bool packed, struct host_capture *c, struct stack_table *t,
+                  const char **why) {
+        _cleanup_free_ uint8_t *data = NULL, *wire = NULL;
+        size_t len, wire_len;
+        int r = from_hex(hex, &data, &len);
+
+        if (r == 0 && packed)
+                r = inflate_gzip(data, len, CAPTURE_WIRE_MAX, &wire, &wire_len);
+        if (r == 0)
+                r = capture_wire_unpack(packed ? wire : data, packed ? wire_len : len, c, t, why);
+        return r;
+}
+
+int capture_hex_add(struct scene *s, const char *hex, bool packed, const struct host_capture *who) {
+        _cleanup_host_capture_ struct host_capture c;
+        _cleanup_stack_table_ struct stack_table t = STACK_TABLE_NULL;
+        const char *why = "it cannot be unpacked";
+        int r;
+
+        host_capture_init(&c);
+        r = unpack(hex, packed, &c, &t, &why);
+        if (r == -ENOMEM)
+                return r;
+        if (r < 0) {
+                fprintf(stderr, "tpuctl diagnose: the capture of %s is left out: %s\n", who->host, why);
+                return 0;
+        }
+        memcpy(c.slice, who->slice, sizeof(c.slice));
+        memcpy(c.host, who->host, sizeof(c.host));
+        if (who->address[0])
+                memcpy(c.address, who->address, sizeof(c.address));
+        c.worker = who->worker;
+        c.round = who->round;
+        r = scene_add(s, &c, &t);
+        return r < 0 ? r : 1;
 }

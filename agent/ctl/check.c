@@ -5,7 +5,6 @@
 #include <sys/signalfd.h>
 #include <time.h>
 
-#include "check_agent.h"
 #include "check_look.h"
 #include "check_path.h"
 #include "ctl.h"

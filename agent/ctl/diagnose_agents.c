@@ -2,7 +2,7 @@
 #include "diagnose_agents.h"
 
 #include "again.h"
-#include "capture_hex.h"
+#include "capture_files.h"
 #include "hostd.h"
 #include "json_text.h"
 #include "paths.h"

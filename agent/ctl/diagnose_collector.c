@@ -2,7 +2,7 @@
 #include "diagnose_collector.h"
 
 #include "again.h"
-#include "capture_hex.h"
+#include "capture_files.h"
 #include "json_text.h"
 #include "utf8.h"
 

@@ -1,13 +1,219 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tpuctl env: the environment that a run would get. */
 #include "ctl.h"
 #include "environment.h"
+#include "host.h"
+#include "identity.h"
 #include "intent.h"
 #include "launchd.h"
-#include "own_identity.h"
+#include "metadata.h"
+#include "metadata_copy.h"
+#include "options.h"
+#include "paths.h"
 #include "report.h"
 #include "table.h"
 #include "words.h"
+
+/*
+ * Who this host is, as the verbs show it: the static file, the environment of this command (GKE style), the
+ * metadata server, and what follows from these. Of the metadata server it is tpu-hostd's last good copy that
+ * counts; when GCE_METADATA_IP is set, as JAX reads it, that server is asked now, for 5 s at most. With
+ * another --root the environment is not that host's and is not read.
+ */
+
+#define PATIENCE (5 * USEC_PER_SEC)
+
+/* --- A server that was named --------------------------------------------------------------------------- */
+
+struct fetch {
+        sd_event *event;
+        struct metadata_facts facts;
+        char why[192];
+        int error;
+};
+
+static void on_changed(const struct metadata_facts *f, void *userdata) {
+        struct fetch *x = userdata;
+        struct metadata_facts copy;
+
+        x->error = metadata_facts_copy(f, &copy);
+        if (x->error < 0)
+                return;
+        metadata_facts_clear(&x->facts);
+        x->facts = copy;
+}
+
+static void on_failed(const char *why, void *userdata) {
+        struct fetch *x = userdata;
+
+        (void) snprintf(x->why, sizeof(x->why), "%s", why);
+}
+
+static void on_settled(void *userdata) {
+        struct fetch *x = userdata;
+
+        (void) sd_event_exit(x->event, 0);
+}
+
+static int on_patience_ended(sd_event_source *s, uint64_t usec, void *userdata) {
+        (void) s, (void) usec;
+        on_settled(userdata);
+        return 0;
+}
+
+static int ask(const char *address, struct fetch *x) {
+        const struct metadata_options o = { .address = address,
+                                            .user_agent = "tpuctl/" TPU_HOSTD_VERSION,
+                                            .changed = on_changed,
+                                            .failed = on_failed,
+                                            .settled = on_settled,
+                                            .userdata = x };
+        _cleanup_(metadata_freep) struct metadata *m = NULL;
+        struct metadata_status status;
+        int r;
+
+        r = metadata_new(x->event, &o, &m);
+        if (r >= 0)
+                r = sd_event_add_time_relative(x->event, NULL, CLOCK_BOOTTIME, PATIENCE, 0,
+                                               on_patience_ended, x);
+        if (r >= 0)
+                r = sd_event_loop(x->event);
+        if (r < 0)
+                return r;
+        metadata_get_status(m, &status);
+        return status.known ? x->error : -ENODATA;
+}
+
+static int add_server(const struct options *o, const char *address, struct identity *i) {
+        struct fetch x = { .error = 0 };
+        char origin[64];
+        int r;
+
+        if (!metadata_address_is_valid(address)) {
+                fprintf(stderr, "%s: GCE_METADATA_IP is no address: it is passed over\n", o->program);
+                return 0;
+        }
+        r = sd_event_new(&x.event);
+        if (r >= 0)
+                r = ask(address, &x);
+        (void) snprintf(origin, sizeof(origin), "metadata server %.40s", address);
+        if (r == 0)
+                r = metadata_facts_fill(&x.facts, origin, i);
+        else if (r != -ENOMEM) {
+                fprintf(stderr, "%s: no answer from the metadata server %s (GCE_METADATA_IP): ", o->program,
+                        address);
+                print_clean(stderr, x.why[0] ? x.why : strerror(-r), false);
+                fputc('\n', stderr);
+                r = 0;
+        }
+        metadata_facts_clear(&x.facts);
+        x.event = sd_event_unref(x.event);
+        return r;
+}
+
+/* --- The last good copy -------------------------------------------------------------------------------- */
+
+static int add_copy(const struct host *h, const struct options *o, struct identity *i) {
+        char why[METADATA_WHY_MAX] = "", origin[METADATA_ORIGIN_MAX];
+        struct metadata_copy copy;
+        int r;
+
+        r = metadata_copy_read(h, PATH_METADATA_COPY, &copy, why);
+        if (r == -EACCES)
+                fprintf(stderr, "%s: what the metadata server said is root's to read (%s)\n", o->program,
+                        PATH_METADATA_COPY);
+        else if (r < 0 && r != -ENOENT)
+                fprintf(stderr, "%s: %s is passed over: %s\n", o->program, PATH_METADATA_COPY, why);
+        if (r < 0)
+                return 0;
+        r = metadata_facts_fill(&copy.facts, metadata_copy_origin(&copy, origin), i);
+        metadata_facts_clear(&copy.facts);
+        return r;
+}
+
+/* What is passed over is said on standard error. -errno as of identity_load(). */
+static int own_identity(const struct host *h, const struct options *o, struct identity *ret) {
+        const char *address = h->real_root ? getenv("GCE_METADATA_IP") : NULL;
+        _cleanup_identity_ struct identity i = IDENTITY_NULL;
+        char bad[128] = "";
+        int r;
+
+        r = identity_load(h, o->config, &i);
+        if (r == 0 && h->real_root)
+                r = identity_add_environment(&i, environ, bad);
+        if (bad[0])
+                fprintf(stderr, "%s: %s\n", o->program, bad);
+        if (r == 0)
+                r = address && address[0] ? add_server(o, address, &i) : add_copy(h, o, &i);
+        if (r < 0)
+                return r;
+        *ret = i;
+        i = IDENTITY_NULL;
+        return 0;
+}
+
+/* tpuctl identity: who this host is, and where each answer comes from. */
+
+static int print_text(const struct identity *i, const struct finding_list *findings) {
+        _cleanup_table_ struct table t = TABLE_NULL(3);
+        int r = table_add(&t, (const char *const[]) { "FIELD", "FROM", "VALUE" });
+
+        for (enum identity_field f = 0; f < _IDENTITY_FIELD_MAX && r == 0; f++)
+                r = table_add(&t, (const char *const[]) { identity_field_name(f), i->fields[f].origin,
+                                                         identity_get(i, f) });
+        if (r == 0)
+                r = table_print(&t, stdout);
+        if (r == 0 && findings->n > 0) {
+                putchar('\n');
+                r = report_print_text(stdout, findings);
+        }
+        return r;
+}
+
+static int print_json(const struct identity *i, const struct finding_list *findings) {
+        json_t *v = identity_to_json(i);
+
+        return report_print_json(
+                stdout,
+                v ? json_pack("{s:o, s:o}", "identity", v, "checks", finding_list_to_json(findings)) : NULL);
+}
+
+int verb_identity(const struct ctl *c, int argc, char *argv[]) {
+        _cleanup_finding_list_ struct finding_list findings = FINDING_LIST_NULL;
+        _cleanup_identity_ struct identity identity = IDENTITY_NULL;
+        _cleanup_host_ struct host h = HOST_NULL;
+        bool json = false;
+        const struct option_def defs[] = { { "json", NULL, "print JSON", NULL, &json } };
+        struct options o = {
+                .program = "tpuctl identity",
+                .synopsis = "[--json]",
+                .defs = defs,
+                .n_defs = ELEMENTSOF(defs),
+                .summary = "Shows who this host is: slice, worker, peers and chips, each with where it "
+                           "comes from, and what of it does not\n"
+                           "fit together. --config FILE stands for identity.conf. Exit code as of a check."
+        };
+        struct words w;
+        int r;
+
+        r = words_parse(c, &o, argc, argv, 0, 0, &w);
+        if (r < 0)
+                return options_exit(r);
+        r = host_open(o.root, &h);
+        if (r == 0)
+                r = own_identity(&h, &o, &identity);
+        if (r == 0)
+                r = identity_check(&identity, &findings);
+        if (r == 0)
+                r = json ? print_json(&identity, &findings) : print_text(&identity, &findings);
+        if (r < 0) {
+                fprintf(stderr, "tpuctl identity: %s%s%s\n", o.config ? o.config : "", o.config ? ": " : "",
+                        strerror(-r));
+                return EXIT_NO_ANSWER;
+        }
+        return verdict_exit_code(finding_list_worst(&findings));
+}
+
+/* tpuctl env: the environment that a run would get. */
 
 static void print_entry(const struct environment_entry *x, bool explain) {
         if (explain) {

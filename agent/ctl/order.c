@@ -298,7 +298,7 @@ int verb_mode(const struct ctl *c, int argc, char *argv[]) {
 
 /* --- For other verbs ----------------------------------------------------------------------------------- */
 
-const json_t *order_against_runs(const json_t *status, const char **ret_word) {
+static const json_t *order_against_runs(const json_t *status, const char **ret_word) {
         const json_t *drain = json_object_get(status, "drain"), *cordon = json_object_get(status, "cordon");
 
         *ret_word = json_is_object(drain) ? "draining" : "cordoned";

@@ -112,7 +112,8 @@ static void print_sched_watch(const json_t *w, FILE *out) {
                 fprintf(out, "%.0f waits found no room and are not counted\n", number(w, "lost"));
 }
 
-int screen_sched(const json_t *answer, FILE *out) {
+/* GET /v1/sched, GET /v1/io */
+static int screen_sched(const json_t *answer, FILE *out) {
         const json_t *cpu = json_object_get(answer, "cpu"), *pressure = json_object_get(cpu, "pressure"), *watch = json_object_get(answer, "watch");
         double seconds = number(answer, "seconds");
         char a[CELL], b[CELL], c[CELL], d[CELL], e[CELL], f[CELL], g[CELL];
@@ -204,7 +205,7 @@ static int print_io_watch(const json_t *w, FILE *out) {
         return 0;
 }
 
-int screen_io(const json_t *answer, FILE *out) {
+static int screen_io(const json_t *answer, FILE *out) {
         const json_t *s = json_object_get(answer, "storage"), *io = json_object_get(s, "io_pressure"), *memory = json_object_get(s, "memory_pressure"),
                      *watch = json_object_get(answer, "watch");
         double seconds = number(answer, "seconds");

@@ -29,12 +29,6 @@ void screen_status(const json_t *status, usec_t now, FILE *out);
 void screen_order(const char *word, const json_t *order, FILE *out);
 /* What is ordered, as lines of a status; silences with their checks. label: of the lines. */
 void screen_orders(const json_t *status, const char *label, FILE *out);
-/* Its "uplink": whether records go out, and the screen. */
-enum verdict uplink_verdict(const json_t *uplink);
-int screen_uplink(const json_t *uplink, usec_t now, FILE *out);
-/* GET /v1/sched, GET /v1/io */
-int screen_sched(const json_t *answer, FILE *out);
-int screen_io(const json_t *answer, FILE *out);
 /* GET /v1/net: the sentence, the ways, the balance of NICs. */
 enum verdict net_verdict(const json_t *answer);
 int screen_net(const json_t *answer, usec_t now, FILE *out);

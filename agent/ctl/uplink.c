@@ -151,7 +151,7 @@ static void print_certificate(const json_t *u, usec_t now, FILE *out) {
         fputc('\n', out);
 }
 
-int screen_uplink(const json_t *u, usec_t now, FILE *out) {
+static int screen_uplink(const json_t *u, usec_t now, FILE *out) {
         char n[FIELD_TEXT_MAX];
         int r;
 
@@ -173,7 +173,8 @@ int screen_uplink(const json_t *u, usec_t now, FILE *out) {
         return 0;
 }
 
-enum verdict uplink_verdict(const json_t *u) {
+/* Its "uplink": whether records go out, and the screen. */
+static enum verdict uplink_verdict(const json_t *u) {
         if (json_is_true(json_object_get(u, "parked")))
                 return VERDICT_FAIL;
         return json_is_false(json_object_get(u, "durable")) ? VERDICT_WARN : VERDICT_OK;

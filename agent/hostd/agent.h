@@ -22,13 +22,13 @@
 #include "machine.h"
 #include "metadata.h"
 #include "metadata_copy.h"
-#include "mtu_handover.h"
+#include "netcfg_call.h"
 #include "orders.h"
 #include "probe.h"
 #include "run_lines.h"
 #include "run_log.h"
 #include "samples.h"
-#include "probe_program.h"
+#include "private_program.h"
 #include "schedule.h"
 #include "run_totals.h"
 #include "settings.h"
@@ -120,7 +120,7 @@ struct agent {
         struct agent_orders *orders; /* in agent_orders.c */
         struct agent_events *events; /* in agent_events.c */
         struct agent_registry *enrollment; /* in agent_registry.c */
-        struct run_signal *signals; /* runs that are being told of a notice, in agent_signal.c */
+        struct run_signal *signals; /* runs that are being told of a notice, in agent_notice.c */
         struct api *api;
         struct agent_tls *tls; /* in agent_tls.c; NULL: not configured */
         struct agent_stopping *stopping; /* agent_stop.c; NULL: it goes on */
@@ -190,8 +190,6 @@ void agent_uplink_stop(struct agent *a);
 
 /* agent_metadata.c: the metadata server, its last good copy, and what tpu-netcfg is told of it. */
 int agent_metadata_start(struct agent *a);
-/* The address of the metadata server; NULL: none is asked. */
-const char *agent_metadata_address(const struct agent *a);
 /* What the static file does not give, and what follows from it. -ENOMEM. */
 int agent_metadata_fill(struct agent *a, struct identity *i);
 /* The check of the server, in the tick. */
@@ -205,8 +203,6 @@ void agent_preemption_over(struct agent *a, enum metadata_notice kind, const cha
 /* "preemption", "maintenance", or empty: the gravest that is ahead; the word of a member's record. */
 const char *agent_notice(const struct agent *a);
 
-/* agent_signal.c: the runs of this host are told that it is about to go ("preemption", "maintenance"). */
-void agent_signal_runs(struct agent *a, const char *reason);
 void agent_signal_stop(struct agent *a);
 
 /* agent_registry.c: the slice that this host is in, and what is told of it. */
@@ -277,9 +273,6 @@ bool agent_pause_announced(const struct agent *a, const char *run);
 double agent_goodput(const struct agent *a, const char *run);
 /* The time from one step line to the next that is expected of it; 0: not known. */
 usec_t agent_step_time(const struct agent *a, const char *run);
-
-/* agent_run_lines.c: what runs print, for the collector (RunLogs=). Without a journal it is said, and nothing is sent. */
-void agent_run_lines_start(struct agent *a);
 
 /* agent_routes.c: the calls of docs/api.md. */
 extern const struct api_handlers agent_api_handlers;

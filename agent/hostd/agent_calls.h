@@ -6,7 +6,7 @@
  */
 #include "agent.h"
 
-/* agent_reads.c */
+/* agent_api.c */
 int agent_get_healthz(struct agent *a, const struct api_request *r, struct api_answer *ret);
 int agent_get_metrics(struct agent *a, const struct api_request *r, struct api_answer *ret);
 int agent_get_status(struct agent *a, const struct api_request *r, struct api_answer *ret);

@@ -17,7 +17,8 @@ static const char *copy_path(const struct agent *a) {
         return own_or(a, a->settings.metadata_copy, PATH_METADATA_COPY);
 }
 
-const char *agent_metadata_address(const struct agent *a) {
+/* The address of the metadata server; NULL: none is asked. */
+static const char *agent_metadata_address(const struct agent *a) {
         const char *text = own_or(a, a->settings.metadata_host, METADATA_ADDRESS);
 
         return text && !streq(text, "none") ? text : NULL;

@@ -1,6 +1,101 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A preemption or a maintenance that is ahead: the event, and what the runs of this host are told. */
 #include "agent.h"
+#include "launchd_call.h"
+#include "local.pb-c.h"
+#include "paths.h"
+#include "utf8.h"
+
+/* The runs of this host are told that it is about to go: each by what its own spec names, through tpu-launchd. */
+
+#define SIGNAL_TIME (10 * USEC_PER_SEC)
+
+struct run_signal {
+        struct run_signal *next;
+        struct agent *agent;
+        struct launchd_call *call;
+        char name[64], reason[32];
+        uint64_t generation;
+};
+
+static void drop(struct run_signal *s) {
+        for (struct run_signal **at = &s->agent->signals; *at; at = &(*at)->next)
+                if (*at == s) {
+                        *at = s->next;
+                        break;
+                }
+        s->call = launchd_call_free(s->call);
+        free(s);
+}
+
+static void tell_result(const struct run_signal *s, bool good, const char *result) {
+        const struct otlp_attribute body[] = {
+                { .key = "run", .text = s->name },
+                { .key = "generation", .number = (int64_t) s->generation },
+                { .key = "notice", .text = s->reason },
+                { .key = "result", .text = result },
+        };
+        char message[500];
+
+        (void) snprintf(message, sizeof(message), "run %s is told of the %s: %.300s", s->name, s->reason, result);
+        (void) utf8_scrub(message, strlen(message));
+        (void) agent_emit(s->agent, EVENT_RUN_NOTIFIED, good ? OTLP_INFO : OTLP_WARN, message, body, ELEMENTSOF(body), NULL);
+}
+
+static void on_signalled(const struct launchd_answer *a, void *userdata) {
+        struct run_signal *s = userdata;
+        Local__SignalReply *reply = a->error < 0 ? NULL : local__signal_reply__unpack(NULL, a->len, a->data);
+        char done[200];
+
+        if (a->error < 0)
+                (void) snprintf(done, sizeof(done), "not told: %.180s", a->text);
+        else
+                utf8_copy(done, sizeof(done), reply ? reply->done : "done");
+        tell_result(s, a->error == 0, done);
+        if (reply)
+                local__signal_reply__free_unpacked(reply, NULL);
+        drop(s);
+}
+
+static void signal_run(struct agent *a, const struct job *j, const char *reason) {
+        const char *socket = a->settings.launchd_socket[0] ? a->settings.launchd_socket :
+                             a->host->real_root            ? PATH_LAUNCHD_SOCKET :
+                                                             NULL;
+        Local__SignalRequest m = LOCAL__SIGNAL_REQUEST__INIT;
+        struct run_signal *s = calloc(1, sizeof(*s));
+        int r = s ? 0 : -ENOMEM;
+
+        if (s) {
+                *s = (struct run_signal){ .next = a->signals, .agent = a, .generation = j->generation };
+                a->signals = s;
+                (void) snprintf(s->name, sizeof(s->name), "%s", j->name);
+                (void) snprintf(s->reason, sizeof(s->reason), "%s", reason);
+                m.name = s->name;
+                m.generation = j->generation;
+                m.reason = s->reason;
+                r = launchd_call_new(a->event, socket, LOCAL__KIND__KIND_SIGNAL_REQUEST, &m.base,
+                                     LOCAL__KIND__KIND_SIGNAL_REPLY, SIGNAL_TIME, on_signalled, s, &s->call);
+        }
+        if (r < 0 && s) {
+                tell_result(s, false, "not told: out of memory");
+                drop(s);
+        }
+}
+
+/* reason: "preemption" or "maintenance". */
+static void agent_signal_runs(struct agent *a, const char *reason) {
+        const struct job_list *l = jobs_get(a->jobs);
+
+        for (size_t i = 0; i < l->n; i++)
+                if (!streq(l->jobs[i].state, "exited"))
+                        signal_run(a, &l->jobs[i], reason);
+}
+
+void agent_signal_stop(struct agent *a) {
+        while (a->signals)
+                drop(a->signals);
+}
+
+/* A preemption or a maintenance that is ahead: the event, and what the runs of this host are told. */
 
 static int64_t count_runs(const struct agent *a) {
         const struct job_list *l = jobs_get(a->jobs);

@@ -250,7 +250,7 @@ bool agent_orders_no_run_left(const struct agent *a) {
 }
 
 /* Drained is news once an order; runs that are not known are no proof that there is none. */
-void agent_orders_look_for_drained(struct agent *a) {
+static void agent_orders_look_for_drained(struct agent *a) {
         struct order *o = orders_find(&a->order_list, ORDER_DRAIN);
 
         if (!o || o->drained || !agent_orders_no_run_left(a))

@@ -3,7 +3,7 @@
 /* What agent_orders.c and agent_orders_api.c share. */
 #include "agent.h"
 #include "file_writer.h"
-#include "observe_handover.h"
+#include "netcfg_call.h"
 
 /* A call that waits for the disk. */
 struct order_call {
@@ -32,6 +32,5 @@ int agent_orders_put(struct agent *a, uint64_t *ret_number);
 void agent_orders_tell(struct agent *a, const struct order *o, bool begins, const char *by);
 /* What follows from another list of orders. */
 void agent_orders_changed(struct agent *a);
-void agent_orders_look_for_drained(struct agent *a);
 /* Whether tpu-launchd said, asked after the drain was ordered, that no run is left. */
 bool agent_orders_no_run_left(const struct agent *a);

@@ -1,11 +1,93 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <systemd/sd-bus.h>
+#include <systemd/sd-event.h>
+
+#include "agent_registry.h"
+#include "base.h"
+#include "log.h"
+
+/*
+ * Whether the machine is being shut down, and not this daemon alone stopped: systemd is asked for the property SystemState of
+ * its manager, which is "stopping" while shutdown.target is active or has a job (org.freedesktop.systemd1(5),
+ * systemctl(1) is-system-running), a reboot included. Not logind's PrepareForShutdown: it is heard by who listens before,
+ * and not every machine has logind. Over the system bus, in the loop.
+ */
+
+struct shutdown_query;
+static struct shutdown_query *shutdown_query_free(struct shutdown_query *q);
+DEFINE_CLEANUP(struct shutdown_query *, shutdown_query_free)
+
+#define PATIENCE (1 * USEC_PER_SEC)
+
+struct shutdown_query {
+        sd_bus *bus;
+        sd_bus_slot *slot;
+        void (*done)(bool shutting_down, void *userdata);
+        void *userdata;
+};
+
+static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
+        struct shutdown_query *q = userdata;
+        const char *state = "";
+
+        (void) ret_error;
+        if (sd_bus_message_is_method_error(m, NULL) || sd_bus_message_read(m, "v", "s", &state) < 0)
+                state = "";
+        q->done(streq(state, "stopping"), q->userdata);
+        return 0;
+}
+
+static int ask(struct shutdown_query *q) {
+        sd_bus_message *m = NULL;
+        int r;
+
+        r = sd_bus_message_new_method_call(q->bus, &m, "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
+                                           "org.freedesktop.DBus.Properties", "Get");
+        if (r >= 0)
+                r = sd_bus_message_append(m, "ss", "org.freedesktop.systemd1.Manager", "SystemState");
+        if (r >= 0)
+                r = sd_bus_call_async(q->bus, &q->slot, m, on_reply, q, PATIENCE);
+        sd_bus_message_unref(m);
+        return r;
+}
+
+/*
+ * done is called once, from the loop, within a second: false also where nobody answers. -errno: there is no bus, or no
+ * memory; done is not called then.
+ */
+static int shutdown_query_new(sd_event *e, void (*done)(bool shutting_down, void *userdata), void *userdata,
+                       struct shutdown_query **ret) {
+        _cleanup_(shutdown_query_freep) struct shutdown_query *q = calloc(1, sizeof(*q));
+        int r;
+
+        if (!q)
+                return -ENOMEM;
+        q->done = done;
+        q->userdata = userdata;
+        r = sd_bus_open_system(&q->bus);
+        if (r >= 0)
+                r = sd_bus_attach_event(q->bus, e, SD_EVENT_PRIORITY_NORMAL);
+        if (r >= 0)
+                r = ask(q);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(q);
+        return 0;
+}
+
+static struct shutdown_query *shutdown_query_free(struct shutdown_query *q) {
+        if (!q)
+                return NULL;
+        q->slot = sd_bus_slot_unref(q->slot);
+        q->bus = sd_bus_close_unref(q->bus);
+        free(q);
+        return NULL;
+}
+
 /*
  * The end on a signal: what was recorded up to then is delivered first, where that is a matter of moments. Where the whole
  * machine goes down, the registry is told, so that a run over slices does not wait for this host.
  */
-#include "agent_registry.h"
-#include "log.h"
-#include "shutdown_query.h"
 
 #define FLUSH_MAX (5 * USEC_PER_SEC) /* TimeoutStopSec= of the unit is 30 s */
 

@@ -2,19 +2,17 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
+#include "api_deadline.h"
 #include "api_tls.h"
-#include "log.h"
 #include "tcp_address.h"
 #include "tls_peer.h"
 
-#define ACCURACY USEC_PER_SEC
-
 struct connection {
+        struct api_deadline deadline;
         struct MHD_Connection *mhd;
         struct server_credentials *credentials;
-        struct connection *next, **previous;
-        usec_t born, deadline; /* boot clock; USEC_INFINITY: none */
-        usec_t checked;        /* boot clock; 0: never */
+        usec_t born;    /* boot clock */
+        usec_t checked; /* boot clock; 0: never */
         unsigned lists;        /* as in struct api_tls when it was checked */
         bool reads, acts;
         char name[TLS_NAME_MAX], why[TLS_WHY_MAX], address[TCP_ADDRESS_TEXT_MAX];
@@ -22,10 +20,9 @@ struct connection {
 
 struct api_tls {
         sd_event *event; /* borrowed: it outlives us */
-        sd_event_source *timer;
         struct api_tls_options o;
         unsigned lists; /* counts api_tls_allow() */
-        struct connection *connections;
+        struct api_deadlines deadlines;
 };
 
 static usec_t now(const struct api_tls *t) {
@@ -33,48 +30,6 @@ static usec_t now(const struct api_tls *t) {
 
         (void) sd_event_now(t->event, CLOCK_BOOTTIME, &usec); /* fails only in a forked child */
         return usec;
-}
-
-/* --- Deadlines ----------------------------------------------------------------------------------------- */
-
-static void arm(struct api_tls *t) {
-        usec_t first = USEC_INFINITY;
-        int r;
-
-        for (const struct connection *c = t->connections; c; c = c->next)
-                first = MIN(first, c->deadline);
-        r = first == USEC_INFINITY ? 0 : sd_event_source_set_time(t->timer, first);
-        if (r >= 0)
-                r = sd_event_source_set_enabled(t->timer,
-                                                first == USEC_INFINITY ? SD_EVENT_OFF : SD_EVENT_ONESHOT);
-        if (r < 0)
-                (void) log_warning_errno(r, "slow API connections may stay open: %m");
-}
-
-/* libmicrohttpd closes what has no other side any more. */
-static void hang_up(struct connection *c) {
-        const union MHD_ConnectionInfo *fd = MHD_get_connection_info(c->mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
-
-        c->deadline = USEC_INFINITY;
-        if (fd)
-                (void) shutdown(fd->connect_fd, SHUT_RDWR); /* fails when the other side is gone already */
-}
-
-static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        struct api_tls *t = userdata;
-
-        (void) source;
-        (void) usec;
-        for (struct connection *c = t->connections; c; c = c->next)
-                if (c->deadline <= now(t))
-                        hang_up(c);
-        arm(t);
-        return 0;
-}
-
-static void set_deadline(struct api_tls *t, struct connection *c, usec_t deadline) {
-        c->deadline = deadline;
-        arm(t);
 }
 
 /* --- Connections --------------------------------------------------------------------------------------- */
@@ -92,32 +47,25 @@ static gnutls_session_t session_of(struct MHD_Connection *c) {
 }
 
 static struct connection *connected(struct api_tls *t, struct MHD_Connection *mhd) {
-        const union MHD_ConnectionInfo *from = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-        struct connection *c = calloc(1, sizeof(*c));
+        const union MHD_ConnectionInfo *i = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+        struct connection *c = i ? calloc(1, sizeof(*c)) : NULL;
 
         if (!c)
                 return NULL;
+        api_deadline_add(&t->deadlines, &c->deadline, i->connect_fd, API_REQUEST_TIME);
         c->mhd = mhd;
         c->born = now(t);
-        c->next = t->connections;
-        c->previous = &t->connections;
-        if (c->next)
-                c->next->previous = &c->next;
-        t->connections = c;
         (void) snprintf(c->address, sizeof(c->address), "?");
-        if (from && from->client_addr)
-                tcp_address_host(from->client_addr, c->address);
-        set_deadline(t, c, c->born + API_TLS_REQUEST_TIME);
+        i = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        if (i && i->client_addr)
+                tcp_address_host(i->client_addr, c->address);
         return c;
 }
 
 static void disconnected(struct api_tls *t, struct connection *c) {
-        *c->previous = c->next;
-        if (c->next)
-                c->next->previous = c->previous;
+        api_deadline_remove(&t->deadlines, &c->deadline);
         c->credentials = server_credentials_detach(c->credentials);
         free(c);
-        arm(t);
 }
 
 static void on_connection(void *userdata, struct MHD_Connection *mhd, void **context,
@@ -193,7 +141,7 @@ void api_tls_waits(struct api_tls *t, struct MHD_Connection *mhd) {
         struct connection *c = connection_of(mhd);
 
         if (c)
-                set_deadline(t, c, USEC_INFINITY);
+                api_deadline_set(&t->deadlines, &c->deadline, USEC_INFINITY);
 }
 
 bool api_tls_answers(struct api_tls *t, struct MHD_Connection *mhd) {
@@ -201,7 +149,7 @@ bool api_tls_answers(struct api_tls *t, struct MHD_Connection *mhd) {
 
         if (!c)
                 return true;
-        set_deadline(t, c, now(t) + API_TLS_ANSWER_TIME);
+        api_deadline_set(&t->deadlines, &c->deadline, API_ANSWER_TIME);
         return now(t) >= c->born + API_TLS_LIFE;
 }
 
@@ -209,7 +157,7 @@ void api_tls_done(struct api_tls *t, struct MHD_Connection *mhd) {
         struct connection *c = connection_of(mhd);
 
         if (c)
-                set_deadline(t, c, now(t) + API_TLS_REQUEST_TIME);
+                api_deadline_set(&t->deadlines, &c->deadline, API_REQUEST_TIME);
 }
 
 /* --- Life ---------------------------------------------------------------------------------------------- */
@@ -222,11 +170,7 @@ int api_tls_new(sd_event *e, const struct api_tls_options *o, struct api_tls **r
                 return -ENOMEM;
         t->event = e;
         t->o = *o;
-        r = sd_event_add_time(e, &t->timer, CLOCK_BOOTTIME, USEC_INFINITY, ACCURACY, on_timer, t);
-        if (r < 0)
-                return r;
-        (void) sd_event_source_set_description(t->timer, "api-tls-deadline");
-        r = sd_event_source_set_enabled(t->timer, SD_EVENT_OFF);
+        r = api_deadlines_init(&t->deadlines, e, "api-tls-deadline");
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(t);
@@ -236,7 +180,7 @@ int api_tls_new(sd_event *e, const struct api_tls_options *o, struct api_tls **r
 struct api_tls *api_tls_free(struct api_tls *t) {
         if (!t)
                 return NULL;
-        t->timer = sd_event_source_disable_unref(t->timer);
+        api_deadlines_clear(&t->deadlines);
         free(t);
         return NULL;
 }

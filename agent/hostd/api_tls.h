@@ -15,8 +15,6 @@
 
 #define API_TLS_CONNECTIONS 64
 #define API_TLS_PER_ADDRESS 16
-#define API_TLS_REQUEST_TIME (15 * USEC_PER_SEC) /* handshake and request; from answer to next request */
-#define API_TLS_ANSWER_TIME (60 * USEC_PER_SEC)
 #define API_TLS_LIFE (600 * USEC_PER_SEC) /* then the answer ends the connection: files and lists have changed */
 #define API_TLS_CHECK_AGAIN (60 * USEC_PER_SEC) /* a certificate may have ended meanwhile */
 

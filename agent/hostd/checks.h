@@ -13,7 +13,6 @@
 #include "base.h"
 #include "finding.h"
 #include "health.h"
-#include "kept_finding.h"
 
 #define CHECKS_MAX 256
 
@@ -31,8 +30,6 @@ struct check_table {
         uint64_t refused; /* findings that found no room */
         json_t *remembered; /* of before the agent's restart, and not seen again yet; NULL: nothing */
 };
-#define CHECK_TABLE_NULL ((struct check_table) { 0 })
-
 int check_table_init(struct check_table *t);
 void check_table_clear(struct check_table *t);
 
@@ -65,5 +62,19 @@ const char *check_table_reasons(const struct check_table *t, char *buf, size_t s
  * often. A check that is remembered goes on from there when it is first seen, and that is no change.
  */
 json_t *check_table_to_memory(const struct check_table *t); /* an array; NULL: out of memory */
+
 /* Takes the reference over. */
 void check_table_remember(struct check_table *t, json_t *memory);
+
+/*
+ * A finding in as many bytes as its texts have: a struct finding takes a kilobyte, and a host has hundreds that are
+ * looked at again and again and say the same. Counted, because what was seen last mostly is what settled the check.
+ */
+
+struct kept_finding {
+        unsigned references;
+        enum verdict verdict;
+        const char *check, *subject, *found, *wanted, *source, *reason, *remedy; /* as in struct finding */
+        char texts[];
+};
+void kept_finding_unpack(const struct kept_finding *k, struct finding *ret);

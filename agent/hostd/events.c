@@ -88,7 +88,8 @@ const struct event_def *event_def(enum event_id id) {
         return &table[id];
 }
 
-int event_priority(enum otlp_severity s) {
+/* LOG_DEBUG … LOG_CRIT. */
+static int event_priority(enum otlp_severity s) {
         switch (s) {
         case OTLP_DEBUG:
                 return LOG_DEBUG;
@@ -104,7 +105,8 @@ int event_priority(enum otlp_severity s) {
         return LOG_NOTICE;
 }
 
-const char *event_severity_name(enum otlp_severity s) {
+/* "INFO", "WARN", … as in OTLP's severity_text. */
+static const char *event_severity_name(enum otlp_severity s) {
         switch (s) {
         case OTLP_DEBUG:
                 return "DEBUG";

@@ -60,10 +60,6 @@ struct event_def {
         const char *summary;
 };
 const struct event_def *event_def(enum event_id id);
-/* LOG_DEBUG … LOG_CRIT. */
-int event_priority(enum otlp_severity s);
-/* "INFO", "WARN", … as in OTLP's severity_text. */
-const char *event_severity_name(enum otlp_severity s);
 
 /* Writes one event to the journal: message, and TPU_EVENT= and TPU_KEY=value for each short text or number
  * of the body. */

@@ -1,28 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * One thing that tpu-netcfg is to know, told over its socket without ever blocking: until it has answered, it is
- * told again after a random wait. An answer of any kind ends it.
+ * Tells tpu-netcfg what the network of each NIC carries (KIND_NETWORK_MTU of proto/local.proto), without
+ * ever blocking. What could not be handed over is tried again after a random wait until tpu-netcfg has
+ * answered; what it refuses is not.
  */
 #include <systemd/sd-event.h>
 
 #include "base.h"
 #include "frame.h"
 
-struct netcfg_call_options {
-        const char *socket;                                       /* tpu-netcfg's (copied) */
-        int (*send)(struct frame_peer *p, void *userdata);        /* puts it into frames; 0 or -errno */
-        /* Its answer, KIND_ERROR included. -errno: that was none (it is told again). */
-        int (*answered)(const struct frame *f, void *userdata);
-        void *userdata;
+#define MTU_HANDOVER_MAX 32
+
+struct mtu_entry {
+        uint8_t mac[6];
+        uint32_t mtu;
 };
+struct mtu_handover;
 
-struct netcfg_call;
-/* -ENOMEM, or what the loop refuses. Nothing is told yet. */
-int netcfg_call_new(sd_event *e, const struct netcfg_call_options *o, struct netcfg_call **ret);
-struct netcfg_call *netcfg_call_free(struct netcfg_call *c);
-DEFINE_CLEANUP(struct netcfg_call *, netcfg_call_free)
+/* socket: tpu-netcfg's (copied). taken: it answered, and what it took is in force. */
+int mtu_handover_new(sd_event *e, const char *socket, void (*taken)(void *userdata), void *userdata,
+                     struct mtu_handover **ret);
+struct mtu_handover *mtu_handover_free(struct mtu_handover *h);
+DEFINE_CLEANUP(struct mtu_handover *, mtu_handover_free)
 
-/* Tells it now, in place of what is at work. what: for the log, "tpu-netcfg cannot be told WHAT" (static). */
-void netcfg_call_start(struct netcfg_call *c, const char *what);
-void netcfg_call_stop(struct netcfg_call *c);
+/* Hands these over, in place of what was not handed over yet. source: who says so, at most 63 characters. */
+void mtu_handover_offer(struct mtu_handover *h, const struct mtu_entry *entries, size_t n,
+                        const char *source);
+
+/*
+ * Tells tpu-netcfg whether a person ordered to observe (KIND_OBSERVE of proto/local.proto), without ever
+ * blocking: tried again after a random wait until it has answered. An answer of "does not know that" ends it
+ * with a warning.
+ */
+
+struct observe_handover;
+
+/* socket: tpu-netcfg's (copied). */
+int observe_handover_new(sd_event *e, const char *socket, struct observe_handover **ret);
+struct observe_handover *observe_handover_free(struct observe_handover *h);
+DEFINE_CLEANUP(struct observe_handover *, observe_handover_free)
+
+/* Says this, in place of what was not said yet. until: the order's end, real clock; 0: none. */
+void observe_handover_offer(struct observe_handover *h, bool observe, usec_t until);

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <systemd/sd-journal.h>
-
-#include "journal_timer.h"
 #include "log.h"
+#include "run_journal.h"
 #include "run_lines.h"
 #include "run_log.h"
 
 struct run_lines {
         sd_event *event;
-        sd_journal *journal;
-        sd_event_source *io, *timeout, *timer;
+        struct run_journal followed;
+        sd_journal *journal; /* its */
+        sd_event_source *timer;
         const struct run_lines_handlers *handlers;
         void *userdata;
         char *path;
@@ -23,21 +22,6 @@ struct run_lines {
         usec_t filled;     /* boot clock: when tokens were counted */
         uint64_t dropped;
 };
-
-static int field(sd_journal *j, const char *name, const char **ret, size_t *ret_len) {
-        const void *data;
-        size_t len, skip = strlen(name) + 1; /* "NAME=" */
-        int r;
-
-        r = sd_journal_get_data(j, name, &data, &len);
-        if (r < 0)
-                return r;
-        if (len < skip)
-                return -EBADMSG;
-        *ret = (const char *) data + skip;
-        *ret_len = len - skip;
-        return 0;
-}
 
 static usec_t boot_now(const struct run_lines *l) {
         usec_t now = 0;
@@ -57,20 +41,6 @@ static void copy_text(char ret[static RUN_LINE_MAX + sizeof(RUN_LINE_CUT)], cons
         for (size_t i = 0; i < len; i++)
                 ret[i] = text[i] ? text[i] : '?';
         memcpy(ret + len, cut ? RUN_LINE_CUT : "", cut ? sizeof(RUN_LINE_CUT) : 1);
-}
-
-static void copy_invocation(sd_journal *j, char ret[static 33]) {
-        const char *text;
-        size_t len;
-
-        if (field(j, "_SYSTEMD_INVOCATION_ID", &text, &len) < 0 || len != 32) {
-                memcpy(ret, "-", 2);
-                return;
-        }
-        memcpy(ret, text, len);
-        ret[len] = '\0';
-        if (strspn(ret, "0123456789abcdef") != len)
-                memcpy(ret, "-", 2);
 }
 
 /* 1: may go out; 0: it is one too many, and too old to wait; -EAGAIN: it has to wait. */
@@ -94,10 +64,11 @@ static int take_entry(struct run_lines *l) {
         size_t len, n;
         int r;
 
-        if (field(l->journal, "_SYSTEMD_UNIT", &unit, &n) < 0 || run_log_job_of_unit(unit, n, run) < 0)
+        if (run_journal_field(&l->followed, "_SYSTEMD_UNIT", &unit, &n) < 0 ||
+            run_log_job_of_unit(unit, n, run) < 0)
                 return 0;
         (void) sd_journal_get_realtime_usec(l->journal, &real); /* 0 then: not known */
-        copy_invocation(l->journal, invocation);
+        run_journal_invocation(&l->followed, invocation);
         r = pace(l, real);
         if (r < 0)
                 return r;
@@ -112,11 +83,12 @@ static int take_entry(struct run_lines *l) {
                 .invocation = invocation,
                 .number = part->number,
                 .time_real = real,
-                .priority = field(l->journal, "PRIORITY", &priority, &n) >= 0 && n == 1 && *priority >= '0' && *priority <= '7' ?
+                .priority = run_journal_field(&l->followed, "PRIORITY", &priority, &n) >= 0 && n == 1 &&
+                                            *priority >= '0' && *priority <= '7' ?
                                     *priority - '0' : 6,
                 .text = text,
         };
-        if (field(l->journal, "MESSAGE", &line, &len) < 0)
+        if (run_journal_field(&l->followed, "MESSAGE", &line, &len) < 0)
                 len = 0;
         copy_text(text, len > 0 ? line : "", len);
         r = l->handlers->add(&told, l->userdata);
@@ -271,33 +243,16 @@ void run_lines_durable(struct run_lines *l, uint64_t seq) {
 
 /* --- The journal --------------------------------------------------------------------------------------- */
 
-static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata);
+static void on_changed(int what, void *userdata) {
+        struct run_lines *l = userdata;
+        int enabled = SD_EVENT_OFF;
 
-static void process(struct run_lines *l) {
-        int enabled = SD_EVENT_OFF, r = sd_journal_process(l->journal);
-
-        if (r != SD_JOURNAL_NOP && !l->news) {
-                l->news = true;
-                (void) sd_event_source_get_enabled(l->timer, &enabled);
-                if (l->waiting == 0 && enabled == SD_EVENT_OFF)
-                        schedule(l, l->last + RUN_LINES_PAUSE);
-        }
-        journal_timer_arm(l->event, l->journal, &l->timeout, "run-lines-timeout", on_timeout, l);
-}
-
-static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
-        (void) source;
-        (void) usec;
-        process(userdata);
-        return 0;
-}
-
-static int on_change(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
-        (void) source;
-        (void) fd;
-        (void) revents;
-        process(userdata);
-        return 0;
+        if (what == SD_JOURNAL_NOP || l->news)
+                return;
+        l->news = true;
+        (void) sd_event_source_get_enabled(l->timer, &enabled);
+        if (l->waiting == 0 && enabled == SD_EVENT_OFF)
+                schedule(l, l->last + RUN_LINES_PAUSE);
 }
 
 /* The first start of all: from now on. */
@@ -319,16 +274,10 @@ static int begin_at_end(struct run_lines *l) {
 static int open_journal(struct run_lines *l, const char *directory) {
         int r;
 
-        r = directory ? sd_journal_open_directory(&l->journal, directory, 0)
-                      : sd_journal_open(&l->journal, SD_JOURNAL_LOCAL_ONLY); /* as in run_log.c: users' files, too */
-        if (r >= 0)
-                r = sd_journal_add_match(l->journal, "SYSLOG_IDENTIFIER=tpu-run", 0);
-        if (r >= 0)
-                r = sd_journal_set_data_threshold(l->journal, RUN_LINE_MAX + 64);
-        if (r >= 0)
-                r = sd_journal_get_fd(l->journal); /* watches from here on, before the seek: nothing falls between */
+        r = run_journal_open(&l->followed, l->event, directory, RUN_LINE_MAX, "run-lines-journal");
         if (r < 0)
                 return r;
+        l->journal = l->followed.journal;
         r = run_lines_load(l->path, &l->state);
         if (r == -EBADMSG)
                 log_warning("%s is damaged: lines of runs are sent from now on", l->path);
@@ -343,11 +292,9 @@ static int open_journal(struct run_lines *l, const char *directory) {
 static int add_sources(struct run_lines *l) {
         int r;
 
-        r = sd_event_add_io(l->event, &l->io, sd_journal_get_fd(l->journal),
-                            (uint32_t) sd_journal_get_events(l->journal), on_change, l);
+        r = run_journal_follow(&l->followed, on_changed, l);
         if (r < 0)
                 return r;
-        (void) sd_event_source_set_description(l->io, "run-lines-journal");
         r = sd_event_add_time_relative(l->event, &l->timer, CLOCK_MONOTONIC, 0, 100 * USEC_PER_MSEC, on_batch, l);
         if (r < 0)
                 return r;
@@ -377,7 +324,6 @@ int run_lines_new(sd_event *e, const char *directory, const char *state, const s
                 r = add_sources(l);
         if (r < 0)
                 return r;
-        journal_timer_arm(l->event, l->journal, &l->timeout, "run-lines-timeout", on_timeout, l);
         *ret = TAKE_PTR(l);
         return 0;
 }
@@ -385,10 +331,8 @@ int run_lines_new(sd_event *e, const char *directory, const char *state, const s
 struct run_lines *run_lines_free(struct run_lines *l) {
         if (!l)
                 return NULL;
-        l->io = sd_event_source_disable_unref(l->io);
-        l->timeout = sd_event_source_disable_unref(l->timeout);
         l->timer = sd_event_source_disable_unref(l->timer);
-        sd_journal_close(l->journal);
+        run_journal_close(&l->followed);
         sd_event_unref(l->event);
         free(l->path);
         free(l);

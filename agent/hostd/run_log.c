@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <systemd/sd-journal.h>
 #include <time.h>
 
 #include "clock.h"
 #include "jobs.h"
-#include "journal_timer.h"
 #include "log.h"
 #include "paths.h"
+#include "run_journal.h"
 #include "run_log.h"
 #include "step_expression.h"
 
@@ -15,8 +14,8 @@
 
 struct run_log {
         sd_event *event;
-        sd_journal *journal;
-        sd_event_source *io, *more, *timer;
+        struct run_journal journal;
+        sd_event_source *more;
         void (*told)(const struct run_log_line *l, void *userdata);
         void *userdata;
         usec_t opened_real;
@@ -64,21 +63,6 @@ static struct run_progress *slot_of(struct run_log *l, const char *job) {
         return oldest;
 }
 
-static int field(sd_journal *j, const char *name, const char **ret, size_t *ret_len) {
-        const void *data;
-        size_t len, skip = strlen(name) + 1; /* "NAME=" */
-        int r;
-
-        r = sd_journal_get_data(j, name, &data, &len);
-        if (r < 0)
-                return r;
-        if (len < skip)
-                return -EBADMSG;
-        *ret = (const char *) data + skip;
-        *ret_len = len - skip;
-        return 0;
-}
-
 /*
  * When the journal got the entry, on the boot clock: a batch that is read late must not look like steps that took no
  * time. It is given on the clock that stands still in suspend, of the boot that the entry is of.
@@ -88,27 +72,15 @@ static int entry_at(const struct run_log *l, usec_t *ret) {
 
         (void) sd_event_now(l->event, CLOCK_BOOTTIME, &now);
         if (sd_event_now(l->event, CLOCK_MONOTONIC, &monotonic) >= 0 &&
-            sd_journal_get_monotonic_usec(l->journal, &entry, NULL) >= 0) {
+            sd_journal_get_monotonic_usec(l->journal.journal, &entry, NULL) >= 0) {
                 *ret = now - MIN(now, monotonic - MIN(monotonic, entry));
                 return 0;
         }
-        (void) sd_journal_get_realtime_usec(l->journal, &real);
+        (void) sd_journal_get_realtime_usec(l->journal.journal, &real);
         if (real < l->opened_real) /* of another boot, and of before this agent */
                 return -ESTALE;
         *ret = now;
         return 0;
-}
-
-static void copy_invocation(sd_journal *j, char ret[static 33]) {
-        const char *text;
-        size_t len;
-
-        if (field(j, "_SYSTEMD_INVOCATION_ID", &text, &len) < 0 || len != 32) {
-                memcpy(ret, "-", 2);
-                return;
-        }
-        memcpy(ret, text, len);
-        ret[len] = '\0';
 }
 
 static uint64_t cpu_now(void) {
@@ -178,10 +150,11 @@ static void take_entry(struct run_log *l) {
         const char *unit;
         size_t len;
 
-        if (field(l->journal, "_SYSTEMD_UNIT", &unit, &len) < 0 || run_log_job_of_unit(unit, len, job) < 0)
+        if (run_journal_field(&l->journal, "_SYSTEMD_UNIT", &unit, &len) < 0 ||
+            run_log_job_of_unit(unit, len, job) < 0)
                 return;
-        copy_invocation(l->journal, invocation);
-        if (field(l->journal, "MESSAGE", &told.text, &told.len) < 0)
+        run_journal_invocation(&l->journal, invocation);
+        if (run_journal_field(&l->journal, "MESSAGE", &told.text, &told.len) < 0)
                 return;
         told.len = MIN(told.len, (size_t) RUN_LOG_LINE_MAX);
         told.job = job;
@@ -201,7 +174,7 @@ static int read_some(sd_event_source *source, void *userdata) {
 
         (void) source;
         for (unsigned i = 0; i < ENTRIES_A_TURN; i++) {
-                r = sd_journal_next(l->journal);
+                r = sd_journal_next(l->journal.journal);
                 if (r <= 0)
                         break;
                 take_entry(l);
@@ -222,62 +195,21 @@ bool run_log_look(struct run_log *l) {
         return sd_event_source_get_enabled(l->more, &enabled) <= 0; /* 0: it is off */
 }
 
-static int on_timer(sd_event_source *source, uint64_t usec, void *userdata);
+static void on_changed(int what, void *userdata) {
+        struct run_log *l = userdata;
 
-static void process(struct run_log *l) {
-        int r = sd_journal_process(l->journal);
-
-        if (r < 0)
-                (void) log_warning_errno(r, "changes of the journal cannot be followed: %m");
-        if (r != SD_JOURNAL_NOP)
+        if (what != SD_JOURNAL_NOP)
                 (void) read_some(l->more, l);
-        journal_timer_arm(l->event, l->journal, &l->timer, "journal-timeout", on_timer, l);
 }
 
-static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
-        (void) source;
-        (void) usec;
-        process(userdata);
-        return 0;
-}
+static int go_to_start(sd_journal *j) {
+        int r = sd_journal_seek_tail(j);
 
-static int on_change(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
-        (void) source;
-        (void) fd;
-        (void) revents;
-        process(userdata);
-        return 0;
-}
-
-static int open_journal(const char *directory, sd_journal **ret) {
-        _cleanup_(sd_journal_closep) sd_journal *j = NULL;
-        int r;
-
-        /* Not SD_JOURNAL_SYSTEM: journald keeps what runs of ordinary users print in files of those users. */
-        r = directory ? sd_journal_open_directory(&j, directory, 0) : sd_journal_open(&j, SD_JOURNAL_LOCAL_ONLY);
-        if (r < 0)
-                return r;
-        r = sd_journal_add_match(j, "SYSLOG_IDENTIFIER=tpu-run", 0);
-        if (r < 0)
-                return r;
-        r = sd_journal_set_data_threshold(j, RUN_LOG_LINE_MAX + 64);
-        if (r < 0)
-                return r;
-        r = sd_journal_get_fd(j); /* watches from here on, before the seek: nothing falls between */
-        if (r < 0)
-                return r;
-        r = sd_journal_seek_tail(j);
-        if (r < 0)
-                return r;
-        r = sd_journal_previous_skip(j, RUN_LOG_BACK); /* stand on an entry: "next" is then the one behind it */
-        if (r < 0)
-                return r;
-        if (r < RUN_LOG_BACK) /* there are less, or none yet: from the head, which is what will come */
+        if (r >= 0) /* stand on an entry: "next" is then the one behind it */
+                r = sd_journal_previous_skip(j, RUN_LOG_BACK);
+        if (r >= 0 && r < RUN_LOG_BACK) /* there are less, or none yet: from the head */
                 r = sd_journal_seek_head(j);
-        if (r < 0)
-                return r;
-        *ret = TAKE_PTR(j);
-        return 0;
+        return r;
 }
 
 int run_log_new(sd_event *e, const char *directory, void (*told)(const struct run_log_line *l, void *userdata),
@@ -293,19 +225,17 @@ int run_log_new(sd_event *e, const char *directory, void (*told)(const struct ru
         if (r < 0)
                 return r;
         l->userdata = userdata;
-        r = open_journal(directory, &l->journal);
+        r = run_journal_open(&l->journal, e, directory, RUN_LOG_LINE_MAX, "journal");
+        if (r >= 0)
+                r = go_to_start(l->journal.journal);
+        if (r >= 0)
+                r = run_journal_follow(&l->journal, on_changed, l);
         if (r < 0)
                 return r;
-        r = sd_event_add_io(e, &l->io, sd_journal_get_fd(l->journal),
-                            (uint32_t) sd_journal_get_events(l->journal), on_change, l);
-        if (r < 0)
-                return r;
-        (void) sd_event_source_set_description(l->io, "journal");
         r = sd_event_add_defer(e, &l->more, read_some, l);
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(l->more, "journal-more");
-        journal_timer_arm(l->event, l->journal, &l->timer, "journal-timeout", on_timer, l);
         r = sd_event_source_set_enabled(l->more, SD_EVENT_ONESHOT); /* what is there already */
         if (r < 0)
                 return r;
@@ -321,10 +251,8 @@ void run_log_expect(struct run_log *l, struct step_expression *e) {
 struct run_log *run_log_free(struct run_log *l) {
         if (!l)
                 return NULL;
-        l->io = sd_event_source_disable_unref(l->io);
         l->more = sd_event_source_disable_unref(l->more);
-        l->timer = sd_event_source_disable_unref(l->timer);
-        sd_journal_close(l->journal);
+        run_journal_close(&l->journal);
         l->expression = step_expression_free(l->expression);
         forget_expected(l);
         sd_event_unref(l->event);

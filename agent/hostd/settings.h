@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * hostd.conf: the sections [Hostd], [Api], [Uplink], [Health], [Metadata] and [Registry]. Each value's bounds and default
- * stand in one table in settings.c.
+ * hostd.conf: the sections [Hostd], [Api], [Uplink], [Health], [Metadata] and [Registry]. Each value's bounds
+ * and default stand in one table in settings.c.
  */
 #include "base.h"
 #include "config.h"

@@ -65,7 +65,8 @@ static double bucket_end(size_t i) {
         return ldexp(1e-6, (int) i);
 }
 
-double bucket_quantile(const __u64 *buckets, size_t n, double share) {
+/* Below which time that share of what the buckets hold lies, in seconds; infinite: in the last one. NAN: they hold nothing. */
+static double bucket_quantile(const __u64 *buckets, size_t n, double share) {
         __u64 all = 0, seen = 0;
 
         for (size_t i = 0; i < n; i++)

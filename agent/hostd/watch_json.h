@@ -22,8 +22,6 @@ const char *watch_operation_name(size_t operation);
 const char *watch_call_name(size_t call);
 /* All shards together. */
 void sched_sum(const struct sched_figures *f, struct sched_shard *ret);
-/* Below which time that share of what the buckets hold lies, in seconds; infinite: in the last one. NAN: they hold nothing. */
-double bucket_quantile(const __u64 *buckets, size_t n, double share);
 
 /* One sentence for who is on call; empty: nothing stands out. ended: after so many seconds. Returns buf. */
 #define WATCH_SENTENCE_MAX 160u /* as struct finding has room */

@@ -86,7 +86,8 @@ static bool take_number(const char *p, const char *end, uint64_t *ret) {
         return true;
 }
 
-bool step_expression_parse(const struct step_expression *e, const char *line, size_t len, struct step_line *ret) {
+/* As step_line_parse(); all but the step is NAN. A line whose group is no number is no step line. */
+static bool step_expression_parse(const struct step_expression *e, const char *line, size_t len, struct step_line *ret) {
         char text[STEP_EXPRESSION_LINE_MAX + 1];
         regmatch_t found[2];
         uint64_t step;

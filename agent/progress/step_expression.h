@@ -17,8 +17,6 @@ struct step_expression;
 int step_expression_new(const char *text, char *why, size_t why_size, struct step_expression **ret);
 struct step_expression *step_expression_free(struct step_expression *e);
 DEFINE_CLEANUP(struct step_expression *, step_expression_free)
-/* As step_line_parse(); all but the step is NAN. A line whose group is no number is no step line. */
-bool step_expression_parse(const struct step_expression *e, const char *line, size_t len, struct step_line *ret);
 
 /* A step line of any form: by the expression alone where there is one, else (NULL) by steps.h and steps_torch.h. */
 bool step_of_line(const struct step_expression *e, const char *line, size_t len, struct step_line *ret);

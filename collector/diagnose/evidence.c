@@ -14,7 +14,8 @@ void evidence_clear(struct evidence *e) {
         *e = EVIDENCE_NULL;
 }
 
-int natural_compare(const char *a, const char *b) {
+/* Like strcmp(), with numbers in order: "host9" before "host10". */
+static int natural_compare(const char *a, const char *b) {
         while (*a && *b) {
                 if (isdigit((unsigned char) *a) && isdigit((unsigned char) *b)) {
                         size_t n, k;

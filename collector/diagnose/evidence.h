@@ -63,5 +63,3 @@ int evidence_gather(struct evidence *e, const struct scene *s, const char *slice
 /* Sorts the ranks into classes; evidence_gather() does it. -ENOMEM. */
 int evidence_classify(struct evidence *e);
 
-/* Like strcmp(), with numbers in order: "host9" before "host10". */
-int natural_compare(const char *a, const char *b);

@@ -22,7 +22,8 @@ static const struct stack_table *table_of(const struct diagnosis *d) {
         return &d->evidence.scene->table;
 }
 
-void sentence_host(FILE *f, const struct seen_host *h) {
+/* "slice 1, worker 5 (10.10.0.15)". */
+static void sentence_host(FILE *f, const struct seen_host *h) {
         const char *name = h->who ? h->who->host : "", *address = h->who ? h->who->address : "";
 
         if (h->slice[0])
@@ -50,7 +51,8 @@ static const char *what_of(const char *what) {
         return what[0] ? what : "a call";
 }
 
-void sentence_place(FILE *f, const struct stack_table *t, const struct rank_class *c) {
+/* "is in `read` under `dataset.py:88 next_batch`". */
+static void sentence_place(FILE *f, const struct stack_table *t, const struct rank_class *c) {
         const char *between = " under ";
 
         switch (c->standing) {

@@ -9,6 +9,8 @@
  * Every counter counts since boot, a run's since its control group was made; one that starts anew (a NIC
  * that was reset, a run of the same name) is seen by whoever keeps the last value.
  */
+#include "cgroup_files.h"
+#include "look.h"
 #include "names.h"
 #include "run_look.h"
 
@@ -19,6 +21,7 @@ DEFINE_CLEANUP(struct host_metrics *, host_metrics_free)
 
 /* now: boot clock. */
 void host_metrics_look(struct host_metrics *m, usec_t now, struct sink *s);
+
 /* One run that lives, by its name; then host_metrics_runs_end(), which forgets the others. */
 void host_metrics_look_at_run(struct host_metrics *m, const char *job, struct sink *s);
 void host_metrics_runs_end(struct host_metrics *m);
@@ -30,5 +33,6 @@ int host_metrics_look_close(struct host_metrics *m, const char *job, usec_t now,
 struct run_counters {
         int64_t cpu_usec, written_bytes, net_bytes;
 };
+
 /* As of the last look at all, or looked at anew. */
 void host_metrics_run_counters(struct host_metrics *m, const char *job, bool anew, struct run_counters *ret);

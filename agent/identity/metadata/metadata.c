@@ -6,7 +6,6 @@
 #include "backoff.h"
 #include "metadata.h"
 #include "metadata_reply.h"
-#include "metadata_upcoming.h"
 #include "metadata_watch.h"
 
 #define TIMEOUT      (5 * USEC_PER_SEC)
