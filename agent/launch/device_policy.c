@@ -35,9 +35,7 @@ enum device_policy device_policy_look(const struct host *h) {
         return found;
 }
 
-static const char *words(const struct host *h, bool direct) {
-        if (direct)
-                return "it may open any device that its user may: without systemd there is no device policy";
+static const char *words(const struct host *h) {
         switch (device_policy_look(h)) {
         case DEVICE_POLICY_HOLDS:
                 return NULL;
@@ -52,9 +50,8 @@ static const char *words(const struct host *h, bool direct) {
         return NULL;
 }
 
-void device_policy_warn(const struct host *h, const struct run_spec *s, bool direct, char *warning,
-                        size_t size) {
-        const char *text = s->any_device ? NULL : words(h, direct);
+void device_policy_warn(const struct host *h, const struct run_spec *s, char *warning, size_t size) {
+        const char *text = s->any_device ? NULL : words(h);
         size_t n = strlen(warning);
 
         if (text && n < size)

@@ -22,7 +22,5 @@ enum device_policy device_policy_look(const struct host *h);
 /* What faccessat(2) answered for such a node: 0 or -errno. */
 enum device_policy device_policy_of(int error);
 
-/* Adds a line to warning when the run is to have a policy that does not hold, or may not. direct: no systemd
- * starts it. */
-void device_policy_warn(const struct host *h, const struct run_spec *s, bool direct, char *warning,
-                        size_t size);
+/* Adds a line to warning when the run is to have a policy that does not hold, or may not. */
+void device_policy_warn(const struct host *h, const struct run_spec *s, char *warning, size_t size);

@@ -5,8 +5,6 @@
 #include "device_list.h"
 #include "text_list.h"
 
-#define LOG_SIZE_MIN (1024 * 1024)
-
 void launchd_settings_clear(struct launchd_settings *s) {
         s->devices = strings_free(s->devices);
 }
@@ -38,30 +36,18 @@ static int parse_devices(const char *value, void *dest, char why[static 96]) {
         return 0;
 }
 
-/* Less than this is no log. */
-static int parse_size(const char *value, void *dest, char why[static 96]) {
-        uint64_t size;
-        int r = config_parse_bytes(value, &size, why);
-
-        if (r == 0 && size < LOG_SIZE_MIN) {
-                (void) snprintf(why, 96, "less than 1M");
-                return -ERANGE;
-        }
-        if (r == 0)
-                *(uint64_t *) dest = size;
-        return r;
-}
-
 int launchd_settings_load(const struct host *h, const char *config, FILE *show, struct launchd_settings *ret,
                           unsigned *ret_warnings) {
         _cleanup_settings_ struct launchd_settings s = { .any_device = false };
         const struct config_item items[] = {
                 { "Devices", "Policy", parse_policy, &s.any_device, "tpu" },
                 { "Devices", "Allow", parse_devices, &s.devices, "" },
-                { "Logs", "Size", parse_size, &s.log_size, "256M" },
-                { "Logs", "Age", config_parse_usec, &s.log_age, "720h" },
         };
-        struct config c = { .items = items, .n_items = ELEMENTSOF(items) };
+        static const struct config_retired retired[] = {
+                { "Logs", "*", NULL, "a run's lines are in the journal, which journald.conf(5) limits" },
+                { 0 },
+        };
+        struct config c = { .items = items, .n_items = ELEMENTSOF(items), .retired = retired };
         int r;
 
         r = config_load(&c, h, "launchd", config);

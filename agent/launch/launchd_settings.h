@@ -5,9 +5,6 @@
  *   [Devices] Policy=tpu         tpu: the TPU's nodes, the pseudo devices and what is allowed besides;
  *                                any: no policy at all
  *             Allow=/dev/x …     for every run of this host, as device_list.h takes it
- *   [Logs]    Size=256M          of the lines of one run that no systemd runs, and
- *             Age=720h           how long they stay when nothing was written to them (the journal has
- *                                a policy of its own)
  */
 #include "base.h"
 #include "host.h"
@@ -15,8 +12,6 @@
 struct launchd_settings {
         bool any_device;
         char **devices; /* NULL: none */
-        uint64_t log_size;
-        usec_t log_age;
 };
 void launchd_settings_clear(struct launchd_settings *s);
 #define _cleanup_settings_ _cleanup_(launchd_settings_clear)

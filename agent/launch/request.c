@@ -296,10 +296,6 @@ static int add_settings(const struct host *h, const char *config, struct run_spe
         if (r < 0)
                 (void) log_warning_errno(
                         r, "the configuration launchd cannot be read, it allows no more devices now: %m");
-        else {
-                s->log_size = host.log_size;
-                s->log_age = host.log_age;
-        }
         s->any_device = s->any_device || host.any_device;
         for (size_t i = 0; host.devices && host.devices[i]; i++) {
                 r = device_list_add(host.devices[i], &s->devices, bad);

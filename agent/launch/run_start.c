@@ -2,7 +2,6 @@
 #include "device_policy.h"
 #include "handover.h"
 #include "log.h"
-#include "run_log.h"
 #include "run_table.h"
 #include "secret.h"
 #include "state.h"
@@ -28,7 +27,7 @@ static int check_devices(struct runs *r, struct job *j, struct problem *p) {
         int k = devices_check(r->host, &j->spec, j->name, p, j->warning, sizeof(j->warning));
 
         if (k >= 0)
-                device_policy_warn(r->host, &j->spec, r->units->pids, j->warning, sizeof(j->warning));
+                device_policy_warn(r->host, &j->spec, j->warning, sizeof(j->warning));
         return k;
 }
 
@@ -110,19 +109,9 @@ static int begin(struct runs *r, struct job *j, struct problem *p) {
         k = write_files(r, j, p);
         spec.secrets = j->secrets;
         j->secrets = secrets_free(j->secrets);
-        if (!r->units->pids) /* its lines are in the journal: what the name left before is not to be taken
-                                for them */
-                run_log_remove(r->host, j->name);
         if (k >= 0) {
                 k = r->units->start(r->backend, &spec);
-                if (k == -EOPNOTSUPP)
-                        (void) problem_set(
-                                p, k, "leave --memory, --memory-total and --memory-high out, or run systemd",
-                                "run %s: without systemd it cannot have a limit of memory on this host "
-                                "(see: "
-                                "tpu-launchd(8), --units)",
-                                j->name);
-                else if (k == -ENOTCONN)
+                if (k == -ENOTCONN)
                         (void) problem_set(p, k, "try again; see: systemctl status dbus",
                                            "the system bus cannot be reached at this moment");
                 else if (k < 0)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "handover.h"
 #include "log.h"
-#include "run_log.h"
 #include "run_table.h"
 #include "secret.h"
 #include "state.h"
@@ -53,10 +52,8 @@ struct run *run_insert(struct runs *r, struct job *j) {
 void run_remove_files(struct runs *r, const char *name, bool exits) {
         /* a file that stays is read, and forgotten again, at the next start */
         (void) unlinkat(r->jobs_fd, name, 0);
-        if (exits) {
+        if (exits)
                 (void) unlinkat(r->exits_fd, name, 0);
-                run_log_remove(r->host, name);
-        }
         run_remove_handover(r, name);
         secrets_remove(r->secrets_fd, name);
 }
@@ -70,11 +67,7 @@ void run_remove_handover(struct runs *r, const char *name) {
 }
 
 int run_pids(const struct run *run, struct pid_list *ret) {
-        const struct runs *r = run->owner;
-
-        if (r->units && r->units->pids)
-                return r->units->pids(r->backend, run->job->name, ret);
-        return run->job->control_group ? cgroup_pids(r->host, run->job->control_group, ret) : -ENOENT;
+        return run->job->control_group ? cgroup_pids(run->owner->host, run->job->control_group, ret) : -ENOENT;
 }
 
 int no_such_run(const char *name, struct problem *p) {

@@ -63,7 +63,7 @@ void run_await_free_after(struct run *run, usec_t pause);
 /* systemd refused the start that run_start_again() asked for: tried again later. False: it was another
  * start. */
 bool run_retry_restart(struct run *run);
-/* The processes of a run now, by its backend or its slice. -ENOENT when it is not known where they are. */
+/* The processes of a run's slice now. -ENOENT when its control group is not known. */
 int run_pids(const struct run *run, struct pid_list *ret);
 /* The first process that is left in the run's slice. 0: none, as far as is known. */
 pid_t run_left_over(const struct run *run);

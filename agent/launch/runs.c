@@ -136,7 +136,7 @@ void runs_visit(struct runs *r, void (*visit)(const struct job *j, void *userdat
         for (struct run *run = r->list; run; run = run->next) {
                 struct exit_record record;
 
-                if (run->job->state != JOB_EXITED && !(r->units && r->units->pids) &&
+                if (run->job->state != JOB_EXITED &&
                     exit_record_read(r->exits_fd, run->job->name, run->job->id, &record) == 0)
                         run_ended(run); /* a unit that somebody holds is never seen to go; its record says it
                                            has */

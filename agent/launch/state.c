@@ -38,11 +38,3 @@ int state_make_handover(const struct host *h) {
 int state_make_secrets(const struct host *h) {
         return make_at(h, PATH_LAUNCHD_RUNTIME, STATE_SECRETS, 0700);
 }
-
-int state_make_logs(const struct host *h) {
-        return make_at(h, PATH_LAUNCHD_STATE, STATE_LOGS, 0711);
-}
-
-int state_make_shims(const struct host *h) {
-        return make_at(h, PATH_LAUNCHD_RUNTIME, STATE_SHIMS, 0700);
-}

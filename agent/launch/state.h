@@ -14,10 +14,6 @@
 /* Below PATH_LAUNCHD_RUNTIME: one file a run that was given secrets, root's alone: secret.h. */
 #define STATE_SECRETS "secrets"
 
-/* Of runs without systemd: their lines (shim.h), and below PATH_LAUNCHD_RUNTIME who they are. */
-#define STATE_LOGS "logs"
-#define STATE_SHIMS "shims"
-
 /* Opens a directory of the kept state; it must exist. A descriptor or -errno. */
 int state_open(const struct host *h, const char *name);
 /* Makes what is missing of a directory of the kept state, root's alone, and opens it. */
@@ -26,7 +22,3 @@ int state_make(const struct host *h, const char *name);
 int state_make_handover(const struct host *h);
 /* And of secrets. */
 int state_make_secrets(const struct host *h);
-/* And of the lines of runs without systemd: a directory of the kept state, not listable. */
-int state_make_logs(const struct host *h);
-/* And of shims. */
-int state_make_shims(const struct host *h);

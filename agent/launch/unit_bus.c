@@ -5,8 +5,6 @@
 #define RECONNECT_FIRST (250 * USEC_PER_MSEC)
 #define RECONNECT_MAX (30 * USEC_PER_SEC)
 
-static int bus_connect(struct unit_bus *u);
-
 /* --- The backend --------------------------------------------------------------------------------------- */
 
 static int bus_query(void *backend, const char *name) {
@@ -171,7 +169,7 @@ static int on_retry(sd_event_source *s, uint64_t usec, void *userdata) {
         (void) s;
         (void) usec;
         u->retry = sd_event_source_disable_unref(u->retry);
-        (void) bus_connect(u);
+        unit_bus_connect(u);
         return 0;
 }
 
@@ -249,7 +247,7 @@ static int listen_to_bus(struct unit_bus *u) {
                                       on_owner_changed, NULL, u);
 }
 
-static int bus_connect(struct unit_bus *u) {
+void unit_bus_connect(struct unit_bus *u) {
         int r;
 
         drop_connection(u);
@@ -263,10 +261,9 @@ static int bus_connect(struct unit_bus *u) {
         if (r >= 0)
                 r = subscribe(u);
         if (r >= 0)
-                return 0;
+                return;
         (void) log_warning_errno(r, "the system bus cannot be reached, tried again: %m");
         retry_later(u);
-        return r;
 }
 
 int unit_bus_new(sd_event *e, const struct unit_events *events, void *userdata, struct unit_bus **ret) {
@@ -278,8 +275,6 @@ int unit_bus_new(sd_event *e, const struct unit_events *events, void *userdata, 
         u->events = events;
         u->userdata = userdata;
         u->backoff = RECONNECT_FIRST;
-        /* logged and tried again: a host without its bus for a moment still answers questions */
-        (void) bus_connect(u);
         *ret = u;
         return 0;
 }

@@ -129,6 +129,7 @@ static inline void bench_init(struct bench *b) {
         scratch_write(&b->scratch, "proc/sys/kernel/hostname", "h0\n");
         scratch_write(&b->scratch, "var/lib/tpu-launchd/x", "");
         scratch_write(&b->scratch, "run/tpu-launchd/x", "");
+        scratch_write(&b->scratch, "run/systemd/system/x", ""); /* systemd is its first process */
         scratch_write(&b->scratch, "usr/bin/python3", "");
         scratch_write(&b->scratch, "etc/tpu-hostd/identity.conf.d/1.conf",
                       "[Identity]\nSliceName=s\nWorkerId=0\nWorkerHostnames=h0\n");
