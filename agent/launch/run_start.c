@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "device_policy.h"
 #include "handover.h"
 #include "log.h"
 #include "run_table.h"

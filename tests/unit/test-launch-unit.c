@@ -3,7 +3,6 @@
 #include <sys/socket.h>
 
 #include "device_list.h"
-#include "device_policy.h"
 #include "devices.h"
 #include "scratch.h"
 #include "test.h"
