@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api.h"
 
-#include "audit.h"
 #include "authority.h"
 #include "capture_answer.h"
 #include "environment.h"

@@ -2,8 +2,8 @@
 #pragma once
 /*
  * The TPU's devices before a start: who else has one open, the lock that libtpu leaves behind when it is
- * killed, which nodes the run may open, and whether this host holds it to them. This is decided here, on what
- * the kernel shows, whatever tpu-hostd says.
+ * killed, which nodes the run may open, and whether this host holds it to them. This is decided here, on
+ * what the kernel shows, whatever tpu-hostd says.
  */
 #include "host.h"
 #include "problem.h"

@@ -140,6 +140,7 @@ static int help_run(const struct options *o, const char *record, const char *id,
 static int report_config(const struct options *o, bool show) {
         _cleanup_settings_ struct launchd_settings settings = { .any_device = false };
         _cleanup_host_ struct host h = HOST_NULL;
+        struct grants grants;
         unsigned warnings = 0;
         int r;
 
@@ -148,7 +149,7 @@ static int report_config(const struct options *o, bool show) {
                 return log_error_errno(r, "--root %s: %m", o->root ? o->root : "/");
         r = identity_report_config(&h, o->config, show ? stdout : NULL, &warnings);
         if (r >= 0)
-                r = authority_report_config(&h, o->config, show ? stdout : NULL, &warnings);
+                r = grants_load(&h, o->config, show ? stdout : NULL, &grants, &warnings);
         if (r >= 0)
                 r = launchd_settings_load(&h, o->config, show ? stdout : NULL, &settings, &warnings);
         if (r < 0)

@@ -61,9 +61,9 @@ int platform_check(const struct host *h, const char *service_host, struct proble
                                    "in containers that others keep");
         if (!platform_has_systemd(h))
                 return problem_set(p, -EOPNOTSUPP,
-                                   "start it on a machine that systemd has booted; in a container: start the "
-                                   "container on the TPU VM with tpuctl run",
-                                   "runs are not started where systemd is not the first process: each run is a "
-                                   "service of systemd's");
+                                   "start it on a machine that systemd has booted; in a container: start "
+                                   "the container on the TPU VM with tpuctl run",
+                                   "runs are not started where systemd is not the first process: each run "
+                                   "is a service of systemd's");
         return 0;
 }

@@ -67,7 +67,9 @@ void run_remove_handover(struct runs *r, const char *name) {
 }
 
 int run_pids(const struct run *run, struct pid_list *ret) {
-        return run->job->control_group ? cgroup_pids(run->owner->host, run->job->control_group, ret) : -ENOENT;
+        const char *group = run->job->control_group;
+
+        return group ? cgroup_pids(run->owner->host, group, ret) : -ENOENT;
 }
 
 int no_such_run(const char *name, struct problem *p) {

@@ -2,7 +2,7 @@
 #pragma once
 /*
  * The runs in memory and their files: the inside of runs.h, shared by runs.c (what happens), run_start.c
- * (how they begin), run_stop.c, run_capture.c and run_table.c (what is kept).
+ * (how they begin), run_stop.c, run_end.c, run_again.c (the next start) and run_table.c (what is kept).
  */
 #include "cgroup.h"
 #include "devices.h"
@@ -56,7 +56,7 @@ void run_unlink(struct runs *r, struct run *run);
 void run_remove_files(struct runs *r, const char *name, bool exits);
 /* The start came to nothing: the files are as they were before. Frees run. */
 void run_undo(struct runs *r, struct run *run);
-/* Starts the coming job, once the slice is empty and the devices are free, or tells why not (run_free.c). */
+/* Starts the coming job, once the slice is empty and the devices are free, or tells why not. */
 void run_await_free(struct run *run);
 /* The same after a pause, also for the run itself when it waits to be started again. */
 void run_await_free_after(struct run *run, usec_t pause);
@@ -85,7 +85,7 @@ void run_ended(struct run *run);
 void run_finish(struct run *run, const char *words);
 void run_sweep(struct run *run);
 void run_remove_handover(struct runs *r, const char *name);
-/* It is started again after a pause (run_restart.c). */
+/* It is started again after a pause (run_again.c). */
 void run_wait_for_restart(struct run *run, const struct restart_decision *d);
 int run_start_again(struct run *run, struct problem *p);
 /* Reads every job there is. -ENOMEM, or -errno of the directory. */
