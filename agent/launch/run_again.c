@@ -5,7 +5,6 @@
 
 #include "log.h"
 #include "run_table.h"
-#include "secret.h"
 
 #define LOOK_FIRST (20 * USEC_PER_MSEC) /* a slice is gone in a few milliseconds, as a rule */
 #define LOOK_MAX USEC_PER_SEC
@@ -146,18 +145,13 @@ static int write_again(struct runs *r, struct job *j) {
 int run_start_again(struct run *run, struct problem *p) {
         struct runs *r = run->owner;
         struct job *j = run->job;
-        _cleanup_(strings_freep) char **devices = devices_nodes(r->host, &j->spec);
-        struct unit_spec spec = {
-                .name = j->name, .id = j->id, .user = j->user, .run = &j->spec, .devices = devices
-        };
         struct restarts before = j->restarts;
         int k;
 
         j->restarts = run->restart;
         k = write_again(r, j);
-        spec.secrets = secrets_exist(r->secrets_fd, j->name);
         if (k >= 0)
-                k = r->units->start(r->backend, &spec);
+                k = run_ask_unit(r, j, false);
         if (k < 0) {
                 j->restarts = before;
                 return problem_set(p, k, "see: journalctl -b -u tpu-launchd",

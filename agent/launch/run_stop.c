@@ -4,7 +4,6 @@
 #include "handover.h"
 #include "log.h"
 #include "run_table.h"
-#include "secret.h"
 
 /* KILL was sent, by us or by systemd, and something is still there. It will not go by waiting. */
 static void give_up(struct run *run) {
@@ -153,18 +152,13 @@ static int send_signal(struct run *run, char *done, size_t size, struct problem 
 static int start_command(struct run *run, char *done, size_t size, struct problem *p) {
         const struct job *j = run->job;
         struct runs *r = run->owner;
-        _cleanup_(strings_freep) char **devices = devices_nodes(r->host, &j->spec);
-        struct unit_spec spec = {
-                .name = j->name, .id = j->id, .user = j->user, .run = &j->spec, .devices = devices
-        };
         char handover[JOB_NAME_MAX + 16];
         int k;
 
         (void) snprintf(handover, sizeof(handover), "%s%s", j->name, HANDOVER_PREEMPT);
-        spec.secrets = secrets_exist(r->secrets_fd, j->name);
         k = handover_write(r->handover_fd, handover, j->uid, j->directory, j->spec.preempt_argv, j->env);
         if (k >= 0)
-                k = r->units->beside(r->backend, &spec);
+                k = run_ask_unit(r, j, true);
         if (k < 0)
                 return problem_set(p, k, "see: journalctl -b -u tpu-launchd",
                                    "run %s: its command for a preemption cannot be started: %s", j->name,

@@ -46,6 +46,8 @@ struct runs {
         struct run *list; /* newest first */
 };
 
+/* Makes what is missing of a directory of state.h, below one that is there, and opens it. */
+int state_make(const struct host *h, const char *path, mode_t mode);
 struct run *run_free(struct run *run);
 struct run *run_find(const struct runs *r, const char *name);
 /* NULL when out of memory; else j is owned by the table. */
@@ -69,13 +71,14 @@ int run_pids(const struct run *run, struct pid_list *ret);
 pid_t run_left_over(const struct run *run);
 /* Whether nothing of the run is left and the devices that wanted needs are free: 0 or -EBUSY with p. */
 int run_is_free(struct run *run, const struct job *wanted, struct problem *p);
+/* Asks for the unit of a run whose files are written, or for its command for a preemption beside it. */
+int run_ask_unit(struct runs *r, const struct job *j, bool beside);
 /* Starts the coming job now. run is not to be used afterwards: its place is another's then. */
 void run_start_coming(struct run *run);
 /* Tells those who wait for the coming job, and forgets it. */
 void run_refuse_coming(struct run *run, int error, const struct problem *p);
 /* Asks for the end of an active run; see runs_stop(). */
 int run_stop(struct run *run, usec_t grace, struct problem *p);
-int no_such_run(const char *name, struct problem *p);
 /* Forgets what ended longest ago. */
 void runs_prune(struct runs *r);
 unsigned runs_count_active(const struct runs *r);

@@ -222,6 +222,28 @@ int runs_capture(struct runs *r, const char *name, const struct capture_wish *wi
 
 /* --- Beginning and end --------------------------------------------------------------------------------- */
 
+static int make_directories(struct runs *r) {
+        const struct {
+                const char *path;
+                mode_t mode;
+                int *fd;
+        } all[] = {
+                { STATE_JOBS, 0700, &r->jobs_fd },
+                { STATE_EXITS, 0700, &r->exits_fd },
+                { STATE_HANDOVER, 0711, &r->handover_fd },
+                { STATE_SECRETS, 0700, &r->secrets_fd },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(all); i++) {
+                int fd = state_make(r->host, all[i].path, all[i].mode);
+
+                if (fd < 0)
+                        return log_error_errno(fd, "%s cannot be made: %m", all[i].path);
+                *all[i].fd = fd;
+        }
+        return 0;
+}
+
 int runs_new(sd_event *e, const struct host *h, const char *stack_tool, const struct runs_events *events,
              void *userdata, struct runs **ret) {
         _cleanup_(runs_freep) struct runs *r = calloc(1, sizeof(*r));
@@ -235,26 +257,13 @@ int runs_new(sd_event *e, const struct host *h, const char *stack_tool, const st
         r->journal = h->real_root;
         r->events = events;
         r->userdata = userdata;
-        r->exits_fd = r->handover_fd = r->secrets_fd = -1;
-        r->jobs_fd = state_make(h, STATE_JOBS);
-        if (r->jobs_fd < 0)
-                return log_error_errno(r->jobs_fd, "%s/%s cannot be made: %m", PATH_LAUNCHD_STATE,
-                                       STATE_JOBS);
-        r->exits_fd = state_make(h, STATE_EXITS);
-        if (r->exits_fd < 0)
-                return log_error_errno(r->exits_fd, "%s/%s cannot be made: %m", PATH_LAUNCHD_STATE,
-                                       STATE_EXITS);
-        r->handover_fd = state_make_handover(h);
-        if (r->handover_fd < 0)
-                return log_error_errno(r->handover_fd, "%s/%s cannot be made: %m", PATH_LAUNCHD_RUNTIME,
-                                       STATE_HANDOVER);
-        r->secrets_fd = state_make_secrets(h);
-        if (r->secrets_fd < 0)
-                return log_error_errno(r->secrets_fd, "%s/%s cannot be made: %m", PATH_LAUNCHD_RUNTIME,
-                                       STATE_SECRETS);
+        r->jobs_fd = r->exits_fd = r->handover_fd = r->secrets_fd = -1;
+        k = make_directories(r);
+        if (k < 0)
+                return k;
         k = runs_load(r);
         if (k < 0)
-                return log_error_errno(k, "%s/%s cannot be read: %m", PATH_LAUNCHD_STATE, STATE_JOBS);
+                return log_error_errno(k, STATE_JOBS " cannot be read: %m");
         runs_prune(r);
         *ret = TAKE_PTR(r);
         return 0;
