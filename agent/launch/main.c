@@ -8,9 +8,9 @@
 
 #include "api.h"
 #include "authority.h"
+#include "device_list.h"
 #include "handover.h"
 #include "journal.h"
-#include "launchd_settings.h"
 #include "options.h"
 #include "platform.h"
 #include "runs.h"
@@ -138,7 +138,7 @@ static int help_run(const struct options *o, const char *record, const char *id,
 /* What it reads: who this host is, for the environment of runs, the authority file, and what runs may open.
  */
 static int report_config(const struct options *o, bool show) {
-        _cleanup_settings_ struct launchd_settings settings = { .any_device = false };
+        _cleanup_device_settings_ struct device_settings settings = { .any_device = false };
         _cleanup_host_ struct host h = HOST_NULL;
         struct grants grants;
         unsigned warnings = 0;
@@ -151,7 +151,7 @@ static int report_config(const struct options *o, bool show) {
         if (r >= 0)
                 r = grants_load(&h, o->config, show ? stdout : NULL, &grants, &warnings);
         if (r >= 0)
-                r = launchd_settings_load(&h, o->config, show ? stdout : NULL, &settings, &warnings);
+                r = device_settings_load(&h, o->config, show ? stdout : NULL, &settings, &warnings);
         if (r < 0)
                 return log_error_errno(r, "the configuration %s cannot be read: %m",
                                        o->config ? o->config : "identity, authority or launchd");

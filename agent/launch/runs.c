@@ -26,9 +26,10 @@ static void on_refused(const char *name, int error, const char *text, void *user
         if (error == -EEXIST && strstr(text, ".slice"))
                 /* one with limits is made anew for each start: unit_message.c */
                 (void) problem_set(&p, error,
-                                   "systemctl stop its slice; a unit in it that failed is kept until: systemctl "
-                                   "reset-failed",
-                                   "run %s: systemd still has the slice of a run before it: %.150s", name, text);
+                                   "systemctl stop its slice; a unit in it that failed is kept until: "
+                                   "systemctl reset-failed",
+                                   "run %s: systemd still has the slice of a run before it: %.150s", name,
+                                   text);
         else if (error == -EEXIST)
                 (void) problem_set(&p, error,
                                    "choose another name, or wait until 'systemctl status tpu-run-NAME' "
