@@ -7,27 +7,30 @@
 
 #define EXIT_EXEC 203 /* systemd.exec(5): the command could not be executed */
 
-static const char *const names[] = {
-        [CAUSE_SUCCESS] = "success",
-        [CAUSE_STOPPED] = "stopped",
-        [CAUSE_PREEMPTED] = "preempted",
-        [CAUSE_NEVER_RESTART] = "never-restart",
-        [CAUSE_NOT_STARTED] = "not-started",
-        [CAUSE_OOM_KILL] = "oom-kill",
-        [CAUSE_DEVICE_BUSY] = "device-busy",
-        [CAUSE_DEVICE_LOST] = "device-lost",
-        [CAUSE_PEER_LOST] = "peer-lost",
-        [CAUSE_CONFIGURATION] = "configuration",
-        [CAUSE_HANG] = "hang",
-        [CAUSE_TIMEOUT] = "timeout",
-        [CAUSE_CORE_DUMP] = "core-dump",
-        [CAUSE_SIGNAL] = "signal",
-        [CAUSE_EXIT_CODE] = "exit-code",
-        [CAUSE_UNKILLABLE] = "unkillable",
-        [CAUSE_HOST_DOWN] = "host-down",
-        [CAUSE_UNKNOWN] = "unknown",
+static const struct {
+        const char *name;
+        bool worth_a_restart;
+} causes[] = {
+        [CAUSE_SUCCESS] = { "success", false },
+        [CAUSE_STOPPED] = { "stopped", false },
+        [CAUSE_PREEMPTED] = { "preempted", false },
+        [CAUSE_NEVER_RESTART] = { "never-restart", false },
+        [CAUSE_NOT_STARTED] = { "not-started", false },
+        [CAUSE_OOM_KILL] = { "oom-kill", true },
+        [CAUSE_DEVICE_BUSY] = { "device-busy", true },
+        [CAUSE_DEVICE_LOST] = { "device-lost", false },
+        [CAUSE_PEER_LOST] = { "peer-lost", true },
+        [CAUSE_CONFIGURATION] = { "configuration", false },
+        [CAUSE_HANG] = { "hang", true },
+        [CAUSE_TIMEOUT] = { "timeout", false },
+        [CAUSE_CORE_DUMP] = { "core-dump", true },
+        [CAUSE_SIGNAL] = { "signal", true },
+        [CAUSE_EXIT_CODE] = { "exit-code", true },
+        [CAUSE_UNKILLABLE] = { "unkillable", false },
+        [CAUSE_HOST_DOWN] = { "host-down", false },
+        [CAUSE_UNKNOWN] = { "unknown", true },
 };
-_Static_assert(ELEMENTSOF(names) == _CAUSE_MAX, "every cause has a name");
+_Static_assert(ELEMENTSOF(causes) == _CAUSE_MAX, "every cause has a name");
 
 static const struct {
         const char *name;
@@ -41,12 +44,12 @@ static const struct {
 _Static_assert(ELEMENTSOF(hints) == _HINT_MAX, "every hint has a name");
 
 const char *cause_name(enum cause c) {
-        return c < _CAUSE_MAX ? names[c] : "?";
+        return c < _CAUSE_MAX ? causes[c].name : "?";
 }
 
 int cause_parse(const char *name, enum cause *ret) {
-        for (size_t i = 0; i < ELEMENTSOF(names); i++)
-                if (streq(name, names[i])) {
+        for (size_t i = 0; i < ELEMENTSOF(causes); i++)
+                if (streq(name, causes[i].name)) {
                         *ret = (enum cause) i;
                         return 0;
                 }
@@ -181,30 +184,7 @@ void cause_of(const struct evidence *e, struct cause_found *ret) {
 }
 
 bool cause_is_worth_a_restart(enum cause c) {
-        switch (c) {
-        case CAUSE_OOM_KILL:
-        case CAUSE_DEVICE_BUSY:
-        case CAUSE_PEER_LOST:
-        case CAUSE_HANG:
-        case CAUSE_CORE_DUMP:
-        case CAUSE_SIGNAL:
-        case CAUSE_EXIT_CODE:
-        case CAUSE_UNKNOWN:
-                return true;
-        case CAUSE_SUCCESS:
-        case CAUSE_STOPPED:
-        case CAUSE_PREEMPTED:
-        case CAUSE_NEVER_RESTART:
-        case CAUSE_NOT_STARTED:
-        case CAUSE_DEVICE_LOST:
-        case CAUSE_CONFIGURATION:
-        case CAUSE_TIMEOUT:
-        case CAUSE_UNKILLABLE:
-        case CAUSE_HOST_DOWN:
-        case _CAUSE_MAX:
-                break;
-        }
-        return false;
+        return c < _CAUSE_MAX && causes[c].worth_a_restart;
 }
 
 /* --- The run's own lines ------------------------------------------------------------------------------- */

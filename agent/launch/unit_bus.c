@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
+
 #include "log.h"
 #include "unit_watch.h"
 
@@ -96,29 +98,26 @@ static int bus_stop(void *backend, const char *name) {
         return r < 0 ? r : 0;
 }
 
-static int bus_kill(void *backend, const char *name) {
-        struct unit_bus *u = backend;
-        char slice[JOB_UNIT_MAX];
+static int kill_unit(struct unit_bus *u, const char *unit, const char *whom, int number) {
         int r;
 
         if (!u->connected)
                 return -ENOTCONN;
         r = sd_bus_call_method_async(u->bus, NULL, SYSTEMD_SERVICE, SYSTEMD_PATH, SYSTEMD_MANAGER,
-                                     "KillUnit", on_done, u, "ssi", job_slice(name, slice), "all",
-                                     9 /* SIGKILL */);
+                                     "KillUnit", on_done, u, "ssi", unit, whom, number);
         return r < 0 ? r : 0;
 }
 
-static int bus_signal(void *backend, const char *name, int number) {
-        struct unit_bus *u = backend;
-        char unit[JOB_UNIT_MAX];
-        int r;
+static int bus_kill(void *backend, const char *name) {
+        char slice[JOB_UNIT_MAX];
 
-        if (!u->connected)
-                return -ENOTCONN;
-        r = sd_bus_call_method_async(u->bus, NULL, SYSTEMD_SERVICE, SYSTEMD_PATH, SYSTEMD_MANAGER,
-                                     "KillUnit", on_done, u, "ssi", job_unit(name, unit), "main", number);
-        return r < 0 ? r : 0;
+        return kill_unit(backend, job_slice(name, slice), "all", SIGKILL);
+}
+
+static int bus_signal(void *backend, const char *name, int number) {
+        char unit[JOB_UNIT_MAX];
+
+        return kill_unit(backend, job_unit(name, unit), "main", number);
 }
 
 static int bus_beside(void *backend, const struct unit_spec *s) {
