@@ -5,7 +5,6 @@
 #include "hostd.h"
 #include "launchd.h"
 #include "fleet_logs.h"
-#include "log_file.h"
 #include "paths.h"
 #include "report.h"
 #include "run_fleet.h"
@@ -263,7 +262,6 @@ static void warn_unknown(const char *root, const char *name) {
         json_decref(answer);
 }
 
-#define FOLLOW_LINES 10 /* as journalctl -f begins */
 
 /* This host's own, which the journal has whole. Returns only when it cannot be run. */
 static int show_journal(const struct options *o, const char *name, const char *lines, bool follow) {
@@ -346,11 +344,5 @@ int verb_logs(const struct ctl *c, int argc, char *argv[]) {
                 fprintf(stderr, "tpuctl logs: --lines is a number, not '%s'\n", lines);
                 return EXIT_USAGE;
         }
-        if (log_file_exists(o.root, w.items[0]))
-                return log_file_show(o.root, w.items[0],
-                                     lines      ? strtoull(lines, NULL, 10)
-                                     : l.follow ? FOLLOW_LINES
-                                                : UINT64_MAX,
-                                     l.follow);
         return show_journal(&o, w.items[0], lines, l.follow);
 }

@@ -14,11 +14,7 @@
 int launchd_ask(const char *root, uint16_t kind, const ProtobufCMessage *m, uint16_t want, usec_t timeout,
                 struct frame *ret, uint8_t **ret_buf, struct problem *problem);
 
-/* protobuf-c's messages hold writable pointers, also where it only reads: texts of a request. */
-static inline char *wire_text(const char *s) {
-        return (char *) (uintptr_t) s;
-}
-
+/* As wire_text(): a list of them. */
 static inline char **wire_list(const char *const *l) {
         return (char **) (uintptr_t) l;
 }

@@ -44,7 +44,7 @@ static bool is_told(struct agent_deaths *d, const struct death *e, const char *r
 }
 
 /*
- * The run by its control group; without systemd it has none of its own, and its first process alone is known. Empty: none that
+ * The run by its control group, else by its first process: who dies may have left its group. Empty: none that
  * tpu-launchd tells of; on one kernel there may be several hosts.
  */
 static const char *run_of(const struct agent *a, const struct death *e) {

@@ -162,7 +162,7 @@ static int begin(struct agent *a, const struct api_request *r, enum watch_kind k
         a->watch_calls = w;
         k = host_metrics_look_close(a->host_metrics, run, host_now(a->host), &w->before);
         if (k < 0) {
-                k = agent_answer_error(ret, 404, "tpuctl jobs; a run without systemd has no control group of its own",
+                k = agent_answer_error(ret, 404, "tpuctl jobs; ask again once it runs",
                                        "run %s has no control group on this host", w->run);
                 drop(w);
                 return k;

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api.h"
 
-#include "audit.h"
+#include "answer.h"
 #include "authority.h"
-#include "capture_answer.h"
 #include "environment.h"
-#include "job_environment.h"
-#include "job_list.h"
 #include "local.pb-c.h"
 #include "log.h"
 #include "owners.h"
 #include "request.h"
-#include "rights.h"
-#include "wire_text.h"
 
 #define COMMAND_TEXT_MAX 256
 #define WATCHERS_MAX 4 /* tpu-hostd is one; who finds no place asks now and then */
@@ -36,24 +31,6 @@ struct api {
         struct frame_peer *watchers[WATCHERS_MAX];
         struct owners_cache owners;
 };
-
-/* --- Answers ------------------------------------------------------------------------------------------- */
-
-static void answer(struct frame_peer *p, uint16_t kind, const ProtobufCMessage *m) {
-        int r = frame_peer_send(p, kind, m);
-
-        if (r < 0)
-                (void) log_debug_errno(r, "a local caller did not take its answer: %m");
-}
-
-static void answer_problem(struct frame_peer *peer, int error, const struct problem *p) {
-        Local__Error e = LOCAL__ERROR__INIT;
-
-        e.code = abs(error);
-        e.text = wire_text(p->text);
-        e.remedy = wire_text(p->remedy);
-        answer(peer, LOCAL__KIND__KIND_ERROR, &e.base);
-}
 
 /* --- Waiters ------------------------------------------------------------------------------------------- */
 
@@ -92,24 +69,6 @@ static struct waiter *waiter_find(struct api *a, enum action action, const char 
 }
 
 /* --- What the runs tell -------------------------------------------------------------------------------- */
-
-static void answer_run(struct frame_peer *peer, const struct job *j, bool already, char **conflicts) {
-        Local__RunReply reply = LOCAL__RUN_REPLY__INIT;
-        char unit[JOB_UNIT_MAX], *warning = wire_text(j->warning);
-
-        reply.name = wire_text(j->name);
-        reply.unit = wire_text(job_unit(j->name, unit));
-        reply.malloc = wire_text(j->malloc);
-        reply.already = already;
-        reply.state = wire_text(job_state_name(j->state));
-        reply.generation = j->spec.generation;
-        reply.warning = &warning;
-        reply.n_warning = j->warning[0] != '\0';
-        reply.conflict = conflicts;
-        while (conflicts && conflicts[reply.n_conflict])
-                reply.n_conflict++;
-        answer(peer, LOCAL__KIND__KIND_RUN_REPLY, &reply.base);
-}
 
 /* What there is now, to all who watch. */
 static void tell_watchers(struct api *a) {
@@ -181,7 +140,7 @@ static void on_captured(const struct job *j, const struct capture_result *r, use
                 log_warning("run %s: its stacks are incomplete: %s", j->name, r->problem);
         if (!w)
                 return;
-        k = capture_answer(w->peer, j, r, taken_real, &p);
+        k = answer_capture(w->peer, j, r, taken_real, &p);
         if (k < 0)
                 answer_problem(w->peer, k, &p);
         waiter_free(a, w);
@@ -196,6 +155,44 @@ const struct runs_events api_runs_events = { .started = on_started,
                                              .running = on_running,
                                              .ended = on_ended,
                                              .captured = on_captured };
+
+/* --- Rights: authority.h, asked about the runs that are there ------------------------------------------ */
+
+/* Finds the run for an action and asks whether this caller may do it. */
+static int rights_check(struct runs *r, const struct caller *c, enum action action, const char *name,
+                        struct problem *p) {
+        const struct job *j = runs_find(r, name);
+        struct refusal refusal;
+
+        /* Without a run, the question is whether one's own could be meant; remote has none, and asks about
+         * what it sees. */
+        if (j ? authority_decide(c, action, j->uid, j->user, &refusal) < 0 :
+                !c->remote && authority_decide(c, action, c->uid, c->name, &refusal) < 0)
+                return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
+        if (!j)
+                return no_such_run(name, p);
+        return 0;
+}
+
+/* A run of a higher generation ends the one before, which may be another user's. */
+static int rights_check_replacing(struct runs *r, const struct caller *c, const struct job *j,
+                                  struct problem *p) {
+        const struct job *before = j->spec.generation > 0 ? runs_find(r, j->name) : NULL;
+        struct refusal refusal;
+
+        if (!before || before->spec.generation == 0 || before->uid == j->uid ||
+            authority_decide(c, ACTION_STOP, before->uid, before->user, &refusal) == 0)
+                return 0;
+        return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
+}
+
+static int rights_check_hint(const struct caller *c, struct problem *p) {
+        struct refusal refusal;
+
+        if (authority_decide(c, ACTION_HINT, c->uid, c->name, &refusal) == 0)
+                return 0;
+        return problem_set(p, -EACCES, refusal.remedy, "%s", refusal.reason);
+}
 
 /* --- Requests ------------------------------------------------------------------------------------------ */
 
@@ -319,32 +316,8 @@ static int handle_jobs(struct api *a, struct frame_peer *peer, const Local__Jobs
                 answer(peer, LOCAL__KIND__KIND_JOBS_REPLY, &list.reply.base);
         job_list_clear(&list);
         if (r == -ENOENT)
-                return problem_set(p, r, "see: tpuctl jobs", "there is no run '%.64s' on this host",
-                                   q->name);
+                return no_such_run(q->name, p);
         return r < 0 ? no_memory(p) : 0;
-}
-
-static int handle_owners(struct api *a, struct frame_peer *peer, struct problem *p) {
-        const struct device_owners *o = owners_get(a->host, &a->owners);
-        Local__OwnersReply reply = LOCAL__OWNERS_REPLY__INIT;
-        Local__Owner items[DEVICE_OWNERS_MAX], *list[DEVICE_OWNERS_MAX];
-
-        if (o->error < 0)
-                return problem_set(p, o->error, "see: journalctl -u tpu-launchd", "%s", o->why);
-        for (size_t i = 0; i < o->n; i++) {
-                local__owner__init(&items[i]);
-                items[i].device = wire_text(o->owners[i].device);
-                items[i].pid = o->owners[i].pid;
-                items[i].uid = o->owners[i].uid;
-                items[i].unit = wire_text(o->owners[i].unit);
-                items[i].command = wire_text(o->owners[i].command);
-                list[i] = &items[i];
-        }
-        reply.owner = list;
-        reply.n_owner = o->n;
-        reply.incomplete = o->incomplete;
-        answer(peer, LOCAL__KIND__KIND_OWNERS_REPLY, &reply.base);
-        return 0;
 }
 
 static int handle_signal(struct api *a, struct frame_peer *peer, const struct caller *c,
@@ -427,11 +400,11 @@ static int handle(struct api *a, struct frame_peer *peer, const struct frame *f,
         HANDLE(KIND_SIGNAL_REQUEST, signal_request, SignalRequest, ACTION_SIGNAL, q->reason,
                handle_signal(a, peer, c, q, p))
         HANDLE(KIND_ENVIRONMENT_REQUEST, environment_request, EnvironmentRequest,
-               job_environment_is_anothers(a->runs, c, q->name) ? ACTION_ENVIRONMENT : ACTION_LIST, "",
-               job_environment_answer(a->runs, peer, c, q->name, p))
+               environment_is_anothers(a->runs, c, q->name) ? ACTION_ENVIRONMENT : ACTION_LIST, "",
+               answer_environment(a->runs, peer, c, q->name, p))
         HANDLE(KIND_HINT, hint, Hint, ACTION_HINT, q->cause, handle_hint(a, peer, c, q, p))
         if (f->kind == LOCAL__KIND__KIND_OWNERS_REQUEST)
-                return handle_owners(a, peer, p);
+                return answer_owners(owners_get(a->host, &a->owners), peer, p);
         return malformed(f->kind, p);
 }
 

@@ -5,12 +5,14 @@
 #include <pwd.h>
 #include <stdarg.h>
 
-#include "authority_file.h"
+#include "config.h"
+#include "journal.h"
 #include "log.h"
 #include "paths.h"
 
 #define GROUPS_MAX 4096
 #define LOOKUP_SIZE 65536
+#define FIELD_MAX 512 /* of a record */
 
 static const struct {
         const char *name, *words;
@@ -28,6 +30,71 @@ _Static_assert(ELEMENTSOF(actions) == _ACTION_MAX, "every action has a name");
 const char *action_name(enum action a) {
         return a < _ACTION_MAX ? actions[a].name : "?";
 }
+
+/* --- The file ------------------------------------------------------------------------------------------ */
+
+static int parse_user(const char *name, struct grants *g, char why[static 96]) {
+        _cleanup_free_ char *buf = malloc(LOOKUP_SIZE);
+        struct passwd pw, *user = NULL;
+
+        if (!buf || (getpwnam_r(name, &pw, buf, LOOKUP_SIZE, &user) != 0 && !user) || !user) {
+                (void) snprintf(why, 96, "there is no user '%.32s' on this host", name);
+                return -ESRCH;
+        }
+        if (user->pw_uid < AUTHORITY_UID_MIN) {
+                (void) snprintf(why, 96, "%.32s is root or a system user: never started from remote", name);
+                return -EPERM;
+        }
+        if (g->n_users == AUTHORITY_USERS_MAX) {
+                (void) snprintf(why, 96, "more than %d users", AUTHORITY_USERS_MAX);
+                return -E2BIG;
+        }
+        g->users[g->n_users++] = user->pw_uid;
+        return 0;
+}
+
+/* One bad name makes the whole line bad: what was in force before it stays. */
+static int parse_users(const char *value, void *dest, char why[static 96]) {
+        struct grants *g = dest, found = *g;
+        char text[256], *save = NULL;
+        int r = 0;
+
+        if (strlen(value) >= sizeof(text)) {
+                (void) snprintf(why, 96, "too long");
+                return -E2BIG;
+        }
+        (void) snprintf(text, sizeof(text), "%s", value);
+        found.n_users = 0;
+        for (char *name = strtok_r(text, " ,\t", &save); name && r == 0;
+             name = strtok_r(NULL, " ,\t", &save))
+                r = parse_user(name, &found, why);
+        if (r == 0)
+                *g = found;
+        return r;
+}
+
+int grants_load(const struct host *h, const char *config, FILE *show, struct grants *ret,
+                unsigned *ret_warnings) {
+        struct grants g = { .n_users = 0 };
+        const struct config_item items[] = {
+                { "Authority", "Group", config_parse_string63, g.group, GROUP_RUN },
+                { "Remote", "Start", parse_users, &g, "" },
+        };
+        struct config c = { .items = items, .n_items = ELEMENTSOF(items) };
+        int r;
+
+        r = config_load(&c, h, "authority", config);
+        if (r == 0) {
+                *ret_warnings += c.warnings;
+                if (show)
+                        r = config_show(&c, show);
+                *ret = g;
+        }
+        config_clear(&c);
+        return r;
+}
+
+/* --- Who asks ------------------------------------------------------------------------------------------ */
 
 static bool is_member(const char *user, gid_t own, gid_t wanted) {
         _cleanup_free_ gid_t *groups = calloc(GROUPS_MAX, sizeof(*groups));
@@ -85,6 +152,8 @@ void authority_identify(const struct host *h, const char *config, const struct u
                 c.member = peer->gid == wanted || (user && is_member(c.name, own, wanted));
         *ret = c;
 }
+
+/* --- What they may ------------------------------------------------------------------------------------- */
 
 __attribute__((format(printf, 3, 4))) static int refuse(struct refusal *ret, const char *remedy,
                                                         const char *fmt, ...) {
@@ -145,4 +214,31 @@ int authority_decide(const struct caller *c, enum action a, uid_t owner, const c
                                                   "user %s may %s of its own only",
                               c->name, actions[a].words);
         return 0;
+}
+
+/* --- The record ---------------------------------------------------------------------------------------- */
+
+void audit(const struct caller *c, enum action a, const char *name, const char *detail, int result,
+           const char *reason) {
+        char message[FIELD_MAX * 2], fields[9][FIELD_MAX];
+        const char *list[ELEMENTSOF(fields)];
+        const char *word = result < 0 ? "refused" : "accepted";
+
+        (void) snprintf(message, sizeof(message), "%s of run %s asked for by %s (uid %u, pid %d): %s%s%s",
+                        action_name(a), name[0] ? name : "(to be named)", c->name, (unsigned) c->uid,
+                        (int) c->pid, word, result < 0 ? ": " : "", result < 0 ? reason : "");
+        (void) snprintf(fields[0], FIELD_MAX, "TPU_EVENT=tpu.launch.asked");
+        (void) snprintf(fields[1], FIELD_MAX, "TPU_ACTION=%s", action_name(a));
+        (void) snprintf(fields[2], FIELD_MAX, "TPU_JOB=%s", name);
+        (void) snprintf(fields[3], FIELD_MAX, "TPU_DETAIL=%s", detail);
+        (void) snprintf(fields[4], FIELD_MAX, "TPU_BY=%s", c->name);
+        (void) snprintf(fields[5], FIELD_MAX, "TPU_BY_UID=%u", (unsigned) c->uid);
+        (void) snprintf(fields[6], FIELD_MAX, "TPU_BY_PID=%d", (int) c->pid);
+        (void) snprintf(fields[7], FIELD_MAX, "TPU_RESULT=%s", word);
+        (void) snprintf(fields[8], FIELD_MAX, "TPU_REASON=%s", result < 0 ? reason : "");
+        for (size_t i = 0; i < ELEMENTSOF(fields); i++)
+                list[i] = fields[i];
+        /* without a journal it went to standard error */
+        (void) journal_event(result == -EACCES ? LOG_WARNING : LOG_NOTICE, AUDIT_MESSAGE_ID, message, list,
+                             ELEMENTSOF(fields));
 }

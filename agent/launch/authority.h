@@ -53,6 +53,17 @@ struct caller {
         size_t n_granted;
 };
 
+/* What the file says. */
+struct grants {
+        char group[64];
+        uid_t users[AUTHORITY_USERS_MAX];
+        size_t n_users;
+};
+/* -errno: it is not known what it grants. show: NULL, or where what is in force is printed. *ret_warnings
+ * counts on. */
+int grants_load(const struct host *h, const char *config, FILE *show, struct grants *ret,
+                unsigned *ret_warnings);
+
 struct refusal {
         char reason[256], remedy[256];
 };
@@ -71,6 +82,13 @@ void authority_identify(const struct host *h, const char *config, const struct u
 int authority_decide(const struct caller *c, enum action a, uid_t owner, const char *name,
                      struct refusal *ret);
 
-/* Reads the file, counts what is wrong with it, and prints what is in force to out, if that is not NULL. 0
- * or -errno. */
-int authority_report_config(const struct host *h, const char *config, FILE *out, unsigned *ret_warnings);
+/*
+ * The journal's record of each acting call: who, what, when, result. One entry with MESSAGE_ID
+ * AUDIT_MESSAGE_ID, which the catalog explains, and TPU_ACTION, TPU_JOB, TPU_DETAIL, TPU_BY, TPU_BY_UID,
+ * TPU_BY_PID, TPU_RESULT (accepted or refused) and TPU_REASON. How a run that was accepted then started or
+ * ended is in lines of its own. name: of the run, or "". result: 0 or -errno, with reason.
+ */
+#define AUDIT_MESSAGE_ID "5d0a3e1b7c9f4c5f8a20c61f3d7e4b92"
+#define AUDIT_DETAIL_MAX 80
+void audit(const struct caller *c, enum action a, const char *name, const char *detail, int result,
+           const char *reason);

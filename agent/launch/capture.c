@@ -56,7 +56,6 @@ static void report(struct capture *c, int error) {
         struct capture_result r = { .error = error,
                                     .wish = c->wish,
                                     .text = c->text ? c->text : "",
-                                    .len = c->pack ? 0 : c->len,
                                     .partial = c->cut,
                                     .problem = c->problem };
 

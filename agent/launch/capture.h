@@ -30,7 +30,6 @@ struct capture_result {
                       sent) */
         struct capture_wish wish;
         const char *text; /* of every process that could be read; borrowed; with frames "" */
-        size_t len;
         const uint8_t *packed; /* with frames; borrowed */
         size_t packed_len;
         bool partial; /* some process could not be read, or the text was cut */

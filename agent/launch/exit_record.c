@@ -57,7 +57,6 @@ static int add_cause(json_t *o, const struct exit_record *r) {
 int exit_record_write(int exits_fd, const char *name, const struct exit_record *r) {
         _cleanup_free_ char *text = NULL;
         json_t *o;
-        int w;
 
         o = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I}", "version", RECORD_VERSION, "id",
                       r->id, "result", r->result, "code", r->code, "status", r->status, "boot_id",
@@ -73,8 +72,7 @@ int exit_record_write(int exits_fd, const char *name, const struct exit_record *
         json_decref(o);
         if (!text)
                 return -ENOMEM;
-        w = durable_write(exits_fd, name, text, strlen(text), 0600);
-        return w;
+        return durable_write(exits_fd, name, text, strlen(text), 0600);
 }
 
 static int copy_text(const char *text, char *dest, size_t size) {
@@ -155,10 +153,9 @@ int exit_record_main(const struct host *h, const char *name, const char *id) {
                 return log_error_errno(
                         r, "run %s: no exit status: this is for the ExecStopPost= of a run's unit only",
                         name);
-        exits = state_open(h, STATE_EXITS);
+        exits = host_open_file(h, STATE_EXITS, O_RDONLY | O_DIRECTORY);
         if (exits < 0)
-                return log_error_errno(exits, "run %s: %s/%s cannot be opened: %m", name, PATH_LAUNCHD_STATE,
-                                       STATE_EXITS);
+                return log_error_errno(exits, "run %s: " STATE_EXITS " cannot be opened: %m", name);
         r = exit_record_write(exits, name, &record);
         if (r < 0)
                 return log_error_errno(r, "run %s: its end (%s %s) could not be recorded: %m", name,

@@ -78,7 +78,7 @@ static char *next_text(struct texts *t) {
 static int load(const struct host *h, const char *name, char **ret, size_t *ret_len) {
         _cleanup_close_ int dir = -1;
 
-        dir = host_open_file(h, PATH_LAUNCHD_RUNTIME "/" STATE_HANDOVER, O_PATH | O_DIRECTORY);
+        dir = host_open_file(h, STATE_HANDOVER, O_PATH | O_DIRECTORY);
         return dir < 0 ? dir : durable_read(dir, name, HANDOVER_SIZE_MAX, ret, ret_len);
 }
 

@@ -8,13 +8,12 @@
 
 #include "api.h"
 #include "authority.h"
+#include "device_list.h"
 #include "handover.h"
 #include "journal.h"
-#include "launchd_settings.h"
 #include "options.h"
+#include "platform.h"
 #include "runs.h"
-#include "shim.h"
-#include "unit_direct.h"
 
 #define BUS_WAIT (2 * USEC_PER_SEC) /* at the start */
 #define SOCKET_MODE 0666 /* anyone may connect: rights follow from credentials */
@@ -24,15 +23,13 @@ struct launchd {
         sd_event *event;
         struct api *api;
         struct runs *runs;
-        struct unit_bus *bus; /* one of these two */
-        struct unit_direct *direct;
+        struct unit_bus *bus;
         struct frame_server *server;
 };
 
 static void launchd_clear(struct launchd *l) {
         l->server = frame_server_free(l->server);
         l->bus = unit_bus_free(l->bus);
-        l->direct = unit_direct_free(l->direct);
         l->runs = runs_free(l->runs);
         l->api = api_free(l->api);
         l->event = sd_event_unref(l->event);
@@ -73,28 +70,22 @@ static void wait_for_bus(struct launchd *l) {
                         return; /* asked to end: the loop says so again */
 }
 
-/* systemd's units, or shims where it does not run or units says so. */
-static int choose_units(struct launchd *l, const char *units) {
-        int r;
+static int attach_units(struct launchd *l) {
+        int r = unit_bus_new(l->event, &runs_unit_events, l->runs, &l->bus);
 
-        if (streq(units, "direct") || (streq(units, "auto") && unit_direct_is_needed(&l->host))) {
-                log_notice("runs are processes of our own making: no systemd runs them (see tpu-launchd(8), "
-                           "--units)");
-                r = unit_direct_new(l->event, &l->host, PATH_LAUNCHD_TOOL, &runs_unit_events, l->runs,
-                                    &l->direct);
-                if (r >= 0)
-                        runs_attach(l->runs, &unit_direct_backend, l->direct);
-                return r;
-        }
-        r = unit_bus_new(l->event, &runs_unit_events, l->runs, &l->bus);
         if (r < 0)
                 return r;
         runs_attach(l->runs, &unit_bus_backend, l->bus);
+        if (!platform_has_systemd(&l->host)) {
+                log_notice("no run can be started: systemd is not the first process of this machine");
+                return 0;
+        }
+        unit_bus_connect(l->bus);
         wait_for_bus(l);
         return 0;
 }
 
-static int launchd_start(struct launchd *l, const char *config, const char *units) {
+static int launchd_start(struct launchd *l, const char *config) {
         int r;
 
         r = sd_event_default(&l->event);
@@ -108,20 +99,20 @@ static int launchd_start(struct launchd *l, const char *config, const char *unit
         if (r < 0)
                 return r; /* logged */
         api_attach(l->api, l->runs);
-        r = choose_units(l, units);
+        r = attach_units(l);
         if (r < 0)
                 return log_error_errno(r, "cannot start: %m");
         return listen_for_callers(l);
 }
 
-static int serve(const struct options *o, const char *units) {
+static int serve(const struct options *o) {
         _cleanup_(launchd_clear) struct launchd l = { .host = HOST_NULL };
         int r;
 
         r = host_open(o->root, &l.host);
         if (r < 0)
                 return log_error_errno(r, "--root %s: %m", o->root ? o->root : "/");
-        r = launchd_start(&l, o->config, units);
+        r = launchd_start(&l, o->config);
         if (r < 0)
                 return r;
         (void) sd_event_set_watchdog(l.event, true); /* without WATCHDOG_USEC there is none to serve */
@@ -132,8 +123,7 @@ static int serve(const struct options *o, const char *units) {
 }
 
 /* The helpers of a run's unit. */
-static int help_run(const struct options *o, const char *record, const char *id, const char *exec,
-                    const char *shim) {
+static int help_run(const struct options *o, const char *record, const char *id, const char *exec) {
         _cleanup_host_ struct host h = HOST_NULL;
         int r;
 
@@ -142,16 +132,15 @@ static int help_run(const struct options *o, const char *record, const char *id,
                 return log_error_errno(r, "--root %s: %m", o->root ? o->root : "/") < 0;
         if (exec)
                 return handover_main(&h, exec);
-        if (shim)
-                return shim_main(&h, shim, id);
         return exit_record_main(&h, record, id) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 /* What it reads: who this host is, for the environment of runs, the authority file, and what runs may open.
  */
 static int report_config(const struct options *o, bool show) {
-        _cleanup_settings_ struct launchd_settings settings = { .any_device = false };
+        _cleanup_device_settings_ struct device_settings settings = { .any_device = false };
         _cleanup_host_ struct host h = HOST_NULL;
+        struct grants grants;
         unsigned warnings = 0;
         int r;
 
@@ -160,9 +149,9 @@ static int report_config(const struct options *o, bool show) {
                 return log_error_errno(r, "--root %s: %m", o->root ? o->root : "/");
         r = identity_report_config(&h, o->config, show ? stdout : NULL, &warnings);
         if (r >= 0)
-                r = authority_report_config(&h, o->config, show ? stdout : NULL, &warnings);
+                r = grants_load(&h, o->config, show ? stdout : NULL, &grants, &warnings);
         if (r >= 0)
-                r = launchd_settings_load(&h, o->config, show ? stdout : NULL, &settings, &warnings);
+                r = device_settings_load(&h, o->config, show ? stdout : NULL, &settings, &warnings);
         if (r < 0)
                 return log_error_errno(r, "the configuration %s cannot be read: %m",
                                        o->config ? o->config : "identity, authority or launchd");
@@ -170,34 +159,27 @@ static int report_config(const struct options *o, bool show) {
 }
 
 /* What is wrong with the options together, or NULL. */
-static const char *misused(bool words, bool exec, const char *record, const char *shim, const char *id,
-                           bool config_only) {
+static const char *misused(bool words, bool exec, const char *record, const char *id, bool config_only) {
         if (words)
                 return "no arguments are taken";
-        if ((!record && !shim) != !id || exec + !!record + !!shim + config_only > 1)
-                return "one of --record with --id, --shim with --id, --exec, --check-config and "
-                       "--show-config";
+        if (!record != !id || exec + !!record + config_only > 1)
+                return "one of --record with --id, --exec, --check-config and --show-config";
         return NULL;
 }
 
 int main(int argc, char *argv[]) {
-        const char *record = NULL, *id = NULL, *exec = NULL, *shim = NULL,
-                   *units = "auto", *wrong;
+        const char *record = NULL, *id = NULL, *exec = NULL, *wrong;
         bool check = false, show = false;
         const struct option_def defs[] = {
                 { "record", "NAME", "record how run NAME ended (ExecStopPost= of its unit)", &record, NULL },
-                { "id", "ID", "with --record and --shim: which run of that name", &id, NULL },
-                { "shim", "NAME", "start run NAME, wait for it and record its end (without systemd)", &shim,
-                  NULL },
-                { "units", "NAME", "auto (default), systemd or direct: what runs are started by", &units,
-                  NULL },
+                { "id", "ID", "with --record: which run of that name", &id, NULL },
                 { "exec", "NAME", "become the command of run NAME (ExecStart= of its unit)", &exec, NULL },
                 { "check-config", NULL, "say what is wrong with the configuration and exit", NULL, &check },
                 { "show-config", NULL, "print what is in force and where it is from", NULL, &show },
         };
         struct options o = {
                 .program = "tpu-launchd",
-                .synopsis = "[OPTION…] | --record NAME --id ID | --shim NAME --id ID | --exec NAME | "
+                .synopsis = "[OPTION…] | --record NAME --id ID | --exec NAME | "
                             "--check-config | --show-config",
                 .summary = "Starts training runs as services of their own and remembers how they ended.",
                 .defs = defs,
@@ -209,16 +191,14 @@ int main(int argc, char *argv[]) {
         i = options_parse(&o, argc, argv);
         if (i < 0)
                 return options_exit(i);
-        wrong = misused(i < argc, exec, record, shim, id, check || show);
-        if (!wrong && !streq(units, "auto") && !streq(units, "systemd") && !streq(units, "direct"))
-                wrong = "--units is auto, systemd or direct";
+        wrong = misused(i < argc, exec, record, id, check || show);
         if (wrong) {
                 fprintf(stderr, "tpu-launchd: %s\nTry 'tpu-launchd --help'.\n", wrong);
                 return EXIT_USAGE;
         }
         if (check || show)
                 return report_config(&o, show) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-        if (record || exec || shim)
-                return help_run(&o, record, id, exec, shim);
-        return serve(&o, units) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+        if (record || exec)
+                return help_run(&o, record, id, exec);
+        return serve(&o) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "platform.h"
 
+#include <fcntl.h>
+
 #define OS_RELEASE_MAX 8192
 #define CGROUP_MAX 4096
 
@@ -38,6 +40,12 @@ static bool is_pod(const struct host *h, const char *service_host) {
                 strstr(text, "kubepods"));
 }
 
+bool platform_has_systemd(const struct host *h) {
+        _cleanup_close_ int fd = host_open_file(h, "/run/systemd/system", O_PATH | O_DIRECTORY);
+
+        return fd >= 0;
+}
+
 int platform_check(const struct host *h, const char *service_host, struct problem *p) {
         if (is_pod(h, service_host))
                 return problem_set(p, -EOPNOTSUPP,
@@ -51,5 +59,11 @@ int platform_check(const struct host *h, const char *service_host, struct proble
                                    "TPU VM's own)",
                                    "runs are not started on Container-Optimized OS: everything there runs "
                                    "in containers that others keep");
+        if (!platform_has_systemd(h))
+                return problem_set(p, -EOPNOTSUPP,
+                                   "start it on a machine that systemd has booted; in a container: start "
+                                   "the container on the TPU VM with tpuctl run",
+                                   "runs are not started where systemd is not the first process: each run "
+                                   "is a service of systemd's");
         return 0;
 }

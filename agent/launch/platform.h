@@ -3,6 +3,7 @@
 /*
  * Machines on which a run cannot be started as promised, so that it is said at the start and not found out
  * later:
+ *   no systemd               its first process is another: runs are services of systemd
  *   Container-Optimized OS   os-release(5) says ID=cos (as google/osv-scalibr's extractor for it has it);
  *                            root is read-only, there is no package of ours, libtpu or Python: everything
  *                            runs in containers
@@ -13,6 +14,9 @@
  */
 #include "host.h"
 #include "problem.h"
+
+/* Whether systemd is the machine's first process: sd_booted(3), through the seam. */
+bool platform_has_systemd(const struct host *h);
 
 /* service_host: KUBERNETES_SERVICE_HOST of our own environment, or NULL. 0, or -EOPNOTSUPP with p. What
  * cannot be read refuses nothing. */

@@ -9,7 +9,6 @@
 #include "allocator.h"
 #include "device_list.h"
 #include "environment.h"
-#include "launchd_settings.h"
 #include "log.h"
 #include "paths.h"
 #include "platform.h"
@@ -287,19 +286,15 @@ static int decide_start(const Local__RunRequest *q, const struct caller *c, stru
 
 /* The host's own word, as it is now: frozen into the run. A file that cannot be read allows nothing. */
 static int add_settings(const struct host *h, const char *config, struct run_spec *s, struct problem *p) {
-        _cleanup_settings_ struct launchd_settings host = { .any_device = false };
+        _cleanup_device_settings_ struct device_settings host = { .any_device = false };
         char bad[DEVICE_NODE_MAX];
         unsigned warnings = 0;
         int r;
 
-        r = launchd_settings_load(h, config, NULL, &host, &warnings);
+        r = device_settings_load(h, config, NULL, &host, &warnings);
         if (r < 0)
                 (void) log_warning_errno(
                         r, "the configuration launchd cannot be read, it allows no more devices now: %m");
-        else {
-                s->log_size = host.log_size;
-                s->log_age = host.log_age;
-        }
         s->any_device = s->any_device || host.any_device;
         for (size_t i = 0; host.devices && host.devices[i]; i++) {
                 r = device_list_add(host.devices[i], &s->devices, bad);

@@ -148,7 +148,7 @@ void run_ended(struct run *run) {
         struct runs *r = run->owner;
         struct job *j = run->job;
         struct tail_of of = { .name = j->name, .id = j->id, .started_real = j->started_real,
-                              .preempted_real = j->preempted_real, .root = r->host->root };
+                              .preempted_real = j->preempted_real };
         struct tail_result none;
         int k;
 
@@ -159,9 +159,8 @@ void run_ended(struct run *run) {
         run->kill_timer = sd_event_source_disable_unref(run->kill_timer);
         run->stuck_timer = sd_event_source_disable_unref(run->stuck_timer);
         tail_init(&none);
-        of.file = r->units && r->units->pids;
         of.failed = !streq(j->end.result, "success");
-        if ((!r->journal && !of.file) || j->end.cause[0] || is_rebooted(r, j)) {
+        if (!r->journal || j->end.cause[0] || is_rebooted(r, j)) {
                 conclude(run, &none);
                 return;
         }

@@ -66,9 +66,7 @@ void run_spec_init(struct run_spec *s) {
                                 .memory_max = SPEC_UNLIMITED,
                                 .memory_total = SPEC_UNLIMITED,
                                 .memory_high = SPEC_UNLIMITED,
-                                .grace = SPEC_GRACE_DEFAULT,
-                                .log_size = SPEC_LOG_SIZE,
-                                .log_age = SPEC_LOG_AGE };
+                                .grace = SPEC_GRACE_DEFAULT };
 }
 
 static int take_label(const char *from, const char *what, char to[static SPEC_LABEL_SIZE],

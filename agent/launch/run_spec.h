@@ -18,8 +18,6 @@
 #define SPEC_RESTARTS_MAX 1000
 #define SPEC_PREEMPT_ARGV_MAX 64
 #define SPEC_UNLIMITED UINT64_MAX
-#define SPEC_LOG_SIZE (256 * 1024 * 1024)
-#define SPEC_LOG_AGE (30 * 24 * 3600 * USEC_PER_SEC)
 
 /* A set of small numbers as bits, lowest first: what systemd takes for CPUAffinity and NUMAMask. */
 struct number_set {
@@ -43,9 +41,6 @@ struct run_spec {
         char **preempt_argv; /* NULL: none */
         bool share_devices, any_device;
         char **devices; /* which it may open besides the TPU's: device_list.h; NULL: none */
-        uint64_t log_size; /* of its lines on the disk, and after its end how long: run_log.h, where no
-                              systemd runs it */
-        usec_t log_age;
         bool remote; /* asked for by the principal remote: it gets no new privileges */
 };
 

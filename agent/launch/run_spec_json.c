@@ -16,7 +16,7 @@ static uint64_t limit_in(json_int_t v) {
 
 json_t *run_spec_to_json(const struct run_spec *s) {
         return json_pack("{s:I, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:b, s:I, s:i, s:i, s:o, "
-                         "s:b, s:b, s:b, s:o, s:I, s:I}",
+                         "s:b, s:b, s:b, s:o}",
                          "generation", (json_int_t) s->generation, "intent", s->intent, "slice", s->slice,
                          "worker", s->worker, "memlock", limit_out(s->memlock), "nofile",
                          limit_out(s->nofile), "memory_max", limit_out(s->memory_max), "memory_total",
@@ -25,8 +25,7 @@ json_t *run_spec_to_json(const struct run_spec *s) {
                          (json_int_t) s->grace, "restarts", (int) s->restarts, "preempt_signal",
                          s->preempt_signal, "preempt_argv", strings_to_json(s->preempt_argv),
                          "share_devices", (int) s->share_devices, "any_device", (int) s->any_device,
-                         "remote", (int) s->remote, "devices", strings_to_json(s->devices), "log_size",
-                         limit_out(s->log_size), "log_age_usec", limit_out(s->log_age));
+                         "remote", (int) s->remote, "devices", strings_to_json(s->devices));
 }
 
 static int copy(const char *from, char *to, size_t size) {
@@ -75,15 +74,6 @@ static int copy_devices(const json_t *o, struct run_spec *s) {
         return s->devices ? 0 : -EBADMSG;
 }
 
-static void copy_log(const json_t *o, struct run_spec *s) {
-        const json_t *size = json_object_get(o, "log_size"), *age = json_object_get(o, "log_age_usec");
-
-        if (json_is_integer(size))
-                s->log_size = limit_in(json_integer_value(size));
-        if (json_is_integer(age))
-                s->log_age = limit_in(json_integer_value(age));
-}
-
 int run_spec_from_json(const json_t *o, struct run_spec *s) {
         json_int_t generation = 0, memlock = -1, nofile, memory_max = -1, total = -1, high = -1, grace;
         int keep_core = 0, restarts = 0, number = 0, share = 0, any = 0, remote = 0;
@@ -116,7 +106,6 @@ int run_spec_from_json(const json_t *o, struct run_spec *s) {
         s->share_devices = share;
         s->any_device = any;
         s->remote = remote;
-        copy_log(o, s);
         if (copy_texts(o, s) < 0 || copy_devices(o, s) < 0)
                 return -EBADMSG;
         return copy_argv(o, s);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "device_policy.h"
 #include "handover.h"
 #include "log.h"
-#include "run_log.h"
 #include "run_table.h"
 #include "secret.h"
 #include "state.h"
@@ -28,7 +26,7 @@ static int check_devices(struct runs *r, struct job *j, struct problem *p) {
         int k = devices_check(r->host, &j->spec, j->name, p, j->warning, sizeof(j->warning));
 
         if (k >= 0)
-                device_policy_warn(r->host, &j->spec, r->units->pids, j->warning, sizeof(j->warning));
+                device_policy_warn(r->host, &j->spec, j->warning, sizeof(j->warning));
         return k;
 }
 
@@ -42,27 +40,39 @@ static void pick_name(const struct runs *r, struct job *j) {
         (void) snprintf(j->name, sizeof(j->name), "run-%u", last + 1);
 }
 
+static int not_written(const struct job *j, const char *directory, int error, struct problem *p) {
+        char remedy[128];
+
+        (void) snprintf(remedy, sizeof(remedy), "see: df %s", directory);
+        return problem_set(p, error, remedy, "run %s: %s cannot be written: %s", j->name, directory,
+                           strerror(-error));
+}
+
 static int write_files(struct runs *r, const struct job *j, struct problem *p) {
         int k;
 
         k = job_write(r->jobs_fd, j);
         if (k < 0)
-                return problem_set(p, k, "see: df " PATH_LAUNCHD_STATE,
-                                   "run %s: %s/%s cannot be written: %s", j->name, PATH_LAUNCHD_STATE,
-                                   STATE_JOBS, strerror(-k));
+                return not_written(j, STATE_JOBS, k, p);
         k = handover_write(r->handover_fd, j->name, j->uid, j->directory, j->argv, j->env);
         if (k < 0)
-                return problem_set(p, k, "see: df " PATH_LAUNCHD_RUNTIME,
-                                   "run %s: %s/%s cannot be written: %s", j->name, PATH_LAUNCHD_RUNTIME,
-                                   STATE_HANDOVER, strerror(-k));
+                return not_written(j, STATE_HANDOVER, k, p);
         if (!j->secrets)
-                return 0;
-        k = secrets_write(r->secrets_fd, j->name, j->secrets);
-        if (k < 0)
-                return problem_set(p, k, "see: df " PATH_LAUNCHD_RUNTIME,
-                                   "run %s: %s/%s cannot be written: %s", j->name, PATH_LAUNCHD_RUNTIME,
-                                   STATE_SECRETS, strerror(-k));
-        return 0;
+                secrets_remove(r->secrets_fd, j->name); /* of a run before, which may be another user's */
+        k = j->secrets ? secrets_write(r->secrets_fd, j->name, j->secrets) : 0;
+        return k < 0 ? not_written(j, STATE_SECRETS, k, p) : 0;
+}
+
+int run_ask_unit(struct runs *r, const struct job *j, bool beside) {
+        _cleanup_(strings_freep) char **devices = devices_nodes(r->host, &j->spec);
+        struct unit_spec spec = { .name = j->name,
+                                  .id = j->id,
+                                  .user = j->user,
+                                  .run = &j->spec,
+                                  .devices = devices,
+                                  .secrets = secrets_exist(r->secrets_fd, j->name) };
+
+        return beside ? r->units->beside(r->backend, &spec) : r->units->start(r->backend, &spec);
 }
 
 /* Gives the place of an ended run of this name to the new one. */
@@ -92,10 +102,6 @@ static int take_place(struct runs *r, struct job *j, struct run **ret, struct pr
 
 /* j is taken over. */
 static int begin(struct runs *r, struct job *j, struct problem *p) {
-        _cleanup_(strings_freep) char **devices = devices_nodes(r->host, &j->spec);
-        struct unit_spec spec = {
-                .name = j->name, .id = j->id, .user = j->user, .run = &j->spec, .devices = devices
-        };
         struct run *run = NULL;
         int k;
 
@@ -108,21 +114,10 @@ static int begin(struct runs *r, struct job *j, struct problem *p) {
                 return k;
         }
         k = write_files(r, j, p);
-        spec.secrets = j->secrets;
         j->secrets = secrets_free(j->secrets);
-        if (!r->units->pids) /* its lines are in the journal: what the name left before is not to be taken
-                                for them */
-                run_log_remove(r->host, j->name);
         if (k >= 0) {
-                k = r->units->start(r->backend, &spec);
-                if (k == -EOPNOTSUPP)
-                        (void) problem_set(
-                                p, k, "leave --memory, --memory-total and --memory-high out, or run systemd",
-                                "run %s: without systemd it cannot have a limit of memory on this host "
-                                "(see: "
-                                "tpu-launchd(8), --units)",
-                                j->name);
-                else if (k == -ENOTCONN)
+                k = run_ask_unit(r, j, false);
+                if (k == -ENOTCONN)
                         (void) problem_set(p, k, "try again; see: systemctl status dbus",
                                            "the system bus cannot be reached at this moment");
                 else if (k < 0)

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include "handover.h"
 #include "log.h"
-#include "run_log.h"
 #include "run_table.h"
 #include "secret.h"
 #include "state.h"
@@ -53,10 +55,8 @@ struct run *run_insert(struct runs *r, struct job *j) {
 void run_remove_files(struct runs *r, const char *name, bool exits) {
         /* a file that stays is read, and forgotten again, at the next start */
         (void) unlinkat(r->jobs_fd, name, 0);
-        if (exits) {
+        if (exits)
                 (void) unlinkat(r->exits_fd, name, 0);
-                run_log_remove(r->host, name);
-        }
         run_remove_handover(r, name);
         secrets_remove(r->secrets_fd, name);
 }
@@ -70,11 +70,9 @@ void run_remove_handover(struct runs *r, const char *name) {
 }
 
 int run_pids(const struct run *run, struct pid_list *ret) {
-        const struct runs *r = run->owner;
+        const char *group = run->job->control_group;
 
-        if (r->units && r->units->pids)
-                return r->units->pids(r->backend, run->job->name, ret);
-        return run->job->control_group ? cgroup_pids(r->host, run->job->control_group, ret) : -ENOENT;
+        return group ? cgroup_pids(run->owner->host, group, ret) : -ENOENT;
 }
 
 int no_such_run(const char *name, struct problem *p) {
@@ -102,6 +100,27 @@ unsigned runs_count_active(const struct runs *r) {
         return n;
 }
 
+/* --- Directories --------------------------------------------------------------------------------------- */
+
+int state_make(const struct host *h, const char *path, mode_t mode) {
+        const char *name = strrchr(path, '/') + 1;
+        _cleanup_close_ int dir = -1, fd = -1;
+        char parent[128];
+
+        (void) snprintf(parent, sizeof(parent), "%.*s", (int) (name - path - 1), path);
+        dir = host_open_file(h, parent, O_RDONLY | O_DIRECTORY);
+        if (dir < 0)
+                return dir;
+        if (mkdirat(dir, name, mode) < 0 && errno != EEXIST)
+                return -errno;
+        fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd < 0)
+                return -errno;
+        if (fchmod(fd, mode) < 0) /* whatever the umask was */
+                return -errno;
+        return TAKE_FD(fd);
+}
+
 /* --- Loading ------------------------------------------------------------------------------------------- */
 
 static int load_one(const char *name, void *userdata) {
@@ -115,8 +134,7 @@ static int load_one(const char *name, void *userdata) {
                 return 0;
         k = job_read(r->jobs_fd, name, &j);
         if (k < 0) {
-                (void) log_warning_errno(k, "%s/%s/%s cannot be read, left out: %m", PATH_LAUNCHD_STATE,
-                                         STATE_JOBS, name);
+                (void) log_warning_errno(k, STATE_JOBS "/%s cannot be read, left out: %m", name);
                 return 0;
         }
         run = run_insert(r, j);
@@ -134,5 +152,5 @@ static int load_one(const char *name, void *userdata) {
 }
 
 int runs_load(struct runs *r) {
-        return host_list(r->host, PATH_LAUNCHD_STATE "/" STATE_JOBS, load_one, r);
+        return host_list(r->host, STATE_JOBS, load_one, r);
 }

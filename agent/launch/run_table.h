@@ -2,7 +2,7 @@
 #pragma once
 /*
  * The runs in memory and their files: the inside of runs.h, shared by runs.c (what happens), run_start.c
- * (how they begin), run_stop.c, run_capture.c and run_table.c (what is kept).
+ * (how they begin), run_stop.c, run_end.c, run_again.c (the next start) and run_table.c (what is kept).
  */
 #include "cgroup.h"
 #include "devices.h"
@@ -46,6 +46,8 @@ struct runs {
         struct run *list; /* newest first */
 };
 
+/* Makes what is missing of a directory of state.h, below one that is there, and opens it. */
+int state_make(const struct host *h, const char *path, mode_t mode);
 struct run *run_free(struct run *run);
 struct run *run_find(const struct runs *r, const char *name);
 /* NULL when out of memory; else j is owned by the table. */
@@ -56,26 +58,27 @@ void run_unlink(struct runs *r, struct run *run);
 void run_remove_files(struct runs *r, const char *name, bool exits);
 /* The start came to nothing: the files are as they were before. Frees run. */
 void run_undo(struct runs *r, struct run *run);
-/* Starts the coming job, once the slice is empty and the devices are free, or tells why not (run_free.c). */
+/* Starts the coming job, once the slice is empty and the devices are free, or tells why not. */
 void run_await_free(struct run *run);
 /* The same after a pause, also for the run itself when it waits to be started again. */
 void run_await_free_after(struct run *run, usec_t pause);
 /* systemd refused the start that run_start_again() asked for: tried again later. False: it was another
  * start. */
 bool run_retry_restart(struct run *run);
-/* The processes of a run now, by its backend or its slice. -ENOENT when it is not known where they are. */
+/* The processes of a run's slice now. -ENOENT when its control group is not known. */
 int run_pids(const struct run *run, struct pid_list *ret);
 /* The first process that is left in the run's slice. 0: none, as far as is known. */
 pid_t run_left_over(const struct run *run);
 /* Whether nothing of the run is left and the devices that wanted needs are free: 0 or -EBUSY with p. */
 int run_is_free(struct run *run, const struct job *wanted, struct problem *p);
+/* Asks for the unit of a run whose files are written, or for its command for a preemption beside it. */
+int run_ask_unit(struct runs *r, const struct job *j, bool beside);
 /* Starts the coming job now. run is not to be used afterwards: its place is another's then. */
 void run_start_coming(struct run *run);
 /* Tells those who wait for the coming job, and forgets it. */
 void run_refuse_coming(struct run *run, int error, const struct problem *p);
 /* Asks for the end of an active run; see runs_stop(). */
 int run_stop(struct run *run, usec_t grace, struct problem *p);
-int no_such_run(const char *name, struct problem *p);
 /* Forgets what ended longest ago. */
 void runs_prune(struct runs *r);
 unsigned runs_count_active(const struct runs *r);
@@ -85,7 +88,7 @@ void run_ended(struct run *run);
 void run_finish(struct run *run, const char *words);
 void run_sweep(struct run *run);
 void run_remove_handover(struct runs *r, const char *name);
-/* It is started again after a pause (run_restart.c). */
+/* It is started again after a pause (run_again.c). */
 void run_wait_for_restart(struct run *run, const struct restart_decision *d);
 int run_start_again(struct run *run, struct problem *p);
 /* Reads every job there is. -ENOMEM, or -errno of the directory. */

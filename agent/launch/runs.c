@@ -26,9 +26,10 @@ static void on_refused(const char *name, int error, const char *text, void *user
         if (error == -EEXIST && strstr(text, ".slice"))
                 /* one with limits is made anew for each start: unit_message.c */
                 (void) problem_set(&p, error,
-                                   "systemctl stop its slice; a unit in it that failed is kept until: systemctl "
-                                   "reset-failed",
-                                   "run %s: systemd still has the slice of a run before it: %.150s", name, text);
+                                   "systemctl stop its slice; a unit in it that failed is kept until: "
+                                   "systemctl reset-failed",
+                                   "run %s: systemd still has the slice of a run before it: %.150s", name,
+                                   text);
         else if (error == -EEXIST)
                 (void) problem_set(&p, error,
                                    "choose another name, or wait until 'systemctl status tpu-run-NAME' "
@@ -136,7 +137,7 @@ void runs_visit(struct runs *r, void (*visit)(const struct job *j, void *userdat
         for (struct run *run = r->list; run; run = run->next) {
                 struct exit_record record;
 
-                if (run->job->state != JOB_EXITED && !(r->units && r->units->pids) &&
+                if (run->job->state != JOB_EXITED &&
                     exit_record_read(r->exits_fd, run->job->name, run->job->id, &record) == 0)
                         run_ended(run); /* a unit that somebody holds is never seen to go; its record says it
                                            has */
@@ -157,7 +158,92 @@ uint32_t runs_processes(const struct runs *r, const struct job *j) {
         return (uint32_t) pids->n;
 }
 
+/* --- Stacks -------------------------------------------------------------------------------------------- */
+
+static void on_captured(struct capture *c, const struct capture_result *result, void *userdata) {
+        struct run *run = userdata;
+
+        (void) c;
+        run->owner->events->captured(run->job, result, run->captured_real, run->owner->userdata);
+}
+
+static void on_capture_gone(struct capture *c, void *userdata) {
+        struct run *run = userdata;
+
+        run->capture = capture_free(c);
+}
+
+/* Whether remote may have native frames now; then they count. */
+static bool take_round(struct run *run, usec_t now) {
+        usec_t *oldest = &run->rounds[run->round];
+
+        if (*oldest > 0 && now < *oldest + CAPTURE_ROUND_EVERY)
+                return false;
+        *oldest = MAX(now, (usec_t) 1);
+        run->round = (run->round + 1) % CAPTURE_ROUND;
+        return true;
+}
+
+int runs_capture(struct runs *r, const char *name, const struct capture_wish *wish, bool remote,
+                 struct problem *p) {
+        static const struct capture_handlers handlers = { .done = on_captured, .gone = on_capture_gone };
+        _cleanup_free_ struct pid_list *pids = malloc(sizeof(*pids));
+        struct capture_wish granted = *wish;
+        struct run *run = run_find(r, name);
+        usec_t now = host_now(r->host);
+        int k;
+
+        if (!run)
+                return no_such_run(name, p);
+        if (run->job->state == JOB_EXITED)
+                return problem_set(p, -ESRCH, "see: tpuctl jobs", "run %s has ended", name);
+        if (run->capture || (run->captured_boot && now < run->captured_boot + CAPTURE_INTERVAL))
+                return problem_set(p, -EBUSY, "ask again in a second",
+                                   "run %s: a capture is under way, or was taken a moment ago", name);
+        if (!pids)
+                return problem_set(p, -ENOMEM, "try again", "out of memory");
+        k = run_pids(run, pids);
+        if (k == -ENOENT)
+                return problem_set(p, -EAGAIN, "ask again in a second",
+                                   "run %s: its control group is not known yet", name);
+        if (k == 0 && wish->native && remote)
+                granted.native = take_round(run, now);
+        if (k == 0)
+                k = capture_new(r->event, r->stack_tool, pids->pids, pids->n, &granted, &handlers, run,
+                                &run->capture);
+        if (k < 0)
+                return problem_set(p, k,
+                                   k == -ENOENT ? "is the package installed whole? " PATH_STACK_TOOL
+                                                : "try again",
+                                   "run %s: its stacks cannot be taken: %s", name, strerror(-k));
+        run->captured_boot = now;
+        run->captured_real = host_now_real(r->host);
+        return 0;
+}
+
 /* --- Beginning and end --------------------------------------------------------------------------------- */
+
+static int make_directories(struct runs *r) {
+        const struct {
+                const char *path;
+                mode_t mode;
+                int *fd;
+        } all[] = {
+                { STATE_JOBS, 0700, &r->jobs_fd },
+                { STATE_EXITS, 0700, &r->exits_fd },
+                { STATE_HANDOVER, 0711, &r->handover_fd },
+                { STATE_SECRETS, 0700, &r->secrets_fd },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(all); i++) {
+                int fd = state_make(r->host, all[i].path, all[i].mode);
+
+                if (fd < 0)
+                        return log_error_errno(fd, "%s cannot be made: %m", all[i].path);
+                *all[i].fd = fd;
+        }
+        return 0;
+}
 
 int runs_new(sd_event *e, const struct host *h, const char *stack_tool, const struct runs_events *events,
              void *userdata, struct runs **ret) {
@@ -172,26 +258,13 @@ int runs_new(sd_event *e, const struct host *h, const char *stack_tool, const st
         r->journal = h->real_root;
         r->events = events;
         r->userdata = userdata;
-        r->exits_fd = r->handover_fd = r->secrets_fd = -1;
-        r->jobs_fd = state_make(h, STATE_JOBS);
-        if (r->jobs_fd < 0)
-                return log_error_errno(r->jobs_fd, "%s/%s cannot be made: %m", PATH_LAUNCHD_STATE,
-                                       STATE_JOBS);
-        r->exits_fd = state_make(h, STATE_EXITS);
-        if (r->exits_fd < 0)
-                return log_error_errno(r->exits_fd, "%s/%s cannot be made: %m", PATH_LAUNCHD_STATE,
-                                       STATE_EXITS);
-        r->handover_fd = state_make_handover(h);
-        if (r->handover_fd < 0)
-                return log_error_errno(r->handover_fd, "%s/%s cannot be made: %m", PATH_LAUNCHD_RUNTIME,
-                                       STATE_HANDOVER);
-        r->secrets_fd = state_make_secrets(h);
-        if (r->secrets_fd < 0)
-                return log_error_errno(r->secrets_fd, "%s/%s cannot be made: %m", PATH_LAUNCHD_RUNTIME,
-                                       STATE_SECRETS);
+        r->jobs_fd = r->exits_fd = r->handover_fd = r->secrets_fd = -1;
+        k = make_directories(r);
+        if (k < 0)
+                return k;
         k = runs_load(r);
         if (k < 0)
-                return log_error_errno(k, "%s/%s cannot be read: %m", PATH_LAUNCHD_STATE, STATE_JOBS);
+                return log_error_errno(k, STATE_JOBS " cannot be read: %m");
         runs_prune(r);
         *ret = TAKE_PTR(r);
         return 0;

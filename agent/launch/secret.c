@@ -6,8 +6,6 @@
 
 #include "durable.h"
 #include "environment.h"
-#include "paths.h"
-#include "state.h"
 
 char **secrets_free(char **l) {
         for (size_t i = 0; l && l[i]; i++) {
@@ -110,12 +108,19 @@ void secrets_remove(int secrets_fd, const char *name) {
         (void) unlinkat(secrets_fd, name, 0);
 }
 
-static int enter(int dir, const char *name) {
+int secrets_enter(void) {
+        const char *directory = getenv("CREDENTIALS_DIRECTORY");
+        _cleanup_close_ int dir = -1;
         _cleanup_free_ char *buf = NULL;
         size_t len;
         int r;
 
-        r = durable_read(dir, name, SECRETS_SIZE_MAX, &buf, &len);
+        if (!directory)
+                return 0;
+        dir = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+        if (dir < 0)
+                return -errno;
+        r = durable_read(dir, SECRETS_CREDENTIAL, SECRETS_SIZE_MAX, &buf, &len);
         if (r < 0)
                 return r == -ENOENT ? 0 : r;
         for (size_t at = 0; at < len; at += strlen(buf + at) + 1)
@@ -123,21 +128,4 @@ static int enter(int dir, const char *name) {
                         return -EBADMSG;
         (void) TAKE_PTR(buf); /* the environment points into it */
         return 0;
-}
-
-int secrets_enter(void) {
-        const char *directory = getenv("CREDENTIALS_DIRECTORY");
-        _cleanup_close_ int dir = -1;
-
-        if (!directory)
-                return 0;
-        dir = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
-        return dir < 0 ? -errno : enter(dir, SECRETS_CREDENTIAL);
-}
-
-int secrets_enter_file(const struct host *h, const char *name) {
-        _cleanup_close_ int dir =
-                host_open_file(h, PATH_LAUNCHD_RUNTIME "/" STATE_SECRETS, O_PATH | O_DIRECTORY);
-
-        return dir == -ENOENT ? 0 : dir < 0 ? dir : enter(dir, name);
 }

@@ -30,5 +30,3 @@ void secrets_remove(int secrets_fd, const char *name);
 
 /* In the run's own process: sets the variables of the credential, if there is one. 0 or -errno. */
 int secrets_enter(void);
-/* The same of root's own file, without systemd and while it still is root. */
-int secrets_enter_file(const struct host *h, const char *name);

@@ -1,32 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/*
- * The directories of tpu-launchd, below PATH_LAUNCHD_STATE (kept) and PATH_LAUNCHD_RUNTIME (of this boot),
- * through the seam.
- */
-#include "host.h"
+/* The directories of tpu-launchd: what is kept, and what is of this boot. runs_new() makes them. */
 #include "paths.h"
 
-#define STATE_JOBS "jobs" /* one file a run: its specification, 0600 */
-#define STATE_EXITS "exits" /* one file a run that ended: exit_record.h */
-/* Below PATH_LAUNCHD_RUNTIME: one file a run, handover.h. Not listable, so that a name is no news. */
-#define STATE_HANDOVER "handover"
-/* Below PATH_LAUNCHD_RUNTIME: one file a run that was given secrets, root's alone: secret.h. */
-#define STATE_SECRETS "secrets"
-
-/* Of runs without systemd: their lines (shim.h), and below PATH_LAUNCHD_RUNTIME who they are. */
-#define STATE_LOGS "logs"
-#define STATE_SHIMS "shims"
-
-/* Opens a directory of the kept state; it must exist. A descriptor or -errno. */
-int state_open(const struct host *h, const char *name);
-/* Makes what is missing of a directory of the kept state, root's alone, and opens it. */
-int state_make(const struct host *h, const char *name);
-/* The same for the directory of handovers. */
-int state_make_handover(const struct host *h);
-/* And of secrets. */
-int state_make_secrets(const struct host *h);
-/* And of the lines of runs without systemd: a directory of the kept state, not listable. */
-int state_make_logs(const struct host *h);
-/* And of shims. */
-int state_make_shims(const struct host *h);
+#define STATE_JOBS PATH_LAUNCHD_STATE "/jobs" /* one file a run: its specification, 0600 */
+#define STATE_EXITS PATH_LAUNCHD_STATE "/exits" /* one file a run that ended: exit_record.h */
+/* One file a run, handover.h. Not listable, so that a name is no news. */
+#define STATE_HANDOVER PATH_LAUNCHD_RUNTIME "/handover"
+/* One file a run that was given secrets, root's alone: secret.h. */
+#define STATE_SECRETS PATH_LAUNCHD_RUNTIME "/secrets"

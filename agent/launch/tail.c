@@ -1,26 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tail.h"
 
-#include <fcntl.h>
 #include <systemd/sd-journal.h>
 
 #include "cause.h"
 #include "child.h"
-#include "host.h"
-#include "io.h"
 #include "job.h"
-#include "state.h"
 #include "step_expression.h"
 
-#define TAIL_FILE_MAX (256 * 1024)
 #define TAIL_ROUNDS 5 /* others write to the journal, too */
 
 struct tail {
         struct child *child;
         char unit[96], id[RUN_ID_MAX];
-        char name[JOB_NAME_MAX + 1];
-        const char *root; /* of the host whose file of lines is read; NULL with file false: the journal is */
-        bool file;
         usec_t started_real, preempted_real;
         bool failed;
         tail_done_t done;
@@ -117,42 +109,6 @@ static int look(sd_journal *j, const struct tail *t, struct tail_result *found) 
         return r < 0 ? r : 0;
 }
 
-/* Without systemd its lines are a file of their own (shim.h), all of this start. */
-static int look_into_file(const struct tail *t, struct tail_result *found) {
-        _cleanup_host_ struct host h = HOST_NULL;
-        _cleanup_free_ char *buf = malloc(TAIL_FILE_MAX);
-        char path[128];
-        _cleanup_close_ int fd = -1;
-        off_t size;
-        ssize_t n;
-        int r;
-
-        tail_init(found);
-        r = host_open(t->root, &h);
-        if (r < 0 || !buf)
-                return r < 0 ? r : -ENOMEM;
-        (void) snprintf(path, sizeof(path), "%s/%s/%s", PATH_LAUNCHD_STATE, STATE_LOGS, t->name);
-        fd = host_open_file(&h, path, O_RDONLY);
-        if (fd < 0)
-                return fd;
-        size = lseek(fd, 0, SEEK_END);
-        if (size < 0 || lseek(fd, MAX(size - TAIL_FILE_MAX, (off_t) 0), SEEK_SET) < 0)
-                return -errno;
-        n = io_read_up_to(fd, buf, TAIL_FILE_MAX);
-        for (ssize_t end = n; end > 0;) {
-                const char *feed = memrchr(buf, '\n', (size_t) end);
-                ssize_t line = feed ? feed - buf + 1 : 0;
-
-                /* without times: what is behind the last step */
-                if (t->preempted_real > 0 && !found->checkpoint)
-                        (void) tail_checkpoint(found, buf + line, (size_t) (end - line));
-                if (!tail_line(found, buf + line, (size_t) (end - line)))
-                        break;
-                end = feed ? feed - buf : 0;
-        }
-        return n < 0 ? (int) n : 0;
-}
-
 static int open_journal(const struct tail *t, sd_journal **ret) {
         char match[128];
         sd_journal *j;
@@ -197,7 +153,7 @@ static int run(int fd, const void *data) {
         char text[96];
         int r, n;
 
-        r = t->file ? look_into_file(t, &found) : look_into_journal(t, &found);
+        r = look_into_journal(t, &found);
         if (r < 0)
                 return r;
         n = snprintf(text, sizeof(text), "%d %d %" PRIu64 " %d %" PRId64, found.sign, found.step_known,
@@ -238,14 +194,11 @@ int tail_new(sd_event *e, const struct tail_of *of, tail_done_t done, void *user
 
         if (!t)
                 return -ENOMEM;
-        (void) snprintf(t->name, sizeof(t->name), "%s", of->name);
         (void) snprintf(t->unit, sizeof(t->unit), "%s", job_unit(of->name, unit));
         (void) snprintf(t->id, sizeof(t->id), "%s", of->id);
         t->started_real = of->started_real;
         t->preempted_real = of->preempted_real;
         t->failed = of->failed;
-        t->file = of->file;
-        t->root = of->root;
         t->done = done;
         t->userdata = userdata;
         r = child_start(e, &work, &t->child);

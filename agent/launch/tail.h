@@ -39,9 +39,6 @@ struct tail_of {
         const char *name, *id; /* of the run; copied */
         usec_t started_real, preempted_real; /* 0: it was never told of a preemption */
         bool failed; /* it did not end well, so that a sign is worth waiting for */
-        bool file;   /* its lines are in a file (shim.h) below root (borrowed; NULL: "/"), and not in the
-                        journal */
-        const char *root;
 };
 int tail_new(sd_event *e, const struct tail_of *of, tail_done_t done, void *userdata, struct tail **ret);
 struct tail *tail_free(struct tail *t);

@@ -13,7 +13,6 @@
 #include <systemd/sd-event.h>
 
 #include "base.h"
-#include "cgroup.h"
 #include "job.h"
 
 /* Of the unit that beside() starts: not tpu-run-…, which is a run's. */
@@ -55,15 +54,17 @@ struct unit_backend {
         int (*beside)(void *backend, const struct unit_spec *s);
         int (*query)(void *backend, const char *name); /* answered by running or gone */
         void (*forget)(void *backend, const char *name); /* no more events of it */
-        /* The run's processes, where they have no control group of their own; NULL: by control group */
-        int (*pids)(void *backend, const char *name, struct pid_list *ret);
 };
 
 extern const struct unit_backend unit_bus_backend;
 
 struct unit_bus;
+/* Not connected yet: all that is asked of it is -ENOTCONN until then. */
 int unit_bus_new(sd_event *e, const struct unit_events *events, void *userdata, struct unit_bus **ret);
 struct unit_bus *unit_bus_free(struct unit_bus *u);
 DEFINE_CLEANUP(struct unit_bus *, unit_bus_free)
+/* A bus that cannot be reached is logged and tried again: a host without its bus for a moment still answers
+ * questions. */
+void unit_bus_connect(struct unit_bus *u);
 /* Whether systemd has answered on the bus, so that units can be started and asked about. */
 bool unit_bus_is_connected(const struct unit_bus *u);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <signal.h>
+
 #include "log.h"
 #include "unit_watch.h"
 
 #define RECONNECT_FIRST (250 * USEC_PER_MSEC)
 #define RECONNECT_MAX (30 * USEC_PER_SEC)
-
-static int bus_connect(struct unit_bus *u);
 
 /* --- The backend --------------------------------------------------------------------------------------- */
 
@@ -98,29 +98,26 @@ static int bus_stop(void *backend, const char *name) {
         return r < 0 ? r : 0;
 }
 
-static int bus_kill(void *backend, const char *name) {
-        struct unit_bus *u = backend;
-        char slice[JOB_UNIT_MAX];
+static int kill_unit(struct unit_bus *u, const char *unit, const char *whom, int number) {
         int r;
 
         if (!u->connected)
                 return -ENOTCONN;
         r = sd_bus_call_method_async(u->bus, NULL, SYSTEMD_SERVICE, SYSTEMD_PATH, SYSTEMD_MANAGER,
-                                     "KillUnit", on_done, u, "ssi", job_slice(name, slice), "all",
-                                     9 /* SIGKILL */);
+                                     "KillUnit", on_done, u, "ssi", unit, whom, number);
         return r < 0 ? r : 0;
 }
 
-static int bus_signal(void *backend, const char *name, int number) {
-        struct unit_bus *u = backend;
-        char unit[JOB_UNIT_MAX];
-        int r;
+static int bus_kill(void *backend, const char *name) {
+        char slice[JOB_UNIT_MAX];
 
-        if (!u->connected)
-                return -ENOTCONN;
-        r = sd_bus_call_method_async(u->bus, NULL, SYSTEMD_SERVICE, SYSTEMD_PATH, SYSTEMD_MANAGER,
-                                     "KillUnit", on_done, u, "ssi", job_unit(name, unit), "main", number);
-        return r < 0 ? r : 0;
+        return kill_unit(backend, job_slice(name, slice), "all", SIGKILL);
+}
+
+static int bus_signal(void *backend, const char *name, int number) {
+        char unit[JOB_UNIT_MAX];
+
+        return kill_unit(backend, job_unit(name, unit), "main", number);
 }
 
 static int bus_beside(void *backend, const struct unit_spec *s) {
@@ -171,7 +168,7 @@ static int on_retry(sd_event_source *s, uint64_t usec, void *userdata) {
         (void) s;
         (void) usec;
         u->retry = sd_event_source_disable_unref(u->retry);
-        (void) bus_connect(u);
+        unit_bus_connect(u);
         return 0;
 }
 
@@ -249,7 +246,7 @@ static int listen_to_bus(struct unit_bus *u) {
                                       on_owner_changed, NULL, u);
 }
 
-static int bus_connect(struct unit_bus *u) {
+void unit_bus_connect(struct unit_bus *u) {
         int r;
 
         drop_connection(u);
@@ -263,10 +260,9 @@ static int bus_connect(struct unit_bus *u) {
         if (r >= 0)
                 r = subscribe(u);
         if (r >= 0)
-                return 0;
+                return;
         (void) log_warning_errno(r, "the system bus cannot be reached, tried again: %m");
         retry_later(u);
-        return r;
 }
 
 int unit_bus_new(sd_event *e, const struct unit_events *events, void *userdata, struct unit_bus **ret) {
@@ -278,8 +274,6 @@ int unit_bus_new(sd_event *e, const struct unit_events *events, void *userdata, 
         u->events = events;
         u->userdata = userdata;
         u->backoff = RECONNECT_FIRST;
-        /* logged and tried again: a host without its bus for a moment still answers questions */
-        (void) bus_connect(u);
         *ret = u;
         return 0;
 }

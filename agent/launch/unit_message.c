@@ -158,7 +158,7 @@ static int add_secrets(sd_bus_message *m, const struct unit_spec *s) {
 
         if (!s->secrets)
                 return 0;
-        (void) snprintf(path, sizeof(path), "%s/%s/%s", PATH_LAUNCHD_RUNTIME, STATE_SECRETS, s->name);
+        (void) snprintf(path, sizeof(path), STATE_SECRETS "/%s", s->name);
         return sd_bus_message_append(m, "(sv)", "LoadCredential", "a(ss)", 1, SECRETS_CREDENTIAL, path);
 }
 

@@ -48,7 +48,6 @@ struct code_cache {
 };
 
 void code_cache_clear(struct code_cache *c);
-#define _cleanup_code_cache_ _cleanup_(code_cache_clear)
 
 /* A new capture: no frame holds any code. Frees those that the last one did not use. */
 void code_cache_begin(struct code_cache *c);

@@ -90,7 +90,7 @@ int interpreter_reason(const struct process *p, int error, char why[static REASO
         return error;
 }
 
-/* What the interpreter says of itself, where its version does, takes the place of the row. */
+/* What the interpreter says of itself, where its version does, takes the place of the table. */
 static int take_description(struct memory *m, struct interpreter *i, char why[static REASON_MAX]) {
         char text[PYTHON_VERSION_MAX];
         uint8_t bytes[LAYOUT_DEBUG_MAX];

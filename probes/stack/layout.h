@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Where CPython keeps what a stack is made of: byte offsets, one row a minor version (layout308.h to
- * layout315.h). Offsets are no part of Python's stable interface; they are the same through all releases of
+ * Where CPython keeps what a stack is made of: byte offsets, a column of layout.c's table for each minor
+ * version. Offsets are no part of Python's stable interface; they are the same through all releases of
  * one minor version from its release candidate on. From 3.13 on the interpreter says most of them itself
  * (_Py_DebugOffsets, the first member of _PyRuntime): those are taken, so that a build with other options
- * fits, too; what it does not say stays that of the row. A version without a row, and a build without the
+ * fits, too; what it does not say stays that of the table. A version without a column, and a build without the
  * GIL, is refused, never guessed.
  */
 #include "base.h"
@@ -84,15 +84,15 @@ struct python_layout {
         } debug;
 };
 
-/* The row for a value of Py_Version (0x030B02F0 is 3.11.2), or NULL when it is not supported. */
+/* The column for a value of Py_Version (0x030B02F0 is 3.11.2), or NULL when it is not supported. */
 const struct python_layout *python_layout_find(uint64_t py_version);
 
 /*
- * A row with what the interpreter says of itself: bytes are the first row->debug.size of _PyRuntime.
+ * A column with what the interpreter says of itself: bytes are the first column->debug.size of _PyRuntime.
  * -EBADMSG: they are no such table of that version, or an offset in it is none that can be; -EOPNOTSUPP: a
  * build without the GIL.
  */
-int python_layout_describe(const struct python_layout *row, uint64_t py_version, const uint8_t *bytes,
+int python_layout_describe(const struct python_layout *column, uint64_t py_version, const uint8_t *bytes,
                            struct python_layout *ret);
 
 /* The supported minor versions, for messages. */

@@ -75,7 +75,6 @@ void process_command(const struct process *p, char buf[static PROCESS_COMMAND_MA
  */
 int process_tasks(const struct process *p, struct task_list *l);
 void task_list_clear(struct task_list *l); /* but for keep */
-#define _cleanup_tasks_ _cleanup_(task_list_clear)
 
 /* The processor that a thread runs on now, or ran on last; -1: not known. */
 int process_task_cpu(const struct process *p, pid_t tid);

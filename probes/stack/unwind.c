@@ -18,14 +18,12 @@
 #define LIVE_MAX (8u * 1024 * 1024) /* of a stack above its copy */
 
 /* What is used of libdw. */
-#define FUNCTIONS(X)                                                                                        \
-        X(dwfl_begin)                                                                                       \
-        X(dwfl_end)                                                                                         \
-        X(dwfl_report_begin) X(dwfl_report_end) X(dwfl_report_elf) X(dwfl_attach_state)                     \
-                X(dwfl_getthread_frames) X(dwfl_thread_state_registers) X(dwfl_frame_pc) X(dwfl_addrmodule) \
-                        X(dwfl_module_addrinfo) X(dwfl_module_info) X(dwfl_module_build_id)                 \
-                                X(dwfl_module_getsymtab) X(dwfl_module_getsymtab_first_global)              \
-                                        X(dwfl_module_getsym_info) X(dwfl_offline_section_address)
+#define FUNCTIONS(X) \
+        X(dwfl_begin) X(dwfl_end) X(dwfl_report_begin) X(dwfl_report_end) X(dwfl_report_elf) \
+        X(dwfl_attach_state) X(dwfl_getthread_frames) X(dwfl_thread_state_registers) \
+        X(dwfl_frame_pc) X(dwfl_addrmodule) X(dwfl_module_addrinfo) X(dwfl_module_info) \
+        X(dwfl_module_build_id) X(dwfl_module_getsymtab) X(dwfl_module_getsymtab_first_global) \
+        X(dwfl_module_getsym_info) X(dwfl_offline_section_address)
 
 struct library {
         void *handle;

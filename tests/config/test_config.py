@@ -59,6 +59,13 @@ class Config(unittest.TestCase):
         self.assertIn("'/etc/passwd' is neither below /dev nor", done.stderr)
         self.assertIn("10-devices.conf:3\nAllow = /dev/net/tun char-nvidia*\n", self.run_daemon("tpu-launchd", "--show-config").stdout)
 
+    def test_logs_of_runs(self):
+        """What limited the lines of runs without systemd is gone with them, and is told."""
+        self.write("launchd", "10-logs", "[Logs]\nSize=1M\n")
+        done = self.run_daemon("tpu-launchd", "--check-config")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("10-logs.conf:2: Size= in section [Logs] is gone, ignored: a run's lines are in the journal", done.stderr)
+
     def test_bad(self):
         for program, (_, name, text) in DAEMONS.items():
             with self.subTest(program):

@@ -59,41 +59,6 @@ train: may have stalled: no step for 31 s
         self.assertIn("there is no run 'nothere' on this host", self.run_ctl("logs", "nothere").stderr)
         self.assertEqual(strings_of(launchd.seen[0][1]), [(1, "nothere")])
 
-    def test_logs_without_systemd(self):
-        """They are a file then; what is followed goes on into the file of the next start, and says nothing twice."""
-        folder = self.root / "var/lib/tpu-launchd/logs"
-        folder.mkdir(parents=True)
-        log = folder / "train"
-        log.write_bytes(b"one\n\x1b[31mtwo\nthree\n")
-        self.expect(["logs", "train"], 0, stdout="one\n?[31mtwo\nthree\n", stderr="")
-        self.expect(["logs", "train", "-n", "2"], 0, stdout="?[31mtwo\nthree\n")
-        self.expect(["logs", "train", "-n", "9"], 0, stdout="one\n?[31mtwo\nthree\n")
-        with open(log, "r+b") as f:  # as tpu-launchd gives the oldest back
-            f.truncate(1 << 20)
-            f.seek(0, os.SEEK_END)
-            f.write(b"half\nfour\n")
-        libc = ctypes.CDLL(None, use_errno=True)
-        with open(log, "r+b") as f:
-            done = libc.fallocate(f.fileno(), 3, ctypes.c_long(0), ctypes.c_long(1 << 20))  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
-        self.assertEqual(done, 0, os.strerror(ctypes.get_errno()))
-        self.expect(["logs", "train"], 0, stdout="four\n")
-        follow = subprocess.Popen([TPUCTL, "--root", self.root, "logs", "train", "-f"], stdout=subprocess.PIPE, text=True)
-        self.addCleanup(follow.wait, 20)
-        self.addCleanup(follow.kill)
-        self.addCleanup(follow.stdout.close)
-        self.assertEqual(follow.stdout.readline(), "four\n")
-        with open(log, "ab") as f:
-            f.write(b"five\n")
-        self.assertEqual(follow.stdout.readline(), "five\n")
-        (folder / "next").write_bytes(b"again\n")
-        (folder / "next").rename(log)
-        self.assertEqual(follow.stdout.readline(), "again\n")
-        with open(log, "ab") as f:
-            f.write(b"and on\n")
-        self.assertEqual(follow.stdout.readline(), "and on\n")
-        log.unlink()
-        self.assertEqual((follow.wait(60), follow.stdout.read()), (0, ""))
-
     def test_jobs_without_hostd(self):
         job = b"".join(field(i + 1, v) for i, v in enumerate((
             "train", "tpu-run-train.service", "running", "", "", "", "plain", "glibc", "ada", "sleep 9")))

@@ -1,1 +1,2 @@
 fuzz_target(stack KNOWS pystack base)
+fuzz_target(cxx-name KNOWS pystack base)

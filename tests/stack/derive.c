@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints the row of one minor version of CPython (probes/stack/layout*.h) from its installed headers: every
+ * Prints the column of one minor version of CPython (probes/stack/layout.c) from its installed headers: every
  * number below is an offsetof, a sizeof or an enumerator of those headers. test_layout.py builds it with -I
- * of the headers and of their internal/, and compares what it prints with the row that is checked in:
+ * of the headers and of their internal/, and compares what it prints with the table that is checked in:
  *
  *   tests/stack/test_layout.py --print INCLUDE_DIR
  */
@@ -32,8 +32,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PUT(name, value) printf("                .%s = %zu,\n", #name, (size_t) (value))
-#define NONE(name) printf("                .%s = LAYOUT_NONE,\n", #name)
+static const char *group_name;
+
+#define PUT(name, value) printf("%s.%s %zu\n", group_name, #name, (size_t) (value))
+#define NONE(name) printf("%s.%s NONE\n", group_name, #name)
 
 /* Frames of this owner and greater ones are no Python calls: the interpreter's own (_PyFrame_IsIncomplete).
  */
@@ -242,16 +244,13 @@ static void debug(void) {
 #endif
 
 static void group(const char *name, void (*put)(void)) {
-        printf("        .%s = {\n", name);
+        group_name = name;
         put();
-        printf("        },\n");
 }
 
 int main(void) {
-        printf("static const struct python_layout python_layout_%d%02d = {\n", PY_MAJOR_VERSION,
-               PY_MINOR_VERSION);
-        printf("        .version = 0x%04X,\n", PY_VERSION_HEX >> 16);
-        printf("        .lines = %s,\n", PY_VERSION_HEX < 0x030A0000   ? "LINES_LNOTAB"
+        printf("version 0x%04X\n", PY_VERSION_HEX >> 16);
+        printf("lines %s\n", PY_VERSION_HEX < 0x030A0000   ? "LINES_LNOTAB"
                                          : PY_VERSION_HEX < 0x030B0000 ? "LINES_RANGES"
                                                                        : "LINES_LOCATIONS");
         group("runtime", runtime);
@@ -267,6 +266,5 @@ int main(void) {
 #if PY_VERSION_HEX >= 0x030D0000
         group("debug", debug);
 #endif
-        printf("};\n");
         return 0;
 }

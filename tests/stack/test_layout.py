@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of probes/stack/layout*.h are what derive.c makes of the headers of their versions.
+"""The columns of the table in probes/stack/layout.c are what derive.c makes of the headers of their versions.
 
-  test_layout.py --print INCLUDE_DIR     prints the row of the headers in INCLUDE_DIR (…/include/python3.12)
+  test_layout.py --print INCLUDE_DIR     prints the column of the headers in INCLUDE_DIR (…/include/python3.12)
 
 Compared are the headers that are installed, those of pythons.py's trees and those that PYTHON_INCLUDES names.
 """
@@ -20,18 +20,26 @@ import pythons  # noqa: E402
 
 
 def derive(include):
-    """The row that the headers make."""
+    """The column that the headers make, by member; what this version has none of is not in it."""
     parent = os.path.dirname(include.rstrip("/"))
     with tempfile.TemporaryDirectory() as d:
         program = os.path.join(d, "derive")
         subprocess.run(["cc", "-w", "-D_GNU_SOURCE", "-I" + include, "-I" + os.path.join(include, "internal"), "-I" + parent,
                         "-I" + os.path.join(parent, "x86_64-linux-gnu"), os.path.join(HERE, "derive.c"), "-o", program], check=True)
-        return subprocess.run([program], capture_output=True, text=True, check=True).stdout
+        return dict(line.split() for line in subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines())
 
 
 def checked_in(version):
-    with open(os.path.join(SOURCE, "probes/stack/layout3%02d.h" % int(version.split(".")[1]))) as f:
-        return re.search(r"^static const .*", f.read(), re.M | re.S)[0]
+    """The column of the version, by member."""
+    with open(os.path.join(SOURCE, "probes/stack/layout.c")) as f:
+        text = f.read()
+    head = re.findall(r"\{ \.version = (\w+), \.lines = (\w+), ROWS\(OF_(\d+)\) \}", text)
+    number = [name for _, _, name in head].index("3%02d" % int(version.split(".")[1]))
+    macro = re.search(r"#define OF_%s\(([^)]*)\) v\n" % head[number][2], text)[1]
+    if macro.split(", ").index("v") != number:
+        raise AssertionError("OF_%s takes another column" % head[number][2])
+    rows = re.findall(r"^ +\.([\w.]+) += OF\(([^)]*)\)", text, re.M)
+    return {"version": head[number][0], "lines": head[number][1], **{name: numbers.split(",")[number].strip() for name, numbers in rows}}
 
 
 def include_dirs():
@@ -52,12 +60,14 @@ class Layout(unittest.TestCase):
                     os.path.join(include, "pyconfig.h")):
                 continue
             with self.subTest(include):
-                self.assertEqual(derive(include), checked_in(version))
-                print("%s: %d numbers, all as checked in" % (include, checked_in(version).count(" = ") - 2))
+                column, derived = checked_in(version), derive(include)
+                self.assertEqual(dict.fromkeys(column, "0") | derived, column)
+                print("%s: %d numbers, all as checked in" % (include, len(derived) - 2))
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--print"]:
-        print(derive(sys.argv[2]), end="")
+        for pair in derive(sys.argv[2]).items():
+            print(*pair)
     else:
         unittest.main()

@@ -129,6 +129,7 @@ static inline void bench_init(struct bench *b) {
         scratch_write(&b->scratch, "proc/sys/kernel/hostname", "h0\n");
         scratch_write(&b->scratch, "var/lib/tpu-launchd/x", "");
         scratch_write(&b->scratch, "run/tpu-launchd/x", "");
+        scratch_write(&b->scratch, "run/systemd/system/x", ""); /* systemd is its first process */
         scratch_write(&b->scratch, "usr/bin/python3", "");
         scratch_write(&b->scratch, "etc/tpu-hostd/identity.conf.d/1.conf",
                       "[Identity]\nSliceName=s\nWorkerId=0\nWorkerHostnames=h0\n");
@@ -257,7 +258,7 @@ static inline void expect_job(struct bench *b, const char *state, const char *ca
 }
 
 static inline void record(struct bench *b, const char *result, const char *code, const char *status) {
-        _cleanup_close_ int exits = state_open(&b->host, STATE_EXITS);
+        _cleanup_close_ int exits = host_open_file(&b->host, STATE_EXITS, O_RDONLY | O_DIRECTORY);
         struct exit_record r = { .real = 7, .boot = b->now.boot };
 
         (void) snprintf(r.id, sizeof(r.id), "%.32s", b->fake.id);

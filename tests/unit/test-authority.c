@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 
-#include "audit.h"
-#include "authority_file.h"
+#include "authority.h"
 #include "durable.h"
 #include "scratch.h"
 #include "test.h"

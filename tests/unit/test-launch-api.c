@@ -2,6 +2,7 @@
 /* The frames of tpu-launchd against runs with a backend of the test's: what a caller asks, what systemd is
  * asked, what is answered. */
 #include "launch-bench.h"
+#include "run_table.h"
 
 static void test_run_and_exit(void) {
         char *env[] = { (char[]){ "TPU_WORKER_ID=9" }, (char[]){ "SECRET=s3cr3t" } };
@@ -85,6 +86,25 @@ static void test_gone_without_record_is_unknown(void) {
         record(&b, "success", "exited", "0");
         runs_unit_events.gone("a", b.runs);
         expect_job(&b, "exited", "unknown", "");
+}
+
+/* Its unit is gone, and its last lines are still being read: it is neither running nor exited. */
+static void test_ending(void) {
+        _cleanup_bench_ struct bench b;
+        Local__JobsReply *l;
+
+        bench_init(&b);
+        start(&b, "a");
+        b.runs->journal = true; /* the machine's own, which knows nothing of this run */
+        record(&b, "exit-code", "exited", "3");
+        runs_unit_events.gone("a", b.runs);
+        ASSERT_STREQ(job_shown_state(runs_find(b.runs, "a")), "ending");
+        do
+                l = list(&b, 1);
+        while (streq(l->job[0]->state, "ending") && (local__jobs_reply__free_unpacked(l, NULL), true));
+        ASSERT_STREQ(l->job[0]->state, "exited");
+        ASSERT_STREQ(l->job[0]->cause, "exit-code");
+        local__jobs_reply__free_unpacked(l, NULL);
 }
 
 static void test_restart(void) {
@@ -278,6 +298,7 @@ int main(void) {
                 test_failed_start,
                 test_caller_goes_away,
                 test_gone_without_record_is_unknown,
+                test_ending,
                 test_restart,
                 test_start_seen_after_the_bus,
                 test_refused_by_systemd,

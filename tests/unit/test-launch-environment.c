@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The environment of a run that is there: for its user and root, without the values of secrets. */
-#include "job_environment.h"
+#include "answer.h"
 #include "launch-bench.h"
 
 static void test_names_of_secrets(void) {
@@ -57,13 +57,13 @@ static void test_for_nobody_else(void) {
         fd = ask_run(&b, "train", NULL, 0);
         runs_unit_events.started("train", "done", b.runs);
         (void) close(fd);
-        ASSERT_TRUE(job_environment_is_anothers(b.runs, &other, "train"));
-        ASSERT_FALSE(job_environment_is_anothers(b.runs, &other, "ghost"));
-        ASSERT_FALSE(job_environment_is_anothers(b.runs, &(struct caller){ .uid = getuid() }, "train"));
-        ASSERT_EQ(job_environment_answer(b.runs, NULL, &other, "train", &p), -EACCES);
+        ASSERT_TRUE(environment_is_anothers(b.runs, &other, "train"));
+        ASSERT_FALSE(environment_is_anothers(b.runs, &other, "ghost"));
+        ASSERT_FALSE(environment_is_anothers(b.runs, &(struct caller){ .uid = getuid() }, "train"));
+        ASSERT_EQ(answer_environment(b.runs, NULL, &other, "train", &p), -EACCES);
         ASSERT_TRUE(strstr(p.text, "eve may not see"));
-        ASSERT_EQ(job_environment_answer(b.runs, NULL, &remote, "train", &p), -EACCES);
-        ASSERT_EQ(job_environment_answer(b.runs, NULL, &other, "ghost", &p), -EACCES);
+        ASSERT_EQ(answer_environment(b.runs, NULL, &remote, "train", &p), -EACCES);
+        ASSERT_EQ(answer_environment(b.runs, NULL, &other, "ghost", &p), -EACCES);
 }
 
 int main(void) {

@@ -4,7 +4,6 @@
 
 #include "durable.h"
 #include "launch-bench.h"
-#include "wire_text.h"
 
 static int ask_intent(struct bench *b, const char *name, const char *serial, uint64_t generation) {
         Local__RunRequest q = LOCAL__RUN_REQUEST__INIT;

@@ -8,6 +8,7 @@
 #include "handover.h"
 #include "job.h"
 #include "scratch.h"
+#include "run_table.h"
 #include "state.h"
 #include "test.h"
 
@@ -224,7 +225,7 @@ static void test_record_from_environment(void) {
         scratch_write(&s, "proc/sys/kernel/random/boot_id", "11111111-2222-3333-4444-555555555555\n");
         scratch_write(&s, "var/lib/tpu-launchd/x", "");
         ASSERT_OK(host_open(s.path, &h));
-        exits = state_make(&h, STATE_EXITS);
+        exits = state_make(&h, STATE_EXITS, 0700);
         ASSERT_TRUE(exits >= 0);
         ASSERT_OK(unsetenv("SERVICE_RESULT"));
         ASSERT_EQ(exit_record_main(&h, "a", ID), -EBADMSG);
@@ -254,7 +255,7 @@ static void test_handover(void) {
 
         scratch_write(&s, "run/tpu-launchd/x", "");
         ASSERT_OK(host_open(s.path, &h));
-        dir = state_make_handover(&h);
+        dir = state_make(&h, STATE_HANDOVER, 0711);
         ASSERT_TRUE(dir >= 0);
         ASSERT_OK(setenv("TEST_GONE", "inherited", 1));
         ASSERT_OK(setenv("TEST_KEPT", "k", 1));
@@ -309,7 +310,7 @@ static void test_damaged_handover(void) {
 
         scratch_write(&s, "run/tpu-launchd/x", "");
         ASSERT_OK(host_open(s.path, &h));
-        dir = state_make_handover(&h);
+        dir = state_make(&h, STATE_HANDOVER, 0711);
         ASSERT_TRUE(dir >= 0);
         for (size_t i = 0; i < ELEMENTSOF(damaged); i++) {
                 ASSERT_OK(durable_write(dir, "a", damaged[i].data, damaged[i].len, 0600));

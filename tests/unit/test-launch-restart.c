@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A run that is started again under its policy, told of a preemption, or cannot be killed. */
 #include "launch-bench.h"
-#include "wire_text.h"
 
 static int ask_policy(struct bench *b, const char *name, uint32_t restarts, Local__Preempt *preempt) {
         Local__RunRequest q = LOCAL__RUN_REQUEST__INIT;

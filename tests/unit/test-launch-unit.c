@@ -3,7 +3,6 @@
 #include <sys/socket.h>
 
 #include "device_list.h"
-#include "device_policy.h"
 #include "devices.h"
 #include "scratch.h"
 #include "test.h"
@@ -176,17 +175,17 @@ static void test_policy(void) {
         ASSERT_EQ(device_policy_look(&h), DEVICE_POLICY_UNKNOWN);
         scratch_write(&scratch, "proc/self/cgroup", "0::/system.slice/tpu-launchd.service\n");
         ASSERT_EQ(device_policy_look(&h), DEVICE_POLICY_UNKNOWN);
-        device_policy_warn(&h, &run, false, text, sizeof(text));
+        device_policy_warn(&h, &run, text, sizeof(text));
         ASSERT_TRUE(startswith(text, "it is not known whether the device policy holds"));
         scratch_write(&scratch, "proc/1/root/dev/mem", "");
         ASSERT_EQ(device_policy_look(&h), DEVICE_POLICY_FAILS);
-        device_policy_warn(&h, &run, false, text, sizeof(text));
+        device_policy_warn(&h, &run, text, sizeof(text));
         ASSERT_TRUE(strstr(text, "; it may open any device that its user may: the kernel or this container refuses") != NULL);
         scratch_write(&scratch, "proc/self/cgroup", "0::/user.slice\n");
         ASSERT_EQ(device_policy_look(&h), DEVICE_POLICY_UNKNOWN);
         run.any_device = true;
         text[0] = '\0';
-        device_policy_warn(&h, &run, false, text, sizeof(text));
+        device_policy_warn(&h, &run, text, sizeof(text));
         ASSERT_STREQ(text, "");
 }
 

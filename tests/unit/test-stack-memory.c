@@ -2,7 +2,6 @@
 /* tpu-stack's whole walk over the memory of a process: images of every CPython, and memory that means harm. */
 #include "capture.h"
 
-#include "layout311.h"
 #include "test.h"
 
 #define BASE UINT64_C(0x10000)
@@ -56,7 +55,7 @@ static int capture_image_of(struct image *i, const struct python_layout *l, stru
 }
 
 static int capture_image(struct image *i, struct capture *c) {
-        return capture_image_of(i, &python_layout_311, c);
+        return capture_image_of(i, python_layout_find(0x030B02F0), c);
 }
 
 #define INTERPRETER (BASE + 0x1000)
@@ -133,7 +132,7 @@ static void make_image_of(struct image *i, const struct python_layout *l) {
 }
 
 static void make_image(struct image *i) {
-        make_image_of(i, &python_layout_311);
+        make_image_of(i, python_layout_find(0x030B02F0));
 }
 
 /* 3.8 to 3.15. */
@@ -205,7 +204,7 @@ static void capture_again(struct image *i, struct capture *c, const char *functi
 
 /* What an earlier capture left counts only while everything it was made of is the same. */
 static void test_image_again(void) {
-        const struct python_layout *l = &python_layout_311;
+        const struct python_layout *l = python_layout_find(0x030B02F0);
         _cleanup_capture_ struct capture c = CAPTURE_NULL;
         const struct code *code;
         struct image i;

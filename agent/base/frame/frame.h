@@ -25,6 +25,11 @@ struct frame {
         size_t len;
 };
 
+/* protobuf-c's messages hold writable pointers, also where it only reads: texts of a message. */
+static inline char *wire_text(const char *s) {
+        return (char *) (uintptr_t) s;
+}
+
 /* --- Blocking client, for command-line programs ------------------------------------------------------- */
 
 /* Connects to a socket path. Returns a descriptor or -errno (-ENOENT, -ECONNREFUSED, -EACCES …). */
