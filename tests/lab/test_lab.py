@@ -2,6 +2,7 @@
 """Tests of the lab itself, on booted hosts. Needs root; run it as a program or by unittest."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -19,6 +20,9 @@ from lab.check import check                                 # noqa: E402
 from lab.command import sh                                  # noqa: E402
 from lab.dummy_deb import build                             # noqa: E402
 from lab.tree import cache_dir                              # noqa: E402
+
+# It outlives its SIGTERM; while it is stopped, the host's systemd sends a notification a second (the time left).
+STUBBORN = ["--unit=stubborn", "-p", "TimeoutStopSec=20", "sh", "-c", "trap '' TERM; while :; do sleep 1; done"]
 
 # Sends 1 MB over TCP in the time that an untroubled path needs a thousand times.
 RECEIVE = """
@@ -194,6 +198,16 @@ class Hosts(unittest.TestCase):
             self.h1.write("/run/lost", "")
         self.h1.boot()
         self.assertEqual(self.h1.sh("cat /etc/written-while-off"), "yes")
+
+    def test_slow_stop_freezes_nothing(self):
+        self.h1.sh("systemd-run -q " + shlex.join(STUBBORN))
+        began = time.monotonic()
+        self.h1.sh("systemctl stop --no-block stubborn")
+        self.h1.wait_for(lambda: time.monotonic() - began > 18, timeout=30)
+        self.assertIn(self.h1.sh("systemctl is-active stubborn; true", timeout=15).strip(), ("deactivating", "failed"))
+        self.h1.wait_for(lambda: "failed" in self.h1.sh("systemctl is-active stubborn; true", timeout=15), timeout=30)
+        self.assertEqual(self.h1.run(["systemctl", "is-system-running"], timeout=15).out.strip(), "degraded")
+        self.h1.sh("systemctl reset-failed stubborn")
 
     def test_chips(self):
         fixture = Path(self.work) / "fixture"
