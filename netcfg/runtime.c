@@ -4,8 +4,13 @@
 #include <sys/stat.h>
 
 #include "durable.h"
+#include "log.h"
 #include "paths.h"
 #include "runtime.h"
+
+#define ORIGINALS "originals"
+#define ORIGINALS_ASIDE "originals.of-another-version"
+#define ORIGINALS_FILE_MAX (ORIGINALS_MAX * (size_t) 256)
 
 #define LOCK_STEP (5 * USEC_PER_MSEC)
 
@@ -66,20 +71,46 @@ int runtime_lock(int dir_fd, usec_t wait) {
         return TAKE_FD(fd);
 }
 
-static bool is_there(int dir_fd, const char *name) {
-        return faccessat(dir_fd, name, F_OK, 0) == 0;
-}
-
-static int set_there(int dir_fd, const char *name, bool there) {
-        if (there)
-                return durable_write(dir_fd, name, "", 0, 0644);
+static int remove_file(int dir_fd, const char *name) {
         return unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
 bool runtime_is_restored(int dir_fd) {
-        return is_there(dir_fd, "restored");
+        return faccessat(dir_fd, "restored", F_OK, 0) == 0;
 }
 
 int runtime_set_restored(int dir_fd, bool restored) {
-        return set_there(dir_fd, "restored", restored);
+        return restored ? durable_write(dir_fd, "restored", "", 0, 0644) : remove_file(dir_fd, "restored");
+}
+
+int runtime_load_originals(int dir_fd, const char *boot_id, struct originals *ret, unsigned *ret_line) {
+        _cleanup_free_ char *text = NULL;
+        size_t len;
+        int r = durable_read(dir_fd, ORIGINALS, ORIGINALS_FILE_MAX, &text, &len);
+
+        if (r == 0)
+                r = originals_parse(text, len, boot_id, ret, ret_line);
+        if (r == -EPROTONOSUPPORT) {
+                if (renameat(dir_fd, ORIGINALS, dir_fd, ORIGINALS_ASIDE) < 0)
+                        return -errno;
+                log_warning("the original values of this boot were kept by another version of tpu-netcfg, and are "
+                            "set aside as " ORIGINALS_ASIDE ", in plain text: --restore does not bring them back");
+        }
+        if (r == -ENOENT || r == -EPROTONOSUPPORT) {
+                *ret = ORIGINALS_NULL;
+                return 0;
+        }
+        return r;
+}
+
+int runtime_save_originals(int dir_fd, const char *boot_id, const struct originals *o) {
+        _cleanup_free_ char *text = NULL;
+        size_t len;
+        int r = originals_format(o, boot_id, &text, &len);
+
+        return r < 0 ? r : durable_write(dir_fd, ORIGINALS, text, len, 0644);
+}
+
+int runtime_forget_originals(int dir_fd) {
+        return remove_file(dir_fd, ORIGINALS);
 }
