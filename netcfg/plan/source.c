@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <linux/fib_rules.h>
 #include <linux/rtnetlink.h>
 
 #include "source.h"
@@ -99,7 +100,9 @@ static struct route our_copy(const struct intent *i, const struct link *nic, con
         copy.priority = SOURCE_METRIC;
         /* The gateway is beside the NIC, for the main table has it there: the copy needs no second look at
          * it, which would fail where its subnet has gone since. */
-        copy.onlink = copy.has_gateway;
+        copy.onlink = copy.has_gateway && use == USE_COPY;
+        for (unsigned k = 0; k <= RTAX_MAX; k++)
+                copy.locks &= ~(copy.metrics[k] ? 0 : 1U << k);
         if (use == USE_THROW)
                 copy.type = RTN_THROW;
         else if (i->rto_min > 0) {
@@ -114,13 +117,13 @@ static int add_route(const struct intent *i, const struct link *nic, const struc
         struct op op = { .kind = OP_SOURCE_ROUTE,
                          .index = nic->index,
                          .carrier_changes = nic->carrier_changes };
-        struct route copy = our_copy(i, nic, r, use);
 
         if (p->n == SOURCE_MAX)
                 return -E2BIG;
+        op.route = our_copy(i, nic, r, use);
         (void) snprintf(op.nic, sizeof(op.nic), "%s", nic->name);
-        source_route_subject(&copy, op.subject);
-        source_route_value(&copy, op.to);
+        source_route_subject(&op.route, op.subject);
+        source_route_value(&op.route, op.to);
         finding_set(op.source, "%s", i->source_routing_source);
         return plan_add(p, &op);
 }
@@ -256,8 +259,14 @@ static int add_rules(const struct intent *i, const struct found *f, int family, 
         for (size_t k = 0; k < f->addresses.n; k++) {
                 const struct address *a = &f->addresses.addresses[k];
                 const struct link *nic = link_by_index(&f->links, a->index);
-                struct op op = { .kind = OP_RULE, .index = a->index };
-                struct rule rule = { .family = family };
+                struct op op = { .kind = OP_RULE,
+                                 .index = a->index,
+                                 .rule = { .family = family,
+                                           .src_len = family == AF_INET ? 32 : 128,
+                                           .table = SOURCE_TABLE_BASE + (uint32_t) a->index,
+                                           .priority = SOURCE_PRIORITY,
+                                           .action = FR_ACT_TO_TBL,
+                                           .protocol = SOURCE_PROTOCOL } };
                 int r;
 
                 if (a->family != family || !nic || !intent_is_data_nic(i, nic) || earlier_too(f, k) ||
@@ -265,10 +274,9 @@ static int add_rules(const struct intent *i, const struct found *f, int family, 
                         continue;
                 if (p->n == SOURCE_MAX)
                         return -E2BIG;
-                memcpy(rule.src, a->bytes, sizeof(rule.src));
-                rule.table = SOURCE_TABLE_BASE + (uint32_t) a->index;
+                memcpy(op.rule.src, a->bytes, sizeof(op.rule.src));
                 (void) snprintf(op.nic, sizeof(op.nic), "%s", nic->name);
-                source_rule_subject(&rule, op.subject);
+                source_rule_subject(&op.rule, op.subject);
                 finding_set(op.to, "priority %u", SOURCE_PRIORITY);
                 finding_set(op.source, "%s", i->source_routing_source);
                 r = plan_add(p, &op);
