@@ -167,9 +167,8 @@ static int read_route(const struct restoring *s, struct op *op) {
 static int read_now(const struct host *h, const struct restoring *s, const struct original *o, struct op *op) {
         const struct link *l = original_link(o, &s->links);
         struct found_sysctl now;
-        enum nic_setting_kind k;
         char value[16];
-        int r = 0;
+        int r;
 
         if (o->kind == OP_SYSCTL) {
                 r = kernel_read_sysctl(h, o->subject, &now);
@@ -181,10 +180,7 @@ static int read_now(const struct host *h, const struct restoring *s, const struc
         if (!l)
                 return -ENODEV;
         op->index = l->index;
-        if (op_is_nic_setting(o->kind, &k))
-                r = nic_read(h, k, l, o->subject, value);
-        else
-                (void) snprintf(value, sizeof(value), "%u", l->mtu);
+        r = nic_read(h, o->kind, l, o->subject, value);
         if (r == 0)
                 finding_set(op->from, "%s", value);
         return r;

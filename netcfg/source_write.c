@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <linux/fib_rules.h>
-#include <linux/rtnetlink.h>
-#include <netlink/attr.h>
-#include <netlink/msg.h>
 #include <sys/socket.h>
 
 #include "request.h"
 #include "source.h"
 #include "source_write.h"
-
-DEFINE_CLEANUP(struct nl_msg *, nlmsg_free)
 
 static int address_size(int family) {
         return family == AF_INET ? 4 : 16;

@@ -3,6 +3,15 @@
 #include "plan.h"
 #include "source.h"
 
+void found_clear(struct found *f) {
+        link_table_clear(&f->links);
+        found_nic_settings_clear(&f->nic_settings);
+        route_table_clear(&f->routes);
+        rule_table_clear(&f->rules);
+        address_table_clear(&f->addresses);
+        *f = FOUND_NULL;
+}
+
 static int add_sysctl(struct plan *p, const struct intent_sysctl *wanted, const struct found_sysctl *found) {
         struct op op = { .kind = OP_SYSCTL };
 
@@ -13,6 +22,26 @@ static int add_sysctl(struct plan *p, const struct intent_sysctl *wanted, const 
         finding_set(op.to, "%s", wanted->value);
         finding_set(op.source, "%s", wanted->source);
         return plan_add(p, &op);
+}
+
+static int add_nic_settings(struct plan *p, const struct intent *i, const struct found *f) {
+        int r = 0;
+
+        for (size_t k = 0; r == 0 && k < f->nic_settings.n; k++) {
+                const struct found_nic_setting *found = &f->nic_settings.items[k];
+                const struct intent_nic_setting *wanted = &i->nic_settings[found->setting];
+                const struct link *l = link_by_index(&f->links, found->index);
+                struct op op = { .kind = OP_NIC_SETTING + wanted->kind, .index = found->index };
+
+                if (!l || !nic_setting_is_due(i, found))
+                        continue;
+                nic_setting_subject(wanted, l, op.subject);
+                finding_set(op.from, "%s", found->value);
+                finding_set(op.to, "%s", wanted->value);
+                finding_set(op.source, "%s", wanted->source);
+                r = plan_add(p, &op);
+        }
+        return r;
 }
 
 static int add_mtu(struct plan *p, const struct intent *i, const struct link *l) {
@@ -46,9 +75,7 @@ static int add_route(struct plan *p, const struct intent *i, const struct found 
         if (r->expires || r->ambiguous || streq(value, wanted) || !plan_is_data_route(i, &f->links, r))
                 return 0;
         op.index = r->hops[0];
-        for (size_t k = 0; k < f->links.n; k++)
-                if (f->links.links[k].index == op.index)
-                        op.carrier_changes = f->links.links[k].carrier_changes;
+        op.carrier_changes = link_by_index(&f->links, op.index)->carrier_changes;
         route_subject(r, &f->links, op.subject);
         finding_set(op.from, "%s", value);
         finding_set(op.to, "%s", wanted);
@@ -70,7 +97,7 @@ int plan_make(const struct intent *i, const struct found *f, struct plan *ret) {
         r = plan_add_rp_filters(&p, i, f);
         if (r < 0)
                 return r;
-        r = plan_add_nic_settings(&p, i, f);
+        r = add_nic_settings(&p, i, f);
         if (r < 0)
                 return r;
         for (size_t k = 0; k < f->links.n; k++) {
@@ -130,6 +157,26 @@ static int judge_nics(const struct intent *i, const struct found *f, struct find
         else
                 finding_set(finding.reason, "there is no data-centre NIC (Ethernet hardware) on this host");
         return finding_list_add(l, &finding);
+}
+
+int plan_judge_nic_settings(const struct intent *i, const struct found *f, struct finding_list *l) {
+        struct finding finding;
+        int r = 0;
+
+        if (f->nic_settings_error < 0) {
+                finding_init(&finding, "nic.feature", "");
+                finding_set(finding.reason, "cannot be read: %s", strerror(-f->nic_settings_error));
+                return finding_list_add(l, &finding);
+        }
+        for (size_t k = 0; r == 0 && k < f->nic_settings.n; k++) {
+                const struct link *link = link_by_index(&f->links, f->nic_settings.items[k].index);
+
+                if (!link)
+                        continue;
+                intent_judge_nic_setting(i, link, &f->nic_settings.items[k], &finding);
+                r = finding_list_add(l, &finding);
+        }
+        return r;
 }
 
 static void judge_route(const struct intent *i, const struct found *f, const struct route *r,

@@ -235,11 +235,8 @@ static int judge_leftovers(const struct intent *i, const struct found *f, const 
 
 static int judge_unread(const struct intent *i, const struct found *f, int error, struct finding_list *l) {
         struct finding finding;
-        size_t nics = 0;
 
-        for (size_t k = 0; k < f->links.n; k++)
-                nics += intent_is_data_nic(i, &f->links.links[k]);
-        if (!i->source_routing || nics < 2)
+        if (!i->source_routing || intent_count_data_nics(i, &f->links) < 2)
                 return 0;
         finding_init(&finding, CHECK, "");
         finding_set(finding.source, "%s", i->source_routing_source);

@@ -127,7 +127,7 @@ class OneShot(Case):
         self.netcfg("--check-config")
         self.host.identity("[Identity]\nAcceleratorType=v9x-16\n[Network]\nMtu=9000\n")
         done = self.netcfg("--check-config", code=1)
-        self.assertIn("Mtu=9000: the MTU of a network is between 1300 and 8896", done.stderr)
+        self.assertIn("Mtu=9000: must be from 1300 to 8896", done.stderr)
         self.assertIn("there is no profile for v9x-16", done.stderr)
         self.assertEqual(self.state(), self.before)
 
