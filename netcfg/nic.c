@@ -61,8 +61,8 @@ static int find_link(const struct host *h, int index, struct link *ret) {
         return r < 0 ? r : l ? 0 : -ENODEV;
 }
 
-/* The kernel lets a limit up to 64 KiB for all families stand for IPv4, too (netif_set_gso_max_size()): that of
- * IPv4 goes with it, so that it stays what it is. */
+/* The kernel lets a limit up to 64 KiB for all families stand for IPv4, too (netif_set_gso_max_size()): that
+ * of IPv4 goes with it, so that it stays what it is. */
 static int put_size(struct nl_msg *m, const struct link *l, enum link_size size, uint32_t bytes) {
         enum link_size ipv4 = size == LINK_GSO_MAX_SIZE || size == LINK_GSO_IPV4_MAX_SIZE ?
                                       LINK_GSO_IPV4_MAX_SIZE : LINK_GRO_IPV4_MAX_SIZE;

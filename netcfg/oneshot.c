@@ -164,7 +164,8 @@ static int read_route(const struct restoring *s, struct op *op) {
 }
 
 /* The value it has now. -ENODEV: the NIC or route is gone. */
-static int read_now(const struct host *h, const struct restoring *s, const struct original *o, struct op *op) {
+static int read_now(const struct host *h, const struct restoring *s, const struct original *o,
+                    struct op *op) {
         const struct link *l = original_link(o, &s->links);
         struct found_sysctl now;
         char value[16];

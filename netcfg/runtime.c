@@ -14,20 +14,20 @@
 
 #define LOCK_STEP (5 * USEC_PER_MSEC)
 
-static int open_top(const struct host *h) {
-        int fd = host_open_file(h, PATH_NETCFG_RUNTIME, O_RDONLY | O_DIRECTORY);
+int runtime_open_directory(const struct host *h, const char *path, bool make) {
+        int fd = host_open_file(h, path, O_RDONLY | O_DIRECTORY);
 
-        if (fd != -ENOENT)
+        if (fd != -ENOENT || !make)
                 return fd;
-        if (mkdirat(h->root_fd, &PATH_NETCFG_RUNTIME[1], 0755) < 0 && errno != EEXIST)
+        if (mkdirat(h->root_fd, path + 1, 0755) < 0 && errno != EEXIST)
                 return -errno;
-        return host_open_file(h, PATH_NETCFG_RUNTIME, O_RDONLY | O_DIRECTORY);
+        return host_open_file(h, path, O_RDONLY | O_DIRECTORY);
 }
 
 int runtime_open(const struct host *h, const char *path) {
         static const char top_path[] = PATH_NETCFG_RUNTIME "/";
         const char *inside = startswith(path, top_path) ? path + strlen(top_path) : NULL;
-        _cleanup_close_ int top = open_top(h);
+        _cleanup_close_ int top = runtime_open_directory(h, PATH_NETCFG_RUNTIME, true);
         int fd;
 
         if (top < 0 || !inside)
@@ -93,8 +93,9 @@ int runtime_load_originals(int dir_fd, const char *boot_id, struct originals *re
         if (r == -EPROTONOSUPPORT) {
                 if (renameat(dir_fd, ORIGINALS, dir_fd, ORIGINALS_ASIDE) < 0)
                         return -errno;
-                log_warning("the original values of this boot were kept by another version of tpu-netcfg, and are "
-                            "set aside as " ORIGINALS_ASIDE ", in plain text: --restore does not bring them back");
+                log_warning("the original values of this boot were kept by another version of tpu-netcfg, "
+                            "and are set aside as " ORIGINALS_ASIDE ", in plain text: --restore does not bring "
+                            "them back");
         }
         if (r == -ENOENT || r == -EPROTONOSUPPORT) {
                 *ret = ORIGINALS_NULL;

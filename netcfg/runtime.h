@@ -13,6 +13,8 @@
 #include "host.h"
 #include "originals.h"
 
+/* Opens a directory below the root; when it is missing and make, it is made (0755) first. -ENOENT. */
+int runtime_open_directory(const struct host *h, const char *path, bool make);
 /* Opens the directory, path being it or one right inside it; what is missing is made (0755). Returns a
  * descriptor or -errno; a symlink inside it is not followed (-ENOTDIR). */
 int runtime_open(const struct host *h, const char *path);
@@ -23,8 +25,8 @@ int runtime_lock(int dir_fd, usec_t wait);
 bool runtime_is_restored(int dir_fd);
 int runtime_set_restored(int dir_fd, bool restored);
 
-/* No file, or one of another boot, is an empty list; one of another version is set aside with a warning, and an
- * empty list, too. -EBADMSG with the line (from 1) in ret_line: the file is not ours to guess at. */
+/* No file, or one of another boot, is an empty list; one of another version is set aside with a warning, and
+ * an empty list, too. -EBADMSG with the line (from 1) in ret_line: the file is not ours to guess at. */
 int runtime_load_originals(int dir_fd, const char *boot_id, struct originals *ret, unsigned *ret_line);
 int runtime_save_originals(int dir_fd, const char *boot_id, const struct originals *o);
 int runtime_forget_originals(int dir_fd);

@@ -113,7 +113,7 @@ static int listen_to_ethtool(struct watch *w, sd_event *event, const struct host
 
 /* --- Sysctls, by inotify ------------------------------------------------------------------------------ */
 
-/* Which one it was is not asked: everything is read again, and so a lost event (overflow) is one like others. */
+/* Which one it was is not asked: everything is read again, so a lost event (overflow) is like others. */
 static int on_sysctl(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
         _Alignas(struct inotify_event) char buf[4096];
         struct watch *w = userdata;
@@ -150,7 +150,7 @@ static int watch_sysctls(struct watch *w, sd_event *event, const struct host *h,
                 return -errno;
         for (size_t k = 0; k < i->n_sysctls; k++) {
                 r = add_sysctl(w->sysctls, h, i->sysctls[k].name);
-                if (r < 0 && r != -ENOENT && r != -EACCES) /* those that this kernel has not are passed over */
+                if (r < 0 && r != -ENOENT && r != -EACCES) /* this kernel has not got it: passed over */
                         return r;
         }
         r = sd_event_add_io(event, &w->sysctl_io, w->sysctls, EPOLLIN, on_sysctl, w);

@@ -46,7 +46,8 @@ static int parse_profile_name(const char *value, void *dest, char why[static 96]
 }
 
 /* Which of the words the value is; -EINVAL with why for any other. */
-static int parse_word(const char *value, const char *const *words, size_t n, unsigned *ret, char why[static 96]) {
+static int parse_word(const char *value, const char *const *words, size_t n, unsigned *ret,
+                      char why[static 96]) {
         for (unsigned k = 0; k < n; k++)
                 if (streq(value, words[k])) {
                         *ret = k;
@@ -69,7 +70,9 @@ static int parse_mode(const char *value, void *dest, char why[static 96]) {
 }
 
 static int parse_rto_min(const char *value, void *dest, char why[static 96]) {
-        static const char *const words[] = { [RTO_AUTO] = "auto", [RTO_SYSCTL] = "sysctl", [RTO_ROUTES] = "routes" };
+        static const char *const words[] = {
+                [RTO_AUTO] = "auto", [RTO_SYSCTL] = "sysctl", [RTO_ROUTES] = "routes"
+        };
 
         return parse_word(value, words, ELEMENTSOF(words), dest, why);
 }

@@ -134,33 +134,24 @@ static int parse_entry(const char *line, struct intent *i) {
 }
 
 int intent_networks_parse(const char *text, size_t len, const char *boot_id, struct intent *i) {
+        static const char head[] = FILE_HEAD "\nboot ";
         struct intent read = { 0 };
-        unsigned number = 0;
+        char copy[INTENT_NETWORKS_TEXT_MAX], *at = copy, *line;
+        int r = 0;
 
-        for (const char *at = text; at < text + len;) {
-                size_t n = (size_t) ((const char *) memchr(at, '\n', (size_t) (text + len - at)) ?:
-                                             text + len) -
-                           (size_t) at;
-                char line[160];
-                int r = 0;
-
-                if (n >= sizeof(line) || memchr(at, '\0', n))
-                        return -EBADMSG;
-                (void) snprintf(line, sizeof(line), "%.*s", (int) n, at);
-                at += n + 1;
-                if (++number == 1)
-                        r = streq(line, FILE_HEAD) ? 0 : -EBADMSG;
-                else if (number > 2)
-                        r = parse_entry(line, &read);
-                else if (!startswith(line, "boot "))
-                        r = -EBADMSG;
-                else if (!streq(line + 5, boot_id))
-                        return 0; /* another boot's: nothing is known */
-                if (r < 0)
-                        return r;
-        }
-        if (number < 2)
+        if (len >= sizeof(copy) || memchr(text, '\0', len))
                 return -EBADMSG;
+        memcpy(copy, text, len);
+        copy[len] = '\0';
+        if (!startswith(copy, head))
+                return -EBADMSG;
+        at += strlen(head);
+        if (!streq(strsep(&at, "\n"), boot_id))
+                return 0; /* another boot's: nothing is known */
+        while (r == 0 && (line = strsep(&at, "\n")) && (line[0] || at)) /* the last one is empty */
+                r = parse_entry(line, &read);
+        if (r < 0)
+                return r;
         memcpy(i->networks, read.networks, sizeof(i->networks));
         i->n_networks = read.n_networks;
         return 0;

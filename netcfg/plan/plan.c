@@ -85,34 +85,23 @@ static int add_route(struct plan *p, const struct intent *i, const struct found 
 
 int plan_make(const struct intent *i, const struct found *f, struct plan *ret) {
         _cleanup_plan_ struct plan p = PLAN_NULL;
-        int r;
+        int r = 0;
 
         /* Receive buffers before larger packets: whatever connects in between already has both or the old
          * state of both. */
-        for (size_t k = 0; k < i->n_sysctls; k++) {
+        for (size_t k = 0; r == 0 && k < i->n_sysctls; k++)
                 r = add_sysctl(&p, &i->sysctls[k], &f->sysctls[k]);
-                if (r < 0)
-                        return r;
-        }
-        r = plan_add_rp_filters(&p, i, f);
-        if (r < 0)
-                return r;
-        r = add_nic_settings(&p, i, f);
-        if (r < 0)
-                return r;
-        for (size_t k = 0; k < f->links.n; k++) {
-                if (!intent_is_data_nic(i, &f->links.links[k]))
-                        continue;
-                r = add_mtu(&p, i, &f->links.links[k]);
-                if (r < 0)
-                        return r;
-        }
-        for (size_t k = 0; i->rto_min > 0 && k < f->routes.n; k++) {
+        if (r == 0)
+                r = plan_add_rp_filters(&p, i, f);
+        if (r == 0)
+                r = add_nic_settings(&p, i, f);
+        for (size_t k = 0; r == 0 && k < f->links.n; k++)
+                if (intent_is_data_nic(i, &f->links.links[k]))
+                        r = add_mtu(&p, i, &f->links.links[k]);
+        for (size_t k = 0; r == 0 && i->rto_min > 0 && k < f->routes.n; k++)
                 r = add_route(&p, i, f, &f->routes.routes[k]);
-                if (r < 0)
-                        return r;
-        }
-        r = plan_add_source(&p, i, f);
+        if (r == 0)
+                r = plan_add_source(&p, i, f);
         if (r < 0)
                 return r;
         *ret = p;
@@ -136,20 +125,16 @@ static int judge_profile(const struct intent *i, struct finding_list *l) {
 
 static int judge_nics(const struct intent *i, const struct found *f, struct finding_list *l) {
         struct finding finding;
-        size_t nics = 0;
-        int r;
+        int r = 0;
 
-        for (size_t k = 0; k < f->links.n; k++) {
+        for (size_t k = 0; r == 0 && k < f->links.n; k++) {
                 if (!intent_is_data_nic(i, &f->links.links[k]))
                         continue;
-                nics++;
                 intent_judge_mtu(i, &f->links.links[k], &finding);
                 r = finding_list_add(l, &finding);
-                if (r < 0)
-                        return r;
         }
-        if (nics > 0)
-                return 0;
+        if (r < 0 || intent_count_data_nics(i, &f->links) > 0)
+                return r;
         finding_init(&finding, "nic.mtu", "");
         if (f->links_error < 0)
                 finding_set(finding.reason, "the network interfaces cannot be read: %s",

@@ -137,13 +137,12 @@ static bool is_own_address(const struct found *f, const struct route *r) {
         return false;
 }
 
-/* An address of its own, without a subnet: the gateway is then the one host that is beside it. */
-static bool has_host_address(const struct found *f, const struct link *nic, int family) {
+/* One of at least that prefix. */
+static bool has_address(const struct found *f, const struct link *nic, int family, uint8_t prefix_len) {
         for (size_t k = 0; k < f->addresses.n; k++) {
                 const struct address *a = &f->addresses.addresses[k];
 
-                if (a->index == nic->index && a->family == family &&
-                    a->prefix_len == (family == AF_INET ? 32 : 128))
+                if (a->index == nic->index && a->family == family && a->prefix_len >= prefix_len)
                         return true;
         }
         return false;
@@ -151,7 +150,8 @@ static bool has_host_address(const struct found *f, const struct link *nic, int 
 
 static int add_default_by_host(const struct intent *i, const struct found *f, const struct link *nic,
                                int family, struct plan *p) {
-        const struct route *host = NULL;
+        const uint8_t whole = family == AF_INET ? 32 : 128; /* an address of its own, without a subnet */
+        const struct route *host = NULL; /* the one that is beside it */
         struct route r = { .family = family, .type = RTN_UNICAST, .has_gateway = true, .n_hops = 1,
                            .hops = { nic->index }, .gateway_family = family };
 
@@ -159,13 +159,13 @@ static int add_default_by_host(const struct intent *i, const struct found *f, co
                 const struct route *other = &f->routes.routes[k];
 
                 if (other->family != family || use_of(i, f, nic, other) != USE_COPY || other->has_gateway ||
-                    other->dst_len != (family == AF_INET ? 32 : 128) || is_own_address(f, other))
+                    other->dst_len != whole || is_own_address(f, other))
                         continue;
                 if (host && memcmp(host->dst, other->dst, sizeof(host->dst)) != 0)
                         return 0; /* which of them is it? */
                 host = other;
         }
-        if (!host || !has_host_address(f, nic, family))
+        if (!host || !has_address(f, nic, family, whole))
                 return 0;
         memcpy(r.gateway, host->dst, sizeof(r.gateway));
         return add_route(i, nic, &r, USE_COPY, p);
@@ -216,14 +216,6 @@ const struct rule *source_foreign_rule(const struct found *f, const struct addre
                         return r;
         }
         return NULL;
-}
-
-static bool has_address(const struct found *f, const struct link *nic, int family) {
-        for (size_t k = 0; k < f->addresses.n; k++)
-                if (f->addresses.addresses[k].index == nic->index &&
-                    f->addresses.addresses[k].family == family)
-                        return true;
-        return false;
 }
 
 bool source_is_due(const struct intent *i, const struct found *f, int family) {
@@ -302,7 +294,7 @@ int source_wanted(const struct intent *i, const struct found *f, struct plan *re
                 due[n] = known && source_is_due(i, f, families[n]);
         for (size_t n = 0; n < ELEMENTSOF(families); n++)
                 for (size_t k = 0; due[n] && r == 0 && k < f->links.n; k++)
-                        if (has_address(f, &f->links.links[k], families[n]) &&
+                        if (has_address(f, &f->links.links[k], families[n], 0) &&
                             intent_is_data_nic(i, &f->links.links[k]))
                                 r = add_table(i, f, &f->links.links[k], families[n], &p);
         for (size_t n = 0; r == 0 && n < ELEMENTSOF(families); n++)

@@ -165,8 +165,8 @@ static void count_addresses(const struct found *f, const bool due[static ELEMENT
                 for (size_t k = 0; k < wanted->n; k++) {
                         const struct op *op = &wanted->ops[k];
 
-                        if (op->kind == OP_SOURCE_ROUTE && op->index == nic->index && op->route.dst_len == 0 &&
-                            op->route.family == families[n])
+                        if (op->kind == OP_SOURCE_ROUTE && op->index == nic->index &&
+                            op->route.dst_len == 0 && op->route.family == families[n])
                                 a->no_default[n] = false;
                 }
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Policy rules, addresses, routes and TCP connections as the kernel tells them. The first byte says as what the
- * rest is read.
+ * Policy rules, addresses, routes and TCP connections as the kernel tells them. The first byte says as what
+ * the rest is read.
  */
 #include <assert.h>
 

@@ -105,8 +105,12 @@ static inline void apply_rule(struct machine *m, const struct op *op) {
 static inline void apply_route(struct machine *m, const struct op *op) {
         bool removal = streq(op->to, SOURCE_ABSENT);
         const struct route *wanted = &op->route;
-        struct route r = { .family = wanted->family, .dst_len = wanted->dst_len, .type = RTN_THROW,
-                           .protocol = wanted->protocol, .table = wanted->table, .priority = wanted->priority };
+        struct route r = { .family = wanted->family,
+                           .dst_len = wanted->dst_len,
+                           .type = RTN_THROW,
+                           .protocol = wanted->protocol,
+                           .table = wanted->table,
+                           .priority = wanted->priority };
         char text[64], value[96];
         size_t hit = ROOM;
 

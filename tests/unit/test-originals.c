@@ -72,7 +72,7 @@ static void test_other_texts(void) {
                 ASSERT_EQ(parse(bad[k].text, &o, &line), -EBADMSG);
                 ASSERT_EQ(line, bad[k].line);
         }
-        ASSERT_EQ(parse("tpu-netcfg-originals 1\nboot " BOOT "\nmtu eth0 02:00:00:00:00:0a 1460\n", &o, &line),
+        ASSERT_EQ(parse("tpu-netcfg-originals 1\nboot " BOOT "\nnic eth0 02:00:00:00:00:0a\n", &o, &line),
                   -EPROTONOSUPPORT);
         ASSERT_OK(originals_parse(HEAD EVERY_KIND, strlen(HEAD EVERY_KIND), "another-boot", &o, &line));
         ASSERT_EQ(o.n, 0);
@@ -101,7 +101,8 @@ static void test_noted_once(void) {
         add_op(&again, OP_SYSCTL, 0, "net.ipv4.tcp_rmem", "4 5 6");
         add_op(&again, OP_MTU, 2, "eth0", "5000");
         ASSERT_EQ(originals_note(&o, &again, &links), 0);
-        assert_text(&o, HEAD "sysctl\t-\tnet.ipv4.tcp_rmem\t1 2 3\nnic.mtu\t02:00:00:00:00:0a\teth0\t1460\n");
+        assert_text(&o, HEAD "sysctl\t-\tnet.ipv4.tcp_rmem\t1 2 3\n"
+                             "nic.mtu\t02:00:00:00:00:0a\teth0\t1460\n");
         nics[0].address[5] = 0xc;
         ASSERT_EQ(originals_note(&o, &again, &links), 1);
         ASSERT_EQ(o.n, 3);
@@ -111,7 +112,8 @@ static void test_noted_once(void) {
 
 /* Two NICs change names, a third is gone, a fourth shares its address with another one. */
 static void test_names_are_followed(void) {
-        struct link nics[] = { nic(2, "eth1", 0xa), nic(3, "eth0.7", 0xb), nic(4, "up", 0xd), nic(5, "up2", 0xd) };
+        struct link nics[] = { nic(2, "eth1", 0xa), nic(3, "eth0.7", 0xb), nic(4, "up", 0xd),
+                               nic(5, "up2", 0xd) };
         struct link_table links = { nics, ELEMENTSOF(nics) };
         _cleanup_originals_ struct originals o = ORIGINALS_NULL;
         unsigned line;
