@@ -12,7 +12,6 @@
 #include "observe_file.h"
 #include "paths.h"
 #include "runtime.h"
-#include "sysctl_watch.h"
 #include "watch.h"
 
 #define REREAD_INTERVAL (30 * USEC_PER_SEC)
@@ -30,7 +29,6 @@ struct daemon {
         sd_event *event;
         sd_event_source *reread;
         struct watch *watch;
-        struct sysctl_watch *sysctls;
         struct frame_server *server;
         usec_t idle_until; /* boot clock; what looks that wrote nothing used up, at IDLE_PACE each */
         bool deferred;     /* reread stands in for a look that was put off */
@@ -43,7 +41,6 @@ struct daemon {
 static void daemon_clear(struct daemon *d) {
         frame_server_free(d->server);
         watch_free(d->watch);
-        sysctl_watch_free(d->sysctls);
         sd_event_source_disable_unref(d->reread);
         sd_event_unref(d->event);
         *d = (struct daemon) { 0 };
@@ -196,6 +193,7 @@ static int on_reread(sd_event_source *s, uint64_t usec, void *userdata) {
 /* --- Requests ----------------------------------------------------------------------------------------- */
 
 static int take_handover(struct daemon *d, struct frame_peer *p, const struct frame *f) {
+        const char *why = NULL;
         int r;
 
         if (!handover_permits(frame_peer_creds(p)->uid, d->hostd)) {
@@ -204,7 +202,9 @@ static int take_handover(struct daemon *d, struct frame_peer *p, const struct fr
                 return send_error(p, EPERM,
                                   "only root and the user " USER_HOSTD " may say what a network carries");
         }
-        r = handover_take(d->n, p, f);
+        r = handover_take(d->n, p, f, &why);
+        if (why)
+                return send_error(p, -r, why);
         if (r > 0)
                 look(d, PASS_APPLY); /* another intent, not a repair: no contest is counted */
         return r;
@@ -297,11 +297,6 @@ static int add_signals(struct daemon *d) {
 }
 
 static int set_up(struct daemon *d) {
-        const struct intent *i = &d->n->intent;
-        const struct watch_what what = { .host = &d->n->host,
-                                         .routes = i->rto_min > 0,
-                                         .sources = i->source_routing,
-                                         .ethtool = i->n_nic_settings > 0 };
         int r;
 
         r = sd_event_new(&d->event);
@@ -310,9 +305,7 @@ static int set_up(struct daemon *d) {
         if (r >= 0)
                 r = sd_event_set_watchdog(d->event, true);
         if (r >= 0) /* before the first pass: what changes from here on is noticed */
-                r = watch_new(d->event, &what, on_change, d, &d->watch);
-        if (r >= 0)
-                r = sysctl_watch_new(d->event, &d->n->host, &d->n->intent, on_change, d, &d->sysctls);
+                r = watch_new(d->event, &d->n->host, &d->n->intent, on_change, d, &d->watch);
         if (r >= 0)
                 r = sd_event_add_time_relative(d->event, &d->reread, CLOCK_BOOTTIME, REREAD_INTERVAL,
                                                USEC_PER_SEC, on_reread, d);

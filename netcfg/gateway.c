@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <linux/neighbour.h>
-#include <linux/rtnetlink.h>
-#include <netlink/attr.h>
-#include <netlink/msg.h>
 #include <netlink/netlink.h>
 #include <netlink/socket.h>
 #include <poll.h>
@@ -16,8 +13,6 @@
 #define VALID (NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE)
 
 DEFINE_CLEANUP(struct nl_sock *, nl_socket_free)
-DEFINE_CLEANUP(struct nl_msg *, nlmsg_free)
-
 static bool only_by(const struct route_table *t, const struct route *r) {
         for (size_t i = 0; i < t->n; i++) {
                 const struct route *other = &t->routes[i];

@@ -43,15 +43,8 @@ struct answer {
  */
 #define MOVES_WINDOW (3600 * USEC_PER_SEC)
 
-static struct intent_network *known_network(struct intent *i, const uint8_t mac[static 6]) {
-        for (size_t k = 0; k < i->n_networks; k++)
-                if (memcmp(i->networks[k].mac, mac, sizeof(i->networks[k].mac)) == 0)
-                        return &i->networks[k];
-        return NULL;
-}
-
-static int note_move(struct intent *i, struct intent_network *offer, usec_t now, char *why) {
-        const struct intent_network *known = known_network(i, offer->mac);
+static int note_move(const struct intent *i, struct intent_network *offer, usec_t now, char *why) {
+        const struct intent_network *known = intent_network_of(i, offer->mac);
         size_t last = ELEMENTSOF(offer->moved) - 1;
 
         if (!known)
@@ -74,21 +67,14 @@ static int note_move(struct intent *i, struct intent_network *offer, usec_t now,
         return 0;
 }
 
-static bool same_mtus(const struct intent *a, const struct intent *b) {
-        if (a->n_networks != b->n_networks)
-                return false;
-        for (size_t k = 0; k < a->n_networks; k++)
-                if (memcmp(a->networks[k].mac, b->networks[k].mac, sizeof(a->networks[k].mac)) != 0 ||
-                    a->networks[k].mtu != b->networks[k].mtu)
-                        return false;
-        return true;
-}
+static bool same_networks(const struct intent *a, const struct intent *b) {
+        bool same = a->n_networks == b->n_networks;
 
-static bool same_sources(const struct intent *a, const struct intent *b) {
-        for (size_t k = 0; k < a->n_networks; k++)
-                if (!streq(a->networks[k].source, b->networks[k].source))
-                        return false;
-        return true;
+        for (size_t k = 0; same && k < a->n_networks; k++)
+                same = memcmp(a->networks[k].mac, b->networks[k].mac, sizeof(a->networks[k].mac)) == 0 &&
+                       a->networks[k].mtu == b->networks[k].mtu &&
+                       streq(a->networks[k].source, b->networks[k].source);
+        return same;
 }
 
 static void take_one(struct intent *i, const struct link_table *t, const Local__NetworkMtuEntry *e,
@@ -139,23 +125,13 @@ static int take_all(struct netcfg *n, const Local__NetworkMtu *m, struct answer 
                 return r;
         for (size_t k = 0; k < m->n_entry; k++)
                 take_one(&n->intent, &links, m->entry[k], host_now(&n->host), a);
-        a->changed = !same_mtus(&before, &n->intent);
-        if (a->changed || !same_sources(&before, &n->intent))
+        a->changed = !same_networks(&before, &n->intent);
+        if (a->changed)
                 save(n);
         return 0;
 }
 
-static int send_error(struct frame_peer *p, int error, const char *text) {
-        Local__Error e = LOCAL__ERROR__INIT;
-        char copy[WHY_MAX];
-
-        (void) snprintf(copy, sizeof(copy), "%s", text);
-        e.code = -error;
-        e.text = copy;
-        return frame_peer_send(p, LOCAL__KIND__KIND_ERROR, &e.base);
-}
-
-int handover_take(struct netcfg *n, struct frame_peer *p, const struct frame *f) {
+int handover_take(struct netcfg *n, struct frame_peer *p, const struct frame *f, const char **ret_why) {
         Local__NetworkMtuReply reply = LOCAL__NETWORK_MTU_REPLY__INIT;
         Local__NetworkMtu *m = local__network_mtu__unpack(NULL, f->len, f->data);
         struct answer a = { 0 };
@@ -165,10 +141,11 @@ int handover_take(struct netcfg *n, struct frame_peer *p, const struct frame *f)
                 r = take_all(n, m, &a);
         if (m)
                 local__network_mtu__free_unpacked(m, NULL);
-        if (r == -EBADMSG)
-                return send_error(p, r, "not a NetworkMtu message with at most 32 entries");
         if (r < 0)
-                return send_error(p, r, "the NICs of this host cannot be read");
+                *ret_why = r == -EBADMSG ? "not a NetworkMtu message with at most 32 entries" :
+                                           "the NICs of this host cannot be read";
+        if (r < 0)
+                return r;
         reply.taken = a.taken;
         reply.n_refused = a.n_refused;
         reply.refused = a.lines;

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <linux/rtnetlink.h>
-#include <netlink/attr.h>
-#include <netlink/msg.h>
 #include <sys/syscall.h>
 
 #include "kernel.h"
 #include "nic.h"
-#include "request.h"
 #include "route.h"
 #include "source_write.h"
-
-DEFINE_CLEANUP(struct nl_msg *, nlmsg_free)
 
 int kernel_read_sysctl(const struct host *h, const char *name, struct found_sysctl *ret) {
         struct found_sysctl s = { 0 };
@@ -101,38 +95,6 @@ static int apply_sysctl(const struct host *h, const struct op *op) {
         return streq(after.value, op->to) ? 0 : -EIO;
 }
 
-static int set_mtu(int index, uint32_t mtu) {
-        _cleanup_(nlmsg_freep) struct nl_msg *m = nlmsg_alloc_simple(RTM_SETLINK, NLM_F_REQUEST | NLM_F_ACK);
-        struct ifinfomsg info = { .ifi_family = AF_UNSPEC, .ifi_index = index };
-
-        if (!m || nlmsg_append(m, &info, sizeof(info), NLMSG_ALIGNTO) < 0 ||
-            nla_put_u32(m, IFLA_MTU, mtu) < 0)
-                return -ENOMEM;
-        return request_do(m);
-}
-
-static int verify_mtu(const struct host *h, int index, uint32_t mtu) {
-        _cleanup_links_ struct link_table t = LINK_TABLE_NULL;
-        int r = links_read(h, &t);
-
-        if (r < 0)
-                return r;
-        for (size_t i = 0; i < t.n; i++)
-                if (t.links[i].index == index)
-                        return t.links[i].mtu == mtu ? 0 : -EIO;
-        return -ENODEV;
-}
-
-static int apply_mtu(const struct host *h, const struct op *op) {
-        unsigned long mtu = strtoul(op->to, NULL, 10);
-        int r;
-
-        if (mtu == 0 || mtu > UINT32_MAX)
-                return -EINVAL;
-        r = set_mtu(op->index, (uint32_t) mtu);
-        return r < 0 ? r : verify_mtu(h, op->index, (uint32_t) mtu);
-}
-
 static int apply_route(const struct host *h, const struct op *op) {
         _cleanup_links_ struct link_table t = LINK_TABLE_NULL;
         int r = links_read(h, &t);
@@ -146,14 +108,13 @@ int kernel_apply(const struct host *h, const struct op *op) {
         switch (op->kind) {
         case OP_SYSCTL:
                 return apply_sysctl(h, op);
-        case OP_MTU:
-                return apply_mtu(h, op);
         case OP_ROUTE:
                 return apply_route(h, op);
         case OP_RULE:
                 return source_write_rule(h, op);
         case OP_SOURCE_ROUTE:
                 return source_write_route(h, op);
+        case OP_MTU:
         case OP_NIC_SETTING:
         case _OP_KIND_MAX:
                 break;

@@ -189,13 +189,6 @@ int netns_enter(struct host *h, struct intent *i, const char *path, struct netns
 
 /* --- What carries its packets ------------------------------------------------------------------------- */
 
-static const struct link *host_link(const struct netns *n, int index) {
-        for (size_t k = 0; k < n->links.n; k++)
-                if (index > 0 && n->links.links[k].index == index)
-                        return &n->links.links[k];
-        return NULL;
-}
-
 static void lower_bound(struct link *l, uint32_t mtu, const char *by) {
         if (mtu == 0 || (l->carried_by[0] && mtu >= l->carried_mtu))
                 return;
@@ -205,8 +198,8 @@ static void lower_bound(struct link *l, uint32_t mtu, const char *by) {
 
 static void bound(const struct netns *n, struct link *l) {
         bool by_host = l->lower_nsid >= 0 && l->lower_nsid == n->host_nsid;
-        const struct link *lower = by_host ? host_link(n, l->lower) : NULL;
-        const struct link *master = lower ? host_link(n, lower->master) : NULL;
+        const struct link *lower = by_host ? link_by_index(&n->links, l->lower) : NULL;
+        const struct link *master = lower ? link_by_index(&n->links, lower->master) : NULL;
 
         l->carried_mtu = l->mtu;
         if (!lower || n->carried == 0)

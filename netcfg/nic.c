@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <linux/rtnetlink.h>
-#include <netlink/attr.h>
-#include <netlink/msg.h>
 
 #include "ethtool.h"
 #include "nic.h"
 #include "request.h"
-
-DEFINE_CLEANUP(struct nl_msg *, nlmsg_free)
 
 /* --- Features and private flags ----------------------------------------------------------------------- */
 
@@ -46,77 +41,87 @@ static int apply_bit(const struct host *h, enum nic_setting_kind k, const struct
         return streq(now, op->to) ? 0 : -EIO;
 }
 
-/* --- Sizes -------------------------------------------------------------------------------------------- */
+/* --- MTU and sizes ------------------------------------------------------------------------------------ */
+
+static enum link_size size_of(enum op_kind k) {
+        return (enum link_size) (k - OP_NIC_SETTING - NIC_SIZE);
+}
+
+static uint32_t number_of(const struct link *l, enum op_kind k) {
+        return k == OP_MTU ? l->mtu : l->sizes[size_of(k)];
+}
 
 static int find_link(const struct host *h, int index, struct link *ret) {
         _cleanup_links_ struct link_table t = LINK_TABLE_NULL;
         int r = links_read(h, &t);
+        const struct link *l = r == 0 ? link_by_index(&t, index) : NULL;
 
-        for (size_t i = 0; r == 0 && i < t.n; i++)
-                if (t.links[i].index == index) {
-                        *ret = t.links[i];
-                        return 0;
-                }
-        return r < 0 ? r : -ENODEV;
+        if (l)
+                *ret = *l;
+        return r < 0 ? r : l ? 0 : -ENODEV;
 }
 
-static int set_size(const struct link *l, enum link_size size, uint32_t bytes) {
-        _cleanup_(nlmsg_freep) struct nl_msg *m = nlmsg_alloc_simple(RTM_SETLINK, NLM_F_REQUEST | NLM_F_ACK);
-        struct ifinfomsg info = { .ifi_family = AF_UNSPEC, .ifi_index = l->index };
-        /* The kernel lets a limit up to 64 KiB for all families stand for IPv4, too
-         * (netif_set_gso_max_size()): that of IPv4 goes with it, so that it stays what it is. */
+/* The kernel lets a limit up to 64 KiB for all families stand for IPv4, too (netif_set_gso_max_size()): that
+ * of IPv4 goes with it, so that it stays what it is. */
+static int put_size(struct nl_msg *m, const struct link *l, enum link_size size, uint32_t bytes) {
         enum link_size ipv4 = size == LINK_GSO_MAX_SIZE || size == LINK_GSO_IPV4_MAX_SIZE ?
                                       LINK_GSO_IPV4_MAX_SIZE : LINK_GRO_IPV4_MAX_SIZE;
+        int r = nla_put_u32(m, link_size_attr(size), bytes);
+
+        if (r == 0 && ipv4 != size && l->sizes[ipv4] > 0)
+                r = nla_put_u32(m, link_size_attr(ipv4), l->sizes[ipv4]);
+        return r;
+}
+
+static int set_number(const struct link *l, enum op_kind k, uint32_t number) {
+        _cleanup_(nlmsg_freep) struct nl_msg *m = nlmsg_alloc_simple(RTM_SETLINK, NLM_F_REQUEST | NLM_F_ACK);
+        struct ifinfomsg info = { .ifi_family = AF_UNSPEC, .ifi_index = l->index };
 
         if (!m || nlmsg_append(m, &info, sizeof(info), NLMSG_ALIGNTO) < 0 ||
-            nla_put_u32(m, link_size_attr(size), bytes) < 0)
-                return -ENOMEM;
-        if (ipv4 != size && l->sizes[ipv4] > 0 && nla_put_u32(m, link_size_attr(ipv4), l->sizes[ipv4]) < 0)
+            (k == OP_MTU ? nla_put_u32(m, IFLA_MTU, number) : put_size(m, l, size_of(k), number)) < 0)
                 return -ENOMEM;
         return request_do(m);
 }
 
-static int apply_size(const struct host *h, enum link_size size, const struct op *op) {
-        unsigned long bytes = strtoul(op->to, NULL, 10);
+static int apply_number(const struct host *h, const struct op *op) {
+        unsigned long number = strtoul(op->to, NULL, 10);
         struct link l;
         int r;
 
-        if (bytes == 0 || bytes > UINT32_MAX)
+        if (number == 0 || number > UINT32_MAX)
                 return -EINVAL;
         r = find_link(h, op->index, &l);
         if (r == 0)
-                r = set_size(&l, size, (uint32_t) bytes);
+                r = set_number(&l, op->kind, (uint32_t) number);
         if (r == 0)
                 r = find_link(h, op->index, &l);
         if (r < 0)
                 return r;
-        return l.sizes[size] == bytes ? 0 : -EIO;
+        return number_of(&l, op->kind) == number ? 0 : -EIO;
 }
 
 /* --- Both --------------------------------------------------------------------------------------------- */
 
-int nic_apply(const struct host *h, const struct op *op) {
-        enum nic_setting_kind k;
-
-        if (!op_is_nic_setting(op->kind, &k))
-                return -EINVAL;
-        return k < NIC_SIZE ? apply_bit(h, k, op) : apply_size(h, k - NIC_SIZE, op);
+static bool is_bit(enum op_kind k) {
+        return k >= OP_NIC_SETTING && k < OP_NIC_SETTING + NIC_SIZE;
 }
 
-int nic_read(const struct host *h, enum nic_setting_kind k, const struct link *l, const char *subject,
+int nic_apply(const struct host *h, const struct op *op) {
+        return is_bit(op->kind) ? apply_bit(h, op->kind - OP_NIC_SETTING, op) : apply_number(h, op);
+}
+
+int nic_read(const struct host *h, enum op_kind k, const struct link *l, const char *subject,
              char buf[static 16]) {
         _cleanup_ethtool_ struct ethtool e = ETHTOOL_NULL;
         const char *name = op_bit_name(subject);
         int r;
 
-        if (k >= NIC_SIZE) {
-                if (l->sizes[k - NIC_SIZE] == 0)
-                        return -ENODEV;
-                (void) snprintf(buf, 16, "%u", l->sizes[k - NIC_SIZE]);
-                return 0;
+        if (!is_bit(k)) {
+                (void) snprintf(buf, 16, "%u", number_of(l, k));
+                return number_of(l, k) > 0 ? 0 : -ENODEV;
         }
         if (!name)
                 return -EINVAL;
         r = ethtool_open(h, &e);
-        return r < 0 ? r : read_bit(&e, k, l->index, name, buf);
+        return r < 0 ? r : read_bit(&e, k - OP_NIC_SETTING, l->index, name, buf);
 }

@@ -1,24 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include "durable.h"
 #include "log.h"
 #include "observe_file.h"
 #include "paths.h"
+#include "runtime.h"
 
 #define NAME "observe"
-
-/* systemd makes it (StateDirectory=); who runs us by hand as root has none yet. */
-static int open_state(const struct host *h, bool make) {
-        int fd = host_open_file(h, PATH_NETCFG_STATE, O_RDONLY | O_DIRECTORY);
-
-        if (fd != -ENOENT || !make)
-                return fd;
-        if (mkdirat(h->root_fd, &PATH_NETCFG_STATE[1], 0755) < 0 && errno != EEXIST)
-                return -errno;
-        return host_open_file(h, PATH_NETCFG_STATE, O_RDONLY | O_DIRECTORY);
-}
 
 /*
  * 0: there is none; 1: there is one, or something that is none (as an order without an end); -errno: nobody
@@ -55,7 +42,8 @@ static int save_one(int dir_fd, const struct observe *o) {
 }
 
 int observe_file_save(const struct host *h, int runtime_fd, const struct observe *o) {
-        _cleanup_close_ int state = open_state(h, o->ordered);
+        /* systemd makes it (StateDirectory=); who runs us by hand as root has none yet. */
+        _cleanup_close_ int state = runtime_open_directory(h, PATH_NETCFG_STATE, o->ordered);
         int r = state == -ENOENT ? 0 : state < 0 ? state : save_one(state, o);
 
         if (r < 0)
@@ -65,7 +53,7 @@ int observe_file_save(const struct host *h, int runtime_fd, const struct observe
 }
 
 void observe_file_load(const struct host *h, int runtime_fd, const char *boot_id, struct observe *ret) {
-        _cleanup_close_ int state = open_state(h, false);
+        _cleanup_close_ int state = runtime_open_directory(h, PATH_NETCFG_STATE, false);
         struct observe o = OBSERVE_NULL;
         int r = state < 0 ? 0 : load_one(state, PATH_NETCFG_STATE, boot_id, &o);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernel.h"
 #include "log.h"
+#include "nic.h"
 #include "oneshot.h"
 #include "report.h"
 #include "runtime.h"
@@ -133,49 +134,88 @@ int oneshot_once(struct netcfg *n, bool json) {
 /* --- Restore ------------------------------------------------------------------------------------------ */
 
 struct restoring {
+        struct link_table links;
+        struct route_table routes;
+        struct rule_table rules;
         struct originals originals;
         struct plan plan; /* first what source routing added, then the originals */
         size_t sources, gone, failed; /* sources: of plan */
 };
 
 static void restoring_clear(struct restoring *s) {
+        link_table_clear(&s->links);
+        route_table_clear(&s->routes);
+        rule_table_clear(&s->rules);
         originals_clear(&s->originals);
         plan_clear(&s->plan);
 }
 
-/* What source routing added goes, whatever asked for it. */
-static int plan_removal(struct netcfg *n, struct restoring *s) {
-        _cleanup_links_ struct link_table links = LINK_TABLE_NULL;
-        _cleanup_routes_ struct route_table routes = ROUTE_TABLE_NULL;
-        _cleanup_rules_ struct rule_table rules = RULE_TABLE_NULL;
-        _cleanup_plan_ struct plan own = PLAN_NULL;
+static int read_route(const struct restoring *s, struct op *op) {
+        for (size_t i = 0; i < s->routes.n; i++) {
+                char subject[sizeof(op->subject)];
+
+                route_subject(&s->routes.routes[i], &s->links, subject);
+                if (!streq(subject, op->subject))
+                        continue;
+                route_value(&s->routes.routes[i], op->from);
+                return 0;
+        }
+        return -ENODEV;
+}
+
+/* The value it has now. -ENODEV: the NIC or route is gone. */
+static int read_now(const struct host *h, const struct restoring *s, const struct original *o,
+                    struct op *op) {
+        const struct link *l = original_link(o, &s->links);
+        struct found_sysctl now;
+        char value[16];
         int r;
 
-        r = links_read(&n->host, &links);
+        if (o->kind == OP_SYSCTL) {
+                r = kernel_read_sysctl(h, o->subject, &now);
+                finding_set(op->from, "%s", now.value);
+                return r == -ENOENT ? -ENODEV : r; /* a NIC's own, which went with it */
+        }
+        if (o->kind == OP_ROUTE)
+                return read_route(s, op);
+        if (!l)
+                return -ENODEV;
+        op->index = l->index;
+        r = nic_read(h, o->kind, l, o->subject, value);
         if (r == 0)
-                r = rules_read(&n->host, &rules);
-        if (r == 0)
-                r = routes_read(&n->host, &routes);
-        if (r == 0)
-                r = source_found(&rules, &routes, &links, &own);
-        if (r == 0)
-                r = source_add_removal(&s->plan, &own, "was not there before tpu-netcfg");
-        s->sources = s->plan.n;
+                finding_set(op->from, "%s", value);
         return r;
 }
 
-static int load_originals(struct netcfg *n, struct restoring *s) {
-        _cleanup_links_ struct link_table links = LINK_TABLE_NULL;
-        _cleanup_plan_ struct plan p = PLAN_NULL;
-        int r;
+/* The writes that bring the originals back, in the opposite order of those that they were saved for. */
+static int plan_originals(const struct netcfg *n, struct restoring *s) {
+        for (size_t i = s->originals.n; i-- > 0;) {
+                const struct original *o = &s->originals.items[i];
+                struct op op = { .kind = o->kind };
+                int r;
 
-        r = links_read(&n->host, &links);
+                finding_set(op.subject, "%s", o->subject);
+                finding_set(op.to, "%s", o->value);
+                finding_set(op.source, "original value of this boot");
+                r = read_now(&n->host, s, o, &op);
+                if (r == -ENODEV)
+                        s->gone++;
+                else if (r == 0 && !streq(op.from, op.to))
+                        r = plan_add(&s->plan, &op);
+                if (r < 0 && r != -ENODEV)
+                        return r;
+        }
+        return 0;
+}
+
+/* What source routing added goes, whatever asked for it. */
+static int plan_removal(struct restoring *s) {
+        _cleanup_plan_ struct plan own = PLAN_NULL;
+        int r = source_found(&s->rules, &s->routes, &s->links, &own);
+
         if (r == 0)
-                r = originals_follow(&s->originals, &links);
-        if (r == 0)
-                r = originals_plan(&s->originals, &n->host, &links, &p, &s->gone);
-        for (size_t i = 0; r == 0 && i < p.n; i++)
-                r = plan_add(&s->plan, &p.ops[i]);
+                r = source_add_removal(&s->plan, &own, "was not there before tpu-netcfg");
+        s->sources = s->plan.n;
         return r;
 }
 
@@ -183,16 +223,24 @@ static int load_restoring(struct netcfg *n, struct restoring *s) {
         unsigned line = 0;
         int r;
 
-        r = originals_load(n->runtime_fd, n->boot_id, &s->originals, &line);
+        r = runtime_load_originals(n->runtime_fd, n->boot_id, &s->originals, &line);
         if (r == -EBADMSG)
                 return log_error_errno(
                         r, "%s/originals:%u is damaged; nothing was changed", n->netns.runtime, line);
         if (r < 0)
                 return log_error_errno(r, "%s/originals cannot be read: %m; nothing was changed",
                                        n->netns.runtime);
-        r = plan_removal(n, s);
+        r = links_read(&n->host, &s->links);
         if (r == 0)
-                r = load_originals(n, s);
+                r = rules_read(&n->host, &s->rules);
+        if (r == 0)
+                r = routes_read(&n->host, &s->routes);
+        if (r == 0)
+                r = plan_removal(s);
+        if (r == 0) {
+                originals_follow(&s->originals, &s->links);
+                r = plan_originals(n, s);
+        }
         return r < 0 ? log_error_errno(r, "the current values cannot be read: %m; nothing was changed") : 0;
 }
 
@@ -215,7 +263,7 @@ static int restore_locked(struct netcfg *n, struct restoring *s) {
                 s->failed += pass_apply_one(n, &s->plan.ops[i], true) < 0;
         if (s->failed > 0)
                 return 0; /* the originals are kept for another try */
-        r = originals_forget(n->runtime_fd);
+        r = runtime_forget_originals(n->runtime_fd);
         return r < 0 ? log_error_errno(r, "%s/originals cannot be removed: %m", n->netns.runtime) : 0;
 }
 
@@ -231,7 +279,7 @@ static int print_restored(const struct netcfg *n, const struct restoring *s, boo
         else
                 printf("%u settings restored and verified, %zu had their original value, %zu failed, "
                        "%zu are of NICs or routes that are gone.\n%s",
-                       n->writes, originals_count(&s->originals) - (s->plan.n - s->sources) - s->gone, s->failed,
+                       n->writes, s->originals.n - (s->plan.n - s->sources) - s->gone, s->failed,
                        s->gone,
                        n->netns.path ? "" :
                                        "A running tpu-netcfg only observes from now on; tpu-netcfg --once "

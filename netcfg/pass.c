@@ -253,7 +253,7 @@ static int save_originals(struct netcfg *n, const struct plan *p, const struct l
         unsigned line = 0;
         int r;
 
-        r = originals_load(n->runtime_fd, n->boot_id, &o, &line);
+        r = runtime_load_originals(n->runtime_fd, n->boot_id, &o, &line);
         if (r < 0 && was_said(n, &p->ops[0], r))
                 return r;
         if (r == -EBADMSG)
@@ -261,8 +261,12 @@ static int save_originals(struct netcfg *n, const struct plan *p, const struct l
                                        "%s/originals:%u is damaged; nothing was changed. Remove the file to go "
                                        "on without --restore",
                                        n->netns.runtime, line);
-        if (r == 0)
-                r = originals_keep(&o, n->runtime_fd, n->boot_id, p, links);
+        if (r == 0) {
+                originals_follow(&o, links);
+                r = originals_note(&o, p, links);
+        }
+        if (r > 0)
+                r = runtime_save_originals(n->runtime_fd, n->boot_id, &o);
         if (r < 0 && was_said(n, &p->ops[0], r))
                 return r;
         if (r < 0)

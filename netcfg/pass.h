@@ -10,7 +10,6 @@
 #include "intent.h"
 #include "netns.h"
 #include "observe.h"
-#include "originals.h"
 #include "plan.h"
 
 /* A setting that was wanted and is not so. */

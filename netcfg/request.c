@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <netlink/msg.h>
 #include <netlink/netlink.h>
 #include <netlink/socket.h>
 

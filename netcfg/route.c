@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <linux/rtnetlink.h>
-#include <netlink/attr.h>
-#include <netlink/msg.h>
 #include <netlink/netlink.h>
 #include <netlink/socket.h>
 
 #include "request.h"
 #include "route.h"
-
-DEFINE_CLEANUP(struct nl_msg *, nlmsg_free)
 
 /* What a dump says of the hardware's state, no one may say when setting. */
 #define SETTABLE_HOP_FLAGS (RTNH_F_ONLINK | RTNH_F_PERVASIVE)

@@ -4,25 +4,30 @@
 #include <sys/stat.h>
 
 #include "durable.h"
+#include "log.h"
 #include "paths.h"
 #include "runtime.h"
 
+#define ORIGINALS "originals"
+#define ORIGINALS_ASIDE "originals.of-another-version"
+#define ORIGINALS_FILE_MAX (ORIGINALS_MAX * (size_t) 256)
+
 #define LOCK_STEP (5 * USEC_PER_MSEC)
 
-static int open_top(const struct host *h) {
-        int fd = host_open_file(h, PATH_NETCFG_RUNTIME, O_RDONLY | O_DIRECTORY);
+int runtime_open_directory(const struct host *h, const char *path, bool make) {
+        int fd = host_open_file(h, path, O_RDONLY | O_DIRECTORY);
 
-        if (fd != -ENOENT)
+        if (fd != -ENOENT || !make)
                 return fd;
-        if (mkdirat(h->root_fd, &PATH_NETCFG_RUNTIME[1], 0755) < 0 && errno != EEXIST)
+        if (mkdirat(h->root_fd, path + 1, 0755) < 0 && errno != EEXIST)
                 return -errno;
-        return host_open_file(h, PATH_NETCFG_RUNTIME, O_RDONLY | O_DIRECTORY);
+        return host_open_file(h, path, O_RDONLY | O_DIRECTORY);
 }
 
 int runtime_open(const struct host *h, const char *path) {
         static const char top_path[] = PATH_NETCFG_RUNTIME "/";
         const char *inside = startswith(path, top_path) ? path + strlen(top_path) : NULL;
-        _cleanup_close_ int top = open_top(h);
+        _cleanup_close_ int top = runtime_open_directory(h, PATH_NETCFG_RUNTIME, true);
         int fd;
 
         if (top < 0 || !inside)
@@ -66,20 +71,47 @@ int runtime_lock(int dir_fd, usec_t wait) {
         return TAKE_FD(fd);
 }
 
-static bool is_there(int dir_fd, const char *name) {
-        return faccessat(dir_fd, name, F_OK, 0) == 0;
-}
-
-static int set_there(int dir_fd, const char *name, bool there) {
-        if (there)
-                return durable_write(dir_fd, name, "", 0, 0644);
+static int remove_file(int dir_fd, const char *name) {
         return unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT ? -errno : 0;
 }
 
 bool runtime_is_restored(int dir_fd) {
-        return is_there(dir_fd, "restored");
+        return faccessat(dir_fd, "restored", F_OK, 0) == 0;
 }
 
 int runtime_set_restored(int dir_fd, bool restored) {
-        return set_there(dir_fd, "restored", restored);
+        return restored ? durable_write(dir_fd, "restored", "", 0, 0644) : remove_file(dir_fd, "restored");
+}
+
+int runtime_load_originals(int dir_fd, const char *boot_id, struct originals *ret, unsigned *ret_line) {
+        _cleanup_free_ char *text = NULL;
+        size_t len;
+        int r = durable_read(dir_fd, ORIGINALS, ORIGINALS_FILE_MAX, &text, &len);
+
+        if (r == 0)
+                r = originals_parse(text, len, boot_id, ret, ret_line);
+        if (r == -EPROTONOSUPPORT) {
+                if (renameat(dir_fd, ORIGINALS, dir_fd, ORIGINALS_ASIDE) < 0)
+                        return -errno;
+                log_warning("the original values of this boot were kept by another version of tpu-netcfg, "
+                            "and are set aside as " ORIGINALS_ASIDE ", in plain text: --restore does not bring "
+                            "them back");
+        }
+        if (r == -ENOENT || r == -EPROTONOSUPPORT) {
+                *ret = ORIGINALS_NULL;
+                return 0;
+        }
+        return r;
+}
+
+int runtime_save_originals(int dir_fd, const char *boot_id, const struct originals *o) {
+        _cleanup_free_ char *text = NULL;
+        size_t len;
+        int r = originals_format(o, boot_id, &text, &len);
+
+        return r < 0 ? r : durable_write(dir_fd, ORIGINALS, text, len, 0644);
+}
+
+int runtime_forget_originals(int dir_fd) {
+        return remove_file(dir_fd, ORIGINALS);
 }

@@ -3,14 +3,18 @@
 /*
  * The runtime directory /run/tpu-netcfg, shared by the daemon and the one-shots:
  *   lock       held while one of them reads, plans and writes, so that two never interleave
- *   originals  see originals.h
+ *   originals  the values before our first write of this boot (originals.h): saved durably before the write,
+ *              kept over restarts, forgotten by a new boot id or after --restore
  *   netns-…    the same for a container's network namespace (netns.h), of which there is no daemon
  *   restored   exists after --restore: the daemon then only observes, over its own restarts, too, until
  *              --once takes the file away or the host boots anew
  *   observe    see observe_file.h
  */
 #include "host.h"
+#include "originals.h"
 
+/* Opens a directory below the root; when it is missing and make, it is made (0755) first. -ENOENT. */
+int runtime_open_directory(const struct host *h, const char *path, bool make);
 /* Opens the directory, path being it or one right inside it; what is missing is made (0755). Returns a
  * descriptor or -errno; a symlink inside it is not followed (-ENOTDIR). */
 int runtime_open(const struct host *h, const char *path);
@@ -20,3 +24,9 @@ int runtime_lock(int dir_fd, usec_t wait);
 
 bool runtime_is_restored(int dir_fd);
 int runtime_set_restored(int dir_fd, bool restored);
+
+/* No file, or one of another boot, is an empty list; one of another version is set aside with a warning, and
+ * an empty list, too. -EBADMSG with the line (from 1) in ret_line: the file is not ours to guess at. */
+int runtime_load_originals(int dir_fd, const char *boot_id, struct originals *ret, unsigned *ret_line);
+int runtime_save_originals(int dir_fd, const char *boot_id, const struct originals *o);
+int runtime_forget_originals(int dir_fd);

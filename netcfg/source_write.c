@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <linux/fib_rules.h>
-#include <linux/rtnetlink.h>
-#include <netlink/attr.h>
-#include <netlink/msg.h>
 #include <sys/socket.h>
 
 #include "request.h"
 #include "source.h"
 #include "source_write.h"
-
-DEFINE_CLEANUP(struct nl_msg *, nlmsg_free)
 
 static int address_size(int family) {
         return family == AF_INET ? 4 : 16;
@@ -59,15 +54,8 @@ int source_write_rule(const struct host *h, const struct op *op) {
         _cleanup_(nlmsg_freep) struct nl_msg *m = nlmsg_alloc_simple(
                 removes(op) ? RTM_DELRULE : RTM_NEWRULE,
                 NLM_F_REQUEST | NLM_F_ACK | (removes(op) ? 0 : NLM_F_CREATE | NLM_F_EXCL));
-        struct rule rule;
-        int r;
+        int r = m ? put_rule(m, &op->rule) : -ENOMEM;
 
-        if (!m)
-                return -ENOMEM;
-        if (!source_rule_parse(op->subject, &rule) ||
-            !source_rule_parse_priority(removes(op) ? op->from : op->to, &rule.priority))
-                return -EINVAL;
-        r = put_rule(m, &rule);
         if (r == 0)
                 r = request_do(m);
         return r < 0 ? r : verify(h, op);
@@ -132,15 +120,10 @@ int source_write_route(const struct host *h, const struct op *op) {
         _cleanup_(nlmsg_freep) struct nl_msg *m =
                 nlmsg_alloc_simple(removes(op) ? RTM_DELROUTE : RTM_NEWROUTE,
                                    NLM_F_REQUEST | NLM_F_ACK | (removes(op) ? 0 : NLM_F_CREATE | how));
-        struct route route;
-        int r;
+        int r = !m            ? -ENOMEM :
+                removes(op) ? put_destination(m, &op->route, RT_SCOPE_NOWHERE) :
+                              put_route(m, &op->route);
 
-        if (!m)
-                return -ENOMEM;
-        if (!source_route_parse_subject(op->subject, &route) ||
-            (!removes(op) && !source_route_parse_value(op->to, &route)))
-                return -EINVAL;
-        r = removes(op) ? put_destination(m, &route, RT_SCOPE_NOWHERE) : put_route(m, &route);
         if (r == 0)
                 r = request_do(m);
         return r < 0 ? r : verify(h, op);

@@ -6,7 +6,7 @@
  */
 #include "plan.h"
 
-/* -EINVAL: the op does not say one; -EEXIST: someone else's stands in its place; -EIO: the kernel took it
- * and has something else; else what the kernel answered. */
+/* -EEXIST: someone else's stands in its place; -EIO: the kernel took it and has something else; else what
+ * the kernel answered. */
 int source_write_rule(const struct host *h, const struct op *op);
 int source_write_route(const struct host *h, const struct op *op);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
 #include <linux/rtnetlink.h>
 #include <netlink/netlink.h>
 #include <netlink/socket.h>
+#include <sys/inotify.h>
 #include <sys/socket.h>
 
 #include "ethtool.h"
@@ -18,6 +20,8 @@ struct ear {
 
 struct watch {
         struct ear routing, ethtool;
+        int sysctls; /* inotify */
+        sd_event_source *sysctl_io;
         void (*changed)(void *userdata);
         void *userdata;
         unsigned overruns;
@@ -66,25 +70,25 @@ static int listen_on(struct watch *w, sd_event *event, struct ear *e, const char
         return 0;
 }
 
-static int join_routing(struct nl_sock *s, const struct watch_what *what) {
+static int join_routing(struct nl_sock *s, const struct intent *i) {
         int r = nl_socket_add_membership(s, RTNLGRP_LINK);
 
-        if (r == 0 && (what->routes || what->sources))
+        if (r == 0 && (i->rto_min > 0 || i->source_routing))
                 r = nl_socket_add_memberships(s, RTNLGRP_IPV4_ROUTE, RTNLGRP_IPV6_ROUTE, 0);
-        if (r == 0 && what->sources)
+        if (r == 0 && i->source_routing)
                 r = nl_socket_add_memberships(s, RTNLGRP_IPV4_RULE, RTNLGRP_IPV6_RULE, RTNLGRP_IPV4_IFADDR,
                                               RTNLGRP_IPV6_IFADDR, 0);
         return r < 0 ? -EIO : 0;
 }
 
-static int listen_to_routing(struct watch *w, sd_event *event, const struct watch_what *what) {
+static int listen_to_routing(struct watch *w, sd_event *event, const struct intent *i) {
         struct ear *e = &w->routing;
 
         e->sock = nl_socket_alloc();
         if (!e->sock)
                 return -ENOMEM;
         nl_socket_disable_seq_check(e->sock);
-        if (nl_connect(e->sock, NETLINK_ROUTE) < 0 || join_routing(e->sock, what) < 0)
+        if (nl_connect(e->sock, NETLINK_ROUTE) < 0 || join_routing(e->sock, i) < 0)
                 return -EIO;
         return listen_on(w, event, e, "link and route changes");
 }
@@ -107,7 +111,57 @@ static int listen_to_ethtool(struct watch *w, sd_event *event, const struct host
         return listen_on(w, event, e, "ethtool changes");
 }
 
-int watch_new(sd_event *event, const struct watch_what *what, void (*changed)(void *userdata),
+/* --- Sysctls, by inotify ------------------------------------------------------------------------------ */
+
+/* Which one it was is not asked: everything is read again, so a lost event (overflow) is like others. */
+static int on_sysctl(sd_event_source *s, int fd, uint32_t revents, void *userdata) {
+        _Alignas(struct inotify_event) char buf[4096];
+        struct watch *w = userdata;
+        bool any = false;
+
+        (void) s, (void) revents;
+        while (read(fd, buf, sizeof(buf)) > 0)
+                any = true;
+        if (any)
+                w->changed(w->userdata);
+        return 0;
+}
+
+static int add_sysctl(int inotify_fd, const struct host *h, const char *name) {
+        _cleanup_close_ int fd = -1;
+        char path[128], magic[40];
+        int r;
+
+        r = intent_sysctl_path(name, path, sizeof(path));
+        if (r < 0)
+                return r;
+        fd = host_open_file(h, path, O_PATH);
+        if (fd < 0)
+                return fd;
+        (void) snprintf(magic, sizeof(magic), "/proc/self/fd/%d", fd);
+        return inotify_add_watch(inotify_fd, magic, IN_MODIFY) < 0 ? -errno : 0;
+}
+
+static int watch_sysctls(struct watch *w, sd_event *event, const struct host *h, const struct intent *i) {
+        int r;
+
+        w->sysctls = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+        if (w->sysctls < 0)
+                return -errno;
+        for (size_t k = 0; k < i->n_sysctls; k++) {
+                r = add_sysctl(w->sysctls, h, i->sysctls[k].name);
+                if (r < 0 && r != -ENOENT && r != -EACCES) /* this kernel has not got it: passed over */
+                        return r;
+        }
+        r = sd_event_add_io(event, &w->sysctl_io, w->sysctls, EPOLLIN, on_sysctl, w);
+        if (r == 0)
+                (void) sd_event_source_set_description(w->sysctl_io, "sysctl writes");
+        return r;
+}
+
+/* --- All of it ---------------------------------------------------------------------------------------- */
+
+int watch_new(sd_event *event, const struct host *h, const struct intent *i, void (*changed)(void *userdata),
               void *userdata, struct watch **ret) {
         _cleanup_(watch_freep) struct watch *w = calloc(1, sizeof(*w));
         int r;
@@ -116,9 +170,12 @@ int watch_new(sd_event *event, const struct watch_what *what, void (*changed)(vo
                 return -ENOMEM;
         w->changed = changed;
         w->userdata = userdata;
-        r = listen_to_routing(w, event, what);
-        if (r == 0 && what->ethtool)
-                r = listen_to_ethtool(w, event, what->host);
+        w->sysctls = -1;
+        r = listen_to_routing(w, event, i);
+        if (r == 0 && i->n_nic_settings > 0)
+                r = listen_to_ethtool(w, event, h);
+        if (r == 0)
+                r = watch_sysctls(w, event, h, i);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(w);
@@ -136,6 +193,8 @@ struct watch *watch_free(struct watch *w) {
                 return NULL;
         ear_clear(&w->routing);
         ear_clear(&w->ethtool);
+        sd_event_source_disable_unref(w->sysctl_io);
+        (void) close_fd(w->sysctls);
         free(w);
         return NULL;
 }

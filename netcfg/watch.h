@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Tells that some link, feature or private flag of a NIC, or route, or what source routing needs (rules,
- * addresses), where they are asked for, of this network namespace changed, in an sd-event loop. What changed
- * is not told: who is told reads everything anew, so that a lost notification (the kernel's queue overran) is
- * only one more change.
+ * Tells, in an sd-event loop, that something changed in this network namespace that the intent speaks of: a
+ * link; where they are wanted, a route, a feature or private flag of a NIC, or what source routing needs
+ * (routes, rules, addresses); or that someone wrote one of the wanted sysctls. What changed is not told: who
+ * is told reads everything anew, so that a lost notification (the kernel's queue overran) is only one more
+ * change.
+ *
+ * Not told are features where this kernel does not, and what inotify does not see of sysctls: writes through
+ * another mount of procfs than the host's, and changes by the kernel itself. Reading again finds those.
  */
 #include <systemd/sd-event.h>
 
-#include "base.h"
 #include "host.h"
+#include "intent.h"
 
 struct watch;
-struct watch_what {
-        const struct host *host;
-        bool routes, ethtool;
-        bool sources; /* routes, rules and addresses */
-};
-/* Where this kernel tells nothing of features and private flags, nothing is heard of them. */
-int watch_new(sd_event *e, const struct watch_what *what, void (*changed)(void *userdata), void *userdata,
-              struct watch **ret);
+int watch_new(sd_event *e, const struct host *h, const struct intent *i, void (*changed)(void *userdata),
+              void *userdata, struct watch **ret);
 struct watch *watch_free(struct watch *w);
 DEFINE_CLEANUP(struct watch *, watch_free)
 /* How often the kernel's queue overran. */

@@ -45,59 +45,48 @@ static int parse_profile_name(const char *value, void *dest, char why[static 96]
         return 0;
 }
 
-static int parse_mode(const char *value, void *dest, char why[static 96]) {
-        if (!streq(value, "repair") && !streq(value, "observe")) {
-                (void) snprintf(why, 96, "neither repair nor observe");
-                return -EINVAL;
-        }
-        *(bool *) dest = streq(value, "observe");
-        return 0;
+/* Which of the words the value is; -EINVAL with why for any other. */
+static int parse_word(const char *value, const char *const *words, size_t n, unsigned *ret,
+                      char why[static 96]) {
+        for (unsigned k = 0; k < n; k++)
+                if (streq(value, words[k])) {
+                        *ret = k;
+                        return 0;
+                }
+        finding_format(why, 96, "none of");
+        for (size_t k = 0; k < n; k++)
+                finding_format(why + strlen(why), 96 - strlen(why), " %s", words[k]);
+        return -EINVAL;
 }
 
-static int parse_network_mtu(const char *value, void *dest, char why[static 96]) {
-        uint32_t mtu = 0;
-        int r;
+static int parse_mode(const char *value, void *dest, char why[static 96]) {
+        static const char *const words[] = { "repair", "observe" };
+        unsigned k = 0;
+        int r = parse_word(value, words, ELEMENTSOF(words), &k, why);
 
-        r = config_parse_u32(value, &mtu, why);
-        if (r < 0)
-                return r;
-        if (mtu < INTENT_MTU_MIN || mtu > INTENT_MTU_MAX) {
-                (void) snprintf(why, 96, "the MTU of a network is between %d and %d", INTENT_MTU_MIN,
-                                INTENT_MTU_MAX);
-                return -ERANGE;
-        }
-        *(uint32_t *) dest = mtu;
-        return 0;
+        if (r == 0)
+                *(bool *) dest = k == 1;
+        return r;
 }
 
 static int parse_rto_min(const char *value, void *dest, char why[static 96]) {
-        static const char *const names[] = {
+        static const char *const words[] = {
                 [RTO_AUTO] = "auto", [RTO_SYSCTL] = "sysctl", [RTO_ROUTES] = "routes"
         };
 
-        for (size_t k = 0; k < ELEMENTSOF(names); k++)
-                if (streq(value, names[k])) {
-                        *(enum rto_by *) dest = (enum rto_by) k;
-                        return 0;
-                }
-        (void) snprintf(why, 96, "neither auto, sysctl nor routes");
-        return -EINVAL;
+        return parse_word(value, words, ELEMENTSOF(words), dest, why);
 }
 
 static int parse_source_routing(const char *value, void *dest, char why[static 96]) {
-        static const char *const names[] = {
-                [SOURCE_ROUTING_PROFILE] = "profile",
-                [SOURCE_ROUTING_NO] = "no",
-                [SOURCE_ROUTING_YES] = "yes",
-        };
+        static const char *const words[] = { [SOURCE_ROUTING_PROFILE] = "profile",
+                                             [SOURCE_ROUTING_NO] = "no",
+                                             [SOURCE_ROUTING_YES] = "yes" };
 
-        for (size_t k = 0; k < ELEMENTSOF(names); k++)
-                if (streq(value, names[k])) {
-                        *(enum source_routing *) dest = (enum source_routing) k;
-                        return 0;
-                }
-        (void) snprintf(why, 96, "neither yes, no nor profile");
-        return -EINVAL;
+        return parse_word(value, words, ELEMENTSOF(words), dest, why);
+}
+
+static int parse_network_mtu(const char *value, void *dest, char why[static 96]) {
+        return config_parse_u32_within(value, INTENT_MTU_MIN, INTENT_MTU_MAX, dest, why);
 }
 
 /* What the caller wants to know of the configuration itself. */

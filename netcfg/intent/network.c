@@ -11,7 +11,7 @@ static bool is_of(const struct intent_network *n, const struct link *l) {
         return l->address_len == sizeof(n->mac) && memcmp(l->address, n->mac, sizeof(n->mac)) == 0;
 }
 
-static struct intent_network *find(struct intent *i, const uint8_t mac[static 6]) {
+const struct intent_network *intent_network_of(const struct intent *i, const uint8_t mac[static 6]) {
         for (size_t k = 0; k < i->n_networks; k++)
                 if (memcmp(i->networks[k].mac, mac, sizeof(i->networks[k].mac)) == 0)
                         return &i->networks[k];
@@ -19,17 +19,13 @@ static struct intent_network *find(struct intent *i, const uint8_t mac[static 6]
 }
 
 uint32_t intent_network_mtu(const struct intent *i, const struct link *l, const char **ret_source) {
-        const char *source = i->network_mtu_source;
-        uint32_t mtu = i->network_mtu;
+        const struct intent_network *n = NULL;
 
-        for (size_t k = 0; mtu == 0 && k < i->n_networks; k++)
-                if (is_of(&i->networks[k], l)) {
-                        mtu = i->networks[k].mtu;
-                        source = i->networks[k].source;
-                }
-        if (ret_source && mtu > 0)
-                *ret_source = source;
-        return mtu;
+        if (i->network_mtu == 0 && l->address_len == sizeof(n->mac))
+                n = intent_network_of(i, l->address);
+        if (ret_source && (n || i->network_mtu > 0))
+                *ret_source = n ? n->source : i->network_mtu_source;
+        return n ? n->mtu : i->network_mtu;
 }
 
 /* --- Taking over -------------------------------------------------------------------------------------- */
@@ -71,7 +67,7 @@ static void forget_gone(struct intent *i, const struct link_table *t) {
 
 int intent_networks_take(struct intent *i, const struct link_table *t, const struct intent_network *offer,
                          char why[static 160]) {
-        struct intent_network *known = find(i, offer->mac);
+        const struct intent_network *known = intent_network_of(i, offer->mac);
         char mac[18];
         int r = 0;
 
@@ -95,9 +91,7 @@ int intent_networks_take(struct intent *i, const struct link_table *t, const str
                 (void) snprintf(why, 160, "NIC %s: more than %d NICs", mac, INTENT_NETWORKS_MAX);
                 return -ENOSPC;
         }
-        if (!known)
-                known = &i->networks[i->n_networks++];
-        *known = *offer;
+        i->networks[known ? (size_t) (known - i->networks) : i->n_networks++] = *offer;
         return 0;
 }
 
@@ -140,33 +134,24 @@ static int parse_entry(const char *line, struct intent *i) {
 }
 
 int intent_networks_parse(const char *text, size_t len, const char *boot_id, struct intent *i) {
+        static const char head[] = FILE_HEAD "\nboot ";
         struct intent read = { 0 };
-        unsigned number = 0;
+        char copy[INTENT_NETWORKS_TEXT_MAX], *at = copy, *line;
+        int r = 0;
 
-        for (const char *at = text; at < text + len;) {
-                size_t n = (size_t) ((const char *) memchr(at, '\n', (size_t) (text + len - at)) ?:
-                                             text + len) -
-                           (size_t) at;
-                char line[160];
-                int r = 0;
-
-                if (n >= sizeof(line) || memchr(at, '\0', n))
-                        return -EBADMSG;
-                (void) snprintf(line, sizeof(line), "%.*s", (int) n, at);
-                at += n + 1;
-                if (++number == 1)
-                        r = streq(line, FILE_HEAD) ? 0 : -EBADMSG;
-                else if (number > 2)
-                        r = parse_entry(line, &read);
-                else if (!startswith(line, "boot "))
-                        r = -EBADMSG;
-                else if (!streq(line + 5, boot_id))
-                        return 0; /* another boot's: nothing is known */
-                if (r < 0)
-                        return r;
-        }
-        if (number < 2)
+        if (len >= sizeof(copy) || memchr(text, '\0', len))
                 return -EBADMSG;
+        memcpy(copy, text, len);
+        copy[len] = '\0';
+        if (!startswith(copy, head))
+                return -EBADMSG;
+        at += strlen(head);
+        if (!streq(strsep(&at, "\n"), boot_id))
+                return 0; /* another boot's: nothing is known */
+        while (r == 0 && (line = strsep(&at, "\n")) && (line[0] || at)) /* the last one is empty */
+                r = parse_entry(line, &read);
+        if (r < 0)
+                return r;
         memcpy(i->networks, read.networks, sizeof(i->networks));
         i->n_networks = read.n_networks;
         return 0;

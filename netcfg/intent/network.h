@@ -19,6 +19,9 @@
 /* What the network of this NIC carries; 0: not known. ret_source (may be NULL) is set when it is known. */
 uint32_t intent_network_mtu(const struct intent *i, const struct link *l, const char **ret_source);
 
+/* What is known for the NIC of that address, or NULL. */
+const struct intent_network *intent_network_of(const struct intent *i, const uint8_t mac[static 6]);
+
 /*
  * Takes one over, in place of what is known for that NIC. t: the NICs of this host; what is known for NICs
  * that are gone makes room. -ERANGE: outside 1300 to 8896; -ENODEV: no data-centre NIC has that address;

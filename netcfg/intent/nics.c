@@ -21,6 +21,14 @@ bool intent_is_data_nic(const struct intent *i, const struct link *l) {
         return i->nics[0] ? matches(i->nics, l->name) : link_is_data_nic(l);
 }
 
+size_t intent_count_data_nics(const struct intent *i, const struct link_table *t) {
+        size_t n = 0;
+
+        for (size_t k = 0; k < t->n; k++)
+                n += intent_is_data_nic(i, &t->links[k]);
+        return n;
+}
+
 void intent_drop_ignored(struct intent *i) {
         size_t kept = 0;
 

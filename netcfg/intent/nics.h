@@ -9,6 +9,7 @@
 /* Whether it is one of this host's data-centre NICs: IgnoreNics= and Nics= of [Netcfg], else
  * link_is_data_nic(). */
 bool intent_is_data_nic(const struct intent *i, const struct link *l);
+size_t intent_count_data_nics(const struct intent *i, const struct link_table *t);
 /* Their names in the order of their indexes, "eth0,eth1"; empty when there is none. */
 #define INTENT_NICS_TEXT_MAX 256
 void intent_data_nics(const struct intent *i, const struct link_table *t,

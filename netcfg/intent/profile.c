@@ -51,21 +51,18 @@ static const char *set_source(const struct reading *r, char *dest, size_t size) 
 /* The take_… functions return what is wrong, or NULL. */
 static const char *take_mtu(struct reading *r) {
         struct intent *i = r->intent;
-        char why[96], source[sizeof(i->mtu_source)] = "";
         const char *wrong;
         uint32_t mtu = 0;
+        char why[96];
 
         if (i->mtu > 0)
                 return "there is one already";
-        if (config_parse_u32(r->section.value, &mtu, why) < 0 || mtu < INTENT_MTU_MIN ||
-            mtu > INTENT_MTU_MAX)
+        if (config_parse_u32_within(r->section.value, INTENT_MTU_MIN, INTENT_MTU_MAX, &mtu, why) < 0)
                 return "Value= must be an MTU between 1300 and 8896";
-        wrong = set_source(r, source, sizeof(source));
-        if (wrong)
-                return wrong;
-        i->mtu = mtu;
-        memcpy(i->mtu_source, source, sizeof(source));
-        return NULL;
+        wrong = set_source(r, i->mtu_source, sizeof(i->mtu_source));
+        if (!wrong)
+                i->mtu = mtu;
+        return wrong;
 }
 
 /* One of a list of named values. */
@@ -105,7 +102,7 @@ static const char *set_size_value(const char *text, char dest[static 16]) {
 
         /* The kernel's own bounds: a segment has 1,460 bytes at the least usual MTU, and GSO_MAX_SIZE is
          * 8 * 65535 (linux/netdevice.h). */
-        if (config_parse_u32(text, &bytes, why) < 0 || bytes < 1460 || bytes > 8 * 65535)
+        if (config_parse_u32_within(text, 1460, 8 * 65535, &bytes, why) < 0)
                 return "Value= must be a number of bytes between 1460 and 524280";
         (void) snprintf(dest, 16, "%u", bytes);
         return NULL;
@@ -186,25 +183,15 @@ static const char *take_rto_min(struct reading *r) {
         return wrong;
 }
 
-static const char *take_rp_filter(struct reading *r) {
-        struct intent *i = r->intent;
+/* Wanted with the one word that may be said of it. */
+static const char *take_switch(struct reading *r, const char *word, bool *dest, char *source, size_t size) {
         const char *wrong;
 
-        if (!streq(r->section.value, "loose"))
-                return "Value= must be loose";
-        wrong = set_source(r, i->rp_filter_source, sizeof(i->rp_filter_source));
-        if (!wrong)
-                i->loose_rp_filter = true;
+        if (!streq(r->section.value, word))
+                return "Value= must be loose of RpFilter, yes of SourceRouting";
+        wrong = set_source(r, source, size);
+        *dest |= !wrong;
         return wrong;
-}
-
-static const char *take_source_routing(struct reading *r) {
-        struct intent *i = r->intent;
-
-        if (!streq(r->section.value, "yes"))
-                return "Value= must be yes";
-        i->source_routing = true;
-        return set_source(r, i->source_routing_source, sizeof(i->source_routing_source));
 }
 
 static const char *take_section(struct reading *r) {
@@ -216,9 +203,11 @@ static const char *take_section(struct reading *r) {
         if (streq(name, "RtoMin"))
                 return take_rto_min(r);
         if (streq(name, "RpFilter"))
-                return take_rp_filter(r);
+                return take_switch(r, "loose", &i->loose_rp_filter, i->rp_filter_source,
+                                   sizeof(i->rp_filter_source));
         if (streq(name, "SourceRouting"))
-                return take_source_routing(r);
+                return take_switch(r, "yes", &i->source_routing, i->source_routing_source,
+                                   sizeof(i->source_routing_source));
         if (startswith(name, SYSCTL_PREFIX))
                 return take_named(r, name + strlen(SYSCTL_PREFIX), i->sysctls, ELEMENTSOF(i->sysctls),
                                   &i->n_sysctls);

@@ -29,50 +29,21 @@ size_t observe_format(const struct observe *o, char buf[static OBSERVE_TEXT_MAX]
         return (size_t) n;
 }
 
-/* Digits up to end, which is stepped over. Half the range: clocks are added. */
-static bool take_number(const char **text, char end, uint64_t *ret) {
-        char *behind;
-
-        if (**text < '0' || **text > '9')
-                return false;
-        errno = 0;
-        *ret = strtoull(*text, &behind, 10);
-        if (errno || *behind != end || *ret > UINT64_MAX / 2)
-                return false;
-        *text = behind + 1;
-        return true;
-}
-
-static bool take_word(const char **text, const char *word) {
-        if (!startswith(*text, word))
-                return false;
-        *text += strlen(word);
-        return true;
-}
-
-static bool take_boot(const char **text, char ret[static BOOT_ID_MAX]) {
-        size_t len = strspn(*text, "0123456789abcdef-");
-
-        if (len == 0 || len >= BOOT_ID_MAX || (*text)[len] != '\n')
-                return false;
-        memcpy(ret, *text, len);
-        ret[len] = '\0';
-        *text += len + 1;
-        return true;
-}
-
+/* What is not just the text that its values make is refused: signs, further blanks, numbers that do not fit. */
 int observe_parse(const char *text, size_t len, struct observe *ret) {
         struct observe o = { .ordered = true };
-        char copy[OBSERVE_TEXT_MAX];
-        const char *at = copy;
+        char copy[OBSERVE_TEXT_MAX], again[OBSERVE_TEXT_MAX];
 
         if (len >= sizeof(copy) || memchr(text, 0, len))
                 return -EBADMSG;
         memcpy(copy, text, len);
         copy[len] = '\0';
-        if (!take_word(&at, HEAD "boot ") || !take_boot(&at, o.boot_id) || !take_word(&at, "heard ") ||
-            !take_number(&at, ' ', &o.heard_boot) || !take_number(&at, '\n', &o.heard_real) ||
-            !take_word(&at, "until ") || !take_number(&at, '\n', &o.until) || *at)
+        if (sscanf(copy, HEAD "boot %36[0-9a-f-] heard %" SCNu64 " %" SCNu64 " until %" SCNu64, o.boot_id,
+                   &o.heard_boot, &o.heard_real, &o.until) != 4)
+                return -EBADMSG;
+        (void) observe_format(&o, again);
+        /* Half the range: clocks are added. */
+        if (!streq(again, copy) || MAX(MAX(o.heard_boot, o.heard_real), o.until) > UINT64_MAX / 2)
                 return -EBADMSG;
         *ret = o;
         return 0;

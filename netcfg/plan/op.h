@@ -5,6 +5,8 @@
  */
 #include "base.h"
 #include "intent.h"
+#include "routes.h"
+#include "rules.h"
 
 enum op_kind {
         OP_SYSCTL,
@@ -25,6 +27,10 @@ struct op {
         char nic[IF_NAMESIZE]; /* source routing: its name, empty when it is gone */
         char from[96], to[96]; /* values as text, blanks collapsed */
         char source[128];      /* who wants it */
+        union {                /* of source routing: what is added, replaced or removed */
+                struct rule rule;
+                struct route route;
+        };
 };
 
 struct plan {

@@ -3,6 +3,15 @@
 #include "plan.h"
 #include "source.h"
 
+void found_clear(struct found *f) {
+        link_table_clear(&f->links);
+        found_nic_settings_clear(&f->nic_settings);
+        route_table_clear(&f->routes);
+        rule_table_clear(&f->rules);
+        address_table_clear(&f->addresses);
+        *f = FOUND_NULL;
+}
+
 static int add_sysctl(struct plan *p, const struct intent_sysctl *wanted, const struct found_sysctl *found) {
         struct op op = { .kind = OP_SYSCTL };
 
@@ -13,6 +22,26 @@ static int add_sysctl(struct plan *p, const struct intent_sysctl *wanted, const 
         finding_set(op.to, "%s", wanted->value);
         finding_set(op.source, "%s", wanted->source);
         return plan_add(p, &op);
+}
+
+static int add_nic_settings(struct plan *p, const struct intent *i, const struct found *f) {
+        int r = 0;
+
+        for (size_t k = 0; r == 0 && k < f->nic_settings.n; k++) {
+                const struct found_nic_setting *found = &f->nic_settings.items[k];
+                const struct intent_nic_setting *wanted = &i->nic_settings[found->setting];
+                const struct link *l = link_by_index(&f->links, found->index);
+                struct op op = { .kind = OP_NIC_SETTING + wanted->kind, .index = found->index };
+
+                if (!l || !nic_setting_is_due(i, found))
+                        continue;
+                nic_setting_subject(wanted, l, op.subject);
+                finding_set(op.from, "%s", found->value);
+                finding_set(op.to, "%s", wanted->value);
+                finding_set(op.source, "%s", wanted->source);
+                r = plan_add(p, &op);
+        }
+        return r;
 }
 
 static int add_mtu(struct plan *p, const struct intent *i, const struct link *l) {
@@ -46,9 +75,7 @@ static int add_route(struct plan *p, const struct intent *i, const struct found 
         if (r->expires || r->ambiguous || streq(value, wanted) || !plan_is_data_route(i, &f->links, r))
                 return 0;
         op.index = r->hops[0];
-        for (size_t k = 0; k < f->links.n; k++)
-                if (f->links.links[k].index == op.index)
-                        op.carrier_changes = f->links.links[k].carrier_changes;
+        op.carrier_changes = link_by_index(&f->links, op.index)->carrier_changes;
         route_subject(r, &f->links, op.subject);
         finding_set(op.from, "%s", value);
         finding_set(op.to, "%s", wanted);
@@ -58,34 +85,23 @@ static int add_route(struct plan *p, const struct intent *i, const struct found 
 
 int plan_make(const struct intent *i, const struct found *f, struct plan *ret) {
         _cleanup_plan_ struct plan p = PLAN_NULL;
-        int r;
+        int r = 0;
 
         /* Receive buffers before larger packets: whatever connects in between already has both or the old
          * state of both. */
-        for (size_t k = 0; k < i->n_sysctls; k++) {
+        for (size_t k = 0; r == 0 && k < i->n_sysctls; k++)
                 r = add_sysctl(&p, &i->sysctls[k], &f->sysctls[k]);
-                if (r < 0)
-                        return r;
-        }
-        r = plan_add_rp_filters(&p, i, f);
-        if (r < 0)
-                return r;
-        r = plan_add_nic_settings(&p, i, f);
-        if (r < 0)
-                return r;
-        for (size_t k = 0; k < f->links.n; k++) {
-                if (!intent_is_data_nic(i, &f->links.links[k]))
-                        continue;
-                r = add_mtu(&p, i, &f->links.links[k]);
-                if (r < 0)
-                        return r;
-        }
-        for (size_t k = 0; i->rto_min > 0 && k < f->routes.n; k++) {
+        if (r == 0)
+                r = plan_add_rp_filters(&p, i, f);
+        if (r == 0)
+                r = add_nic_settings(&p, i, f);
+        for (size_t k = 0; r == 0 && k < f->links.n; k++)
+                if (intent_is_data_nic(i, &f->links.links[k]))
+                        r = add_mtu(&p, i, &f->links.links[k]);
+        for (size_t k = 0; r == 0 && i->rto_min > 0 && k < f->routes.n; k++)
                 r = add_route(&p, i, f, &f->routes.routes[k]);
-                if (r < 0)
-                        return r;
-        }
-        r = plan_add_source(&p, i, f);
+        if (r == 0)
+                r = plan_add_source(&p, i, f);
         if (r < 0)
                 return r;
         *ret = p;
@@ -109,20 +125,16 @@ static int judge_profile(const struct intent *i, struct finding_list *l) {
 
 static int judge_nics(const struct intent *i, const struct found *f, struct finding_list *l) {
         struct finding finding;
-        size_t nics = 0;
-        int r;
+        int r = 0;
 
-        for (size_t k = 0; k < f->links.n; k++) {
+        for (size_t k = 0; r == 0 && k < f->links.n; k++) {
                 if (!intent_is_data_nic(i, &f->links.links[k]))
                         continue;
-                nics++;
                 intent_judge_mtu(i, &f->links.links[k], &finding);
                 r = finding_list_add(l, &finding);
-                if (r < 0)
-                        return r;
         }
-        if (nics > 0)
-                return 0;
+        if (r < 0 || intent_count_data_nics(i, &f->links) > 0)
+                return r;
         finding_init(&finding, "nic.mtu", "");
         if (f->links_error < 0)
                 finding_set(finding.reason, "the network interfaces cannot be read: %s",
@@ -130,6 +142,26 @@ static int judge_nics(const struct intent *i, const struct found *f, struct find
         else
                 finding_set(finding.reason, "there is no data-centre NIC (Ethernet hardware) on this host");
         return finding_list_add(l, &finding);
+}
+
+int plan_judge_nic_settings(const struct intent *i, const struct found *f, struct finding_list *l) {
+        struct finding finding;
+        int r = 0;
+
+        if (f->nic_settings_error < 0) {
+                finding_init(&finding, "nic.feature", "");
+                finding_set(finding.reason, "cannot be read: %s", strerror(-f->nic_settings_error));
+                return finding_list_add(l, &finding);
+        }
+        for (size_t k = 0; r == 0 && k < f->nic_settings.n; k++) {
+                const struct link *link = link_by_index(&f->links, f->nic_settings.items[k].index);
+
+                if (!link)
+                        continue;
+                intent_judge_nic_setting(i, link, &f->nic_settings.items[k], &finding);
+                r = finding_list_add(l, &finding);
+        }
+        return r;
 }
 
 static void judge_route(const struct intent *i, const struct found *f, const struct route *r,

@@ -12,7 +12,6 @@
 #include "finding.h"
 #include "found.h"
 #include "intent.h"
-#include "nic_plan.h"
 #include "op.h"
 #include "route_text.h"
 #include "rp_filter.h"
@@ -22,6 +21,8 @@ int plan_make(const struct intent *i, const struct found *f, struct plan *ret);
 /* One finding for each route that is wrong, one for all that are right. Of f only links and routes count; i
  * has to want a least retransmission time of routes. */
 int plan_judge_routes(const struct intent *i, const struct found *f, struct finding_list *l);
+/* One finding for each wanted setting of each data-centre NIC. */
+int plan_judge_nic_settings(const struct intent *i, const struct found *f, struct finding_list *l);
 /* Verdicts on every wanted setting, on the choice of the profile, and on there being NICs at all. Adds to
  * *l. */
 int plan_findings(const struct intent *i, const struct found *f, struct finding_list *l);

@@ -31,14 +31,6 @@ void plan_read_rp_filters(const struct host *h, const struct intent *i, struct f
                         read_one(h, f->links.links[k].name, &f->rp_filters[k]);
 }
 
-static bool several_nics(const struct intent *i, const struct found *f) {
-        size_t n = 0;
-
-        for (size_t k = 0; k < f->links.n; k++)
-                n += intent_is_data_nic(i, &f->links.links[k]);
-        return n > 1;
-}
-
 static bool is_strict(const struct found *f, size_t k) {
         return f->rp_filter_all.error == 0 && f->rp_filters[k].error == 0 &&
                MAX(f->rp_filter_all.value, f->rp_filters[k].value) == STRICT;
@@ -47,7 +39,7 @@ static bool is_strict(const struct found *f, size_t k) {
 int plan_add_rp_filters(struct plan *p, const struct intent *i, const struct found *f) {
         int r = 0;
 
-        if (!i->loose_rp_filter || !several_nics(i, f))
+        if (!i->loose_rp_filter || intent_count_data_nics(i, &f->links) < 2)
                 return 0;
         for (size_t k = 0; r == 0 && k < f->links.n; k++) {
                 struct op op = { .kind = OP_SYSCTL, .index = f->links.links[k].index };
@@ -94,7 +86,7 @@ int plan_judge_rp_filters(const struct intent *i, const struct found *f, struct 
         struct finding finding;
         int r = 0;
 
-        if (!several_nics(i, f))
+        if (intent_count_data_nics(i, &f->links) < 2)
                 return 0;
         for (size_t k = 0; r == 0 && k < f->links.n; k++) {
                 if (!intent_is_data_nic(i, &f->links.links[k]))

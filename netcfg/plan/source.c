@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <linux/fib_rules.h>
 #include <linux/rtnetlink.h>
 
 #include "source.h"
@@ -99,7 +100,9 @@ static struct route our_copy(const struct intent *i, const struct link *nic, con
         copy.priority = SOURCE_METRIC;
         /* The gateway is beside the NIC, for the main table has it there: the copy needs no second look at
          * it, which would fail where its subnet has gone since. */
-        copy.onlink = copy.has_gateway;
+        copy.onlink = copy.has_gateway && use == USE_COPY;
+        for (unsigned k = 0; k <= RTAX_MAX; k++)
+                copy.locks &= ~(copy.metrics[k] ? 0 : 1U << k);
         if (use == USE_THROW)
                 copy.type = RTN_THROW;
         else if (i->rto_min > 0) {
@@ -114,13 +117,13 @@ static int add_route(const struct intent *i, const struct link *nic, const struc
         struct op op = { .kind = OP_SOURCE_ROUTE,
                          .index = nic->index,
                          .carrier_changes = nic->carrier_changes };
-        struct route copy = our_copy(i, nic, r, use);
 
         if (p->n == SOURCE_MAX)
                 return -E2BIG;
+        op.route = our_copy(i, nic, r, use);
         (void) snprintf(op.nic, sizeof(op.nic), "%s", nic->name);
-        source_route_subject(&copy, op.subject);
-        source_route_value(&copy, op.to);
+        source_route_subject(&op.route, op.subject);
+        source_route_value(&op.route, op.to);
         finding_set(op.source, "%s", i->source_routing_source);
         return plan_add(p, &op);
 }
@@ -134,13 +137,12 @@ static bool is_own_address(const struct found *f, const struct route *r) {
         return false;
 }
 
-/* An address of its own, without a subnet: the gateway is then the one host that is beside it. */
-static bool has_host_address(const struct found *f, const struct link *nic, int family) {
+/* One of at least that prefix. */
+static bool has_address(const struct found *f, const struct link *nic, int family, uint8_t prefix_len) {
         for (size_t k = 0; k < f->addresses.n; k++) {
                 const struct address *a = &f->addresses.addresses[k];
 
-                if (a->index == nic->index && a->family == family &&
-                    a->prefix_len == (family == AF_INET ? 32 : 128))
+                if (a->index == nic->index && a->family == family && a->prefix_len >= prefix_len)
                         return true;
         }
         return false;
@@ -148,7 +150,8 @@ static bool has_host_address(const struct found *f, const struct link *nic, int 
 
 static int add_default_by_host(const struct intent *i, const struct found *f, const struct link *nic,
                                int family, struct plan *p) {
-        const struct route *host = NULL;
+        const uint8_t whole = family == AF_INET ? 32 : 128; /* an address of its own, without a subnet */
+        const struct route *host = NULL; /* the one that is beside it */
         struct route r = { .family = family, .type = RTN_UNICAST, .has_gateway = true, .n_hops = 1,
                            .hops = { nic->index }, .gateway_family = family };
 
@@ -156,13 +159,13 @@ static int add_default_by_host(const struct intent *i, const struct found *f, co
                 const struct route *other = &f->routes.routes[k];
 
                 if (other->family != family || use_of(i, f, nic, other) != USE_COPY || other->has_gateway ||
-                    other->dst_len != (family == AF_INET ? 32 : 128) || is_own_address(f, other))
+                    other->dst_len != whole || is_own_address(f, other))
                         continue;
                 if (host && memcmp(host->dst, other->dst, sizeof(host->dst)) != 0)
                         return 0; /* which of them is it? */
                 host = other;
         }
-        if (!host || !has_host_address(f, nic, family))
+        if (!host || !has_address(f, nic, family, whole))
                 return 0;
         memcpy(r.gateway, host->dst, sizeof(r.gateway));
         return add_route(i, nic, &r, USE_COPY, p);
@@ -215,14 +218,6 @@ const struct rule *source_foreign_rule(const struct found *f, const struct addre
         return NULL;
 }
 
-static bool has_address(const struct found *f, const struct link *nic, int family) {
-        for (size_t k = 0; k < f->addresses.n; k++)
-                if (f->addresses.addresses[k].index == nic->index &&
-                    f->addresses.addresses[k].family == family)
-                        return true;
-        return false;
-}
-
 bool source_is_due(const struct intent *i, const struct found *f, int family) {
         int first = 0; /* the index of one that has; no NIC's is 0 */
 
@@ -256,8 +251,14 @@ static int add_rules(const struct intent *i, const struct found *f, int family, 
         for (size_t k = 0; k < f->addresses.n; k++) {
                 const struct address *a = &f->addresses.addresses[k];
                 const struct link *nic = link_by_index(&f->links, a->index);
-                struct op op = { .kind = OP_RULE, .index = a->index };
-                struct rule rule = { .family = family };
+                struct op op = { .kind = OP_RULE,
+                                 .index = a->index,
+                                 .rule = { .family = family,
+                                           .src_len = family == AF_INET ? 32 : 128,
+                                           .table = SOURCE_TABLE_BASE + (uint32_t) a->index,
+                                           .priority = SOURCE_PRIORITY,
+                                           .action = FR_ACT_TO_TBL,
+                                           .protocol = SOURCE_PROTOCOL } };
                 int r;
 
                 if (a->family != family || !nic || !intent_is_data_nic(i, nic) || earlier_too(f, k) ||
@@ -265,10 +266,9 @@ static int add_rules(const struct intent *i, const struct found *f, int family, 
                         continue;
                 if (p->n == SOURCE_MAX)
                         return -E2BIG;
-                memcpy(rule.src, a->bytes, sizeof(rule.src));
-                rule.table = SOURCE_TABLE_BASE + (uint32_t) a->index;
+                memcpy(op.rule.src, a->bytes, sizeof(op.rule.src));
                 (void) snprintf(op.nic, sizeof(op.nic), "%s", nic->name);
-                source_rule_subject(&rule, op.subject);
+                source_rule_subject(&op.rule, op.subject);
                 finding_set(op.to, "priority %u", SOURCE_PRIORITY);
                 finding_set(op.source, "%s", i->source_routing_source);
                 r = plan_add(p, &op);
@@ -294,7 +294,7 @@ int source_wanted(const struct intent *i, const struct found *f, struct plan *re
                 due[n] = known && source_is_due(i, f, families[n]);
         for (size_t n = 0; n < ELEMENTSOF(families); n++)
                 for (size_t k = 0; due[n] && r == 0 && k < f->links.n; k++)
-                        if (has_address(f, &f->links.links[k], families[n]) &&
+                        if (has_address(f, &f->links.links[k], families[n], 0) &&
                             intent_is_data_nic(i, &f->links.links[k]))
                                 r = add_table(i, f, &f->links.links[k], families[n], &p);
         for (size_t n = 0; r == 0 && n < ELEMENTSOF(families); n++)

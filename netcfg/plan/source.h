@@ -38,16 +38,11 @@
 bool source_is_own_route(const struct route *r);
 bool source_is_own_rule(const struct rule *r);
 
-/* Subjects and values of an op, there and back. A rule is "from 10.0.1.5 lookup 847000003" with
- * "priority 28470"; a route is "table 847000003 10.0.1.0/24" with "via 10.0.1.1 onlink mtu 1400,lock",
- * "link" or "throw". The parsers return false for anything else. */
+/* Subjects and values of an op. A rule is "from 10.0.1.5 lookup 847000003" with "priority 28470"; a route is
+ * "table 847000003 10.0.1.0/24" with "via 10.0.1.1 onlink mtu 1400,lock", "link" or "throw". */
 void source_rule_subject(const struct rule *r, char buf[static 64]);
-bool source_rule_parse(const char *subject, struct rule *ret);
-bool source_rule_parse_priority(const char *value, uint32_t *ret);
 void source_route_subject(const struct route *r, char buf[static 64]);
-bool source_route_parse_subject(const char *subject, struct route *ret);
 void source_route_value(const struct route *r, char buf[static 96]);
-bool source_route_parse_value(const char *value, struct route *r);
 
 /* Those of the machine that are ours, as ops whose value is in .to. -ENOMEM. */
 int source_found(const struct rule_table *rules, const struct route_table *routes,

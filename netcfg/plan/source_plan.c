@@ -18,7 +18,7 @@ int source_found(const struct rule_table *rules, const struct route_table *route
         int r = 0;
 
         for (size_t k = 0; r == 0 && k < rules->n; k++) {
-                struct op op = { .kind = OP_RULE };
+                struct op op = { .kind = OP_RULE, .rule = rules->rules[k] };
 
                 if (!source_is_own_rule(&rules->rules[k]))
                         continue;
@@ -29,7 +29,7 @@ int source_found(const struct rule_table *rules, const struct route_table *route
                 r = plan_add(&p, &op);
         }
         for (size_t k = 0; r == 0 && k < routes->n; k++) {
-                struct op op = { .kind = OP_SOURCE_ROUTE };
+                struct op op = { .kind = OP_SOURCE_ROUTE, .route = routes->routes[k] };
 
                 if (!source_is_own_route(&routes->routes[k]))
                         continue;
@@ -69,10 +69,10 @@ static int add_change(struct plan *p, const struct op *op, const char *from, con
 
 /* A table's routes go default route first, its throws last. */
 static int removal_stage(const struct op *op) {
-        return op->kind == OP_RULE              ? 0 :
-               strstr(op->subject, " default") ? 1 :
-               !streq(op->to, "throw")         ? 2 :
-                                                  3;
+        return op->kind == OP_RULE          ? 0 :
+               op->route.dst_len == 0       ? 1 :
+               op->route.type != RTN_THROW ? 2 :
+                                             3;
 }
 
 static int add_removals(struct plan *p, const struct plan *own, const struct plan *wanted,
@@ -163,11 +163,10 @@ static void count_addresses(const struct found *f, const bool due[static ELEMENT
                 }
                 a->no_default[n] = a->addresses > had;
                 for (size_t k = 0; k < wanted->n; k++) {
-                        struct route r;
+                        const struct op *op = &wanted->ops[k];
 
-                        if (wanted->ops[k].kind == OP_SOURCE_ROUTE && wanted->ops[k].index == nic->index &&
-                            source_route_parse_subject(wanted->ops[k].subject, &r) && r.dst_len == 0 &&
-                            r.family == families[n])
+                        if (op->kind == OP_SOURCE_ROUTE && op->index == nic->index &&
+                            op->route.dst_len == 0 && op->route.family == families[n])
                                 a->no_default[n] = false;
                 }
         }
@@ -236,11 +235,8 @@ static int judge_leftovers(const struct intent *i, const struct found *f, const 
 
 static int judge_unread(const struct intent *i, const struct found *f, int error, struct finding_list *l) {
         struct finding finding;
-        size_t nics = 0;
 
-        for (size_t k = 0; k < f->links.n; k++)
-                nics += intent_is_data_nic(i, &f->links.links[k]);
-        if (!i->source_routing || nics < 2)
+        if (!i->source_routing || intent_count_data_nics(i, &f->links) < 2)
                 return 0;
         finding_init(&finding, CHECK, "");
         finding_set(finding.source, "%s", i->source_routing_source);

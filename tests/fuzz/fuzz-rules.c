@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Policy rules, addresses, routes and TCP connections as the kernel tells them, and the texts of source
- * routing. The first byte says as what the rest is read.
+ * Policy rules, addresses, routes and TCP connections as the kernel tells them. The first byte says as what
+ * the rest is read.
  */
 #include <assert.h>
 
@@ -13,28 +13,6 @@
 #include "unanswered.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* What can be read is written as text that is read as the same again. */
-static void texts(const uint8_t *data, size_t size) {
-        char text[256], again[96], value[96];
-        struct route r = { .table = SOURCE_TABLE_BASE + 3 }, back;
-        struct rule rule;
-        uint32_t priority;
-
-        (void) snprintf(text, sizeof(text), "%.*s", (int) MIN(size, sizeof(text) - 1), (const char *) data);
-        (void) source_rule_parse_priority(text, &priority);
-        if (source_rule_parse(text, &rule))
-                source_rule_subject(&rule, again);
-        if (source_route_parse_subject(text, &r))
-                source_route_subject(&r, again);
-        r = back = (struct route) { .table = SOURCE_TABLE_BASE + 3 };
-        if (!source_route_parse_value(text, &r))
-                return;
-        source_route_value(&r, value);
-        assert(source_route_parse_value(value, &back));
-        source_route_value(&back, again);
-        assert(streq(value, again));
-}
 
 static void routes(const uint8_t *data, size_t size) {
         _cleanup_routes_ struct route_table t = ROUTE_TABLE_NULL;
@@ -81,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 routes(data + 1, size - 1);
                 break;
         default:
-                texts(data, size);
+                break;
         }
         return 0;
 }

@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+import threading
 import time
 
 from . import cgroup
@@ -70,7 +71,7 @@ class Boot:
     def __init__(self, host, unified):
         self._host = host
         self.leader = None
-        self._ready = False
+        self._ready = threading.Event()
         self._console = host.directory / "console"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.bind(f"\0{host.full_name}")
@@ -79,6 +80,8 @@ class Boot:
                 ["sh", "-c", JOIN, "sh", *map(str, cgroup.create(host.full_name)), "--", *self._nspawn()],
                 env=self._environment(unified), stdin=subprocess.DEVNULL, stdout=console, stderr=console,
                 start_new_session=True)
+        self._reader = threading.Thread(target=self._read_notices, name=f"notices of {host.name}", daemon=True)
+        self._reader.start()
 
     def _environment(self, unified):
         env = {"PATH": os.environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"),
@@ -104,24 +107,21 @@ class Boot:
     def wait_ready(self, timeout):
         """Waits for READY=1 from the host's systemd; raises LabError with its console otherwise."""
         deadline = time.monotonic() + timeout
-        self._socket.settimeout(0.2)
-        while not self._ready:
-            try:
-                self._notice(self._socket.recv(4096).decode(errors="replace"))
-            except socket.timeout:
-                pass
+        while not self._ready.wait(0.2):
             if self._process.poll() is not None:
                 raise LabError(f"{self._host.name}: ended while booting: {self._last_words()}")
             if time.monotonic() > deadline:
                 raise LabError(f"{self._host.name}: not up within {timeout} s: {self._last_words()}")
 
-    def _notice(self, message):
-        for line in message.splitlines():
-            key, _, value = line.partition("=")
-            if key == "X_NSPAWN_LEADER_PID":
-                self.leader = int(value)
-            elif key == "READY" and value == "1":
-                self._ready = True
+    def _read_notices(self):
+        """Reads notifications until reap(): the host's process 1 waits for ever to send one that finds no room."""
+        while message := self._socket.recv(4096):
+            for line in message.decode(errors="replace").splitlines():
+                key, _, value = line.partition("=")
+                if key == "X_NSPAWN_LEADER_PID":
+                    self.leader = int(value)
+                elif key == "READY" and value == "1":
+                    self._ready.set()
 
     def _last_words(self):
         return self._console.read_text(errors="replace").strip()[-2000:] or "(nothing on its console)"
@@ -138,4 +138,6 @@ class Boot:
     def reap(self):
         """Collects nspawn, which has ended or is about to."""
         self._process.wait(10)
+        self._socket.shutdown(socket.SHUT_RD)
+        self._reader.join()
         self._socket.close()

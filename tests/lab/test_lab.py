@@ -20,6 +20,9 @@ from lab.command import sh                                  # noqa: E402
 from lab.dummy_deb import build                             # noqa: E402
 from lab.tree import cache_dir                              # noqa: E402
 
+# It outlives its SIGTERM; while it is stopped, the host's systemd sends a notification a second (the time left).
+STUBBORN = "systemd-run -q --unit=stubborn -p TimeoutStopSec=20 sh -c 'trap \"\" TERM; while :; do sleep 1; done'"
+
 # Sends 1 MB over TCP in the time that an untroubled path needs a thousand times.
 RECEIVE = """
 import socket
@@ -194,6 +197,17 @@ class Hosts(unittest.TestCase):
             self.h1.write("/run/lost", "")
         self.h1.boot()
         self.assertEqual(self.h1.sh("cat /etc/written-while-off"), "yes")
+
+    def test_slow_stop_freezes_nothing(self):
+        self.h1.sh(STUBBORN)
+        began = time.monotonic()
+        self.h1.sh("systemctl stop --no-block stubborn")
+        self.h1.wait_for(lambda: time.monotonic() - began > 18, timeout=30)
+        state = "systemctl is-active stubborn; true"
+        self.assertIn(self.h1.sh(state, timeout=15).strip(), ("deactivating", "failed"))
+        self.h1.wait_for(lambda: self.h1.sh(state, timeout=15).strip() == "failed", timeout=30)
+        self.assertEqual(self.h1.run(["systemctl", "is-system-running"], timeout=15).out.strip(), "degraded")
+        self.h1.sh("systemctl reset-failed stubborn")
 
     def test_chips(self):
         fixture = Path(self.work) / "fixture"

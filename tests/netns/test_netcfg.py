@@ -84,11 +84,23 @@ class OneShot(Case):
 
     def test_damaged_originals_stop_everything(self):
         self.host.check("mkdir", RUNTIME)
-        self.host.check("sh", "-c", f"printf 'tpu-netcfg-originals 1\\nnonsense\\n' > {RUNTIME}/originals")
+        self.host.check("sh", "-c", f"printf 'tpu-netcfg-originals 2\\nnonsense\\n' > {RUNTIME}/originals")
         done = self.netcfg("--once", code=2)
         self.assertIn(f"{RUNTIME}/originals:2", done.stderr)
         self.assertEqual(self.state(), self.before)
         self.assertIn(f"{RUNTIME}/originals:2", self.netcfg("--restore", code=2).stderr)
+
+    def test_originals_of_another_version_are_set_aside(self):
+        self.netcfg("--once")
+        self.host.check("sed", "-i", "1s/[0-9]*$/1/", f"{RUNTIME}/originals")
+        done = self.netcfg("--restore")
+        self.assertIn("originals.of-another-version", done.stderr)
+        self.assertIn("Nothing to restore", done.stdout)
+        self.assertIn("1460", self.host.check("cat", f"{RUNTIME}/originals.of-another-version"))
+        self.host.check("ip", "link", "set", "eth0", "mtu", "5000")
+        self.netcfg("--once")
+        self.netcfg("--restore")
+        self.assertEqual(self.host.mtu("eth0"), 5000)
 
     def test_root_gives_no_file_away(self):
         """The directory is the daemon's user's: what it put there for the lock is not made its own by root."""
@@ -115,7 +127,7 @@ class OneShot(Case):
         self.netcfg("--check-config")
         self.host.identity("[Identity]\nAcceleratorType=v9x-16\n[Network]\nMtu=9000\n")
         done = self.netcfg("--check-config", code=1)
-        self.assertIn("Mtu=9000: the MTU of a network is between 1300 and 8896", done.stderr)
+        self.assertIn("Mtu=9000: must be from 1300 to 8896", done.stderr)
         self.assertIn("there is no profile for v9x-16", done.stderr)
         self.assertEqual(self.state(), self.before)
 

@@ -69,7 +69,7 @@ class NicSettings(Case):
         self.netcfg("--once")
         self.assertEqual(self.sizes("eth1"), {"gso_max_size": 65536, "gro_max_size": 65536})
         with open(self.host.path(f"{RUNTIME}/originals"), encoding="utf-8") as file:
-            self.assertIn(" off tx-nocache-copy\n", file.read())
+            self.assertIn(" tx-nocache-copy\toff\n", file.read())
         self.host.check("ip", "link", "set", "eth1", "down")
         self.host.check("ip", "link", "set", "eth1", "name", "dcn1")
         self.netcfg("--restore")

@@ -80,26 +80,38 @@ static inline struct route main_route(const char *dst, uint8_t len, int index, c
 
 static inline void apply_rule(struct machine *m, const struct op *op) {
         bool removal = streq(op->to, SOURCE_ABSENT);
-        struct rule r;
+        const struct rule *r = &op->rule;
+        char text[64];
         size_t hit = ROOM;
 
-        ASSERT_TRUE(source_rule_parse(op->subject, &r));
-        ASSERT_TRUE(source_rule_parse_priority(removal ? op->from : op->to, &r.priority));
+        source_rule_subject(r, text);
+        ASSERT_STREQ(text, op->subject);
+        (void) snprintf(text, sizeof(text), "priority %u", r->priority);
+        ASSERT_STREQ(text, removal ? op->from : op->to);
+        ASSERT_TRUE(source_is_own_rule(r));
         ASSERT_STREQ(removal ? op->to : op->from, SOURCE_ABSENT);
         for (size_t k = 0; k < m->found.rules.n; k++)
-                if (memcmp(&m->rules[k], &r, sizeof(r)) == 0)
+                if (source_is_own_rule(&m->rules[k]) && m->rules[k].family == r->family &&
+                    memcmp(m->rules[k].src, r->src, sizeof(r->src)) == 0 && m->rules[k].table == r->table &&
+                    m->rules[k].priority == r->priority)
                         hit = k;
         ASSERT_EQ(hit < ROOM, removal);
         if (removal)
                 m->rules[hit] = m->rules[--m->found.rules.n];
         else
-                add_rule(m, &r);
+                add_rule(m, r);
 }
 
 static inline void apply_route(struct machine *m, const struct op *op) {
         bool removal = streq(op->to, SOURCE_ABSENT);
+        const struct route *wanted = &op->route;
+        struct route r = { .family = wanted->family,
+                           .dst_len = wanted->dst_len,
+                           .type = RTN_THROW,
+                           .protocol = wanted->protocol,
+                           .table = wanted->table,
+                           .priority = wanted->priority };
         char text[64], value[96];
-        struct route r;
         size_t hit = ROOM;
 
         for (size_t k = 0; k < m->found.routes.n; k++) {
@@ -113,11 +125,15 @@ static inline void apply_route(struct machine *m, const struct op *op) {
                 ASSERT_STREQ(value, op->from);
                 m->routes[hit] = m->routes[--m->found.routes.n];
         }
-        ASSERT_TRUE(source_route_parse_subject(op->subject, &r));
+        source_route_subject(wanted, text);
+        ASSERT_STREQ(text, op->subject);
+        ASSERT_TRUE(source_is_own_route(wanted));
         if (removal)
                 return;
-        ASSERT_TRUE(source_route_parse_value(op->to, &r));
-        add_route(m, &r);
+        source_route_value(wanted, value);
+        ASSERT_STREQ(value, op->to);
+        memcpy(r.dst, wanted->dst, sizeof(r.dst));
+        add_route(m, wanted->type == RTN_THROW ? &r : wanted); /* a throw leads nowhere */
 }
 
 static inline void apply(struct machine *m, const struct op *op) {

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "originals.h"
+#include "route_text.h"
+
+#define FILE_NAME "tpu-netcfg-originals "
+#define FILE_HEAD FILE_NAME "2"
+#define NO_NIC "-"
+
+void originals_clear(struct originals *o) {
+        free(o->items);
+        *o = ORIGINALS_NULL;
+}
+
+static int add_original(struct originals *o, const struct original *item) {
+        struct original *grown;
+
+        if (o->n == ORIGINALS_MAX)
+                return -E2BIG;
+        grown = reallocarray(o->items, o->n + 1, sizeof(*o->items));
+        if (!grown)
+                return -ENOMEM;
+        o->items = grown;
+        o->items[o->n++] = *item;
+        return 0;
+}
+
+static bool has_address(const struct original *o) {
+        static const uint8_t none[sizeof(o->address)];
+
+        return memcmp(o->address, none, sizeof(none)) != 0;
+}
+
+/* Its subject begins with the name of a NIC. */
+static bool is_of_a_nic(enum op_kind k) {
+        return k == OP_MTU || k >= OP_NIC_SETTING;
+}
+
+/* --- The text ----------------------------------------------------------------------------------------- */
+
+static bool parse_kind(const char *check, enum op_kind *ret) {
+        for (enum op_kind k = 0; k < _OP_KIND_MAX; k++)
+                if (!op_is_source(k) && streq(check, op_check(k))) {
+                        *ret = k;
+                        return true;
+                }
+        return false;
+}
+
+static bool parse_address(const char *text, uint8_t ret[static 6]) {
+        unsigned b[6];
+        int end = 0;
+
+        if (streq(text, NO_NIC))
+                return true;
+        if (sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x%n", &b[0], &b[1], &b[2], &b[3], &b[4], &b[5], &end) != 6 ||
+            text[end])
+                return false;
+        for (size_t k = 0; k < ELEMENTSOF(b); k++)
+                ret[k] = (uint8_t) b[k];
+        return true;
+}
+
+/* The file may be less trusted than who runs --restore: it can only name what netcfg itself may write. */
+static bool is_sound(const struct original *o) {
+        enum nic_setting_kind k = _NIC_SETTING_KIND_MAX;
+        uint32_t ms;
+        bool lock;
+
+        if (o->kind == OP_SYSCTL)
+                return startswith(o->subject, "net.");
+        if (o->kind == OP_ROUTE)
+                return route_parse_value(o->value, &ms, &lock);
+        return o->subject[0] && o->value[0] && has_address(o) &&
+               (op_is_nic_setting(o->kind, &k) && k < NIC_SIZE) == (op_bit_name(o->subject) != NULL);
+}
+
+static int parse_original(char *line, struct originals *o) {
+        const char *check = strsep(&line, "\t"), *address = strsep(&line, "\t");
+        const char *subject = strsep(&line, "\t"), *value = line;
+        struct original item = { 0 };
+
+        if (!value || strchr(value, '\t') || !parse_kind(check, &item.kind) ||
+            !parse_address(address, item.address) || strlen(subject) >= sizeof(item.subject) ||
+            strlen(value) >= sizeof(item.value))
+                return -EBADMSG;
+        (void) snprintf(item.subject, sizeof(item.subject), "%s", subject);
+        (void) snprintf(item.value, sizeof(item.value), "%s", value);
+        return is_sound(&item) ? add_original(o, &item) : -EBADMSG;
+}
+
+/* Returns 1 when the text is of another boot. */
+static int parse_line(char *line, unsigned number, const char *boot_id, struct originals *o) {
+        if (number == 1)
+                return streq(line, FILE_HEAD)      ? 0 :
+                       startswith(line, FILE_NAME) ? -EPROTONOSUPPORT :
+                                                     -EBADMSG;
+        if (number > 2)
+                return parse_original(line, o);
+        if (!startswith(line, "boot "))
+                return -EBADMSG;
+        return !streq(line + strlen("boot "), boot_id);
+}
+
+int originals_parse(const char *text, size_t len, const char *boot_id, struct originals *ret,
+                    unsigned *ret_line) {
+        _cleanup_originals_ struct originals o = ORIGINALS_NULL;
+        _cleanup_free_ char *copy = NULL;
+        char *at, *line;
+        int r = 0;
+
+        *ret_line = 1;
+        if (len == 0 || memchr(text, '\0', len) || text[len - 1] != '\n')
+                return -EBADMSG;
+        at = copy = strndup(text, len - 1);
+        if (!copy)
+                return -ENOMEM;
+        for (unsigned number = 1; r == 0 && (line = strsep(&at, "\n")); number++) {
+                *ret_line = number;
+                r = parse_line(line, number, boot_id, &o);
+        }
+        if (r == 0 && *ret_line < 2)
+                return -EBADMSG;
+        if (r < 0)
+                return r;
+        *ret = r > 0 ? ORIGINALS_NULL : o;
+        if (r == 0)
+                o = ORIGINALS_NULL;
+        return 0;
+}
+
+static void print_original(const struct original *o, FILE *f) {
+        const uint8_t *a = o->address;
+
+        fprintf(f, "%s\t", op_check(o->kind));
+        if (has_address(o))
+                fprintf(f, "%02x:%02x:%02x:%02x:%02x:%02x", a[0], a[1], a[2], a[3], a[4], a[5]);
+        else
+                fputs(NO_NIC, f);
+        fprintf(f, "\t%s\t%s\n", o->subject, o->value);
+}
+
+int originals_format(const struct originals *o, const char *boot_id, char **ret, size_t *ret_len) {
+        FILE *f = open_memstream(ret, ret_len);
+
+        if (!f)
+                return -ENOMEM;
+        fprintf(f, FILE_HEAD "\nboot %s\n", boot_id);
+        for (size_t i = 0; i < o->n; i++)
+                print_original(&o->items[i], f);
+        if (fclose(f) == 0)
+                return 0;
+        free(TAKE_PTR(*ret));
+        return -ENOMEM;
+}
+
+/* --- NICs and their names ----------------------------------------------------------------------------- */
+
+/* Where its NIC's name is in the subject: of a route "… dev NAME …", of a sysctl "….conf.NAME.…", else at its
+ * beginning. */
+static bool find_name(const struct original *o, size_t *ret_at, size_t *ret_len) {
+        const char *before = o->kind == OP_ROUTE ? " dev " : o->kind == OP_SYSCTL ? ".conf." : "";
+        const char *at = strstr(o->subject, before), *end;
+
+        if (!at)
+                return false;
+        at += strlen(before);
+        end = o->kind == OP_SYSCTL ? strrchr(at, '.') : strchrnul(at, ' ');
+        if (!end)
+                return false;
+        *ret_at = (size_t) (at - o->subject);
+        *ret_len = (size_t) (end - at);
+        return true;
+}
+
+static bool is_named(const struct original *o, const char *name) {
+        size_t at, len;
+
+        return find_name(o, &at, &len) && strlen(name) == len && memcmp(o->subject + at, name, len) == 0;
+}
+
+/* The NIC's name as it stands in a subject of that kind: a sysctl's dots separate (sysctl(8)). */
+static const char *spell_name(enum op_kind k, const struct link *l, char buf[static IF_NAMESIZE]) {
+        (void) snprintf(buf, IF_NAMESIZE, "%s", l->name);
+        for (char *dot = buf; k == OP_SYSCTL && (dot = strchr(dot, '.'));)
+                *dot = '/';
+        return buf;
+}
+
+const struct link *original_link(const struct original *o, const struct link_table *links) {
+        const struct link *found = NULL;
+        char name[IF_NAMESIZE];
+
+        for (size_t i = 0; has_address(o) && i < links->n; i++) {
+                const struct link *l = &links->links[i];
+
+                if (l->address_len != sizeof(o->address) ||
+                    memcmp(l->address, o->address, sizeof(o->address)) != 0)
+                        continue;
+                if (is_named(o, spell_name(o->kind, l, name)))
+                        return l;
+                found = found ?: l;
+        }
+        return found;
+}
+
+void originals_follow(struct originals *o, const struct link_table *links) {
+        for (size_t i = 0; i < o->n; i++) {
+                struct original *item = &o->items[i];
+                const struct link *l = original_link(item, links);
+                char name[IF_NAMESIZE], subject[sizeof(item->subject)];
+                size_t at, len;
+
+                if (!l || is_named(item, spell_name(item->kind, l, name)) || !find_name(item, &at, &len))
+                        continue;
+                finding_set(subject, "%.*s%s%s", (int) at, item->subject, name, item->subject + at + len);
+                memcpy(item->subject, subject, sizeof(subject));
+        }
+}
+
+/* A NIC's name alone does not say whose a setting is: another one may have got it since. */
+static bool has_original(const struct originals *o, const struct original *item) {
+        for (size_t i = 0; i < o->n; i++)
+                if (o->items[i].kind == item->kind && streq(o->items[i].subject, item->subject) &&
+                    (!is_of_a_nic(item->kind) ||
+                     memcmp(o->items[i].address, item->address, sizeof(item->address)) == 0))
+                        return true;
+        return false;
+}
+
+int originals_note(struct originals *o, const struct plan *p, const struct link_table *links) {
+        size_t before = o->n;
+
+        for (size_t i = 0; i < p->n; i++) {
+                const struct op *op = &p->ops[i];
+                const struct link *l = op->index > 0 ? link_by_index(links, op->index) : NULL;
+                struct original item = { .kind = op->kind };
+                int r;
+
+                if (op_is_source(op->kind))
+                        continue;
+                if (l && l->address_len == sizeof(item.address))
+                        memcpy(item.address, l->address, sizeof(item.address));
+                if (is_of_a_nic(op->kind) && !has_address(&item))
+                        return -ENODEV;
+                finding_set(item.subject, "%s", op->subject);
+                finding_set(item.value, "%s", op->from);
+                if (has_original(o, &item))
+                        continue;
+                r = add_original(o, &item);
+                if (r < 0)
+                        return r;
+        }
+        return o->n > before;
+}
