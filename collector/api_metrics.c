@@ -54,7 +54,7 @@ static void print_database(struct exposition *e, const struct store_size *size) 
                 { { "tpu_collectord_database_used_bytes", "bytes",
                     "The same without free pages, what RetainBytes= limits.", EXPOSITION_GAUGE },
                   (double) size->used },
-                { { "tpu_collectord_retention_ratio", "ratio", "What RetainBytes= leaves of the ages of series.",
+                { { "tpu_collectord_retention_ratio", "ratio", "What RetainBytes= leaves of the age of series.",
                     EXPOSITION_GAUGE },
                   size->squeeze },
                 { { "tpu_collectord_damaged_rows", NULL, "Rows of series that could not be read since the start.",
