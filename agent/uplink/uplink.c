@@ -293,9 +293,9 @@ struct uplink *uplink_free(struct uplink *u) {
                 channel_clear_send(ch);
                 if (ch->spool) {
                         if (ch->gap_syncing) /* nobody waits for it any more: what was decided since goes in now */
-                                spool_ledger_end(ch->spool, -ECANCELED);
+                                ledger_end(spool_ledger(ch->spool), -ECANCELED);
                         (void) spool_sync(ch->spool); /* nobody is left to be told; the stats were */
-                        (void) spool_save_cursor(ch->spool);
+                        (void) ledger_save(spool_ledger(ch->spool));
                 }
                 ch->spool = spool_free(ch->spool);
         }

@@ -27,7 +27,7 @@ const char *uplink_loss_name(enum spool_loss why) {
 /* Whether there is a gap that no event tells yet. */
 static bool untold(const struct channel *ch) {
         for (enum spool_loss why = 0; why < _SPOOL_LOSS_MAX; why++)
-                if (spool_gap(ch->spool, why) && ch->gap_event[why] == 0)
+                if (ledger_gap(spool_ledger(ch->spool), why) && ch->gap_event[why] == 0)
                         return true;
         return false;
 }
@@ -38,7 +38,7 @@ static void channel_gaps_look(struct channel *ch, usec_t now) {
 
         if (!ch->spool || ch->gap_syncing || now < ch->gap_next)
                 return;
-        if (!spool_gaps_close(ch->spool) || !untold(ch) || spool_ledger_begin(ch->spool, &fd) < 0)
+        if (!ledger_close_gaps(spool_ledger(ch->spool)) || !untold(ch) || ledger_begin(spool_ledger(ch->spool), &fd) < 0)
                 return; /* a disk that fails is tried again at the next look */
         ch->gap_next = now + (u->options.gap_pause > 0 ? u->options.gap_pause : UPLINK_GAP_PAUSE);
         ch->gap_syncing = true;
@@ -57,13 +57,13 @@ void channel_ledger_synced(struct channel *ch, int result) {
         struct uplink *u = ch->uplink;
 
         ch->gap_syncing = false;
-        spool_ledger_end(ch->spool, result);
+        ledger_end(spool_ledger(ch->spool), result);
         if (result < 0) {
                 ch->gap_next = 0;
                 return;
         }
         for (enum spool_loss why = 0; why < _SPOOL_LOSS_MAX; why++) {
-                const struct spool_gap *g = spool_gap(ch->spool, why);
+                const struct spool_gap *g = ledger_gap(spool_ledger(ch->spool), why);
                 uint64_t seq;
 
                 if (g && ch->gap_event[why] == 0 &&
@@ -79,7 +79,7 @@ void uplink_gaps_durable(struct uplink *u, uint64_t seq) {
                 for (enum spool_loss why = 0; why < _SPOOL_LOSS_MAX; why++)
                         if (ch->gap_event[why] > 0 && ch->gap_event[why] <= seq) {
                                 ch->gap_event[why] = 0;
-                                spool_gap_told(ch->spool, why);
+                                ledger_told(spool_ledger(ch->spool), why);
                         }
         }
 }

@@ -253,8 +253,7 @@ static void decided(struct channel *ch) {
         else
                 spool_settle(ch->spool, ch->seq, ch->lost);
         ch->seq = 0;
-        (void) spool_save_cursor(
-                ch->spool); /* if it cannot be written, the record is sent once more after a restart */
+        (void) ledger_save(spool_ledger(ch->spool)); /* if it cannot be written, the record is sent once more after a restart */
         (void) sd_event_now(u->event, CLOCK_BOOTTIME, &u->last_ok_boot);
 }
 
