@@ -4,7 +4,6 @@
 #include "answer.h"
 #include "backoff.h"
 #include "gzip.h"
-#include "otlp_split.h"
 #include "otlp_look.h"
 #include "uplink_state.h"
 
