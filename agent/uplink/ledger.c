@@ -40,7 +40,8 @@ static int slot_read(int fd, unsigned which, struct slot *ret) {
                 (void) segment_pread(fd, u.bytes, u.t.size, which * SLOT_STRIDE);
                 return u.t.crc == slot_crc(&u.t, u.t.size) ? -EPROTONOSUPPORT : 0;
         }
-        if (u.t.version != LEDGER_VERSION || u.t.size != sizeof(u.t) || u.t.crc != slot_crc(&u.t, sizeof(u.t)))
+        if (u.t.version != LEDGER_VERSION || u.t.size != sizeof(u.t) ||
+            u.t.crc != slot_crc(&u.t, sizeof(u.t)))
                 return 0;
         *ret = u.t;
         return 1;
@@ -59,7 +60,7 @@ static void slot_take(struct ledger *l, const struct slot *t) {
         ledger_advance(l, MIN(t->acked, UINT64_MAX / 2));
 }
 
-/* Versions before kept how far was acknowledged in file "cursor", too, and went ahead of the ledger there. */
+/* The previous version had how far was acknowledged in file "cursor", too, and there ahead of the ledger. */
 static void take_cursor(struct ledger *l) {
         _cleanup_close_ int fd = openat(l->dir_fd, "cursor", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         struct {
@@ -68,8 +69,9 @@ static void take_cursor(struct ledger *l) {
         } c[2];
 
         for (unsigned i = 0; fd >= 0 && i < ELEMENTSOF(c); i++)
-                if (segment_pread(fd, &c[i], sizeof(c[i]), i * sizeof(c[i])) >= 0 && c[i].crc == crc32c(0, &c[i], 20) &&
-                    c[i].spool_id == l->spool_id && c[i].acked <= UINT64_MAX / 2)
+                if (segment_pread(fd, &c[i], sizeof(c[i]), i * sizeof(c[i])) >= 0 &&
+                    c[i].crc == crc32c(0, &c[i], 20) && c[i].spool_id == l->spool_id &&
+                    c[i].acked <= UINT64_MAX / 2)
                         ledger_advance(l, c[i].acked);
 }
 
@@ -82,7 +84,7 @@ static int open_file(struct ledger *l) {
         l->fd = openat(l->dir_fd, "ledger", O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
         if (l->fd < 0)
                 return -errno;
-        /* so that a full disk does not keep us from writing it; where this is not possible, the write will say */
+        /* so that a full disk does not keep us from writing it; where this fails, the write will say so */
         (void) posix_fallocate(l->fd, 0, 2 * SLOT_STRIDE);
         return fsync(l->dir_fd) < 0 ? -errno : 0;
 }
@@ -144,7 +146,9 @@ static int write_slot(struct ledger *l) {
 }
 
 int ledger_save(struct ledger *l) {
-        return l->syncing || !l->changed ? 0 : write_slot(l); /* what waits for the disk is whole in itself */
+        if (l->syncing || !l->changed)
+                return 0; /* what waits for the disk is whole in itself */
+        return write_slot(l);
 }
 
 static void synced(struct ledger *l, bool dirty) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The account of a spool: which records are done with, and what of them was lost and not told yet. Each loss is
- * counted once and each gap is told until it is durable elsewhere, through kills and power cuts.
+ * The account of a spool: which records are done with, and what of them was lost and not told yet. Each loss
+ * is counted once and each gap is told until it is durable elsewhere, through kills and power cuts.
  *
  * File "ledger": two slots. It is on the disk before a file that it speaks of is removed and before a gap is
  * told; how far was acknowledged is written without waiting for the disk: what a power cut takes of that is
@@ -23,11 +23,11 @@ enum spool_loss {
 };
 
 /*
- * Records that were lost for one reason: records of them, with items in all (of damaged ones: not known, 0), at
- * or between from_seq and to_seq, where others may have been delivered.
+ * Records that were lost for one reason: records of them, with items in all (of damaged ones: not known, 0),
+ * at or between from_seq and to_seq, where others may have been delivered.
  */
 struct spool_gap {
-        uint64_t number; /* of this spool, from 1: a gap that is told twice has the same number and content */
+        uint64_t number; /* of this spool, from 1: told twice, it has the same number and content */
         uint64_t from_seq, to_seq, records, items;
 };
 
@@ -53,8 +53,9 @@ struct ledger {
 };
 
 /*
- * Reads the ledger of this spool, or makes an empty one. spool_id 0: of whatever spool it is, which then stands in
- * l->spool_id (0: there is none). -EPROTONOSUPPORT: a newer version wrote it. l->fd is the caller's to close.
+ * Reads the ledger of this spool, or makes an empty one. spool_id 0: of whatever spool it is, which then
+ * stands in l->spool_id (0: there is none). -EPROTONOSUPPORT: a newer version wrote it. l->fd is the
+ * caller's to close.
  */
 int ledger_open(struct ledger *l, int dir_fd, uint64_t spool_id);
 /* Writes what has changed, if anything; does not wait for the disk. */
@@ -62,8 +63,8 @@ int ledger_save(struct ledger *l);
 /* Writes and syncs, in the calling thread. */
 int ledger_sync(struct ledger *l);
 /*
- * The same in two halves: ledger_begin() gives a descriptor of the caller's own to fdatasync (-errno: try again
- * later; -EBUSY: one is at work), ledger_end() takes the result.
+ * The same in two halves: ledger_begin() gives a descriptor of the caller's own to fdatasync (-errno: try
+ * again later; -EBUSY: one is at work), ledger_end() takes the result.
  */
 int ledger_begin(struct ledger *l, int *ret_fd);
 void ledger_end(struct ledger *l, int result);
@@ -72,7 +73,7 @@ void ledger_end(struct ledger *l, int result);
 uint64_t ledger_next(const struct ledger *l, uint64_t seq);
 /* How many numbers of from … to are done with behind acked. */
 uint64_t ledger_count(const struct ledger *l, uint64_t from, uint64_t to);
-/* Whether there is a place to remember that seq is done with before older ones; one is left for the byte limit. */
+/* Whether it can be remembered that seq is done with before older ones; one place is the byte limit's. */
 bool ledger_may_add(const struct ledger *l, uint64_t seq);
 /* -ENOSPC: the list is full. */
 int ledger_add(struct ledger *l, uint64_t from, uint64_t to);
@@ -86,8 +87,8 @@ void ledger_lose_of(struct ledger *l, uint64_t seq, const struct spool_gap *lost
 void ledger_lose_before(struct ledger *l, uint64_t seq);
 
 /*
- * Gives open gaps their numbers, where the gap before of the same reason was told; they do not change any more,
- * and may be told when ledger_end() had a good result. False: there are none.
+ * Gives open gaps their numbers, where the gap before of the same reason was told; they do not change any
+ * more, and may be told when ledger_end() had a good result. False: there are none.
  */
 bool ledger_close_gaps(struct ledger *l);
 /* The closed one of a reason, NULL for none. */

@@ -126,8 +126,10 @@ static uint64_t count(const void *data, size_t len, uint64_t (*of)(struct bytes 
         uint64_t n = 0;
 
         while (take_field(&request, &resource))
-                while (resource.type == WIRE_BYTES && resource.number == 1 && take_field(&resource.value, &scope))
-                        while (scope.type == WIRE_BYTES && scope.number == 2 && take_field(&scope.value, &item))
+                while (resource.type == WIRE_BYTES && resource.number == 1 &&
+                       take_field(&resource.value, &scope))
+                        while (scope.type == WIRE_BYTES && scope.number == 2 &&
+                               take_field(&scope.value, &item))
                                 if (item.type == WIRE_BYTES && item.number == 2)
                                         n += of(item.value);
         return n;
@@ -165,12 +167,14 @@ static Otlp__ScopeMetrics *only_scope(const request_t *m) {
 
 int otlp_split_metrics(const void *data, size_t len, unsigned part, unsigned parts, uint8_t **ret,
                        size_t *ret_len) {
-        _cleanup_(request_freep) request_t *m = otlp__export_metrics_service_request__unpack(NULL, len, data);
-        Otlp__ScopeMetrics *s = only_scope(m);
+        _cleanup_(request_freep) request_t *m = NULL;
+        Otlp__ScopeMetrics *s;
         Otlp__Metric **metrics;
         size_t n, begin;
         uint8_t *out;
 
+        m = otlp__export_metrics_service_request__unpack(NULL, len, data);
+        s = only_scope(m);
         if (!s || s->n_metrics < parts || part >= parts)
                 return -ENODATA;
         metrics = s->metrics;

@@ -104,7 +104,8 @@ static void recovered_record(void *userdata, uint64_t seq, size_t offset, size_t
         v->g->end = offset + segment_record_size(payload_len);
 }
 
-int segment_recover(int dir_fd, struct segment *g, uint64_t before, uint64_t *id, uint64_t *damaged, bool *ret_clean) {
+int segment_recover(int dir_fd, struct segment *g, uint64_t before, uint64_t *id, uint64_t *damaged,
+                    bool *ret_clean) {
         struct recovery v = { g, before };
         _cleanup_close_ int fd = open_segment(dir_fd, g->first_seq, O_RDWR);
         _cleanup_free_ uint8_t *data = NULL;
@@ -134,8 +135,8 @@ int segment_recover(int dir_fd, struct segment *g, uint64_t before, uint64_t *id
         } else {
                 g->salt = scan.salt;
                 /*
-                 * and an unreadable end of an older segment; behind a torn one, which held nothing acknowledged,
-                 * there is a whole jump
+                 * and an unreadable end of an older segment; behind a torn one, which held nothing
+                 * acknowledged, there is a whole jump
                  */
                 *damaged += scan.damaged +
                             (!scan.clean && before - g->last_seq > 1 && before - g->last_seq <= SPOOL_JUMP);
@@ -190,7 +191,8 @@ int segment_create(int dir_fd, uint64_t spool_id, uint64_t first_seq, size_t cap
         struct segment g;
         int r = 0;
 
-        f.write = openat(dir_fd, SEGMENT_NEW_NAME, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+        f.write = openat(dir_fd, SEGMENT_NEW_NAME, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+                         0600);
         if (f.write < 0)
                 return -errno;
         f.sync = openat(dir_fd, SEGMENT_NEW_NAME, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
@@ -208,7 +210,8 @@ int segment_create(int dir_fd, uint64_t spool_id, uint64_t first_seq, size_t cap
 }
 
 int segment_continue(int dir_fd, const struct segment *g, struct segment_fds *ret) {
-        struct segment_fds f = { open_segment(dir_fd, g->first_seq, O_RDWR), open_segment(dir_fd, g->first_seq, O_RDWR) };
+        struct segment_fds f = { open_segment(dir_fd, g->first_seq, O_RDWR),
+                                 open_segment(dir_fd, g->first_seq, O_RDWR) };
         int r = MIN(f.write, f.sync);
 
         if (r < 0) {
@@ -304,15 +307,17 @@ static int reader_open(struct segment_reader *r, int dir_fd, const struct segmen
 }
 
 /* The header at the reader's place. False: not that of a record of g. */
-static bool header_here(const struct segment_reader *r, const struct segment *g, struct segment_record *ret) {
-        return r->offset + sizeof(*ret) <= g->end && segment_pread(r->fd, ret, sizeof(*ret), r->offset) >= 0 &&
-               ret->length > 0 && ret->length <= SPOOL_RECORD_MAX && ret->seq == r->seq &&
+static bool header_here(const struct segment_reader *r, const struct segment *g,
+                        struct segment_record *ret) {
+        return r->offset + sizeof(*ret) <= g->end &&
+               segment_pread(r->fd, ret, sizeof(*ret), r->offset) >= 0 && ret->length > 0 &&
+               ret->length <= SPOOL_RECORD_MAX && ret->seq == r->seq &&
                r->offset + segment_record_size(ret->length) <= g->end;
 }
 
-/* Whether the payload behind it is good. It goes to buf where it has room; a length is not believed before. */
-static bool payload_here(const struct segment_reader *r, const struct segment *g, const struct segment_record *rec,
-                         uint8_t *buf, bool fits) {
+/* Whether the payload behind it is good. It goes to buf where that fits; a length is not believed before. */
+static bool payload_here(const struct segment_reader *r, const struct segment *g,
+                         const struct segment_record *rec, uint8_t *buf, bool fits) {
         uint32_t crc = segment_record_crc_start(g->salt, rec), n = 0;
         uint8_t part[PAGE];
 
@@ -346,10 +351,11 @@ static void search_record(void *userdata, uint64_t seq, size_t offset, size_t pa
         }
 }
 
-/* After a bad record: scans the whole segment for the next good one. 0: there is none. Counts what is missing. */
+/* After a bad record: scans the segment for the next good one, counts what is missing. 0: there is none. */
 static int search(struct segment_reader *r, int dir_fd, struct segment *g, uint64_t want, uint64_t last,
                   uint64_t *damaged) {
-        uint64_t wanted = g->records - MIN(g->records, g->last_seq - last); /* younger ones may not be there */
+        uint64_t younger = g->last_seq - last; /* they may not be there */
+        uint64_t wanted = g->records - MIN(g->records, younger);
         struct search f = { .want = want, .last = last };
         _cleanup_free_ uint8_t *data = NULL;
         struct spool_scan scan;
@@ -370,8 +376,8 @@ static int search(struct segment_reader *r, int dir_fd, struct segment *g, uint6
         return f.seq > 0;
 }
 
-int segment_read(struct segment_reader *r, int dir_fd, struct segment *g, uint64_t want, uint64_t last, void *buf,
-                 size_t size, size_t *ret_len, uint64_t *ret_seq, uint64_t *damaged) {
+int segment_read(struct segment_reader *r, int dir_fd, struct segment *g, uint64_t want, uint64_t last,
+                 void *buf, size_t size, size_t *ret_len, uint64_t *ret_seq, uint64_t *damaged) {
         int q;
 
         last = MIN(g->last_seq, MAX(last, g->first_seq - 1));
@@ -385,7 +391,8 @@ int segment_read(struct segment_reader *r, int dir_fd, struct segment *g, uint64
                 return q;
         while (r->seq <= last) {
                 struct segment_record rec;
-                bool good = header_here(r, g, &rec), fits = good && rec.length <= size, skip = good && rec.seq < want;
+                bool good = header_here(r, g, &rec);
+                bool fits = good && rec.length <= size, skip = good && rec.seq < want;
 
                 if (good && (skip || payload_here(r, g, &rec, buf, fits))) {
                         if (!skip && !fits)

@@ -27,14 +27,17 @@ int segments_reserve(struct segments *s);
 /* Adds those that are there. */
 int segments_find(int dir_fd, struct segments *s);
 /*
- * Scans one of them; the next one begins at `before`, what lies from there on is a copy. *id: of the spool, 0:
- * not known yet, the first readable header tells. Adds what is missing to *damaged, and an unreadable file as one.
- * *ret_clean: it may be continued. -EPROTONOSUPPORT.
+ * Scans one of them; the next one begins at `before`, what lies from there on is a copy. *id: of the spool,
+ * 0: not known yet, the first readable header tells. Adds what is missing to *damaged, and an unreadable
+ * file as one. *ret_clean: it may be continued. -EPROTONOSUPPORT.
  */
-int segment_recover(int dir_fd, struct segment *g, uint64_t before, uint64_t *id, uint64_t *damaged, bool *ret_clean);
+int segment_recover(int dir_fd, struct segment *g, uint64_t before, uint64_t *id, uint64_t *damaged,
+                    bool *ret_clean);
 
-/* A segment that is written. Two descriptors of separate open files: the kernel reports a write error once to
- * each, so that neither side of a sync can miss it. -1: none. */
+/*
+ * A segment that is written. Two descriptors of separate open files: the kernel reports a write error once
+ * to each, so that neither side of a sync can miss it. -1: none.
+ */
 struct segment_fds {
         int write, sync;
 };
@@ -45,7 +48,7 @@ int segment_create(int dir_fd, uint64_t spool_id, uint64_t first_seq, size_t cap
                    struct segment_fds *ret_fds);
 /* Opens an existing one for more. */
 int segment_continue(int dir_fd, const struct segment *g, struct segment_fds *ret);
-/* segment_record_make(), and counts it as the segment's last one; the caller writes it, and made sure that it fits. */
+/* segment_record_make() of the segment's last record, which the caller writes; it has made sure of room. */
 void segment_put(struct segment *g, uint64_t seq, uint8_t *out, size_t len);
 /* Writes such records, the last len bytes in front of g->end. On failure any part of them may be there. */
 int segment_write(const struct segment *g, int fd, const uint8_t *data, size_t len);
@@ -66,8 +69,9 @@ struct segment_reader {
 };
 void segment_reader_forget(struct segment_reader *r);
 /*
- * The first good record of g from want to last into buf. 1: read; 0: none; -ENOBUFS: there is one, buf is too
- * small; else -errno. What turns out to be unreadable is taken off g->records and added to *damaged, once.
+ * The first good record of g from want to last into buf. 1: read; 0: none; -ENOBUFS: there is one, buf is
+ * too small; else -errno. What turns out to be unreadable is taken off g->records and added to *damaged,
+ * once.
  */
-int segment_read(struct segment_reader *r, int dir_fd, struct segment *g, uint64_t want, uint64_t last, void *buf,
-                 size_t size, size_t *ret_len, uint64_t *ret_seq, uint64_t *damaged);
+int segment_read(struct segment_reader *r, int dir_fd, struct segment *g, uint64_t want, uint64_t last,
+                 void *buf, size_t size, size_t *ret_len, uint64_t *ret_seq, uint64_t *damaged);

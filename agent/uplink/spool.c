@@ -101,8 +101,8 @@ static int continue_last(struct spool *s, bool clean) {
 }
 
 /*
- * Whose spool it is (an image's, a clone's) has its place here: behind the lock, before anything of the directory is
- * read or made.
+ * Whose spool it is (an image's, a clone's) has its place here: behind the lock, before anything of the
+ * directory is read or made.
  */
 int spool_open(const char *path, const struct spool_options *o, struct spool **ret) {
         _cleanup_(spool_freep) struct spool *s = calloc(1, sizeof(*s));
@@ -209,7 +209,8 @@ static int new_current(struct spool *s) {
         if (r < 0)
                 return r;
         spool_trim(s, s->options.segment_bytes);
-        r = segment_create(s->dir_fd, s->ledger.spool_id, first_seq, (size_t) s->options.segment_bytes, &g, &fds);
+        r = segment_create(s->dir_fd, s->ledger.spool_id, first_seq, (size_t) s->options.segment_bytes, &g,
+                           &fds);
         if (r < 0)
                 return r;
         if (fresh)
@@ -272,7 +273,8 @@ static int flush(struct spool *s) {
 
         if (s->written == s->pending_len)
                 return 0;
-        r = segment_write(current(s), s->current.write, s->pending + s->written, s->pending_len - s->written);
+        r = segment_write(current(s), s->current.write, s->pending + s->written,
+                          s->pending_len - s->written);
         if (r < 0)
                 return start_anew(s, r);
         s->written = s->pending_len;
@@ -394,7 +396,8 @@ int spool_sync_end(struct spool *s, const struct spool_sync_job *job, int result
         }
         for (size_t i = 0; i < s->segments.n && s->segments.list[i].first_seq <= job->segment; i++)
                 s->segments.list[i].durable = true;
-        if (s->old.write >= 0 && s->segments.n >= 2 && s->segments.list[s->segments.n - 2].last_seq <= s->synced) {
+        if (s->old.write >= 0 && s->segments.n >= 2 &&
+            s->segments.list[s->segments.n - 2].last_seq <= s->synced) {
                 seal(&s->segments.list[s->segments.n - 2], s->old.write);
                 segment_fds_close(&s->old);
         }

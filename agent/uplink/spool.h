@@ -5,9 +5,8 @@
  * so that metrics never push out events. A record is durable when a sync begun after its append has ended
  * with success: then it survives SIGKILL and a power cut. Before that it may be in memory only, because what
  * is appended between two syncs is written by one call: a call for each record cost more than the disk did.
- * Reading and acknowledging is by
- * sequence number, from 1. Torn tails are cut on open; a bad record in the middle is skipped and counted.
- * Past the byte limit the oldest segment goes first and its records are counted. What is lost for whatever
+ * Reading and acknowledging is by sequence number, from 1. Torn tails are cut on open; a bad record in the
+ * middle is skipped and counted. Past the byte limit the oldest segment goes first and its records are counted. What is lost for whatever
  * reason is kept account of (ledger.h), exactly, through kills and power cuts, until it was told.
  *
  * Invariant: only durable records can be read (and so be sent). A sequence number that anyone may have
@@ -22,9 +21,9 @@
  *    that reports a sync as done and later gives zeros back for that part of the newest segment.
  *
  * After a failed write nobody knows what is in the file, and after a failed fdatasync the kernel has marked
- * the pages clean, so that a second try would lie: the segment is given up and its unsynced records, kept in memory until they are durable, are written to a
- * new one, under their numbers. On open a segment counts up to where the next one begins, so that a copy
- * in a given-up segment is never read twice.
+ * the pages clean, so that a second try would lie: the segment is given up and its unsynced records, kept in
+ * memory until they are durable, are written to a new one, under their numbers. On open a segment counts up
+ * to where the next one begins, so that a copy in a given-up segment is never read twice.
  *
  * The id of a spool is born with its directory; each segment (segment.h) and the ledger (ledger.h) carry it.
  *
@@ -60,8 +59,8 @@ struct spool;
 /*
  * Opens or makes the spool in directory path (made 0700 if missing, its parent must exist), recovers it
  * and syncs what it found; blocks for as long as reading all segments takes. -EBUSY: another process has
- * it, and still after 2 s; -EPROTONOSUPPORT: a segment was written by a newer version (nothing is touched); -EINVAL: options;
- * else not usable (-EACCES, -EROFS, -ENOSPC, -EIO …).
+ * it, and still after 2 s; -EPROTONOSUPPORT: a segment was written by a newer version (nothing is touched);
+ * -EINVAL: options; else not usable (-EACCES, -EROFS, -ENOSPC, -EIO …).
  */
 int spool_open(const char *path, const struct spool_options *o, struct spool **ret);
 /* Does not sync. */
@@ -86,9 +85,9 @@ int spool_sync(struct spool *s);
 /*
  * The same in two halves, so that another thread does the waiting: spool_sync_begin() writes what is in
  * memory, gives descriptors of its own to fdatasync in this order (the caller closes them) and returns 1, or
- * 0 when there is nothing to do, or -errno. spool_sync_end() takes the result (0 or -errno) back. Returns 0 when everything up to
- * job->seq is durable (or the job was overtaken by a failure that is already dealt with); else the result,
- * and the records are kept and wait for the next sync.
+ * 0 when there is nothing to do, or -errno. spool_sync_end() takes the result (0 or -errno) back. Returns 0
+ * when everything up to job->seq is durable (or the job was overtaken by a failure that is already dealt
+ * with); else the result, and the records are kept and wait for the next sync.
  */
 struct spool_sync_job {
         int fds[3]; /* old segment, current segment, directory; without gaps */
@@ -105,8 +104,8 @@ int spool_sync_end(struct spool *s, const struct spool_sync_job *job, int result
  */
 int spool_read(struct spool *s, uint64_t after, void *buf, size_t size, size_t *ret_len, uint64_t *ret_seq);
 /*
- * Record seq, the oldest that spool_read(s, 0, …) gave, is done with: what is missing before it is damage. lost[]
- * (NULL: nothing; an array by enum spool_loss) is what was lost of it, records and items.
+ * Record seq, the oldest that spool_read(s, 0, …) gave, is done with: what is missing before it is damage.
+ * lost[] (NULL: nothing; an array by enum spool_loss) is what was lost of it, records and items.
  */
 void spool_settle(struct spool *s, uint64_t seq, const struct spool_gap *lost);
 /* The same of a record before older ones. -ENOSPC: not possible now, there are too many such places. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Inside of a spool. spool.c makes it, appends and syncs; spool_kept.c, which knows nothing of that, reads what is
- * kept, settles it, and removes the oldest.
+ * Inside of a spool. spool.c makes it, appends and syncs; spool_kept.c, which knows nothing of that, reads
+ * what is kept, settles it, and removes the oldest.
  */
 #include "segment_file.h"
 #include "spool.h"
@@ -28,5 +28,5 @@ struct spool {
         uint64_t appended, dropped, damaged, torn, given_up;
 };
 
-/* spool_kept.c: removes acknowledged segments, then the oldest ones until wanted more bytes fit under the limit. */
+/* spool_kept.c: removes acknowledged segments, then the oldest ones until so many bytes more are allowed. */
 void spool_trim(struct spool *s, uint64_t wanted);

@@ -55,7 +55,8 @@ int spool_read(struct spool *s, uint64_t after, void *buf, size_t size, size_t *
                 struct segment *g = &s->segments.list[i];
 
                 while (g->last_seq >= MAX(want, g->first_seq) && g->records > 0) {
-                        int r = segment_read(&s->reader, s->dir_fd, g, want, s->synced, buf, size, ret_len, &seq, &s->damaged);
+                        int r = segment_read(&s->reader, s->dir_fd, g, want, s->synced, buf, size, ret_len,
+                                             &seq, &s->damaged);
 
                         if (r < 0)
                                 return r;
@@ -135,7 +136,8 @@ static void tally_record(void *userdata, uint64_t seq, size_t offset, size_t pay
                 return;
         t->lost->records++;
         if (t->s->options.count)
-                t->lost->items += t->s->options.count(t->data + offset + sizeof(struct segment_record), payload_len);
+                t->lost->items += t->s->options.count(t->data + offset + sizeof(struct segment_record),
+                                                      payload_len);
 }
 
 /* Counts what goes with segment i, which is then done with. */
@@ -153,7 +155,8 @@ static void give_account(struct spool *s, size_t i) {
         numbers = to - from + 1 - ledger_count(&s->ledger, from, to);
         if (segment_load(s->dir_fd, g->first_seq, &data, &len) >= 0) {
                 t.data = data;
-                (void) spool_scan(data, len, tally_record, &t, &scan); /* not ours any more: all of it is damaged */
+                /* where it is not ours any more, all of it is damaged */
+                (void) spool_scan(data, len, tally_record, &t, &scan);
         }
         damaged.records = numbers - MIN(numbers, lost.records);
         ledger_lose(&s->ledger, SPOOL_BYTE_LIMIT, &lost);
@@ -169,8 +172,7 @@ static int drop(struct spool *s, size_t i) {
 
         if (g->last_seq >= MAX(s->ledger.acked + 1, g->first_seq))
                 give_account(s, i);
-        /* First the account, then the file. Where it cannot be written it is in memory, and the file goes: room is
-         * needed. */
+        /* First the account, then the file: also where the account is in memory only, as room is needed. */
         if (s->ledger.dirty)
                 (void) ledger_sync(&s->ledger);
         r = segment_remove(s->dir_fd, g);
@@ -186,7 +188,8 @@ static int drop(struct spool *s, size_t i) {
 static size_t oldest(const struct spool *s) {
         size_t i = 0;
 
-        if (s->ledger.held > s->ledger.acked && s->segments.n > 0 && s->segments.list[0].first_seq <= s->ledger.held &&
+        if (s->ledger.held > s->ledger.acked && s->segments.n > 0 &&
+            s->segments.list[0].first_seq <= s->ledger.held &&
             s->segments.list[0].last_seq >= s->ledger.held && s->ledger.n_settled < LEDGER_SETTLED_MAX)
                 i = 1;
         return i < s->segments.n && may_drop(s, i) ? i : s->segments.n;

@@ -44,7 +44,8 @@ static void *thread_main(void *userdata) {
                                 j.result = -errno;
                         (void) close(j.fds[i]);
                 }
-                (void) send(s->its, &j, sizeof(j), MSG_NOSIGNAL); /* cannot fail: there is room for a job of each slot */
+                /* cannot fail: there is room for a job of each slot */
+                (void) send(s->its, &j, sizeof(j), MSG_NOSIGNAL);
         }
         return NULL;
 }

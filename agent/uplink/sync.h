@@ -2,8 +2,8 @@
 #pragma once
 /*
  * The one thread of the program: it takes descriptors, calls fdatasync on each, closes them and answers. It
- * shares nothing with the loop but a pair of sockets: jobs go in, results come out. There are a few slots, each
- * with at most one job at a time; jobs are done one by one, in the order of their start.
+ * shares nothing with the loop but a pair of sockets: jobs go in, results come out. There are a few slots,
+ * each with at most one job at a time; jobs are done one by one, in the order of their start.
  */
 #include <systemd/sd-event.h>
 

@@ -124,7 +124,9 @@ static void sync_soon(struct channel *ch) {
                 arm_sync(ch, UPLINK_SYNC_METRICS - SYNC_ACCURACY);
 }
 
-/* --- What was lost is told: closed in the ledger, synced, submitted as an event, forgotten when that is durable --- */
+/* --- What was lost is told --------------------------------------------------------------------------- */
+
+/* A gap is closed in the ledger, synced, submitted as an event, and forgotten when that is durable. */
 
 /* Whether there is a gap that no event tells yet. */
 static bool untold(const struct channel *ch) {
@@ -145,10 +147,12 @@ static void ledger_synced(struct channel *ch, int result) {
         }
         for (enum spool_loss why = 0; why < _SPOOL_LOSS_MAX; why++) {
                 const struct spool_gap *g = ledger_gap(spool_ledger(ch->spool), why);
+                void *userdata = u->options.userdata;
                 uint64_t seq;
 
-                if (g && ch->gap_event[why] == 0 &&
-                    u->options.on_gap(ch->class, spool_id(ch->spool), g, why, &seq, u->options.userdata) >= 0)
+                if (!g || ch->gap_event[why] > 0)
+                        continue;
+                if (u->options.on_gap(ch->class, spool_id(ch->spool), g, why, &seq, userdata) >= 0)
                         ch->gap_event[why] = seq;
         }
 }
@@ -159,12 +163,13 @@ static void channel_gaps_look(struct channel *ch, usec_t now) {
 
         if (!ch->spool || ch->gap_syncing || now < ch->gap_next)
                 return;
-        if (!ledger_close_gaps(spool_ledger(ch->spool)) || !untold(ch) || ledger_begin(spool_ledger(ch->spool), &fd) < 0)
+        if (!ledger_close_gaps(spool_ledger(ch->spool)) || !untold(ch) ||
+            ledger_begin(spool_ledger(ch->spool), &fd) < 0)
                 return; /* a disk that fails is tried again at the next look */
         ch->gap_next = now + (u->options.gap_pause > 0 ? u->options.gap_pause : UPLINK_GAP_PAUSE);
         ch->gap_syncing = true;
-        if (sync_start(u->sync, _UPLINK_CLASS_MAX + ch->class, &fd, 1, false) < 0) { /* cannot be: one a class */
-                (void) close(fd);
+        if (sync_start(u->sync, _UPLINK_CLASS_MAX + ch->class, &fd, 1, false) < 0) {
+                (void) close(fd); /* cannot be: one a class */
                 ledger_synced(ch, -EBUSY);
         }
 }
@@ -403,7 +408,7 @@ int uplink_submit(struct uplink *u, enum uplink_class c, const void *data, size_
                 sync_soon(ch);
                 return 0;
         }
-        ch->not_kept++;
+        ch->stats.not_kept++;
         if (ch->spool && r != -E2BIG && r != -EINVAL)
                 spool_failed(ch, r);
         return r;
@@ -444,19 +449,9 @@ void uplink_get_stats(const struct uplink *u, struct uplink_stats *ret) {
                 const struct channel *ch = &u->channels[c];
                 struct uplink_class_stats *t = &ret->classes[c];
 
+                *t = ch->stats;
                 if (ch->spool)
                         spool_get_stats(ch->spool, &t->spool);
-                t->sent = ch->sent;
-                t->retried = ch->retried;
-                t->thinned = ch->thinned;
-                for (size_t i = 0; i < _SPOOL_LOSS_MAX; i++) {
-                        t->refused_by[i] = ch->refused_by[i];
-                        t->refused += ch->refused_by[i];
-                }
-                t->rejected = ch->rejected;
-                t->not_kept = ch->not_kept;
-                t->body_bytes = ch->body_bytes;
-                t->wire_bytes = ch->wire_bytes;
                 t->oldest_real = ch->seq > 0 ? ch->oldest_real : 0;
                 t->durable = ch->durable;
                 ret->durable = ret->durable && ch->durable;

@@ -77,7 +77,7 @@ static bool thin(struct channel *ch, usec_t made, usec_t now) {
         lost[SPOOL_THINNED].records = 1;
         lost[SPOOL_THINNED].items = otlp_count_points(ch->record, ch->len);
         spool_settle(ch->spool, ch->seq, lost);
-        ch->thinned++;
+        ch->stats.thinned++;
         ch->seq = 0;
         return true;
 }
@@ -126,7 +126,7 @@ int channel_load(struct channel *ch) {
                         ch->oldest_real = otlp_first_log_time(ch->record, ch->len);
         }
         if (tries > 1)
-                (void) ledger_save(spool_ledger(ch->spool)); /* if it cannot be written, they are thinned once more */
+                (void) ledger_save(spool_ledger(ch->spool)); /* if that fails, they are thinned once more */
         if (r == 0 && tries > THIN_AT_ONCE)
                 return -EAGAIN;
         if (r == 0) /* until the next push */

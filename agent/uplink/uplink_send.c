@@ -58,13 +58,13 @@ static void say(struct channel *ch, const char *text) {
 static void try_again(struct channel *ch, usec_t at_least, const char *why) {
         struct uplink_route *r = &ch->routes[ch->route];
 
-        ch->retried++;
+        ch->stats.retried++;
         say(ch, why);
         route_failed(r, boot_now(ch), at_least + backoff_next(r->failures, chance()), why);
 }
 
 static void park(struct channel *ch, const char *why) {
-        ch->retried++;
+        ch->stats.retried++;
         say(ch, why);
         route_park(&ch->routes[ch->route], boot_now(ch), BACKOFF_PARKED + backoff_next(0, chance()), why);
 }
@@ -243,7 +243,7 @@ static void decided(struct channel *ch) {
         route_worked(&ch->routes[ch->route]);
         if (set_piece(ch, ch->part + 1, ch->parts))
                 return;
-        ch->sent += ch->taken;
+        ch->stats.sent += ch->taken;
         account(ch);
         channel_drop_piece(ch);
         spool_hold(ch->spool, 0);
@@ -252,7 +252,7 @@ static void decided(struct channel *ch) {
         else
                 spool_settle(ch->spool, ch->seq, ch->lost);
         ch->seq = 0;
-        (void) ledger_save(spool_ledger(ch->spool)); /* if it cannot be written, the record is sent once more after a restart */
+        (void) ledger_save(spool_ledger(ch->spool)); /* if that fails, it is sent again after a restart */
         (void) sd_event_now(u->event, CLOCK_BOOTTIME, &u->last_ok_boot);
 }
 
@@ -270,18 +270,19 @@ static void count_refusal(struct channel *ch, long status) {
                               : status == 422 ? SPOOL_UNPROCESSABLE
                                               : SPOOL_MALFORMED;
 
-        ch->refused_by[why]++;
+        ch->stats.refused++;
+        ch->stats.refused_by[why]++;
         ch->lost[why].items += items(ch);
 }
 
 static void count_sent(struct channel *ch, uint64_t rejected) {
         ch->taken = true;
         ch->routes[ch->route].sent++;
-        ch->rejected += rejected;
+        ch->stats.rejected += rejected;
         if (rejected > 0)
                 ch->lost[SPOOL_IN_PART].items += MIN(rejected, items(ch));
-        ch->body_bytes += body_len(ch);
-        ch->wire_bytes += ch->packed_len > 0 ? ch->packed_len : body_len(ch);
+        ch->stats.body_bytes += body_len(ch);
+        ch->stats.wire_bytes += ch->packed_len > 0 ? ch->packed_len : body_len(ch);
 }
 
 static void no_answer(struct channel *ch, const struct sender_answer *a) {

@@ -47,7 +47,7 @@ struct channel {
         usec_t gap_next;                      /* boot clock: none is told before */
         uint64_t gap_event[_SPOOL_LOSS_MAX];  /* the event that tells it; 0: not submitted */
 
-        uint64_t sent, retried, thinned, refused_by[_SPOOL_LOSS_MAX], rejected, not_kept, body_bytes, wire_bytes;
+        struct uplink_class_stats stats; /* what is counted */
 };
 
 struct uplink {

@@ -150,8 +150,8 @@ int store_list_metrics(struct store *s, int64_t host,
 /* --- Their past ------------------------------------------------------------------------------ */
 
 /* Those of the wanted series, in the order of rows. 1: there are more than the filter's limit. */
-static int find_points(struct store *s, const struct store_series_filter *f, int64_t host, const struct points *wanted,
-                       struct points *found) {
+static int find_points(struct store *s, const struct store_series_filter *f, int64_t host,
+                       const struct points *wanted, struct points *found) {
         int64_t since = (int64_t) (f->since / USEC_PER_MSEC), until = (int64_t) (f->until / USEC_PER_MSEC);
         _cleanup_points_ struct points row = { 0 };
         _cleanup_query_ sqlite3_stmt *q = NULL;

@@ -136,7 +136,8 @@ static int read_table(struct store *s, int64_t host, struct points *p, int64_t *
 }
 
 /* The same and the rows behind it, up to *ret_last. */
-static int read_all(struct store *s, int64_t host, struct points *p, int64_t *ret_through, int64_t *ret_last) {
+static int read_all(struct store *s, int64_t host, struct points *p, int64_t *ret_through,
+                    int64_t *ret_last) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
         int r;
 
@@ -153,7 +154,8 @@ static int read_all(struct store *s, int64_t host, struct points *p, int64_t *re
         return r;
 }
 
-static int write_table(struct store *s, int64_t host, const struct points *p, int64_t through, int64_t since) {
+static int write_table(struct store *s, int64_t host, const struct points *p, int64_t through,
+                       int64_t since) {
         _cleanup_samples_ struct samples_out o = { 0 };
         int r = 0;
 

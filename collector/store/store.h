@@ -224,7 +224,7 @@ int store_line_bytes(struct store *s, uint64_t *ret);
 struct store_retention {
         uint32_t days;       /* points and events are dropped after that */
         uint64_t line_bytes; /* of the lines of runs, their texts: the oldest go */
-        uint64_t bytes;      /* of the database without free pages: the oldest points go until it fits; events last */
+        uint64_t bytes;      /* of used pages; the oldest points go first, events last */
 };
 /*
  * One piece of work, a few milliseconds: old events, and the series of one host after the other. To be

@@ -10,7 +10,7 @@
         ((usec_t) 90 * 86400 * USEC_PER_SEC) /* at least: an agent that was away that long sends anew */
 #define SERIES_LEAST_MS INT64_C(900000) /* as much is kept of series before events go, too */
 
-/* The oldest rows of a host go, and those in which a version before kept a span as one. */
+/* The oldest rows of a host go, a few at a time. */
 static int tend_host(struct store *s, int64_t host, const struct store_retention *retention, int64_t now_ms,
                      bool *ret_more) {
         int64_t all = (int64_t) retention->days * DAY_MS, first = points_id(host, 0), oldest;
@@ -75,7 +75,8 @@ static double least(const struct store_retention *retention) {
  * what is there, which may be far less than RetainDays.
  */
 static int squeeze(struct store *s, const struct store_retention *retention, int64_t now_ms) {
-        double age = (double) MAX(now_ms - s->tending.oldest_ms, 0) / ((double) retention->days * (double) DAY_MS);
+        double age = (double) MAX(now_ms - s->tending.oldest_ms, 0) /
+                     ((double) retention->days * (double) DAY_MS);
         struct store_size size;
         double wanted;
         int r;

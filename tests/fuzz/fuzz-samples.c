@@ -21,7 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
         in = samples_read(data, len, 1000);
         again = samples_read(o.data, o.len, 1000);
         while (samples_next(&in, &a) > 0)
-                if (samples_next(&again, &b) != 1 || a.series != b.series || a.ms != b.ms || a.is_int != b.is_int || (a.is_int && a.i != b.i))
+                if (samples_next(&again, &b) != 1 || a.series != b.series || a.ms != b.ms ||
+                    a.is_int != b.is_int || (a.is_int && a.i != b.i))
                         abort();
         if (samples_next(&again, &b) != 0)
                 abort();

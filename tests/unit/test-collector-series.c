@@ -184,8 +184,9 @@ static void points_stay_as_they_came(void) {
 }
 
 /*
- * A version before kept minutes and ten minutes as one, in rows of their own behind all others (level << 61). They go, a
- * few hundred at a time, and nothing else does, although the limit of bytes is reached until they are gone.
+ * A version before kept minutes and ten minutes as one, in rows of their own behind all others (level <<
+ * 61). They go, a few hundred at a time, and nothing else does, although the limit of bytes is reached until
+ * they are gone.
  */
 static void condensed_rows_go(void) {
         struct store *s = fresh();
@@ -195,10 +196,12 @@ static void condensed_rows_go(void) {
         for (int level = 1; level <= 2; level++) {
                 char sql[300];
 
-                (void) snprintf(sql, sizeof(sql),
-                                "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500) "
-                                "INSERT INTO samples SELECT (%d << 61) | (1 << 41) | (i * 60000), randomblob(1000) FROM n",
-                                level);
+                (void) snprintf(
+                        sql, sizeof(sql),
+                        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500) "
+                        "INSERT INTO samples SELECT (%d << 61) | (1 << 41) | (i * 60000), randomblob(1000) "
+                        "FROM n",
+                        level);
                 (void) ask(sql);
         }
         s = opened();
@@ -307,7 +310,8 @@ static void bytes_are_held(void) {
         ASSERT_OK(store_commit(s));
         ASSERT_OK(store_size(s, &size));
         ASSERT_TRUE(size.used > 600000);
-        /* what is there is ten hours old, and a tenth of it too much: known after a round, not after all of RetainDays */
+        /* what is there is ten hours old, and a tenth of it too much: known after a round, not after all of
+         * RetainDays */
         tend_all(s, 30, size.used / 10 * 9, NOW + 600 * 60 * USEC_PER_SEC, 16);
         full = size.used;
         ASSERT_OK(store_size(s, &size));
@@ -405,6 +409,6 @@ static void make_directory(void) {
         ASSERT_TRUE(mkdtemp(dir));
 }
 
-TEST_MAIN(make_directory, samples_come_back, points_stay_as_they_came, condensed_rows_go, latest_survives_all_of_it,
-          undone_series_are_forgotten, a_clock_that_stands_still, bytes_are_held, version_1_goes_on, registry_goes_on,
-          damage_is_put_aside)
+TEST_MAIN(make_directory, samples_come_back, points_stay_as_they_came, condensed_rows_go,
+          latest_survives_all_of_it, undone_series_are_forgotten, a_clock_that_stands_still, bytes_are_held,
+          version_1_goes_on, registry_goes_on, damage_is_put_aside)

@@ -163,7 +163,9 @@ static void look(const struct shape *h, const char *dir, bool segment, bool empt
         spool_get_stats(s, &st);
         missing = h->records - h->acked - good;
         (void) ledger_close_gaps(spool_ledger(s));
-        counted = ledger_gap(spool_ledger(s), SPOOL_DAMAGED) ? ledger_gap(spool_ledger(s), SPOOL_DAMAGED)->records : 0;
+        counted = ledger_gap(spool_ledger(s), SPOOL_DAMAGED)
+                          ? ledger_gap(spool_ledger(s), SPOOL_DAMAGED)->records
+                          : 0;
         if (missing > 0 && !empty)
                 ASSERT_TRUE(counted + st.damaged + st.torn > 0);
         if (segment && last == h->records) /* all between known ones: exactly */
