@@ -6,8 +6,9 @@
  * with success: then it survives SIGKILL and a power cut. Before that it may be in memory only, because what
  * is appended between two syncs is written by one call: a call for each record cost more than the disk did.
  * Reading and acknowledging is by sequence number, from 1. Torn tails are cut on open; a bad record in the
- * middle is skipped and counted. Past the byte limit the oldest segment goes first and its records are counted. What is lost for whatever
- * reason is kept account of (ledger.h), exactly, through kills and power cuts, until it was told.
+ * middle is skipped and counted. Past the byte limit the oldest segment goes first and its records are
+ * counted. What is lost for whatever reason is kept account of (ledger.h), exactly, through kills and power
+ * cuts, until it was told.
  *
  * Invariant: only durable records can be read (and so be sent). A sequence number that anyone may have
  * seen (acknowledged or sent) therefore names a record that is on the disk, and never gets another
