@@ -139,13 +139,8 @@ static int on_past(const struct store_past *p, void *userdata) {
                 return json_array_append_new(l->list, json_pack("{s:o, s:s, s:s, s:[]}", "attributes",
                                                                 api_stored(p->attributes), "service",
                                                                 p->service, "unit", p->unit, "points"));
-        if (p->n == 1)
-                return json_array_append_new(points, json_pack("{s:o, s:o}", "time", api_time(p->time),
-                                                               "value", api_value(p->is_int, p->i, p->d)));
-        return json_array_append_new(
-                points, json_pack("{s:o, s:o, s:I, s:o, s:o, s:o}", "time", api_time(p->time), "value",
-                                  api_value(p->is_int, p->i, p->d), "n", (json_int_t) p->n, "min",
-                                  api_real(p->min), "max", api_real(p->max), "mean", api_real(p->mean)));
+        return json_array_append_new(points, json_pack("{s:o, s:o}", "time", api_time(p->time), "value",
+                                                       api_value(p->is_int, p->i, p->d)));
 }
 
 void api_series(const struct api *a, const struct query *q, struct http_reply *reply) {

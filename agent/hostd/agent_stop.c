@@ -109,7 +109,7 @@ static uint64_t left_of(const struct agent_stopping *s, const struct uplink_stat
 /* Whether an endpoint takes this class, as far as is known. */
 static bool has_way(const struct uplink_stats *u, size_t class) {
         for (size_t i = 0; i < u->n_endpoints; i++) {
-                const struct uplink_route_stats *r = &u->endpoints[i].routes[class];
+                const struct uplink_route *r = &u->endpoints[i].routes[class];
 
                 if (!r->parked && r->failures == 0 && !u->endpoints[i].dns_error[0])
                         return true;

@@ -43,7 +43,7 @@ static json_t *class_json(const struct uplink_class_stats *c) {
                          number(c->body_bytes), "wire_bytes", number(c->wire_bytes));
 }
 
-static const char *route_state(const struct uplink_route_stats *r, const struct now *now) {
+static const char *route_state(const struct uplink_route *r, const struct now *now) {
         if (r->parked)
                 return "parked";
         if (r->avoid_boot > now->boot)
@@ -51,7 +51,7 @@ static const char *route_state(const struct uplink_route_stats *r, const struct 
         return r->retry_boot > now->boot ? "waiting" : r->failures > 0 ? "failing" : "good";
 }
 
-static json_t *route_json(const struct uplink_route_stats *r, const struct now *now) {
+static json_t *route_json(const struct uplink_route *r, const struct now *now) {
         usec_t until = MAX(r->retry_boot, r->avoid_boot);
 
         return json_pack("{s:s, s:o, s:i, s:s, s:o}", "state", route_state(r, now), "sent", number(r->sent),

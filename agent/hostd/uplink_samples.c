@@ -28,11 +28,11 @@ const char *uplink_drop_name(enum uplink_drop l) {
 uint64_t uplink_drop_count(const struct uplink_class_stats *c, enum uplink_drop l) {
         switch (l) {
         case UPLINK_DROP_MALFORMED:
-                return c->refused_by[UPLINK_REFUSED_MALFORMED];
+                return c->refused_by[SPOOL_MALFORMED];
         case UPLINK_DROP_TOO_LARGE:
-                return c->refused_by[UPLINK_REFUSED_TOO_LARGE];
+                return c->refused_by[SPOOL_TOO_LARGE];
         case UPLINK_DROP_UNPROCESSABLE:
-                return c->refused_by[UPLINK_REFUSED_UNPROCESSABLE];
+                return c->refused_by[SPOOL_UNPROCESSABLE];
         case UPLINK_DROP_IN_PART:
                 return c->rejected;
         case UPLINK_DROP_BYTE_LIMIT:

@@ -7,5 +7,5 @@
 
 /* Continues crc (0 to begin) over data: crc32c(crc32c(0, a), b) is the checksum of a followed by b. */
 uint32_t crc32c(uint32_t crc, const void *data, size_t len);
-/* The same by table, on every CPU; for tests. */
-uint32_t crc32c_table(uint32_t crc, const void *data, size_t len);
+/* The same on every CPU, slowly. */
+uint32_t crc32c_bitwise(uint32_t crc, const void *data, size_t len);

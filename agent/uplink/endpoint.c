@@ -104,3 +104,55 @@ void endpoint_refresh(struct endpoint *p, usec_t now, usec_t least) {
         if (p->lookup && lookup_answer(p->lookup, &taken) && now > taken && now - taken >= least)
                 (void) lookup_ask(p->lookup); /* what is known stays good */
 }
+
+/* --- Routes ------------------------------------------------------------------------------------------ */
+
+void route_worked(struct uplink_route *r) {
+        *r = (struct uplink_route) { .sent = r->sent };
+}
+
+static void set_why(struct uplink_route *r, const char *why) {
+        (void) snprintf(r->why, sizeof(r->why), "%s", why);
+}
+
+static usec_t avoid_span(unsigned failures) {
+        usec_t span = ROUTE_AVOID;
+
+        for (; failures > ROUTE_FAILURES && span < ROUTE_AVOID_MAX; failures--)
+                span *= 2;
+        return MIN(span, ROUTE_AVOID_MAX);
+}
+
+void route_failed(struct uplink_route *r, usec_t now, usec_t wait, const char *why) {
+        if (r->failures < UINT16_MAX)
+                r->failures++;
+        r->parked = false;
+        r->retry_boot = now + wait;
+        if (r->failures >= ROUTE_FAILURES || wait > ROUTE_PATIENCE)
+                r->avoid_boot = MAX(now + avoid_span(r->failures), r->retry_boot);
+        set_why(r, why);
+}
+
+void route_park(struct uplink_route *r, usec_t now, usec_t wait, const char *why) {
+        r->failures = 0;
+        r->parked = true;
+        r->retry_boot = r->avoid_boot = now + wait;
+        set_why(r, why);
+}
+
+int route_pick(const struct uplink_route *routes, size_t n, usec_t now, usec_t *ret_at) {
+        size_t best = n;
+
+        for (size_t i = 0; i < n; i++) {
+                if (routes[i].avoid_boot <= now) {
+                        best = i;
+                        break;
+                }
+                if (best == n || routes[i].retry_boot < routes[best].retry_boot)
+                        best = i;
+        }
+        if (routes[best].retry_boot <= now)
+                return (int) best;
+        *ret_at = routes[best].retry_boot;
+        return -1;
+}

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "otlp.pb-c.h"
 #include "otlp_look.h"
 
 /* Protobuf's wire types (protobuf.dev, "Encoding"). */
@@ -54,24 +55,27 @@ static bool take_field(struct bytes *b, struct field *ret) {
         return true;
 }
 
-/* The first field of type with number a, b or c. */
-static bool find(struct bytes in, unsigned type, const uint64_t numbers[static 3], struct bytes *ret) {
+/* Metric.gauge, .sum, .histogram */
+static bool is_kind(uint64_t number) {
+        return number == 5 || number == 7 || number == 9;
+}
+
+/* The first field of this type and number; number 0: that is_kind(). */
+static bool find(struct bytes in, unsigned type, uint64_t number, struct bytes *ret) {
         struct field f;
 
         while (take_field(&in, &f))
-                for (size_t i = 0; i < 3; i++)
-                        if (f.type == type && f.number == numbers[i]) {
-                                *ret = f.value;
-                                return true;
-                        }
+                if (f.type == type && (number > 0 ? f.number == number : is_kind(f.number))) {
+                        *ret = f.value;
+                        return true;
+                }
         return false;
 }
 
 static usec_t fixed_time(struct bytes in, uint64_t number) {
-        const uint64_t numbers[3] = { number, number, number };
         uint64_t ns;
 
-        if (!find(in, WIRE_FIXED64, numbers, &in))
+        if (!find(in, WIRE_FIXED64, number, &in))
                 return 0;
         memcpy(&ns, in.data, sizeof(ns)); /* little endian, as this machine is (x86-64 only) */
         return ns / NSEC_PER_USEC;
@@ -79,10 +83,9 @@ static usec_t fixed_time(struct bytes in, uint64_t number) {
 
 /* ExportRequest.1 → Resource….2 → Scope….2: the first log record, or the first metric. */
 static bool first_item(const void *data, size_t len, struct bytes *ret) {
-        static const uint64_t one[3] = { 1, 1, 1 }, two[3] = { 2, 2, 2 };
         struct bytes b = { data, len };
 
-        return find(b, WIRE_BYTES, one, &b) && find(b, WIRE_BYTES, two, &b) && find(b, WIRE_BYTES, two, ret);
+        return find(b, WIRE_BYTES, 1, &b) && find(b, WIRE_BYTES, 2, &b) && find(b, WIRE_BYTES, 2, ret);
 }
 
 usec_t otlp_first_log_time(const void *data, size_t len) {
@@ -92,12 +95,9 @@ usec_t otlp_first_log_time(const void *data, size_t len) {
 }
 
 usec_t otlp_first_point_time(const void *data, size_t len) {
-        static const uint64_t kinds[3] = { 5, 7, 9 }; /* Metric.gauge, .sum, .histogram */
-        static const uint64_t points[3] = { 1, 1, 1 };
         struct bytes b;
 
-        if (!first_item(data, len, &b) || !find(b, WIRE_BYTES, kinds, &b) ||
-            !find(b, WIRE_BYTES, points, &b))
+        if (!first_item(data, len, &b) || !find(b, WIRE_BYTES, 0, &b) || !find(b, WIRE_BYTES, 1, &b))
                 return 0;
         return fixed_time(b, 3); /* …DataPoint.time_unix_nano */
 }
@@ -108,45 +108,86 @@ static uint64_t points_of_metric(struct bytes metric) {
         uint64_t n = 0;
 
         while (take_field(&metric, &f))
-                if (f.type == WIRE_BYTES && (f.number == 5 || f.number == 7 || f.number == 9))
+                if (f.type == WIRE_BYTES && is_kind(f.number))
                         while (take_field(&f.value, &point))
                                 n += point.type == WIRE_BYTES && point.number == 1;
         return n;
 }
 
-uint64_t otlp_count_points(const void *data, size_t len) {
+static uint64_t one(struct bytes record) {
+        (void) record;
+        return 1;
+}
+
+/* The sum over all metrics, or log records, of a request. */
+static uint64_t count(const void *data, size_t len, uint64_t (*of)(struct bytes item)) {
         struct bytes request = { data, len };
-        struct field resource, scope, metric;
+        struct field resource, scope, item;
         uint64_t n = 0;
 
         while (take_field(&request, &resource))
                 while (resource.type == WIRE_BYTES && resource.number == 1 &&
                        take_field(&resource.value, &scope))
                         while (scope.type == WIRE_BYTES && scope.number == 2 &&
-                               take_field(&scope.value, &metric))
-                                if (metric.type == WIRE_BYTES && metric.number == 2)
-                                        n += points_of_metric(metric.value);
+                               take_field(&scope.value, &item))
+                                if (item.type == WIRE_BYTES && item.number == 2)
+                                        n += of(item.value);
         return n;
+}
+
+uint64_t otlp_count_points(const void *data, size_t len) {
+        return count(data, len, points_of_metric);
 }
 
 uint64_t otlp_count_logs(const void *data, size_t len) {
-        struct bytes request = { data, len };
-        struct field resource, scope, record;
-        uint64_t n = 0;
-
-        while (take_field(&request, &resource))
-                while (resource.type == WIRE_BYTES && resource.number == 1 &&
-                       take_field(&resource.value, &scope))
-                        while (scope.type == WIRE_BYTES && scope.number == 2 &&
-                               take_field(&scope.value, &record))
-                                n += record.type == WIRE_BYTES && record.number == 2;
-        return n;
+        return count(data, len, one);
 }
 
 bool otlp_first_event_is(const void *data, size_t len, const char *name) {
-        static const uint64_t event_name[3] = { 12, 12, 12 };
         struct bytes b;
 
-        return first_item(data, len, &b) && find(b, WIRE_BYTES, event_name, &b) &&
+        return first_item(data, len, &b) && find(b, WIRE_BYTES, 12, &b) &&
                b.len == strlen(name) && memcmp(b.data, name, b.len) == 0;
+}
+
+/* --- Parts ------------------------------------------------------------------------------------------- */
+
+typedef Otlp__ExportMetricsServiceRequest request_t;
+
+static inline void request_freep(request_t **m) {
+        if (*m)
+                otlp__export_metrics_service_request__free_unpacked(*m, NULL);
+}
+
+static Otlp__ScopeMetrics *only_scope(const request_t *m) {
+        if (!m || m->n_resource_metrics != 1 || m->resource_metrics[0]->n_scope_metrics != 1)
+                return NULL;
+        return m->resource_metrics[0]->scope_metrics[0];
+}
+
+int otlp_split_metrics(const void *data, size_t len, unsigned part, unsigned parts, uint8_t **ret,
+                       size_t *ret_len) {
+        _cleanup_(request_freep) request_t *m = NULL;
+        Otlp__ScopeMetrics *s;
+        Otlp__Metric **metrics;
+        size_t n, begin;
+        uint8_t *out;
+
+        m = otlp__export_metrics_service_request__unpack(NULL, len, data);
+        s = only_scope(m);
+        if (!s || s->n_metrics < parts || part >= parts)
+                return -ENODATA;
+        metrics = s->metrics;
+        n = s->n_metrics;
+        begin = n * part / parts;
+        s->metrics = metrics + begin;
+        s->n_metrics = n * (part + 1) / parts - begin;
+        out = malloc(otlp__export_metrics_service_request__get_packed_size(m));
+        if (out) {
+                *ret_len = otlp__export_metrics_service_request__pack(m, out);
+                *ret = out;
+        }
+        s->metrics = metrics; /* all of it is freed */
+        s->n_metrics = n;
+        return out ? 0 : -ENOMEM;
 }

@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <fcntl.h>
-#include <sys/random.h>
-#include <sys/stat.h>
-
 #include "crc32c.h"
 #include "segment.h"
-
-#define NEW_NAME "new.tmp" /* a segment before it has its name; removed on open */
-#define PAGE 4096u
 
 uint32_t segment_header_crc(const struct segment_header *h) {
         return crc32c(0, h, offsetof(struct segment_header, crc));
@@ -24,146 +17,125 @@ uint32_t segment_record_crc(uint32_t salt, const struct segment_record *r, const
         return crc32c(segment_record_crc_start(salt, r), payload, r->length);
 }
 
-void segment_name(uint64_t first_seq, char buf[static SEGMENT_NAME_MAX]) {
-        (void) snprintf(buf, SEGMENT_NAME_MAX, "%016" PRIx64 ".seg", first_seq);
-}
-
-int segment_open(int dir_fd, uint64_t first_seq, int flags) {
-        char name[SEGMENT_NAME_MAX];
-        int fd;
-
-        segment_name(first_seq, name);
-        fd = openat(dir_fd, name, flags | O_CLOEXEC | O_NOFOLLOW);
-        return fd < 0 ? -errno : fd;
-}
-
-/* Allocates and fills fd, which has no name yet. */
-static int segment_prepare(int fd, uint64_t spool_id, uint64_t first_seq, size_t capacity,
-                           struct segment *ret) {
-        struct segment_header h = {
-                .magic = SEGMENT_MAGIC,
-                .version = SPOOL_VERSION,
-                .capacity = (uint16_t) (capacity / SPOOL_UNIT),
-                .spool_id = spool_id,
-                .first_seq = first_seq,
-        };
-        ssize_t n;
-        int r;
-
-        if (getrandom(&h.salt, sizeof(h.salt), 0) != sizeof(h.salt))
-                return -EIO;
-        h.crc = segment_header_crc(&h);
-        do
-                r = posix_fallocate(fd, 0, (off_t) capacity);
-        while (r == EINTR);
-        if (r != 0)
-                return -r;
-        n = pwrite(fd, &h, sizeof(h), 0);
-        if (n < 0)
-                return -errno;
-        if ((size_t) n != sizeof(h))
-                return -EIO;
-        *ret = (struct segment) {
-                .first_seq = first_seq,
-                .last_seq = first_seq - 1,
-                .size = capacity,
-                .end = sizeof(h),
-                .salt = h.salt,
-        };
-        return 0;
-}
-
-int segment_create(int dir_fd, uint64_t spool_id, uint64_t first_seq, size_t capacity, struct segment *ret,
-                   int *ret_fd, int *ret_sync_fd) {
-        _cleanup_close_ int fd = -1, sync_fd = -1;
-        char name[SEGMENT_NAME_MAX];
-        struct segment g;
-        int r;
-
-        segment_name(first_seq, name);
-        fd = openat(dir_fd, NEW_NAME, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-        if (fd < 0)
-                return -errno;
-        sync_fd = openat(dir_fd, NEW_NAME, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-        r = sync_fd < 0 ? -errno : segment_prepare(fd, spool_id, first_seq, capacity, &g);
-        if (r >= 0 && renameat(dir_fd, NEW_NAME, dir_fd, name) < 0)
-                r = -errno;
-        if (r < 0) {
-                (void) unlinkat(dir_fd, NEW_NAME, 0); /* what stays is removed by the next open */
-                return r;
-        }
-        *ret = g;
-        *ret_fd = TAKE_FD(fd);
-        *ret_sync_fd = TAKE_FD(sync_fd);
-        return 0;
-}
-
-void segment_put(struct segment *g, uint64_t seq, uint8_t *out, size_t len) {
+void segment_record_make(uint32_t salt, uint64_t seq, uint8_t *out, size_t len) {
         struct segment_record rec = { .length = (uint32_t) len, .seq = seq };
-        size_t total = segment_record_size(len);
 
-        rec.crc = segment_record_crc(g->salt, &rec, out + sizeof(rec));
+        rec.crc = segment_record_crc(salt, &rec, out + sizeof(rec));
         memcpy(out, &rec, sizeof(rec));
-        memset(out + sizeof(rec) + len, 0, total - sizeof(rec) - len);
-        g->end += total;
-        g->last_seq = seq;
-        g->records++;
+        memset(out + sizeof(rec) + len, 0, segment_record_size(len) - sizeof(rec) - len);
 }
 
-int segment_write(const struct segment *g, int fd, const uint8_t *data, size_t len) {
-        uint64_t offset = g->end - len;
-        size_t done = 0;
+/* --- The scan ---------------------------------------------------------------------------------------- */
 
-        while (done < len) {
-                ssize_t n = pwrite(fd, data + done, len - done, (off_t) (offset + done));
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n <= 0)
-                        return n < 0 ? -errno : -EIO;
-                done += (size_t) n;
-        }
-        return 0;
-}
-
-int segment_pread(int fd, void *buf, size_t len, uint64_t offset) {
-        size_t done = 0;
-
-        while (done < len) {
-                ssize_t n = pread(fd, (uint8_t *) buf + done, len - done, (off_t) (offset + done));
-
-                if (n < 0 && errno == EINTR)
-                        continue;
-                if (n < 0)
-                        return -errno;
-                if (n == 0)
-                        return -EIO;
-                done += (size_t) n;
-        }
-        return 0;
-}
-
-int segment_load(int dir_fd, uint64_t first_seq, uint8_t **ret, size_t *ret_len) {
-        _cleanup_close_ int fd = segment_open(dir_fd, first_seq, O_RDONLY | O_NONBLOCK);
-        _cleanup_free_ uint8_t *data = NULL;
-        struct stat st;
+struct scan {
+        const uint8_t *data;
         size_t len;
+        uint32_t salt;
+        size_t budget; /* bytes that the search behind bad places may still check: keeps hostile files linear
+                        */
+};
 
-        if (fd < 0)
-                return fd;
-        if (fstat(fd, &st) < 0)
-                return -errno;
-        if (!S_ISREG(st.st_mode))
+/* Whether a good record with min <= seq <= max begins at offset. */
+static bool good_at(const struct scan *s, size_t offset, uint64_t min, uint64_t max,
+                    struct segment_record *ret) {
+        struct segment_record r;
+
+        if (offset > s->len || s->len - offset < sizeof(r))
+                return false;
+        memcpy(&r, s->data + offset, sizeof(r));
+        if (r.length == 0 || r.length > SPOOL_RECORD_MAX || r.length > s->len - offset - sizeof(r))
+                return false;
+        if (r.seq < min || r.seq > max)
+                return false;
+        if (r.crc != segment_record_crc(s->salt, &r, s->data + offset + sizeof(r)))
+                return false;
+        *ret = r;
+        return true;
+}
+
+/*
+ * Looks behind a bad place for the next good record: it lies on the 8-byte grid, and between it and the
+ * bad place the missing ones must have had room.
+ */
+static bool find_next(struct scan *s, size_t bad, uint64_t expected, size_t *ret_offset,
+                      struct segment_record *ret) {
+        for (size_t at = bad + SEGMENT_RECORD_MIN; at < s->len; at += 8) {
+                uint32_t length;
+
+                if (s->len - at < sizeof(struct segment_record))
+                        return false;
+                memcpy(&length, s->data + at, sizeof(length));
+                if (length == 0 || length > SPOOL_RECORD_MAX)
+                        continue;
+                if (good_at(s, at, expected + 1, expected + (at - bad) / SEGMENT_RECORD_MIN, ret)) {
+                        *ret_offset = at;
+                        return true;
+                }
+                /* most candidates fail on seq and cost nothing; the charge is for those that were checked */
+                uint64_t seq;
+                memcpy(&seq, s->data + at + offsetof(struct segment_record, seq), sizeof(seq));
+                if (seq > expected && seq - expected <= (at - bad) / SEGMENT_RECORD_MIN) {
+                        if (s->budget < length)
+                                return false;
+                        s->budget -= length;
+                }
+        }
+        return false;
+}
+
+static bool zeros(const uint8_t *p, size_t len) {
+        return len == 0 || (p[0] == 0 && memcmp(p, p + 1, len - 1) == 0);
+}
+
+static int scan_header(const void *data, size_t len, struct segment_header *ret) {
+        struct segment_header h;
+
+        if (len < sizeof(h))
                 return -EBADMSG;
-        len = (size_t) MIN(st.st_size, (off_t) SPOOL_SEGMENT_MAX);
-        data = malloc(MAX(len, (size_t) 1));
-        if (!data)
-                return -ENOMEM;
-        if (segment_pread(fd, data, len, 0) < 0)
-                for (size_t at = 0; at < len; at += PAGE)
-                        if (segment_pread(fd, data + at, MIN(len - at, (size_t) PAGE), at) < 0)
-                                memset(data + at, 0, MIN(len - at, (size_t) PAGE));
-        *ret = TAKE_PTR(data);
-        *ret_len = len;
+        memcpy(&h, data, sizeof(h));
+        if (h.magic != SEGMENT_MAGIC || h.crc != segment_header_crc(&h) || h.version == 0)
+                return -EBADMSG;
+        if (h.version > SPOOL_VERSION)
+                return -EPROTONOSUPPORT;
+        if (h.first_seq == 0 || h.first_seq > UINT64_MAX / 2)
+                return -EBADMSG;
+        *ret = h;
+        return 0;
+}
+
+int spool_scan(const void *data, size_t len,
+               void (*record)(void *userdata, uint64_t seq, size_t offset, size_t payload_len),
+               void *userdata, struct spool_scan *ret) {
+        struct scan s = { .data = data, .len = len, .budget = 4 * len + SPOOL_RECORD_MAX };
+        struct segment_record rec;
+        struct segment_header h;
+        struct spool_scan out;
+        size_t at = sizeof(h);
+        int r;
+
+        r = scan_header(data, len, &h);
+        if (r < 0)
+                return r;
+        s.salt = h.salt;
+        out = (struct spool_scan) {
+                .spool_id = h.spool_id,
+                .first_seq = h.first_seq,
+                .next_seq = h.first_seq,
+                .salt = h.salt,
+                .capacity = (size_t) h.capacity * SPOOL_UNIT,
+                .end = at,
+        };
+        while (good_at(&s, at, out.next_seq, out.next_seq, &rec) ||
+               find_next(&s, at, out.next_seq, &at, &rec)) {
+                out.damaged += rec.seq - out.next_seq;
+                out.next_seq = rec.seq + 1;
+                out.good++;
+                if (record)
+                        record(userdata, rec.seq, at, rec.length);
+                at = MIN(at + segment_record_size(rec.length), len);
+                out.end = at;
+        }
+        out.clean = zeros(s.data + out.end, len - out.end);
+        *ret = out;
         return 0;
 }

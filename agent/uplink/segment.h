@@ -1,16 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * One segment file of a spool (layout: spool.h): create preallocated, write, load. Nothing here syncs.
+ * The format of a spool's segments, pure: records are made, and a segment's bytes are scanned.
+ *
+ * File <first_seq as 16 hex digits>.seg: header {u32 magic "TPUS", u16 version, u16 capacity in 64 KiB,
+ * u64 spool id, u64 first_seq, u32 salt, u32 crc32c of the 28 bytes before}; then records, 8-byte aligned:
+ * {u32 length, u32 crc32c(salt, length, seq, payload), u64 seq, payload}. Little endian. The header keeps
+ * this layout in every version, so that a newer version is told from damage.
  */
 #include <assert.h>
 
 #include "base.h"
-#include "spool.h"
+
+#define SPOOL_VERSION 1
+#define SPOOL_RECORD_MAX (1024 * 1024)
+#define SPOOL_UNIT (64 * 1024)               /* segments are whole units */
+#define SPOOL_SEGMENT_MIN SPOOL_UNIT
+#define SPOOL_SEGMENT_MAX (64 * 1024 * 1024) /* bounds what recovery reads at a time */
+
+/* The most records that fit into a segment: 16 bytes + 1 byte, aligned. */
+#define SPOOL_JUMP (SPOOL_SEGMENT_MAX / 24)
 
 #define SEGMENT_MAGIC 0x53555054u /* "TPUS" */
 #define SEGMENT_RECORD_MIN 24u    /* 16 bytes of header and at least one of payload, aligned */
-#define SEGMENT_NAME_MAX 32
 
 struct segment_header {
         uint32_t magic;
@@ -26,47 +38,33 @@ static_assert(sizeof(struct segment_header) == 32, "written as it is");
 static_assert(sizeof(struct segment_record) == 16, "written as it is");
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the files are little endian");
 
-/* What is known of a segment in memory. */
-struct segment {
-        uint64_t first_seq, last_seq; /* last_seq = first_seq - 1: none */
-        uint64_t records;             /* readable ones of them */
-        uint64_t size, end;           /* bytes of the file; behind the last record, written or not */
-        uint32_t salt;
-        bool durable; /* the file, its header and its directory entry are on the disk */
-};
-
 /* Bytes that a record with this payload takes. */
 static inline size_t segment_record_size(size_t len) {
         return (sizeof(struct segment_record) + len + 7) & ~(size_t) 7;
 }
 
 uint32_t segment_header_crc(const struct segment_header *h);
-/* Before the payload. */
+/* Before the payload: crc32c() goes on with it. */
 uint32_t segment_record_crc_start(uint32_t salt, const struct segment_record *r);
 uint32_t segment_record_crc(uint32_t salt, const struct segment_record *r, const void *payload);
-void segment_name(uint64_t first_seq, char buf[static SEGMENT_NAME_MAX]);
-/* Opens an existing segment; flags as for open(2), O_CLOEXEC is added. */
-int segment_open(int dir_fd, uint64_t first_seq, int flags);
-
-/*
- * Creates a segment under its name, all of its bytes allocated, replacing one of the same name. Two
- * descriptors of separate open files: the kernel reports a write error once to each, so that neither side
- * of a sync can miss it.
- */
-int segment_create(int dir_fd, uint64_t spool_id, uint64_t first_seq, size_t capacity, struct segment *ret,
-                   int *ret_fd, int *ret_sync_fd);
 /*
  * Makes a record of the len bytes that lie at out + sizeof(struct segment_record): header before, zeros
- * behind, segment_record_size(len) bytes in all; and counts it as the segment's last one. The caller has
- * made sure that it fits, and writes it.
+ * behind, segment_record_size(len) bytes in all.
  */
-void segment_put(struct segment *g, uint64_t seq, uint8_t *out, size_t len);
-/* Writes such records, the last len bytes in front of g->end. On failure any part of them may be there. */
-int segment_write(const struct segment *g, int fd, const uint8_t *data, size_t len);
+void segment_record_make(uint32_t salt, uint64_t seq, uint8_t *out, size_t len);
+
 /*
- * Reads the whole file (at most SPOOL_SEGMENT_MAX bytes) into *ret (malloc'ed); pages that the disk cannot
- * read are zeros.
+ * The recovery scan over one segment's bytes: calls record (may be NULL) for each good one, in rising order
+ * of seq. Returns 0; -EBADMSG when the header is not ours; -EPROTONOSUPPORT when it is of a newer version.
  */
-int segment_load(int dir_fd, uint64_t first_seq, uint8_t **ret, size_t *ret_len);
-/* Reads exactly len bytes at offset. -EIO on a short read. */
-int segment_pread(int fd, void *buf, size_t len, uint64_t offset);
+struct spool_scan {
+        uint64_t spool_id, first_seq, next_seq; /* next_seq: behind the last good record */
+        uint32_t salt;
+        size_t capacity;        /* what was preallocated */
+        uint64_t good, damaged; /* damaged: missing between good ones */
+        size_t end;             /* offset behind the last good record */
+        bool clean;             /* nothing but zeros behind end */
+};
+int spool_scan(const void *data, size_t len,
+               void (*record)(void *userdata, uint64_t seq, size_t offset, size_t payload_len),
+               void *userdata, struct spool_scan *ret);

@@ -5,10 +5,10 @@
  * so that metrics never push out events. A record is durable when a sync begun after its append has ended
  * with success: then it survives SIGKILL and a power cut. Before that it may be in memory only, because what
  * is appended between two syncs is written by one call: a call for each record cost more than the disk did.
- * Reading and acknowledging is by
- * sequence number, from 1. Torn tails are cut on open; a bad record in the middle is skipped and counted.
- * Past the byte limit the oldest segment goes first and its records are counted. What is lost for whatever
- * reason is kept account of (struct spool_gap), exactly, through kills and power cuts, until it was told.
+ * Reading and acknowledging is by sequence number, from 1. Torn tails are cut on open; a bad record in the
+ * middle is skipped and counted. Past the byte limit the oldest segment goes first and its records are
+ * counted. What is lost for whatever reason is kept account of (ledger.h), exactly, through kills and power
+ * cuts, until it was told.
  *
  * Invariant: only durable records can be read (and so be sent). A sequence number that anyone may have
  * seen (acknowledged or sent) therefore names a record that is on the disk, and never gets another
@@ -22,61 +22,24 @@
  *    that reports a sync as done and later gives zeros back for that part of the newest segment.
  *
  * After a failed write nobody knows what is in the file, and after a failed fdatasync the kernel has marked
- * the pages clean, so that a second try would lie: the segment is given up and its unsynced records, kept in memory until they are durable, are written to a
- * new one, under their numbers. On open a segment counts up to where the next one begins, so that a copy
- * in a given-up segment is never read twice.
+ * the pages clean, so that a second try would lie: the segment is given up and its unsynced records, kept in
+ * memory until they are durable, are written to a new one, under their numbers. On open a segment counts up
+ * to where the next one begins, so that a copy in a given-up segment is never read twice.
  *
- * File <first_seq as 16 hex digits>.seg: header {u32 magic "TPUS", u16 version, u16 capacity in 64 KiB,
- * u64 spool id, u64 first_seq, u32 salt, u32 crc32c of the 28 bytes before}; then records, 8-byte aligned:
- * {u32 length, u32 crc32c(salt, length, seq, payload), u64 seq, payload}. Little endian. The header keeps
- * this layout in every version, so that a newer version is told from damage. File "id": 16 hex digits,
- * born with the directory. File "cursor": two slots {u64 spool id, u64 acknowledged, u32 0, u32 crc32c of
- * the 20 bytes before}, written in turn and not synced: what is lost of it is delivered again. File
- * "ledger" (spool_ledger.c): how far was acknowledged when something was lost, what, and what is done with
- * behind that; it is on the disk before a file that it speaks of is removed and before a gap is told, and the
- * cursor never passes it, so that each loss counts once. An older version, which knows no ledger, goes on
- * with the cursor, and a newer one finds its ledger again.
+ * The id of a spool is born with its directory; each segment (segment.h) and the ledger (ledger.h) carry it.
  *
  * The object belongs to one thread. The directory is locked (flock): two daemons never share a spool.
  */
-#include "base.h"
+#include "ledger.h"
+#include "segment.h"
 
-#define SPOOL_VERSION 1
-#define SPOOL_RECORD_MAX (1024 * 1024)
-#define SPOOL_UNIT (64 * 1024)               /* segments are whole units */
-#define SPOOL_SEGMENT_MIN SPOOL_UNIT
-#define SPOOL_SEGMENT_MAX (64 * 1024 * 1024) /* bounds what recovery reads at a time */
-#define SPOOL_PENDING_MAX (256 * 1024) /* unsynced bytes kept in memory; more forces a sync in the caller \
-                                        */
-#define SPOOL_JUMP \
-        (SPOOL_SEGMENT_MAX / 24) /* the most records that fit into a segment: 16 bytes + 1 byte, aligned */
+#define SPOOL_PENDING_MAX (256 * 1024) /* unsynced bytes kept in memory; more forces a sync in the caller */
 
 struct spool_options {
         uint64_t max_bytes;     /* of all segments; at least 2 * segment_bytes */
         uint64_t segment_bytes; /* preallocated size of one segment, SPOOL_SEGMENT_MIN to _MAX; rounded down
                                    to units */
         uint64_t (*count)(const void *data, size_t len); /* items of a record, for gaps; may be NULL */
-};
-
-/* Why records were lost. The first two happen here, the others are the caller's (spool_settle()). */
-enum spool_loss {
-        SPOOL_BYTE_LIMIT,
-        SPOOL_DAMAGED,
-        SPOOL_MALFORMED,     /* refused with 400 */
-        SPOOL_TOO_LARGE,     /* 413 */
-        SPOOL_UNPROCESSABLE, /* 422 */
-        SPOOL_IN_PART,       /* items of records that were taken: no record is counted */
-        SPOOL_THINNED,
-        _SPOOL_LOSS_MAX,
-};
-
-/*
- * Records that were lost for one reason: records of them, with items in all (of damaged ones: not known, 0), at
- * or between from_seq and to_seq, where others may have been delivered.
- */
-struct spool_gap {
-        uint64_t number; /* of this spool, from 1: a gap that is told twice has the same number and content */
-        uint64_t from_seq, to_seq, records, items;
 };
 
 struct spool_stats {
@@ -97,8 +60,8 @@ struct spool;
 /*
  * Opens or makes the spool in directory path (made 0700 if missing, its parent must exist), recovers it
  * and syncs what it found; blocks for as long as reading all segments takes. -EBUSY: another process has
- * it, and still after 2 s; -EPROTONOSUPPORT: a segment was written by a newer version (nothing is touched); -EINVAL: options;
- * else not usable (-EACCES, -EROFS, -ENOSPC, -EIO …).
+ * it, and still after 2 s; -EPROTONOSUPPORT: a segment was written by a newer version (nothing is touched);
+ * -EINVAL: options; else not usable (-EACCES, -EROFS, -ENOSPC, -EIO …).
  */
 int spool_open(const char *path, const struct spool_options *o, struct spool **ret);
 /* Does not sync. */
@@ -123,9 +86,9 @@ int spool_sync(struct spool *s);
 /*
  * The same in two halves, so that another thread does the waiting: spool_sync_begin() writes what is in
  * memory, gives descriptors of its own to fdatasync in this order (the caller closes them) and returns 1, or
- * 0 when there is nothing to do, or -errno. spool_sync_end() takes the result (0 or -errno) back. Returns 0 when everything up to
- * job->seq is durable (or the job was overtaken by a failure that is already dealt with); else the result,
- * and the records are kept and wait for the next sync.
+ * 0 when there is nothing to do, or -errno. spool_sync_end() takes the result (0 or -errno) back. Returns 0
+ * when everything up to job->seq is durable (or the job was overtaken by a failure that is already dealt
+ * with); else the result, and the records are kept and wait for the next sync.
  */
 struct spool_sync_job {
         int fds[3]; /* old segment, current segment, directory; without gaps */
@@ -141,11 +104,9 @@ int spool_sync_end(struct spool *s, const struct spool_sync_job *job, int result
  * ret_seq); 0: none; -ENOBUFS: buf is too small (SPOOL_RECORD_MAX always suffices); else -errno.
  */
 int spool_read(struct spool *s, uint64_t after, void *buf, size_t size, size_t *ret_len, uint64_t *ret_seq);
-/* Everything up to seq was delivered: may be forgotten. Only durable records can be: a larger seq is cut. */
-void spool_ack(struct spool *s, uint64_t seq);
 /*
- * The same of seq alone, the oldest that spool_read(s, 0, …) gave: what is missing before it is damage. lost[]
- * (NULL: nothing; an array by enum spool_loss) is what was lost of it, records and items.
+ * Record seq, the oldest that spool_read(s, 0, …) gave, is done with: what is missing before it is damage.
+ * lost[] (NULL: nothing; an array by enum spool_loss) is what was lost of it, records and items.
  */
 void spool_settle(struct spool *s, uint64_t seq, const struct spool_gap *lost);
 /* The same of a record before older ones. -ENOSPC: not possible now, there are too many such places. */
@@ -154,7 +115,7 @@ int spool_settle_ahead(struct spool *s, uint64_t seq, const struct spool_gap *lo
 bool spool_may_settle_ahead(const struct spool *s, uint64_t seq);
 /*
  * Record seq may have been delivered and nobody knows yet: the byte limit spares it. 0: none. spool_held():
- * after open, what the process before last said, if that was saved with the cursor.
+ * after open, what the process before last said, if that was saved with the ledger.
  */
 void spool_hold(struct spool *s, uint64_t seq);
 uint64_t spool_held(const struct spool *s);
@@ -163,36 +124,6 @@ void spool_set_limit(struct spool *s, uint64_t max_bytes);
 /* The oldest segment goes, though there is room under the limit. False: there is none that may. */
 bool spool_shed(struct spool *s);
 
-/*
- * What was lost and not told yet. spool_gaps_close() gives open gaps their numbers, where the gap before of
- * the same reason was told; they do not change any more. They may be told when the ledger is on the disk:
- * spool_ledger_begin() gives a descriptor of the caller's own to fdatasync (-errno: try again later; -EBUSY: one
- * is at work), spool_ledger_end() takes the result. spool_gap(): the closed one of a reason, NULL for none;
- * spool_gap_told(): it is durable elsewhere and is forgotten here.
- */
-bool spool_gaps_close(struct spool *s);
-int spool_ledger_begin(struct spool *s, int *ret_fd);
-void spool_ledger_end(struct spool *s, int result);
-const struct spool_gap *spool_gap(const struct spool *s, enum spool_loss why);
-void spool_gap_told(struct spool *s, enum spool_loss why);
-
-/* Writes how far was acknowledged; does not wait for the disk. */
-int spool_save_cursor(struct spool *s);
+/* What was lost and not told yet, and how far was acknowledged (ledger_save()). */
+struct ledger *spool_ledger(struct spool *s);
 void spool_get_stats(const struct spool *s, struct spool_stats *ret);
-
-/*
- * Pure recovery scan over one segment's bytes: calls record (may be NULL) for each good one, in rising
- * order of seq. Returns 0; -EBADMSG when the header is not ours; -EPROTONOSUPPORT when it is of a newer
- * version.
- */
-struct spool_scan {
-        uint64_t spool_id, first_seq, next_seq; /* next_seq: behind the last good record */
-        uint32_t salt;
-        size_t capacity;        /* what was preallocated */
-        uint64_t good, damaged; /* damaged: missing between good ones */
-        size_t end;             /* offset behind the last good record */
-        bool clean;             /* nothing but zeros behind end */
-};
-int spool_scan(const void *data, size_t len,
-               void (*record)(void *userdata, uint64_t seq, size_t offset, size_t payload_len),
-               void *userdata, struct spool_scan *ret);

@@ -2,96 +2,63 @@
 #include <assert.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/eventfd.h>
+#include <sys/socket.h>
 
 #include "sync.h"
 
-enum sync_state { SYNC_IDLE, SYNC_QUEUED, SYNC_RUNNING, SYNC_DONE };
-
-struct sync_slot {
-        enum sync_state state;
-        int fds[SYNC_FDS_MAX];
-        size_t n;
+struct job {
+        size_t slot, n;
+        int fds[SYNC_FDS_MAX]; /* of this process: numbers, not messages' rights */
         bool directory;
         int result;
 };
 
 struct sync {
-        pthread_mutex_t lock; /* over slots and stop */
-        pthread_cond_t wake;
-        struct sync_slot slots[SYNC_SLOTS_MAX];
-        bool stop;
-
+        int ours, its; /* each message is one struct job */
         pthread_t thread;
-        bool started;
-        int event_fd;
+        bool started, busy[SYNC_SLOTS_MAX];
         sd_event_source *source;
         void (*done)(size_t slot, int result, void *userdata);
         void *userdata;
 };
 
-static struct sync_slot *next_job(struct sync *s) {
-        for (size_t i = 0; i < SYNC_SLOTS_MAX; i++)
-                if (s->slots[i].state == SYNC_QUEUED)
-                        return &s->slots[i];
-        return NULL;
-}
+static bool receive(int fd, struct job *ret, int flags) {
+        ssize_t n;
 
-static int run_job(const struct sync_slot *j) {
-        int result = 0;
-
-        for (size_t i = 0; i < j->n; i++) {
-                bool whole = j->directory && i + 1 == j->n;
-
-                if (result == 0 && (whole ? fsync(j->fds[i]) : fdatasync(j->fds[i])) < 0)
-                        result = -errno;
-                (void) close(j->fds[i]);
-        }
-        return result;
+        do
+                n = recv(fd, ret, sizeof(*ret), flags);
+        while (n < 0 && errno == EINTR);
+        return n == (ssize_t) sizeof(*ret);
 }
 
 static void *thread_main(void *userdata) {
-        struct sync *s = userdata;
+        const struct sync *s = userdata;
+        struct job j;
 
-        (void) pthread_mutex_lock(&s->lock);
-        while (!s->stop) {
-                struct sync_slot *slot = next_job(s), job;
-                int result;
+        while (receive(s->its, &j, 0)) { /* until the other end says that there is no more */
+                j.result = 0;
+                for (size_t i = 0; i < j.n; i++) {
+                        bool whole = j.directory && i + 1 == j.n;
 
-                if (!slot) {
-                        (void) pthread_cond_wait(&s->wake, &s->lock);
-                        continue;
+                        if (j.result == 0 && (whole ? fsync(j.fds[i]) : fdatasync(j.fds[i])) < 0)
+                                j.result = -errno;
+                        (void) close(j.fds[i]);
                 }
-                slot->state = SYNC_RUNNING;
-                job = *slot;
-                (void) pthread_mutex_unlock(&s->lock);
-                result = run_job(&job);
-                (void) pthread_mutex_lock(&s->lock);
-                slot->result = result;
-                slot->state = SYNC_DONE;
-                (void) eventfd_write(s->event_fd, 1); /* cannot fail: far from full */
+                /* cannot fail: there is room for a job of each slot */
+                (void) send(s->its, &j, sizeof(j), MSG_NOSIGNAL);
         }
-        (void) pthread_mutex_unlock(&s->lock);
         return NULL;
 }
 
 static int on_answer(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         struct sync *s = userdata;
-        eventfd_t n;
+        struct job j;
 
         (void) source;
         (void) revents;
-        (void) eventfd_read(fd, &n); /* EAGAIN: nothing new */
-        for (size_t i = 0; i < SYNC_SLOTS_MAX; i++) {
-                bool finished;
-
-                (void) pthread_mutex_lock(&s->lock);
-                finished = s->slots[i].state == SYNC_DONE;
-                if (finished)
-                        s->slots[i].state = SYNC_IDLE;
-                (void) pthread_mutex_unlock(&s->lock);
-                if (finished)
-                        s->done(i, s->slots[i].result, s->userdata);
+        while (receive(fd, &j, MSG_DONTWAIT)) {
+                s->busy[j.slot] = false;
+                s->done(j.slot, j.result, s->userdata);
         }
         return 0;
 }
@@ -107,28 +74,25 @@ static int start_thread(struct sync *s) {
                 return -r;
         r = pthread_create(&s->thread, NULL, thread_main, s);
         (void) pthread_sigmask(SIG_SETMASK, &before, NULL);
-        if (r != 0)
-                return -r;
-        s->started = true;
-        return 0;
+        s->started = r == 0;
+        return -r;
 }
 
 int sync_new(sd_event *e, void (*done)(size_t slot, int result, void *userdata), void *userdata,
              struct sync **ret) {
         _cleanup_(sync_freep) struct sync *s = calloc(1, sizeof(*s));
-        int r;
+        int pair[2], r;
 
         if (!s)
                 return -ENOMEM;
-        s->event_fd = -1;
+        s->ours = s->its = -1;
         s->done = done;
         s->userdata = userdata;
-        (void) pthread_mutex_init(&s->lock, NULL); /* neither fails with default attributes */
-        (void) pthread_cond_init(&s->wake, NULL);
-        s->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-        if (s->event_fd < 0)
+        if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
                 return -errno;
-        r = sd_event_add_io(e, &s->source, s->event_fd, EPOLLIN, on_answer, s);
+        s->ours = pair[0];
+        s->its = pair[1];
+        r = sd_event_add_io(e, &s->source, s->ours, EPOLLIN, on_answer, s);
         if (r < 0)
                 return r;
         (void) sd_event_source_set_description(s->source, "spool-synced");
@@ -142,36 +106,26 @@ int sync_new(sd_event *e, void (*done)(size_t slot, int result, void *userdata),
 struct sync *sync_free(struct sync *s) {
         if (!s)
                 return NULL;
+        s->source = sd_event_source_disable_unref(s->source);
         if (s->started) {
-                (void) pthread_mutex_lock(&s->lock);
-                s->stop = true;
-                (void) pthread_cond_signal(&s->wake);
-                (void) pthread_mutex_unlock(&s->lock);
+                (void) shutdown(s->ours, SHUT_WR);
                 (void) pthread_join(s->thread, NULL);
         }
-        for (size_t i = 0; i < SYNC_SLOTS_MAX; i++)
-                if (s->slots[i].state == SYNC_QUEUED)
-                        for (size_t k = 0; k < s->slots[i].n; k++)
-                                (void) close(s->slots[i].fds[k]);
-        s->source = sd_event_source_disable_unref(s->source);
-        closep(&s->event_fd);
-        (void) pthread_cond_destroy(&s->wake);
-        (void) pthread_mutex_destroy(&s->lock);
+        closep(&s->ours);
+        closep(&s->its);
         free(s);
         return NULL;
 }
 
 int sync_start(struct sync *s, size_t slot, const int *fds, size_t n, bool directory) {
-        int r = 0;
+        struct job j = { .slot = slot, .n = n, .directory = directory };
 
         assert(slot < SYNC_SLOTS_MAX && n <= SYNC_FDS_MAX);
-        (void) pthread_mutex_lock(&s->lock);
-        if (s->slots[slot].state == SYNC_IDLE) {
-                s->slots[slot] = (struct sync_slot) { .state = SYNC_QUEUED, .n = n, .directory = directory };
-                memcpy(s->slots[slot].fds, fds, n * sizeof(*fds));
-                (void) pthread_cond_signal(&s->wake);
-        } else
-                r = -EBUSY;
-        (void) pthread_mutex_unlock(&s->lock);
-        return r;
+        if (s->busy[slot])
+                return -EBUSY;
+        memcpy(j.fds, fds, n * sizeof(*fds));
+        if (send(s->ours, &j, sizeof(j), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+                return -errno;
+        s->busy[slot] = true;
+        return 0;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The one thread of the program: it takes descriptors, calls fdatasync on each, closes them and answers
- * through an eventfd. It touches nothing else. It has a few slots, each with at most one job at a time;
- * jobs are done one by one.
+ * The one thread of the program: it takes descriptors, calls fdatasync on each, closes them and answers. It
+ * shares nothing with the loop but a pair of sockets: jobs go in, results come out. There are a few slots,
+ * each with at most one job at a time; jobs are done one by one, in the order of their start.
  */
 #include <systemd/sd-event.h>
 
@@ -17,10 +17,7 @@ struct sync;
 /* done runs in the loop, once for each job: result is 0, or -errno of the first fdatasync that failed. */
 int sync_new(sd_event *e, void (*done)(size_t slot, int result, void *userdata), void *userdata,
              struct sync **ret);
-/*
- * Waits for the job at work, if any (a disk that hangs keeps it waiting), and drops the others; done is
- * not called any more.
- */
+/* Waits for the jobs that were started (a disk that hangs keeps it waiting); done is not called any more. */
 struct sync *sync_free(struct sync *s);
 DEFINE_CLEANUP(struct sync *, sync_free)
 

@@ -2,7 +2,6 @@
 #include <assert.h>
 #include <sys/stat.h>
 
-#include "backoff.h"
 #include "otlp_look.h"
 #include "uplink_state.h"
 
@@ -23,6 +22,28 @@ const char *uplink_class_name(enum uplink_class c) {
         case UPLINK_LOGS:
                 return "logs";
         case _UPLINK_CLASS_MAX:
+                break;
+        }
+        return "unknown";
+}
+
+const char *uplink_loss_name(enum spool_loss why) {
+        switch (why) {
+        case SPOOL_BYTE_LIMIT:
+                return "byte limit";
+        case SPOOL_DAMAGED:
+                return "damaged";
+        case SPOOL_MALFORMED:
+                return "refused: 400 malformed";
+        case SPOOL_TOO_LARGE:
+                return "refused: 413 too large";
+        case SPOOL_UNPROCESSABLE:
+                return "refused: 422 unprocessable";
+        case SPOOL_IN_PART:
+                return "refused: in part";
+        case SPOOL_THINNED:
+                return "thinned";
+        case _SPOOL_LOSS_MAX:
                 break;
         }
         return "unknown";
@@ -103,6 +124,75 @@ static void sync_soon(struct channel *ch) {
                 arm_sync(ch, UPLINK_SYNC_METRICS - SYNC_ACCURACY);
 }
 
+/* --- What was lost is told --------------------------------------------------------------------------- */
+
+/* A gap is closed in the ledger, synced, submitted as an event, and forgotten when that is durable. */
+
+/* Whether there is a gap that no event tells yet. */
+static bool untold(const struct channel *ch) {
+        for (enum spool_loss why = 0; why < _SPOOL_LOSS_MAX; why++)
+                if (ledger_gap(spool_ledger(ch->spool), why) && ch->gap_event[why] == 0)
+                        return true;
+        return false;
+}
+
+static void ledger_synced(struct channel *ch, int result) {
+        struct uplink *u = ch->uplink;
+
+        ch->gap_syncing = false;
+        ledger_end(spool_ledger(ch->spool), result);
+        if (result < 0) {
+                ch->gap_next = 0;
+                return;
+        }
+        for (enum spool_loss why = 0; why < _SPOOL_LOSS_MAX; why++) {
+                const struct spool_gap *g = ledger_gap(spool_ledger(ch->spool), why);
+                void *userdata = u->options.userdata;
+                uint64_t seq;
+
+                if (!g || ch->gap_event[why] > 0)
+                        continue;
+                if (u->options.on_gap(ch->class, spool_id(ch->spool), g, why, &seq, userdata) >= 0)
+                        ch->gap_event[why] = seq;
+        }
+}
+
+static void channel_gaps_look(struct channel *ch, usec_t now) {
+        struct uplink *u = ch->uplink;
+        int fd;
+
+        if (!ch->spool || ch->gap_syncing || now < ch->gap_next)
+                return;
+        if (!ledger_close_gaps(spool_ledger(ch->spool)) || !untold(ch) ||
+            ledger_begin(spool_ledger(ch->spool), &fd) < 0)
+                return; /* a disk that fails is tried again at the next look */
+        ch->gap_next = now + (u->options.gap_pause > 0 ? u->options.gap_pause : UPLINK_GAP_PAUSE);
+        ch->gap_syncing = true;
+        if (sync_start(u->sync, _UPLINK_CLASS_MAX + ch->class, &fd, 1, false) < 0) {
+                (void) close(fd); /* cannot be: one a class */
+                ledger_synced(ch, -EBUSY);
+        }
+}
+
+static void gaps_look(struct uplink *u, usec_t now) {
+        for (size_t c = 0; c < _UPLINK_CLASS_MAX && u->options.on_gap; c++)
+                channel_gaps_look(&u->channels[c], now);
+}
+
+static void gaps_durable(struct uplink *u, uint64_t seq) {
+        for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++) {
+                struct channel *ch = &u->channels[c];
+
+                for (enum spool_loss why = 0; why < _SPOOL_LOSS_MAX; why++)
+                        if (ch->gap_event[why] > 0 && ch->gap_event[why] <= seq) {
+                                ch->gap_event[why] = 0;
+                                ledger_told(spool_ledger(ch->spool), why);
+                        }
+        }
+}
+
+/* --- Syncs that ended -------------------------------------------------------------------------------- */
+
 static void on_synced(size_t slot, int result, void *userdata) {
         struct uplink *u = userdata;
         struct channel *ch = &u->channels[slot % _UPLINK_CLASS_MAX];
@@ -110,7 +200,7 @@ static void on_synced(size_t slot, int result, void *userdata) {
         int r;
 
         if (slot >= _UPLINK_CLASS_MAX) {
-                channel_ledger_synced(ch, result);
+                ledger_synced(ch, result);
                 return;
         }
         ch->syncing = false;
@@ -125,7 +215,7 @@ static void on_synced(size_t slot, int result, void *userdata) {
         if (st.synced_seq > ch->told) {
                 ch->told = st.synced_seq;
                 if (ch->class == UPLINK_EVENTS)
-                        uplink_gaps_durable(u, st.synced_seq);
+                        gaps_durable(u, st.synced_seq);
                 if (u->options.on_durable)
                         u->options.on_durable(ch->class, st.synced_seq, u->options.userdata);
         }
@@ -293,9 +383,9 @@ struct uplink *uplink_free(struct uplink *u) {
                 channel_clear_send(ch);
                 if (ch->spool) {
                         if (ch->gap_syncing) /* nobody waits for it any more: what was decided since goes in now */
-                                spool_ledger_end(ch->spool, -ECANCELED);
+                                ledger_end(spool_ledger(ch->spool), -ECANCELED);
                         (void) spool_sync(ch->spool); /* nobody is left to be told; the stats were */
-                        (void) spool_save_cursor(ch->spool);
+                        (void) ledger_save(spool_ledger(ch->spool));
                 }
                 ch->spool = spool_free(ch->spool);
         }
@@ -318,7 +408,7 @@ int uplink_submit(struct uplink *u, enum uplink_class c, const void *data, size_
                 sync_soon(ch);
                 return 0;
         }
-        ch->not_kept++;
+        ch->stats.not_kept++;
         if (ch->spool && r != -E2BIG && r != -EINVAL)
                 spool_failed(ch, r);
         return r;
@@ -359,22 +449,28 @@ void uplink_get_stats(const struct uplink *u, struct uplink_stats *ret) {
                 const struct channel *ch = &u->channels[c];
                 struct uplink_class_stats *t = &ret->classes[c];
 
+                *t = ch->stats;
                 if (ch->spool)
                         spool_get_stats(ch->spool, &t->spool);
-                t->sent = ch->sent;
-                t->retried = ch->retried;
-                t->thinned = ch->thinned;
-                for (size_t i = 0; i < _UPLINK_REFUSAL_MAX; i++) {
-                        t->refused_by[i] = ch->refused_by[i];
-                        t->refused += ch->refused_by[i];
-                }
-                t->rejected = ch->rejected;
-                t->not_kept = ch->not_kept;
-                t->body_bytes = ch->body_bytes;
-                t->wire_bytes = ch->wire_bytes;
                 t->oldest_real = ch->seq > 0 ? ch->oldest_real : 0;
                 t->durable = ch->durable;
                 ret->durable = ret->durable && ch->durable;
         }
         uplink_endpoints_stats(u, ret);
+}
+
+void uplink_refresh(struct uplink *u) {
+        usec_t now;
+
+        if (sd_event_now(u->event, CLOCK_BOOTTIME, &now) < 0)
+                return;
+        gaps_look(u, now);
+        for (size_t i = 0; i < u->n_endpoints; i++)
+                endpoint_refresh(&u->endpoints[i], now, UPLINK_ADDRESS_AGE);
+        if (!tls_files_configured(&u->tls) || !tls_files_look(&u->tls))
+                return;
+        if (u->sender)
+                sender_renew(u->sender);
+        for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++)
+                channel_try_now(&u->channels[c]);
 }

@@ -3,7 +3,7 @@
 /*
  * Durable delivery to OTLP/HTTP endpoints: one spool and at most one outstanding request per class. A
  * submitted record is acknowledged through on_durable when its fdatasync returned (done by the one thread,
- * answered by an eventfd): for events at once, for metrics within a second. Only durable records are sent
+ * sync.h): for events at once, for metrics within a second. Only durable records are sent
  * (spool.h), at least once, in order; retried on transport failure and 429/502/503/504 (Retry-After
  * honoured, up to an hour) with full-jitter backoff; refused content (400, 413, 422, partial success) is
  * dropped and counted; any other answer, and a certificate that either side does not believe, parks the
@@ -81,21 +81,13 @@ struct uplink_options {
         void *userdata;
 };
 
-/* Why a receiver refused records for good. */
-enum uplink_refusal {
-        UPLINK_REFUSED_MALFORMED,     /* 400 */
-        UPLINK_REFUSED_TOO_LARGE,     /* 413 */
-        UPLINK_REFUSED_UNPROCESSABLE, /* 422 */
-        _UPLINK_REFUSAL_MAX,
-};
-
 struct uplink_class_stats {
         struct spool_stats spool;
         uint64_t sent;     /* records that a receiver took, wholly or partly */
         uint64_t thinned;  /* records of metrics that were too old to be sent all */
         uint64_t retried;  /* exchanges that ended without a decision: each is tried again */
         uint64_t refused;  /* records, or parts of one (413), that a receiver refused for good, and why: */
-        uint64_t refused_by[_UPLINK_REFUSAL_MAX];
+        uint64_t refused_by[_SPOOL_LOSS_MAX]; /* SPOOL_MALFORMED, SPOOL_TOO_LARGE, SPOOL_UNPROCESSABLE */
         uint64_t rejected; /* points and log records that it refused out of records it took (partial success)
                             */
         uint64_t not_kept; /* records that uplink_submit() refused because the spool could not take them */
@@ -104,18 +96,19 @@ struct uplink_class_stats {
         bool parked;       /* no endpoint takes it */
         bool durable; /* false: the spool cannot be opened or written now */
 };
-struct uplink_route_stats {
+/* How one class fares with one endpoint. Times are of the boot clock. */
+struct uplink_route {
         uint64_t sent;
-        unsigned failures;          /* in a row */
+        unsigned failures;  /* in a row */
         bool parked;
-        usec_t retry_boot;          /* it is not tried before; 0 or in the past: nothing to wait for */
-        usec_t avoid_boot;          /* another one is used before */
-        char why[160];              /* what failed last; empty while it works */
+        usec_t retry_boot;  /* it is not tried before; 0 or in the past: nothing to wait for */
+        usec_t avoid_boot;  /* another one is used before */
+        char why[160];      /* what failed last; empty while it works */
 };
 struct uplink_endpoint_stats {
         const char *url;            /* valid as long as the uplink */
         char dns_error[160];
-        struct uplink_route_stats routes[_UPLINK_CLASS_MAX];
+        struct uplink_route routes[_UPLINK_CLASS_MAX];
 };
 struct uplink_stats {
         struct uplink_class_stats classes[_UPLINK_CLASS_MAX];

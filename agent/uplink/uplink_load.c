@@ -77,7 +77,7 @@ static bool thin(struct channel *ch, usec_t made, usec_t now) {
         lost[SPOOL_THINNED].records = 1;
         lost[SPOOL_THINNED].items = otlp_count_points(ch->record, ch->len);
         spool_settle(ch->spool, ch->seq, lost);
-        ch->thinned++;
+        ch->stats.thinned++;
         ch->seq = 0;
         return true;
 }
@@ -102,7 +102,7 @@ static void begin(struct channel *ch) {
         memset(ch->lost, 0, sizeof(ch->lost));
         spool_hold(ch->spool, ch->seq);
         if (ch->ahead) /* else the oldest one is, after a crash, and is sent again whatever its age */
-                (void) spool_save_cursor(ch->spool);
+                (void) ledger_save(spool_ledger(ch->spool));
         channel_drop_piece(ch);
         channel_pack(ch);
 }
@@ -126,7 +126,7 @@ int channel_load(struct channel *ch) {
                         ch->oldest_real = otlp_first_log_time(ch->record, ch->len);
         }
         if (tries > 1)
-                (void) spool_save_cursor(ch->spool); /* if it cannot be written, they are thinned once more */
+                (void) ledger_save(spool_ledger(ch->spool)); /* if that fails, they are thinned once more */
         if (r == 0 && tries > THIN_AT_ONCE)
                 return -EAGAIN;
         if (r == 0) /* until the next push */

@@ -4,7 +4,6 @@
 #include "answer.h"
 #include "backoff.h"
 #include "gzip.h"
-#include "otlp_split.h"
 #include "otlp_look.h"
 #include "uplink_state.h"
 
@@ -57,15 +56,15 @@ static void say(struct channel *ch, const char *text) {
 
 /* No decision about the record: it stays, and is sent again, there or elsewhere. */
 static void try_again(struct channel *ch, usec_t at_least, const char *why) {
-        struct route *r = &ch->routes[ch->route];
+        struct uplink_route *r = &ch->routes[ch->route];
 
-        ch->retried++;
+        ch->stats.retried++;
         say(ch, why);
         route_failed(r, boot_now(ch), at_least + backoff_next(r->failures, chance()), why);
 }
 
 static void park(struct channel *ch, const char *why) {
-        ch->retried++;
+        ch->stats.retried++;
         say(ch, why);
         route_park(&ch->routes[ch->route], boot_now(ch), BACKOFF_PARKED + backoff_next(0, chance()), why);
 }
@@ -73,7 +72,7 @@ static void park(struct channel *ch, const char *why) {
 void channel_try_now(struct channel *ch) {
         for (size_t i = 0; i < ch->uplink->n_endpoints; i++)
                 if (ch->routes[i].parked || ch->routes[i].failures > 0)
-                        ch->routes[i].retry_at = ch->routes[i].avoid_until = 0;
+                        ch->routes[i].retry_boot = ch->routes[i].avoid_boot = 0;
         channel_send(ch);
 }
 
@@ -244,7 +243,7 @@ static void decided(struct channel *ch) {
         route_worked(&ch->routes[ch->route]);
         if (set_piece(ch, ch->part + 1, ch->parts))
                 return;
-        ch->sent += ch->taken;
+        ch->stats.sent += ch->taken;
         account(ch);
         channel_drop_piece(ch);
         spool_hold(ch->spool, 0);
@@ -253,8 +252,7 @@ static void decided(struct channel *ch) {
         else
                 spool_settle(ch->spool, ch->seq, ch->lost);
         ch->seq = 0;
-        (void) spool_save_cursor(
-                ch->spool); /* if it cannot be written, the record is sent once more after a restart */
+        (void) ledger_save(spool_ledger(ch->spool)); /* if that fails, it is sent again after a restart */
         (void) sd_event_now(u->event, CLOCK_BOOTTIME, &u->last_ok_boot);
 }
 
@@ -268,31 +266,27 @@ static usec_t retry_after(const struct channel *ch, const struct sender_answer *
 }
 
 static void count_refusal(struct channel *ch, long status) {
-        static const enum spool_loss losses[] = {
-                [UPLINK_REFUSED_MALFORMED] = SPOOL_MALFORMED,
-                [UPLINK_REFUSED_TOO_LARGE] = SPOOL_TOO_LARGE,
-                [UPLINK_REFUSED_UNPROCESSABLE] = SPOOL_UNPROCESSABLE,
-        };
-        enum uplink_refusal why = status == 413   ? UPLINK_REFUSED_TOO_LARGE
-                                  : status == 422 ? UPLINK_REFUSED_UNPROCESSABLE
-                                                  : UPLINK_REFUSED_MALFORMED;
+        enum spool_loss why = status == 413   ? SPOOL_TOO_LARGE
+                              : status == 422 ? SPOOL_UNPROCESSABLE
+                                              : SPOOL_MALFORMED;
 
-        ch->refused_by[why]++;
-        ch->lost[losses[why]].items += items(ch);
+        ch->stats.refused++;
+        ch->stats.refused_by[why]++;
+        ch->lost[why].items += items(ch);
 }
 
 static void count_sent(struct channel *ch, uint64_t rejected) {
         ch->taken = true;
-        ch->sent_to[ch->route]++;
-        ch->rejected += rejected;
+        ch->routes[ch->route].sent++;
+        ch->stats.rejected += rejected;
         if (rejected > 0)
                 ch->lost[SPOOL_IN_PART].items += MIN(rejected, items(ch));
-        ch->body_bytes += body_len(ch);
-        ch->wire_bytes += ch->packed_len > 0 ? ch->packed_len : body_len(ch);
+        ch->stats.body_bytes += body_len(ch);
+        ch->stats.wire_bytes += ch->packed_len > 0 ? ch->packed_len : body_len(ch);
 }
 
 static void no_answer(struct channel *ch, const struct sender_answer *a) {
-        const struct route *r = &ch->routes[ch->route];
+        const struct uplink_route *r = &ch->routes[ch->route];
         char why[sizeof(r->why)];
 
         if (a->certificate) {
@@ -360,4 +354,79 @@ int channel_init_send(struct channel *ch) {
 void channel_clear_send(struct channel *ch) {
         ch->send_timer = sd_event_source_disable_unref(ch->send_timer);
         channel_drop_buffers(ch);
+}
+
+/* --- Endpoints --------------------------------------------------------------------------------------- */
+
+static void on_resolved(const char *error, void *userdata) {
+        struct endpoint *p = userdata;
+        struct uplink *u = p->uplink;
+
+        (void) snprintf(p->dns_error, sizeof(p->dns_error), "%s", error ? error : "");
+        for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++)
+                channel_resolved(&u->channels[c], (size_t) (p - u->endpoints), error);
+}
+
+static int add_endpoints(struct uplink *u, const char *list, const char *proxy) {
+        _cleanup_free_ char *text = strdup(list);
+        char *word, *rest = text;
+        int r;
+
+        if (!text)
+                return -ENOMEM;
+        while ((word = strsep(&rest, " \t"))) {
+                struct endpoint *p = &u->endpoints[u->n_endpoints];
+
+                if (!*word)
+                        continue;
+                if (u->n_endpoints == UPLINK_ENDPOINTS_MAX)
+                        return -EINVAL;
+                u->n_endpoints++;
+                p->uplink = u;
+                r = endpoint_init(p, u->event, word, proxy, on_resolved);
+                if (r < 0)
+                        return r;
+        }
+        return 0;
+}
+
+static int set_path(struct tls_files *f, enum tls_file which, const char *path) {
+        if (path && strlen(path) >= sizeof(f->path[which]))
+                return -EINVAL;
+        (void) snprintf(f->path[which], sizeof(f->path[which]), "%s", path ? path : "");
+        return 0;
+}
+
+int uplink_endpoints_init(struct uplink *u, const struct uplink_options *o) {
+        if (set_path(&u->tls, TLS_CA, o->ca_file) < 0 || set_path(&u->tls, TLS_CERT, o->cert_file) < 0 ||
+            set_path(&u->tls, TLS_KEY, o->key_file) < 0)
+                return -EINVAL;
+        (void) tls_files_look(&u->tls);
+        return o->endpoint ? add_endpoints(u, o->endpoint, o->proxy && *o->proxy ? o->proxy : NULL) : 0;
+}
+
+void uplink_endpoints_clear(struct uplink *u) {
+        for (size_t i = 0; i < u->n_endpoints; i++)
+                endpoint_clear(&u->endpoints[i]);
+}
+
+void uplink_endpoints_stats(const struct uplink *u, struct uplink_stats *ret) {
+        ret->tls = u->tls;
+        ret->n_endpoints = u->n_endpoints;
+        for (size_t i = 0; i < u->n_endpoints; i++) {
+                struct uplink_endpoint_stats *s = &ret->endpoints[i];
+
+                s->url = u->endpoints[i].base;
+                memcpy(s->dns_error, u->endpoints[i].dns_error, sizeof(s->dns_error));
+                for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++)
+                        s->routes[c] = u->channels[c].routes[i];
+        }
+        for (size_t c = 0; c < _UPLINK_CLASS_MAX; c++) {
+                bool parked = u->n_endpoints > 0;
+
+                for (size_t i = 0; i < u->n_endpoints; i++)
+                        parked = parked && u->channels[c].routes[i].parked;
+                ret->classes[c].parked = parked;
+                ret->parked = ret->parked || parked;
+        }
 }

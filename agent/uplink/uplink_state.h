@@ -4,7 +4,6 @@
  * Inside of the uplink, shared by the uplink*.c files only.
  */
 #include "endpoint.h"
-#include "route.h"
 #include "sender.h"
 #include "sync.h"
 #include "uplink.h"
@@ -38,8 +37,7 @@ struct channel {
         usec_t oldest_real;
         uint64_t seq;
         bool sending;
-        struct route routes[UPLINK_ENDPOINTS_MAX];
-        uint64_t sent_to[UPLINK_ENDPOINTS_MAX];
+        struct uplink_route routes[UPLINK_ENDPOINTS_MAX];
         size_t route;     /* of the request at work, or whose name is being looked up */
         bool resolving;
         usec_t wake;      /* when send_timer rings; 0: it does not */
@@ -49,7 +47,7 @@ struct channel {
         usec_t gap_next;                      /* boot clock: none is told before */
         uint64_t gap_event[_SPOOL_LOSS_MAX];  /* the event that tells it; 0: not submitted */
 
-        uint64_t sent, retried, thinned, refused_by[_UPLINK_REFUSAL_MAX], rejected, not_kept, body_bytes, wire_bytes;
+        struct uplink_class_stats stats; /* what is counted */
 };
 
 struct uplink {
@@ -85,13 +83,7 @@ void channel_resolved(struct channel *ch, size_t endpoint, const char *error);
 /* What parked it is not so any more: all is tried at once. */
 void channel_try_now(struct channel *ch);
 
-/* uplink_gaps.c: what was lost is told. */
-void uplink_gaps_look(struct uplink *u, usec_t now);
-void channel_ledger_synced(struct channel *ch, int result);
-/* Events up to seq are durable: the gaps that they tell need not be remembered. */
-void uplink_gaps_durable(struct uplink *u, uint64_t seq);
-
-/* uplink_endpoints.c: where records go, and with which certificates. */
+/* Where records go, and with which certificates. */
 int uplink_endpoints_init(struct uplink *u, const struct uplink_options *o);
 void uplink_endpoints_clear(struct uplink *u);
 void uplink_endpoints_stats(const struct uplink *u, struct uplink_stats *ret);

@@ -116,11 +116,9 @@ int store_list_metrics(struct store *s, int64_t host,
                        int (*visit)(const struct store_value *v, void *userdata), void *userdata) {
         _cleanup_(naming_clear) struct naming l = { 0 };
         _cleanup_points_ struct points p = { 0 };
-        int64_t through;
-        size_t rows;
         int r;
 
-        r = points_read_latest(s, host, &p, &through, &rows);
+        r = points_read_latest(s, host, &p);
         if (r < 0 || p.n == 0)
                 return r;
         l.items = calloc(p.n, sizeof(*l.items));
@@ -151,25 +149,21 @@ int store_list_metrics(struct store *s, int64_t host,
 
 /* --- Their past ------------------------------------------------------------------------------ */
 
-/* Those of one series in one level, in the order of rows. */
-static int collect_level(struct store *s, enum level l, const struct store_series_filter *f, int64_t host,
-                         const struct points *wanted, struct points *found) {
+/* Those of the wanted series, in the order of rows. 1: there are more than the filter's limit. */
+static int find_points(struct store *s, const struct store_series_filter *f, int64_t host,
+                       const struct points *wanted, struct points *found) {
         int64_t since = (int64_t) (f->since / USEC_PER_MSEC), until = (int64_t) (f->until / USEC_PER_MSEC);
-        static const int64_t spread[_LEVEL_MAX] = { POINTS_ROW_SPAN_MS, 60000, 600000 };
         _cleanup_points_ struct points row = { 0 };
         _cleanup_query_ sqlite3_stmt *q = NULL;
         int r;
 
         r = store_query(s, ST_ROWS,
-                        BIND(INT(points_id(l, host, since - spread[l]) - 1),
-                             INT(points_id(l, host, until + spread[l])), INT(-1)),
+                        BIND(INT(points_id(host, since - POINTS_ROW_SPAN_MS) - 1),
+                             INT(points_id(host, until + POINTS_ROW_SPAN_MS))),
                         &q);
         while (r >= 0 && (r = store_row(q)) > 0) {
-                int64_t base = points_ms(sqlite3_column_int64(q, 0));
-
                 row.n = 0;
-                r = points_collect(s, &row, sqlite3_column_blob(q, 1), (size_t) sqlite3_column_bytes(q, 1),
-                                   base);
+                r = points_collect(s, &row, q);
                 for (size_t i = 0; r == 0 && i < row.n; i++) {
                         struct sample *one = &row.items[i];
 
@@ -180,7 +174,7 @@ static int collect_level(struct store *s, enum level l, const struct store_serie
                         r = points_add(found, one);
                 }
         }
-        return r < 0 ? r : 0;
+        return r;
 }
 
 static int find_wanted(struct store *s, int64_t host, const char *name, struct naming *l,
@@ -231,13 +225,9 @@ static int tell(const struct naming *l, struct points *found,
                                 continue;
                         r = visit(&(struct store_past) { .is_point = true,
                                                         .time = (usec_t) one->ms * USEC_PER_MSEC,
-                                                        .n = one->n,
                                                         .is_int = one->is_int,
                                                         .i = one->i,
-                                                        .d = one->d,
-                                                        .min = one->min,
-                                                        .max = one->max,
-                                                        .mean = one->mean },
+                                                        .d = one->d },
                                   userdata);
                 }
         }
@@ -256,8 +246,8 @@ int store_list_past(struct store *s, const struct store_series_filter *f,
         if (r <= 0)
                 return r < 0 ? r : -ENOENT;
         r = find_wanted(s, host, f->name, &l, &ids);
-        for (int level = LEVEL_TEN_MINUTES; r == 0 && level >= LEVEL_RAW; level--)
-                r = collect_level(s, (enum level) level, f, host, &ids, &found);
+        if (r == 0)
+                r = find_points(s, f, host, &ids, &found);
         if (r < 0)
                 return r;
         *ret_cut = r > 0;

@@ -2,17 +2,14 @@
 #include "points.h"
 
 #define HOST_SHIFT  41
-#define LEVEL_SHIFT 61
 #define MS_MAX      ((INT64_C(1) << HOST_SHIFT) - 1)
 #define NEAR_MS \
         16 /* rows of one host that begin in the same millisecond lie side by side; more are spread */
 #define TRIES_MAX   40
 #define SPREAD_BITS 24 /* milliseconds: some hours, for a host whose clock stands still */
 
-int64_t points_id(enum level l, int64_t host, int64_t ms) {
-        int64_t since = MIN(MAX(ms - POINTS_EPOCH_MS, 0), MS_MAX);
-
-        return (int64_t) l << LEVEL_SHIFT | host << HOST_SHIFT | since;
+int64_t points_id(int64_t host, int64_t ms) {
+        return host << HOST_SHIFT | MIN(MAX(ms - POINTS_EPOCH_MS, 0), MS_MAX);
 }
 
 int64_t points_ms(int64_t id) {
@@ -38,7 +35,7 @@ int points_add(struct points *p, const struct sample *one) {
         return 0;
 }
 
-int points_collect(struct store *s, struct points *p, const void *data, size_t len, int64_t base) {
+static int collect(struct store *s, struct points *p, const void *data, size_t len, int64_t base) {
         struct samples_in in = samples_read(data, len, base);
         struct sample one;
         int r;
@@ -48,6 +45,11 @@ int points_collect(struct store *s, struct points *p, const void *data, size_t l
                         return -ENOMEM;
         s->damaged_rows += r < 0;
         return 0;
+}
+
+int points_collect(struct store *s, struct points *p, sqlite3_stmt *q) {
+        return collect(s, p, sqlite3_column_blob(q, 1), (size_t) sqlite3_column_bytes(q, 1),
+                       points_ms(sqlite3_column_int64(q, 0)));
 }
 
 static int by_series_and_time(const void *a, const void *b) {
@@ -79,28 +81,15 @@ bool points_find(const struct points *p, int64_t series) {
         return false;
 }
 
-static void reduce(struct points *p, bool sum) {
+void points_latest(struct points *p) {
         size_t n = 0;
 
-        if (p->n == 0)
-                return;
         points_sort(p);
-        for (size_t i = 1; i < p->n; i++)
-                if (p->items[i].series != p->items[n].series)
-                        p->items[++n] = p->items[i];
-                else if (sum)
-                        sample_add(&p->items[n], &p->items[i]);
-                else
-                        p->items[n] = p->items[i];
-        p->n = n + 1;
-}
-
-void points_sum(struct points *p) {
-        reduce(p, true);
-}
-
-void points_latest(struct points *p) {
-        reduce(p, false);
+        for (size_t i = 0; i < p->n; i++) {
+                n += i > 0 && p->items[i].series != p->items[n].series;
+                p->items[n] = p->items[i];
+        }
+        p->n = p->n > 0 ? n + 1 : 0;
 }
 
 /* Where to try next: any sequence does that visits the whole span (a Weyl sequence of the golden ratio). */
@@ -111,12 +100,13 @@ static int64_t spread(struct store *s, unsigned i) {
         return (int64_t) (s->spread >> (64 - MIN(i, (unsigned) SPREAD_BITS)));
 }
 
-int points_write(struct store *s, enum level l, int64_t host, struct samples_out *o, int64_t *ret) {
-        int64_t id = points_id(l, host, o->base);
+/* Writes a row where there is room for it. */
+static int write_row(struct store *s, int64_t host, const struct samples_out *o, int64_t *ret) {
+        int64_t ms = points_ms(points_id(host, o->base));
         int r;
 
         for (unsigned i = 0; i < TRIES_MAX; i++) {
-                int64_t at = points_id(l, host, points_ms(id) + spread(s, i));
+                int64_t at = points_id(host, ms + spread(s, i));
 
                 r = store_run(s, ST_ROW_ADD, BIND(INT(at), BLOB(o->data, o->len)));
                 if (r < 0)
@@ -129,38 +119,43 @@ int points_write(struct store *s, enum level l, int64_t host, struct samples_out
         return -EBUSY; /* millions of rows stand there */
 }
 
-int points_read_latest(struct store *s, int64_t host, struct points *ret, int64_t *ret_through,
-                       size_t *ret_rows) {
-        int64_t through = points_id(LEVEL_RAW, host, 0) - 1;
-        sqlite3_stmt *q = NULL;
+/* --- Latest values --------------------------------------------------------------------------- */
+
+/* What table latest has; *ret_through: the last row that it knows. */
+static int read_table(struct store *s, int64_t host, struct points *p, int64_t *ret_through) {
+        _cleanup_query_ sqlite3_stmt *q = NULL;
         int r;
 
+        *ret_through = points_id(host, 0) - 1;
         r = store_query(s, ST_LATEST, BIND(INT(host)), &q);
         if (r == 0 && (r = store_row(q)) > 0) {
-                through = sqlite3_column_int64(q, 0);
-                r = points_collect(s, ret, sqlite3_column_blob(q, 1), (size_t) sqlite3_column_bytes(q, 1),
-                                   points_ms(through));
+                *ret_through = sqlite3_column_int64(q, 0);
+                r = points_collect(s, p, q);
         }
-        store_end(&q);
-        if (r < 0)
-                return r;
-        *ret_rows = 0;
-        r = store_query(s, ST_ROWS, BIND(INT(through), INT(points_id(LEVEL_RAW, host, INT64_MAX)), INT(-1)),
-                        &q);
-        while (r >= 0 && (r = store_row(q)) > 0) {
-                through = sqlite3_column_int64(q, 0);
-                r = points_collect(s, ret, sqlite3_column_blob(q, 1), (size_t) sqlite3_column_bytes(q, 1),
-                                   points_ms(through));
-                ++*ret_rows;
-        }
-        store_end(&q);
-        *ret_through = through;
-        points_latest(ret);
-        return r < 0 ? r : 0;
+        return r;
 }
 
-static int put_latest(struct store *s, int64_t host, const struct points *p, int64_t through,
-                      int64_t since) {
+/* The same and the rows behind it, up to *ret_last. */
+static int read_all(struct store *s, int64_t host, struct points *p, int64_t *ret_through,
+                    int64_t *ret_last) {
+        _cleanup_query_ sqlite3_stmt *q = NULL;
+        int r;
+
+        r = read_table(s, host, p, ret_through);
+        if (r < 0)
+                return r;
+        *ret_last = *ret_through;
+        r = store_query(s, ST_ROWS, BIND(INT(*ret_through), INT(points_id(host, INT64_MAX))), &q);
+        while (r >= 0 && (r = store_row(q)) > 0) {
+                *ret_last = sqlite3_column_int64(q, 0);
+                r = points_collect(s, p, q);
+        }
+        points_latest(p);
+        return r;
+}
+
+static int write_table(struct store *s, int64_t host, const struct points *p, int64_t through,
+                       int64_t since) {
         _cleanup_samples_ struct samples_out o = { 0 };
         int r = 0;
 
@@ -173,48 +168,46 @@ static int put_latest(struct store *s, int64_t host, const struct points *p, int
                                  BIND(INT(host), INT(through), BLOB(o.data ?: (const uint8_t *) "", o.len)));
 }
 
+int points_read_latest(struct store *s, int64_t host, struct points *ret) {
+        int64_t through, last;
+
+        return read_all(s, host, ret, &through, &last);
+}
+
 int points_fold(struct store *s, int64_t host, int64_t since) {
-        _cleanup_points_ struct points p = { 0 };
         struct host_series *h = series_of_host(&s->series, host);
-        int64_t through;
-        size_t rows;
+        _cleanup_points_ struct points p = { 0 };
+        int64_t through, last;
         int r;
 
-        r = points_read_latest(s, host, &p, &through, &rows);
-        if (r < 0 || rows == 0)
+        r = read_all(s, host, &p, &through, &last);
+        if (r < 0 || last == through)
                 return r;
-        r = put_latest(s, host, &p, through, since);
+        r = write_table(s, host, &p, last, since);
         if (r == 0 && h)
                 host_series_clear(h); /* what is silent is out of it, too */
         return r;
 }
 
 /* A row older than what table latest knows: an agent's backlog. It goes into the table at once. */
-static int add_late(struct store *s, struct host_series *h, int64_t host, const struct samples_out *row) {
+static int add_late(struct store *s, int64_t host, const struct samples_out *row) {
         _cleanup_points_ struct points p = { 0 };
-        int64_t through = h->through;
-        sqlite3_stmt *q = NULL;
+        int64_t through;
         int r;
 
-        r = points_collect(s, &p, row->data, row->len, row->base);
+        r = collect(s, &p, row->data, row->len, row->base);
         if (r == 0)
-                r = store_query(s, ST_LATEST, BIND(INT(host)), &q);
-        if (r == 0 && (r = store_row(q)) > 0)
-                r = points_collect(s, &p, sqlite3_column_blob(q, 1), (size_t) sqlite3_column_bytes(q, 1),
-                                   points_ms(through));
-        store_end(&q);
+                r = read_table(s, host, &p, &through);
         if (r < 0)
                 return r;
         points_latest(&p);
-        return put_latest(s, host, &p, through, 0);
+        return write_table(s, host, &p, through, 0);
 }
 
 int points_host(struct store *s, int64_t host, struct host_series **ret) {
         struct host_series *h = series_of_host(&s->series, host);
         _cleanup_points_ struct points p = { 0 };
-        sqlite3_stmt *q = NULL;
-        int64_t through;
-        size_t rows;
+        int64_t last;
         int r;
 
         if (!h)
@@ -222,24 +215,17 @@ int points_host(struct store *s, int64_t host, struct host_series **ret) {
         *ret = h;
         if (h->loaded)
                 return 0;
-        r = points_read_latest(s, host, &p, &through, &rows);
+        r = read_all(s, host, &p, &h->through, &last);
         for (size_t i = 0; r == 0 && i < p.n; i++)
                 r = host_series_add(h, p.items[i].series);
-        if (r == 0)
-                r = store_query(s, ST_LATEST, BIND(INT(host)), &q);
-        if (r == 0 && (r = store_row(q)) > 0)
-                h->through = sqlite3_column_int64(q, 0);
-        store_end(&q);
-        if (r < 0)
-                return r;
-        h->loaded = true;
-        return 0;
+        h->loaded = r == 0;
+        return r;
 }
 
 /* --- Writing points -------------------------------------------------------------------------- */
 
 int store_end_points(struct store *s) {
-        int64_t host = s->row_host, id;
+        int64_t host = s->row_host, id = 0;
         struct host_series *h;
         int r;
 
@@ -248,8 +234,8 @@ int store_end_points(struct store *s) {
                 return 0;
         r = points_host(s, host, &h);
         if (r == 0)
-                r = points_write(s, LEVEL_RAW, host, &s->row, &id);
-        return r < 0 || id > h->through ? r : add_late(s, h, host, &s->row);
+                r = write_row(s, host, &s->row, &id);
+        return r < 0 || id > h->through ? r : add_late(s, host, &s->row);
 }
 
 /* The number of the series; -EDQUOT when it would be one too many for the host. */
@@ -291,13 +277,13 @@ bool store_knows_series(struct store *s, const void *key, size_t len) {
 
 int store_add_point(struct store *s, int64_t host, const struct store_metric *m) {
         struct sample one = {
-                .n = 1, .is_int = m->is_int, .i = m->i, .d = m->d, .ms = (int64_t) (m->time / USEC_PER_MSEC)
+                .is_int = m->is_int, .i = m->i, .d = m->d, .ms = (int64_t) (m->time / USEC_PER_MSEC)
         };
         struct host_series *h;
         int r;
 
         one.ms = MAX(one.ms, POINTS_EPOCH_MS);
-        if (host >= INT64_C(1) << (LEVEL_SHIFT - HOST_SHIFT))
+        if (host >= POINTS_CONDENSED >> HOST_SHIFT)
                 return -EDQUOT;
         r = points_host(s, host, &h);
         if (r == 0)

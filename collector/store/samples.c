@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
-
 #include "samples.h"
 
-enum { KIND_INT, KIND_DOUBLE, KIND_SUMMARY, KIND_TIME };
-enum { FLAG_INT = 1, FLAG_SPREAD = 2 };
+enum { KIND_INT, KIND_DOUBLE, KIND_TIME = 3 };
 
 /* --- Writing --------------------------------------------------------------------------------- */
 
-#define ENTRY_MAX 96 /* a time, a summary and its four values take less */
+#define ENTRY_MAX 48 /* a time, a step and a value take less */
 
 static uint64_t zigzag(int64_t v) {
         return ((uint64_t) v << 1) ^ (uint64_t) (v >> 63);
@@ -24,40 +21,13 @@ static void put_varint(struct samples_out *o, uint64_t v) {
         o->data[o->len++] = (uint8_t) v;
 }
 
-static void put_double(struct samples_out *o, double d) {
-        memcpy(o->data + o->len, &d, sizeof(d)); /* x86-64 only: little-endian */
-        o->len += sizeof(d);
-}
-
-static void put_last(struct samples_out *o, const struct sample *s) {
-        if (s->is_int)
-                put_varint(o, zigzag(s->i));
-        else
-                put_double(o, s->d);
-}
-
 void samples_begin(struct samples_out *o, int64_t base) {
         o->len = 0;
         o->series = 0;
         o->base = o->ms = base;
 }
 
-static void put_summary(struct samples_out *o, const struct sample *s) {
-        bool spread = s->n > 1 && !(s->min >= s->max && s->d >= s->max && s->d <= s->min);
-
-        put_varint(o, s->n);
-        o->data[o->len++] = (uint8_t) ((s->is_int ? FLAG_INT : 0) | (spread ? FLAG_SPREAD : 0));
-        put_last(o, s);
-        if (!spread)
-                return;
-        put_double(o, s->min);
-        put_double(o, s->max);
-        put_double(o, s->mean);
-}
-
 int samples_put(struct samples_out *o, const struct sample *s) {
-        uint64_t step = zigzag(s->series - o->series) << 2;
-
         if (o->size - o->len < ENTRY_MAX) {
                 size_t size = MAX(2 * o->size, (size_t) 4096);
                 uint8_t *data = realloc(o->data, size);
@@ -72,12 +42,12 @@ int samples_put(struct samples_out *o, const struct sample *s) {
                 put_varint(o, zigzag(s->ms - o->base));
                 o->ms = s->ms;
         }
-        if (s->n > 1) {
-                put_varint(o, step | KIND_SUMMARY);
-                put_summary(o, s);
-        } else {
-                put_varint(o, step | (s->is_int ? KIND_INT : KIND_DOUBLE));
-                put_last(o, s);
+        put_varint(o, zigzag(s->series - o->series) << 2 | (s->is_int ? KIND_INT : KIND_DOUBLE));
+        if (s->is_int)
+                put_varint(o, zigzag(s->i));
+        else {
+                memcpy(o->data + o->len, &s->d, sizeof(s->d)); /* x86-64 only: little-endian */
+                o->len += sizeof(s->d);
         }
         o->series = s->series;
         return 0;
@@ -111,47 +81,26 @@ static int get_varint(struct samples_in *in, uint64_t *ret) {
         return -EBADMSG;
 }
 
-static int get_double(struct samples_in *in, double *ret) {
-        if ((size_t) (in->end - in->next) < sizeof(*ret))
-                return -EBADMSG;
-        memcpy(ret, in->next, sizeof(*ret));
-        in->next += sizeof(*ret);
-        return 0;
-}
-
-static int get_last(struct samples_in *in, struct sample *s) {
+static int get_value(struct samples_in *in, struct sample *s) {
         uint64_t v;
 
-        if (!s->is_int)
-                return get_double(in, &s->d);
-        if (get_varint(in, &v) < 0)
-                return -EBADMSG;
-        s->i = unzigzag(v);
-        s->d = (double) s->i;
-        return 0;
-}
-
-static int get_summary(struct samples_in *in, struct sample *s) {
-        uint8_t flags;
-
-        if (get_varint(in, &s->n) < 0 || s->n < 2 || in->next == in->end)
-                return -EBADMSG;
-        flags = *in->next++;
-        s->is_int = flags & FLAG_INT;
-        if (get_last(in, s) < 0)
-                return -EBADMSG;
-        s->min = s->max = s->mean = s->d;
-        if (!(flags & FLAG_SPREAD))
+        if (s->is_int) {
+                if (get_varint(in, &v) < 0)
+                        return -EBADMSG;
+                s->i = unzigzag(v);
+                s->d = (double) s->i;
                 return 0;
-        if (get_double(in, &s->min) < 0 || get_double(in, &s->max) < 0)
+        }
+        if ((size_t) (in->end - in->next) < sizeof(s->d))
                 return -EBADMSG;
-        return get_double(in, &s->mean);
+        memcpy(&s->d, in->next, sizeof(s->d));
+        in->next += sizeof(s->d);
+        return 0;
 }
 
 int samples_next(struct samples_in *in, struct sample *ret) {
-        struct sample s = { .n = 1 };
+        struct sample s = { 0 };
         uint64_t head, distance;
-        int r;
 
         for (;;) {
                 if (in->next == in->end)
@@ -167,35 +116,8 @@ int samples_next(struct samples_in *in, struct sample *ret) {
         s.series = in->series = (int64_t) ((uint64_t) in->series + (uint64_t) unzigzag(head >> 2));
         s.ms = in->ms;
         s.is_int = (head & 3) == KIND_INT;
-        r = (head & 3) == KIND_SUMMARY ? get_summary(in, &s) : get_last(in, &s);
-        if (r < 0 || s.series < 1)
+        if (s.series < 1 || (head & 3) > KIND_DOUBLE || get_value(in, &s) < 0)
                 return -EBADMSG;
-        if (s.n == 1)
-                s.min = s.max = s.mean = s.d;
         *ret = s;
         return 1;
-}
-
-void sample_add(struct sample *sum, const struct sample *s) {
-        double n = (double) sum->n, more = (double) s->n;
-
-        if (sum->n == 0) {
-                *sum = *s;
-                return;
-        }
-        if (isnan(sum->mean) || isnan(s->mean)) /* a NaN says nothing about the others */
-                sum->mean = isnan(sum->mean) ? s->mean : sum->mean;
-        else
-                sum->mean = sum->mean < s->mean || sum->mean > s->mean
-                                    ? sum->mean * (n / (n + more)) + s->mean * (more / (n + more))
-                                    : sum->mean;
-        sum->min = fmin(sum->min, s->min);
-        sum->max = fmax(sum->max, s->max);
-        sum->n += s->n;
-        if (s->ms >= sum->ms) {
-                sum->ms = s->ms;
-                sum->is_int = s->is_int;
-                sum->i = s->i;
-                sum->d = s->d;
-        }
 }

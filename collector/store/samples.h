@@ -2,21 +2,18 @@
 #pragma once
 /*
  * How points lie in one row of the database: a run of entries, each "varint of (zigzag of the step from the
- * last series) << 2 | kind" and then a zigzag varint (whole number), 8 bytes little-endian (IEEE double), a
- * summary (varint n, byte of flags, last, and unless all are the same: min, max, mean as doubles), or a new
- * distance in milliseconds from the row's time. About 6 bytes a point. Pure; what is read may be damaged.
- * Inside the room only.
+ * last series) << 2 | kind" and then a zigzag varint (whole number), 8 bytes little-endian (IEEE double), or
+ * a new distance in milliseconds from the row's time. About 6 bytes a point. Pure; what is read may be
+ * damaged. Inside the room only.
  */
 #include "base.h"
 
 struct sample {
         int64_t series; /* 1 … */
         int64_t ms;     /* time, milliseconds since 1970 */
-        uint64_t n;     /* points that it stands for; 1: a point as it was pushed */
-        bool is_int;    /* of the last one */
+        bool is_int;
         int64_t i;
-        double d;              /* the last one; also set when is_int */
-        double min, max, mean; /* when n > 1; NaN when no point was a number */
+        double d; /* also set when is_int */
 };
 
 struct samples_out {
@@ -39,6 +36,3 @@ struct samples_in {
 struct samples_in samples_read(const void *data, size_t len, int64_t base);
 /* 1: one; 0: the end; -EBADMSG: damaged. */
 int samples_next(struct samples_in *in, struct sample *ret);
-
-/* Adds s to sum, the summary so far of the same series: the later one is the last. */
-void sample_add(struct sample *sum, const struct sample *s);

@@ -38,9 +38,9 @@ static const char schema[] =
         "  PRIMARY KEY (spool, class, first)) WITHOUT ROWID;";
 
 /*
- * Version 2. A row of "samples" is one push of one host, or a condensed span of it; its id says which level,
- * whose and when (points.h), so that what belongs together lies together. "latest" is the last value of each
- * series of a host in its rows up to "through".
+ * Version 2. A row of "samples" is one push of one host; its id says whose and when (points.h), so that what
+ * belongs together lies together. "latest" is the last value of each series of a host in its rows up to
+ * "through".
  */
 static const char schema_2[] =
         "CREATE TABLE series ("

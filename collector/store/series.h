@@ -20,7 +20,7 @@ struct host_series { /* an open hash; 0 is free */
         uint32_t *ids;
         uint32_t n, size;
         bool loaded;
-        int64_t through; /* the row up to which table "latest" knows */
+        int64_t through; /* the last row that table latest knows */
 };
 
 struct series {

@@ -76,8 +76,10 @@ static const char *const sql[_ST_MAX] = {
         [ST_SERIES_NAMED] =
                 "SELECT id, attributes, service, unit FROM series WHERE name = ?1 ORDER BY attributes",
         [ST_ROW_ADD] = "INSERT OR IGNORE INTO samples (id, data) VALUES (?1, ?2)",
-        [ST_ROWS] = "SELECT id, data FROM samples WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3",
-        [ST_ROWS_DELETE] = "DELETE FROM samples WHERE id > ?1 AND id <= ?2",
+        [ST_ROWS] = "SELECT id, data FROM samples WHERE id > ?1 AND id <= ?2 ORDER BY id",
+        [ST_ROWS_OLDEST] = "SELECT id FROM samples WHERE id >= ?1 AND id <= ?2 ORDER BY id LIMIT 1",
+        [ST_ROWS_DELETE] = "DELETE FROM samples WHERE id IN "
+                           "(SELECT id FROM samples WHERE id >= ?1 AND id < ?2 LIMIT ?3)",
         [ST_LATEST] = "SELECT through, data FROM latest WHERE host = ?1",
         [ST_LATEST_PUT] = "INSERT OR REPLACE INTO latest (host, through, data) VALUES (?1, ?2, ?3)",
         [ST_NEXT_HOST] = "SELECT min(id), (SELECT count(*) FROM hosts) FROM hosts WHERE id > ?1",

@@ -42,6 +42,7 @@ enum statement {
         ST_SERIES_NAMED,
         ST_ROW_ADD,
         ST_ROWS,
+        ST_ROWS_OLDEST,
         ST_ROWS_DELETE,
         ST_LATEST,
         ST_LATEST_PUT,
@@ -102,8 +103,10 @@ struct store {
         int64_t row_host; /* whose points are in row, not written yet; 0: nobody's */
         struct samples_out row;
         struct tending {
-                int64_t host;   /* the one at hand; its work goes on in the next turn */
-                double squeeze; /* what RetainBytes leaves of the ages, 0 … 1 */
+                int64_t host;      /* the one at hand; its work goes on in the next turn */
+                int64_t oldest_ms; /* the first row of all hosts in this round */
+                bool condensed;    /* there may still be rows of a version before (POINTS_CONDENSED) */
+                double squeeze;    /* what RetainBytes leaves of the age, 0 … 1 */
         } tending;
         uint64_t damaged_rows, spread;
 };

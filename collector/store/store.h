@@ -24,10 +24,6 @@
 #define STORE_RANGES_MAX  1024       /* runs of sequence numbers kept of one spool and class */
 #define STORE_PAGE        4096       /* bytes of a page, of new databases */
 
-/* How long points are kept as they came, and then a minute as one; behind that ten minutes are one. */
-#define STORE_RAW_DAYS    1
-#define STORE_MINUTE_DAYS 7
-
 struct store;
 
 /*
@@ -178,11 +174,10 @@ struct store_series_filter {
 struct store_past { /* a series, or one of its points */
         bool is_point;
         const char *name, *attributes, *service, *unit;
-        usec_t time; /* of condensed points: where their span begins */
-        uint64_t n;  /* points that it stands for */
+        usec_t time;
         bool is_int;
-        int64_t i; /* the last value */
-        double d, min, max, mean;
+        int64_t i;
+        double d;
 };
 /* Each series of this name that the host has, then its points in the order of time. -ENOENT: no such host.
  * *ret_cut: limit ended it. */
@@ -227,10 +222,9 @@ int store_line_bytes(struct store *s, uint64_t *ret);
 /* --- Keeping it small ------------------------------------------------------------------------ */
 
 struct store_retention {
-        uint32_t days;  /* points and events are dropped after that */
+        uint32_t days;       /* points and events are dropped after that */
         uint64_t line_bytes; /* of the lines of runs, their texts: the oldest go */
-        uint64_t bytes; /* of the database without free pages: all ages shrink until it fits; events go last
-                         */
+        uint64_t bytes;      /* of used pages; the oldest points go first, events last */
 };
 /*
  * One piece of work, a few milliseconds: old events, and the series of one host after the other. To be
@@ -240,7 +234,7 @@ int store_tend(struct store *s, const struct store_retention *retention, usec_t 
 
 struct store_size {
         uint64_t file, used; /* bytes; used: without free pages */
-        double squeeze;      /* what bytes leaves of the ages, 0 … 1 */
+        double squeeze;      /* what bytes leaves of the age of points, 0 … 1 */
         uint64_t damaged_rows;
 };
 int store_size(struct store *s, struct store_size *ret);

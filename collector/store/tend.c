@@ -8,130 +8,25 @@
 #define OTHERS_AT_ONCE 500
 #define RECORDS_KEPT \
         ((usec_t) 90 * 86400 * USEC_PER_SEC) /* at least: an agent that was away that long sends anew */
-#define SQUEEZE_LEAST 0.001
+#define SERIES_LEAST_MS INT64_C(900000) /* as much is kept of series before events go, too */
 
-static const int64_t step_ms[_LEVEL_MAX] = { 1, 60000, 600000 };
-
-/* What of a level is old enough to be condensed or dropped: everything before this. */
-static int64_t cutoff(const struct store *s, const struct store_retention *r, enum level l, int64_t now_ms) {
-        static const int64_t kept[_LEVEL_MAX] = { STORE_RAW_DAYS * DAY_MS, STORE_MINUTE_DAYS * DAY_MS,
-                                                  INT64_MAX };
-        int64_t all = (int64_t) r->days * DAY_MS, age = MIN(kept[l], all);
-        int64_t squeezed = (int64_t) ((double) age * s->tending.squeeze);
-        int64_t to = l < LEVEL_TEN_MINUTES ? step_ms[l + 1] : 1; /* no half bucket */
-
-        return (now_ms - squeezed) / to * to;
-}
-
-/* --- One host -------------------------------------------------------------------------------- */
-
-struct span { /* rows of one bucket, being collected */
-        struct points points;
-        int64_t start; /* of the bucket */
-};
-
-static int write_span(struct store *s, enum level to, int64_t host, struct span *span) {
-        _cleanup_samples_ struct samples_out o = { 0 };
-        int64_t id;
-        int r = 0;
-
-        points_sum(&span->points);
-        samples_begin(&o, span->start);
-        for (size_t i = 0; r == 0 && i < span->points.n; i++) {
-                span->points.items[i].ms = span->start;
-                r = samples_put(&o, &span->points.items[i]);
-        }
-        if (r == 0 && o.len > 0)
-                r = points_write(s, to, host, &o, &id);
-        span->points.n = 0;
-        return r;
-}
-
-/* Rows of a level up to `until` become rows of the next; ret_last is the last row that was. At most
- * ROWS_AT_ONCE. */
-static int condense_rows(struct store *s, enum level from, int64_t host, int64_t until, int64_t *ret_last,
-                         size_t *ret_n) {
-        _cleanup_query_ sqlite3_stmt *q = NULL;
-        struct span span = { .start = -1 };
-        int r;
-
-        *ret_n = 0;
-        r = store_query(s, ST_ROWS,
-                        BIND(INT(points_id(from, host, 0) - 1), INT(points_id(from, host, until) - 1),
-                             INT(ROWS_AT_ONCE)),
-                        &q);
-        while (r >= 0 && (r = store_row(q)) > 0) {
-                int64_t id = sqlite3_column_int64(q, 0), bucket;
-
-                bucket = points_ms(id) / step_ms[from + 1] * step_ms[from + 1];
-                if (bucket != span.start) {
-                        r = write_span(s, from + 1, host, &span);
-                        if (r < 0)
-                                break;
-                        span.start = bucket;
-                }
-                r = points_collect(s, &span.points, sqlite3_column_blob(q, 1),
-                                   (size_t) sqlite3_column_bytes(q, 1), points_ms(id));
-                *ret_last = id;
-                ++*ret_n;
-        }
-        if (r >= 0)
-                r = write_span(s, from + 1, host, &span);
-        points_clear(&span.points);
-        return r < 0 ? r : 0;
-}
-
-static int condense(struct store *s, enum level l, int64_t host, int64_t until, bool *ret_more) {
-        int64_t last = 0;
-        size_t n;
-        int r;
-
-        r = condense_rows(s, l, host, until, &last, &n);
-        if (r == 0 && n > 0)
-                r = store_run(s, ST_ROWS_DELETE, BIND(INT(points_id(l, host, 0) - 1), INT(last)));
-        *ret_more = *ret_more || n == ROWS_AT_ONCE;
-        return r;
-}
-
-static int drop(struct store *s, enum level l, int64_t host, int64_t until, bool *ret_more) {
-        sqlite3_stmt *q = NULL;
-        int64_t last = 0;
-        size_t n = 0;
-        int r;
-
-        r = store_query(
-                s, ST_ROWS,
-                BIND(INT(points_id(l, host, 0) - 1), INT(points_id(l, host, until) - 1), INT(ROWS_AT_ONCE)),
-                &q);
-        while (r >= 0 && (r = store_row(q)) > 0) {
-                last = sqlite3_column_int64(q, 0);
-                n++;
-        }
-        store_end(&q);
-        if (r == 0 && n > 0)
-                r = store_run(s, ST_ROWS_DELETE, BIND(INT(points_id(l, host, 0) - 1), INT(last)));
-        *ret_more = *ret_more || n == ROWS_AT_ONCE;
-        return r;
-}
-
+/* The oldest rows of a host go, a few at a time. */
 static int tend_host(struct store *s, int64_t host, const struct store_retention *retention, int64_t now_ms,
                      bool *ret_more) {
-        int64_t all = now_ms - (int64_t) retention->days * DAY_MS;
+        int64_t all = (int64_t) retention->days * DAY_MS, first = points_id(host, 0), oldest;
+        int64_t until = points_id(host, now_ms - (int64_t) ((double) all * s->tending.squeeze));
         int r;
 
-        r = points_fold(s, host, all);
-        if (r == 0) /* what is older than everything is not worth condensing */
-                r = drop(s, LEVEL_RAW, host, all, ret_more);
+        r = points_fold(s, host, now_ms - all);
         if (r == 0)
-                r = drop(s, LEVEL_MINUTE, host, all, ret_more);
-        if (r == 0)
-                r = drop(s, LEVEL_TEN_MINUTES, host, cutoff(s, retention, LEVEL_TEN_MINUTES, now_ms),
-                         ret_more);
-        if (r == 0)
-                r = condense(s, LEVEL_MINUTE, host, cutoff(s, retention, LEVEL_MINUTE, now_ms), ret_more);
-        if (r == 0)
-                r = condense(s, LEVEL_RAW, host, cutoff(s, retention, LEVEL_RAW, now_ms), ret_more);
-        return r;
+                r = store_run(s, ST_ROWS_DELETE, BIND(INT(first), INT(until), INT(ROWS_AT_ONCE)));
+        if (r < 0)
+                return r;
+        *ret_more = sqlite3_changes(s->db) == ROWS_AT_ONCE;
+        r = store_ask(s, ST_ROWS_OLDEST, BIND(INT(first), INT(points_id(host, INT64_MAX))), &oldest, NULL);
+        if (r > 0)
+                s->tending.oldest_ms = MIN(s->tending.oldest_ms, points_ms(oldest));
+        return r < 0 ? r : 0;
 }
 
 /* --- The database ---------------------------------------------------------------------------- */
@@ -171,25 +66,35 @@ static int drop_old(struct store *s, const struct store_retention *retention, us
         return r < 0 ? r : store_run(s, ST_OLD_METRICS, BIND(INT(OTHERS_AT_ONCE)));
 }
 
-/* Once a round over all hosts: how much less the ages have to be for RetainBytes. Events go only when series
- * cannot. */
-static int squeeze(struct store *s, const struct store_retention *retention) {
+static double least(const struct store_retention *retention) {
+        return (double) SERIES_LEAST_MS / ((double) retention->days * (double) DAY_MS);
+}
+
+/*
+ * Once a round over all hosts: how much less the age has to be for RetainBytes. What counts is the age of
+ * what is there, which may be far less than RetainDays.
+ */
+static int squeeze(struct store *s, const struct store_retention *retention, int64_t now_ms) {
+        double age = (double) MAX(now_ms - s->tending.oldest_ms, 0) /
+                     ((double) retention->days * (double) DAY_MS);
         struct store_size size;
         double wanted;
         int r;
 
+        s->tending.oldest_ms = INT64_MAX;
         r = store_size(s, &size);
-        if (r < 0)
+        if (r < 0 || s->tending.condensed) /* what is on its way out makes room first */
                 return r;
         wanted = (double) retention->bytes / (double) MAX(size.used, (uint64_t) 1);
         if (wanted < 1)
-                s->tending.squeeze *= MAX(wanted * 0.98, 0.5);
+                s->tending.squeeze = MIN(s->tending.squeeze, age) * MAX(wanted * 0.98, 0.5);
         else if (wanted > 1.1)
                 s->tending.squeeze *= 1.05;
-        s->tending.squeeze = MIN(MAX(s->tending.squeeze, SQUEEZE_LEAST), 1.0);
+        s->tending.squeeze = MIN(MAX(s->tending.squeeze, least(retention)), 1.0);
         return 0;
 }
 
+/* Events go only when series cannot. */
 static int shrink(struct store *s, const struct store_retention *retention) {
         struct store_size size;
         int r;
@@ -197,7 +102,7 @@ static int shrink(struct store *s, const struct store_retention *retention) {
         r = store_size(s, &size);
         if (r == 0 && size.used > retention->bytes) /* the least important of all */
                 r = store_drop_lines(s, 0, 0);
-        if (r == 0 && size.used > retention->bytes && s->tending.squeeze <= SQUEEZE_LEAST)
+        if (r == 0 && size.used > retention->bytes && s->tending.squeeze <= least(retention))
                 r = store_run(s, ST_OLD_EVENTS, BIND(INT(INT64_MAX), INT(EVENTS_AT_ONCE)));
         return r;
 }
@@ -219,13 +124,18 @@ static int vacuum(struct store *s) {
 }
 
 static int tend(struct store *s, const struct store_retention *retention, usec_t now, unsigned *ret_hosts) {
-        int64_t next = 0, hosts = 0;
+        int64_t next = 0, hosts = 0, now_ms = (int64_t) (now / USEC_PER_MSEC);
         bool more = false;
         int r;
 
         r = drop_old(s, retention, now);
         if (r == 0)
                 r = shrink(s, retention);
+        if (r == 0 && s->tending.condensed) {
+                r = store_run(s, ST_ROWS_DELETE,
+                              BIND(INT(POINTS_CONDENSED), INT(INT64_MAX), INT(ROWS_AT_ONCE)));
+                s->tending.condensed = r < 0 || sqlite3_changes(s->db) > 0;
+        }
         if (r == 0)
                 r = store_ask(s, ST_NEXT_HOST, BIND(INT(s->tending.host)), &next, &hosts);
         if (r < 0)
@@ -234,9 +144,9 @@ static int tend(struct store *s, const struct store_retention *retention, usec_t
         if (next == 0) { /* min() of nothing: the round is over */
                 s->tending.host = 0;
                 r = store_drop_episodes(s, retention->bytes / 4);
-                return r < 0 ? r : squeeze(s, retention);
+                return r < 0 ? r : squeeze(s, retention, now_ms);
         }
-        r = tend_host(s, next, retention, (int64_t) (now / USEC_PER_MSEC), &more);
+        r = tend_host(s, next, retention, now_ms, &more);
         if (r == 0 && !more)
                 s->tending.host = next;
         return r;

@@ -53,7 +53,7 @@ def integers(row):
         elif head & 3 == 1:
             take(8)
         else:
-            raise ValueError("condensed points")
+            raise ValueError("a row of another version")
 
 
 class Fed:

@@ -80,7 +80,7 @@ static void deliver(struct spool *s, unsigned n, unsigned chance) {
                 if (chance % 3 == 0 && spool_may_settle_ahead(s, st.synced_seq)) {
                         ASSERT_TRUE(spool_read(s, st.synced_seq - 1, buf, sizeof(buf), &len, &seq) == 1);
                         spool_hold(s, seq);
-                        ASSERT_OK(spool_save_cursor(s));
+                        ASSERT_OK(ledger_save(spool_ledger(s)));
                         say("delivered %" PRIu64 "\n", seq);
                         ASSERT_OK(spool_settle_ahead(s, seq, NULL));
                 } else {
@@ -94,28 +94,28 @@ static void deliver(struct spool *s, unsigned n, unsigned chance) {
                         spool_settle(s, seq, lost);
                 }
                 spool_hold(s, 0);
-                ASSERT_OK(spool_save_cursor(s));
+                ASSERT_OK(ledger_save(spool_ledger(s)));
         }
 }
 
 static void tell(struct spool *s, bool forget) {
         int fd;
 
-        if (!spool_gaps_close(s))
+        if (!ledger_close_gaps(spool_ledger(s)))
                 return;
-        ASSERT_OK(spool_ledger_begin(s, &fd));
+        ASSERT_OK(ledger_begin(spool_ledger(s), &fd));
         ASSERT_OK(fdatasync(fd));
         (void) close(fd);
-        spool_ledger_end(s, 0);
+        ledger_end(spool_ledger(s), 0);
         for (enum spool_loss why = 0; why < _SPOOL_LOSS_MAX; why++) {
-                const struct spool_gap *g = spool_gap(s, why);
+                const struct spool_gap *g = ledger_gap(spool_ledger(s), why);
 
                 if (!g)
                         continue;
                 say("gap %" PRIu64 " %d %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", g->number, (int) why,
                     g->from_seq, g->to_seq, g->records, g->items);
                 if (forget)
-                        spool_gap_told(s, why);
+                        ledger_told(spool_ledger(s), why);
         }
 }
 

@@ -63,6 +63,16 @@ static inline bool record_check(const uint8_t *data, size_t len, size_t max, uin
         return record_make(*ret_life, *ret_n, wanted, max) == len && memcmp(wanted, data, len) == 0;
 }
 
+/* What can be read up to seq is delivered. */
+static inline void spool_ack(struct spool *s, uint64_t seq) {
+        static uint8_t buf[SPOOL_RECORD_MAX];
+        uint64_t n;
+        size_t len;
+
+        while (spool_read(s, 0, buf, sizeof(buf), &len, &n) > 0 && n <= seq)
+                spool_settle(s, n, NULL);
+}
+
 /* Path of the youngest or oldest segment file; false: there is none. */
 static inline bool scratch_segment(const char *dir, bool youngest, char ret[static 512]) {
         _cleanup_closedir_ DIR *d = opendir(dir);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "route.h"
+#include "endpoint.h"
 #include "test.h"
 
 #define S USEC_PER_SEC
 
-static int pick(const struct route *r, size_t n, usec_t now) {
+static int pick(const struct uplink_route *r, size_t n, usec_t now) {
         usec_t at = 0;
         int i = route_pick(r, n, now, &at);
 
@@ -13,7 +13,7 @@ static int pick(const struct route *r, size_t n, usec_t now) {
 }
 
 static void test_one_endpoint_waits_and_is_tried_again(void) {
-        struct route r[1] = { 0 };
+        struct uplink_route r[1] = { 0 };
         usec_t at = 0;
 
         ASSERT_EQ(pick(r, 1, 100 * S), 0);
@@ -28,7 +28,7 @@ static void test_one_endpoint_waits_and_is_tried_again(void) {
 }
 
 static void test_one_failure_is_waited_out(void) {
-        struct route r[2] = { 0 };
+        struct uplink_route r[2] = { 0 };
 
         route_failed(&r[0], 100 * S, 2 * S, "reset");
         ASSERT_EQ(pick(r, 2, 101 * S), -1); /* a collector that restarts is no reason to move */
@@ -36,7 +36,7 @@ static void test_one_failure_is_waited_out(void) {
 }
 
 static void test_failover_and_back(void) {
-        struct route r[3] = { 0 };
+        struct uplink_route r[3] = { 0 };
 
         route_failed(&r[0], 100 * S, 1 * S, "refused");
         route_failed(&r[0], 101 * S, 2 * S, "refused");
@@ -48,13 +48,13 @@ static void test_failover_and_back(void) {
         ASSERT_EQ(pick(r, 3, 191 * S), 0);
         for (unsigned i = 0; i < 100; i++)
                 route_failed(&r[0], 200 * S, 0, "refused");
-        ASSERT_EQ(r[0].avoid_until, 200 * S + ROUTE_AVOID_MAX);
+        ASSERT_EQ(r[0].avoid_boot, 200 * S + ROUTE_AVOID_MAX);
         route_worked(&r[0]);
         ASSERT_EQ(pick(r, 3, 200 * S), 0);
 }
 
 static void test_parked_ones_are_passed_over(void) {
-        struct route r[2] = { 0 };
+        struct uplink_route r[2] = { 0 };
         usec_t at = 0;
 
         route_park(&r[0], 100 * S, 60 * S, "HTTP 401");
@@ -68,7 +68,7 @@ static void test_parked_ones_are_passed_over(void) {
 }
 
 static void test_a_long_retry_after_moves_on(void) {
-        struct route r[2] = { 0 };
+        struct uplink_route r[2] = { 0 };
 
         route_failed(&r[0], 100 * S, 600 * S, "HTTP 503");
         ASSERT_EQ(pick(r, 2, 100 * S), 1);
@@ -77,7 +77,7 @@ static void test_a_long_retry_after_moves_on(void) {
 }
 
 static void test_more_endpoints_never_mean_later_tries(void) {
-        struct route r[2] = { 0 };
+        struct uplink_route r[2] = { 0 };
         usec_t at = 0;
 
         for (unsigned i = 0; i < 10; i++) {

@@ -51,7 +51,7 @@ __attribute__((noreturn)) static void child(const char *dir, int out, unsigned s
                         if (write(out, &said, sizeof(said)) != sizeof(said))
                                 _exit(6);
                         spool_ack(s, said.acked);
-                        if (spool_save_cursor(s) < 0)
+                        if (ledger_save(spool_ledger(s)) < 0)
                                 _exit(7);
                 } else if (write(out, &said, sizeof(said)) != sizeof(said))
                         _exit(6);

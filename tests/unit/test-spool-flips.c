@@ -84,13 +84,13 @@ static void make_shape(struct shape *h, const char *dir) {
         }
         for (uint64_t n = 1; n <= h->acked; n++) {
                 spool_settle(s, n, n % 3 ? NULL : lost);
-                ASSERT_OK(spool_save_cursor(s));
-                if (n == h->acked / 2 && spool_gaps_close(s)) {
+                ASSERT_OK(ledger_save(spool_ledger(s)));
+                if (n == h->acked / 2 && ledger_close_gaps(spool_ledger(s))) {
                         int fd;
 
-                        ASSERT_OK(spool_ledger_begin(s, &fd));
+                        ASSERT_OK(ledger_begin(spool_ledger(s), &fd));
                         (void) close(fd);
-                        spool_ledger_end(s, 0);
+                        ledger_end(spool_ledger(s), 0);
                 }
         }
         spool_free(s);
@@ -162,8 +162,10 @@ static void look(const struct shape *h, const char *dir, bool segment, bool empt
         ASSERT_OK(r);
         spool_get_stats(s, &st);
         missing = h->records - h->acked - good;
-        (void) spool_gaps_close(s);
-        counted = spool_gap(s, SPOOL_DAMAGED) ? spool_gap(s, SPOOL_DAMAGED)->records : 0;
+        (void) ledger_close_gaps(spool_ledger(s));
+        counted = ledger_gap(spool_ledger(s), SPOOL_DAMAGED)
+                          ? ledger_gap(spool_ledger(s), SPOOL_DAMAGED)->records
+                          : 0;
         if (missing > 0 && !empty)
                 ASSERT_TRUE(counted + st.damaged + st.torn > 0);
         if (segment && last == h->records) /* all between known ones: exactly */

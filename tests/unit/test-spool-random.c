@@ -157,7 +157,7 @@ static void run_sequence(unsigned *seed) {
 
                                 spool_ack(m->s, seq);
                                 m->acked = MAX(m->acked, seq);
-                                ASSERT_OK(spool_save_cursor(m->s));
+                                ASSERT_OK(ledger_save(spool_ledger(m->s)));
                         }
                 } else if (what < 96) {
                         m_check(m, first_bad);

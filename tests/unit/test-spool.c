@@ -2,7 +2,6 @@
 #include <sys/wait.h>
 
 #include "crc32c.h"
-#include "segment.h"
 #define SCRATCH_ON_DISK
 #include "spool-support.h"
 
@@ -45,11 +44,11 @@ static void test_crc32c(void) {
         uint8_t data[257];
 
         ASSERT_EQ(crc32c(0, "123456789", 9), 0xe3069283u); /* the check value of CRC-32C */
-        ASSERT_EQ(crc32c_table(0, "123456789", 9), 0xe3069283u);
+        ASSERT_EQ(crc32c_bitwise(0, "123456789", 9), 0xe3069283u);
         for (size_t i = 0; i < sizeof(data); i++)
                 data[i] = (uint8_t) (i * 7);
         for (size_t i = 0; i < sizeof(data); i++) {
-                ASSERT_EQ(crc32c(5, data, i), crc32c_table(5, data, i));
+                ASSERT_EQ(crc32c(5, data, i), crc32c_bitwise(5, data, i));
                 ASSERT_EQ(crc32c(crc32c(0, data, i), data + i, sizeof(data) - i),
                           crc32c(0, data, sizeof(data)));
         }
@@ -86,7 +85,7 @@ static void test_only_durable_is_read(void) {
         scratch_clear(dir);
 }
 
-static void test_reopen_and_cursor(void) {
+static void test_reopen_and_ledger(void) {
         struct spool *s;
         struct spool_stats st;
         char dir[64];
@@ -100,7 +99,7 @@ static void test_reopen_and_cursor(void) {
                 ASSERT_EQ(append(s, n), n + 1);
         ASSERT_OK(spool_sync(s));
         spool_ack(s, 150);
-        ASSERT_OK(spool_save_cursor(s));
+        ASSERT_OK(ledger_save(spool_ledger(s)));
         spool_free(s);
         s = open_ok(dir);
         ASSERT_EQ(spool_id(s), id);
@@ -120,8 +119,8 @@ static void test_reopen_and_cursor(void) {
         ASSERT_EQ(st.records, 0);
         ASSERT_EQ(st.bytes, SPOOL_SEGMENT_MIN); /* one stays: it keeps the numbers */
         spool_free(s);
-        /* the cursor is lost: what is kept is delivered again, and no number is used twice */
-        (void) snprintf(dir + strlen(dir), 16, "/cursor");
+        /* the ledger is lost: what is kept is delivered again, and no number is used twice */
+        (void) snprintf(dir + strlen(dir), 16, "/ledger");
         ASSERT_OK(unlink(dir));
         *strrchr(dir, '/') = '\0';
         s = open_ok(dir);
@@ -279,7 +278,7 @@ static void test_damage_in_the_middle(void) {
 /* Where the end of the newest segment is damaged, no number that could have been there is given again. */
 static void test_numbers_are_never_reused(void) {
         static const char *const how[] = { "flip the last record", "cut the file", "destroy the header",
-                                           "lose the id file" };
+                                           "lose the ledger" };
         struct spool_stats st;
         struct spool *s;
         char dir[64], path[512];
@@ -308,7 +307,7 @@ static void test_numbers_are_never_reused(void) {
                 if (i == 2)
                         patch_file(path, 0, "xxxx", 4);
                 if (i == 3) {
-                        (void) snprintf(path, sizeof(path), "%s/id", dir);
+                        (void) snprintf(path, sizeof(path), "%s/ledger", dir);
                         ASSERT_OK(unlink(path));
                 }
                 s = open_ok(dir);
@@ -330,5 +329,5 @@ static void test_numbers_are_never_reused(void) {
         }
 }
 
-TEST_MAIN(test_crc32c, test_only_durable_is_read, test_reopen_and_cursor, test_byte_limit,
+TEST_MAIN(test_crc32c, test_only_durable_is_read, test_reopen_and_ledger, test_byte_limit,
           test_lock_of_a_child, test_limits_and_lock, test_newer_version, test_damage_in_the_middle, test_numbers_are_never_reused)
