@@ -14,6 +14,7 @@
 #include "json_text.h"
 #include "links.h"
 #include "log.h"
+#include "route.h"
 #include "runs.h"
 
 #define GROUPS_MAX 512 /* control groups of all runs */
@@ -35,7 +36,8 @@ struct net_places {
         struct address_table addresses;
         struct link_table links;
         bool addresses_known;
-        struct net_router *router; /* NULL: routes cannot be asked for */
+        struct router router;
+        bool has_router; /* routes can be asked for */
 };
 
 /* --- Runs --------------------------------------------------------------------------------------------- */
@@ -173,10 +175,22 @@ static uint8_t nic_of(struct net_places *p, int index) {
         return l ? flows_nic(p->flows, index, l->name) : FLOW_NOBODY;
 }
 
-static bool is_loopback(const struct tcp_socket *s) {
+bool net_is_loopback(int family, const uint8_t *address) {
         static const uint8_t one[16] = { [15] = 1 };
 
-        return s->family == AF_INET ? s->peer[0] == 127 : memcmp(s->peer, one, sizeof(one)) == 0;
+        return family == AF_INET ? address[0] == 127 : memcmp(address, one, sizeof(one)) == 0;
+}
+
+static uint8_t nic_of_socket(struct net_places *p, const struct tcp_socket *s) {
+        int index = s->nic;
+
+        if (!index)
+                index = nic_index(p, s->family, s->local);
+        if (!index && !p->addresses_known) {
+                read_addresses(p);
+                index = nic_index(p, s->family, s->local);
+        }
+        return index > 0 ? nic_of(p, index) : FLOW_NOBODY;
 }
 
 /* --- Peers -------------------------------------------------------------------------------------------- */
@@ -255,35 +269,46 @@ struct flow_place net_place_of(const struct tcp_socket *s, void *userdata) {
         char address[FLOW_NAME_MAX], name[FLOW_NAME_MAX];
         struct net_places *p = userdata;
         struct flow_place place = { .bound = s->nic > 0 };
-        int index = s->nic;
 
-        if (is_loopback(s) || memcmp(s->local, s->peer, sizeof(s->local)) == 0)
+        if (net_is_loopback(s->family, s->peer) || memcmp(s->local, s->peer, sizeof(s->local)) == 0)
                 return nowhere;
         place.run = run_of(p, s->cgroup);
         if (place.run == FLOW_NOBODY &&
             !name_peer(p->agent, "", flow_address_text((uint8_t) s->family, s->peer, address), name))
                 return nowhere;
-        if (!index)
-                index = nic_index(p, s->family, s->local);
-        if (!index && !p->addresses_known) {
-                read_addresses(p);
-                index = nic_index(p, s->family, s->local);
-        }
-        if (nic_index(p, s->family, s->peer) > 0)
-                return nowhere; /* one's own, by another address */
-        place.nic = index > 0 ? nic_of(p, index) : FLOW_NOBODY;
-        return place;
+        place.nic = nic_of_socket(p, s);
+        return nic_index(p, s->family, s->peer) > 0 ? nowhere : place; /* one's own, by another address */
+}
+
+/* BPF counts for everybody. */
+struct flow_place net_place_of_entry(const struct tcp_socket *s, void *userdata) {
+        struct net_places *p = userdata;
+
+        return (struct flow_place){ .run = run_of(p, s->cgroup), .nic = nic_of_socket(p, s) };
+}
+
+static void fill(union path_address *a, uint8_t family, const uint8_t *bytes) {
+        *a = (union path_address){ .sa.sa_family = family };
+        if (family == AF_INET)
+                memcpy(&a->in.sin_addr, bytes, 4);
+        else
+                memcpy(&a->in6.sin6_addr, bytes, 16);
 }
 
 /* The NIC that the kernel's routes choose for what comes from that address; 0: its own, or not known. */
 static uint8_t wrong_nic_of(struct net_places *p, const struct flow_link *l) {
         const struct link *own = link_by_index(&p->links, p->flows->nics[l->nic].index);
-        int index;
+        union path_address local, peer;
+        struct route route;
 
-        if (!p->router || l->nic == FLOW_NOBODY || l->bound || !own || !link_is_ethernet(own))
+        if (!p->has_router || l->nic == FLOW_NOBODY || l->bound || l->connections == 0 || !own ||
+            !link_is_ethernet(own))
                 return 0;
-        index = net_router_nic(p->router, l->family, l->local, l->peer);
-        return index < 0 || index == own->index ? 0 : nic_of(p, index);
+        fill(&local, l->family, l->local);
+        fill(&peer, l->family, l->peer);
+        if (router_ask(&p->router, &local, &peer, &route) < 0 || route.local || route.nic == own->index)
+                return 0;
+        return nic_of(p, route.nic);
 }
 
 void net_places_settle(struct net_places *p) {
@@ -306,21 +331,6 @@ void net_places_begin(struct net_places *p, bool all) {
                 read_addresses(p);
 }
 
-void agent_net_whose(struct agent *a, int family, const uint8_t *local, const uint8_t *peer, uint64_t cgroup,
-                     struct net_whose *ret) {
-        struct net_places *p = a->net->places;
-        const struct link *l;
-
-        *ret = (struct net_whose){ 0 };
-        (void) flow_address_text((uint8_t) family, peer, ret->address);
-        (void) snprintf(ret->job, sizeof(ret->job), "%s", p->flows->runs[run_of(p, cgroup)]);
-        ret->is_worker = name_peer(a, ret->job, ret->address, ret->peer);
-        if (!ret->is_worker)
-                memcpy(ret->peer, ret->address, sizeof(ret->peer));
-        l = link_by_index(&p->links, nic_index(p, family, local));
-        (void) snprintf(ret->nic, sizeof(ret->nic), "%s", l ? l->name : "");
-}
-
 /* --- Life --------------------------------------------------------------------------------------------- */
 
 int net_places_new(struct agent *a, struct flows *f, struct net_places **ret) {
@@ -330,7 +340,8 @@ int net_places_new(struct agent *a, struct flows *f, struct net_places **ret) {
                 return -ENOMEM;
         p->agent = a;
         p->flows = f;
-        if (a->host->real_root && net_router_new(&p->router) < 0)
+        p->has_router = a->host->real_root && router_open(&p->router) == 0;
+        if (!p->has_router)
                 log_debug("routes cannot be asked for: that connections leave by another NIC is not seen");
         *ret = p;
         return 0;
@@ -341,7 +352,7 @@ struct net_places *net_places_free(struct net_places *p) {
                 return NULL;
         address_table_clear(&p->addresses);
         link_table_clear(&p->links);
-        p->router = net_router_free(p->router);
+        router_close(&p->router);
         free(p);
         return NULL;
 }

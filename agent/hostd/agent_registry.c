@@ -35,7 +35,7 @@ static json_t *configured_addresses(const char *list) {
 
 static void add_address(json_t *out, const struct ifaddrs *all, const char *nic) {
         char text[ADDRESS_TEXT_MAX];
-        union address a;
+        union path_address a;
 
         if (json_array_size(out) < ADDRESSES_MAX &&
             (nic_address(all, nic, AF_INET, &a) == 0 || nic_address(all, nic, AF_INET6, &a) == 0))

@@ -60,9 +60,22 @@ uint8_t flows_nic(struct flows *f, int index, const char *name) {
         return free_place;
 }
 
+bool flows_has(const struct flows *f, size_t run, size_t nic) {
+        return (run == FLOW_NOBODY || f->runs[run][0]) && (nic == FLOW_NOBODY || f->nics[nic].index);
+}
+
 static void forget_link(struct flows *f, struct flow_link *l) {
-        f->n_named -= l->named;
+        f->n_named -= l->named && l->named_judged;
+        f->n_named_others -= l->named && !l->named_judged;
         *l = (struct flow_link){ 0 };
+}
+
+/* Nothing is known of its sockets yet. */
+static void begin_link(struct flow_link *l) {
+        l->now = (union flow_counts){ 0 };
+        l->connections = l->connecting = l->silent = l->full = 0;
+        l->silent_msec = l->srtt_usec = l->min_rtt_usec = l->unacked = l->lost = l->receive_space = 0;
+        l->delivery_rate = 0;
 }
 
 void flows_forget_run(struct flows *f, uint8_t run) {
@@ -88,9 +101,15 @@ void flows_pause(struct flows *f) {
         flow_memory_clear(f->memory);
         f->span = f->at = 0;
         f->sockets = 0;
-        for (size_t i = 0; i < f->n_links; i++)
-                forget_link(f, &f->links[i]);
-        f->n_links = 0;
+        for (size_t i = 0; i < f->n_links; i++) {
+                struct flow_link *l = &f->links[i];
+
+                begin_link(l);
+                l->seen = 0;
+                l->bad = false;
+                if (!l->has_events)
+                        forget_link(f, l);
+        }
 }
 
 /* --- Links -------------------------------------------------------------------------------------------- */
@@ -100,18 +119,20 @@ static bool is_link(const struct flow_link *l, const struct tcp_socket *s, struc
                memcmp(l->peer, s->peer, sizeof(l->peer)) == 0;
 }
 
-/* FLOW_MEMORY_NO_LINK: no room. */
-static uint32_t find_link(struct flows *f, const struct tcp_socket *s, struct flow_place p) {
+/* FLOW_MEMORY_NO_LINK: there are most already. */
+static uint32_t find_link(struct flows *f, const struct tcp_socket *s, struct flow_place p, size_t most) {
         size_t place = f->n_links;
         struct flow_link *l;
 
         for (size_t i = f->n_links; i > 0; i--) { /* new sockets mostly go where the last one went */
-                if (is_link(&f->links[i - 1], s, p))
+                if (is_link(&f->links[i - 1], s, p)) {
+                        f->links[i - 1].bound |= p.bound;
                         return (uint32_t) (i - 1);
+                }
                 if (!f->links[i - 1].used)
                         place = i - 1;
         }
-        if (place == FLOW_LINKS_MAX ||
+        if (place >= most ||
             (place == f->n_links && grow(&f->links, &f->links_size, place + 1, sizeof(*f->links)) < 0))
                 return FLOW_MEMORY_NO_LINK;
         f->n_links = MAX(f->n_links, place + 1);
@@ -124,17 +145,9 @@ static uint32_t find_link(struct flows *f, const struct tcp_socket *s, struct fl
         return (uint32_t) place;
 }
 
-static void add(struct flow_counts *to, const struct flow_counts *c) {
-        to->retransmits += c->retransmits;
-        to->timeouts += c->timeouts;
-        to->syn_retries += c->syn_retries;
-        to->segments += c->segments;
-        to->sent_bytes += c->sent_bytes;
-        to->received_bytes += c->received_bytes;
-        to->busy_usec += c->busy_usec;
-        to->receiver_usec += c->receiver_usec;
-        to->buffer_usec += c->buffer_usec;
-        to->drops += c->drops;
+static void add(union flow_counts *to, const union flow_counts *c) {
+        for (size_t k = 0; k < ELEMENTSOF(to->all); k++)
+                to->all[k] += c->all[k];
 }
 
 /* --- One socket ---------------------------------------------------------------------------------------- */
@@ -150,9 +163,9 @@ static uint64_t timeouts_since(const struct flow_mark *before, const struct flow
         return now->repeats >= before->repeats ? (uint64_t) (now->repeats - before->repeats) : now->repeats;
 }
 
-static struct flow_counts counts_since(const struct flow_mark *before, const struct flow_mark *now,
+static union flow_counts counts_since(const struct flow_mark *before, const struct flow_mark *now,
                                        const struct tcp_socket *s) {
-        struct flow_counts c = {
+        union flow_counts c = {
                 .retransmits = (uint32_t) (now->retransmits - before->retransmits),
                 .timeouts = timeouts_since(before, now, s->has_timeouts),
                 .segments = (uint32_t) (now->segments - before->segments),
@@ -223,7 +236,7 @@ static void take_state(struct flows *f, struct flow_link *l, const struct tcp_so
 int flows_take(struct flows *f, const struct tcp_socket *s,
                struct flow_place (*place)(const struct tcp_socket *s, void *userdata), void *userdata) {
         struct flow_mark now = mark_of(s), *mark;
-        struct flow_counts c = { 0 };
+        union flow_counts c = { 0 };
         struct flow_link *l;
         bool known;
         int r;
@@ -241,7 +254,7 @@ int flows_take(struct flows *f, const struct tcp_socket *s,
 
                 mark->link = p.leave_out || p.nic >= FLOW_NICS_MAX || p.run >= FLOW_RUNS_MAX
                                      ? FLOW_MEMORY_NO_LINK
-                                     : find_link(f, s, p);
+                                     : find_link(f, s, p, FLOW_LINKS_MAX);
                 f->left_out += mark->link == FLOW_MEMORY_NO_LINK && !p.leave_out;
         }
         mark->seen = f->dump;
@@ -268,20 +281,13 @@ void flows_begin(struct flows *f, usec_t now) {
         f->at = now;
         f->dump++;
         f->sockets = 0;
-        for (size_t i = 0; i < f->n_links; i++) {
-                struct flow_link *l = &f->links[i];
-
-                l->now = (struct flow_counts){ 0 };
-                l->connections = l->connecting = l->silent = l->full = 0;
-                l->silent_msec = l->srtt_usec = l->min_rtt_usec = l->unacked = l->lost = l->receive_space =
-                        0;
-                l->delivery_rate = 0;
-        }
+        for (size_t i = 0; i < f->n_links; i++)
+                begin_link(&f->links[i]);
         for (size_t r = 0; r < FLOW_RUNS_MAX; r++)
                 for (size_t n = 0; n < FLOW_NICS_MAX; n++) {
-                        if ((r > 0 && !f->runs[r][0]) || (n > 0 && !f->nics[n].index))
-                                continue; /* never touched, it takes no memory */
-                        f->sums[r][n].now = (struct flow_counts){ 0 };
+                        if (!flows_has(f, r, n))
+                                continue;
+                        f->sums[r][n].now = (union flow_counts){ 0 };
                         f->sums[r][n].connections = f->sums[r][n].bad = f->sums[r][n].full = 0;
                 }
 }
@@ -296,7 +302,7 @@ void flows_end(struct flows *f, bool complete) {
 
                 if (!l->used)
                         continue;
-                if (f->dump - l->seen > FORGET_AFTER) {
+                if (!l->has_events && f->dump - l->seen > FORGET_AFTER) {
                         forget_link(f, l);
                         continue;
                 }
@@ -311,6 +317,87 @@ void flows_end(struct flows *f, bool complete) {
                 s->full += l->full;
                 s->bad += l->bad;
         }
+}
+
+/* --- BPF ----------------------------------------------------------------------------------------------- */
+
+/* Whose an entry is, in the words of a socket: addresses, control group. */
+static struct tcp_socket socket_of(const struct net_peer_key *key) {
+        struct tcp_socket s = { .family = AF_INET6, .cgroup = key->cgroup };
+
+        memcpy(s.local, key->local, sizeof(s.local));
+        memcpy(s.peer, key->peer, sizeof(s.peer));
+        tcp_socket_unmap(&s);
+        return s;
+}
+
+static void add_events(uint64_t *to, const struct net_counts *c) {
+        const uint64_t told[_FLOW_EVENT_MAX] = { [FLOW_FAST] = c->retransmits[NET_FAST],
+                                                 [FLOW_RTO] = c->retransmits[NET_RTO],
+                                                 [FLOW_PROBE] = c->retransmits[NET_PROBE],
+                                                 [FLOW_SYN] = c->retransmits[NET_SYN],
+                                                 [FLOW_EXPIRED] = c->events[NET_RTO],
+                                                 [FLOW_RESETS_SENT] = c->resets_sent,
+                                                 [FLOW_RESETS_RECEIVED] = c->resets_received,
+                                                 [FLOW_CONNECTS] = c->connects,
+                                                 [FLOW_CONNECT_FAILURES] = c->connect_failures };
+
+        for (size_t k = 0; k < _FLOW_EVENT_MAX; k++)
+                to[k] += told[k];
+}
+
+static void begin_events(struct flows *f) {
+        f->has_events = true;
+        for (size_t i = 0; i < f->n_links; i++) {
+                memset(f->links[i].events, 0, sizeof(f->links[i].events));
+                f->links[i].has_events = false;
+        }
+        for (size_t r = 0; r < FLOW_RUNS_MAX; r++)
+                for (size_t n = 0; n < FLOW_NICS_MAX; n++)
+                        if (flows_has(f, r, n))
+                                memset(f->sums[r][n].events, 0, sizeof(f->sums[r][n].events));
+}
+
+/* Of a link that gets series of its own, what was told of it by then stays among the others'. */
+static void end_events(struct flows *f) {
+        for (size_t i = 0; i < f->n_links; i++) {
+                struct flow_link *l = &f->links[i];
+
+                if (!l->used)
+                        continue;
+                if (!l->has_events && l->seen == 0) {
+                        forget_link(f, l);
+                        continue;
+                }
+                flow_name_link(f, l);
+                if (!l->named)
+                        memcpy(l->events_before, l->events, sizeof(l->events));
+                for (size_t k = 0; k < _FLOW_EVENT_MAX; k++)
+                        f->sums[l->run][l->nic].events[k] += l->events_before[k];
+        }
+}
+
+void flows_take_events(struct flows *f, const struct net_figures *figures,
+                       struct flow_place (*place)(const struct tcp_socket *s, void *userdata), void *userdata) {
+        begin_events(f);
+        for (size_t i = 0; i < NET_PEERS; i++) {
+                struct flow_place p;
+                struct tcp_socket s;
+                uint32_t at;
+
+                if (__atomic_load_n(&figures->peer_use[i], __ATOMIC_ACQUIRE) != NET_USED)
+                        continue;
+                s = socket_of(&figures->peers[i].key);
+                p = place(&s, userdata);
+                at = find_link(f, &s, p, FLOW_LINKS_MAX / 2); /* strangers do not take all */
+                if (at == FLOW_MEMORY_NO_LINK) {
+                        add_events(f->sums[p.run][p.nic].events, &figures->peers[i].counts);
+                        continue;
+                }
+                f->links[at].has_events = true;
+                add_events(f->links[at].events, &figures->peers[i].counts);
+        }
+        end_events(f);
 }
 
 struct flow_link *flows_next_unasked(struct flows *f) {

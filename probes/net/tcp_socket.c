@@ -10,7 +10,7 @@
 _Static_assert(sizeof(struct tcp_figures) == 248 && TIMEOUTS_END == 242 && SENT_END == 208,
                "as the kernel lays it out");
 
-static void unmap(struct tcp_socket *s) {
+void tcp_socket_unmap(struct tcp_socket *s) {
         static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff }; /* ::ffff:0:0/96, RFC 4291 2.5.5.2 */
 
         if (s->family != AF_INET6 || memcmp(s->peer, mapped, sizeof(mapped)) != 0 ||
@@ -45,6 +45,6 @@ void tcp_socket_take(const struct tcp_connection *c, struct tcp_socket *ret) {
         memcpy(s.peer, c->peer, sizeof(s.peer));
         if (c->info)
                 tcp_connection_info(c, &s.figures, sizeof(s.figures));
-        unmap(&s);
+        tcp_socket_unmap(&s);
         *ret = s;
 }

@@ -51,3 +51,5 @@ struct tcp_socket {
 
 /* Never fails: what is not told stays 0. */
 void tcp_socket_take(const struct tcp_connection *c, struct tcp_socket *ret);
+/* An IPv4 address inside of IPv6 becomes one. */
+void tcp_socket_unmap(struct tcp_socket *s);

@@ -41,7 +41,7 @@ int path_plan_make(const struct link_table *links, const struct intent *intent,
                    const struct path_peers *peers, struct path_plan *ret) {
         size_t size = peers->n * (count_nics(intent, links) + 1);
         struct path_plan p = { .intent = intent };
-        union address numeric;
+        union path_address numeric;
 
         if (size + links->n > FINDING_LIST_MAX) /* each may become a finding */
                 return -E2BIG;

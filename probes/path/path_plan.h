@@ -18,8 +18,8 @@ struct path {
         size_t origin; /* index of the plain NAME's path; its own for others */
         bool self; /* a plain name that is this host's own */
         bool usable; /* from, to, mtu and nic are set: to be proven */
-        union address from, to;
-        union address other; /* the name's address of the other family, for a NIC that has that one only */
+        union path_address from, to;
+        union path_address other; /* the name's address of the other family, for a NIC that has that one only */
         uint32_t mtu;
 };
 

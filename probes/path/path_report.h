@@ -15,7 +15,7 @@
 /* One path that was tried. */
 struct path_result {
         char nic[IF_NAMESIZE], peer[PATH_NAME_MAX]; /* peer: the name that was tried */
-        union address from, to;
+        union path_address from, to;
         uint32_t mtu; /* the full size: of nic */
         struct proof_result proof;
         size_t finding; /* its index in findings */

@@ -47,7 +47,7 @@ static int take_number(const struct reader *r, const json_t *o, const char *fiel
         return 0;
 }
 
-static int take_address(const struct reader *r, const json_t *o, const char *field, union address *ret) {
+static int take_address(const struct reader *r, const json_t *o, const char *field, union path_address *ret) {
         const char *s = json_string_value(json_object_get(o, field));
 
         return s && address_parse(s, ret) == 0 ? 0 : bad(r, field, "not an IP address");

@@ -24,7 +24,7 @@ struct pathproof {
         usec_t started;
 
         struct lane *lanes[PROOF_LANES_MAX];
-        union address sources[PROOF_LANES_MAX];
+        union path_address sources[PROOF_LANES_MAX];
         sd_event_source *io[PROOF_LANES_MAX][2];
         size_t n_lanes;
         size_t *targets; /* target → path */

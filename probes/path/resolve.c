@@ -22,11 +22,11 @@ struct resolver {
 struct answer { /* written at once, less than PIPE_BUF */
         uint32_t index;
         int32_t error;
-        union address address, other;
+        union path_address address, other;
 };
 
 /* The resolver's first choice, and the first of the other family: the NIC may have that one only. */
-static int ask(const char *name, union address *ret, union address *ret_other) {
+static int ask(const char *name, union path_address *ret, union path_address *ret_other) {
         const struct addrinfo hints = { .ai_family = AF_UNSPEC,
                                         .ai_socktype = SOCK_DGRAM,
                                         .ai_flags = AI_ADDRCONFIG };
@@ -36,7 +36,7 @@ static int ask(const char *name, union address *ret, union address *ret_other) {
         if (r == EAI_AGAIN || r == EAI_SYSTEM || r == EAI_MEMORY)
                 return -EAGAIN;
         for (const struct addrinfo *i = list; r == 0 && i; i = i->ai_next) {
-                union address *into = found < 0 ? ret : ret_other;
+                union path_address *into = found < 0 ? ret : ret_other;
 
                 if ((i->ai_family != AF_INET && i->ai_family != AF_INET6) ||
                     (found == 0 && (i->ai_family == ret->sa.sa_family || into->sa.sa_family != 0)))
@@ -156,7 +156,7 @@ int resolver_new(sd_event *e, struct resolve_item *items, size_t n, usec_t timeo
         if (fcntl(r->fd, F_SETFL, O_NONBLOCK) < 0)
                 return -errno;
         for (size_t i = 0; i < n; i++) {
-                items[i].other = (union address){ 0 };
+                items[i].other = (union path_address){ 0 };
                 items[i].error = address_parse(items[i].name, &items[i].address) < 0 ? -ETIMEDOUT : 0;
         }
         k = start_workers(r, write_fd, timeout);

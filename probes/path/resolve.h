@@ -11,8 +11,8 @@
 
 struct resolve_item {
         const char *name; /* borrowed */
-        union address address;
-        union address other; /* the name's first address of the other family; sa_family is 0: none */
+        union path_address address;
+        union path_address other; /* the name's first address of the other family; sa_family is 0: none */
         int error; /* 0; -ENOENT: no such name; -ETIMEDOUT: no answer in time; -EAGAIN: the resolver is in
                       trouble */
 };

@@ -20,7 +20,7 @@ struct route {
         bool local; /* the address is this host's own */
 };
 /* from NULL: as the kernel chooses. -ENETUNREACH, -EHOSTUNREACH: no way there. */
-int router_ask(struct router *r, const union address *from, const union address *to, struct route *ret);
+int router_ask(struct router *r, const union path_address *from, const union path_address *to, struct route *ret);
 
 /* The kernel's answer, aligned as malloc() does. -errno that it holds, or -EBADMSG. Pure. */
 int route_parse(void *datagram, size_t len, struct route *ret);
@@ -28,4 +28,4 @@ int route_parse(void *datagram, size_t len, struct route *ret);
 /* The first address of a NIC that others can reach (no link-local one). -EADDRNOTAVAIL: it has none of that
  * family. */
 struct ifaddrs;
-int nic_address(const struct ifaddrs *all, const char *nic, int family, union address *ret);
+int nic_address(const struct ifaddrs *all, const char *nic, int family, union path_address *ret);

@@ -10,7 +10,7 @@
 struct path_facts {
         const char *nic; /* "eth0" */
         const char *name; /* the peer's, as it was asked for */
-        const union address *from, *to; /* NULL: not known */
+        const union path_address *from, *to; /* NULL: not known */
         uint32_t mtu; /* of the NIC; 0: not known */
 };
 

@@ -334,7 +334,7 @@ static void on_sample(struct sink *s, const struct sample *m) {
         for (enum metric_id id = 0; id < _METRIC_MAX; id++)
                 t->seen[id] |= streq(metric_def(id)->name, m->name);
         t->histograms += m->kind == SAMPLE_HISTOGRAM;
-        if (streq(m->name, "tpu.net.link.retransmits"))
+        if (streq(m->name, "tpu.net.retransmits"))
                 *(streq(m->values[0], "other") ? &t->other : &t->named) += m->i;
 }
 
@@ -372,7 +372,7 @@ static void test_samples(void) {
         }
         ASSERT_EQ(c.f.n_named, FLOW_NAMED_MAX);
         ASSERT_EQ(before.histograms, 1);
-        for (enum metric_id id = METRIC_NET_RETRANSMITS; id <= METRIC_NET_LEFT_OUT; id++)
+        for (enum metric_id id = METRIC_NET_TIMEOUTS; id <= METRIC_NET_LEFT_OUT; id++)
                 if (!before.seen[id])
                         test_fail(__FILE__, __LINE__, "%s is never measured", metric_def(id)->name);
         flows_clear(&c.f);

@@ -330,7 +330,7 @@ static void test_texts(void) {
         const struct proof_result r = {
                 .answer = PROOF_SMALLER, .direction = PROOF_BACK, .passes = 1500, .exact = true
         };
-        union address from, to, six;
+        union path_address from, to, six;
         struct path_facts facts = { .nic = "eth0", .name = "h3", .from = &from, .to = &to, .mtu = FULL };
         struct finding f;
 
