@@ -6,7 +6,7 @@
 #include "pathproof.h"
 #include "peer_agents.h"
 #include "report.h"
-#include "witness.h"
+#include "verdict.h"
 
 struct answer {
         sd_event *event;

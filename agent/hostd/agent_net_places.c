@@ -287,14 +287,6 @@ struct flow_place net_place_of_entry(const struct tcp_socket *s, void *userdata)
         return (struct flow_place){ .run = run_of(p, s->cgroup), .nic = nic_of_socket(p, s) };
 }
 
-static void fill(union path_address *a, uint8_t family, const uint8_t *bytes) {
-        *a = (union path_address){ .sa.sa_family = family };
-        if (family == AF_INET)
-                memcpy(&a->in.sin_addr, bytes, 4);
-        else
-                memcpy(&a->in6.sin6_addr, bytes, 16);
-}
-
 /* The NIC that the kernel's routes choose for what comes from that address; 0: its own, or not known. */
 static uint8_t wrong_nic_of(struct net_places *p, const struct flow_link *l) {
         const struct link *own = link_by_index(&p->links, p->flows->nics[l->nic].index);
@@ -304,8 +296,8 @@ static uint8_t wrong_nic_of(struct net_places *p, const struct flow_link *l) {
         if (!p->has_router || l->nic == FLOW_NOBODY || l->bound || l->connections == 0 || !own ||
             !link_is_ethernet(own))
                 return 0;
-        fill(&local, l->family, l->local);
-        fill(&peer, l->family, l->peer);
+        address_fill(&local, l->family, l->local);
+        address_fill(&peer, l->family, l->peer);
         if (router_ask(&p->router, &local, &peer, &route) < 0 || route.local || route.nic == own->index)
                 return 0;
         return nic_of(p, route.nic);

@@ -44,6 +44,14 @@ bool address_equal(const union path_address *a, const union path_address *b) {
         return memcmp(&a->in6.sin6_addr, &b->in6.sin6_addr, sizeof(a->in6.sin6_addr)) == 0;
 }
 
+void address_fill(union path_address *ret, uint8_t family, const uint8_t *bytes) {
+        *ret = (union path_address){ .sa.sa_family = family };
+        if (family == AF_INET)
+                memcpy(&ret->in.sin_addr, bytes, sizeof(ret->in.sin_addr));
+        else if (family == AF_INET6)
+                memcpy(&ret->in6.sin6_addr, bytes, sizeof(ret->in6.sin6_addr));
+}
+
 int address_parse(const char *text, union path_address *ret) {
         union path_address a = { .in6 = { .sin6_family = AF_INET6 } };
 

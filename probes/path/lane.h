@@ -29,6 +29,8 @@ const char *address_text(const union path_address *a, char buf[static ADDRESS_TE
 socklen_t address_len(const union path_address *a);
 /* Without ports. */
 bool address_equal(const union path_address *a, const union path_address *b);
+/* Of the family's length; family 0: none. */
+void address_fill(union path_address *ret, uint8_t family, const uint8_t *bytes);
 /* Numeric text, IPv4 or IPv6 (no zone). -EINVAL. */
 int address_parse(const char *text, union path_address *ret);
 

@@ -4,7 +4,6 @@
 #include "links.h"
 #include "pathproof.h"
 #include "path_plan.h"
-#include "proof.h"
 #include "verdict.h"
 
 #define BURST 16 /* packets between two looks at the answers: their jumbo buffers must fit the sockets' */
@@ -87,36 +86,25 @@ static void drain(struct pathproof *p) {
         for (size_t i = 0; p->proof && i < p->n_lanes; i++)
                 while (lane_receive(p->lanes[i], &a) > 0)
                         if (a.packet.target < p->n_targets &&
-                            address_equal(&a.from, &path_of(p, a.packet.target)->to))
+                            address_equal(&a.from, &path_of(p, a.packet.target)->what.to))
                                 proof_answered(p->proof, &a.packet, a.fragment);
 }
 
 static unsigned lane_of(const struct pathproof *p, const struct path *x) {
         unsigned i = 0;
 
-        while (i < p->n_lanes && !address_equal(&p->sources[i], &x->from))
+        while (i < p->n_lanes && !address_equal(&p->sources[i], &x->what.from))
                 i++;
         return i;
 }
 
 static void judge(struct pathproof *p) {
         for (size_t i = 0; i < p->n_targets; i++) {
-                const struct path *x = path_of(p, i);
-                struct path_result *r = &p->report.results[i];
-                struct path_facts facts;
-                struct finding f;
+                struct path_result *r = &path_of(p, i)->what;
 
-                *r = (struct path_result){
-                        .from = x->from, .to = x->to, .mtu = x->mtu, .finding = p->report.findings.n
-                };
-                (void) snprintf(r->nic, sizeof(r->nic), "%s", x->nic);
-                (void) snprintf(r->peer, sizeof(r->peer), "%s", x->name);
                 proof_result(p->proof, i, &r->proof);
-                facts = path_result_facts(r);
-                path_judge(&facts, &r->proof, &f);
-                if (finding_list_add(&p->report.findings, &f) < 0)
+                if (path_report_add(&p->report, r) < 0)
                         break; /* no memory: fewer results than paths */
-                p->report.n_results++;
         }
         finish(p);
 }
@@ -128,7 +116,7 @@ static void pump(struct pathproof *p) {
         drain(p);
         for (unsigned sent = 1; proof_next(p->proof, now_of(p), &packet, &wake) > 0; sent++) {
                 const struct path *x = path_of(p, packet.target);
-                int r = lane_send(p->lanes[lane_of(p, x)], &x->to, &packet);
+                int r = lane_send(p->lanes[lane_of(p, x)], &x->what.to, &packet);
 
                 p->report.packets++;
                 if (r < 0 && r != -EAGAIN)
@@ -194,10 +182,10 @@ static int add_lane(struct pathproof *p, const struct path *x) {
                 return -E2BIG;
         if (getrandom(&secret, sizeof(secret), 0) != (ssize_t) sizeof(secret))
                 return -EIO;
-        r = lane_new(&x->from, secret, &p->lanes[p->n_lanes]);
+        r = lane_new(&x->what.from, secret, &p->lanes[p->n_lanes]);
         if (r < 0)
                 return r;
-        p->sources[p->n_lanes++] = x->from;
+        p->sources[p->n_lanes++] = x->what.from;
         r = watch(p, lane_ping_fd(p->lanes[p->n_lanes - 1]), &p->io[p->n_lanes - 1][0]);
         return r < 0 ? r : watch(p, lane_udp_fd(p->lanes[p->n_lanes - 1]), &p->io[p->n_lanes - 1][1]);
 }
@@ -219,7 +207,7 @@ static int make_targets(struct pathproof *p, struct proof_target *targets) {
                         if (r < 0)
                                 return r;
                 }
-                targets[p->n_targets] = (struct proof_target){ .full = x->mtu, .lane = lane };
+                targets[p->n_targets] = (struct proof_target){ .full = x->what.mtu, .lane = lane };
                 p->targets[p->n_targets++] = i;
         }
         return 0;
@@ -275,7 +263,7 @@ static int could_not(struct pathproof *p, int error) {
 
 static void on_names(void *userdata) {
         struct pathproof *p = userdata;
-        int r = path_plan_route(&p->plan, &p->links, p->asked_for, &p->report.findings);
+        int r = path_plan_route(&p->plan, p->host, &p->links, p->asked_for, &p->report.findings);
 
         if (r == 0)
                 r = start_proof(p);
@@ -306,8 +294,7 @@ int pathproof_new(sd_event *e, const struct host *h, const struct intent *intent
         if (r == 0)
                 r = path_plan_make(&p->links, intent, peers, &p->plan);
         if (r == 0)
-                r = resolver_new(e, p->plan.items, p->plan.n, PATHPROOF_NAMES_TIME, on_names, p,
-                                 &p->resolver);
+                r = resolver_new(e, &p->plan, PATHPROOF_NAMES_TIME, on_names, p, &p->resolver);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(p);

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <ifaddrs.h>
 #include <limits.h>
 #include <linux/rtnetlink.h>
 #include <netlink/attr.h>
@@ -8,6 +7,7 @@
 #include <netlink/socket.h>
 #include <sys/socket.h>
 
+#include "addresses.h"
 #include "route.h"
 
 int router_open(struct router *ret) {
@@ -92,21 +92,11 @@ int router_ask(struct router *r, const union path_address *from, const union pat
         return kernel.nl_pid == 0 ? route_parse(datagram, (size_t) k, ret) : -EBADMSG;
 }
 
-static bool reachable(const struct sockaddr *a) {
-        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *) (const void *) a;
-
-        return a->sa_family == AF_INET ||
-               !(IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr) || IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr));
-}
-
-int nic_address(const struct ifaddrs *all, const char *nic, int family, union path_address *ret) {
-        for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
-                if (!i->ifa_addr || i->ifa_addr->sa_family != family || !streq(i->ifa_name, nic) ||
-                    !reachable(i->ifa_addr))
-                        continue;
-                *ret = (union path_address){ 0 };
-                memcpy(ret, i->ifa_addr, family == AF_INET ? sizeof(ret->in) : sizeof(ret->in6));
-                return 0;
-        }
+int nic_address(const struct address_table *all, int nic, int family, union path_address *ret) {
+        for (size_t i = 0; i < all->n; i++)
+                if (all->addresses[i].index == nic && all->addresses[i].family == family) {
+                        address_fill(ret, (uint8_t) family, all->addresses[i].bytes);
+                        return 0;
+                }
         return -EADDRNOTAVAIL;
 }

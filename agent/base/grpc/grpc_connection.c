@@ -142,7 +142,7 @@ static void receive(struct grpc_connection *n) {
 
 /* --- Dialing ---------------------------------------------------------------------------------------- */
 
-static const char *address_text(const union path_address *a, char buf[static INET6_ADDRSTRLEN]) {
+static const char *address_text(const union address *a, char buf[static INET6_ADDRSTRLEN]) {
         const void *at = a->any.sa_family == AF_INET ? (const void *) &((const struct sockaddr_in *) &a->room)->sin_addr
                                                      : &((const struct sockaddr_in6 *) &a->room)->sin6_addr;
 
@@ -220,7 +220,7 @@ static void set_options(int fd) {
 }
 
 static int dial(struct grpc_connection *n) {
-        const union path_address *a = &n->addresses[n->address];
+        const union address *a = &n->addresses[n->address];
         int r;
 
         n->fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

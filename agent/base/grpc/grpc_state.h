@@ -58,7 +58,7 @@ struct bytes {
 
 enum phase { PHASE_DIALING, PHASE_HANDSHAKE, PHASE_OPEN };
 
-union path_address {
+union address {
         struct sockaddr any;
         struct sockaddr_storage room;
 };
@@ -73,7 +73,7 @@ struct grpc_connection {
         bool late; /* a call was not answered in time, and nothing came since */
         int fd;
         sd_event_source *io;
-        union path_address addresses[LOOKUP_ADDRESSES];
+        union address addresses[LOOKUP_ADDRESSES];
         size_t n_addresses, address;
         usec_t due, address_due; /* until when it has to be open; until when this address has to answer */
         usec_t heard;
