@@ -256,6 +256,7 @@ int path_plan_route(struct path_plan *p, const struct host *h, const struct link
         struct routing r = {
                 .router = ROUTER_NULL, .links = links, .intent = p->intent, .findings = findings
         };
+        size_t kept = 0;
         int k = router_open(&r.router);
 
         if (k < 0)
@@ -267,6 +268,10 @@ int path_plan_route(struct path_plan *p, const struct host *h, const struct link
                 k = names_missing(p, findings);
         if (k == 0)
                 k = nics_without_peer(p, links, asked_for, findings);
+        for (size_t i = 0; i < p->n && k == 0; i++)
+                if (p->paths[i].usable)
+                        p->paths[kept++] = p->paths[i];
+        p->n = kept;
         address_table_clear(&r.addresses);
         router_close(&r.router);
         return k;

@@ -18,7 +18,7 @@ struct path {
         bool derived;  /* NAME-NIC, made from a plain NAME: need not exist */
         size_t origin; /* index of the plain NAME's path; its own for others */
         bool self;     /* a plain name that is this host's own */
-        bool usable;   /* nic, from, to and mtu are set: to be proven */
+        bool usable;   /* nic, from, to and mtu are set: to be tried */
 };
 
 struct path_plan {
@@ -44,6 +44,6 @@ int resolver_new(sd_event *e, struct path_plan *plan, usec_t timeout, void (*don
 struct resolver *resolver_free(struct resolver *r);
 DEFINE_CLEANUP(struct resolver *, resolver_free)
 
-/* The names are resolved: asks the kernel for routes and marks what is usable; findings for what is not. */
+/* The names are resolved: asks the kernel for routes. Only what can be tried stays; findings for what cannot. */
 int path_plan_route(struct path_plan *p, const struct host *h, const struct link_table *links, bool asked_for,
                     struct finding_list *findings);
