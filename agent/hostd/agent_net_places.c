@@ -2,8 +2,6 @@
 /* Whose a socket is: its run by its control group, its NIC by its own address, its peer by what is known of
  * the slice. */
 #include <arpa/inet.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 
 #include "addresses.h"
 #include "agent_net.h"
@@ -18,8 +16,6 @@
 #include "runs.h"
 
 #define GROUPS_MAX 512 /* control groups of all runs */
-#define GROUP_DEPTH 5  /* below a run's slice: containers have some of their own */
-#define GROUP_ROOM 512
 #define ROUTES_A_TICK 64
 
 struct net_group {
@@ -44,49 +40,17 @@ struct net_places {
 
 struct walk {
         struct net_places *places;
-        const char *path;
-        unsigned depth;
         uint8_t run;
 };
 
-static void walk_group(struct net_places *p, const char *path, unsigned depth, uint8_t run);
-
-/* "memory.max" and its like are files of the group itself; a folder of such a name is none that systemd
- * makes. */
-static bool is_file_of_group(const char *name) {
-        static const char *const prefixes[] = { "cgroup.", "cpu.",    "cpuset.", "hugetlb.", "io.",
-                                                "irq.",    "memory.", "misc.",   "pids.",    "rdma." };
-
-        for (size_t i = 0; i < ELEMENTSOF(prefixes); i++)
-                if (startswith(name, prefixes[i]))
-                        return true;
-        return false;
-}
-
-static int walk_entry(const char *name, void *userdata) {
+static int take_group(const char *path, uint64_t id, void *userdata) {
         const struct walk *w = userdata;
-        char path[GROUP_ROOM];
-        int n;
+        struct net_places *p = w->places;
 
-        if (is_file_of_group(name))
-                return 0;
-        n = snprintf(path, sizeof(path), "%s/%s", w->path, name);
-        if (n > 0 && (size_t) n < sizeof(path))
-                walk_group(w->places, path, w->depth + 1, w->run);
+        (void) path;
+        if (p->n_groups < GROUPS_MAX)
+                p->groups[p->n_groups++] = (struct net_group){ id, w->run };
         return 0;
-}
-
-/* A control group's number is its folder's inode number (Linux, cgroup_id(), on 64-bit machines). */
-static void walk_group(struct net_places *p, const char *path, unsigned depth, uint8_t run) {
-        struct walk w = { .places = p, .path = path, .depth = depth, .run = run };
-        _cleanup_close_ int fd = host_open_file(p->agent->host, path, O_PATH | O_DIRECTORY);
-        struct stat st;
-
-        if (fd < 0 || fstat(fd, &st) < 0 || p->n_groups == GROUPS_MAX)
-                return;
-        p->groups[p->n_groups++] = (struct net_group){ st.st_ino, run };
-        if (depth < GROUP_DEPTH)
-                (void) host_list(p->agent->host, path, walk_entry, &w);
 }
 
 static void walk_runs(struct net_places *p) {
@@ -95,12 +59,13 @@ static void walk_runs(struct net_places *p) {
         p->groups_known = true;
         p->n_groups = 0;
         for (uint8_t run = 1; base && run < FLOW_RUNS_MAX; run++) {
-                char group[CGROUP_PATH_MAX], path[GROUP_ROOM];
+                struct walk w = { .places = p, .run = run };
+                char group[CGROUP_PATH_MAX], path[CGROUP_PATH_MAX + 32];
 
                 if (!p->flows->runs[run][0] || run_group_path(p->flows->runs[run], group, sizeof(group)) < 0)
                         continue;
                 (void) snprintf(path, sizeof(path), "%s%s", base, group);
-                walk_group(p, path, 0, run);
+                (void) cgroup_walk(p->agent->host, path, take_group, &w);
         }
 }
 

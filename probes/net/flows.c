@@ -152,48 +152,43 @@ static void add(union flow_counts *to, const union flow_counts *c) {
 
 /* --- One socket ---------------------------------------------------------------------------------------- */
 
-static uint64_t since(uint64_t before, uint64_t now) {
-        return now > before ? now - before : 0;
-}
-
 /* A kernel that does not count timeouts tells how many there were since data was last acknowledged. */
-static uint64_t timeouts_since(const struct flow_mark *before, const struct flow_mark *now, bool exact) {
-        if (exact)
-                return (uint16_t) (now->timeouts - before->timeouts);
-        return now->repeats >= before->repeats ? (uint64_t) (now->repeats - before->repeats) : now->repeats;
+static uint64_t repeats_since(uint8_t before, uint8_t now) {
+        return now >= before ? (uint64_t) (now - before) : now;
 }
 
 static union flow_counts counts_since(const struct flow_mark *before, const struct flow_mark *now,
-                                       const struct tcp_socket *s) {
-        union flow_counts c = {
-                .retransmits = (uint32_t) (now->retransmits - before->retransmits),
-                .timeouts = timeouts_since(before, now, s->has_timeouts),
-                .segments = (uint32_t) (now->segments - before->segments),
-                .drops = (uint32_t) (now->drops - before->drops),
-                .sent_bytes = since(before->sent, now->sent),
-                .received_bytes = since(before->received, now->received),
-                .busy_usec = since(before->busy, now->busy),
-                .receiver_usec = since(before->receiver, now->receiver),
-                .buffer_usec = since(before->buffer, now->buffer),
-        };
+                                      const struct tcp_socket *s) {
+        static const union flow_counts widths = { .retransmits = UINT32_MAX,
+                                                  .timeouts = UINT16_MAX,
+                                                  .segments = UINT32_MAX,
+                                                  .drops = UINT32_MAX };
+        union flow_counts c;
 
-        if (s->state == TCP_STATE_SYN_SENT)
-                c.syn_retries = c.retransmits;
+        for (size_t k = 0; k < ELEMENTSOF(c.all); k++)
+                if (widths.all[k]) /* it wraps */
+                        c.all[k] = (now->counted.all[k] - before->counted.all[k]) & widths.all[k];
+                else
+                        c.all[k] = now->counted.all[k] - MIN(now->counted.all[k], before->counted.all[k]);
+        if (!s->has_timeouts)
+                c.timeouts = repeats_since(before->repeats, now->repeats);
+        c.syn_retries = s->state == TCP_STATE_SYN_SENT ? c.retransmits : 0;
         return c;
 }
 
 static struct flow_mark mark_of(const struct tcp_socket *s) {
         const struct tcp_figures *t = &s->figures;
 
-        return (struct flow_mark){ .sent = s->has_sent ? t->bytes_sent : t->bytes_acked,
-                                   .received = t->bytes_received,
-                                   .busy = t->busy_time,
-                                   .receiver = t->rwnd_limited,
-                                   .buffer = t->sndbuf_limited,
-                                   .retransmits = t->total_retrans,
-                                   .segments = t->data_segs_out,
-                                   .drops = s->drops,
-                                   .timeouts = t->total_rto,
+        return (struct flow_mark){ .cookie = s->cookie,
+                                   .counted = { .sent_bytes = s->has_sent ? t->bytes_sent : t->bytes_acked,
+                                                .received_bytes = t->bytes_received,
+                                                .busy_usec = t->busy_time,
+                                                .receiver_usec = t->rwnd_limited,
+                                                .buffer_usec = t->sndbuf_limited,
+                                                .retransmits = t->total_retrans,
+                                                .segments = t->data_segs_out,
+                                                .drops = s->drops,
+                                                .timeouts = t->total_rto },
                                    .repeats = t->retransmits };
 }
 
@@ -269,7 +264,6 @@ int flows_take(struct flows *f, const struct tcp_socket *s,
         take_state(f, l, s, c.segments > 0);
         now.link = mark->link;
         now.seen = f->dump;
-        now.cookie = mark->cookie;
         *mark = now;
         return 0;
 }
