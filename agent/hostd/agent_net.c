@@ -6,7 +6,7 @@
 #include "flow_words.h"
 #include "log.h"
 #include "net_drops.h"
-#include "tcp_connections.h"
+#include "tcp_figures.h"
 
 #define DUMP_MAX ((size_t) 64 * 1024 * 1024) /* each family's; nothing of it is kept */
 #define SETTLE_AGAIN (60 * USEC_PER_SEC)     /* routes, addresses and the slice change without a word */
@@ -106,11 +106,8 @@ static void look_at_drops(struct agent_net *n, const struct net_figures *f, usec
 
 static int take(const struct tcp_connection *c, void *userdata) {
         struct agent_net *n = userdata;
-        struct tcp_socket s;
-        int r;
+        int r = flows_take(&n->flows, c, net_place_of, n->places);
 
-        tcp_socket_take(c, &s);
-        r = flows_take(&n->flows, &s, net_place_of, n->places);
         return r == -ENOSPC ? 0 : r; /* counted, and told by tpu.net.left_out */
 }
 

@@ -48,8 +48,8 @@ bool net_places_take_runs(struct net_places *p);
 /* Before a dump: what was looked up may be looked up anew. all: addresses, too. */
 void net_places_begin(struct net_places *p, bool all);
 /* For flows_take(), for flows_take_events(). */
-struct flow_place net_place_of(const struct tcp_socket *s, void *userdata);
-struct flow_place net_place_of_entry(const struct tcp_socket *s, void *userdata);
+struct flow_place net_place_of(const struct tcp_connection *s, void *userdata);
+struct flow_place net_place_of_entry(const struct tcp_connection *s, void *userdata);
 bool net_is_loopback(int family, const uint8_t *address);
 /* Fills in name and way of the links that are not settled. */
 void net_places_settle(struct net_places *p);

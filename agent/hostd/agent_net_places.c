@@ -146,8 +146,8 @@ bool net_is_loopback(int family, const uint8_t *address) {
         return family == AF_INET ? address[0] == 127 : memcmp(address, one, sizeof(one)) == 0;
 }
 
-static uint8_t nic_of_socket(struct net_places *p, const struct tcp_socket *s) {
-        int index = s->nic;
+static uint8_t nic_of_socket(struct net_places *p, const struct tcp_connection *s) {
+        int index = s->interface <= INT32_MAX ? (int) s->interface : 0;
 
         if (!index)
                 index = nic_index(p, s->family, s->local);
@@ -229,11 +229,11 @@ static bool name_peer(const struct agent *a, const char *run, const char *addres
 
 /* --- Places ------------------------------------------------------------------------------------------- */
 
-struct flow_place net_place_of(const struct tcp_socket *s, void *userdata) {
+struct flow_place net_place_of(const struct tcp_connection *s, void *userdata) {
         static const struct flow_place nowhere = { .leave_out = true };
         char address[FLOW_NAME_MAX], name[FLOW_NAME_MAX];
         struct net_places *p = userdata;
-        struct flow_place place = { .bound = s->nic > 0 };
+        struct flow_place place = { .bound = s->interface > 0 };
 
         if (net_is_loopback(s->family, s->peer) || memcmp(s->local, s->peer, sizeof(s->local)) == 0)
                 return nowhere;
@@ -246,7 +246,7 @@ struct flow_place net_place_of(const struct tcp_socket *s, void *userdata) {
 }
 
 /* BPF counts for everybody. */
-struct flow_place net_place_of_entry(const struct tcp_socket *s, void *userdata) {
+struct flow_place net_place_of_entry(const struct tcp_connection *s, void *userdata) {
         struct net_places *p = userdata;
 
         return (struct flow_place){ .run = run_of(p, s->cgroup), .nic = nic_of_socket(p, s) };

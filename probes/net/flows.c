@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flows.h"
 
+#include <linux/sock_diag.h>
 #include <sys/socket.h>
 
 #include "flow_memory.h"
 #include "flow_samples.h"
 #include "flow_words.h"
 #include "grow.h"
+#include "tcp_figures.h"
 
 #define FORGET_AFTER 30 /* dumps without a connection */
 
@@ -114,13 +116,13 @@ void flows_pause(struct flows *f) {
 
 /* --- Links -------------------------------------------------------------------------------------------- */
 
-static bool is_link(const struct flow_link *l, const struct tcp_socket *s, struct flow_place p) {
+static bool is_link(const struct flow_link *l, const struct tcp_connection *s, struct flow_place p) {
         return l->used && l->nic == p.nic && l->run == p.run && l->family == s->family &&
                memcmp(l->peer, s->peer, sizeof(l->peer)) == 0;
 }
 
 /* FLOW_MEMORY_NO_LINK: there are most already. */
-static uint32_t find_link(struct flows *f, const struct tcp_socket *s, struct flow_place p, size_t most) {
+static uint32_t find_link(struct flows *f, const struct tcp_connection *s, struct flow_place p, size_t most) {
         size_t place = f->n_links;
         struct flow_link *l;
 
@@ -158,7 +160,7 @@ static uint64_t repeats_since(uint8_t before, uint8_t now) {
 }
 
 static union flow_counts counts_since(const struct flow_mark *before, const struct flow_mark *now,
-                                      const struct tcp_socket *s) {
+                                      const struct tcp_connection *s) {
         static const union flow_counts widths = { .retransmits = UINT32_MAX,
                                                   .timeouts = UINT16_MAX,
                                                   .segments = UINT32_MAX,
@@ -170,24 +172,26 @@ static union flow_counts counts_since(const struct flow_mark *before, const stru
                         c.all[k] = (now->counted.all[k] - before->counted.all[k]) & widths.all[k];
                 else
                         c.all[k] = now->counted.all[k] - MIN(now->counted.all[k], before->counted.all[k]);
-        if (!s->has_timeouts)
+        if (s->info_size < TCP_TIMEOUTS_END)
                 c.timeouts = repeats_since(before->repeats, now->repeats);
         c.syn_retries = s->state == TCP_STATE_SYN_SENT ? c.retransmits : 0;
         return c;
 }
 
-static struct flow_mark mark_of(const struct tcp_socket *s) {
-        const struct tcp_figures *t = &s->figures;
+static uint32_t memory_of(const struct tcp_connection *s, size_t which) {
+        return which < s->n_memory ? s->memory[which] : 0;
+}
 
+static struct flow_mark mark_of(const struct tcp_connection *s, const struct tcp_figures *t) {
         return (struct flow_mark){ .cookie = s->cookie,
-                                   .counted = { .sent_bytes = s->has_sent ? t->bytes_sent : t->bytes_acked,
+                                   .counted = { .sent_bytes = s->info_size >= TCP_SENT_END ? t->bytes_sent : t->bytes_acked,
                                                 .received_bytes = t->bytes_received,
                                                 .busy_usec = t->busy_time,
                                                 .receiver_usec = t->rwnd_limited,
                                                 .buffer_usec = t->sndbuf_limited,
                                                 .retransmits = t->total_retrans,
                                                 .segments = t->data_segs_out,
-                                                .drops = s->drops,
+                                                .drops = memory_of(s, SK_MEMINFO_DROPS),
                                                 .timeouts = t->total_rto },
                                    .repeats = t->retransmits };
 }
@@ -210,16 +214,15 @@ static void take_round_trip(struct flows *f, struct flow_link *l, const struct t
 }
 
 /* What it is now, beside what it counted. */
-static void take_state(struct flows *f, struct flow_link *l, const struct tcp_socket *s, bool sent) {
-        const struct tcp_figures *t = &s->figures;
-
+static void take_state(struct flows *f, struct flow_link *l, const struct tcp_connection *s,
+                       const struct tcp_figures *t, bool sent) {
         l->connections++;
         l->connecting += s->state == TCP_STATE_SYN_SENT;
         l->unacked += t->unacked;
         l->lost += t->lost;
         l->delivery_rate = MAX(l->delivery_rate, t->delivery_rate);
         l->receive_space = MAX(l->receive_space, t->rcv_space);
-        l->full += s->has_memory && f->receive_max > 0 && s->receive_buffer >= f->receive_max;
+        l->full += f->receive_max > 0 && memory_of(s, SK_MEMINFO_RCVBUF) >= f->receive_max;
         if (s->timer == TCP_TIMER_REPEAT && t->unacked > 0 && t->retransmits >= FLOW_SILENT_REPEATS &&
             t->last_ack_recv >= FLOW_SILENT_MSEC && s->state != TCP_STATE_SYN_SENT) {
                 l->silent++;
@@ -228,17 +231,21 @@ static void take_state(struct flows *f, struct flow_link *l, const struct tcp_so
         take_round_trip(f, l, t, sent);
 }
 
-int flows_take(struct flows *f, const struct tcp_socket *s,
-               struct flow_place (*place)(const struct tcp_socket *s, void *userdata), void *userdata) {
-        struct flow_mark now = mark_of(s), *mark;
+int flows_take(struct flows *f, const struct tcp_connection *s,
+               struct flow_place (*place)(const struct tcp_connection *s, void *userdata), void *userdata) {
+        struct flow_mark now, *mark;
+        struct tcp_figures t = { 0 };
         union flow_counts c = { 0 };
         struct flow_link *l;
         bool known;
         int r;
 
+        if (s->info)
+                tcp_connection_info(s, &t, sizeof(t));
+        now = mark_of(s, &t);
         f->sockets++;
         f->runs_told |= s->cgroup != 0;
-        f->exact_timeouts &= s->has_timeouts || !s->has_figures;
+        f->exact_timeouts &= !s->info || s->info_size >= TCP_TIMEOUTS_END;
         r = flow_memory_find(f->memory, s->cookie, &mark, &known);
         if (r < 0) {
                 f->left_out++;
@@ -261,7 +268,7 @@ int flows_take(struct flows *f, const struct tcp_socket *s,
                       (!f->began_here || l->run != FLOW_NOBODY))) /* a new one began since the last dump */
                 c = counts_since(mark, &now, s);
         add(&l->now, &c);
-        take_state(f, l, s, c.segments > 0);
+        take_state(f, l, s, &t, c.segments > 0);
         now.link = mark->link;
         now.seen = f->dump;
         *mark = now;
@@ -316,12 +323,12 @@ void flows_end(struct flows *f, bool complete) {
 /* --- BPF ----------------------------------------------------------------------------------------------- */
 
 /* Whose an entry is, in the words of a socket: addresses, control group. */
-static struct tcp_socket socket_of(const struct net_peer_key *key) {
-        struct tcp_socket s = { .family = AF_INET6, .cgroup = key->cgroup };
+static struct tcp_connection socket_of(const struct net_peer_key *key) {
+        struct tcp_connection s = { .family = AF_INET6, .cgroup = key->cgroup };
 
         memcpy(s.local, key->local, sizeof(s.local));
         memcpy(s.peer, key->peer, sizeof(s.peer));
-        tcp_socket_unmap(&s);
+        tcp_connection_unmap(&s);
         return s;
 }
 
@@ -372,11 +379,11 @@ static void end_events(struct flows *f) {
 }
 
 void flows_take_events(struct flows *f, const struct net_figures *figures,
-                       struct flow_place (*place)(const struct tcp_socket *s, void *userdata), void *userdata) {
+                       struct flow_place (*place)(const struct tcp_connection *s, void *userdata), void *userdata) {
         begin_events(f);
         for (size_t i = 0; i < NET_PEERS; i++) {
                 struct flow_place p;
-                struct tcp_socket s;
+                struct tcp_connection s;
                 uint32_t at;
 
                 if (__atomic_load_n(&figures->peer_use[i], __ATOMIC_ACQUIRE) != NET_USED)

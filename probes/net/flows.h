@@ -17,7 +17,7 @@
 #include <net/if.h>
 
 #include "net_figures.h"
-#include "tcp_socket.h"
+#include "tcp_connections.h"
 
 #define FLOW_LINKS_MAX 1024
 #define FLOW_SOCKETS_MAX 16384
@@ -161,13 +161,13 @@ void flows_pause(struct flows *f);
  * so that those that it did not tell are closed.
  */
 void flows_begin(struct flows *f, usec_t now);
-int flows_take(struct flows *f, const struct tcp_socket *s,
-               struct flow_place (*place)(const struct tcp_socket *s, void *userdata), void *userdata);
+int flows_take(struct flows *f, const struct tcp_connection *s,
+               struct flow_place (*place)(const struct tcp_connection *s, void *userdata), void *userdata);
 void flows_end(struct flows *f, bool complete);
 
 /* What BPF counted by now: whose an entry is, is asked each time. Between dumps. */
 void flows_take_events(struct flows *f, const struct net_figures *figures,
-                       struct flow_place (*place)(const struct tcp_socket *s, void *userdata), void *userdata);
+                       struct flow_place (*place)(const struct tcp_connection *s, void *userdata), void *userdata);
 
 /* A link whose name or way is not settled; NULL: none. The caller fills both in and sets asked. */
 struct flow_link *flows_next_unasked(struct flows *f);
