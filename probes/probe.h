@@ -31,7 +31,7 @@ struct sample_histogram {
         size_t n_bounds;
 };
 
-#define SAMPLE_KEYS_MAX 4
+#define SAMPLE_KEYS_MAX 5
 
 /* One number. Names follow OpenTelemetry's semantic conventions where one exists, else start with "tpu.". */
 struct sample {

@@ -6,7 +6,7 @@
 #include "pathproof.h"
 #include "peer_agents.h"
 #include "report.h"
-#include "witness.h"
+#include "verdict.h"
 
 struct answer {
         sd_event *event;
@@ -82,41 +82,34 @@ static int prove(const struct options *o, const char *words, struct path_report 
 
 /* --- Saved reports ------------------------------------------------------------------------------------- */
 
-static int not_usable(const char *option, const char *path, const char *why) {
-        fprintf(stderr,
-                "tpuctl check: --%s '%s': %s\nMake one there with: tpuctl check path --json >FILE\n", option,
-                path, why);
-        return -EINVAL;
+static int read_reports(const char *path, size_t most, struct ctl_reports *ret,
+                        char why[static PATH_REPORT_WHY_MAX]) {
+        _cleanup_fclose_ FILE *f = fopen(path, "re");
+        _cleanup_free_ char *text = f ? malloc(PATH_REPORT_BYTES_MAX) : NULL;
+        size_t n = text ? fread(text, 1, PATH_REPORT_BYTES_MAX, f) : 0;
+        int r = !text || ferror(f) ? -errno : n == PATH_REPORT_BYTES_MAX ? -EFBIG : 0;
+
+        if (r < 0)
+                (void) snprintf(why, PATH_REPORT_WHY_MAX, "%s", strerror(-r));
+        else
+                r = ctl_reports_add(ret, text, n, why);
+        if (r == 0 && ret->n > most) {
+                (void) snprintf(why, PATH_REPORT_WHY_MAX, "holds more than one report");
+                r = -EINVAL;
+        }
+        return r;
 }
 
 /* One report or several, one after the other. -errno after saying why. */
-static int load_reports(const char *option, const char *path, struct ctl_reports *ret) {
-        _cleanup_fclose_ FILE *f = fopen(path, "re");
-        _cleanup_free_ char *text = f ? malloc(PATH_REPORT_BYTES_MAX) : NULL;
+static int load_reports(const char *option, const char *path, size_t most, struct ctl_reports *ret) {
         char why[PATH_REPORT_WHY_MAX];
-        size_t n;
+        int r = read_reports(path, most, ret, why);
 
-        if (!text)
-                return not_usable(option, path, strerror(errno));
-        n = fread(text, 1, PATH_REPORT_BYTES_MAX, f);
-        if (ferror(f))
-                return not_usable(option, path, strerror(errno));
-        if (n == PATH_REPORT_BYTES_MAX)
-                return not_usable(option, path, "larger than any report");
-        return ctl_reports_add(ret, text, n, why) < 0 ? not_usable(option, path, why) : 0;
-}
-
-static int load_one(const char *path, struct path_report *ret) {
-        _cleanup_(ctl_reports_clear) struct ctl_reports l = { 0 };
-        int r = load_reports("report", path, &l);
-
-        if (r == 0 && l.n != 1)
-                r = not_usable("report", path, "holds more than one report");
         if (r < 0)
-                return r;
-        *ret = l.items[0];
-        l.items[0] = PATH_REPORT_NULL;
-        return 0;
+                fprintf(stderr,
+                        "tpuctl check: --%s '%s': %s\nMake one there with: tpuctl check path --json >FILE\n",
+                        option, path, why);
+        return r;
 }
 
 /* --- The verb ------------------------------------------------------------------------------------------ */
@@ -144,8 +137,9 @@ static int usage(const char *text) {
 
 int check_path(const struct options *o, const struct check_path_request *q) {
         _cleanup_path_peers_ struct path_peers peers = PATH_PEERS_NULL;
-        _cleanup_path_report_ struct path_report own = PATH_REPORT_NULL;
-        _cleanup_(ctl_reports_clear) struct ctl_reports others = { 0 };
+        _cleanup_(ctl_reports_clear) struct ctl_reports own = { 0 }, others = { 0 };
+        _cleanup_path_report_ struct path_report proven = PATH_REPORT_NULL;
+        struct path_report *report = &proven;
         char why[96];
 
         if (q->peers && path_peers_add(&peers, q->peers, why) < 0)
@@ -154,14 +148,14 @@ int check_path(const struct options *o, const struct check_path_request *q) {
                 return usage("no peer is named");
         if (q->peers && q->report)
                 return usage("a saved --report sends no packets");
-        if ((q->peer_report && load_reports("peer-report", q->peer_report, &others) < 0) ||
-            (q->report && load_one(q->report, &own) < 0))
+        if ((q->peer_report && load_reports("peer-report", q->peer_report, REPORTS_MAX, &others) < 0) ||
+            (q->report && load_reports("report", q->report, 1, &own) < 0))
                 return EXIT_USAGE;
-        if (!q->report && prove(o, q->peers, &own) < 0)
-                return EXIT_NO_ANSWER;
-        if (!q->report && peer_agents_ask(o, &own, &others) < 0)
+        if (q->report)
+                report = &own.items[0];
+        else if (prove(o, q->peers, report) < 0 || peer_agents_ask(o, report, &others) < 0)
                 return EXIT_NO_ANSWER;
         if (others.n > 0)
-                path_report_add_witnesses(&own, others.items, others.n);
-        return print(&own, q->json);
+                path_report_add_witnesses(report, others.items, others.n);
+        return print(report, q->json);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tpuctl net: the ways of this host's runs to their peers on one screen, the worst first. */
+/* tpuctl net: the links of this host to its peers in one table, the worst first. */
 #include <math.h>
 #include <stdarg.h>
 
@@ -12,7 +12,6 @@
 #include "words.h"
 
 #define ROWS_MAX 24 /* of a screen; --json has all */
-#define KERNEL_ROWS_MAX 8
 #define WATCH_EVERY (2 * USEC_PER_SEC)
 #define CELL 48
 
@@ -66,6 +65,34 @@ static void note(char *buf, size_t size, const char *format, ...) {
         va_end(ap);
 }
 
+/* What BPF counted and is not there when all is well, or what sockets do not tell. */
+static bool has_events(const json_t *l) {
+        const json_t *k = json_object_get(l, "kernel");
+
+        return number(k, "timeouts") + number(k, "syns") + number(k, "resets_sent") + number(k, "resets_received") +
+                       number(k, "connect_failures") >
+               0;
+}
+
+static void note_events(const json_t *l, char *buf, size_t size) {
+        const json_t *k = json_object_get(l, "kernel");
+        double resets = number(k, "resets_sent") + number(k, "resets_received");
+
+        if (!has_events(l))
+                return;
+        note(buf, size, "BPF: %.0f segments sent again",
+             number(k, "fast") + number(k, "rto") + number(k, "probes") + number(k, "syns"));
+        if (number(k, "timeouts") > 0)
+                note(buf, size, "%.0f RTOs", number(k, "timeouts"));
+        if (number(k, "syns") > 0)
+                note(buf, size, "%.0f of them SYNs", number(k, "syns"));
+        if (resets > 0)
+                note(buf, size, "%.0f resets", resets);
+        if (number(k, "connect_failures") > 0)
+                note(buf, size, "%.0f of %.0f connects failed", number(k, "connect_failures"),
+                     number(k, "connects") + number(k, "connect_failures"));
+}
+
 /* What holds it, in a few words. */
 static void notes(const json_t *l, char *buf, size_t size) {
         const json_t *interval = json_object_get(l, "interval");
@@ -89,25 +116,26 @@ static void notes(const json_t *l, char *buf, size_t size) {
                 note(buf, size, "receive buffer full on %.0f", number(l, "receive_buffer_full"));
         if (number(interval, "drops") > 0)
                 note(buf, size, "%.0f received segments dropped", number(interval, "drops"));
+        note_events(l, buf, size);
 }
 
 static int add_link(struct table *t, const json_t *l, double span) {
         const json_t *interval = json_object_get(l, "interval");
-        char again[CELL], rtt[CELL], least[CELL], sent[CELL], peer[CELL * 2], n[5][FIELD_TEXT_MAX], why[300];
+        char again[CELL], rtt[CELL], least[CELL], rate[CELL], peer[CELL * 2], n[5][FIELD_TEXT_MAX], why[300];
         const char *address = field_text(l, "address", n[0]), *name = field_text(l, "peer", n[1]);
-        const char *cells[] = { json_is_true(json_object_get(l, "bad")) ? "BAD" : "ok",
+        double bytes = number(interval, "sent_bytes") + number(interval, "received_bytes");
+        bool looked = number(l, "connections") > 0 || json_is_true(json_object_get(l, "bad"));
+        const char *cells[] = { !looked                                   ? "-"
+                                : json_is_true(json_object_get(l, "bad")) ? "BAD"
+                                                                          : "ok",
                                 peer,
                                 field_text(l, "nic", n[2]),
-                                field_text(l, "connections", n[3]),
-                                field_text(interval, "timeouts", n[4]),
-                                again_cell(interval, again),
+                                looked ? field_text(l, "connections", n[3]) : "-",
+                                looked ? field_text(interval, "timeouts", n[4]) : "-",
+                                looked ? again_cell(interval, again) : "-",
                                 time_cell(l, "rtt", rtt),
                                 time_cell(l, "min_rtt", least),
-                                span > 0 ? rate_cell((number(interval, "sent_bytes") +
-                                                      number(interval, "received_bytes")) /
-                                                             span,
-                                                     sent)
-                                         : "-",
+                                span > 0 ? rate_cell(bytes / span, rate) : "-",
                                 why };
 
         (void) snprintf(peer, sizeof(peer), "%s%s%s%s", name, streq(name, address) ? "" : " (",
@@ -116,72 +144,30 @@ static int add_link(struct table *t, const json_t *l, double span) {
         return table_add(t, cells);
 }
 
+/* A link that only BPF knows is shown when something went wrong on it. */
 static int print_links(const json_t *answer, FILE *out) {
         static const char *const heads[] = { "STATE",      "PEER", "NIC",   "CONNS",   "RTOS",
                                              "SENT AGAIN", "RTT",  "LEAST", "TRAFFIC", "NOTES" };
         _cleanup_table_ struct table t = TABLE_NULL(ELEMENTSOF(heads));
-        const json_t *links = json_object_get(answer, "links"), *l;
+        const json_t *l;
         size_t i, left = 0;
         int r = table_add(&t, heads);
 
-        if (json_array_size(links) == 0)
-                return 0;
-        fputc('\n', out);
-        json_array_foreach (links, i, l) {
-                if (i >= ROWS_MAX)
+        json_array_foreach (json_object_get(answer, "links"), i, l) {
+                if (number(l, "connections") == 0 && !json_is_true(json_object_get(l, "bad")) && !has_events(l))
+                        continue;
+                if (t.rows > ROWS_MAX)
                         left++;
                 else if (r >= 0)
                         r = add_link(&t, l, number(answer, "interval"));
         }
-        if (r >= 0)
-                r = table_print(&t, out);
+        if (r < 0 || t.rows == 1)
+                return r;
+        fputc('\n', out);
+        r = table_print(&t, out);
         if (left > 0)
                 fprintf(out, "and %zu more that are no worse (--json has all, --peer one)\n", left);
         return r;
-}
-
-/* What sockets do not tell, and is not there when all is well: timeouts, SYNs, resets, failed connections.
- */
-static bool is_of_interest(const json_t *p) {
-        return number(p, "timeouts") + number(p, "syns") + number(p, "resets_sent") +
-                       number(p, "resets_received") + number(p, "connect_failures") >
-               0;
-}
-
-static int print_kernel_peers(const json_t *kernel, FILE *out) {
-        static const char *const heads[] = { "PEER", "NIC",    "RUN",   "SENT AGAIN", "RTOS",
-                                             "SYNS", "RESETS", "BEGUN", "FAILED" },
-                                 *const keys[] = { "timeouts", "syns" };
-        _cleanup_table_ struct table t = TABLE_NULL(ELEMENTSOF(heads));
-        const json_t *p;
-        size_t i, n = 0;
-        int r = table_add(&t, heads);
-
-        json_array_foreach (json_object_get(kernel, "peers"), i, p) {
-                char text[8][FIELD_TEXT_MAX], again[FIELD_TEXT_MAX], resets[FIELD_TEXT_MAX];
-                const char *cells[ELEMENTSOF(heads)] = { field_text(p, "peer", text[0]),
-                                                         field_text(p, "nic", text[1]),
-                                                         field_text(p, "job", text[2]) };
-
-                if (!is_of_interest(p) || n++ >= KERNEL_ROWS_MAX)
-                        continue;
-                (void) snprintf(again, sizeof(again), "%.0f",
-                                number(p, "fast") + number(p, "rto") + number(p, "probes"));
-                cells[3] = again;
-                for (size_t k = 0; k < ELEMENTSOF(keys); k++)
-                        cells[4 + k] = field_text(p, keys[k], text[4 + k]);
-                (void) snprintf(resets, sizeof(resets), "%.0f",
-                                number(p, "resets_sent") + number(p, "resets_received"));
-                cells[6] = resets;
-                cells[7] = field_text(p, "connects", text[6]);
-                cells[8] = field_text(p, "connect_failures", text[7]);
-                if (r >= 0)
-                        r = table_add(&t, cells);
-        }
-        if (n == 0 || r < 0)
-                return r;
-        fprintf(out, "\nby the kernel's programs, since the agent started:\n");
-        return table_print(&t, out);
 }
 
 /* Firewalls and strangers make most of these, so there is no line for each; kernels before 5.17 name no reason at all. */
@@ -200,9 +186,8 @@ static void print_other_drops(const json_t *kernel, double told, FILE *out) {
                         number(kernel, "uncounted"));
 }
 
-static int print_kernel(const json_t *answer, FILE *out) {
+static void print_kernel(const json_t *answer, FILE *out) {
         const json_t *kernel = json_object_get(answer, "kernel"), *d;
-        int r = print_kernel_peers(kernel, out);
         char mean[CELL], n[3][FIELD_TEXT_MAX], text[200];
         double told = 0;
         size_t i;
@@ -221,7 +206,6 @@ static int print_kernel(const json_t *answer, FILE *out) {
                 told += number(d, "packets");
         }
         print_other_drops(kernel, told, out);
-        return r;
 }
 
 /* "NICs of run job1: eth0 61 %, eth1 39 %". */
@@ -277,6 +261,8 @@ int screen_net(const json_t *answer, usec_t now, FILE *out) {
                         json_is_false(json_object_get(answer, "exact_timeouts"))
                                 ? " (this kernel tells at least so many)"
                                 : "");
+        if (json_is_object(json_object_get(answer, "kernel")))
+                fprintf(out, "      BPF: counted by the kernel's programs since the agent started\n");
         r = print_links(answer, out);
         if (r < 0)
                 return r;
@@ -289,7 +275,8 @@ int screen_net(const json_t *answer, usec_t now, FILE *out) {
         }
         if (number(answer, "left_out") > 0)
                 fprintf(out, "%.0f sockets found no room and are not counted\n", number(answer, "left_out"));
-        return print_kernel(answer, out);
+        print_kernel(answer, out);
+        return 0;
 }
 
 /* --- The verb ------------------------------------------------------------------------------------------ */

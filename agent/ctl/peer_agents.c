@@ -8,6 +8,39 @@
 #define PATIENCE (3 * USEC_PER_SEC)
 #define SEGMENT 1000 /* bytes of TCP payload: a packet of less than 1280 */
 
+void ctl_reports_clear(struct ctl_reports *l) {
+        for (size_t i = 0; i < l->n; i++)
+                path_report_clear(&l->items[i]);
+        free(l->items);
+}
+
+int ctl_reports_add(struct ctl_reports *l, const char *text, size_t len,
+                    char why[static PATH_REPORT_WHY_MAX]) {
+        size_t at = 0, used;
+        int r;
+
+        do {
+                struct path_report *items = reallocarray(l->items, l->n + 1, sizeof(*items));
+
+                if (!items) {
+                        (void) snprintf(why, PATH_REPORT_WHY_MAX, "%s", strerror(ENOMEM));
+                        return -ENOMEM;
+                }
+                l->items = items;
+                if (l->n == REPORTS_MAX) {
+                        (void) snprintf(why, PATH_REPORT_WHY_MAX, "holds too many reports");
+                        return -E2BIG;
+                }
+                r = path_report_parse(text + at, len - at, &items[l->n], &used, why);
+                if (r < 0)
+                        return r;
+                l->n++;
+                for (at += used; at < len && strchr(" \t\r\n", text[at]) && text[at]; at++)
+                        ;
+        } while (at < len);
+        return 0;
+}
+
 void peer_agents_name(const struct path_result *r, char ret[static PATH_NAME_MAX]) {
         size_t name = strlen(r->peer), nic = strlen(r->nic);
 
@@ -16,18 +49,9 @@ void peer_agents_name(const struct path_result *r, char ret[static PATH_NAME_MAX
                 ret[name - nic - 1] = '\0';
 }
 
+/* Of whom no packet comes, no answer comes. */
 static bool wants_the_peers_word(const struct path_result *r) {
-        switch (r->proof.answer) {
-        case PROOF_SMALLER:
-        case PROOF_PIECES:
-                return true;
-        case PROOF_OPEN:
-        case PROOF_PASSES:
-        case PROOF_SILENT: /* of whom no packet comes, no answer comes */
-        case PROOF_REFUSED:
-                break;
-        }
-        return false;
+        return r->proof.answer == PROOF_SMALLER || r->proof.answer == PROOF_PIECES;
 }
 
 /* What another host says is a stranger's text. */

@@ -5,7 +5,20 @@
  * AgentCertificate= and AgentKey= of tpuctl.conf. The path may be the one that drops large packets: the
  * exchange goes in small ones.
  */
-#include "ctl_reports.h"
+#include "path_report.h"
+
+/* Reports one after the other, as files and agents give them. */
+#define REPORTS_MAX 4096 /* a slice's */
+
+struct ctl_reports {
+        struct path_report *items;
+        size_t n;
+};
+void ctl_reports_clear(struct ctl_reports *l);
+/* Adds all reports of a text. -EBADMSG, -E2BIG or -ENOMEM with why. */
+int ctl_reports_add(struct ctl_reports *l, const char *text, size_t len,
+                    char why[static PATH_REPORT_WHY_MAX]);
+
 #include "ctl_settings.h"
 
 /*

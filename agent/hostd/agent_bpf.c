@@ -9,7 +9,6 @@
 struct agent_bpf {
         struct bpf_sets *sets;
         sd_event_source *source; /* NULL: all is told */
-        struct agent_bpf_net *net; /* NULL: no figures (yet) */
         const char *absent; /* why there are none at all */
         unsigned run;
 };
@@ -142,7 +141,6 @@ void agent_bpf_stop(struct agent *a) {
         if (!a->bpf)
                 return;
         a->bpf->source = sd_event_source_disable_unref(a->bpf->source);
-        a->bpf->net = agent_bpf_net_free(a->bpf->net);
         a->bpf->sets = bpf_sets_free(a->bpf->sets);
         free(a->bpf);
         a->bpf = NULL;
@@ -154,16 +152,4 @@ struct bpf_sets *agent_bpf_sets(const struct agent *a) {
 
 const struct net_figures *agent_bpf_figures(const struct agent *a) {
         return bpf_sets_figures(agent_bpf_sets(a), "net", sizeof(struct net_figures));
-}
-
-const struct net_rows *agent_bpf_rows(const struct agent *a) {
-        return a->bpf && a->bpf->net && agent_bpf_figures(a) ? agent_bpf_net_rows(a->bpf->net) : NULL;
-}
-
-void agent_bpf_tick(struct agent *a, struct sink *s) {
-        const struct net_figures *f = agent_bpf_figures(a);
-
-        if (!f || (!a->bpf->net && agent_bpf_net_new(&a->bpf->net) < 0))
-                return; /* without memory: at the next tick */
-        agent_bpf_net_tick(a, a->bpf->net, f, s);
 }

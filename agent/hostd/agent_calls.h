@@ -16,8 +16,6 @@ int agent_get_jobs(struct agent *a, const struct api_request *r, struct api_answ
 
 /* agent_net_api.c */
 int agent_get_net(struct agent *a, const struct api_request *r, struct api_answer *ret);
-/* agent_net_kernel.c: what BPF counted, for it; null where there is none. */
-json_t *agent_net_kernel_json(const struct agent *a, const char *peer);
 
 /* agent_jobs_api.c: they wait for tpu-launchd or the registry. */
 int agent_get_runs(struct agent *a, const struct api_request *r, struct api_answer *ret);

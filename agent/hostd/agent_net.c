@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent_net.h"
 
+#include "agent_bpf.h"
 #include "flow_samples.h"
 #include "flow_words.h"
 #include "log.h"
-#include "tcp_connections.h"
+#include "net_drops.h"
+#include "tcp_figures.h"
 
 #define DUMP_MAX ((size_t) 64 * 1024 * 1024) /* each family's; nothing of it is kept */
 #define SETTLE_AGAIN (60 * USEC_PER_SEC)     /* routes, addresses and the slice change without a word */
 #define TOLD_MAX 8                           /* bad links of a capture */
+#define DROPS_TOLD 100                       /* packets in an interval, of one reason at one place */
+#define DROPS_TOLD_AGAIN (600 * USEC_PER_SEC)
 
 /* --- Events ------------------------------------------------------------------------------------------- */
 
@@ -56,15 +60,54 @@ static void tell_changes(struct agent_net *n) {
         n->bad = bad;
 }
 
+static void tell_drops(struct agent *a, const struct net_figures *f, const struct net_drop *d, uint64_t packets,
+                       usec_t interval) {
+        const struct net_drop_meaning *m = net_drop_meaning(f, d);
+        char place[NET_SYMBOL], message[400];
+        const struct otlp_attribute body[] = {
+                { .key = "reason", .text = m->reason },
+                { .key = "place", .text = place },
+                { .key = "packets", .number = (int64_t) MIN(packets, (uint64_t) INT64_MAX) },
+                { .key = "interval_usec", .number = (int64_t) MIN(interval, (usec_t) INT64_MAX) },
+                { .key = "meaning", .text = m->meaning },
+                { .key = "remedy", .text = m->remedy },
+        };
+
+        net_drop_place(d, place);
+        (void) snprintf(message, sizeof(message),
+                        "%" PRIu64 " packets dropped in %.1f s in %s (%s): %s; look at: %s", packets,
+                        (double) interval / USEC_PER_SEC, place, m->reason, m->meaning, m->remedy);
+        (void) agent_emit(a, EVENT_NET_DROPS, OTLP_WARN, message, body, ELEMENTSOF(body), NULL);
+}
+
+static void look_at_drops(struct agent_net *n, const struct net_figures *f, usec_t now) {
+        for (size_t i = 0; i < NET_DROPS; i++) {
+                const struct net_drop *d = &f->dropped[i];
+                struct net_drop_seen *seen = &n->drops[i];
+                uint64_t packets, more;
+
+                if (__atomic_load_n(&f->drop_use[i], __ATOMIC_ACQUIRE) != NET_USED)
+                        continue;
+                if (seen->reason != d->reason || seen->location != d->location)
+                        *seen = (struct net_drop_seen){ .reason = d->reason, .location = d->location };
+                packets = net_drop_packets(f, i);
+                more = packets - MIN(packets, seen->packets);
+                seen->packets = packets;
+                if (n->drops_looked == 0 || more < DROPS_TOLD || !net_drop_meaning(f, d) ||
+                    (seen->told > 0 && now - seen->told < DROPS_TOLD_AGAIN))
+                        continue;
+                seen->told = now;
+                tell_drops(n->agent, f, d, more, now - n->drops_looked);
+        }
+        n->drops_looked = now;
+}
+
 /* --- The dump ----------------------------------------------------------------------------------------- */
 
 static int take(const struct tcp_connection *c, void *userdata) {
         struct agent_net *n = userdata;
-        struct tcp_socket s;
-        int r;
+        int r = flows_take(&n->flows, c, net_place_of, n->places);
 
-        tcp_socket_take(c, &s);
-        r = flows_take(&n->flows, &s, net_place_of, n->places);
         return r == -ENOSPC ? 0 : r; /* counted, and told by tpu.net.left_out */
 }
 
@@ -78,20 +121,12 @@ static void read_limit(struct agent_net *n) {
         n->flows.receive_max = most;
 }
 
-static void look(struct agent_net *n) {
+static void look_at_sockets(struct agent_net *n, usec_t now) {
         const struct tcp_query query = {
                 .states = TCP_SOCKET_STATES, .with_info = true, .with_memory = true, .max = DUMP_MAX
         };
-        usec_t now = host_now(n->agent->host);
-        bool again = n->settled == 0 || now - n->settled >= SETTLE_AGAIN;
         int r;
 
-        if (again) {
-                n->settled = now;
-                read_limit(n);
-                flows_ask_again(&n->flows);
-        }
-        net_places_begin(n->places, again);
         flows_begin(&n->flows, now);
         r = tcp_connections_read(n->agent->host, &query, take, n);
         flows_end(&n->flows, r >= 0);
@@ -101,7 +136,6 @@ static void look(struct agent_net *n) {
                            "not watched: %m");
         n->failed = r < 0;
         (void) snprintf(n->why_not, sizeof(n->why_not), "%s", r < 0 ? strerror(-r) : "");
-        net_places_settle(n->places);
 }
 
 /* Runs that started after us, and none before: nothing of theirs is from before the first look. */
@@ -119,26 +153,50 @@ static void begin(struct agent_net *n) {
         flows_since(&n->flows, now - (now_real - first));
 }
 
-void agent_net_look(struct agent *a) {
-        struct agent_net *n = a->net;
-
-        if (!net_places_take_runs(n->places)) {
-                if (n->on)
-                        flows_pause(&n->flows);
-                n->on = false;
-                n->bad = 0;
-                return;
-        }
-        if (!n->on)
+static void turn(struct agent_net *n, bool on) {
+        if (on && !n->on)
                 begin(n);
-        n->on = true;
-        look(n);
-        tell_changes(n);
+        if (!on && n->on) {
+                flows_pause(&n->flows);
+                n->bad = 0;
+        }
+        n->on = on;
 }
 
-void agent_net_sample(const struct agent *a, struct sink *s) {
+void agent_net_look(struct agent *a) {
+        const struct net_figures *figures = agent_bpf_figures(a);
+        struct agent_net *n = a->net;
+        usec_t now = host_now(a->host);
+        bool again;
+
+        turn(n, net_places_take_runs(n->places));
+        again = n->on && (n->settled == 0 || now - n->settled >= SETTLE_AGAIN);
+        if (again) {
+                n->settled = now;
+                read_limit(n);
+                flows_ask_again(&n->flows);
+        }
+        net_places_begin(n->places, again);
+        if (n->on)
+                look_at_sockets(n, now);
+        if (figures) {
+                flows_take_events(&n->flows, figures, net_place_of_entry, n->places);
+                look_at_drops(n, figures, now);
+        }
+        net_places_settle(n->places);
+        if (n->on)
+                tell_changes(n);
+}
+
+void agent_net_sample(const struct agent *a, struct sink *sockets, struct sink *bpf) {
+        const struct net_figures *figures = agent_bpf_figures(a);
+
         if (a->net->on)
-                flow_samples(&a->net->flows, s);
+                flow_samples(&a->net->flows, sockets);
+        if (!figures)
+                return;
+        flow_event_samples(&a->net->flows, bpf);
+        net_drop_samples(figures, bpf);
 }
 
 void agent_net_tell(const struct agent *a, struct finding_list *list) {

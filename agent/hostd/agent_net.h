@@ -1,12 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The network of the runs of this host, out of one dump of its TCP sockets at each tick while a run lives
- * (no run: no dump): samples tpu.net.* of docs/metrics.md, the events tpu.net.link_bad and
- * tpu.net.links_good, GET /v1/net, and what a capture tells of bad links.
+ * The network of this host, looked at in the tick: the links of its runs to their peers out of one dump of the TCP
+ * sockets while a run lives (no run: no dump), and what the network set of BPF programs counted, where it runs.
+ * Samples tpu.net.* of docs/metrics.md; the events tpu.net.link_bad, tpu.net.links_good and
+ * tpu.net.packets_dropped; GET /v1/net; and what a capture tells of bad links.
  */
 #include "agent.h"
 #include "flows.h"
+
+struct net_drop_seen {
+        uint32_t reason;
+        uint64_t location, packets; /* as of the last look */
+        usec_t told;                /* boot clock; 0: not yet */
+};
 
 struct agent_net {
         struct agent *agent;
@@ -17,35 +24,18 @@ struct agent_net {
         size_t bad;                /* links, as told last */
         bool on, failed;           /* failed: it was said */
         char why_not[96];          /* why the sockets cannot be had */
+        struct net_drop_seen drops[NET_DROPS];
+        usec_t drops_looked;       /* boot clock */
 };
 
 int agent_net_start(struct agent *a);
 void agent_net_stop(struct agent *a);
-/* In the tick: the dump; then its samples, whose counters count from since_real on. */
+/* In the tick: what both sources have; then its samples. Counters of sockets count from since_real on, those of BPF
+ * since the agent started. */
 void agent_net_look(struct agent *a);
-void agent_net_sample(const struct agent *a, struct sink *s);
+void agent_net_sample(const struct agent *a, struct sink *sockets, struct sink *bpf);
 /* Findings FLOW_LINK_CHECK for a capture: as of the last dump. */
 void agent_net_tell(const struct agent *a, struct finding_list *list);
-
-/* Whose a connection is, for those who have its addresses and its control group alone. */
-struct net_whose {
-        char peer[FLOW_NAME_MAX], address[FLOW_NAME_MAX]; /* "worker 5", or the address; the address */
-        char nic[IF_NAMESIZE], job[FLOW_NAME_MAX];        /* "": not known, of no run */
-        bool is_worker;
-};
-/* Addresses of 16 bytes, of IPv4 the first 4. Nothing is known (but the address) while no run lives. */
-void agent_net_whose(struct agent *a, int family, const uint8_t *local, const uint8_t *peer, uint64_t cgroup,
-                     struct net_whose *ret);
-
-/* --- agent_net_route.c: by which NIC a connection leaves -------------------------------------------------
- */
-
-struct net_router;
-int net_router_new(struct net_router **ret);
-struct net_router *net_router_free(struct net_router *r);
-/* The number of the NIC that the kernel's routes choose for what goes from one address to the other (4 or 16
- * bytes). -errno: none, or this host itself. */
-int net_router_nic(struct net_router *r, uint8_t family, const uint8_t *from, const uint8_t *to);
 
 /* --- agent_net_places.c: whose a socket is --------------------------------------------------------------
  */
@@ -57,7 +47,9 @@ struct net_places *net_places_free(struct net_places *p);
 bool net_places_take_runs(struct net_places *p);
 /* Before a dump: what was looked up may be looked up anew. all: addresses, too. */
 void net_places_begin(struct net_places *p, bool all);
-/* For flows_take(). */
-struct flow_place net_place_of(const struct tcp_socket *s, void *userdata);
+/* For flows_take(), for flows_take_events(). */
+struct flow_place net_place_of(const struct tcp_connection *s, void *userdata);
+struct flow_place net_place_of_entry(const struct tcp_connection *s, void *userdata);
+bool net_is_loopback(int family, const uint8_t *address);
 /* Fills in name and way of the links that are not settled. */
 void net_places_settle(struct net_places *p);

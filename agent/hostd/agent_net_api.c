@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET /v1/net: the ways of this host's runs to their peers, the worst first (docs/api.md). */
+/* GET /v1/net: the links of this host to its peers, the worst first (docs/api.md). */
 #include <ctype.h>
 #include <malloc.h>
 
+#include "agent_bpf.h"
 #include "agent_calls.h"
 #include "agent_net.h"
 #include "api_json.h"
 #include "flow_words.h"
+#include "net_drops.h"
+
+#define DROPS_MAX 6
 
 static double seconds(uint64_t usec) {
         return (double) usec / 1e6;
@@ -17,13 +21,36 @@ static json_int_t whole(uint64_t n) {
 }
 
 /* {retransmits, …}: of the interval, or of all the time. */
-static json_t *counts_json(const struct flow_counts *c) {
+static json_t *counts_json(const union flow_counts *c) {
         return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:I}", "retransmits",
                          whole(c->retransmits), "timeouts", whole(c->timeouts), "syn_retries",
                          whole(c->syn_retries), "segments", whole(c->segments), "sent_bytes",
                          whole(c->sent_bytes), "received_bytes", whole(c->received_bytes), "busy",
                          seconds(c->busy_usec), "receive_window_limited", seconds(c->receiver_usec),
                          "send_buffer_limited", seconds(c->buffer_usec), "drops", whole(c->drops));
+}
+
+/* What BPF counted, null where it did not. */
+static json_t *events_json(const struct flow_link *l) {
+        static const char *const names[_FLOW_EVENT_MAX] = {
+                [FLOW_FAST] = "fast",
+                [FLOW_RTO] = "rto",
+                [FLOW_PROBE] = "probes",
+                [FLOW_SYN] = "syns",
+                [FLOW_EXPIRED] = "timeouts",
+                [FLOW_RESETS_SENT] = "resets_sent",
+                [FLOW_RESETS_RECEIVED] = "resets_received",
+                [FLOW_CONNECTS] = "connects",
+                [FLOW_CONNECT_FAILURES] = "connect_failures",
+        };
+        json_t *o = l->has_events ? json_object() : json_null();
+
+        for (size_t k = 0; l->has_events && k < _FLOW_EVENT_MAX; k++)
+                if (json_object_set_new(o, names[k], json_integer(whole(l->events[k]))) < 0) {
+                        json_decref(o);
+                        return NULL;
+                }
+        return o;
 }
 
 static json_t *usec_or_null(uint32_t usec) {
@@ -37,8 +64,7 @@ static json_t *link_json(const struct flows *f, const struct flow_link *l) {
         flow_link_text(f, l, text);
         return json_pack(
                 "{s:s, s:s, s:s, s:s, s:s, s:b, s:b, s:s, s:i, s:i, s:i, s:i, s:f, s:o, s:o, s:I, s:i, s:i, "
-                "s:I, s:o, "
-                "s:o, s:o}",
+                "s:I, s:o, s:o, s:o, s:o}",
                 "peer", flow_peer_text(l, peer), "address", flow_address_text(l->family, l->peer, address),
                 "local", flow_address_text(l->family, l->local, local), "nic", f->nics[l->nic].name, "job",
                 f->runs[l->run], "worker", l->is_worker, "bad", l->bad, "text", text, "connections",
@@ -47,7 +73,17 @@ static json_t *link_json(const struct flows *f, const struct flow_link *l) {
                 usec_or_null(l->srtt_usec), "min_rtt", usec_or_null(l->min_rtt_usec), "delivery_rate",
                 whole(l->delivery_rate), "unacked", (int) MIN(l->unacked, (uint32_t) INT32_MAX), "lost",
                 (int) MIN(l->lost, (uint32_t) INT32_MAX), "receive_space", whole(l->receive_space),
-                "leaves_by", wrong, "interval", counts_json(&l->now), "total", counts_json(&l->total));
+                "leaves_by", wrong, "interval", counts_json(&l->now), "total", counts_json(&l->total),
+                "kernel", events_json(l));
+}
+
+/* Links that BPF alone knows are shown when something was counted; what this host has with itself is no network's. */
+static bool is_shown(const struct flow_link *l) {
+        uint64_t all = 0;
+
+        for (size_t k = 0; k < _FLOW_EVENT_MAX; k++)
+                all += l->events[k];
+        return l->used && (l->seen > 0 || (all > 0 && !net_is_loopback(l->family, l->peer)));
 }
 
 /* Whether the link is to what a person calls "5", "worker 5" or "10.0.0.6". */
@@ -74,7 +110,7 @@ static json_t *links_json(const struct flows *f, const char *wanted) {
         size_t n = 0;
 
         for (size_t i = 0; list && i < f->n_links; i++)
-                if (f->links[i].used && is_wanted(&f->links[i], wanted))
+                if (is_shown(&f->links[i]) && is_wanted(&f->links[i], wanted))
                         sorted[n++] = &f->links[i];
         if (n > 1)
                 qsort(sorted, n, sizeof(*sorted), compare);
@@ -119,6 +155,61 @@ static json_t *receive_json(const struct flows *f) {
                          whole(f->receive_max));
 }
 
+/* --- BPF, without a peer -------------------------------------------------------------------------------- */
+
+static json_t *drop_json(const struct net_figures *f, size_t at) {
+        const struct net_drop *d = &f->dropped[at];
+        char reason[NET_REASON_NAME], place[NET_SYMBOL];
+
+        net_drop_reason(f, d, reason);
+        net_drop_place(d, place);
+        return json_pack("{s:s, s:s, s:I, s:s}", "reason", reason, "place", place, "packets",
+                         whole(net_drop_packets(f, at)), "meaning", net_drop_meaning(f, d)->meaning);
+}
+
+/* Those that somebody should look at, the most first; the figures go on rising meanwhile. */
+static json_t *drops_json(const struct net_figures *f) {
+        uint64_t packets[NET_DROPS] = { 0 };
+        json_t *list = json_array();
+
+        for (size_t i = 0; i < NET_DROPS; i++)
+                if (__atomic_load_n(&f->drop_use[i], __ATOMIC_ACQUIRE) == NET_USED &&
+                    net_drop_meaning(f, &f->dropped[i]))
+                        packets[i] = net_drop_packets(f, i);
+        for (size_t n = 0; list && n < DROPS_MAX; n++) {
+                size_t most = 0;
+
+                for (size_t i = 1; i < NET_DROPS; i++)
+                        if (packets[i] > packets[most])
+                                most = i;
+                if (packets[most] == 0)
+                        break;
+                list = api_json_append(list, drop_json(f, most));
+                packets[most] = 0;
+        }
+        return list;
+}
+
+/* null where BPF does not run. */
+static json_t *kernel_json(const struct flows *flows, const struct net_figures *f) {
+        uint64_t connects = 0, failures = 0;
+
+        if (!f)
+                return json_null();
+        for (size_t i = 0; i < flows->n_links; i++)
+                if (!net_is_loopback(flows->links[i].family, flows->links[i].peer)) {
+                        connects += flows->links[i].events[FLOW_CONNECTS];
+                        failures += flows->links[i].events[FLOW_CONNECT_FAILURES];
+                }
+        return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:o}", "drops", drops_json(f), "dropped",
+                         whole(net_dropped(f)), "unplaced", whole(f->drops_unplaced), "uncounted",
+                         whole(net_uncounted(f)), "connects", whole(connects), "connect_failures",
+                         whole(failures), "connect_mean",
+                         f->all.connects > 0
+                                 ? json_real((double) f->all.connect_ns / (double) f->all.connects / 1e9)
+                                 : json_null());
+}
+
 int agent_get_net(struct agent *a, const struct api_request *r, struct api_answer *ret) {
         const struct agent_net *n = a->net;
         const struct flows *f = &n->flows;
@@ -147,7 +238,7 @@ int agent_get_net(struct agent *a, const struct api_request *r, struct api_answe
                           "interval", seconds(f->span), "sockets", whole(f->sockets), "left_out",
                           whole(f->left_out), "exact_timeouts", f->exact_timeouts, "runs_told", f->runs_told,
                           "links", links_json(f, r->peers), "nics", nics_json(f), "receive_buffer",
-                          receive_json(f), "kernel", agent_net_kernel_json(a, r->peers)));
+                          receive_json(f), "kernel", kernel_json(f, agent_bpf_figures(a))));
         if (f->n_links > 64)
                 (void) malloc_trim(0); /* many links are some hundred KiB of JSON, and this process is small
                                           between calls */

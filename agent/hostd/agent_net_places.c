@@ -2,8 +2,6 @@
 /* Whose a socket is: its run by its control group, its NIC by its own address, its peer by what is known of
  * the slice. */
 #include <arpa/inet.h>
-#include <fcntl.h>
-#include <sys/stat.h>
 
 #include "addresses.h"
 #include "agent_net.h"
@@ -14,11 +12,10 @@
 #include "json_text.h"
 #include "links.h"
 #include "log.h"
+#include "route.h"
 #include "runs.h"
 
 #define GROUPS_MAX 512 /* control groups of all runs */
-#define GROUP_DEPTH 5  /* below a run's slice: containers have some of their own */
-#define GROUP_ROOM 512
 #define ROUTES_A_TICK 64
 
 struct net_group {
@@ -35,56 +32,25 @@ struct net_places {
         struct address_table addresses;
         struct link_table links;
         bool addresses_known;
-        struct net_router *router; /* NULL: routes cannot be asked for */
+        struct router router;
+        bool has_router; /* routes can be asked for */
 };
 
 /* --- Runs --------------------------------------------------------------------------------------------- */
 
 struct walk {
         struct net_places *places;
-        const char *path;
-        unsigned depth;
         uint8_t run;
 };
 
-static void walk_group(struct net_places *p, const char *path, unsigned depth, uint8_t run);
-
-/* "memory.max" and its like are files of the group itself; a folder of such a name is none that systemd
- * makes. */
-static bool is_file_of_group(const char *name) {
-        static const char *const prefixes[] = { "cgroup.", "cpu.",    "cpuset.", "hugetlb.", "io.",
-                                                "irq.",    "memory.", "misc.",   "pids.",    "rdma." };
-
-        for (size_t i = 0; i < ELEMENTSOF(prefixes); i++)
-                if (startswith(name, prefixes[i]))
-                        return true;
-        return false;
-}
-
-static int walk_entry(const char *name, void *userdata) {
+static int take_group(const char *path, uint64_t id, void *userdata) {
         const struct walk *w = userdata;
-        char path[GROUP_ROOM];
-        int n;
+        struct net_places *p = w->places;
 
-        if (is_file_of_group(name))
-                return 0;
-        n = snprintf(path, sizeof(path), "%s/%s", w->path, name);
-        if (n > 0 && (size_t) n < sizeof(path))
-                walk_group(w->places, path, w->depth + 1, w->run);
+        (void) path;
+        if (p->n_groups < GROUPS_MAX)
+                p->groups[p->n_groups++] = (struct net_group){ id, w->run };
         return 0;
-}
-
-/* A control group's number is its folder's inode number (Linux, cgroup_id(), on 64-bit machines). */
-static void walk_group(struct net_places *p, const char *path, unsigned depth, uint8_t run) {
-        struct walk w = { .places = p, .path = path, .depth = depth, .run = run };
-        _cleanup_close_ int fd = host_open_file(p->agent->host, path, O_PATH | O_DIRECTORY);
-        struct stat st;
-
-        if (fd < 0 || fstat(fd, &st) < 0 || p->n_groups == GROUPS_MAX)
-                return;
-        p->groups[p->n_groups++] = (struct net_group){ st.st_ino, run };
-        if (depth < GROUP_DEPTH)
-                (void) host_list(p->agent->host, path, walk_entry, &w);
 }
 
 static void walk_runs(struct net_places *p) {
@@ -93,12 +59,13 @@ static void walk_runs(struct net_places *p) {
         p->groups_known = true;
         p->n_groups = 0;
         for (uint8_t run = 1; base && run < FLOW_RUNS_MAX; run++) {
-                char group[CGROUP_PATH_MAX], path[GROUP_ROOM];
+                struct walk w = { .places = p, .run = run };
+                char group[CGROUP_PATH_MAX], path[CGROUP_PATH_MAX + 32];
 
                 if (!p->flows->runs[run][0] || run_group_path(p->flows->runs[run], group, sizeof(group)) < 0)
                         continue;
                 (void) snprintf(path, sizeof(path), "%s%s", base, group);
-                walk_group(p, path, 0, run);
+                (void) cgroup_walk(p->agent->host, path, take_group, &w);
         }
 }
 
@@ -173,10 +140,22 @@ static uint8_t nic_of(struct net_places *p, int index) {
         return l ? flows_nic(p->flows, index, l->name) : FLOW_NOBODY;
 }
 
-static bool is_loopback(const struct tcp_socket *s) {
+bool net_is_loopback(int family, const uint8_t *address) {
         static const uint8_t one[16] = { [15] = 1 };
 
-        return s->family == AF_INET ? s->peer[0] == 127 : memcmp(s->peer, one, sizeof(one)) == 0;
+        return family == AF_INET ? address[0] == 127 : memcmp(address, one, sizeof(one)) == 0;
+}
+
+static uint8_t nic_of_socket(struct net_places *p, const struct tcp_connection *s) {
+        int index = s->interface <= INT32_MAX ? (int) s->interface : 0;
+
+        if (!index)
+                index = nic_index(p, s->family, s->local);
+        if (!index && !p->addresses_known) {
+                read_addresses(p);
+                index = nic_index(p, s->family, s->local);
+        }
+        return index > 0 ? nic_of(p, index) : FLOW_NOBODY;
 }
 
 /* --- Peers -------------------------------------------------------------------------------------------- */
@@ -250,40 +229,43 @@ static bool name_peer(const struct agent *a, const char *run, const char *addres
 
 /* --- Places ------------------------------------------------------------------------------------------- */
 
-struct flow_place net_place_of(const struct tcp_socket *s, void *userdata) {
+struct flow_place net_place_of(const struct tcp_connection *s, void *userdata) {
         static const struct flow_place nowhere = { .leave_out = true };
         char address[FLOW_NAME_MAX], name[FLOW_NAME_MAX];
         struct net_places *p = userdata;
-        struct flow_place place = { .bound = s->nic > 0 };
-        int index = s->nic;
+        struct flow_place place = { .bound = s->interface > 0 };
 
-        if (is_loopback(s) || memcmp(s->local, s->peer, sizeof(s->local)) == 0)
+        if (net_is_loopback(s->family, s->peer) || memcmp(s->local, s->peer, sizeof(s->local)) == 0)
                 return nowhere;
         place.run = run_of(p, s->cgroup);
         if (place.run == FLOW_NOBODY &&
             !name_peer(p->agent, "", flow_address_text((uint8_t) s->family, s->peer, address), name))
                 return nowhere;
-        if (!index)
-                index = nic_index(p, s->family, s->local);
-        if (!index && !p->addresses_known) {
-                read_addresses(p);
-                index = nic_index(p, s->family, s->local);
-        }
-        if (nic_index(p, s->family, s->peer) > 0)
-                return nowhere; /* one's own, by another address */
-        place.nic = index > 0 ? nic_of(p, index) : FLOW_NOBODY;
-        return place;
+        place.nic = nic_of_socket(p, s);
+        return nic_index(p, s->family, s->peer) > 0 ? nowhere : place; /* one's own, by another address */
+}
+
+/* BPF counts for everybody. */
+struct flow_place net_place_of_entry(const struct tcp_connection *s, void *userdata) {
+        struct net_places *p = userdata;
+
+        return (struct flow_place){ .run = run_of(p, s->cgroup), .nic = nic_of_socket(p, s) };
 }
 
 /* The NIC that the kernel's routes choose for what comes from that address; 0: its own, or not known. */
 static uint8_t wrong_nic_of(struct net_places *p, const struct flow_link *l) {
         const struct link *own = link_by_index(&p->links, p->flows->nics[l->nic].index);
-        int index;
+        union path_address local, peer;
+        struct route route;
 
-        if (!p->router || l->nic == FLOW_NOBODY || l->bound || !own || !link_is_ethernet(own))
+        if (!p->has_router || l->nic == FLOW_NOBODY || l->bound || l->connections == 0 || !own ||
+            !link_is_ethernet(own))
                 return 0;
-        index = net_router_nic(p->router, l->family, l->local, l->peer);
-        return index < 0 || index == own->index ? 0 : nic_of(p, index);
+        address_fill(&local, l->family, l->local);
+        address_fill(&peer, l->family, l->peer);
+        if (router_ask(&p->router, &local, &peer, &route) < 0 || route.local || route.nic == own->index)
+                return 0;
+        return nic_of(p, route.nic);
 }
 
 void net_places_settle(struct net_places *p) {
@@ -306,21 +288,6 @@ void net_places_begin(struct net_places *p, bool all) {
                 read_addresses(p);
 }
 
-void agent_net_whose(struct agent *a, int family, const uint8_t *local, const uint8_t *peer, uint64_t cgroup,
-                     struct net_whose *ret) {
-        struct net_places *p = a->net->places;
-        const struct link *l;
-
-        *ret = (struct net_whose){ 0 };
-        (void) flow_address_text((uint8_t) family, peer, ret->address);
-        (void) snprintf(ret->job, sizeof(ret->job), "%s", p->flows->runs[run_of(p, cgroup)]);
-        ret->is_worker = name_peer(a, ret->job, ret->address, ret->peer);
-        if (!ret->is_worker)
-                memcpy(ret->peer, ret->address, sizeof(ret->peer));
-        l = link_by_index(&p->links, nic_index(p, family, local));
-        (void) snprintf(ret->nic, sizeof(ret->nic), "%s", l ? l->name : "");
-}
-
 /* --- Life --------------------------------------------------------------------------------------------- */
 
 int net_places_new(struct agent *a, struct flows *f, struct net_places **ret) {
@@ -330,7 +297,8 @@ int net_places_new(struct agent *a, struct flows *f, struct net_places **ret) {
                 return -ENOMEM;
         p->agent = a;
         p->flows = f;
-        if (a->host->real_root && net_router_new(&p->router) < 0)
+        p->has_router = a->host->real_root && router_open(&p->router) == 0;
+        if (!p->has_router)
                 log_debug("routes cannot be asked for: that connections leave by another NIC is not seen");
         *ret = p;
         return 0;
@@ -341,7 +309,7 @@ struct net_places *net_places_free(struct net_places *p) {
                 return NULL;
         address_table_clear(&p->addresses);
         link_table_clear(&p->links);
-        p->router = net_router_free(p->router);
+        router_close(&p->router);
         free(p);
         return NULL;
 }

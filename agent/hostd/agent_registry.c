@@ -3,9 +3,9 @@
  * This host as the registry knows it: which registry there is, what it is told of this host, and the checks of
  * both. A registry that is away changes nothing here.
  */
-#include <ifaddrs.h>
 #include <sys/random.h>
 
+#include "addresses.h"
 #include "agent_parts.h"
 #include "clock.h"
 #include "fingerprint.h"
@@ -18,7 +18,7 @@
 #define PATIENCE                                                                                            \
         (30 *                                                                                               \
          USEC_PER_SEC) /* so long tpu-launchd may not say what runs here: then this host joins and says so */
-#define ADDRESSES_MAX 8
+#define OWN_ADDRESSES_MAX 8
 #define NEXT_MAX 4
 
 /* --- What is said -------------------------------------------------------------------------------------- */
@@ -33,11 +33,11 @@ static json_t *configured_addresses(const char *list) {
         return out;
 }
 
-static void add_address(json_t *out, const struct ifaddrs *all, const char *nic) {
+static void add_address(json_t *out, const struct address_table *all, int nic) {
         char text[ADDRESS_TEXT_MAX];
-        union address a;
+        union path_address a;
 
-        if (json_array_size(out) < ADDRESSES_MAX &&
+        if (json_array_size(out) < OWN_ADDRESSES_MAX &&
             (nic_address(all, nic, AF_INET, &a) == 0 || nic_address(all, nic, AF_INET6, &a) == 0))
                 (void) json_array_append_new(out,
                                              json_string(
@@ -47,15 +47,14 @@ static void add_address(json_t *out, const struct ifaddrs *all, const char *nic)
 /* Of each data-centre NIC, in the kernel's order: the first is where a run's coordinator is reached. */
 static json_t *own_addresses(struct agent *a) {
         _cleanup_links_ struct link_table links = LINK_TABLE_NULL;
-        struct ifaddrs *all = NULL;
+        _cleanup_addresses_ struct address_table all = ADDRESS_TABLE_NULL;
         json_t *out = json_array();
 
-        if (!out || !a->host->real_root || links_read(a->host, &links) < 0 || getifaddrs(&all) < 0)
+        if (!out || !a->host->real_root || links_read(a->host, &links) < 0 || addresses_read(a->host, &all) < 0)
                 return out;
         for (size_t i = 0; i < links.n; i++)
                 if (intent_is_data_nic(&a->intent, &links.links[i]))
-                        add_address(out, all, links.links[i].name);
-        freeifaddrs(all);
+                        add_address(out, &all, links.links[i].index);
         return out;
 }
 

@@ -4,7 +4,6 @@
 #include <time.h>
 
 #include "agent.h"
-#include "agent_bpf.h"
 #include "agent_deaths.h"
 #include "agent_libtpu.h"
 #include "agent_net.h"
@@ -167,9 +166,8 @@ static void collect_host(struct agent *a) {
         agent_kernel_tick(a, &kernel.sink);
         agent_net_look(a);
         net.start_real = a->net->since_real;
-        agent_net_sample(a, &net.sink);
+        agent_net_sample(a, &net.sink, &bpf.sink);
         sample_store_end_run(&a->samples, SOURCE_NET, a->ticks);
-        agent_bpf_tick(a, &bpf.sink);
         agent_run_totals_tick(a);
         sample_store_end_run(&a->samples, SOURCE_HOST, a->ticks);
         sample_store_end_run(&a->samples, SOURCE_RUN_GROUPS, a->ticks);

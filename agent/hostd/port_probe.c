@@ -54,7 +54,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-static void set_port(union address *a, uint16_t port) {
+static void set_port(union path_address *a, uint16_t port) {
         if (a->sa.sa_family == AF_INET6)
                 a->in6.sin6_port = htobe16(port);
         else
@@ -64,7 +64,7 @@ static void set_port(union address *a, uint16_t port) {
 int port_probe_new(sd_event *e, const char *address, uint16_t port, usec_t timeout,
                    void (*done)(enum port_answer a, int error, void *userdata), void *userdata, struct port_probe **ret) {
         _cleanup_(port_probe_freep) struct port_probe *p = calloc(1, sizeof(*p));
-        union address to;
+        union path_address to;
         int r;
 
         if (!p)
@@ -107,14 +107,14 @@ struct port_probe *port_probe_free(struct port_probe *p) {
 int port_is_free(uint16_t port) {
         _cleanup_close_ int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
         bool six = fd >= 0;
-        union address any = { .in6 = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT } };
+        union path_address any = { .in6 = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_ANY_INIT } };
         int on = 1, off = 0;
 
         if (!six) {
                 fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
                 if (fd < 0)
                         return -errno;
-                any = (union address){ .in = { .sin_family = AF_INET } };
+                any = (union path_address){ .in = { .sin_family = AF_INET } };
         }
         set_port(&any, port);
         if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0 ||

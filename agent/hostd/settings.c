@@ -181,7 +181,7 @@ static int parse_tenant(const char *value, void *dest, char why[static 96]) {
 static int parse_addresses(const char *value, void *dest, char why[static 96]) {
         char list[256];
         char *word, *rest = list;
-        union address a;
+        union path_address a;
         int r = config_parse_string255(value, list, why);
 
         while (r == 0 && value[0] && (word = strsep(&rest, ",")))

@@ -2,8 +2,10 @@
 #include "cgroup_files.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #define MISSING (-1)
+#define WALK_DEPTH 6
 
 static const char *const names[] = {
         [CGROUP_CPU_STAT] = "cpu.stat",
@@ -34,6 +36,74 @@ const char *cgroup_base(const struct host *h) {
                         return layouts[i].base;
         }
         return NULL;
+}
+
+struct walk {
+        const struct host *host;
+        char path[512];
+        size_t len;
+        unsigned depth;
+        int (*take)(const char *path, uint64_t id, void *userdata);
+        void *userdata;
+};
+
+static int walk_group(struct walk *w);
+
+/* "memory.max" and its like are files of the group itself; a folder of such a name is none that systemd makes. */
+static bool is_file_of_group(const char *name) {
+        static const char *const prefixes[] = { "cgroup.", "cpu.",    "cpuset.", "hugetlb.", "io.",
+                                                "irq.",    "memory.", "misc.",   "pids.",    "rdma." };
+
+        for (size_t i = 0; i < ELEMENTSOF(prefixes); i++)
+                if (startswith(name, prefixes[i]))
+                        return true;
+        return false;
+}
+
+static int walk_below(const char *name, void *userdata) {
+        struct walk *w = userdata;
+        size_t len = w->len, room = sizeof(w->path) - len;
+        int n, r;
+
+        if (w->depth == WALK_DEPTH || is_file_of_group(name))
+                return 0;
+        n = snprintf(w->path + len, room, "/%s", name);
+        if (n < 0 || (size_t) n >= room) {
+                w->path[len] = '\0';
+                return 0;
+        }
+        w->len += (size_t) n;
+        w->depth++;
+        r = walk_group(w);
+        w->depth--;
+        w->len = len;
+        w->path[len] = '\0';
+        return r == -ENOMEM ? r : 0; /* no folder, or a group that is gone */
+}
+
+static int walk_group(struct walk *w) {
+        int fd = host_open_file(w->host, w->path, O_PATH | O_DIRECTORY), r;
+        struct stat st;
+
+        if (fd < 0)
+                return -ENOENT;
+        r = fstat(fd, &st);
+        close_fd(fd);
+        r = r < 0 ? -ENOENT : w->take(w->path, st.st_ino, w->userdata);
+        if (r == 0)
+                r = host_list(w->host, w->path, walk_below, w) == -ENOMEM ? -ENOMEM : 0;
+        return r;
+}
+
+int cgroup_walk(const struct host *h, const char *path,
+                int (*take)(const char *path, uint64_t id, void *userdata), void *userdata) {
+        struct walk w = { .host = h, .take = take, .userdata = userdata };
+        int n = snprintf(w.path, sizeof(w.path), "%s", path);
+
+        if (n < 0 || (size_t) n >= sizeof(w.path))
+                return -ENOENT;
+        w.len = (size_t) n;
+        return walk_group(&w);
 }
 
 int cgroup_files_init(struct cgroup_files *c, const char *base, const char *group) {

@@ -4,11 +4,11 @@
 static const struct metric_def defs[] = {
 #define METRIC(id, kind, name, unit, key0, key1, key2, description) \
         [METRIC_##id] = { name, unit, description, SAMPLE_##kind, { key0, key1, key2 } },
-#define METRIC_4(id, kind, name, unit, key0, key1, key2, key3, description) \
-        [METRIC_##id] = { name, unit, description, SAMPLE_##kind, { key0, key1, key2, key3 } },
+#define METRIC_5(id, kind, name, unit, key0, key1, key2, key3, key4, description) \
+        [METRIC_##id] = { name, unit, description, SAMPLE_##kind, { key0, key1, key2, key3, key4 } },
 #include "names.def"
 #undef METRIC
-#undef METRIC_4
+#undef METRIC_5
 };
 
 const struct metric_def *metric_def(enum metric_id id) {

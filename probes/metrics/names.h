@@ -9,10 +9,10 @@
 
 enum metric_id {
 #define METRIC(id, kind, name, unit, key0, key1, key2, description) METRIC_##id,
-#define METRIC_4(id, kind, name, unit, key0, key1, key2, key3, description) METRIC_##id,
+#define METRIC_5(id, kind, name, unit, key0, key1, key2, key3, key4, description) METRIC_##id,
 #include "names.def"
 #undef METRIC
-#undef METRIC_4
+#undef METRIC_5
         _METRIC_MAX,
 };
 

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run_look.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-
 #include "runs.h"
-
-#define DEPTH_MAX 6 /* control groups inside each other, below the run's */
 
 /* --- Threads ------------------------------------------------------------------------------------------- */
 
@@ -14,9 +9,6 @@ struct walk {
         const struct host *host;
         struct run_look *look;
         struct lines *lines;
-        const char *path;
-        unsigned depth;
-        int error;
 };
 
 /* "TID (NAME) STATE …": the name may hold anything, also ")". */
@@ -58,45 +50,23 @@ static int take_thread(struct walk *w, int64_t tid) {
         return 0;
 }
 
-static int take_group(struct walk *w);
-
-static int take_below(const char *name, void *userdata) {
-        struct walk *up = userdata, w = *up;
-        char path[CGROUP_PATH_MAX * 2];
-        struct stat st;
-        int fd, n;
-
-        if (strchr(name, '.') && !strstr(name, ".slice") && !strstr(name, ".scope") && !strstr(name, ".service"))
-                return 0; /* a file of the group's own: "cpu.stat" */
-        n = snprintf(path, sizeof(path), "%s/%s", up->path, name);
-        if (n < 0 || (size_t) n >= sizeof(path) || up->depth == DEPTH_MAX)
-                return 0;
-        fd = host_open_file(up->host, path, O_PATH | O_DIRECTORY);
-        if (fd < 0)
-                return 0;
-        n = fstat(fd, &st);
-        close_fd(fd);
-        w.path = path;
-        w.depth++;
-        return n < 0 ? 0 : take_group(&w);
-}
-
-static int take_group(struct walk *w) {
+/* The first is the run's own. A group that is gone has no threads. */
+static int take_group(const char *group, uint64_t id, void *userdata) {
         _cleanup_(source_close) struct source file = SOURCE_NULL;
-        char path[CGROUP_PATH_MAX * 2 + 16];
-        int r;
+        char path[544];
+        struct walk *w = userdata;
+        int r = 0;
 
-        (void) snprintf(path, sizeof(path), "%s/cgroup.threads", w->path);
+        if (w->look->group == 0)
+                w->look->group = id;
+        (void) snprintf(path, sizeof(path), "%s/cgroup.threads", group);
         if (lines_begin(w->lines, &file, w->host, path) >= 0)
-                for (const char *line; (line = lines_next(w->lines));) {
+                for (const char *line; r >= 0 && (line = lines_next(w->lines));) {
                         int64_t tid;
 
                         r = take_number(&line, &tid) ? take_thread(w, tid) : 0;
-                        if (r < 0)
-                                return r;
                 }
-        r = host_list(w->host, w->path, take_below, w);
-        return r == -ENOMEM ? r : 0; /* a group that is gone has no threads */
+        return r;
 }
 
 static int compare(const void *a, const void *b) {
@@ -168,30 +138,18 @@ int run_look_take(const struct host *h, const char *base, const char *job, usec_
         _cleanup_free_ struct lines *lines = malloc(sizeof(*lines));
         _cleanup_(cgroup_files_close) struct cgroup_files files;
         _cleanup_(run_look_clear) struct run_look look = { .at = now };
-        struct walk w = { .host = h, .look = &look, .lines = lines, .path = files.path };
+        struct walk w = { .host = h, .look = &look, .lines = lines };
         char group[CGROUP_PATH_MAX];
-        struct stat st;
-        int fd, r;
+        int r = run_group_path(job, group, sizeof(group));
 
-        r = run_group_path(job, group, sizeof(group));
         if (r < 0 || cgroup_files_init(&files, base, group) < 0)
                 (void) cgroup_files_init(&files, "", ""); /* nothing is open: there is nothing to close */
         if (!lines)
                 return -ENOMEM;
-        if (r < 0)
-                return -ENOENT;
-        fd = host_open_file(h, files.path, O_PATH | O_DIRECTORY);
-        if (fd < 0)
-                return -ENOENT;
-        r = fstat(fd, &st);
-        close_fd(fd);
-        if (r < 0)
-                return -ENOENT;
-        look.group = st.st_ino;
+        r = r < 0 ? -ENOENT : cgroup_walk(h, files.path, take_group, &w);
+        if (r == -ENOMEM || look.group == 0)
+                return r == -ENOMEM ? r : -ENOENT;
         take_files(h, &files, lines, &look);
-        r = take_group(&w);
-        if (r < 0)
-                return r;
         if (look.threads)
                 qsort(look.threads, look.n_threads, sizeof(look.threads[0]), compare);
         *ret = look;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flow_memory.h"
 
-#include "flows.h"
 #include "grow.h"
 
 struct flow_memory {

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The marks of sockets between two dumps, by cookie: how far each had counted. */
-#include "base.h"
+#include "flows.h"
 
 #define FLOW_MEMORY_NO_LINK UINT32_MAX
 
 struct flow_mark {
         uint64_t cookie;
-        uint64_t sent, received, busy, receiver, buffer;
-        uint32_t retransmits, segments, drops;
-        uint16_t timeouts;
-        uint8_t repeats;
+        union flow_counts counted; /* since the socket began, as the kernel has it: cut at its own widths */
         uint32_t link; /* FLOW_MEMORY_NO_LINK: it is not counted */
         unsigned seen; /* the dump */
+        uint8_t repeats;
 };
 
 struct flow_memory;

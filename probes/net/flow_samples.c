@@ -9,59 +9,82 @@
 #define OTHER "other"
 
 void flow_name_link(struct flows *f, struct flow_link *l) {
-        size_t most = l->bad ? FLOW_NAMED_MAX : FLOW_NAMED_MAX - FLOW_NAMED_BAD;
+        bool judged = flow_is_judged(l);
+        size_t *n = judged ? &f->n_named : &f->n_named_others;
+        size_t most = !judged ? FLOW_NAMED_OTHERS : l->bad ? FLOW_NAMED_MAX : FLOW_NAMED_MAX - FLOW_NAMED_BAD;
 
-        if (l->named || !flow_is_judged(l) || f->n_named >= most)
+        if (l->named || (!judged && !l->has_events) || *n >= most)
                 return;
         l->named = true;
+        l->named_judged = judged;
         l->before = l->total;
-        f->n_named++;
+        (*n)++;
 }
 
-/* Who and by which way: the values of the keys that all metrics of links have. */
+/* What all metrics of links have: who, by which NIC, and whose. The last one is the metric's own. */
 struct label {
-        const char *peer, *nic, *job, *address;
+        const char *peer, *nic, *job, *address, *own;
+        char texts[2][FLOW_NAME_MAX];
 };
 
-static struct sample begin(enum metric_id id, const struct label *l) {
-        const struct metric_def *d = metric_def(id);
+static void label_link(const struct flows *f, const struct flow_link *l, struct label *ret) {
+        ret->peer = flow_peer_text(l, ret->texts[0]);
+        ret->address = flow_address_text(l->family, l->peer, ret->texts[1]);
+        ret->nic = f->nics[l->nic].name;
+        ret->job = f->runs[l->run];
+        ret->own = NULL;
+}
 
-        return (struct sample){ .name = d->name,
-                                .unit = d->unit,
-                                .description = d->description,
-                                .kind = d->kind,
-                                .keys = { d->keys[0], d->keys[1], d->keys[2], d->keys[3] },
-                                .values = { l->peer, l->nic, l->job, l->address } };
+static struct sample sample_of(enum metric_id id, const struct label *l) {
+        const struct metric_def *d = metric_def(id);
+        struct sample m = { .name = d->name,
+                            .unit = d->unit,
+                            .description = d->description,
+                            .kind = d->kind,
+                            .values = { l->peer, l->nic, l->job, l->address, l->own } };
+
+        memcpy(m.keys, d->keys, sizeof(m.keys));
+        return m;
 }
 
 /* Sums of what the kernel tells, which is believed up to what a sample holds. */
-static void put_total(struct sink *s, enum metric_id id, uint64_t n, const char *v0, const char *v1,
-                      const char *v2) {
-        put_int(s, id, (int64_t) MIN(n, (uint64_t) INT64_MAX), v0, v1, v2);
+static int64_t whole(uint64_t n) {
+        return (int64_t) MIN(n, (uint64_t) INT64_MAX);
 }
 
 static void put_count(struct sink *s, enum metric_id id, uint64_t n, const struct label *l) {
-        struct sample m = begin(id, l);
+        struct sample m = sample_of(id, l);
 
         m.is_int = true;
-        m.i = (int64_t) MIN(n, (uint64_t) INT64_MAX);
+        m.i = whole(n);
         s->sample(s, &m);
 }
 
 static void put_real(struct sink *s, enum metric_id id, double v, const struct label *l) {
-        struct sample m = begin(id, l);
+        struct sample m = sample_of(id, l);
 
         m.d = v;
         s->sample(s, &m);
 }
 
-static void put_link(const struct flows *f, const struct flow_link *l, struct sink *s) {
-        char peer[FLOW_NAME_MAX], address[FLOW_NAME_MAX];
-        const struct label label = { flow_peer_text(l, peer), f->nics[l->nic].name, f->runs[l->run],
-                                     flow_address_text(l->family, l->peer, address) };
+/* --- Sockets ------------------------------------------------------------------------------------------- */
 
-        put_count(s, METRIC_NET_RETRANSMITS, l->total.retransmits - l->before.retransmits, &label);
-        put_count(s, METRIC_NET_TIMEOUTS, l->total.timeouts - l->before.timeouts, &label);
+/* Without BPF nobody knows what made TCP repeat them. */
+static void put_repeats(const struct flows *f, uint64_t retransmits, uint64_t timeouts, struct label *l,
+                        struct sink *s) {
+        put_count(s, METRIC_NET_TIMEOUTS, timeouts, l);
+        l->own = "unknown";
+        if (!f->has_events)
+                put_count(s, METRIC_NET_RETRANSMITS, retransmits, l);
+        l->own = NULL;
+}
+
+static void put_link(const struct flows *f, const struct flow_link *l, struct sink *s) {
+        struct label label;
+
+        label_link(f, l, &label);
+        put_repeats(f, l->total.retransmits - l->before.retransmits, l->total.timeouts - l->before.timeouts,
+                    &label, s);
         put_count(s, METRIC_NET_BAD, l->bad, &label);
         if (l->srtt_usec > 0)
                 put_real(s, METRIC_NET_SRTT, (double) l->srtt_usec / 1e6, &label);
@@ -71,14 +94,7 @@ static void put_link(const struct flows *f, const struct flow_link *l, struct si
                 put_count(s, METRIC_NET_DELIVERY_RATE, l->delivery_rate, &label);
 }
 
-static void put_times(const struct flow_counts *c, const char *nic, const char *job, struct sink *s) {
-        put_double(s, METRIC_NET_SEND_TIME, (double) c->busy_usec / 1e6, nic, job, "busy");
-        put_double(s, METRIC_NET_SEND_TIME, (double) c->receiver_usec / 1e6, nic, job, "receive_window");
-        put_double(s, METRIC_NET_SEND_TIME, (double) c->buffer_usec / 1e6, nic, job, "send_buffer");
-}
-
 static void put_round_trips(const struct flow_rtts *r, const char *nic, const char *job, struct sink *s) {
-        const struct metric_def *d = metric_def(METRIC_NET_RTT);
         const struct sample_histogram h = { .count = r->n,
                                             .sum = r->sum,
                                             .min = NAN,
@@ -86,14 +102,9 @@ static void put_round_trips(const struct flow_rtts *r, const char *nic, const ch
                                             .bounds = flow_rtt_bounds,
                                             .counts = r->counts,
                                             .n_bounds = FLOW_RTT_BOUNDS };
-        const struct sample m = { .name = d->name,
-                                  .unit = d->unit,
-                                  .description = d->description,
-                                  .kind = d->kind,
-                                  .h = &h,
-                                  .keys = { d->keys[0], d->keys[1] },
-                                  .values = { nic, job } };
+        struct sample m = sample_of(METRIC_NET_RTT, &(struct label){ .peer = nic, .nic = job });
 
+        m.h = &h;
         if (r->n > 0)
                 s->sample(s, &m);
 }
@@ -101,32 +112,76 @@ static void put_round_trips(const struct flow_rtts *r, const char *nic, const ch
 static void put_sum(const struct flows *f, uint8_t run, uint8_t nic, struct sink *s) {
         const struct flow_sum *u = &f->sums[run][nic];
         const char *name = f->nics[nic].name, *job = f->runs[run];
-        const struct label other = { OTHER, name, job, "" };
+        struct label other = { .peer = OTHER, .nic = name, .job = job, .address = "" };
 
-        put_total(s, METRIC_NET_IO, u->total.sent_bytes, name, job, "transmit");
-        put_total(s, METRIC_NET_IO, u->total.received_bytes, name, job, "receive");
-        put_total(s, METRIC_NET_SEGMENTS, u->total.segments, name, job, NULL);
-        put_total(s, METRIC_NET_SYN_RETRIES, u->total.syn_retries, name, job, NULL);
-        put_total(s, METRIC_NET_DROPS, u->total.drops, name, job, NULL);
+        put_int(s, METRIC_NET_IO, whole(u->total.sent_bytes), name, job, "transmit");
+        put_int(s, METRIC_NET_IO, whole(u->total.received_bytes), name, job, "receive");
+        put_int(s, METRIC_NET_SEGMENTS, whole(u->total.segments), name, job, NULL);
+        put_int(s, METRIC_NET_SYN_RETRIES, whole(u->total.syn_retries), name, job, NULL);
+        put_int(s, METRIC_NET_DROPS, whole(u->total.drops), name, job, NULL);
         put_int(s, METRIC_NET_CONNECTIONS, u->connections, name, job, NULL);
         put_int(s, METRIC_NET_BAD_LINKS, u->bad, name, job, NULL);
         put_int(s, METRIC_NET_RECEIVE_FULL, u->full, name, job, NULL);
-        put_times(&u->total, name, job, s);
+        put_double(s, METRIC_NET_SEND_TIME, (double) u->total.busy_usec / 1e6, name, job, "busy");
+        put_double(s, METRIC_NET_SEND_TIME, (double) u->total.receiver_usec / 1e6, name, job, "receive_window");
+        put_double(s, METRIC_NET_SEND_TIME, (double) u->total.buffer_usec / 1e6, name, job, "send_buffer");
         put_round_trips(&f->rtts[run][nic], name, job, s);
-        if (u->unnamed.segments == 0)
-                return;
-        put_count(s, METRIC_NET_RETRANSMITS, u->unnamed.retransmits, &other);
-        put_count(s, METRIC_NET_TIMEOUTS, u->unnamed.timeouts, &other);
+        if (u->unnamed.segments > 0)
+                put_repeats(f, u->unnamed.retransmits, u->unnamed.timeouts, &other, s);
 }
 
 void flow_samples(const struct flows *f, struct sink *s) {
         for (size_t i = 0; i < f->n_links; i++)
-                if (f->links[i].used && f->links[i].named)
+                if (f->links[i].used && f->links[i].named && flow_is_judged(&f->links[i]))
                         put_link(f, &f->links[i], s);
         for (uint8_t run = 1; run < FLOW_RUNS_MAX; run++)
                 for (uint8_t nic = 1; nic < FLOW_NICS_MAX && f->runs[run][0]; nic++)
                         if (f->nics[nic].index &&
                             (f->sums[run][nic].total.segments > 0 || f->sums[run][nic].connections > 0))
                                 put_sum(f, run, nic, s);
-        put_total(s, METRIC_NET_LEFT_OUT, f->left_out, NULL, NULL, NULL);
+        put_int(s, METRIC_NET_LEFT_OUT, whole(f->left_out), NULL, NULL, NULL);
+}
+
+/* --- BPF ----------------------------------------------------------------------------------------------- */
+
+static void put_events(const uint64_t *events, const uint64_t *before, struct label *l, struct sink *s) {
+        static const struct {
+                enum metric_id id;
+                const char *own;
+        } told[_FLOW_EVENT_MAX] = {
+                [FLOW_FAST] = { METRIC_NET_RETRANSMITS, "fast" },
+                [FLOW_RTO] = { METRIC_NET_RETRANSMITS, "timeout" },
+                [FLOW_PROBE] = { METRIC_NET_RETRANSMITS, "probe" },
+                [FLOW_SYN] = { METRIC_NET_RETRANSMITS, "syn" },
+                [FLOW_RESETS_SENT] = { METRIC_NET_RESETS, "transmit" },
+                [FLOW_RESETS_RECEIVED] = { METRIC_NET_RESETS, "receive" },
+                [FLOW_CONNECTS] = { METRIC_NET_CONNECTS, "established" },
+                [FLOW_CONNECT_FAILURES] = { METRIC_NET_CONNECTS, "failed" },
+        };
+
+        for (size_t k = 0; k < _FLOW_EVENT_MAX; k++) {
+                l->own = told[k].own;
+                if (told[k].own && events[k] > before[k])
+                        put_count(s, told[k].id, events[k] - before[k], l);
+        }
+}
+
+void flow_event_samples(const struct flows *f, struct sink *s) {
+        static const uint64_t none[_FLOW_EVENT_MAX];
+        struct label label;
+
+        for (size_t i = 0; i < f->n_links; i++)
+                if (f->links[i].used && f->links[i].named) {
+                        label_link(f, &f->links[i], &label);
+                        put_events(f->links[i].events, f->links[i].events_before, &label, s);
+                }
+        for (size_t run = 0; run < FLOW_RUNS_MAX; run++)
+                for (size_t nic = 0; nic < FLOW_NICS_MAX; nic++) {
+                        if (!flows_has(f, run, nic))
+                                continue;
+                        label = (struct label){
+                                .peer = OTHER, .nic = f->nics[nic].name, .job = f->runs[run], .address = ""
+                        };
+                        put_events(f->sums[run][nic].events, none, &label, s);
+                }
 }

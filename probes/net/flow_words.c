@@ -10,16 +10,16 @@ bool flow_is_judged(const struct flow_link *l) {
         return l->used && (l->run != FLOW_NOBODY || l->is_worker);
 }
 
-static double share_again(const struct flow_counts *c) {
+static double share_again(const union flow_counts *c) {
         return c->segments > 0 ? MIN((double) c->retransmits / (double) c->segments, 1.0) : 0;
 }
 
-static bool timeouts_count(const struct flows *f, const struct flow_counts *c) {
+static bool timeouts_count(const struct flows *f, const union flow_counts *c) {
         return c->timeouts >= FLOW_BAD_TIMEOUTS &&
                c->timeouts * 10 * USEC_PER_SEC >= FLOW_BAD_TIMEOUTS * f->span;
 }
 
-static bool share_counts(const struct flow_counts *c) {
+static bool share_counts(const union flow_counts *c) {
         return c->retransmits >= FLOW_BAD_RETRANSMITS && share_again(c) >= FLOW_BAD_SHARE;
 }
 
@@ -85,7 +85,7 @@ const char *flow_peer_text(const struct flow_link *l, char buf[static FLOW_NAME_
         return buf;
 }
 
-static void say_counts(const struct flows *f, const struct flow_counts *c, struct text *t) {
+static void say_counts(const struct flows *f, const union flow_counts *c, struct text *t) {
         if (c->timeouts > 0)
                 say(t, "%s%s%" PRIu64 " RTO%s in %.0f s", comma(t), f->exact_timeouts ? "" : "at least ",
                     c->timeouts, plural(c->timeouts), seconds_of(f));
@@ -105,7 +105,7 @@ static void say_reasons(const struct flows *f, const struct flow_link *l, struct
         if (!t->more && l->bad)
                 say(t, "bad until %.0f s ago", seconds_of(f) * l->good_for);
         else if (!t->more)
-                say(t, "no loss");
+                say(t, l->seen > 0 ? "no loss" : "no connection is looked at");
 }
 
 void flow_link_text(const struct flows *f, const struct flow_link *l, char buf[static FLOW_TEXT_MAX]) {
@@ -180,7 +180,7 @@ int flow_tell(const struct flows *f, size_t most, struct finding_list *list) {
 struct over_all {
         size_t links, bad, of_worst_nic, bad_of_worst_nic;
         unsigned connections;
-        struct flow_counts sum; /* of the worst one's NIC */
+        union flow_counts sum; /* of the worst one's NIC */
         uint64_t again, segments;
         const struct flow_link *worst;
 };

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "flows.h"
 
+#include <linux/sock_diag.h>
 #include <sys/socket.h>
 
 #include "flow_memory.h"
 #include "flow_samples.h"
 #include "flow_words.h"
 #include "grow.h"
+#include "tcp_figures.h"
 
 #define FORGET_AFTER 30 /* dumps without a connection */
 
@@ -60,9 +62,22 @@ uint8_t flows_nic(struct flows *f, int index, const char *name) {
         return free_place;
 }
 
+bool flows_has(const struct flows *f, size_t run, size_t nic) {
+        return (run == FLOW_NOBODY || f->runs[run][0]) && (nic == FLOW_NOBODY || f->nics[nic].index);
+}
+
 static void forget_link(struct flows *f, struct flow_link *l) {
-        f->n_named -= l->named;
+        f->n_named -= l->named && l->named_judged;
+        f->n_named_others -= l->named && !l->named_judged;
         *l = (struct flow_link){ 0 };
+}
+
+/* Nothing is known of its sockets yet. */
+static void begin_link(struct flow_link *l) {
+        l->now = (union flow_counts){ 0 };
+        l->connections = l->connecting = l->silent = l->full = 0;
+        l->silent_msec = l->srtt_usec = l->min_rtt_usec = l->unacked = l->lost = l->receive_space = 0;
+        l->delivery_rate = 0;
 }
 
 void flows_forget_run(struct flows *f, uint8_t run) {
@@ -88,30 +103,38 @@ void flows_pause(struct flows *f) {
         flow_memory_clear(f->memory);
         f->span = f->at = 0;
         f->sockets = 0;
-        for (size_t i = 0; i < f->n_links; i++)
-                forget_link(f, &f->links[i]);
-        f->n_links = 0;
+        for (size_t i = 0; i < f->n_links; i++) {
+                struct flow_link *l = &f->links[i];
+
+                begin_link(l);
+                l->seen = 0;
+                l->bad = false;
+                if (!l->has_events)
+                        forget_link(f, l);
+        }
 }
 
 /* --- Links -------------------------------------------------------------------------------------------- */
 
-static bool is_link(const struct flow_link *l, const struct tcp_socket *s, struct flow_place p) {
+static bool is_link(const struct flow_link *l, const struct tcp_connection *s, struct flow_place p) {
         return l->used && l->nic == p.nic && l->run == p.run && l->family == s->family &&
                memcmp(l->peer, s->peer, sizeof(l->peer)) == 0;
 }
 
-/* FLOW_MEMORY_NO_LINK: no room. */
-static uint32_t find_link(struct flows *f, const struct tcp_socket *s, struct flow_place p) {
+/* FLOW_MEMORY_NO_LINK: there are most already. */
+static uint32_t find_link(struct flows *f, const struct tcp_connection *s, struct flow_place p, size_t most) {
         size_t place = f->n_links;
         struct flow_link *l;
 
         for (size_t i = f->n_links; i > 0; i--) { /* new sockets mostly go where the last one went */
-                if (is_link(&f->links[i - 1], s, p))
+                if (is_link(&f->links[i - 1], s, p)) {
+                        f->links[i - 1].bound |= p.bound;
                         return (uint32_t) (i - 1);
+                }
                 if (!f->links[i - 1].used)
                         place = i - 1;
         }
-        if (place == FLOW_LINKS_MAX ||
+        if (place >= most ||
             (place == f->n_links && grow(&f->links, &f->links_size, place + 1, sizeof(*f->links)) < 0))
                 return FLOW_MEMORY_NO_LINK;
         f->n_links = MAX(f->n_links, place + 1);
@@ -124,63 +147,52 @@ static uint32_t find_link(struct flows *f, const struct tcp_socket *s, struct fl
         return (uint32_t) place;
 }
 
-static void add(struct flow_counts *to, const struct flow_counts *c) {
-        to->retransmits += c->retransmits;
-        to->timeouts += c->timeouts;
-        to->syn_retries += c->syn_retries;
-        to->segments += c->segments;
-        to->sent_bytes += c->sent_bytes;
-        to->received_bytes += c->received_bytes;
-        to->busy_usec += c->busy_usec;
-        to->receiver_usec += c->receiver_usec;
-        to->buffer_usec += c->buffer_usec;
-        to->drops += c->drops;
+static void add(union flow_counts *to, const union flow_counts *c) {
+        for (size_t k = 0; k < ELEMENTSOF(to->all); k++)
+                to->all[k] += c->all[k];
 }
 
 /* --- One socket ---------------------------------------------------------------------------------------- */
 
-static uint64_t since(uint64_t before, uint64_t now) {
-        return now > before ? now - before : 0;
-}
-
 /* A kernel that does not count timeouts tells how many there were since data was last acknowledged. */
-static uint64_t timeouts_since(const struct flow_mark *before, const struct flow_mark *now, bool exact) {
-        if (exact)
-                return (uint16_t) (now->timeouts - before->timeouts);
-        return now->repeats >= before->repeats ? (uint64_t) (now->repeats - before->repeats) : now->repeats;
+static uint64_t repeats_since(uint8_t before, uint8_t now) {
+        return now >= before ? (uint64_t) (now - before) : now;
 }
 
-static struct flow_counts counts_since(const struct flow_mark *before, const struct flow_mark *now,
-                                       const struct tcp_socket *s) {
-        struct flow_counts c = {
-                .retransmits = (uint32_t) (now->retransmits - before->retransmits),
-                .timeouts = timeouts_since(before, now, s->has_timeouts),
-                .segments = (uint32_t) (now->segments - before->segments),
-                .drops = (uint32_t) (now->drops - before->drops),
-                .sent_bytes = since(before->sent, now->sent),
-                .received_bytes = since(before->received, now->received),
-                .busy_usec = since(before->busy, now->busy),
-                .receiver_usec = since(before->receiver, now->receiver),
-                .buffer_usec = since(before->buffer, now->buffer),
-        };
+static union flow_counts counts_since(const struct flow_mark *before, const struct flow_mark *now,
+                                      const struct tcp_connection *s) {
+        static const union flow_counts widths = { .retransmits = UINT32_MAX,
+                                                  .timeouts = UINT16_MAX,
+                                                  .segments = UINT32_MAX,
+                                                  .drops = UINT32_MAX };
+        union flow_counts c;
 
-        if (s->state == TCP_STATE_SYN_SENT)
-                c.syn_retries = c.retransmits;
+        for (size_t k = 0; k < ELEMENTSOF(c.all); k++)
+                if (widths.all[k]) /* it wraps */
+                        c.all[k] = (now->counted.all[k] - before->counted.all[k]) & widths.all[k];
+                else
+                        c.all[k] = now->counted.all[k] - MIN(now->counted.all[k], before->counted.all[k]);
+        if (s->info_size < TCP_TIMEOUTS_END)
+                c.timeouts = repeats_since(before->repeats, now->repeats);
+        c.syn_retries = s->state == TCP_STATE_SYN_SENT ? c.retransmits : 0;
         return c;
 }
 
-static struct flow_mark mark_of(const struct tcp_socket *s) {
-        const struct tcp_figures *t = &s->figures;
+static uint32_t memory_of(const struct tcp_connection *s, size_t which) {
+        return which < s->n_memory ? s->memory[which] : 0;
+}
 
-        return (struct flow_mark){ .sent = s->has_sent ? t->bytes_sent : t->bytes_acked,
-                                   .received = t->bytes_received,
-                                   .busy = t->busy_time,
-                                   .receiver = t->rwnd_limited,
-                                   .buffer = t->sndbuf_limited,
-                                   .retransmits = t->total_retrans,
-                                   .segments = t->data_segs_out,
-                                   .drops = s->drops,
-                                   .timeouts = t->total_rto,
+static struct flow_mark mark_of(const struct tcp_connection *s, const struct tcp_figures *t) {
+        return (struct flow_mark){ .cookie = s->cookie,
+                                   .counted = { .sent_bytes = s->info_size >= TCP_SENT_END ? t->bytes_sent : t->bytes_acked,
+                                                .received_bytes = t->bytes_received,
+                                                .busy_usec = t->busy_time,
+                                                .receiver_usec = t->rwnd_limited,
+                                                .buffer_usec = t->sndbuf_limited,
+                                                .retransmits = t->total_retrans,
+                                                .segments = t->data_segs_out,
+                                                .drops = memory_of(s, SK_MEMINFO_DROPS),
+                                                .timeouts = t->total_rto },
                                    .repeats = t->retransmits };
 }
 
@@ -202,16 +214,15 @@ static void take_round_trip(struct flows *f, struct flow_link *l, const struct t
 }
 
 /* What it is now, beside what it counted. */
-static void take_state(struct flows *f, struct flow_link *l, const struct tcp_socket *s, bool sent) {
-        const struct tcp_figures *t = &s->figures;
-
+static void take_state(struct flows *f, struct flow_link *l, const struct tcp_connection *s,
+                       const struct tcp_figures *t, bool sent) {
         l->connections++;
         l->connecting += s->state == TCP_STATE_SYN_SENT;
         l->unacked += t->unacked;
         l->lost += t->lost;
         l->delivery_rate = MAX(l->delivery_rate, t->delivery_rate);
         l->receive_space = MAX(l->receive_space, t->rcv_space);
-        l->full += s->has_memory && f->receive_max > 0 && s->receive_buffer >= f->receive_max;
+        l->full += f->receive_max > 0 && memory_of(s, SK_MEMINFO_RCVBUF) >= f->receive_max;
         if (s->timer == TCP_TIMER_REPEAT && t->unacked > 0 && t->retransmits >= FLOW_SILENT_REPEATS &&
             t->last_ack_recv >= FLOW_SILENT_MSEC && s->state != TCP_STATE_SYN_SENT) {
                 l->silent++;
@@ -220,17 +231,21 @@ static void take_state(struct flows *f, struct flow_link *l, const struct tcp_so
         take_round_trip(f, l, t, sent);
 }
 
-int flows_take(struct flows *f, const struct tcp_socket *s,
-               struct flow_place (*place)(const struct tcp_socket *s, void *userdata), void *userdata) {
-        struct flow_mark now = mark_of(s), *mark;
-        struct flow_counts c = { 0 };
+int flows_take(struct flows *f, const struct tcp_connection *s,
+               struct flow_place (*place)(const struct tcp_connection *s, void *userdata), void *userdata) {
+        struct flow_mark now, *mark;
+        struct tcp_figures t = { 0 };
+        union flow_counts c = { 0 };
         struct flow_link *l;
         bool known;
         int r;
 
+        if (s->info)
+                tcp_connection_info(s, &t, sizeof(t));
+        now = mark_of(s, &t);
         f->sockets++;
         f->runs_told |= s->cgroup != 0;
-        f->exact_timeouts &= s->has_timeouts || !s->has_figures;
+        f->exact_timeouts &= !s->info || s->info_size >= TCP_TIMEOUTS_END;
         r = flow_memory_find(f->memory, s->cookie, &mark, &known);
         if (r < 0) {
                 f->left_out++;
@@ -241,7 +256,7 @@ int flows_take(struct flows *f, const struct tcp_socket *s,
 
                 mark->link = p.leave_out || p.nic >= FLOW_NICS_MAX || p.run >= FLOW_RUNS_MAX
                                      ? FLOW_MEMORY_NO_LINK
-                                     : find_link(f, s, p);
+                                     : find_link(f, s, p, FLOW_LINKS_MAX);
                 f->left_out += mark->link == FLOW_MEMORY_NO_LINK && !p.leave_out;
         }
         mark->seen = f->dump;
@@ -253,10 +268,9 @@ int flows_take(struct flows *f, const struct tcp_socket *s,
                       (!f->began_here || l->run != FLOW_NOBODY))) /* a new one began since the last dump */
                 c = counts_since(mark, &now, s);
         add(&l->now, &c);
-        take_state(f, l, s, c.segments > 0);
+        take_state(f, l, s, &t, c.segments > 0);
         now.link = mark->link;
         now.seen = f->dump;
-        now.cookie = mark->cookie;
         *mark = now;
         return 0;
 }
@@ -268,20 +282,13 @@ void flows_begin(struct flows *f, usec_t now) {
         f->at = now;
         f->dump++;
         f->sockets = 0;
-        for (size_t i = 0; i < f->n_links; i++) {
-                struct flow_link *l = &f->links[i];
-
-                l->now = (struct flow_counts){ 0 };
-                l->connections = l->connecting = l->silent = l->full = 0;
-                l->silent_msec = l->srtt_usec = l->min_rtt_usec = l->unacked = l->lost = l->receive_space =
-                        0;
-                l->delivery_rate = 0;
-        }
+        for (size_t i = 0; i < f->n_links; i++)
+                begin_link(&f->links[i]);
         for (size_t r = 0; r < FLOW_RUNS_MAX; r++)
                 for (size_t n = 0; n < FLOW_NICS_MAX; n++) {
-                        if ((r > 0 && !f->runs[r][0]) || (n > 0 && !f->nics[n].index))
-                                continue; /* never touched, it takes no memory */
-                        f->sums[r][n].now = (struct flow_counts){ 0 };
+                        if (!flows_has(f, r, n))
+                                continue;
+                        f->sums[r][n].now = (union flow_counts){ 0 };
                         f->sums[r][n].connections = f->sums[r][n].bad = f->sums[r][n].full = 0;
                 }
 }
@@ -296,7 +303,7 @@ void flows_end(struct flows *f, bool complete) {
 
                 if (!l->used)
                         continue;
-                if (f->dump - l->seen > FORGET_AFTER) {
+                if (!l->has_events && f->dump - l->seen > FORGET_AFTER) {
                         forget_link(f, l);
                         continue;
                 }
@@ -311,6 +318,87 @@ void flows_end(struct flows *f, bool complete) {
                 s->full += l->full;
                 s->bad += l->bad;
         }
+}
+
+/* --- BPF ----------------------------------------------------------------------------------------------- */
+
+/* Whose an entry is, in the words of a socket: addresses, control group. */
+static struct tcp_connection socket_of(const struct net_peer_key *key) {
+        struct tcp_connection s = { .family = AF_INET6, .cgroup = key->cgroup };
+
+        memcpy(s.local, key->local, sizeof(s.local));
+        memcpy(s.peer, key->peer, sizeof(s.peer));
+        tcp_connection_unmap(&s);
+        return s;
+}
+
+static void add_events(uint64_t *to, const struct net_counts *c) {
+        const uint64_t told[_FLOW_EVENT_MAX] = { [FLOW_FAST] = c->retransmits[NET_FAST],
+                                                 [FLOW_RTO] = c->retransmits[NET_RTO],
+                                                 [FLOW_PROBE] = c->retransmits[NET_PROBE],
+                                                 [FLOW_SYN] = c->retransmits[NET_SYN],
+                                                 [FLOW_EXPIRED] = c->events[NET_RTO],
+                                                 [FLOW_RESETS_SENT] = c->resets_sent,
+                                                 [FLOW_RESETS_RECEIVED] = c->resets_received,
+                                                 [FLOW_CONNECTS] = c->connects,
+                                                 [FLOW_CONNECT_FAILURES] = c->connect_failures };
+
+        for (size_t k = 0; k < _FLOW_EVENT_MAX; k++)
+                to[k] += told[k];
+}
+
+static void begin_events(struct flows *f) {
+        f->has_events = true;
+        for (size_t i = 0; i < f->n_links; i++) {
+                memset(f->links[i].events, 0, sizeof(f->links[i].events));
+                f->links[i].has_events = false;
+        }
+        for (size_t r = 0; r < FLOW_RUNS_MAX; r++)
+                for (size_t n = 0; n < FLOW_NICS_MAX; n++)
+                        if (flows_has(f, r, n))
+                                memset(f->sums[r][n].events, 0, sizeof(f->sums[r][n].events));
+}
+
+/* Of a link that gets series of its own, what was told of it by then stays among the others'. */
+static void end_events(struct flows *f) {
+        for (size_t i = 0; i < f->n_links; i++) {
+                struct flow_link *l = &f->links[i];
+
+                if (!l->used)
+                        continue;
+                if (!l->has_events && l->seen == 0) {
+                        forget_link(f, l);
+                        continue;
+                }
+                flow_name_link(f, l);
+                if (!l->named)
+                        memcpy(l->events_before, l->events, sizeof(l->events));
+                for (size_t k = 0; k < _FLOW_EVENT_MAX; k++)
+                        f->sums[l->run][l->nic].events[k] += l->events_before[k];
+        }
+}
+
+void flows_take_events(struct flows *f, const struct net_figures *figures,
+                       struct flow_place (*place)(const struct tcp_connection *s, void *userdata), void *userdata) {
+        begin_events(f);
+        for (size_t i = 0; i < NET_PEERS; i++) {
+                struct flow_place p;
+                struct tcp_connection s;
+                uint32_t at;
+
+                if (__atomic_load_n(&figures->peer_use[i], __ATOMIC_ACQUIRE) != NET_USED)
+                        continue;
+                s = socket_of(&figures->peers[i].key);
+                p = place(&s, userdata);
+                at = find_link(f, &s, p, FLOW_LINKS_MAX / 2); /* strangers do not take all */
+                if (at == FLOW_MEMORY_NO_LINK) {
+                        add_events(f->sums[p.run][p.nic].events, &figures->peers[i].counts);
+                        continue;
+                }
+                f->links[at].has_events = true;
+                add_events(f->links[at].events, &figures->peers[i].counts);
+        }
+        end_events(f);
 }
 
 struct flow_link *flows_next_unasked(struct flows *f) {

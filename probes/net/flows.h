@@ -1,20 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What TCP went through on each way out of this host between two dumps of its sockets: per (peer's address,
- * NIC, run). Pure: sockets go in, one dump after another, and whose they are is asked once for each. What a
- * socket counts from its beginning on is kept by its cookie, so that a dump counts what is new in it; the
- * first dump only sets the marks.
+ * The one table of what TCP went through between this host and its peers: a link is a NIC, a peer's address and
+ * a run. It has two sources. Pure: what they tell goes in, and whose it is is asked.
  *
- * What is not seen: what happens to a socket between the last dump that has it and its end, and sockets that
- * come and go between two dumps.
+ * Dumps of sockets, while a run lives. A socket's counters are kept by its cookie, so that a dump counts what
+ * is new in it; the first dump only sets the marks. What is not seen: what happens to a socket between the last
+ * dump that has it and its end, and sockets that come and go between two dumps.
+ *
+ * The network set of BPF programs, where it runs: it counts at the event, what belongs to no run, too, and tells
+ * what made TCP repeat a segment. Its counters are taken as they are.
  *
  * After the first dumps nothing is allocated, but where there are more sockets or ways than ever before.
  * Bounded; what finds no room is counted.
  */
 #include <net/if.h>
 
-#include "tcp_socket.h"
+#include "net_figures.h"
+#include "tcp_connections.h"
 
 #define FLOW_LINKS_MAX 1024
 #define FLOW_SOCKETS_MAX 16384
@@ -29,15 +32,32 @@
 #define FLOW_SILENT_MSEC 2000
 
 /* How often or how long, over a span. */
-struct flow_counts {
-        uint64_t retransmits; /* segments sent again, those of a connection that is begun included */
-        uint64_t timeouts;    /* retransmission timers that ran out; before Linux 6.7 at least so many */
-        uint64_t syn_retries; /* of retransmits: those of connections that are begun */
-        uint64_t segments;    /* with data, sent; repetitions included */
-        uint64_t sent_bytes, received_bytes;
-        /* with data to send; of that: held by the peer's window, by the send buffer */
-        uint64_t busy_usec, receiver_usec, buffer_usec;
-        uint64_t drops; /* segments received and thrown away: repeated ones, out of the window, no memory */
+union flow_counts {
+        struct {
+                uint64_t retransmits; /* segments sent again, those of a connection that is begun included */
+                uint64_t timeouts;    /* retransmission timers that ran out; before Linux 6.7 at least so many */
+                uint64_t syn_retries; /* of retransmits: those of connections that are begun */
+                uint64_t segments;    /* with data, sent; repetitions included */
+                uint64_t sent_bytes, received_bytes;
+                /* with data to send; of that: held by the peer's window, by the send buffer */
+                uint64_t busy_usec, receiver_usec, buffer_usec;
+                uint64_t drops; /* segments received and thrown away: repeated, out of the window, no memory */
+        };
+        uint64_t all[10];
+};
+
+/* What BPF counted, since it was loaded. */
+enum flow_event {
+        FLOW_FAST = NET_FAST,
+        FLOW_RTO = NET_RTO,
+        FLOW_PROBE = NET_PROBE,
+        FLOW_SYN = NET_SYN, /* segments, by what made TCP repeat them */
+        FLOW_EXPIRED, /* retransmission timers that ran out */
+        FLOW_RESETS_SENT,
+        FLOW_RESETS_RECEIVED,
+        FLOW_CONNECTS, /* that we began */
+        FLOW_CONNECT_FAILURES,
+        _FLOW_EVENT_MAX,
 };
 
 struct flow_link {
@@ -50,7 +70,7 @@ struct flow_link {
         bool bound;               /* to the NIC */
         bool asked;               /* name and wrong_nic are settled for now: flows_next_unasked() */
 
-        struct flow_counts now, total; /* between the last two dumps; since it was first seen */
+        union flow_counts now, total; /* between the last two dumps; since it was first seen */
         /* As of the last dump. */
         unsigned connections, connecting; /* connecting: of them, those without an answer yet */
         unsigned silent;                  /* of them: nothing is acknowledged */
@@ -66,15 +86,19 @@ struct flow_link {
         unsigned good_for; /* dumps without a reason, while bad */
         usec_t bad_since;  /* boot clock */
 
-        bool named;                /* has metrics of its own (flow_samples.h) */
-        struct flow_counts before; /* total when it was named */
-        unsigned seen;             /* number of the last dump that has it */
+        uint64_t events[_FLOW_EVENT_MAX], events_before[_FLOW_EVENT_MAX]; /* before: as told before it was named */
+        bool has_events; /* BPF has an entry for it */
+
+        bool named, named_judged;  /* has metrics of its own (flow_samples.h); as one that is judged */
+        union flow_counts before; /* total when it was named */
+        unsigned seen;             /* number of the last dump that has it; 0: none yet */
 };
 
 /* Of each NIC and run, since the run is known here: sums that never step back when a link is forgotten. */
 struct flow_sum {
-        struct flow_counts now, total;
-        struct flow_counts unnamed; /* of total, that of links without metrics of their own */
+        union flow_counts now, total;
+        union flow_counts unnamed; /* of total, that of links without metrics of their own */
+        uint64_t events[_FLOW_EVENT_MAX]; /* the same of BPF */
         unsigned connections, bad, full;
 };
 
@@ -87,7 +111,7 @@ extern const double flow_rtt_bounds[FLOW_RTT_BOUNDS]; /* s */
 
 struct flow_place {
         uint8_t nic, run;
-        bool leave_out; /* loopback, one's own */
+        bool leave_out; /* one's own */
         bool bound;     /* to the NIC, whatever the routes say */
 };
 
@@ -109,7 +133,8 @@ struct flows {
         uint64_t left_out;   /* sockets that found no room, each dump's */
         bool exact_timeouts; /* the kernel counts them */
         bool runs_told;      /* the kernel tells whose sockets are */
-        size_t n_named;
+        bool has_events;     /* BPF runs */
+        size_t n_named, n_named_others; /* links with metrics of their own: judged ones, others */
         struct flow_memory *memory; /* the marks of sockets */
 };
 
@@ -120,12 +145,14 @@ void flows_clear(struct flows *f);
 /* The place of a run, a NIC: made where there is none yet. FLOW_NOBODY: no room. */
 uint8_t flows_run(struct flows *f, const char *name);
 uint8_t flows_nic(struct flows *f, int index, const char *name);
+/* Both places are taken. What never was is never touched, so that it takes no memory. */
+bool flows_has(const struct flows *f, size_t run, size_t nic);
 /* The run is over: its links and sums are gone, its place is free. */
 void flows_forget_run(struct flows *f, uint8_t run);
 /* The runs that are here began at this instant (boot clock) or later, before the first dump: what their
  * sockets have counted by then is of the span since. */
 void flows_since(struct flows *f, usec_t at);
-/* The dumps stopped: the next is a first one. What was counted stays. */
+/* The dumps stopped: the next is a first one. What was counted of NICs and by BPF stays. */
 void flows_pause(struct flows *f);
 
 /*
@@ -134,9 +161,13 @@ void flows_pause(struct flows *f);
  * so that those that it did not tell are closed.
  */
 void flows_begin(struct flows *f, usec_t now);
-int flows_take(struct flows *f, const struct tcp_socket *s,
-               struct flow_place (*place)(const struct tcp_socket *s, void *userdata), void *userdata);
+int flows_take(struct flows *f, const struct tcp_connection *s,
+               struct flow_place (*place)(const struct tcp_connection *s, void *userdata), void *userdata);
 void flows_end(struct flows *f, bool complete);
+
+/* What BPF counted by now: whose an entry is, is asked each time. Between dumps. */
+void flows_take_events(struct flows *f, const struct net_figures *figures,
+                       struct flow_place (*place)(const struct tcp_connection *s, void *userdata), void *userdata);
 
 /* A link whose name or way is not settled; NULL: none. The caller fills both in and sets asked. */
 struct flow_link *flows_next_unasked(struct flows *f);

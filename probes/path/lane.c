@@ -15,7 +15,7 @@
                length */
 
 struct lane {
-        union address source;
+        union path_address source;
         uint64_t secret;
         uint16_t sequence;
         int ping_fd, udp_fd;
@@ -24,7 +24,7 @@ struct lane {
 
 /* --- Addresses ----------------------------------------------------------------------------------------- */
 
-const char *address_text(const union address *a, char buf[static ADDRESS_TEXT_MAX]) {
+const char *address_text(const union path_address *a, char buf[static ADDRESS_TEXT_MAX]) {
         const void *bytes = a->sa.sa_family == AF_INET ? (const void *) &a->in.sin_addr : &a->in6.sin6_addr;
 
         if (!inet_ntop(a->sa.sa_family, bytes, buf, ADDRESS_TEXT_MAX))
@@ -32,11 +32,11 @@ const char *address_text(const union address *a, char buf[static ADDRESS_TEXT_MA
         return buf;
 }
 
-socklen_t address_len(const union address *a) {
+socklen_t address_len(const union path_address *a) {
         return a->sa.sa_family == AF_INET ? sizeof(a->in) : sizeof(a->in6);
 }
 
-bool address_equal(const union address *a, const union address *b) {
+bool address_equal(const union path_address *a, const union path_address *b) {
         if (a->sa.sa_family != b->sa.sa_family)
                 return false;
         if (a->sa.sa_family == AF_INET)
@@ -44,11 +44,19 @@ bool address_equal(const union address *a, const union address *b) {
         return memcmp(&a->in6.sin6_addr, &b->in6.sin6_addr, sizeof(a->in6.sin6_addr)) == 0;
 }
 
-int address_parse(const char *text, union address *ret) {
-        union address a = { .in6 = { .sin6_family = AF_INET6 } };
+void address_fill(union path_address *ret, uint8_t family, const uint8_t *bytes) {
+        *ret = (union path_address){ .sa.sa_family = family };
+        if (family == AF_INET)
+                memcpy(&ret->in.sin_addr, bytes, sizeof(ret->in.sin_addr));
+        else if (family == AF_INET6)
+                memcpy(&ret->in6.sin6_addr, bytes, sizeof(ret->in6.sin6_addr));
+}
+
+int address_parse(const char *text, union path_address *ret) {
+        union path_address a = { .in6 = { .sin6_family = AF_INET6 } };
 
         if (inet_pton(AF_INET6, text, &a.in6.sin6_addr) != 1) {
-                a = (union address){ .in = { .sin_family = AF_INET } };
+                a = (union path_address){ .in = { .sin_family = AF_INET } };
                 if (inet_pton(AF_INET, text, &a.in.sin_addr) != 1)
                         return -EINVAL;
         }
@@ -84,7 +92,7 @@ static int set_probe_options(int fd, int family) {
         return r;
 }
 
-static int open_socket(const union address *source, int protocol) {
+static int open_socket(const union path_address *source, int protocol) {
         _cleanup_close_ int fd =
                 socket(source->sa.sa_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, protocol);
         int r;
@@ -99,7 +107,7 @@ static int open_socket(const union address *source, int protocol) {
         return TAKE_FD(fd);
 }
 
-int lane_new(const union address *source, uint64_t secret, struct lane **ret) {
+int lane_new(const union path_address *source, uint64_t secret, struct lane **ret) {
         _cleanup_(lane_freep) struct lane *l = calloc(1, sizeof(*l));
         bool v4 = source->sa.sa_family == AF_INET;
         int r;
@@ -146,7 +154,7 @@ int lane_udp_fd(const struct lane *l) {
 
 /* --- Sending ------------------------------------------------------------------------------------------- */
 
-int lane_send(struct lane *l, const union address *to, const struct proof_packet *packet) {
+int lane_send(struct lane *l, const union path_address *to, const struct proof_packet *packet) {
         size_t headers = header_size(l->source.sa.sa_family) + ECHO_HEADER;
         struct lane_payload payload = { .secret = l->secret,
                                         .target = (uint32_t) packet->target,
@@ -157,7 +165,7 @@ int lane_send(struct lane *l, const union address *to, const struct proof_packet
                                 .un.echo.sequence =
                                         htons(l->sequence) }; /* identifier and checksum are the kernel's */
         bool ping = packet->kind == PROOF_ECHO;
-        union address peer = *to;
+        union path_address peer = *to;
         struct iovec parts[] = { { &echo, ping ? sizeof(echo) : 0 },
                                  { &payload, sizeof(payload) },
                                  { l->zeros, packet->size - headers - sizeof(payload) } };
@@ -266,7 +274,7 @@ static int receive_one(struct lane *l, bool ping, struct lane_answer *ret) {
         } control;
         struct lane_answer a = { 0 };
         struct lane_control said;
-        union address quoted; /* where an error's packet was going */
+        union path_address quoted; /* where an error's packet was going */
         struct iovec parts[] = { { data, sizeof(data) }, { l->rest, UINT16_MAX } };
         struct msghdr m = { .msg_name = ping ? &a.from : &quoted,
                             .msg_namelen = sizeof(a.from),

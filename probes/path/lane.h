@@ -17,7 +17,7 @@
 /* Nothing listens there (RFC 863's discard; whoever runs it does not answer either). */
 #define LANE_CLOSED_PORT 9
 
-union address {
+union path_address {
         struct sockaddr sa;
         struct sockaddr_in in;
         struct sockaddr_in6 in6;
@@ -25,17 +25,19 @@ union address {
 
 #define ADDRESS_TEXT_MAX 48
 /* "10.10.0.13". */
-const char *address_text(const union address *a, char buf[static ADDRESS_TEXT_MAX]);
-socklen_t address_len(const union address *a);
+const char *address_text(const union path_address *a, char buf[static ADDRESS_TEXT_MAX]);
+socklen_t address_len(const union path_address *a);
 /* Without ports. */
-bool address_equal(const union address *a, const union address *b);
+bool address_equal(const union path_address *a, const union path_address *b);
+/* Of the family's length; family 0: none. */
+void address_fill(union path_address *ret, uint8_t family, const uint8_t *bytes);
 /* Numeric text, IPv4 or IPv6 (no zone). -EINVAL. */
-int address_parse(const char *text, union address *ret);
+int address_parse(const char *text, union path_address *ret);
 
 struct lane;
 /* -EACCES: no ping socket is permitted; -EADDRNOTAVAIL: source is not of this host; others of socket(2).
  * secret: any number that peers cannot guess. */
-int lane_new(const union address *source, uint64_t secret, struct lane **ret);
+int lane_new(const union path_address *source, uint64_t secret, struct lane **ret);
 struct lane *lane_free(struct lane *l);
 DEFINE_CLEANUP(struct lane *, lane_free)
 int lane_ping_fd(const struct lane *l);
@@ -43,11 +45,11 @@ int lane_udp_fd(const struct lane *l);
 
 /* Sends one packet of packet->size bytes. -EAGAIN: no room now (as good as lost); -EMSGSIZE: larger than the
  * NIC's MTU; others: no way there. */
-int lane_send(struct lane *l, const union address *to, const struct proof_packet *packet);
+int lane_send(struct lane *l, const union path_address *to, const struct proof_packet *packet);
 
 /* One answer. from: who gave it. */
 struct lane_answer {
-        union address from;
+        union path_address from;
         struct proof_packet packet;
         uint32_t fragment; /* as for proof_answered() */
 };
@@ -75,7 +77,7 @@ int lane_parse_quote(uint64_t secret, const void *data, size_t got, struct proof
 struct lane_control {
         uint32_t fragment; /* size of the largest piece it came in; 0: it came whole */
         bool port_unreachable; /* "nobody listens on that port", by offender itself */
-        union address offender;
+        union path_address offender;
 };
 /* Ends at the first control message that is out of bounds. */
 void lane_parse_control(struct msghdr *m, struct lane_control *ret);

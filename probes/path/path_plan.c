@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <ifaddrs.h>
-
+#include "addresses.h"
 #include "path_plan.h"
 #include "route.h"
 #include "verdict.h"
 
 void path_plan_clear(struct path_plan *p) {
         free(p->paths);
-        free(p->items);
         *p = PATH_PLAN_NULL;
 }
 
@@ -30,27 +28,23 @@ static void add_path(struct path_plan *p, const char *nic, const char *name, con
         struct path *x = &p->paths[p->n];
 
         *x = (struct path){ .derived = suffix != NULL, .origin = origin };
-        (void) snprintf(x->nic, sizeof(x->nic), "%s", nic);
-        if (snprintf(x->name, sizeof(x->name), "%s%s%s", name, suffix ? "-" : "", suffix ? suffix : "") >=
-            (int) sizeof(x->name))
-                return; /* too long a name exists nowhere */
-        p->items[p->n++].name = x->name;
+        (void) snprintf(x->what.nic, sizeof(x->what.nic), "%s", nic);
+        if (snprintf(x->what.peer, sizeof(x->what.peer), "%s%s%s", name, suffix ? "-" : "",
+                     suffix ? suffix : "") < (int) sizeof(x->what.peer))
+                p->n++; /* too long a name exists nowhere */
 }
 
 int path_plan_make(const struct link_table *links, const struct intent *intent,
                    const struct path_peers *peers, struct path_plan *ret) {
         size_t size = peers->n * (count_nics(intent, links) + 1);
         struct path_plan p = { .intent = intent };
-        union address numeric;
+        union path_address numeric;
 
         if (size + links->n > FINDING_LIST_MAX) /* each may become a finding */
                 return -E2BIG;
         p.paths = calloc(size + 1, sizeof(*p.paths));
-        p.items = calloc(size + 1, sizeof(*p.items));
-        if (!p.paths || !p.items) {
-                path_plan_clear(&p);
+        if (!p.paths)
                 return -ENOMEM;
-        }
         for (size_t i = 0; i < peers->n; i++) {
                 const struct path_peer *peer = &peers->items[i];
                 size_t origin = p.n;
@@ -70,7 +64,7 @@ int path_plan_make(const struct link_table *links, const struct intent *intent,
 
 struct routing {
         struct router router;
-        struct ifaddrs *addresses;
+        struct address_table addresses;
         const struct link_table *links;
         const struct intent *intent;
         struct finding_list *findings;
@@ -86,30 +80,25 @@ static const struct link *find_link(const struct link_table *links, int index, c
 /* One UNKNOWN of a path that cannot be tried. */
 static int cannot(struct finding_list *l, const struct path *p, const char *found, const char *reason,
                   const char *remedy) {
-        struct path_facts facts = { .nic = p->nic,
-                                    .name = p->name,
-                                    .from = &p->from,
-                                    .to = p->to.sa.sa_family ? &p->to : NULL,
-                                    .mtu = p->mtu };
         struct finding f;
 
-        path_finding_init(&f, &facts);
+        path_finding_init(&f, &p->what);
         finding_set(f.found, "%s", found);
         finding_set(f.reason, "%s", reason);
         finding_set(f.remedy, "%s", remedy);
         return finding_list_add(l, &f);
 }
 
-static int not_resolved(struct finding_list *l, const struct path *p, int error) {
-        char reason[200], remedy[PATH_NAME_MAX + 64];
+static int not_resolved(struct finding_list *l, const struct path *p) {
+        char remedy[PATH_NAME_MAX + 64];
 
-        (void) snprintf(reason, sizeof(reason), "%s",
-                        error == -ENOENT      ? "no such name"
-                        : error == -ETIMEDOUT ? "the resolver gave no answer within 1 s"
-                                              : "the resolver is in trouble");
         (void) snprintf(remedy, sizeof(remedy), "getent ahosts %s; or name its address: --peer ADDRESS",
-                        p->name);
-        return cannot(l, p, "not tried: the name has no address", reason, remedy);
+                        p->what.peer);
+        return cannot(l, p, "not tried: the name has no address",
+                      p->error == -ENOENT      ? "no such name"
+                      : p->error == -ETIMEDOUT ? "the resolver gave no answer within 1 s"
+                                               : "the resolver is in trouble",
+                      remedy);
 }
 
 static int wrong_way(struct routing *r, const struct path *p, const struct route *route, int error) {
@@ -117,7 +106,7 @@ static int wrong_way(struct routing *r, const struct path *p, const struct route
         char found[96], remedy[160], from[ADDRESS_TEXT_MAX], to[ADDRESS_TEXT_MAX];
 
         (void) snprintf(remedy, sizeof(remedy), "ip route get %s from %s; ip rule; ip route show table all",
-                        address_text(&p->to, to), address_text(&p->from, from));
+                        address_text(&p->what.to, to), address_text(&p->what.from, from));
         if (error < 0) {
                 (void) snprintf(found, sizeof(found), "not tried: no route (%s)", strerror(-error));
                 return cannot(r->findings, p, found, "the kernel has no way there from this NIC's address",
@@ -136,7 +125,7 @@ static int wrong_way(struct routing *r, const struct path *p, const struct route
 static int choose_nic(struct routing *r, struct path *p) {
         const struct link *l;
         struct route route;
-        int k = router_ask(&r->router, NULL, &p->to, &route);
+        int k = router_ask(&r->router, NULL, &p->what.to, &route);
 
         if (k < 0)
                 return wrong_way(r, p, NULL, k);
@@ -149,12 +138,12 @@ static int choose_nic(struct routing *r, struct path *p) {
                 return cannot(r->findings, p, "not tried: no data-centre NIC leads there",
                               "the route to it takes another kind of interface",
                               "name an address of the data-centre network: --peer ADDRESS");
-        (void) snprintf(p->nic, sizeof(p->nic), "%s", l->name);
+        (void) snprintf(p->what.nic, sizeof(p->what.nic), "%s", l->name);
         return 1;
 }
 
 static int use(struct routing *r, struct path *p) {
-        const struct link *l = find_link(r->links, 0, p->nic);
+        const struct link *l = find_link(r->links, 0, p->what.nic);
         struct route route;
         int k;
 
@@ -162,22 +151,21 @@ static int use(struct routing *r, struct path *p) {
                 return cannot(r->findings, p,
                               "not tried: this host has no such data-centre NIC, or it is down", "",
                               "ip -d link show; Nics= and IgnoreNics= in /etc/tpu-hostd/netcfg.conf.d/");
-        p->mtu = l->mtu;
-        k = nic_address(r->addresses, p->nic, p->to.sa.sa_family, &p->from);
-        if (k < 0 && p->other.sa.sa_family != 0 &&
-            nic_address(r->addresses, p->nic, p->other.sa.sa_family, &p->from) == 0) {
-                p->to = p->other;
+        p->what.mtu = l->mtu;
+        k = nic_address(&r->addresses, l->index, p->what.to.sa.sa_family, &p->what.from);
+        if (k < 0 && nic_address(&r->addresses, l->index, p->other.sa.sa_family, &p->what.from) == 0) {
+                p->what.to = p->other;
                 k = 0;
         }
         if (k < 0)
                 return cannot(r->findings, p, "not tried: this NIC has no address of that family", "",
                               "ip address show");
-        k = router_ask(&r->router, &p->from, &p->to, &route);
+        k = router_ask(&r->router, &p->what.from, &p->what.to, &route);
         if (k == 0 && route.local)
                 return 0;
         if (k < 0 || route.nic != l->index)
                 return wrong_way(r, p, &route, k);
-        if (p->mtu <= PROOF_SMALL || p->mtu > UINT16_MAX)
+        if (l->mtu <= PROOF_SMALL || l->mtu > UINT16_MAX)
                 return cannot(r->findings, p, "not tried: the NIC's MTU is out of all bounds", "",
                               "ip link show");
         p->usable = true;
@@ -188,15 +176,12 @@ static int route_one(struct path_plan *plan, size_t i, struct routing *r) {
         struct path *p = &plan->paths[i];
         int k;
 
-        if (plan->items[i].error < 0) /* what is derived need not exist: judged at the end */
-                return p->derived ? 0 : not_resolved(r->findings, p, plan->items[i].error);
-        p->to = plan->items[i].address;
-        p->other = plan->items[i].other;
-        p->to.in.sin_port = p->other.in.sin_port = 0;
+        if (p->error < 0) /* what is derived need not exist: judged at the end */
+                return p->derived ? 0 : not_resolved(r->findings, p);
         /* What the plain name covers is not tried twice under its long name (h3 and h3-eth0). */
-        if (p->derived && streq(plan->paths[p->origin].nic, p->nic))
+        if (p->derived && streq(plan->paths[p->origin].what.nic, p->what.nic))
                 return 0;
-        if (!p->nic[0]) {
+        if (!p->what.nic[0]) {
                 k = choose_nic(r, p);
                 if (k <= 0)
                         return k;
@@ -208,7 +193,7 @@ static int route_one(struct path_plan *plan, size_t i, struct routing *r) {
 
 static bool has_path(const struct path_plan *p, const char *nic) {
         for (size_t i = 0; i < p->n; i++)
-                if (p->paths[i].usable && streq(p->paths[i].nic, nic))
+                if (p->paths[i].usable && streq(p->paths[i].what.nic, nic))
                         return true;
         return false;
 }
@@ -229,9 +214,9 @@ static int names_missing(const struct path_plan *p, struct finding_list *finding
         for (size_t i = 0; i < p->n && r == 0; i++) {
                 const struct path *x = &p->paths[i], *plain = &p->paths[x->origin];
 
-                if (x->derived && p->items[i].error < 0 && p->items[x->origin].error == 0 && !plain->self &&
-                    !streq(plain->nic, x->nic) && has_path(p, x->nic))
-                        r = not_resolved(findings, x, p->items[i].error);
+                if (x->derived && x->error < 0 && plain->error == 0 && !plain->self &&
+                    !streq(plain->what.nic, x->what.nic) && has_path(p, x->what.nic))
+                        r = not_resolved(findings, x);
         }
         return r;
 }
@@ -266,25 +251,28 @@ static int nics_without_peer(const struct path_plan *p, const struct link_table 
         return r;
 }
 
-int path_plan_route(struct path_plan *p, const struct link_table *links, bool asked_for,
+int path_plan_route(struct path_plan *p, const struct host *h, const struct link_table *links, bool asked_for,
                     struct finding_list *findings) {
         struct routing r = {
                 .router = ROUTER_NULL, .links = links, .intent = p->intent, .findings = findings
         };
+        size_t kept = 0;
         int k = router_open(&r.router);
 
         if (k < 0)
                 return k;
-        if (getifaddrs(&r.addresses) < 0)
-                k = -errno;
+        k = addresses_read(h, &r.addresses);
         for (size_t i = 0; i < p->n && k == 0; i++)
                 k = route_one(p, i, &r);
         if (k == 0)
                 k = names_missing(p, findings);
         if (k == 0)
                 k = nics_without_peer(p, links, asked_for, findings);
-        if (r.addresses)
-                freeifaddrs(r.addresses);
+        for (size_t i = 0; i < p->n && k == 0; i++)
+                if (p->paths[i].usable)
+                        p->paths[kept++] = p->paths[i];
+        p->n = kept;
+        address_table_clear(&r.addresses);
         router_close(&r.router);
         return k;
 }

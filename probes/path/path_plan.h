@@ -4,28 +4,25 @@
  * From peers as words to paths with addresses: which NIC, from which address, to which, and whether the
  * kernel would really take that NIC. What cannot be tried becomes a finding.
  */
-#include "finding.h"
+#include <systemd/sd-event.h>
+
 #include "intent.h"
-#include "lane.h"
 #include "links.h"
-#include "peers.h"
-#include "resolve.h"
+#include "path_report.h"
 
 struct path {
-        char name[PATH_NAME_MAX]; /* what is resolved: "h3", "h3-eth1", "10.10.1.13" */
-        char nic[IF_NAMESIZE]; /* empty until the route of a plain name is known */
-        bool derived; /* NAME-NIC, made from a plain NAME: need not exist */
+        struct path_result what; /* peer: the name that is resolved, "h3", "h3-eth1"; nic: empty until the route of a
+                                    plain name is known */
+        union path_address other; /* the name's first address of the other family; sa_family is 0: none */
+        int error;     /* -ENOENT: no such name; -ETIMEDOUT: no answer in time; -EAGAIN: the resolver is in trouble */
+        bool derived;  /* NAME-NIC, made from a plain NAME: need not exist */
         size_t origin; /* index of the plain NAME's path; its own for others */
-        bool self; /* a plain name that is this host's own */
-        bool usable; /* from, to, mtu and nic are set: to be proven */
-        union address from, to;
-        union address other; /* the name's address of the other family, for a NIC that has that one only */
-        uint32_t mtu;
+        bool self;     /* a plain name that is this host's own */
+        bool usable;   /* nic, from, to and mtu are set: to be tried */
 };
 
 struct path_plan {
         struct path *paths;
-        struct resolve_item *items; /* beside paths, for the resolver */
         size_t n;
         const struct intent *intent; /* borrowed: which NICs are data-centre NICs */
 };
@@ -35,6 +32,18 @@ void path_plan_clear(struct path_plan *p);
 /* Every path that may exist, names not yet resolved. -ENOMEM, -E2BIG. */
 int path_plan_make(const struct link_table *links, const struct intent *intent,
                    const struct path_peers *peers, struct path_plan *ret);
-/* The names are resolved: asks the kernel for routes and marks what is usable; findings for what is not. */
-int path_plan_route(struct path_plan *p, const struct link_table *links, bool asked_for,
+
+/*
+ * Names to addresses without blocking the loop, in short-lived workers that are killed when time is up
+ * (getaddrinfo(3) may wait for seconds). Addresses as text need no worker. done is called once, from the loop,
+ * never from here.
+ */
+struct resolver;
+int resolver_new(sd_event *e, struct path_plan *plan, usec_t timeout, void (*done)(void *userdata),
+                 void *userdata, struct resolver **ret);
+struct resolver *resolver_free(struct resolver *r);
+DEFINE_CLEANUP(struct resolver *, resolver_free)
+
+/* The names are resolved: asks the kernel for routes. Only what can be tried stays; findings for what cannot. */
+int path_plan_route(struct path_plan *p, const struct host *h, const struct link_table *links, bool asked_for,
                     struct finding_list *findings);

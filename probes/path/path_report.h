@@ -15,7 +15,7 @@
 /* One path that was tried. */
 struct path_result {
         char nic[IF_NAMESIZE], peer[PATH_NAME_MAX]; /* peer: the name that was tried */
-        union address from, to;
+        union path_address from, to;
         uint32_t mtu; /* the full size: of nic */
         struct proof_result proof;
         size_t finding; /* its index in findings */
@@ -48,6 +48,5 @@ json_t *path_report_to_json(const struct path_report *r);
 int path_report_parse(const char *text, size_t len, struct path_report *ret, size_t *ret_used,
                       char why[static PATH_REPORT_WHY_MAX]);
 
-/* The facts of a result, borrowed from it, for verdict.h. */
-struct path_facts;
-struct path_facts path_result_facts(const struct path_result *r);
+/* Adds a result, for which there is room in results, and its finding. -ENOMEM, -E2BIG. */
+int path_report_add(struct path_report *report, const struct path_result *r);

@@ -4,16 +4,8 @@
 #include "proof.h"
 
 #define SEARCH_SIZES 20 /* three rounds narrow 8896 down to one */
-#define SILENT_ROUNDS 4 /* seven small and five full packets without any answer */
+#define SILENT_ROUNDS 5 /* eight small and nine full packets without any answer */
 #define BATCH_MAX 24
-
-enum phase {
-        PHASE_FULL,
-        PHASE_ANYBODY,
-        PHASE_SEARCH,
-        PHASE_CONFIRM,
-        PHASE_DONE,
-};
 
 struct packet {
         enum proof_kind kind;
@@ -22,12 +14,12 @@ struct packet {
 
 struct state {
         struct proof_target target;
-        enum phase phase;
         uint32_t low, high; /* largest that passed; smallest that did not, as far as is known */
         uint32_t fragment;
         int error;
-        bool confirmed, udp_small, udp_full; /* udp_*: was answered */
-        unsigned silent_rounds, udp_sent, udp_full_sent;
+        bool done, confirming, confirmed; /* confirming: this round tries again what did not pass */
+        bool udp_small, udp_full;         /* was answered */
+        unsigned rounds, udp_sent, udp_full_sent;
         struct packet batch[BATCH_MAX]; /* of this round */
         size_t n, at;
         usec_t until; /* when the round is over; counts once all of it was sent */
@@ -70,86 +62,39 @@ static void ask_direction(struct state *s) {
         put_udp(s, s->target.full);
 }
 
-/*
- * Sizes between low and high: where Google's networks end (1460, the default; 1500) and their neighbours
- * first, then evenly. An interval that fits is tried whole.
- */
-static void put_sizes(struct state *s) {
-        static const uint32_t known[] = { 1460, 1461, 1500, 1501 };
+/* What is asked next follows from what is known: full size always, for a lost packet is no verdict. */
+static void plan(struct state *s) {
         uint32_t gap = s->high - s->low;
-        size_t n = 0;
+        size_t n = MIN(SEARCH_SIZES, (size_t) gap - 1);
 
-        if (s->high == s->target.full)
-                for (size_t i = 0; i < ELEMENTSOF(known); i++)
-                        if (known[i] > s->low && known[i] < s->high && gap > SEARCH_SIZES) {
-                                put(s, PROOF_ECHO, known[i]);
-                                n++;
-                        }
-        n = MIN(SEARCH_SIZES - n, (size_t) gap - 1);
+        s->n = s->at = 0;
+        put(s, PROOF_ECHO, s->target.full);
+        if (s->rounds == 0)
+                return;
+        if (s->low == 0) { /* is anybody there at all? */
+                put(s, PROOF_ECHO, PROOF_SMALL);
+                put(s, PROOF_ECHO, s->target.full);
+                put(s, PROOF_ECHO, PROOF_SMALL);
+                return;
+        }
         for (size_t i = 1; i <= n; i++)
                 put(s, PROOF_ECHO, s->low + (uint32_t) (gap * i / (n + 1)));
+        for (size_t i = 0; i < 3 && s->confirming; i++)
+                put(s, PROOF_ECHO, s->high);
+        ask_direction(s);
 }
 
-static void plan(struct state *s) {
-        s->n = s->at = 0;
-        switch (s->phase) {
-        case PHASE_FULL:
-                put(s, PROOF_ECHO, s->target.full);
-                break;
-        case PHASE_ANYBODY:
-                put(s, PROOF_ECHO, PROOF_SMALL);
-                put(s, PROOF_ECHO, s->target.full);
-                put(s, PROOF_ECHO, PROOF_SMALL);
-                if (s->silent_rounds == 0)
-                        put(s, PROOF_ECHO, s->target.full);
-                break;
-        case PHASE_SEARCH:
-                put_sizes(s);
-                put(s, PROOF_ECHO, s->target.full);
-                ask_direction(s);
-                break;
-        case PHASE_CONFIRM:
-                for (size_t i = 0; i < 3; i++)
-                        put(s, PROOF_ECHO, s->high);
-                put(s, PROOF_ECHO, s->target.full);
-                ask_direction(s);
-                break;
-        case PHASE_DONE:
-                break;
-        }
-}
-
-/* The smallest size of the round that has not passed becomes high. */
-static void narrow(struct state *s) {
+/* The round is over: the smallest size of it that has not passed is the next bound. */
+static void advance(struct state *s) {
         for (size_t i = 0; i < s->n; i++)
                 if (s->batch[i].kind == PROOF_ECHO && s->batch[i].size > s->low)
                         s->high = MIN(s->high, s->batch[i].size);
-}
-
-/* The round is over: what comes next? */
-static void advance(struct state *s) {
-        switch (s->phase) {
-        case PHASE_FULL:
-                s->phase = PHASE_ANYBODY;
-                break;
-        case PHASE_ANYBODY:
-                if (s->low > 0)
-                        s->phase = s->high - s->low > 1 ? PHASE_SEARCH : PHASE_CONFIRM;
-                else if (++s->silent_rounds == SILENT_ROUNDS)
-                        s->phase = PHASE_DONE;
-                break;
-        case PHASE_SEARCH:
-                narrow(s);
-                if (s->high - s->low == 1)
-                        s->phase = PHASE_CONFIRM;
-                break;
-        case PHASE_CONFIRM:
-                s->confirmed = s->high - s->low == 1;
-                s->phase = s->confirmed ? PHASE_DONE : PHASE_SEARCH;
-                break;
-        case PHASE_DONE:
-                break;
-        }
+        s->rounds++;
+        if (s->low == 0)
+                s->done = s->rounds == SILENT_ROUNDS;
+        else
+                s->done = s->confirmed = s->confirming && s->high - s->low == 1;
+        s->confirming = s->low > 0 && s->high - s->low == 1;
         plan(s);
 }
 
@@ -201,10 +146,10 @@ static bool take_token(struct lane *l, usec_t now) {
 static int next_of(struct proof *p, size_t i, usec_t now, struct proof_packet *ret, usec_t *ret_wake) {
         struct state *s = &p->states[i];
 
-        if (s->phase != PHASE_DONE && s->at == s->n && now >= s->until)
+        if (!s->done && s->at == s->n && now >= s->until)
                 advance(s);
         *ret_wake = USEC_INFINITY;
-        if (s->phase == PHASE_DONE)
+        if (s->done)
                 return 0;
         if (s->at == s->n) {
                 *ret_wake = s->until;
@@ -230,7 +175,7 @@ int proof_next(struct proof *p, usec_t now, struct proof_packet *ret, usec_t *re
         p->started = true;
         if (now >= p->deadline)
                 for (size_t i = 0; i < p->n; i++)
-                        p->states[i].phase = PHASE_DONE;
+                        p->states[i].done = true;
         for (size_t k = 0; k < p->n; k++) {
                 size_t i = (p->cursor + k) % p->n;
                 usec_t own;
@@ -264,7 +209,7 @@ void proof_answered(struct proof *p, const struct proof_packet *packet, uint32_t
         if (packet->size == s->target.full) {
                 s->low = s->target.full;
                 s->fragment = fragment;
-                s->phase = PHASE_DONE;
+                s->done = true;
         } else if (fragment == 0 && packet->size > s->low) {
                 s->low = packet->size;
                 /* What was taken for too large was only lost. */
@@ -276,7 +221,7 @@ void proof_answered(struct proof *p, const struct proof_packet *packet, uint32_t
 void proof_refused(struct proof *p, const struct proof_packet *packet, int error) {
         assert(packet->target < p->n);
         p->states[packet->target].error = error;
-        p->states[packet->target].phase = PHASE_DONE;
+        p->states[packet->target].done = true;
 }
 
 void proof_result(const struct proof *p, size_t target, struct proof_result *ret) {
@@ -289,7 +234,7 @@ void proof_result(const struct proof *p, size_t target, struct proof_result *ret
                 r.passes = s->fragment > 0 ? s->fragment : s->low;
         } else if (s->error < 0)
                 r.answer = PROOF_REFUSED;
-        else if (s->phase != PHASE_DONE)
+        else if (!s->done)
                 r.answer = PROOF_OPEN;
         else
                 r.answer = s->low > 0 ? PROOF_SMALLER : PROOF_SILENT;

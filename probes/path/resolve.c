@@ -1,122 +1,109 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <fcntl.h>
 #include <netdb.h>
-#include <signal.h>
-#include <sys/time.h>
-#include <sys/wait.h>
 
-#include "resolve.h"
+#include "child.h"
+#include "io.h"
+#include "path_plan.h"
 
-#define WORKERS 12
+#define WORKERS_MIN 12
+#define WORKER_NAMES 80 /* at most: their answers fit into CHILD_ANSWER_MAX */
+#define WORKERS_MAX (FINDING_LIST_MAX / WORKER_NAMES + 1)
+#define TIME_ACCURACY (USEC_PER_MSEC)
 
 struct resolver {
-        struct resolve_item *items;
-        size_t n;
+        struct path_plan *plan;
         void (*done)(void *userdata);
         void *userdata;
-        int fd; /* answers of all workers; ends when the last worker does */
-        sd_event_source *io, *timer;
-        bool finished;
+        sd_event_source *timer;
+        struct worker {
+                struct resolver *resolver;
+                struct child *child;
+        } workers[WORKERS_MAX];
+        size_t n_workers, working;
 };
 
-struct answer { /* written at once, less than PIPE_BUF */
-        uint32_t index;
-        int32_t error;
-        union address address, other;
+struct answer {
+        uint16_t index;
+        int8_t error;
+        uint8_t families[2]; /* of address and other; 0: there is none */
+        uint8_t bytes[2][16];
 };
+_Static_assert(WORKER_NAMES * sizeof(struct answer) <= CHILD_ANSWER_MAX && ENOENT < 128 && EAGAIN < 128 &&
+                       FINDING_LIST_MAX <= UINT16_MAX,
+               "what a worker answers");
+
+static void put_address(const struct addrinfo *i, uint8_t *ret_family, uint8_t ret[static 16]) {
+        const union path_address *a = (const void *) i->ai_addr;
+
+        *ret_family = (uint8_t) i->ai_family;
+        if (i->ai_family == AF_INET)
+                memcpy(ret, &a->in.sin_addr, 4);
+        else
+                memcpy(ret, &a->in6.sin6_addr, 16);
+}
 
 /* The resolver's first choice, and the first of the other family: the NIC may have that one only. */
-static int ask(const char *name, union address *ret, union address *ret_other) {
+static int look_up(const char *name, struct answer *ret) {
         const struct addrinfo hints = { .ai_family = AF_UNSPEC,
                                         .ai_socktype = SOCK_DGRAM,
                                         .ai_flags = AI_ADDRCONFIG };
         struct addrinfo *list = NULL;
-        int r = getaddrinfo(name, NULL, &hints, &list), found = -ENOENT;
+        int r = getaddrinfo(name, NULL, &hints, &list);
+        size_t n = 0;
 
         if (r == EAI_AGAIN || r == EAI_SYSTEM || r == EAI_MEMORY)
                 return -EAGAIN;
-        for (const struct addrinfo *i = list; r == 0 && i; i = i->ai_next) {
-                union address *into = found < 0 ? ret : ret_other;
-
-                if ((i->ai_family != AF_INET && i->ai_family != AF_INET6) ||
-                    (found == 0 && (i->ai_family == ret->sa.sa_family || into->sa.sa_family != 0)))
-                        continue;
-                memcpy(into, i->ai_addr, MIN((size_t) i->ai_addrlen, sizeof(*into)));
-                found = 0;
-        }
+        for (const struct addrinfo *i = list; r == 0 && i && n < 2; i = i->ai_next)
+                if ((i->ai_family == AF_INET || i->ai_family == AF_INET6) && i->ai_family != ret->families[0]) {
+                        put_address(i, &ret->families[n], ret->bytes[n]);
+                        n++;
+                }
         if (list)
                 freeaddrinfo(list);
-        return found;
+        return n > 0 ? 0 : -ENOENT;
 }
 
-/* It ends by itself when time is up, for nobody waits for it: one that a stuck file system holds would hold
- * the waiter, too. */
-__attribute__((noreturn)) static void work(const struct resolver *r, size_t worker, int fd, usec_t timeout) {
-        const struct itimerval end = { .it_value = { .tv_sec = (time_t) (timeout / USEC_PER_SEC),
-                                                     .tv_usec = (suseconds_t) (timeout % USEC_PER_SEC) } };
-        sigset_t none;
+/* In the child: each name's answer as soon as it is there, for time may be up before the last. */
+static int work(int fd, const void *data) {
+        const struct worker *w = data;
+        const struct resolver *r = w->resolver;
+        int k = 0;
 
-        (void) signal(SIGALRM, SIG_DFL);
-        (void) sigemptyset(&none);
-        (void) sigprocmask(SIG_SETMASK, &none, NULL);
-        if (setitimer(ITIMER_REAL, &end, NULL) < 0)
-                _exit(1);
-        for (size_t i = worker; i < r->n; i += WORKERS) {
-                struct answer a = { .index = (uint32_t) i };
+        for (size_t i = (size_t) (w - r->workers); i < r->plan->n && k == 0; i += r->n_workers) {
+                struct answer a = { .index = (uint16_t) i };
 
-                if (r->items[i].error == 0)
+                if (r->plan->paths[i].error == 0)
                         continue;
-                a.error = ask(r->items[i].name, &a.address, &a.other);
-                if (write(fd, &a, sizeof(a)) != (ssize_t) sizeof(a))
-                        break;
+                a.error = (int8_t) look_up(r->plan->paths[i].what.peer, &a);
+                k = io_write_all(fd, &a, sizeof(a));
         }
-        _exit(0);
-}
-
-/* The worker is nobody's child: a first one starts it and is gone at once. */
-static int start_worker(const struct resolver *r, size_t worker, int fd, usec_t timeout) {
-        pid_t first = fork(), second;
-        int status;
-
-        if (first < 0)
-                return -errno;
-        if (first == 0) {
-                second = fork();
-                if (second == 0)
-                        work(r, worker, fd, timeout);
-                _exit(second < 0);
-        }
-        while (waitpid(first, &status, 0) < 0)
-                if (errno != EINTR)
-                        return -errno;
-        return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EAGAIN;
+        return k;
 }
 
 static void finish(struct resolver *r) {
-        if (r->finished)
-                return;
-        r->finished = true;
-        (void) sd_event_source_set_enabled(r->io, SD_EVENT_OFF);
         (void) sd_event_source_set_enabled(r->timer, SD_EVENT_OFF);
+        r->working = 0;
         r->done(r->userdata);
 }
 
-static int on_answers(sd_event_source *s, int fd, uint32_t events, void *userdata) {
-        struct resolver *r = userdata;
+static void on_end(int result, const char *text, size_t len, void *userdata) {
+        struct worker *w = userdata;
+        struct resolver *r = w->resolver;
         struct answer a;
-        ssize_t n;
 
-        (void) s;
-        (void) events;
-        while ((n = read(fd, &a, sizeof(a))) == (ssize_t) sizeof(a))
-                if (a.index < r->n) {
-                        r->items[a.index].error = a.error;
-                        r->items[a.index].address = a.address;
-                        r->items[a.index].other = a.other;
-                }
-        if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        (void) result; /* of whom nothing came, error is as it was */
+        if (r->working == 0)
+                return; /* too late */
+        for (; len >= sizeof(a); text += sizeof(a), len -= sizeof(a)) {
+                memcpy(&a, text, sizeof(a));
+                if (a.index >= r->plan->n)
+                        continue;
+                r->plan->paths[a.index].error = a.error;
+                address_fill(&r->plan->paths[a.index].what.to, a.families[0], a.bytes[0]);
+                address_fill(&r->plan->paths[a.index].other, a.families[1], a.bytes[1]);
+        }
+        if (--r->working == 0)
                 finish(r);
-        return 0;
 }
 
 static int on_time(sd_event_source *s, uint64_t usec, void *userdata) {
@@ -126,49 +113,48 @@ static int on_time(sd_event_source *s, uint64_t usec, void *userdata) {
         return 0;
 }
 
-static int start_workers(struct resolver *r, int write_fd, usec_t timeout) {
-        int k = 0;
+static int start_workers(struct resolver *r, sd_event *e, usec_t timeout, size_t names) {
+        r->n_workers = MIN(names, MAX((size_t) WORKERS_MIN, r->plan->n / WORKER_NAMES + 1));
+        for (size_t i = 0; i < r->n_workers; i++) {
+                const struct child_work w = { .name = "path: names",
+                                              .timeout = timeout,
+                                              .run = work,
+                                              .data = &r->workers[i],
+                                              .done = on_end,
+                                              .userdata = &r->workers[i] };
+                int k;
 
-        for (size_t w = 0; w < WORKERS && k == 0; w++) {
-                bool work_to_do = false;
-
-                for (size_t i = w; i < r->n && !work_to_do; i += WORKERS)
-                        work_to_do = r->items[i].error != 0;
-                if (work_to_do)
-                        k = start_worker(r, w, write_fd, timeout);
+                r->workers[i].resolver = r;
+                k = child_start(e, &w, &r->workers[i].child);
+                if (k < 0)
+                        return k;
+                r->working++;
         }
-        return k;
+        return 0;
 }
 
-int resolver_new(sd_event *e, struct resolve_item *items, size_t n, usec_t timeout,
-                 void (*done)(void *userdata), void *userdata, struct resolver **ret) {
+int resolver_new(sd_event *e, struct path_plan *plan, usec_t timeout, void (*done)(void *userdata),
+                 void *userdata, struct resolver **ret) {
         _cleanup_(resolver_freep) struct resolver *r = calloc(1, sizeof(*r));
-        _cleanup_close_ int write_fd = -1;
-        int fds[2], k;
+        size_t names = 0;
+        int k;
 
         if (!r)
                 return -ENOMEM;
-        *r = (struct resolver){ .items = items, .n = n, .done = done, .userdata = userdata, .fd = -1 };
-        if (pipe2(fds, O_CLOEXEC) < 0)
-                return -errno;
-        r->fd = fds[0];
-        write_fd = fds[1];
-        if (fcntl(r->fd, F_SETFL, O_NONBLOCK) < 0)
-                return -errno;
-        for (size_t i = 0; i < n; i++) {
-                items[i].other = (union address){ 0 };
-                items[i].error = address_parse(items[i].name, &items[i].address) < 0 ? -ETIMEDOUT : 0;
+        *r = (struct resolver){ .plan = plan, .done = done, .userdata = userdata };
+        for (size_t i = 0; i < plan->n; i++) {
+                struct path *p = &plan->paths[i];
+
+                p->error = address_parse(p->what.peer, &p->what.to) < 0 ? -ETIMEDOUT : 0;
+                names += p->error < 0;
         }
-        k = start_workers(r, write_fd, timeout);
-        if (k == 0)
-                k = sd_event_add_io(e, &r->io, r->fd, EPOLLIN, on_answers, r);
-        if (k >= 0)
-                k = sd_event_source_set_description(r->io, "path: names");
-        if (k >= 0)
-                k = sd_event_add_time_relative(e, &r->timer, CLOCK_MONOTONIC, timeout, USEC_PER_MSEC,
-                                               on_time, r);
+        /* Of a worker that a stuck file system holds nobody hears again: the timer ends it for us. */
+        k = sd_event_add_time_relative(e, &r->timer, CLOCK_MONOTONIC,
+                                       names > 0 ? timeout + 100 * USEC_PER_MSEC : 0, TIME_ACCURACY, on_time, r);
         if (k >= 0)
                 k = sd_event_source_set_description(r->timer, "path: time for names");
+        if (k >= 0)
+                k = start_workers(r, e, timeout, names);
         if (k < 0)
                 return k;
         *ret = TAKE_PTR(r);
@@ -178,9 +164,9 @@ int resolver_new(sd_event *e, struct resolve_item *items, size_t n, usec_t timeo
 struct resolver *resolver_free(struct resolver *r) {
         if (!r)
                 return NULL;
-        (void) sd_event_source_disable_unref(r->io);
         (void) sd_event_source_disable_unref(r->timer);
-        (void) close_fd(r->fd);
+        for (size_t i = 0; i < r->n_workers; i++)
+                (void) child_free(r->workers[i].child);
         free(r);
         return NULL;
 }

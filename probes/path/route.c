@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <ifaddrs.h>
 #include <limits.h>
 #include <linux/rtnetlink.h>
 #include <netlink/attr.h>
@@ -8,6 +7,7 @@
 #include <netlink/socket.h>
 #include <sys/socket.h>
 
+#include "addresses.h"
 #include "route.h"
 
 int router_open(struct router *ret) {
@@ -33,13 +33,13 @@ void router_close(struct router *r) {
 
 DEFINE_CLEANUP(struct nl_msg *, nlmsg_free)
 
-static int put_address(struct nl_msg *m, int attribute, const union address *a) {
+static int put_address(struct nl_msg *m, int attribute, const union path_address *a) {
         return a->sa.sa_family == AF_INET
                        ? nla_put(m, attribute, sizeof(a->in.sin_addr), &a->in.sin_addr)
                        : nla_put(m, attribute, sizeof(a->in6.sin6_addr), &a->in6.sin6_addr);
 }
 
-static int send_question(struct nl_sock *s, const union address *from, const union address *to) {
+static int send_question(struct nl_sock *s, const union path_address *from, const union path_address *to) {
         _cleanup_(nlmsg_freep) struct nl_msg *m = nlmsg_alloc_simple(RTM_GETROUTE, NLM_F_REQUEST);
         uint8_t bits = to->sa.sa_family == AF_INET ? 32 : 128;
         struct rtmsg question = { .rtm_family = (uint8_t) to->sa.sa_family,
@@ -79,7 +79,7 @@ int route_parse(void *datagram, size_t len, struct route *ret) {
         return 0;
 }
 
-int router_ask(struct router *r, const union address *from, const union address *to, struct route *ret) {
+int router_ask(struct router *r, const union path_address *from, const union path_address *to, struct route *ret) {
         _cleanup_free_ unsigned char *datagram = NULL;
         struct sockaddr_nl kernel = { 0 };
         int k = send_question(r->socket, from, to);
@@ -92,21 +92,11 @@ int router_ask(struct router *r, const union address *from, const union address 
         return kernel.nl_pid == 0 ? route_parse(datagram, (size_t) k, ret) : -EBADMSG;
 }
 
-static bool reachable(const struct sockaddr *a) {
-        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *) (const void *) a;
-
-        return a->sa_family == AF_INET ||
-               !(IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr) || IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr));
-}
-
-int nic_address(const struct ifaddrs *all, const char *nic, int family, union address *ret) {
-        for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
-                if (!i->ifa_addr || i->ifa_addr->sa_family != family || !streq(i->ifa_name, nic) ||
-                    !reachable(i->ifa_addr))
-                        continue;
-                *ret = (union address){ 0 };
-                memcpy(ret, i->ifa_addr, family == AF_INET ? sizeof(ret->in) : sizeof(ret->in6));
-                return 0;
-        }
+int nic_address(const struct address_table *all, int nic, int family, union path_address *ret) {
+        for (size_t i = 0; i < all->n; i++)
+                if (all->addresses[i].index == nic && all->addresses[i].family == family) {
+                        address_fill(ret, (uint8_t) family, all->addresses[i].bytes);
+                        return 0;
+                }
         return -EADDRNOTAVAIL;
 }

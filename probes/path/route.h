@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Where a packet would leave, by the kernel's own answer (RTM_GETROUTE, as "ip route get"), and which
- * addresses each NIC has. Of this machine: there is no such answer below another root.
+ * Where a packet would leave, by the kernel's own answer (RTM_GETROUTE, as "ip route get"). Of this machine: there
+ * is no such answer below another root.
  */
 #include "lane.h"
 
@@ -20,12 +20,11 @@ struct route {
         bool local; /* the address is this host's own */
 };
 /* from NULL: as the kernel chooses. -ENETUNREACH, -EHOSTUNREACH: no way there. */
-int router_ask(struct router *r, const union address *from, const union address *to, struct route *ret);
+int router_ask(struct router *r, const union path_address *from, const union path_address *to, struct route *ret);
 
 /* The kernel's answer, aligned as malloc() does. -errno that it holds, or -EBADMSG. Pure. */
 int route_parse(void *datagram, size_t len, struct route *ret);
 
-/* The first address of a NIC that others can reach (no link-local one). -EADDRNOTAVAIL: it has none of that
- * family. */
-struct ifaddrs;
-int nic_address(const struct ifaddrs *all, const char *nic, int family, union address *ret);
+/* The first address of a NIC that others can reach. -EADDRNOTAVAIL: it has none of that family. */
+struct address_table;
+int nic_address(const struct address_table *all, int nic, int family, union path_address *ret);

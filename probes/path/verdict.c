@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "verdict.h"
 
-void path_finding_init(struct finding *f, const struct path_facts *p) {
+void path_finding_init(struct finding *f, const struct path_result *p) {
         char address[ADDRESS_TEXT_MAX] = "", tail[ADDRESS_TEXT_MAX + 4] = "", name[40];
         size_t room;
 
@@ -10,7 +10,7 @@ void path_finding_init(struct finding *f, const struct path_facts *p) {
                 finding_set(f->wanted, "%" PRIu32, p->mtu);
                 finding_set(f->source, "the MTU of %s", p->nic);
         }
-        if (p->to && !streq(address_text(p->to, address), p->name))
+        if (p->to.sa.sa_family != 0 && !streq(address_text(&p->to, address), p->peer))
                 (void) snprintf(tail, sizeof(tail), " (%s)", address);
         /* The room that is left beside NIC and address is the name's; where it is none, the address stands
          * alone. */
@@ -19,36 +19,39 @@ void path_finding_init(struct finding *f, const struct path_facts *p) {
                 finding_set(f->subject, "%s→%s", p->nic, address);
                 return;
         }
-        finding_format(name, MIN(sizeof(name), room), "%s", p->name);
+        finding_format(name, MIN(sizeof(name), room), "%s", p->peer);
         finding_set(f->subject, "%s%s%s%s", p->nic, p->nic[0] ? "→" : "", name, tail);
 }
 
 /* A ping as a person types it: the payload of `size` bytes of packet. */
-static void remedy_ping(const struct path_facts *p, uint32_t size, char *buf, size_t buf_size) {
+static void remedy_ping(const struct path_result *p, uint32_t size, char *buf, size_t buf_size) {
         char from[ADDRESS_TEXT_MAX], to[ADDRESS_TEXT_MAX];
-        uint32_t headers = p->to->sa.sa_family == AF_INET ? 28 : 48;
+        uint32_t headers = p->to.sa.sa_family == AF_INET ? 28 : 48;
 
         (void) snprintf(buf, buf_size, "ping -M do -c 3 -s %" PRIu32 " -I %s %s", size - headers,
-                        address_text(p->from, from), address_text(p->to, to));
+                        address_text(&p->from, from), address_text(&p->to, to));
 }
 
-static void judge_smaller(const struct path_facts *p, const struct proof_result *r, struct finding *f) {
-        static const char *const direction[] = {
-                [PROOF_DIRECTION_UNKNOWN] = "direction UNKNOWN",
-                [PROOF_THERE] = "towards the peer",
-                [PROOF_BACK] = "from the peer",
-        };
+/* "1500 bytes pass, 8896 do not (towards the peer)". */
+static void set_smaller(struct finding *f, uint32_t passes, uint32_t mtu, const char *direction) {
+        finding_set(f->found, "%" PRIu32 " bytes pass, %" PRIu32 " do not (%s)", passes, mtu, direction);
+}
+
+static void judge_smaller(const struct path_result *p, struct finding *f) {
         static const char *const how[] = {
                 [PROOF_DIRECTION_UNKNOWN] =
                         "the peer answers no UDP to a closed port, which would tell the direction",
                 [PROOF_THERE] = "a full datagram does not arrive there either; the way back was not seen",
                 [PROOF_BACK] = "a full datagram does arrive there",
         };
+        const struct proof_result *r = &p->proof;
         char ping[160];
 
         f->verdict = VERDICT_FAIL;
-        finding_set(f->found, "%" PRIu32 " bytes pass, %" PRIu32 " do not (%s)", r->passes, p->mtu,
-                    direction[r->direction]);
+        set_smaller(f, r->passes, p->mtu,
+                    r->direction == PROOF_THERE  ? "towards the peer"
+                    : r->direction == PROOF_BACK ? "from the peer"
+                                                 : "direction UNKNOWN");
         finding_set(f->reason,
                     "%s %" PRIu32
                     " bytes vanish on the way without a word: connections open, then stall; %s",
@@ -60,42 +63,9 @@ static void judge_smaller(const struct path_facts *p, const struct proof_result 
                     r->direction == PROOF_BACK ? "there and here" : "on the peer", ping);
 }
 
-static void judge_silent(const struct path_facts *p, struct finding *f) {
-        finding_set(f->found, "no answer to an echo of any size");
-        finding_set(f->reason,
-                    "the peer is down or away, or a firewall drops ICMP: nothing is known of the path");
-        remedy_ping(p, PROOF_SMALL, f->remedy, sizeof(f->remedy));
-}
-
-static void judge_pieces(const struct path_facts *p, const struct proof_result *r, struct finding *f) {
-        char from[ADDRESS_TEXT_MAX];
-
-        f->verdict = VERDICT_FAIL;
-        finding_set(f->found,
-                    "%" PRIu32 " bytes pass, answers come in pieces of %" PRIu32 " (from the peer)", p->mtu,
-                    r->passes);
-        finding_set(f->reason,
-                    "the peer, or a router on the way back, sends no more than %" PRIu32
-                    " bytes at once: the peer's NIC or its "
-                    "path has a smaller MTU",
-                    r->passes);
-        finding_set(f->remedy, "on the peer: tpuctl check nic; ip route get %s",
-                    address_text(p->from, from));
-}
-
-static void judge_refused(const struct path_facts *p, const struct proof_result *r, struct finding *f) {
+void path_judge(const struct path_result *p, struct finding *ret) {
+        const struct proof_result *r = &p->proof;
         char from[ADDRESS_TEXT_MAX], to[ADDRESS_TEXT_MAX];
-
-        finding_set(f->found, "cannot be sent: %s", strerror(-r->error));
-        if (r->error == -EMSGSIZE)
-                finding_set(f->reason, "the MTU of %s was lowered while the path was tried", p->nic);
-        else
-                finding_set(f->reason, "this host's kernel refuses to send there from %s", p->nic);
-        finding_set(f->remedy, "ip route get %s from %s; ip link show %s", address_text(p->to, to),
-                    address_text(p->from, from), p->nic);
-}
-
-void path_judge(const struct path_facts *p, const struct proof_result *r, struct finding *ret) {
         struct finding f;
 
         path_finding_init(&f, p);
@@ -105,22 +75,186 @@ void path_judge(const struct path_facts *p, const struct proof_result *r, struct
                 finding_set(f.found, "%" PRIu32 " bytes pass both ways", p->mtu);
                 break;
         case PROOF_PIECES:
-                judge_pieces(p, r, &f);
+                f.verdict = VERDICT_FAIL;
+                finding_set(f.found,
+                            "%" PRIu32 " bytes pass, answers come in pieces of %" PRIu32 " (from the peer)",
+                            p->mtu, r->passes);
+                finding_set(f.reason,
+                            "the peer, or a router on the way back, sends no more than %" PRIu32
+                            " bytes at once: the peer's NIC or its path has a smaller MTU",
+                            r->passes);
+                finding_set(f.remedy, "on the peer: tpuctl check nic; ip route get %s",
+                            address_text(&p->from, from));
                 break;
         case PROOF_SMALLER:
-                judge_smaller(p, r, &f);
+                judge_smaller(p, &f);
                 break;
         case PROOF_SILENT:
-                judge_silent(p, &f);
+                finding_set(f.found, "no answer to an echo of any size");
+                finding_set(f.reason,
+                            "the peer is down or away, or a firewall drops ICMP: nothing is known of the path");
+                remedy_ping(p, PROOF_SMALL, f.remedy, sizeof(f.remedy));
                 break;
         case PROOF_REFUSED:
-                judge_refused(p, r, &f);
+                finding_set(f.found, "cannot be sent: %s", strerror(-r->error));
+                if (r->error == -EMSGSIZE)
+                        finding_set(f.reason, "the MTU of %s was lowered while the path was tried", p->nic);
+                else
+                        finding_set(f.reason, "this host's kernel refuses to send there from %s", p->nic);
+                finding_set(f.remedy, "ip route get %s from %s; ip link show %s", address_text(&p->to, to),
+                            address_text(&p->from, from), p->nic);
                 break;
         case PROOF_OPEN:
                 finding_set(f.found, "not settled in time");
                 finding_set(f.reason, "the time for all paths was over; try fewer peers");
-                finding_set(f.remedy, "tpuctl check path --peer %s", p->name);
+                finding_set(f.remedy, "tpuctl check path --peer %s", p->peer);
                 break;
         }
         *ret = f;
+}
+
+/* --- The direction, by two hosts' results --------------------------------------------------------------- */
+
+/* What a result shows by itself. */
+static void ways_of(const struct proof_result *r, struct path_ways *ret) {
+        *ret = (struct path_ways){ 0 };
+        if (r->answer == PROOF_PASSES)
+                ret->there = ret->back = PATH_WAY_CARRIES;
+        else if (r->answer == PROOF_SMALLER && r->direction == PROOF_THERE)
+                ret->there = PATH_WAY_DROPS;
+        else if (r->answer == PROOF_SMALLER && r->direction == PROOF_BACK)
+                *ret = (struct path_ways){ .there = PATH_WAY_CARRIES, .back = PATH_WAY_DROPS };
+}
+
+/* What a way at the peer's full size says about it at ours. */
+static enum path_way at_size(enum path_way way, uint32_t theirs, uint32_t ours) {
+        if ((way == PATH_WAY_CARRIES && theirs < ours) || (way == PATH_WAY_DROPS && theirs > ours))
+                return PATH_WAY_UNKNOWN;
+        return way;
+}
+
+static bool join(enum path_way *own, enum path_way theirs) {
+        if (*own == PATH_WAY_UNKNOWN)
+                *own = theirs;
+        return theirs == PATH_WAY_UNKNOWN || *own == theirs;
+}
+
+void path_ways_merge(const struct path_result *own, const struct path_result *theirs,
+                     struct path_ways *ret) {
+        struct path_ways w, alone, seen;
+        bool agree;
+
+        ways_of(&own->proof, &alone);
+        ways_of(&theirs->proof, &seen);
+        w = alone;
+        agree = join(&w.there, at_size(seen.back, theirs->mtu, own->mtu));
+        agree = join(&w.back, at_size(seen.there, theirs->mtu, own->mtu)) && agree;
+        /* An echo that failed needs a way that drops. */
+        if (w.there == PATH_WAY_CARRIES && w.back == PATH_WAY_CARRIES &&
+            (own->proof.answer == PROOF_SMALLER ||
+             (theirs->proof.answer == PROOF_SMALLER && theirs->mtu <= own->mtu)))
+                agree = false;
+        if (!agree)
+                w = alone;
+        w.contradiction = !agree;
+        *ret = w;
+}
+
+/* --- Words --------------------------------------------------------------------------------------------- */
+
+static const char *direction_of(const struct path_ways *w) {
+        if (w->there == PATH_WAY_DROPS && w->back == PATH_WAY_DROPS)
+                return "both ways";
+        if (w->there == PATH_WAY_DROPS)
+                return w->back == PATH_WAY_CARRIES ? "towards the peer only" : "towards the peer";
+        if (w->back == PATH_WAY_DROPS)
+                return w->there == PATH_WAY_CARRIES ? "from the peer only" : "from the peer";
+        return "direction UNKNOWN";
+}
+
+/* Of full datagrams: what the sender's closed-port answers told. */
+static const char *told_here(const struct proof_result *r) {
+        return r->direction == PROOF_THERE  ? "full datagrams do not arrive there"
+               : r->direction == PROOF_BACK ? "full datagrams do arrive there"
+                                            : "no datagram is answered there";
+}
+
+static void tell_of(const struct path_report *report, const struct path_result *theirs, char *buf,
+                    size_t size) {
+        const struct proof_result *r = &theirs->proof;
+        char what[96];
+
+        if (r->answer == PROOF_PASSES)
+                (void) snprintf(what, sizeof(what), "%" PRIu32 " bytes passed both ways", theirs->mtu);
+        else if (r->answer != PROOF_SMALLER)
+                (void) snprintf(what, sizeof(what), "no path was settled");
+        else if (r->direction == PROOF_DIRECTION_UNKNOWN)
+                (void) snprintf(what, sizeof(what), "%" PRIu32 " bytes passed, no datagram was answered",
+                                r->passes);
+        else
+                (void) snprintf(what, sizeof(what), "%" PRIu32 " bytes passed, its full datagrams %s here",
+                                r->passes, r->direction == PROOF_BACK ? "arrive" : "do not arrive");
+        (void) snprintf(buf, size, "%s's own run (%s): %s", report->host[0] ? report->host : "the peer",
+                        report->time[0] ? report->time : "no time", what);
+}
+
+static void add_to_reason(struct finding *f, const char *text) {
+        char before[sizeof(f->reason)];
+
+        (void) snprintf(before, sizeof(before), "%s", f->reason);
+        finding_set(f->reason, "%s%s%s", before, before[0] ? "; " : "", text);
+}
+
+static void add_witness(const struct path_result *own, const struct path_report *report,
+                        const struct path_result *theirs, struct finding *f) {
+        struct path_ways w;
+        char told[320];
+
+        path_ways_merge(own, theirs, &w);
+        tell_of(report, theirs, told, sizeof(told));
+        if (own->proof.answer == PROOF_SMALLER && w.contradiction)
+                finding_set(f->reason, "here %s; %s: the path changed between the two runs",
+                            told_here(&own->proof), told);
+        else if (own->proof.answer == PROOF_SMALLER) {
+                set_smaller(f, own->proof.passes, own->mtu, direction_of(&w));
+                finding_set(f->reason,
+                            "larger packets vanish without a word: connections open, then stall; %s; %s",
+                            told_here(&own->proof), told);
+        } else if (own->proof.answer != PROOF_PASSES)
+                add_to_reason(f, told);
+        else if (w.contradiction) {
+                f->verdict = VERDICT_WARN;
+                finding_set(f->reason, "%s: the path changed between the two runs, or differs by packet",
+                            told);
+                finding_set(f->remedy, "again here and on the peer: tpuctl check path");
+        }
+}
+
+/* The result of report for the same two addresses, as the peer saw them. NULL: none. */
+static const struct path_result *find_witness(const struct path_report *report, const struct path_result *own) {
+        for (size_t i = 0; i < report->n_results; i++) {
+                const struct path_result *r = &report->results[i];
+
+                if (address_equal(&r->from, &own->to) && address_equal(&r->to, &own->from))
+                        return r;
+        }
+        return NULL;
+}
+
+void path_report_add_witnesses(struct path_report *own, const struct path_report *peers, size_t n) {
+        for (size_t i = 0; i < own->n_results; i++) {
+                const struct path_result *x = &own->results[i];
+                struct finding *f = &own->findings.items[x->finding];
+                bool found = false;
+
+                for (size_t k = 0; k < n && !found; k++) {
+                        const struct path_result *theirs = find_witness(&peers[k], x);
+
+                        found = theirs != NULL;
+                        if (found)
+                                add_witness(x, &peers[k], theirs, f);
+                }
+                if (!found && x->proof.answer == PROOF_SMALLER)
+                        add_to_reason(f, "no report given is of this path's other end");
+        }
 }

@@ -1,19 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* What became of one path, as a finding "path.mtu". Pure. */
-#include "finding.h"
-#include "lane.h"
-#include "proof.h"
+/*
+ * What became of one path, as a finding "path.mtu"; and its direction out of two hosts' results. An echo goes both
+ * ways, so that the echoes of both hosts fail alike; what tells the ways apart are the datagrams to a closed port,
+ * which each host sends its own way only. A result that says "towards the peer" has not seen the way back: the
+ * peer's own result has. Pure.
+ */
+#include "path_report.h"
 
 #define PATH_CHECK "path.mtu"
 
-struct path_facts {
-        const char *nic; /* "eth0" */
-        const char *name; /* the peer's, as it was asked for */
-        const union address *from, *to; /* NULL: not known */
-        uint32_t mtu; /* of the NIC; 0: not known */
+/* Makes the subject: "eth0→h3 (10.10.0.13)"; a long name is cut, never the address. */
+void path_finding_init(struct finding *f, const struct path_result *p);
+void path_judge(const struct path_result *p, struct finding *ret);
+
+enum path_way {
+        PATH_WAY_UNKNOWN,
+        PATH_WAY_CARRIES, /* packets of full size */
+        PATH_WAY_DROPS,   /* larger ones than what passes */
 };
 
-/* Makes the subject: "eth0→h3 (10.10.0.13)"; a long name is cut, never the address. */
-void path_finding_init(struct finding *f, const struct path_facts *p);
-void path_judge(const struct path_facts *p, const struct proof_result *r, struct finding *ret);
+/* Seen from this host: there is from it to the peer. */
+struct path_ways {
+        enum path_way there, back;
+        bool contradiction; /* the two results cannot both be so at one time: then own's alone is told */
+};
+
+/*
+ * Both together. theirs is the peer's result for the same two addresses. Where the full sizes differ, the
+ * peer's counts as far as it says something about own's: what carries more carries less, what drops less
+ * drops more.
+ */
+void path_ways_merge(const struct path_result *own, const struct path_result *theirs,
+                     struct path_ways *ret);
+
+/*
+ * Says in the findings of own what the peers' reports add: the direction, or that they contradict it. A
+ * finding that was OK becomes WARN by a report that contradicts it; none becomes OK by what another host
+ * saw at another time.
+ */
+void path_report_add_witnesses(struct path_report *own, const struct path_report *peers, size_t n);

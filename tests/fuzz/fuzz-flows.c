@@ -12,21 +12,19 @@ struct world {
         uint64_t named;
 };
 
-static struct flow_place place_of(const struct tcp_socket *s, void *userdata) {
+static struct flow_place place_of(const struct tcp_connection *s, void *userdata) {
         struct world *w = userdata;
 
         return (struct flow_place){ .nic = flows_nic(&w->flows, 1 + s->local[3] % 20, "eth0"),
                                     .run = s->cgroup % 3 == 0 ? FLOW_NOBODY : 1,
                                     .leave_out = s->peer[0] == 127,
-                                    .bound = s->nic > 0 };
+                                    .bound = s->interface > 0 };
 }
 
 static int take(const struct tcp_connection *c, void *userdata) {
         struct world *w = userdata;
-        struct tcp_socket s;
 
-        tcp_socket_take(c, &s);
-        (void) flows_take(&w->flows, &s, place_of, w);
+        (void) flows_take(&w->flows, c, place_of, w);
         return 0;
 }
 

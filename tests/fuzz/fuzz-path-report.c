@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any saved report: what is taken is in bounds, comes back as it was, and can stand beside another. */
 #include "path_report.h"
-#include "witness.h"
+#include "verdict.h"
 
 static void check_text(const char *s, size_t size) {
         size_t len = strnlen(s, size);

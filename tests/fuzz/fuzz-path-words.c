@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         _cleanup_path_peers_ struct path_peers p = PATH_PEERS_NULL, again = PATH_PEERS_NULL;
         char *list = strndup((const char *) data, size), why[96] = "";
-        union address a;
+        union path_address a;
 
         if (!list)
                 return 0;

@@ -2,9 +2,11 @@
 #pragma once
 /* Dumps of sockets for flows, written by hand. */
 #include <arpa/inet.h>
+#include <linux/sock_diag.h>
 
 #include "flow_samples.h"
 #include "flow_words.h"
+#include "tcp_figures.h"
 #include "test.h"
 
 #define RUN "job1"
@@ -15,7 +17,7 @@ struct flow_case {
         unsigned asked;
 };
 
-static inline struct flow_place place_of(const struct tcp_socket *s, void *userdata) {
+static inline struct flow_place place_of(const struct tcp_connection *s, void *userdata) {
         struct flow_case *c = userdata;
 
         c->asked++;
@@ -34,25 +36,43 @@ static inline void case_init(struct flow_case *c) {
         c->nics[1] = flows_nic(&c->f, 3, "eth1");
 }
 
+/* One that the kernel tells, with what it tells of it. */
+struct tcp_socket {
+        struct tcp_connection c;
+        struct tcp_figures figures;
+        bool has_timeouts, has_sent; /* this kernel tells them */
+        uint32_t receive_buffer, drops;
+};
+
 /* An established one of the run from 10.0.NIC.1. */
 static inline struct tcp_socket socket_of(uint64_t cookie, unsigned nic, const char *peer) {
-        struct tcp_socket s = { .family = AF_INET,
-                                .local = { 10, 0, (uint8_t) nic, 1 },
-                                .state = 1,
-                                .cookie = cookie,
-                                .cgroup = 7,
-                                .has_figures = true,
+        struct tcp_socket s = { .c = { .family = AF_INET,
+                                       .local = { 10, 0, (uint8_t) nic, 1 },
+                                       .state = 1,
+                                       .cookie = cookie,
+                                       .cgroup = 7 },
                                 .has_timeouts = true,
                                 .has_sent = true,
-                                .has_memory = true,
                                 .receive_buffer = 100000 };
 
-        ASSERT_EQ(inet_pton(AF_INET, peer, s.peer), 1);
+        ASSERT_EQ(inet_pton(AF_INET, peer, s.c.peer), 1);
         return s;
 }
 
+static inline int take_any(struct flow_case *c, const struct tcp_socket *s) {
+        const uint32_t memory[SK_MEMINFO_VARS] = { [SK_MEMINFO_RCVBUF] = s->receive_buffer,
+                                                   [SK_MEMINFO_DROPS] = s->drops };
+        struct tcp_connection connection = s->c;
+
+        connection.info = &s->figures;
+        connection.info_size = s->has_timeouts ? sizeof(s->figures) : s->has_sent ? TCP_SENT_END : TCP_SENT_END - 8;
+        connection.memory = memory;
+        connection.n_memory = ELEMENTSOF(memory);
+        return flows_take(&c->f, &connection, place_of, c);
+}
+
 static inline void take(struct flow_case *c, const struct tcp_socket *s) {
-        ASSERT_OK(flows_take(&c->f, s, place_of, c));
+        ASSERT_OK(take_any(c, s));
 }
 
 /* One dump, ten seconds after the last. */

@@ -1,2 +1,2 @@
-unit_test(net-rows KNOWS base bpfnet)
+unit_test(flow-events KNOWS base metrics net LIBRARIES m)
 unit_test(flows KNOWS base metrics net LIBRARIES m)

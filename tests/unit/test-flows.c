@@ -100,7 +100,7 @@ static void test_since_the_beginning(void) {
 
         case_init(&c);
         s[0].figures.total_retrans = s[1].figures.total_retrans = 6;
-        s[1].cgroup = 8;
+        s[1].c.cgroup = 8;
         flows_since(&c.f, 300 * USEC_PER_SEC);
         dump(&c, s, 2);
         ASSERT_EQ(c.f.span, 10 * USEC_PER_SEC);
@@ -201,11 +201,11 @@ static void test_silence_and_beginnings(void) {
 
         case_init(&c);
         dump(&c, s, 2);
-        s[1].timer = 1;
+        s[1].c.timer = 1;
         s[1].figures.unacked = 4;
         s[1].figures.retransmits = 6;
         s[1].figures.last_ack_recv = 12400;
-        s[2].state = TCP_STATE_SYN_SENT;
+        s[2].c.state = TCP_STATE_SYN_SENT;
         s[2].figures.total_retrans = 3;
         s[2].figures.total_rto = 3;
         s[2].figures.retransmits = 3;
@@ -226,7 +226,7 @@ static void test_whose(void) {
         struct flow_case c;
 
         case_init(&c);
-        s.cgroup = 8;
+        s.c.cgroup = 8;
         dump(&c, &s, 1);
         s.figures.total_rto = 30;
         dump(&c, &s, 1);
@@ -273,9 +273,9 @@ static void test_bounds(void) {
                         struct tcp_socket s = socket_of(i + 1, 0, "10.0.0.2");
                         uint32_t peer = htonl(0x0a100000 + i % (FLOW_LINKS_MAX + 5));
 
-                        memcpy(s.peer, &peer, sizeof(peer));
+                        memcpy(s.c.peer, &peer, sizeof(peer));
                         s.figures.total_retrans = round * 2;
-                        (void) flows_take(&c.f, &s, place_of, &c);
+                        (void) take_any(&c, &s);
                 }
                 flows_end(&c.f, true);
         }
@@ -334,7 +334,7 @@ static void on_sample(struct sink *s, const struct sample *m) {
         for (enum metric_id id = 0; id < _METRIC_MAX; id++)
                 t->seen[id] |= streq(metric_def(id)->name, m->name);
         t->histograms += m->kind == SAMPLE_HISTOGRAM;
-        if (streq(m->name, "tpu.net.link.retransmits"))
+        if (streq(m->name, "tpu.net.retransmits"))
                 *(streq(m->values[0], "other") ? &t->other : &t->named) += m->i;
 }
 
@@ -372,7 +372,7 @@ static void test_samples(void) {
         }
         ASSERT_EQ(c.f.n_named, FLOW_NAMED_MAX);
         ASSERT_EQ(before.histograms, 1);
-        for (enum metric_id id = METRIC_NET_RETRANSMITS; id <= METRIC_NET_LEFT_OUT; id++)
+        for (enum metric_id id = METRIC_NET_TIMEOUTS; id <= METRIC_NET_LEFT_OUT; id++)
                 if (!before.seen[id])
                         test_fail(__FILE__, __LINE__, "%s is never measured", metric_def(id)->name);
         flows_clear(&c.f);

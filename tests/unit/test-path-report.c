@@ -4,7 +4,6 @@
 #include "path_report.h"
 #include "test.h"
 #include "verdict.h"
-#include "witness.h"
 
 static struct path_result result(const char *from, const char *to, uint32_t mtu, enum proof_answer answer,
                                  enum proof_direction direction, uint32_t passes) {
@@ -19,15 +18,9 @@ static struct path_result result(const char *from, const char *to, uint32_t mtu,
 }
 
 static void add(struct path_report *p, const struct path_result *r) {
-        struct path_facts facts = path_result_facts(r);
-        struct finding f;
-
         p->results = reallocarray(p->results, p->n_results + 1, sizeof(*p->results));
         ASSERT_TRUE(p->results);
-        p->results[p->n_results] = *r;
-        p->results[p->n_results++].finding = p->findings.n;
-        path_judge(&facts, &r->proof, &f);
-        ASSERT_OK(finding_list_add(&p->findings, &f));
+        ASSERT_OK(path_report_add(p, r));
 }
 
 static void name(struct path_report *p, const char *host) {
@@ -65,8 +58,7 @@ static void test_round_trip(void) {
         for (size_t i = 0; i < ELEMENTSOF(all); i++)
                 add(&p, &all[i]);
         p.results[5].proof.error = -ENETUNREACH;
-        path_judge(&(struct path_facts){ "eth1", "10.0.0.6", &all[5].from, &all[5].to, 8896 },
-                   &p.results[5].proof, &p.findings.items[5]);
+        path_judge(&p.results[5], &p.findings.items[5]);
         finding_init(&untried, PATH_CHECK, "eth2");
         finding_set(untried.found, "not tried: no peer's address on this NIC is known");
         ASSERT_OK(finding_list_add(&p.findings, &untried));

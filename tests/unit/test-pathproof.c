@@ -327,18 +327,20 @@ static void test_peers(void) {
 }
 
 static void test_texts(void) {
-        const struct proof_result r = {
-                .answer = PROOF_SMALLER, .direction = PROOF_BACK, .passes = 1500, .exact = true
+        struct path_result r = {
+                .nic = "eth0",
+                .peer = "h3",
+                .mtu = FULL,
+                .proof = { .answer = PROOF_SMALLER, .direction = PROOF_BACK, .passes = 1500, .exact = true }
         };
-        union address from, to, six;
-        struct path_facts facts = { .nic = "eth0", .name = "h3", .from = &from, .to = &to, .mtu = FULL };
+        union path_address six;
         struct finding f;
 
-        ASSERT_OK(address_parse("10.10.0.10", &from));
-        ASSERT_OK(address_parse("10.10.0.13", &to));
+        ASSERT_OK(address_parse("10.10.0.10", &r.from));
+        ASSERT_OK(address_parse("10.10.0.13", &r.to));
         ASSERT_OK(address_parse("2001:db8:1111:2222:3333:4444:5555:6666", &six));
         ASSERT_EQ(address_parse("10.10.0", &six), -EINVAL);
-        path_judge(&facts, &r, &f);
+        path_judge(&r, &f);
         ASSERT_EQ(f.verdict, VERDICT_FAIL);
         ASSERT_STREQ(f.check, "path.mtu");
         ASSERT_STREQ(f.subject, "eth0→h3 (10.10.0.13)");
@@ -346,15 +348,15 @@ static void test_texts(void) {
         ASSERT_STREQ(f.wanted, "8896");
         ASSERT_TRUE(strstr(f.remedy, "ping -M do -c 3 -s 8868 -I 10.10.0.10 10.10.0.13"));
         /* A name as long as they come: the address is whole. */
-        facts.name = "gke-cluster-name-0-0.a-long-headless-service";
-        path_finding_init(&f, &facts);
+        (void) strcpy(r.peer, "gke-cluster-name-0-0.a-long-headless-service");
+        path_finding_init(&f, &r);
         ASSERT_STREQ(f.subject, "eth0→gke-cluster-name-0-0.a-long-headless… (10.10.0.13)");
-        facts.nic = "abcdefghijklmno";
-        facts.to = &six;
-        path_finding_init(&f, &facts);
+        (void) strcpy(r.nic, "abcdefghijklmno");
+        r.to = six;
+        path_finding_init(&f, &r);
         ASSERT_STREQ(f.subject, "abcdefghijklmno→2001:db8:1111:2222:3333:4444:5555:6666");
-        facts.name = "2001:db8:1111:2222:3333:4444:5555:6666"; /* what was asked for is the address */
-        path_finding_init(&f, &facts);
+        (void) strcpy(r.peer, "2001:db8:1111:2222:3333:4444:5555:6666"); /* what was asked for is the address */
+        path_finding_init(&f, &r);
         ASSERT_STREQ(f.subject, "abcdefghijklmno→2001:db8:1111:2222:3333:4444:5555:6666");
 }
 

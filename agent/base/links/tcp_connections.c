@@ -23,12 +23,26 @@ void tcp_connection_info(const struct tcp_connection *c, void *ret, size_t size)
         memset((char *) ret + told, 0, size - told);
 }
 
+void tcp_connection_unmap(struct tcp_connection *c) {
+        static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff }; /* ::ffff:0:0/96, RFC 4291 2.5.5.2 */
+
+        if (c->family != AF_INET6 || memcmp(c->peer, mapped, sizeof(mapped)) != 0 ||
+            memcmp(c->local, mapped, sizeof(mapped)) != 0)
+                return;
+        c->family = AF_INET;
+        memmove(c->local, c->local + sizeof(mapped), 4);
+        memmove(c->peer, c->peer + sizeof(mapped), 4);
+        memset(c->local + 4, 0, sizeof(mapped));
+        memset(c->peer + 4, 0, sizeof(mapped));
+}
+
 static void fill(struct tcp_connection *c, const struct inet_diag_msg *m, struct nlattr *a[static INET_DIAG_MAX + 1]) {
         size_t size = m->idiag_family == AF_INET ? 4 : 16;
 
         c->family = m->idiag_family;
         memcpy(c->local, m->id.idiag_src, size);
         memcpy(c->peer, m->id.idiag_dst, size);
+        tcp_connection_unmap(c);
         c->local_port = ntohs(m->id.idiag_sport);
         c->peer_port = ntohs(m->id.idiag_dport);
         c->state = m->idiag_state;

@@ -12,7 +12,7 @@
 #define TCP_CONNECTIONS_DUMP "/netlink/tcp"
 
 struct tcp_connection {
-        int family;                  /* AF_INET, AF_INET6 */
+        int family;                  /* AF_INET, AF_INET6; an IPv4 address inside of IPv6 is AF_INET */
         uint8_t local[16], peer[16]; /* of AF_INET the first four bytes; the others are 0 */
         uint16_t local_port, peer_port;
         uint8_t state; /* tcp_states.h */
@@ -27,6 +27,9 @@ struct tcp_connection {
         const uint32_t *memory; /* numbers by SK_MEMINFO_* of linux/sock_diag.h; NULL: not asked for, or not told */
         size_t n_memory;
 };
+
+/* An IPv4 address inside of IPv6 (::ffff:a.b.c.d) becomes one. */
+void tcp_connection_unmap(struct tcp_connection *c);
 
 struct tcp_query {
         uint32_t states; /* bits of tcp_states.h */

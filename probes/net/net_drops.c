@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net_samples.h"
+#include "net_drops.h"
 
 #include <math.h>
 
@@ -7,38 +7,6 @@
 
 static int64_t whole(uint64_t n) {
         return (int64_t) MIN(n, (uint64_t) INT64_MAX);
-}
-
-/* --- Peers --------------------------------------------------------------------------------------------- */
-
-static void put_row(enum metric_id id, uint64_t n, const struct net_name *w, const char *kind, struct sink *s) {
-        const struct metric_def *d = metric_def(id);
-        const struct sample m = {
-                .name = d->name,
-                .unit = d->unit,
-                .description = d->description,
-                .kind = d->kind,
-                .is_int = true,
-                .i = whole(n),
-                .keys = { d->keys[0], d->keys[1], d->keys[2], d->keys[3] },
-                .values = { w->peer, w->nic, kind, w->job },
-        };
-
-        if (n > 0) /* nothing happened yet: no series for it */
-                s->sample(s, &m);
-}
-
-static void put_peer(const struct net_row *r, struct sink *s) {
-        static const char *const kinds[_NET_RETRANSMIT_MAX] = {
-                [NET_FAST] = "fast", [NET_RTO] = "timeout", [NET_PROBE] = "probe", [NET_SYN] = "syn"
-        };
-
-        for (size_t k = 0; k < _NET_RETRANSMIT_MAX; k++)
-                put_row(METRIC_KERNEL_RETRANSMITS, r->retransmits[k], &r->name, kinds[k], s);
-        put_row(METRIC_KERNEL_RESETS, r->resets_sent, &r->name, "transmit", s);
-        put_row(METRIC_KERNEL_RESETS, r->resets_received, &r->name, "receive", s);
-        put_row(METRIC_KERNEL_CONNECTS, r->connects, &r->name, "established", s);
-        put_row(METRIC_KERNEL_CONNECTS, r->connect_failures, &r->name, "failed", s);
 }
 
 /* --- Time to connect ----------------------------------------------------------------------------------- */
@@ -153,9 +121,7 @@ const struct net_drop_meaning *net_drop_meaning(const struct net_figures *f, con
         return NULL;
 }
 
-void net_samples(const struct net_rows *r, const struct net_figures *f, struct sink *s) {
-        for (size_t i = 0; i < r->n; i++)
-                put_peer(&r->rows[i], s);
+void net_drop_samples(const struct net_figures *f, struct sink *s) {
         put_connect_time(&f->all, s);
         put_drops(f, s);
         if (f->drops_unplaced > 0)

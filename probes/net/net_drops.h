@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The network set's figures as the metrics tpu.net.* of docs/metrics.md, and the drops that somebody should look at. */
-#include "net_rows.h"
+/*
+ * What the network set of BPF counts without a peer, as metrics of docs/metrics.md: how long connects took, and
+ * packets that were dropped. Which drops somebody should look at.
+ */
+#include "base.h"
+#include "net_figures.h"
 #include "probe.h"
 
-/* All metrics of one look. Drops: at most NET_DROP_SERIES places of their own, the rest as "other". */
+/* At most so many places of drops of their own, the rest as "other". */
 #define NET_DROP_SERIES 40
-void net_samples(const struct net_rows *r, const struct net_figures *f, struct sink *s);
+void net_drop_samples(const struct net_figures *f, struct sink *s);
 
 /* Packets that were dropped, for all reasons; events that found no room in the tables. */
 uint64_t net_dropped(const struct net_figures *f);

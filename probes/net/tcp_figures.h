@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/*
- * One TCP socket as the kernel tells it over sock_diag: who talks to whom, and its figures. Pure. Kernels
- * append to what they tell: what one does not tell is left 0 and said so, what we do not know is passed
- * over.
- */
+/* What the kernel tells of one TCP socket over sock_diag. Kernels append to it: what one does not tell is 0. */
 #include "tcp_connections.h"
 
 /* The states to ask for (include/net/tcp_states.h): those that send, or want to. */
@@ -34,20 +30,8 @@ struct tcp_figures {
         uint32_t total_rto_time;
 };
 
-struct tcp_socket {
-        int family; /* AF_INET, AF_INET6; an IPv4 address inside of IPv6 is AF_INET */
-        uint8_t local[16], peer[16];
-        uint8_t state, timer;
-        int nic;         /* that it is bound to; 0: none */
-        uint64_t cookie; /* the kernel's name of the socket, never used again in a boot */
-        uint64_t cgroup; /* of version 2, by its inode number; 0: not told (Linux before 5.8) */
-        struct tcp_figures figures;
-        bool has_figures;
-        bool has_timeouts;              /* the kernel counts them itself (Linux 6.7) */
-        bool has_sent;                  /* bytes_sent is told (Linux 4.19) */
-        uint32_t receive_buffer, drops; /* drops: segments thrown away; wraps */
-        bool has_memory;
-};
-
-/* Never fails: what is not told stays 0. */
-void tcp_socket_take(const struct tcp_connection *c, struct tcp_socket *ret);
+/* The ends of what older kernels tell. */
+#define TCP_SENT_END (offsetof(struct tcp_figures, bytes_sent) + sizeof(uint64_t))    /* Linux 4.19 */
+#define TCP_TIMEOUTS_END (offsetof(struct tcp_figures, total_rto) + sizeof(uint16_t)) /* Linux 6.7 */
+_Static_assert(sizeof(struct tcp_figures) == 248 && TCP_TIMEOUTS_END == 242 && TCP_SENT_END == 208,
+               "as the kernel lays it out");
