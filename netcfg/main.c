@@ -65,8 +65,8 @@ static int parse(struct arguments *a, int argc, char *argv[]) {
         }
         if (a->options.root && !streq(a->options.root, "/") && (a->netns || !(a->dry_run || config_only(a)))) {
                 fprintf(stderr,
-                        "tpu-netcfg: --root %s is a recorded machine: only --dry-run looks at one, and it has no "
-                        "network namespaces\n",
+                        "tpu-netcfg: --root %s is a recorded machine: only --dry-run looks at one, and it has "
+                        "no network namespaces\n",
                         a->options.root);
                 return -EINVAL;
         }
