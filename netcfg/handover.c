@@ -53,12 +53,11 @@ static int note_move(const struct intent *i, struct intent_network *offer, usec_
         if (known->mtu == offer->mtu)
                 return 0;
         if (offer->moved[0] > 0 && now - offer->moved[0] < MOVES_WINDOW) {
-                const uint8_t *m = offer->mac;
+                char mac[LINK_MAC_TEXT];
 
                 (void) snprintf(why, WHY_MAX,
-                                "NIC %02x:%02x:%02x:%02x:%02x:%02x: %u instead of %u: changed %zu times within an "
-                                "hour already",
-                                m[0], m[1], m[2], m[3], m[4], m[5], offer->mtu, known->mtu,
+                                "NIC %s: %u instead of %u: changed %zu times within an hour already",
+                                link_format_mac(offer->mac, mac), offer->mtu, known->mtu,
                                 ELEMENTSOF(offer->moved));
                 return -EBUSY;
         }

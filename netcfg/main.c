@@ -63,14 +63,10 @@ static int parse(struct arguments *a, int argc, char *argv[]) {
                       stderr);
                 return -EINVAL;
         }
-        if (a->options.root && !streq(a->options.root, "/") && a->netns) {
+        if (a->options.root && !streq(a->options.root, "/") && (a->netns || !(a->dry_run || config_only(a)))) {
                 fprintf(stderr,
-                        "tpu-netcfg: --root %s is a recorded machine, which has no network namespaces\n",
-                        a->options.root);
-                return -EINVAL;
-        }
-        if (a->options.root && !streq(a->options.root, "/") && !a->dry_run && !config_only(a)) {
-                fprintf(stderr, "tpu-netcfg: --root %s is a recorded machine: only --dry-run looks at one\n",
+                        "tpu-netcfg: --root %s is a recorded machine: only --dry-run looks at one, and it has "
+                        "no network namespaces\n",
                         a->options.root);
                 return -EINVAL;
         }

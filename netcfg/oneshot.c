@@ -150,19 +150,6 @@ static void restoring_clear(struct restoring *s) {
         plan_clear(&s->plan);
 }
 
-static int read_route(const struct restoring *s, struct op *op) {
-        for (size_t i = 0; i < s->routes.n; i++) {
-                char subject[sizeof(op->subject)];
-
-                route_subject(&s->routes.routes[i], &s->links, subject);
-                if (!streq(subject, op->subject))
-                        continue;
-                route_value(&s->routes.routes[i], op->from);
-                return 0;
-        }
-        return -ENODEV;
-}
-
 /* The value it has now. -ENODEV: the NIC or route is gone. */
 static int read_now(const struct host *h, const struct restoring *s, const struct original *o,
                     struct op *op) {
@@ -176,8 +163,13 @@ static int read_now(const struct host *h, const struct restoring *s, const struc
                 finding_set(op->from, "%s", now.value);
                 return r == -ENOENT ? -ENODEV : r; /* a NIC's own, which went with it */
         }
-        if (o->kind == OP_ROUTE)
-                return read_route(s, op);
+        if (o->kind == OP_ROUTE) {
+                const struct route *route = route_by_subject(&s->routes, &s->links, o->subject);
+
+                if (route)
+                        route_value(route, op->from);
+                return route ? 0 : -ENODEV;
+        }
         if (!l)
                 return -ENODEV;
         op->index = l->index;

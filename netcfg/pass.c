@@ -135,25 +135,21 @@ static int judge(struct netcfg *n, const struct found *found) {
 
 /* --- Writes ------------------------------------------------------------------------------------------- */
 
-static const char *label(const struct op *op) {
+/* What a subject is, in front of it: "MTU of ", "gso_max_size of ". */
+static const char *label_of(const struct op *op, char buf[static 32]) {
         static const char *const labels[] = {
                 [OP_SYSCTL] = "",    [OP_MTU] = "MTU of ",       [OP_ROUTE] = "least RTO of ",
                 [OP_RULE] = "rule ", [OP_SOURCE_ROUTE] = "route "
         };
-        static const char *const nic_labels[] = {
-                [NIC_FEATURE] = "feature of ",
-                [NIC_PRIVATE_FLAG] = "private flag of ",
-                [NIC_SIZE + LINK_GSO_MAX_SIZE] = "gso_max_size of ",
-                [NIC_SIZE + LINK_GRO_MAX_SIZE] = "gro_max_size of ",
-                [NIC_SIZE + LINK_GSO_IPV4_MAX_SIZE] = "gso_ipv4_max_size of ",
-                [NIC_SIZE + LINK_GRO_IPV4_MAX_SIZE] = "gro_ipv4_max_size of ",
-        };
         enum nic_setting_kind k;
 
         _Static_assert(ELEMENTSOF(labels) == OP_NIC_SETTING, "every kind has a label");
-        _Static_assert(ELEMENTSOF(nic_labels) == _NIC_SETTING_KIND_MAX, "so has every setting of a NIC");
-        return op_is_nic_setting(op->kind, &k) ? nic_labels[k] : labels[op->kind];
+        if (!op_is_nic_setting(op->kind, &k))
+                return labels[op->kind];
+        (void) snprintf(buf, 32, "%s of ", nic_setting_check(k) + strlen("nic."));
+        return buf;
 }
+#define label(op) label_of((op), (char[32]) { 0 })
 
 int pass_log_refused(const struct netcfg *n, const struct op *op, int error) {
         if (was_said(n, op, error))

@@ -104,18 +104,8 @@ static int replace(const struct route_table *t, const struct route *route, uint3
 /* -ENODEV: none of that subject, -EEXIST: several at one place. */
 static int find(const struct route_table *t, const struct link_table *links, const char *subject,
                 const struct route **ret) {
-        char text[sizeof(((struct op *) NULL)->subject)];
-
-        for (size_t i = 0; i < t->n; i++) {
-                route_subject(&t->routes[i], links, text);
-                if (!streq(text, subject))
-                        continue;
-                if (t->routes[i].ambiguous || t->routes[i].expires)
-                        return -EEXIST;
-                *ret = &t->routes[i];
-                return 0;
-        }
-        return -ENODEV;
+        *ret = route_by_subject(t, links, subject);
+        return !*ret ? -ENODEV : (*ret)->ambiguous || (*ret)->expires ? -EEXIST : 0;
 }
 
 int route_set(const struct host *h, const struct link_table *links, const char *subject, const char *value) {

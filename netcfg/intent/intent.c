@@ -151,19 +151,15 @@ static int load_network(const struct host *h, const char *file, struct choice *c
 /* --- The profile -------------------------------------------------------------------------------------- */
 
 static int read_profile(const struct host *h, const char *name, struct intent *i) {
-        static const char *const dirs[] = { PATH_SITE "/profiles", PATH_RUNTIME "/profiles",
-                                            PATH_PROFILES }; /* strongest first */
         _cleanup_free_ char *text = malloc(CONFIG_FILE_MAX);
-        char path[128];
+        char file[64], path[128];
         size_t len;
-        int r = -ENOENT;
+        int r;
 
         if (!text)
                 return -ENOMEM;
-        for (size_t k = 0; k < ELEMENTSOF(dirs) && r == -ENOENT; k++) {
-                (void) snprintf(path, sizeof(path), "%s/%s.conf", dirs[k], name);
-                r = host_read(h, path, text, CONFIG_FILE_MAX, &len);
-        }
+        (void) snprintf(file, sizeof(file), "profiles/%s.conf", name);
+        r = profile_read(h, file, path, text, &len);
         if (r < 0)
                 return r == -ENOENT ? r : log_warning_errno(r, "%s cannot be read: %m", path);
         (void) snprintf(i->profile, sizeof(i->profile), "%s", name);

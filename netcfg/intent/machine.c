@@ -2,9 +2,8 @@
 #include "config.h"
 #include "log.h"
 #include "machine.h"
-#include "paths.h"
+#include "profile.h"
 
-#define FILE_NAME "machines.conf"
 #define VENDOR 0x1ae0 /* Google: also its NVMe and gVNIC, whose devices no section names */
 #define PCI_DEVICES "/sys/bus/pci/devices"
 
@@ -76,19 +75,15 @@ static void on_entry(void *userdata, unsigned line, const char *section, const c
 /* 0 with what the section says. -ENOENT: no such section, or one that does not say where it comes from;
  * -ENOPKG: no file. */
 static int read_section(const struct host *h, struct reading *r) {
-        static const char *const dirs[] = { PATH_SITE, PATH_RUNTIME, PATH_VENDOR }; /* strongest first */
         const struct config_reader reader = { .entry = on_entry, .problem = on_problem, .userdata = r };
         _cleanup_free_ char *text = malloc(CONFIG_FILE_MAX);
-        char path[64];
+        char path[128];
         size_t len = 0;
-        int e = -ENOENT;
+        int e;
 
         if (!text)
                 return -ENOMEM;
-        for (size_t k = 0; k < ELEMENTSOF(dirs) && e == -ENOENT; k++) {
-                (void) snprintf(path, sizeof(path), "%s/%s", dirs[k], FILE_NAME);
-                e = host_read(h, path, text, CONFIG_FILE_MAX, &len);
-        }
+        e = profile_read(h, "machines.conf", path, text, &len);
         r->path = path;
         if (e == -ENOENT)
                 e = -ENOPKG;

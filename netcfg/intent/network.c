@@ -30,12 +30,6 @@ uint32_t intent_network_mtu(const struct intent *i, const struct link *l, const 
 
 /* --- Taking over -------------------------------------------------------------------------------------- */
 
-static const char *mac_text(const uint8_t mac[static 6], char buf[static 18]) {
-        (void) snprintf(buf, 18, "%02x:%02x:%02x:%02x:%02x:%02x", mac[0], mac[1], mac[2], mac[3], mac[4],
-                        mac[5]);
-        return buf;
-}
-
 static bool source_is_valid(const char *source) {
         size_t n = 0;
 
@@ -68,10 +62,10 @@ static void forget_gone(struct intent *i, const struct link_table *t) {
 int intent_networks_take(struct intent *i, const struct link_table *t, const struct intent_network *offer,
                          char why[static 160]) {
         const struct intent_network *known = intent_network_of(i, offer->mac);
-        char mac[18];
+        char mac[LINK_MAC_TEXT];
         int r = 0;
 
-        (void) mac_text(offer->mac, mac);
+        (void) link_format_mac(offer->mac, mac);
         if (!mtu_is_valid(offer->mtu)) {
                 (void) snprintf(why, 160, "NIC %s: an MTU of %u: a network's is between %d and %d", mac,
                                 offer->mtu, INTENT_MTU_MIN, INTENT_MTU_MAX);
@@ -103,7 +97,7 @@ int intent_networks_format(const struct intent *i, const char *boot_id,
         int n = snprintf(buf, INTENT_NETWORKS_TEXT_MAX, FILE_HEAD "\nboot %s\n", boot_id);
 
         for (size_t k = 0;; k++) {
-                char mac[18];
+                char mac[LINK_MAC_TEXT];
 
                 if (n < 0 || n >= INTENT_NETWORKS_TEXT_MAX)
                         return -ENOSPC;
@@ -111,23 +105,21 @@ int intent_networks_format(const struct intent *i, const char *boot_id,
                 if (k == i->n_networks)
                         return n;
                 n = snprintf(buf + used, INTENT_NETWORKS_TEXT_MAX - used, "%s %u %s\n",
-                             mac_text(i->networks[k].mac, mac), i->networks[k].mtu, i->networks[k].source);
+                             link_format_mac(i->networks[k].mac, mac), i->networks[k].mtu,
+                             i->networks[k].source);
                 n = n < 0 ? n : n + (int) used;
         }
 }
 
 static int parse_entry(const char *line, struct intent *i) {
         struct intent_network n = { 0 };
-        unsigned mac[6];
+        char mac[LINK_MAC_TEXT];
         int end = 0;
 
-        if (sscanf(line, "%2x:%2x:%2x:%2x:%2x:%2x %5" SCNu32 " %n", &mac[0], &mac[1], &mac[2], &mac[3],
-                   &mac[4], &mac[5], &n.mtu, &end) != 7 ||
-            end == 0 || !mtu_is_valid(n.mtu) || !source_is_valid(line + end) ||
+        if (sscanf(line, "%17s %5" SCNu32 " %n", mac, &n.mtu, &end) != 2 || end == 0 ||
+            !link_parse_mac(mac, n.mac) || !mtu_is_valid(n.mtu) || !source_is_valid(line + end) ||
             i->n_networks == INTENT_NETWORKS_MAX)
                 return -EBADMSG;
-        for (size_t k = 0; k < sizeof(n.mac); k++)
-                n.mac[k] = (uint8_t) mac[k];
         (void) snprintf(n.source, sizeof(n.source), "%s", line + end);
         i->networks[i->n_networks++] = n;
         return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
 #include "log.h"
+#include "paths.h"
 #include "profile.h"
 #include "sysctl.h"
 
@@ -267,6 +268,18 @@ static void on_entry(void *userdata, unsigned line, const char *section, const c
                 return;
         }
         (void) snprintf(dest, CONFIG_LINE_MAX + 1, "%s", value);
+}
+
+int profile_read(const struct host *h, const char *name, char path[static 128], char *text,
+                 size_t *ret_len) {
+        static const char *const dirs[] = { PATH_SITE, PATH_RUNTIME, PATH_VENDOR }; /* strongest first */
+        int r = -ENOENT;
+
+        for (size_t k = 0; k < ELEMENTSOF(dirs) && r == -ENOENT; k++) {
+                (void) snprintf(path, 128, "%s/%s", dirs[k], name);
+                r = host_read(h, path, text, CONFIG_FILE_MAX, ret_len);
+        }
+        return r;
 }
 
 int profile_parse(const char *path, const char *text, size_t len, struct intent *i) {

@@ -18,7 +18,12 @@
  * A section without a Source, with a Value that cannot be one, or of an unknown name is refused by itself:
  * the problem is logged with file and line, and the rest of the profile stands.
  */
+#include "host.h"
 #include "wanted.h"
+
+/* Reads the first of /etc, /run and /usr/lib /tpu-hostd/NAME ("machines.conf", "profiles/v6e.conf") into text,
+ * which has CONFIG_FILE_MAX bytes; path is that of the file, for messages. -ENOENT: there is none. */
+int profile_read(const struct host *h, const char *name, char path[static 128], char *text, size_t *ret_len);
 
 #define PROFILE_SOURCE_MAX 88 /* with the profile's name and line it must fit into intent's source */
 

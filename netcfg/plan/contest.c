@@ -46,17 +46,6 @@ bool contest_allows(struct contest *c, const struct op *op, usec_t now) {
         return true;
 }
 
-static bool has_route(const struct found *f, const char *subject) {
-        char text[64];
-
-        for (size_t i = 0; i < f->routes.n; i++) {
-                route_subject(&f->routes.routes[i], &f->links, text);
-                if (streq(text, subject))
-                        return true;
-        }
-        return false;
-}
-
 void contest_forget_routes(struct contest *c, const struct found *f, usec_t now) {
         for (size_t i = 0; i < c->n; i++) {
                 struct contest_entry *e = &c->entries[i];
@@ -65,7 +54,8 @@ void contest_forget_routes(struct contest *c, const struct found *f, usec_t now)
                 if (e->kind != OP_ROUTE || e->contested || now - last < CONTEST_REACTION)
                         continue;
                 /* One more repair and it would be contested: only then is it looked for, which takes time. */
-                if (e->repaired[0] > 0 && now - e->repaired[0] < CONTEST_WINDOW && !has_route(f, e->subject))
+                if (e->repaired[0] > 0 && now - e->repaired[0] < CONTEST_WINDOW &&
+                    !route_by_subject(&f->routes, &f->links, e->subject))
                         memset(e->repaired, 0, sizeof(e->repaired));
         }
 }

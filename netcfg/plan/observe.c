@@ -29,7 +29,7 @@ size_t observe_format(const struct observe *o, char buf[static OBSERVE_TEXT_MAX]
         return (size_t) n;
 }
 
-/* What is not just the text that its values make is refused: signs, further blanks, numbers that do not fit. */
+/* What is not just the text that its values make is refused: signs, more blanks, numbers that do not fit. */
 int observe_parse(const char *text, size_t len, struct observe *ret) {
         struct observe o = { .ordered = true };
         char copy[OBSERVE_TEXT_MAX], again[OBSERVE_TEXT_MAX];

@@ -46,20 +46,6 @@ static bool parse_kind(const char *check, enum op_kind *ret) {
         return false;
 }
 
-static bool parse_address(const char *text, uint8_t ret[static 6]) {
-        unsigned b[6];
-        int end = 0;
-
-        if (streq(text, NO_NIC))
-                return true;
-        if (sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x%n", &b[0], &b[1], &b[2], &b[3], &b[4], &b[5], &end) != 6 ||
-            text[end])
-                return false;
-        for (size_t k = 0; k < ELEMENTSOF(b); k++)
-                ret[k] = (uint8_t) b[k];
-        return true;
-}
-
 /* The file may be less trusted than who runs --restore: it can only name what netcfg itself may write. */
 static bool is_sound(const struct original *o) {
         enum nic_setting_kind k = _NIC_SETTING_KIND_MAX;
@@ -80,8 +66,8 @@ static int parse_original(char *line, struct originals *o) {
         struct original item = { 0 };
 
         if (!value || strchr(value, '\t') || !parse_kind(check, &item.kind) ||
-            !parse_address(address, item.address) || strlen(subject) >= sizeof(item.subject) ||
-            strlen(value) >= sizeof(item.value))
+            (!streq(address, NO_NIC) && !link_parse_mac(address, item.address)) ||
+            strlen(subject) >= sizeof(item.subject) || strlen(value) >= sizeof(item.value))
                 return -EBADMSG;
         (void) snprintf(item.subject, sizeof(item.subject), "%s", subject);
         (void) snprintf(item.value, sizeof(item.value), "%s", value);
@@ -129,14 +115,10 @@ int originals_parse(const char *text, size_t len, const char *boot_id, struct or
 }
 
 static void print_original(const struct original *o, FILE *f) {
-        const uint8_t *a = o->address;
+        char mac[LINK_MAC_TEXT];
 
-        fprintf(f, "%s\t", op_check(o->kind));
-        if (has_address(o))
-                fprintf(f, "%02x:%02x:%02x:%02x:%02x:%02x", a[0], a[1], a[2], a[3], a[4], a[5]);
-        else
-                fputs(NO_NIC, f);
-        fprintf(f, "\t%s\t%s\n", o->subject, o->value);
+        fprintf(f, "%s\t%s\t%s\t%s\n", op_check(o->kind),
+                has_address(o) ? link_format_mac(o->address, mac) : NO_NIC, o->subject, o->value);
 }
 
 int originals_format(const struct originals *o, const char *boot_id, char **ret, size_t *ret_len) {

@@ -19,6 +19,18 @@ void route_subject(const struct route *r, const struct link_table *links, char b
         finding_format(buf, 64, "%s dev %s%s%s%s", dst, l ? l->name : "?", table, tos, metric);
 }
 
+const struct route *route_by_subject(const struct route_table *t, const struct link_table *links,
+                                     const char *subject) {
+        char text[64];
+
+        for (size_t i = 0; i < t->n; i++) {
+                route_subject(&t->routes[i], links, text);
+                if (streq(text, subject))
+                        return &t->routes[i];
+        }
+        return NULL;
+}
+
 void route_value(const struct route *r, char buf[static ROUTE_VALUE_MAX]) {
         if (r->rto_min_ms == 0)
                 (void) snprintf(buf, ROUTE_VALUE_MAX, "none");

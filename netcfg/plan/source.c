@@ -112,15 +112,14 @@ static struct route our_copy(const struct intent *i, const struct link *nic, con
         return copy;
 }
 
-static int add_route(const struct intent *i, const struct link *nic, const struct route *r, enum use use,
-                     struct plan *p) {
+static int add_route(const struct intent *i, const struct link *nic, const struct route *copy, struct plan *p) {
         struct op op = { .kind = OP_SOURCE_ROUTE,
                          .index = nic->index,
-                         .carrier_changes = nic->carrier_changes };
+                         .carrier_changes = nic->carrier_changes,
+                         .route = *copy };
 
         if (p->n == SOURCE_MAX)
                 return -E2BIG;
-        op.route = our_copy(i, nic, r, use);
         (void) snprintf(op.nic, sizeof(op.nic), "%s", nic->name);
         source_route_subject(&op.route, op.subject);
         source_route_value(&op.route, op.to);
@@ -168,20 +167,8 @@ static int add_default_by_host(const struct intent *i, const struct found *f, co
         if (!host || !has_address(f, nic, family, whole))
                 return 0;
         memcpy(r.gateway, host->dst, sizeof(r.gateway));
-        return add_route(i, nic, &r, USE_COPY, p);
-}
-
-static int add_stage(const struct intent *i, const struct link *nic, const struct pick *picks, size_t n,
-                     enum stage stage, struct plan *p) {
-        int r = 0;
-
-        for (size_t k = 0; r == 0 && k < n; k++) {
-                struct route copy = our_copy(i, nic, picks[k].route, picks[k].use);
-
-                if (stage_of(&copy) == stage)
-                        r = add_route(i, nic, picks[k].route, picks[k].use, p);
-        }
-        return r;
+        r = our_copy(i, nic, &r, USE_COPY);
+        return add_route(i, nic, &r, p);
 }
 
 static int add_table(const struct intent *i, const struct found *f, const struct link *nic, int family,
@@ -200,8 +187,13 @@ static int add_table(const struct intent *i, const struct found *f, const struct
         }
         if (!leads_out)
                 return 0; /* the link is down, say: an empty table, and the main one goes on */
-        for (enum stage s = 0; r == 0 && s < _STAGE_MAX; s++)
-                r = add_stage(i, nic, picks, n, s, p);
+        for (enum stage s = 0; s < _STAGE_MAX; s++)
+                for (size_t k = 0; r == 0 && k < n; k++) {
+                        struct route copy = our_copy(i, nic, picks[k].route, picks[k].use);
+
+                        if (stage_of(&copy) == s)
+                                r = add_route(i, nic, &copy, p);
+                }
         return r < 0 || has_default ? r : add_default_by_host(i, f, nic, family, p);
 }
 

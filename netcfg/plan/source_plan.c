@@ -95,27 +95,29 @@ int source_add_removal(struct plan *p, const struct plan *own, const char *sourc
         return add_removals(p, own, NULL, source);
 }
 
-int plan_add_source(struct plan *p, const struct intent *i, const struct found *f) {
-        _cleanup_plan_ struct plan own = PLAN_NULL, wanted = PLAN_NULL;
-        int r;
+/* What is ours and what is wanted, and what is to be done. Returns as source_wanted(). */
+static int compare_source(const struct intent *i, const struct found *f, struct plan *own,
+                          struct plan *wanted, struct plan *due) {
+        int r = source_found(&f->rules, &f->routes, &f->links, own);
 
-        if (source_error(f) < 0)
-                return 0;
-        r = source_found(&f->rules, &f->routes, &f->links, &own);
         if (r == 0)
-                r = source_wanted(i, f, &wanted);
-        if (r == -E2BIG)
-                return 0; /* the finding says so */
+                r = source_wanted(i, f, wanted);
         if (r == 0)
-                r = add_removals(p, &own, &wanted, "nothing asks for it any more");
-        for (size_t k = 0; r == 0 && k < wanted.n; k++) {
-                const struct op *now = find(&own, &wanted.ops[k]);
+                r = add_removals(due, own, wanted, "nothing asks for it any more");
+        for (size_t k = 0; r == 0 && k < wanted->n; k++) {
+                const struct op *op = &wanted->ops[k], *now = find(own, op);
 
-                if (!now || !streq(now->to, wanted.ops[k].to))
-                        r = add_change(p, &wanted.ops[k], now ? now->to : SOURCE_ABSENT, wanted.ops[k].to,
-                                       wanted.ops[k].source);
+                if (!now || !streq(now->to, op->to))
+                        r = add_change(due, op, now ? now->to : SOURCE_ABSENT, op->to, op->source);
         }
         return r;
+}
+
+int plan_add_source(struct plan *p, const struct intent *i, const struct found *f) {
+        _cleanup_plan_ struct plan own = PLAN_NULL, wanted = PLAN_NULL;
+        int r = source_error(f) < 0 ? 0 : compare_source(i, f, &own, &wanted, p);
+
+        return r == -E2BIG ? 0 : r; /* the finding says so */
 }
 
 /* --- The verdict -------------------------------------------------------------------------------------- */
@@ -280,12 +282,8 @@ int plan_judge_source(const struct intent *i, const struct found *f, struct find
 
         if (r < 0)
                 return judge_unread(i, f, r, l);
-        r = source_found(&f->rules, &f->routes, &f->links, &own);
-        if (r == 0)
-                r = source_wanted(i, f, &wanted);
+        r = compare_source(i, f, &own, &wanted, &due);
         if (r == -E2BIG)
                 return judge_unread(i, f, r, l);
-        if (r == 0)
-                r = plan_add_source(&due, i, f);
         return r < 0 ? r : judge_all(i, f, &own, &wanted, &due, l);
 }
