@@ -11,7 +11,7 @@
 
 /* Checks nic.feature, nic.private_flag, nic.gso_max_size and so on. -ENOMEM. */
 static int nic_look_at_settings(const struct host *h, const struct intent *i, const struct link_table *links,
-                         struct sink *s) {
+                                struct sink *s) {
         _cleanup_found_nic_settings_ struct found_nic_settings found = FOUND_NIC_SETTINGS_NULL;
         struct finding f;
         int r = nic_settings_read(h, i, links, &found);

@@ -76,7 +76,7 @@ static int ask_manager(const struct bus_library *l, char ***ret) {
  * later.
  */
 static int manager_environment_visit(const struct host *h, void (*visit)(const char *assignment, void *userdata),
-                              void *userdata) {
+                                     void *userdata) {
         struct bus_library library = { 0 };
         struct host_stat st;
         char **list = NULL;

@@ -19,4 +19,3 @@ struct run_secrets {
 int run_secrets_read(const struct words *given, struct run_secrets *ret);
 /* Overwrites the values. */
 void run_secrets_clear(struct run_secrets *s);
-#define _cleanup_run_secrets_ _cleanup_(run_secrets_clear)

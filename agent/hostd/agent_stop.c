@@ -56,7 +56,7 @@ static int ask(struct shutdown_query *q) {
  * memory; done is not called then.
  */
 static int shutdown_query_new(sd_event *e, void (*done)(bool shutting_down, void *userdata), void *userdata,
-                       struct shutdown_query **ret) {
+                              struct shutdown_query **ret) {
         _cleanup_(shutdown_query_freep) struct shutdown_query *q = calloc(1, sizeof(*q));
         int r;
 

@@ -44,7 +44,6 @@ struct run_request {
         char conflicts[400]; /* what of the user's own environment differs from ours, in words; may be empty */
 };
 void run_request_clear(struct run_request *q);
-#define _cleanup_run_request_ _cleanup_(run_request_clear)
 /*
  * interfaces: NICs of the data-centre network, "eth0,eth1". slice, worker: this host; slice is borrowed, too. -EBADMSG, -ENODATA, -EINVAL: why
  * (one line, then the remedy after a line feed where there is one); -ENOMEM.

@@ -54,7 +54,6 @@ struct evidence {
 };
 #define EVIDENCE_NULL ((struct evidence){ 0 })
 void evidence_clear(struct evidence *e);
-#define _cleanup_evidence_ _cleanup_(evidence_clear)
 
 /* slice: only hosts of that one; NULL: all. hosts: how many the slice has, so that workers below it who are
  * missing are silent; 0: not known. The scene is borrowed. -ENOMEM, -E2BIG. */

@@ -48,9 +48,9 @@ class JavaScript(Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         return json.loads(done.stdout)
 
-    def check(self, encoding, compression):
-        host = f"sdk-{encoding}-{compression}"
-        told = self.send(encoding, compression, host)
+    def check(self, compression):
+        host = f"sdk-{compression}"
+        told = self.send("proto", compression, host)
         self.assertEqual((set(told["metrics"]), told["logs"]), ({0}, [0, 0]))
         refused = [json.loads(w[w.index("{"):]) for w in told["warnings"]]  # the exponential histogram, in each export
         self.assertEqual([int(r["rejectedDataPoints"]) for r in refused], [1] * len(told["metrics"]))
@@ -68,12 +68,19 @@ class JavaScript(Case):
         self.assertEqual(events[0]["attributes"], {"a.b": "c", "n": 12345678901, "list": ["x", "y"]})
         self.assertEqual(events[1]["body"], "only text " + "x" * 100000)
 
-    def test_protobuf_and_json_plain_and_packed(self):
+    def test_protobuf_plain_and_packed(self):
         """Bodies are chunked: this SDK never says a length."""
-        for encoding in ("proto", "http"):
-            for compression in ("none", "gzip"):
-                with self.subTest(f"{encoding} {compression}"):
-                    self.check(encoding, compression)
+        for compression in ("none", "gzip"):
+            with self.subTest(compression):
+                self.check(compression)
+
+    def test_json_is_refused(self):
+        """The exporters for OTLP/JSON are told so, and do not try again."""
+        told = self.send("http", "none", "sdk-json")
+        self.assertTrue(told["metrics"] and told["logs"], told)
+        for answer in told["metrics"] + told["logs"]:
+            self.assertIn("Unsupported Media Type", str(answer))
+        self.assertEqual(self.c.get("/api/v1/hosts").json["hosts"], [])
 
 
 class Python(Case):
