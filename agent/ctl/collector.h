@@ -20,8 +20,6 @@ struct collector {
         char url[256]; /* without a slash at its end */
         struct ctl_certificates tls;
         bool configured; /* by a person; else it is the default */
-        const char *hostd; /* of run_fleet_open(): below this root, tpu-hostd is asked instead; NULL: it is
-                              not */
 };
 
 /* -errno after saying what is wrong. */

@@ -4,19 +4,15 @@
 #include "ctl.h"
 #include "diagnose_agents.h"
 #include "diagnose_collector.h"
-#include "diagnose_order.h"
 #include "diagnosis_print.h"
 #include "report.h"
 #include "words.h"
-
-#define OTHERS_LATER (2 * USEC_PER_SEC) /* the captures of other hosts are done when ours are, or soon */
 
 enum source { SOURCE_FILES, SOURCE_COLLECTOR, SOURCE_AGENTS };
 
 struct wish {
         const char *slice, *from, *hosts, *run, *collector, *episode;
         bool json, folded, all, capture;
-        bool by_hostd; /* --capture, and the registry is etcd */
         enum source source;
         const struct options *options;
         struct collector asked;     /* of SOURCE_COLLECTOR */
@@ -54,41 +50,12 @@ static int load_files(const struct wish *wish, const struct words *w, struct sce
         return r;
 }
 
-/* The record is written here, the verdict is the collector's. */
-static int capture_by_hostd(const struct wish *wish, char episode[static 64], struct problem *problem) {
-        char before[64];
-        int r = diagnose_collector_last(&wish->asked, wish->slice, before, problem);
-
-        if (r == 0)
-                r = diagnose_order_give(wish->options->root, wish->slice, problem);
-        return r < 0 ? r : diagnose_collector_await(&wish->asked, wish->slice, before, episode, problem);
-}
-
-/* Without a collector: what the hosts keep of it. */
-static int load_ordered(const struct wish *wish, struct scene *s, struct problem *problem) {
-        const char *root = wish->options->root;
-        char episode[DIAGNOSE_EPISODE_MAX];
-        struct diagnose_kept before;
-        int r = diagnose_order_kept(root, &before, problem);
-
-        if (r == 0)
-                r = diagnose_order_give(root, wish->slice, problem);
-        if (r == 0)
-                r = diagnose_order_wait(root, &before, episode, problem);
-        if (r < 0)
-                return r;
-        (void) usleep(OTHERS_LATER);
-        return diagnose_agents_load_kept(wish->options, wish->slice, episode, s, problem);
-}
-
 static int load_from_collector(struct wish *wish, struct scene *s, struct problem *problem) {
         const struct collector *c = &wish->asked;
         char episode[64] = "";
         int r = 0;
 
-        if (wish->capture && wish->by_hostd)
-                r = capture_by_hostd(wish, episode, problem);
-        else if (wish->capture)
+        if (wish->capture)
                 r = diagnose_collector_capture(c, wish->slice, episode, problem);
         return r < 0 ? r
                      : diagnose_collector_load(c, wish->slice, wish->capture ? episode : wish->episode, s,
@@ -100,8 +67,7 @@ static int load(struct wish *wish, const struct words *w, struct scene *s, struc
         case SOURCE_COLLECTOR:
                 return load_from_collector(wish, s, problem);
         case SOURCE_AGENTS:
-                return wish->by_hostd ? load_ordered(wish, s, problem)
-                                      : diagnose_agents_load(wish->options, wish->slice, s, problem);
+                return diagnose_agents_load(wish->options, wish->slice, s, problem);
         case SOURCE_FILES:
                 break;
         }
@@ -243,7 +209,6 @@ int verb_diagnose(const struct ctl *c, int argc, char *argv[]) {
                 return EXIT_USAGE;
         if (!wish.from && !wish.asked.configured)
                 wish.source = SOURCE_AGENTS; /* there is none: the agents themselves */
-        wish.by_hostd = wish.capture && diagnose_order_is_for_hostd(o.root);
         /* a collector's run is diagnosed over all its slices */
         how.slice = wish.source == SOURCE_COLLECTOR || streq(wish.slice, "all") ? NULL : wish.slice;
         return run(&wish, &how, &w);

@@ -3,7 +3,6 @@
 
 #include "again.h"
 #include "capture_hex.h"
-#include "diagnose_order.h"
 #include "hostd.h"
 #include "json_text.h"
 #include "paths.h"
@@ -23,7 +22,6 @@ struct asking {
         json_t **answers;
         struct problem *problems;
         char *socket;
-        const char *episode; /* of kept captures; NULL: new ones are taken */
         struct ctl_settings settings; /* its texts are the requests' */
 };
 
@@ -102,7 +100,7 @@ static int prepare(struct asking *a, const struct options *o, struct problem *pr
                         (void) snprintf(a->urls[i], URL_BYTES, "https://%s%s%s:%d/v1/captures",
                                         six ? "[" : "", to, six ? "]" : "", PORT_HOSTD_API);
                 a->requests[i] =
-                        (struct http_request){ .url = a->urls[i], .post = !a->episode, .timeout = PATIENCE };
+                        (struct http_request){ .url = a->urls[i], .post = true, .timeout = PATIENCE };
                 if (i == a->own)
                         a->requests[i].unix_socket = a->socket;
                 else {
@@ -125,33 +123,20 @@ static void complain(const struct asking *a, size_t i) {
 static int take_capture(struct asking *a, size_t i, const json_t *v, unsigned round, struct scene *s,
                         bool *answered) {
         struct host_capture who = a->hosts[i];
-        char episode[DIAGNOSE_EPISODE_MAX];
         int r;
 
-        diagnose_order_episode(json_text_of(v, "name"), episode);
-        if (a->episode && !streq(episode, a->episode))
-                return 0;
         who.round = round;
         r = capture_hex_add(s, json_text_of(v, "capture"), false, &who);
         *answered = *answered || r > 0;
         return MIN(r, 0);
 }
 
-/* One new capture; or what is kept, the older first. */
 static int take_answer(struct asking *a, size_t i, unsigned round, struct scene *s, bool *answered) {
-        const json_t *list = json_object_get(a->answers[i], "captures"), *v;
-        size_t k;
-        int r = 0;
+        const json_t *v = json_array_get(json_object_get(a->answers[i], "captures"), 0);
 
-        if (!a->answers[i]) {
-                if (round == 0)
-                        complain(a, i);
-                return 0;
-        }
-        json_array_foreach (list, k, v)
-                if (r == 0 && k < (a->episode ? 2u : 1u))
-                        r = take_capture(a, i, v, a->episode ? (unsigned) k : round, s, answered);
-        return r;
+        if (!a->answers[i] && round == 0)
+                complain(a, i);
+        return v ? take_capture(a, i, v, round, s, answered) : 0;
 }
 
 /* Only those who were refused for a moment, when the longest of their moments is over. */
@@ -212,7 +197,7 @@ static int ask_all(struct asking *a, struct scene *s, struct problem *problem) {
                                    "are AgentCa=, AgentCertificate= and AgentKey= of tpuctl.conf set, and "
                                    "is this root?",
                                    "no agent of the slice gives a capture");
-        if (r == 0 && !a->episode) {
+        if (r == 0) {
                 (void) usleep(BETWEEN);
                 r = ask_round(a, 1, s, answered, problem);
         }
@@ -226,9 +211,9 @@ static int ask_all(struct asking *a, struct scene *s, struct problem *problem) {
         return r;
 }
 
-static int load(const struct options *o, const char *slice, const char *episode, struct scene *s,
-                struct problem *problem) {
-        struct asking a = { .episode = episode };
+int diagnose_agents_load(const struct options *o, const char *slice, struct scene *s,
+                         struct problem *problem) {
+        struct asking a = { .n = 0 };
         json_t *status = NULL;
         int r = hostd_ask(o->root, "/v1/status", false, ASK_STATUS, &status, problem);
 
@@ -242,14 +227,4 @@ static int load(const struct options *o, const char *slice, const char *episode,
                 r = ask_all(&a, s, problem);
         asking_clear(&a);
         return r;
-}
-
-int diagnose_agents_load_kept(const struct options *o, const char *slice, const char *episode,
-                              struct scene *s, struct problem *problem) {
-        return load(o, slice, episode, s, problem);
-}
-
-int diagnose_agents_load(const struct options *o, const char *slice, struct scene *s,
-                         struct problem *problem) {
-        return load(o, slice, NULL, s, problem);
 }

@@ -10,10 +10,6 @@
 #include "problem.h"
 #include "scene.h"
 
-/* No new ones: those of this episode that the hosts keep. Errors as below. */
-int diagnose_agents_load_kept(const struct options *o, const char *slice, const char *episode,
-                              struct scene *s, struct problem *problem);
-
 /* What runs on each is captured. -errno with problem set: nobody could be asked. */
 int diagnose_agents_load(const struct options *o, const char *slice, struct scene *s,
                          struct problem *problem);

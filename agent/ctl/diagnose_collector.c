@@ -32,26 +32,22 @@ static int ask(const struct collector *c, const char *method, const char *slice,
 
 /* --- A new round --------------------------------------------------------------------------------------- */
 
-/* Waits for the verdict of this episode; "": of any other than the one of before, which is named then. */
-static int wait_verdict(const struct collector *c, const char *slice, const char *before,
-                        char episode[static 64], struct problem *problem) {
+static int wait_verdict(const struct collector *c, const char *slice, const char *episode,
+                        struct problem *problem) {
         for (usec_t until = 0; until < WAIT_MAX; until += LOOK_EVERY) {
                 json_t *v = NULL;
-                int r = ask(c, NULL, slice, "diagnosis", *episode ? episode : NULL, 0, &v, problem);
+                int r = ask(c, NULL, slice, "diagnosis", episode, 0, &v, problem);
                 bool done;
 
-                if (r < 0 && (*episode || r != -ENOENT))
+                if (r < 0)
                         return r;
-                done = r == 0 && *json_text_of(v, "outcome") && !streq(json_text_of(v, "episode"), before);
-                if (done)
-                        (void) snprintf(episode, 64, "%s", json_text_of(v, "episode"));
+                done = *json_text_of(v, "outcome");
                 json_decref(v);
                 if (done)
                         return 0;
                 (void) usleep(LOOK_EVERY);
         }
-        return problem_set(problem, -ETIMEDOUT, NULL, "the collector has no verdict about %s%s yet",
-                           *episode ? "episode " : "the new captures", episode);
+        return problem_set(problem, -ETIMEDOUT, NULL, "the collector has no verdict about episode %s yet", episode);
 }
 
 int diagnose_collector_capture(const struct collector *c, const char *slice, char episode[static 64],
@@ -67,25 +63,7 @@ int diagnose_collector_capture(const struct collector *c, const char *slice, cha
         (void) snprintf(episode, 64, "%s", json_text_of(v, "episode"));
         json_decref(v);
         fprintf(stderr, "tpuctl diagnose: the hosts are asked for their stacks (episode %s)\n", episode);
-        return wait_verdict(c, slice, "", episode, problem);
-}
-
-int diagnose_collector_last(const struct collector *c, const char *slice, char episode[static 64],
-                            struct problem *problem) {
-        json_t *v = NULL;
-        int r = ask(c, NULL, slice, "diagnosis", NULL, 0, &v, problem);
-
-        if (r < 0 && r != -ENOENT)
-                return r;
-        (void) snprintf(episode, 64, "%s", r == 0 ? json_text_of(v, "episode") : "");
-        json_decref(v);
-        return 0;
-}
-
-int diagnose_collector_await(const struct collector *c, const char *slice, const char *before,
-                             char episode[static 64], struct problem *problem) {
-        episode[0] = 0;
-        return wait_verdict(c, slice, before, episode, problem);
+        return wait_verdict(c, slice, episode, problem);
 }
 
 /* --- What there is ------------------------------------------------------------------------------------- */

@@ -14,14 +14,6 @@ struct episode_words { /* of the verdict, for people; "" where there is none */
 int diagnose_collector_capture(const struct collector *c, const char *slice, char episode[static 64],
                                struct problem *problem);
 
-/* The episode of the last verdict about this slice; "": there is none. -errno with problem set. */
-int diagnose_collector_last(const struct collector *c, const char *slice, char episode[static 64],
-                            struct problem *problem);
-/* Waits for the verdict about another one than that, which somebody else has asked for. -errno with problem
- * set. */
-int diagnose_collector_await(const struct collector *c, const char *slice, const char *before,
-                             char episode[static 64], struct problem *problem);
-
 /* Adds the captures of this episode (NULL: the last) to s, and who was asked and is silent. -errno with
  * problem set. */
 int diagnose_collector_load(const struct collector *c, const char *slice, const char *episode,

@@ -9,14 +9,7 @@ int hostd_ask(const char *root, const char *path, bool post, usec_t timeout, jso
 
 int hostd_call(const char *root, const char *method, const char *path, usec_t timeout, json_t **ret,
                struct problem *problem) {
-        return hostd_send(root, method, path, NULL, timeout, ret, problem);
-}
-
-int hostd_send(const char *root, const char *method, const char *path, const char *body, usec_t timeout,
-               json_t **ret, struct problem *problem) {
-        struct http_request q = {
-                .post = method && !body, .method = method, .body = body, .timeout = timeout
-        };
+        struct http_request q = { .post = method != NULL, .method = method, .timeout = timeout };
         _cleanup_free_ char *socket = NULL, *url = NULL;
         int r;
 

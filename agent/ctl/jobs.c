@@ -115,7 +115,7 @@ static int show_fleet(const struct options *o, const char *url, bool json) {
         json_t *answer;
         int r;
 
-        if (run_fleet_open(o, url, &collector) < 0)
+        if (collector_open(o, url, &collector) < 0)
                 return EXIT_USAGE;
         r = run_fleet_list(&collector, &answer, &problem);
         if (r < 0)
@@ -173,7 +173,7 @@ static int stop_fleet(const struct options *o, const char *url, const char *name
         json_t *answer;
         int r;
 
-        if (run_fleet_open(o, url, &collector) < 0)
+        if (collector_open(o, url, &collector) < 0)
                 return EXIT_USAGE;
         r = run_fleet_stop(&collector, name, &answer, &problem);
         if (r < 0)

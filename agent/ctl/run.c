@@ -158,7 +158,7 @@ static int run_fleet(const struct options *o, const struct run_spec *s, const ch
                               "it is");
                 return EXIT_USAGE;
         }
-        code = run_fleet_open(o, url, &c) < 0 ? EXIT_USAGE : run_fleet_start(&c, intent, serial);
+        code = collector_open(o, url, &c) < 0 ? EXIT_USAGE : run_fleet_start(&c, intent, serial);
         json_decref(intent);
         if (code != 0)
                 return code;
@@ -310,8 +310,7 @@ int verb_run(const struct ctl *c, int argc, char *argv[]) {
                 { "port", "PORT", "of the coordinator, on its first host", &s.port, NULL },
                 { "detach", NULL, "do not wait until it runs", NULL, &detach },
                 { "collector", "URL",
-                  "whom slices are asked of; default: tpuctl.conf, else tpu-hostd where its registry is "
-                  "etcd, else " COLLECTOR_DEFAULT,
+                  "whom slices are asked of; default: tpuctl.conf, else " COLLECTOR_DEFAULT,
                   &url, NULL },
                 { "file", "FILE", "[Job] with these as Name=, Env=, …, and Command= (also: -f)", &file,
                   NULL },

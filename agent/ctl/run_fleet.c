@@ -2,14 +2,12 @@
 #include "run_fleet.h"
 
 #include "ctl.h"
-#include "hostd.h"
 #include "http.h"
 #include "json_text.h"
 #include "screen.h"
 #include "table.h"
 
 #define PATH_SIZE 128
-#define HOSTD_TIMEOUT (5 * USEC_PER_SEC)
 #define LOOK_AGAIN 1  /* second */
 #define PATIENCE 30   /* looks at a collector that does not answer, before it is given up */
 
@@ -114,49 +112,13 @@ static int call(const struct collector *c, const char *method, const char *path,
         return r;
 }
 
-int run_fleet_open(const struct options *o, const char *given, struct collector *ret) {
-        struct problem problem = { 0 };
-        json_t *answer = NULL;
-        int r = collector_open(o, given, ret);
-
-        if (r < 0 || ret->configured)
-                return r;
-        if (hostd_ask(o->root, "/v1/runs", false, HOSTD_TIMEOUT, &answer, &problem) == 0 &&
-            streq(json_text_of(answer, "registry"), "etcd")) {
-                ret->hostd = o->root ? o->root : "";
-                (void) snprintf(ret->url, sizeof(ret->url), "the registry (etcd) by tpu-hostd of this host");
-        }
-        json_decref(answer);
-        return 0;
-}
-
 int run_fleet_list(const struct collector *c, json_t **ret, struct problem *problem) {
-        return c->hostd ? hostd_ask(c->hostd, "/v1/runs", false, COLLECTOR_TIMEOUT, ret, problem) :
-                          call(c, NULL, "/api/v1/runs", NULL, ret, problem);
-}
-
-static int get_by_hostd(const struct collector *c, const char *name, json_t **ret, struct problem *problem) {
-        json_t *all = NULL, *run;
-        size_t i;
-        int r = run_fleet_list(c, &all, problem);
-
-        if (r < 0)
-                return r;
-        *ret = NULL;
-        json_array_foreach(json_object_get(all, "runs"), i, run)
-                if (streq(json_text_of(run, "name"), name))
-                        *ret = json_incref(run);
-        json_decref(all);
-        return *ret ? 0
-                    : problem_set(problem, -ENOENT, "tpuctl jobs --fleet", "there is no run %s over slices",
-                                  name);
+        return call(c, NULL, "/api/v1/runs", NULL, ret, problem);
 }
 
 int run_fleet_get(const struct collector *c, const char *name, json_t **ret, struct problem *problem) {
         char path[PATH_SIZE];
 
-        if (c->hostd)
-                return get_by_hostd(c, name, ret, problem);
         (void) snprintf(path, sizeof(path), "/api/v1/runs/%.64s", name);
         return call(c, NULL, path, NULL, ret, problem);
 }
@@ -164,9 +126,8 @@ int run_fleet_get(const struct collector *c, const char *name, json_t **ret, str
 int run_fleet_stop(const struct collector *c, const char *name, json_t **ret, struct problem *problem) {
         char path[PATH_SIZE];
 
-        (void) snprintf(path, sizeof(path), "%s/%.64s", c->hostd ? "/v1/jobs" : "/api/v1/runs", name);
-        return c->hostd ? hostd_call(c->hostd, "DELETE", path, COLLECTOR_TIMEOUT, ret, problem) :
-                          call(c, "DELETE", path, NULL, ret, problem);
+        (void) snprintf(path, sizeof(path), "/api/v1/runs/%.64s", name);
+        return call(c, "DELETE", path, NULL, ret, problem);
 }
 
 int run_fleet_start(const struct collector *c, const json_t *intent, char ret_serial[static 64]) {
@@ -177,8 +138,6 @@ int run_fleet_start(const struct collector *c, const json_t *intent, char ret_se
 
         if (!body)
                 r = problem_set(&problem, -ENOMEM, NULL, "out of memory");
-        else if (c->hostd)
-                r = hostd_send(c->hostd, "POST", "/v1/jobs", body, COLLECTOR_TIMEOUT, &answer, &problem);
         else
                 r = call(c, "POST", "/api/v1/runs", body, &answer, &problem);
         if (r < 0)
@@ -214,8 +173,6 @@ static int look(struct watch *w, int *ret_code) {
         bool over;
         int r = run_fleet_get(w->collector, w->name, &run, &problem);
 
-        if (r == -ENOENT && w->collector->hostd && ++w->silent < PATIENCE)
-                return 0; /* the planner has not taken it up yet */
         if (r < 0 && problem.no_answer && ++w->silent < PATIENCE) {
                 if (w->silent == 1)
                         fprintf(stderr, "tpuctl run: %s; trying again\n", problem.text);

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Runs over slices: an intent for the registry, and what became of it. Who is asked: the collector that is
- * given or configured; else this host's tpu-hostd where its registry is etcd, to which it hands the intent;
- * else the collector by default.
+ * Runs over slices: an intent for the registry, and what became of it.
  */
 #include "collector.h"
 
-/* As collector_open(), and tpu-hostd where that is who to ask. */
-int run_fleet_open(const struct options *o, const char *given, struct collector *ret);
 /* {"runs": [RECORD…]}: 0 and a new reference, or -errno with problem. */
 int run_fleet_list(const struct collector *c, json_t **ret, struct problem *problem);
 /* Hands the intent over; *ret_serial: which run of that name this is. Exit code 0, or complains. */

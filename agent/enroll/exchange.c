@@ -10,7 +10,7 @@
 #define ADDRESS_AGE (1800 * USEC_PER_SEC) /* a name is looked up anew after that, in the background */
 #define CONNECTION_SECONDS 1800 /* then a new one: names and certificates of the other side may have moved */
 
-enum { HEADER_TYPE, HEADER_EXPECT, _HEADER_MAX };
+enum { HEADER_EXPECT, HEADER_TYPE, HEADER_ENCODING, _HEADER_MAX };
 
 struct exchange {
         struct http_transfer transfer; /* the first member: done is given it */
@@ -26,7 +26,7 @@ struct exchange {
         size_t body_len, len, size;
         char retry_after[BACKOFF_RETRY_AFTER_TEXT];
         struct curl_slist headers[_HEADER_MAX], addresses; /* libcurl only reads them */
-        char addresses_text[LOOKUP_TEXT_MAX];
+        char addresses_text[LOOKUP_TEXT_MAX], type[128], url[EXCHANGE_URL_MAX + EXCHANGE_PATH_MAX];
 };
 
 static inline void url_freep(CURLU **u) {
@@ -114,11 +114,15 @@ static int setup(struct exchange *x) {
         CURL *c = x->transfer.easy;
         int bad = 0;
 
-        x->headers[HEADER_TYPE] = (struct curl_slist){ .data = (char *) (uintptr_t) "Content-Type: application/json",
-                                                       .next = &x->headers[HEADER_EXPECT] };
         /* By itself libcurl asks for large bodies, and waits 1 s for those who do not answer that. */
-        x->headers[HEADER_EXPECT] = (struct curl_slist){ .data = (char *) (uintptr_t) "Expect:" };
-        bad |= curl_easy_setopt(c, CURLOPT_URL, o->url) != CURLE_OK;
+        x->headers[HEADER_EXPECT] = (struct curl_slist){ .data = (char *) (uintptr_t) "Expect:",
+                                                         .next = &x->headers[HEADER_TYPE] };
+        x->headers[HEADER_TYPE] = (struct curl_slist){ .data = x->type };
+        x->headers[HEADER_ENCODING] =
+                (struct curl_slist){ .data = (char *) (uintptr_t) "Content-Encoding: gzip" };
+        if (x->body_len >= 2 && memcmp(x->body, "\x1f\x8b", 2) == 0)
+                x->headers[HEADER_TYPE].next = &x->headers[HEADER_ENCODING];
+        bad |= curl_easy_setopt(c, CURLOPT_URL, x->url) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_POST, 1L) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_HTTPHEADER, x->headers) != CURLE_OK;
@@ -189,20 +193,28 @@ static void on_looked_up(const char *error, void *userdata) {
                 fail_soon(x, strerror(-r));
 }
 
-int exchange_start(struct exchange *x, const char *body, size_t len, usec_t timeout) {
+int exchange_start(struct exchange *x, const struct exchange_request *q) {
+        size_t address = strlen(x->options.url);
         char *mine;
         usec_t taken;
 
         if (exchange_at_work(x))
                 return -EBUSY;
-        mine = malloc(len + 1);
+        while (address > 0 && x->options.url[address - 1] == '/')
+                address--;
+        if (address >= EXCHANGE_URL_MAX || strlen(q->path) >= EXCHANGE_PATH_MAX)
+                return -ENAMETOOLONG;
+        mine = malloc(q->len + 1);
         if (!mine)
                 return -ENOMEM;
-        memcpy(mine, body, len);
+        memcpy(mine, q->body, q->len);
         free(x->body);
         x->body = mine;
-        x->body_len = len;
-        x->timeout = timeout;
+        x->body_len = q->len;
+        x->timeout = q->timeout;
+        (void) snprintf(x->url, sizeof(x->url), "%.*s%s", (int) address, x->options.url, q->path);
+        (void) snprintf(x->type, sizeof(x->type), "Content-Type: %.100s",
+                        q->content_type ? q->content_type : "application/json");
         x->retry_after[0] = '\0';
         forget_answer(x);
         if (!x->lookup || lookup_answer(x->lookup, &taken))

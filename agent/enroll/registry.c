@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "registry_backend.h"
+#include "registry.h"
+
+#include "sync_client.h"
+
+struct registry {
+        struct registry_told told;
+        struct registry_options options; /* its texts are ours; never NULL but ca, certificate, key */
+        struct sync_client *client; /* NULL: static */
+        sd_event_source *soon;      /* static: what this host is, is told back */
+        json_t *member;             /* static */
+};
 
 static const char *const kind_names[] = {
         [REGISTRY_NONE] = "none",
         [REGISTRY_STATIC] = "static",
         [REGISTRY_COLLECTOR] = "collector",
-        [REGISTRY_ETCD] = "etcd",
 };
 _Static_assert(ELEMENTSOF(kind_names) == _REGISTRY_KIND_MAX, "every kind has a name");
 
@@ -32,153 +41,147 @@ const char *registry_state_name(enum registry_state s) {
         return state_names[s];
 }
 
-/* --- What the backends have in common ------------------------------------------------------------------ */
+/* --- No registry: the one record is made of this host's own identity ----------------------------------- */
 
-static int copy(const char **text, bool wanted) {
-        if (!*text && !wanted)
-                return 0;
-        *text = strdup(*text ? *text : "");
-        return *text ? 0 : -ENOMEM;
+/* generation 0: nobody gave one. The others are named, not seen. */
+static json_t *static_slice(const struct registry *r) {
+        const struct registry_options *o = &r->options;
+        json_t *me = json_pack("{s:I, s:O?, s:O?, s:O?, s:O?}", "worker", (json_int_t) o->worker, "host",
+                               json_object_get(r->member, "host"), "id", json_object_get(r->member, "id"),
+                               "address", json_object_get(r->member, "address"), "incarnation",
+                               json_object_get(r->member, "incarnation"));
+        json_t *hosts = json_object_get(r->member, "hosts");
+
+        return json_pack("{s:i, s:s, s:i, s:s, s:i, s:I, s:[o], s:[], s:[], s:[]}", "v", 1, "slice", o->slice,
+                         "generation", 0, "state", "static", "since", 0, "hosts", json_integer_value(hosts),
+                         "roster", me, "missing", "conflicts", "unlike");
 }
 
-int registry_init(struct registry *r, const struct registry_backend *b, sd_event *e,
-                  const struct registry_options *o, const struct registry_events *events, void *userdata) {
-        struct registry_options mine = *o;
-        bool bad = false;
+static int on_soon(sd_event_source *source, void *userdata) {
+        struct registry *r = userdata;
+        char key[REGISTRY_KEY_MAX + 1];
+        json_t *all;
 
-        r->backend = b;
-        r->event = sd_event_ref(e);
-        r->events = *events;
-        r->userdata = userdata;
-        (void) sd_event_now(e, CLOCK_BOOTTIME, &r->status.since); /* fails for a clock that is not there only */
-        bad |= copy(&mine.endpoints, true) < 0;
-        bad |= copy(&mine.tenant, true) < 0;
-        bad |= copy(&mine.host, true) < 0;
-        bad |= copy(&mine.slice, true) < 0;
-        bad |= copy(&mine.ca, false) < 0;
-        bad |= copy(&mine.certificate, false) < 0;
-        bad |= copy(&mine.key, false) < 0;
-        r->options = mine;
-        r->records = json_object();
-        return bad || !r->records ? -ENOMEM : 0;
+        (void) source;
+        (void) snprintf(key, sizeof(key), "slice/%.63s", r->options.slice);
+        all = json_pack("{s:o}", key, static_slice(r));
+        if (all)
+                registry_told_whole(&r->told, all);
+        registry_told_status(&r->told, REGISTRY_MEMBER, false, "no registry: membership is what the identity says");
+        json_decref(all);
+        return 0;
 }
 
-static void drop(const char **text) {
-        free((void *) (uintptr_t) *text);
-        *text = NULL;
+static int static_new(struct registry *r) {
+        int k = sd_event_add_defer(r->told.event, &r->soon, on_soon, r);
+
+        if (k < 0)
+                return k;
+        (void) sd_event_source_set_description(r->soon, "registry-static");
+        return sd_event_source_set_enabled(r->soon, SD_EVENT_OFF);
 }
 
-void registry_clear(struct registry *r) {
-        drop(&r->options.endpoints);
-        drop(&r->options.tenant);
-        drop(&r->options.host);
-        drop(&r->options.slice);
-        drop(&r->options.ca);
-        drop(&r->options.certificate);
-        drop(&r->options.key);
-        json_decref(r->records);
-        r->records = NULL;
-        r->event = sd_event_unref(r->event);
-}
+static int static_say(struct registry *r, const json_t *member) {
+        json_t *mine = json_deep_copy(member);
 
-void registry_take(struct registry *r, const char *key, const json_t *value) {
-        json_t *known = json_object_get(r->records, key), *now = (json_t *) (uintptr_t) value;
-
-        if (!now || json_is_null(now)) {
-                if (!known)
-                        return;
-                (void) json_object_del(r->records, key); /* it is there */
-                r->events.record(key, NULL, r->userdata);
-                return;
-        }
-        if (known && json_equal(known, now))
-                return;
-        /* Out of memory: it is told nevertheless, and told again with the next answer that names it. */
-        (void) json_object_set(r->records, key, now);
-        r->events.record(key, now, r->userdata);
-}
-
-void registry_take_whole(struct registry *r, const json_t *records) {
-        json_t *all = (json_t *) (uintptr_t) records, *value;
-        const char *key;
-        void *next;
-
-        json_object_foreach_safe(r->records, next, key, value) {
-                char gone[REGISTRY_KEY_MAX + 1];
-
-                if (json_object_get(all, key))
-                        continue;
-                (void) snprintf(gone, sizeof(gone), "%s", key); /* the key goes with its record */
-                registry_take(r, gone, NULL);
-        }
-        json_object_foreach(all, key, value)
-                registry_take(r, key, value);
-        if (r->complete)
-                return;
-        r->complete = true;
-        r->events.complete(r->userdata);
-}
-
-void registry_tell(struct registry *r, enum registry_state s, bool may_claim, const char *why) {
-        struct registry_status *now = &r->status;
-        char text[sizeof(now->why)]; /* why may be the one that stands */
-
-        (void) snprintf(text, sizeof(text), "%s", why);
-        if (now->state == s && now->may_claim == may_claim && streq(now->why, text))
-                return;
-        if (now->state != s)
-                (void) sd_event_now(r->event, CLOCK_BOOTTIME, &now->since); /* as in registry_init() */
-        now->state = s;
-        now->may_claim = may_claim;
-        memcpy(now->why, text, sizeof(now->why));
-        r->events.status(now, r->userdata);
+        if (!mine)
+                return -ENOMEM;
+        json_decref(r->member);
+        r->member = mine;
+        return sd_event_source_set_enabled(r->soon, SD_EVENT_ONESHOT);
 }
 
 /* --- The contract -------------------------------------------------------------------------------------- */
 
+static bool copy(const char **text, bool wanted) {
+        if (!*text && !wanted)
+                return true;
+        *text = strdup(*text ? *text : "");
+        return *text;
+}
+
+static void drop(const char *text) {
+        free((void *) (uintptr_t) text);
+}
+
+static bool copy_options(struct registry_options *o) {
+        bool endpoints = copy(&o->endpoints, true), tenant = copy(&o->tenant, true), host = copy(&o->host, true),
+             slice = copy(&o->slice, true), ca = copy(&o->ca, false), certificate = copy(&o->certificate, false),
+             key = copy(&o->key, false);
+
+        return endpoints && tenant && host && slice && ca && certificate && key;
+}
+
 int registry_new(sd_event *e, const struct registry_options *o, const struct registry_events *events,
                  void *userdata, struct registry **ret, char why[static 256]) {
-        switch (o->kind) {
-        case REGISTRY_STATIC:
-                return registry_static_new(e, o, events, userdata, ret, why);
-        case REGISTRY_COLLECTOR:
-                return registry_collector_new(e, o, events, userdata, ret, why);
-        case REGISTRY_ETCD:
-                return registry_etcd_new(e, o, events, userdata, ret, why);
-        case REGISTRY_NONE:
-        case _REGISTRY_KIND_MAX:
-                break;
+        _cleanup_(registry_freep) struct registry *r = NULL;
+        int k;
+
+        if (o->kind != REGISTRY_STATIC && o->kind != REGISTRY_COLLECTOR) {
+                (void) snprintf(why, 256, "there is no registry of kind %s",
+                                o->kind < _REGISTRY_KIND_MAX ? kind_names[o->kind] : "?");
+                return -EINVAL;
         }
-        (void) snprintf(why, 256, "there is no registry of kind %s",
-                        o->kind < _REGISTRY_KIND_MAX ? kind_names[o->kind] : "?");
-        return -EINVAL;
+        (void) snprintf(why, 256, "out of memory");
+        r = calloc(1, sizeof(*r));
+        if (!r)
+                return -ENOMEM;
+        r->options = *o;
+        k = copy_options(&r->options) ? registry_told_init(&r->told, e, events, userdata) : -ENOMEM;
+        if (k >= 0)
+                k = o->kind == REGISTRY_STATIC ? static_new(r) : sync_client_new(&r->told, &r->options, &r->client, why);
+        if (k < 0)
+                return k;
+        *ret = TAKE_PTR(r);
+        return 0;
 }
 
 struct registry *registry_free(struct registry *r) {
-        if (r)
-                r->backend->free(r);
+        if (!r)
+                return NULL;
+        r->client = sync_client_free(r->client);
+        r->soon = sd_event_source_disable_unref(r->soon);
+        json_decref(r->member);
+        registry_told_clear(&r->told);
+        drop(r->options.endpoints);
+        drop(r->options.tenant);
+        drop(r->options.host);
+        drop(r->options.slice);
+        drop(r->options.ca);
+        drop(r->options.certificate);
+        drop(r->options.key);
+        free(r);
         return NULL;
 }
 
 int registry_say(struct registry *r, const json_t *member) {
-        return r->backend->say(r, member);
+        return r->client ? sync_client_say(r->client, member) : static_say(r, member);
 }
 
 void registry_leave(struct registry *r) {
-        r->leaving = true; /* the answer may come before the call is over */
-        if (!r->backend->leave(r))
-                r->leaving = false;
+        if (r->client)
+                sync_client_leave(r->client);
 }
 
 bool registry_has_left(const struct registry *r) {
-        return !r->leaving;
-}
-
-int registry_put(struct registry *r, const char *key, const json_t *value, registry_put_done done,
-                 void *userdata) {
-        return r->backend->put(r, key, value, done, userdata);
+        return !r->client || sync_client_has_left(r->client);
 }
 
 void registry_renew(struct registry *r) {
-        r->backend->renew(r);
+        if (r->client)
+                sync_client_renew(r->client);
+}
+
+int registry_figures(struct registry *r, const json_t *figures) {
+        return r->client ? sync_client_figures(r->client, figures) : 0;
+}
+
+uint64_t registry_term(const struct registry *r) {
+        return r->client ? sync_client_term(r->client) : 0;
+}
+
+int registry_post(struct registry *r, const char *path_and_query, const char *content_type, const void *body,
+                  size_t len, registry_post_done done, void *userdata) {
+        return r->client ? sync_client_post(r->client, path_and_query, content_type, body, len, done, userdata) :
+                           -EOPNOTSUPP;
 }

@@ -10,11 +10,12 @@
 
 #include "base.h"
 
+#define REGISTRY_ENDPOINTS_MAX 4
+
 enum registry_kind {
         REGISTRY_NONE,
         REGISTRY_STATIC,
         REGISTRY_COLLECTOR,
-        REGISTRY_ETCD,
         _REGISTRY_KIND_MAX,
 };
 const char *registry_kind_name(enum registry_kind k);
@@ -22,10 +23,10 @@ int registry_kind_parse(const char *name, enum registry_kind *ret); /* -EINVAL *
 
 struct registry_options {
         enum registry_kind kind;
-        const char *endpoints; /* URLs, comma list: of the collector, or of etcd's members */
-        const char *tenant; /* etcd: keys are under /tpu/TENANT/ */
+        const char *endpoints; /* URLs of one to four collectors, with commas or blanks between */
+        const char *tenant;    /* which of the fleets this host belongs to */
         const char *ca, *certificate, *key; /* files; NULL: none. Read again by registry_renew() */
-        usec_t lease; /* 15 s; etcd's lease, the collector says its own */
+        usec_t lease; /* until the collector has said its own */
         usec_t splay; /* the first connection is made within this time, so that a fleet does not come at once */
         const char *host, *slice; /* whose records are wanted */
         unsigned worker;
@@ -45,7 +46,6 @@ struct registry_status {
         enum registry_state state;
         usec_t since; /* boot clock */
         bool may_claim; /* the lease has certainly not ended yet: work tagged with a generation may be given out */
-        bool leads; /* etcd: this agent runs the planner */
         char why[256]; /* with the address that was asked */
 };
 
@@ -55,6 +55,8 @@ struct registry_events {
         void (*status)(const struct registry_status *s, void *userdata);
         /* All that is there at first has been told: what was not is not there. */
         void (*complete)(void *userdata);
+        /* What people should know and what changes nothing; NULL: nobody listens. */
+        void (*notice)(const char *text, void *userdata);
 };
 
 struct registry;
@@ -73,13 +75,25 @@ int registry_say(struct registry *r, const json_t *member);
  */
 void registry_leave(struct registry *r);
 bool registry_has_left(const struct registry *r);
-/*
- * intent/, order/, site/, capture/: written (NULL: taken back). done: 0, or -errno with words and a remedy;
- * -EINPROGRESS: not known whether it was written. -EOPNOTSUPP: this registry takes none from agents (static;
- * the collector: people ask it at its own port).
- */
-typedef void (*registry_put_done)(int error, const char *why, void *userdata);
-int registry_put(struct registry *r, const char *key, const json_t *value, registry_put_done done,
-                 void *userdata);
 /* Certificates may be other ones now. */
 void registry_renew(struct registry *r);
+/*
+ * How far the runs of this host are (docs/registry.md, figures; an array, NULL: nothing runs): what the next syncs
+ * carry. No news, and no sync of its own. A reference is kept: the caller does not change it afterwards. -EINVAL: no
+ * array. Registries that are not asked by sync ignore it.
+ */
+int registry_figures(struct registry *r, const json_t *figures);
+/* The highest term that the store of the collector which answered last has said; 0: none yet, or it has no terms. */
+uint64_t registry_term(const struct registry *r);
+/*
+ * error: 0, then status is the answer's; or -errno with why and no status. term: that of the answer where it says
+ * one, else registry_term(). Not called when the registry is freed or this host leaves meanwhile.
+ */
+typedef void (*registry_post_done)(int error, unsigned status, uint64_t term, const char *why, void *userdata);
+/*
+ * Posts a body to the collector that answered the last sync; one at a time. The body is copied; one that begins like
+ * gzip is said to be gzip. path_and_query begins with a slash. -EBUSY; -ENOTCONN: no sync was answered yet;
+ * -ENAMETOOLONG; -EOPNOTSUPP: this registry is no collector's (static).
+ */
+int registry_post(struct registry *r, const char *path_and_query, const char *content_type, const void *body,
+                  size_t len, registry_post_done done, void *userdata);

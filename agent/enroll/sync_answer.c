@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sync_answer.h"
 
-#include "registry_backend.h"
+#include "registry_told.h"
 #include "utf8.h"
 
 void sync_answer_clear(struct sync_answer *a) {
@@ -76,6 +76,19 @@ static int take_conflict(const json_t *from, struct sync_answer *a, char why[sta
         return 0;
 }
 
+static int take_term(const json_t *o, struct sync_answer *a, char why[static SYNC_WHY_MAX]) {
+        const json_t *term = json_object_get(o, "term"), *store = json_object_get(o, "store");
+        const char *name = store ? json_string_value(store) : "";
+
+        if (term && (!json_is_integer(term) || json_integer_value(term) < 0))
+                return bad(why, "term is no whole number from 0 on");
+        if (!name || !printable(name, sizeof(a->store) - 1))
+                return bad(why, "store is no text of at most %zu characters", sizeof(a->store) - 1);
+        a->term = (uint64_t) json_integer_value(term);
+        memcpy(a->store, name, strlen(name) + 1);
+        return 0;
+}
+
 static int take(json_t *o, struct sync_answer *a, char why[static SYNC_WHY_MAX]) {
         const json_t *version = json_object_get(o, "v"), *lease = json_object_get(o, "lease");
         const char *revision = json_string_value(json_object_get(o, "revision"));
@@ -93,7 +106,9 @@ static int take(json_t *o, struct sync_answer *a, char why[static SYNC_WHY_MAX])
         memcpy(a->revision, revision, strlen(revision) + 1);
         a->whole = json_is_true(json_object_get(o, "whole"));
         a->tell = json_is_true(json_object_get(o, "tell"));
-        r = take_conflict(json_object_get(o, "conflict"), a, why);
+        r = take_term(o, a, why);
+        if (r == 0)
+                r = take_conflict(json_object_get(o, "conflict"), a, why);
         return r < 0 ? r : take_records(json_object_get(o, "records"), a, why);
 }
 

@@ -11,10 +11,13 @@
 #define SYNC_WHY_MAX 160
 #define SYNC_LEASE_MIN (1 * USEC_PER_SEC)
 #define SYNC_LEASE_MAX (600 * USEC_PER_SEC)
+#define SYNC_STORE_MAX 41 /* with its NUL */
 
 struct sync_answer {
         usec_t lease;
         char revision[64]; /* to be said with the next request; printable ASCII */
+        char store[SYNC_STORE_MAX]; /* whose term it is; printable ASCII; empty: not said */
+        uint64_t term; /* of the collector that answers: who led later has a higher one; 0: not said */
         bool whole, tell;
         json_t *records; /* an object of objects and nulls, its keys checked; never NULL */
         bool conflict;   /* the worker id is another machine's */

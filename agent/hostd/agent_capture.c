@@ -408,8 +408,7 @@ static bool is_seen_to(const struct agent *a, const char *run, uint64_t generati
         const struct agent_registry *g = a->enrollment;
 
         return generation > 0 && g && g->registry && g->status.state == REGISTRY_MEMBER &&
-               (g->kind == REGISTRY_COLLECTOR || g->kind == REGISTRY_ETCD) &&
-               agent_parts_find(g->parts, run);
+               g->kind == REGISTRY_COLLECTOR && agent_parts_find(g->parts, run);
 }
 
 /* At most one round of a generation in OWN_APART. */

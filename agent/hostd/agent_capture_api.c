@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /v1/captures: this host's part of a diagnosis that somebody makes without a collector. */
 #include "agent_calls.h"
-#include "agent_registry.h"
 #include "capture_build.h"
 #include "capture_shelf.h"
 #include "capture_wire.h"
 
 #define SHOWN 2 /* a round */
-#define BY_MAX 200
 #define BUSY_AGAIN 5 /* seconds: a capture of one's own takes about as long */
 
 struct capture_call {
@@ -107,64 +105,10 @@ static struct capture_call *call_new(struct agent *a, const struct api_request *
         return c;
 }
 
-/* --- Of a whole slice, by the registry ----------------------------------------------------------------- */
-
-static void on_put(int error, const char *why, void *userdata) {
-        struct capture_call *c = userdata;
-        struct api_answer answer;
-
-        agent_audit(c->agent, "POST /v1/captures", &c->caller, error < 0 ? why : "handed to the registry");
-        if (c->call) {
-                (void) (error == 0 ? agent_answer_json(&answer, 202, json_pack("{s:[]}", "captures"))
-                                   : agent_answer_error(&answer, agent_status_of(error),
-                                                        error == -EHOSTUNREACH ? "tpuctl check enroll.registry"
-                                                                               : "docs/registry.md, capture",
-                                                        "%s", why[0] ? why : strerror(-error)));
-                api_call_answer(c->call, &answer);
-        }
-        forget(c);
-}
-
-/* An order: the planner makes it one for all slices of the run, with an episode (gang/captures.h). */
-static json_t *order_of(const struct agent *a, const struct api_request *r) {
-        const char *run = api_argument(r, "run"), *why = api_argument(r, "why");
-        char by[BY_MAX], caller[AGENT_CALLER_MAX];
-
-        (void) snprintf(by, sizeof(by), "%.100s of %.63s", agent_caller_text(&r->caller, caller), a->name);
-        return json_pack("{s:i, s:s, s:s, s:s}", "v", 1, "run", run ? run : "", "by", by, "why",
-                         why ? why : "");
-}
-
-static int order_slice(struct agent *a, const struct api_request *r, const char *slice,
-                       struct api_answer *ret) {
-        const struct agent_registry *g = a->enrollment;
-        struct capture_call *c;
-        char key[80];
-        json_t *order;
-        int k;
-
-        if (!g || !g->registry || g->kind != REGISTRY_ETCD)
-                return refuse(a, r, ret, 409, "this host's registry takes no requests from hosts: it is not etcd",
-                              "tpuctl diagnose SLICE --capture --collector URL, or --from agents");
-        if (strlen(slice) > 63)
-                return agent_answer_error(ret, 400, "tpuctl status names it",
-                                          "argument slice: no name of a slice");
-        c = call_new(a, r);
-        order = c ? order_of(a, r) : NULL;
-        (void) snprintf(key, sizeof(key), "capture/%s", slice);
-        k = order ? registry_put(g->registry, key, order, on_put, c) : -ENOMEM;
-        json_decref(order);
-        if (k >= 0)
-                return 1; /* it may have been answered already */
-        if (c)
-                forget(c);
-        return refuse(a, r, ret, k == -EINVAL ? 400 : 503, strerror(-k), "tpuctl check enroll.registry");
-}
-
 /* --- Of this host -------------------------------------------------------------------------------------- */
 
 int agent_post_capture(struct agent *a, const struct api_request *r, struct api_answer *ret) {
-        const char *run = api_argument(r, "run"), *slice = api_argument(r, "slice");
+        const char *run = api_argument(r, "run");
         struct capture_call *c;
         int k;
 
@@ -174,8 +118,6 @@ int agent_post_capture(struct agent *a, const struct api_request *r, struct api_
         if (run && *run && !job_name_valid(run))
                 return agent_answer_error(ret, 400, "GET /v1/jobs has the names",
                                           "argument run: no name of a run");
-        if (slice && *slice)
-                return order_slice(a, r, slice, ret);
         c = call_new(a, r);
         if (!c)
                 return agent_answer_error(ret, 500, NULL, "out of memory");

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * POST /v1/jobs and DELETE /v1/jobs/NAME: a run of this host, asked of tpu-launchd, to which we are principal remote; or a run
- * over slices, whose intent goes to the registry where that takes some from agents (etcd). And GET /v1/runs: what the registry
- * told of runs over slices. Starting and stopping is for those who may order only: what is asked of us here has no other
- * credentials than ours.
+ * POST /v1/jobs and DELETE /v1/jobs/NAME: a run of this host, asked of tpu-launchd, to which we are principal remote. Runs
+ * over slices are asked of a collector: refused here, with that. And GET /v1/runs: what the registry told of runs over slices.
+ * Starting and stopping is for those who may order only: what is asked of us here has no other credentials than ours.
  */
-#include <sys/random.h>
-
 #include "agent_calls.h"
 #include "agent_parts.h"
 #include "job_body.h"
@@ -15,7 +12,6 @@
 #define START_TIME (120 * USEC_PER_SEC) /* starting a unit waits for its exec, and for the end of an older one */
 #define STOP_TIME (150 * USEC_PER_SEC)  /* longer than any unit's own grace by default */
 #define WAITING_MAX 16
-#define INTENT_BY_MAX 200
 
 struct job_call {
         struct agent *agent;
@@ -23,7 +19,7 @@ struct job_call {
         struct job_call *next, **previous;
         struct api_caller caller;
         char what[80], name[64], serial[20];
-        struct launchd_call *launchd; /* NULL: the registry is asked */
+        struct launchd_call *launchd;
         bool stops;
 };
 
@@ -207,96 +203,16 @@ static int start_here(struct job_call *c, const struct job_body *b, struct api_a
         return ask_launchd(c, LOCAL__KIND__KIND_RUN_REQUEST, &b->message.base, LOCAL__KIND__KIND_RUN_REPLY, START_TIME, ret);
 }
 
-/* --- Over slices --------------------------------------------------------------------------------------- */
-
-static void on_put(int error, const char *why, void *userdata) {
-        struct job_call *c = userdata;
-
-        if (error < 0)
-                finish(c, agent_status_of(error), NULL, why[0] ? why : strerror(-error),
-                       error == -EINPROGRESS  ? "it is not known whether it was written: tpuctl jobs --fleet" :
-                       error == -EHOSTUNREACH ? "tpuctl check enroll.registry" :
-                                                "docs/registry.md; tpuctl jobs --fleet");
-        else if (c->stops)
-                finish(c, 202, json_pack("{s:s, s:s}", "name", c->name, "state", "stopping"), NULL, NULL);
-        else
-                finish(c, 201, started(c->name, c->serial, 0, "", "waiting", false, "", json_array()), NULL, NULL);
-}
-
-/* Why this host's registry takes no intents; empty: it does. */
-static void no_intents(const struct agent_registry *g, char why[static 200], const char **ret_remedy) {
-        why[0] = '\0';
-        *ret_remedy = "";
-        if (!g || !g->registry) {
-                (void) snprintf(why, 200, "this host is in no registry: %s", g ? g->why_not : "it starts");
-                *ret_remedy = "tpuctl identity; [Registry] of hostd.conf";
-        } else if (g->kind != REGISTRY_ETCD) {
-                (void) snprintf(why, 200, "this host's registry (%s) takes no runs over slices from hosts", registry_kind_name(g->kind));
-                *ret_remedy = g->kind == REGISTRY_COLLECTOR ?
-                                      "ask the collector: tpuctl run --collector URL, POST or DELETE of /api/v1/runs there" :
-                                      "Kind=collector or Kind=etcd in [Registry] of hostd.conf";
-        }
-}
-
-static int put_intent(struct job_call *c, json_t *intent, struct api_answer *ret) {
-        struct agent_registry *g = c->agent->enrollment;
-        struct agent *a = c->agent;
-        char key[96];
-        int r;
-
-        (void) snprintf(key, sizeof(key), "intent/%s", c->name);
-        r = registry_put(g->registry, key, intent, on_put, c);
-        json_decref(intent);
-        if (r >= 0)
-                return 1; /* it may have been answered already */
-        job_call_free(c);
-        return agent_answer_error(ret, r == -EOPNOTSUPP || r == -EINVAL ? 409 : 503, "tpuctl check enroll.registry",
-                                  "the registry of %s takes no intent: %s", a->name, strerror(-r));
-}
-
-static void complete_intent(struct job_call *c, json_t *intent) {
-        char by[INTENT_BY_MAX], caller[AGENT_CALLER_MAX];
-        uint64_t serial = 0;
-
-        (void) snprintf(by, sizeof(by), "%.100s of %.63s", agent_caller_text(&c->caller, caller), c->agent->name);
-        if (!run_text(intent, "serial")[0]) {
-                (void) getrandom(&serial, sizeof(serial), GRND_NONBLOCK); /* without entropy yet: the time does */
-                serial ^= host_now_real(c->agent->host);
-                (void) snprintf(c->serial, sizeof(c->serial), "%016" PRIx64, serial);
-                (void) json_object_set_new(intent, "serial", json_string(c->serial));
-        } else
-                (void) snprintf(c->serial, sizeof(c->serial), "%.19s", run_text(intent, "serial"));
-        /* Out of memory: refused where it is judged. */
-        (void) json_object_set_new(intent, "v", json_integer(1));
-        (void) json_object_set_new(intent, "by", json_string(by));
-        (void) json_object_set_new(intent, "at", json_integer((json_int_t) host_now_real(c->agent->host)));
-}
-
-static int start_over_slices(struct job_call *c, const struct job_body *b, struct api_answer *ret) {
-        const char *remedy;
-        char why[200];
-        json_t *intent;
-
-        no_intents(c->agent->enrollment, why, &remedy);
-        if (why[0]) {
-                agent_audit_refusal(c->agent, c->what, &c->caller, why);
-                job_call_free(c);
-                return agent_answer_error(ret, 409, remedy, "%s", why);
-        }
-        intent = json_copy(b->json);
-        if (!intent) {
-                job_call_free(c);
-                return agent_answer_error(ret, 500, NULL, "out of memory");
-        }
-        complete_intent(c, intent);
-        return put_intent(c, intent, ret);
-}
-
 /* --- Calls --------------------------------------------------------------------------------------------- */
 
 static int not_for_you(struct agent *a, const struct api_request *r, const char *what, struct api_answer *ret) {
         return refuse(a, r, what, 403, "only root may start and stop runs by tpu-hostd: it asks with its own rights",
-                      "as yourself: tpuctl run, tpuctl stop; over slices: sudo tpuctl run --user USER", ret);
+                      "as yourself: tpuctl run, tpuctl stop", ret);
+}
+
+static int not_here(struct agent *a, const struct api_request *r, const char *what, struct api_answer *ret) {
+        return refuse(a, r, what, 409, "runs over slices are started and stopped by the registry, not by a host",
+                      "ask the collector: tpuctl run --collector URL, POST or DELETE of /api/v1/runs there", ret);
 }
 
 int agent_post_job(struct agent *a, const struct api_request *r, struct api_answer *ret) {
@@ -309,11 +225,13 @@ int agent_post_job(struct agent *a, const struct api_request *r, struct api_answ
         if (job_body_parse(r->body ? r->body : "", r->body_len, &b, why) < 0)
                 return refuse(a, r, what, 400, why, "docs/api.md, POST /v1/jobs", ret);
         (void) snprintf(what, sizeof(what), "POST /v1/jobs %.41s", run_text(b.json, "name"));
+        if (b.over_slices)
+                return not_here(a, r, what, ret);
         c = job_call_new(a, r, what);
         if (!c)
                 return refuse(a, r, what, 503, "16 starts and stops are under way", "try again in a minute", ret);
         (void) snprintf(c->name, sizeof(c->name), "%s", run_text(b.json, "name"));
-        return b.over_slices ? start_over_slices(c, &b, ret) : start_here(c, &b, ret);
+        return start_here(c, &b, ret);
 }
 
 /* The record of a run over slices that has not ended. */
@@ -323,25 +241,9 @@ static const json_t *find_run(const struct agent *a, const char *name) {
         return record && !streq(run_text(record, "state"), "ended") ? record : NULL;
 }
 
-static int stop_over_slices(struct job_call *c, const json_t *record, struct api_answer *ret) {
-        const char *remedy;
-        char why[200];
-        json_t *intent;
-
-        no_intents(c->agent->enrollment, why, &remedy);
-        intent = why[0] ? NULL : json_copy(json_object_get(record, "intent"));
-        if (intent && json_object_set_new(intent, "stop", json_true()) == 0)
-                return put_intent(c, intent, ret);
-        json_decref(intent);
-        agent_audit_refusal(c->agent, c->what, &c->caller, why[0] ? why : "out of memory");
-        job_call_free(c);
-        return agent_answer_error(ret, why[0] ? 409 : 500, remedy, "%s", why[0] ? why : "out of memory");
-}
-
 int agent_delete_job(struct agent *a, const struct api_request *r, struct api_answer *ret) {
         const char *name = r->path + strlen("/v1/jobs/");
         Local__StopRequest m = LOCAL__STOP_REQUEST__INIT;
-        const json_t *record;
         struct job_call *c;
         char what[80];
 
@@ -350,14 +252,13 @@ int agent_delete_job(struct agent *a, const struct api_request *r, struct api_an
                 return not_for_you(a, r, what, ret);
         if (!job_name_valid(name))
                 return agent_answer_error(ret, 404, "GET /v1/jobs has the names", "the path holds no name of a run");
+        if (find_run(a, name))
+                return not_here(a, r, what, ret);
         c = job_call_new(a, r, what);
         if (!c)
                 return refuse(a, r, what, 503, "16 starts and stops are under way", "try again in a minute", ret);
         c->stops = true;
         (void) snprintf(c->name, sizeof(c->name), "%s", name);
-        record = find_run(a, name);
-        if (record)
-                return stop_over_slices(c, record, ret);
         m.name = c->name;
         return ask_launchd(c, LOCAL__KIND__KIND_STOP_REQUEST, &m.base, LOCAL__KIND__KIND_STOP_REPLY, STOP_TIME, ret);
 }

@@ -214,9 +214,15 @@ static void on_status(const struct registry_status *s, void *userdata) {
                 agent_parts_look(g->parts);
 }
 
+static void on_notice(const char *text, void *userdata) {
+        (void) userdata;
+        log_notice("registry: %s", text);
+}
+
 static const struct registry_events registry_events = { .record = agent_registry_record,
                                                         .status = on_status,
-                                                        .complete = agent_registry_complete };
+                                                        .complete = agent_registry_complete,
+                                                        .notice = on_notice };
 
 /* --- Which registry ------------------------------------------------------------------------------------ */
 
@@ -232,8 +238,6 @@ static bool name_is_valid(const char *name) {
 /* kind and endpoint, by the settings. */
 static void choose(const struct agent *a, struct agent_registry *n) {
         const struct settings_registry *s = &a->settings.registry;
-        size_t first = strcspn(a->settings.endpoint, " \t");
-
         n->by_itself = streq(s->kind, "auto");
         n->kind = REGISTRY_STATIC;
         (void) snprintf(n->endpoint, sizeof(n->endpoint), "%s", s->endpoint);
@@ -244,10 +248,10 @@ static void choose(const struct agent *a, struct agent_registry *n) {
                 n->by_itself = false;
         } else if (!a->host->real_root) /* another machine's files: nothing of it goes out unasked */
                 n->kind = REGISTRY_NONE;
-        else if (first > 0)
+        else if (a->settings.endpoint[0])
                 n->kind = REGISTRY_COLLECTOR;
         if (n->kind == REGISTRY_COLLECTOR && !n->endpoint[0])
-                (void) snprintf(n->endpoint, sizeof(n->endpoint), "%.*s", (int) first, a->settings.endpoint);
+                (void) snprintf(n->endpoint, sizeof(n->endpoint), "%s", a->settings.endpoint);
         if (n->kind == REGISTRY_STATIC)
                 n->endpoint[0] = 0;
 }
@@ -259,7 +263,7 @@ static void choose_names(const struct agent *a, struct agent_registry *n) {
 
         if (n->kind == REGISTRY_NONE)
                 return;
-        if ((n->kind == REGISTRY_COLLECTOR || n->kind == REGISTRY_ETCD) && !n->endpoint[0])
+        if (n->kind == REGISTRY_COLLECTOR && !n->endpoint[0])
                 (void) snprintf(n->why_not, sizeof(n->why_not),
                                 "Kind=%s needs Endpoint=", registry_kind_name(n->kind));
         else if (!slice || identity_get_u32(&a->identity, IDENTITY_WORKER_ID, &worker) < 0)
@@ -291,7 +295,6 @@ static void open_registry(struct agent_registry *g) {
                 .ca = t->path[TLS_CA][0] ? t->path[TLS_CA] : NULL,
                 .certificate = t->path[TLS_CERT][0] ? t->path[TLS_CERT] : NULL,
                 .key = t->path[TLS_KEY][0] ? t->path[TLS_KEY] : NULL,
-                .lease = 15 * USEC_PER_SEC,
                 .splay = g->agent->settings.registry.splay,
                 .host = g->host,
                 .slice = g->slice,

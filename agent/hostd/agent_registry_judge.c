@@ -8,24 +8,11 @@ static void set_away(const struct agent_registry *g, struct finding *f) {
         f->verdict = VERDICT_WARN;
         finding_set(f->reason, "%s; runs go on as they are, new ones do not reach this host",
                     g->status.why[0] ? g->status.why : "it has not answered yet");
-        switch (g->kind) {
-        case REGISTRY_ETCD:
-                finding_set(
-                        f->remedy,
-                        "ETCDCTL_API=3 etcdctl --endpoints=%.120s endpoint health, with this host's certificate (CaFile=, "
-                        "CertFile=, KeyFile= of [Registry])",
-                        g->endpoint);
-                break;
-        case REGISTRY_COLLECTOR:
+        if (g->kind == REGISTRY_COLLECTOR)
                 finding_set(f->remedy, "systemctl status tpu-collectord, on the machine of %.120s",
                             g->endpoint);
-                break;
-        case REGISTRY_NONE:
-        case REGISTRY_STATIC:
-        case _REGISTRY_KIND_MAX:
+        else
                 finding_set(f->remedy, "tpu-hostd --show-config; [Registry] of hostd.conf");
-                break;
-        }
 }
 
 static void judge_registry(struct agent_registry *g) {
@@ -81,14 +68,10 @@ static void judge_identity(struct agent_registry *g) {
                 f.verdict = VERDICT_FAIL;
                 finding_set(f.reason, "%s; this host (machine %s) takes part in no run", g->status.why,
                             agent_registry_id(g->agent));
-                finding_set(
-                        f.remedy,
-                        g->kind == REGISTRY_ETCD
-                                ? "one of both has a wrong identity: tpuctl identity on each; if the other machine is gone for "
-                                  "good: etcdctl del /tpu/TENANT/slot/%s/%u (Tenant= of [Registry])"
-                                : "one of both has a wrong identity: tpuctl identity on each; if the other machine is gone for "
-                                  "good: tpuctl fleet release %s %u",
-                        g->slice, g->worker);
+                finding_set(f.remedy,
+                            "one of both has a wrong identity: tpuctl identity on each; if the other machine is gone for "
+                            "good: tpuctl fleet release %s %u",
+                            g->slice, g->worker);
         }
         agent_take_finding(g->agent, SOURCE_ENROLL, g->run, &f);
 }

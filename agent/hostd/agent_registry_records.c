@@ -26,15 +26,6 @@ void agent_registry_forget(struct agent_registry *g) {
 
 /* --- The slice ----------------------------------------------------------------------------------------- */
 
-/* How many are there: of a large slice etcd's record has the number alone (docs/registry.md). */
-static size_t there(const json_t *slice) {
-        const json_t *number = json_object_get(slice, "there");
-
-        return json_is_integer(number) && json_integer_value(number) >= 0
-                       ? (size_t) json_integer_value(number)
-                       : json_array_size(json_object_get(slice, "roster"));
-}
-
 /* "h2 (10.0.0.3): its lease ended, h5: never seen, …" */
 static void missing_text(const json_t *slice, char *buf, size_t size) {
         const json_t *list = json_object_get(slice, "missing"), *m;
@@ -54,7 +45,7 @@ static void missing_text(const json_t *slice, char *buf, size_t size) {
                 if (n + 220 > size)
                         break;
         }
-        if (i + 1 < json_array_size(list) || json_integer_value(json_object_get(slice, "absent")) > (json_int_t) json_array_size(list))
+        if (i + 1 < json_array_size(list))
                 (void) snprintf(buf + n, size - n, ", …");
 }
 
@@ -78,7 +69,7 @@ static void tell_slice(struct agent_registry *g, const json_t *before, const jso
             json_equal(json_object_get(before, "missing"), json_object_get(now, "missing")))
                 return;
         (void) snprintf(message, sizeof(message), "slice %s is %s (generation %lld, %zu of %lld hosts)%s%s", g->slice,
-                        state, (long long) generation, there(now),
+                        state, (long long) generation, json_array_size(json_object_get(now, "roster")),
                         (long long) hosts, missing[0] ? "; missing: " : "", missing);
         (void) agent_emit(g->agent, EVENT_SLICE_CHANGED, ready ? OTLP_INFO : OTLP_WARN, message, body,
                           ELEMENTSOF(body), NULL);

@@ -16,22 +16,24 @@ enum type { TYPE_TEXT, TYPE_TEXTS, TYPE_NUMBER, TYPE_BOOL, TYPE_OBJECT };
 static const struct member {
         const char *name;
         enum type type;
-        enum { EVERY, HERE, SLICES } of; /* which runs have it */
         json_int_t most; /* of a number */
 } members[] = {
-        { "v", TYPE_NUMBER, EVERY, 1 },
-        { "name", TYPE_TEXT, EVERY, 0 },       { "serial", TYPE_TEXT, EVERY, 0 },
-        { "generation", TYPE_NUMBER, HERE, NUMBER_MAX }, { "user", TYPE_TEXT, EVERY, 0 },
-        { "framework", TYPE_TEXT, EVERY, 0 },  { "argv", TYPE_TEXTS, EVERY, 0 },
-        { "env", TYPE_TEXTS, EVERY, 0 },       { "directory", TYPE_TEXT, EVERY, 0 },
-        { "malloc", TYPE_TEXT, EVERY, 0 },     { "restarts", TYPE_NUMBER, EVERY, RESTARTS_MAX },
-        { "grace", TYPE_NUMBER, EVERY, (json_int_t) GRACE_MAX }, { "preempt", TYPE_TEXT, EVERY, 0 },
-        { "limits", TYPE_OBJECT, EVERY, 0 },   { "share_devices", TYPE_BOOL, HERE, 0 },
-        { "devices", TYPE_TEXT, EVERY, 0 },     { "slices", TYPE_TEXTS, SLICES, 0 },
-        { "min", TYPE_NUMBER, SLICES, 256 },   { "max", TYPE_NUMBER, SLICES, 256 },
-        { "wait", TYPE_NUMBER, SLICES, NUMBER_MAX }, { "late", TYPE_TEXT, SLICES, 0 },
-        { "port", TYPE_NUMBER, SLICES, 65535 }, { "last_call", TYPE_NUMBER, SLICES, NUMBER_MAX },
-        { "shrink_after", TYPE_NUMBER, SLICES, NUMBER_MAX }, { "grow_after", TYPE_NUMBER, SLICES, NUMBER_MAX },
+        { "v", TYPE_NUMBER, 1 },
+        { "name", TYPE_TEXT, 0 },
+        { "serial", TYPE_TEXT, 0 },
+        { "generation", TYPE_NUMBER, NUMBER_MAX },
+        { "user", TYPE_TEXT, 0 },
+        { "framework", TYPE_TEXT, 0 },
+        { "argv", TYPE_TEXTS, 0 },
+        { "env", TYPE_TEXTS, 0 },
+        { "directory", TYPE_TEXT, 0 },
+        { "malloc", TYPE_TEXT, 0 },
+        { "restarts", TYPE_NUMBER, RESTARTS_MAX },
+        { "grace", TYPE_NUMBER, (json_int_t) GRACE_MAX },
+        { "preempt", TYPE_TEXT, 0 },
+        { "limits", TYPE_OBJECT, 0 },
+        { "share_devices", TYPE_BOOL, 0 },
+        { "devices", TYPE_TEXT, 0 },
 };
 
 _printf_(2, 3) static int bad(char why[static JOB_BODY_WHY_MAX], const char *fmt, ...) {
@@ -74,7 +76,7 @@ static bool is_typed(const struct member *m, const json_t *v) {
         return false;
 }
 
-static int check_member(const char *name, const json_t *v, bool over_slices, char why[static JOB_BODY_WHY_MAX]) {
+static int check_member(const char *name, const json_t *v, char why[static JOB_BODY_WHY_MAX]) {
         static const char *const types[] = { [TYPE_TEXT] = "a text",
                                              [TYPE_TEXTS] = "a list of at most 1024 texts",
                                              [TYPE_NUMBER] = "a whole number that makes sense",
@@ -88,9 +90,6 @@ static int check_member(const char *name, const json_t *v, bool over_slices, cha
                 return bad(why, "'%.40s' is not known", name);
         if (!is_typed(&members[i], v))
                 return bad(why, "%s must be %s", name, types[members[i].type]);
-        if (members[i].of != EVERY && (members[i].of == SLICES) != over_slices)
-                return bad(why, "%s is for runs %s", name,
-                           over_slices ? "of this host alone, without slices, min and max" : "over slices, with slices, min or max");
         return 0;
 }
 
@@ -123,7 +122,7 @@ static int check(const struct job_body *b, char why[static JOB_BODY_WHY_MAX]) {
 
         json_object_foreach(b->json, name, v)
                 if (r == 0)
-                        r = check_member(name, v, b->over_slices, why);
+                        r = check_member(name, v, why);
         if (r == 0)
                 r = check_limits(json_object_get(b->json, "limits"), why);
         if (r < 0)
@@ -132,8 +131,8 @@ static int check(const struct job_body *b, char why[static JOB_BODY_WHY_MAX]) {
                 return bad(why, "user says whose run it is: it is missing");
         if (json_array_size(json_object_get(b->json, "argv")) == 0)
                 return bad(why, "argv is the command: it is missing");
-        if (!run_text(b->json, "name")[0] && (b->over_slices || run_number(b->json, "generation") > 0))
-                return bad(why, "a run %s needs a name", b->over_slices ? "over slices" : "with a generation");
+        if (!run_text(b->json, "name")[0] && run_number(b->json, "generation") > 0)
+                return bad(why, "a run with a generation needs a name");
         return 0;
 }
 
@@ -195,7 +194,9 @@ int job_body_parse(const char *text, size_t len, struct job_body *ret, char why[
         local__run_request__init(&b.message);
         b.json = json_loadb(text, len, JSON_REJECT_DUPLICATES, &e);
         b.over_slices = json_object_get(b.json, "slices") || json_object_get(b.json, "min") || json_object_get(b.json, "max");
-        if (!b.json)
+        if (b.over_slices)
+                r = 0; /* not for this host: its words are whose it is */
+        else if (!b.json)
                 r = bad(why, "the body is no JSON: line %d: %.120s", e.line, e.text);
         else if (!json_is_object(b.json))
                 r = bad(why, "the body is no JSON object");

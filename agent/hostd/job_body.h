@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The body of POST /v1/jobs: the intent of docs/registry.md without v, by, at and stop. With slices, min or max it is a run over
- * slices; else one of this host alone, which may have share_devices and devices, too. Pure; the body is foreign.
+ * The body of POST /v1/jobs: the intent of docs/registry.md without v, by, at and stop, of a run of this host alone. One with
+ * slices, min or max is for the registry, and nothing else of it is looked at. Pure; the body is foreign.
  */
 #include <jansson.h>
 
@@ -14,8 +14,8 @@
 
 struct job_body {
         json_t *json; /* of the request's texts */
-        bool over_slices;
-        Local__RunRequest message; /* of a run of this host; empty for one over slices */
+        bool over_slices; /* then message is empty */
+        Local__RunRequest message;
         Local__RunLimits limits;
         Local__Preempt preempt;
         char **argv, **env; /* their texts are json's */

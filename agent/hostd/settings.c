@@ -42,22 +42,27 @@ static int parse_url(const char *value, void *dest, char why[static 96]) {
         return r < 0 ? r : config_parse_string255(value, dest, why);
 }
 
-static int parse_endpoints(const char *value, void *dest, char why[static 96]) {
+static int parse_urls(const char *value, const char *between, size_t most, char dest[static 256],
+                      char why[static 96]) {
         char list[256];
         char *word, *rest = list;
         size_t n = 0;
         int r = config_parse_string255(value, list, why);
 
-        while (r == 0 && (word = strsep(&rest, " \t"))) {
+        while (r == 0 && (word = strsep(&rest, between))) {
                 if (!*word)
                         continue;
                 r = check_url(word, why);
-                if (r == 0 && ++n > UPLINK_ENDPOINTS_MAX) {
-                        (void) snprintf(why, 96, "more than %d endpoints", UPLINK_ENDPOINTS_MAX);
+                if (r == 0 && ++n > most) {
+                        (void) snprintf(why, 96, "more than %zu endpoints", most);
                         r = -E2BIG;
                 }
         }
         return r < 0 ? r : config_parse_string255(value, dest, why);
+}
+
+static int parse_endpoints(const char *value, void *dest, char why[static 96]) {
+        return parse_urls(value, " \t", UPLINK_ENDPOINTS_MAX, dest, why);
 }
 
 static int parse_expression(const char *value, void *dest, char why[static 96]) {
@@ -197,25 +202,21 @@ static int parse_collector(const char *value, void *dest, char why[static 96]) {
 static int parse_registry_kind(const char *value, void *dest, char why[static 96]) {
         enum registry_kind k;
 
+        if (streq(value, "etcd")) {
+                (void) snprintf(why, 96, "collectors speak to etcd now, with Store=etcd in [Control] of collectord.conf");
+                return -EINVAL;
+        }
         if (!streq(value, "auto") && registry_kind_parse(value, &k) < 0) {
-                (void) snprintf(why, 96, "none of auto, static, collector, etcd, none");
+                (void) snprintf(why, 96, "none of auto, static, collector, none");
                 return -EINVAL;
         }
         return config_parse_string63(value, dest, why);
 }
 
-/* URLs with commas between: several are etcd's members. */
 static int parse_registry_endpoint(const char *value, void *dest, char why[static 96]) {
-        char list[256];
-        char *word, *rest = list;
-        int r = config_parse_string255(value, list, why);
-
-        while (r == 0 && value[0] && (word = strsep(&rest, ",")))
-                r = parse_url(word, (char[256]){ 0 }, why);
-        return r < 0 ? r : config_parse_string255(value, dest, why);
+        return parse_urls(value, ", \t", REGISTRY_ENDPOINTS_MAX, dest, why);
 }
 
-/* A part of a key in etcd. */
 static int parse_tenant(const char *value, void *dest, char why[static 96]) {
         size_t len = strlen(value);
 

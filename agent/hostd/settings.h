@@ -19,7 +19,7 @@ struct settings_api { /* over TCP; not at all without the files */
 /* Who keeps slices and runs: docs/registry.md. */
 struct settings_registry {
         char kind[64];      /* "auto", or a kind of registry.h */
-        char endpoint[256]; /* empty: for a collector, the first of Endpoint= in [Hostd] */
+        char endpoint[256]; /* of one to four collectors; empty: Endpoint= of [Hostd] */
         char tenant[64];
         char ca_file[256], cert_file[256], key_file[256]; /* empty: those of the uplink */
         char address[256]; /* of this host, as its peers reach it; a comma list; empty: of its data-centre NICs */

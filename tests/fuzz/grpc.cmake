@@ -1,2 +1,1 @@
-fuzz_target(grpc KNOWS base grpc)
-fuzz_target(grpc-streams KNOWS base grpc)
+fuzz_target(grpc KNOWS base grpclocal)

@@ -23,7 +23,7 @@ except ImportError as e:
     raise unittest.SkipTest(str(e))
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "hostd"), str(HERE.parent / "etcd")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "hostd")]
 import documented  # noqa: E402
 import libtpu_stand_in  # noqa: E402
 from around import Hostd, Receiver, free_port, wait_until  # noqa: E402

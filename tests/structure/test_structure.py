@@ -40,7 +40,7 @@ class Structure(unittest.TestCase):
 
     def test_base_and_wire_know_nobody(self):
         for _, name, _, known in calls():
-            if name in ("base", "proto_local", "proto_otlp", "proto_etcd"):
+            if name in ("base", "proto_local", "proto_otlp"):
                 self.assertEqual(known, [], name)
 
     def test_nobody_knows_the_agent_but_its_program(self):

@@ -1,1 +1,1 @@
-unit_test(grpc-message KNOWS base grpc LIBRARIES PkgConfig::ZLIB)
+unit_test(grpc-message KNOWS base grpclocal)

@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sync_client.h"
+
+#include <stdarg.h>
+#include <sys/random.h>
+
+#include "backoff.h"
+#include "exchange.h"
+#include "sync_answer.h"
+#include "sync_course.h"
+#include "utf8.h"
+
+#define SYNC_PATH "/registry/v1/sync"
+#define WAIT_MIN (1 * USEC_PER_SEC)
+#define ANSWER_TIME (10 * USEC_PER_SEC) /* of an exchange with the only collector, beyond what it may hold it */
+#define ANSWER_MIN (2 * USEC_PER_SEC)   /* and where there are others, at least */
+#define EAGER (1 * USEC_PER_SEC) /* a server that has nothing new to say, and holds nothing, is asked so often */
+#define ANSWERS_A_SECOND 20
+#define TOGETHER (10 * USEC_PER_MSEC) /* changes of what we say that come together go out together */
+#define LEAVE_TIME (2 * USEC_PER_SEC)
+#define POST_TIME (60 * USEC_PER_SEC)
+#define POST_ANSWER_MAX (64 * 1024)
+#define LEASE (15 * USEC_PER_SEC)
+
+/* A connection of its own for each: nobody waits for the end of a body that is posted. Made when they are first used. */
+struct connections {
+        struct exchange *sync, *post;
+};
+
+struct sync_client {
+        struct registry_told *told;
+        const struct registry_options *options;
+        struct sync_course course;
+        struct connections connections[COURSE_ENDPOINTS_MAX];
+        sd_event_source *next;  /* when to ask */
+        sd_event_source *claim; /* when the lease may have ended on the other side */
+        json_t *member, *figures; /* figures: NULL: nothing runs */
+        uint64_t said, heard, asking; /* numbers of members: the last, what the collector has, what is on its way */
+        bool joined;  /* the splay is over */
+        bool renewed; /* certificates changed: the end of the exchange at work is no failure */
+        bool left, leaving;
+        bool stale_noticed;
+        struct {
+                usec_t since;
+                unsigned n;
+        } answers;
+        struct {
+                registry_post_done done;
+                void *userdata;
+        } post;
+        char revision[64], store[COURSE_STORE_MAX];
+};
+
+static usec_t boot_now(const struct sync_client *c) {
+        usec_t now = 0;
+
+        (void) sd_event_now(c->told->event, CLOCK_BOOTTIME, &now); /* fails for a clock that is not there only */
+        return now;
+}
+
+static uint64_t chance(void) {
+        uint64_t v = 0;
+
+        (void) getrandom(&v, sizeof(v), GRND_NONBLOCK); /* without entropy yet: at once, a valid draw, too */
+        return v;
+}
+
+static void arm(sd_event_source *source, usec_t after) {
+        /* Both fail for a source without a loop only. */
+        (void) sd_event_source_set_time_relative(source, after);
+        (void) sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static void set_status(struct sync_client *c, enum registry_state s, const char *why) {
+        registry_told_status(c->told, s, sync_course_may_claim(&c->course, boot_now(c)), why);
+}
+
+static _printf_(2, 3) void notice(struct sync_client *c, const char *fmt, ...) {
+        char text[COURSE_WHY_MAX];
+        va_list ap;
+
+        if (!c->told->events.notice)
+                return;
+        va_start(ap, fmt);
+        (void) vsnprintf(text, sizeof(text), fmt, ap);
+        va_end(ap);
+        (void) utf8_scrub(text, strlen(text)); /* it may hold what came, cut anywhere */
+        c->told->events.notice(text, c->told->userdata);
+}
+
+/* --- Connections --------------------------------------------------------------------------------------- */
+
+static void on_synced(const struct exchange_answer *a, void *userdata);
+static void on_posted(const struct exchange_answer *a, void *userdata);
+
+static struct exchange *sync_exchange(const struct sync_client *c) {
+        return c->connections[c->course.at].sync;
+}
+
+static int connection(struct sync_client *c, size_t i, bool post, struct exchange **ret, char why[static 256]) {
+        struct exchange **x = post ? &c->connections[i].post : &c->connections[i].sync;
+        const struct exchange_options o = { .url = c->course.urls[i],
+                                            .ca = c->options->ca,
+                                            .certificate = c->options->certificate,
+                                            .key = c->options->key,
+                                            .answer_max = post ? POST_ANSWER_MAX : SYNC_ANSWER_MAX,
+                                            .user_agent = "tpu-hostd/" TPU_HOSTD_VERSION,
+                                            .done = post ? on_posted : on_synced,
+                                            .userdata = c };
+        int r = *x ? 0 : exchange_new(c->told->event, &o, x, why);
+
+        if (r == 0)
+                *ret = *x;
+        return r;
+}
+
+/* --- What is said -------------------------------------------------------------------------------------- */
+
+static usec_t wait_of(const struct sync_client *c) {
+        return MAX(WAIT_MIN, c->course.lease / 2);
+}
+
+/* Where there are others, a collector whose machine is gone must not cost the lease. */
+static usec_t answer_time(const struct sync_client *c) {
+        return wait_of(c) + (c->course.n == 1 ? ANSWER_TIME : MAX(ANSWER_MIN, c->course.lease / 4));
+}
+
+static json_t *short_form(const struct sync_client *c) {
+        char same[96];
+
+        (void) snprintf(same, sizeof(same), "%.63s/%u", c->options->slice, c->options->worker);
+        return json_pack("{s:i, s:s, s:O?}", "v", 1, "same", same, "incarnation",
+                         json_object_get(c->member, "incarnation"));
+}
+
+static char *finish(const struct sync_client *c, json_t *o, usec_t wait) {
+        char *text = NULL;
+        int r = o ? json_object_set_new(o, "wait", json_integer((json_int_t) (wait / USEC_PER_SEC))) : -1;
+
+        if (r == 0)
+                r = json_object_set_new(o, "said", json_integer((json_int_t) c->said));
+        if (r == 0)
+                r = json_object_set_new(o, "tenant", json_string(c->options->tenant));
+        if (r == 0 && c->revision[0])
+                r = json_object_set_new(o, "since", json_string(c->revision));
+        if (r == 0 && c->figures)
+                r = json_object_set(o, "figures", c->figures);
+        if (r == 0)
+                text = json_dumps(o, JSON_COMPACT);
+        json_decref(o);
+        return text;
+}
+
+static int send_sync(struct sync_client *c, const char *text, usec_t timeout, char why[static 256]) {
+        const struct exchange_request q = {
+                .path = SYNC_PATH, .body = text, .len = strlen(text), .timeout = timeout
+        };
+        struct exchange *x = NULL;
+        int r;
+
+        sync_course_send(&c->course, boot_now(c));
+        r = connection(c, c->course.at, false, &x, why);
+        return r < 0 ? r : exchange_start(x, &q);
+}
+
+static void failed(struct sync_client *c, enum sync_failure f, usec_t least, const char *why) {
+        bool first = c->course.rounds == 0;
+        usec_t after = sync_course_failed(&c->course, f, why, least, chance());
+        enum registry_state s = c->course.mildest != SYNC_AWAY ? REGISTRY_REFUSED
+                                : c->told->complete            ? REGISTRY_AWAY
+                                                               : REGISTRY_JOINING;
+
+        c->heard = 0; /* it may have forgotten us meanwhile */
+        arm(c->next, after);
+        if (!sync_course_is_over(&c->course))
+                return;
+        /* One held request that ended is no news yet where there is one collector: the next try says. */
+        if (!first || c->course.n > 1 || s != REGISTRY_AWAY || c->told->status.state != REGISTRY_MEMBER)
+                set_status(c, s, c->course.why);
+}
+
+static void ask(struct sync_client *c) {
+        _cleanup_free_ char *text = NULL;
+        bool whole = c->heard != c->said;
+        char why[256] = "";
+        int r;
+
+        if (!c->member || !c->joined || c->left || (sync_exchange(c) && exchange_at_work(sync_exchange(c))))
+                return;
+        (void) sd_event_source_set_enabled(c->next, SD_EVENT_OFF); /* as in arm() */
+        c->asking = c->said;
+        text = finish(c, whole ? json_pack("{s:i, s:O}", "v", 1, "member", c->member) : short_form(c),
+                      wait_of(c));
+        r = text ? send_sync(c, text, answer_time(c), why) : -ENOMEM;
+        if (r < 0)
+                failed(c, SYNC_AWAY, 0, why[0] ? why : strerror(-r));
+}
+
+static int on_next(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct sync_client *c = userdata;
+        struct exchange *x = sync_exchange(c);
+
+        (void) source, (void) usec;
+        c->joined = true;
+        if (x && exchange_at_work(x) && c->asking != c->said && !c->left)
+                exchange_cancel(x);
+        ask(c);
+        return 0;
+}
+
+static int on_claim(sd_event_source *source, uint64_t usec, void *userdata) {
+        struct sync_client *c = userdata;
+
+        (void) source, (void) usec;
+        registry_told_status(c->told, c->told->status.state, false, c->told->status.why);
+        return 0;
+}
+
+/* --- What is answered ---------------------------------------------------------------------------------- */
+
+/* A server that answers always and at once would be asked as fast as the network goes. */
+static bool too_often(struct sync_client *c, usec_t now) {
+        if (now >= c->answers.since + USEC_PER_SEC) {
+                c->answers.since = now;
+                c->answers.n = 0;
+        }
+        return ++c->answers.n > ANSWERS_A_SECOND;
+}
+
+/* How long until the next question. */
+static usec_t pause_after(struct sync_client *c, const struct sync_answer *a, bool was_whole, usec_t now) {
+        bool news = a->whole || a->tell || json_object_size(a->records) > 0,
+             early = now < c->course.sent + wait_of(c) / 2, often = too_often(c, now);
+
+        if (a->conflict)
+                return wait_of(c);
+        return often || (a->tell && was_whole) || (!news && early && c->heard == c->said) ? EAGER : 0;
+}
+
+static void take_status_of(struct sync_client *c, const struct sync_answer *a, usec_t now) {
+        char why[512]; /* the status cuts it */
+
+        if (!a->conflict) {
+                arm(c->claim, c->course.claim_until - MIN(now, c->course.claim_until));
+                set_status(c, REGISTRY_MEMBER, sync_course_url(&c->course));
+                return;
+        }
+        sync_course_give_up_claim(&c->course);
+        (void) snprintf(why, sizeof(why), "worker id %u of slice %.63s is %s's (%s%smachine %s)", c->options->worker,
+                        c->options->slice, a->holder, a->holder_address, a->holder_address[0] ? ", " : "",
+                        a->holder_id);
+        set_status(c, REGISTRY_CONFLICT, why);
+}
+
+static void take_records(struct sync_client *c, const struct sync_answer *a) {
+        const char *key;
+        json_t *value;
+
+        if (a->whole)
+                registry_told_whole(c->told, a->records);
+        else
+                json_object_foreach(a->records, key, value)
+                        registry_told_record(c->told, key, value);
+}
+
+/* Of a collector that led before, and does not know it yet. */
+static void refuse_stale(struct sync_client *c, const struct sync_answer *a) {
+        const char *url = sync_course_url(&c->course);
+
+        if (!c->stale_noticed)
+                notice(c, "%.200s is not believed: its term %" PRIu64 " is older than what others said", url, a->term);
+        c->stale_noticed = true;
+        failed(c, SYNC_AWAY, 0, "its term is older than what others said: it does not lead any more");
+}
+
+static void take(struct sync_client *c, const struct sync_answer *a) {
+        bool was_whole = c->heard != c->asking;
+        usec_t now = boot_now(c);
+
+        if (sync_course_answer(&c->course, a->store, a->term, a->lease) < 0) {
+                refuse_stale(c, a);
+                return;
+        }
+        if (c->store[0] && a->store[0] && !streq(c->store, a->store))
+                notice(c, "the registry's store has changed: %s, previously %s", a->store, c->store);
+        c->stale_noticed = false;
+        c->heard = a->tell || a->conflict ? 0 : c->asking;
+        memcpy(c->store, a->store, sizeof(c->store));
+        memcpy(c->revision, a->revision, sizeof(c->revision));
+        arm(c->next, pause_after(c, a, was_whole, now));
+        take_status_of(c, a, now);
+        take_records(c, a);
+}
+
+/* What a server says beside a status that is no 200: {"error": …}. */
+static void error_text(const struct exchange_answer *a, const json_t *o, char *buf, size_t size) {
+        const char *error = json_string_value(json_object_get(o, "error"));
+
+        (void) snprintf(buf, size, "HTTP %ld%s%.160s", a->status, error ? ": " : "", error ? error : "");
+}
+
+static json_t *error_object(const struct exchange_answer *a) {
+        return a->len > 0 && a->len < POST_ANSWER_MAX ? json_loadb(a->body, a->len, 0, NULL) : NULL;
+}
+
+static void take_refusal(struct sync_client *c, const struct exchange_answer *a, const json_t *o) {
+        const char *leader = json_string_value(json_object_get(o, "leader"));
+        char why[COURSE_WHY_MAX];
+
+        error_text(a, o, why, sizeof(why));
+        switch (a->status) {
+        case 404:
+        case 405:
+        case 501:
+                if (!json_object_get(o, "error"))
+                        (void) snprintf(why, sizeof(why),
+                                        "it keeps no registry: no tpu-collectord, or an old one (HTTP %ld)", a->status);
+                failed(c, SYNC_REFUSED, 0, why);
+                break;
+        case 400:
+        case 401:
+        case 403:
+        case 409:
+        case 413:
+        case 422:
+                failed(c, SYNC_REFUSED, 0, why);
+                break;
+        case 421:
+                if (sync_course_follow(&c->course, leader ? leader : "", why)) {
+                        c->heard = 0;
+                        arm(c->next, 0);
+                } else
+                        failed(c, SYNC_AWAY, a->retry_after, why);
+                break;
+        default:
+                failed(c, SYNC_AWAY, a->retry_after, why);
+        }
+}
+
+static void on_synced(const struct exchange_answer *a, void *userdata) {
+        struct sync_client *c = userdata;
+        _cleanup_sync_answer_ struct sync_answer answer = SYNC_ANSWER_NULL;
+        char why[SYNC_WHY_MAX + 40], what[SYNC_WHY_MAX] = "";
+        json_t *o;
+        int r;
+
+        if (c->left) {
+                c->leaving = false;
+                return;
+        }
+        if (a->failed && c->renewed)
+                arm(c->next, 0);
+        else if (a->failed)
+                failed(c, a->refused ? SYNC_REFUSED : SYNC_AWAY, 0, a->why);
+        else if (a->status != 200) {
+                o = error_object(a);
+                take_refusal(c, a, o);
+                json_decref(o);
+        } else {
+                r = sync_answer_parse(a->body ? a->body : "", a->len, &answer, what);
+                (void) snprintf(why, sizeof(why), "its answer cannot be understood: %s", what);
+                if (r < 0)
+                        failed(c, r == -ENOMEM ? SYNC_AWAY : SYNC_NONSENSE, r == -ENOMEM ? 0 : EAGER, why);
+                else
+                        take(c, &answer);
+        }
+        c->renewed = false;
+}
+
+/* --- What is posted ------------------------------------------------------------------------------------ */
+
+static void on_posted(const struct exchange_answer *a, void *userdata) {
+        struct sync_client *c = userdata;
+        json_t *o = error_object(a);
+        const json_t *said = json_object_get(o, "term");
+        bool says = json_is_integer(said) && json_integer_value(said) >= 0;
+        uint64_t term = says ? (uint64_t) json_integer_value(said) : sync_client_term(c);
+        registry_post_done done = c->post.done;
+        char why[200];
+
+        error_text(a, o, why, sizeof(why));
+        json_decref(o);
+        c->post.done = NULL; /* done may post the next one */
+        if (!done)
+                return;
+        if (a->failed)
+                done(-EIO, 0, term, a->why, c->post.userdata);
+        else
+                done(0, (unsigned) a->status, term, a->status == 200 ? "" : why, c->post.userdata);
+}
+
+int sync_client_post(struct sync_client *c, const char *path_and_query, const char *content_type, const void *body,
+                     size_t len, registry_post_done done, void *userdata) {
+        const struct exchange_request q = { .path = path_and_query,
+                                            .content_type = content_type,
+                                            .body = body,
+                                            .len = len,
+                                            .timeout = POST_TIME };
+        struct exchange *x = NULL;
+        char why[256];
+        int r;
+
+        if (c->post.done)
+                return -EBUSY;
+        if (c->left || c->course.answered == c->course.n)
+                return -ENOTCONN;
+        r = connection(c, c->course.answered, true, &x, why);
+        if (r == 0)
+                r = exchange_start(x, &q);
+        if (r < 0)
+                return r;
+        c->post.done = done;
+        c->post.userdata = userdata;
+        return 0;
+}
+
+/* --- The contract -------------------------------------------------------------------------------------- */
+
+int sync_client_say(struct sync_client *c, const json_t *member) {
+        json_t *mine;
+
+        if (c->member && json_equal(c->member, member))
+                return 0;
+        mine = json_deep_copy(member);
+        if (!mine)
+                return -ENOMEM;
+        json_decref(c->member);
+        c->member = mine;
+        c->said++;
+        if (c->said == 1) /* the first: joins */
+                arm(c->next, c->options->splay > 0 ? chance() % c->options->splay : 0);
+        else if (c->joined && !sync_course_fails(&c->course))
+                arm(c->next, TOGETHER);
+        return 0;
+}
+
+int sync_client_figures(struct sync_client *c, const json_t *figures) {
+        json_t *mine = (json_t *) (uintptr_t) figures;
+
+        if (figures && !json_is_array(figures))
+                return -EINVAL;
+        json_decref(c->figures);
+        c->figures = json_array_size(figures) > 0 ? json_incref(mine) : NULL;
+        return 0;
+}
+
+uint64_t sync_client_term(const struct sync_client *c) {
+        return sync_course_term(&c->course);
+}
+
+static void cancel_all(struct sync_client *c) {
+        for (size_t i = 0; i < c->course.n; i++) {
+                if (c->connections[i].sync)
+                        exchange_cancel(c->connections[i].sync);
+                if (c->connections[i].post)
+                        exchange_cancel(c->connections[i].post);
+        }
+}
+
+void sync_client_leave(struct sync_client *c) {
+        _cleanup_free_ char *text = NULL;
+        char why[256];
+        json_t *o;
+
+        if (c->left || c->told->status.state != REGISTRY_MEMBER)
+                return;
+        c->left = c->leaving = true; /* the answer may come before the call is over */
+        cancel_all(c);
+        c->post.done = NULL;
+        c->course.at = c->course.answered;
+        o = short_form(c);
+        if (o && json_object_set_new(o, "leave", json_true()) == 0)
+                text = finish(c, json_incref(o), 0);
+        json_decref(o);
+        if (!text || send_sync(c, text, LEAVE_TIME, why) < 0)
+                c->leaving = false; /* best effort: the lease ends */
+}
+
+bool sync_client_has_left(const struct sync_client *c) {
+        return !c->leaving;
+}
+
+void sync_client_renew(struct sync_client *c) {
+        c->renewed = true;
+        for (size_t i = 0; i < c->course.n; i++)
+                if (c->connections[i].sync)
+                        exchange_renew(c->connections[i].sync);
+        c->renewed = false;
+        for (size_t i = 0; i < c->course.n; i++)
+                if (c->connections[i].post)
+                        exchange_renew(c->connections[i].post);
+        if (sync_course_fails(&c->course))
+                arm(c->next, 0);
+}
+
+static int add_timer(struct sync_client *c, const char *name, sd_event_time_handler_t handler,
+                     sd_event_source **ret) {
+        int r = sd_event_add_time(c->told->event, ret, CLOCK_BOOTTIME, 0, USEC_PER_MSEC, handler, c);
+
+        if (r >= 0)
+                r = sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
+        if (r >= 0)
+                (void) sd_event_source_set_description(*ret, name);
+        return r;
+}
+
+int sync_client_new(struct registry_told *told, const struct registry_options *o, struct sync_client **ret,
+                    char why[static 256]) {
+        _cleanup_(sync_client_freep) struct sync_client *c = calloc(1, sizeof(*c));
+        struct exchange *x;
+        int r;
+
+        if (!c)
+                return -ENOMEM;
+        c->told = told;
+        c->options = o;
+        r = sync_course_init(&c->course, o->endpoints, o->lease > 0 ? o->lease : LEASE, why);
+        if (r == 0)
+                r = add_timer(c, "registry-next", on_next, &c->next);
+        if (r >= 0)
+                r = add_timer(c, "registry-lease", on_claim, &c->claim);
+        for (size_t i = 0; i < c->course.n && r >= 0; i++) /* each URL is looked at while a person may be there */
+                r = connection(c, i, false, &x, why);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(c);
+        return 0;
+}
+
+struct sync_client *sync_client_free(struct sync_client *c) {
+        if (!c)
+                return NULL;
+        for (size_t i = 0; i < COURSE_ENDPOINTS_MAX; i++) {
+                (void) exchange_free(c->connections[i].sync);
+                (void) exchange_free(c->connections[i].post);
+        }
+        c->next = sd_event_source_disable_unref(c->next);
+        c->claim = sd_event_source_disable_unref(c->claim);
+        json_decref(c->member);
+        json_decref(c->figures);
+        free(c);
+        return NULL;
+}

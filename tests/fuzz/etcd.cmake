@@ -1,1 +1,0 @@
-fuzz_target(etcd KNOWS base etcd)

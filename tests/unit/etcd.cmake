@@ -1,1 +1,0 @@
-unit_test(etcd-message KNOWS base etcd)
