@@ -200,6 +200,7 @@ static void on_status(const struct registry_status *s, void *userdata) {
         bool other = g->status.state != s->state;
 
         g->status = *s;
+        agent_capture_registry(g->agent, false);
         if (!other)
                 return;
         if (s->state == REGISTRY_CONFLICT && !g->conflict_told)
@@ -321,6 +322,7 @@ void agent_registry_look(struct agent *a) {
         (void) snprintf(g->address, sizeof(g->address), "%s", a->settings.registry.address);
         if (!same(g, &n)) {
                 g->registry = registry_free(g->registry);
+                agent_capture_registry(a, true);
                 agent_registry_forget(g);
                 g->kind = n.kind;
                 g->by_itself = n.by_itself;
@@ -352,6 +354,7 @@ void agent_registry_tick(struct agent *a) {
         if (g->registry && tls_files_configured(&g->tls) && tls_files_look(&g->tls))
                 registry_renew(g->registry);
         agent_registry_judge(g);
+        agent_capture_registry(a, false);
         agent_registry_apply_orders(g); /* one of this host's own may have stood before it */
         agent_registry_news(a);
 }
