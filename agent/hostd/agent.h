@@ -223,7 +223,7 @@ void agent_registry_stop(struct agent *a);
 void agent_registry_look(struct agent *a);
 /* What the registry is told of this host may be another thing now: health, orders, runs. */
 void agent_registry_news(struct agent *a);
-/* A suspicion that counts began, or ended: told at once, with the steps of now. */
+/* A suspicion began, counts now, or ended: told at once, with the steps of now. */
 void agent_registry_suspicion(struct agent *a);
 /* tpu-launchd's list of runs is another one. */
 void agent_registry_jobs(struct agent *a);

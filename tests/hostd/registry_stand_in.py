@@ -9,10 +9,12 @@ import time
 
 
 class Registry:
-    """records: key → value that the host shall know. members: what hosts said, whole. asked: every request."""
+    """records: key → value that the host shall know. members: what hosts said, whole. asked: every request. leader: the URL that 421 names instead of an
+    answer; None: this one answers. posted: (path, headers, body) of what came to other paths than sync; post: how it is answered, (status, answer)."""
 
-    def __init__(self, lease=15, tls=None):
-        self.lease, self.tls = lease, tls
+    def __init__(self, lease=15, tls=None, term=None, store=None):
+        self.lease, self.tls, self.term, self.store, self.leader = lease, tls, term, store, None
+        self.posted, self.post = [], (200, {})
         self.records, self.members, self.asked, self.left, self.said = {}, {}, [], [], {}
         self.revision, self.epoch, self.changed = 0, "a", {}
         self.conflict, self.status, self.port, self.server = None, 200, 0, None
@@ -40,6 +42,8 @@ class Registry:
         tell = False
         with self.news:
             self.asked.append(request)
+            if self.leader is not None:
+                return 421, {"error": "this one does not lead", "leader": self.leader}
             if self.status != 200:
                 return self.status, {"error": "so says the test", "remedy": ""}
             if request.get("leave"):
@@ -56,13 +60,18 @@ class Registry:
                 self.forgets = False
             known = self.since(request.get("since"))
             while known is not None and known >= self.revision and not tell and not self.conflict and time.monotonic() < end:
-                if self.status != 200 or gone() or not self.server:
+                if self.status != 200 or self.leader is not None or gone() or not self.server:
                     return None
                 self.news.wait(0.05)
             whole = known is None
             news = {k: v for k, v in self.records.items() if whole and v is not None or not whole and self.changed[k] > known}
-            return 200, {"v": 1, "lease": self.lease, "revision": f"{self.epoch}.{self.revision}", "whole": whole, "records": news,
-                         "tell": tell, "conflict": self.conflict, "later": "versions may say more"}
+            answer = {"v": 1, "lease": self.lease, "revision": f"{self.epoch}.{self.revision}", "whole": whole, "records": news,
+                      "tell": tell, "conflict": self.conflict, "later": "versions may say more"}
+            return 200, {**answer, **({} if self.term is None else {"term": self.term}), **({} if self.store is None else {"store": self.store})}
+
+    @property
+    def url(self):
+        return f"http{'s' if self.tls else ''}://127.0.0.1:{self.port}"
 
     def start(self):
         registry = self
@@ -80,8 +89,12 @@ class Registry:
 
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                assert self.path == "/registry/v1/sync" and self.headers["Content-Type"] == "application/json", self.path
-                answer = registry.sync(json.loads(body), self.gone if not registry.tls else lambda: False)
+                if self.path == "/registry/v1/sync":
+                    assert self.headers["Content-Type"] == "application/json", self.headers
+                    answer = registry.sync(json.loads(body), self.gone if not registry.tls else lambda: False)
+                else:
+                    registry.posted.append((self.path, dict(self.headers), body))
+                    answer = registry.post
                 if answer is None:
                     self.close_connection = True
                     return

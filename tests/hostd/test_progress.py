@@ -1,5 +1,6 @@
 """Runs that stall, as tpu-hostd sees them in the journal: suspected in time, told why, and no longer when they go on."""
 
+import json
 import os
 import subprocess
 import sys
@@ -123,6 +124,42 @@ class Progress(unittest.TestCase):
         self.launchd.jobs = [{**TRAIN, 3: "exited", 4: "stopped", 12: time.time_ns() // 1000}]
         self.assertEqual(self.recovered(40)["how"], "end")
         wait_until(lambda: not self.metric("tpu_run_stall_suspected"), 60, "its metrics to go")
+
+    def test_what_may_be_a_pause_is_told_at_once(self):
+        """To the registry with a mark, by which its planner asks nobody for stacks yet."""
+        for i in range(41):
+            self.step(i, 140.0 - i)
+        self.entry("saving checkpoint 41", 99.0)  # a minute is the most that the first of its kind may take
+        part = wait_until(lambda: self.part().get("suspected") and self.part(), 60, "the registry to be told")
+        self.assertTrue(part.get("may_be_pause"), part)
+        self.assertTrue(part["suspicion"])
+        self.step(41)
+        wait_until(lambda: "suspected" not in self.part() and "may_be_pause" not in self.part(), 60, "its end")
+
+    def test_figures_go_with_the_syncs(self):
+        group = self.h.root / "sys/fs/cgroup/tpu.slice/tpu-run.slice/tpu-run-train.slice"
+        group.mkdir(parents=True)
+        (self.h.root / "sys/fs/cgroup/cgroup.controllers").write_text("cpu memory\n")
+        (group / "cpu.stat").write_text("usage_usec 12000000\nuser_usec 9500000\nsystem_usec 2500000\n")
+        (group / "cpu.pressure").write_text("some avg10=0.00 avg60=0.00 avg300=0.00 total=750000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=125000\n")
+        self.assertEqual(self.h.stop(), 0)  # where control groups are is looked up at the start
+        self.h.start()
+        self.steps(41, 4.0, 2.0)
+
+        def figure(step):
+            asked = [f for q in self.registry.asked for f in q.get("figures", ())]
+            return next((f for f in reversed(asked) if f.get("step") == step and "waited" in f), None)
+
+        f = wait_until(lambda: figure(40), 60, lambda: f"the figures of the run: {self.registry.asked[-1]}")
+        self.assertEqual({k: f[k] for k in ("run", "generation", "step", "user", "system", "waited")},
+                         {"run": "train", "generation": TRAIN[16], "step": 40, "user": 9.5, "system": 2.5, "waited": 0.75})
+        self.assertLess(abs(f["at"] / 1e6 - time.time()), 100)
+        self.assertLess(abs(f["step_time"] - 4_000_000), 100)
+        self.assertNotIn("figures", json.dumps(list(self.registry.members.values())))  # they are no part of the member, and no news
+        self.step(41)
+        self.assertGreaterEqual(wait_until(lambda: figure(41), 60, "the next ones")["at"], f["at"])
+        self.launchd.jobs = []
+        wait_until(lambda: "figures" not in self.registry.asked[-1], 60, "nothing runs")
 
     def part(self):
         """What the host says to the registry of its part in the run."""

@@ -3,6 +3,7 @@
 import shutil
 import signal
 import ssl
+import subprocess
 import sys
 import tempfile
 import time
@@ -197,6 +198,133 @@ class Collector(WithRegistry):
         self.until(h, "member")
 
 
+class Several(WithRegistry):
+    """Up to four collectors, of which one leads."""
+
+    def registries(self, n, **k):
+        return [self.registry(**k) for _ in range(n)]
+
+    def hostd_of(self, registries, **settings):
+        return self.hostd(Kind="collector", Endpoint=" ".join(r.url for r in registries), **settings)
+
+    def follow(self, registries, leader):
+        """What the collectors say from now on."""
+        for r in registries:
+            r.leader = None if r is leader else leader.url if leader else ""
+            r.wake()
+
+    def test_the_leader_is_followed_and_another_one_found(self):
+        a, b, c = registries = self.registries(3, lease=6)
+        self.follow(registries, c)
+        h = self.hostd_of(registries)
+        self.until(h, "member")
+        self.assertEqual(self.state(h)["why"], c.url)
+        self.assertEqual((len(a.asked), len(b.asked)), (1, 0))
+        self.assertEqual(self.member(c)["host"], "h2")
+        self.assertEqual(c.asked[-1]["tenant"], "default")
+        self.follow(registries, b)  # at once, and nobody is away for it
+        self.member(b)
+        self.assertEqual(self.state(h)["state"], "member")
+        self.follow([a, c], a)
+        b.stop()  # killed: its held request ends, and the next one is asked
+        self.member(a)
+        wait_until(lambda: self.state(h)["why"] == a.url, 60, "it says whose member it is")
+        self.assertEqual(self.state(h)["state"], "member")
+        self.assertNotIn("away", h.output.read_text(errors="replace"))
+
+    def test_nobody_leads_for_a_while(self):
+        a, b = registries = self.registries(2, lease=3)
+        h = self.hostd_of(registries)
+        self.until(h, "member")
+        for r in registries:
+            r.status = 503
+            r.wake()
+        s = self.until(h, "away")
+        self.assertIn(f"{a.url}: HTTP 503", s["why"])
+        self.assertIn(f"{b.url}: HTTP 503", s["why"])
+        wait_until(lambda: not self.state(h)["may_claim"], 60, "the lease may have ended")
+        b.status = 200
+        self.until(h, "member")
+        self.assertTrue(self.state(h)["may_claim"])
+
+    def test_two_that_name_each_other(self):
+        a, b = registries = self.registries(2, lease=4)
+        a.leader, b.leader = b.url, a.url
+        h = self.hostd_of(registries)
+        s = wait_until(lambda: self.state(h)["why"] and self.state(h), 60, "it is said")
+        self.assertIn("was asked before", s["why"])
+        self.assertEqual(s["state"], "joining")
+        before = len(a.asked) + len(b.asked)
+        time.sleep(2)
+        self.assertLess(len(a.asked) + len(b.asked), before + 60)  # without an end to it there would be thousands
+        a.leader = None
+        self.until(h, "member")
+
+    def test_a_leader_that_is_not_configured(self):
+        a, b, stranger = self.registries(3, lease=3)
+        a.leader = b.leader = stranger.url
+        h = self.hostd_of([a, b])
+        s = wait_until(lambda: self.state(h)["why"] and self.state(h), 60, "it is said")
+        self.assertIn(f"{stranger.url} leads, which is none of Endpoint=", s["why"])
+        wait_until(lambda: len(a.asked) > 3 and len(b.asked) > 3, 60, "both are asked again")
+        self.assertEqual(stranger.asked, [])
+        b.leader = None
+        self.until(h, "member")
+
+    def test_who_led_before_is_not_believed(self):
+        a, b = registries = self.registries(2, lease=3, store="cdf818194e3a8c32")
+        a.term, b.term, b.epoch = 7, 9, "b"
+        self.follow(registries, b)
+        b.put("slice/s0", SLICE)
+        h = self.hostd_of(registries)
+        wait_until(lambda: h.get("/v1/status")["slice"] == SLICE, 60, "what the leader says")
+        a.leader = None  # stopped for longer than the lease and continued: it still believes that it leads
+        a.put("slice/s0", {**SLICE, "generation": 2})
+        b.stop()
+        wait_until(lambda: len(a.asked) > 4, 60, "it is asked again and again")
+        self.assertEqual(h.get("/v1/status")["slice"], SLICE)
+        self.assertIn("its term is older than what others said", self.until(h, "away")["why"])
+        self.assertEqual(h.output.read_text(errors="replace").count("its term 7 is older"), 1)
+        a.term = 12
+        wait_until(lambda: h.get("/v1/status")["slice"] != SLICE, 60, "it was elected")
+        self.until(h, "member")
+        a.store, a.term = "another", 3
+        wait_until(lambda: "the registry's store has changed: another, previously cdf818194e3a8c32" in h.output.read_text(errors="replace"), 60, "another store is said")
+        self.assertEqual(self.state(h)["state"], "member")
+
+    def test_one_that_keeps_no_registry_is_passed_by(self):
+        """An endpoint of telemetry alone, and then a collector: those of [Hostd] without any of [Registry]."""
+        a, b = self.registries(2)
+        a.sync = lambda request, gone: (404, Raw(b"404 page not found"))
+        h = self.hostd(Kind="collector", start=False)
+        h.config.write_text(h.config.read_text().replace("[Registry]", f"[Hostd]\nEndpoint={a.url} {b.url}\n[Registry]"))
+        h.start()
+        self.until(h, "member")
+        self.member(b)
+
+    def test_another_tenant(self):
+        r = self.registry()
+        r.sync = lambda request, gone: (404, {"error": f"this collector serves tenant 'b', not '{request['tenant']}'"})
+        h = self.hostd(r, Tenant="a")
+        s = self.until(h, "refused")
+        self.assertIn("serves tenant 'b', not 'a'", s["why"])
+
+    def test_stopped_for_longer_than_the_lease(self):
+        r = self.registry(lease=2)
+        h = self.hostd(r)
+        self.until(h, "member")
+        wait_until(lambda: len(r.asked) > 3, 60, "it renews")
+        h.process.send_signal(signal.SIGSTOP)
+        time.sleep(3)
+        r.status = 503
+        r.wake()
+        h.process.send_signal(signal.SIGCONT)
+        wait_until(lambda: not self.state(h)["may_claim"], 60, "its claim is over")
+        r.status = 200
+        self.until(h, "member")
+        wait_until(lambda: self.state(h)["may_claim"], 60, "it claims again")
+
+
 class Tls(WithRegistry):
     def test_certificates_and_their_renewal(self):
         folder = Path(tempfile.mkdtemp(prefix="registry-test-"))
@@ -250,10 +378,19 @@ class WithoutOne(WithRegistry):
         self.assertEqual(self.state(h)["kind"], "none")
         self.assertIsNone(self.check(h, "enroll.registry"))
 
-    def test_two_urls_are_refused(self):
-        h = self.hostd(Kind="collector", Endpoint="http://127.0.0.1:1,http://127.0.0.1:2")
-        wait_until(lambda: self.check(h, "enroll.registry"), 60, "the check")
-        self.assertIn("one URL", self.check(h, "enroll.registry")["reason"])
+    def test_what_the_configuration_said_before(self):
+        """Kind=etcd is said to be over, with file and line, and the collectors are asked; too many of them are refused."""
+        r = self.registry()
+        h = self.hostd(r, Kind="etcd", start=False)
+        done = subprocess.run([h.binary, "--root", h.root, "--config", h.config, "--show-config"], capture_output=True, text=True, timeout=60, check=False)
+        line = next(i for i, text in enumerate(h.config.read_text().splitlines(), 1) if text == "Kind=etcd")
+        self.assertRegex(done.stderr, rf"{h.config}:{line}: .*collectors speak to etcd now, with Store=etcd in \[Control\] of collectord.conf")
+        h.start()
+        self.until(h, "member")
+        self.assertEqual(self.state(h)["kind"], "collector")
+        h = self.hostd(Kind="collector", Endpoint=",".join(f"http://127.0.0.1:{i}" for i in range(1, 6)), start=False)
+        done = subprocess.run([h.binary, "--root", h.root, "--config", h.config, "--show-config"], capture_output=True, text=True, timeout=60, check=False)
+        self.assertIn("more than 4 endpoints", done.stderr)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ struct world_host {
         usec_t step_time;
         unsigned asked; /* the question that it answered last */
         bool silent_asked, runs_unknown;
+        bool may_be_pause;
         usec_t suspected; /* it suspects that the run stalls, since then */
 };
 
@@ -48,12 +49,12 @@ static inline json_t *world_member(const struct world *w, unsigned s, unsigned h
         ASSERT_TRUE(m);
         if (x->part.state != PART_NONE && !x->silent_run)
                 json_array_append_new(json_object_get(m, "runs"),
-                                      json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:I, s:s}", "name", "job", "generation",
+                                      json_pack("{s:s, s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:s, s:I, s:b, s:s}", "name", "job", "generation",
                                                 (json_int_t) x->part.generation, "state", part_state_name(x->part.state),
                                                 "cause", x->cause, "code", x->code, "status", x->status, "step",
                                                 (json_int_t) x->step, "step_time", (json_int_t) x->step_time, "asked",
                                                 (json_int_t) x->asked, "detail", x->refuses ? x->refuses : "",
-                                                "suspected", (json_int_t) x->suspected, "suspicion",
+                                                "suspected", (json_int_t) x->suspected, "may_be_pause", x->may_be_pause, "suspicion",
                                                 x->suspected ? "no step for 40 s, usually 8 s" : ""));
         return m;
 }

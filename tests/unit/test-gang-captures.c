@@ -98,6 +98,23 @@ static void test_rounds_of_a_stall(void) {
         gang_free(w.g);
 }
 
+/* It is known at once, and nobody takes stacks for it until nothing else explains it: a healthy run has its pauses. */
+static void test_what_may_be_a_pause(void) {
+        struct world w;
+
+        begin(&w, 1);
+        w.host[0][0].may_be_pause = true;
+        suspect(&w, 0, 0, true);
+        world_wait(&w, 400 * SECOND);
+        ASSERT_FALSE(request(&w, "s0"));
+        suspect(&w, 0, 0, false);
+        suspect(&w, 0, 0, true);
+        w.host[0][0].may_be_pause = false;
+        suspect(&w, 0, 0, true);
+        ASSERT_EQ(at(&w, "s0"), w.now + SECOND);
+        gang_free(w.g);
+}
+
 static void test_five_minutes(void) {
         struct world w;
         usec_t first;
@@ -210,7 +227,7 @@ static void test_ordered(void) {
         gang_free(w.g);
 }
 
-/* With etcd the planner hears its own record again. */
+/* A store may tell the planner its own record again. */
 static void test_echo(void) {
         char why[GANG_WHY_MAX];
         struct world w;
@@ -229,5 +246,5 @@ static void test_echo(void) {
         gang_free(w.g);
 }
 
-TEST_MAIN(test_suspicion_asks_all_slices, test_rounds_of_a_stall, test_five_minutes, test_another_generation,
+TEST_MAIN(test_suspicion_asks_all_slices, test_rounds_of_a_stall, test_what_may_be_a_pause, test_five_minutes, test_another_generation,
           test_taken_over, test_ended, test_ordered, test_echo)

@@ -17,8 +17,19 @@ static void test_good(void) {
         ASSERT_EQ(a.lease, 7500 * USEC_PER_MSEC);
         ASSERT_STREQ(a.revision, "e.9");
         ASSERT_TRUE(a.whole && !a.tell && !a.conflict);
+        ASSERT_EQ(a.term, 0); /* of a collector that says none */
+        ASSERT_STREQ(a.store, "");
         ASSERT_EQ(json_object_size(a.records), 2); /* kinds that are not known, and keys without a name: passed over */
         ASSERT_TRUE(json_is_null(json_object_get(a.records, "run/a")));
+}
+
+static void test_term(void) {
+        _cleanup_sync_answer_ struct sync_answer a = SYNC_ANSWER_NULL;
+        char why[SYNC_WHY_MAX] = "";
+
+        ASSERT_OK(parse("{\"v\":1,\"lease\":15,\"revision\":\"\",\"term\":9007199254740993,\"store\":\"cdf818194e3a8c32\"}", &a, why));
+        ASSERT_EQ(a.term, 9007199254740993);
+        ASSERT_STREQ(a.store, "cdf818194e3a8c32");
 }
 
 static void test_conflict(void) {
@@ -49,6 +60,10 @@ static void test_bad(void) {
                 { "{\"v\":1,\"lease\":15,\"revision\":\"a\",\"records\":{\"run/a\":1}}", "record run/a is no object" },
                 { "{\"v\":1,\"lease\":15,\"revision\":\"a\",\"records\":{\"run/\\u0007\":{}}}", "has a key that is none" },
                 { "{\"v\":1,\"lease\":15,\"revision\":\"a\",\"conflict\":true}", "conflict is no object" },
+                { "{\"v\":1,\"lease\":15,\"revision\":\"a\",\"term\":-1}", "term is no whole number" },
+                { "{\"v\":1,\"lease\":15,\"revision\":\"a\",\"term\":\"7\"}", "term is no whole number" },
+                { "{\"v\":1,\"lease\":15,\"revision\":\"a\",\"store\":7}", "store is no text" },
+                { "{\"v\":1,\"lease\":15,\"revision\":\"a\",\"store\":\"12345678901234567890123456789012345678901\"}", "store is no text" },
                 { "{\"v\":1,\"v\":1,\"lease\":15,\"revision\":\"a\"}", "no JSON: duplicate" },
         };
 
@@ -74,4 +89,4 @@ static void test_names(void) {
                 ASSERT_TRUE(registry_state_name(s)[0]);
 }
 
-TEST_MAIN(test_good, test_conflict, test_bad, test_names)
+TEST_MAIN(test_good, test_term, test_conflict, test_bad, test_names)
