@@ -226,7 +226,12 @@ static int run(struct collector *c) {
         r = start_loop(c);
         c->damage = (struct damage) { .store = c->store, .counters = &c->counters, .event = c->event,
                                      .begun = on_new_database, .userdata = c };
-        c->api = (struct api) { .damage = &c->damage, .store = c->store, .clock = &clock_system, .counters = &c->counters };
+        c->api = (struct api) { .damage = &c->damage,
+                                .store = c->store,
+                                .clock = &clock_system,
+                                .counters = &c->counters,
+                                .telemetry = c->settings.telemetry,
+                                .elsewhere = c->settings.elsewhere };
         if (r >= 0)
                 r = group_new(&c->damage, &clock_system, &c->group);
         if (r >= 0)
@@ -235,7 +240,7 @@ static int run(struct collector *c) {
                 r = follow_new(c->event, &c->api, &c->api.follow);
         if (r >= 0)
                 r = start_episodes(c);
-        if (r >= 0)
+        if (r >= 0 && c->settings.control)
                 r = start_registry(c);
         c->api.registry = c->registry;
         if (r >= 0)
@@ -245,6 +250,7 @@ static int run(struct collector *c) {
         group_on_events(c->group, on_events, on_captures, c);
         c->receiver = (struct receiver) { .group = c->group,
                                           .registry = c->registry,
+                                          .telemetry = c->settings.telemetry,
                                           .episodes = c->episodes,
                                           .clock = &clock_system,
                                           .counters = &c->counters };

@@ -84,18 +84,21 @@ void receive(const struct http_request *q, struct http_reply *reply, void *userd
                                                                 : COUNTERS_OTHER;
         struct group_item item = { .push.kind = path == COUNTERS_METRICS ? INGEST_METRICS : INGEST_LOGS };
 
-        if (streq(q->path, SYNC_PORT_PATH)) {
-                sync_port_handle(v->registry, q, reply);
-                return;
-        }
-        if (streq(q->path, CAPTURE_PORT_PATH)) {
-                receive_capture(v, q, reply);
+        if (streq(q->path, SYNC_PORT_PATH) || streq(q->path, CAPTURE_PORT_PATH)) {
+                if (!v->registry)
+                        capture_port_reply(reply, 404, "no registry is kept here");
+                else if (streq(q->path, SYNC_PORT_PATH))
+                        sync_port_handle(v->registry, q, reply);
+                else
+                        receive_capture(v, q, reply);
                 return;
         }
         v->counters->bytes += q->len;
         (void) otlp_encoding_parse(http_header(q, "Content-Type"), &item.encoding); /* else protobuf */
         if (q->denied)
                 otlp_reply_error(reply, item.encoding, 403, q->denied);
+        else if (path != COUNTERS_OTHER && !v->telemetry)
+                otlp_reply_error(reply, item.encoding, 404, "telemetry is not kept here");
         else if (path == COUNTERS_OTHER)
                 otlp_reply_error(reply, item.encoding, 404, "there are /v1/metrics, /v1/logs, " SYNC_PORT_PATH " and " CAPTURE_PORT_PATH " here");
         else if (!streq(q->method, "POST")) {

@@ -13,7 +13,8 @@
 
 struct receiver {
         struct group *group;
-        struct registry *registry;
+        struct registry *registry; /* NULL: none is kept here */
+        bool telemetry;            /* it is kept here */
         struct episodes *episodes;
         const struct clock *clock;
         struct counters *counters;
