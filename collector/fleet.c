@@ -21,9 +21,9 @@ static double seconds_between(usec_t early, usec_t late) {
 
 static int on_pushed(const struct store_host *h, void *userdata) {
         struct hosts *l = userdata;
-        json_t *v = json_pack("{s:s, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o}", "name", h->name,
+        json_t *v = json_pack("{s:s, s:o, s:o, s:o, s:s, s:n, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o}", "name", h->name,
                               "slice", api_text(h->slice), "worker_id", api_number(h->worker_id), "accelerator_type",
-                              api_text(h->accelerator_type), "registry", "none", "state", api_text(h->state), "reasons",
+                              api_text(h->accelerator_type), "registry", "none", "missing", "state", api_text(h->state), "reasons",
                               api_text(h->reasons), "orders", api_text(NULL), "observe", 0, "version", api_text(h->version), "boot_id",
                               api_text(h->boot_id), "first_seen", api_time(h->first_seen), "last_seen", api_time(h->last_seen),
                               "age_seconds", seconds_between(h->last_seen, l->now), "lag_seconds",
