@@ -32,7 +32,9 @@ def stacks(thread):
         {"tid": 4711, "name": "python3", "interpreter": 0, "gil": False, "changed": False, "frames_cut": False, **thread}]}]}
 
 
-class Capture(Gang):
+class Capturing(Gang):
+    """Hosts whose stand-ins for tpu-launchd have stacks."""
+
     def host(self, slice_name, worker, hosts=1, start=True, machine=None, thread=WAITS):
         h = super().host(slice_name, worker, hosts, start=False, machine=machine)
         h.config.write_text(h.config.read_text().replace("Endpoint=\n", f"Endpoint={self.collector.agents}\n", 1))
@@ -76,6 +78,8 @@ class Capture(Gang):
     def kept(self, name):
         return sorted(p.name for p in (self.hosts[name].folder / "captures").glob("*"))
 
+
+class Capture(Capturing):
     def test_order_to_verdict(self):
         self.three_hosts()
         none = self.tpuctl("diagnose", "s0", "--collector", self.collector.people, check=None)
