@@ -57,6 +57,10 @@ static void health(struct http_reply *reply) {
 
 static void answer(const struct api *a, enum route route, const struct http_request *q,
                    const struct query *query, struct http_reply *reply) {
+        if (!a->telemetry && (route == ROUTE_EVENTS || route == ROUTE_SERIES)) {
+                api_no_telemetry(a, reply);
+                return;
+        }
         switch (route) {
         case ROUTE_HOSTS:
                 api_hosts(a, query, reply);

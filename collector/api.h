@@ -36,7 +36,9 @@ struct api {
         struct store *store;
         const struct clock *clock;
         const struct counters *counters;
-        struct registry *registry;
+        struct registry *registry; /* NULL: none is kept here */
+        bool telemetry;        /* it is kept here */
+        const char *elsewhere; /* the URL where it goes instead, as people are told; "": nobody said */
         struct follow *follow; /* who waits for events */
 };
 

@@ -7,11 +7,16 @@
 #define CAPTURES_BYTES                                                                                      \
         ((size_t) 4 * 1024 * 1024) /* of one answer, packed; the next call goes on behind them */
 
+/* Of one that was taken over the captures are not here. */
+static bool has_captures(const struct store_episode *e) {
+        return e->answered > 0 || !e->outcome;
+}
+
 static json_t *head(const struct store_episode *e) {
-        return json_pack("{s:s, s:s, s:o, s:o, s:b, s:s, s:s, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "episode",
+        return json_pack("{s:s, s:s, s:o, s:o, s:b, s:s, s:s, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "episode",
                          e->episode, "run", e->run, "generation", api_number(e->generation), "at",
                          api_time(e->at), "suspected", e->suspected, "by", e->by, "why", e->why, "hosts",
-                         (json_int_t) e->hosts, "answered", (json_int_t) e->answered, "outcome",
+                         (json_int_t) e->hosts, "answered", api_number(has_captures(e) ? (int64_t) e->answered : -1), "outcome",
                          api_text(e->outcome), "summary", api_text(e->summary), "diagnosed",
                          e->diagnosed > 0 ? api_time(e->diagnosed) : json_null(), "confirmed",
                          e->confirmed > 0 ? api_time(e->confirmed) : json_null(), "recovered",
@@ -19,9 +24,13 @@ static json_t *head(const struct store_episode *e) {
 }
 
 static int on_one(const struct store_episode *e, void *userdata) {
-        json_t *v = head(e), **ret = userdata;
+        json_t *v = head(e), *report = e->report ? api_stored(e->report) : json_null(), **ret = userdata;
+        json_int_t hosts = json_integer_value(json_object_get(report, "hosts")),
+                   silent = json_integer_value(json_object_get(report, "silent"));
 
-        if (v && json_object_set_new(v, "diagnosis", e->report ? api_stored(e->report) : json_null()) < 0) {
+        if (v && e->report && !has_captures(e))
+                (void) json_object_set_new(v, "answered", json_integer(hosts - silent)); /* or it is not known */
+        if (json_object_set_new(v, "diagnosis", report) < 0) {
                 json_decref(v);
                 v = NULL;
         }

@@ -1,53 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api_json.h"
 #include "api_registry.h"
+#include "fleet.h"
 
 struct listing {
         json_t *list;
-        usec_t now;
-        int64_t host; /* id of the last one */
         const struct api *api;
-        json_t *seen; /* names of slices, as keys */
 };
 
-static double seconds_between(usec_t early, usec_t late) {
-        return late > early ? (double) (late - early) / (double) USEC_PER_SEC : 0;
-}
-
-static int on_host(const struct store_host *h, void *userdata) {
-        struct listing *l = userdata;
-
-        l->host = h->id;
-        return json_array_append_new(
-                l->list,
-                json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:f, s:o, s:o, s:o}", "name",
-                          h->name, "slice", api_text(h->slice), "worker_id", api_number(h->worker_id),
-                          "accelerator_type", api_text(h->accelerator_type), "state", api_text(h->state),
-                          "reasons", api_text(h->reasons), "version", api_text(h->version), "boot_id",
-                          api_text(h->boot_id), "first_seen", api_time(h->first_seen), "last_seen",
-                          api_time(h->last_seen), "age_seconds", seconds_between(h->last_seen, l->now),
-                          "lag_seconds",
-                          h->newest ? json_real(seconds_between(h->newest, h->last_seen)) : json_null(),
-                          "job", api_text(h->job), "step", api_number(h->step)));
-}
-
 void api_hosts(const struct api *a, const struct query *q, struct http_reply *reply) {
-        struct store_host_filter f = {
-                .name = q->text[QUERY_HOST],
-                .slice = q->text[QUERY_SLICE],
-                .state = q->text[QUERY_STATE],
-                .limit = q->number[QUERY_LIMIT] > 0 ? q->number[QUERY_LIMIT] : API_HOSTS_MAX,
-                .offset = MAX(q->number[QUERY_OFFSET], 0),
+        const struct fleet_filter f = {
+                .name = q->text[QUERY_HOST], .slice = q->text[QUERY_SLICE], .state = q->text[QUERY_STATE]
         };
-        struct listing l = { .list = json_array(), .now = clock_real(a->clock) };
-        int64_t n;
-        int r;
+        size_t limit = q->number[QUERY_LIMIT] > 0 ? (size_t) q->number[QUERY_LIMIT] : API_HOSTS_MAX,
+               offset = (size_t) MAX(q->number[QUERY_OFFSET], INT64_C(0)), n = 0;
+        json_t *all = NULL, *page = json_array();
+        int r = page ? fleet_list(a, &f, &all) : -ENOMEM;
 
-        r = l.list ? store_list_hosts(a->store, &f, on_host, &l) : -ENOMEM;
-        n = (int64_t) json_array_size(l.list);
+        for (size_t i = offset; r == 0 && n < limit && i < json_array_size(all); i++, n++)
+                r = json_array_append(page, json_array_get(all, i));
+        json_decref(all);
         api_reply_result(reply, a, r,
-                         json_pack("{s:o, s:o}", "hosts", l.list, "next",
-                                   api_number(n == f.limit ? f.offset + n : -1)));
+                         json_pack("{s:o, s:o}", "hosts", page, "next", api_number(n == limit ? (int64_t) (offset + n) : -1)));
 }
 
 static int on_metric(const struct store_value *v, void *userdata) {
@@ -68,64 +42,63 @@ static void no_such_host(const char *name, struct http_reply *reply) {
         api_reply_error(reply, 404, error, "GET /api/v1/hosts lists those that have");
 }
 
-void api_host(const struct api *a, const char *name, struct http_reply *reply) {
-        struct listing hosts = { .list = json_array(), .now = clock_real(a->clock) },
-                       metrics = { .list = json_array() };
-        json_t *host;
-        int r;
+static int on_host(const struct store_host *h, void *userdata) {
+        *(int64_t *) userdata = h->id;
+        return 1;
+}
 
-        r = hosts.list && metrics.list
-                    ? store_list_hosts(a->store, &(struct store_host_filter) { .name = name, .limit = 1 },
-                                       on_host, &hosts)
-                    : -ENOMEM;
-        host = json_incref(json_array_get(hosts.list, 0));
-        if (r == 0 && host)
-                r = store_list_metrics(a->store, hosts.host, on_metric, &metrics);
-        json_decref(hosts.list);
+void api_host(const struct api *a, const char *name, struct http_reply *reply) {
+        struct listing metrics = { .list = json_array() };
+        json_t *all = NULL, *host;
+        int64_t id = -1;
+        int r = metrics.list ? fleet_list(a, &(struct fleet_filter){ .name = name }, &all) : -ENOMEM;
+
+        host = json_incref(json_array_get(all, 0));
+        json_decref(all);
         if (r == 0 && !host) {
                 json_decref(metrics.list);
                 no_such_host(name, reply);
                 return;
         }
+        if (r == 0 && a->telemetry)
+                r = MIN(store_list_hosts(a->store, name, on_host, &id), 0);
+        if (r == 0 && id >= 0)
+                r = store_list_metrics(a->store, id, on_metric, &metrics);
         if (json_object_set_new(host, "metrics", metrics.list) < 0)
                 r = r < 0 ? r : -ENOMEM;
         api_reply_result(reply, a, r, host);
 }
 
-static int on_slice(const struct store_slice *s, void *userdata) {
-        struct listing *l = userdata;
+/* --- Slices ---------------------------------------------------------------------------------- */
 
-        if (s->name && json_object_set_new(l->seen, s->name, json_true()) < 0)
-                return -ENOMEM;
+/* n hosts of one slice, from the list. Takes nothing over. */
+static int add_slice(struct listing *l, const char *name, const json_t *hosts, size_t from, size_t to) {
+        struct fleet_sum s = { .hosts = 0 };
+
+        for (size_t i = from; i < to; i++)
+                fleet_sum_add(&s, json_array_get(hosts, i));
         return json_array_append_new(
-                l->list, json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:o}", "name", api_text(s->name),
-                                   "hosts", (json_int_t) s->hosts, "ready", (json_int_t) s->ready,
-                                   "degraded", (json_int_t) s->degraded, "unfit", (json_int_t) s->unfit,
-                                   "unknown", (json_int_t) s->unknown, "silent", (json_int_t) s->silent,
-                                   "oldest_age_seconds", seconds_between(s->oldest_seen, l->now), "gang",
-                                   api_slice_gang(l->api, s->name)));
-}
-
-/* A slice of which only the registry knows: its hosts send nothing here. */
-static void on_gang(const char *key, const json_t *value, void *userdata) {
-        struct listing *l = userdata;
-        const struct store_slice s = { .name = key + strlen("slice/"), .oldest_seen = l->now };
-
-        (void) value;
-        if (!json_object_get(l->seen, s.name))
-                (void) on_slice(&s, l); /* out of memory: the answer is refused below */
+                l->list, json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:o}", "name", api_text(name),
+                                   "hosts", (json_int_t) s.hosts, "ready", (json_int_t) s.ready, "degraded",
+                                   (json_int_t) s.degraded, "unfit", (json_int_t) s.unfit, "unknown",
+                                   (json_int_t) s.unknown, "silent", (json_int_t) s.silent,
+                                   "oldest_age_seconds", s.oldest, "gang", api_slice_gang(l->api, name)));
 }
 
 void api_slices(const struct api *a, struct http_reply *reply) {
-        struct listing l = { .list = json_array(), .seen = json_object(), .now = clock_real(a->clock), .api = a };
-        usec_t silent = API_SILENT_SECONDS * USEC_PER_SEC;
-        int r;
+        struct listing l = { .list = json_array(), .api = a };
+        json_t *hosts = NULL;
+        int r = l.list ? fleet_list(a, &(struct fleet_filter){ .name = NULL }, &hosts) : -ENOMEM;
 
-        r = l.list && l.seen ? store_list_slices(a->store, l.now > silent ? l.now - silent : 0, on_slice, &l)
-                             : -ENOMEM;
-        if (r == 0)
-                gang_visit(registry_gang(a->registry), "slice/", on_gang, &l);
-        json_decref(l.seen);
+        for (size_t from = 0, to; r == 0 && from < json_array_size(hosts); from = to) {
+                const json_t *slice = json_object_get(json_array_get(hosts, from), "slice");
+
+                to = from;
+                while (to < json_array_size(hosts) && json_equal(json_object_get(json_array_get(hosts, to), "slice"), slice))
+                        to++;
+                r = add_slice(&l, json_string_value(slice), hosts, from, to);
+        }
+        json_decref(hosts);
         api_reply_result(reply, a, r, json_pack("{s:o}", "slices", l.list));
 }
 

@@ -1,17 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api_json.h"
-
-static int on_slice(const struct store_slice *s, void *userdata) {
-        struct store_slice *sum = userdata;
-
-        sum->hosts += s->hosts;
-        sum->ready += s->ready;
-        sum->degraded += s->degraded;
-        sum->unfit += s->unfit;
-        sum->unknown += s->unknown;
-        sum->silent += s->silent;
-        return 0;
-}
+#include "fleet.h"
 
 static void print_build(struct exposition *e) {
         static const struct exposition_family family = { .name = "tpu_collectord_build",
@@ -23,14 +12,14 @@ static void print_build(struct exposition *e) {
         exposition_int(e, &version, 1, 1);
 }
 
-static void print_hosts(struct exposition *e, const struct store_slice *sum) {
+static void print_hosts(struct exposition *e, const struct fleet_sum *sum) {
         static const struct exposition_family family = {
                 .name = "tpu_collectord_hosts",
                 .help = "Hosts by what their agents said last; silent ones are counted apart."
         };
         const struct {
                 const char *state;
-                int64_t n;
+                size_t n;
         } counts[] = {
                 { "ready", sum->ready },     { "degraded", sum->degraded }, { "unfit", sum->unfit },
                 { "unknown", sum->unknown }, { "silent", sum->silent },
@@ -40,7 +29,7 @@ static void print_hosts(struct exposition *e, const struct store_slice *sum) {
         for (size_t i = 0; i < ELEMENTSOF(counts); i++) {
                 const struct exposition_label state = { "state", counts[i].state };
 
-                exposition_int(e, &state, 1, counts[i].n);
+                exposition_int(e, &state, 1, (int64_t) counts[i].n);
         }
 }
 
@@ -114,17 +103,22 @@ static void print_lines(struct exposition *e, uint64_t bytes) {
         exposition_int(e, NULL, 0, (int64_t) bytes);
 }
 
-static int look(const struct api *a, struct store_slice *ret_sum, struct store_size *ret_size) {
-        usec_t now = clock_real(a->clock), silent = API_SILENT_SECONDS * USEC_PER_SEC;
-        int r;
+static int look(const struct api *a, struct fleet_sum *ret_sum, struct store_size *ret_size) {
+        json_t *hosts, *host;
+        size_t i;
+        int r = fleet_list(a, &(struct fleet_filter){ .name = NULL }, &hosts);
 
-        r = store_list_slices(a->store, now > silent ? now - silent : 0, on_slice, ret_sum);
-        return r == 0 ? store_size(a->store, ret_size) : r;
+        if (r < 0)
+                return r;
+        json_array_foreach (hosts, i, host)
+                fleet_sum_add(ret_sum, host);
+        json_decref(hosts);
+        return store_size(a->store, ret_size);
 }
 
 void api_metrics(const struct api *a, const char *accept, struct http_reply *reply) {
         bool open_metrics = exposition_wants_open_metrics(accept);
-        struct store_slice sum = { 0 };
+        struct fleet_sum sum = { .hosts = 0 };
         struct exposition e;
         struct store_size size;
         uint64_t lines = 0;
@@ -143,7 +137,8 @@ void api_metrics(const struct api *a, const char *accept, struct http_reply *rep
                 print_hosts(&e, &sum);
                 print_database(&e, &size);
                 print_lines(&e, lines);
-                print_registry(&e, a->registry);
+                if (a->registry)
+                        print_registry(&e, a->registry);
                 r = exposition_end(&e, &text, &len);
         }
         if (r < 0) {

@@ -97,7 +97,7 @@ json_t *api_slice_gang(const struct api *a, const char *slice) {
         const json_t *v;
 
         (void) snprintf(key, sizeof(key), "slice/%.64s", slice ? slice : "");
-        v = slice ? gang_record(registry_gang(a->registry), key) : NULL;
+        v = slice && a->registry ? gang_record(registry_gang(a->registry), key) : NULL;
         if (!v)
                 return json_null();
         return json_pack("{s:O, s:O, s:O, s:O, s:i, s:O, s:i, s:i}", "state", json_object_get(v, "state"),
@@ -420,7 +420,11 @@ bool api_registry_handle(const struct api *a, const struct http_request *q, stru
             (there[strlen(q->method)] && there[strlen(q->method)] != ',')) {
                 api_reply_error(reply, 405, "this path takes no such method", "see docs/registry.md");
                 reply->allow = methods;
-        } else if (!is_read(q->method) && !q->may_act) {
+        } else if (t.what == WHAT_LOGS && !a->telemetry)
+                api_no_telemetry(a, reply);
+        else if (t.what != WHAT_LOGS && !a->registry)
+                api_reply_error(reply, 404, "no registry is kept here", "ask the collector that Endpoint= of [Registry] names on the hosts");
+        else if (!is_read(q->method) && !q->may_act) {
                 api_reply_error(reply, 403, "this certificate may read, not act",
                                 "use a certificate that AllowActors= of the collector names");
                 told(a, q, reply, "refused: no right to act");

@@ -10,7 +10,6 @@ struct group {
         const struct damage *damage;
         const struct clock *clock;
         struct counters *counters;
-        struct pace *pace;
         sd_event_source *timer;
         struct group_item *first, **last; /* in the order of arrival */
         size_t n, bytes;
@@ -24,6 +23,10 @@ struct group {
 static void refuse(struct group_item *i, unsigned status, const char *text) {
         free(i->reply.body);
         i->reply = (struct http_reply) { 0 };
+        if (i->is_capture) {
+                capture_port_reply(&i->reply, status, text);
+                return;
+        }
         otlp_reply_error(&i->reply, status, text);
 }
 
@@ -70,20 +73,32 @@ void group_on_events(struct group *g, void (*notify)(void *userdata), void (*cap
         g->userdata = userdata;
 }
 
-void group_judges(struct group *g, struct pace *pace) {
-        g->pace = pace;
-}
-
 static void count(struct counters *c, const struct group_item *i) {
         if (i->repeated) {
                 c->duplicates++;
                 return;
         }
+        if (i->is_capture) {
+                c->captures++;
+                return;
+        }
         c->lines += i->result.lines;
-        c->events += i->result.told;
-        c->captures += i->result.captures;
-        *(i->push.kind == INGEST_METRICS ? &c->points : &c->events) += i->result.rows - i->result.lines - i->result.captures;
+        *(i->push.kind == INGEST_METRICS ? &c->points : &c->events) += i->result.rows - i->result.lines;
         c->rejected += i->result.rejected;
+}
+
+static int store_capture_item(struct group *g, struct group_item *i) {
+        int r = capture_port_store(g->store, &i->capture, i->body, i->len, clock_real(g->clock));
+
+        if (r == -EDQUOT) {
+                refuse(i, 503, "this host has sent as many captures as are taken within 5 minutes");
+                return 0;
+        }
+        if (r < 0)
+                return r;
+        i->repeated = r == 0;
+        capture_port_reply(&i->reply, 200, NULL);
+        return r;
 }
 
 /* 1: written; 0: nothing was; the reply is ready. -errno: the database's. */
@@ -92,6 +107,8 @@ static int store_item(struct group *g, struct group_item *i) {
         char why[INGEST_WHY_MAX] = "";
         int r, undone;
 
+        if (i->is_capture)
+                return store_capture_item(g, i);
         r = decode(i, &own, why);
         if (r < 0)
                 return refuse_request(i, r, why) ? 0 : r;
@@ -99,8 +116,6 @@ static int store_item(struct group *g, struct group_item *i) {
         if (r < 0)
                 return r;
         i->push.peer = i->peer;
-        i->push.certificate = i->certificate;
-        i->push.pace = g->pace;
         r = push_store(g->store, &i->push, clock_real(g->clock), &i->result);
         if (r < 0) {
                 if (!refuse_request(i, r, i->result.why))
@@ -157,9 +172,10 @@ static void answer_all(struct group *g, struct group_item *items, bool stored) {
                 items = i->next;
                 if (stored && i->reply.status == 200)
                         count(g->counters, i);
-                counters_answered(g->counters,
-                                  i->push.kind == INGEST_METRICS ? COUNTERS_METRICS : COUNTERS_LOGS,
-                                  i->reply.status);
+                if (!i->is_capture)
+                        counters_answered(g->counters,
+                                          i->push.kind == INGEST_METRICS ? COUNTERS_METRICS : COUNTERS_LOGS,
+                                          i->reply.status);
                 http_answer(i->call, &i->reply);
                 free(i);
         }

@@ -6,6 +6,7 @@
  * alone. 200 is answered when the commit is on the disk; when it fails, all are told to come again. One turn
  * of the loop commits at most GROUP_REQUESTS or about GROUP_BYTES, so that others are served between.
  */
+#include "capture_port.h"
 #include "clock.h"
 #include "damage.h"
 #include "otlp_reply.h"
@@ -23,8 +24,9 @@ struct group_item {
         const uint8_t *body; /* the call's */
         size_t len;
         char peer[TCP_ADDRESS_TEXT_MAX];
-        char certificate[256]; /* the URI of its certificate; empty: without TLS */
-        struct push push; /* kind and record are set; the body becomes its data */
+        bool is_capture;
+        struct capture_words capture; /* of one; the body is stored as it is */
+        struct push push; /* else: kind and record are set; the body becomes its data */
         /* The group's: */
         struct ingest_result result;
         bool repeated; /* was stored before */
@@ -36,8 +38,6 @@ struct group;
 int group_new(const struct damage *d, const struct clock *clock, struct group **ret);
 /* What is called when events or lines were committed, and when captures were. */
 void group_on_events(struct group *g, void (*notify)(void *userdata), void (*captures)(void *userdata), void *userdata);
-/* Runs' paces are judged by it from now on; borrowed. */
-void group_judges(struct group *g, struct pace *pace);
 /* Answers all that wait with 503. */
 struct group *group_free(struct group *g);
 DEFINE_CLEANUP(struct group *, group_free)

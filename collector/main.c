@@ -9,7 +9,7 @@
 #include "episode_port.h"
 #include "episode_report.h"
 #include "journal.h"
-#include "pace.h"
+#include "pace_port.h"
 #include "receive.h"
 #include "retain.h"
 #include "settings.h"
@@ -143,6 +143,16 @@ static void on_store_failed(int error, void *userdata) {
         damage_look(&c->damage, error);
 }
 
+static void on_figures(const struct registry_figure *f, void *userdata) {
+        struct collector *c = userdata;
+        int r = pace_port_figure(c->pace, c->store, f, clock_real(&clock_system));
+
+        if (r > 0)
+                follow_news(c->api.follow);
+        else if (r < 0 && r != -ENOMEM)
+                damage_look(&c->damage, r);
+}
+
 static void on_published(const char *key, const json_t *value, void *userdata) {
         struct collector *c = userdata;
 
@@ -166,12 +176,21 @@ static int start_registry(struct collector *c) {
                 .lease = c->settings.lease,
                 .answer = sync_port_answer,
                 .published = on_published,
+                .figures = on_figures,
                 .events = on_events,
                 .failed = on_store_failed,
                 .userdata = c,
         };
 
         return registry_new(&o, &c->registry);
+}
+
+static int on_keep(const char *id, const json_t *record, void *userdata) {
+        struct collector *c = userdata;
+        char key[80];
+
+        (void) snprintf(key, sizeof(key), "episode/%.63s", id);
+        return c->registry ? registry_keep(c->registry, key, record) : 0;
 }
 
 static int start_episodes(struct collector *c) {
@@ -184,6 +203,7 @@ static int start_episodes(struct collector *c) {
                 .patience = c->settings.patience,
                 .host = STORE_OWN_NAME,
                 .events = on_events,
+                .keep = on_keep,
                 .failed = on_store_failed,
                 .userdata = c,
         };
@@ -206,7 +226,12 @@ static int run(struct collector *c) {
         r = start_loop(c);
         c->damage = (struct damage) { .store = c->store, .counters = &c->counters, .event = c->event,
                                      .begun = on_new_database, .userdata = c };
-        c->api = (struct api) { .damage = &c->damage, .store = c->store, .clock = &clock_system, .counters = &c->counters };
+        c->api = (struct api) { .damage = &c->damage,
+                                .store = c->store,
+                                .clock = &clock_system,
+                                .counters = &c->counters,
+                                .telemetry = c->settings.telemetry,
+                                .elsewhere = c->settings.elsewhere };
         if (r >= 0)
                 r = group_new(&c->damage, &clock_system, &c->group);
         if (r >= 0)
@@ -215,7 +240,7 @@ static int run(struct collector *c) {
                 r = follow_new(c->event, &c->api, &c->api.follow);
         if (r >= 0)
                 r = start_episodes(c);
-        if (r >= 0)
+        if (r >= 0 && c->settings.control)
                 r = start_registry(c);
         c->api.registry = c->registry;
         if (r >= 0)
@@ -223,8 +248,12 @@ static int run(struct collector *c) {
         if (r < 0)
                 return log_error_errno(r, "event loop: %m");
         group_on_events(c->group, on_events, on_captures, c);
-        group_judges(c->group, c->pace);
-        c->receiver = (struct receiver) { .group = c->group, .registry = c->registry, .counters = &c->counters };
+        c->receiver = (struct receiver) { .group = c->group,
+                                          .registry = c->registry,
+                                          .telemetry = c->settings.telemetry,
+                                          .episodes = c->episodes,
+                                          .clock = &clock_system,
+                                          .counters = &c->counters };
         r = start_servers(c, otlp, api);
         if (r < 0)
                 return r;

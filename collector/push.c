@@ -1,23 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "push.h"
 
-#include "pace_push.h"
-#include "store_episodes.h"
-
 #define AGENT_SERVICE "tpu-hostd"
 
 /* One request on its way into the store. */
 struct rows {
         struct store *store;
         usec_t now;
-        const char *peer, *certificate;
+        const char *peer;
         const struct ingest_resource *resource;
         struct store_identity identity;
         bool agent;
         int64_t host;
         usec_t newest;
-        struct pace *pace;
-        uint64_t told, lines, captures;
+        uint64_t lines;
 };
 
 static const char *or_null(const char *text) {
@@ -51,20 +47,7 @@ static int on_resource(const struct ingest_resource *r, void *userdata) {
 static bool is_known(const struct ingest_point *i, void *userdata) {
         const struct rows *p = userdata;
 
-        return store_knows_series(p->store, i->key, i->key_len) &&
-               !(p->agent && (streq(i->name, "tpu.host.state") || pace_push_wants(i->name)));
-}
-
-/* Whether steps are slow on all hosts because of one. */
-static int take_pace(struct rows *p, const struct ingest_point *i, usec_t when) {
-        const struct pace_source who = { .host = p->host,
-                                         .name = *p->resource->host ? p->resource->host : p->peer,
-                                         .slice = p->identity.slice,
-                                         .worker = p->identity.worker_id };
-        int r = p->pace && pace_push_wants(i->name) ? pace_push(p->pace, p->store, &who, i, when, p->now) : 0;
-
-        p->told += r > 0;
-        return MIN(r, 0);
+        return store_knows_series(p->store, i->key, i->key_len) && !(p->agent && (streq(i->name, "tpu.host.state") || streq(i->name, "tpu.run.step")));
 }
 
 static int on_point(const struct ingest_point *i, void *userdata) {
@@ -86,8 +69,6 @@ static int on_point(const struct ingest_point *i, void *userdata) {
         int r;
 
         r = store_add_point(s, p->host, &m);
-        if (r == 0 && p->agent)
-                r = take_pace(p, i, m.time);
         if (r < 0 || !p->agent)
                 return r;
         state = json_string_value(json_object_get(i->labels, "state"));
@@ -139,93 +120,6 @@ static int take_line(struct rows *p, const struct ingest_event *i, usec_t when) 
         return r < 0 ? r : is_line;
 }
 
-static int digit(char c) {
-        return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* Bytes are hexadecimal in JSON (ingest/value.c). */
-static int from_hex(const json_t *v, uint8_t **ret, size_t *ret_len) {
-        const char *text = json_string_value(v);
-        size_t n = json_string_length(v) / 2;
-        _cleanup_free_ uint8_t *data = NULL;
-
-        if (!text || n == 0 || n > STORE_CAPTURE_MAX)
-                return -EINVAL;
-        data = malloc(n);
-        if (!data)
-                return -ENOMEM;
-        for (size_t i = 0; i < n; i++) {
-                int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
-
-                if (high < 0 || low < 0)
-                        return -EINVAL;
-                data[i] = (uint8_t) (high << 4 | low);
-        }
-        *ret = TAKE_PTR(data);
-        *ret_len = n;
-        return 0;
-}
-
-static bool fits(const char *text, size_t max) {
-        return text && strlen(text) < max;
-}
-
-/* Of what a capture says of itself only this is believed: whose host it is, the resource says. */
-static bool describe_capture(const struct rows *p, const struct ingest_event *i, struct store_capture *ret) {
-        const json_t *c = i->content;
-
-        *ret = (struct store_capture){ .episode = json_string_value(json_object_get(c, "episode")),
-                                       .run = json_string_value(json_object_get(c, "run")),
-                                       .suspicion = json_string_value(json_object_get(c, "suspicion")),
-                                       .slice = p->resource->slice,
-                                       .host = p->resource->host,
-                                       .worker_id = p->resource->worker_id,
-                                       .generation = number_of(c, "generation"),
-                                       .round = (unsigned) MIN(MAX(number_of(c, "round"), INT64_C(0)), INT64_C(1)),
-                                       .rounds = (unsigned) MIN(MAX(number_of(c, "rounds"), INT64_C(1)), INT64_C(2)),
-                                       .hosts = (uint64_t) MAX(number_of(c, "hosts"), INT64_C(0)),
-                                       .slice_hosts = (uint64_t) MAX(number_of(c, "slice_hosts"), INT64_C(0)),
-                                       .taken = i->time };
-        return fits(ret->episode, 64) && fits(ret->run, 64) && fits(ret->suspicion, 16) && fits(ret->slice, 64) &&
-               *ret->host && fits(ret->host, 64);
-}
-
-/* A certificate whose URI ends in the name of a host is that host's, and speaks for no other; one of a collector in
- * between, or of a whole fleet, ends otherwise. 1: it may. */
-static int may_speak(const struct rows *p, const char *host) {
-        const char *slash = strrchr(p->certificate, '/');
-        int r;
-
-        if (!slash || !slash[1] || streq(slash + 1, host))
-                return 1;
-        r = store_knows_host(p->store, slash + 1);
-        return r < 0 ? r : !r;
-}
-
-/* 0: it is none that could be used: an event as any other. */
-static int take_capture(struct rows *p, const struct ingest_event *i) {
-        _cleanup_free_ uint8_t *data = NULL;
-        struct store_capture c;
-        char episode[64];
-        int r;
-
-        if (!describe_capture(p, i, &c) || from_hex(json_object_get(i->content, "capture"), &data, &c.len) < 0)
-                return 0;
-        r = may_speak(p, c.host);
-        if (r <= 0)
-                return r < 0 ? r : -EDQUOT; /* told back as rejected */
-        c.data = data;
-        if (!*c.episode) {
-                r = store_name_episode(p->store, &c, p->now, episode);
-                if (r < 0)
-                        return r;
-                c.episode = episode;
-        }
-        r = store_add_capture(p->store, &c, p->now);
-        p->captures += r > 0;
-        return r < 0 ? r : 1;
-}
-
 static int on_event(const struct ingest_event *i, void *userdata) {
         struct rows *p = userdata;
         struct store *s = p->store;
@@ -246,11 +140,6 @@ static int on_event(const struct ingest_event *i, void *userdata) {
                 if (r != 0)
                         return MIN(r, 0);
         }
-        if (p->agent && streq(i->name, "tpu.run.captured")) {
-                r = take_capture(p, i);
-                if (r != 0)
-                        return MIN(r, 0);
-        }
         r = store_add_event(s, p->host, &p->identity, &e);
         if (r < 0 || !p->agent || !streq(i->name, "tpu.host.state_changed"))
                 return r;
@@ -266,7 +155,7 @@ static int on_done(void *userdata) {
 }
 
 int push_store(struct store *s, const struct push *push, usec_t now, struct ingest_result *ret) {
-        struct rows rows = { .store = s, .now = now, .peer = push->peer, .certificate = push->certificate ? push->certificate : "", .pace = push->pace };
+        struct rows rows = { .store = s, .now = now, .peer = push->peer };
         const struct ingest_visitor visitor = {
                 .resource = on_resource,
                 .point = on_point,
@@ -283,7 +172,5 @@ int push_store(struct store *s, const struct push *push, usec_t now, struct inge
                 return r;
         r = ingest_request(push->kind, push->data, push->len, &visitor, ret);
         ret->lines = rows.lines;
-        ret->captures = rows.captures;
-        ret->told = rows.told;
         return r < 0 ? r : 1;
 }

@@ -8,17 +8,13 @@
 #include "ingest.h"
 #include "store.h"
 
-struct pace; /* collector/pace/pace.h */
-
 struct push {
         enum ingest_kind kind;
         bool has_record;
         struct store_record record;
         const uint8_t *data; /* protobuf; borrowed */
         size_t len;
-        const char *certificate; /* the URI of the sender's certificate; "": it has none */
         const char *peer; /* the sender's address, its name when it gives none */
-        struct pace *pace; /* who slows a run down; NULL: nobody judges */
 };
 
 /*

@@ -60,9 +60,19 @@ static void receive_body(struct receiver *v, struct group_item *item, const stru
         item->body = q->body;
         item->len = q->len;
         memcpy(item->peer, q->peer, sizeof(item->peer));
-        (void) snprintf(item->certificate, sizeof(item->certificate), "%s", q->name ? q->name : "");
         if (group_add(v->group, item) < 0)
                 otlp_reply_error(reply, 503, "out of memory");
+        else
+                reply->later = true;
+}
+
+static void receive_capture(struct receiver *v, const struct http_request *q, struct http_reply *reply) {
+        struct group_item item = { .is_capture = true, .call = q->call, .body = q->body, .len = q->len };
+
+        if (!capture_port_accept(q, v->registry, v->episodes, clock_real(v->clock), &item.capture, reply))
+                return;
+        if (group_add(v->group, &item) < 0)
+                capture_port_reply(reply, 503, "out of memory");
         else
                 reply->later = true;
 }
@@ -74,15 +84,22 @@ void receive(const struct http_request *q, struct http_reply *reply, void *userd
                                                                 : COUNTERS_OTHER;
         struct group_item item = { .push.kind = path == COUNTERS_METRICS ? INGEST_METRICS : INGEST_LOGS };
 
-        if (streq(q->path, SYNC_PORT_PATH)) {
-                sync_port_handle(v->registry, q, reply);
+        if (streq(q->path, SYNC_PORT_PATH) || streq(q->path, CAPTURE_PORT_PATH)) {
+                if (!v->registry)
+                        capture_port_reply(reply, 404, "no registry is kept here");
+                else if (streq(q->path, SYNC_PORT_PATH))
+                        sync_port_handle(v->registry, q, reply);
+                else
+                        receive_capture(v, q, reply);
                 return;
         }
         v->counters->bytes += q->len;
         if (q->denied)
                 otlp_reply_error(reply, 403, q->denied);
+        else if (path != COUNTERS_OTHER && !v->telemetry)
+                otlp_reply_error(reply, 404, "telemetry is not kept here");
         else if (path == COUNTERS_OTHER)
-                otlp_reply_error(reply, 404, "there are /v1/metrics, /v1/logs and /registry/v1/sync here");
+                otlp_reply_error(reply, 404, "there are /v1/metrics, /v1/logs, " SYNC_PORT_PATH " and " CAPTURE_PORT_PATH " here");
         else if (!streq(q->method, "POST")) {
                 otlp_reply_error(reply, 405, "only POST");
                 reply->allow = "POST";

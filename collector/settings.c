@@ -119,6 +119,14 @@ static int check(struct settings *s) {
         return r < 0 ? r : check_address(s->api, "listen-api", "ListenApi", open, &s->api_address);
 }
 
+static int parse_url(const char *value, void *dest, char why[static 96]) {
+        if (*value && !startswith(value, "http://") && !startswith(value, "https://")) {
+                (void) snprintf(why, 96, "no URL that begins with http:// or https://");
+                return -EINVAL;
+        }
+        return config_parse_string255(value, dest, why);
+}
+
 static int parse_days(const char *value, void *dest, char why[static 96]) {
         uint32_t days;
         int r;
@@ -194,6 +202,9 @@ static int load(const struct command_line *c, const struct options *o, struct se
                 { "Collector", "AllowAgents", config_parse_string255, s->allow_agents, "" },
                 { "Collector", "AllowReaders", config_parse_string255, s->allow_readers, "" },
                 { "Collector", "AllowActors", config_parse_string255, s->allow_actors, "" },
+                { "Control", "Enabled", config_parse_bool, &s->control, "yes" },
+                { "Telemetry", "Enabled", config_parse_bool, &s->telemetry, "yes" },
+                { "Telemetry", "Elsewhere", parse_url, s->elsewhere, "" },
                 { "Collector", "RegistryLease", parse_lease, &s->lease, "15s" },
                 { "Collector", "CapturePatience", parse_patience, &s->patience, "20s" },
                 { "Collector", "RetainDays", parse_days, &s->retention.days, "30" },
@@ -223,6 +234,8 @@ static int load(const struct command_line *c, const struct options *o, struct se
         r = check(s);
         if (r < 0)
                 return r;
+        if (!s->control && !s->telemetry)
+                log_warning("[Control] Enabled=no and [Telemetry] Enabled=no: this collector does nothing");
         if (c->check)
                 return config.warnings > 0 ? -EINVAL : 0;
         return 1;

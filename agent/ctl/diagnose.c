@@ -5,7 +5,9 @@
 #include "diagnose_agents.h"
 #include "diagnose_collector.h"
 #include "diagnosis_print.h"
+#include "json_text.h"
 #include "report.h"
+#include "table.h"
 #include "words.h"
 
 enum source { SOURCE_FILES, SOURCE_COLLECTOR, SOURCE_AGENTS };
@@ -115,6 +117,34 @@ static int exit_code(enum outcome o) {
         return verdict_exit_code(VERDICT_UNKNOWN);
 }
 
+/* The verdict of captures that the collector does not have: another one did, or they made room. */
+static int print_kept(const struct wish *wish, const json_t *report) {
+        const json_t *suspect = json_array_get(json_object_get(report, "suspects"), 0), *line;
+        const char *outcome = json_text_of(report, "outcome");
+        size_t i;
+
+        if (wish->folded) {
+                fputs("tpuctl diagnose: the captures are not kept any more: --json has the verdict\n", stderr);
+                return EXIT_NO_ANSWER;
+        }
+        if (wish->json)
+                (void) report_print_json(stdout, json_incref((json_t *) (uintptr_t) report)); /* or standard output is closed */
+        else {
+                print_clean(stdout, json_text_of(report, "summary"), false);
+                putchar('\n');
+                json_array_foreach (json_object_get(streq(outcome, "named") ? suspect : NULL, "details"), i, line) {
+                        fputs("  ", stdout);
+                        print_clean(stdout, json_string_value(line), false);
+                        putchar('\n');
+                }
+                puts("\nthe captures are not kept any more: this is what was found out from them");
+                print_words(&wish->words);
+        }
+        return exit_code(streq(outcome, "named")     ? OUTCOME_NAMED
+                         : streq(outcome, "goes_on") ? OUTCOME_GOES_ON
+                                                     : OUTCOME_NOBODY);
+}
+
 static int run(struct wish *wish, const struct diagnose_options *how, const struct words *w) {
         _cleanup_(diagnosis_freep) struct diagnosis *d = NULL;
         _cleanup_scene_ struct scene scene = SCENE_NULL;
@@ -124,6 +154,11 @@ static int run(struct wish *wish, const struct diagnose_options *how, const stru
         if (r < 0) {
                 problem.no_answer = true;
                 return problem_complain(&problem);
+        }
+        if (wish->words.report) {
+                r = print_kept(wish, wish->words.report);
+                json_decref(wish->words.report);
+                return r;
         }
         r = diagnose(&scene, how, &d);
         if (r == 0)

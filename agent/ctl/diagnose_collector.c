@@ -159,6 +159,7 @@ int diagnose_collector_load(const struct collector *c, const char *slice, const 
 
         if (r == 0) {
                 read_words(v, ret);
+                ret->report = json_incref(json_object_get(v, "diagnosis"));
                 json_decref(v);
         }
         while (r == 0) {
@@ -172,6 +173,10 @@ int diagnose_collector_load(const struct collector *c, const char *slice, const 
                                            strerror(-r));
                 if (next <= 0)
                         break;
+        }
+        if (r < 0 || json_object_size(answered) > 0 || !*json_text_of(ret->report, "outcome")) {
+                json_decref(ret->report);
+                ret->report = NULL;
         }
         json_decref(answered);
         return r;

@@ -142,6 +142,7 @@ static int read_answer(CURL *curl, const struct body *b, const struct http_reque
                        struct problem *p) {
         json_t *v = b->len > 0 ? json_loadb(b->data, b->len, JSON_REJECT_DUPLICATES, NULL) : NULL;
         const char *text = json_string_value(json_object_get(v, "error"));
+        const char *elsewhere = json_string_value(json_object_get(v, "telemetry"));
         long status = 0;
 
         (void) curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
@@ -153,10 +154,14 @@ static int read_answer(CURL *curl, const struct body *b, const struct http_reque
         }
         p->retry_after = retry_after(curl, status);
         p->no_answer = status == 503;
+        p->elsewhere = status == 404 && elsewhere;
         if (status == 200)
                 (void) problem_set(p, 0, NULL,
                                    "the answer of %s is no JSON object: something else listens there",
                                    where(q));
+        else if (elsewhere && *elsewhere)
+                (void) problem_set(p, 0, json_string_value(json_object_get(v, "remedy")),
+                                   "telemetry goes to %.200s: this collector keeps no events, lines and series", elsewhere);
         else if (text)
                 (void) problem_set(p, 0, json_string_value(json_object_get(v, "remedy")), "%s", text);
         else

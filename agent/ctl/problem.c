@@ -37,5 +37,5 @@ int problem_complain(const struct problem *p) {
                 print_clean(stderr, p->remedy, false);
         }
         fputc('\n', stderr);
-        return p->no_answer ? EXIT_NO_ANSWER : EXIT_REFUSED;
+        return p->no_answer || p->elsewhere ? EXIT_NO_ANSWER : EXIT_REFUSED;
 }

@@ -6,6 +6,7 @@
 
 struct problem {
         char text[320], remedy[256];
+        bool elsewhere; /* telemetry is wanted, and goes to somebody else */
         bool no_answer; /* nobody answered: the program may be down */
         usec_t retry_after; /* it may be asked again then: refused for the moment alone; 0: not said */
 };

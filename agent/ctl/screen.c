@@ -158,31 +158,43 @@ static const char *span_of(const json_t *o, const char *key, char buf[static SPA
         return span_text(json_is_number(seconds) ? json_number_value(seconds) : NAN, buf);
 }
 
+/* What is said of a host, each part that is not empty behind the one before. */
+static void reason_of(const json_t *host, bool silent, const char *age, char *buf, size_t size) {
+        char n[5][FIELD_TEXT_MAX];
+        const char *registry = field_text(host, "registry", n[0]), *reasons = field_text(host, "reasons", n[1]),
+                   *orders = field_text(host, "orders", n[2]), *state = field_text(host, "state", n[3]);
+
+        if (streq(registry, "missing"))
+                (void) snprintf(buf, size, "%s", field_text(host, "missing", n[4]));
+        else if (silent)
+                (void) snprintf(buf, size, "nothing heard for %s; was %s then%s%s", age, state[0] ? state : "unknown",
+                                reasons[0] ? ": " : "", reasons);
+        else
+                (void) snprintf(buf, size, "%s%s%s%s%s", streq(registry, "none") ? "in no registry" : "",
+                                streq(registry, "none") && (orders[0] || reasons[0]) ? "; " : "", orders,
+                                orders[0] && reasons[0] ? "; " : "", reasons);
+}
+
 static int add_host(struct table *t, const json_t *host, struct sums *sums) {
-        char n[6][FIELD_TEXT_MAX], age[SPAN_TEXT_MAX], lag[SPAN_TEXT_MAX], reason[1024];
+        char n[5][FIELD_TEXT_MAX], age[SPAN_TEXT_MAX], lag[SPAN_TEXT_MAX], reason[1024];
         const json_t *seconds = json_object_get(host, "age_seconds");
         const char *state = field_text(host, "state", n[0]);
-        bool silent = json_is_number(seconds) && json_number_value(seconds) > HOST_SILENT_SECONDS;
+        bool missing = streq(field_text(host, "registry", n[1]), "missing"),
+             silent = json_is_number(seconds) && json_number_value(seconds) > HOST_SILENT_SECONDS;
         size_t k = 0;
 
         (void) span_of(host, "age_seconds", age);
-        (void) snprintf(reason, sizeof(reason), "%s", field_text(host, "reasons", n[1]));
+        reason_of(host, silent, age, reason, sizeof(reason));
         while (k < 3 && !streq(states[k], state))
                 k++;
-        if (silent) {
-                (void) snprintf(reason, sizeof(reason), "nothing heard for %s; was %s then%s%s", age,
-                                state[0] ? state : "unknown",
-                                field_text(host, "reasons", n[1])[0] ? ": " : "",
-                                field_text(host, "reasons", n[1]));
-                state = "SILENT";
-        }
         sums->hosts++;
-        *(silent ? &sums->silent : &sums->n[k]) += 1;
+        *(silent || missing ? &sums->silent : &sums->n[k]) += 1;
         return table_add(t, (const char *const[]){ field_text(host, "slice", n[2]),
                                                    field_text(host, "worker_id", n[3]),
-                                                   field_text(host, "name", n[4]), state,
+                                                   field_text(host, "name", n[4]),
+                                                   missing ? "MISSING" : silent ? "SILENT" : state,
                                                    json_string_value(json_object_get(host, "job")),
-                                                   field_text(host, "step", n[5]), age,
+                                                   field_text(host, "step", n[1]), age,
                                                    span_of(host, "lag_seconds", lag), reason });
 }
 

@@ -241,6 +241,8 @@ const char *agent_launchd_socket(const struct agent *a);
 /* agent_capture.c: this host's part in captures for a diagnosis. */
 int agent_capture_start(struct agent *a);
 void agent_capture_stop(struct agent *a);
+/* The registry may be back, or led by another collector; other: it is another one altogether. */
+void agent_capture_registry(struct agent *a, bool other);
 /* The record capture/ of this host's slice. fresh: it came while the registry was there, and is not of long ago. */
 void agent_capture_record(struct agent *a, const json_t *record, bool fresh);
 /* A suspicion that counts began: without a registry that would ask all hosts, this one captures for itself. */

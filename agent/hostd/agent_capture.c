@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Captures of a run's stacks for a diagnosis over its hosts: asked for by the registry's record capture/SLICE, or by this
- * host for itself where there is no registry that could. tpu-launchd takes them; they are kept (capture_shelf.h) and go
- * out as events.
+ * host for itself where there is no registry that could. tpu-launchd takes them; they are kept (capture_shelf.h), go to the
+ * collector of the registry (agent_capture_send.h), and as text, for exporters, into an event.
  */
 #include <malloc.h>
 
+#include "agent_capture_send.h"
 #include "agent_libtpu.h"
 #include "agent_net.h"
 #include "agent_parts.h"
@@ -60,6 +61,7 @@ struct own_round {
 
 struct agent_capture {
         struct agent *agent;
+        struct agent_capture_send *send;
         struct own_round own[8]; /* the last by this host for itself */
         struct capture_round rounds[ROUNDS_MAX];
         char answered[EPISODES_MAX][64]; /* by turns */
@@ -149,15 +151,11 @@ static void tell(const struct capture_round *c, const struct capture_about *abou
                 { .key = "worker", .text = worker },
                 { .key = "run", .text = c->run },
                 { .key = "generation", .number = (int64_t) c->generation },
-                { .key = "episode", .text = c->own ? "" : c->episode },
+                { .key = "episode", .text = c->episode },
                 { .key = "round", .number = c->round },
-                { .key = "rounds", .number = c->second > 0 ? 2 : 1 },
-                { .key = "hosts", .number = (int64_t) c->hosts },
-                { .key = "slice_hosts", .number = (int64_t) c->slice_hosts },
-                { .key = "suspicion", .text = agent_capture_suspicion(a, c->run) },
                 { .key = "taken", .text = clock_text(about->taken, taken) },
                 { .key = "late", .number = (int64_t) late },
-                { .key = "capture", .bytes = b->packed, .n_bytes = b->packed_len },
+                { .key = "text", .text = b->text },
         };
 
         if (about->worker != CAPTURE_WORKER_NONE)
@@ -170,11 +168,26 @@ static void tell(const struct capture_round *c, const struct capture_about *abou
         (void) agent_emit(a, EVENT_RUN_CAPTURED, OTLP_INFO, message, body, ELEMENTSOF(body), NULL);
 }
 
+static void hand_on(const struct capture_round *c, const struct built_capture *b, usec_t taken, const char *file, bool shelved) {
+        struct capture_sent s = { .generation = c->generation,
+                                  .hosts = c->hosts,
+                                  .slice_hosts = c->slice_hosts,
+                                  .round = c->round,
+                                  .rounds = c->second > 0 ? 2 : 1,
+                                  .taken = taken };
+
+        (void) snprintf(s.file, sizeof(s.file), "%s", file);
+        (void) snprintf(s.episode, sizeof(s.episode), "%s", c->own ? "" : c->episode);
+        (void) snprintf(s.run, sizeof(s.run), "%s", c->run);
+        (void) snprintf(s.suspicion, sizeof(s.suspicion), "%s", agent_capture_suspicion(c->owner->agent, c->run));
+        agent_capture_send_add(c->owner->send, &s, shelved ? NULL : b->packed, b->packed_len);
+}
+
 static void deliver(struct capture_round *c, const uint8_t *stacks, size_t len,
                     const struct libtpu_status *cores, const char *problem, usec_t taken) {
         _cleanup_built_capture_ struct built_capture b = { 0 };
         _cleanup_finding_list_ struct finding_list peers = FINDING_LIST_NULL;
-        char why[200] = "", again[200], how[HOW_MAX] = "";
+        char why[200] = "", again[200], how[HOW_MAX] = "", file[SHELF_NAME_MAX];
         struct capture_about about;
         struct capture_own own;
         int r;
@@ -202,14 +215,16 @@ static void deliver(struct capture_round *c, const uint8_t *stacks, size_t len,
                 (void) log_warning_errno(r, "run %s: no capture: %m", c->run);
                 return;
         }
-        r = capture_shelf_put(c->owner->directory, taken, c->round, c->episode, b.wire, b.len);
+        r = capture_shelf_put(c->owner->directory, taken, c->round, c->episode, b.wire, b.len, file);
         if (r < 0)
                 (void) log_warning_errno(r, "%s: the capture is not kept on this host: %m",
                                          c->owner->directory);
         if (c->token)
                 agent_capture_answered(TAKE_PTR(c->token), &b, NULL);
-        else
+        else {
                 tell(c, &about, &b);
+                hand_on(c, &b, taken, file, r == 0);
+        }
         (void) malloc_trim(0); /* some MiB of JSON are gone: this process is small between captures */
 }
 
@@ -380,6 +395,7 @@ void agent_capture_record(struct agent *a, const json_t *v, bool fresh) {
         usec_t now = host_now_real(a->host), at = run_number(v, "at");
         struct capture_round *c;
 
+        agent_capture_send_asked(k->send, v);
         if (!episode[0] || strlen(episode) >= sizeof(c->episode) || (run[0] && !job_name_valid(run)) ||
             was_answered(k, episode) ||
             (!fresh && now > at + OLD)) /* what this host finds when it comes back may be of long ago */
@@ -481,12 +497,21 @@ int agent_capture_start(struct agent *a) {
         (void) snprintf(k->directory, sizeof(k->directory), "%.*s/captures",
                         (int) (slash ? slash - spool : 0), spool);
         a->capture = k;
-        return 0;
+        return agent_capture_send_new(a, k->directory, &k->send);
+}
+
+void agent_capture_registry(struct agent *a, bool other) {
+        if (a->capture && a->capture->send && other)
+                agent_capture_send_anew(a->capture->send);
+        else if (a->capture && a->capture->send)
+                agent_capture_send_look(a->capture->send);
 }
 
 void agent_capture_stop(struct agent *a) {
         for (size_t i = 0; a->capture && i < ROUNDS_MAX; i++)
                 round_clear(&a->capture->rounds[i]);
+        if (a->capture)
+                a->capture->send = agent_capture_send_free(a->capture->send);
         free(a->capture);
         a->capture = NULL;
 }

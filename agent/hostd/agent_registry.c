@@ -125,9 +125,9 @@ static json_t *make_member(struct agent_registry *g) {
         json_t *address = g->address[0] ? configured_addresses(g->address) : own_addresses(a);
 
         return json_pack(
-                "{s:i, s:s, s:I, s:s, s:s, s:s, s:o, s:I, s:s, s:s, s:o, s:s, s:s, s:s, s:b, s:s, s:o, s:b, s:o}",
+                "{s:i, s:s, s:I, s:s, s:s, s:s, s:s, s:o, s:I, s:s, s:s, s:o, s:s, s:s, s:s, s:b, s:s, s:o, s:b, s:o}",
                 "v", 1, "slice", g->slice, "worker", (json_int_t) g->worker, "host", g->host, "id", agent_registry_id(a),
-                "incarnation", g->incarnation, "address", address, "hosts", hosts_of(a), "accelerator",
+                "incarnation", g->incarnation, "version", TPU_HOSTD_VERSION, "address", address, "hosts", hosts_of(a), "accelerator",
                 accelerator ? accelerator : "", "topology", topology ? topology : "", "fingerprint",
                 make_fingerprint(a), "state", host_state_name(a->state), "reasons",
                 check_table_reasons(&a->checks, reasons, sizeof(reasons)), "orders",
@@ -242,6 +242,7 @@ static void on_status(const struct registry_status *s, void *userdata) {
         bool other = g->status.state != s->state;
 
         g->status = *s;
+        agent_capture_registry(g->agent, false);
         if (!other)
                 return;
         if (s->state == REGISTRY_CONFLICT && !g->conflict_told)
@@ -363,6 +364,7 @@ void agent_registry_look(struct agent *a) {
         (void) snprintf(g->address, sizeof(g->address), "%s", a->settings.registry.address);
         if (!same(g, &n)) {
                 g->registry = registry_free(g->registry);
+                agent_capture_registry(a, true);
                 agent_registry_forget(g);
                 g->kind = n.kind;
                 g->by_itself = n.by_itself;
@@ -396,6 +398,7 @@ void agent_registry_tick(struct agent *a) {
         if (g->registry)
                 hand_figures(g);
         agent_registry_judge(g);
+        agent_capture_registry(a, false);
         agent_registry_apply_orders(g); /* one of this host's own may have stood before it */
         agent_registry_news(a);
 }

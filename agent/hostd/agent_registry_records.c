@@ -156,7 +156,7 @@ void agent_registry_record(const char *key, const json_t *value, void *userdata)
                 keep(&g->site_mode, value);
         else if (is_of(key, "order/", g->host))
                 keep(&g->order, value);
-        else if (is_of(key, "capture/", g->slice) && value)
+        else if (is_of(key, "capture/", g->slice))
                 agent_capture_record(g->agent, value, g->complete);
         else if (startswith(key, "run/"))
                 agent_parts_record(g->parts, key + strlen("run/"), value);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "capture_build.h"
 
+#include "capture.h"
+#include "capture_print.h"
 #include "capture_read.h"
 #include "capture_wire.h"
 #include "inflate.h"
@@ -13,6 +15,7 @@
 void built_capture_clear(struct built_capture *b) {
         free(b->wire);
         free(b->packed);
+        free(b->text);
         *b = (struct built_capture){ 0 };
 }
 
@@ -133,23 +136,21 @@ static int describe(struct host_capture *c, struct stack_table *t, const struct 
 
 /* --- Together ------------------------------------------------------------------------------------------ */
 
-static int pack(struct built_capture *b) {
+int capture_pack(const uint8_t *wire, size_t len, uint8_t **ret, size_t *ret_len) {
         _cleanup_(pack_freep) struct pack *p = NULL;
         const uint8_t *data;
-        size_t len;
         int r = pack_new(CAPTURE_WIRE_MAX, CAPTURE_SEND_MAX, &p);
 
         if (r == 0)
-                r = pack_add(p, (const char *) b->wire, b->len);
+                r = pack_add(p, (const char *) wire, len);
         if (r == 0)
-                r = pack_end(p, &data, &len);
+                r = pack_end(p, &data, ret_len);
         if (r < 0)
                 return r;
-        b->packed = malloc(len);
-        if (!b->packed)
+        *ret = malloc(*ret_len);
+        if (!*ret)
                 return -ENOMEM;
-        memcpy(b->packed, data, len);
-        b->packed_len = len;
+        memcpy(*ret, data, *ret_len);
         return 0;
 }
 
@@ -169,7 +170,9 @@ static int build(const json_t *stacks, const struct capture_about *a, bool cut, 
         if (r == 0)
                 r = capture_wire_pack(&c, &t, &b->wire, &b->len);
         if (r == 0)
-                r = pack(b);
+                r = capture_pack(b->wire, b->len, &b->packed, &b->packed_len);
+        if (r == 0)
+                r = capture_print(&c, &t, CAPTURE_TEXT_MAX, &b->text);
         b->processes = (unsigned) c.n_processes;
         b->threads = (unsigned) c.n_threads;
         b->cut = c.cut;

@@ -9,7 +9,7 @@
 #include "host_capture.h"
 #include "libtpu_status.h"
 
-#define CAPTURE_SEND_MAX (900 * 1024) /* packed: leaves room for the rest of a record of 1 MiB */
+#define CAPTURE_SEND_MAX (900 * 1024) /* packed */
 
 struct capture_own { /* this host's addresses: "NIC ADDRESS" */
         char items[CAPTURE_OWN_MAX][CAPTURE_NAME_MAX];
@@ -34,11 +34,15 @@ struct capture_about { /* texts are borrowed */
 struct built_capture {
         uint8_t *wire, *packed; /* proto/capture.proto, and the same as gzip */
         size_t len, packed_len;
+        char *text; /* the stacks for people, CAPTURE_TEXT_MAX at most */
         unsigned processes, threads;
         bool cut;
 };
 void built_capture_clear(struct built_capture *b);
 #define _cleanup_built_capture_ _cleanup_(built_capture_clear)
+
+/* As gzip, CAPTURE_SEND_MAX at most; *ret is malloc'ed. -E2BIG, -ENOMEM. */
+int capture_pack(const uint8_t *wire, size_t len, uint8_t **ret, size_t *ret_len);
 
 /*
  * stacks: what tpu-stack --json printed (docs/stack.md), as gzip; NULL with problem. Beside Python processes those without

@@ -41,12 +41,28 @@ int capture_shelf_visit(const char *directory, bool (*visit)(const char *name, v
         return 0;
 }
 
+int capture_shelf_parse(const char *name, usec_t *ret_taken, unsigned *ret_round, char ret_episode[static 64]) {
+        const char *round = name + TIME_DIGITS + 1, *end = name + strlen(name) - (sizeof(SUFFIX) - 1), *episode;
+        char *stop;
+
+        if (!is_ours(name))
+                return -EINVAL;
+        *ret_round = (unsigned) strtoul(round, &stop, 10);
+        episode = stop + 1;
+        if (*stop != '-' || episode >= end || end - episode >= 64)
+                return -EINVAL;
+        *ret_taken = strtoull(name, NULL, 10);
+        (void) snprintf(ret_episode, 64, "%.*s", (int) (end - episode), episode);
+        return 0;
+}
+
 static bool is_of(const char *name, void *userdata) {
         const char **wanted = userdata;
-        size_t n = strlen(*wanted);
-        const char *rest = strchr(name + TIME_DIGITS + 1, '-');
+        char episode[64];
+        unsigned round;
+        usec_t taken;
 
-        if (!rest || strncmp(rest + 1, *wanted, n) != 0 || !streq(rest + 1 + n, SUFFIX))
+        if (capture_shelf_parse(name, &taken, &round, episode) < 0 || !streq(episode, *wanted))
                 return true;
         *wanted = NULL;
         return false;
@@ -94,11 +110,11 @@ static int write_file(int directory, const char *name, const void *data, size_t 
 }
 
 int capture_shelf_put(const char *directory, usec_t taken, unsigned round, const char *episode,
-                      const void *data, size_t len) {
+                      const void *data, size_t len, char ret_name[static SHELF_NAME_MAX]) {
         _cleanup_close_ int fd = -1;
-        char name[SHELF_NAME_MAX];
         int r;
 
+        (void) snprintf(ret_name, SHELF_NAME_MAX, "%020" PRIu64 "-%u-%.63s" SUFFIX, taken, round, episode);
         if (!is_word(episode))
                 return -EINVAL;
         if (mkdir(directory, 0700) < 0 && errno != EEXIST)
@@ -106,8 +122,7 @@ int capture_shelf_put(const char *directory, usec_t taken, unsigned round, const
         fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         if (fd < 0)
                 return -errno;
-        (void) snprintf(name, sizeof(name), "%020" PRIu64 "-%u-%s" SUFFIX, taken, round, episode);
-        r = write_file(fd, name, data, len);
+        r = write_file(fd, ret_name, data, len);
         remove_oldest(directory, fd);
         return r;
 }

@@ -3,6 +3,7 @@
 
 #include "asked.h"
 #include "episode_list.h"
+#include "episode_record.h"
 #include "episode_report.h"
 #include "log.h"
 #include "report_child.h"
@@ -20,6 +21,7 @@ struct episodes {
         struct report_child *child;
         sd_event_source *timer;
         int64_t last; /* capture that was heard of */
+        struct episode_records records;
 };
 
 static usec_t boot_now(const struct episodes *e) {
@@ -100,6 +102,8 @@ static int begin(struct episodes *e, struct episode *x, const struct store_episo
                 r = store_begin_episode(e->o.store, s, slices, n);
         r = end_write(e, r, "a new episode");
         x->begun = r == 0;
+        if (r == 0)
+                episode_records_keep(&e->records, x->id, x->slice);
         return r;
 }
 
@@ -112,7 +116,7 @@ void episodes_asked(struct episodes *e, const char *slice, const json_t *record,
         struct episode *x;
         size_t i, n = 0;
 
-        if (!*id || strlen(id) >= sizeof(x->id) || episode_find(e->first, id)) /* the other slices of the same */
+        if (!*id || strlen(id) >= sizeof(x->id) || episodes_wants(e, id)) /* the other slices of the same */
                 return;
         x = add(e, id);
         expected = x && slices ? asked_hosts(slices) : NULL;
@@ -173,7 +177,11 @@ static int on_known(const struct store_episode *s, void *userdata) {
         return 0;
 }
 
-/* One that nobody asked for here: the host for itself. */
+bool episodes_wants(struct episodes *e, const char *id) {
+        return episode_find(e->first, id) || episode_is_stored(e->o.store, id);
+}
+
+/* One that nobody asked for here: the host took it for itself. */
 static struct episode *begin_unasked(struct episodes *e, const struct store_capture *c) {
         const struct store_episode_filter known = { .episode = c->episode, .limit = 1 };
         struct episode *x = NULL;
@@ -325,6 +333,7 @@ static void keep_verdict(struct episodes *e, struct episode *x, const json_t *re
                 return;
         }
         x->excused = x->excused || says == VERDICT_PROGRESSES;
+        episode_records_keep(&e->records, x->id, x->slice);
         log_info("episode %s of run %s: %s", x->id, x->run, v.summary);
         if (says != VERDICT_SAYS_NOTHING)
                 e->o.events(e->o.userdata);
@@ -402,8 +411,10 @@ static void recovered(struct episodes *e, struct episode *x, bool tells) {
                                                                            .slice = x->slice,
                                                                            .generation = x->generation,
                                                                            .at = x->at });
-        if (end_write(e, r, "that a run recovered") == 0)
-                e->o.events(e->o.userdata);
+        if (end_write(e, r, "that a run recovered") < 0)
+                return;
+        episode_records_keep(&e->records, x->id, x->slice);
+        e->o.events(e->o.userdata);
 }
 
 void episodes_run(struct episodes *e, const json_t *run) {
@@ -430,6 +441,31 @@ static int on_confirmed(const struct store_episode *s, void *userdata) {
         return s->confirmed > 0 && s->recovered == 0 ? on_known(s, userdata) : 0;
 }
 
+/* One that this program does not know, or not as far. */
+static int take_over(struct episodes *e, const char *id, bool judged) {
+        const struct store_episode_filter f = { .episode = id, .limit = 1 };
+        int r = store_list_episodes(e->o.store, &f, judged ? on_confirmed : on_known, e);
+        struct episode *x = episode_find(e->first, id);
+
+        if (x && !judged)
+                x->due = boot_now(e) + 2 * e->o.patience; /* its hosts have yet to come */
+        log_info("episode %s is taken over%s", id, judged ? "" : ": its hosts send their captures again");
+        arm(e);
+        return r;
+}
+
+void episodes_kept(struct episodes *e, const char *id, const json_t *record, const json_t *slices) {
+        int r = store_begin(e->o.store), taken = 0;
+
+        if (r >= 0)
+                r = taken = episode_records_take(&e->records, id, record, slices);
+        r = end_write(e, r, "an episode of another collector");
+        if (r == 0 && taken > 0)
+                r = take_over(e, id, *text_of(record, "outcome"));
+        if (r < 0)
+                (void) log_error_errno(r, "episode %s is not gone on with: %m", id);
+}
+
 int episodes_new(const struct episodes_options *o, struct episodes **ret) {
         const struct store_episode_filter open = { .open = true, .limit = EPISODES_OPEN_MAX / 2 },
                                           last = { .limit = EPISODES_OPEN_MAX / 2, .brief = true };
@@ -439,6 +475,9 @@ int episodes_new(const struct episodes_options *o, struct episodes **ret) {
         if (!e)
                 return -ENOMEM;
         e->o = *o;
+        r = episode_records_init(&e->records, &e->o);
+        if (r < 0)
+                return r;
         r = sd_event_add_time(o->event, &e->timer, CLOCK_BOOTTIME, 0, USEC_PER_MSEC, on_timer, e);
         if (r >= 0)
                 r = sd_event_source_set_enabled(e->timer, SD_EVENT_OFF);
@@ -463,6 +502,7 @@ struct episodes *episodes_free(struct episodes *e) {
         e->child = report_child_free(e->child);
         e->timer = sd_event_source_disable_unref(e->timer);
         episode_list_clear(&e->first);
+        episode_records_clear(&e->records);
         free(e);
         return NULL;
 }

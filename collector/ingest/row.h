@@ -65,8 +65,6 @@ struct ingest_visitor {
 struct ingest_result {
         uint64_t rows;            /* taken */
         uint64_t lines;           /* of them, lines that runs printed; the visitor's owner counts them */
-        uint64_t captures;        /* of them, captures of stacks; likewise */
-        uint64_t told;            /* events that were made of them; as above */
         uint64_t rejected;        /* kinds of points that are not supported, oversized rows, -EDQUOT */
         char why[INGEST_WHY_MAX]; /* on failure, or of the last rejected row: for people, with the byte or
                                      the name */

@@ -66,6 +66,10 @@ struct session {
         unsigned worker;
         usec_t expires; /* boot clock */
         void *call;     /* that waits; NULL: none */
+        usec_t joined, heard; /* boot clock; heard: its last request */
+        char *report;   /* what people are shown of its member, as JSON; NULL: out of memory */
+        char run[64];   /* by its last figures; "": none, or not known */
+        int64_t step;
         uint64_t since, said; /* said: the number of what it said last, of this incarnation; 0: it gives none */
         bool whole, fresh; /* fresh: what it said is not decided yet, and it waits for that */
 };
@@ -95,6 +99,12 @@ usec_t sessions_next(const struct sessions *t);
 int story_tell(struct store *s, const char *own_host, const char *key, const json_t *before,
                const json_t *now_value, usec_t now, bool *ret_told);
 
+/* --- hosts.c: what people are shown of hosts; figures ------------------------------------------------------- */
+
+/* What was said of the host; its figures (a list, or NULL). */
+void hosts_take_member(struct session *s, const json_t *member);
+void hosts_take_figures(struct registry *r, struct session *s, const json_t *figures);
+
 /* --- registry.c: all of it ---------------------------------------------------------------------------------- */
 
 struct registry {
@@ -105,6 +115,8 @@ struct registry {
         struct sessions sessions;
         struct registry_counters counters;
         json_t *pending; /* key -> value or null: decided, not on the disk yet */
+        json_t *kept;    /* by registry_keep(): pending with the next decision */
+        json_t *loaded;  /* records of registry_keep() that published() is to be given; NULL: none */
         sd_event_source *timer;
         bool undecided;                  /* something was said since the last decision */
         usec_t decide_at, gang_at, cost; /* boot clock; cost of the last decision */

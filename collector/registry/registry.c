@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <sys/random.h>
 
 #include "inside.h"
 #include "log.h"
 
 #define RETRY          USEC_PER_SEC /* after a commit that failed */
+#define KEPT           "episode/" /* of registry_keep() */
 #define DECISION_SHARE 4 /* at most a fifth of the time is spent on decisions, when there is always one */
 
 void registry_arm(struct registry *r) {
@@ -65,7 +67,7 @@ static int write_pending(struct registry *r, bool *ret_events) {
 
 /* What hosts are never sent need not be remembered. */
 static bool is_told(const char *key) {
-        return !startswith(key, "slot/") && !startswith(key, "intent/");
+        return !startswith(key, "slot/") && !startswith(key, "intent/") && !startswith(key, KEPT);
 }
 
 static void publish(struct registry *r) {
@@ -146,12 +148,26 @@ static void answer_due(struct registry *r) {
         }
 }
 
+/* What was kept before this life of the program. */
+static void publish_loaded(struct registry *r) {
+        json_t *loaded = TAKE_PTR(r->loaded), *v;
+        const char *key;
+
+        json_object_foreach (loaded, key, v)
+                if (r->o.published)
+                        r->o.published(key, v, r->o.userdata);
+        json_decref(loaded);
+}
+
 static int decide(struct registry *r) {
         usec_t began = registry_boot_now(r), now = clock_real(r->o.clock), next;
         int x;
 
         r->undecided = false;
+        publish_loaded(r);
         next = gang_step(r->gang, now, on_changed, r);
+        if (json_object_update(r->pending, r->kept) == 0)
+                (void) json_object_clear(r->kept); /* fails for what is no object only */
         x = commit(r);
         r->gang_at = x < 0                   ? began + RETRY
                      : next == USEC_INFINITY ? USEC_INFINITY
@@ -245,6 +261,22 @@ int registry_release(struct registry *r, const char *slice, unsigned worker, cha
         return x < 0 ? -EIO : 0;
 }
 
+int registry_keep(struct registry *r, const char *key, const json_t *value) {
+        _cleanup_free_ char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
+        json_t *v = value ? json_deep_copy(value) : json_null();
+
+        assert(startswith(key, KEPT));
+        if ((value && !text) || !v || (text && strlen(text) > REGISTRY_KEPT_MAX)) {
+                json_decref(v);
+                return text && v ? -E2BIG : -ENOMEM;
+        }
+        if (json_object_set_new(r->kept, key, v) < 0)
+                return -ENOMEM;
+        registry_decide_soon(r);
+        registry_arm(r);
+        return 0;
+}
+
 const struct gang *registry_gang(const struct registry *r) {
         return r->gang;
 }
@@ -275,6 +307,11 @@ static int on_kept(const char *key, const char *value, void *userdata) {
         json_t *v = json_loads(value, JSON_DECODE_ANY, NULL);
         int x;
 
+        if (v && startswith(key, KEPT)) {
+                if (!r->loaded)
+                        r->loaded = json_object();
+                return json_object_set_new(r->loaded, key, v) < 0 ? -ENOMEM : 0;
+        }
         x = v ? gang_load(r->gang, key, v, clock_real(r->o.clock), why) : -EBADMSG;
         if (x == -EBADMSG) {
                 log_error("registry: a record is left out: %s: %s", key, why);
@@ -296,7 +333,8 @@ static int prepare(struct registry *r) {
         r->answers.lease = registry_lease_seconds(r);
         (void) snprintf(r->answers.epoch, sizeof(r->answers.epoch), "%016" PRIx64, random);
         r->pending = json_object();
-        x = r->pending ? gang_new(&o, &r->gang) : -ENOMEM;
+        r->kept = json_object();
+        x = r->pending && r->kept ? gang_new(&o, &r->gang) : -ENOMEM;
         if (x >= 0)
                 x = records_init(&r->records);
         if (x >= 0)
@@ -342,6 +380,8 @@ struct registry *registry_free(struct registry *r) {
         answers_clear(&r->answers);
         records_clear(&r->records);
         json_decref(r->pending);
+        json_decref(r->kept);
+        json_decref(r->loaded);
         gang_free(r->gang);
         free(r);
         return NULL;

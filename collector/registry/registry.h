@@ -15,6 +15,8 @@
 #define REGISTRY_WAIT_MAX (10 * USEC_PER_SEC) /* and at most half of the lease */
 #define REGISTRY_RUN_WHOLE 512 /* hosts: of larger runs a host is told who is in its own slice, and how many in the others */
 #define REGISTRY_TOGETHER (10 * USEC_PER_MSEC) /* changes within this are decided together */
+#define REGISTRY_FIGURES_MAX 16 /* runs of one host that its figures may be of */
+#define REGISTRY_KEPT_MAX ((size_t) 64 * 1024) /* bytes of a record of registry_keep() */
 
 /* An answer; many calls may share one. */
 struct registry_body {
@@ -23,6 +25,16 @@ struct registry_body {
         char text[];
 };
 struct registry_body *registry_body_unref(struct registry_body *b);
+
+/* How a run gets on on a host, as a sync says it. */
+struct registry_figure {
+        const char *slice, *host, *run; /* borrowed */
+        unsigned worker;
+        uint64_t generation;
+        usec_t at;                    /* real clock of the host, never ahead of ours */
+        int64_t step;                 /* -1: not known */
+        double user, system, waited;  /* seconds since the run began; NaN: not known */
+};
 
 struct registry_counters {
         uint64_t syncs, answers, answered_bytes, refused, decisions, commits, failed_commits, expired;
@@ -38,6 +50,7 @@ struct registry_options {
         /* A call that was kept is answered now. The body is given back with registry_body_unref(). */
         void (*answer)(void *call, unsigned status, struct registry_body *body, void *userdata);
         void (*published)(const char *key, const json_t *value, void *userdata); /* a record is another one now, and stored; NULL: gone. May be NULL */
+        void (*figures)(const struct registry_figure *f, void *userdata); /* may be NULL */
         void (*events)(void *userdata); /* events were stored */
         void (*failed)(int error, void *userdata); /* the store said no: -errno, outside of a transaction */
         void *userdata;
@@ -59,6 +72,29 @@ unsigned registry_sync(struct registry *r, const char *body, size_t len, void *c
 /* What people want (gang_want()): decided and stored when this returned 0. Errors besides gang_want()'s: the store's. */
 int registry_want(struct registry *r, const char *key, const json_t *value, char why[static GANG_WHY_MAX]);
 int registry_release(struct registry *r, const char *slice, unsigned worker, char why[static GANG_WHY_MAX]);
+
+/*
+ * A record of the collector's own, "episode/ID": stored with the next commit, given to published(), told to no host. NULL: forgotten.
+ * Those that were kept are given to published() when the loop has begun. -E2BIG beyond REGISTRY_KEPT_MAX, -ENOMEM.
+ */
+int registry_keep(struct registry *r, const char *key, const json_t *value);
+
+/* A host that has, or had, a worker id of a slice. Texts are borrowed inside the visitor, and never NULL. */
+struct registry_host {
+        const char *name, *slice;
+        unsigned worker;
+        bool member;          /* its lease has not ended */
+        usec_t heard, joined; /* real clock; of one that is no member: since when it is missed, or 0 */
+        const char *why;      /* it is no member */
+        const json_t *report; /* of a member: state, reasons, orders, observe, notice, accelerator, version; else NULL */
+        const char *run;      /* by its last figures, else its report; "": none */
+        int64_t step;         /* likewise; -1 */
+};
+/* All of them, in no order. A non-zero answer ends it and is returned. */
+int registry_visit_hosts(const struct registry *r, int (*visit)(const struct registry_host *h, void *userdata), void *userdata);
+/* Whether this life of this host is a member there; and whether any member has that name. */
+bool registry_is_member(const struct registry *r, const char *slice, unsigned worker, const char *host, const char *incarnation);
+bool registry_has_host(const struct registry *r, const char *name);
 
 /* The records, for reading only: record, visit. */
 const struct gang *registry_gang(const struct registry *r);

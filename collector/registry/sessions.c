@@ -48,6 +48,7 @@ struct session *sessions_drop(struct sessions *t, struct session *s) {
         *at = s->hash_next;
         unlink_lease(t, s);
         t->n--;
+        free(s->report);
         free(s);
         return NULL;
 }

@@ -51,7 +51,7 @@ static unsigned conflict(const struct registry *r, const json_t *member, struct 
 }
 
 struct request {
-        const json_t *member;
+        const json_t *member, *figures;
         char slice[64];
         unsigned worker;
         const char *incarnation;
@@ -92,6 +92,7 @@ static void parse_since(const struct registry *r, const char *text, struct reque
 
 static int parse(const struct registry *r, const json_t *v, struct request *ret) {
         struct request q = { .member = json_object_get(v, "member"),
+                             .figures = json_object_get(v, "figures"),
                              .leaves = json_is_true(json_object_get(v, "leave")) };
         const char *same = json_string_value(json_object_get(v, "same"));
         const json_t *wait = json_object_get(v, "wait"), *said = json_object_get(v, "said");
@@ -129,6 +130,8 @@ static unsigned keep(struct registry *r, struct session *s, const struct request
         if (old) /* its connection is gone, most likely */
                 r->o.answer(old, 200, registry_tell_again(r), r->o.userdata);
         sessions_renew(&r->sessions, s, registry_boot_now(r) + r->o.lease);
+        s->heard = registry_boot_now(r);
+        hosts_take_figures(r, s, q->figures);
         s->since = q->since;
         s->whole = q->whole;
         if (!fresh && answers_is_due(&r->answers, r->gang, &r->records, &w)) {
@@ -209,6 +212,9 @@ static unsigned sync_member(struct registry *r, const struct request *q, void *c
         if (x < 0)
                 return refuse(r, 503, "out of memory", ret);
         s->said = q->said;
+        if (is_new)
+                s->joined = registry_boot_now(r);
+        hosts_take_member(s, q->member);
         registry_decide_soon(r);
         return keep(r, s, q, is_new || q->whole, call, ret);
 }

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "points.h"
 
-int store_list_hosts(struct store *s, const struct store_host_filter *f,
+int store_list_hosts(struct store *s, const char *name,
                      int (*visit)(const struct store_host *h, void *userdata), void *userdata) {
         _cleanup_query_ sqlite3_stmt *q = NULL;
         int r;
 
-        r = store_query(s, ST_LIST_HOSTS,
-                        BIND(TEXT(f->name), TEXT(f->slice), TEXT(f->state), INT(f->limit), INT(f->offset)),
-                        &q);
+        r = store_query(s, ST_LIST_HOSTS, BIND(TEXT(name)), &q);
         if (r < 0)
                 return r;
         while ((r = store_row(q)) > 0) {
@@ -30,28 +28,6 @@ int store_list_hosts(struct store *s, const struct store_host_filter *f,
                 };
 
                 r = visit(&h, userdata);
-                if (r != 0)
-                        return r;
-        }
-        return r;
-}
-
-int store_list_slices(struct store *s, usec_t silent_since,
-                      int (*visit)(const struct store_slice *slice, void *userdata), void *userdata) {
-        _cleanup_query_ sqlite3_stmt *q = NULL;
-        int r;
-
-        r = store_query(s, ST_LIST_SLICES, BIND(TIME(silent_since)), &q);
-        while (r >= 0 && (r = store_row(q)) > 0) {
-                r = visit(&(struct store_slice) { .name = column_text(q, 0),
-                                                 .hosts = sqlite3_column_int64(q, 1),
-                                                 .ready = MAX(column_int(q, 2), 0),
-                                                 .degraded = MAX(column_int(q, 3), 0),
-                                                 .unfit = MAX(column_int(q, 4), 0),
-                                                 .unknown = sqlite3_column_int64(q, 5),
-                                                 .silent = sqlite3_column_int64(q, 6),
-                                                 .oldest_seen = (usec_t) sqlite3_column_int64(q, 7) },
-                          userdata);
                 if (r != 0)
                         return r;
         }

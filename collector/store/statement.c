@@ -55,17 +55,7 @@ static const char *const sql[_ST_MAX] = {
                          "severity, body, attributes) "
                          "SELECT id, coalesce(?2, slice), coalesce(?3, worker_id), ?4, ?5, ?6, ?7, ?8, ?9, "
                          "?10 FROM hosts WHERE id = ?1",
-        [ST_LIST_HOSTS] =
-                "SELECT " HOST_COLUMNS " FROM hosts WHERE (?1 IS NULL OR name = ?1) "
-                "AND name <> '" STORE_OWN_NAME "' AND (?2 IS NULL OR slice = ?2) AND (?3 IS NULL OR state = ?3) "
-                "ORDER BY slice IS NULL, slice, worker_id IS NULL, worker_id, name LIMIT ?4 OFFSET ?5",
-        [ST_LIST_SLICES] =
-                "SELECT slice, count(*), sum(seen AND state = 'ready'), sum(seen AND state = 'degraded'), "
-                "sum(seen AND state = 'unfit'), sum(seen AND coalesce(state, '') NOT IN ('ready', "
-                "'degraded', "
-                "'unfit')), sum(NOT seen), min(last_seen) FROM (SELECT slice, state, last_seen, last_seen "
-                ">= ?1 "
-                "AS seen FROM hosts WHERE name <> '" STORE_OWN_NAME "') GROUP BY slice ORDER BY slice IS NULL, slice",
+        [ST_LIST_HOSTS] = "SELECT " HOST_COLUMNS " FROM hosts WHERE (?1 IS NULL OR name = ?1) AND name <> '" STORE_OWN_NAME "' ORDER BY id",
         [ST_EVENT_NEXT] = "SELECT id, received FROM events WHERE id >= ?1 ORDER BY id LIMIT 1",
         [ST_EVENT_LAST] = "SELECT id FROM events ORDER BY id DESC LIMIT 1",
         [ST_SERIES_FIND] =

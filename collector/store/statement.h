@@ -32,7 +32,6 @@ enum statement {
         ST_HOST_STEP,
         ST_EVENT_ADD,
         ST_LIST_HOSTS,
-        ST_LIST_SLICES,
         ST_EVENT_NEXT,
         ST_EVENT_LAST,
         ST_SERIES_FIND,

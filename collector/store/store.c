@@ -221,12 +221,6 @@ int store_find_host(struct store *s, const char *name, usec_t now, int64_t *ret)
         return 0;
 }
 
-int store_knows_host(struct store *s, const char *name) {
-        int64_t id;
-
-        return store_ask(s, ST_HOST_FIND, BIND(TEXT(name)), &id, NULL);
-}
-
 int store_agent_seen(struct store *s, int64_t host, const struct store_identity *i, usec_t newest,
                      usec_t now) {
         int r;

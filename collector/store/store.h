@@ -65,9 +65,6 @@ int store_take_record(struct store *s, const struct store_record *record, usec_t
  * STORE_HOSTS_MAX are known. */
 int store_find_host(struct store *s, const char *name, usec_t now, int64_t *ret);
 
-/* 1: there is one of this name; 0: there is none. */
-int store_knows_host(struct store *s, const char *name);
-
 struct store_identity { /* NULL, or -1: the agent does not know */
         const char *slice, *accelerator_type, *version, *boot_id;
         int64_t worker_id;
@@ -142,22 +139,9 @@ struct store_host {
         int64_t worker_id, step;
         usec_t first_seen, last_seen, newest; /* newest: time of the newest data of its agent; 0: none */
 };
-struct store_host_filter {
-        const char *name, *slice, *state; /* NULL: any */
-        int64_t limit, offset;            /* limit -1: all */
-};
-/* Sorted by slice (none last), worker (none last), name. */
-int store_list_hosts(struct store *s, const struct store_host_filter *f,
+/* The one of this name, or (NULL) all, as they came. */
+int store_list_hosts(struct store *s, const char *name,
                      int (*visit)(const struct store_host *h, void *userdata), void *userdata);
-
-struct store_slice {
-        const char *name;                                       /* NULL: of no slice */
-        int64_t hosts, ready, degraded, unfit, unknown, silent; /* silent ones are in none of the four */
-        usec_t oldest_seen;
-};
-/* Sorted by name, none last. Silent: not heard since. */
-int store_list_slices(struct store *s, usec_t silent_since,
-                      int (*visit)(const struct store_slice *slice, void *userdata), void *userdata);
 
 struct store_value {
         struct store_metric metric; /* without key; d may be NaN or infinite */

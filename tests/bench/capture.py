@@ -2,9 +2,11 @@
 """From the captures of many hosts to the verdict, in a real tpu-collectord over HTTP. Prints a table of medians.
 
 BUILD_DIR names the build; arguments: HOSTS …; default 16 64 256. Each simulated host sends both captures of a round, of 100 threads with 40
-frames, a tenth of its stacks its own, as agents do: packed, an OTLP record each. Both sides share this machine. "arrived" is from the first
+frames, a tenth of its stacks its own, as agents do: packed, a POST each. Both sides share this machine. "arrived" is from the first
 sending to the last answer of the collector (each commit is on the disk), "verdict" from there until the API has it."""
 
+import gzip
+import json
 import os
 import random
 import resource
@@ -16,7 +18,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "collector"))
 import capture_wire  # noqa: E402
-import otlp  # noqa: E402
 from collector_case import Collector  # noqa: E402
 from registry_hosts import until  # noqa: E402
 from test_diagnosis import READS, WAITS  # noqa: E402
@@ -35,29 +36,32 @@ def host_capture(host, culprit):
     return {"step": 7, "processes": [{"pid": 4700, "command": "python3 train.py", "threads": threads}]}
 
 
-def requests(episode, n):
-    """[[body of the first captures], [of the second]]"""
-    out = [[], []]
-    for host in range(n):
-        data = capture_wire.wire(host_capture(host, n // 3))
-        for k in (0, 1):
-            record = capture_wire.record(episode, "bench", k, data, hosts=n, slice_hosts=n)
-            out[k].append(otlp.request(capture_wire.resource(f"{episode}-h{host}", episode, host), [record]))
-    return out
+def requests(slice_name, n):
+    """[(member, capture)]"""
+    return [({"v": 1, "slice": slice_name, "worker": host, "host": f"{slice_name}-h{host}", "id": f"{slice_name}{host}", "incarnation": "1", "address": [],
+              "hosts": n}, gzip.compress(capture_wire.wire(host_capture(host, n // 3)), 1)) for host in range(n)]
 
 
-def measure(c, episode, n, bodies):
-    began = time.monotonic()
+def measure(c, episode, n, hosts):
+    def joins(host):
+        return c.post("/registry/v1/sync", json.dumps({"v": 1, "member": host[0], "wait": 0}))
+
+    def captures(host):
+        return c.post("/registry/v1/capture?" + capture_wire.query("", host[0], "bench", k, slice_hosts=n), host[1])
+
     with ThreadPoolExecutor(16) as pool:
-        for part in bodies:
-            for answer in pool.map(lambda b: c.post("/v1/logs", b), part):
+        for answer in pool.map(joins, hosts):
+            assert answer.status == 200, answer.content
+        began = time.monotonic()
+        for k in (0, 1):
+            for answer in pool.map(captures, hosts):
                 assert answer.status == 200, answer.content
     arrived = time.monotonic()
     until(lambda: (c.get(f"/api/v1/slices/{episode}/diagnosis").json or {}).get("outcome"), "the verdict", 120)
     verdict = time.monotonic()
     d = c.get(f"/api/v1/slices/{episode}/diagnosis").json
     assert d["outcome"] == "named" and d["diagnosis"]["suspects"][0]["host"] == f"{episode}-h{n // 3}", d["summary"]
-    return arrived - began, verdict - arrived, sum(len(b) for part in bodies for b in part) / 2 / n
+    return arrived - began, verdict - arrived, sum(len(data) for _, data in hosts) / n
 
 
 def main():
@@ -66,7 +70,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             c = Collector(os.path.join(folder, "c.db"))
             prepared = [(f"e{n}-{k}", requests(f"e{n}-{k}", n)) for k in range(ROUNDS)]
-            got = [measure(c, episode, n, bodies) for episode, bodies in prepared]
+            got = [measure(c, episode, n, hosts) for episode, hosts in prepared]
             with open(f"/proc/{c.process.pid}/status") as f:
                 rss = next(int(line.split()[1]) for line in f if line.startswith("VmHWM"))
             c.stop()

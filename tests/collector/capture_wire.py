@@ -1,11 +1,10 @@
-"""Captures as hosts send them (proto/capture.proto), packed by hand out of docs/diagnose.md's JSON, and the log record around them."""
+"""Captures as hosts send them (proto/capture.proto), packed by hand out of docs/diagnose.md's JSON, and how they travel."""
 
 import gzip
 import sys
 import time
+import urllib.parse
 from pathlib import Path
-
-import otlp
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from protobuf import field, varint  # noqa: E402
@@ -67,13 +66,12 @@ def wire(c, **about):
     return out
 
 
-def resource(host, slice_name, worker):
-    return {"host.name": host, "service.name": "tpu-hostd", "service.version": "0.1.0", "tpu.boot.id": "b-1", "tpu.slice.name": slice_name,
-            "tpu.worker.id": worker, "tpu.accelerator.type": "v6e-16"}
+def query(episode, member, run, round_, generation=1, suspicion="stall", **more):
+    """What stands behind POST /registry/v1/capture?"""
+    return urllib.parse.urlencode({"episode": episode, "run": run, "round": round_, "rounds": 2, "generation": generation, "suspicion": suspicion,
+                                   "taken": int(time.time() * 1e6), **{k: member[k] for k in ("slice", "worker", "host", "incarnation")}, **more})
 
 
-def record(episode, run, round_, data, generation=1, suspicion="stall", hosts=0, slice_hosts=0, **more):
+def post(collector, member, episode, run, round_, data, **more):
     """data: the wire's bytes, packed here."""
-    return otlp.log("tpu.run.captured", {"verb": "stacktraceanalyzer", "run": run, "generation": generation, "episode": episode, "round": round_,
-                                         "rounds": 2, "hosts": hosts, "slice_hosts": slice_hosts, "suspicion": suspicion,
-                                         "capture": gzip.compress(data, 1), **more}, time=time.time())
+    return collector.post("/registry/v1/capture?" + query(episode, member, run, round_, **more), gzip.compress(data, 1))

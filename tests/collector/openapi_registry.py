@@ -9,7 +9,8 @@ INTENT = {"name": "h0", "user": "alice", "argv": ["train"], "slices": ["h0"]}
 
 def member(worker, **more):
     return {"v": 1, "slice": "h0", "worker": worker, "host": f"h{worker}", "id": f"id{worker}", "incarnation": "a", "address": ["10.0.0.1"],
-            "hosts": 2, **more}
+            "hosts": 2, "next": ["h1"], "orders": "cordoned: why", "state": "degraded", "reasons": "nic.mtu eth1",
+            "version": "0.1.0", "accelerator": "v6e-16", **more}
 
 
 class Drive:
@@ -28,7 +29,7 @@ class Drive:
         """So that every GET finds something."""
         sync = "/registry/v1/sync"
         self.call("POST", sync, 200, {"v": 1, "same": "h0/0", "incarnation": "a"})
-        answer = self.call("POST", sync, 200, {"v": 1, "member": member(0), "wait": 1})
+        answer = self.call("POST", sync, 200, {"v": 1, "member": member(0), "wait": 1, "figures": [{"run": "j", "generation": 1, "at": 1, "step": 12}]})
         self.case.assertEqual(answer["records"]["slice/h0"]["state"], "forming")
         self.case.assertEqual(self.call("POST", sync, 200, {"v": 1, "member": member(0, id="x")})["conflict"]["holder"], "h0")
         self.call("POST", sync, 400, {"v": 1})
@@ -47,8 +48,18 @@ class Drive:
         self.call("POST", capture, 409)
         self.call("POST", capture, 400, query="?nonsense=1")
         self.call("POST", capture, 404, name="nothing")
+        self.post_captures()
         self.call("PUT", "/api/v1/mode", 200)
         self.call("PUT", "/api/v1/mode", 400, query="?nonsense=1")
+
+    def post_captures(self):
+        path, run = "/registry/v1/capture", "&run=h0&generation=1&suspicion=stall&hosts=2&slice_hosts=2&rounds=2"
+        who = f"slice=h0&worker=0&host=h0&incarnation=a&round=0&taken={int(time.time() * 1e6)}{run}"
+        self.call("POST", path, 200, "x", query="?" + who)
+        self.call("POST", path, 400, "x", query="?" + who.replace("round=0", "round=2"))
+        self.call("POST", path, 404, "x", query="?episode=none&" + who)
+        self.call("POST", path, 413, "x" * 2000000, query="?" + who)
+        self.call("POST", path, 503, "x", query="?" + who.replace("worker=0", "worker=1"))
 
     def after_reads(self):
         slot = "/api/v1/slices/{name}/slots/{worker}"

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import sqlite3
 import sys
 import tempfile
 import threading
@@ -12,7 +13,6 @@ from pathlib import Path
 
 import capture_wire
 import collector_case
-import otlp
 from registry_hosts import Host, until
 
 BUILD = Path(os.environ.get("BUILD_DIR", "build/dev")).absolute()
@@ -33,7 +33,7 @@ class Captured(Host):
     suspicion = "stall"  # what its agent thinks of its own run
 
     def __init__(self, collector, slice_name, worker, hosts, what, **more):
-        self.what, self.done, self.sent, self.seq = what, set(), [], 0
+        self.what, self.done, self.sent = what, set(), []
         super().__init__(collector, slice_name, worker, hosts, **more)
 
     def _act(self):
@@ -54,14 +54,19 @@ class Captured(Host):
             self.sent.append(time.monotonic())
             time.sleep(between)
 
-    def push(self, r, k, data, **more):
-        m = self.member
-        self.seq += 1
-        body = otlp.request(capture_wire.resource(m["host"], m["slice"], m["worker"]),
-                            [capture_wire.record(r["episode"], r["run"], k, data, generation=r["generation"], hosts=r["hosts"], slice_hosts=r["slice_hosts"], **more)])
-        answer = self.collector.post("/v1/logs", body, {"TPU-Spool-Record": f"{abs(hash(m['host'])) & 0xffffffffffffffff:016x}/events/{self.seq}"})
-        assert answer.status == 200, answer.content
-        return answer
+    def push(self, r, k, data, status=(200,), **more):
+        """Again while the collector does not answer, as agents do."""
+        while True:
+            try:
+                answer = capture_wire.post(self.collector, self.member, r["episode"], r["run"], k, data,
+                                           **{"generation": r["generation"], "hosts": r["hosts"], "slice_hosts": r["slice_hosts"], **more})
+            except OSError:
+                answer = None
+            if answer and answer.status != 503:
+                assert answer.status in status, (answer.status, answer.content)
+                return answer
+            if self.ended.wait(0.2):
+                return None
 
 
 class Diagnosis(unittest.TestCase):
@@ -89,11 +94,17 @@ class Diagnosis(unittest.TestCase):
         self.assertEqual(answer.status, 201, answer.text)
         until(lambda: all(h.parts.get(name, {}).get("state") == "running" for h in self.hosts), "the run runs")
 
-    def restart(self):
-        """Killed, and started again where it was."""
+    def restart(self, takes_over=False):
+        """Killed, and started again where it was; takes_over: as another collector, that has the records of the registry alone."""
         ports = self.collector.otlp, self.collector.api
         self.collector.process.kill()
         self.collector.process.wait(60)
+        if takes_over:
+            db = sqlite3.connect(self.collector.database)
+            with db:
+                for table in ("captures", "episodes", "episode_slices"):
+                    self.assertGreater(db.execute(f"DELETE FROM {table}").rowcount, 0, table)
+            db.close()
         again = collector_case.Collector(self.collector.database, "--config", self.config(5), "--listen-otlp", f"127.0.0.1:{ports[0]}", "--listen-api", f"127.0.0.1:{ports[1]}")
         self.addCleanup(lambda: again.process.poll() is None and again.stop())
         for h in self.hosts:
@@ -213,17 +224,24 @@ class Diagnosis(unittest.TestCase):
         liar = self.hosts[3]
         liar.push(r, 0, b"\x08\x01" + os.urandom(200))
         liar.push(r, 1, capture_wire.wire({**stacks(WAITS), "slice": "s1", "worker": 1, "host": "s1-1", "episode": r["episode"], "round": 0}))
-        stranger = {"host.name": "stranger", "service.name": "tpu-hostd", "tpu.slice.name": "s1", "tpu.worker.id": 1}
-        body = otlp.request(stranger, [capture_wire.record(r["episode"], "job1", k, capture_wire.wire(stacks(READS))) for k in (0, 1)])
-        self.assertEqual(self.collector.post("/v1/logs", body).status, 200)
+        post = lambda **more: capture_wire.post(self.collector, {**liar.member, **more}, r["episode"], "job1", 0, capture_wire.wire(stacks(READS)))
+        self.assertEqual(post(host="s1-1").status, 503)  # it is no member by that name, worker id or life
+        self.assertEqual(post(worker=1).status, 503)
+        self.assertEqual(post(incarnation="0").status, 503)
+        self.assertEqual(post(host="../x").status, 400)
+        self.assertEqual(post(slice="").status, 400)
+        self.assertEqual(liar.push({**r, "episode": "job1-1-7"}, 0, b"x", status=(404,)).status, 404)
+        self.assertEqual(self.collector.post("/registry/v1/capture?" + capture_wire.query(r["episode"], liar.member, "job1", 0), os.urandom(1024 * 1024 + 1)).status, 413)
+        self.assertEqual(self.collector.post("/registry/v1/capture?" + capture_wire.query(r["episode"], liar.member, "job1", 7), b"x").status, 400)
+        self.assertEqual(liar.push(r, 1, b"again").status, 200)  # one that is there stands
         d = self.diagnosed()
         self.assertEqual(d["outcome"], "named", d["summary"])
-        self.assertEqual((d["diagnosis"]["silent"], d["diagnosis"]["hosts"], d["diagnosis"]["unusable"]), (1, 4, 3))
+        self.assertEqual((d["diagnosis"]["silent"], d["diagnosis"]["hosts"], d["diagnosis"]["unusable"]), (1, 4, 1))
         self.assertEqual((d["diagnosis"]["suspects"][0]["host"], d["diagnosis"]["suspects"][0]["reason"]), ("s1-1", "silent"))
         self.assertIn("worker 1 (10.0.1.1)", d["summary"])
         for k in range(40):
-            liar.push({**r, "episode": f"x{k}"}, 0, b"")
-        self.assertLessEqual(self.collector.sql("SELECT count(*) FROM captures WHERE host = 's1-3'")[0][0], 16)
+            capture_wire.post(self.collector, liar.member, "", f"x{k}", 0, b"x")
+        self.assertEqual(self.collector.sql("SELECT count(*) FROM captures WHERE host = 's1-3'")[0][0], 16)
 
     def test_two_slices_and_a_restart(self):
         """The collector is killed between the captures and the verdict."""
@@ -241,17 +259,50 @@ class Diagnosis(unittest.TestCase):
             self.assertIn("slice s2, worker 1", d["summary"])
             self.assertEqual(d["answered"], 4)
 
+    def test_another_collector_goes_on(self):
+        """It takes over between the two captures: the hosts send theirs again, and the verdict comes; the next answers for it without any capture."""
+        gate = threading.Event()
+        for w in range(3):
+            self.host("s1", w, 3, lambda k, w=w: (k == 0 or gate.wait(60)) and stacks(READS if w == 1 else WAITS))
+        self.run_(["s1"])
+        self.suspect(self.hosts[0])
+        until(lambda: self.collector.sql("SELECT count(*) FROM captures")[0][0] == 3, "the first captures are there")
+        r = self.hosts[0].records["capture/s1"]
+        until(lambda: self.collector.sql("SELECT count(*) FROM registry WHERE key = ?", f"episode/{r['episode']}")[0][0], "it is kept")
+        self.restart(takes_over=True)
+        for h in self.hosts:
+            threading.Thread(target=h.push, args=(r, 0, capture_wire.wire({"episode": r["episode"], "round": 0, **stacks(READS if h is self.hosts[1] else WAITS)})),
+                             kwargs={"suspicion": "stall"}, daemon=True).start()
+        gate.set()
+        d = self.diagnosed(outcome="named")
+        self.assertEqual((d["episode"], d["answered"], d["hosts"], d["suspected"], d["by"]), (r["episode"], 3, 3, True, r["by"]))
+        self.assertIn("worker 1 (10.0.1.1): 1 of 3 is different", d["summary"])
+        event, = until(lambda: self.events("tpu.run.stall_confirmed"), "it is told")
+        until(lambda: '"outcome":"named"' in self.collector.sql("SELECT value FROM registry WHERE key = ?", f"episode/{r['episode']}")[0][0], "the verdict is kept")
+        self.restart(takes_over=True)
+        again = self.diagnosed(outcome="named")
+        same = ("episode", "run", "generation", "at", "by", "why", "hosts", "answered", "outcome", "summary", "diagnosed", "confirmed", "suspected")
+        self.assertEqual({k: again[k] for k in same}, {k: d[k] for k in same})
+        self.assertEqual(again["diagnosis"]["suspects"], d["diagnosis"]["suspects"])
+        self.assertEqual([e["episode"] for e in self.collector.get("/api/v1/slices/s1/episodes").json["episodes"]], [r["episode"]])
+        self.suspect(*self.hosts, on=False)
+        until(lambda: self.diagnosis().json["recovered"], "it recovers")
+        until(lambda: '"recovered":0' not in self.collector.sql("SELECT value FROM registry WHERE key = ?", f"episode/{r['episode']}")[0][0], "that is kept")
+
     def test_hosts_by_themselves(self):
         """No registry asked: what several hosts of a run captured at about the same time is one episode."""
-        for w in range(3):
-            for k in (0, 1):
+        self.slice(3, None, lambda k: None)
+        until(lambda: all(h.records for h in self.hosts), "they are members")
+        for w, h in enumerate(self.hosts):
+            for k in (0, 1, 1):  # the last is said again
                 data = capture_wire.wire({**stacks(READS if w == 1 else WAITS), "round": k})
-                body = otlp.request(capture_wire.resource(f"o{w}", "own", w), [capture_wire.record("", "solo", k, data, slice_hosts=3)])
-                self.assertEqual(self.collector.post("/v1/logs", body).status, 200)
-        d = self.diagnosed("own")
-        self.assertIn("slice own, worker 1", d["summary"])
+                self.assertEqual(capture_wire.post(self.collector, h.member, "", "solo", k, data, slice_hosts=3).status, 200)
+        d = self.diagnosed("s1")
+        self.assertIn("slice s1, worker 1", d["summary"])
         self.assertTrue(d["episode"].startswith("own.solo-1-"), d)
         self.assertTrue(d["confirmed"])
+        old = capture_wire.post(self.collector, self.hosts[0].member, "", "solo", 0, b"x", taken=int((time.time() - 2 * 86400) * 1e6))
+        self.assertEqual(old.status, 404, old.content)
 
     def test_64_hosts(self):
         """Capture to verdict: from the last capture's arrival on. Printed, not judged."""

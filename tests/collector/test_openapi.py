@@ -98,6 +98,7 @@ class Collector(Case):
         self.assertEqual(self.get("/api/v1/hosts", limit=1)["next"], 1)
         self.assertEqual(self.get("/api/v1/hosts/{name}")["metrics"][0]["value"], None)
         self.assertIsNone(self.get("/api/v1/hosts/{name}", name_="pc")["state"])
+        self.assertEqual(self.get("/api/v1/hosts/{name}", name_="h1")["registry"], "missing")
         for (method, path), parameters in self.file.parameters.items():
             if method == "GET":
                 answer = self.get(path, 400, nonsense=1)

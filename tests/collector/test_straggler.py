@@ -1,25 +1,28 @@
 #!/usr/bin/python3
-"""A slow host is named out of what all hosts push of a run, under its own name and once."""
+"""A slow host is named out of the figures of all hosts' syncs, under its own name and once."""
 
+import json
 import time
 import unittest
 
-import otlp
-from collector_case import AGENT, Case
+from collector_case import Case
 
 HOSTS, PUSH, SLOW = 4, 15, 2
 
 
 class Straggler(Case):
-    def push(self, c, host, at, steps, cpu, job="train"):
-        resource = {**AGENT, "host.name": f"h{host}", "tpu.slice.name": f"s{host // 2}", "tpu.worker.id": host % 2}
-        modes = [otlp.point(cpu * share, {"job": job, "cpu.mode": mode}, at) for mode, share in (("user", 0.5), ("system", 0.25))]
-        waited = [otlp.point(cpu * 0.25, {"job": job, "tpu.pressure.resource": "cpu", "tpu.pressure.kind": "some"}, at),
-                  otlp.point(at % 1000, {"job": job, "tpu.pressure.resource": "io", "tpu.pressure.kind": "some"}, at)]
-        body = otlp.request(resource, [otlp.gauge("tpu.run.step", [otlp.point(int(steps), {"job": job}, at)]),
-                                       otlp.sum_metric("tpu.run.cpu.time", modes, "s"),
-                                       otlp.sum_metric("tpu.run.pressure.stall_time", waited, "s")])
-        self.ok(c.post("/v1/metrics", body))
+    def setUp(self):
+        super().setUp()
+        self.known = set()
+
+    def push(self, c, host, at, steps, cpu, run="train"):
+        f = {"run": run, "generation": 1, "at": int(at * 1e6), "step": int(steps), "user": cpu * 0.5, "system": cpu * 0.25, "waited": cpu * 0.25}
+        member = {"v": 1, "slice": f"s{host // 2}", "worker": host % 2, "host": f"h{host}", "id": f"id{host}", "incarnation": "1", "address": [f"10.0.0.{host}"],
+                  "hosts": 2, "state": "ready", "runs": []}
+        known = {"v": 1, "same": f"{member['slice']}/{member['worker']}", "incarnation": "1"} if host in self.known else {"v": 1, "member": member}
+        self.known.add(host)
+        r = c.post("/registry/v1/sync", json.dumps({**known, "wait": 0, "figures": [{"run": 7}, f]}))
+        self.assertEqual(r.status, 200, r.content)
 
     def train(self, c, seconds, slow_from):
         """Steps of 0.7 s, of which each host computes for 0.15; from slow_from on one computes for 0.85, and all take 1.4."""

@@ -66,12 +66,15 @@ class Tls(Case):
         """A certificate whose URI ends in a host's name brings the captures of that host, and of no other."""
         self.c = c = Collector(os.path.join(self.dir.name, "c.db"), "--config", self.configuration())
 
-        def push(host):
-            capture = capture_wire.record("e-1", "job", 0, capture_wire.wire({"processes": []}))
-            return self.call(c.otlp, "agent", "POST", "/v1/logs", otlp.request(capture_wire.resource(host, "s1", 0), [capture]), PROTOBUF)
-        self.assertEqual(push("h0").content, b"")  # no host has this name: the certificate may be a whole fleet's
-        self.assertEqual(push("7").content, b"")
-        self.assertNotEqual(push("h1").content, b"", "it is told back as rejected")
+        def push(host, worker):
+            member = {"v": 1, "slice": "s1", "worker": worker, "host": host, "id": host, "incarnation": "a", "address": [], "hosts": 3}
+            joined = self.call(c.otlp, "agent", "POST", "/registry/v1/sync", json.dumps({"v": 1, "member": member}))
+            self.assertEqual(joined.status, 200, joined.content)
+            path = "/registry/v1/capture?" + capture_wire.query("", member, "job", 0)
+            return self.call(c.otlp, "agent", "POST", path, capture_wire.wire({"processes": []})).status
+        self.assertEqual(push("h0", 0), 200)  # no host has this name: the certificate may be a whole fleet's
+        self.assertEqual(push("7", 1), 200)
+        self.assertEqual(push("h1", 2), 403)
         self.assertEqual(c.sql("SELECT host FROM captures ORDER BY id"), [("h0",), ("7",)])
 
     def test_who_may_call(self):

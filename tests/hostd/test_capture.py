@@ -32,7 +32,9 @@ def stacks(thread):
         {"tid": 4711, "name": "python3", "interpreter": 0, "gil": False, "changed": False, "frames_cut": False, **thread}]}]}
 
 
-class Capture(Gang):
+class Capturing(Gang):
+    """Hosts whose stand-ins for tpu-launchd have stacks."""
+
     def host(self, slice_name, worker, hosts=1, start=True, machine=None, thread=WAITS):
         h = super().host(slice_name, worker, hosts, start=False, machine=machine)
         h.config.write_text(h.config.read_text().replace("Endpoint=\n", f"Endpoint={self.collector.agents}\n", 1))
@@ -76,6 +78,8 @@ class Capture(Gang):
     def kept(self, name):
         return sorted(p.name for p in (self.hosts[name].folder / "captures").glob("*"))
 
+
+class Capture(Capturing):
     def test_order_to_verdict(self):
         self.three_hosts()
         none = self.tpuctl("diagnose", "s0", "--collector", self.collector.people, check=None)
@@ -94,7 +98,11 @@ class Capture(Gang):
             self.assertEqual(len(self.kept(name)), 2)
             self.assertTrue(all(k.endswith(f"-{asked['episode']}.capture") for k in self.kept(name)), self.kept(name))
             events = [e for e in self.hosts[name].get("/v1/events")["events"] if e["name"] == "tpu.run.captured"]
-            self.assertEqual([(e["body"]["round"], e["body"]["hosts"], "capture" in e["body"]) for e in events], [(0, 3, False), (1, 3, False)])
+            self.assertEqual([(e["body"]["round"], e["body"]["episode"], "capture" in e["body"]) for e in events], [(0, asked["episode"], False), (1, asked["episode"], False)])
+        said = wait_until(lambda: [e for e in self.api("/api/v1/events?limit=1000&name=tpu.run.captured&host=s1-0")["events"]], 60, "the copy for exporters")[0]["body"]
+        self.assertEqual({k: said[k] for k in ("verb", "node", "slice", "worker")}, {"verb": "stacktraceanalyzer", "node": "s1-0", "slice": "s1", "worker": "0"})
+        self.assertIn("    next_batch (/srv/dataset.py:88)\n", said["text"])
+        self.assertNotIn("capture", said)
         folders = [str(h.folder / "captures") for h in self.hosts.values()]
         done = subprocess.run([BUILD / "agent/ctl/tpuctl", "diagnose", "all", "--from", *folders], capture_output=True, text=True, timeout=60, check=False)
         self.assertEqual(done.returncode, 2, done.stdout + done.stderr)

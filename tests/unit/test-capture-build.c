@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "capture_build.h"
+#include "capture_print.h"
 #include "capture_shelf.h"
 #include "capture_wire.h"
 #include "inflate.h"
@@ -53,6 +54,27 @@ static const struct capture_about about = { .slice = "s0",
                                             .taken = 8,
                                             .clock_error = 2,
                                             .step = 12 };
+
+/* The copy for exporters: cut at the end of a line, and saying so. */
+static void test_text(void) {
+        _cleanup_free_ char *text = NULL, *cut = NULL;
+        _cleanup_(seen_clear) struct seen s;
+
+        ASSERT_OK(build("{\"version\":1,\"processes\":[{\"pid\":2,\"command\":\"python3 train.py\",\"python\":\"3.11.2\",\"threads\":["
+                        "{\"tid\":2,\"name\":\"python3\",\"state\":\"S\",\"wait\":\"pipe_read\",\"syscall\":\"read\",\"gil\":true,\"frames\":["
+                        "{\"kind\":\"kernel\",\"function\":\"pipe_read\"},{\"file\":\"/srv/dataset.py\",\"line\":88,\"function\":\"next_batch\"},"
+                        "{\"file\":\"/srv/train.py\",\"line\":120,\"function\":\"main\"}]}]}]}",
+                        &about, &s));
+        ASSERT_STREQ(s.built.text, "process 2 python3 train.py\n"
+                                   "  thread 2 python3, S, holds the GIL, in read, waits in pipe_read\n"
+                                   "    pipe_read [kernel]\n"
+                                   "    next_batch (/srv/dataset.py:88)\n"
+                                   "    main (/srv/train.py:120)\n");
+        ASSERT_OK(capture_print(&s.c, &s.t, strlen(s.built.text) + 1, &text));
+        ASSERT_STREQ(text, s.built.text);
+        ASSERT_OK(capture_print(&s.c, &s.t, 100, &cut));
+        ASSERT_STREQ(cut, "process 2 python3 train.py\n[cut here: the stacks are longer than this text may be]\n");
+}
 
 static void test_what_is_in(void) {
         struct finding path = { .check = "path.answer", .subject = "10.0.0.2", .verdict = VERDICT_WARN };
@@ -155,8 +177,10 @@ static bool count(const char *name, void *userdata) {
 static void test_shelf(void) {
         _cleanup_scratch_ struct scratch s = scratch_new();
         _cleanup_free_ uint8_t *data = NULL;
-        char directory[512];
+        char directory[512], name[SHELF_NAME_MAX], parsed[64];
         size_t n = 0, len;
+        unsigned round;
+        usec_t taken;
 
         scratch_path(&s, "captures", directory);
         ASSERT_FALSE(capture_shelf_has(directory, "e0"));
@@ -165,7 +189,9 @@ static void test_shelf(void) {
                 char episode[16];
 
                 (void) snprintf(episode, sizeof(episode), "e-%u.x", i / 2);
-                ASSERT_OK(capture_shelf_put(directory, 1000 + i, i % 2, episode, "data", 4));
+                ASSERT_OK(capture_shelf_put(directory, 1000 + i, i % 2, episode, "data", 4, name));
+                ASSERT_OK(capture_shelf_parse(name, &taken, &round, parsed));
+                ASSERT_TRUE(taken == 1000 + i && round == i % 2 && streq(parsed, episode));
         }
         ASSERT_OK(capture_shelf_visit(directory, count, &n));
         ASSERT_EQ(n, SHELF_KEPT);
@@ -179,8 +205,10 @@ static void test_shelf(void) {
         ASSERT_EQ(capture_shelf_read(directory, "../captures/00000000000000001011-1-e-5.x.capture", 4, &data,
                                      &len),
                   -ENOENT);
-        ASSERT_EQ(capture_shelf_put(directory, 1, 0, "../x", "data", 4), -EINVAL);
-        ASSERT_EQ(capture_shelf_put(directory, 1, 0, "", "data", 4), -EINVAL);
+        ASSERT_EQ(capture_shelf_put(directory, 1, 0, "../x", "data", 4, name), -EINVAL);
+        ASSERT_EQ(capture_shelf_put(directory, 1, 0, "", "data", 4, name), -EINVAL);
+        ASSERT_EQ(capture_shelf_parse("00000000000000001011-1.capture", &taken, &round, parsed), -EINVAL);
+        ASSERT_EQ(capture_shelf_parse("x", &taken, &round, parsed), -EINVAL);
 }
 
-TEST_MAIN(test_what_is_in, test_no_stacks, test_bad, test_too_large, test_shelf)
+TEST_MAIN(test_text, test_what_is_in, test_no_stacks, test_bad, test_too_large, test_shelf)

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent_capture_send.h"
+
+#include "agent_registry.h"
+#include "capture_build.h"
+#include "capture_wire.h"
+#include "log.h"
+#include "run_record.h"
+
+#define PATH_BYTES  640
+#define SECOND_TRY  (1 * USEC_PER_SEC) /* then twice as long each time, up to … */
+#define LAST_TRIES  (30 * USEC_PER_SEC)
+#define TRIES_MAX   20 /* about 8 minutes: an episode is judged before */
+
+enum sent_state {
+        SENT_NOT, /* or not to the collector that leads now */
+        SENT_DONE, /* it has it, or does not want it */
+};
+
+struct sent {
+        struct capture_sent what; /* file "": the place is free */
+        enum sent_state state;
+        uint64_t term; /* in which it is done */
+        uint8_t *packed;
+        size_t len;
+};
+
+struct agent_capture_send {
+        struct agent *agent;
+        const char *directory; /* borrowed */
+        struct sent sent[SHELF_KEPT]; /* the oldest first */
+        size_t n;
+        struct sent *posted; /* NULL: nothing is on its way */
+        unsigned tries;      /* in vain, since the last answer or news */
+        sd_event_source *timer;
+        char asked[64]; /* the episode of capture/SLICE */
+        bool away;      /* the registry was, when it was looked at last */
+        uint64_t term;  /* likewise */
+};
+
+static void drop_first(struct agent_capture_send *s) {
+        free(s->sent[0].packed);
+        memmove(&s->sent[0], &s->sent[1], --s->n * sizeof(s->sent[0]));
+        if (s->posted)
+                s->posted = s->posted == &s->sent[0] ? NULL : s->posted - 1;
+}
+
+static struct sent *add(struct agent_capture_send *s, const struct capture_sent *c) {
+        struct sent *x;
+
+        if (s->n == SHELF_KEPT)
+                drop_first(s);
+        x = &s->sent[s->n++];
+        *x = (struct sent){ .what = *c };
+        return x;
+}
+
+/* --- One at a time ------------------------------------------------------------------------------------- */
+
+static struct agent_registry *registry_of(const struct agent_capture_send *s) {
+        struct agent_registry *g = s->agent->enrollment;
+
+        return g && g->registry && g->kind == REGISTRY_COLLECTOR && g->status.state == REGISTRY_MEMBER ? g : NULL;
+}
+
+/* Those of the episode that is asked for go to each collector that leads; the others once. */
+static bool is_due(const struct agent_capture_send *s, const struct sent *x, uint64_t term) {
+        return x->state == SENT_NOT || (x->term != term && x->what.episode[0] && streq(x->what.episode, s->asked));
+}
+
+static struct sent *next_due(struct agent_capture_send *s, uint64_t term) {
+        for (size_t i = 0; i < s->n; i++)
+                if (is_due(s, &s->sent[i], term))
+                        return &s->sent[i];
+        return NULL;
+}
+
+static void try_again(struct agent_capture_send *s) {
+        usec_t span = SECOND_TRY << MIN(s->tries, 5U);
+
+        if (++s->tries > TRIES_MAX)
+                return; /* until there is news of the registry */
+        /* Both fail for a source without a loop only. */
+        (void) sd_event_source_set_time_relative(s->timer, MIN(span, LAST_TRIES));
+        (void) sd_event_source_set_enabled(s->timer, SD_EVENT_ONESHOT);
+}
+
+static void settle(struct sent *x, uint64_t term) {
+        x->state = SENT_DONE;
+        x->term = term;
+        free(x->packed);
+        x->packed = NULL;
+}
+
+static void send_next(struct agent_capture_send *s);
+
+static void on_posted(int error, unsigned status, uint64_t term, const char *why, void *userdata) {
+        struct agent_capture_send *s = userdata;
+        struct sent *x = s->posted;
+        bool refused = error == 0 && (status == 400 || status == 403 || status == 413);
+
+        s->posted = NULL;
+        if (!x) { /* newer ones pushed it out */
+                send_next(s);
+                return;
+        }
+        if (error == 0 && (status == 200 || status == 404 || refused)) {
+                if (refused)
+                        log_warning("the collector does not take the capture of run %s, episode %s: %u: %s", x->what.run,
+                                    x->what.episode, status, why);
+                settle(x, term);
+                s->tries = 0;
+                send_next(s);
+        } else
+                try_again(s);
+}
+
+/* Packed; *ret is malloc'ed. */
+static int read_shelf(const struct agent_capture_send *s, const struct sent *x, uint8_t **ret, size_t *ret_len) {
+        _cleanup_free_ uint8_t *wire = NULL;
+        size_t len;
+        int r = capture_shelf_read(s->directory, x->what.file, CAPTURE_WIRE_MAX, &wire, &len);
+
+        return r < 0 ? r : capture_pack(wire, len, ret, ret_len);
+}
+
+static int post(struct agent_capture_send *s, struct agent_registry *g, struct sent *x) {
+        const struct capture_sent *c = &x->what;
+        _cleanup_free_ uint8_t *own = NULL;
+        const uint8_t *data = x->packed;
+        size_t len = x->len;
+        char path[PATH_BYTES];
+        int r = data ? 0 : read_shelf(s, x, &own, &len);
+
+        if (r < 0)
+                return r;
+        /* All of it is of letters that a query takes: names of docs/registry.md, and words of ours. */
+        (void) snprintf(path, sizeof(path),
+                        "/registry/v1/capture?episode=%s&round=%u&rounds=%u&slice=%s&worker=%u&host=%s&incarnation=%s&run=%s"
+                        "&generation=%" PRIu64 "&hosts=%" PRIu64 "&slice_hosts=%" PRIu64 "&suspicion=%s&taken=%" PRIu64,
+                        c->episode, c->round, c->rounds, g->slice, g->worker, g->host, g->incarnation, c->run, c->generation,
+                        c->hosts, c->slice_hosts, c->suspicion, c->taken);
+        return registry_post(g->registry, path, "application/x-protobuf", data ? data : own, len, on_posted, s);
+}
+
+static void send_next(struct agent_capture_send *s) {
+        struct agent_registry *g = registry_of(s);
+        struct sent *x;
+
+        while (g && !s->posted && (x = next_due(s, registry_term(g->registry)))) {
+                int r;
+
+                s->posted = x; /* the answer may come from inside */
+                r = post(s, g, x);
+                if (r >= 0)
+                        return;
+                s->posted = NULL;
+                if (r != -ENOENT && r != -E2BIG && r != -EIO) {
+                        try_again(s);
+                        return;
+                }
+                log_warning("the capture of run %s, episode %s, cannot be read any more: %s", x->what.run, x->what.episode,
+                            strerror(-r));
+                settle(x, registry_term(g->registry));
+        }
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
+        (void) source, (void) usec;
+        send_next(userdata);
+        return 0;
+}
+
+/* --- What there is ------------------------------------------------------------------------------------- */
+
+void agent_capture_send_add(struct agent_capture_send *s, const struct capture_sent *c, const void *packed, size_t len) {
+        struct sent *x = add(s, c);
+
+        if (packed) {
+                x->packed = malloc(len);
+                if (x->packed)
+                        memcpy(x->packed, packed, len); /* without memory for it, it is lost */
+                x->len = len;
+        }
+        s->tries = 0;
+        send_next(s);
+}
+
+struct shelf_look {
+        struct agent_capture_send *send;
+        const json_t *record;
+};
+
+static bool on_shelf(const char *name, void *userdata) {
+        const struct shelf_look *w = userdata;
+        struct agent_capture_send *s = w->send;
+        struct capture_sent c = { .rounds = run_number(w->record, "second") > 0 ? 2 : 1,
+                                  .generation = run_number(w->record, "generation"),
+                                  .hosts = run_number(w->record, "hosts"),
+                                  .slice_hosts = run_number(w->record, "slice_hosts") };
+
+        if (capture_shelf_parse(name, &c.taken, &c.round, c.episode) < 0 || !streq(c.episode, s->asked))
+                return true;
+        for (size_t i = 0; i < s->n; i++)
+                if (streq(s->sent[i].what.file, name))
+                        return true;
+        (void) snprintf(c.file, sizeof(c.file), "%s", name);
+        (void) snprintf(c.run, sizeof(c.run), "%s", run_text(w->record, "run"));
+        (void) snprintf(c.suspicion, sizeof(c.suspicion), "%s", agent_capture_suspicion(s->agent, c.run));
+        (void) add(s, &c);
+        return true;
+}
+
+void agent_capture_send_asked(struct agent_capture_send *s, const json_t *record) {
+        struct shelf_look w = { .send = s, .record = record };
+
+        (void) snprintf(s->asked, sizeof(s->asked), "%s", run_text(record, "episode"));
+        if (s->asked[0])
+                (void) capture_shelf_visit(s->directory, on_shelf, &w); /* what cannot be read is not known */
+        s->tries = 0;
+        send_next(s);
+}
+
+void agent_capture_send_look(struct agent_capture_send *s) {
+        struct agent_registry *g = registry_of(s);
+        bool was_away = s->away;
+
+        s->away = !g;
+        if (!g || (!was_away && s->term == registry_term(g->registry)))
+                return;
+        s->term = registry_term(g->registry);
+        s->tries = 0;
+        send_next(s);
+}
+
+void agent_capture_send_anew(struct agent_capture_send *s) {
+        s->posted = NULL;
+        s->away = true;
+}
+
+/* --- Life ---------------------------------------------------------------------------------------------- */
+
+int agent_capture_send_new(struct agent *a, const char *directory, struct agent_capture_send **ret) {
+        struct agent_capture_send *s = calloc(1, sizeof(*s));
+        int r;
+
+        if (!s)
+                return -ENOMEM;
+        s->agent = a;
+        s->directory = directory;
+        r = sd_event_add_time(a->event, &s->timer, CLOCK_BOOTTIME, 0, 100 * USEC_PER_MSEC, on_timer, s);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(s->timer, SD_EVENT_OFF);
+        if (r < 0) {
+                (void) agent_capture_send_free(s);
+                return r;
+        }
+        (void) sd_event_source_set_description(s->timer, "capture-send");
+        *ret = s;
+        return 0;
+}
+
+struct agent_capture_send *agent_capture_send_free(struct agent_capture_send *s) {
+        if (!s)
+                return NULL;
+        while (s->n > 0)
+                drop_first(s);
+        s->timer = sd_event_source_disable_unref(s->timer);
+        free(s);
+        return NULL;
+}
