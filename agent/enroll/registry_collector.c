@@ -111,6 +111,12 @@ static void failed(struct collector_registry *c, enum registry_state s, usec_t l
                 tell(c, s == REGISTRY_AWAY && !c->base.complete ? REGISTRY_JOINING : s, "%s: %s", c->url, why[0] ? why : "no answer");
 }
 
+static int post(struct collector_registry *c, const char *text, usec_t timeout) {
+        const struct exchange_request q = { .path = SYNC_PATH, .body = text, .len = strlen(text), .timeout = timeout };
+
+        return exchange_start(c->exchange, &q);
+}
+
 static void ask(struct collector_registry *c) {
         _cleanup_free_ char *text = NULL;
         bool whole = c->told != c->said;
@@ -122,7 +128,7 @@ static void ask(struct collector_registry *c) {
         c->asking = c->said;
         c->asked = boot_now(c);
         text = finish(c, whole ? json_pack("{s:i, s:O}", "v", 1, "member", c->member) : short_form(c), wait_of(c));
-        r = text ? exchange_start(c->exchange, text, strlen(text), wait_of(c) + ANSWER_TIME) : -ENOMEM;
+        r = text ? post(c, text, wait_of(c) + ANSWER_TIME) : -ENOMEM;
         if (r < 0)
                 failed(c, REGISTRY_AWAY, 0, strerror(-r));
 }
@@ -287,7 +293,7 @@ static bool leave(struct registry *r) {
                 text = finish(c, json_incref(o), 0);
         json_decref(o);
         /* best effort: if it does not arrive, the lease ends */
-        return text && exchange_start(c->exchange, text, strlen(text), LEAVE_TIME) >= 0;
+        return text && post(c, text, LEAVE_TIME) >= 0;
 }
 
 static int put(struct registry *r, const char *key, const json_t *value, registry_put_done done,
@@ -343,11 +349,11 @@ static int take_url(struct collector_registry *c, const char *endpoints, char wh
                                 endpoints);
                 return -EINVAL;
         }
-        if (len + strlen(SYNC_PATH) >= sizeof(c->url)) {
+        if (len >= sizeof(c->url)) {
                 (void) snprintf(why, 256, "the URL is too long");
                 return -EINVAL;
         }
-        (void) snprintf(c->url, sizeof(c->url), "%.*s%s", (int) len, endpoints, SYNC_PATH);
+        (void) snprintf(c->url, sizeof(c->url), "%.*s", (int) len, endpoints);
         return 0;
 }
 
@@ -358,6 +364,7 @@ static int start(struct collector_registry *c, char why[static 256]) {
                                                    .certificate = o->certificate,
                                                    .key = o->key,
                                                    .answer_max = SYNC_ANSWER_MAX,
+                                                   .name = "registry",
                                                    .user_agent = "tpu-hostd/" TPU_HOSTD_VERSION,
                                                    .done = on_done,
                                                    .userdata = c };
