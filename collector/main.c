@@ -6,6 +6,7 @@
 #include <systemd/sd-daemon.h>
 
 #include "api.h"
+#include "control_sqlite.h"
 #include "episode_port.h"
 #include "episode_report.h"
 #include "journal.h"
@@ -158,20 +159,22 @@ static void on_new_database(void *userdata) {
 }
 
 static int start_registry(struct collector *c) {
-        const struct registry_options o = {
+        struct registry_options o = {
                 .event = c->event,
                 .store = c->store,
                 .clock = &clock_system,
                 .host = STORE_OWN_NAME,
                 .lease = c->settings.lease,
+                .tenant = REGISTRY_TENANT,
                 .answer = sync_port_answer,
                 .published = on_published,
                 .events = on_events,
                 .failed = on_store_failed,
                 .userdata = c,
         };
+        int r = control_sqlite_new(c->store, &o.control);
 
-        return registry_new(&o, &c->registry);
+        return r < 0 ? r : registry_new(&o, &c->registry);
 }
 
 static int start_episodes(struct collector *c) {

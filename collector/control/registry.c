@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <sys/random.h>
-
 #include "inside.h"
 #include "log.h"
 
-#define RETRY          USEC_PER_SEC /* after a commit that failed */
+#define RETRY          USEC_PER_SEC /* after a batch that was not written */
 #define DECISION_SHARE 4 /* at most a fifth of the time is spent on decisions, when there is always one */
 
 void registry_arm(struct registry *r) {
@@ -24,48 +22,66 @@ void registry_arm(struct registry *r) {
                 (void) log_warning_errno(x, "registry: timer: %m");
 }
 
-/* --- Decided, kept, told ------------------------------------------------------------------------------ */
+usec_t registry_now(struct registry *r) {
+        usec_t boot = registry_boot_now(r), real = clock_real(r->o.clock), passed = boot - r->time_boot,
+               planned = r->time_real + passed;
 
-static void on_changed(const char *key, const json_t *value, bool durable, void *userdata) {
-        struct registry *r = userdata;
+        if (r->time_real == 0)
+                planned = real;
+        r->time_real = MIN(MAX(real, planned - passed / 10), planned + passed / 10);
+        r->time_boot = boot;
+        return r->time_real;
+}
+
+/* --- Decided, stored, told ------------------------------------------------------------------------------ */
+
+static int add_pending(struct registry *r, const char *key, const json_t *value) {
         /* Shared with the planner, which never alters a value that it gave out. */
         json_t *v = value ? json_incref((json_t *) (uintptr_t) value) : json_null();
 
+        return json_object_set_new(r->pending, key, v) < 0 ? -ENOMEM : 0;
+}
+
+static void on_changed(const char *key, const json_t *value, bool durable, void *userdata) {
         (void) durable; /* all are kept */
-        if (json_object_set_new(r->pending, key, v) < 0)
+        if (add_pending(userdata, key, value) < 0)
                 log_error("registry: out of memory: %s is told later", key);
 }
 
-static int write_record(struct registry *r, const char *key, const json_t *value) {
-        _cleanup_free_ char *text = json_is_null(value) ? NULL : json_dumps(value, JSON_COMPACT);
-
-        if (!json_is_null(value) && !text)
-                return -ENOMEM;
-        return store_put_registry(r->o.store, key, text);
-}
-
-static int write_pending(struct registry *r, bool *ret_events) {
+int registry_tell_story(void *userdata) {
+        struct registry *r = userdata;
         usec_t now = clock_real(r->o.clock);
         const char *key;
         json_t *v;
-        int x;
+        int x = 0;
 
-        x = store_begin(r->o.store);
-        json_object_foreach (r->pending, key, v) {
-                const struct record *old = records_find(&r->records, key);
-
+        r->events = false;
+        json_object_foreach (r->sending, key, v)
                 if (x >= 0)
-                        x = write_record(r, key, v);
-                if (x >= 0)
-                        x = story_tell(r->o.store, r->o.host, key, old ? old->value : NULL,
-                                       json_is_null(v) ? NULL : v, now, ret_events);
-        }
-        return x < 0 ? x : store_commit(r->o.store);
+                        x = story_tell(r->o.store, r->o.host, key, json_object_get(r->kept, key),
+                                       json_is_null(v) ? NULL : v, now, &r->events);
+        return x;
 }
 
-/* What hosts are never sent need not be remembered. */
-static bool is_told(const char *key) {
-        return !startswith(key, "slot/") && !startswith(key, "intent/");
+/* The records are written elsewhere already: what cannot be told of them here is lost, and they are not. */
+static void tell_story_alone(struct registry *r) {
+        int x = store_begin(r->o.store);
+
+        if (x >= 0)
+                x = registry_tell_story(r);
+        if (x >= 0)
+                x = store_commit(r->o.store);
+        if (x >= 0)
+                return;
+        log_error("registry: events are lost: database: %.200s",
+                  x == -ENOMEM ? "out of memory" : store_error(r->o.store));
+        store_rollback(r->o.store);
+        r->events = false;
+        r->o.failed(x, r->o.userdata);
+}
+
+bool registry_is_told(const char *key) {
+        return !startswith(key, "slot/") && !startswith(key, "intent/") && !startswith(key, REGISTRY_OWN);
 }
 
 static void publish(struct registry *r) {
@@ -73,48 +89,89 @@ static void publish(struct registry *r) {
         const char *key;
         json_t *v;
 
-        json_object_foreach (r->pending, key, v) {
-                const struct record *old = records_find(&r->records, key);
+        json_object_foreach (r->sending, key, v) {
                 json_t *value = json_is_null(v) ? NULL : v;
-                bool urgent = record_is_urgent(key, old ? old->value : NULL, value);
+                bool urgent = record_is_urgent(key, json_object_get(r->kept, key), value);
 
                 if (r->o.published)
                         r->o.published(key, value, r->o.userdata);
-                if (is_told(key) && records_put(&r->records, key, json_incref(value), urgent, revision) < 0)
+                if (registry_is_told(key) && records_put(&r->records, key, json_incref(value), urgent, revision) < 0)
                         log_error("registry: out of memory: hosts are not told of %s", key);
+                if (value ? json_object_set(r->kept, key, value) < 0 : (void) json_object_del(r->kept, key), false)
+                        log_error("registry: out of memory: nobody is told of %s", key);
         }
-        (void) json_object_clear(r->pending);
 }
 
-static int commit(struct registry *r) {
-        bool events = false;
-        int x;
+/* Those who wait for decisions that are stored now, or for whom it failed. */
+void registry_tell_waiters(struct registry *r, int error) {
+        struct waiter **at = &r->waiters;
 
-        if (json_object_size(r->pending) == 0)
-                return 0;
-        x = write_pending(r, &events);
-        if (x < 0) {
-                char text[256];
+        while (*at) {
+                struct waiter *w = *at;
 
-                (void) snprintf(text, sizeof(text), "%.250s",
-                                x == -ENOMEM ? "out of memory" : store_error(r->o.store));
-                store_rollback(r->o.store);
-                if (!r->failing)
-                        log_error("registry: cannot store what is decided, nobody is told of it before: %s",
-                                  text);
-                r->failing = true;
-                r->counters.failed_commits++;
-                r->o.failed(x, r->o.userdata);
-                return x;
+                if (error == 0 && w->decision > r->stored) {
+                        at = &w->next;
+                        continue;
+                }
+                *at = w->next;
+                w->done(error, w->userdata);
+                free(w);
         }
+}
+
+static void not_written(struct registry *r, int error) {
+        /* What was decided since stands in front of what is not written. Out of memory: it is written with its next change. */
+        (void) json_object_update_missing(r->pending, r->sending);
+        json_decref(TAKE_PTR(r->sending));
+        if (!r->failing)
+                log_error("registry: cannot store what is decided, nobody is told of it before: %s", r->control->why);
+        r->failing = true;
+        r->counters.failed_commits++;
+        r->gang_at = registry_boot_now(r) + RETRY;
+        if (r->control->ops->takes_along)
+                r->o.failed(error, r->o.userdata);
+        registry_tell_waiters(r, -EIO);
+}
+
+static void written(struct registry *r) {
+        if (!r->control->ops->takes_along)
+                tell_story_alone(r);
         if (r->failing)
                 log_notice("registry: what is decided is stored again");
         r->failing = false;
         r->counters.commits++;
         publish(r);
-        if (events)
+        json_decref(TAKE_PTR(r->sending));
+        r->stored = r->covers;
+        if (r->events)
                 r->o.events(r->o.userdata);
-        return 0;
+}
+
+/* What is pending is sent, unless a batch is under way. */
+static int commit(struct registry *r) {
+        json_t *fresh;
+        int x;
+
+        if (r->sending)
+                return 0;
+        if (json_object_size(r->pending) == 0) {
+                r->stored = r->decided;
+                return 0;
+        }
+        if (!registry_leads(r))
+                return -EAGAIN;
+        fresh = json_object();
+        if (!fresh)
+                return -ENOMEM; /* what is pending stays so */
+        r->sending = r->pending;
+        r->pending = fresh;
+        r->covers = r->decided;
+        x = control_write(r->control, r->sending);
+        if (x == 0)
+                written(r);
+        else if (x < 0)
+                not_written(r, x);
+        return x < 0 ? x : 0;
 }
 
 /* --- Those who wait -------------------------------------------------------------------------------------- */
@@ -123,17 +180,23 @@ static struct registry_body *out_of_memory(void) {
         return body_printf("{\"error\":\"out of memory\",\"remedy\":\"try again\"}");
 }
 
-static void answer(struct registry *r, struct session *s) {
+/* False: this collector leads no more, and nobody waits. */
+static bool answer(struct registry *r, struct session *s) {
         const struct reader w = { .slice = s->slice, .host = s->host, .since = s->since, .whole = s->whole };
-        void *call = sessions_take_call(&r->sessions, s);
-        struct registry_body *b = answers_make(&r->answers, r->gang, &r->records, &w);
+        struct registry_body *b;
+        void *call;
 
+        if (!registry_leads(r))
+                return false;
+        b = answers_make(&r->answers, r->gang, &r->records, &w);
+        call = sessions_take_call(&r->sessions, s);
         r->counters.answers++;
         r->counters.answered_bytes += b ? b->len : 0;
         r->o.answer(call, b ? 200 : 503, b ? b : out_of_memory(), r->o.userdata);
+        return true;
 }
 
-/* All for whom there is something to be told at once, and those who waited for the decision. */
+/* All for whom there is something to be told at once, and those who waited for a decision that is stored. */
 static void answer_due(struct registry *r) {
         for (struct session *s = r->sessions.first, *next; s; s = next) {
                 const struct reader w = {
@@ -141,21 +204,42 @@ static void answer_due(struct registry *r) {
                 };
 
                 next = s->later;
-                if (s->call && (s->fresh || answers_is_due(&r->answers, r->gang, &r->records, &w)))
-                        answer(r, s);
+                if (!s->call || s->fresh > r->stored)
+                        continue;
+                if ((s->fresh > 0 || answers_is_due(&r->answers, r->gang, &r->records, &w)) && !answer(r, s))
+                        return;
         }
 }
 
+void registry_wrote(int error, void *userdata) {
+        struct registry *r = userdata;
+
+        if (!registry_leads(r) || !r->sending)
+                return;
+        if (error < 0)
+                not_written(r, error);
+        else {
+                written(r);
+                registry_tell_waiters(r, 0);
+                (void) commit(r); /* what was decided meanwhile; tried again by the timer */
+                answer_due(r);
+        }
+        registry_arm(r);
+}
+
 static int decide(struct registry *r) {
-        usec_t began = registry_boot_now(r), now = clock_real(r->o.clock), next;
+        usec_t began = registry_boot_now(r), now = registry_now(r), next;
         int x;
 
+        if (!registry_leads(r))
+                return -EAGAIN;
         r->undecided = false;
         next = gang_step(r->gang, now, on_changed, r);
+        r->decided++;
+        r->gang_at = next == USEC_INFINITY ? USEC_INFINITY : began + (next > now ? next - now : 0);
         x = commit(r);
-        r->gang_at = x < 0                   ? began + RETRY
-                     : next == USEC_INFINITY ? USEC_INFINITY
-                                             : began + (next > now ? next - now : 0);
+        if (x < 0)
+                r->gang_at = began + RETRY;
         if (x >= 0)
                 answer_due(r);
         r->cost = registry_boot_now(r) - began;
@@ -180,31 +264,33 @@ void registry_drop(struct registry *r, struct session *s, bool shut_down) {
                 r->o.answer(call, 200, registry_tell_again(r), r->o.userdata);
         (void) gang_gone(r->gang, s->slice, s->worker, s->incarnation, shut_down,
                          shut_down ? "it was shut down" : "its lease ended",
-                         clock_real(r->o.clock)); /* or it is another's */
+                         registry_now(r)); /* or it is another's */
         sessions_drop(&r->sessions, s);
         registry_decide_soon(r);
 }
 
-static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
+static void refuse_fresh(struct registry *r, struct session *s) {
+        void *call = sessions_take_call(&r->sessions, s);
+
+        r->o.answer(call, 503,
+                    body_printf("{\"error\":\"the store does not take it\",\"remedy\":\"see the journal of tpu-collectord\"}"),
+                    r->o.userdata);
+}
+
+int registry_on_timer(sd_event_source *source, uint64_t at, void *userdata) {
         struct registry *r = userdata;
         usec_t now = registry_boot_now(r);
         struct session *s;
 
         (void) source;
         (void) at;
+        if (!registry_leads(r))
+                return 0;
         while ((s = sessions_due(&r->sessions, now)))
-                if (!s->fresh || !r->failing)
-                        answer(r, s);
-                else { /* it is told nothing that is not on the disk */
-                        void *call = sessions_take_call(&r->sessions, s);
-
-                        r->o.answer(
-                                call, 503,
-                                body_printf(
-                                        "{\"error\":\"the database does not take it\",\"remedy\":\"see the "
-                                        "journal of tpu-collectord\"}"),
-                                r->o.userdata);
-                }
+                if (s->fresh > r->stored) /* it is told nothing that is not stored */
+                        refuse_fresh(r, s);
+                else if (!answer(r, s))
+                        return 0;
         while (r->sessions.first && r->sessions.first->expires <= now) {
                 r->counters.expired++;
                 registry_drop(r, r->sessions.first, false);
@@ -217,36 +303,74 @@ static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
 
 /* --- People --------------------------------------------------------------------------------------------------- */
 
-int registry_want(struct registry *r, const char *key, const json_t *value, char why[static GANG_WHY_MAX]) {
-        int x;
+static int decide_for_people(struct registry *r, char why[static GANG_WHY_MAX]) {
+        int x = decide(r);
 
-        x = gang_want(r->gang, key, value, clock_real(r->o.clock), why);
-        if (x < 0)
-                return x;
-        x = decide(r);
         registry_arm(r);
-        if (x < 0)
-                (void) snprintf(why, GANG_WHY_MAX,
-                                "it is taken, but not stored yet: the database does not take it");
-        return x < 0 ? -EIO : 0;
+        if (x == -EAGAIN)
+                (void) snprintf(why, GANG_WHY_MAX, "this collector does not lead any more");
+        else if (x < 0 || r->failing)
+                (void) snprintf(why, GANG_WHY_MAX, "it is taken, but not stored yet: %s", r->control->why);
+        return x == -EAGAIN ? x : x < 0 || r->failing ? -EIO : 0;
+}
+
+int registry_want(struct registry *r, const char *key, const json_t *value, char why[static GANG_WHY_MAX]) {
+        int x = registry_leads(r) ? gang_want(r->gang, key, value, registry_now(r), why) : 0;
+
+        return x < 0 ? x : decide_for_people(r, why);
 }
 
 int registry_release(struct registry *r, const char *slice, unsigned worker, char why[static GANG_WHY_MAX]) {
+        int x = registry_leads(r) ? gang_release(r->gang, slice, worker, why) : 0;
+
+        return x < 0 ? x : decide_for_people(r, why);
+}
+
+int registry_keep(struct registry *r, const char *key, const json_t *value) {
         int x;
 
-        x = gang_release(r->gang, slice, worker, why);
+        if (!startswith(key, REGISTRY_OWN) || !key[strlen(REGISTRY_OWN)] || strlen(key) >= GANG_KEY_MAX)
+                return -EINVAL;
+        if (!registry_leads(r))
+                return -EAGAIN;
+        x = add_pending(r, key, value);
         if (x < 0)
                 return x;
-        x = decide(r);
+        registry_decide_soon(r);
         registry_arm(r);
-        if (x < 0)
-                (void) snprintf(why, GANG_WHY_MAX,
-                                "it is taken, but not stored yet: the database does not take it");
-        return x < 0 ? -EIO : 0;
+        return 0;
+}
+
+bool registry_is_stored(const struct registry *r) {
+        return !r->sending && json_object_size(r->pending) == 0;
+}
+
+int registry_when_stored(struct registry *r, void (*done)(int error, void *userdata), void *userdata) {
+        struct waiter *w = malloc(sizeof(*w));
+
+        if (!w)
+                return -ENOMEM;
+        *w = (struct waiter){ .next = r->waiters, .decision = r->decided, .done = done, .userdata = userdata };
+        r->waiters = w;
+        return 0;
 }
 
 const struct gang *registry_gang(const struct registry *r) {
         return r->gang;
+}
+
+const json_t *registry_record(const struct registry *r, const char *key) {
+        return json_object_get(r->kept, key);
+}
+
+void registry_visit(const struct registry *r, const char *prefix,
+                    void (*visit)(const char *key, const json_t *value, void *userdata), void *userdata) {
+        const char *key;
+        json_t *v;
+
+        json_object_foreach (r->kept, key, v)
+                if (startswith(key, prefix))
+                        visit(key, v, userdata);
 }
 
 unsigned registry_members(const struct registry *r) {
@@ -257,92 +381,15 @@ const struct registry_counters *registry_counters(const struct registry *r) {
         return &r->counters;
 }
 
-static void add_pending(const char *key, const json_t *value, void *userdata) {
-        on_changed(key, value, true, userdata);
-}
-
 void registry_write_all(struct registry *r) {
-        gang_visit(r->gang, "", add_pending, r);
+        const char *key;
+        json_t *v;
+
+        if (!r->gang || !r->control->ops->takes_along)
+                return;
+        json_object_foreach (r->kept, key, v)
+                if (!json_object_get(r->pending, key) && add_pending(r, key, v) < 0)
+                        log_error("registry: out of memory: %s is stored with its next change", key);
         registry_decide_soon(r);
         registry_arm(r);
-}
-
-/* --- Life -------------------------------------------------------------------------------------------------------- */
-
-static int on_kept(const char *key, const char *value, void *userdata) {
-        struct registry *r = userdata;
-        char why[GANG_WHY_MAX] = "it is no JSON";
-        json_t *v = json_loads(value, JSON_DECODE_ANY, NULL);
-        int x;
-
-        x = v ? gang_load(r->gang, key, v, clock_real(r->o.clock), why) : -EBADMSG;
-        if (x == -EBADMSG) {
-                log_error("registry: a record is left out: %s: %s", key, why);
-                x = 0;
-        } else if (x >= 0 && is_told(key))
-                x = records_put(&r->records, key, json_incref(v), true, 1);
-        json_decref(v);
-        return x;
-}
-
-static int prepare(struct registry *r) {
-        struct gang_options o = gang_default_options;
-        uint64_t random;
-        int x;
-
-        o.lease = r->o.lease;
-        if (getrandom(&random, sizeof(random), 0) != (ssize_t) sizeof(random))
-                return -errno;
-        r->answers.lease = registry_lease_seconds(r);
-        (void) snprintf(r->answers.epoch, sizeof(r->answers.epoch), "%016" PRIx64, random);
-        r->pending = json_object();
-        x = r->pending ? gang_new(&o, &r->gang) : -ENOMEM;
-        if (x >= 0)
-                x = records_init(&r->records);
-        if (x >= 0)
-                x = store_list_registry(r->o.store, on_kept, r);
-        if (x >= 0)
-                x = sd_event_add_time(r->o.event, &r->timer, CLOCK_BOOTTIME, 0, USEC_PER_MSEC, on_timer, r);
-        if (x >= 0)
-                x = sd_event_source_set_description(r->timer, "registry");
-        return x < 0 ? x : 0;
-}
-
-int registry_new(const struct registry_options *o, struct registry **ret) {
-        _cleanup_(registry_freep) struct registry *r = calloc(1, sizeof(*r));
-        int x;
-
-        if (!r)
-                return -ENOMEM;
-        r->o = *o;
-        r->sessions.turned = registry_boot_now(r) / WHEEL_SLOT * WHEEL_SLOT;
-        x = prepare(r);
-        if (x < 0)
-                return x;
-        registry_decide_soon(r);
-        registry_arm(r);
-        *ret = TAKE_PTR(r);
-        return 0;
-}
-
-struct registry *registry_free(struct registry *r) {
-        if (!r)
-                return NULL;
-        while (r->sessions.first) {
-                void *call = sessions_take_call(&r->sessions, r->sessions.first);
-
-                if (call)
-                        r->o.answer(call, 503,
-                                    body_printf(
-                                            "{\"error\":\"the collector stops\",\"remedy\":\"try again\"}"),
-                                    r->o.userdata);
-                sessions_drop(&r->sessions, r->sessions.first);
-        }
-        (void) sd_event_source_unref(r->timer);
-        answers_clear(&r->answers);
-        records_clear(&r->records);
-        json_decref(r->pending);
-        gang_free(r->gang);
-        free(r);
-        return NULL;
 }
