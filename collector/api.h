@@ -36,7 +36,9 @@ struct api {
         struct store *store;
         const struct clock *clock;
         const struct counters *counters;
-        struct registry *registry;
+        struct registry *registry; /* NULL: control is not kept here */
+        bool telemetry;            /* what agents push is */
+        const char *elsewhere;     /* else: where it goes; "" not said */
         struct follow *follow; /* who waits for events */
 };
 

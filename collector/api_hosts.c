@@ -124,7 +124,7 @@ void api_slices(const struct api *a, struct http_reply *reply) {
         r = l.list && l.seen ? store_list_slices(a->store, l.now > silent ? l.now - silent : 0, on_slice, &l)
                              : -ENOMEM;
         if (r == 0)
-                gang_visit(registry_gang(a->registry), "slice/", on_gang, &l);
+                registry_visit(a->registry, "slice/", on_gang, &l);
         json_decref(l.seen);
         api_reply_result(reply, a, r, json_pack("{s:o}", "slices", l.list));
 }

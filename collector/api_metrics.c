@@ -68,7 +68,7 @@ static void print_database(struct exposition *e, const struct store_size *size) 
         }
 }
 
-static void print_registry(struct exposition *e, const struct registry *r) {
+static void print_registry(struct exposition *e, struct registry *r) {
         const struct registry_counters *c = registry_counters(r);
         const struct {
                 struct exposition_family family;
@@ -77,6 +77,12 @@ static void print_registry(struct exposition *e, const struct registry *r) {
                 { { "tpu_collectord_registry_members", NULL, "Hosts whose lease in the registry has not ended.",
                     EXPOSITION_GAUGE },
                   registry_members(r) },
+                { { "tpu_collectord_registry_leads", NULL, "Whether this collector leads (1) or another does (0).",
+                    EXPOSITION_GAUGE },
+                  registry_leads(r) },
+                { { "tpu_collectord_registry_elsewhere", NULL, "Requests of hosts that came while another collector led, or none.",
+                    EXPOSITION_COUNTER },
+                  (double) c->elsewhere },
                 { { "tpu_collectord_registry_syncs", NULL, "Requests of hosts to the registry.", EXPOSITION_COUNTER },
                   (double) c->syncs },
                 { { "tpu_collectord_registry_answers", NULL, "Answers with records, or after the time to wait.",
@@ -143,7 +149,8 @@ void api_metrics(const struct api *a, const char *accept, struct http_reply *rep
                 print_hosts(&e, &sum);
                 print_database(&e, &size);
                 print_lines(&e, lines);
-                print_registry(&e, a->registry);
+                if (a->registry)
+                        print_registry(&e, a->registry);
                 r = exposition_end(&e, &text, &len);
         }
         if (r < 0) {

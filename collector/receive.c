@@ -82,6 +82,8 @@ void receive(const struct http_request *q, struct http_reply *reply, void *userd
         (void) otlp_encoding_parse(http_header(q, "Content-Type"), &item.encoding); /* else protobuf */
         if (q->denied)
                 otlp_reply_error(reply, item.encoding, 403, q->denied);
+        else if (path != COUNTERS_OTHER && !v->telemetry)
+                otlp_reply_error(reply, item.encoding, 404, "telemetry is not kept here");
         else if (path == COUNTERS_OTHER)
                 otlp_reply_error(reply, item.encoding, 404, "there are /v1/metrics, /v1/logs and /registry/v1/sync here");
         else if (!streq(q->method, "POST")) {

@@ -11,6 +11,7 @@
 #define RECEIVE_BODY_MAX ((size_t) 4 * 1024 * 1024)
 
 struct receiver {
+        bool telemetry; /* what agents push is kept; else they are told so */
         struct group *group;
         struct registry *registry;
         struct counters *counters;

@@ -35,6 +35,9 @@ void sync_port_handle(struct registry *r, const struct http_request *q, struct h
         if (q->denied)
                 api_reply_error(reply, 403, q->denied,
                                 "use a certificate that AllowAgents= of the collector names");
+        else if (!r)
+                api_reply_error(reply, 404, "no registry is kept here",
+                                "name a tpu-collectord with Enabled=yes in [Control] as Endpoint= in [Registry]");
         else if (!streq(q->method, "POST")) {
                 api_reply_error(reply, 405, "only POST", "use POST");
                 reply->allow = "POST";

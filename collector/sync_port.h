@@ -9,6 +9,7 @@
 
 #define SYNC_PORT_PATH "/registry/v1/sync"
 
+/* r NULL: no registry is kept here. */
 void sync_port_handle(struct registry *r, const struct http_request *q, struct http_reply *reply);
 /* registry_options.answer: call is a struct http_call. */
 void sync_port_answer(void *call, unsigned status, struct registry_body *body, void *userdata);
