@@ -24,6 +24,7 @@ class Member(Host):
 
     def __init__(self, collectors, *args, **more):
         self.all, self.at, self.terms, self.refused_terms, self.statuses = collectors, 0, {}, 0, []
+        self.barred = set()  # collectors that it cannot reach
         self.tenant = more.pop("tenant", None)
         super().__init__(collectors[0], *args, **more)
 
@@ -32,6 +33,8 @@ class Member(Host):
         while not self.ended.is_set():
             self.collector = self.all[self.at % len(self.all)]
             try:
+                if self.collector in self.barred:
+                    raise OSError("not reachable")
                 if at is not self.collector:
                     c, at = None, self.collector
                 c = c or http.client.HTTPConnection("127.0.0.1", self.collector.otlp, timeout=LEASE / 2 + 2)
