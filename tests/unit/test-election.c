@@ -90,6 +90,15 @@ static bool holds(const struct world *w, const json_t *compare) {
                gateway_int(compare, mod ? "mod_revision" : "create_revision");
 }
 
+/* The term that has begun: the leader's key stands there, whether it wrote anything yet or not. */
+static uint64_t present_term(const struct world *w) {
+        json_t *key = gateway_bytes(KEY, strlen(KEY));
+        uint64_t term = (uint64_t) gateway_int(json_object_get(w->keys, json_string_value(key)), "create_revision");
+
+        json_decref(key);
+        return term;
+}
+
 /* A record of the test: who wrote it, in which term, as which batch. */
 static void note(struct world *w, const json_t *kv) {
         struct gateway_kv k = { .value = json_object_get(kv, "value") };
@@ -98,7 +107,7 @@ static void note(struct world *w, const json_t *kv) {
         int64_t batch = json_integer_value(json_object_get(v, "batch"));
 
         if (batch > 0) {
-                w->wrong_order += term < w->term || (term == w->term && batch <= w->last);
+                w->wrong_order += term < w->term || term < present_term(w) || (term == w->term && batch <= w->last);
                 w->term = MAX(w->term, term);
                 w->last = batch;
                 w->written++;
