@@ -99,6 +99,8 @@ static void on_other(const json_t *value, int64_t revision, void *userdata) {
 
         take_url(c->base.agents_url, value, "agents");
         take_url(c->base.people_url, value, "people");
+        if (streq(c->base.agents_url, c->o.agents_url)) /* of this collector's life before: its lease has not ended yet */
+                forget_leader(c);
         if (value && revision > 0)
                 (void) etcd_client_watch(c->client, c->key, revision + 1, on_news, on_watch_ended, c); /* or it is under way */
 }

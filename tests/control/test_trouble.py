@@ -181,6 +181,18 @@ class Full(Control):
 
 
 @unittest.skipIf(NEEDS, NEEDS)
+class Again(Control):
+    def test_is_not_sent_to_itself(self):
+        a = self.host("s0", 0, 1)
+        self.wait_for(a, "slice/s0", state="ready")
+        self.collectors[0].stop(signal.SIGKILL)
+        self.again(0)
+        seen = set()
+        until(lambda: seen.add(self.sync(member(), self.collectors[0])[0]) or self.leads(self.collectors[0]), "it leads again")
+        self.assertLessEqual(seen, {200, 503})
+
+
+@unittest.skipIf(NEEDS, NEEDS)
 class Certificates(Control):
     TLS, COLLECTORS = True, 0
 
