@@ -115,6 +115,7 @@ struct registry {
         uint64_t decided, covers, stored; /* decisions: how many; up to which sending and stored hold them */
         struct waiter *waiters;
         bool events; /* the batch has some */
+        bool own_loaded; /* the collector's own records were loaded, and published() does not have them yet */
         sd_event_source *timer;
         bool undecided;                  /* something was said since the last decision */
         usec_t decide_at, gang_at, cost; /* boot clock; cost of the last decision */

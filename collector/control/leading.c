@@ -88,10 +88,7 @@ static int load_record(struct registry *r, const char *key, json_t *v) {
         char why[GANG_WHY_MAX];
         int x = 0;
 
-        if (startswith(key, REGISTRY_OWN)) {
-                if (r->o.published)
-                        r->o.published(key, v, r->o.userdata);
-        } else
+        if (!startswith(key, REGISTRY_OWN))
                 x = gang_load(r->gang, key, v, registry_now(r), why);
         if (x == -EBADMSG) {
                 log_error("registry: a record is left out: %s: %s", key, why);
@@ -134,6 +131,7 @@ static int on_led(const json_t *records, void *userdata) {
 
         assert(!r->gang);
         r->decided = r->covers = r->stored = 0;
+        r->own_loaded = true;
         r->sessions.turned = registry_boot_now(r) / WHEEL_SLOT * WHEEL_SLOT;
         x = load(r, records);
         if (x < 0) {

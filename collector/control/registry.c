@@ -227,6 +227,18 @@ void registry_wrote(int error, void *userdata) {
         registry_arm(r);
 }
 
+/* The collector's own records of before, when its owner is complete. */
+static void publish_loaded(struct registry *r) {
+        json_t *own = r->own_loaded ? json_copy(r->kept) : NULL, *v; /* published() may keep others */
+        const char *key;
+
+        r->own_loaded = false;
+        json_object_foreach (own, key, v)
+                if (r->o.published && startswith(key, REGISTRY_OWN))
+                        r->o.published(key, v, r->o.userdata);
+        json_decref(own);
+}
+
 static int decide(struct registry *r) {
         usec_t began = registry_boot_now(r), now = registry_now(r), next;
         int x;
@@ -234,6 +246,7 @@ static int decide(struct registry *r) {
         if (!registry_leads(r))
                 return -EAGAIN;
         r->undecided = false;
+        publish_loaded(r);
         next = gang_step(r->gang, now, on_changed, r);
         r->decided++;
         r->gang_at = next == USEC_INFINITY ? USEC_INFINITY : began + (next > now ? next - now : 0);

@@ -44,7 +44,7 @@ struct registry_options {
         void (*answer)(void *call, unsigned status, struct registry_body *body, void *userdata);
         void (*published)(const char *key, const json_t *value, void *userdata); /* a record is another one now, and stored; NULL: gone. May be NULL */
         void (*events)(void *userdata); /* events were stored */
-        void (*leads)(bool leads, void *userdata); /* from now on; published() of what was loaded comes first. May be NULL */
+        void (*leads)(bool leads, void *userdata); /* from now on. May be NULL */
         /* What a host says of how its runs go on (docs/registry.md, figures): an array, borrowed. May be NULL. */
         void (*figures)(const char *slice, unsigned worker, const char *host, const json_t *list, void *userdata);
         void (*resigned)(void *userdata); /* registry_resign() has ended */
@@ -77,7 +77,7 @@ int registry_release(struct registry *r, const char *slice, unsigned worker, cha
 
 /*
  * A record of the collector's own, with a key of episode/: stored with the next batch, given to published(), told to no
- * host; NULL: forgotten. Those that were kept are given to published() when they are loaded. -EAGAIN: this collector does
+ * host; NULL: forgotten. Those that were kept are given to published() from the loop, with the first decision of a term. -EAGAIN: this collector does
  * not lead; -EINVAL: the key.
  */
 int registry_keep(struct registry *r, const char *key, const json_t *value);
