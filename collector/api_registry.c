@@ -33,8 +33,9 @@ static void on_stored(int error, void *userdata) {
                 http_reply_clear(&x->reply);
                 x->reply = (struct http_reply){ 0 };
                 api_reply_error(&x->reply, 503,
-                                error == -EAGAIN ? "this collector leads no more: whether it is stored is not known" :
-                                                   "it is taken, but not stored yet",
+                                error == -EAGAIN ?
+                                        "this collector leads no more: whether it is stored is not known" :
+                                        "it is taken, but not stored yet",
                                 "look whether it was taken, and try again");
                 x->reply.retry_after = 5;
         }
@@ -43,7 +44,8 @@ static void on_stored(int error, void *userdata) {
 }
 
 /* False: out of memory. */
-static bool put_off(const struct api *a, const struct http_request *q, struct http_reply *reply, const char *result) {
+static bool put_off(const struct api *a, const struct http_request *q, struct http_reply *reply,
+                    const char *result) {
         struct acted *x = calloc(1, sizeof(*x));
 
         if (!x)
@@ -239,11 +241,12 @@ static void delete_run(const struct api *a, const struct http_request *q, const 
                 return;
         }
         (void) snprintf(key, sizeof(key), "run/%s", t->name);
-        api_reply(reply, 202, json_copy((json_t *) (uintptr_t) gang_record(registry_gang(a->registry), key)));
+        api_reply(reply, 202,
+                  json_copy((json_t *) (uintptr_t) gang_record(registry_gang(a->registry), key)));
         told(a, q, reply, "it is being stopped");
 }
 
-/* --- Orders ------------------------------------------------------------------------------------------------------ */
+/* --- Orders ------------------------------------------------------------------------------------------ */
 
 static int parse_order(const struct api *a, const struct http_request *q, json_t **ret,
                        char why[static QUERY_WHY_MAX]) {

@@ -22,12 +22,12 @@ static bool is_heard_hosts(const char *path) {
         return !*rest || (*rest == '/' && !strchr(rest + 1, '/'));
 }
 
-/* --- The same URL at the leader ------------------------------------------------------------------------------- */
+/* --- The same URL at the leader ------------------------------------------------------------------------ */
 
 static void print_escaped(FILE *f, const char *text, const char *as_they_are) {
         for (; *text; text++)
-                if ((*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') || (*text >= '0' && *text <= '9') ||
-                    strchr(as_they_are, *text))
+                if ((*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') ||
+                    (*text >= '0' && *text <= '9') || strchr(as_they_are, *text))
                         fputc(*text, f);
                 else
                         fprintf(f, "%%%02X", (unsigned char) *text);
@@ -72,11 +72,13 @@ static void go_to(const char *url, const struct http_request *q, struct http_rep
         char *location = *url ? same_at(url, q) : NULL;
 
         if (!location) {
-                api_reply_error(reply, 503, "no collector leads", "try again; see docs/operations.md, No leader");
+                api_reply_error(reply, 503, "no collector leads",
+                                "try again; see docs/operations.md, No leader");
                 reply->retry_after = 1;
                 return;
         }
-        api_reply(reply, 307, json_pack("{s:s, s:s}", "error", "this collector does not lead", "leader", url));
+        api_reply(reply, 307,
+                  json_pack("{s:s, s:s}", "error", "this collector does not lead", "leader", url));
         if (reply->status == 307)
                 reply->location = location;
         else
@@ -89,8 +91,8 @@ bool gate_handle(const struct api *a, const struct http_request *q, struct http_
         if (is_telemetry(q->path)) {
                 if (a->telemetry)
                         return false;
-                (void) snprintf(text, sizeof(text), "telemetry is not kept here%s%s", *a->elsewhere ? ": it goes to " : "",
-                                a->elsewhere);
+                (void) snprintf(text, sizeof(text), "telemetry is not kept here%s%s",
+                                *a->elsewhere ? ": it goes to " : "", a->elsewhere);
                 api_reply(reply, 404, json_pack("{s:s, s:s}", "error", text, "telemetry", a->elsewhere));
                 return true;
         }

@@ -253,7 +253,8 @@ static int start_loop(struct collector *c) {
         if (r >= 0)
                 r = sd_event_add_signal(c->event, NULL, SIGINT, on_stop, c);
         if (r >= 0)
-                r = sd_event_add_time_relative(c->event, &c->patience, CLOCK_MONOTONIC, RESIGN_PATIENCE, 0, on_patience, c);
+                r = sd_event_add_time_relative(c->event, &c->patience, CLOCK_MONOTONIC, RESIGN_PATIENCE, 0,
+                                               on_patience, c);
         if (r >= 0)
                 r = sd_event_source_set_enabled(c->patience, SD_EVENT_OFF);
         return r < 0 ? r : 0;
@@ -274,8 +275,12 @@ static int run(struct collector *c) {
         r = start_loop(c);
         c->damage = (struct damage) { .store = c->store, .counters = &c->counters, .event = c->event,
                                      .begun = on_new_database, .userdata = c };
-        c->api = (struct api) { .damage = &c->damage, .store = c->store, .clock = &clock_system, .counters = &c->counters,
-                                .telemetry = c->settings.telemetry.enabled, .elsewhere = c->settings.telemetry.elsewhere };
+        c->api = (struct api){ .damage = &c->damage,
+                               .store = c->store,
+                               .clock = &clock_system,
+                               .counters = &c->counters,
+                               .telemetry = c->settings.telemetry.enabled,
+                               .elsewhere = c->settings.telemetry.elsewhere };
         if (r >= 0)
                 r = group_new(&c->damage, &clock_system, &c->group);
         if (r >= 0)
@@ -293,8 +298,10 @@ static int run(struct collector *c) {
                 return log_error_errno(r, "event loop: %m");
         group_on_events(c->group, on_events, on_captures, c);
         group_judges(c->group, c->pace);
-        c->receiver = (struct receiver) { .group = c->group, .registry = c->registry, .counters = &c->counters,
-                                          .telemetry = c->settings.telemetry.enabled };
+        c->receiver = (struct receiver){ .group = c->group,
+                                         .registry = c->registry,
+                                         .counters = &c->counters,
+                                         .telemetry = c->settings.telemetry.enabled };
         r = start_servers(c, otlp, api);
         if (r < 0)
                 return r;

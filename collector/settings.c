@@ -111,8 +111,8 @@ static int check_control(const struct settings *s) {
         const char *missing = !s->control.members[0]    ? "Etcd= (the URLs of etcd's members)" :
                               !s->control.agents_url[0] ? "AgentsUrl= (how agents reach this collector)" :
                               !s->control.people_url[0] ? "PeopleUrl= (how people reach this collector)" :
-                              user != file              ? "EtcdUser= and EtcdPasswordFile= belong together; one" :
-                                                          NULL;
+                              user != file ? "EtcdUser= and EtcdPasswordFile= belong together; one" :
+                                             NULL;
 
         if (!s->control.enabled || !s->control.etcd || !missing)
                 return 0;
@@ -266,7 +266,9 @@ static int load(const struct command_line *c, const struct options *o, struct se
                 { "Collector", "RegistryLease", NULL, "use Lease= in [Control]" },
                 { 0 },
         };
-        _cleanup_(config_clear) struct config config = { .items = items, .n_items = ELEMENTSOF(items), .retired = retired };
+        _cleanup_(config_clear) struct config config = { .items = items,
+                                                         .n_items = ELEMENTSOF(items),
+                                                         .retired = retired };
         _cleanup_host_ struct host host = HOST_NULL;
         int r;
 

@@ -9,8 +9,8 @@
 #include "log.h"
 
 #define TRY_LEAST (500 * USEC_PER_MSEC)
-#define TRY_MOST  (1500 * USEC_PER_MSEC)
-#define PATIENCE  (10 * USEC_PER_SEC) /* with what is read and written: then all is tried again */
+#define TRY_MOST (1500 * USEC_PER_MSEC)
+#define PATIENCE (10 * USEC_PER_SEC) /* with what is read and written: then all is tried again */
 
 struct control_etcd {
         struct control_store base; /* the first member */
@@ -49,7 +49,7 @@ static void on_turned(void *userdata) {
         step(userdata);
 }
 
-/* --- Who leads ------------------------------------------------------------------------------------------------ */
+/* --- Who leads ----------------------------------------------------------------------------------------- */
 
 static void forget_leader(struct control_etcd *c) {
         c->base.agents_url[0] = c->base.people_url[0] = '\0';
@@ -73,7 +73,8 @@ static void on_lost(const char *why, void *userdata) {
         if (loaded)
                 c->base.events->lost(why, c->base.userdata);
         else
-                log_warning("registry: this collector did not come to lead (term %" PRIu64 "): %s", c->base.term, why);
+                log_warning("registry: this collector did not come to lead (term %" PRIu64 "): %s",
+                            c->base.term, why);
 }
 
 static void on_news(void *userdata) {
@@ -99,10 +100,12 @@ static void on_other(const json_t *value, int64_t revision, void *userdata) {
 
         take_url(c->base.agents_url, value, "agents");
         take_url(c->base.people_url, value, "people");
-        if (streq(c->base.agents_url, c->o.agents_url)) /* of this collector's life before: its lease has not ended yet */
+        /* of this collector's life before: its lease has not ended yet */
+        if (streq(c->base.agents_url, c->o.agents_url))
                 forget_leader(c);
         if (value && revision > 0)
-                (void) etcd_client_watch(c->client, c->key, revision + 1, on_news, on_watch_ended, c); /* or it is under way */
+                /* or it is under way */
+                (void) etcd_client_watch(c->client, c->key, revision + 1, on_news, on_watch_ended, c);
 }
 
 static void on_resigned(void *userdata) {
@@ -111,7 +114,7 @@ static void on_resigned(void *userdata) {
         c->base.events->resigned(c->base.userdata);
 }
 
-/* --- Records --------------------------------------------------------------------------------------------------- */
+/* --- Records ------------------------------------------------------------------------------------------- */
 
 static void on_loaded(int error, const json_t *records, const char *why, void *userdata) {
         struct control_etcd *c = userdata;
@@ -138,7 +141,7 @@ static void on_deposed(const char *why, void *userdata) {
         election_depose(&((struct control_etcd *) userdata)->election, why);
 }
 
-/* --- control_ops ------------------------------------------------------------------------------------------------ */
+/* --- control_ops --------------------------------------------------------------------------------------- */
 
 static int start(struct control_store *s) {
         step((struct control_etcd *) s);
@@ -182,10 +185,14 @@ static struct control_store *etcd_free(struct control_store *s) {
 }
 
 static const struct control_ops ops = {
-        .start = start, .leads = leads, .write = write_batch, .resign = resign, .free = etcd_free,
+        .start = start,
+        .leads = leads,
+        .write = write_batch,
+        .resign = resign,
+        .free = etcd_free,
 };
 
-/* --- Life ---------------------------------------------------------------------------------------------------------- */
+/* --- Life ---------------------------------------------------------------------------------------------- */
 
 static int make_value(struct control_etcd *c) {
         char host[64] = "?", incarnation[17];
@@ -195,25 +202,43 @@ static int make_value(struct control_etcd *c) {
         if (getrandom(&random, sizeof(random), 0) != (ssize_t) sizeof(random))
                 return -errno;
         (void) snprintf(incarnation, sizeof(incarnation), "%016" PRIx64, random);
-        c->value = json_pack("{s:i, s:s, s:s, s:s, s:s}", "v", 1, "host", host, "incarnation", incarnation, "agents",
-                             c->o.agents_url, "people", c->o.people_url);
+        c->value = json_pack("{s:i, s:s, s:s, s:s, s:s}", "v", 1, "host", host, "incarnation", incarnation,
+                             "agents", c->o.agents_url, "people", c->o.people_url);
         return c->value ? 0 : -EINVAL; /* no UTF-8 */
 }
 
 static int prepare(struct control_etcd *c, char why[static 256]) {
         const struct etcd_client_options client = {
-                .event = c->o.event, .members = c->o.members, .user = c->o.user, .password_file = c->o.password_file,
-                .ca = c->o.ca, .certificate = c->o.certificate, .key = c->o.key,
+                .event = c->o.event,
+                .members = c->o.members,
+                .user = c->o.user,
+                .password_file = c->o.password_file,
+                .ca = c->o.ca,
+                .certificate = c->o.certificate,
+                .key = c->o.key,
                 .user_agent = "tpu-collectord/" TPU_HOSTD_VERSION,
-                .try_first = MAX(MIN(c->o.lease / 4, TRY_MOST), TRY_LEAST), .turned = on_turned, .userdata = c,
+                .try_first = MAX(MIN(c->o.lease / 4, TRY_MOST), TRY_LEAST),
+                .turned = on_turned,
+                .userdata = c,
         };
         struct election_options election = {
-                .clock = c->o.clock, .lease = c->o.lease, .key = c->key, .won = on_won, .lost = on_lost,
-                .other = on_other, .resigned = on_resigned, .userdata = c,
+                .clock = c->o.clock,
+                .lease = c->o.lease,
+                .key = c->key,
+                .won = on_won,
+                .lost = on_lost,
+                .other = on_other,
+                .resigned = on_resigned,
+                .userdata = c,
         };
         struct keep_options keep = {
-                .election = &c->election, .prefix = c->prefix, .patience = PATIENCE, .loaded = on_loaded,
-                .wrote = on_wrote, .deposed = on_deposed, .userdata = c,
+                .election = &c->election,
+                .prefix = c->prefix,
+                .patience = PATIENCE,
+                .loaded = on_loaded,
+                .wrote = on_wrote,
+                .deposed = on_deposed,
+                .userdata = c,
         };
         int r;
 
@@ -236,7 +261,8 @@ static int prepare(struct control_etcd *c, char why[static 256]) {
         return r;
 }
 
-int control_etcd_new(const struct control_etcd_options *o, struct control_store **ret, char why[static 256]) {
+int control_etcd_new(const struct control_etcd_options *o, struct control_store **ret,
+                     char why[static 256]) {
         struct control_etcd *c = calloc(1, sizeof(*c));
         int r;
 

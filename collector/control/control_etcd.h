@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The registry's records in etcd, shared by any number of collectors, of which one leads (etcd/election.h, etcd/keep.h).
+ * The registry's records in etcd, shared by any number of collectors, of which one leads (etcd/election.h,
+ * etcd/keep.h).
  */
 #include <systemd/sd-event.h>
 

@@ -60,7 +60,8 @@ static int write_batch(struct control_store *s, const json_t *batch) {
                 r = store_commit(t);
         if (r >= 0)
                 return 0;
-        (void) snprintf(s->why, sizeof(s->why), "database: %.200s", r == -ENOMEM ? "out of memory" : store_error(t));
+        (void) snprintf(s->why, sizeof(s->why), "database: %.200s",
+                        r == -ENOMEM ? "out of memory" : store_error(t));
         store_rollback(t);
         return r;
 }
@@ -76,7 +77,12 @@ static struct control_store *sqlite_free(struct control_store *s) {
 }
 
 static const struct control_ops ops = {
-        .takes_along = true, .start = start, .leads = leads, .write = write_batch, .resign = resign, .free = sqlite_free,
+        .takes_along = true,
+        .start = start,
+        .leads = leads,
+        .write = write_batch,
+        .resign = resign,
+        .free = sqlite_free,
 };
 
 int control_sqlite_new(struct store *store, struct control_store **ret) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
-/* The registry's records in the collector's own database: one collector, which always leads; its term is 0. */
+/*
+ * The registry's records in the collector's own database: one collector, which always leads; its term is 0.
+ */
 #include "control_store.h"
 #include "store.h"
 

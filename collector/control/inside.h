@@ -115,7 +115,8 @@ struct registry {
         uint64_t decided, covers, stored; /* decisions: how many; up to which sending and stored hold them */
         struct waiter *waiters;
         bool events; /* the batch has some */
-        bool own_loaded; /* the collector's own records were loaded, and published() does not have them yet */
+        /* the collector's own records were loaded, and published() does not have them yet */
+        bool own_loaded;
         sd_event_source *timer;
         bool undecided;                  /* something was said since the last decision */
         usec_t decide_at, gang_at, cost; /* boot clock; cost of the last decision */
@@ -136,8 +137,8 @@ static inline usec_t registry_wait_max(const struct registry *r) {
 }
 
 /*
- * The planner's clock: the real one, but it never jumps. What the real clock is ahead or behind it makes good by at
- * most a tenth of the time that passes.
+ * The planner's clock: the real one, but it never jumps. What the real clock is ahead or behind it makes
+ * good by at most a tenth of the time that passes.
  */
 usec_t registry_now(struct registry *r);
 struct waiter { /* for a decision to be stored */

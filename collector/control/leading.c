@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The registry's life between the moment from which this collector leads, and that from which it does not. */
+/*
+ * The registry's life between the moment from which this collector leads, and that from which it does not.
+ */
 #include <assert.h>
 #include <sys/random.h>
 
@@ -28,7 +30,7 @@ const struct control_store *registry_control(const struct registry *r) {
         return r->control;
 }
 
-/* --- It leads no more ------------------------------------------------------------------------------------- */
+/* --- It leads no more ---------------------------------------------------------------------------------- */
 
 static void answer_all(struct registry *r, const char *why) {
         while (r->sessions.first) {
@@ -82,7 +84,7 @@ static void on_lost(const char *why, void *userdata) {
         lose(userdata, why);
 }
 
-/* --- It leads ---------------------------------------------------------------------------------------------- */
+/* --- It leads ------------------------------------------------------------------------------------------ */
 
 static int load_record(struct registry *r, const char *key, json_t *v) {
         char why[GANG_WHY_MAX];
@@ -141,8 +143,8 @@ static int on_led(const json_t *records, void *userdata) {
         }
         r->counters.led++;
         if (r->control->term > 0)
-                log_notice("registry: this collector leads (term %" PRIu64 "), with %zu records", r->control->term,
-                           json_object_size(records));
+                log_notice("registry: this collector leads (term %" PRIu64 "), with %zu records",
+                           r->control->term, json_object_size(records));
         if (r->o.leads)
                 r->o.leads(true, r->o.userdata);
         registry_decide_soon(r);
@@ -163,11 +165,15 @@ int registry_resign(struct registry *r) {
         return control_resign(r->control);
 }
 
-/* --- Life -------------------------------------------------------------------------------------------------- */
+/* --- Life ---------------------------------------------------------------------------------------------- */
 
 int registry_new(const struct registry_options *o, struct registry **ret) {
         static const struct control_events events = {
-                .led = on_led, .lost = on_lost, .wrote = registry_wrote, .along = registry_tell_story, .resigned = on_resigned,
+                .led = on_led,
+                .lost = on_lost,
+                .wrote = registry_wrote,
+                .along = registry_tell_story,
+                .resigned = on_resigned,
         };
         _cleanup_(control_freep) struct control_store *control = o->control;
         _cleanup_(registry_freep) struct registry *r = calloc(1, sizeof(*r));

@@ -33,7 +33,7 @@ usec_t registry_now(struct registry *r) {
         return r->time_real;
 }
 
-/* --- Decided, stored, told ------------------------------------------------------------------------------ */
+/* --- Decided, stored, told ----------------------------------------------------------------------------- */
 
 static int add_pending(struct registry *r, const char *key, const json_t *value) {
         /* Shared with the planner, which never alters a value that it gave out. */
@@ -95,9 +95,12 @@ static void publish(struct registry *r) {
 
                 if (r->o.published)
                         r->o.published(key, value, r->o.userdata);
-                if (registry_is_told(key) && records_put(&r->records, key, json_incref(value), urgent, revision) < 0)
+                if (registry_is_told(key) &&
+                    records_put(&r->records, key, json_incref(value), urgent, revision) < 0)
                         log_error("registry: out of memory: hosts are not told of %s", key);
-                if (value ? json_object_set(r->kept, key, value) < 0 : (void) json_object_del(r->kept, key), false)
+                if (!value)
+                        (void) json_object_del(r->kept, key); /* or it never was there */
+                else if (json_object_set(r->kept, key, value) < 0)
                         log_error("registry: out of memory: nobody is told of %s", key);
         }
 }
@@ -120,11 +123,15 @@ void registry_tell_waiters(struct registry *r, int error) {
 }
 
 static void not_written(struct registry *r, int error) {
-        /* What was decided since stands in front of what is not written. Out of memory: it is written with its next change. */
+        /*
+         * What was decided since stands in front of what is not written. Out of memory: it is written with
+         * its next change.
+         */
         (void) json_object_update_missing(r->pending, r->sending);
         json_decref(TAKE_PTR(r->sending));
         if (!r->failing)
-                log_error("registry: cannot store what is decided, nobody is told of it before: %s", r->control->why);
+                log_error("registry: cannot store what is decided, nobody is told of it before: %s",
+                          r->control->why);
         r->failing = true;
         r->counters.failed_commits++;
         r->gang_at = registry_boot_now(r) + RETRY;
@@ -174,7 +181,7 @@ static int commit(struct registry *r) {
         return x < 0 ? x : 0;
 }
 
-/* --- Those who wait -------------------------------------------------------------------------------------- */
+/* --- Those who wait ------------------------------------------------------------------------------------ */
 
 static struct registry_body *out_of_memory(void) {
         return body_printf("{\"error\":\"out of memory\",\"remedy\":\"try again\"}");
@@ -265,10 +272,11 @@ void registry_decide_soon(struct registry *r) {
         if (r->undecided)
                 return;
         r->undecided = true;
-        r->decide_at = registry_boot_now(r) + MAX(REGISTRY_TOGETHER, MIN(DECISION_SHARE * r->cost, USEC_PER_SEC));
+        r->decide_at = registry_boot_now(r) +
+                       MAX(REGISTRY_TOGETHER, MIN(DECISION_SHARE * r->cost, USEC_PER_SEC));
 }
 
-/* --- Leases ------------------------------------------------------------------------------------------------ */
+/* --- Leases -------------------------------------------------------------------------------------------- */
 
 void registry_drop(struct registry *r, struct session *s, bool shut_down) {
         void *call = sessions_take_call(&r->sessions, s);
@@ -284,10 +292,10 @@ void registry_drop(struct registry *r, struct session *s, bool shut_down) {
 
 static void refuse_fresh(struct registry *r, struct session *s) {
         void *call = sessions_take_call(&r->sessions, s);
+        static const char text[] = "{\"error\":\"the store does not take it\","
+                                   "\"remedy\":\"see the journal of tpu-collectord\"}";
 
-        r->o.answer(call, 503,
-                    body_printf("{\"error\":\"the store does not take it\",\"remedy\":\"see the journal of tpu-collectord\"}"),
-                    r->o.userdata);
+        r->o.answer(call, 503, body_printf("%s", text), r->o.userdata);
 }
 
 int registry_on_timer(sd_event_source *source, uint64_t at, void *userdata) {
@@ -314,7 +322,7 @@ int registry_on_timer(sd_event_source *source, uint64_t at, void *userdata) {
         return 0;
 }
 
-/* --- People --------------------------------------------------------------------------------------------------- */
+/* --- People -------------------------------------------------------------------------------------------- */
 
 static int decide_for_people(struct registry *r, char why[static GANG_WHY_MAX]) {
         int x = decide(r);
@@ -363,7 +371,9 @@ int registry_when_stored(struct registry *r, void (*done)(int error, void *userd
 
         if (!w)
                 return -ENOMEM;
-        *w = (struct waiter){ .next = r->waiters, .decision = r->decided, .done = done, .userdata = userdata };
+        *w = (struct waiter){
+                .next = r->waiters, .decision = r->decided, .done = done, .userdata = userdata
+        };
         r->waiters = w;
         return 0;
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The registry of the collector (docs/registry.md): members with their leases in memory, everything else in a store
- * (control_store.h), decided by the planner (gang.h). It knows no HTTP: calls come as bodies, answers go to the owner.
+ * The registry of the collector (docs/registry.md): members with their leases in memory, everything else in
+ * a store (control_store.h), decided by the planner (gang.h). It knows no HTTP: calls come as bodies,
+ * answers go to the owner.
  *
- * A record is written before anybody is told of it. Many changes are one decision and one batch; what is decided while
- * a batch is being written is the next one. A collector that does not lead knows no records: it names the one that does.
+ * A record is written before anybody is told of it. Many changes are one decision and one batch; what is
+ * decided while a batch is being written is the next one. A collector that does not lead knows no records:
+ * it names the one that does.
  */
 #include <systemd/sd-event.h>
 
@@ -28,7 +30,8 @@ struct registry_body {
 struct registry_body *registry_body_unref(struct registry_body *b);
 
 struct registry_counters {
-        uint64_t syncs, answers, answered_bytes, refused, decisions, commits, failed_commits, expired, led, lost, elsewhere;
+        uint64_t syncs, answers, answered_bytes, refused, decisions, commits, failed_commits, expired, led,
+                lost, elsewhere;
         usec_t decided; /* time that decisions took */
 };
 
@@ -42,11 +45,16 @@ struct registry_options {
         const char *host; /* of the collector itself: events that are no host's stand under its name */
         /* A call that was kept is answered now. The body is given back with registry_body_unref(). */
         void (*answer)(void *call, unsigned status, struct registry_body *body, void *userdata);
-        void (*published)(const char *key, const json_t *value, void *userdata); /* a record is another one now, and stored; NULL: gone. May be NULL */
+        /* a record is another one now, and stored; NULL: gone. May be NULL */
+        void (*published)(const char *key, const json_t *value, void *userdata);
         void (*events)(void *userdata); /* events were stored */
         void (*leads)(bool leads, void *userdata); /* from now on. May be NULL */
-        /* What a host says of how its runs go on (docs/registry.md, figures): an array, borrowed. May be NULL. */
-        void (*figures)(const char *slice, unsigned worker, const char *host, const json_t *list, void *userdata);
+        /*
+         * What a host says of how its runs go on (docs/registry.md, figures): an array, borrowed. May be
+         * NULL.
+         */
+        void (*figures)(const char *slice, unsigned worker, const char *host, const json_t *list,
+                        void *userdata);
         void (*resigned)(void *userdata); /* registry_resign() has ended */
         void (*failed)(int error, void *userdata); /* the store said no: -errno, outside of a transaction */
         void *userdata;
@@ -54,8 +62,8 @@ struct registry_options {
 
 struct registry;
 /*
- * o is copied, its texts borrowed. Where there is one collector alone it leads when this returns: what was kept is
- * loaded. A record that cannot be understood is logged and left out.
+ * o is copied, its texts borrowed. Where there is one collector alone it leads when this returns: what was
+ * kept is loaded. A record that cannot be understood is logged and left out.
  */
 int registry_new(const struct registry_options *o, struct registry **ret);
 /* Answers all that wait with 503. */
@@ -63,27 +71,31 @@ struct registry *registry_free(struct registry *r);
 DEFINE_CLEANUP(struct registry *, registry_free)
 
 /*
- * POST /registry/v1/sync. 0: the call is kept, answer() brings the answer, not from inside. Else an HTTP status with an
- * answer (200 too); *ret_body has one user.
+ * POST /registry/v1/sync. 0: the call is kept, answer() brings the answer, not from inside. Else an HTTP
+ * status with an answer (200 too); *ret_body has one user.
  */
-unsigned registry_sync(struct registry *r, const char *body, size_t len, void *call, struct registry_body **ret_body);
+unsigned registry_sync(struct registry *r, const char *body, size_t len, void *call,
+                       struct registry_body **ret_body);
 
 /*
- * What people want (gang_want()): decided when this returned 0, and stored when registry_is_stored() says so. Errors
- * besides gang_want()'s: -EIO, the store does not take it; -EAGAIN, this collector does not lead.
+ * What people want (gang_want()): decided when this returned 0, and stored when registry_is_stored() says
+ * so. Errors besides gang_want()'s: -EIO, the store does not take it; -EAGAIN, this collector does not lead.
  */
 int registry_want(struct registry *r, const char *key, const json_t *value, char why[static GANG_WHY_MAX]);
 int registry_release(struct registry *r, const char *slice, unsigned worker, char why[static GANG_WHY_MAX]);
 
 /*
- * A record of the collector's own, with a key of episode/: stored with the next batch, given to published(), told to no
- * host; NULL: forgotten. Those that were kept are given to published() from the loop, with the first decision of a term. -EAGAIN: this collector does
- * not lead; -EINVAL: the key.
+ * A record of the collector's own, with a key of episode/: stored with the next batch, given to published(),
+ * told to no host; NULL: forgotten. Those that were kept are given to published() from the loop, with the
+ * first decision of a term. -EAGAIN: this collector does not lead; -EINVAL: the key.
  */
 int registry_keep(struct registry *r, const char *key, const json_t *value);
 /* Whether all that is decided is stored. */
 bool registry_is_stored(const struct registry *r);
-/* done is called when it is (0); or -EIO: the store did not take it this time; -EAGAIN: the leadership is lost, or the registry ends. */
+/*
+ * done is called when it is (0); or -EIO: the store did not take it this time; -EAGAIN: the leadership is
+ * lost, or the registry ends.
+ */
 int registry_when_stored(struct registry *r, void (*done)(int error, void *userdata), void *userdata);
 
 /* Whether this collector leads, this very moment. Looked at before anything of the registry is told. */

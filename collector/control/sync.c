@@ -13,13 +13,14 @@ static unsigned refuse(struct registry *r, unsigned status, const char *why, str
         r->counters.refused++;
         *ret = body_printf(
                 "%s",
-                text ? text
-                     : "{\"error\":\"the request cannot be understood\",\"remedy\":\"see docs/registry.md\"}");
+                text ? text :
+                       "{\"error\":\"the request cannot be understood\",\"remedy\":\"see docs/registry.md\"}");
         return status;
 }
 
 struct registry_body *registry_tell_again(const struct registry *r) {
-        return body_printf("{\"v\":1,\"lease\":%u,\"term\":%" PRIu64 ",\"store\":\"%s\",\"revision\":\"\",\"whole\":false,"
+        return body_printf("{\"v\":1,\"lease\":%u,\"term\":%" PRIu64
+                           ",\"store\":\"%s\",\"revision\":\"\",\"whole\":false,"
                            "\"records\":{},\"tell\":true,\"conflict\":null}",
                            registry_lease_seconds(r), r->answers.term, r->answers.store);
 }
@@ -39,12 +40,11 @@ static unsigned conflict(struct registry *r, const json_t *member, struct regist
 
         (void) snprintf(key, sizeof(key), "slot/%.63s/%lld", slice, (long long) worker);
         slot = gang_record(r->gang, key);
-        v = json_pack("{s:i, s:i, s:I, s:s, s:s, s:b, s:{}, s:b, s:{s:O?, s:O?, s:O?, s:I}}", "v", 1, "lease",
-                      (int) registry_lease_seconds(r), "term", (json_int_t) r->answers.term, "store",
-                      r->answers.store, "revision", "", "whole", 0, "records", "tell", 0, "conflict",
-                      "holder", json_object_get(slot, "host"), "id", json_object_get(slot, "id"), "address",
-                      json_object_get(slot, "address"), "since",
-                      (json_int_t) registry_now(r));
+        v = json_pack("{s:i, s:i, s:I, s:s, s:s, s:b, s:{}, s:b, s:{s:O?, s:O?, s:O?, s:I}}", "v", 1,
+                      "lease", (int) registry_lease_seconds(r), "term", (json_int_t) r->answers.term,
+                      "store", r->answers.store, "revision", "", "whole", 0, "records", "tell", 0,
+                      "conflict", "holder", json_object_get(slot, "host"), "id", json_object_get(slot, "id"),
+                      "address", json_object_get(slot, "address"), "since", (json_int_t) registry_now(r));
         text = v ? json_dumps(v, JSON_COMPACT) : NULL;
         json_decref(v);
         *ret = text ? body_printf("%s", text) : NULL;
@@ -226,7 +226,8 @@ static unsigned sync_member(struct registry *r, const struct request *q, void *c
 static unsigned refuse_tenant(struct registry *r, const char *tenant, struct registry_body **ret) {
         char why[200];
 
-        (void) snprintf(why, sizeof(why), "this collector serves the tenant \"%.64s\", and the host is of \"%.64s\"",
+        (void) snprintf(why, sizeof(why),
+                        "this collector serves the tenant \"%.64s\", and the host is of \"%.64s\"",
                         r->o.tenant, tenant);
         return refuse(r, 404, why, ret);
 }

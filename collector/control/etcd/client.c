@@ -42,11 +42,12 @@ static void ask(struct lane *l);
 static usec_t now_of(const struct etcd_client *c) {
         usec_t now = 0;
 
-        (void) sd_event_now(c->o.event, CLOCK_BOOTTIME, &now); /* 0 before the loop's first turn is early enough */
+        /* 0 before the loop's first turn is early enough */
+        (void) sd_event_now(c->o.event, CLOCK_BOOTTIME, &now);
         return now;
 }
 
-/* --- How a call ends ------------------------------------------------------------------------------------------ */
+/* --- How a call ends ----------------------------------------------------------------------------------- */
 
 static void end(struct lane *l, const struct gateway_answer *a) {
         struct etcd_client *c = l->client;
@@ -88,7 +89,8 @@ static void take_token(struct lane *l, const struct gateway_answer *a) {
         else if (a->error < 0 || !*token || strlen(token) >= sizeof(c->token)) {
                 struct gateway_answer refused = { .error = a->error < 0 ? a->error : -EBADMSG };
 
-                (void) snprintf(refused.why, sizeof(refused.why), "the user %.40s: %.140s", c->o.user, *a->why ? a->why : "no token");
+                (void) snprintf(refused.why, sizeof(refused.why), "the user %.40s: %.140s", c->o.user,
+                                *a->why ? a->why : "no token");
                 end(l, &refused);
         } else {
                 memcpy(c->token, token, strlen(token) + 1);
@@ -139,7 +141,7 @@ static bool on_watch_part(const char *data, size_t len, void *userdata) {
         return r >= 0;
 }
 
-/* --- What is asked ---------------------------------------------------------------------------------------------- */
+/* --- What is asked ------------------------------------------------------------------------------------- */
 
 static void look_at_files(struct etcd_client *c) {
         if (!tls_files_configured(&c->tls) || !tls_files_look(&c->tls))
@@ -176,7 +178,9 @@ static int exchange_of(struct lane *l, bool watches, struct exchange **ret) {
         return r;
 }
 
-/* {"name":…,"password":…}; the file is small and local, and read each time, so that a new password is taken. */
+/*
+ * {"name":…,"password":…}; the file is small and local, and read each time, so that a new password is taken.
+ */
 static char *credentials(const struct etcd_client *c) {
         _cleanup_close_ int fd = open(c->o.password_file, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
         char password[PASSWORD_MAX] = "", *text = NULL;
@@ -201,7 +205,9 @@ static int start(struct lane *l) {
         _cleanup_free_ char *who = NULL;
         struct exchange *x;
         usec_t now = now_of(c), left = l->give_up > now ? l->give_up - now : 0;
-        struct exchange_request q = { .path = l->path, .body = l->text, .timeout = MAX(MIN(l->try_for, left), TRY_LEAST) };
+        struct exchange_request q = { .path = l->path,
+                                      .body = l->text,
+                                      .timeout = MAX(MIN(l->try_for, left), TRY_LEAST) };
         int r;
 
         l->asks_token = *c->o.user && !*c->token;
@@ -277,8 +283,8 @@ int etcd_client_watch(struct etcd_client *c, const char *key, int64_t revision, 
 
         if (l->text)
                 return -EBUSY;
-        v = json_pack("{s:{s:o, s:o}}", "create_request", "key", gateway_bytes(key, strlen(key)), "start_revision",
-                      gateway_number(revision));
+        v = json_pack("{s:{s:o, s:o}}", "create_request", "key", gateway_bytes(key, strlen(key)),
+                      "start_revision", gateway_number(revision));
         l->text = v ? json_dumps(v, JSON_COMPACT) : NULL;
         json_decref(v);
         if (!l->text)
@@ -297,7 +303,7 @@ int etcd_client_watch(struct etcd_client *c, const char *key, int64_t revision, 
         return r < 0 ? r : 0;
 }
 
-/* --- Life --------------------------------------------------------------------------------------------------------- */
+/* --- Life ---------------------------------------------------------------------------------------------- */
 
 static int take_members(struct etcd_client *c, char why[static 256]) {
         const char *p = c->o.members;
@@ -310,7 +316,8 @@ static int take_members(struct etcd_client *c, char why[static 256]) {
                 if (len == 0)
                         break;
                 if (c->n == ETCD_MEMBERS_MAX || len >= ETCD_URL_MAX) {
-                        (void) snprintf(why, 256, "Etcd=: at most %d URLs of less than %d bytes", ETCD_MEMBERS_MAX, ETCD_URL_MAX);
+                        (void) snprintf(why, 256, "Etcd=: at most %d URLs of less than %d bytes",
+                                        ETCD_MEMBERS_MAX, ETCD_URL_MAX);
                         return -EINVAL;
                 }
                 (void) snprintf(c->members[c->n++], ETCD_URL_MAX, "%.*s", (int) len, p);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * etcd over several of its members, by HTTP in the loop: what one does not answer in time is asked of the next; a
- * member that answered is kept. With a user and password each call carries a token, which is asked for anew when etcd
- * refuses it. Certificate files are read again when they change.
+ * etcd over several of its members, by HTTP in the loop: what one does not answer in time is asked of the
+ * next; a member that answered is kept. With a user and password each call carries a token, which is asked
+ * for anew when etcd refuses it. Certificate files are read again when they change.
  */
 #include <systemd/sd-event.h>
 
@@ -20,7 +20,8 @@ struct etcd_client_options {
         const char *user, *password_file; /* empty: none */
         const char *ca, *certificate, *key; /* files; empty: the system's authorities, none */
         const char *user_agent;
-        usec_t try_first; /* how long one member has for one answer; twice that after each failure, up to etcd's own 8 s */
+        /* how long one member has for one answer; twice that after each failure, up to etcd's own 8 s */
+        usec_t try_first;
         void (*turned)(void *userdata); /* a call has ended, and its done was called */
         void *userdata;
 };
@@ -33,8 +34,8 @@ DEFINE_CLEANUP(struct etcd_client *, etcd_client_free)
 struct etcd_port etcd_client_port(struct etcd_client *c);
 
 /*
- * Tells of every change of a key from revision on; ended: the stream is of no use any more (another may be begun from
- * inside of neither). -EBUSY: one is under way.
+ * Tells of every change of a key from revision on; ended: the stream is of no use any more (another may be
+ * begun from inside of neither). -EBUSY: one is under way.
  */
 int etcd_client_watch(struct etcd_client *c, const char *key, int64_t revision, void (*news)(void *userdata),
                       void (*ended)(void *userdata), void *userdata);

@@ -3,7 +3,7 @@
 #include "json_text.h"
 #include "log.h"
 
-#define RETRY      (250 * USEC_PER_MSEC)
+#define RETRY (250 * USEC_PER_MSEC)
 #define LEASE_PATH "/v3/lease/"
 
 static usec_t boot_now(const struct election *e) {
@@ -52,12 +52,13 @@ static void win(struct election *e, uint64_t term, const char *cluster) {
         e->o.won(term, cluster, e->o.userdata);
 }
 
-/* --- Calls -------------------------------------------------------------------------------------------------- */
+/* --- Calls --------------------------------------------------------------------------------------------- */
 
 static void call(struct election *e, const char *path, json_t *body,
                  void (*done)(const struct gateway_answer *a, void *userdata)) {
         usec_t now = boot_now(e);
-        int r = body ? e->o.port.call(e->o.port.link, ETCD_LANE_LEASE, path, body, e->o.lease / 2, done, e) : -ENOMEM;
+        int r = body ? e->o.port.call(e->o.port.link, ETCD_LANE_LEASE, path, body, e->o.lease / 2, done, e) :
+                       -ENOMEM;
 
         e->sent = now; /* read before it was sent */
         e->busy = r >= 0;
@@ -90,7 +91,8 @@ static bool heard(struct election *e, const struct gateway_answer *a) {
 static void on_revoked(const struct gateway_answer *a, void *userdata) {
         struct election *e = userdata;
 
-        (void) heard(e, a); /* if it failed the lease ends by itself; a key that is left is found by the next look */
+        /* if it failed the lease ends by itself; a key that is left is found by the next look */
+        (void) heard(e, a);
         e->lease = 0;
         e->unwanted = false;
         e->next = 0;
@@ -121,13 +123,14 @@ static void renew(struct election *e) {
         call(e, LEASE_PATH "keepalive", json_pack("{s:o}", "ID", gateway_number(e->lease)), on_renewed);
 }
 
-/* --- Becoming the leader -------------------------------------------------------------------------------------- */
+/* --- Becoming the leader ------------------------------------------------------------------------------- */
 
 /* The key as it stands. It may be this one's: of a call whose answer was lost, or of a term that is over. */
 static void take_holder(struct election *e, const struct gateway_answer *a, const json_t *kvs) {
         struct gateway_kv kv;
         json_t *value = gateway_kv(kvs, 0, &kv) == 0 ? gateway_value_json(&kv) : NULL;
-        bool own = value && streq(json_text_of(value, "incarnation"), json_text_of(e->o.value, "incarnation"));
+        bool own = value &&
+                   streq(json_text_of(value, "incarnation"), json_text_of(e->o.value, "incarnation"));
 
         if (own && kv.lease == e->lease && !e->unwanted && boot_now(e) < e->deadline)
                 win(e, (uint64_t) kv.created, a->cluster);
@@ -163,7 +166,8 @@ static void try_it(struct election *e) {
         usec_t granted = e->sent;
 
         call(e, "/v3/kv/txn",
-             value ? json_pack("{s:[o], s:[o], s:[{s:o}]}", "compare", gateway_compare(e->o.key, "CREATE", 0), "success",
+             value ? json_pack("{s:[o], s:[o], s:[{s:o}]}", "compare",
+                               gateway_compare(e->o.key, "CREATE", 0), "success",
                                gateway_put(e->o.key, value, e->lease), "failure", "requestRange",
                                gateway_range(e->o.key)) :
                      NULL,
@@ -196,7 +200,8 @@ static void on_looked(const struct gateway_answer *a, void *userdata) {
         if (e->lease != 0)
                 e->unwanted = true, e->next = 0; /* it is as old as nobody knows */
         else if (!e->resigning)
-                call(e, LEASE_PATH "grant", json_pack("{s:o}", "TTL", gateway_number((int64_t) (e->o.lease / USEC_PER_SEC))),
+                call(e, LEASE_PATH "grant",
+                     json_pack("{s:o}", "TTL", gateway_number((int64_t) (e->o.lease / USEC_PER_SEC))),
                      on_granted);
 }
 

@@ -3,9 +3,10 @@
 /*
  * Who leads: the collector that has the leased key ctl/leader in etcd. Its create_revision is the term.
  *
- * The leader's own deadline is 9/10 of the lease on CLOCK_BOOTTIME, counted from before the last renewal that succeeded
- * was sent: etcd cannot have given the key to anybody else by then, however long an answer was on its way and however
- * long this process was stopped. Who is past it leads no more, whatever a late answer says.
+ * The leader's own deadline is 9/10 of the lease on CLOCK_BOOTTIME, counted from before the last renewal
+ * that succeeded was sent: etcd cannot have given the key to anybody else by then, however long an answer
+ * was on its way and however long this process was stopped. Who is past it leads no more, whatever a late
+ * answer says.
  *
  * No loop and no clock of its own: the owner calls election_step() when it is due, and after every answer.
  */
@@ -16,11 +17,14 @@ struct election_options {
         struct etcd_port port;
         const struct clock *clock;
         usec_t lease;
-        const char *key;     /* borrowed */
+        const char *key; /* borrowed */
         const json_t *value; /* of the key while this one leads; has "incarnation". Borrowed */
         void (*won)(uint64_t term, const char *cluster, void *userdata);
         void (*lost)(const char *why, void *userdata);
-        /* Another leads: the key's value; NULL: nobody, or it is not known. revision: of etcd, when it was so. */
+        /*
+         * Another leads: the key's value; NULL: nobody, or it is not known. revision: of etcd, when it was
+         * so.
+         */
         void (*other)(const json_t *value, int64_t revision, void *userdata);
         void (*resigned)(void *userdata);
         void *userdata;

@@ -2,7 +2,7 @@
 #include "gateway.h"
 #include "json_text.h"
 
-/* --- base64 (RFC 4648, 4) --------------------------------------------------------------------------------- */
+/* --- base64 (RFC 4648, 4) ------------------------------------------------------------------------------ */
 
 static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -64,7 +64,7 @@ static ssize_t decode(const char *text, size_t len, char *ret) {
         return (ssize_t) n;
 }
 
-/* --- Requests ----------------------------------------------------------------------------------------------- */
+/* --- Requests ------------------------------------------------------------------------------------------ */
 
 static json_t *text_bytes(const char *text) {
         return gateway_bytes(text, strlen(text));
@@ -79,20 +79,22 @@ json_t *gateway_range(const char *key) {
 }
 
 json_t *gateway_range_prefix(const char *prefix, const char *behind, unsigned limit, int64_t revision) {
-        size_t n = strlen(prefix), from_len = *behind ? strlen(behind) + 1 : n; /* its end is the next possible key */
+        /* its end is the next possible key */
+        size_t n = strlen(prefix), from_len = *behind ? strlen(behind) + 1 : n;
         const char *from = *behind ? behind : prefix;
         _cleanup_free_ char *end = strdup(prefix);
 
         if (!end)
                 return NULL;
         end[n - 1]++; /* a prefix of ours ends with a slash */
-        return json_pack("{s:o, s:o, s:o, s:o}", "key", gateway_bytes(from, from_len), "range_end", text_bytes(end), "limit",
-                         gateway_number(limit), "revision", gateway_number(revision));
+        return json_pack("{s:o, s:o, s:o, s:o}", "key", gateway_bytes(from, from_len), "range_end",
+                         text_bytes(end), "limit", gateway_number(limit), "revision",
+                         gateway_number(revision));
 }
 
 json_t *gateway_put(const char *key, const char *value, int64_t lease) {
-        return json_pack("{s:{s:o, s:o, s:o}}", "requestPut", "key", text_bytes(key), "value", text_bytes(value), "lease",
-                         gateway_number(lease));
+        return json_pack("{s:{s:o, s:o, s:o}}", "requestPut", "key", text_bytes(key), "value",
+                         text_bytes(value), "lease", gateway_number(lease));
 }
 
 json_t *gateway_delete(const char *key) {
@@ -104,7 +106,7 @@ json_t *gateway_compare(const char *key, const char *what, int64_t revision) {
                          streq(what, "MOD") ? "mod_revision" : "create_revision", gateway_number(revision));
 }
 
-/* --- Answers ------------------------------------------------------------------------------------------------ */
+/* --- Answers ------------------------------------------------------------------------------------------- */
 
 int64_t gateway_int(const json_t *object, const char *key) {
         const json_t *v = json_object_get(object, key);
@@ -166,7 +168,8 @@ static void take_error(const json_t *v, long status, struct gateway_answer *a) {
 
 void gateway_parse(const char *text, size_t len, long status, struct gateway_answer *ret) {
         struct gateway_answer a = { 0 };
-        json_t *v = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL), *header = json_object_get(v, "header");
+        json_t *v = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL),
+               *header = json_object_get(v, "header");
 
         if (status != 200 || !json_is_object(v) || json_object_get(v, "error"))
                 take_error(v, status, &a);
@@ -237,7 +240,7 @@ const json_t *gateway_txn_kvs(const struct gateway_answer *a, size_t i) {
         return json_object_get(json_object_get(one, "response_range"), "kvs");
 }
 
-/* --- Streams ------------------------------------------------------------------------------------------------ */
+/* --- Streams ------------------------------------------------------------------------------------------- */
 
 void gateway_lines_clear(struct gateway_lines *l) {
         free(l->line);
@@ -245,7 +248,8 @@ void gateway_lines_clear(struct gateway_lines *l) {
 }
 
 static int look_at_line(const char *line, size_t len) {
-        json_t *v = json_loadb(line, len, JSON_REJECT_DUPLICATES, NULL), *result = json_object_get(v, "result");
+        json_t *v = json_loadb(line, len, JSON_REJECT_DUPLICATES, NULL),
+               *result = json_object_get(v, "result");
         int r = 0;
 
         if (len > 0 && (!json_is_object(result) || json_is_true(json_object_get(result, "canceled"))))

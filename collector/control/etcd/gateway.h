@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * What is said to etcd's JSON gateway and what it answers (etcd 3.4 and later, POST /v3/…): keys and values are base64,
- * numbers of 64 bits are text, and a member that is 0 or false is left out. Pure and bounded: an answer is foreign input.
+ * What is said to etcd's JSON gateway and what it answers (etcd 3.4 and later, POST /v3/…): keys and values
+ * are base64, numbers of 64 bits are text, and a member that is 0 or false is left out. Pure and bounded: an
+ * answer is foreign input.
  */
 #include <jansson.h>
 
@@ -16,7 +17,10 @@
 /* Parts of requests; a caller adds what it needs. NULL: out of memory, as with json_pack(). */
 json_t *gateway_bytes(const char *data, size_t len);
 json_t *gateway_number(int64_t n);
-/* {"key":…}: of one key; and of all that begin so, in their order. revision 0: as of now; behind: the key that was last, "" none. */
+/*
+ * {"key":…}: of one key; and of all that begin so, in their order. revision 0: as of now; behind: the key
+ * that was last, "" none.
+ */
 json_t *gateway_range(const char *key);
 json_t *gateway_range_prefix(const char *prefix, const char *behind, unsigned limit, int64_t revision);
 json_t *gateway_put(const char *key, const char *value, int64_t lease);
@@ -25,7 +29,10 @@ json_t *gateway_delete(const char *key);
 json_t *gateway_compare(const char *key, const char *what, int64_t revision);
 
 struct gateway_answer {
-        int error; /* 0; -EAGAIN: nobody answered, or etcd is not able to now; else it was refused: see gateway_parse() */
+        /*
+         * 0; -EAGAIN: nobody answered, or etcd is not able to now; else it was refused: see gateway_parse()
+         */
+        int error;
         char why[200];
         bool about_token; /* refused: the token is missing, old or unknown */
         json_t *body; /* NULL with an error */
@@ -35,9 +42,9 @@ struct gateway_answer {
 #define GATEWAY_ANSWER_NULL ((struct gateway_answer){ 0 })
 
 /*
- * status: of HTTP. Sets error: -ENOENT (no such lease), -ENOSPC (etcd has no room), -EACCES (not permitted), -EBADMSG
- * (malformed, too large), -EAGAIN. Never fails: an answer that cannot be understood is -EAGAIN, for another member may
- * say it better.
+ * status: of HTTP. Sets error: -ENOENT (no such lease), -ENOSPC (etcd has no room), -EACCES (not permitted),
+ * -EBADMSG (malformed, too large), -EAGAIN. Never fails: an answer that cannot be understood is -EAGAIN, for
+ * another member may say it better.
  */
 void gateway_parse(const char *text, size_t len, long status, struct gateway_answer *ret);
 /* No answer at all. */
@@ -63,8 +70,9 @@ json_t *gateway_value_json(const struct gateway_kv *kv);
 const json_t *gateway_txn_kvs(const struct gateway_answer *a, size_t i);
 
 /*
- * A stream's lines: what came is put together to lines, and each is looked at. 1: something happened to what is watched;
- * 0: not yet; -errno: the stream is of no use any more (-EPIPE: etcd ended it; -E2BIG: a line is too long).
+ * A stream's lines: what came is put together to lines, and each is looked at. 1: something happened to what
+ * is watched; 0: not yet; -errno: the stream is of no use any more (-EPIPE: etcd ended it; -E2BIG: a line is
+ * too long).
  */
 #define GATEWAY_LINE_MAX 65536
 struct gateway_lines {

@@ -3,12 +3,14 @@
 /*
  * The registry's records in etcd, as the leader reads and writes them.
  *
- * Each transaction compares the create_revision of ctl/leader with the term, so that nobody writes after the next one
- * leads; and the mod_revision of ctl/written, which each transaction writes anew: a call that was given up and still lies
- * somewhere in etcd cannot land behind a later one. Whether it had landed is told by the number in ctl/written.
+ * Each transaction compares the create_revision of ctl/leader with the term, so that nobody writes after the
+ * next one leads; and the mod_revision of ctl/written, which each transaction writes anew: a call that was
+ * given up and still lies somewhere in etcd cannot land behind a later one. Whether it had landed is told by
+ * the number in ctl/written.
  *
- * A batch that is larger than one transaction is written in several: slots and pieces of large records first, then
- * slices, intents, runs, the rest, and what is to be forgotten last; so that each record can be read whole at any time.
+ * A batch that is larger than one transaction is written in several: slots and pieces of large records
+ * first, then slices, intents, runs, the rest, and what is to be forgotten last; so that each record can be
+ * read whole at any time.
  *
  * No loop of its own: done callbacks come from the port.
  */
@@ -24,7 +26,7 @@ struct keep_options {
         struct etcd_port port;
         const struct election *election; /* looked at before each transaction is sent */
         const char *prefix; /* of the tenant, with a slash at its end; borrowed */
-        usec_t patience;    /* with one call */
+        usec_t patience; /* with one call */
         void (*loaded)(int error, const json_t *records, const char *why, void *userdata);
         void (*wrote)(int error, const char *why, void *userdata);
         void (*deposed)(const char *why, void *userdata); /* a transaction found another leader */
@@ -48,7 +50,7 @@ struct keep {
         size_t n_ops, at, n_sent; /* at: those in front are written */
         uint64_t number; /* of the last transaction that was sent */
         int64_t written; /* mod_revision of ctl/written, as last known */
-        json_t *large;   /* key -> {"number", "value"}: records that stand there in pieces */
+        json_t *large; /* key -> {"number", "value"}: records that stand there in pieces */
         char why[200];
 };
 
@@ -57,5 +59,8 @@ void keep_init(struct keep *k, const struct keep_options *o);
 void keep_clear(struct keep *k);
 /* Reads all records as of one revision; loaded() follows. */
 void keep_load(struct keep *k, uint64_t term);
-/* Writes a batch; wrote() follows when this returned 0. -ENOMEM; -EMSGSIZE: a record is too large; -ESTALE: the deadline is over. */
+/*
+ * Writes a batch; wrote() follows when this returned 0. -ENOMEM; -EMSGSIZE: a record is too large; -ESTALE:
+ * the deadline is over.
+ */
 int keep_write(struct keep *k, const json_t *batch);

@@ -41,12 +41,14 @@ static int join(struct keep *k, const char *key, const json_t *head) {
         if (r == -ENOMEM)
                 return r;
         if (r < 0) {
-                (void) snprintf(why, sizeof(why), "%s", r == -ENOENT ? "a piece of it is missing" : "its head cannot be understood");
+                (void) snprintf(why, sizeof(why), "%s",
+                                r == -ENOENT ? "a piece of it is missing" : "its head cannot be understood");
                 log_error("registry: a record is left out: %s: %s", key, why);
                 return json_object_del(k->records, key);
         }
-        r = json_object_set_new(k->large, key,
-                                json_pack("{s:s, s:O}", "number", json_text_of(head, "pieces"), "value", whole));
+        r = json_object_set_new(
+                k->large, key,
+                json_pack("{s:s, s:O}", "number", json_text_of(head, "pieces"), "value", whole));
         return r < 0 || json_object_set_new(k->records, key, whole) < 0 ? -ENOMEM : 0;
 }
 
@@ -115,7 +117,9 @@ static void on_page(const struct gateway_answer *a, void *userdata) {
 
 static void ask(struct keep *k) {
         json_t *q = gateway_range_prefix(k->o.prefix, k->behind, KEEP_PAGE, k->revision);
-        int r = q ? k->o.port.call(k->o.port.link, ETCD_LANE_RECORDS, "/v3/kv/range", q, k->o.patience, on_page, k) : -ENOMEM;
+        int r = q ? k->o.port.call(k->o.port.link, ETCD_LANE_RECORDS, "/v3/kv/range", q, k->o.patience,
+                                   on_page, k) :
+                    -ENOMEM;
 
         if (r < 0)
                 finish(k, r, strerror(-r));

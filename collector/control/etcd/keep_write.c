@@ -27,7 +27,7 @@ void keep_clear(struct keep *k) {
         *k = (struct keep){ .o = k->o };
 }
 
-/* --- What is to be written ---------------------------------------------------------------------------------- */
+/* --- What is to be written ----------------------------------------------------------------------------- */
 
 /* What others rest on first; what is forgotten last. */
 static unsigned order_of(const char *key, bool deleted) {
@@ -90,7 +90,8 @@ static int add_large(struct keep *k, const char *key, const json_t *v, const jso
         int r;
 
         (void) snprintf(number, sizeof(number), "%" PRIu64 ".%" PRIu64, k->term, k->number + 1);
-        r = pieces ? large_split(key, v, same ? json_text_of(old, "number") : number, &head, pieces) : -ENOMEM;
+        r = pieces ? large_split(key, v, same ? json_text_of(old, "number") : number, &head, pieces) :
+                     -ENOMEM;
         if (r >= 0)
                 r = add_json(k, key, head);
         json_object_foreach (pieces, piece_key, piece)
@@ -99,7 +100,10 @@ static int add_large(struct keep *k, const char *key, const json_t *v, const jso
         if (r >= 0 && old && !same)
                 r = forget_pieces(k, key, json_text_of(old, "number"), json_object_get(old, "value"));
         if (r >= 0 && !same)
-                r = json_object_set_new(k->large, key, json_pack("{s:s, s:O}", "number", number, "value", v)) < 0 ? -ENOMEM : 0;
+                r = json_object_set_new(k->large, key,
+                                        json_pack("{s:s, s:O}", "number", number, "value", v)) < 0 ?
+                            -ENOMEM :
+                            0;
         json_decref(head);
         json_decref(pieces);
         return r;
@@ -112,7 +116,8 @@ static int add_record(struct keep *k, const char *key, const json_t *v) {
 
         if (!json_is_null(v) && !text)
                 r = -ENOMEM;
-        else if (text && strlen(text) > LARGE_TEXT && (startswith(key, "run/") || startswith(key, "slice/"))) {
+        else if (text && strlen(text) > LARGE_TEXT &&
+                 (startswith(key, "run/") || startswith(key, "slice/"))) {
                 free(text);
                 r = add_large(k, key, v, old);
         } else if (text && strlen(text) > KEEP_BYTES) {
@@ -121,7 +126,8 @@ static int add_record(struct keep *k, const char *key, const json_t *v) {
         } else {
                 r = keep_add(k, key, text);
                 if (r >= 0 && old)
-                        r = forget_pieces(k, key, json_text_of(old, "number"), json_object_get(old, "value"));
+                        r = forget_pieces(k, key, json_text_of(old, "number"),
+                                          json_object_get(old, "value"));
                 if (r >= 0 && old)
                         r = json_object_del(k->large, key);
         }
@@ -135,16 +141,21 @@ static int by_order(const void *a, const void *b) {
         return x->order != y->order ? (x->order < y->order ? -1 : 1) : strcmp(x->key, y->key);
 }
 
-/* --- One transaction after the other -------------------------------------------------------------------------- */
+/* --- One transaction after the other ------------------------------------------------------------------- */
 
 static void ended(struct keep *k, int error, const char *why) {
         clear_ops(k);
-        if (error < 0) /* which pieces are there is not known: they are written anew, and what is left over goes with the next load */
+        /*
+         * which pieces are there is not known: they are written anew, and what is left over goes with the
+         * next load
+         */
+        if (error < 0)
                 (void) json_object_clear(k->large);
         k->o.wrote(error, why, k->o.userdata);
 }
 
-static void path_of(const struct keep *k, const char *key, char ret[static GATEWAY_KEY_MAX + LARGE_KEY_MAX]) {
+static void path_of(const struct keep *k, const char *key,
+                    char ret[static GATEWAY_KEY_MAX + LARGE_KEY_MAX]) {
         (void) snprintf(ret, GATEWAY_KEY_MAX + LARGE_KEY_MAX, "%s%s", k->o.prefix, key);
 }
 
@@ -170,7 +181,8 @@ static json_t *ops_json(struct keep *k) {
         }
         k->n_sent = i - k->at;
         path_of(k, KEEP_WRITTEN, path);
-        (void) snprintf(number, sizeof(number), "{\"v\":1,\"term\":%" PRIu64 ",\"number\":%" PRIu64 "}", k->term, k->number);
+        (void) snprintf(number, sizeof(number), "{\"v\":1,\"term\":%" PRIu64 ",\"number\":%" PRIu64 "}",
+                        k->term, k->number);
         if (r == 0)
                 r = json_array_append_new(list, gateway_put(path, number, 0));
         if (r == 0)
@@ -195,7 +207,10 @@ static void next(struct keep *k, int64_t written) {
                 ended(k, 0, "");
 }
 
-/* Another leads; or a transaction of this term landed that was given up: this very one, or one in front of it. */
+/*
+ * Another leads; or a transaction of this term landed that was given up: this very one, or one in front of
+ * it.
+ */
 static void refused(struct keep *k, const struct gateway_answer *a) {
         struct gateway_kv leader, written;
         json_t *v;
@@ -239,9 +254,9 @@ static json_t *transaction(struct keep *k) {
         path_of(k, KEEP_LEADER, leader);
         path_of(k, KEEP_WRITTEN, written);
         return json_pack("{s:[o, o], s:o, s:[{s:o}, {s:o}]}", "compare",
-                         gateway_compare(leader, "CREATE", (int64_t) k->term), gateway_compare(written, "MOD", k->written),
-                         "success", ops_json(k), "failure", "requestRange", gateway_range(leader), "requestRange",
-                         gateway_range(written));
+                         gateway_compare(leader, "CREATE", (int64_t) k->term),
+                         gateway_compare(written, "MOD", k->written), "success", ops_json(k), "failure",
+                         "requestRange", gateway_range(leader), "requestRange", gateway_range(written));
 }
 
 static int send_some(struct keep *k) {
@@ -251,7 +266,9 @@ static int send_some(struct keep *k) {
                 return -ESTALE;
         k->number++;
         q = transaction(k);
-        return q ? k->o.port.call(k->o.port.link, ETCD_LANE_RECORDS, "/v3/kv/txn", q, k->o.patience, on_written, k) : -ENOMEM;
+        return q ? k->o.port.call(k->o.port.link, ETCD_LANE_RECORDS, "/v3/kv/txn", q, k->o.patience,
+                                  on_written, k) :
+                   -ENOMEM;
 }
 
 int keep_write(struct keep *k, const json_t *batch) {

@@ -14,7 +14,8 @@ bool large_has_pieces(const json_t *head) {
 }
 
 /* Calls visit for each list that may be long, with its place; the object it is in may be altered. */
-static int for_lists(const char *key, json_t *v, int (*visit)(json_t *in, const char *name, size_t place, void *userdata),
+static int for_lists(const char *key, json_t *v,
+                     int (*visit)(json_t *in, const char *name, size_t place, void *userdata),
                      void *userdata) {
         static const char *const of_slice[] = { "roster", "missing" };
         size_t i;
@@ -66,7 +67,9 @@ static int take_out(json_t *in, const char *name, size_t place, void *userdata) 
                 if (n == PIECES_MAX)
                         return -EMSGSIZE;
                 piece_key(p, place, n, key);
-                if (json_object_set_new(p->to, key, json_pack("{s:i, s:o}", "v", 1, "list", part_of(list, n * LARGE_PIECE))) < 0)
+                if (json_object_set_new(
+                            p->to, key,
+                            json_pack("{s:i, s:o}", "v", 1, "list", part_of(list, n * LARGE_PIECE))) < 0)
                         return -ENOMEM;
         }
         return json_object_set_new(in, name, json_pack("{s:i}", "pieces", (int) n)) < 0 ? -ENOMEM : 0;
@@ -92,7 +95,8 @@ static json_t *copy_of(const json_t *v) {
         return NULL;
 }
 
-int large_split(const char *key, const json_t *value, const char *number, json_t **ret_head, json_t *pieces) {
+int large_split(const char *key, const json_t *value, const char *number, json_t **ret_head,
+                json_t *pieces) {
         struct pieces p = { .to = pieces };
         json_t *head = copy_of(value);
         int r;

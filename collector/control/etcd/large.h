@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Records that are too large for one value of etcd: the long lists in them (the hosts of a run's slices; who is in a
- * slice, who is missing) are values of their own, of at most LARGE_PIECE entries, and the record's head says how many
- * pieces stand in place of each: {"pieces":N}. A piece is never changed: a new list has a new number, pieces are written
- * before the head that names them, and the old ones go after it. Pure.
+ * Records that are too large for one value of etcd: the long lists in them (the hosts of a run's slices; who
+ * is in a slice, who is missing) are values of their own, of at most LARGE_PIECE entries, and the record's
+ * head says how many pieces stand in place of each: {"pieces":N}. A piece is never changed: a new list has a
+ * new number, pieces are written before the head that names them, and the old ones go after it. Pure.
  *
  * Piece: hosts/KIND/NAME/NUMBER/LIST/PIECE under the tenant's prefix; the head has "pieces":"NUMBER".
  */
@@ -17,8 +17,8 @@
 #define LARGE_PREFIX "hosts/"
 
 /*
- * Splits value, which stands under key, with the pieces' keys beginning as number says. *ret_head: to be written under
- * key; pieces gets them by key. -EMSGSIZE: nothing in it can be split; -ENOMEM.
+ * Splits value, which stands under key, with the pieces' keys beginning as number says. *ret_head: to be
+ * written under key; pieces gets them by key. -EMSGSIZE: nothing in it can be split; -ENOMEM.
  */
 int large_split(const char *key, const json_t *value, const char *number, json_t **ret_head, json_t *pieces);
 /* Whether the record has pieces. */
