@@ -92,6 +92,7 @@ void http_reply_clear(struct http_reply *reply) {
         else
                 free(reply->body);
         reply->body = NULL;
+        free(TAKE_PTR(reply->location));
 }
 
 static struct MHD_Response *make_response(const struct http_reply *reply) {
@@ -103,6 +104,7 @@ static struct MHD_Response *make_response(const struct http_reply *reply) {
 }
 
 static enum MHD_Result send_reply(struct MHD_Connection *c, struct http_reply *reply) {
+        _cleanup_free_ char *location = TAKE_PTR(reply->location);
         struct MHD_Response *m;
         enum MHD_Result r = MHD_YES;
         char seconds[16];
@@ -116,6 +118,8 @@ static enum MHD_Result send_reply(struct MHD_Connection *c, struct http_reply *r
                 r = MHD_add_response_header(m, MHD_HTTP_HEADER_CONTENT_TYPE, reply->content_type);
         if (r == MHD_YES && reply->allow)
                 r = MHD_add_response_header(m, MHD_HTTP_HEADER_ALLOW, reply->allow);
+        if (r == MHD_YES && location)
+                r = MHD_add_response_header(m, MHD_HTTP_HEADER_LOCATION, location);
         (void) snprintf(seconds, sizeof(seconds), "%u", reply->retry_after);
         if (r == MHD_YES && reply->retry_after)
                 r = MHD_add_response_header(m, MHD_HTTP_HEADER_RETRY_AFTER, seconds);
@@ -222,6 +226,7 @@ static enum MHD_Result send_put_off(struct http_call *x, struct MHD_Connection *
 
         x->answered = false;
         x->reply.body = NULL;
+        x->reply.location = NULL;
         return send_reply(c, &reply);
 }
 

@@ -40,6 +40,7 @@ struct http_reply {
         void (*release)(void *body); /* gives it back; NULL: it is malloc'ed */
         size_t len;
         const char *allow;    /* static, of 405 */
+        char *location;       /* of 307; taken over */
         unsigned retry_after; /* seconds; 0: not said */
         bool later; /* nothing else is set: http_answer() brings the reply; body stays until then */
 };

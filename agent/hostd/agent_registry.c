@@ -9,7 +9,6 @@
 #include "agent_parts.h"
 #include "clock.h"
 #include "fingerprint.h"
-#include "gang.h"
 #include "log.h"
 #include "route.h"
 
@@ -79,7 +78,7 @@ static json_int_t hosts_of(const struct agent *a) {
 static json_t *next_of(const struct agent *a, unsigned worker) {
         const char *list = identity_get(&a->identity, identity_workers(&a->identity));
         _cleanup_free_ char *copy = strdup(list ? list : "");
-        const char *words[GANG_HOSTS_MAX];
+        const char *words[IDENTITY_HOSTS_MAX];
         char *word, *rest = copy;
         json_t *out = json_array();
         size_t n = 0;

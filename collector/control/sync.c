@@ -3,6 +3,7 @@
 #include "inside.h"
 
 #define REQUEST_MAX (256 * 1024)
+#define FIGURES_MAX 256 /* runs of one host */
 
 static unsigned refuse(struct registry *r, unsigned status, const char *why, struct registry_body **ret) {
         json_t *v = json_pack("{s:s, s:s}", "error", why, "remedy", "see docs/registry.md");
@@ -12,15 +13,16 @@ static unsigned refuse(struct registry *r, unsigned status, const char *why, str
         r->counters.refused++;
         *ret = body_printf(
                 "%s",
-                text ? text
-                     : "{\"error\":\"the request cannot be understood\",\"remedy\":\"see docs/registry.md\"}");
+                text ? text :
+                       "{\"error\":\"the request cannot be understood\",\"remedy\":\"see docs/registry.md\"}");
         return status;
 }
 
 struct registry_body *registry_tell_again(const struct registry *r) {
-        return body_printf("{\"v\":1,\"lease\":%u,\"revision\":\"\",\"whole\":false,\"records\":{},\"tell\":true,"
-                           "\"conflict\":null}",
-                           registry_lease_seconds(r));
+        return body_printf("{\"v\":1,\"lease\":%u,\"term\":%" PRIu64
+                           ",\"store\":\"%s\",\"revision\":\"\",\"whole\":false,"
+                           "\"records\":{},\"tell\":true,\"conflict\":null}",
+                           registry_lease_seconds(r), r->answers.term, r->answers.store);
 }
 
 static unsigned tell_again(const struct registry *r, struct registry_body **ret) {
@@ -28,7 +30,7 @@ static unsigned tell_again(const struct registry *r, struct registry_body **ret)
         return 200;
 }
 
-static unsigned conflict(const struct registry *r, const json_t *member, struct registry_body **ret) {
+static unsigned conflict(struct registry *r, const json_t *member, struct registry_body **ret) {
         const char *slice = json_string_value(json_object_get(member, "slice"));
         json_int_t worker = json_integer_value(json_object_get(member, "worker"));
         char key[GANG_KEY_MAX];
@@ -38,11 +40,11 @@ static unsigned conflict(const struct registry *r, const json_t *member, struct 
 
         (void) snprintf(key, sizeof(key), "slot/%.63s/%lld", slice, (long long) worker);
         slot = gang_record(r->gang, key);
-        v = json_pack("{s:i, s:i, s:s, s:b, s:{}, s:b, s:{s:O?, s:O?, s:O?, s:I}}", "v", 1, "lease",
-                      (int) registry_lease_seconds(r), "revision", "", "whole", 0, "records", "tell", 0, "conflict",
-                      "holder", json_object_get(slot, "host"), "id", json_object_get(slot, "id"), "address",
-                      json_object_get(slot, "address"), "since",
-                      (json_int_t) clock_real(r->o.clock));
+        v = json_pack("{s:i, s:i, s:I, s:s, s:s, s:b, s:{}, s:b, s:{s:O?, s:O?, s:O?, s:I}}", "v", 1,
+                      "lease", (int) registry_lease_seconds(r), "term", (json_int_t) r->answers.term,
+                      "store", r->answers.store, "revision", "", "whole", 0, "records", "tell", 0,
+                      "conflict", "holder", json_object_get(slot, "host"), "id", json_object_get(slot, "id"),
+                      "address", json_object_get(slot, "address"), "since", (json_int_t) registry_now(r));
         text = v ? json_dumps(v, JSON_COMPACT) : NULL;
         json_decref(v);
         *ret = text ? body_printf("%s", text) : NULL;
@@ -51,7 +53,8 @@ static unsigned conflict(const struct registry *r, const json_t *member, struct 
 }
 
 struct request {
-        const json_t *member, *figures;
+        const json_t *member, *figures; /* figures: NULL: none are said */
+        const char *tenant;
         char slice[64];
         unsigned worker;
         const char *incarnation;
@@ -93,10 +96,13 @@ static void parse_since(const struct registry *r, const char *text, struct reque
 static int parse(const struct registry *r, const json_t *v, struct request *ret) {
         struct request q = { .member = json_object_get(v, "member"),
                              .figures = json_object_get(v, "figures"),
+                             .tenant = json_string_value(json_object_get(v, "tenant")),
                              .leaves = json_is_true(json_object_get(v, "leave")) };
         const char *same = json_string_value(json_object_get(v, "same"));
         const json_t *wait = json_object_get(v, "wait"), *said = json_object_get(v, "said");
 
+        if ((q.figures && !json_is_array(q.figures)) || json_array_size(q.figures) > FIGURES_MAX)
+                return -EBADMSG;
         if (json_integer_value(json_object_get(v, "v")) < 1 || (wait && !json_is_integer(wait)) ||
             (!same && !json_is_object(q.member)))
                 return -EBADMSG;
@@ -140,7 +146,7 @@ static unsigned keep(struct registry *r, struct session *s, const struct request
                 r->counters.answered_bytes += *ret ? (*ret)->len : 0;
                 return *ret ? 200 : 503;
         }
-        s->fresh = fresh;
+        s->fresh = fresh ? r->decided + 1 : 0;
         sessions_wait(&r->sessions, s, call, registry_boot_now(r), (fresh ? registry_wait_max(r) : spread(s, q->wait)));
         registry_arm(r);
         return 0;
@@ -196,7 +202,7 @@ static unsigned sync_member(struct registry *r, const struct request *q, void *c
 
         if (json_string_value(json_object_get(q->member, "slice")) && is_overtaken(r, q))
                 return tell_again(r, ret);
-        x = gang_say(r->gang, q->member, clock_real(r->o.clock), why);
+        x = gang_say(r->gang, q->member, registry_now(r), why);
         if (x == -EEXIST) {
                 registry_decide_soon(r);
                 registry_arm(r);
@@ -219,6 +225,16 @@ static unsigned sync_member(struct registry *r, const struct request *q, void *c
         return keep(r, s, q, is_new || q->whole, call, ret);
 }
 
+/* A slice, and so a run, never spans two tenants: a host that came to the wrong one is told so. */
+static unsigned refuse_tenant(struct registry *r, const char *tenant, struct registry_body **ret) {
+        char why[200];
+
+        (void) snprintf(why, sizeof(why),
+                        "this collector serves the tenant \"%.64s\", and the host is of \"%.64s\"",
+                        r->o.tenant, tenant);
+        return refuse(r, 404, why, ret);
+}
+
 unsigned registry_sync(struct registry *r, const char *body, size_t len, void *call,
                        struct registry_body **ret_body) {
         struct request q;
@@ -227,11 +243,15 @@ unsigned registry_sync(struct registry *r, const char *body, size_t len, void *c
 
         r->counters.syncs++;
         *ret_body = NULL;
+        if (!registry_leads(r))
+                return registry_elsewhere(r, ret_body);
         if (len > REQUEST_MAX)
                 return refuse(r, 413, "a member is at most 256 KiB", ret_body);
         v = json_loadb(body, len, JSON_REJECT_DUPLICATES, NULL);
         if (!v || parse(r, v, &q) < 0)
                 status = refuse(r, 400, "the body is no sync request of version 1", ret_body);
+        else if (!streq(q.tenant ? q.tenant : REGISTRY_TENANT, r->o.tenant))
+                status = refuse_tenant(r, q.tenant ? q.tenant : REGISTRY_TENANT, ret_body);
         else
                 status = q.member ? sync_member(r, &q, call, ret_body) : sync_same(r, &q, call, ret_body);
         json_decref(v);

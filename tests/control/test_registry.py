@@ -1,18 +1,24 @@
 #!/usr/bin/python3
-"""The registry of tpu-collectord as hosts and people see it: joining, missing, ready, conflicts, leases, runs, its own end and return."""
+"""The registry of tpu-collectord as hosts and people see it, over both of its stores: joining, missing, ready, conflicts, leases, runs, its own end
+and return."""
 
 import http.client
 import json
 import os
 import signal
 import subprocess
+import sys
 import unittest
 
-from collector_case import BUILD, Case
-from registry_hosts import Host, until
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "collector"))
+import etcd_site  # noqa: E402
+from collector_case import BUILD, Case  # noqa: E402
+from registry_hosts import Host, until  # noqa: E402
 
 
-class Registry(Case):
+class Sqlite(Case):
+    site = None
+
     def setUp(self):
         super().setUp()
         self.hosts = []
@@ -21,8 +27,18 @@ class Registry(Case):
     def start_with_lease(self, *options):
         path = os.path.join(self.dir.name, "collectord.conf")
         with open(path, "w", encoding="ascii") as f:
-            f.write("[Collector]\nRegistryLease=5s\n")
-        return self.start("--config", path, *options)
+            f.write("[Control]\nLease=5s\n")
+            if self.site:
+                f.write(f"Store=etcd\nEtcd={self.site.urls}\nAgentsUrl=http://127.0.0.1:1\nPeopleUrl=http://127.0.0.1:2\n")
+        self.start("--config", path, *options)
+        until(lambda: self.sync("")[0] == 400, "it leads")
+        return self.c
+
+    def kept(self, *keys):
+        if self.site:
+            all_of_them = self.site.records()
+            return {key: all_of_them[key] for key in keys}
+        return {key: self.c.sql("SELECT value FROM registry WHERE key = ?", key) for key in keys}
 
     def tearDown(self):
         for h in self.hosts:
@@ -167,14 +183,15 @@ class Registry(Case):
         self.want("job", [], 2, 2)
         before = self.wait_for(hosts[3], "run/job", state="running")
         until(lambda: all(h.parts.get("job", {}).get("state") == "running" and not h.changed for h in hosts), "all run it")
-        kept = {key: self.c.sql("SELECT value FROM registry WHERE key = ?", key) for key in ("slice/s0", "slice/s1", "slot/s0/1", "intent/job")}
+        keys = ("slice/s0", "slice/s1", "slot/s0/1", "intent/job")
+        kept = self.kept(*keys)
         answers = [h.whole for h in hosts]
         self.restart(how)
         until(lambda: all(h.whole > n for h, n in zip(hosts, answers)), "all are back")
         for h in hosts:
             self.assertEqual(h.records["run/job"], before)
             self.assertEqual(h.parts["job"]["state"], "running")
-        self.assertEqual({key: self.c.sql("SELECT value FROM registry WHERE key = ?", key) for key in kept}, kept)
+        self.assertEqual(self.kept(*keys), kept)
 
     def test_killed_collector(self):
         self.restarted(signal.SIGKILL)
@@ -256,6 +273,14 @@ class Registry(Case):
             self.assertEqual((status, sorted(answer)), (400, ["error", "remedy"]), body)
         self.assertEqual(self.sync("x" * 300000)[0], 413)
         self.assertEqual(self.sync({"v": 1, "same": "s0/1", "incarnation": "a"})[1]["tell"], True)
+
+
+@unittest.skipIf(etcd_site.missing(), etcd_site.missing())
+class Etcd(Sqlite):
+    def setUp(self):
+        self.site = etcd_site.Site()
+        self.addCleanup(self.site.close)
+        super().setUp()
 
 
 if __name__ == "__main__":

@@ -151,7 +151,7 @@ int registry_visit_hosts(const struct registry *r, int (*visit)(const struct reg
         for (const struct session *s = r->sessions.first; s && w.result == 0; s = s->later)
                 w.result = show_member(&w, s);
         if (w.result == 0)
-                gang_visit(r->gang, "slice/", on_slice, &w);
+                registry_visit(r, "slice/", on_slice, &w);
         return w.result;
 }
 

@@ -71,7 +71,7 @@ usec_t gang_step(struct gang *g, usec_t now,
                  void (*changed)(const char *key, const json_t *value, bool durable, void *userdata),
                  void *userdata);
 
-/* A record as it stands; NULL when there is none. Borrowed until the next call. */
+/* A record as it stands; NULL when there is none. Borrowed until the next call. A planner of NULL has no records. */
 const json_t *gang_record(const struct gang *g, const char *key);
 /* Whether the host (of this slice, of this name) shall know the record. */
 bool gang_concerns(const struct gang *g, const char *key, const char *slice, const char *host);

@@ -89,7 +89,7 @@ void *sessions_take_call(struct sessions *t, struct session *s) {
                 s->wheel_at = NULL;
                 t->waiting--;
         }
-        s->fresh = false;
+        s->fresh = 0;
         return TAKE_PTR(s->call);
 }
 

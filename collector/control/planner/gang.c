@@ -273,7 +273,7 @@ usec_t gang_step(struct gang *g, usec_t now,
 }
 
 const json_t *gang_record(const struct gang *g, const char *key) {
-        return json_object_get(g->records, key);
+        return g ? json_object_get(g->records, key) : NULL;
 }
 
 void gang_visit(const struct gang *g, const char *prefix,
@@ -281,7 +281,7 @@ void gang_visit(const struct gang *g, const char *prefix,
         const char *key;
         json_t *v;
 
-        json_object_foreach (g->records, key, v)
+        json_object_foreach (g ? g->records : NULL, key, v)
                 if (startswith(key, prefix))
                         visit(key, v, userdata);
 }

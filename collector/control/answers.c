@@ -250,8 +250,10 @@ static struct registry_body *print_answer(const struct answers *a, const struct 
 
         if (!f)
                 return NULL;
-        fprintf(f, "{\"v\":1,\"lease\":%u,\"revision\":\"%s.%" PRIu64 "\",\"whole\":%s,\"records\":{",
-                a->lease, a->epoch, t->revision, k->whole ? "true" : "false");
+        fprintf(f,
+                "{\"v\":1,\"lease\":%u,\"term\":%" PRIu64 ",\"store\":\"%s\",\"revision\":\"%s.%" PRIu64
+                "\",\"whole\":%s,\"records\":{",
+                a->lease, a->term, a->store, a->epoch, t->revision, k->whole ? "true" : "false");
         for (size_t i = 0; i < v->n; i++)
                 if ((i < 64 ? k->mask_low >> i : k->mask_high >> (i - 64)) & 1)
                         r = r < 0 ? r : print_record(f, v->records[i], v->slice, &between);

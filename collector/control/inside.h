@@ -37,6 +37,8 @@ struct answers {
         struct view *views[1024];
         char epoch[17];
         unsigned lease; /* s */
+        uint64_t term;
+        char store[CONTROL_ID_MAX];
 };
 void answers_clear(struct answers *a);
 
@@ -71,7 +73,8 @@ struct session {
         char run[64];   /* by its last figures; "": none, or not known */
         int64_t step;
         uint64_t since, said; /* said: the number of what it said last, of this incarnation; 0: it gives none */
-        bool whole, fresh; /* fresh: what it said is not decided yet, and it waits for that */
+        uint64_t fresh; /* the decision about what it said, whose storing it waits for; 0: it does not */
+        bool whole;
 };
 
 struct sessions {
@@ -105,22 +108,30 @@ int story_tell(struct store *s, const char *own_host, const char *key, const jso
 void hosts_take_member(struct session *s, const json_t *member);
 void hosts_take_figures(struct registry *r, struct session *s, const json_t *figures);
 
-/* --- registry.c: all of it ---------------------------------------------------------------------------------- */
+#define REGISTRY_OWN "episode/" /* records of the collector's own */
+
+/* --- registry.c, leading.c: all of it ---------------------------------------------------------------------------------- */
 
 struct registry {
         struct registry_options o;
-        struct gang *gang;
+        struct control_store *control;
+        struct gang *gang; /* NULL: this collector does not lead, and all below is empty */
         struct records records;
         struct answers answers;
         struct sessions sessions;
         struct registry_counters counters;
-        json_t *pending; /* key -> value or null: decided, not on the disk yet */
-        json_t *kept;    /* by registry_keep(): pending with the next decision */
-        json_t *loaded;  /* records of registry_keep() that published() is to be given; NULL: none */
+        json_t *kept;              /* key -> value: all that is stored */
+        json_t *pending, *sending; /* key -> value or null: decided; being stored, NULL: nothing is */
+        uint64_t decided, covers, stored; /* decisions: how many; up to which sending and stored hold them */
+        struct waiter *waiters;
+        bool events; /* the batch has some */
+        /* the collector's own records were loaded, and published() does not have them yet */
+        bool own_loaded;
         sd_event_source *timer;
         bool undecided;                  /* something was said since the last decision */
         usec_t decide_at, gang_at, cost; /* boot clock; cost of the last decision */
         bool failing;
+        usec_t time_boot, time_real; /* registry_now() */
 };
 
 static inline usec_t registry_boot_now(const struct registry *r) {
@@ -135,6 +146,25 @@ static inline usec_t registry_wait_max(const struct registry *r) {
         return MIN(r->o.lease / 2, REGISTRY_WAIT_MAX);
 }
 
+/*
+ * The planner's clock: the real one, but it never jumps. What the real clock is ahead or behind it makes
+ * good by at most a tenth of the time that passes.
+ */
+usec_t registry_now(struct registry *r);
+struct waiter { /* for a decision to be stored */
+        struct waiter *next;
+        uint64_t decision;
+        void (*done)(int error, void *userdata);
+        void *userdata;
+};
+/* Calls and forgets those whose decision is stored; with an error: all. */
+void registry_tell_waiters(struct registry *r, int error);
+/* control_events */
+void registry_wrote(int error, void *userdata);
+int registry_tell_story(void *userdata);
+/* What hosts are never sent need not be remembered for them. */
+bool registry_is_told(const char *key);
+int registry_on_timer(sd_event_source *source, uint64_t at, void *userdata);
 /* The timer stands at what is due next. */
 void registry_arm(struct registry *r);
 /* Something was said: it is decided about with what comes within REGISTRY_TOGETHER. */
