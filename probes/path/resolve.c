@@ -54,7 +54,8 @@ static int look_up(const char *name, struct answer *ret) {
         if (r == EAI_AGAIN || r == EAI_SYSTEM || r == EAI_MEMORY)
                 return -EAGAIN;
         for (const struct addrinfo *i = list; r == 0 && i && n < 2; i = i->ai_next)
-                if ((i->ai_family == AF_INET || i->ai_family == AF_INET6) && i->ai_family != ret->families[0]) {
+                if ((i->ai_family == AF_INET || i->ai_family == AF_INET6) &&
+                    i->ai_family != ret->families[0]) {
                         put_address(i, &ret->families[n], ret->bytes[n]);
                         n++;
                 }
@@ -150,7 +151,8 @@ int resolver_new(sd_event *e, struct path_plan *plan, usec_t timeout, void (*don
         }
         /* Of a worker that a stuck file system holds nobody hears again: the timer ends it for us. */
         k = sd_event_add_time_relative(e, &r->timer, CLOCK_MONOTONIC,
-                                       names > 0 ? timeout + 100 * USEC_PER_MSEC : 0, TIME_ACCURACY, on_time, r);
+                                       names > 0 ? timeout + 100 * USEC_PER_MSEC : 0, TIME_ACCURACY,
+                                       on_time, r);
         if (k >= 0)
                 k = sd_event_source_set_description(r->timer, "path: time for names");
         if (k >= 0)
