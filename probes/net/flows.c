@@ -248,7 +248,7 @@ int flows_take(struct flows *f, const struct tcp_connection *s,
         f->sockets++;
         f->runs_told |= s->cgroup != 0;
         f->exact_timeouts &= !s->info || s->info_size >= TCP_TIMEOUTS_END;
-        r = flow_memory_find(f->memory, s->cookie, &mark, &known);
+        r = flow_memory_find(f->memory, s->cookie, f->dump, &mark, &known);
         if (r < 0) {
                 f->left_out++;
                 return r;
@@ -261,7 +261,6 @@ int flows_take(struct flows *f, const struct tcp_connection *s,
                                      : find_link(f, s, p, FLOW_LINKS_MAX);
                 f->left_out += mark->link == FLOW_MEMORY_NO_LINK && !p.leave_out;
         }
-        mark->seen = f->dump;
         if (mark->link == FLOW_MEMORY_NO_LINK)
                 return 0;
         l = &f->links[mark->link];
