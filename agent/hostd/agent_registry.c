@@ -49,7 +49,8 @@ static json_t *own_addresses(struct agent *a) {
         _cleanup_addresses_ struct address_table all = ADDRESS_TABLE_NULL;
         json_t *out = json_array();
 
-        if (!out || !a->host->real_root || links_read(a->host, &links) < 0 || addresses_read(a->host, &all) < 0)
+        if (!out || !a->host->real_root || links_read(a->host, &links) < 0 ||
+            addresses_read(a->host, &all) < 0)
                 return out;
         for (size_t i = 0; i < links.n; i++)
                 if (intent_is_data_nic(&a->intent, &links.links[i]))
