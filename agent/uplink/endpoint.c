@@ -11,19 +11,6 @@ static inline void part_freep(char **p) {
         curl_free(*p);
 }
 
-static const char *class_path(enum uplink_class c) {
-        switch (c) {
-        case UPLINK_EVENTS:
-        case UPLINK_LOGS:
-                return "/v1/logs";
-        case UPLINK_METRICS:
-                return "/v1/metrics";
-        case _UPLINK_CLASS_MAX:
-                break;
-        }
-        return "";
-}
-
 static bool is_address(const char *host) {
         struct in_addr four;
 
@@ -70,7 +57,7 @@ int endpoint_init(struct endpoint *p, sd_event *e, const char *base, const char 
         if (!p->base)
                 return -ENOMEM;
         for (enum uplink_class c = 0; c < _UPLINK_CLASS_MAX; c++)
-                if (asprintf(&p->urls[c], "%s%s", p->base, class_path(c)) < 0) {
+                if (asprintf(&p->urls[c], "%s/v1/%s", p->base, c == UPLINK_METRICS ? "metrics" : "logs") < 0) {
                         p->urls[c] = NULL;
                         return -ENOMEM;
                 }
