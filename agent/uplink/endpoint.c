@@ -56,11 +56,14 @@ int endpoint_init(struct endpoint *p, sd_event *e, const char *base, const char 
         p->base = strndup(base, len);
         if (!p->base)
                 return -ENOMEM;
-        for (enum uplink_class c = 0; c < _UPLINK_CLASS_MAX; c++)
-                if (asprintf(&p->urls[c], "%s/v1/%s", p->base, c == UPLINK_METRICS ? "metrics" : "logs") < 0) {
+        for (enum uplink_class c = 0; c < _UPLINK_CLASS_MAX; c++) {
+                const char *path = c == UPLINK_METRICS ? "/v1/metrics" : "/v1/logs";
+
+                if (asprintf(&p->urls[c], "%s%s", p->base, path) < 0) {
                         p->urls[c] = NULL;
                         return -ENOMEM;
                 }
+        }
         return lookup_for(p, e, proxy ? proxy : p->base, resolved);
 }
 
