@@ -7,7 +7,7 @@
 #include "probe.h"
 #include "uplink.h"
 
-/* Why records are gone for good, as all reports of the uplink name it: enum spool_loss, and last the disk. */
+/* Why records are gone for good, as all reports of the uplink say: enum spool_loss, and last the disk. */
 #define UPLINK_DROPS (_SPOOL_LOSS_MAX + 1)
 const char *uplink_drop_name(unsigned why);
 uint64_t uplink_drop_count(const struct uplink_class_stats *c, unsigned why);

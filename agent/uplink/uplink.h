@@ -86,7 +86,7 @@ struct uplink_class_stats {
         uint64_t sent;     /* records that a receiver took, wholly or partly */
         uint64_t retried;  /* exchanges that ended without a decision: each is tried again */
         uint64_t refused;  /* records, or parts of one (413), that a receiver refused for good */
-        uint64_t lost[_SPOOL_LOSS_MAX]; /* records, or parts of one; of SPOOL_IN_PART points and log records */
+        uint64_t lost[_SPOOL_LOSS_MAX]; /* records, or parts; of SPOOL_IN_PART points and log records */
         uint64_t not_kept; /* records that uplink_submit() refused because the spool could not take them */
         uint64_t body_bytes, wire_bytes; /* of the records sent: before and after packing */
         usec_t oldest_real; /* when the oldest waiting record was made, as it says itself; 0: not known */
