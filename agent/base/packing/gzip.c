@@ -8,7 +8,7 @@
 #define MEMORY_LEVEL 7        /* with the window: 128 KiB while it works */
 #define WORKSHOP (192 * 1024) /* more than that; what is not used is never touched */
 
-/* zlib asks for five pieces and gives them back together: one piece of ours, which the kernel gets back at once. */
+/* zlib asks for five pieces and gives all back together: one of ours, which the kernel then gets at once. */
 struct workshop {
         uint8_t *memory;
         size_t used;
