@@ -62,13 +62,13 @@ static void *serve(void *userdata) {
                 if (!sync) {
                         s->posts++;
                         status = strstr(text, "?unknown") ? "404 No" : "200 OK";
-                        body = strstr(text, "?unknown") ? "{\"error\":\"no such episode\"}"
-                               : strstr(text, "?term")  ? "{\"term\":9}"
-                                                        : "{}";
+                        body = strstr(text, "?unknown") ? "{\"error\":\"no such episode\"}" :
+                               strstr(text, "?term")    ? "{\"term\":9}" :
+                                                          "{}";
                 }
                 pthread_mutex_unlock(&s->lock);
-                (void) snprintf(answer, sizeof(answer), "HTTP/1.1 %s\r\nContent-Length: %zu\r\n\r\n%s", status, strlen(body),
-                                body);
+                (void) snprintf(answer, sizeof(answer), "HTTP/1.1 %s\r\nContent-Length: %zu\r\n\r\n%s",
+                                status, strlen(body), body);
                 if (send(c->fd, answer, strlen(answer), MSG_NOSIGNAL) < 0)
                         break;
         }
@@ -137,7 +137,9 @@ static void on_complete(void *userdata) {
         (void) userdata;
 }
 
-static const struct registry_events events = { .record = on_record, .status = on_status, .complete = on_complete };
+static const struct registry_events events = { .record = on_record,
+                                               .status = on_status,
+                                               .complete = on_complete };
 
 static struct registry *make(sd_event *e, enum registry_kind kind, const char *endpoints) {
         const struct registry_options o = {
@@ -151,7 +153,8 @@ static struct registry *make(sd_event *e, enum registry_kind kind, const char *e
 }
 
 static void say(struct registry *r) {
-        json_t *member = json_pack("{s:i, s:s, s:i, s:s}", "v", 1, "slice", "s0", "worker", 0, "incarnation", "a");
+        json_t *member =
+                json_pack("{s:i, s:s, s:i, s:s}", "v", 1, "slice", "s0", "worker", 0, "incarnation", "a");
 
         ASSERT_OK(registry_say(r, member));
         json_decref(member);
@@ -173,7 +176,8 @@ static void on_posted(int error, unsigned status, uint64_t term, const char *why
         (void) snprintf(p->why, sizeof(p->why), "%s", why);
         if (p->next > 0) {
                 p->next--;
-                ASSERT_OK(registry_post(p->registry, "/registry/v1/capture?again", NULL, "x", 1, on_posted, p));
+                ASSERT_OK(registry_post(p->registry, "/registry/v1/capture?again", NULL, "x", 1, on_posted,
+                                        p));
         }
 }
 
@@ -194,8 +198,8 @@ static void test_post(void) {
         turn_until(e, &is_member, NULL, 0);
         ASSERT_EQ(registry_term(p.registry), 7);
 
-        ASSERT_OK(registry_post(p.registry, "/registry/v1/capture?episode=e", "application/x-protobuf", "\x1f\x8bpacked", 8,
-                                on_posted, &p));
+        ASSERT_OK(registry_post(p.registry, "/registry/v1/capture?episode=e", "application/x-protobuf",
+                                "\x1f\x8bpacked", 8, on_posted, &p));
         ASSERT_EQ(registry_post(p.registry, "/x", NULL, "", 0, on_posted, &p), -EBUSY);
         turn_until(e, NULL, &p.n, 1);
         ASSERT_EQ(p.error, 0);
@@ -240,7 +244,8 @@ static void test_figures(void) {
         ASSERT_OK(registry_figures(r, figures));
         say(r);
         turn_until(e, &is_member, NULL, 0);
-        ASSERT_TRUE(strstr(c.sync, "\"figures\":[{\"run\":\"job1\",\"step\":12}]") && strstr(c.sync, "\"tenant\":\"t1\""));
+        ASSERT_TRUE(strstr(c.sync, "\"figures\":[{\"run\":\"job1\",\"step\":12}]") &&
+                    strstr(c.sync, "\"tenant\":\"t1\""));
         ASSERT_OK(registry_figures(r, NULL));
         r = registry_free(r);
         json_decref(figures);
