@@ -225,7 +225,7 @@ int screen_fleet(const json_t *answer, FILE *out) {
                 return -EPROTO;
         if (json_array_size(hosts) == 0) {
                 fputs("no host has reported to this collector yet (on a host: tpuctl status shows its "
-                      "uplink)\n",
+                      "registry and its uplink)\n",
                       out);
                 return 0;
         }

@@ -18,7 +18,7 @@ static bool add_field(char **list, const struct otlp_attribute *f) {
         for (size_t i = 0; i < MIN(n, sizeof(key) - 1); i++)
                 key[i] = isalnum((unsigned char) key[i]) ? (char) toupper((unsigned char) key[i]) : '_';
         (void) snprintf(number, sizeof(number), "%" PRIi64, f->number);
-        if ((f->text && strlen(f->text) > EVENT_TEXT_MAX) || f->bytes)
+        if (f->text && strlen(f->text) > EVENT_TEXT_MAX)
                 return true; /* a stack is no variable */
         return hook_environment_add(list, key, f->text ? f->text : number);
 }

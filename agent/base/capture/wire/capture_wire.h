@@ -12,7 +12,7 @@ int capture_wire_pack(const struct host_capture *c, const struct stack_table *t,
                       size_t *ret_len);
 
 /*
- * Fills c and t (which the caller clears, also on failure: they hold then what was read so far). why says
+ * The bytes may be packed (gzip). Fills c and t (which the caller clears, also on failure: they hold then what was read so far). why says
  * which field is wrong. -EPROTO, -EPROTONOSUPPORT (a later version), -E2BIG, -ENOMEM. Time and memory grow
  * with len only.
  */
