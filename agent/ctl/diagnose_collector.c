@@ -47,7 +47,8 @@ static int wait_verdict(const struct collector *c, const char *slice, const char
                         return 0;
                 (void) usleep(LOOK_EVERY);
         }
-        return problem_set(problem, -ETIMEDOUT, NULL, "the collector has no verdict about episode %s yet", episode);
+        return problem_set(problem, -ETIMEDOUT, NULL, "the collector has no verdict about episode %s yet",
+                           episode);
 }
 
 int diagnose_collector_capture(const struct collector *c, const char *slice, char episode[static 64],

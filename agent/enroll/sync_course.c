@@ -12,14 +12,17 @@ static size_t without_slash(const char *url, size_t len) {
         return len;
 }
 
-int sync_course_init(struct sync_course *c, const char *list, usec_t lease, char why[static COURSE_WHY_MAX]) {
+int sync_course_init(struct sync_course *c, const char *list, usec_t lease,
+                     char why[static COURSE_WHY_MAX]) {
         *c = (struct sync_course){ .lease = lease };
         for (const char *at = list + strspn(list, ", \t"); *at; at += strspn(at, ", \t")) {
                 size_t whole = strcspn(at, ", \t"), len = without_slash(at, whole);
 
                 if (c->n == COURSE_ENDPOINTS_MAX || len == 0 || len >= COURSE_URL_MAX) {
-                        (void) snprintf(why, COURSE_WHY_MAX, "'%.160s' is not one to %d URLs of tpu-collectords, each shorter than %d",
-                                        list, COURSE_ENDPOINTS_MAX, COURSE_URL_MAX);
+                        (void) snprintf(
+                                why, COURSE_WHY_MAX,
+                                "'%.160s' is not one to %d URLs of tpu-collectords, each shorter than %d",
+                                list, COURSE_ENDPOINTS_MAX, COURSE_URL_MAX);
                         return -EINVAL;
                 }
                 (void) snprintf(c->urls[c->n++], COURSE_URL_MAX, "%.*s", (int) len, at);
@@ -71,7 +74,8 @@ static void note(struct sync_course *c, const char *why) {
         (void) utf8_scrub(c->why, strlen(c->why)); /* it may hold what came, cut anywhere */
 }
 
-usec_t sync_course_failed(struct sync_course *c, enum sync_failure f, const char *why, usec_t least, uint64_t chance) {
+usec_t sync_course_failed(struct sync_course *c, enum sync_failure f, const char *why, usec_t least,
+                          uint64_t chance) {
         usec_t most = c->lease / 4, wait;
 
         note(c, why);
@@ -94,14 +98,16 @@ bool sync_course_follow(struct sync_course *c, const char *leader, char why[stat
                 if (strlen(c->urls[i]) != len || strncmp(c->urls[i], leader, len) != 0)
                         continue;
                 if (was_asked(c, i)) {
-                        (void) snprintf(why, COURSE_WHY_MAX, "does not lead; %.160s, which it names, was asked before", leader);
+                        (void) snprintf(why, COURSE_WHY_MAX,
+                                        "does not lead; %.160s, which it names, was asked before", leader);
                         return false;
                 }
                 c->at = i;
                 return true;
         }
         if (leader[0])
-                (void) snprintf(why, COURSE_WHY_MAX, "does not lead; %.160s leads, which is none of Endpoint=", leader);
+                (void) snprintf(why, COURSE_WHY_MAX,
+                                "does not lead; %.160s leads, which is none of Endpoint=", leader);
         else
                 (void) snprintf(why, COURSE_WHY_MAX, "does not lead, and does not say who does");
         return false;

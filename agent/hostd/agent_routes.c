@@ -24,7 +24,7 @@ static const struct route routes[] = {
         { "GET", "/v1/runs", { 0 }, agent_get_runs },
         { "POST", "/v1/jobs/NAME/stack", { 0 }, agent_post_stack },
         { "GET", "/v1/captures", { 0 }, agent_get_captures },
-        { "POST", "/v1/captures", { "run", "slice", "why" }, agent_post_capture },
+        { "POST", "/v1/captures", { "run" }, agent_post_capture },
         { "GET", "/v1/events", { "since", "wait" }, agent_get_events },
         { "GET", "/v1/sched", { "run", "watch" }, agent_get_sched },
         { "GET", "/v1/io", { "run", "watch" }, agent_get_io },

@@ -135,7 +135,7 @@ class Agent(unittest.TestCase):
         self.call(h, "POST", "/v1/jobs", 400)
         self.assertIn("'colour' is not known", post(400, colour="red")["error"])
         self.assertIn("tpuctl run", post(403, uid=NOBODY)["remedy"])
-        self.assertIn("(static)", post(409, slices=[], min=1, max=2)["error"])
+        self.assertIn("not by a host", post(409, slices=[], min=1, max=2)["error"])
         launchd.other = {20: answer(0, b"", {1: 13, 2: "requests that come through tpu-hostd may not start runs of user alice", 3: "[Remote], Start=alice"}),
                          24: answer(0, b"", {1: 2, 2: "there is no run new", 3: "tpuctl jobs"})}
         refused = post(403)

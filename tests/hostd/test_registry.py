@@ -29,14 +29,14 @@ class WithRegistry(unittest.TestCase):
         self.addCleanup(lambda: r.stop())
         return r.start()
 
-    def hostd(self, registry=None, identity=IDENTITY, start=True, **settings):
+    def hostd(self, registry=None, identity=IDENTITY, start=True, alone=None, **settings):
         h = Hostd()
         self.addCleanup(lambda: h.close(failed=has_failed(self)))
         folder = h.root / "etc/tpu-hostd/identity.conf.d"
         for f in folder.iterdir():
             f.unlink()
         (folder / "50-test.conf").write_text(identity)
-        if start:  # without tpu-launchd: there are no runs
+        if start if alone is None else alone:  # without tpu-launchd: there are no runs
             h.config.write_text(h.config.read_text().replace(f"LaunchdSocket={h.folder}/launchd.sock", "LaunchdSocket="))
         given = {"Address": "127.0.0.1", "Splay": "0", **settings}
         if registry:
@@ -296,7 +296,7 @@ class Several(WithRegistry):
         """An endpoint of telemetry alone, and then a collector: those of [Hostd] without any of [Registry]."""
         a, b = self.registries(2)
         a.sync = lambda request, gone: (404, Raw(b"404 page not found"))
-        h = self.hostd(Kind="collector", start=False)
+        h = self.hostd(Kind="collector", start=False, alone=True)
         h.config.write_text(h.config.read_text().replace("[Registry]", f"[Hostd]\nEndpoint={a.url} {b.url}\n[Registry]"))
         h.start()
         self.until(h, "member")
@@ -381,7 +381,7 @@ class WithoutOne(WithRegistry):
     def test_what_the_configuration_said_before(self):
         """Kind=etcd is said to be over, with file and line, and the collectors are asked; too many of them are refused."""
         r = self.registry()
-        h = self.hostd(r, Kind="etcd", start=False)
+        h = self.hostd(r, Kind="etcd", start=False, alone=True)
         done = subprocess.run([h.binary, "--root", h.root, "--config", h.config, "--show-config"], capture_output=True, text=True, timeout=60, check=False)
         line = next(i for i, text in enumerate(h.config.read_text().splitlines(), 1) if text == "Kind=etcd")
         self.assertRegex(done.stderr, rf"{h.config}:{line}: .*collectors speak to etcd now, with Store=etcd in \[Control\] of collectord.conf")

@@ -4,7 +4,6 @@ import gzip
 import socket
 import struct
 import threading
-import time
 
 import h2.config
 import h2.connection
@@ -156,11 +155,6 @@ class RoughServer:
         c.send_data(n, frame(gzip.compress(b"hello packed"), 1))
         c.send_headers(n, DONE, end_stream=True)
 
-    def packed_cut(self, c, n, s):
-        c.send_headers(n, OK + [("grpc-encoding", "gzip")])
-        c.send_data(n, frame(gzip.compress(b"hello packed")[:-6], 1))
-        c.send_headers(n, DONE, end_stream=True)
-
     def bomb(self, c, n, s):
         c.send_headers(n, OK + [("grpc-encoding", "gzip")])
         c.send_data(n, frame(gzip.compress(bytes(8 << 20)), 1))
@@ -184,25 +178,3 @@ class RoughServer:
         """Trailers only, and the stream reset right behind them, as servers do who did not read all."""
         c.send_headers(n, OK + [("grpc-status", "7"), ("grpc-message", "no")], end_stream=True)
         s.sendall(c.data_to_send() + struct.pack(">HBBBII", 0, 4, 3, 0, n, 0))  # h2 itself would not reset what is closed
-
-    def messages(self, c, n, s):
-        """A stream: frames cut anywhere."""
-        c.send_headers(n, OK)
-        data = b"".join(frame(f"m{i}".encode()) for i in range(20))
-        for i in range(0, len(data), 7):
-            c.send_data(n, data[i:i + 7])
-            s.sendall(c.data_to_send())
-            time.sleep(0.001)
-        c.send_headers(n, DONE, end_stream=True)
-
-    def cut_stream(self, c, n, s):
-        c.send_headers(n, OK)
-        c.send_data(n, frame(b"m0") + frame(b"m1")[:6])
-        c.send_headers(n, DONE, end_stream=True)
-
-    def stream_then_gone(self, c, n, s):
-        c.send_headers(n, OK)
-        c.send_data(n, frame(b"m0"))
-        s.sendall(c.data_to_send())
-        time.sleep(0.05)
-        s.shutdown(socket.SHUT_RDWR)

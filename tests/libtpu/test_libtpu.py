@@ -203,7 +203,8 @@ class Client(Case):
     def test_no_grpc_at_all(self):
         """Servers that break HTTP/2 or gRPC, asked by libtpu's methods."""
         for method in ("truncated", "two", "no_message", "no_trailers", "bad_flag", "odd_status", "reset", "hang_up", "huge_head", "flood",
-                       "packed", "bomb", "page", "not_found", "gateway", "words", "denied_late"):
+                       "packed", "packed_untold", "bomb", "page", "not_found", "gateway", "words", "denied_late", "goaway", "goaway_unseen", "other_protocol",
+                       "never", "half"):
             with self.subTest(method):
                 server = RoughServer()
                 try:

@@ -257,10 +257,6 @@ void grpc_local_send(struct grpc_local *l) {
                 settle(l); /* else whoever tells does */
 }
 
-size_t grpc_local_at_work(const struct grpc_local *l) {
-        return l->io ? grpc_session_open(l->session) : 0;
-}
-
 const struct grpc_local_traffic *grpc_local_traffic(const struct grpc_local *l) {
         return &l->traffic;
 }

@@ -40,8 +40,6 @@ int grpc_local_open(struct grpc_local *l);
 int grpc_local_ask(struct grpc_local *l, const struct grpc_session_question *q);
 /* Sends what was asked and begins its deadline. What fails is told by done. */
 void grpc_local_send(struct grpc_local *l);
-/* Calls that have not ended. */
-size_t grpc_local_at_work(const struct grpc_local *l);
 /* What went over all connections so far. */
 struct grpc_local_traffic {
         uint64_t calls, exchanges, connections, sent, received;
