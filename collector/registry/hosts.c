@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What people are shown of hosts: who is a member, who is missed, what members said of themselves; and how their runs get on. */
-#include <math.h>
-
 #include "inside.h"
 
 /* --- What is said -------------------------------------------------------------------------------------- */
@@ -40,47 +38,30 @@ void hosts_take_member(struct session *s, const json_t *member) {
         json_decref(v);
 }
 
-static double seconds(const json_t *v, const char *key) {
-        const json_t *n = json_object_get(v, key);
-        double d = json_is_number(n) ? json_number_value(n) : NAN;
-
-        return isfinite(d) && d >= 0 ? d : NAN;
-}
-
 static int64_t number(const json_t *v, const char *key) {
         const json_t *n = json_object_get(v, key);
 
         return json_is_integer(n) && json_integer_value(n) >= 0 ? json_integer_value(n) : -1;
 }
 
+/* The last of them that is one. */
 void hosts_take_figures(struct registry *r, struct session *s, const json_t *figures) {
-        usec_t now = clock_real(r->o.clock);
         const json_t *v;
         size_t i;
 
         s->run[0] = '\0';
         json_array_foreach (figures, i, v) {
-                struct registry_figure f = { .slice = s->slice,
-                                             .host = s->host,
-                                             .worker = s->worker,
-                                             .run = json_string_value(json_object_get(v, "run")),
-                                             .generation = (uint64_t) MAX(number(v, "generation"), INT64_C(0)),
-                                             .at = (usec_t) MAX(number(v, "at"), INT64_C(0)),
-                                             .step = number(v, "step"),
-                                             .user = seconds(v, "user"),
-                                             .system = seconds(v, "system"),
-                                             .waited = seconds(v, "waited") };
+                const char *run = json_string_value(json_object_get(v, "run"));
 
                 if (i >= REGISTRY_FIGURES_MAX)
                         break;
-                if (!f.run || !*f.run || strlen(f.run) >= sizeof(s->run) || f.at == 0)
-                        continue; /* what cannot be understood of one run is not the others' */
-                f.at = MIN(f.at, now);
-                (void) snprintf(s->run, sizeof(s->run), "%s", f.run);
-                s->step = f.step;
-                if (r->o.figures)
-                        r->o.figures(&f, r->o.userdata);
+                if (run && *run && strlen(run) < sizeof(s->run)) {
+                        (void) snprintf(s->run, sizeof(s->run), "%s", run);
+                        s->step = number(v, "step");
+                }
         }
+        if (json_array_size(figures) > 0 && r->o.figures)
+                r->o.figures(s->slice, s->worker, s->host, figures, r->o.userdata);
 }
 
 /* --- What is shown --------------------------------------------------------------------------------------- */

@@ -15,7 +15,7 @@
 #define REGISTRY_WAIT_MAX (10 * USEC_PER_SEC) /* and at most half of the lease */
 #define REGISTRY_RUN_WHOLE 512 /* hosts: of larger runs a host is told who is in its own slice, and how many in the others */
 #define REGISTRY_TOGETHER (10 * USEC_PER_MSEC) /* changes within this are decided together */
-#define REGISTRY_FIGURES_MAX 16 /* runs of one host that its figures may be of */
+#define REGISTRY_FIGURES_MAX 16u /* runs of one host that its figures may be of */
 #define REGISTRY_KEPT_MAX ((size_t) 64 * 1024) /* bytes of a record of registry_keep() */
 
 /* An answer; many calls may share one. */
@@ -25,16 +25,6 @@ struct registry_body {
         char text[];
 };
 struct registry_body *registry_body_unref(struct registry_body *b);
-
-/* How a run gets on on a host, as a sync says it. */
-struct registry_figure {
-        const char *slice, *host, *run; /* borrowed */
-        unsigned worker;
-        uint64_t generation;
-        usec_t at;                    /* real clock of the host, never ahead of ours */
-        int64_t step;                 /* -1: not known */
-        double user, system, waited;  /* seconds since the run began; NaN: not known */
-};
 
 struct registry_counters {
         uint64_t syncs, answers, answered_bytes, refused, decisions, commits, failed_commits, expired;
@@ -50,7 +40,8 @@ struct registry_options {
         /* A call that was kept is answered now. The body is given back with registry_body_unref(). */
         void (*answer)(void *call, unsigned status, struct registry_body *body, void *userdata);
         void (*published)(const char *key, const json_t *value, void *userdata); /* a record is another one now, and stored; NULL: gone. May be NULL */
-        void (*figures)(const struct registry_figure *f, void *userdata); /* may be NULL */
+        /* What a host says of how its runs go on (docs/registry.md, figures): a list, borrowed, not looked at yet. May be NULL. */
+        void (*figures)(const char *slice, unsigned worker, const char *host, const json_t *list, void *userdata);
         void (*events)(void *userdata); /* events were stored */
         void (*failed)(int error, void *userdata); /* the store said no: -errno, outside of a transaction */
         void *userdata;
