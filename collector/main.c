@@ -143,7 +143,8 @@ static void on_store_failed(int error, void *userdata) {
         damage_look(&c->damage, error);
 }
 
-static void on_figures(const char *slice, unsigned worker, const char *host, const json_t *list, void *userdata) {
+static void on_figures(const char *slice, unsigned worker, const char *host, const json_t *list,
+                       void *userdata) {
         const struct pace_source who = { .name = host, .slice = slice, .worker = worker };
         struct collector *c = userdata;
         int r = pace_port_figures(c->pace, c->store, &who, list, clock_real(&clock_system));

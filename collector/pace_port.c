@@ -58,7 +58,8 @@ static double seconds(const json_t *v, const char *key) {
         return json_is_number(n) ? json_number_value(n) : NAN;
 }
 
-static int take(struct pace *p, struct store *s, const struct pace_source *who, const json_t *v, usec_t now) {
+static int take(struct pace *p, struct store *s, const struct pace_source *who, const json_t *v,
+                usec_t now) {
         const double parts[_PACE_PART_MAX] = { [PACE_USER] = seconds(v, "user"),
                                                [PACE_SYSTEM] = seconds(v, "system"),
                                                [PACE_WAITED] = seconds(v, "waited") };
@@ -80,7 +81,8 @@ static int take(struct pace *p, struct store *s, const struct pace_source *who, 
         return r <= 0 ? r : tell(s, &verdict, now);
 }
 
-int pace_port_figures(struct pace *p, struct store *s, const struct pace_source *who, const json_t *list, usec_t now) {
+int pace_port_figures(struct pace *p, struct store *s, const struct pace_source *who, const json_t *list,
+                      usec_t now) {
         struct pace_source source = *who;
         const json_t *v;
         size_t i;

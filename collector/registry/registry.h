@@ -40,8 +40,10 @@ struct registry_options {
         /* A call that was kept is answered now. The body is given back with registry_body_unref(). */
         void (*answer)(void *call, unsigned status, struct registry_body *body, void *userdata);
         void (*published)(const char *key, const json_t *value, void *userdata); /* a record is another one now, and stored; NULL: gone. May be NULL */
-        /* What a host says of how its runs go on (docs/registry.md, figures): a list, borrowed, not looked at yet. May be NULL. */
-        void (*figures)(const char *slice, unsigned worker, const char *host, const json_t *list, void *userdata);
+        /* What a host says of how its runs go on (docs/registry.md, figures): a list, borrowed, not looked
+         * at yet. May be NULL. */
+        void (*figures)(const char *slice, unsigned worker, const char *host, const json_t *list,
+                        void *userdata);
         void (*events)(void *userdata); /* events were stored */
         void (*failed)(int error, void *userdata); /* the store said no: -errno, outside of a transaction */
         void *userdata;
@@ -65,8 +67,9 @@ int registry_want(struct registry *r, const char *key, const json_t *value, char
 int registry_release(struct registry *r, const char *slice, unsigned worker, char why[static GANG_WHY_MAX]);
 
 /*
- * A record of the collector's own, "episode/ID": stored with the next commit, given to published(), told to no host. NULL: forgotten.
- * Those that were kept are given to published() when the loop has begun. -E2BIG beyond REGISTRY_KEPT_MAX, -ENOMEM.
+ * A record of the collector's own, "episode/ID": stored with the next commit, given to published(), told to
+ * no host. NULL: forgotten. Those that were kept are given to published() when the loop has begun. -E2BIG
+ * beyond REGISTRY_KEPT_MAX, -ENOMEM.
  */
 int registry_keep(struct registry *r, const char *key, const json_t *value);
 
@@ -77,14 +80,17 @@ struct registry_host {
         bool member;          /* its lease has not ended */
         usec_t heard, joined; /* real clock; of one that is no member: since when it is missed, or 0 */
         const char *why;      /* it is no member */
-        const json_t *report; /* of a member: state, reasons, orders, observe, notice, accelerator, version; else NULL */
+        const json_t *report; /* of a member: state, reasons, orders, observe, notice, accelerator, version;
+                                 else NULL */
         const char *run;      /* by its last figures, else its report; "": none */
         int64_t step;         /* likewise; -1 */
 };
 /* All of them, in no order. A non-zero answer ends it and is returned. */
-int registry_visit_hosts(const struct registry *r, int (*visit)(const struct registry_host *h, void *userdata), void *userdata);
+int registry_visit_hosts(const struct registry *r,
+                         int (*visit)(const struct registry_host *h, void *userdata), void *userdata);
 /* Whether this life of this host is a member there; and whether any member has that name. */
-bool registry_is_member(const struct registry *r, const char *slice, unsigned worker, const char *host, const char *incarnation);
+bool registry_is_member(const struct registry *r, const char *slice, unsigned worker, const char *host,
+                        const char *incarnation);
 bool registry_has_host(const struct registry *r, const char *name);
 
 /* The records, for reading only: record, visit. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Episodes as records of the registry: what goes into one, how many there are, and what another collector makes of them. */
+/* Episodes as records of the registry: what goes into one, how many there are, and what another collector
+ * makes of them. */
 #include "episode_record.h"
 #include "store-support.h"
 #include "test.h"
@@ -64,7 +65,8 @@ static int take(struct episode_records *k, struct store *s, const char *id, cons
 
 static int on_episode(const struct store_episode *e, void *userdata) {
         ASSERT_STREQ(e->run, "job");
-        ASSERT_TRUE(e->generation == 2 && e->at == 5 && e->suspected && e->hosts == 4 && e->diagnosed == 9 && e->confirmed == 8);
+        ASSERT_TRUE(e->generation == 2 && e->at == 5 && e->suspected && e->hosts == 4 && e->diagnosed == 9 &&
+                    e->confirmed == 8);
         ASSERT_STREQ(e->outcome, "named");
         ASSERT_STREQ(e->summary, "slice s0, worker 2");
         ASSERT_TRUE(e->expected && strstr(e->expected, "\"h1\"") && e->report && strstr(e->report, "stuck"));
@@ -89,7 +91,8 @@ static void another_collector_answers(void) {
         o.store = opened("b");
         ASSERT_EQ(take(&k, o.store, "e", json_object_get(registry, "e")), 1);
         ASSERT_EQ(take(&k, o.store, "e", json_object_get(registry, "e")), 0);
-        ASSERT_OK(store_list_episodes(o.store, &(struct store_episode_filter){ .slice = "s0", .limit = 5 }, on_episode, &seen));
+        ASSERT_OK(store_list_episodes(o.store, &(struct store_episode_filter){ .slice = "s0", .limit = 5 },
+                                      on_episode, &seen));
         ASSERT_TRUE(seen);
         o.store = store_free(o.store);
         episode_records_clear(&k);
@@ -107,7 +110,9 @@ static void what_is_too_large_is_left_out(void) {
         ASSERT_OK(episode_records_init(&k, &o));
         memset(long_text, 'x', 61 * 1024 - 1);
         for (unsigned i = 0; i < 2000; i++)
-                ASSERT_OK(json_array_append_new(expected, json_pack("{s:s, s:i, s:s, s:s}", "slice", i < 1000 ? "s0" : "s1", "worker", (int) i, "host", "hhh", "address", "")));
+                ASSERT_OK(json_array_append_new(expected, json_pack("{s:s, s:i, s:s, s:s}", "slice",
+                                                                    i < 1000 ? "s0" : "s1", "worker",
+                                                                    (int) i, "host", "hhh", "address", "")));
         hosts = json_dumps(expected, JSON_COMPACT);
         begin(o.store, "e", 5, hosts);
         ASSERT_OK(json_object_set_new(report, "tree", json_string(long_text)));
@@ -116,7 +121,8 @@ static void what_is_too_large_is_left_out(void) {
         judge(o.store, "e", text);
         episode_records_keep(&k, "e", "s0");
         record = json_object_get(registry, "e");
-        ASSERT_TRUE(json_object_get(json_object_get(record, "report"), "hosts") && !json_object_get(json_object_get(record, "report"), "tree"));
+        ASSERT_TRUE(json_object_get(json_object_get(record, "report"), "hosts") &&
+                    !json_object_get(json_object_get(record, "report"), "tree"));
         ASSERT_TRUE(!json_object_get(record, "expected"));
         ASSERT_EQ(json_array_size(json_object_get(record, "slices")), 2);
         free(text);
@@ -155,8 +161,14 @@ static void the_oldest_are_forgotten(void) {
 
 /* Whoever may write to the registry's store. */
 static void records_that_make_no_sense(void) {
-        static const char *const texts[] = { "{}", "[]", "7", "{\"at\":\"x\"}", "{\"at\":1,\"expected\":7,\"slices\":[7],\"generation\":\"x\",\"report\":[]}",
-                                             "{\"at\":-5,\"outcome\":\"named\",\"diagnosed\":-1,\"hosts\":-1}" };
+        static const char *const texts[] = {
+                "{}",
+                "[]",
+                "7",
+                "{\"at\":\"x\"}",
+                "{\"at\":1,\"expected\":7,\"slices\":[7],\"generation\":\"x\",\"report\":[]}",
+                "{\"at\":-5,\"outcome\":\"named\",\"diagnosed\":-1,\"hosts\":-1}"
+        };
         struct episodes_options o = { .store = opened("bad"), .keep = keep };
         struct episode_records k;
         char id[80];
@@ -188,5 +200,5 @@ static void make_directory(void) {
         ASSERT_TRUE(mkdtemp(dir) != NULL);
 }
 
-TEST_MAIN(make_directory, another_collector_answers, what_is_too_large_is_left_out, the_oldest_are_forgotten, records_that_make_no_sense,
-          remove_directory)
+TEST_MAIN(make_directory, another_collector_answers, what_is_too_large_is_left_out, the_oldest_are_forgotten,
+          records_that_make_no_sense, remove_directory)

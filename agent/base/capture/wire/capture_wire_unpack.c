@@ -277,7 +277,8 @@ int capture_wire_unpack(const uint8_t *data, size_t len, struct host_capture *c,
         int r;
 
         unpack_memory_init(&memory, REST_MAX);
-        if (len > 2 && data[0] == 0x1f && data[1] == 0x8b) { /* as a tag it is none: there is no wire type 7 */
+        if (len > 2 && data[0] == 0x1f &&
+            data[1] == 0x8b) { /* as a tag it is none: there is no wire type 7 */
                 *ret_why = "it cannot be inflated";
                 r = inflate_gzip(data, len, CAPTURE_WIRE_MAX, &inflated, &len);
                 if (r < 0)
