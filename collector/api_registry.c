@@ -478,7 +478,8 @@ bool api_registry_handle(const struct api *a, const struct http_request *q, stru
         } else if (t.what == WHAT_LOGS && !a->telemetry)
                 api_no_telemetry(a, reply);
         else if (t.what != WHAT_LOGS && !a->registry)
-                api_reply_error(reply, 404, "no registry is kept here", "ask the collector that Endpoint= of [Registry] names on the hosts");
+                api_reply_error(reply, 404, "no registry is kept here",
+                                "ask the collector that Endpoint= of [Registry] names on the hosts");
         else if (!is_read(q->method) && !q->may_act) {
                 api_reply_error(reply, 403, "this certificate may read, not act",
                                 "use a certificate that AllowActors= of the collector names");

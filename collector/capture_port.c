@@ -4,7 +4,8 @@
 #include "api_json.h"
 #include "episode_port.h"
 
-#define OWN_MAX_AGE  ((usec_t) 24 * 3600 * USEC_PER_SEC) /* of what a host took for itself while nobody was reached */
+/* Of what a host took for itself while nobody was reached. */
+#define OWN_MAX_AGE  ((usec_t) 24 * 3600 * USEC_PER_SEC)
 #define HOSTS_MAX    1000000
 #define TIME_MAX     INT64_C(253402300800000000) /* the year 10000 */
 #define RETRY_AFTER  2 /* seconds */
@@ -17,8 +18,9 @@ struct word {
         int64_t most;
         bool needed;
 };
-#define WORD_TEXT(member, needed)                                                                               \
-        { #member, offsetof(struct capture_words, member), sizeof(((struct capture_words *) NULL)->member), 0, needed }
+#define WORD_SIZE(member) sizeof(((struct capture_words *) NULL)->member)
+#define WORD_TEXT(member, needed) \
+        { #member, offsetof(struct capture_words, member), WORD_SIZE(member), 0, needed }
 #define WORD_NUMBER(member, most, needed)                            \
         { #member, offsetof(struct capture_words, member), 0, most, needed }
 
@@ -96,17 +98,18 @@ static int parse(const struct http_request *q, struct reading *r) {
         return e;
 }
 
-/* --- Who sends it --------------------------------------------------------------------------------------- */
+/* --- Who sends it -------------------------------------------------------------------------------------- */
 
-/* A certificate whose URI ends in the name of a host is that host's, and speaks for no other; one of a whole fleet ends
- * otherwise. */
+/* A certificate whose URI ends in the name of a host is that host's, and speaks for no other; one of a whole
+ * fleet ends otherwise. */
 static bool may_speak(const struct http_request *q, const struct registry *r, const char *host) {
         const char *slash = q->name ? strrchr(q->name, '/') : NULL;
 
         return !slash || !slash[1] || streq(slash + 1, host) || !registry_has_host(r, slash + 1);
 }
 
-static bool is_wanted(struct episodes *e, const struct registry *r, const struct capture_words *w, usec_t now) {
+static bool is_wanted(struct episodes *e, const struct registry *r, const struct capture_words *w,
+                      usec_t now) {
         usec_t taken = (usec_t) w->taken;
 
         return w->episode[0] ? episode_port_wants(e, registry_gang(r), w->slice, w->episode)
@@ -121,8 +124,8 @@ void capture_port_reply(struct http_reply *reply, unsigned status, const char *w
         reply->retry_after = status == 503 ? RETRY_AFTER : 0;
 }
 
-bool capture_port_accept(const struct http_request *q, const struct registry *r, struct episodes *e, usec_t now,
-                         struct capture_words *ret, struct http_reply *reply) {
+bool capture_port_accept(const struct http_request *q, const struct registry *r, struct episodes *e,
+                         usec_t now, struct capture_words *ret, struct http_reply *reply) {
         struct reading reading;
         const struct capture_words *w = &reading.words;
 
@@ -152,9 +155,10 @@ bool capture_port_accept(const struct http_request *q, const struct registry *r,
         return false;
 }
 
-/* --- Kept ------------------------------------------------------------------------------------------------ */
+/* --- Kept ---------------------------------------------------------------------------------------------- */
 
-int capture_port_store(struct store *s, const struct capture_words *w, const void *data, size_t len, usec_t now) {
+int capture_port_store(struct store *s, const struct capture_words *w, const void *data, size_t len,
+                       usec_t now) {
         struct store_capture c = { .episode = w->episode,
                                    .run = w->run,
                                    .suspicion = w->suspicion,

@@ -128,9 +128,11 @@ static void on_store_failed(int error, void *userdata) {
         damage_look(&c->damage, error);
 }
 
-static void on_figures(const struct registry_figure *f, void *userdata) {
+static void on_figures(const char *slice, unsigned worker, const char *host, const json_t *list,
+                       void *userdata) {
+        const struct pace_source who = { .name = host, .slice = slice, .worker = worker };
         struct collector *c = userdata;
-        int r = pace_port_figure(c->pace, c->store, f, clock_real(&clock_system));
+        int r = pace_port_figures(c->pace, c->store, &who, list, clock_real(&clock_system));
 
         if (r > 0)
                 follow_news(c->api.follow);

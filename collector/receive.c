@@ -101,7 +101,9 @@ void receive(const struct http_request *q, struct http_reply *reply, void *userd
         else if (path != COUNTERS_OTHER && !v->telemetry)
                 otlp_reply_error(reply, 404, "telemetry is not kept here");
         else if (path == COUNTERS_OTHER)
-                otlp_reply_error(reply, 404, "there are /v1/metrics, /v1/logs, " SYNC_PORT_PATH " and " CAPTURE_PORT_PATH " here");
+                otlp_reply_error(reply, 404,
+                                 "there are /v1/metrics, /v1/logs, " SYNC_PORT_PATH " and " CAPTURE_PORT_PATH
+                                 " here");
         else if (!streq(q->method, "POST")) {
                 otlp_reply_error(reply, 405, "only POST");
                 reply->allow = "POST";

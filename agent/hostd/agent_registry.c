@@ -124,16 +124,17 @@ static json_t *make_member(struct agent_registry *g) {
         char reasons[400], orders[ORDER_REASON_MAX + 16];
         json_t *address = g->address[0] ? configured_addresses(g->address) : own_addresses(a);
 
-        return json_pack(
-                "{s:i, s:s, s:I, s:s, s:s, s:s, s:s, s:o, s:I, s:s, s:s, s:o, s:s, s:s, s:s, s:b, s:s, s:o, s:b, s:o}",
-                "v", 1, "slice", g->slice, "worker", (json_int_t) g->worker, "host", g->host, "id", agent_registry_id(a),
-                "incarnation", g->incarnation, "version", TPU_HOSTD_VERSION, "address", address, "hosts", hosts_of(a), "accelerator",
-                accelerator ? accelerator : "", "topology", topology ? topology : "", "fingerprint",
-                make_fingerprint(a), "state", host_state_name(a->state), "reasons",
-                check_table_reasons(&a->checks, reasons, sizeof(reasons)), "orders",
-                ordered(a, orders, sizeof(orders)), "observe", agent_observes(a), "notice", agent_notice(a),
-                "next", next_of(a, g->worker), "runs_known", agent_parts_known(g->parts), "runs",
-                agent_parts_to_member(g->parts));
+        return json_pack("{s:i, s:s, s:I, s:s, s:s, s:s, s:s, s:o, s:I, s:s, s:s, s:o, s:s, s:s, s:s, s:b, "
+                         "s:s, s:o, s:b, s:o}",
+                         "v", 1, "slice", g->slice, "worker", (json_int_t) g->worker, "host", g->host, "id",
+                         agent_registry_id(a), "incarnation", g->incarnation, "version", TPU_HOSTD_VERSION,
+                         "address", address, "hosts", hosts_of(a), "accelerator",
+                         accelerator ? accelerator : "", "topology", topology ? topology : "", "fingerprint",
+                         make_fingerprint(a), "state", host_state_name(a->state), "reasons",
+                         check_table_reasons(&a->checks, reasons, sizeof(reasons)), "orders",
+                         ordered(a, orders, sizeof(orders)), "observe", agent_observes(a), "notice",
+                         agent_notice(a), "next", next_of(a, g->worker), "runs_known",
+                         agent_parts_known(g->parts), "runs", agent_parts_to_member(g->parts));
 }
 
 static void say(struct agent_registry *g) {

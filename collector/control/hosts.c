@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people are shown of hosts: who is a member, who is missed, what members said of themselves; and how their runs get on. */
-#include <math.h>
-
+/* What people are shown of hosts: who is a member, who is missed, what members said of themselves; and how
+ * their runs get on. */
 #include "inside.h"
 
 /* --- What is said -------------------------------------------------------------------------------------- */
@@ -29,22 +28,17 @@ static const json_t *run_of(const json_t *member) {
 
 void hosts_take_member(struct session *s, const json_t *member) {
         const json_t *run = run_of(member), *step = json_object_get(run, "step");
-        json_t *v = json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:I}", "state", text(member, "state", 31), "reasons",
-                              text(member, "reasons", 400), "orders", text(member, "orders", 400), "observe",
-                              json_is_true(json_object_get(member, "observe")), "notice", text(member, "notice", 31),
-                              "accelerator", text(member, "accelerator", 63), "version", text(member, "version", 63), "run",
-                              text(run, "name", 63), "step", json_is_integer(step) ? json_integer_value(step) : (json_int_t) -1);
+        json_t *v = json_pack("{s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:I}", "state",
+                              text(member, "state", 31), "reasons", text(member, "reasons", 400), "orders",
+                              text(member, "orders", 400), "observe",
+                              json_is_true(json_object_get(member, "observe")), "notice",
+                              text(member, "notice", 31), "accelerator", text(member, "accelerator", 63),
+                              "version", text(member, "version", 63), "run", text(run, "name", 63), "step",
+                              json_is_integer(step) ? json_integer_value(step) : (json_int_t) -1);
 
         free(s->report);
         s->report = v ? json_dumps(v, JSON_COMPACT) : NULL;
         json_decref(v);
-}
-
-static double seconds(const json_t *v, const char *key) {
-        const json_t *n = json_object_get(v, key);
-        double d = json_is_number(n) ? json_number_value(n) : NAN;
-
-        return isfinite(d) && d >= 0 ? d : NAN;
 }
 
 static int64_t number(const json_t *v, const char *key) {
@@ -53,37 +47,27 @@ static int64_t number(const json_t *v, const char *key) {
         return json_is_integer(n) && json_integer_value(n) >= 0 ? json_integer_value(n) : -1;
 }
 
+/* The last of them that is one. */
 void hosts_take_figures(struct registry *r, struct session *s, const json_t *figures) {
-        usec_t now = clock_real(r->o.clock);
         const json_t *v;
         size_t i;
 
         s->run[0] = '\0';
         json_array_foreach (figures, i, v) {
-                struct registry_figure f = { .slice = s->slice,
-                                             .host = s->host,
-                                             .worker = s->worker,
-                                             .run = json_string_value(json_object_get(v, "run")),
-                                             .generation = (uint64_t) MAX(number(v, "generation"), INT64_C(0)),
-                                             .at = (usec_t) MAX(number(v, "at"), INT64_C(0)),
-                                             .step = number(v, "step"),
-                                             .user = seconds(v, "user"),
-                                             .system = seconds(v, "system"),
-                                             .waited = seconds(v, "waited") };
+                const char *run = json_string_value(json_object_get(v, "run"));
 
                 if (i >= REGISTRY_FIGURES_MAX)
                         break;
-                if (!f.run || !*f.run || strlen(f.run) >= sizeof(s->run) || f.at == 0)
-                        continue; /* what cannot be understood of one run is not the others' */
-                f.at = MIN(f.at, now);
-                (void) snprintf(s->run, sizeof(s->run), "%s", f.run);
-                s->step = f.step;
-                if (r->o.figures)
-                        r->o.figures(&f, r->o.userdata);
+                if (run && *run && strlen(run) < sizeof(s->run)) {
+                        (void) snprintf(s->run, sizeof(s->run), "%s", run);
+                        s->step = number(v, "step");
+                }
         }
+        if (json_array_size(figures) > 0 && r->o.figures)
+                r->o.figures(s->slice, s->worker, s->host, figures, r->o.userdata);
 }
 
-/* --- What is shown --------------------------------------------------------------------------------------- */
+/* --- What is shown ------------------------------------------------------------------------------------- */
 
 struct showing {
         const struct registry *registry;
@@ -107,8 +91,12 @@ static int show_member(const struct showing *w, const struct session *s) {
                                               .joined = real - MIN(real, boot - MIN(boot, s->joined)),
                                               .why = "",
                                               .report = report,
-                                              .run = s->run[0] ? s->run : run ? run : "",
-                                              .step = s->run[0] ? s->step : step ? json_integer_value(step) : -1 },
+                                              .run = s->run[0] ? s->run
+                                                     : run     ? run
+                                                               : "",
+                                              .step = s->run[0] ? s->step
+                                                      : step    ? json_integer_value(step)
+                                                                : -1 },
                      w->userdata);
         json_decref(report);
         return x;
@@ -126,14 +114,16 @@ static void show_absent(struct showing *w, const char *slice, const json_t *list
 
                 if (w->result == 0 && name && *name && worker >= 0 &&
                     !sessions_find(&w->registry->sessions, slice, (unsigned) worker))
-                        w->result = w->visit(&(struct registry_host){ .name = name,
-                                                                      .slice = slice,
-                                                                      .worker = (unsigned) worker,
-                                                                      .heard = (usec_t) MAX(number(v, "since"), INT64_C(0)),
-                                                                      .why = why ? why : otherwise,
-                                                                      .run = "",
-                                                                      .step = -1 },
-                                             w->userdata);
+                        w->result =
+                                w->visit(&(struct registry_host){ .name = name,
+                                                                  .slice = slice,
+                                                                  .worker = (unsigned) worker,
+                                                                  .heard = (usec_t) MAX(number(v, "since"),
+                                                                                        INT64_C(0)),
+                                                                  .why = why ? why : otherwise,
+                                                                  .run = "",
+                                                                  .step = -1 },
+                                         w->userdata);
         }
 }
 
@@ -141,11 +131,12 @@ static void on_slice(const char *key, const json_t *value, void *userdata) {
         const char *slice = key + strlen("slice/");
 
         show_absent(userdata, slice, json_object_get(value, "missing"), "it is missing");
-        show_absent(userdata, slice, json_object_get(value, "roster"), "not heard since the collector began");
+        show_absent(userdata, slice, json_object_get(value, "roster"),
+                    "not heard since the collector began");
 }
 
-int registry_visit_hosts(const struct registry *r, int (*visit)(const struct registry_host *h, void *userdata),
-                         void *userdata) {
+int registry_visit_hosts(const struct registry *r,
+                         int (*visit)(const struct registry_host *h, void *userdata), void *userdata) {
         struct showing w = { .registry = r, .visit = visit, .userdata = userdata };
 
         for (const struct session *s = r->sessions.first; s && w.result == 0; s = s->later)

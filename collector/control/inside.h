@@ -102,7 +102,7 @@ usec_t sessions_next(const struct sessions *t);
 int story_tell(struct store *s, const char *own_host, const char *key, const json_t *before,
                const json_t *now_value, usec_t now, bool *ret_told);
 
-/* --- hosts.c: what people are shown of hosts; figures ------------------------------------------------------- */
+/* --- hosts.c: what people are shown of hosts; figures --------------------------------------------- */
 
 /* What was said of the host; its figures (a list, or NULL). */
 void hosts_take_member(struct session *s, const json_t *member);

@@ -20,7 +20,7 @@
 #define REGISTRY_RUN_WHOLE 512 /* hosts: of larger runs a host is told who is in its own slice, and how many in the others */
 #define REGISTRY_TENANT "default" /* of hosts and collectors that name none */
 #define REGISTRY_TOGETHER (10 * USEC_PER_MSEC) /* changes within this are decided together */
-#define REGISTRY_FIGURES_MAX 16 /* runs of one host that its figures may be of */
+#define REGISTRY_FIGURES_MAX 16u /* runs of one host that its figures may be of */
 #define REGISTRY_KEPT_MAX ((size_t) 64 * 1024) /* bytes of a record of registry_keep() */
 
 /* An answer; many calls may share one. */
@@ -30,16 +30,6 @@ struct registry_body {
         char text[];
 };
 struct registry_body *registry_body_unref(struct registry_body *b);
-
-/* How a run gets on on a host, as a sync says it. */
-struct registry_figure {
-        const char *slice, *host, *run; /* borrowed */
-        unsigned worker;
-        uint64_t generation;
-        usec_t at;                    /* real clock of the host, never ahead of ours */
-        int64_t step;                 /* -1: not known */
-        double user, system, waited;  /* seconds since the run began; NaN: not known */
-};
 
 struct registry_counters {
         uint64_t syncs, answers, answered_bytes, refused, decisions, commits, failed_commits, expired, led,
@@ -59,9 +49,12 @@ struct registry_options {
         void (*answer)(void *call, unsigned status, struct registry_body *body, void *userdata);
         /* a record is another one now, and stored; NULL: gone. May be NULL */
         void (*published)(const char *key, const json_t *value, void *userdata);
+        /* What a host says of how its runs go on (docs/registry.md, figures): a list, borrowed, not looked
+         * at yet. May be NULL. */
+        void (*figures)(const char *slice, unsigned worker, const char *host, const json_t *list,
+                        void *userdata);
         void (*events)(void *userdata); /* events were stored */
         void (*leads)(bool leads, void *userdata); /* from now on. May be NULL */
-        void (*figures)(const struct registry_figure *f, void *userdata); /* may be NULL */
         void (*resigned)(void *userdata); /* registry_resign() has ended */
         void (*failed)(int error, void *userdata); /* the store said no: -errno, outside of a transaction */
         void *userdata;
@@ -122,14 +115,17 @@ struct registry_host {
         bool member;          /* its lease has not ended */
         usec_t heard, joined; /* real clock; of one that is no member: since when it is missed, or 0 */
         const char *why;      /* it is no member */
-        const json_t *report; /* of a member: state, reasons, orders, observe, notice, accelerator, version; else NULL */
+        const json_t *report; /* of a member: state, reasons, orders, observe, notice, accelerator, version;
+                                 else NULL */
         const char *run;      /* by its last figures, else its report; "": none */
         int64_t step;         /* likewise; -1 */
 };
 /* All of them, in no order. A non-zero answer ends it and is returned. */
-int registry_visit_hosts(const struct registry *r, int (*visit)(const struct registry_host *h, void *userdata), void *userdata);
+int registry_visit_hosts(const struct registry *r,
+                         int (*visit)(const struct registry_host *h, void *userdata), void *userdata);
 /* Whether this life of this host is a member there; and whether any member has that name. */
-bool registry_is_member(const struct registry *r, const char *slice, unsigned worker, const char *host, const char *incarnation);
+bool registry_is_member(const struct registry *r, const char *slice, unsigned worker, const char *host,
+                        const char *incarnation);
 bool registry_has_host(const struct registry *r, const char *name);
 
 /* A record as it is stored and told; NULL: there is none. Borrowed until the next call. */

@@ -185,7 +185,8 @@ static int send_body(struct exchange *x) {
         (void) snprintf(x->addresses_text, sizeof(x->addresses_text), "%s", known ? known : "");
         x->addresses.data = x->addresses_text;
         if (curl_easy_setopt(t->easy, CURLOPT_RESOLVE, known ? &x->addresses : NULL) != CURLE_OK ||
-            curl_easy_setopt(t->easy, CURLOPT_URL, x->url) != CURLE_OK || /* curl keeps a copy: of a path before this one */
+            curl_easy_setopt(t->easy, CURLOPT_URL, x->url) !=
+                    CURLE_OK || /* curl keeps a copy: of a path before this one */
             curl_easy_setopt(t->easy, CURLOPT_POSTFIELDS, x->body) != CURLE_OK ||
             curl_easy_setopt(t->easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t) x->body_len) != CURLE_OK)
                 return -EIO;
