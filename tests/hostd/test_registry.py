@@ -116,7 +116,7 @@ class Collector(WithRegistry):
         wait_until(lambda: h.get("/v1/status")["slice"] == SLICE, 60, "the slice is shown")
         r.stop()
         s = self.until(h, "away")
-        self.assertIn(f"http://127.0.0.1:{r.port}/registry/v1/sync: ", s["why"])
+        self.assertIn(f"http://127.0.0.1:{r.port}: ", s["why"])
         self.assertEqual(h.get("/v1/status")["slice"], SLICE)
         wait_until(lambda: not self.state(h)["may_claim"], 60, "the lease may have ended")
         check = wait_until(lambda: self.check(h, "enroll.registry")["settled"] == "WARN" and self.check(h, "enroll.registry"), 60, "the check")
