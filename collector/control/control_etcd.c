@@ -89,10 +89,14 @@ static void on_watch_ended(void *userdata) {
         (void) userdata; /* begun again with the next look */
 }
 
+/* It becomes a header: what is no URL by its letters is none. */
 static void take_url(char ret[static CONTROL_URL_MAX], const json_t *value, const char *key) {
         const char *text = json_text_of(value, key);
+        bool good = strlen(text) < CONTROL_URL_MAX;
 
-        (void) snprintf(ret, CONTROL_URL_MAX, "%s", strlen(text) < CONTROL_URL_MAX ? text : "");
+        for (const char *p = text; *p; p++)
+                good = good && *p > ' ' && *p < 127;
+        (void) snprintf(ret, CONTROL_URL_MAX, "%s", good ? text : "");
 }
 
 static void on_other(const json_t *value, int64_t revision, void *userdata) {

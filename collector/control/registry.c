@@ -227,8 +227,8 @@ void registry_wrote(int error, void *userdata) {
                 not_written(r, error);
         else {
                 written(r);
-                registry_tell_waiters(r, 0);
                 (void) commit(r); /* what was decided meanwhile; tried again by the timer */
+                registry_tell_waiters(r, 0);
                 answer_due(r);
         }
         registry_arm(r);
