@@ -66,7 +66,6 @@ static void lose(struct registry *r, const char *why) {
         if (!r->gang)
                 return;
         log_warning("registry: this collector leads no more (term %" PRIu64 "): %s", r->control->term, why);
-        r->counters.lost++;
         answer_all(r, NULL);
         forget(r);
         registry_arm(r);
@@ -141,7 +140,6 @@ static int on_led(const json_t *records, void *userdata) {
                 forget(r);
                 return x;
         }
-        r->counters.led++;
         if (r->control->term > 0)
                 log_notice("registry: this collector leads (term %" PRIu64 "), with %zu records",
                            r->control->term, json_object_size(records));

@@ -47,7 +47,6 @@ void election_resign(struct election *e) {
 
 static void win(struct election *e, uint64_t term, const char *cluster) {
         e->leads = true;
-        e->term = term;
         e->next = e->sent + e->o.lease / 3;
         e->o.won(term, cluster, e->o.userdata);
 }
