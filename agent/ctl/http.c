@@ -7,6 +7,7 @@
 
 #include "http.h"
 
+#define SENT_ON_MAX 2 /* it may have changed meanwhile */
 #define RETRY_AFTER_MAX 3600 /* seconds: nobody waits so long */
 
 DEFINE_CLEANUP(CURL *, curl_easy_cleanup)
@@ -172,6 +173,19 @@ static int read_answer(CURL *curl, const struct body *b, const struct http_reque
         return status == 404 ? -ENOENT : status == 409 ? -EBUSY : -EPROTO;
 }
 
+/* Another collector leads: the same call goes there, never from https to http. */
+static bool is_sent_on(CURL *curl, const struct http_request *q) {
+        char *to = NULL;
+        long status = 0;
+
+        if (q->unix_socket || curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status) != CURLE_OK ||
+            status != 307 || curl_easy_getinfo(curl, CURLINFO_REDIRECT_URL, &to) != CURLE_OK || !to)
+                return false;
+        if (!startswith(to, "https://") && (!startswith(to, "http://") || startswith(q->url, "https://")))
+                return false;
+        return curl_easy_setopt(curl, CURLOPT_URL, to) == CURLE_OK;
+}
+
 int http_json(const struct http_request *q, json_t **ret, struct problem *problem) {
         _cleanup_(curl_easy_cleanupp) CURL *curl = curl_easy_init();
         _cleanup_(body_clear) struct body b = { 0 };
@@ -184,6 +198,10 @@ int http_json(const struct http_request *q, json_t **ret, struct problem *proble
         if (!curl || prepare(curl, q, &b, &headers) != CURLE_OK)
                 return problem_set(problem, -ENOMEM, NULL, "out of memory");
         code = curl_easy_perform(curl);
+        for (unsigned i = 0; i < SENT_ON_MAX && code == CURLE_OK && is_sent_on(curl, q); i++) {
+                b.len = 0;
+                code = curl_easy_perform(curl);
+        }
         if (code != CURLE_OK)
                 return transport_failure(curl, code, q, &b, problem);
         return read_answer(curl, &b, q, ret, problem);

@@ -24,7 +24,7 @@ struct control_etcd {
         bool loaded; /* the registry was told that it leads */
 };
 
-static void step(struct control_etcd *c) {
+static void step_election(struct control_etcd *c) {
         usec_t next = election_step(&c->election);
         int r;
 
@@ -41,12 +41,12 @@ static void step(struct control_etcd *c) {
 
 static int on_timer(sd_event_source *source, uint64_t at, void *userdata) {
         (void) source, (void) at;
-        step(userdata);
+        step_election(userdata);
         return 0;
 }
 
 static void on_turned(void *userdata) {
-        step(userdata);
+        step_election(userdata);
 }
 
 /* --- Who leads ----------------------------------------------------------------------------------------- */
@@ -89,10 +89,14 @@ static void on_watch_ended(void *userdata) {
         (void) userdata; /* begun again with the next look */
 }
 
+/* It becomes a header: what is no URL by its letters is none. */
 static void take_url(char ret[static CONTROL_URL_MAX], const json_t *value, const char *key) {
         const char *text = json_text_of(value, key);
+        bool good = strlen(text) < CONTROL_URL_MAX;
 
-        (void) snprintf(ret, CONTROL_URL_MAX, "%s", strlen(text) < CONTROL_URL_MAX ? text : "");
+        for (const char *p = text; *p; p++)
+                good = good && *p > ' ' && *p < 127;
+        (void) snprintf(ret, CONTROL_URL_MAX, "%s", good ? text : "");
 }
 
 static void on_other(const json_t *value, int64_t revision, void *userdata) {
@@ -144,7 +148,7 @@ static void on_deposed(const char *why, void *userdata) {
 /* --- control_ops --------------------------------------------------------------------------------------- */
 
 static int start(struct control_store *s) {
-        step((struct control_etcd *) s);
+        step_election((struct control_etcd *) s);
         return 0;
 }
 
@@ -168,7 +172,7 @@ static int resign(struct control_store *s) {
         struct control_etcd *c = (struct control_etcd *) s;
 
         election_resign(&c->election);
-        step(c);
+        step_election(c);
         return 1;
 }
 

@@ -49,7 +49,7 @@ static void answer_all(struct registry *r, const char *why) {
 }
 
 /* All that was known is forgotten, whether it was stored or not. */
-static void forget(struct registry *r) {
+static void forget_all(struct registry *r) {
         registry_tell_waiters(r, -EAGAIN);
         answers_clear(&r->answers);
         records_clear(&r->records);
@@ -62,13 +62,12 @@ static void forget(struct registry *r) {
         r->gang_at = USEC_INFINITY;
 }
 
-static void lose(struct registry *r, const char *why) {
+static void lose_lead(struct registry *r, const char *why) {
         if (!r->gang)
                 return;
         log_warning("registry: this collector leads no more (term %" PRIu64 "): %s", r->control->term, why);
-        r->counters.lost++;
         answer_all(r, NULL);
-        forget(r);
+        forget_all(r);
         registry_arm(r);
         if (r->o.leads)
                 r->o.leads(false, r->o.userdata);
@@ -76,12 +75,12 @@ static void lose(struct registry *r, const char *why) {
 
 bool registry_leads(struct registry *r) {
         if (r->gang && !control_leads(r->control))
-                lose(r, "its time has run out");
+                lose_lead(r, "its time has run out");
         return r->gang;
 }
 
 static void on_lost(const char *why, void *userdata) {
-        lose(userdata, why);
+        lose_lead(userdata, why);
 }
 
 /* --- It leads ------------------------------------------------------------------------------------------ */
@@ -101,7 +100,7 @@ static int load_record(struct registry *r, const char *key, json_t *v) {
         return x < 0 ? x : json_object_set(r->kept, key, v) < 0 ? -ENOMEM : 0;
 }
 
-static int load(struct registry *r, const json_t *records) {
+static int load_records(struct registry *r, const json_t *records) {
         struct gang_options o = gang_default_options;
         uint64_t random;
         const char *key;
@@ -135,13 +134,12 @@ static int on_led(const json_t *records, void *userdata) {
         r->decided = r->covers = r->stored = 0;
         r->own_loaded = true;
         r->sessions.turned = registry_boot_now(r) / WHEEL_SLOT * WHEEL_SLOT;
-        x = load(r, records);
+        x = load_records(r, records);
         if (x < 0) {
                 (void) log_error_errno(x, "registry: cannot take over: %m");
-                forget(r);
+                forget_all(r);
                 return x;
         }
-        r->counters.led++;
         if (r->control->term > 0)
                 log_notice("registry: this collector leads (term %" PRIu64 "), with %zu records",
                            r->control->term, json_object_size(records));
@@ -161,7 +159,7 @@ static void on_resigned(void *userdata) {
 int registry_resign(struct registry *r) {
         if (r->control->ops->takes_along)
                 return 0; /* there is nobody else */
-        lose(r, "it is being stopped");
+        lose_lead(r, "it is being stopped");
         return control_resign(r->control);
 }
 
@@ -201,7 +199,7 @@ struct registry *registry_free(struct registry *r) {
         if (!r)
                 return NULL;
         answer_all(r, "the collector stops");
-        forget(r);
+        forget_all(r);
         r->control = control_free(r->control);
         (void) sd_event_source_unref(r->timer);
         free(r);

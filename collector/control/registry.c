@@ -228,8 +228,8 @@ void registry_wrote(int error, void *userdata) {
                 not_written(r, error);
         else {
                 written(r);
-                registry_tell_waiters(r, 0);
                 (void) commit(r); /* what was decided meanwhile; tried again by the timer */
+                registry_tell_waiters(r, 0);
                 answer_due(r);
         }
         registry_arm(r);
@@ -331,9 +331,9 @@ static int decide_for_people(struct registry *r, char why[static GANG_WHY_MAX]) 
         registry_arm(r);
         if (x == -EAGAIN)
                 (void) snprintf(why, GANG_WHY_MAX, "this collector does not lead any more");
-        else if (x < 0 || r->failing)
+        else if (x < 0)
                 (void) snprintf(why, GANG_WHY_MAX, "it is taken, but not stored yet: %s", r->control->why);
-        return x == -EAGAIN ? x : x < 0 || r->failing ? -EIO : 0;
+        return x == -EAGAIN ? x : x < 0 ? -EIO : 0;
 }
 
 int registry_want(struct registry *r, const char *key, const json_t *value, char why[static GANG_WHY_MAX]) {

@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "collector"), str(Path(__file__).resolve().parent)]
 import etcd_site  # noqa: E402
-from collector_case import Collector  # noqa: E402
+from collector_case import BUILD, Collector  # noqa: E402
 from registry_hosts import Host, until  # noqa: E402
 
 LEASE = 4  # s

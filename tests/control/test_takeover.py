@@ -1,12 +1,14 @@
 #!/usr/bin/python3
 """Several collectors over one etcd: one leads; another takes over, whatever became of the first; hosts go on."""
 
+import os
 import signal
+import subprocess
 import time
 import unittest
 
 import control_case
-from control_case import LEASE, Control, member, until
+from control_case import BUILD, LEASE, Control, member, until
 
 
 @unittest.skipIf(control_case.etcd_site.missing(), control_case.etcd_site.missing())
@@ -51,6 +53,21 @@ class Takeover(Control):
         self.assertEqual(self.sync({**member(), "tenant": "red"}, leader)[0], 404)
         self.assertIn('"red"', self.sync({**member(), "tenant": "red"}, leader)[1]["error"])
         self.assertIn('"default"', self.sync({**member(), "tenant": "red"}, leader)[1]["error"])
+
+    def test_tpuctl_is_sent_on(self):
+        host = self.host("s0", 0, 1)
+        self.wait_for(host, "slice/s0", state="ready")
+        other = next(c for c in self.collectors if not self.leads(c))
+        until(lambda: self.sync(member(), other)[0] == 421, "the other knows who leads")
+
+        def ctl(*words):
+            p = subprocess.run([os.path.join(BUILD, "agent/ctl/tpuctl"), "fleet", *words, "--collector", other.people_url], capture_output=True, text=True,
+                               timeout=60, check=False)
+            self.assertEqual(p.returncode, 0, p.stdout + p.stderr)
+            return p.stdout
+        self.assertIn("ready", ctl("slices"))
+        ctl("cordon", "s0-0", "bad", "cable")
+        until(lambda: (host.records.get("order/s0-0") or {}).get("cordon", {}).get("reason") == "bad cable", "it is told")
 
     def test_killed_leader(self):
         hosts, run = self.whole()

@@ -17,7 +17,7 @@
 #define KEY "/tpu/default/ctl/leader"
 
 struct call {
-        bool open, arrived, cancelled;
+        bool open, arrived;
         unsigned from;
         enum etcd_lane lane;
         char path[32];

@@ -37,7 +37,7 @@ struct etcd_client {
         void *watch_userdata;
 };
 
-static void ask(struct lane *l);
+static void ask_member(struct lane *l);
 
 static usec_t now_of(const struct etcd_client *c) {
         usec_t now = 0;
@@ -49,7 +49,7 @@ static usec_t now_of(const struct etcd_client *c) {
 
 /* --- How a call ends ----------------------------------------------------------------------------------- */
 
-static void end(struct lane *l, const struct gateway_answer *a) {
+static void end_call(struct lane *l, const struct gateway_answer *a) {
         struct etcd_client *c = l->client;
 
         free(TAKE_PTR(l->text));
@@ -65,12 +65,12 @@ static void next_member(struct lane *l, const struct gateway_answer *a) {
         if (l->tried % l->client->n == 0)
                 l->try_for = MIN(l->try_for * 2, TRY_MAX);
         if (l->tried >= l->client->n || now_of(l->client) >= l->give_up)
-                end(l, a);
+                end_call(l, a);
         else
-                ask(l);
+                ask_member(l);
 }
 
-static void fail(struct lane *l, const char *why) {
+static void fail_member(struct lane *l, const char *why) {
         char text[200];
         struct gateway_answer a;
 
@@ -91,10 +91,10 @@ static void take_token(struct lane *l, const struct gateway_answer *a) {
 
                 (void) snprintf(refused.why, sizeof(refused.why), "the user %.40s: %.140s", c->o.user,
                                 *a->why ? a->why : "no token");
-                end(l, &refused);
+                end_call(l, &refused);
         } else {
                 memcpy(c->token, token, strlen(token) + 1);
-                ask(l);
+                ask_member(l);
         }
 }
 
@@ -105,7 +105,7 @@ static void on_done(const struct exchange_answer *x, void *userdata) {
         if (!l->text)
                 return; /* it was cancelled while it failed */
         if (x->failed) {
-                fail(l, x->why);
+                fail_member(l, x->why);
                 return;
         }
         gateway_parse(x->body ? x->body : "", x->len, x->status, &a);
@@ -113,11 +113,11 @@ static void on_done(const struct exchange_answer *x, void *userdata) {
                 take_token(l, &a);
         else if (a.about_token && *l->client->o.user && !l->asked_token) {
                 l->client->token[0] = '\0';
-                ask(l);
+                ask_member(l);
         } else if (a.error == -EAGAIN)
                 next_member(l, &a);
         else
-                end(l, &a);
+                end_call(l, &a);
 }
 
 static void on_watch_done(const struct exchange_answer *x, void *userdata) {
@@ -200,7 +200,7 @@ static char *credentials(const struct etcd_client *c) {
         return text;
 }
 
-static int start(struct lane *l) {
+static int start_call(struct lane *l) {
         struct etcd_client *c = l->client;
         _cleanup_free_ char *who = NULL;
         struct exchange *x;
@@ -228,11 +228,11 @@ static int start(struct lane *l) {
         return r;
 }
 
-static void ask(struct lane *l) {
-        int r = start(l);
+static void ask_member(struct lane *l) {
+        int r = start_call(l);
 
         if (r < 0)
-                fail(l, r == -ENOKEY ? "the password cannot be read" : strerror(-r));
+                fail_member(l, r == -ENOKEY ? "the password cannot be read" : strerror(-r));
 }
 
 static int client_call(void *link, enum etcd_lane lane, const char *path, json_t *body, usec_t patience,
@@ -255,7 +255,7 @@ static int client_call(void *link, enum etcd_lane lane, const char *path, json_t
         l->asks_token = l->asked_token = false;
         l->done = done;
         l->userdata = userdata;
-        r = start(l);
+        r = start_call(l);
         if (r < 0)
                 free(TAKE_PTR(l->text));
         return r;

@@ -27,7 +27,7 @@ void election_look(struct election *e) {
                 e->next = 0;
 }
 
-static void lose(struct election *e, const char *why) {
+static void lose_lead(struct election *e, const char *why) {
         e->leads = false;
         e->unwanted = e->lease != 0; /* the sooner another can lead */
         e->next = 0;
@@ -36,26 +36,25 @@ static void lose(struct election *e, const char *why) {
 
 void election_depose(struct election *e, const char *why) {
         if (e->leads)
-                lose(e, why);
+                lose_lead(e, why);
 }
 
 void election_resign(struct election *e) {
         if (e->leads)
-                lose(e, "it is being stopped");
+                lose_lead(e, "it is being stopped");
         e->resigning = true;
 }
 
-static void win(struct election *e, uint64_t term, const char *cluster) {
+static void begin_lead(struct election *e, uint64_t term, const char *cluster) {
         e->leads = true;
-        e->term = term;
         e->next = e->sent + e->o.lease / 3;
         e->o.won(term, cluster, e->o.userdata);
 }
 
 /* --- Calls --------------------------------------------------------------------------------------------- */
 
-static void call(struct election *e, const char *path, json_t *body,
-                 void (*done)(const struct gateway_answer *a, void *userdata)) {
+static void call_etcd(struct election *e, const char *path, json_t *body,
+                      void (*done)(const struct gateway_answer *a, void *userdata)) {
         usec_t now = boot_now(e);
         int r = body ? e->o.port.call(e->o.port.link, ETCD_LANE_LEASE, path, body, e->o.lease / 2, done, e) :
                        -ENOMEM;
@@ -66,7 +65,7 @@ static void call(struct election *e, const char *path, json_t *body,
 }
 
 /* Every answer begins here. False: there is none. */
-static bool heard(struct election *e, const struct gateway_answer *a) {
+static bool hear_answer(struct election *e, const struct gateway_answer *a) {
         usec_t now = boot_now(e);
 
         e->busy = false;
@@ -92,35 +91,35 @@ static void on_revoked(const struct gateway_answer *a, void *userdata) {
         struct election *e = userdata;
 
         /* if it failed the lease ends by itself; a key that is left is found by the next look */
-        (void) heard(e, a);
+        (void) hear_answer(e, a);
         e->lease = 0;
         e->unwanted = false;
         e->next = 0;
 }
 
 static void give_back(struct election *e) {
-        call(e, LEASE_PATH "revoke", json_pack("{s:o}", "ID", gateway_number(e->lease)), on_revoked);
+        call_etcd(e, LEASE_PATH "revoke", json_pack("{s:o}", "ID", gateway_number(e->lease)), on_revoked);
 }
 
 static void on_renewed(const struct gateway_answer *a, void *userdata) {
         struct election *e = userdata;
         int64_t ttl = gateway_int(json_object_get(a->body, "result"), "TTL");
 
-        if (!heard(e, a) || !e->leads)
+        if (!hear_answer(e, a) || !e->leads)
                 return;
         if (boot_now(e) >= e->deadline)
-                lose(e, "its lease was renewed too late");
+                lose_lead(e, "its lease was renewed too late");
         else if (ttl <= 0) { /* so says etcd that there is no such lease */
                 e->lease = 0;
-                lose(e, "its lease has ended");
+                lose_lead(e, "its lease has ended");
         } else {
                 e->deadline = e->sent + share_of(MIN(e->o.lease, (usec_t) ttl * USEC_PER_SEC));
                 e->next = e->sent + e->o.lease / 3;
         }
 }
 
-static void renew(struct election *e) {
-        call(e, LEASE_PATH "keepalive", json_pack("{s:o}", "ID", gateway_number(e->lease)), on_renewed);
+static void renew_lease(struct election *e) {
+        call_etcd(e, LEASE_PATH "keepalive", json_pack("{s:o}", "ID", gateway_number(e->lease)), on_renewed);
 }
 
 /* --- Becoming the leader ------------------------------------------------------------------------------- */
@@ -133,7 +132,7 @@ static void take_holder(struct election *e, const struct gateway_answer *a, cons
                    streq(json_text_of(value, "incarnation"), json_text_of(e->o.value, "incarnation"));
 
         if (own && kv.lease == e->lease && !e->unwanted && boot_now(e) < e->deadline)
-                win(e, (uint64_t) kv.created, a->cluster);
+                begin_lead(e, (uint64_t) kv.created, a->cluster);
         else if (own) {
                 e->lease = kv.lease;
                 e->unwanted = true;
@@ -150,7 +149,7 @@ static void take_holder(struct election *e, const struct gateway_answer *a, cons
 static void on_tried(const struct gateway_answer *a, void *userdata) {
         struct election *e = userdata;
 
-        if (!heard(e, a)) /* it may have been done: the next look tells */
+        if (!hear_answer(e, a)) /* it may have been done: the next look tells */
                 return;
         if (!json_is_true(json_object_get(a->body, "succeeded")))
                 take_holder(e, a, gateway_txn_kvs(a, 0));
@@ -158,20 +157,20 @@ static void on_tried(const struct gateway_answer *a, void *userdata) {
                 e->unwanted = true;
                 e->next = 0;
         } else
-                win(e, (uint64_t) a->revision, a->cluster);
+                begin_lead(e, (uint64_t) a->revision, a->cluster);
 }
 
 static void try_it(struct election *e) {
         _cleanup_free_ char *value = json_dumps(e->o.value, JSON_COMPACT);
         usec_t granted = e->sent;
 
-        call(e, "/v3/kv/txn",
-             value ? json_pack("{s:[o], s:[o], s:[{s:o}]}", "compare",
-                               gateway_compare(e->o.key, "CREATE", 0), "success",
-                               gateway_put(e->o.key, value, e->lease), "failure", "requestRange",
-                               gateway_range(e->o.key)) :
-                     NULL,
-             on_tried);
+        call_etcd(e, "/v3/kv/txn",
+                  value ? json_pack("{s:[o], s:[o], s:[{s:o}]}", "compare",
+                                    gateway_compare(e->o.key, "CREATE", 0), "success",
+                                    gateway_put(e->o.key, value, e->lease), "failure", "requestRange",
+                                    gateway_range(e->o.key)) :
+                          NULL,
+                  on_tried);
         e->sent = granted; /* the lease is as old as that */
 }
 
@@ -179,7 +178,7 @@ static void on_granted(const struct gateway_answer *a, void *userdata) {
         struct election *e = userdata;
         int64_t ttl = gateway_int(a->body, "TTL"), id = gateway_int(a->body, "ID");
 
-        if (!heard(e, a) || ttl <= 0 || id == 0)
+        if (!hear_answer(e, a) || ttl <= 0 || id == 0)
                 return;
         e->lease = id;
         e->deadline = e->sent + share_of(MIN(e->o.lease, (usec_t) ttl * USEC_PER_SEC));
@@ -190,7 +189,7 @@ static void on_looked(const struct gateway_answer *a, void *userdata) {
         struct election *e = userdata;
         const json_t *kvs = json_object_get(a->body, "kvs");
 
-        if (!heard(e, a))
+        if (!hear_answer(e, a))
                 return;
         if (json_array_size(kvs) > 0) {
                 take_holder(e, a, kvs);
@@ -200,16 +199,16 @@ static void on_looked(const struct gateway_answer *a, void *userdata) {
         if (e->lease != 0)
                 e->unwanted = true, e->next = 0; /* it is as old as nobody knows */
         else if (!e->resigning)
-                call(e, LEASE_PATH "grant",
-                     json_pack("{s:o}", "TTL", gateway_number((int64_t) (e->o.lease / USEC_PER_SEC))),
-                     on_granted);
+                call_etcd(e, LEASE_PATH "grant",
+                          json_pack("{s:o}", "TTL", gateway_number((int64_t) (e->o.lease / USEC_PER_SEC))),
+                          on_granted);
 }
 
 usec_t election_step(struct election *e) {
         usec_t now = boot_now(e);
 
         if (e->leads && now >= e->deadline)
-                lose(e, "its lease could not be renewed in time");
+                lose_lead(e, "its lease could not be renewed in time");
         if (!e->busy && e->unwanted)
                 give_back(e);
         else if (!e->busy && e->resigning) {
@@ -217,9 +216,9 @@ usec_t election_step(struct election *e) {
                 e->next = USEC_INFINITY; /* and it tries no more */
                 e->o.resigned(e->o.userdata);
         } else if (!e->busy && e->leads && now >= e->next)
-                renew(e);
+                renew_lease(e);
         else if (!e->busy && now >= e->next)
-                call(e, "/v3/kv/range", gateway_range(e->o.key), on_looked);
+                call_etcd(e, "/v3/kv/range", gateway_range(e->o.key), on_looked);
         if (e->busy)
                 return e->leads ? e->deadline : USEC_INFINITY;
         return e->leads ? MIN(e->next, e->deadline) : e->next;

@@ -35,7 +35,6 @@ struct election {
         bool leads, busy, unwanted, resigning; /* unwanted: the lease is to be given back */
         bool failing; /* etcd does not answer: said once */
         int64_t lease; /* 0: none */
-        uint64_t term;
         usec_t sent, deadline, next, heard; /* boot clock; sent: the call under way; heard: etcd, last */
 };
 

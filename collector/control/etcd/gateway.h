@@ -12,7 +12,6 @@
 #define GATEWAY_KEY_MAX 320
 #define GATEWAY_VALUE_MAX ((size_t) 1536 * 1024) /* etcd's own bound of a request is 1.5 MiB */
 #define GATEWAY_ANSWER_MAX ((size_t) 48 * 1024 * 1024)
-#define GATEWAY_OPS_MAX 128 /* of a transaction, as etcd is set unless told otherwise */
 
 /* Parts of requests; a caller adds what it needs. NULL: out of memory, as with json_pack(). */
 json_t *gateway_bytes(const char *data, size_t len);

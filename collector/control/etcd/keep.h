@@ -51,7 +51,6 @@ struct keep {
         uint64_t number; /* of the last transaction that was sent */
         int64_t written; /* mod_revision of ctl/written, as last known */
         json_t *large; /* key -> {"number", "value"}: records that stand there in pieces */
-        char why[200];
 };
 
 void keep_init(struct keep *k, const struct keep_options *o);

@@ -4,9 +4,9 @@
 #include "keep_inside.h"
 #include "log.h"
 
-static void ask(struct keep *k);
+static void ask_page(struct keep *k);
 
-static void finish(struct keep *k, int error, const char *why) {
+static void loading_ended(struct keep *k, int error, const char *why) {
         json_t *records = TAKE_PTR(k->records);
 
         json_decref(TAKE_PTR(k->pieces));
@@ -27,7 +27,7 @@ static int forget_orphans(struct keep *k) {
 }
 
 /* Pieces that a head names are told apart from those that nobody needs: they become true. */
-static int join(struct keep *k, const char *key, const json_t *head) {
+static int join_record(struct keep *k, const char *key, const json_t *head) {
         char prefix[LARGE_KEY_MAX], why[80];
         const char *piece;
         json_t *whole, *v;
@@ -60,10 +60,10 @@ static void join_all(struct keep *k) {
 
         json_object_foreach_safe (k->records, next, key, v)
                 if (r >= 0 && large_has_pieces(v))
-                        r = join(k, key, v);
+                        r = join_record(k, key, v);
         if (r >= 0)
                 r = forget_orphans(k);
-        finish(k, r, r < 0 ? strerror(-r) : "");
+        loading_ended(k, r, r < 0 ? strerror(-r) : "");
 }
 
 static int take_kv(struct keep *k, const struct gateway_kv *kv) {
@@ -95,7 +95,7 @@ static void on_page(const struct gateway_answer *a, void *userdata) {
         int r = a->error;
 
         if (r < 0) {
-                finish(k, r, a->why);
+                loading_ended(k, r, a->why);
                 return;
         }
         if (k->revision == 0)
@@ -108,21 +108,21 @@ static void on_page(const struct gateway_answer *a, void *userdata) {
                         memcpy(k->behind, kv.key, sizeof(k->behind));
         }
         if (r < 0)
-                finish(k, r, r == -EBADMSG ? "etcd's answer cannot be understood" : strerror(-r));
+                loading_ended(k, r, r == -EBADMSG ? "etcd's answer cannot be understood" : strerror(-r));
         else if (json_is_true(json_object_get(a->body, "more")) && json_array_size(kvs) > 0)
-                ask(k);
+                ask_page(k);
         else
                 join_all(k);
 }
 
-static void ask(struct keep *k) {
+static void ask_page(struct keep *k) {
         json_t *q = gateway_range_prefix(k->o.prefix, k->behind, KEEP_PAGE, k->revision);
         int r = q ? k->o.port.call(k->o.port.link, ETCD_LANE_RECORDS, "/v3/kv/range", q, k->o.patience,
                                    on_page, k) :
                     -ENOMEM;
 
         if (r < 0)
-                finish(k, r, strerror(-r));
+                loading_ended(k, r, strerror(-r));
 }
 
 void keep_load(struct keep *k, uint64_t term) {
@@ -132,7 +132,7 @@ void keep_load(struct keep *k, uint64_t term) {
         k->pieces = json_object();
         k->large = json_object();
         if (k->records && k->pieces && k->large)
-                ask(k);
+                ask_page(k);
         else
-                finish(k, -ENOMEM, strerror(ENOMEM));
+                loading_ended(k, -ENOMEM, strerror(ENOMEM));
 }

@@ -143,7 +143,7 @@ static int by_order(const void *a, const void *b) {
 
 /* --- One transaction after the other ------------------------------------------------------------------- */
 
-static void ended(struct keep *k, int error, const char *why) {
+static void writing_ended(struct keep *k, int error, const char *why) {
         clear_ops(k);
         /*
          * which pieces are there is not known: they are written anew, and what is left over goes with the
@@ -195,23 +195,23 @@ static void go_on(struct keep *k) {
         int r = send_some(k);
 
         if (r < 0)
-                ended(k, r, strerror(-r));
+                writing_ended(k, r, strerror(-r));
 }
 
-static void next(struct keep *k, int64_t written) {
+static void next_transaction(struct keep *k, int64_t written) {
         k->written = written;
         k->at += k->n_sent;
         if (k->at < k->n_ops)
                 go_on(k);
         else
-                ended(k, 0, "");
+                writing_ended(k, 0, "");
 }
 
 /*
  * Another leads; or a transaction of this term landed that was given up: this very one, or one in front of
  * it.
  */
-static void refused(struct keep *k, const struct gateway_answer *a) {
+static void look_why_refused(struct keep *k, const struct gateway_answer *a) {
         struct gateway_kv leader, written;
         json_t *v;
         uint64_t number;
@@ -229,7 +229,7 @@ static void refused(struct keep *k, const struct gateway_answer *a) {
         v = gateway_value_json(&written);
         number = (uint64_t) gateway_int(v, "number");
         if ((uint64_t) gateway_int(v, "term") == k->term && number == k->number)
-                next(k, written.modified);
+                next_transaction(k, written.modified);
         else {
                 k->written = written.modified;
                 go_on(k);
@@ -241,11 +241,11 @@ static void on_written(const struct gateway_answer *a, void *userdata) {
         struct keep *k = userdata;
 
         if (a->error < 0)
-                ended(k, a->error, a->why);
+                writing_ended(k, a->error, a->why);
         else if (json_is_true(json_object_get(a->body, "succeeded")))
-                next(k, a->revision);
+                next_transaction(k, a->revision);
         else
-                refused(k, a);
+                look_why_refused(k, a);
 }
 
 static json_t *transaction(struct keep *k) {
@@ -286,6 +286,6 @@ int keep_write(struct keep *k, const json_t *batch) {
         if (r >= 0)
                 return 0;
         clear_ops(k);
-        (void) json_object_clear(k->large); /* as in ended() */
+        (void) json_object_clear(k->large); /* as in writing_ended() */
         return r;
 }

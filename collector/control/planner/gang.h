@@ -3,7 +3,7 @@
 /*
  * The planner: what slices are whole, which runs go where, in which generation. Pure: it is told what hosts
  * say (members), what people want (intents) and the time, and answers with records to keep (docs/registry.md
- * is the contract of each). tpu-collectord runs it.
+ * is the contract of each). The collector that leads runs it.
  *
  * The whole state can be rebuilt from the records it gave out (gang_load()) and what hosts say again: who
  * takes over misses nobody before `lease` has passed.
