@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <assert.h>
 #include "inside.h"
 #include "log.h"
 
@@ -352,7 +351,8 @@ int registry_keep(struct registry *r, const char *key, const json_t *value) {
         size_t size = value ? json_dumpb(value, NULL, 0, JSON_COMPACT) : 0;
         int x;
 
-        assert(startswith(key, REGISTRY_OWN) && key[strlen(REGISTRY_OWN)] && strlen(key) < GANG_KEY_MAX);
+        if (!startswith(key, REGISTRY_OWN) || !key[strlen(REGISTRY_OWN)] || strlen(key) >= GANG_KEY_MAX)
+                return -EINVAL;
         if (size > REGISTRY_KEPT_MAX)
                 return -E2BIG;
         if (!registry_leads(r))

@@ -86,8 +86,8 @@ int registry_release(struct registry *r, const char *slice, unsigned worker, cha
 /*
  * A record of the collector's own, with a key of episode/: stored with the next batch, given to published(),
  * told to no host; NULL: forgotten. Those that were kept are given to published() from the loop, with the
- * first decision of a term. -EAGAIN: this collector does not lead; -E2BIG beyond
- * REGISTRY_KEPT_MAX.
+ * first decision of a term. -EAGAIN: this collector does not lead; -EINVAL: the key; -E2BIG
+ * beyond REGISTRY_KEPT_MAX.
  */
 int registry_keep(struct registry *r, const char *key, const json_t *value);
 /* Whether all that is decided is stored. */
