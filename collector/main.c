@@ -232,8 +232,8 @@ static int run(struct collector *c) {
                                 .store = c->store,
                                 .clock = &clock_system,
                                 .counters = &c->counters,
-                                .telemetry = c->settings.telemetry,
-                                .elsewhere = c->settings.elsewhere };
+                                .telemetry = c->settings.telemetry.enabled,
+                                .elsewhere = c->settings.telemetry.elsewhere };
         if (r >= 0)
                 r = group_new(&c->damage, &clock_system, &c->group);
         if (r >= 0)
@@ -242,7 +242,7 @@ static int run(struct collector *c) {
                 r = follow_new(c->event, &c->api, &c->api.follow);
         if (r >= 0)
                 r = start_episodes(c);
-        if (r >= 0 && c->settings.control)
+        if (r >= 0 && c->settings.control.enabled)
                 r = start_registry(c);
         c->api.registry = c->registry;
         if (r >= 0)
@@ -252,7 +252,7 @@ static int run(struct collector *c) {
         group_on_events(c->group, on_events, on_captures, c);
         c->receiver = (struct receiver) { .group = c->group,
                                           .registry = c->registry,
-                                          .telemetry = c->settings.telemetry,
+                                          .telemetry = c->settings.telemetry.enabled,
                                           .episodes = c->episodes,
                                           .clock = &clock_system,
                                           .counters = &c->counters };

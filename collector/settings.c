@@ -201,9 +201,9 @@ static int load(const struct command_line *c, const struct options *o, struct se
                 { "Collector", "AllowAgents", config_parse_string255, s->allow_agents, "" },
                 { "Collector", "AllowReaders", config_parse_string255, s->allow_readers, "" },
                 { "Collector", "AllowActors", config_parse_string255, s->allow_actors, "" },
-                { "Control", "Enabled", config_parse_bool, &s->control, "yes" },
-                { "Telemetry", "Enabled", config_parse_bool, &s->telemetry, "yes" },
-                { "Telemetry", "Elsewhere", parse_url, s->elsewhere, "" },
+                { "Control", "Enabled", config_parse_bool, &s->control.enabled, "yes" },
+                { "Telemetry", "Enabled", config_parse_bool, &s->telemetry.enabled, "yes" },
+                { "Telemetry", "Elsewhere", parse_url, s->telemetry.elsewhere, "" },
                 { "Collector", "RegistryLease", parse_lease, &s->lease, "15s" },
                 { "Collector", "CapturePatience", parse_patience, &s->patience, "20s" },
                 { "Collector", "RetainDays", parse_days, &s->retention.days, "30" },
@@ -233,7 +233,7 @@ static int load(const struct command_line *c, const struct options *o, struct se
         r = check(s);
         if (r < 0)
                 return r;
-        if (!s->control && !s->telemetry)
+        if (!s->control.enabled && !s->telemetry.enabled)
                 log_warning("[Control] Enabled=no and [Telemetry] Enabled=no: this collector does nothing");
         if (c->check)
                 return config.warnings > 0 ? -EINVAL : 0;

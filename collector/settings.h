@@ -17,8 +17,13 @@ struct settings {
         struct store_retention retention;
         char certificate[256], key[256], client_ca[256]; /* paths; empty: no TLS */
         char allow_agents[256], allow_readers[256], allow_actors[256];
-        bool telemetry, control; /* are kept here */
-        char elsewhere[256]; /* the URL where telemetry goes, when not here; empty: nobody said */
+        struct {
+                bool enabled;
+        } control;
+        struct {
+                bool enabled;
+                char elsewhere[256]; /* a URL, for people; empty: nobody said */
+        } telemetry;
         usec_t lease; /* of the registry's members */
         usec_t patience; /* with hosts that are asked for their stacks */
         struct server_certificate *tls; /* NULL: no TLS; to be freed after the servers */
