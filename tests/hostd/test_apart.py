@@ -51,6 +51,7 @@ class Apart(Capturing):
     def test_all_but_telemetry(self):
         self.three_hosts()
         self.assertRegex(self.ask("jobs", "--fleet").stdout, r"job1 +running +alice +1 .* s0, s1, s2 +3 ")
+        wait_until(lambda: "3 hosts: 3 ready\n" in self.ask("fleet").stdout, 60, lambda: self.ask("fleet").stdout)
         rows = [line.split() for line in self.ask("fleet").stdout.splitlines()]
         self.assertEqual([(r[0], r[2], r[3], r[4]) for r in rows[1:4]], [(f"s{i}", f"s{i}-0", "ready", "job1") for i in range(3)], rows)
         self.assertEqual(rows[4], ["3", "hosts:", "3", "ready"])
