@@ -166,6 +166,16 @@ static int send_sync(struct sync_client *c, const char *text, usec_t timeout, ch
         return r < 0 ? r : exchange_start(x, &q);
 }
 
+/*
+ * Of one collector, one held request that ended is no news: the next try says. Where there are several,
+ * another one leads within a lease and a little: until then nobody is told that a whole fleet is away.
+ */
+static bool may_be_back(const struct sync_client *c, bool first) {
+        if (c->course.n == 1)
+                return first;
+        return boot_now(c) < c->course.claim_until + c->course.lease;
+}
+
 static void failed(struct sync_client *c, enum sync_failure f, usec_t least, const char *why) {
         bool first = c->course.rounds == 0;
         usec_t after = sync_course_failed(&c->course, f, why, least, chance());
@@ -177,9 +187,9 @@ static void failed(struct sync_client *c, enum sync_failure f, usec_t least, con
         arm(c->next, after);
         if (!sync_course_is_over(&c->course))
                 return;
-        /* One held request that ended is no news yet where there is one collector: the next try says. */
-        if (!first || c->course.n > 1 || s != REGISTRY_AWAY || c->told->status.state != REGISTRY_MEMBER)
-                set_status(c, s, c->course.why);
+        if (s == REGISTRY_AWAY && c->told->status.state == REGISTRY_MEMBER && may_be_back(c, first))
+                return;
+        set_status(c, s, c->course.why);
 }
 
 static void ask(struct sync_client *c) {
