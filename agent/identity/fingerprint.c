@@ -92,6 +92,11 @@ void fingerprint_of(const struct finding_list *l, struct fingerprint *ret) {
         *ret = f;
 }
 
+void fingerprint_set(struct fingerprint *f, const char *name, const char *text) {
+        set(f, name, text);
+        make_digest(f);
+}
+
 json_t *fingerprint_to_json(const struct fingerprint *f) {
         json_t *parts = json_object();
 
@@ -101,4 +106,23 @@ json_t *fingerprint_to_json(const struct fingerprint *f) {
                         return NULL;
                 }
         return parts ? json_pack("{s:s, s:o}", "digest", f->digest, "parts", parts) : NULL;
+}
+
+int fingerprint_compare(const struct fingerprint *a, const struct fingerprint *b, const char **ret_part,
+                        const char **ret_a, const char **ret_b) {
+        size_t i = 0, k = 0;
+
+        while (i < a->n || k < b->n) {
+                int c = i == a->n ? 1 : k == b->n ? -1 : strcmp(a->parts[i].name, b->parts[k].name);
+
+                if (c == 0 && streq(a->parts[i].text, b->parts[k].text)) {
+                        i++, k++;
+                        continue;
+                }
+                *ret_part = c <= 0 ? a->parts[i].name : b->parts[k].name;
+                *ret_a = c <= 0 ? a->parts[i].text : "";
+                *ret_b = c >= 0 ? b->parts[k].text : "";
+                return 1;
+        }
+        return 0;
 }

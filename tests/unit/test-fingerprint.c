@@ -23,6 +23,7 @@ static void make(struct finding_list *l, const char *libtpu) {
 static void test_same_hosts_are_the_same(void) {
         _cleanup_finding_list_ struct finding_list a = FINDING_LIST_NULL, b = FINDING_LIST_NULL;
         struct fingerprint x, y;
+        const char *part, *p, *q;
 
         make(&a, "0.0.21 in /usr/local/lib/python3.10/dist-packages");
         make(&b,
@@ -32,22 +33,36 @@ static void test_same_hosts_are_the_same(void) {
         ASSERT_EQ(x.n, 3);
         ASSERT_STREQ(x.digest, y.digest);
         ASSERT_EQ(strlen(x.digest), 16);
+        ASSERT_EQ(fingerprint_compare(&x, &y, &part, &p, &q), 0);
         /* by name, whatever the order of the probe */
         ASSERT_STREQ(x.parts[0].name, "XLA_FLAGS");
         ASSERT_STREQ(x.parts[1].name, "kernel");
         ASSERT_STREQ(x.parts[2].text, "0.0.21");
 }
 
-static void test_other_hosts_are_not(void) {
+static void test_the_part_that_differs_is_named(void) {
         _cleanup_finding_list_ struct finding_list a = FINDING_LIST_NULL, b = FINDING_LIST_NULL;
         struct fingerprint x, y;
+        const char *part, *p, *q;
 
         make(&a, "0.0.21 in /a");
         make(&b, "0.0.21 in /a; 0.0.17 in /b");
         fingerprint_of(&a, &x);
         fingerprint_of(&b, &y);
         ASSERT_TRUE(!streq(x.digest, y.digest));
-        ASSERT_STREQ(y.parts[2].text, "0.0.21,0.0.17");
+        ASSERT_EQ(fingerprint_compare(&x, &y, &part, &p, &q), 1);
+        ASSERT_STREQ(part, "libtpu");
+        ASSERT_STREQ(p, "0.0.21");
+        ASSERT_STREQ(q, "0.0.21,0.0.17");
+        fingerprint_of(&a, &y);
+        fingerprint_set(&y, "LIBTPU_INIT_ARGS", "--a");
+        ASSERT_EQ(fingerprint_compare(&x, &y, &part, &p, &q), 1);
+        ASSERT_STREQ(part, "LIBTPU_INIT_ARGS");
+        ASSERT_STREQ(p, "");
+        ASSERT_STREQ(q, "--a");
+        fingerprint_set(&x, "LIBTPU_INIT_ARGS", "--b");
+        fingerprint_set(&x, "LIBTPU_INIT_ARGS", "--a");
+        ASSERT_STREQ(x.digest, y.digest);
 }
 
 static void test_json_and_bounds(void) {
@@ -55,14 +70,10 @@ static void test_json_and_bounds(void) {
         json_t *v;
 
         for (int k = 0; k < FINGERPRINT_PARTS_MAX + 5; k++) {
-                struct finding f;
                 char name[16];
 
                 (void) snprintf(name, sizeof(name), "p%02d", k);
-                finding_init(&f, "fingerprint.flags", name);
-                f.verdict = VERDICT_OK;
-                finding_set(f.found, "1");
-                fingerprint_take(&x, &f);
+                fingerprint_set(&x, name, "1");
         }
         ASSERT_EQ(x.n, FINGERPRINT_PARTS_MAX);
         v = fingerprint_to_json(&x);
@@ -71,4 +82,4 @@ static void test_json_and_bounds(void) {
         json_decref(v);
 }
 
-TEST_MAIN(test_same_hosts_are_the_same, test_other_hosts_are_not, test_json_and_bounds)
+TEST_MAIN(test_same_hosts_are_the_same, test_the_part_that_differs_is_named, test_json_and_bounds)
