@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The first byte chooses what is allowed (255: a capture's words); then "key\0value\0key\0value…" as libmicrohttpd hands a query
+/* The first byte chooses what is allowed (255: a capture's words); then "key\0value\0…" as libmicrohttpd hands a query
  * over; certificates' lists, too. */
 #include "capture_words.h"
 
@@ -52,8 +52,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t len) {
                 r = capture_words_parse(&q, &words, why);
                 if (r < 0 && (r != -EINVAL || !why[0]))
                         abort();
-                if (r == 0 && (!words.slice[0] || !words.host[0] || !words.incarnation[0] || words.round > 1 ||
-                               words.worker < 0 || words.taken < 0 || words.hosts < 0))
+                if (r == 0 && (!words.slice[0] || !words.host[0] || !words.incarnation[0] ||
+                               words.round > 1 || words.worker < 0 || words.taken < 0 || words.hosts < 0))
                         abort();
                 return 0;
         }
