@@ -5,21 +5,13 @@
  * What is asked about it is in the query; the bytes are kept as they came, and read in a process of their
  * own (episodes).
  */
-#include "http.h"
+#include "capture_words.h"
 #include "registry.h"
 #include "store_episodes.h"
 
 #define CAPTURE_PORT_PATH "/registry/v1/capture"
 
 struct episodes;
-
-/* What a host says of its capture. */
-struct capture_words {
-        char episode[64]; /* empty: the host took it for itself */
-        char slice[64], host[64], incarnation[40], run[64], suspicion[16];
-        int64_t worker, generation; /* generation -1: not known */
-        int64_t round, rounds, hosts, slice_hosts, taken;
-};
 
 /* True: it may be stored. Else the reply is complete. */
 bool capture_port_accept(const struct http_request *q, const struct registry *r, struct episodes *e,

@@ -124,7 +124,7 @@ static usec_t wait_of(const struct sync_client *c) {
 }
 
 /* Where there are others, a collector whose machine is gone must not cost the lease. */
-static usec_t answer_time(const struct sync_client *c) {
+static usec_t full_patience(const struct sync_client *c) {
         return wait_of(c) + (c->course.n == 1 ? ANSWER_TIME : MAX(ANSWER_MIN, c->course.lease / 4));
 }
 
@@ -166,10 +166,20 @@ static int send_sync(struct sync_client *c, const char *text, usec_t timeout, ch
         return r < 0 ? r : exchange_start(x, &q);
 }
 
+/*
+ * Of one collector, one held request that ended is no news: the next try says. Where there are several,
+ * another one leads within a lease and a little: until then nobody is told that a whole fleet is away.
+ */
+static bool may_be_back(const struct sync_client *c, bool first) {
+        if (c->course.n == 1)
+                return first;
+        return boot_now(c) < c->course.claim_until + c->course.lease;
+}
+
 static void failed(struct sync_client *c, enum sync_failure f, usec_t least, const char *why) {
         bool first = c->course.rounds == 0;
         usec_t after = sync_course_failed(&c->course, f, why, least, chance());
-        enum registry_state s = c->course.mildest != SYNC_AWAY ? REGISTRY_REFUSED :
+        enum registry_state s = c->course.mildest > SYNC_AWAY ? REGISTRY_REFUSED :
                                 c->told->complete              ? REGISTRY_AWAY :
                                                                  REGISTRY_JOINING;
 
@@ -177,14 +187,16 @@ static void failed(struct sync_client *c, enum sync_failure f, usec_t least, con
         arm(c->next, after);
         if (!sync_course_is_over(&c->course))
                 return;
-        /* One held request that ended is no news yet where there is one collector: the next try says. */
-        if (!first || c->course.n > 1 || s != REGISTRY_AWAY || c->told->status.state != REGISTRY_MEMBER)
-                set_status(c, s, c->course.why);
+        if (s == REGISTRY_AWAY && c->told->status.state == REGISTRY_MEMBER && may_be_back(c, first))
+                return;
+        set_status(c, s, c->course.why);
 }
 
 static void ask(struct sync_client *c) {
         _cleanup_free_ char *text = NULL;
         bool whole = c->heard != c->said;
+        usec_t full = full_patience(c), patience = sync_course_patience(&c->course, full),
+               wait = patience < full ? 0 : wait_of(c); /* who may be gone holds nothing */
         char why[256] = "";
         int r;
 
@@ -192,11 +204,10 @@ static void ask(struct sync_client *c) {
                 return;
         (void) sd_event_source_set_enabled(c->next, SD_EVENT_OFF); /* as in arm() */
         c->asking = c->said;
-        text = finish(c, whole ? json_pack("{s:i, s:O}", "v", 1, "member", c->member) : short_form(c),
-                      wait_of(c));
-        r = text ? send_sync(c, text, answer_time(c), why) : -ENOMEM;
+        text = finish(c, whole ? json_pack("{s:i, s:O}", "v", 1, "member", c->member) : short_form(c), wait);
+        r = text ? send_sync(c, text, patience, why) : -ENOMEM;
         if (r < 0)
-                failed(c, SYNC_AWAY, 0, why[0] ? why : strerror(-r));
+                failed(c, SYNC_SILENT, 0, why[0] ? why : strerror(-r));
 }
 
 static int on_next(sd_event_source *source, uint64_t usec, void *userdata) {
@@ -356,7 +367,7 @@ static void on_synced(const struct exchange_answer *a, void *userdata) {
         if (a->failed && c->renewed)
                 arm(c->next, 0);
         else if (a->failed)
-                failed(c, a->refused ? SYNC_REFUSED : SYNC_AWAY, 0, a->why);
+                failed(c, a->refused ? SYNC_REFUSED : SYNC_SILENT, 0, a->why);
         else if (a->status != 200) {
                 o = error_object(a);
                 take_refusal(c, a, o);

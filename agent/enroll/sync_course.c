@@ -4,6 +4,8 @@
 #include "backoff.h"
 #include "utf8.h"
 
+#define PATIENCE_LEAST (1 * USEC_PER_SEC)
+
 /* --- Endpoints ----------------------------------------------------------------------------------------- */
 
 static size_t without_slash(const char *url, size_t len) {
@@ -63,7 +65,14 @@ void sync_course_send(struct sync_course *c, usec_t now) {
         if (c->asked == 0 || was_asked(c, c->at))
                 begin_round(c);
         c->asked |= 1U << c->at;
+        c->named = false;
         c->sent = now;
+}
+
+usec_t sync_course_patience(const struct sync_course *c, usec_t full) {
+        bool short_one = c->n > 1 && c->silent & 1U << c->at && !c->named;
+
+        return short_one ? MIN(full, MAX(PATIENCE_LEAST, c->lease / 4)) : full;
 }
 
 static void note(struct sync_course *c, const char *why) {
@@ -79,6 +88,7 @@ usec_t sync_course_failed(struct sync_course *c, enum sync_failure f, const char
         usec_t most = c->lease / 4, wait;
 
         note(c, why);
+        c->silent = f == SYNC_SILENT ? c->silent | 1U << c->at : c->silent & ~(1U << c->at);
         c->mildest = MIN(c->mildest, f);
         c->at = (c->at + 1) % c->n;
         if (!sync_course_is_over(c)) {
@@ -103,6 +113,7 @@ bool sync_course_follow(struct sync_course *c, const char *leader, char why[stat
                         return false;
                 }
                 c->at = i;
+                c->named = true;
                 return true;
         }
         if (leader[0])
@@ -140,7 +151,7 @@ int sync_course_answer(struct sync_course *c, const char *store, uint64_t term, 
         c->lease = lease;
         c->claim_until = c->sent + lease / 10 * 9;
         c->answered = c->at;
-        c->rounds = 0;
+        c->rounds = c->silent = 0;
         begin_round(c);
         return 0;
 }

@@ -19,18 +19,21 @@
 #define COURSE_WHY_MAX 256
 
 enum sync_failure {
-        SYNC_AWAY,     /* no answer, or one that somebody else would give */
+        SYNC_SILENT,   /* no whole answer */
+        SYNC_AWAY,     /* an answer that says: not here, or not now */
         SYNC_NONSENSE, /* its answer cannot be used */
         SYNC_REFUSED,  /* it will not have this host: a person has to act, and it is asked once a minute */
 };
 
 struct sync_course {
         char urls[COURSE_ENDPOINTS_MAX][COURSE_URL_MAX]; /* without a slash at the end */
-        size_t n, at;                                    /* at: who is asked next */
-        size_t answered;                                 /* whose answer counted last; n: nobody's yet */
-        unsigned asked;                                  /* bits of urls: asked in this round */
-        enum sync_failure mildest;                       /* of this round */
-        unsigned rounds;                                 /* that failed in a row */
+        size_t n, at;              /* at: who is asked next */
+        size_t answered;           /* whose answer counted last; n: nobody's yet */
+        unsigned asked;            /* bits of urls: asked in this round */
+        unsigned silent;           /* bits of urls: gave no whole answer since somebody's counted */
+        enum sync_failure mildest; /* of this round */
+        bool named;                /* urls[at] is asked because another names it */
+        unsigned rounds;           /* that failed in a row */
         usec_t lease, sent, claim_until;
         struct {
                 char id[COURSE_STORE_MAX];
@@ -44,6 +47,12 @@ struct sync_course {
 int sync_course_init(struct sync_course *c, const char *list, usec_t lease, char why[static COURSE_WHY_MAX]);
 const char *sync_course_url(const struct sync_course *c);
 
+/*
+ * How long urls[at] is waited for: full, or a quarter of the lease where it was silent before and nobody
+ * names it as the leader: one that stands still with its connections open must not keep this host from the
+ * next leader.
+ */
+usec_t sync_course_patience(const struct sync_course *c, usec_t full);
 /* urls[at] is asked now. */
 void sync_course_send(struct sync_course *c, usec_t now);
 /*

@@ -238,6 +238,34 @@ static void the_claim_ends_by_itself(void) {
         ASSERT_FALSE(sync_course_may_claim(&c, sent));
 }
 
+/* Stopped, with its connections open: waited for once, and then not for long; who is named as the leader is given its time. */
+static void one_that_is_silent(void) {
+        struct sync_course c = course("http://a,http://b");
+        const usec_t full = 12 * USEC_PER_SEC;
+        char why[COURSE_WHY_MAX];
+        usec_t wait;
+
+        ASSERT_EQ(sync_course_patience(&c, full), full);
+        fails(&c, SYNC_SILENT, 0, &wait);
+        ASSERT_EQ(sync_course_patience(&c, full), full); /* of the other one */
+        fails(&c, SYNC_AWAY, 0, &wait);
+        ASSERT_STREQ(sync_course_url(&c), "http://a");
+        ASSERT_EQ(sync_course_patience(&c, full), LEASE / 4);
+        fails(&c, SYNC_SILENT, 0, &wait);
+        ASSERT_EQ(sync_course_patience(&c, full), full);
+        fails(&c, SYNC_AWAY, 0, &wait);
+        sync_course_send(&c, 0);
+        ASSERT_EQ(sync_course_failed(&c, SYNC_AWAY, "", 0, 0), 0); /* it speaks again */
+        sync_course_send(&c, 0);
+        (void) sync_course_failed(&c, SYNC_SILENT, "", 0, 0);
+        ASSERT_EQ(sync_course_patience(&c, full), full);
+        sync_course_send(&c, 0);
+        ASSERT_TRUE(sync_course_follow(&c, "http://b", why));
+        ASSERT_EQ(sync_course_patience(&c, full), full); /* a leader that is slow, for a whole fleet comes at once */
+        ASSERT_OK(answers(&c, "", 0, 0));
+        ASSERT_EQ(sync_course_patience(&c, full), full);
+}
+
 /* A question that was given up for another, in the middle of a round, leaves nobody out of it for ever. */
 static void asked_again(void) {
         struct sync_course c = course("http://a,http://b");
@@ -253,4 +281,5 @@ static void asked_again(void) {
 
 TEST_MAIN(lists, rounds, nobody_stays_away_for_a_lease, refused_by_all_or_by_some, the_leader_is_followed,
           a_leader_that_is_not_configured, two_that_name_each_other, names_itself,
-          who_led_before_is_not_believed, another_store, the_claim_ends_by_itself, asked_again)
+          who_led_before_is_not_believed, another_store, the_claim_ends_by_itself,
+          one_that_is_silent, asked_again)
