@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "group.h"
 #include "inflate.h"
-#include "json.h"
 #include "log.h"
 
 #define TIMER_ACCURACY USEC_PER_MSEC
@@ -25,7 +24,7 @@ struct group {
 static void refuse(struct group_item *i, unsigned status, const char *text) {
         free(i->reply.body);
         i->reply = (struct http_reply) { 0 };
-        otlp_reply_error(&i->reply, i->encoding, status, text);
+        otlp_reply_error(&i->reply, status, text);
 }
 
 /* What is wrong with a request itself: then the reply is complete. False: it is the database, or memory. */
@@ -46,38 +45,22 @@ static bool refuse_request(struct group_item *i, int r, const char *why) {
         }
 }
 
-/* The body as protobuf. ret_own is what has to be freed afterwards. */
+/* The body without gzip. ret_own is what has to be freed afterwards. */
 static int decode(struct group_item *i, uint8_t **ret_own, char why[static INGEST_WHY_MAX]) {
-        _cleanup_free_ uint8_t *inflated = NULL;
-        const uint8_t *data = i->body;
-        size_t len = i->len;
-        int r = 0;
+        int r;
 
-        if (i->gzip) {
-                r = inflate_gzip(data, len, GROUP_INFLATED_MAX, &inflated, &len);
-                if (r == -E2BIG)
-                        (void) snprintf(why, INGEST_WHY_MAX,
-                                        "the body is more than 16 MiB when decompressed: send less at once");
-                else if (r == -EBADMSG)
-                        (void) snprintf(why, INGEST_WHY_MAX,
-                                        "the body is no gzip stream, damaged or cut off");
-                if (r < 0)
-                        return r;
-                data = inflated;
-        }
-        if (i->encoding == OTLP_ENCODING_JSON) {
-                uint8_t *converted = NULL;
-
-                r = json_to_protobuf(i->push.kind, data, len, GROUP_INFLATED_MAX, &converted, &len, why);
-                if (r < 0)
-                        return r;
-                free(inflated);
-                data = inflated = converted;
-        }
-        i->push.data = data;
-        i->push.len = len;
-        *ret_own = TAKE_PTR(inflated);
-        return 0;
+        i->push.data = i->body;
+        i->push.len = i->len;
+        if (!i->gzip)
+                return 0;
+        r = inflate_gzip(i->body, i->len, GROUP_INFLATED_MAX, ret_own, &i->push.len);
+        if (r == -E2BIG)
+                (void) snprintf(why, INGEST_WHY_MAX, "the body is more than 16 MiB when decompressed: send less at once");
+        else if (r == -EBADMSG)
+                (void) snprintf(why, INGEST_WHY_MAX, "the body is no gzip stream, damaged or cut off");
+        if (r == 0)
+                i->push.data = *ret_own;
+        return r;
 }
 
 void group_on_events(struct group *g, void (*notify)(void *userdata), void (*captures)(void *userdata), void *userdata) {
@@ -128,7 +111,7 @@ static int store_item(struct group *g, struct group_item *i) {
         undone = store_keep(g->store);
         if (undone < 0)
                 return undone;
-        otlp_reply_stored(&i->reply, i->encoding, i->push.kind, &i->result);
+        otlp_reply_stored(&i->reply, &i->result);
         return r;
 }
 

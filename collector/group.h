@@ -14,12 +14,11 @@
 #define GROUP_DELAY        (10 * USEC_PER_MSEC)
 #define GROUP_REQUESTS     128
 #define GROUP_BYTES        ((size_t) 2 * 1024 * 1024)  /* of bodies as sent; one alone may have more */
-#define GROUP_INFLATED_MAX ((size_t) 16 * 1024 * 1024) /* of one body, decompressed and as protobuf */
+#define GROUP_INFLATED_MAX ((size_t) 16 * 1024 * 1024) /* of one body, decompressed */
 
 struct group_item {
         struct group_item *next; /* the group's */
         struct http_call *call;
-        enum otlp_encoding encoding;
         bool gzip;
         const uint8_t *body; /* the call's */
         size_t len;

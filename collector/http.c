@@ -160,7 +160,7 @@ static void look_at_files(struct server_certificate *s) {
         if (state->error[0])
                 log_warning("TLS: %s; the files of before stay in force", state->error);
         else
-                log_info("TLS: the new files are in force: %s", server_certificate_path(s, SERVER_CERTIFICATE));
+                log_info("TLS: the new files are in force: %s", server_certificate_path(s, TLS_CERT));
 }
 
 static void on_connection(void *userdata, struct MHD_Connection *c, void **context,

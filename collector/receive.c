@@ -32,21 +32,19 @@ static bool accept_headers(const struct http_request *q, struct http_reply *repl
         const char *encoding = http_header(q, "Content-Encoding"),
                    *record = http_header(q, "TPU-Spool-Record");
 
-        if (otlp_encoding_parse(http_header(q, "Content-Type"), &item->encoding) < 0) {
-                otlp_reply_error(reply, item->encoding, 415,
-                                 "Content-Type must be " OTLP_PROTOBUF " or " OTLP_JSON);
+        if (!otlp_is_protobuf(http_header(q, "Content-Type"))) {
+                otlp_reply_error(reply, 415, "Content-Type must be " OTLP_PROTOBUF "; OTLP/JSON is not taken");
                 return false;
         }
         item->gzip = encoding && strcasecmp(encoding, "gzip") == 0;
         if (encoding && !item->gzip && strcasecmp(encoding, "identity") != 0) {
-                otlp_reply_error(reply, item->encoding, 415, "Content-Encoding must be gzip or identity");
+                otlp_reply_error(reply, 415, "Content-Encoding must be gzip or identity");
                 return false;
         }
         item->push.has_record = record;
         if (record && parse_record(record, &item->push.record) < 0) {
                 otlp_reply_error(
-                        reply, item->encoding, 400,
-                        "TPU-Spool-Record must be 16 lower-case hex digits, '/', class, '/', sequence number");
+                        reply, 400, "TPU-Spool-Record must be 16 lower-case hex digits, '/', class, '/', sequence number");
                 return false;
         }
         return true;
@@ -62,7 +60,7 @@ static void receive_body(struct receiver *v, struct group_item *item, const stru
         memcpy(item->peer, q->peer, sizeof(item->peer));
         (void) snprintf(item->certificate, sizeof(item->certificate), "%s", q->name ? q->name : "");
         if (group_add(v->group, item) < 0)
-                otlp_reply_error(reply, item->encoding, 503, "out of memory");
+                otlp_reply_error(reply, 503, "out of memory");
         else
                 reply->later = true;
 }
@@ -79,18 +77,17 @@ void receive(const struct http_request *q, struct http_reply *reply, void *userd
                 return;
         }
         v->counters->bytes += q->len;
-        (void) otlp_encoding_parse(http_header(q, "Content-Type"), &item.encoding); /* else protobuf */
         if (q->denied)
-                otlp_reply_error(reply, item.encoding, 403, q->denied);
+                otlp_reply_error(reply, 403, q->denied);
         else if (path == COUNTERS_OTHER)
-                otlp_reply_error(reply, item.encoding, 404, "there are /v1/metrics, /v1/logs and /registry/v1/sync here");
+                otlp_reply_error(reply, 404, "there are /v1/metrics, /v1/logs and /registry/v1/sync here");
         else if (!streq(q->method, "POST")) {
-                otlp_reply_error(reply, item.encoding, 405, "only POST");
+                otlp_reply_error(reply, 405, "only POST");
                 reply->allow = "POST";
         } else if (q->too_large)
-                otlp_reply_error(reply, item.encoding, 413, "the body is more than 4 MiB: send less at once");
+                otlp_reply_error(reply, 413, "the body is more than 4 MiB: send less at once");
         else if (q->no_room)
-                otlp_reply_error(reply, item.encoding, 503, "too many bodies at once");
+                otlp_reply_error(reply, 503, "too many bodies at once");
         else
                 receive_body(v, &item, q, reply);
         if (!reply->later)

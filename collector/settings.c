@@ -82,7 +82,8 @@ static int check_address(const char *text, const char *option, const char *key, 
 
 /* With none of the three files there is no TLS. */
 static int check_tls(struct settings *s) {
-        const char *const paths[_SERVER_FILE_MAX] = { s->certificate, s->key, s->client_ca };
+        const char *const paths[_TLS_FILE_MAX] = { s->client_ca, s->certificate, s->key };
+        int r;
 
         if (!*s->certificate && !*s->key && !*s->client_ca)
                 return 0;
@@ -90,9 +91,9 @@ static int check_tls(struct settings *s) {
                 log_error("TLS: Certificate=, Key= and ClientCa= belong together: all of them, or none");
                 return -EINVAL;
         }
-        s->tls = server_certificate_new(paths);
-        if (!s->tls)
-                return log_error_errno(ENOMEM, "TLS: %m");
+        r = server_certificate_new(paths, &s->tls);
+        if (r < 0)
+                return log_error_errno(r, "TLS: %m");
         (void) server_certificate_look(s->tls);
         if (!server_certificate_state(s->tls)->usable) {
                 log_error("TLS: %s", server_certificate_state(s->tls)->error);

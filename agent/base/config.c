@@ -110,6 +110,14 @@ static ssize_t find_item(const struct config *c, const char *section, const char
         return -ENOENT;
 }
 
+static const struct config_retired *find_retired(const struct config *c, const char *section, const char *key, const char *value) {
+        for (const struct config_retired *r = c->retired; r && r->section; r++)
+                if (streq(r->section, section) && (streq(r->key, key) || streq(r->key, "*")) &&
+                    (!r->value || streq(r->value, value)))
+                        return r;
+        return NULL;
+}
+
 static int set_item(struct config *c, size_t i, const char *key, const char *value, char why[static 96]) {
         const struct config_item *item = &c->items[i];
         char pair[CONFIG_LINE_MAX * 2];
@@ -124,9 +132,16 @@ static int set_item(struct config *c, size_t i, const char *key, const char *val
 static void on_item(void *userdata, unsigned line, const char *section, const char *key, const char *value) {
         struct file_state *f = userdata;
         struct config *c = f->config;
+        const struct config_retired *retired = find_retired(c, section, key, value);
         char why[96], text[512];
         ssize_t i;
 
+        if (retired) {
+                log_warning("%s:%u: %s%s%s in section [%s] is gone, ignored: %s", f->path, line, key, retired->value ? "=" : "",
+                            retired->value ? retired->value : "=", section, retired->instead);
+                c->warnings++;
+                return;
+        }
         i = find_item(c, section, key);
         if (i < 0) {
                 if (is_foreign(c, section, f->given))

@@ -5,8 +5,8 @@
  *   /usr/lib/tpu-hostd/hostd.conf, then {/usr/lib,/run,/etc}/tpu-hostd/hostd.conf.d/<name>.conf in the order of <name>,
  * where /etc masks /run masks /usr/lib for the same name (an empty file or a link to /dev/null switches it off).
  * --config FILE stands for all of them, and for those of every other program: sections of this project in which the reader has no
- * item are passed over there. Later values win. An unknown key or section warns with file and line;
- * a bad value keeps what was there and says so. Read through the host seam.
+ * item are passed over there. Later values win. An unknown key or section warns with file and line, and a retired one with
+ * what took its place; a bad value keeps what was there and says so. Read through the host seam.
  */
 #include "base.h"
 #include "host.h"
@@ -25,6 +25,13 @@ struct config_item {
         const char *fallback; /* the default as text, parsed first; NULL: dest is left as it is */
 };
 
+/* A key, or one value of a key, that the program once had: it warns with file, line and these words, and sets nothing. */
+struct config_retired {
+        const char *section, *key; /* key "*": every key of the section */
+        const char *value;         /* NULL: whatever the key is set to; else the key has an item, and this value of it went */
+        const char *instead;       /* what took its place: "use Endpoint= in [Registry]" */
+};
+
 /* What an item was last set to, and where: "/etc/tpu-hostd/hostd.conf.d/10-site.conf:3" or "default". */
 struct config_origin {
         char where[CONFIG_ORIGIN_MAX];
@@ -34,9 +41,10 @@ struct config_origin {
 struct config {
         const struct config_item *items; /* borrowed */
         size_t n_items;
+        const struct config_retired *retired; /* borrowed; NULL, or ended by a section of NULL */
         const char *const *foreign; /* NULL, or NULL-terminated: sections in which keys that are no item belong to another program */
         struct config_origin *origins; /* n_items, made by config_load, freed by config_clear */
-        unsigned warnings;             /* unknown keys, bad values, unreadable files; each was logged with file:line */
+        unsigned warnings;             /* unknown and retired keys, bad values, unreadable files; each was logged with file:line */
 };
 
 /*

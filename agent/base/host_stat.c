@@ -72,7 +72,6 @@ int host_stat(const struct host *h, const char *path, struct host_stat *ret) {
                 .uid = st.st_uid,
                 .gid = st.st_gid,
                 .size = (uint64_t) st.st_size,
-                .modified_real = st.st_mtim.tv_sec > 0 ? (usec_t) st.st_mtim.tv_sec * USEC_PER_SEC : 0,
         };
         return 0;
 }

@@ -19,7 +19,6 @@ struct host_stat {
         uid_t uid;
         gid_t gid;
         uint64_t size;
-        usec_t modified_real;
 };
 /* Follows symlinks. -errno of open(2) or fstat(2). Never blocks on a fifo; on a stuck file system it may. */
 int host_stat(const struct host *h, const char *path, struct host_stat *ret);

@@ -12,7 +12,6 @@
 #define PATH_HOSTD_STATE "/var/lib/tpu-hostd"
 #define PATH_SPOOL PATH_HOSTD_STATE "/spool"
 #define PATH_HEALTH_STATE PATH_HOSTD_STATE "/health.json"
-#define PATH_HOSTD_CERTIFICATE PATH_HOSTD_STATE "/certificate.pem"
 #define PATH_METADATA_COPY PATH_HOSTD_STATE "/metadata.json"
 #define PATH_HOSTD_SOCKET "/run/tpu-hostd/api.sock"
 

@@ -74,8 +74,10 @@ static CURLcode prepare(CURL *curl, const struct http_request *q, struct body *b
 #else
         SET(CURLOPT_PROTOCOLS, (long) (CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
-        if (q->ca && *q->ca)
+        if (q->ca && *q->ca) {
                 SET(CURLOPT_CAINFO, q->ca);
+                SET(CURLOPT_CAPATH, NULL); /* that file alone; and GnuTLS would read a whole folder */
+        }
         if (q->certificate && *q->certificate)
                 SET(CURLOPT_SSLCERT, q->certificate);
         if (q->key && *q->key)

@@ -35,7 +35,6 @@ struct reading {
         const char *path;
         bool own_argv; /* the command line has the command */
         const char *given[32]; /* what the command line gave: never replaced */
-        size_t n_file_env;
         int error;
         char *why;
 };

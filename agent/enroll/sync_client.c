@@ -105,6 +105,7 @@ static int connection(struct sync_client *c, size_t i, bool post, struct exchang
                                             .key = c->options->key,
                                             .answer_max = post ? POST_ANSWER_MAX : SYNC_ANSWER_MAX,
                                             .user_agent = "tpu-hostd/" TPU_HOSTD_VERSION,
+                                            .name = "registry",
                                             .done = post ? on_posted : on_synced,
                                             .userdata = c };
         int r = *x ? 0 : exchange_new(c->told->event, &o, x, why);

@@ -28,7 +28,6 @@ void agent_note(struct agent *a, enum event_id id, enum otlp_severity severity, 
         if (r < 0)
                 (void) log_warning_errno(r, "event %s is not in /v1/events: %m", event_def(id)->name);
         agent_events_news(a);
-        agent_hook(a, id, severity, message, body, n);
 }
 
 int agent_emit(struct agent *a, enum event_id id, enum otlp_severity severity, const char *message,
@@ -295,9 +294,6 @@ static int start(struct agent *a) {
                 r = describe(a);
         if (r < 0)
                 return r;
-        r = agent_hook_start(a);
-        if (r < 0)
-                return log_error_errno(r, "the hook cannot be run: %m");
         r = agent_orders_start(a);
         if (r < 0)
                 return log_error_errno(r, "what people ordered cannot be kept: %m");
@@ -394,7 +390,6 @@ struct agent *agent_free(struct agent *a) {
         agent_registry_stop(a); /* puts that wait are answered by it */
         agent_jobs_clear(a);
         agent_orders_stop(a);
-        a->hook = hook_free(a->hook);
         a->captures = captures_free(a->captures);
         agent_api_clear(a);
         agent_metadata_stop(a);

@@ -11,11 +11,8 @@
 #include "api.h"
 #include "base.h"
 #include "capture.h"
-#include "certificate_fetch.h"
 #include "checks.h"
 #include "events.h"
-#include "hook.h"
-#include "hook_brake.h"
 #include "host.h"
 #include "host_metrics.h"
 #include "identity.h"
@@ -106,7 +103,6 @@ struct agent {
         struct event_ring ring;
         struct telemetry telemetry;
         struct uplink *uplink;
-        struct certificate_fetch *certificate; /* NULL: nobody is asked for one */
         struct probe_program probe_program;
         struct schedule *schedule;
         struct run_log *run_log; /* NULL: no journal */
@@ -120,9 +116,6 @@ struct agent {
         struct job_call *job_calls; /* starts and stops that are under way, in agent_jobs_api.c */
         struct agent_path *path; /* in agent_path.c */
         struct agent_net *net; /* in agent_net.c */
-        struct hook *hook;
-        uint64_t hook_calls[HOOK_HELD + 1]; /* by result */
-        usec_t hook_told[2];                /* boot clock: when failed, held were told */
         struct orders order_list;
         struct agent_orders *orders; /* in agent_orders.c */
         struct agent_events *events; /* in agent_events.c */
@@ -223,7 +216,7 @@ void agent_registry_stop(struct agent *a);
 void agent_registry_look(struct agent *a);
 /* What the registry is told of this host may be another thing now: health, orders, runs. */
 void agent_registry_news(struct agent *a);
-/* A suspicion that counts began, or ended: told at once, with the steps of now. */
+/* A suspicion began, counts now, or ended: told at once, with the steps of now. */
 void agent_registry_suspicion(struct agent *a);
 /* tpu-launchd's list of runs is another one. */
 void agent_registry_jobs(struct agent *a);
@@ -352,12 +345,6 @@ void agent_tls_judge(struct agent *a);
 /* The settings may be other ones now. */
 void agent_tls_reload(struct agent *a);
 void agent_tls_stop(struct agent *a);
-
-/* agent_hook.c: the site's command for events. */
-int agent_hook_start(struct agent *a);
-void agent_hook(struct agent *a, enum event_id id, enum otlp_severity severity, const char *message,
-                const struct otlp_attribute *body, size_t n);
-void agent_hook_sample(struct agent *a, struct sink *s);
 
 /* agent_path.c: full-size packets to the peers, for the API's callers. */
 int agent_path_start(struct agent *a);

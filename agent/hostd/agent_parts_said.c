@@ -88,9 +88,10 @@ static json_t *add_suspicion(json_t *o, const struct run_part *p) {
         const struct suspicion *s =
                 p->now.state == PART_RUNNING ? agent_suspicion(part_agent(p), p->name) : NULL;
 
-        if (!o || !s || !s->counts ||
+        if (!o || !s ||
             (json_object_set_new(o, "suspected", json_integer((json_int_t) s->at_real)) >= 0 &&
-             json_object_set_new(o, "suspicion", json_string(s->why)) >= 0))
+             json_object_set_new(o, "suspicion", json_string(s->why)) >= 0 &&
+             (s->counts || json_object_set_new(o, "may_be_pause", json_true()) >= 0)))
                 return o;
         json_decref(o);
         return NULL;

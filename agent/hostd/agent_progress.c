@@ -148,14 +148,7 @@ static void tell_recovered(struct agent *a, const struct watched *w, const struc
                         streq(how, "step") ? "it made a step" : streq(how, "activity") ? "it does something again" : streq(how, "restart") ? "it started anew" : "it ended",
                         (double) lasted / USEC_PER_SEC);
         (void) agent_emit(a, EVENT_RUN_RECOVERED, OTLP_INFO, message, body, ELEMENTSOF(body), NULL);
-        if (s->counts)
-                agent_registry_suspicion(a);
-}
-
-/* All hosts of the run are to be looked at: the registry is told with this host's part in it. */
-static void counts(struct agent *a, const struct watched *w) {
         agent_registry_suspicion(a);
-        agent_capture_suspected(a, w->job, generation_of(a, w->job), &w->watch.suspicion);
 }
 
 /* --- What is seen -------------------------------------------------------------------------------------- */
@@ -224,8 +217,9 @@ static void judge(struct agent *a, struct watched *w, usec_t now) {
         case RUN_JUDGED_COUNTS:
                 break;
         }
-        if (w->watch.suspicion.counts)
-                counts(a, w);
+        agent_registry_suspicion(a);
+        if (w->watch.suspicion.counts) /* all hosts of the run are to be looked at */
+                agent_capture_suspected(a, w->job, generation_of(a, w->job), &w->watch.suspicion);
 }
 
 static int on_due(sd_event_source *source, uint64_t at, void *userdata) {

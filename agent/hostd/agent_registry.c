@@ -161,6 +161,49 @@ static void say(struct agent_registry *g) {
         g->said = member;
 }
 
+/* What one sample says of the run that it is of; others are passed over. */
+static void add_figure(json_t *figure, const struct sample *m) {
+        const char *kind = m->values[1] ? m->values[1] : "", *some = m->values[2] ? m->values[2] : "";
+
+        /* Out of memory: a member is left out, as one that is not known. */
+        if (streq(m->name, "tpu.run.step"))
+                (void) json_object_set_new(figure, "step", json_integer(m->i));
+        else if (streq(m->name, "tpu.run.cpu.time") && (streq(kind, "user") || streq(kind, "system")))
+                (void) json_object_set_new(figure, kind, json_real(m->is_int ? (double) m->i : m->d));
+        else if (streq(m->name, "tpu.run.pressure.stall_time") && streq(kind, "cpu") && streq(some, "some"))
+                (void) json_object_set_new(figure, "waited", json_real(m->is_int ? (double) m->i : m->d));
+}
+
+/* How far a run is, out of what this tick's samples said of it. */
+static json_t *figure_of(struct agent *a, const struct job *j) {
+        json_t *figure = json_pack("{s:s, s:I, s:I}", "run", j->name, "generation", (json_int_t) j->generation, "at",
+                                   (json_int_t) host_now_real(a->host));
+        usec_t step_time = agent_step_time(a, j->name);
+
+        if (figure && step_time > 0)
+                (void) json_object_set_new(figure, "step_time", json_integer((json_int_t) step_time));
+        for (size_t i = 0; figure && i < a->samples.n; i++) {
+                const struct sample_slot *s = &a->samples.slots[i];
+
+                if ((s->source == SOURCE_RUNS || s->source == SOURCE_RUN_GROUPS) && s->sample.values[0] &&
+                    streq(s->sample.values[0], j->name))
+                        add_figure(figure, &s->sample);
+        }
+        return figure;
+}
+
+static void hand_figures(struct agent_registry *g) {
+        const struct job_list *jobs = jobs_get(g->agent->jobs);
+        json_t *list = g->kind == REGISTRY_COLLECTOR ? json_array() : NULL;
+
+        for (size_t i = 0; list && jobs->known && i < jobs->n; i++)
+                if (!streq(jobs->jobs[i].state, "exited"))
+                        (void) json_array_append_new(list, figure_of(g->agent, &jobs->jobs[i])); /* as add_figure() */
+        if (list && registry_figures(g->registry, list) < 0)
+                log_warning("the registry is not told how far the runs of this host are");
+        json_decref(list);
+}
+
 static int on_news(sd_event_source *source, uint64_t usec, void *userdata) {
         (void) source, (void) usec;
         say(userdata);
@@ -351,6 +394,8 @@ void agent_registry_tick(struct agent *a) {
                 return;
         if (g->registry && tls_files_configured(&g->tls) && tls_files_look(&g->tls))
                 registry_renew(g->registry);
+        if (g->registry)
+                hand_figures(g);
         agent_registry_judge(g);
         agent_registry_apply_orders(g); /* one of this host's own may have stood before it */
         agent_registry_news(a);
@@ -362,13 +407,10 @@ static int tls_path(const char *key, const char *own, const char *of_uplink, cha
 
 static int choose_tls(struct agent_registry *g) {
         const struct settings *s = &g->agent->settings;
-        bool fetched = s->uplink.certificate_url[0] && !s->uplink.cert_file[0];
-        const char *cert = fetched ? s->uplink.certificate_file : s->uplink.cert_file,
-                   *key = fetched ? s->uplink.certificate_file : s->uplink.key_file;
 
         if (tls_path("CaFile", s->registry.ca_file, s->uplink.ca_file, g->tls.path[TLS_CA]) < 0 ||
-            tls_path("CertFile", s->registry.cert_file, cert, g->tls.path[TLS_CERT]) < 0 ||
-            tls_path("KeyFile", s->registry.key_file, key, g->tls.path[TLS_KEY]) < 0)
+            tls_path("CertFile", s->registry.cert_file, s->uplink.cert_file, g->tls.path[TLS_CERT]) < 0 ||
+            tls_path("KeyFile", s->registry.key_file, s->uplink.key_file, g->tls.path[TLS_KEY]) < 0)
                 return -ENAMETOOLONG;
         (void) tls_files_look(&g->tls);
         return 0;

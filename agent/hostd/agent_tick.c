@@ -193,7 +193,6 @@ void agent_collect(struct agent *a) {
         (void) cost_sample(a->host, &own.sink); /* a folder of fixtures has no such files */
         sample_runs(a, &runs.sink);
         sample_health(a, &health.sink);
-        agent_hook_sample(a, &own.sink);
         agent_stack_files_tick(a, &own.sink);
         uplink_samples(&u, a->telemetry.lost, host_now_real(a->host), &own.sink);
         collect_host(a);

@@ -73,7 +73,7 @@ static void try_to_listen(struct agent *a, struct agent_tls *t) {
         }
         t->why_not[0] = '\0';
         log_info("the API answers on %s too, to certificates of %s", t->where,
-                 server_certificate_path(t->certificate, SERVER_CLIENT_CA));
+                 server_certificate_path(t->certificate, TLS_CA));
 }
 
 void agent_tls_look(struct agent *a) {
@@ -89,7 +89,7 @@ void agent_tls_look(struct agent *a) {
                                     s->usable ? "the files of before stay in force" : "tried again when it changes");
                 else if (t->api)
                         log_info("[Api] the new certificate is in force: %s",
-                                 server_certificate_path(t->certificate, SERVER_CERTIFICATE));
+                                 server_certificate_path(t->certificate, TLS_CERT));
         }
         try_to_listen(a, t);
 }
@@ -121,7 +121,7 @@ static void judge_files(const struct agent_tls *t, usec_t now, struct finding *f
         const struct certificate_end end = {
                 .not_before = s->not_before,
                 .not_after = s->not_after,
-                .path = server_certificate_path(t->certificate, SERVER_CERTIFICATE),
+                .path = server_certificate_path(t->certificate, TLS_CERT),
                 .what_then = "clients refuse the API of this host",
                 .gravest = VERDICT_WARN,
         };
@@ -138,7 +138,7 @@ static void judge_files(const struct agent_tls *t, usec_t now, struct finding *f
         } else if (f->verdict == VERDICT_OK && s->warning[0]) {
                 f->verdict = VERDICT_WARN;
                 finding_set(f->reason, "%s", s->warning);
-                finding_set(f->remedy, "chmod o-r %s", server_certificate_path(t->certificate, SERVER_KEY));
+                finding_set(f->remedy, "chmod o-r %s", server_certificate_path(t->certificate, TLS_KEY));
         }
 }
 
@@ -168,18 +168,17 @@ void agent_tls_judge(struct agent *a) {
 /* --- Life ---------------------------------------------------------------------------------------------- */
 
 static int read_files(struct agent_tls *t) {
-        char files[_SERVER_FILE_MAX][TLS_PATH_MAX];
-        const char *const paths[_SERVER_FILE_MAX] = { files[0], files[1], files[2] };
+        char files[_TLS_FILE_MAX][TLS_PATH_MAX];
+        const char *const paths[_TLS_FILE_MAX] = { files[0], files[1], files[2] };
         const struct settings_api *s = &t->settings;
 
         if (!s->certificate[0] || !s->key[0] || !s->client_ca[0])
                 return 0;
-        if (agent_tls_path("Certificate", s->certificate, files[SERVER_CERTIFICATE]) < 0 ||
-            agent_tls_path("Key", s->key, files[SERVER_KEY]) < 0 ||
-            agent_tls_path("ClientCa", s->client_ca, files[SERVER_CLIENT_CA]) < 0)
+        if (agent_tls_path("Certificate", s->certificate, files[TLS_CERT]) < 0 ||
+            agent_tls_path("Key", s->key, files[TLS_KEY]) < 0 ||
+            agent_tls_path("ClientCa", s->client_ca, files[TLS_CA]) < 0)
                 return -ENAMETOOLONG;
-        t->certificate = server_certificate_new(paths);
-        return t->certificate ? 0 : -ENOMEM;
+        return server_certificate_new(paths, &t->certificate);
 }
 
 int agent_tls_start(struct agent *a) {

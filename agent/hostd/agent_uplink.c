@@ -82,50 +82,8 @@ int agent_tls_path(const char *key, const char *value, char ret[static TLS_PATH_
         return log_error_errno(ENAMETOOLONG, "%s=%s: %m", key, value);
 }
 
-static void on_certificate(const char *error, void *userdata) {
-        struct agent *a = userdata;
-
-        if (error)
-                log_warning("no certificate yet from CertificateUrl=: %s; tried again", error);
-        else {
-                log_info("this host has a new certificate in %s", a->settings.uplink.certificate_file);
-                uplink_refresh(a->uplink);
-        }
-}
-
-/* Whether this host is to get its certificate by itself: a certificate that is configured wins. */
-static bool fetches(const struct settings *s) {
-        return s->uplink.certificate_url[0] && !s->uplink.cert_file[0];
-}
-
-static int start_fetch(struct agent *a, const char *ca_file) {
-        const struct settings *s = &a->settings;
-        const struct certificate_fetch_options o = {
-                .url = s->uplink.certificate_url,
-                .audience = s->uplink.certificate_audience[0] ? s->uplink.certificate_audience :
-                                                                s->uplink.certificate_url,
-                .metadata = agent_metadata_address(a),
-                .file = s->uplink.certificate_file,
-                .name = a->name,
-                .ca_file = ca_file,
-                .proxy = s->uplink.proxy,
-                .user_agent = "tpu-hostd/" TPU_HOSTD_VERSION,
-                .done = on_certificate,
-                .userdata = a,
-        };
-        int r;
-
-        if (!o.metadata) {
-                log_warning("CertificateUrl= is not used: no metadata server is asked ([Metadata] Host=)");
-                return 0;
-        }
-        r = certificate_fetch_new(a->event, &o, &a->certificate);
-        return r < 0 ? log_error_errno(r, "CertificateUrl=%s, CertificateFile=%s: %m", o.url, o.file) : 0;
-}
-
 int agent_uplink_start(struct agent *a) {
         const struct settings *s = &a->settings;
-        const char *own = fetches(s) ? s->uplink.certificate_file : NULL;
         char ca[TLS_PATH_MAX], cert[TLS_PATH_MAX], key[TLS_PATH_MAX];
         const struct uplink_options o = {
                 .spool_dir = s->spool_directory,
@@ -147,30 +105,22 @@ int agent_uplink_start(struct agent *a) {
         int r;
 
         if (agent_tls_path("CaFile", s->uplink.ca_file, ca) < 0 ||
-            agent_tls_path("CertFile", own ? own : s->uplink.cert_file, cert) < 0 ||
-            agent_tls_path("KeyFile", own ? own : s->uplink.key_file, key) < 0)
+            agent_tls_path("CertFile", s->uplink.cert_file, cert) < 0 ||
+            agent_tls_path("KeyFile", s->uplink.key_file, key) < 0)
                 return -ENAMETOOLONG;
         r = uplink_new(a->event, &o, &a->uplink);
         if (r < 0)
                 return log_error_errno(r, "the uplink cannot start with spool %s and endpoint '%s': %m",
                                        o.spool_dir, o.endpoint);
         a->telemetry.uplink = a->uplink;
-        return own ? start_fetch(a, ca) : 0;
+        return 0;
 }
 
 void agent_uplink_look(struct agent *a) {
-        struct uplink_stats u;
-
         uplink_refresh(a->uplink);
-        if (!a->certificate)
-                return;
-        uplink_get_stats(a->uplink, &u);
-        certificate_fetch_look(a->certificate, host_now_real(a->host), u.tls.error[0] ? 0 : u.tls.not_before,
-                               u.tls.error[0] ? 0 : u.tls.not_after);
 }
 
 void agent_uplink_stop(struct agent *a) {
-        a->certificate = certificate_fetch_free(a->certificate);
         a->uplink = uplink_free(a->uplink);
 }
 
@@ -213,10 +163,6 @@ static void judge_delivery(struct agent *a, const struct uplink_stats *u) {
         agent_take_finding(a, SOURCE_AGENT, a->ticks, &f);
 }
 
-static const char *fetch_error(const struct agent *a) {
-        return a->certificate ? certificate_fetch_error(a->certificate) : "";
-}
-
 static void judge_end(const struct agent *a, struct finding *f, const struct tls_files *t) {
         const struct certificate_end end = { .not_before = t->not_before,
                                              .not_after = t->not_after,
@@ -225,8 +171,6 @@ static void judge_end(const struct agent *a, struct finding *f, const struct tls
                                              .gravest = VERDICT_FAIL };
 
         certificate_end_judge(&end, host_now_real(a->host), f);
-        if (f->verdict != VERDICT_OK && fetch_error(a)[0])
-                finding_set(f->reason, "the certificate cannot be renewed: %s", fetch_error(a));
 }
 
 static void judge_certificate(struct agent *a, const struct uplink_stats *u) {
@@ -242,8 +186,7 @@ static void judge_certificate(struct agent *a, const struct uplink_stats *u) {
         if (t->error[0]) {
                 f.verdict = VERDICT_FAIL;
                 finding_set(f.found, "not usable");
-                finding_set(f.reason, "%s; nothing is sent over https, records are kept",
-                            fetch_error(a)[0] ? fetch_error(a) : t->error);
+                finding_set(f.reason, "%s; nothing is sent over https, records are kept", t->error);
                 finding_set(f.remedy, "tpu-hostd --show-config; journalctl -u tpu-hostd");
         } else if (t->not_after > 0)
                 judge_end(a, &f, t);

@@ -230,9 +230,3 @@ void captures_durable(struct captures *c, uint64_t seq) {
                 if (c->slots[i].owner && c->slots[i].text && c->slots[i].result.seq <= seq)
                         finish(&c->slots[i], 200, NULL, NULL);
 }
-
-void captures_forget(struct captures *c, const void *token) {
-        for (size_t i = 0; i < CAPTURES_MAX; i++)
-                if (c->slots[i].owner && c->slots[i].token == token)
-                        c->slots[i].token = NULL;
-}

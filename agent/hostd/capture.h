@@ -42,5 +42,3 @@ DEFINE_CLEANUP(struct captures *, captures_free)
 int captures_start(struct captures *c, const char *job, void *token);
 /* Every record up to seq is durable. */
 void captures_durable(struct captures *c, uint64_t seq);
-/* Nobody waits for token any more: the capture goes on, finished() is not called. */
-void captures_forget(struct captures *c, const void *token);

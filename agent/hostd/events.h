@@ -33,8 +33,6 @@ enum event_id {
         EVENT_CHECK_SILENCED,
         EVENT_CHECK_UNSILENCED,
         EVENT_HEALTH_LOST, /* file, reason, kept_as */
-        EVENT_HOOK_FAILED, /* event, command, reason, calls */
-        EVENT_HOOK_HELD,   /* as above */
         EVENT_SLICE_CHANGED,  /* slice, generation, state, hosts, missing */
         EVENT_SLICE_CONFLICT, /* slice, worker, machine, reason */
         EVENT_RUN_CHANGED, /* run, generation, state, outcome, reason, cause, blame, waits_for, slices */

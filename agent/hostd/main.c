@@ -6,7 +6,6 @@
 #include <systemd/sd-daemon.h>
 
 #include "agent.h"
-#include "hook_brake.h"
 #include "journal.h"
 #include "options.h"
 
@@ -119,7 +118,6 @@ static int act(const struct arguments *args, const struct host *h, const char *c
 
 int main(int argc, char *argv[]) {
         struct arguments args = { 0 };
-        bool hook = false;
         const struct option_def defs[] = {
                 { .name = "check-config",
                   .help = "say what is wrong with the configuration and exit",
@@ -127,9 +125,6 @@ int main(int argc, char *argv[]) {
                 { .name = "show-config",
                   .help = "print what is in force and where it is from",
                   .flag = &args.show_config },
-                { .name = "hook",
-                  .help = "run the site's command for one event (for tpu-hostd itself)",
-                  .flag = &hook },
         };
         struct options o = {
                 .program = "tpu-hostd",
@@ -157,7 +152,5 @@ int main(int argc, char *argv[]) {
                 (void) log_error_errno(r, "--root %s cannot be opened: %m", o.root ? o.root : "/");
                 return EXIT_FAILURE;
         }
-        if (hook)
-                return hook_brake_run(&h);
         return act(&args, &h, o.config) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

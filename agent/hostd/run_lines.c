@@ -269,10 +269,6 @@ void run_lines_durable(struct run_lines *l, uint64_t seq) {
                 batch_done(l);
 }
 
-uint64_t run_lines_dropped(const struct run_lines *l) {
-        return l->dropped;
-}
-
 /* --- The journal --------------------------------------------------------------------------------------- */
 
 static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata);

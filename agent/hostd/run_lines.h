@@ -50,5 +50,3 @@ DEFINE_CLEANUP(struct run_lines *, run_lines_free)
 
 /* Records of the class up to seq are durable. */
 void run_lines_durable(struct run_lines *l, uint64_t seq);
-/* Lines that were not handed on because there were too many. */
-uint64_t run_lines_dropped(const struct run_lines *l);

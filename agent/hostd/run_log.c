@@ -171,15 +171,6 @@ static void forget_expected(struct run_log *l) {
         free(l->expected);
 }
 
-static void take_step(struct run_log *l, const char *job, const struct step_line *step, usec_t at) {
-        struct run_progress *run = slot_of(l, job);
-        uint64_t real = 0;
-
-        (void) sd_journal_get_realtime_usec(l->journal, &real); /* 0 then: not known */
-        progress_step(&run->progress, step, at);
-        run->last_real = real;
-}
-
 static void take_entry(struct run_log *l) {
         struct run_log_line told = { .step = NULL };
         char job[64], invocation[33];
@@ -199,7 +190,7 @@ static void take_entry(struct run_log *l) {
                 return;
         if (parse(l, job, told.text, told.len, &step)) {
                 told.step = &step;
-                take_step(l, job, &step, told.at);
+                progress_step(&slot_of(l, job)->progress, &step, told.at);
         }
         l->told(&told, l->userdata);
 }

@@ -19,7 +19,6 @@
 struct run_progress {
         char job[64];
         struct progress progress;
-        usec_t last_real; /* the journal's time of the last step line */
 };
 
 /* What is told of a line, valid during the call. */

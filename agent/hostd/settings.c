@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "events.h"
-#include "hook_brake.h"
 #include "lane.h"
 #include "log.h"
 #include "metadata.h"
@@ -150,55 +149,6 @@ static int parse_probe_interval(const char *value, void *dest, char why[static 9
         return parse_interval(value, dest, why);
 }
 
-/* What becomes of the host and of its runs; nothing for each check. */
-#define HOOK_EVENTS                                                                                         \
-        "tpu.host.state_changed tpu.host.cordoned tpu.host.uncordoned tpu.host.draining tpu.host.drained "  \
-        "tpu.job.exited"
-
-/* An absolute path and words: what starts it is no shell. */
-static int parse_command(const char *value, void *dest, char why[static 96]) {
-        size_t words = 0;
-
-        for (const char *at = value; *at; words++) {
-                at += strcspn(at, " \t");
-                at += strspn(at, " \t");
-        }
-        if (words > HOOK_ARGUMENTS_MAX) {
-                (void) snprintf(why, 96, "more than %d words", HOOK_ARGUMENTS_MAX);
-                return -E2BIG;
-        }
-        return parse_path(value, dest, why);
-}
-
-static bool event_is_known(const char *name) {
-        for (enum event_id id = 0; id < _EVENT_MAX; id++)
-                if (streq(event_def(id)->name, name))
-                        return !startswith(name, "tpu.hook.");
-        return false;
-}
-
-static int parse_events(const char *value, void *dest, char why[static 96]) {
-        char copy[CONFIG_LINE_MAX + 1], *save = NULL;
-
-        (void) snprintf(copy, sizeof(copy), "%s", value);
-        for (char *w = strtok_r(copy, " ", &save); w; w = strtok_r(NULL, " ", &save))
-                if (!event_is_known(w)) {
-                        (void) snprintf(why, 96, "'%.40s' is no event that a hook can be run for", w);
-                        return -EINVAL;
-                }
-        return config_parse_string255(value, dest, why);
-}
-
-/* Without a slash at its end. */
-static int parse_collector(const char *value, void *dest, char why[static 96]) {
-        int r = parse_url(value, dest, why);
-        char *url = dest;
-
-        for (size_t n = r < 0 ? 0 : strlen(url); n > 0 && url[n - 1] == '/'; n--)
-                url[n - 1] = 0;
-        return r;
-}
-
 static int parse_registry_kind(const char *value, void *dest, char why[static 96]) {
         enum registry_kind k;
 
@@ -309,14 +259,6 @@ static int parse_stack_paths(const char *value, void *dest, char why[static 96])
         return r < 0 ? r : config_parse_string255(value, dest, why);
 }
 
-static int parse_count(const char *value, void *dest, char why[static 96]) {
-        return config_parse_u32_within(value, 1, 1000, dest, why);
-}
-
-static int parse_percent(const char *value, void *dest, char why[static 96]) {
-        return config_parse_u32_within(value, 1, 100, dest, why);
-}
-
 static int parse_spool_bytes(const char *value, void *dest, char why[static 96]) {
         uint64_t n;
         int r = config_parse_bytes(value, &n, why);
@@ -341,6 +283,17 @@ static void check_api(const struct settings_api *a, struct config *c) {
                     a->listen);
         c->warnings++;
 }
+
+#define RENEWED_FILES \
+        "the agent asks no authority; let a renewer write the files of CertFile= and KeyFile=, which are read when they change"
+static const struct config_retired retired[] = {
+        { "Hook", "*", NULL,
+          "the hook went with its brake; events go to Endpoint= (OTLP) and into the journal, and alert rules there call what acts" },
+        { "Uplink", "CertificateUrl", NULL, RENEWED_FILES },
+        { "Uplink", "CertificateAudience", NULL, RENEWED_FILES },
+        { "Uplink", "CertificateFile", NULL, RENEWED_FILES },
+        { 0 },
+};
 
 int settings_load(struct settings *s, struct settings_source *source, const struct host *h,
                   const char *config_file) {
@@ -370,11 +323,6 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                 { "Uplink", "CaFile", parse_tls_file, s->uplink.ca_file, "" },
                 { "Uplink", "CertFile", parse_tls_file, s->uplink.cert_file, "" },
                 { "Uplink", "KeyFile", parse_tls_file, s->uplink.key_file, "" },
-                { "Uplink", "CertificateUrl", parse_url, s->uplink.certificate_url, "" },
-                { "Uplink", "CertificateAudience", config_parse_string255, s->uplink.certificate_audience,
-                  "" },
-                { "Uplink", "CertificateFile", parse_path, s->uplink.certificate_file,
-                  PATH_HOSTD_CERTIFICATE },
                 { "Health", "FailAfter", policies_parse_count, &s->fail_after, "2" },
                 { "Health", "HealAfter", policies_parse_count, &s->heal_after, "2" },
                 { "Health", "Hold", policies_parse_span, &s->hold, "10s" },
@@ -383,13 +331,6 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
                 { "Health", "FlapQuiet", policies_parse_span, &s->flap_quiet, "5min" },
                 { "Health", "Check", policies_parse, &s->policies, "" },
                 { "Health", "StateFile", parse_path, s->state_file, "" },
-                { "Hook", "Command", parse_command, s->hook.command, "" },
-                { "Hook", "Events", parse_events, s->hook.events, HOOK_EVENTS },
-                { "Hook", "Timeout", parse_interval, &s->hook.timeout, "30s" },
-                { "Hook", "Jitter", policies_parse_span, &s->hook.jitter, "10s" },
-                { "Hook", "PerMinute", parse_count, &s->hook.per_minute, "6" },
-                { "Hook", "Collector", parse_collector, s->hook.collector, "" },
-                { "Hook", "Brake", parse_percent, &s->hook.brake, "20" },
                 { "StackFiles", "Path", parse_stack_paths, s->stack_paths, "/tmp/debugging/stack_trace_*.txt" },
                 { "Libtpu", "Ports", parse_libtpu_ports, s->libtpu_ports, "auto" },
                 { "Metadata", "Host", parse_metadata_host, s->metadata_host, "" },
@@ -408,7 +349,7 @@ int settings_load(struct settings *s, struct settings_source *source, const stru
 
         _Static_assert(ELEMENTSOF(table) == SETTINGS_ITEMS, "SETTINGS_ITEMS counts the table");
         memcpy(source->items, table, sizeof(table));
-        source->config = (struct config) { .items = source->items, .n_items = SETTINGS_ITEMS };
+        source->config = (struct config) { .items = source->items, .n_items = SETTINGS_ITEMS, .retired = retired };
         r = config_load(&source->config, h, "hostd", config_file);
         if (r >= 0)
                 check_api(&s->api, &source->config);
@@ -426,9 +367,6 @@ unsigned settings_keep_fixed(struct settings *s, const struct settings *old) {
                 { "CaFile", s->uplink.ca_file, old->uplink.ca_file },
                 { "CertFile", s->uplink.cert_file, old->uplink.cert_file },
                 { "KeyFile", s->uplink.key_file, old->uplink.key_file },
-                { "CertificateUrl", s->uplink.certificate_url, old->uplink.certificate_url },
-                { "CertificateAudience", s->uplink.certificate_audience, old->uplink.certificate_audience },
-                { "CertificateFile", s->uplink.certificate_file, old->uplink.certificate_file },
                 { "ApiSocket", s->api_socket, old->api_socket },
                 { "SpoolDirectory", s->spool_directory, old->spool_directory },
                 { "StepExpression", s->step_expression, old->step_expression },

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * hostd.conf: the sections [Hostd], [Api], [Uplink], [Health], [Hook], [Metadata] and [Registry]. Each value's bounds and default
+ * hostd.conf: the sections [Hostd], [Api], [Uplink], [Health], [Metadata] and [Registry]. Each value's bounds and default
  * stand in one table in settings.c.
  */
 #include "base.h"
 #include "config.h"
 #include "health.h"
-#include "hook.h"
 #include "policies.h"
 
 struct settings_api { /* over TCP; not at all without the files */
@@ -35,9 +34,6 @@ struct settings {
                 usec_t timeout; /* of one exchange */
                 /* each a path, or "credential:NAME" (systemd.exec(5)) */
                 char ca_file[256], cert_file[256], key_file[256];
-                char certificate_url[256]; /* who gives this host its certificate; empty: nobody */
-                char certificate_audience[256]; /* of the identity token; empty: certificate_url */
-                char certificate_file[256]; /* where key and certificate are kept then */
         } uplink;
         usec_t metrics_interval;
         usec_t probe_interval;  /* of every probe; 0: each one's own */
@@ -55,7 +51,6 @@ struct settings {
         usec_t flap_window, flap_quiet;
         char state_file[256]; /* empty: as for launchd_socket */
         struct check_policies policies; /* what differs from these for some checks */
-        struct hook_options hook;
         char metadata_host[256]; /* an IP address; "none": no server is asked; empty: on the real root the
                                     well-known address, else none */
         usec_t metadata_copy_after; /* the server may be silent so long before its copy stands in */
@@ -65,7 +60,7 @@ struct settings {
         char stack_paths[256];  /* a list; empty: none */
 };
 
-#define SETTINGS_ITEMS 56
+#define SETTINGS_ITEMS 46
 /* The configuration with its origins, for --show-config; config points into items. */
 struct settings_source {
         struct config config;

@@ -63,37 +63,19 @@ static void versions(const char *found, char buf[static FINGERPRINT_TEXT_MAX]) {
         }
 }
 
-static void take(struct fingerprint *f, const struct finding *x) {
+void fingerprint_take(struct fingerprint *f, const struct finding *found) {
         char text[FINGERPRINT_TEXT_MAX];
 
-        if (x->verdict == VERDICT_UNKNOWN || !x->found[0])
+        if (found->verdict == VERDICT_UNKNOWN || !found->found[0])
                 return;
-        if (streq(x->check, "fingerprint.kernel"))
-                set(f, "kernel", x->found);
-        else if (streq(x->check, "fingerprint.flags") && x->subject[0])
-                set(f, x->subject, x->found);
-        else if (streq(x->check, "fingerprint.wheel") && x->subject[0]) {
-                versions(x->found, text);
-                set(f, x->subject, text);
+        if (streq(found->check, "fingerprint.kernel"))
+                set(f, "kernel", found->found);
+        else if (streq(found->check, "fingerprint.flags") && found->subject[0])
+                set(f, found->subject, found->found);
+        else if (streq(found->check, "fingerprint.wheel") && found->subject[0]) {
+                versions(found->found, text);
+                set(f, found->subject, text);
         }
-}
-
-void fingerprint_take(struct fingerprint *f, const struct finding *found) {
-        take(f, found);
-        make_digest(f);
-}
-
-void fingerprint_of(const struct finding_list *l, struct fingerprint *ret) {
-        struct fingerprint f = { .n = 0 };
-
-        for (size_t i = 0; i < l->n; i++)
-                take(&f, &l->items[i]);
-        make_digest(&f);
-        *ret = f;
-}
-
-void fingerprint_set(struct fingerprint *f, const char *name, const char *text) {
-        set(f, name, text);
         make_digest(f);
 }
 
@@ -106,23 +88,4 @@ json_t *fingerprint_to_json(const struct fingerprint *f) {
                         return NULL;
                 }
         return parts ? json_pack("{s:s, s:o}", "digest", f->digest, "parts", parts) : NULL;
-}
-
-int fingerprint_compare(const struct fingerprint *a, const struct fingerprint *b, const char **ret_part,
-                        const char **ret_a, const char **ret_b) {
-        size_t i = 0, k = 0;
-
-        while (i < a->n || k < b->n) {
-                int c = i == a->n ? 1 : k == b->n ? -1 : strcmp(a->parts[i].name, b->parts[k].name);
-
-                if (c == 0 && streq(a->parts[i].text, b->parts[k].text)) {
-                        i++, k++;
-                        continue;
-                }
-                *ret_part = c <= 0 ? a->parts[i].name : b->parts[k].name;
-                *ret_a = c <= 0 ? a->parts[i].text : "";
-                *ret_b = c >= 0 ? b->parts[k].text : "";
-                return 1;
-        }
-        return 0;
 }

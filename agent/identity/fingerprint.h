@@ -26,23 +26,10 @@ struct fingerprint {
 };
 
 /* What is beyond the bounds is left out of parts and digest. The digest is empty while there is no part. */
-void fingerprint_of(const struct finding_list *l, struct fingerprint *ret);
 /* One finding more. */
 void fingerprint_take(struct fingerprint *f, const struct finding *found);
-/*
- * A part of a run's own: its LIBTPU_INIT_ARGS and the like; in place of the host's of that name. Makes the
- * digest anew.
- */
-void fingerprint_set(struct fingerprint *f, const char *name, const char *text);
 /*
  * {"digest": "…", "parts": {"kernel": "6.1…"}}: the member's of docs/registry.md. New reference, NULL: no
  * memory.
  */
 json_t *fingerprint_to_json(const struct fingerprint *f);
-
-/*
- * The first part in which two differ, by name: 1, with its name and both texts (empty: that host does not
- * have it); 0: they are the same.
- */
-int fingerprint_compare(const struct fingerprint *a, const struct fingerprint *b, const char **ret_part,
-                        const char **ret_a, const char **ret_b);

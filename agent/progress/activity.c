@@ -7,8 +7,6 @@
 #define WRITTEN_TIMES 4.0
 #define NET_TELLS 50e3 /* bytes a second: below, the network says nothing of a run */
 #define LATELY (10 * USEC_PER_SEC)
-#define IDLE_SHARE 0.1 /* of what is usual */
-#define IDLE_CORES 0.05
 
 static double rate(int64_t from, int64_t to, usec_t span) {
         return from < 0 || to < from ? -1 : (double) (to - from) * USEC_PER_SEC / (double) span;
@@ -98,9 +96,4 @@ bool activity_is_work(const struct activity_rate *usual, const struct activity_r
                      now->cores >= usual->cores * CORES_TIMES;
 
         return cores || as_usual(usual, now) || (now->written >= WRITTEN_MORE && now->written >= WRITTEN_TIMES * MAX(usual->written, 0));
-}
-
-bool activity_is_idle(const struct activity_rate *usual, const struct activity_rate *now) {
-        return now->cores >= 0 && usual->cores >= 0 && now->cores <= MAX(usual->cores * IDLE_SHARE, IDLE_CORES) &&
-               now->net >= 0 && usual->net >= 0 && now->net <= usual->net * IDLE_SHARE;
 }

@@ -46,5 +46,3 @@ struct activity_rate activity_since(const struct activity *a);
  * that steps take, which a long step behind a pause does and nothing that stands. Unknown is no.
  */
 bool activity_is_work(const struct activity_rate *usual, const struct activity_rate *now);
-/* Nothing of what steps take is seen any more: CPU and network fell to almost nothing. Unknown is no. */
-bool activity_is_idle(const struct activity_rate *usual, const struct activity_rate *now);

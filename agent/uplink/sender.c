@@ -90,15 +90,8 @@ static int setup_easy(struct request *q) {
         bad |= curl_easy_setopt(c, CURLOPT_WRITEDATA, q) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_HEADERDATA, q) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2) != CURLE_OK;
-        /* a resumed session would go on with the certificate of before */
-        bad |= curl_easy_setopt(c, CURLOPT_SSL_SESSIONID_CACHE, 0L) != CURLE_OK;
 #if LIBCURL_VERSION_NUM >= 0x075000
         bad |= curl_easy_setopt(c, CURLOPT_MAXLIFETIME_CONN, (long) CONNECTION_SECONDS) != CURLE_OK;
-#endif
-#if LIBCURL_VERSION_NUM >= 0x075700
-        /* else CaFile= stays in memory, as it was, for a day */
-        bad |= curl_easy_setopt(c, CURLOPT_CA_CACHE_TIMEOUT, 0L) != CURLE_OK;
 #endif
         return bad ? -EIO : 0;
 }
@@ -146,7 +139,7 @@ static int setup_request(struct request *q, const struct sender_request *r) {
         if (curl_easy_setopt(c, CURLOPT_URL, r->url) != CURLE_OK)
                 return -EINVAL;
         bad |= curl_easy_setopt(c, CURLOPT_RESOLVE, r->addresses ? &q->addresses : NULL) != CURLE_OK;
-        if (path_or_null(r->tls, TLS_CA)) /* else the system's authorities, libcurl's default */
+        if (path_or_null(r->tls, TLS_CA)) /* else the system's authorities */
                 bad |= curl_easy_setopt(c, CURLOPT_CAINFO, r->tls->path[TLS_CA]) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_SSLCERT, path_or_null(r->tls, TLS_CERT)) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_SSLKEY, path_or_null(r->tls, TLS_KEY)) != CURLE_OK;

@@ -175,12 +175,3 @@ int sync_start(struct sync *s, size_t slot, const int *fds, size_t n, bool direc
         (void) pthread_mutex_unlock(&s->lock);
         return r;
 }
-
-bool sync_busy(struct sync *s, size_t slot) {
-        bool busy;
-
-        (void) pthread_mutex_lock(&s->lock);
-        busy = s->slots[slot].state != SYNC_IDLE;
-        (void) pthread_mutex_unlock(&s->lock);
-        return busy;
-}

@@ -29,4 +29,3 @@ DEFINE_CLEANUP(struct sync *, sync_free)
  * they then stay the caller's.
  */
 int sync_start(struct sync *s, size_t slot, const int *fds, size_t n, bool directory);
-bool sync_busy(struct sync *s, size_t slot);

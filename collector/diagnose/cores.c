@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cores.h"
 
-const char *core_state_name(enum core_state s) {
-        static const char *const names[_CORE_STATE_MAX] = {
-                "like the others", "error", "other program", "behind", "odd program counter", "no input",
-        };
-        return names[s];
-}
-
 static int compare(int64_t a, int64_t b) {
         return a < b ? -1 : a > b;
 }

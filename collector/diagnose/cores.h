@@ -17,7 +17,6 @@ enum core_state {
         CORE_NO_INPUT,    /* counter 0 where most have another */
         _CORE_STATE_MAX,
 };
-const char *core_state_name(enum core_state s);
 
 struct cores {
         size_t n;         /* of the slice */

@@ -37,14 +37,3 @@ int scene_add(struct scene *s, struct host_capture *c, const struct stack_table 
                 host_capture_renumber(c, &s->map);
         return append(s, c);
 }
-
-int scene_join(struct scene *to, struct scene *from) {
-        int r = stack_table_join(&to->table, &from->table, &to->map);
-
-        for (size_t i = 0; i < from->n_captures && r == 0; i++) {
-                host_capture_renumber(&from->captures[i], &to->map);
-                r = append(to, &from->captures[i]);
-        }
-        scene_clear(from);
-        return r;
-}

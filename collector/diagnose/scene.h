@@ -2,7 +2,7 @@
 #pragma once
 /*
  * All captures of one round of one episode, with one table of frames for all. In what order captures are
- * added, and whether at once or by scenes that are joined, makes no difference to a diagnosis.
+ * added makes no difference to a diagnosis.
  */
 #include "host_capture.h"
 
@@ -21,5 +21,3 @@ void scene_clear(struct scene *s);
 /* Takes c, which is empty afterwards, also on failure. t is where its numbers are from; NULL: the scene's
  * own table. -E2BIG, -ENOMEM. */
 int scene_add(struct scene *s, struct host_capture *c, const struct stack_table *t);
-/* Moves all captures of `from` into `to`; `from` is empty afterwards, also on failure. */
-int scene_join(struct scene *to, struct scene *from);

@@ -18,10 +18,8 @@ static double median(double *values, size_t n) {
         return n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
-/* One window: the host that stands out, or SIZE_MAX. margin: by how much at least, in the unit of the
- * values. */
-static size_t window_outlier(const double *values, size_t n, double margin, double *scratch,
-                             double *ret_others) {
+/* One window: the host that stands out, or SIZE_MAX. */
+static size_t window_outlier(const double *values, size_t n, double *scratch, double *ret_others) {
         double middle, spread;
         size_t known = 0, top = SIZE_MAX;
 
@@ -39,13 +37,12 @@ static size_t window_outlier(const double *values, size_t n, double margin, doub
         spread = median(scratch, known) * NORMAL_MAD;
         *ret_others = middle;
         return values[top] >= middle * STRAGGLER_RATIO &&
-                               values[top] - middle >= MAX(margin, SPREADS * spread)
+                               values[top] - middle >= MAX(STRAGGLER_MARGIN, SPREADS * spread)
                        ? top
                        : SIZE_MAX;
 }
 
-static int judge(const double *values, size_t windows, size_t n, bool shares,
-                 struct straggler_verdict *ret) {
+int straggler_judge(const double *busy, size_t windows, size_t n, struct straggler_verdict *ret) {
         struct straggler_verdict v = { .host = SIZE_MAX };
         _cleanup_free_ double *scratch = NULL;
         const double *last;
@@ -59,11 +56,11 @@ static int judge(const double *values, size_t windows, size_t n, bool shares,
         scratch = calloc(n, sizeof(*scratch));
         if (!scratch)
                 return -ENOMEM;
-        last = values + (windows - 1) * n;
+        last = busy + (windows - 1) * n;
         for (size_t w = 0; w < STRAGGLER_WINDOWS; w++) { /* the last window says whom it is about */
                 const double *at = last - w * n;
                 double others = 0;
-                size_t odd = window_outlier(at, n, shares ? STRAGGLER_MARGIN : 0, scratch, &others);
+                size_t odd = window_outlier(at, n, scratch, &others);
 
                 if (w == 0)
                         v.host = odd;
@@ -80,12 +77,4 @@ static int judge(const double *values, size_t windows, size_t n, bool shares,
         v.others = others_sum / v.windows;
         *ret = v;
         return 0;
-}
-
-int straggler_judge(const double *busy, size_t windows, size_t n, struct straggler_verdict *ret) {
-        return judge(busy, windows, n, true, ret);
-}
-
-int straggler_judge_steps(const double *seconds, size_t windows, size_t n, struct straggler_verdict *ret) {
-        return judge(seconds, windows, n, false, ret);
 }

@@ -32,7 +32,3 @@ struct straggler_verdict {
  * window, nobody is found. -EINVAL (n above STRAGGLER_HOSTS_MAX), -ENOMEM.
  */
 int straggler_judge(const double *busy, size_t windows, size_t n, struct straggler_verdict *ret);
-
-/* The same where steps are independent and each host has a step time of its own, in seconds; negative: not
- * known. */
-int straggler_judge_steps(const double *seconds, size_t windows, size_t n, struct straggler_verdict *ret);

@@ -45,10 +45,6 @@ struct kernel_log *kernel_log_free(struct kernel_log *l) {
         return NULL;
 }
 
-int kernel_log_fd(const struct kernel_log *l) {
-        return l->fd;
-}
-
 uint64_t kernel_log_seq(const struct kernel_log *l) {
         return l->seq;
 }

@@ -30,7 +30,6 @@ struct kernel_log;
 int kernel_log_new(int fd, uint64_t after, struct kernel_log **ret);
 struct kernel_log *kernel_log_free(struct kernel_log *l);
 DEFINE_CLEANUP(struct kernel_log *, kernel_log_free)
-int kernel_log_fd(const struct kernel_log *l);
 
 /* Reads up to KERNEL_LOG_BATCH records. 1: there may be more; 0: that was all; -errno: this log cannot be
  * read any more. */

@@ -166,76 +166,27 @@ class Receiving(Case):
         self.assertEqual([(m["attributes"], m["value"]) for m in one["metrics"]], [({"k": "?"}, None), ({}, None)])
 
 
-class Json(Case):
-    """OTLP's JSON encoding: the same rows as protobuf, answers in JSON."""
-
-    HEADERS = {"Content-Type": "application/json; charset=utf-8"}
-
-    def resource(self, **more):
-        return {"attributes": [{"key": k, "value": {"stringValue": v} if isinstance(v, str) else {"intValue": v}} for k, v in {**AGENT, **more}.items()]}
-
-    def metrics(self, *metrics):
-        return {"resourceMetrics": [{"resource": self.resource(), "scopeMetrics": [{"scope": {"name": "s"}, "metrics": list(metrics)}]}]}
-
-    def logs(self, *records):
-        return {"resourceLogs": [{"resource": self.resource(), "scopeLogs": [{"logRecords": list(records)}]}]}
-
-    def post(self, path, body, **headers):
-        if not isinstance(body, bytes):
-            body = json.dumps(body).encode()
-        r = self.c.post(path, body, {**self.HEADERS, **headers})
-        self.assertEqual(r.getheader("Content-Type"), "application/json")
-        r.json = json.loads(r.content)
-        return r
-
-    def ok(self, r):
-        self.assertEqual(r.status, 200, r.content)
-        return r
-
-    def refused(self, r, status, words):
-        self.assertEqual(r.status, status)
-        self.assertIn(words, r.json["message"])
-        self.assertGreater(r.json["code"], 0)
-
-    def test_same_rows_as_protobuf(self):
-        c = self.start()
-        nano = str(int(time.time() * 1e9))
-        points = [{"asInt": str(2 ** 62), "timeUnixNano": nano, "attributes": [{"key": "b", "value": {"stringValue": "x"}},
-                                                                              {"key": "a", "value": {"intValue": "1"}}]}]
-        body = self.metrics({"name": "io", "unit": "By", "sum": {"dataPoints": points, "aggregationTemporality": 2, "isMonotonic": True}},
-                            {"name": "temp", "gauge": {"dataPoints": [{"asDouble": 1.5, "timeUnixNano": int(nano), "unknown": {"x": [1]}}]}},
-                            {"name": "whole", "gauge": {"dataPoints": [{"asDouble": "2"}]}},
-                            {"name": "lat", "histogram": {"dataPoints": [{"count": "7", "sum": 2.5, "bucketCounts": ["7", 0], "explicitBounds": [1]}]}})
-        self.assertEqual(self.ok(self.post("/v1/metrics", gzip.compress(json.dumps(body).encode()), **{"Content-Encoding": "gzip"})).json, {})
+class Values(Case):
+    def test_each_kind(self):
+        c, now = self.start(), time.time()
+        body = otlp.request(AGENT, [otlp.sum_metric("io", [otlp.point(2 ** 62, {"b": "x", "a": 1}, now)], "By"), otlp.gauge("temp", [otlp.point(1.5, time=now)], ""),
+                                    otlp.histogram("lat", 7, 2.5)])
+        self.assertEqual(self.ok(c.post("/v1/metrics", gzip.compress(body), {"Content-Encoding": "gzip"})).content, b"")
         got = {m["name"]: (m["value"], m["unit"], m["attributes"]) for m in c.get("/api/v1/hosts/h0").json["metrics"]}
-        self.assertEqual(got, {"io": (2 ** 62, "By", {"a": 1, "b": "x"}), "temp": (1.5, "", {}), "whole": (2.0, "", {}),
-                               "lat.count": (7, "", {}), "lat.sum": (2.5, "", {})})
-        record = {"timeUnixNano": nano, "severityNumber": 17, "eventName": "e", "traceId": "5B8EFFF798038103D269B633813FC60C", "spanId": "EEE19B7EC3C1B174",
-                  "body": {"kvlistValue": {"values": [{"key": "raw", "value": {"bytesValue": "AP8="}}, {"key": "n", "value": {"doubleValue": "NaN"}},
-                                                      {"key": "l", "value": {"arrayValue": {"values": [{"boolValue": True}, {}]}}}]}}}
-        self.ok(self.post("/v1/logs", self.logs(record), **{"TPU-Spool-Record": SPOOL + "/events/1"}))
-        self.ok(self.post("/v1/logs", self.logs(record), **{"TPU-Spool-Record": SPOOL + "/events/1"}))
+        self.assertEqual(got, {"io": (2 ** 62, "By", {"a": 1, "b": "x"}), "temp": (1.5, "", {}), "lat.count": (7, "", {}), "lat.sum": (2.5, "s", {})})
+        record = otlp.log("e", {"raw": b"\0\xff", "n": float("nan"), "l": [True, -3, {"k": "v"}]}, 17, now)
+        self.ok(c.post("/v1/logs", otlp.request(AGENT, [record])))
         e, = c.get("/api/v1/events").json["events"]
-        self.assertEqual((e["severity"], e["name"], e["body"]), ("ERROR", "e", {"raw": "00ff", "n": "NaN", "l": [True, None]}))
+        self.assertEqual((e["severity"], e["name"], e["body"]), ("ERROR", "e", {"raw": "00ff", "n": "NaN", "l": [True, -3, {"k": "v"}]}))
 
-    def test_partial_and_refused(self):
+    def test_none_of_a_bad_request_is_stored(self):
         c = self.start()
-        r = self.ok(self.post("/v1/metrics", self.metrics({"name": "odd", "summary": {"dataPoints": [{}]}})))
-        self.assertEqual(r.json["partialSuccess"]["rejectedDataPoints"], "1")
-        good = json.dumps(self.logs({"body": {"stringValue": "x"}})).encode()
-        for bad, words in ((good[:-1], "JSON"), (b"", "JSON"), (b"[]", "object"), (b"\xff", "JSON"),
-                           (self.logs({"traceId": "xyz"}), "hex"), (self.logs({"severityNumber": "ERROR"}), "integer"),
-                           (self.logs({"timeUnixNano": -1}), "integer"), (self.logs({"timeUnixNano": "12x"}), "integer"),
-                           (self.logs({"body": {"bytesValue": "?"}}), "base64"), (self.logs({"body": {"boolValue": 1}}), "true"),
-                           (self.logs({"body": "x"}), "AnyValue"), ({"resourceLogs": {}}, "array"), (b"[" * 4000, "deeper")):
-            self.refused(self.post("/v1/logs", bad), 400, words)
-        self.refused(self.post("/v1/logs", b'{"resourceLogs":[' + b"{}," * 400000 + b"{}]}"), 413, "values")
-        self.refused(self.post("/v1/logs", gzip.compress(b" " * (17 << 20)), **{"Content-Encoding": "gzip"}), 413, "16 MiB")
-        deep = {"stringValue": "x"}
+        deep = "x"
         for _ in range(20):
-            deep = {"arrayValue": {"values": [deep]}}
-        self.refused(self.post("/v1/logs", self.logs({"body": deep})), 400, "deeper")
-        self.refused(self.post("/v1/traces", b"{}"), 404, "/v1/logs")
+            deep = [deep]
+        self.refused(c.post("/v1/logs", otlp.request(AGENT, [otlp.log("good", "x"), otlp.log("deep", deep)])), 400, "deeper")
+        self.refused(c.post("/v1/logs", gzip.compress(b" " * (17 << 20)), {"Content-Encoding": "gzip"}), 413, "16 MiB")
+        self.refused(c.post("/v1/traces", b""), 404, "/v1/logs")
         self.assertEqual(c.sql("SELECT count(*) FROM events"), [(0,)])
 
 

@@ -18,7 +18,7 @@ from openapi import METHODS, OpenApi  # noqa: E402
 from openapi_registry import Drive  # noqa: E402
 
 FILE = pathlib.Path(__file__).resolve().parents[2] / "docs/openapi-collector.yaml"
-PROTOBUF, JSON = "application/x-protobuf", "application/json"
+PROTOBUF = "application/x-protobuf"
 
 
 class Collector(Case):
@@ -62,18 +62,15 @@ class Collector(Case):
         self.post("/v1/metrics", otlp.request({"host.name": "pc"}, [otlp.gauge("m", [otlp.point(1, time=now)])]))  # no agent: all is null
 
     def otlp(self, path, key):
-        """Each answer of a port 4318 call, in protobuf and in JSON."""
+        """Each answer of a port 4318 call."""
         leaf = otlp.gauge("m", [otlp.point(1)]) if key == "resourceMetrics" else otlp.log("e", {})
         good = otlp.request(AGENT, [leaf])
-        empty = json.dumps({key: []})
-        self.assertEqual(self.post(path, empty, kind=JSON), {})
+        self.post(path, b"")
         self.post(path, b"\xff" * 30, 400)
-        self.assertEqual(self.post(path, "{", 400, kind=JSON)["code"], 3)
         self.post(path, good, 400, **{"TPU-Spool-Record": "x"})
-        self.post(path, good, 415, kind="text/plain")
-        self.assertEqual(self.post(path, empty, 415, kind=JSON, **{"Content-Encoding": "br"})["code"], 12)
+        self.post(path, b"{}", 415, kind="application/json")
+        self.post(path, good, 415, **{"Content-Encoding": "br"})
         self.post(path, bytes(5 << 20), 413)
-        self.post(path, bytes(5 << 20), 413, kind=JSON)
         lock = sqlite3.connect(self.c.database, isolation_level=None)
         lock.execute("BEGIN IMMEDIATE")
         self.post(path, good, 503)
@@ -84,11 +81,9 @@ class Collector(Case):
         self.feed()
         self.otlp("/v1/metrics", "resourceMetrics")
         self.otlp("/v1/logs", "resourceLogs")
-        summary = {"resourceMetrics": [{"scopeMetrics": [{"metrics": [{"name": "s", "summary": {"dataPoints": [{"timeUnixNano": "1", "count": "1"}]}}]}]}]}
-        self.assertEqual(self.post("/v1/metrics", json.dumps(summary), kind=JSON)["partialSuccess"]["rejectedDataPoints"], "1")
-        long = {"resourceLogs": [{"scopeLogs": [{"logRecords": [{"eventName": "e", "body": {"stringValue": "x" * (5 << 20)}}]}]}]}
-        zipped = gzip.compress(json.dumps(long).encode(), 1)
-        self.assertEqual(self.post("/v1/logs", zipped, kind=JSON, **{"Content-Encoding": "gzip"})["partialSuccess"]["rejectedLogRecords"], "1")
+        self.post("/v1/metrics", otlp.request(AGENT, [otlp.summary("s")]))
+        long = otlp.request(AGENT, [otlp.log("e", "x" * (5 << 20))])
+        self.post("/v1/logs", gzip.compress(long, 1), **{"Content-Encoding": "gzip"})
         registry = Drive(self)
         registry.before_reads()
         for method, path in self.file.operations:

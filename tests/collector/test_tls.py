@@ -147,7 +147,7 @@ class Tls(Case):
         p = subprocess.run([PROGRAM, "--config", self.configuration(ListenOtlp="0.0.0.0:4318"), "--check-config"], capture_output=True, text=True, timeout=60)
         self.assertEqual((p.returncode, p.stderr), (0, ""))
         for changes, words in (({"Key": None}, "belong together"), ({"AllowAgents": None}, "AllowAgents="), ({"ClientCa": "/no/such"}, "/no/such"),
-                               ({"Key": f"{self.dir.name}/ca.key"}, "server.crt"), ({"ClientCa": f"{self.dir.name}/ext"}, "CA file")):
+                               ({"Key": f"{self.dir.name}/ca.key"}, "server.crt"), ({"ClientCa": f"{self.dir.name}/ext"}, "ext: holds no certificate")):
             p = subprocess.run([PROGRAM, "--config", self.configuration(**changes), "--check-config"], capture_output=True, text=True, timeout=60)
             self.assertEqual(p.returncode, 1, changes)
             self.assertIn(words, p.stderr)

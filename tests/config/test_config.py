@@ -68,6 +68,20 @@ class Config(unittest.TestCase):
                 where = f"/etc/tpu-hostd/{name}.conf.d/20-bad.conf:2"
                 self.assertIn(f"{where}: unknown key 'Typign'", done.stderr)
 
+    def test_retired(self):
+        """What is gone says what took its place; with --config only the program warns that had it."""
+        file = self.root / "all.conf"
+        file.write_text("[Hook]\nCommand=/bin/true\n[Uplink]\nCertificateUrl=https://ca.example/1.0/sign\n")
+        gone = [f"{file}:2: Command= in section [Hook] is gone, ignored: the hook went with its brake; events go to Endpoint=",
+                f"{file}:4: CertificateUrl= in section [Uplink] is gone, ignored: the agent asks no authority; let a renewer write the files of CertFile="]
+        for program, (folder, _, _) in DAEMONS.items():
+            with self.subTest(program):
+                done = subprocess.run([BUILD / folder / program, "--root", self.root, "--config", file, "--check-config"], capture_output=True, text=True,
+                                      timeout=60, check=False)
+                self.assertEqual([words in done.stderr for words in gone], [program == "tpu-hostd"] * 2, done.stderr)
+                if program == "tpu-hostd":
+                    self.assertEqual(done.returncode, 1)
+
     def test_one_file_for_all(self):
         """--config FILE stands for the files of every program: nobody warns of another's sections, whichever they are."""
         file = self.root / "all.conf"
@@ -75,7 +89,7 @@ class Config(unittest.TestCase):
         for program in DAEMONS:
             shown = self.run_daemon(program, "--show-config").stdout
             sections |= {line for line in shown.splitlines() if line.startswith("[")}
-        self.assertLessEqual({"[Hostd]", "[Hook]", "[Uplink]", "[Collector]", "[Netcfg]"}, sections)
+        self.assertLessEqual({"[Hostd]", "[Uplink]", "[Collector]", "[Netcfg]"}, sections)
         file.write_text("".join(f"{section}\nOfAnother=1\n" for section in sorted(sections)))
         for program, (folder, _, _) in DAEMONS.items():
             with self.subTest(program):

@@ -1,5 +1,4 @@
 fuzz_target(otlp-ingest KNOWS base ingest)
-fuzz_target(otlp-json KNOWS base ingest)
 fuzz_target(samples KNOWS base store)
 # Modules of the program, which is no room.
 fuzz_target(inflate KNOWS base packing)

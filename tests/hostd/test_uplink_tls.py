@@ -1,4 +1,4 @@
-"""The uplink of tpu-hostd and certificates: what either side believes, new files, and a fresh VM's first one."""
+"""The uplink of tpu-hostd and certificates: what either side believes, and new files."""
 
 import json
 import os
@@ -12,7 +12,6 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 from around import Hostd, has_failed, wait_until  # noqa: E402
 from certificates import Authority, openssl  # noqa: E402
-from stand_in_ca import Ca, Metadata  # noqa: E402
 from uplink_case import Case  # noqa: E402
 
 
@@ -59,12 +58,12 @@ class Tls(Case):
         self.refused(self.serving(seconds=-60, since=-7200), "expired")
 
     def test_without_our_own_certificate(self):
-        self.refused(self.serving(client_ca=self.ca.cert), "certificate required")
+        self.refused(self.serving(client_ca=self.ca.cert), "Certificate is required")
 
     @unittest.skipUnless(shutil.which("strace"), "needs strace")
     def test_who_sends_late_hears_why_too(self):
         """With TLS 1.3 a server says no after the handshake. Then who sends late finds a connection reset, and no answer to read."""
-        self.refused(self.serving(client_ca=self.ca.cert), "certificate required", late=True)
+        self.refused(self.serving(client_ca=self.ca.cert), "Certificate is required", late=True)
 
     def test_our_certificate_of_another_authority_then_the_right_one(self):
         cert, key = self.other.issue("host")
@@ -85,6 +84,26 @@ class Tls(Case):
         wait_until(lambda: len(e.got) >= 4, 10, "records")
         before = set(e.peers)
         self.ca.issue("host")  # the same names, one file after the other
+        wait_until(lambda: set(e.peers) - before, 10, "the new certificate at the server")
+        self.expect_all(h, e)
+
+    def test_a_folder_that_is_replaced_whole(self):
+        """As Compute Engine's guest agent does it: a new folder, and a link that is renamed over the last one."""
+        def renew(n):
+            folder = self.folder / f"contents-{n}"
+            folder.mkdir()
+            for name, file in zip(("certificates.pem", "private_key.pem", "ca_certificates.pem"), (*self.ca.issue("host"), self.ca.cert)):
+                shutil.copy(file, folder / name)
+            (self.folder / "link.new").symlink_to(folder)
+            (self.folder / "link.new").rename(self.folder / "credentials")
+
+        renew(1)
+        e, folder = self.serving(client_ca=self.ca.cert), self.folder / "credentials"
+        h = self.hostd(e.url, CaFile=folder / "ca_certificates.pem", CertFile=folder / "certificates.pem", KeyFile=folder / "private_key.pem").start()
+        wait_until(lambda: len(e.got) >= 4, 10, "records")
+        before = set(e.peers)
+        renew(2)
+        shutil.rmtree(self.folder / "contents-1")
         wait_until(lambda: set(e.peers) - before, 10, "the new certificate at the server")
         self.expect_all(h, e)
 
@@ -124,97 +143,6 @@ class Tls(Case):
         h.environment = {"CREDENTIALS_DIRECTORY": str(self.ca.folder)}
         h.start()
         self.expect_all(h, e)
-
-
-class FirstCertificate(Case):
-    """A fresh VM gets its certificate by its identity token; the authority and the metadata server are stand-ins."""
-
-    def setUp(self):
-        super().setUp()
-        self.folder.chmod(0o755)
-        self.ca = Authority(self.folder / "ca")
-        self.cert, self.key = self.ca.issue("server")
-        self.metadata = Metadata()
-        self.addCleanup(self.metadata.stop)
-        self.e = self.endpoint().tls(self.cert, self.key, self.ca.cert).start()
-
-    def stand_in(self, **validity):
-        ca = Ca(self.ca, self.metadata, self.cert, self.key, **validity)
-        self.addCleanup(ca.stop)
-        return ca
-
-    def host(self, ca, **uplink):
-        h = Hostd(endpoint=self.e.url)
-        self.addCleanup(lambda: h.close(failed=has_failed(self)))
-        self.file = h.folder / "certificate.pem"
-        with open(h.config, "a") as f:
-            f.write(f"[Metadata]\nHost=127.0.0.1:{self.metadata.port}\nCopy={h.folder}/metadata.json\n[Uplink]\nCaFile={self.ca.cert}\n"
-                    f"CertificateUrl={ca.url}\nCertificateFile={self.file}\n" + "".join(f"{k}={v}\n" for k, v in uplink.items()))
-        return h
-
-    def secrets_stay(self, h):
-        said = h.output.read_text() + json.dumps(h.get("/v1/checks")) + json.dumps(h.get("/v1/status"))
-        self.assertNotIn("PRIVATE KEY", said)
-        self.assertNotRegex(said, r"eyJ[A-Za-z0-9_-]+\.|c2lnbmF0dXJl")
-
-    def test_a_fresh_vm(self):
-        ca = self.stand_in()
-        h = self.host(ca, CertificateAudience=f"{ca.url}#gcp/tpu hosts").start()
-        self.expect_all(h, self.e)
-        self.assertEqual(self.metadata.asked, [(f"{ca.url}#gcp/tpu hosts", "full")])
-        self.assertEqual(ca.subjects, ["subject=CN = t1v-n-0a1b2c3d-w-0"])
-        self.assertEqual(self.file.stat().st_mode & 0o777, 0o600)
-        self.assertIn(b"spiffe://lab/host/4711", openssl("x509", "-noout", "-ext", "subjectAltName", "-in", self.file))
-        openssl("verify", "-CAfile", self.ca.cert, self.file)
-        wait_until(lambda: self.check(h, "uplink.certificate")["verdict"] == "OK", 5, "the check")
-        self.secrets_stay(h)
-        h.stop()
-        h.start()
-        time.sleep(1)
-        self.assertEqual(len(ca.asked), 1)  # a restart keeps it
-        self.expect_all(h, self.e)
-
-    def test_renewed_before_its_end(self):
-        ca = self.stand_in(seconds=10, since=0)
-        h = self.host(ca).start()
-        wait_until(lambda: len(set(self.e.peers)) >= 3, 40, "three certificates in turn")
-        self.assertGreater(len(ca.asked), 2)
-        self.expect_all(h, self.e)
-        self.assertEqual(self.e.failures, [])  # there was always a good one
-
-    def test_refused_then_granted(self):
-        ca = self.stand_in()
-        for instead, words in (((401, b'{"status":401,"message":"no such instance\\u001b[2J"}'), "HTTP 401: no such instance"),
-                               ((201, b"<html>"), "no JSON object"), ((201, b'{"crt":"x"}'), "no certificate in PEM"),
-                               ((201, json.dumps({"crt": self.cert.read_text()}).encode()), "not for our key"), ((200, b"x" * 70000), "too long")):
-            with self.subTest(words):
-                ca.instead = instead
-                h = self.host(ca).start()
-                f = wait_until(lambda: (lambda c: c if c and words in c["reason"] else None)(self.check(h, "uplink.certificate")), 5, words)
-                self.assertEqual(f["verdict"], "FAIL")
-                self.assertFalse(self.file.exists())
-                self.assertNotIn("\x1b", json.dumps(f))
-                self.secrets_stay(h)
-                if instead[0] == 401:
-                    ca.instead = None
-                    self.expect_all(h, self.e)
-                h.stop()
-
-    def test_no_token(self):
-        self.metadata.status = 404
-        h = self.host(self.stand_in()).start()
-        wait_until(lambda: "has this VM a service account?" in (self.check(h, "uplink.certificate") or {"reason": ""})["reason"], 5, "the reason")
-        self.metadata.status = 200
-        self.expect_all(h, self.e)
-
-    def test_an_authority_that_nobody_vouches_for(self):
-        other = Authority(self.folder / "other", "other authority")
-        self.cert, self.key = other.issue("server")
-        ca = self.stand_in()
-        h = self.host(ca).start()
-        wait_until(lambda: "certificate" in (self.check(h, "uplink.certificate") or {"reason": ""})["reason"] and
-                   ca.url in self.check(h, "uplink.certificate")["reason"], 5, "the reason")
-        self.assertEqual(ca.asked, [])  # and has not seen the token
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "config.h"
+#include "log.h"
 #include "scratch.h"
 #include "test.h"
 
@@ -95,6 +96,47 @@ static void test_given_file(void) {
         config_clear(&c);
 }
 
+static char logged[4][LOG_LINE_MAX];
+static size_t n_logged;
+
+static bool keep_line(int priority, int error, const char *line) {
+        (void) priority, (void) error;
+        ASSERT_TRUE(n_logged < ELEMENTSOF(logged));
+        (void) snprintf(logged[n_logged++], LOG_LINE_MAX, "%s", line);
+        return true;
+}
+
+static void test_retired_keys_say_what_took_their_place(void) {
+        static const struct config_retired retired[] = {
+                { "Hostd", "Url", NULL, "use Endpoint=" },
+                { "Hostd", "MetricsInterval", "never", "use Observe=yes" },
+                { "Old", "*", NULL, "the journal has it" },
+                { 0 },
+        };
+        _cleanup_scratch_ struct scratch s = scratch_new();
+        _cleanup_host_ struct host h = HOST_NULL;
+        struct config_item items[4];
+        struct config c;
+        struct values v;
+
+        load(&c, items, &v, s.path, NULL);
+        c.retired = retired;
+        scratch_write(&s, "etc/tpu-hostd/hostd.conf.d/a.conf",
+                      "[Hostd]\nUrl=http://a\nMetricsInterval=never\nMetricsInterval=20s\n[Old]\nAny=1\n");
+        ASSERT_OK(host_open(s.path, &h));
+        log_set_sink(keep_line);
+        ASSERT_OK(config_load(&c, &h, "hostd", NULL));
+        log_set_sink(NULL);
+        ASSERT_EQ(v.interval, 20 * USEC_PER_SEC); /* the value went, the key did not */
+        ASSERT_EQ(c.warnings, 3);
+        ASSERT_EQ(n_logged, 3);
+        ASSERT_STREQ(logged[0], "/etc/tpu-hostd/hostd.conf.d/a.conf:2: Url= in section [Hostd] is gone, ignored: use Endpoint=");
+        ASSERT_STREQ(logged[1], "/etc/tpu-hostd/hostd.conf.d/a.conf:3: MetricsInterval=never in section [Hostd] is gone, ignored: "
+                                "use Observe=yes");
+        ASSERT_STREQ(logged[2], "/etc/tpu-hostd/hostd.conf.d/a.conf:6: Any= in section [Old] is gone, ignored: the journal has it");
+        config_clear(&c);
+}
+
 static void test_values(void) {
         char why[96];
         uint64_t u;
@@ -111,4 +153,5 @@ static void test_values(void) {
         ASSERT_EQ(config_parse_u32("", &w, why), -EINVAL);
 }
 
-TEST_MAIN(test_drop_ins_and_origins, test_bad_content_keeps_defaults, test_given_file, test_values)
+TEST_MAIN(test_drop_ins_and_origins, test_bad_content_keeps_defaults, test_given_file, test_retired_keys_say_what_took_their_place,
+          test_values)

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "otlp.h"
+#include "otlp_look.h"
 #include "otlp.pb-c.h"
 #include "test.h"
 
@@ -261,4 +262,26 @@ static void test_histogram_limits(void) {
         ASSERT_TRUE(len <= OTLP_REQUEST_MAX && len > OTLP_REQUEST_MAX * 9 / 10);
 }
 
-TEST_MAIN(test_metrics, test_histogram, test_histogram_limits, test_event, test_utf8, test_limits)
+static void test_age_of_a_record(void) {
+        _cleanup_(otlp_freep) struct otlp *o = make();
+        const struct otlp_event event = { .name = "e", .severity = OTLP_INFO, .time_real = 1234567890123456 };
+        const void *data;
+        size_t len;
+
+        ASSERT_OK(otlp_encode_event(o, &event, &data, &len));
+        ASSERT_EQ(otlp_first_log_time(data, len), event.time_real);
+        ASSERT_EQ(otlp_first_log_time(data, 0), 0);
+        for (size_t cut = 0; cut < len; cut++)
+                (void) otlp_first_log_time(data, cut); /* the sanitizers look */
+        for (int counter = 0; counter < 2; counter++) {
+                const struct otlp_point point = { .name = "m", .counter = counter, .d = 1, .time_real = 77000077 };
+
+                ASSERT_OK(otlp_add_point(o, &point));
+                ASSERT_OK(otlp_encode_metrics(o, &data, &len));
+                ASSERT_EQ(otlp_first_point_time(data, len), 77000077);
+                ASSERT_EQ(otlp_first_log_time(data, len), 0);
+        }
+}
+
+TEST_MAIN(test_metrics, test_histogram, test_histogram_limits, test_event, test_utf8, test_limits,
+          test_age_of_a_record)

@@ -1,4 +1,4 @@
-"""One tpu-hostd on a machine of fixtures that has everything: chips, NICs, disks, sensors, control groups of a run, a hook."""
+"""One tpu-hostd on a machine of fixtures that has everything: chips, NICs, disks, sensors, control groups of a run."""
 
 import shutil
 import subprocess
@@ -29,7 +29,7 @@ class Hostd(around.Hostd):
         (self.root / "proc/self").mkdir()
         (self.root / "proc/self/stat").write_text("7 (tpu-hostd) S 1 7 7 0 -1 4194560 1 0 0 0 250 150 0 0 20 0 2 0 1 1 1\n")
         (self.root / "proc/self/statm").write_text("9000 1000 900 100 0 400 0\n")
-        self.config.write_text(self.config.read_text() + f"[Uplink]\n{uplink}\n[Hook]\nCommand=/bin/true\n")
+        self.config.write_text(self.config.read_text() + f"[Uplink]\n{uplink}\n")
         if host:
             site = self.root / "etc/tpu-hostd/identity.conf.d/10-site.conf"
             site.write_text(site.read_text().replace("[Identity]\n", f"[Identity]\nHostName={host}\n"))

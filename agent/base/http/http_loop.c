@@ -3,7 +3,8 @@
 
 #include <fcntl.h>
 
-#include "peer_alert.h"
+/* Of Debian and Ubuntu. */
+#define SYSTEM_AUTHORITIES "/etc/ssl/certs/ca-certificates.crt"
 
 struct http_loop {
         sd_event *event;
@@ -219,6 +220,12 @@ static int setup_easy(CURL *c, const struct http_options *o) {
         bad |= curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long) (o->connect_timeout / USEC_PER_MSEC)) !=
                CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long) (o->timeout / USEC_PER_MSEC)) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2) != CURLE_OK;
+        /* a resumed session would go on with the previous certificate */
+        bad |= curl_easy_setopt(c, CURLOPT_SSL_SESSIONID_CACHE, 0L) != CURLE_OK;
+        /* GnuTLS would read each file of /etc/ssl/certs for each connection: 26 ms and 3.8 MB, measured with 7.88 */
+        bad |= curl_easy_setopt(c, CURLOPT_CAPATH, NULL) != CURLE_OK;
+        bad |= curl_easy_setopt(c, CURLOPT_CAINFO, SYSTEM_AUTHORITIES) != CURLE_OK;
 #if LIBCURL_VERSION_NUM >= 0x075500
         bad |= curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") != CURLE_OK;
 #else
@@ -247,7 +254,7 @@ int http_transfer_prepare(struct http_transfer *t, const struct http_options *o)
         if (r == 0 && curl_easy_setopt(t->easy, CURLOPT_ERRORBUFFER, t->why) != CURLE_OK)
                 r = -EIO;
         if (r == 0)
-                r = peer_alert_listen(t->easy, &t->alert);
+                r = tls_reason_listen(t->easy, t->tls);
         if (r < 0)
                 http_transfer_drop(t);
         return r < 0 ? r : 1;
@@ -277,7 +284,7 @@ int http_transfer_start(struct http_transfer *t) {
         if (t->at_work)
                 return -EBUSY;
         t->why[0] = '\0';
-        t->alert = 0;
+        t->tls[0] = '\0';
         if (curl_multi_add_handle(t->loop->multi, t->easy) != CURLM_OK)
                 return -EIO;
         t->at_work = true;
@@ -285,6 +292,8 @@ int http_transfer_start(struct http_transfer *t) {
 }
 
 bool http_transfer_about_certificates(struct http_transfer *t) {
+        if (t->tls[0])
+                (void) snprintf(t->why, sizeof(t->why), "%s", t->tls);
         switch ((int) t->code) { /* of an enum that grows with each libcurl */
         case CURLE_PEER_FAILED_VERIFICATION:
         case CURLE_SSL_CERTPROBLEM:
@@ -294,10 +303,7 @@ bool http_transfer_about_certificates(struct http_transfer *t) {
         case CURLE_SSL_CONNECT_ERROR:
         case CURLE_RECV_ERROR:
         case CURLE_SEND_ERROR:
-                if (strstr(t->why, " alert "))
-                        return true;
-                peer_alert_words(t->alert, t->why, sizeof(t->why));
-                return t->alert != 0;
+                return t->tls[0];
         default:
                 return false;
         }

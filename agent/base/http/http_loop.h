@@ -12,6 +12,7 @@
 #include <systemd/sd-event.h>
 
 #include "base.h"
+#include "tls_reason.h"
 
 struct http_loop;
 
@@ -24,7 +25,7 @@ struct http_transfer {
         bool at_work; /* between http_transfer_start() and done */
         CURLcode code; /* how the last exchange ended, for who must tell failures apart */
         char why[CURL_ERROR_SIZE]; /* libcurl's words about this very failure, with times and names; may be empty */
-        int alert; /* the alert by which the other side ended TLS during this exchange (RFC 8446, 6); 0: none */
+        char tls[TLS_REASON_MAX]; /* why TLS failed during this exchange, when that is known; else empty */
         /* The exchange ended. error: NULL, or why there is no whole answer. May start the next one. */
         void (*done)(struct http_transfer *t, const char *error);
         struct http_loop *loop;
@@ -46,7 +47,8 @@ DEFINE_CLEANUP(struct http_loop *, http_loop_free)
 /* Makes t (done is set, the rest empty) one of the loop's, until the loop is freed. */
 void http_loop_add(struct http_loop *l, struct http_transfer *t);
 /*
- * Makes the easy handle if there is none: HTTP only, no proxy, no redirects, no signals. Returns 1 when it
+ * Makes the easy handle if there is none: HTTP only, no proxy, no redirects, no signals,
+ * TLS 1.2 and later with the system's authorities. Returns 1 when it
  * was made and the owner's own options are still to be set, 0 when it was there, -ENOMEM or -EIO.
  */
 int http_transfer_prepare(struct http_transfer *t, const struct http_options *o);

@@ -10,29 +10,25 @@
 #include <gnutls/gnutls.h>
 
 #include "base.h"
-
-#define SERVER_CERTIFICATE_WHY_MAX 600
-
-enum server_file { SERVER_CERTIFICATE, SERVER_KEY, SERVER_CLIENT_CA, _SERVER_FILE_MAX };
+#include "tls_files.h"
 
 struct server_certificate;
-/* paths, in the order of server_file, are copied; all are needed. Nothing is read yet. NULL: out of memory. */
-struct server_certificate *server_certificate_new(const char *const paths[_SERVER_FILE_MAX]);
+/* paths, in the order of tls_file, are copied; all are needed. Nothing is read yet. -ENAMETOOLONG, -ENOMEM. */
+int server_certificate_new(const char *const paths[_TLS_FILE_MAX], struct server_certificate **ret);
 struct server_certificate *server_certificate_free(struct server_certificate *s);
 DEFINE_CLEANUP(struct server_certificate *, server_certificate_free)
 
-/* Reads the files again if one of them is another one than at the last look. Returns whether it did. */
+/* Reads the files again if one of them changed since the last look. Returns whether it did. */
 bool server_certificate_look(struct server_certificate *s);
 
 struct server_certificate_state {
         bool usable; /* there are credentials to make connections with */
-        char error[SERVER_CERTIFICATE_WHY_MAX];   /* file and reason why the files as they are now cannot be
-                                                     used; empty: they are what is in force */
-        char warning[SERVER_CERTIFICATE_WHY_MAX]; /* everybody can read the key; else empty */
+        char error[TLS_FILES_WHY_MAX]; /* file and reason why the present files cannot be used; empty: they are in force */
+        char warning[TLS_FILES_WHY_MAX]; /* everybody can read the key; else empty */
         usec_t not_before, not_after; /* real clock, of the certificate in force */
 };
 const struct server_certificate_state *server_certificate_state(const struct server_certificate *s);
-const char *server_certificate_path(const struct server_certificate *s, enum server_file which);
+const char *server_certificate_path(const struct server_certificate *s, enum tls_file which);
 
 /*
  * One connection, before its handshake: it is made with the credentials in force, and the client is asked

@@ -70,6 +70,7 @@ int host_run_parse(const json_t *v, struct host_run *ret, char why[static GANG_W
         (void) snprintf(ret->code, sizeof(ret->code), "%s", code);
         (void) snprintf(ret->status, sizeof(ret->status), "%s", status);
         ret->suspected = (usec_t) suspected;
+        ret->may_be_pause = json_is_true(json_object_get(v, "may_be_pause"));
         ret->detail = *detail ? strdup(detail) : NULL;
         ret->suspicion = *suspicion ? strdup(suspicion) : NULL;
         return (*detail && !ret->detail) || (*suspicion && !ret->suspicion) ? -ENOMEM : 0;

@@ -33,6 +33,7 @@ struct host_run { /* a host's part in a run, as it says */
         char *detail;     /* NULL: none */
         usec_t suspected; /* since when the host suspects that it stalls; 0: it does not */
         char *suspicion;  /* why, in words; NULL: not said */
+        bool may_be_pause; /* the suspicion is known, and nobody is asked for stacks yet */
 };
 
 enum notice { NOTICE_NONE, NOTICE_PREEMPTION, NOTICE_MAINTENANCE };

@@ -42,7 +42,7 @@ bool tally_left_early(const struct tally *t) {
 }
 
 static void count_suspicion(struct tally *t, const struct seat *s, const struct host_run *h) {
-        if (h->suspected == 0)
+        if (h->suspected == 0 || h->may_be_pause)
                 return;
         t->suspecting++;
         if (t->suspicion && t->suspicion->suspected <= h->suspected)

@@ -10,7 +10,9 @@
 #define ADDRESS_AGE (1800 * USEC_PER_SEC) /* a name is looked up anew after that, in the background */
 #define CONNECTION_SECONDS 1800 /* then a new one: names and certificates of the other side may have moved */
 
-enum { HEADER_EXPECT, HEADER_TYPE, HEADER_ENCODING, _HEADER_MAX };
+#define AUTHORIZATION_MAX 1100 /* etcd's tokens are 30 bytes, JWT some hundred */
+
+#define HEADERS_MAX 4
 
 struct exchange {
         struct http_transfer transfer; /* the first member: done is given it */
@@ -25,8 +27,9 @@ struct exchange {
         char *body, *answer;
         size_t body_len, len, size;
         char retry_after[BACKOFF_RETRY_AFTER_TEXT];
-        struct curl_slist headers[_HEADER_MAX], addresses; /* libcurl only reads them */
-        char addresses_text[LOOKUP_TEXT_MAX], type[128], url[EXCHANGE_URL_MAX + EXCHANGE_PATH_MAX];
+        size_t n_headers;
+        struct curl_slist headers[HEADERS_MAX], addresses; /* libcurl only reads them */
+        char addresses_text[LOOKUP_TEXT_MAX], type[128], authorization[AUTHORIZATION_MAX], url[EXCHANGE_URL_MAX + EXCHANGE_PATH_MAX];
 };
 
 static inline void url_freep(CURLU **u) {
@@ -41,7 +44,11 @@ static inline void part_freep(char **p) {
 static size_t on_body(char *data, size_t size, size_t n, void *userdata) {
         struct exchange *x = userdata;
         size_t len = size * n;
+        long status = 0;
 
+        if (x->options.part && curl_easy_getinfo(x->transfer.easy, CURLINFO_RESPONSE_CODE, &status) == CURLE_OK &&
+            status == 200)
+                return x->options.part(data, len, x->options.userdata) ? len : 0;
         if (len > x->options.answer_max - x->len)
                 return 0; /* ends the transfer */
         if (len > x->size - x->len) {
@@ -109,42 +116,46 @@ static int on_soon(sd_event_source *source, void *userdata) {
 
 /* --- What is sent -------------------------------------------------------------------------------------- */
 
+static void add_header(struct exchange *x, struct curl_slist **at, const char *text) {
+        *at = &x->headers[x->n_headers++];
+        **at = (struct curl_slist){ .data = (char *) (uintptr_t) text };
+}
+
+/* What is another in each request. */
+static int address_it(struct exchange *x) {
+        struct curl_slist *first = NULL;
+        int bad = 0;
+
+        x->n_headers = 0;
+        /* By itself libcurl asks for large bodies, and waits 1 s for those who do not answer that. */
+        add_header(x, &first, "Expect:");
+        add_header(x, &first->next, x->type);
+        if (x->body_len >= 2 && memcmp(x->body, "\x1f\x8b", 2) == 0)
+                add_header(x, &x->headers[x->n_headers - 1].next, "Content-Encoding: gzip");
+        if (x->authorization[0])
+                add_header(x, &x->headers[x->n_headers - 1].next, x->authorization);
+        bad |= curl_easy_setopt(x->transfer.easy, CURLOPT_URL, x->url) != CURLE_OK;
+        bad |= curl_easy_setopt(x->transfer.easy, CURLOPT_HTTPHEADER, x->headers) != CURLE_OK;
+        return bad ? -EIO : 0;
+}
+
 static int setup(struct exchange *x) {
         const struct exchange_options *o = &x->options;
         CURL *c = x->transfer.easy;
         int bad = 0;
 
-        /* By itself libcurl asks for large bodies, and waits 1 s for those who do not answer that. */
-        x->headers[HEADER_EXPECT] = (struct curl_slist){ .data = (char *) (uintptr_t) "Expect:",
-                                                         .next = &x->headers[HEADER_TYPE] };
-        x->headers[HEADER_TYPE] = (struct curl_slist){ .data = x->type };
-        x->headers[HEADER_ENCODING] =
-                (struct curl_slist){ .data = (char *) (uintptr_t) "Content-Encoding: gzip" };
-        if (x->body_len >= 2 && memcmp(x->body, "\x1f\x8b", 2) == 0)
-                x->headers[HEADER_TYPE].next = &x->headers[HEADER_ENCODING];
-        bad |= curl_easy_setopt(c, CURLOPT_URL, x->url) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_POST, 1L) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_TCP_KEEPALIVE, 1L) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_HTTPHEADER, x->headers) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_WRITEDATA, x) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_HEADERDATA, x) != CURLE_OK;
-        bad |= curl_easy_setopt(c, CURLOPT_SSLVERSION, (long) CURL_SSLVERSION_TLSv1_2) != CURLE_OK;
-        /* a resumed session would go on with the certificate of before */
-        bad |= curl_easy_setopt(c, CURLOPT_SSL_SESSIONID_CACHE, 0L) != CURLE_OK;
-        /* nobody is there to type a passphrase */
-        bad |= curl_easy_setopt(c, CURLOPT_KEYPASSWD, "") != CURLE_OK;
-        if (o->ca) /* else the system's authorities, libcurl's default */
+        if (o->ca) /* else the system's authorities */
                 bad |= curl_easy_setopt(c, CURLOPT_CAINFO, o->ca) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_SSLCERT, o->certificate) != CURLE_OK;
         bad |= curl_easy_setopt(c, CURLOPT_SSLKEY, o->key) != CURLE_OK;
 #if LIBCURL_VERSION_NUM >= 0x075000
         bad |= curl_easy_setopt(c, CURLOPT_MAXLIFETIME_CONN, (long) CONNECTION_SECONDS) != CURLE_OK;
-#endif
-#if LIBCURL_VERSION_NUM >= 0x075700
-        /* else the authorities' file stays in memory, as it was, for a day */
-        bad |= curl_easy_setopt(c, CURLOPT_CA_CACHE_TIMEOUT, 0L) != CURLE_OK;
 #endif
         return bad ? -EIO : 0;
 }
@@ -161,6 +172,8 @@ static int send_body(struct exchange *x) {
         x->waits = false;
         if (r > 0)
                 r = setup(x);
+        if (r >= 0)
+                r = address_it(x);
         if (r < 0) {
                 http_transfer_drop(t);
                 return r;
@@ -215,6 +228,8 @@ int exchange_start(struct exchange *x, const struct exchange_request *q) {
         (void) snprintf(x->url, sizeof(x->url), "%.*s%s", (int) address, x->options.url, q->path);
         (void) snprintf(x->type, sizeof(x->type), "Content-Type: %.100s",
                         q->content_type ? q->content_type : "application/json");
+        (void) snprintf(x->authorization, sizeof(x->authorization), "%s%s", q->authorization ? "Authorization: " : "",
+                        q->authorization ? q->authorization : "");
         x->retry_after[0] = '\0';
         forget_answer(x);
         if (!x->lookup || lookup_answer(x->lookup, &taken))
@@ -287,10 +302,10 @@ int exchange_new(sd_event *e, const struct exchange_options *o, struct exchange 
                 r = sd_event_source_set_enabled(x->soon, SD_EVENT_OFF);
         if (r < 0)
                 return r;
-        (void) sd_event_source_set_description(x->soon, "registry-failure");
+        (void) sd_event_source_set_description(x->soon, o->name);
         r = take_url(x, o->url, why);
         if (r >= 0)
-                r = http_loop_new(e, "registry", &x->loop);
+                r = http_loop_new(e, o->name, &x->loop);
         if (r < 0)
                 return r;
         http_loop_add(x->loop, &x->transfer);

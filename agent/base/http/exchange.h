@@ -29,7 +29,8 @@ struct exchange_request {
         const char *content_type; /* NULL: application/json */
         const void *body;         /* copied; what begins like gzip is said to be gzip */
         size_t len;
-        usec_t timeout; /* the answer is to come within it */
+        usec_t timeout; /* the answer is to come within it; 0: whenever it comes */
+        const char *authorization; /* what the header of this name says; NULL: none */
 };
 
 struct exchange_options {
@@ -37,6 +38,12 @@ struct exchange_options {
         const char *ca, *certificate, *key; /* files; NULL: the system's authorities, none */
         size_t answer_max;
         const char *user_agent;
+        const char *name; /* of the event sources ("registry") */
+        /*
+         * A part of an answer with status 200, for who does not wait for its end; then it is not kept, and answer_max bounds a
+         * part. Not to start, cancel or free an exchange from inside. False ends the exchange. NULL: it is kept for done.
+         */
+        bool (*part)(const char *data, size_t len, void *userdata);
         void (*done)(const struct exchange_answer *a, void *userdata);
         void *userdata;
 };
