@@ -24,7 +24,7 @@
 
 #define EVENTS_MAX 512
 #define WAIT_S     7 /* half of the usual lease, as hosts ask */
-#define AGAIN      (100 * USEC_PER_MSEC) /* after a connection that failed, or a collector that does not lead */
+#define BACK_OFF   (15 * USEC_PER_SEC / 4) /* at most so long behind a round of all collectors, as hosts do: a quarter of the lease */
 #define ENDPOINTS_MAX 4
 
 enum seen { SEEN_READY, SEEN_FORMING, SEEN_RUNNING, SEEN_WHOLE, SEEN_CONNECTED, _SEEN_MAX };
@@ -32,7 +32,7 @@ static const char *const seen_names[_SEEN_MAX] = { "ready", "forming", "running"
 
 struct member {
         int fd;
-        unsigned endpoint;
+        unsigned endpoint, tried; /* tried: collectors since the last answer */
         gnutls_session_t tls;
         bool shaking; /* hands */
         bool dead, changed, waiting; /* waiting: for an answer */
@@ -104,7 +104,7 @@ static void hang_up(struct fleet *f, struct member *m, bool failed) {
         m->fd = close_fd(m->fd);
         m->waiting = false;
         m->changed = true;
-        m->again = now_usec() + AGAIN;
+        m->again = now_usec() + (++m->tried % f->n_endpoints == 0 ? (usec_t) random() % BACK_OFF : 0);
         f->failures += failed;
         if (failed)
                 m->endpoint = (m->endpoint + 1) % f->n_endpoints;
@@ -245,6 +245,7 @@ static void take_answer(struct fleet *f, struct member *m, char *body) {
                 refused(f, m, body);
                 return;
         }
+        m->tried = 0;
         (void) snprintf(m->revision, sizeof(m->revision), "%.*s", (int) MIN(strcspn(revision + 12, "\""), (size_t) 60), revision + 12);
         if (strstr(revision, "\"tell\":true"))
                 m->changed = true;

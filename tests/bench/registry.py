@@ -25,7 +25,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / name) for name in ("collector", "hostd", "control")]
 import certificates  # noqa: E402
-import etcd_server  # noqa: E402
+import etcd_site  # noqa: E402
 from collector_case import BUILD, Collector  # noqa: E402
 
 LEASE = 15
@@ -68,12 +68,12 @@ class Bench:
         self.store, self.tls, self.members, self.per_slice, self.arrive = store, tls, members, per_slice, arrive
         self.temporary = tempfile.TemporaryDirectory()
         self.folder = Path(self.temporary.name)
-        self.etcd = etcd_server.Site(members=3, tls=tls) if store == "etcd" else None
+        self.etcd = etcd_site.Site(members=3, tls=tls) if store == "etcd" else None
         if tls:
             authority = self.authority = certificates.Authority(self.folder / "ca")
             self.server = authority.issue("server", san="IP:127.0.0.1,URI:spiffe://site/collector")
             self.client = authority.issue("client", san="URI:spiffe://site/agent")
-        self.ports = etcd_server.free_ports(4)
+        self.ports = etcd_site.free_ports(4)
         self.collectors = [self.start(i) for i in range(2 if self.etcd else 1)]
 
     def configuration(self, i):
@@ -83,12 +83,12 @@ class Bench:
             lines += [f"Certificate={cert}", f"Key={key}", f"ClientCa={self.authority.cert}", "AllowAgents=spiffe://site/agent",
                       "AllowReaders=spiffe://site/agent", "AllowActors=spiffe://site/agent"]
         scheme = "https" if self.tls else "http"
-        lines += []
+        lines += ["[Control]", f"Lease={LEASE}"]
         if self.etcd:
             lines += ["Store=etcd", f"AgentsUrl={scheme}://127.0.0.1:{self.ports[2 * i]}", f"PeopleUrl={scheme}://127.0.0.1:{self.ports[2 * i + 1]}",
                       "Etcd=" + " ".join(f"{scheme}://127.0.0.1:{p}" for p in self.etcd.clients)]
             if self.tls:
-                cert, key = self.etcd.root
+                cert, key = self.etcd.client
                 lines += [f"EtcdCa={self.etcd.authority.cert}", f"EtcdCertificate={cert}", f"EtcdKey={key}"]
         path = self.folder / f"collector{i}.conf"
         path.write_text("\n".join(lines) + "\n")
