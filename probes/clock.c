@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether the clock is kept in step, and how far off the kernel knows it to be. */
-#include "emit.h"
+#include "probe.h"
 #include "host_stat.h"
 
 #define OFFSET_WARN (100 * (int64_t) USEC_PER_MSEC)
-
-static const struct metric metric_offset = { "tpu.clock.offset", "s", "What the kernel still has to correct",
-                                             SAMPLE_GAUGE };
-static const struct metric metric_error = { "tpu.clock.max_error", "s", "The clock is not off by more",
-                                            SAMPLE_GAUGE };
-static const struct metric metric_synchronized = { "tpu.clock.synchronized", "1",
-                                                   "1: a time daemon keeps the clock in step",
-                                                   SAMPLE_GAUGE };
 
 static void check_synchronized(const struct host_clock *k, struct sink *s) {
         struct finding f;
@@ -47,7 +39,7 @@ static void check_offset(const struct host_clock *k, struct sink *s) {
         s->finding(s, &f);
 }
 
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+int probe_clock(const struct host *h, const struct probe_context *c, struct sink *s) {
         struct host_clock k;
         struct finding f;
         int r;
@@ -62,20 +54,10 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
         }
         check_synchronized(&k, s);
         check_offset(&k, s);
-        emit_int(s, &metric_synchronized, k.synchronized, NULL, NULL, NULL, NULL);
+        put_int(s, METRIC_CLOCK_SYNCHRONIZED, k.synchronized, NULL, NULL, NULL);
         if (k.synchronized) {
-                emit_double(s, &metric_offset, (double) k.offset_usec / 1e6, NULL, NULL);
-                emit_double(s, &metric_error, (double) k.max_error_usec / 1e6, NULL, NULL);
+                put_double(s, METRIC_CLOCK_OFFSET, (double) k.offset_usec / 1e6, NULL, NULL, NULL);
+                put_double(s, METRIC_CLOCK_ERROR, (double) k.max_error_usec / 1e6, NULL, NULL, NULL);
         }
         return 0;
 }
-
-const struct probe probe_clock = {
-        .name = "clock",
-        .summary = "clock synchronization and offset",
-        .group = GROUP_HOST,
-        .interval = 60 * USEC_PER_SEC,
-        .timeout = 2 * USEC_PER_SEC,
-        .varies = true,
-        .run = run,
-};

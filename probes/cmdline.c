@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The words of the kernel's command line that matter to a TPU host, and those that TPU7x wants. */
-#include "emit.h"
+#include "probe.h"
 #include "tpu_sysfs.h"
 
 #define CMDLINE_MAX 4096
@@ -74,7 +74,7 @@ static void judge(const struct host *h, char *text, struct finding *f) {
                     "add them to GRUB_CMDLINE_LINUX in /etc/default/grub, then update-grub and reboot");
 }
 
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+int probe_cmdline(const struct host *h, const struct probe_context *c, struct sink *s) {
         char text[CMDLINE_MAX];
         struct finding f;
         int r;
@@ -89,12 +89,3 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
         s->finding(s, &f);
         return 0;
 }
-
-const struct probe probe_cmdline = {
-        .name = "cmdline",
-        .summary = "the kernel's command line",
-        .group = GROUP_HOST,
-        .interval = 600 * USEC_PER_SEC,
-        .timeout = 2 * USEC_PER_SEC,
-        .run = run,
-};

@@ -3,7 +3,7 @@
 #include <sys/sysmacros.h>
 
 #include "base.h"
-#include "emit.h"
+#include "probe.h"
 #include "host.h"
 #include "host_stat.h"
 #include "paths.h"
@@ -88,15 +88,6 @@ static int mounts_read(const struct host *h, struct mount_point *ret, size_t max
 
 static const char *const places[] = { "/", PATH_HOSTD_STATE };
 
-/* OpenTelemetry semantic conventions 1.44, system.filesystem.*. */
-static const struct metric metric_limit = { "system.filesystem.limit", "By", "Size of a file system",
-                                            SAMPLE_GAUGE };
-static const struct metric metric_usage = { "system.filesystem.usage", "By",
-                                            "Bytes of a file system by state", SAMPLE_GAUGE };
-
-#define MOUNTPOINT_KEY "system.filesystem.mountpoint"
-#define STATE_KEY "system.filesystem.state"
-
 static enum verdict judge_share(uint64_t all, uint64_t available) {
         if (available < all / 100 * FAIL_PERCENT)
                 return VERDICT_FAIL;
@@ -126,12 +117,11 @@ static void check_bytes(const char *place, const struct host_space *v, struct si
 static void sample_space(const char *place, const struct host_space *v, struct sink *s) {
         if (v->bytes > INT64_MAX || v->bytes_free > v->bytes || v->bytes_available > v->bytes_free)
                 return; /* its numbers contradict each other */
-        emit_int(s, &metric_limit, (int64_t) v->bytes, MOUNTPOINT_KEY, place, NULL, NULL);
-        emit_int(s, &metric_usage, (int64_t) (v->bytes - v->bytes_free), MOUNTPOINT_KEY, place, STATE_KEY,
-                 "used");
-        emit_int(s, &metric_usage, (int64_t) v->bytes_available, MOUNTPOINT_KEY, place, STATE_KEY, "free");
-        emit_int(s, &metric_usage, (int64_t) (v->bytes_free - v->bytes_available), MOUNTPOINT_KEY, place,
-                 STATE_KEY, "reserved"); /* for root */
+        put_int(s, METRIC_FILESYSTEM_LIMIT, (int64_t) v->bytes, place, NULL, NULL);
+        put_int(s, METRIC_FILESYSTEM_USAGE, (int64_t) (v->bytes - v->bytes_free), place, "used", NULL);
+        put_int(s, METRIC_FILESYSTEM_USAGE, (int64_t) v->bytes_available, place, "free", NULL);
+        /* for root */
+        put_int(s, METRIC_FILESYSTEM_USAGE, (int64_t) (v->bytes_free - v->bytes_available), place, "reserved", NULL);
 }
 
 static void check_inodes(const char *place, const struct host_space *v, struct sink *s) {
@@ -187,7 +177,7 @@ static void sample_others(const struct host *h, struct told *t, struct sink *s) 
         }
 }
 
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+int probe_disk(const struct host *h, const struct probe_context *c, struct sink *s) {
         struct told told = { .n = 0 };
 
         (void) c;
@@ -210,14 +200,3 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
         sample_others(h, &told, s);
         return 0;
 }
-
-const struct probe probe_disk = {
-        .name = "disk",
-        .summary = "free space and inodes of / and of the agent's directory, space of the other disks",
-        .group = GROUP_HOST,
-        .interval = 120 * USEC_PER_SEC,
-        .timeout = 2 * USEC_PER_SEC,
-        .blocks = true,
-        .varies = true,
-        .run = run,
-};

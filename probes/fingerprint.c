@@ -2,9 +2,9 @@
 /*
  * What runs here by version: kernel, libtpu and the frameworks as wheels on disk, and the flags that the
  * host gives to every process. Hosts of one slice must agree (jax-ml/jax#10218); here one host is told, and
- * judged only where it contradicts itself.
+ * judged only where it contradicts itself. It blocks: homes may be on the network.
  */
-#include "emit.h"
+#include "probe.h"
 #include "wheels.h"
 
 #define FILE_MAX (64 * 1024)
@@ -125,20 +125,10 @@ static void check_flags(const struct host *h, struct sink *s) {
                 tell_flag(l, s);
 }
 
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+int probe_fingerprint(const struct host *h, const struct probe_context *c, struct sink *s) {
         (void) c;
         check_kernel(h, s);
         check_wheels(h, s);
         check_flags(h, s);
         return 0;
 }
-
-const struct probe probe_fingerprint = {
-        .name = "fingerprint",
-        .summary = "versions of kernel, libtpu, JAX and PyTorch, and flags, as they are on disk",
-        .group = GROUP_SOFTWARE,
-        .interval = 1800 * USEC_PER_SEC,
-        .timeout = 5 * USEC_PER_SEC,
-        .blocks = true, /* homes may be on the network */
-        .run = run,
-};

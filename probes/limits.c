@@ -3,7 +3,7 @@
  * Limits that a run gets. Ours come from its unit (memlock unlimited, RUN_NOFILE files), within what the
  * kernel allows; a training started as any other service gets the manager's defaults, which are told beside.
  */
-#include "emit.h"
+#include "probe.h"
 #include "host_stat.h"
 #include "paths.h"
 #include "system_conf.h"
@@ -80,18 +80,9 @@ static void check_memlock(const struct host *h, struct sink *s) {
         s->finding(s, &f);
 }
 
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+int probe_limits(const struct host *h, const struct probe_context *c, struct sink *s) {
         (void) c;
         check_nofile(h, s);
         check_memlock(h, s);
         return 0;
 }
-
-const struct probe probe_limits = {
-        .name = "limits",
-        .summary = "open files and locked memory that a run gets",
-        .group = GROUP_HOST,
-        .interval = 600 * USEC_PER_SEC,
-        .timeout = 2 * USEC_PER_SEC,
-        .run = run,
-};

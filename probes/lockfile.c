@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "device_owners.h"
-#include "emit.h"
+#include "probe.h"
 #include "host_stat.h"
 
 #define PATH "/tmp/libtpu_lockfile"
@@ -34,7 +34,7 @@ static void judge_presence(const struct host_stat *st, const struct probe_contex
         }
 }
 
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+int probe_lockfile(const struct host *h, const struct probe_context *c, struct sink *s) {
         struct host_stat st, tmp;
         struct finding f;
         int r;
@@ -51,15 +51,3 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
         s->finding(s, &f);
         return 0;
 }
-
-const struct probe probe_lockfile = {
-        .name = "lockfile",
-        .summary = "libtpu's lock file, and whether it is stale",
-        .group = GROUP_CHIPS,
-        .interval = 300 * USEC_PER_SEC,
-        .timeout = 5 * USEC_PER_SEC,
-        .blocks = true,
-        .asks_owners = true,
-        .varies = true,
-        .run = run,
-};

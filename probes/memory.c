@@ -53,7 +53,7 @@ static void judge(uint64_t total, uint64_t available, struct finding *f) {
         finding_set(f->remedy, "ps -eo pid,user,rss,args --sort=-rss | head");
 }
 
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+int probe_memory(const struct host *h, const struct probe_context *c, struct sink *s) {
         static const char path[] = "/proc/meminfo";
         uint64_t total, available;
         char text[MEMINFO_MAX];
@@ -75,13 +75,3 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
         s->finding(s, &f);
         return 0;
 }
-
-const struct probe probe_memory = {
-        .name = "memory",
-        .summary = "memory that is left",
-        .group = GROUP_HOST,
-        .interval = 10 * USEC_PER_SEC,
-        .timeout = 2 * USEC_PER_SEC,
-        .varies = true,
-        .run = run,
-};

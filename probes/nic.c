@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "emit.h"
 #include "intent.h"
 #include "links.h"
 #include "machine_of.h"
@@ -113,13 +112,6 @@ static void nic_check_count(const struct host *h, size_t found, const struct pro
 
 /* Every data-centre NIC: link, carrier, MTU against the rule and its other settings. */
 
-#define NIC_KEY "network.interface.name"
-
-/* OpenTelemetry semantic conventions 1.44, hw.network.*. What went through it: probes/metrics/nics.h. */
-static const struct metric metric_up = { "hw.network.up", "1", "1: administratively up and with carrier",
-                                         SAMPLE_GAUGE };
-static const struct metric metric_mtu = { "tpu.nic.mtu", "By", "MTU of a NIC", SAMPLE_GAUGE };
-
 static void check_link(const struct link *l, const char *nic, struct sink *s) {
         struct finding f;
 
@@ -166,9 +158,9 @@ static void look_at(const struct host *h, const struct probe_context *c, const s
         nic[sizeof(nic) - 1] = '\0';
         check_link(l, make_printable(nic), s);
         check_mtu(c, l, nic, s);
-        emit_int(s, &metric_up, l->up && l->carrier, NIC_KEY, nic, "hw.id", nic);
+        put_int(s, METRIC_NIC_UP, l->up && l->carrier, nic, nic, NULL);
         if (l->mtu != 0)
-                emit_int(s, &metric_mtu, l->mtu, NIC_KEY, nic, NULL, NULL);
+                put_int(s, METRIC_NIC_MTU, l->mtu, nic, NULL, NULL);
         nic_look_at_device(h, nic, s);
 }
 
@@ -185,7 +177,7 @@ static void no_nic(size_t n_links, struct sink *s) {
         s->finding(s, &f);
 }
 
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+int probe_nic(const struct host *h, const struct probe_context *c, struct sink *s) {
         _cleanup_links_ struct link_table t = LINK_TABLE_NULL;
         size_t found = 0;
         int r;
@@ -204,12 +196,3 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
                 nic_check_count(h, found, c, s);
         return c->intent ? nic_look_at_settings(h, c->intent, &t, s) : 0;
 }
-
-const struct probe probe_nic = {
-        .name = "nic",
-        .summary = "data-centre NICs: link, carrier, MTU, features",
-        .group = GROUP_NETWORK,
-        .interval = 10 * USEC_PER_SEC,
-        .timeout = 2 * USEC_PER_SEC,
-        .run = run,
-};

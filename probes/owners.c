@@ -2,7 +2,7 @@
 /* Who has each chip's device open. Being busy is no fault: it is what a person asks before starting a run.
  */
 #include "device_owners.h"
-#include "emit.h"
+#include "probe.h"
 #include "tpu_sysfs.h"
 
 struct walk {
@@ -50,7 +50,7 @@ static int visit(const char *node, void *userdata) {
         return 0;
 }
 
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+int probe_owners(const struct host *h, const struct probe_context *c, struct sink *s) {
         struct walk w = { c->owners, s, 0 };
         struct finding f;
         int r;
@@ -70,15 +70,3 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
         s->finding(s, &f);
         return 0;
 }
-
-const struct probe probe_owners = {
-        .name = "owners",
-        .summary = "which process has each chip open",
-        .group = GROUP_CHIPS,
-        .interval = 300 * USEC_PER_SEC,
-        .timeout = 5 * USEC_PER_SEC,
-        .blocks = true,
-        .asks_owners = true,
-        .varies = true,
-        .run = run,
-};

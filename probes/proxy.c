@@ -4,7 +4,7 @@
 #include <systemd/sd-bus.h>
 
 #include "base.h"
-#include "emit.h"
+#include "probe.h"
 #include "host.h"
 #include "host_stat.h"
 
@@ -192,19 +192,9 @@ static void check_manager(const struct host *h, struct sink *s) {
         s->finding(s, &f);
 }
 
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+int probe_proxy(const struct host *h, const struct probe_context *c, struct sink *s) {
         (void) c;
         check_file(h, s);
         check_manager(h, s);
         return 0;
 }
-
-const struct probe probe_proxy = {
-        .name = "proxy",
-        .summary = "proxy variables that every run would inherit",
-        .group = GROUP_NETWORK,
-        .interval = 900 * USEC_PER_SEC,
-        .timeout = 3 * USEC_PER_SEC,
-        .blocks = true,
-        .run = run,
-};

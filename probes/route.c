@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Data-centre routes: their least retransmission time, where the routes are what carries it, and whether each
  * NIC's traffic leaves by that NIC. */
-#include "emit.h"
+#include "probe.h"
 #include "paths.h"
 #include "plan.h"
 #include "source.h"
@@ -55,7 +55,7 @@ static int judge(const struct host *h, const struct intent *i, struct found *f, 
         return r;
 }
 
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+int probe_route(const struct host *h, const struct probe_context *c, struct sink *s) {
         _cleanup_found_ struct found f = FOUND_NULL;
 
         if (c->intent)
@@ -64,12 +64,3 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
             "ls -l " PATH_PROFILES);
         return 0;
 }
-
-const struct probe probe_route = {
-        .name = "route",
-        .summary = "data-centre routes: least retransmission time, each NIC's own way out",
-        .group = GROUP_NETWORK,
-        .interval = 30 * USEC_PER_SEC,
-        .timeout = 2 * USEC_PER_SEC,
-        .run = run,
-};

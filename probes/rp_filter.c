@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reverse-path filters: with several data-centre NICs a strict one drops packets. */
-#include "emit.h"
+#include "probe.h"
 #include "paths.h"
 #include "plan.h"
 
@@ -34,7 +34,7 @@ static int judge(const struct host *h, const struct intent *i, struct found *f, 
         return r;
 }
 
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+int probe_rp_filter(const struct host *h, const struct probe_context *c, struct sink *s) {
         _cleanup_found_ struct found f = FOUND_NULL;
 
         if (c->intent)
@@ -43,12 +43,3 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
             "ls -l " PATH_PROFILES);
         return 0;
 }
-
-const struct probe probe_rp_filter = {
-        .name = "rp_filter",
-        .summary = "reverse-path filters, with several data-centre NICs",
-        .group = GROUP_NETWORK,
-        .interval = 30 * USEC_PER_SEC,
-        .timeout = 2 * USEC_PER_SEC,
-        .run = run,
-};

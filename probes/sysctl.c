@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every sysctl that the profile wants: its value as the kernel has it. */
-#include "emit.h"
+#include "probe.h"
 #include "intent.h"
 #include "paths.h"
 
@@ -28,7 +28,7 @@ static void check_parameter(const struct host *h, const struct intent_sysctl *w,
         s->finding(s, &f);
 }
 
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+int probe_sysctl(const struct host *h, const struct probe_context *c, struct sink *s) {
         struct finding f;
 
         if (c->intent && c->intent->n_sysctls > 0) {
@@ -49,12 +49,3 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
         s->finding(s, &f);
         return 0;
 }
-
-const struct probe probe_sysctl = {
-        .name = "sysctl",
-        .summary = "kernel settings that the profile wants",
-        .group = GROUP_NETWORK,
-        .interval = 30 * USEC_PER_SEC,
-        .timeout = 2 * USEC_PER_SEC,
-        .run = run,
-};

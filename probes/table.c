@@ -1,12 +1,82 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The lists of this room, and what has to do with all that stands in them. */
 #include "probe.h"
 
-#define PROBE(name) extern const struct probe probe_##name;
+#include "utf8.h"
+
+/* --- Metrics ------------------------------------------------------------------------------------------- */
+
+static const struct metric_def defs[] = {
+#define METRIC(id, kind, name, unit, key0, key1, key2, description) \
+        [METRIC_##id] = { name, unit, description, SAMPLE_##kind, { key0, key1, key2 } },
+#define METRIC_5(id, kind, name, unit, key0, key1, key2, key3, key4, description) \
+        [METRIC_##id] = { name, unit, description, SAMPLE_##kind, { key0, key1, key2, key3, key4 } },
+#include "metrics.def"
+#undef METRIC
+#undef METRIC_5
+};
+
+const struct metric_def *metric_def(enum metric_id id) {
+        return &defs[id];
+}
+
+static struct sample sample_of(enum metric_id id, const char *v0, const char *v1, const char *v2) {
+        const struct metric_def *d = &defs[id];
+
+        return (struct sample){
+                .name = d->name,
+                .unit = d->unit,
+                .description = d->description,
+                .kind = d->kind,
+                .keys = { d->keys[0], d->keys[1], d->keys[2] },
+                .values = { v0, v1, v2 },
+        };
+}
+
+void put_int(struct sink *s, enum metric_id id, int64_t value, const char *v0, const char *v1,
+             const char *v2) {
+        struct sample m = sample_of(id, v0, v1, v2);
+
+        m.is_int = true;
+        m.i = value;
+        s->sample(s, &m);
+}
+
+void put_double(struct sink *s, enum metric_id id, double value, const char *v0, const char *v1,
+                const char *v2) {
+        struct sample m = sample_of(id, v0, v1, v2);
+
+        m.d = value;
+        s->sample(s, &m);
+}
+
+char *make_printable(char *text) {
+        for (char *p = text; *p; p++)
+                if (*p == '\t' || *p == '\n')
+                        *p = '?';
+        (void) utf8_scrub(text, strlen(text));
+        return text;
+}
+
+/* --- Probes -------------------------------------------------------------------------------------------- */
+
+#define PROBE(id, in, every, within, flags, says)                    \
+        static const struct probe definition_of_##id = {             \
+                .name = #id,                                         \
+                .summary = says,                                     \
+                .group = GROUP_##in,                                 \
+                .interval = every * USEC_PER_SEC,                    \
+                .timeout = within * USEC_PER_SEC,                    \
+                .blocks = ((flags) & PROBE_BLOCKS) != 0,             \
+                .asks_owners = ((flags) & PROBE_ASKS_OWNERS) != 0,   \
+                .varies = ((flags) & PROBE_VARIES) != 0,             \
+                .run = probe_##id,                                   \
+        };
 #include "probes.def"
 #undef PROBE
 
 const struct probe *const probe_table[] = {
-#define PROBE(name) &probe_##name,
+#define PROBE(id, in, every, within, flags, says) &definition_of_##id,
 #include "probes.def"
 #undef PROBE
         NULL,

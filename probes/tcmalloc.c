@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The allocator that runs preload: there, and loadable. */
 #include "elf_class.h"
-#include "emit.h"
+#include "probe.h"
 #include "paths.h"
 #include "tpu_sysfs.h"
 
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+int probe_tcmalloc(const struct host *h, const struct probe_context *c, struct sink *s) {
         char why[ELF_WHY_MAX];
         struct finding f;
         int r, tpu;
@@ -36,12 +36,3 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
         s->finding(s, &f);
         return 0;
 }
-
-const struct probe probe_tcmalloc = {
-        .name = "tcmalloc",
-        .summary = "the tcmalloc library: there, and loadable",
-        .group = GROUP_SOFTWARE,
-        .interval = 600 * USEC_PER_SEC,
-        .timeout = 2 * USEC_PER_SEC,
-        .run = run,
-};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Transparent huge pages, without which a TPU run starts and ends slowly. */
-#include "emit.h"
+#include "probe.h"
 #include "tpu_sysfs.h"
 
 #define PATH "/sys/kernel/mm/transparent_hugepage/enabled"
@@ -29,7 +29,7 @@ static void judge(const struct host *h, const char *value, struct finding *f) {
         }
 }
 
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+int probe_thp(const struct host *h, const struct probe_context *c, struct sink *s) {
         struct finding f;
         char value[128];
         int r;
@@ -44,12 +44,3 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
         s->finding(s, &f);
         return 0;
 }
-
-const struct probe probe_thp = {
-        .name = "thp",
-        .summary = "transparent huge pages",
-        .group = GROUP_HOST,
-        .interval = 300 * USEC_PER_SEC,
-        .timeout = 2 * USEC_PER_SEC,
-        .run = run,
-};

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TPU chips: how many there are, whether a program can open them, and what is there that nobody knows. */
-#include "emit.h"
+#include "probe.h"
 #include "host_stat.h"
 #include "machine_of.h"
 #include "tpu_sysfs.h"
 
 #define LOOK "lspci -nnk -d 1ae0:"
-
-static const struct metric metric_present = { "tpu.chips.present", "{chip}",
-                                              "TPU chips that the PCI bus shows", SAMPLE_GAUGE };
-static const struct metric metric_usable = { "tpu.chips.usable", "{chip}", "TPU chips with a device node",
-                                             SAMPLE_GAUGE };
-static const struct metric metric_wanted = { "tpu.chips.wanted", "{chip}",
-                                             "TPU chips that this host should have", SAMPLE_GAUGE };
 
 static bool is_mixed(const struct tpu_inventory *v) {
         for (size_t i = 1; i < v->n; i++)
@@ -69,9 +62,9 @@ static void check_count(const struct tpu_inventory *v, const struct probe_contex
                 finding_set(f.remedy, LOOK);
         }
         s->finding(s, &f);
-        emit_int(s, &metric_present, (int64_t) v->n, NULL, NULL, NULL, NULL);
+        put_int(s, METRIC_CHIPS_PRESENT, (int64_t) v->n, NULL, NULL, NULL);
         if (is_wanted_known(c))
-                emit_int(s, &metric_wanted, c->chips_wanted, NULL, NULL, NULL, NULL);
+                put_int(s, METRIC_CHIPS_WANTED, c->chips_wanted, NULL, NULL, NULL);
 }
 
 static void check_nodes(const struct tpu_inventory *v, struct sink *s) {
@@ -84,7 +77,7 @@ static void check_nodes(const struct tpu_inventory *v, struct sink *s) {
                         usable++;
                 else if (!first)
                         first = &v->chips[i];
-        emit_int(s, &metric_usable, (int64_t) usable, NULL, NULL, NULL, NULL);
+        put_int(s, METRIC_CHIPS_USABLE, (int64_t) usable, NULL, NULL, NULL);
         if (v->n == 0)
                 return; /* tpu.chips has said it */
         finding_init(&f, "tpu.nodes", NULL);
@@ -222,7 +215,7 @@ static void report_unreadable(const struct tpu_inventory *v, struct sink *s) {
         s->finding(s, &f);
 }
 
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+int probe_tpu(const struct host *h, const struct probe_context *c, struct sink *s) {
         struct tpu_inventory v;
         int r;
 
@@ -237,12 +230,3 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
         report_unreadable(&v, s);
         return 0;
 }
-
-const struct probe probe_tpu = {
-        .name = "tpu",
-        .summary = "TPU chips on the PCI bus and their device nodes",
-        .group = GROUP_CHIPS,
-        .interval = 30 * USEC_PER_SEC,
-        .timeout = 5 * USEC_PER_SEC,
-        .run = run,
-};

@@ -2,15 +2,13 @@
 /* libtpu's own logs, which nobody rotates: they have filled disks (marin-community/marin#2078). */
 #include <sys/stat.h>
 
-#include "emit.h"
+#include "probe.h"
 #include "host_stat.h"
 
 #define PATH "/tmp/tpu_logs"
 #define SIZE_WARN ((uint64_t) 4 << 30)
 #define DEPTH_MAX 4
 #define FILES_MAX 10000
-
-static const struct metric metric_size = { "tpu.logs.size", "By", "Size of libtpu's logs", SAMPLE_GAUGE };
 
 struct walk {
         const struct host *h;
@@ -68,7 +66,7 @@ static void judge(uint64_t bytes, bool more, struct finding *f) {
         finding_set(f->remedy, "find " PATH " -type f -mtime +1 -delete; or run with TPU_LOG_DIR=disabled");
 }
 
-static int run(const struct host *h, const struct probe_context *c, struct sink *s) {
+int probe_tpu_logs(const struct host *h, const struct probe_context *c, struct sink *s) {
         struct host_stat tmp;
         struct finding f;
         uint64_t bytes = 0;
@@ -89,8 +87,7 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
                         finding_set(f.reason, "more than %d files in one directory", HOST_LIST_MAX);
                         finding_set(f.remedy, "find " PATH " -type f -mtime +1 -delete");
                 }
-                emit_int(s, &metric_size, (int64_t) MIN(bytes, (uint64_t) INT64_MAX), NULL, NULL, NULL,
-                         NULL);
+                put_int(s, METRIC_LOGS_SIZE, (int64_t) MIN(bytes, (uint64_t) INT64_MAX), NULL, NULL, NULL);
         } else if (r == -ENOENT && host_stat(h, "/tmp", &tmp) == 0) {
                 f.verdict = VERDICT_OK;
                 finding_set(f.found, "none");
@@ -99,14 +96,3 @@ static int run(const struct host *h, const struct probe_context *c, struct sink 
         s->finding(s, &f);
         return 0;
 }
-
-const struct probe probe_tpu_logs = {
-        .name = "tpu_logs",
-        .summary = "size of libtpu's logs in " PATH,
-        .group = GROUP_HOST,
-        .interval = 300 * USEC_PER_SEC,
-        .timeout = 5 * USEC_PER_SEC,
-        .blocks = true,
-        .varies = true,
-        .run = run,
-};

@@ -11,7 +11,7 @@
  */
 #include "cgroup_files.h"
 #include "look.h"
-#include "names.h"
+#include "probe.h"
 #include "run_look.h"
 
 struct host_metrics;

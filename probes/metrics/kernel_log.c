@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernel_log.h"
 
-#include "emit.h"
+#include "probe.h"
 
 #define NEVER USEC_INFINITY
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* What one look at the host goes through all parts of this room with. */
-#include "names.h"
+#include "probe.h"
 #include "source.h"
 
 struct look {

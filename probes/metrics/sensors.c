@@ -3,7 +3,7 @@
 
 #include <fcntl.h>
 
-#include "emit.h"
+#include "probe.h"
 
 #define PACKAGES_CPUS 1024
 #define INPUTS_MAX 16 /* of one hwmon device */
