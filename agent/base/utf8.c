@@ -56,3 +56,10 @@ void utf8_copy(char *dst, size_t size, const char *src) {
         dst[len] = 0;
         (void) utf8_scrub(dst, len); /* a sequence that the cut tore is replaced, too */
 }
+
+void utf8_copy_line(char *dst, size_t size, const char *src) {
+        utf8_copy(dst, size, src);
+        for (char *c = dst; *c; c++)
+                if (*c == '\n' || *c == '\t')
+                        *c = ' ';
+}

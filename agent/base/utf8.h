@@ -13,3 +13,5 @@ size_t utf8_scrub(char *s, size_t len);
 
 /* Copies a text of the wire (NULL is the empty text) into dst, cut at size - 1 bytes, and scrubs it. */
 void utf8_copy(char *dst, size_t size, const char *src);
+/* As utf8_copy(), for one line: a tab and a newline become a blank, too. */
+void utf8_copy_line(char *dst, size_t size, const char *src);

@@ -100,18 +100,11 @@ int libtpu_list_read(struct libtpu_reader *r, const void *data, size_t len,
 
 /* --- Attributes ----------------------------------------------------------------------------------------- */
 
-static void scrub(char *to, const char *from) {
-        utf8_copy(to, LIBTPU_TEXT_MAX, from);
-        for (char *c = to; *c; c++)
-                if (*c == '\n' || *c == '\t')
-                        *c = ' ';
-}
-
 /* False: it has no value that a label can have. */
 static bool print_value(const Libtpu__AttrValue *v, char text[static LIBTPU_TEXT_MAX]) {
         switch (v ? (int) v->attr_case : 0) { /* protobuf-c's padding member has another name before 1.4 */
         case LIBTPU__ATTR_VALUE__ATTR_STRING_ATTR:
-                scrub(text, v->string_attr);
+                utf8_copy_line(text, LIBTPU_TEXT_MAX, v->string_attr);
                 return true;
         case LIBTPU__ATTR_VALUE__ATTR_BOOL_ATTR:
                 (void) snprintf(text, LIBTPU_TEXT_MAX, "%s", v->bool_attr ? "true" : "false");
@@ -136,7 +129,7 @@ static void add_attribute(struct libtpu_reader *r, const Libtpu__Attribute *a) {
         to = &r->attributes[r->n_attributes];
         if (!print_value(a->value, to->value))
                 return;
-        scrub(to->key, a->key);
+        utf8_copy_line(to->key, sizeof(to->key), a->key);
         r->n_attributes++;
 }
 

@@ -16,10 +16,7 @@ static void print_bytes(const ProtobufCBinaryData *b, char text[static LIBTPU_FI
 
 /* One line of printable text; true: it was cut. */
 static bool copy_line(char to[static LIBTPU_LOCATION_MAX], const char *from) {
-        utf8_copy(to, LIBTPU_LOCATION_MAX, from);
-        for (char *c = to; *c; c++)
-                if (*c == '\n' || *c == '\t')
-                        *c = ' ';
+        utf8_copy_line(to, LIBTPU_LOCATION_MAX, from);
         return strlen(from) >= LIBTPU_LOCATION_MAX;
 }
 
