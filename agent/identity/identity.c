@@ -4,7 +4,7 @@
 #include "identity.h"
 
 #include "config.h"
-#include "shape.h"
+#include "topology.h"
 
 #define ORIGIN_KERNEL  "kernel"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "world.h"
 
-#include "shape.h"
+#include "topology.h"
 
 static const char *address_of(const struct environment_host *h) {
         return h->address && h->address[0] ? h->address : h->name;
