@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run_look.h"
 
-#include "runs.h"
+#include "cgroup_files.h"
 
 /* --- Threads ------------------------------------------------------------------------------------------- */
 

@@ -3,10 +3,9 @@
 #include <math.h>
 
 #include "cgroup_files.h"
-#include "cpu.h"
+#include "system.h"
 #include "host_metrics.h"
 #include "nic_queues.h"
-#include "pressure.h"
 #include "scratch.h"
 
 #define MACHINE FIXTURES "/machine-metrics"
