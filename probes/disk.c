@@ -3,7 +3,7 @@
 #include <sys/sysmacros.h>
 
 #include "base.h"
-#include "probe.h"
+#include "words.h"
 #include "host.h"
 #include "host_stat.h"
 #include "paths.h"
@@ -83,35 +83,16 @@ static int mounts_read(const struct host *h, struct mount_point *ret, size_t max
 
 /* Room on the file systems that the host and the agent write to: bytes and inodes. */
 
-#define WARN_PERCENT 5
+#define WARN_PERCENT 5 /* words.def says them, too */
 #define FAIL_PERCENT 1
 
 static const char *const places[] = { "/", PATH_HOSTD_STATE };
 
-static enum verdict judge_share(uint64_t all, uint64_t available) {
+/* How far its words stand behind those for enough room. */
+static unsigned judge_share(uint64_t all, uint64_t available) {
         if (available < all / 100 * FAIL_PERCENT)
-                return VERDICT_FAIL;
-        return available < all / 100 * WARN_PERCENT ? VERDICT_WARN : VERDICT_OK;
-}
-
-static void explain(struct finding *f, const char *place, const char *option, const char *order) {
-        if (f->verdict == VERDICT_OK)
-                return;
-        finding_set(f->wanted, "at least %d %%", WARN_PERCENT);
-        finding_set(f->source, "tpu-hostd's own floor; below %d %% the host is unfit", FAIL_PERCENT);
-        finding_set(f->reason, "logs, checkpoints and the agent's own records will soon fail to be written");
-        finding_set(f->remedy, "du -x %s --max-depth=2 %s | sort %s | tail", option, place, order);
-}
-
-static void check_bytes(const char *place, const struct host_space *v, struct sink *s) {
-        struct finding f;
-
-        finding_init(&f, "disk.space", place);
-        f.verdict = judge_share(v->bytes, v->bytes_available);
-        finding_set(f.found, "%.1f of %.1f GiB free", (double) v->bytes_available / (1 << 30),
-                    (double) v->bytes / (1 << 30));
-        explain(&f, place, "-h", "-h");
-        s->finding(s, &f);
+                return 2;
+        return available < all / 100 * WARN_PERCENT;
 }
 
 static void sample_space(const char *place, const struct host_space *v, struct sink *s) {
@@ -124,25 +105,13 @@ static void sample_space(const char *place, const struct host_space *v, struct s
         put_int(s, METRIC_FILESYSTEM_USAGE, (int64_t) (v->bytes_free - v->bytes_available), place, "reserved", NULL);
 }
 
-static void check_inodes(const char *place, const struct host_space *v, struct sink *s) {
-        struct finding f;
-
-        if (v->files == 0)
-                return; /* btrfs and others have no such limit */
-        finding_init(&f, "disk.inodes", place);
-        f.verdict = judge_share(v->files, v->files_free);
-        finding_set(f.found, "%.1f %% free", 100.0 * (double) v->files_free / (double) v->files);
-        explain(&f, place, "--inodes", "-n");
-        s->finding(s, &f);
-}
-
-static void unknown(const char *place, const char *why, struct sink *s) {
-        struct finding f;
-
-        finding_init(&f, "disk.space", place);
-        finding_set(f.reason, "its file system does not say how full it is: %s", why);
-        finding_set(f.remedy, "df -h %s", place);
-        s->finding(s, &f);
+static void check_space(const char *place, const struct host_space *v, struct sink *s) {
+        probe_tell(s, WORDS_DISK_SPACE + judge_share(v->bytes, v->bytes_available), place, NULL, "%.1f of %.1f GiB free",
+                   (double) v->bytes_available / (1 << 30), (double) v->bytes / (1 << 30));
+        sample_space(place, v, s);
+        if (v->files > 0) /* btrfs and others have no such limit */
+                probe_tell(s, WORDS_DISK_INODES + judge_share(v->files, v->files_free), place, NULL, "%.1f %% free",
+                           100.0 * (double) v->files_free / (double) v->files);
 }
 
 /* The file systems that were told: each once, under the path that it was found at first. */
@@ -188,14 +157,13 @@ int probe_disk(const struct host *h, const struct probe_context *c, struct sink 
                 if (r == -ENOENT || (r == -EACCES && i > 0))
                         continue; /* not installed, or not ours to see: "/" is always there */
                 if (r < 0 || v.bytes == 0 || v.bytes_available > v.bytes || v.files_free > v.files) {
-                        unknown(places[i], r < 0 ? strerror(-r) : "its numbers contradict each other", s);
+                        probe_tell(s, WORDS_DISK_SILENT, places[i],
+                                   r < 0 ? strerror(-r) : "its numbers contradict each other", "%s", "");
                         continue;
                 }
                 if (told_before(&told, v.device))
                         continue;
-                check_bytes(places[i], &v, s);
-                sample_space(places[i], &v, s);
-                check_inodes(places[i], &v, s);
+                check_space(places[i], &v, s);
         }
         sample_others(h, &told, s);
         return 0;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lists of this room, and what has to do with all that stands in them. */
-#include "probe.h"
+#include <stdarg.h>
+
+#include "words.h"
 
 #include "utf8.h"
 
@@ -56,6 +58,52 @@ char *make_printable(char *text) {
                         *p = '?';
         (void) utf8_scrub(text, strlen(text));
         return text;
+}
+
+/* --- Words --------------------------------------------------------------------------------------------- */
+
+static const struct {
+        const char *check;
+        enum verdict verdict;
+        const char *wanted, *source, *reason, *remedy;
+} words[] = {
+#define WORDS(id, check, verdict, wanted, source, reason, remedy) \
+        [WORDS_##id] = { check, VERDICT_##verdict, wanted, source, reason, remedy },
+#include "words.def"
+#undef WORDS
+};
+
+static void fill(char *field, size_t size, const char *text, const char *subject, const char *detail) {
+        char buf[1024];
+        size_t n = 0;
+
+        for (const char *p = text; *p && n < sizeof(buf);)
+                if (startswith(p, "{}") || startswith(p, "{1}")) {
+                        n += (size_t) snprintf(buf + n, sizeof(buf) - n, "%s", p[1] == '1' ? detail : subject);
+                        p += p[1] == '1' ? 3 : 2;
+                } else
+                        buf[n++] = *p++;
+        buf[MIN(n, sizeof(buf) - 1)] = '\0';
+        finding_format(field, size, "%s", make_printable(buf));
+}
+
+void probe_tell(struct sink *s, enum words w, const char *subject, const char *detail, const char *fmt, ...) {
+        struct finding f;
+        char found[1024];
+        va_list ap;
+
+        finding_init(&f, words[w].check, subject);
+        f.verdict = words[w].verdict;
+        va_start(ap, fmt);
+        (void) vsnprintf(found, sizeof(found), fmt, ap);
+        va_end(ap);
+        finding_set(f.found, "%s", make_printable(found));
+        (void) make_printable(f.subject);
+        fill(f.wanted, sizeof(f.wanted), words[w].wanted, f.subject, detail ? detail : "");
+        fill(f.source, sizeof(f.source), words[w].source, f.subject, detail ? detail : "");
+        fill(f.reason, sizeof(f.reason), words[w].reason, f.subject, detail ? detail : "");
+        fill(f.remedy, sizeof(f.remedy), words[w].remedy, f.subject, detail ? detail : "");
+        s->finding(s, &f);
 }
 
 /* --- Probes -------------------------------------------------------------------------------------------- */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TPU chips: how many there are, whether a program can open them, and what is there that nobody knows. */
-#include "probe.h"
 #include "host_stat.h"
 #include "machine_of.h"
 #include "tpu_sysfs.h"
+#include "words.h"
 
 #define LOOK "lspci -nnk -d 1ae0:"
 
@@ -183,38 +183,6 @@ static void check_access(const struct host *h, const struct tpu_inventory *v, st
         s->finding(s, &f);
 }
 
-static void report_strange(const struct tpu_inventory *v, struct sink *s) {
-        struct finding f;
-        char address[PCI_ADDRESS_SIZE];
-
-        if (v->n_strange == 0)
-                return;
-        memcpy(address, v->strange, sizeof(address));
-        finding_init(&f, "tpu.unknown", make_printable(address));
-        f.verdict = VERDICT_WARN;
-        finding_set(f.found, "%u accelerator%s of vendor 0x1ae0, device 0x%04x", v->n_strange,
-                    v->n_strange == 1 ? "" : "s", v->strange_device);
-        finding_set(f.reason, "an accelerator that this version does not know: it is not counted as a chip");
-        finding_set(f.remedy, LOOK);
-        s->finding(s, &f);
-}
-
-static void report_unreadable(const struct tpu_inventory *v, struct sink *s) {
-        struct finding f;
-        char address[PCI_ADDRESS_SIZE];
-
-        if (v->n_unreadable == 0)
-                return;
-        memcpy(address, v->unreadable, sizeof(address));
-        finding_init(&f, "tpu.pci", make_printable(address));
-        finding_set(f.found, "%u device%s without readable ids", v->n_unreadable,
-                    v->n_unreadable == 1 ? "" : "s");
-        finding_set(f.reason, "vendor, device or class below /sys/bus/pci/devices cannot be read or is no "
-                              "id: a chip may be missing from the count");
-        finding_set(f.remedy, LOOK);
-        s->finding(s, &f);
-}
-
 int probe_tpu(const struct host *h, const struct probe_context *c, struct sink *s) {
         struct tpu_inventory v;
         int r;
@@ -226,7 +194,11 @@ int probe_tpu(const struct host *h, const struct probe_context *c, struct sink *
         check_machine(h, &v, c, s);
         check_nodes(&v, s);
         check_access(h, &v, s);
-        report_strange(&v, s);
-        report_unreadable(&v, s);
+        if (v.n_strange > 0)
+                probe_tell(s, WORDS_STRANGE, v.strange, NULL, "%u accelerator%s of vendor 0x1ae0, device 0x%04x",
+                           v.n_strange, v.n_strange == 1 ? "" : "s", v.strange_device);
+        if (v.n_unreadable > 0)
+                probe_tell(s, WORDS_PCI_UNREADABLE, v.unreadable, NULL, "%u device%s without readable ids",
+                           v.n_unreadable, v.n_unreadable == 1 ? "" : "s");
         return 0;
 }
