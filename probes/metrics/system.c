@@ -101,9 +101,9 @@ static void look_at_pressure(const struct look *l) {
         char text[512];
         int64_t usec;
 
-        for (size_t i = 0; i < _PRESSURE_MAX; i++) {
+        for (enum pressure_resource i = 0; i < _PRESSURE_MAX; i++) {
                 /* A kernel without PSI, or with it switched off, says nothing. */
-                if (look_text(l, FILE_PRESSURE_CPU + i, text, sizeof(text)) < 0)
+                if (look_text(l, (enum host_file) (FILE_PRESSURE_CPU + i), text, sizeof(text)) < 0)
                         continue;
                 if (pressure_total(text, "some", &usec))
                         put_double(l->sink, METRIC_PRESSURE, (double) usec / 1e6, names[i], "some", NULL);
