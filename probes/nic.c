@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "intent.h"
 #include "links.h"
-#include "machine_of.h"
+#include "tpu_sysfs.h"
 #include "nic_setting.h"
 #include "words.h"
 

@@ -88,7 +88,7 @@ struct probe_context {
         const char *chips_source;           /* who says so */
         const char *machine_type;           /* "ct6e-standard-4t"; NULL: not known */
         /* What machines.conf says of that, from who runs probes again and again; chips is 0 when it says
-         * nothing. NULL: the probe looks itself (machine_of.h). */
+         * nothing. NULL: the probe looks itself (tpu_sysfs.h). */
         const struct machine_type *machine;
         const struct device_owners *owners; /* what tpu-launchd answered; NULL: it was not asked */
 };

@@ -33,10 +33,8 @@ static int judge(const struct host *h, const struct intent *i, struct found *f, 
         f->rules_error = rules_read(h, &f->rules);
         f->addresses_error = addresses_read(h, &f->addresses);
         r = judge_both(i, f, &list, s);
-        for (size_t k = 0; r == 0 && k < list.n; k++) {
-                (void) make_printable(list.items[k].subject);
-                s->finding(s, &list.items[k]);
-        }
+        if (r == 0)
+                probe_tell_all(s, &list);
         return r;
 }
 

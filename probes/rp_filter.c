@@ -12,10 +12,8 @@ static int judge(const struct host *h, const struct intent *i, struct found *f, 
                 return r;
         plan_read_rp_filters(h, i, f);
         r = plan_judge_rp_filters(i, f, &list); /* the same words as tpu-netcfg's */
-        for (size_t k = 0; r == 0 && k < list.n; k++) {
-                (void) make_printable(list.items[k].subject);
-                s->finding(s, &list.items[k]);
-        }
+        if (r == 0)
+                probe_tell_all(s, &list);
         if (r == 0 && list.n == 0)
                 probe_tell(s, WORDS_RP_FILTER_ANY, "rp_filter", NULL, "any will do");
         return r;

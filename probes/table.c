@@ -87,23 +87,35 @@ static void fill(char *field, size_t size, const char *text, const char *subject
         finding_format(field, size, "%s", make_printable(buf));
 }
 
+void probe_words(struct finding *f, enum words w, const char *subject, const char *detail) {
+        finding_init(f, words[w].check, subject);
+        f->verdict = words[w].verdict;
+        (void) make_printable(f->subject);
+        detail = detail ? detail : "";
+        fill(f->wanted, sizeof(f->wanted), words[w].wanted, f->subject, detail);
+        fill(f->source, sizeof(f->source), words[w].source, f->subject, detail);
+        fill(f->reason, sizeof(f->reason), words[w].reason, f->subject, detail);
+        fill(f->remedy, sizeof(f->remedy), words[w].remedy, f->subject, detail);
+}
+
 void probe_tell(struct sink *s, enum words w, const char *subject, const char *detail, const char *fmt, ...) {
         struct finding f;
         char found[1024];
         va_list ap;
 
-        finding_init(&f, words[w].check, subject);
-        f.verdict = words[w].verdict;
+        probe_words(&f, w, subject, detail);
         va_start(ap, fmt);
         (void) vsnprintf(found, sizeof(found), fmt, ap);
         va_end(ap);
         finding_set(f.found, "%s", make_printable(found));
-        (void) make_printable(f.subject);
-        fill(f.wanted, sizeof(f.wanted), words[w].wanted, f.subject, detail ? detail : "");
-        fill(f.source, sizeof(f.source), words[w].source, f.subject, detail ? detail : "");
-        fill(f.reason, sizeof(f.reason), words[w].reason, f.subject, detail ? detail : "");
-        fill(f.remedy, sizeof(f.remedy), words[w].remedy, f.subject, detail ? detail : "");
         s->finding(s, &f);
+}
+
+void probe_tell_all(struct sink *s, const struct finding_list *l) {
+        for (size_t i = 0; i < l->n; i++) {
+                (void) make_printable(l->items[i].subject);
+                s->finding(s, &l->items[i]);
+        }
 }
 
 /* --- Probes -------------------------------------------------------------------------------------------- */

@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* TPU chips: how many there are, whether a program can open them, and what is there that nobody knows. */
 #include "host_stat.h"
-#include "machine_of.h"
 #include "tpu_sysfs.h"
 #include "words.h"
-
-#define LOOK "lspci -nnk -d 1ae0:"
 
 static bool is_mixed(const struct tpu_inventory *v) {
         for (size_t i = 1; i < v->n; i++)
@@ -18,34 +15,18 @@ static bool is_wanted_known(const struct probe_context *c) {
         return c->chips_wanted > 0 || c->chips_source;
 }
 
-static void judge_count(const struct tpu_inventory *v, const struct probe_context *c, struct finding *f) {
-        if (!is_wanted_known(c)) {
-                f->verdict = v->n > 0 ? VERDICT_OK : VERDICT_UNKNOWN;
-                finding_set(f->reason, "how many chips this host should have is not known");
-                finding_set(f->remedy, "tpuctl identity");
-                return;
-        }
-        finding_set(f->wanted, "%u", c->chips_wanted);
-        finding_set(f->source, "%s", c->chips_source ? c->chips_source : "identity");
-        if (v->n == c->chips_wanted)
-                f->verdict = VERDICT_OK;
-        else if (v->n < c->chips_wanted) {
-                f->verdict = VERDICT_FAIL;
-                finding_set(f->reason,
-                            "%s chips are missing from the PCI bus: no driver can bring them back",
-                            v->n == 0 ? "all" : "some");
-                finding_set(f->remedy, LOOK);
-        } else {
-                f->verdict = VERDICT_WARN;
-                finding_set(f->reason, "more chips than the identity says: one of the two is wrong");
-                finding_set(f->remedy, "tpuctl identity");
-        }
+static enum words judge_count(const struct tpu_inventory *v, const struct probe_context *c) {
+        if (is_wanted_known(c) && v->n != c->chips_wanted)
+                return v->n < c->chips_wanted ? WORDS_CHIPS_MISSING : WORDS_CHIPS_MORE;
+        if (is_mixed(v))
+                return WORDS_CHIPS_MIXED;
+        return is_wanted_known(c) ? WORDS_CHIPS : v->n > 0 ? WORDS_CHIPS_UNCOUNTED : WORDS_CHIPS_UNKNOWN;
 }
 
 static void check_count(const struct tpu_inventory *v, const struct probe_context *c, struct sink *s) {
         struct finding f;
 
-        finding_init(&f, "tpu.chips", NULL);
+        probe_words(&f, judge_count(v, c), NULL, v->n == 0 ? "all" : "some");
         if (v->n == 0)
                 finding_set(f.found, "0");
         else if (is_mixed(v))
@@ -55,11 +36,9 @@ static void check_count(const struct tpu_inventory *v, const struct probe_contex
                             v->chips[0].model.hbm_gib);
         else
                 finding_set(f.found, "%zu %s", v->n, v->chips[0].model.generation);
-        judge_count(v, c, &f);
-        if (f.verdict == VERDICT_OK && is_mixed(v)) {
-                f.verdict = VERDICT_WARN;
-                finding_set(f.reason, "chips of different generations on one host");
-                finding_set(f.remedy, LOOK);
+        if (is_wanted_known(c)) {
+                finding_set(f.wanted, "%u", c->chips_wanted);
+                finding_set(f.source, "%s", c->chips_source ? c->chips_source : "identity");
         }
         s->finding(s, &f);
         put_int(s, METRIC_CHIPS_PRESENT, (int64_t) v->n, NULL, NULL, NULL);
@@ -80,16 +59,9 @@ static void check_nodes(const struct tpu_inventory *v, struct sink *s) {
         put_int(s, METRIC_CHIPS_USABLE, (int64_t) usable, NULL, NULL, NULL);
         if (v->n == 0)
                 return; /* tpu.chips has said it */
-        finding_init(&f, "tpu.nodes", NULL);
-        f.verdict = first ? VERDICT_FAIL : VERDICT_OK;
+        probe_words(&f, first ? WORDS_NODES_UNBOUND : WORDS_NODES, NULL, first ? first->address : NULL);
         finding_set(f.found, "%zu of %zu chips", usable, v->n);
         finding_set(f.wanted, "%zu of %zu chips", v->n, v->n);
-        finding_set(f.source, "a program opens a chip by its vfio or accel node");
-        if (first) {
-                finding_set(f.reason, "%s is bound neither to vfio-pci nor behind an accel node",
-                            first->address);
-                finding_set(f.remedy, LOOK);
-        }
         s->finding(s, &f);
 }
 
@@ -101,28 +73,16 @@ static void check_machine(const struct host *h, const struct tpu_inventory *v, c
 
         if (!machine_of(h, c, &m))
                 return; /* no TPU machine type that is known: nothing to compare with */
-        finding_init(&f, "tpu.machine", NULL);
+        probe_words(&f,
+                    v->n > 0 && !streq(v->chips[0].model.generation, m.generation) ? WORDS_MACHINE_OTHER :
+                    v->n < m.chips                                                 ? WORDS_MACHINE_LACKS :
+                    v->n > m.chips                                                 ? WORDS_MACHINE_SMALLER :
+                                                                                     WORDS_MACHINE,
+                    NULL, NULL);
         finding_set(f.wanted, "%u %s in a %s", m.chips, m.generation, c->machine_type);
         finding_set(f.source, "%s", m.source);
         finding_set(f.found, "%zu %s", v->n, v->n > 0 ? v->chips[0].model.generation : "chips");
         (void) make_printable(f.wanted);
-        f.verdict = VERDICT_OK;
-        if (v->n > 0 && !streq(v->chips[0].model.generation, m.generation)) {
-                f.verdict = VERDICT_FAIL;
-                finding_set(
-                        f.reason,
-                        "chips of another generation than the machine type has: one of the two is wrong");
-                finding_set(f.remedy, "tpuctl identity; " LOOK);
-        } else if (v->n < m.chips) {
-                f.verdict = VERDICT_FAIL;
-                finding_set(f.reason, "the machine type has more chips than the PCI bus shows");
-                finding_set(f.remedy,
-                            LOOK "; report the host as faulty if a reboot does not bring them back");
-        } else if (v->n > m.chips) {
-                f.verdict = VERDICT_WARN;
-                finding_set(f.reason, "more chips than the machine type has: the machine type is wrong");
-                finding_set(f.remedy, "tpuctl identity");
-        }
         s->finding(s, &f);
 }
 
@@ -163,23 +123,18 @@ static void check_access(const struct host *h, const struct tpu_inventory *v, st
 
         if (tpu_inventory_visit_nodes(h, v, look_at_node, &a) < 0 || a.n == 0)
                 return; /* tpu.nodes has said it */
-        finding_init(&f, "tpu.access", NULL);
+        probe_words(&f,
+                    !a.first[0] ? WORDS_ACCESS :
+                    a.unknown   ? WORDS_ACCESS_UNKNOWN :
+                    a.missing   ? WORDS_ACCESS_GONE :
+                                  WORDS_ACCESS_CLOSED,
+                    NULL, a.missing ? a.first : NULL);
         finding_set(f.found, "%zu of %zu nodes open to all users", a.open, a.n);
         finding_set(f.wanted, "%zu of %zu nodes open to all users", a.n, a.n);
-        finding_set(f.source, "GKE OS certification, tpu_v7x.go (/dev/vfio/N 0666; accel* MODE=0666)");
-        f.verdict = !a.first[0] ? VERDICT_OK
-                    : a.unknown ? VERDICT_UNKNOWN
-                    : a.missing ? VERDICT_FAIL
-                                : VERDICT_WARN;
-        if (a.missing) {
-                finding_set(f.reason, "%s is not there: no program can open the chip", a.first);
-                finding_set(f.remedy, "udevadm trigger; ls -l /dev/vfio /dev/accel*");
-        } else if (a.first[0]) {
+        if (a.first[0] && !a.missing)
                 finding_set(f.reason, "%s: %s", a.first, a.why);
-                if (!a.unknown)
-                        finding_set(f.remedy, "chmod 0666 %s; for good: a udev rule with MODE=\"0666\"",
-                                    a.first);
-        }
+        if (f.verdict == VERDICT_WARN)
+                finding_set(f.remedy, "chmod 0666 %s; for good: a udev rule with MODE=\"0666\"", a.first);
         s->finding(s, &f);
 }
 
