@@ -20,7 +20,9 @@ int probe_clock(const struct host *h, const struct probe_context *c, struct sink
         put_int(s, METRIC_CLOCK_SYNCHRONIZED, k.synchronized, NULL, NULL, NULL);
         if (!k.synchronized)
                 return 0; /* the offset is then nobody's statement */
-        probe_tell(s, k.offset_usec > OFFSET_WARN || k.offset_usec < -OFFSET_WARN ? WORDS_CLOCK_FAR : WORDS_CLOCK_NEAR,
+        probe_tell(s,
+                   k.offset_usec > OFFSET_WARN || k.offset_usec < -OFFSET_WARN ? WORDS_CLOCK_FAR :
+                                                                                 WORDS_CLOCK_NEAR,
                    NULL, NULL, "%+.3f ms", (double) k.offset_usec / 1e3);
         put_double(s, METRIC_CLOCK_OFFSET, (double) k.offset_usec / 1e6, NULL, NULL, NULL);
         put_double(s, METRIC_CLOCK_ERROR, (double) k.max_error_usec / 1e6, NULL, NULL, NULL);

@@ -59,8 +59,11 @@ static void judge(const struct host *h, char *text, struct sink *s) {
                 if (!seen[i])
                         (void) snprintf(missing + strlen(missing), sizeof(missing) - strlen(missing), " %s",
                                         wanted_7x[i]);
-        probe_tell(s, !is_7x(h) ? WORDS_CMDLINE : missing[0] ? WORDS_CMDLINE_7X_LACKS : WORDS_CMDLINE_7X, NULL, missing,
-                   "%s", told[0] ? told : "nothing special");
+        probe_tell(s,
+                   !is_7x(h)  ? WORDS_CMDLINE :
+                   missing[0] ? WORDS_CMDLINE_7X_LACKS :
+                                WORDS_CMDLINE_7X,
+                   NULL, missing, "%s", told[0] ? told : "nothing special");
 }
 
 int probe_cmdline(const struct host *h, const struct probe_context *c, struct sink *s) {

@@ -102,16 +102,18 @@ static void sample_space(const char *place, const struct host_space *v, struct s
         put_int(s, METRIC_FILESYSTEM_USAGE, (int64_t) (v->bytes - v->bytes_free), place, "used", NULL);
         put_int(s, METRIC_FILESYSTEM_USAGE, (int64_t) v->bytes_available, place, "free", NULL);
         /* for root */
-        put_int(s, METRIC_FILESYSTEM_USAGE, (int64_t) (v->bytes_free - v->bytes_available), place, "reserved", NULL);
+        put_int(s, METRIC_FILESYSTEM_USAGE, (int64_t) (v->bytes_free - v->bytes_available), place,
+                "reserved", NULL);
 }
 
 static void check_space(const char *place, const struct host_space *v, struct sink *s) {
-        probe_tell(s, WORDS_DISK_SPACE + judge_share(v->bytes, v->bytes_available), place, NULL, "%.1f of %.1f GiB free",
-                   (double) v->bytes_available / (1 << 30), (double) v->bytes / (1 << 30));
+        probe_tell(s, WORDS_DISK_SPACE + judge_share(v->bytes, v->bytes_available), place, NULL,
+                   "%.1f of %.1f GiB free", (double) v->bytes_available / (1 << 30),
+                   (double) v->bytes / (1 << 30));
         sample_space(place, v, s);
         if (v->files > 0) /* btrfs and others have no such limit */
-                probe_tell(s, WORDS_DISK_INODES + judge_share(v->files, v->files_free), place, NULL, "%.1f %% free",
-                           100.0 * (double) v->files_free / (double) v->files);
+                probe_tell(s, WORDS_DISK_INODES + judge_share(v->files, v->files_free), place, NULL,
+                           "%.1f %% free", 100.0 * (double) v->files_free / (double) v->files);
 }
 
 /* The file systems that were told: each once, under the path that it was found at first. */

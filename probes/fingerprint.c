@@ -75,8 +75,8 @@ static void check_wheels(const struct host *h, struct sink *s) {
                                        "no directory of Python packages can be read",
                            "%s", "");
         else if (all->n == 0)
-                probe_tell(s, WORDS_WHEELS_NONE, NULL, NULL, "no wheel of libtpu, JAX or PyTorch in %u directories",
-                           all->directories);
+                probe_tell(s, WORDS_WHEELS_NONE, NULL, NULL,
+                           "no wheel of libtpu, JAX or PyTorch in %u directories", all->directories);
         free(all);
 }
 

@@ -44,7 +44,8 @@ static void check_nofile(const struct host *h, struct sink *s) {
         else if (most < RUN_NOFILE)
                 probe_tell(s, WORDS_NOFILE_LOW, NULL, NULL, "%" PRIu64, most);
         else if (other_services(h, "DefaultLimitNOFILE", &others) == 0)
-                probe_tell(s, WORDS_NOFILE, NULL, NULL, "%d in a run (other services: %s)", RUN_NOFILE, others.text);
+                probe_tell(s, WORDS_NOFILE, NULL, NULL, "%d in a run (other services: %s)", RUN_NOFILE,
+                           others.text);
         else
                 probe_tell(s, WORDS_NOFILE, NULL, NULL, "%d", RUN_NOFILE);
 }
@@ -56,7 +57,8 @@ static void check_memlock(const struct host *h, struct sink *s) {
         if (r < 0)
                 probe_tell(s, WORDS_MEMLOCK_UNREADABLE, NULL, strerror(-r), "%s", "");
         else
-                probe_tell(s, WORDS_MEMLOCK, NULL, NULL, "unlimited in a run (other services: %s)", others.text);
+                probe_tell(s, WORDS_MEMLOCK, NULL, NULL, "unlimited in a run (other services: %s)",
+                           others.text);
 }
 
 int probe_limits(const struct host *h, const struct probe_context *c, struct sink *s) {

@@ -22,7 +22,8 @@ static void judge_presence(const struct host_stat *st, const struct probe_contex
                            !o || o->error < 0 ? WORDS_LOCKFILE_UNASKED :
                            o->incomplete      ? WORDS_LOCKFILE_UNSURE :
                                                 WORDS_LOCKFILE_STALE,
-                           NULL, o ? o->why : "tpu-launchd was not asked", "there, of uid %u", (unsigned) st->uid);
+                           NULL, o ? o->why : "tpu-launchd was not asked", "there, of uid %u",
+                           (unsigned) st->uid);
 }
 
 int probe_lockfile(const struct host *h, const struct probe_context *c, struct sink *s) {

@@ -42,7 +42,8 @@ static void judge(uint64_t total, uint64_t available, struct sink *s) {
         format_gib(a, sizeof(a), available);
         format_gib(t, sizeof(t), total);
         format_gib(w, sizeof(w), floor_bytes);
-        probe_tell(s, available >= floor_bytes ? WORDS_MEMORY : WORDS_MEMORY_LOW, NULL, w, "%s of %s available", a, t);
+        probe_tell(s, available >= floor_bytes ? WORDS_MEMORY : WORDS_MEMORY_LOW, NULL, w,
+                   "%s of %s available", a, t);
 }
 
 int probe_memory(const struct host *h, const struct probe_context *c, struct sink *s) {
@@ -58,7 +59,8 @@ int probe_memory(const struct host *h, const struct probe_context *c, struct sin
                  meminfo_bytes(text, "MemAvailable", &available) < 0)
                 (void) snprintf(why, sizeof(why), PATH " has no usable MemTotal and MemAvailable");
         else if (total == 0 || available > total)
-                (void) snprintf(why, sizeof(why), PATH " contradicts itself: MemAvailable is above MemTotal");
+                (void) snprintf(why, sizeof(why),
+                                PATH " contradicts itself: MemAvailable is above MemTotal");
         if (why[0])
                 probe_tell(s, WORDS_MEMORY_UNKNOWN, NULL, why, "%s", "");
         else

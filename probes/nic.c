@@ -57,7 +57,8 @@ static void nic_look_at_device(const struct host *h, const char *nic, struct sin
         if (r == -ENOENT)
                 return; /* a veth has no device */
         (void) snprintf(why, sizeof(why), "%s cannot be read: %s", path, strerror(-r));
-        probe_tell(s, r == 0 ? WORDS_NIC_DRIVER : WORDS_NIC_DRIVER_UNREADABLE, nic, why, "%s", r == 0 ? text : "");
+        probe_tell(s, r == 0 ? WORDS_NIC_DRIVER : WORDS_NIC_DRIVER_UNREADABLE, nic, why, "%s",
+                   r == 0 ? text : "");
         (void) snprintf(path, sizeof(path), NET "/%s/speed", nic);
         /* A driver that does not know its speed answers -1, or an error. */
         if (host_read_u64(h, path, &mbit) == 0 && mbit > 0 && mbit < 10000000)
@@ -112,8 +113,14 @@ static void look_at(const struct host *h, const struct probe_context *c, const s
         memcpy(nic, l->name, sizeof(nic));
         nic[sizeof(nic) - 1] = '\0';
         (void) make_printable(nic);
-        probe_tell(s, !l->up ? WORDS_NIC_DOWN : l->carrier ? WORDS_NIC_LINK : WORDS_NIC_NO_CARRIER, nic, NULL, "%s",
-                   !l->up ? "down" : l->carrier ? "up" : "up, no carrier");
+        probe_tell(s,
+                   !l->up     ? WORDS_NIC_DOWN :
+                   l->carrier ? WORDS_NIC_LINK :
+                                WORDS_NIC_NO_CARRIER,
+                   nic, NULL, "%s",
+                   !l->up     ? "down" :
+                   l->carrier ? "up" :
+                                "up, no carrier");
         check_mtu(c, l, nic, s);
         put_int(s, METRIC_NIC_UP, l->up && l->carrier, nic, nic, NULL);
         if (l->mtu != 0)

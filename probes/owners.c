@@ -24,8 +24,8 @@ static void describe(const struct device_owners *o, const char *node, struct sin
                 }
         (void) snprintf(others, sizeof(others), "%zu", more);
         if (first)
-                probe_tell(s, more > 0 ? WORDS_OWNERS_MORE : WORDS_OWNER, node, others, "pid %u %s: %s", first->pid,
-                           first->unit[0] ? first->unit : "(in no unit)", first->command);
+                probe_tell(s, more > 0 ? WORDS_OWNERS_MORE : WORDS_OWNER, node, others, "pid %u %s: %s",
+                           first->pid, first->unit[0] ? first->unit : "(in no unit)", first->command);
         else
                 probe_tell(s, o->incomplete ? WORDS_OWNER_UNSURE : WORDS_OWNER, node, NULL, "free");
 }
@@ -49,6 +49,7 @@ int probe_owners(const struct host *h, const struct probe_context *c, struct sin
         if (w.n == 0)
                 probe_tell(s, WORDS_OWNER, NULL, NULL, "no TPU device");
         else
-                probe_tell(s, WORDS_OWNERS_UNASKED, NULL, c->owners ? c->owners->why : "tpu-launchd was not asked", "%s", "");
+                probe_tell(s, WORDS_OWNERS_UNASKED, NULL,
+                           c->owners ? c->owners->why : "tpu-launchd was not asked", "%s", "");
         return 0;
 }

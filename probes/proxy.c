@@ -152,7 +152,8 @@ static void check_file(const struct host *h, struct sink *s) {
                 l += startswith(l, "export ") ? 7 : 0;
                 look_at(l, &v);
         }
-        probe_tell(s, v.any ? WORDS_PROXY_IN_FILE : WORDS_PROXY_NONE, path, NULL, "%s", v.any ? v.names : "none");
+        probe_tell(s, v.any ? WORDS_PROXY_IN_FILE : WORDS_PROXY_NONE, path, NULL, "%s",
+                   v.any ? v.names : "none");
 }
 
 static void check_manager(const struct host *h, struct sink *s) {

@@ -31,7 +31,8 @@ int probe_sysctl(const struct host *h, const struct probe_context *c, struct sin
         if (!c->intent)
                 probe_tell(s, WORDS_SYSCTL_NO_PROFILE, NULL, NULL, "%s", "");
         else if (c->intent->n_sysctls == 0)
-                probe_tell(s, WORDS_SYSCTL_UNWANTED, NULL, NULL, "profile %s wants none", c->intent->profile);
+                probe_tell(s, WORDS_SYSCTL_UNWANTED, NULL, NULL, "profile %s wants none",
+                           c->intent->profile);
         else {
                 for (size_t i = 0; i < c->intent->n_sysctls; i++)
                         check(h, &c->intent->sysctls[i], s);

@@ -79,7 +79,8 @@ static void fill(char *field, size_t size, const char *text, const char *subject
 
         for (const char *p = text; *p && n < sizeof(buf);)
                 if (startswith(p, "{}") || startswith(p, "{1}")) {
-                        n += (size_t) snprintf(buf + n, sizeof(buf) - n, "%s", p[1] == '1' ? detail : subject);
+                        n += (size_t) snprintf(buf + n, sizeof(buf) - n, "%s",
+                                               p[1] == '1' ? detail : subject);
                         p += p[1] == '1' ? 3 : 2;
                 } else
                         buf[n++] = *p++;
@@ -98,7 +99,8 @@ void probe_words(struct finding *f, enum words w, const char *subject, const cha
         fill(f->remedy, sizeof(f->remedy), words[w].remedy, f->subject, detail);
 }
 
-void probe_tell(struct sink *s, enum words w, const char *subject, const char *detail, const char *fmt, ...) {
+void probe_tell(struct sink *s, enum words w, const char *subject, const char *detail, const char *fmt,
+                ...) {
         struct finding f;
         char found[1024];
         va_list ap;

@@ -150,8 +150,9 @@ int probe_tpu(const struct host *h, const struct probe_context *c, struct sink *
         check_nodes(&v, s);
         check_access(h, &v, s);
         if (v.n_strange > 0)
-                probe_tell(s, WORDS_STRANGE, v.strange, NULL, "%u accelerator%s of vendor 0x1ae0, device 0x%04x",
-                           v.n_strange, v.n_strange == 1 ? "" : "s", v.strange_device);
+                probe_tell(s, WORDS_STRANGE, v.strange, NULL,
+                           "%u accelerator%s of vendor 0x1ae0, device 0x%04x", v.n_strange,
+                           v.n_strange == 1 ? "" : "s", v.strange_device);
         if (v.n_unreadable > 0)
                 probe_tell(s, WORDS_PCI_UNREADABLE, v.unreadable, NULL, "%u device%s without readable ids",
                            v.n_unreadable, v.n_unreadable == 1 ? "" : "s");

@@ -73,8 +73,11 @@ int probe_tpu_logs(const struct host *h, const struct probe_context *c, struct s
         }
         /* Thousands of files in one directory: their sizes are not worth the time. */
         more |= r == -E2BIG;
-        probe_tell(s, r == -E2BIG ? WORDS_LOGS_MANY : bytes < SIZE_WARN ? WORDS_LOGS : WORDS_LOGS_BIG, NULL, NULL,
-                   "%s%.1f GiB", more ? "at least " : "", (double) bytes / (1 << 30));
+        probe_tell(s,
+                   r == -E2BIG       ? WORDS_LOGS_MANY :
+                   bytes < SIZE_WARN ? WORDS_LOGS :
+                                       WORDS_LOGS_BIG,
+                   NULL, NULL, "%s%.1f GiB", more ? "at least " : "", (double) bytes / (1 << 30));
         put_int(s, METRIC_LOGS_SIZE, (int64_t) MIN(bytes, (uint64_t) INT64_MAX), NULL, NULL, NULL);
         return 0;
 }

@@ -53,7 +53,7 @@ int tpu_inventory_visit_nodes(const struct host *h, const struct tpu_inventory *
                               int (*visit)(const char *node, void *userdata), void *userdata);
 
 /*
- * The machine type of a probe's context: told by whoever runs the probe, else looked up in machines.conf. False: no machine type is
- * known, or machines.conf does not have it.
+ * The machine type of a probe's context: told by whoever runs the probe, else looked up in machines.conf.
+ * False: no machine type is known, or machines.conf does not have it.
  */
 bool machine_of(const struct host *h, const struct probe_context *c, struct machine_type *ret);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "utf8.h"
 
-/* Length of the valid sequence at s, 0 when there is none. least: what a character of several bytes is at least. */
+/* Length of the valid sequence at s, 0 when there is none. least: what a character of several bytes is at
+ * least. */
 static size_t sequence(const unsigned char *s, size_t len, uint32_t least) {
         static const struct {
                 unsigned char mask, lead;

@@ -142,7 +142,8 @@ static int work_out_identity(struct draft *d) {
         static const enum identity_field whole[] = { IDENTITY_ACCELERATOR_TYPE, IDENTITY_TOPOLOGY };
         const char *bounds = identity_get(d->identity, IDENTITY_HOST_BOUNDS);
         bool named = d->options->gang || identity_get(d->identity, IDENTITY_WORKER_ID);
-        bool required = d->runs & TPU, alone = required && !d->options->gang && bounds && streq(bounds, "1,1,1");
+        bool required = d->runs & TPU,
+             alone = required && !d->options->gang && bounds && streq(bounds, "1,1,1");
         const struct world *w = &d->world;
 
         for (size_t i = 0; required && i < ELEMENTSOF(whole); i++)
@@ -159,7 +160,8 @@ static int work_out_identity(struct draft *d) {
         if (named || alone)
                 set(d, WORKER_ID, named ? w->worker_reason : ALONE, "%zu", w->worker);
         if (w->hosts || alone)
-                set(d, WORKER_HOSTNAMES, w->hosts ? w->hosts_reason : ALONE, "%s", w->hosts ? w->hosts : "localhost");
+                set(d, WORKER_HOSTNAMES, w->hosts ? w->hosts_reason : ALONE, "%s",
+                    w->hosts ? w->hosts : "localhost");
         return 0;
 }
 
@@ -181,13 +183,15 @@ static int work_out_bounds(struct draft *d) {
                         d->chips);
         set(d, BOX, reason, "%s", shape_text(&d->box, box));
         set(d, HOSTS, reason, "%s", shape_text(&d->hosts, hosts));
-        /* The process bounds of the seventh generation have a fourth number that no public source explains. */
+        /* The process bounds of the seventh generation have a fourth number that no public source explains.
+         */
         if (!startswith(type, "tpu7") && !startswith(type, "v7")) {
                 set(d, PROCESS_BOX, NULL, "%s", box);
                 set(d, PROCESS_HOSTS, NULL, "%s", hosts);
         }
         for (uint32_t c = 0; c < d->chips && n < sizeof(ports); c++) /* as tpu-env of Cloud TPU has it */
-                n += (size_t) snprintf(ports + n, sizeof(ports) - n, "%s%u", c > 0 ? "," : "", PORT_TPU_METRICS + c);
+                n += (size_t) snprintf(ports + n, sizeof(ports) - n, "%s%u", c > 0 ? "," : "",
+                                       PORT_TPU_METRICS + c);
         set(d, METRICS_PORTS, NULL, "%s", ports);
         set_field(d, WRAP, IDENTITY_TOPOLOGY_WRAP);
         set_field(d, RESILIENCY, IDENTITY_ICI_RESILIENCY);
@@ -196,7 +200,7 @@ static int work_out_bounds(struct draft *d) {
         return 0;
 }
 
-/* --- PyTorch/XLA, one process per chip ------------------------------------------------------------------ */
+/* --- PyTorch/XLA, one process per chip ----------------------------------------------------------------- */
 
 /* "host:8476,host:8477,…" of all workers, each with a port for each of its processes */
 static void set_addresses(struct draft *d, const char *hosts) {
@@ -247,9 +251,11 @@ static int work_out_chip(struct draft *d) {
 
 /* --- Multislice ---------------------------------------------------------------------------------------- */
 
-/* Nothing when there is one slice. INIT_ARGS: the user's flags and ours for the NICs, unless the user chose NICs. */
+/* Nothing when there is one slice. INIT_ARGS: the user's flags and ours for the NICs, unless the user chose
+ * NICs. */
 static uint16_t work_out_megascale(struct draft *d) {
-        const char *theirs = environment_get(&d->e, "LIBTPU_INIT_ARGS"), *interfaces = d->options->interfaces;
+        const char *theirs = environment_get(&d->e, "LIBTPU_INIT_ARGS"),
+                   *interfaces = d->options->interfaces;
         const struct world *w = &d->world;
         char endpoint[WORLD_ENDPOINT_MAX];
         uint16_t port;
@@ -258,15 +264,17 @@ static uint16_t work_out_megascale(struct draft *d) {
         if (w->n_slices < 2)
                 return 0;
         port = port_of_megascale(theirs, w->port, d->options->framework == FRAMEWORK_RAY);
-        set(d, MEGASCALE_COORDINATOR, w->coordinator_reason, "%s", world_endpoint(w->coordinator, port, endpoint));
+        set(d, MEGASCALE_COORDINATOR, w->coordinator_reason, "%s",
+            world_endpoint(w->coordinator, port, endpoint));
         set(d, MEGASCALE_SLICES, w->slice_reason, "%zu", w->n_slices);
         set(d, MEGASCALE_SLICE, w->slice_reason, "%zu", w->slice);
         set(d, MEGASCALE_PORT, NULL, "%u", (unsigned) port);
         if (interfaces && interfaces[0] && !(theirs && init_args_get(theirs, INIT_ARG_INTERFACES, &len)))
                 set(d, INIT_ARGS,
-                    theirs ? "your flags, and the data-centre NICs of this host" : "the data-centre NICs of this host",
-                    "%s%s--" INIT_ARG_INTERFACES "=%s,lo", theirs ? theirs : "", theirs && theirs[0] ? " " : "",
-                    interfaces);
+                    theirs ? "your flags, and the data-centre NICs of this host" :
+                             "the data-centre NICs of this host",
+                    "%s%s--" INIT_ARG_INTERFACES "=%s,lo", theirs ? theirs : "",
+                    theirs && theirs[0] ? " " : "", interfaces);
         return port;
 }
 
@@ -324,7 +332,8 @@ static bool is_endpoint(const char *text) {
 }
 
 static int work_out_ray(struct draft *d) {
-        const char *outside = d->options->ray_head, *type = identity_get(d->identity, IDENTITY_ACCELERATOR_TYPE);
+        const char *outside = d->options->ray_head,
+                   *type = identity_get(d->identity, IDENTITY_ACCELERATOR_TYPE);
         bool is_head = !outside && d->world.rank == 0;
         char head[WORLD_ENDPOINT_MAX], pod[40], labels[512];
         _cleanup_free_ char *resources = NULL;
@@ -412,7 +421,8 @@ static int add_variables(struct draft *d) {
 
                 if (!(variables[i].runs & d->runs) || !value)
                         continue;
-                r = (t == INIT_ARGS ? environment_extend : environment_add)(&d->e, variables[i].name, value, reason);
+                r = (t == INIT_ARGS ? environment_extend : environment_add)(&d->e, variables[i].name, value,
+                                                                            reason);
                 if (r == -E2BIG) {
                         (void) snprintf(d->why, ENVIRONMENT_WHY_MAX, "%s is longer than a variable can be",
                                         variables[i].name);

@@ -58,7 +58,8 @@ static bool is_wrap(const char *value) {
 
 /* "HOST", "HOST:PORT", "[ADDRESS]:PORT" */
 static bool is_coordinator(const char *value) {
-        static const char characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:[]";
+        static const char characters[] =
+                "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:[]";
         size_t len = strlen(value);
 
         return len > 0 && len <= 260 && strspn(value, characters) == len;
@@ -76,22 +77,26 @@ static const struct {
         [IDENTITY_ACCELERATOR_TYPE] = { "accelerator-type", "AcceleratorType", accelerator_type_is_valid,
                                         "an accelerator type such as v6e-16 or tpu7x-8", 0, 0 },
         [IDENTITY_MACHINE_TYPE] = { "machine-type", "MachineType", label_is_valid, LABEL, 0, 0 },
-        [IDENTITY_TOPOLOGY] = { "topology", "Topology", is_topology, "a topology such as 4x4 or 4x4x8", 0, 0 },
+        [IDENTITY_TOPOLOGY] = { "topology", "Topology", is_topology, "a topology such as 4x4 or 4x4x8", 0,
+                                0 },
         [IDENTITY_WORKER_ID] = { "worker-id", "WorkerId", NULL, NULL, 0, IDENTITY_HOSTS_MAX - 1 },
         [IDENTITY_WORKER_HOSTNAMES] = { "worker-hostnames", "WorkerHostnames", NULL, NULL, 0, 0 },
         [IDENTITY_WORKER_ADDRESSES] = { "worker-addresses", "WorkerAddresses", NULL, NULL, 0, 0 },
         /* eight is the most known; a sane bound, judged by identity_check() */
         [IDENTITY_CHIPS] = { "chips", "Chips", NULL, NULL, 0, 64 },
-        [IDENTITY_CHIPS_PER_HOST_BOUNDS] = { "chips-per-host-bounds", "ChipsPerHostBounds", is_bounds, BOUNDS, 0, 0 },
+        [IDENTITY_CHIPS_PER_HOST_BOUNDS] = { "chips-per-host-bounds", "ChipsPerHostBounds", is_bounds,
+                                             BOUNDS, 0, 0 },
         [IDENTITY_HOST_BOUNDS] = { "host-bounds", "HostBounds", is_bounds, BOUNDS, 0, 0 },
         [IDENTITY_TOPOLOGY_WRAP] = { "topology-wrap", "TopologyWrap", is_wrap,
                                      "three times true or false, such as true,true,false", 0, 0 },
         [IDENTITY_ICI_RESILIENCY] = { "ici-resiliency", "IciResiliency", is_flag, FLAG, 0, 0 },
         [IDENTITY_SLICES] = { "slices", "Slices", NULL, NULL, 1, IDENTITY_HOSTS_MAX },
         [IDENTITY_SLICE_ID] = { "slice-id", "SliceId", NULL, NULL, 0, IDENTITY_HOSTS_MAX - 1 },
-        [IDENTITY_COORDINATOR] = { "coordinator", "Coordinator", is_coordinator, "a host, or host and port", 0, 0 },
+        [IDENTITY_COORDINATOR] = { "coordinator", "Coordinator", is_coordinator, "a host, or host and port",
+                                   0, 0 },
         [IDENTITY_ZONE] = { "zone", "Zone", label_is_valid, LABEL, 0, 0 },
-        [IDENTITY_INSTANCE_ID] = { "instance-id", "InstanceId", is_instance_id, "the number of an instance", 0, 0 },
+        [IDENTITY_INSTANCE_ID] = { "instance-id", "InstanceId", is_instance_id, "the number of an instance",
+                                   0, 0 },
         [IDENTITY_PREEMPTIBLE] = { "preemptible", "Preemptible", is_flag, FLAG, 0, 0 },
 };
 _Static_assert(ELEMENTSOF(fields) == _IDENTITY_FIELD_MAX, "every field is known");

@@ -50,7 +50,7 @@ const char *init_args_get(const char *args, const char *name, size_t *ret_len) {
         return value;
 }
 
-/* --- Ports ---------------------------------------------------------------------------------------------- */
+/* --- Ports --------------------------------------------------------------------------------------------- */
 
 const char *port_owner(uint16_t port) {
         static const struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "topology.h"
 
-/* --- Shapes and words ----------------------------------------------------------------------------------- */
+/* --- Shapes and words ---------------------------------------------------------------------------------- */
 
 static bool is_digit(char c) {
         return c >= '0' && c <= '9';
@@ -128,7 +128,7 @@ bool label_is_valid(const char *text) {
         return is_made_of(text, strlen(text), ".-_", 63);
 }
 
-/* --- Generations ---------------------------------------------------------------------------------------- */
+/* --- Generations --------------------------------------------------------------------------------------- */
 
 #define RING_3D 4 /* chips in each of three dimensions */
 #define RING_2D 16 /* chips in a dimension */
@@ -203,7 +203,7 @@ int topology_machine(const char *machine_type, enum generation *ret_generation, 
         return -ENODATA;
 }
 
-/* --- Topologies -------------------------------------------------------------------------------------------- */
+/* --- Topologies ---------------------------------------------------------------------------------------- */
 
 /* The usual topology in two dimensions: as square as a power of two can be, the longer side last. */
 static int usual_size(const struct accelerator *a, struct shape *ret) {

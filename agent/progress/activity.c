@@ -98,7 +98,7 @@ bool activity_is_work(const struct activity_rate *usual, const struct activity_r
         return cores || as_usual(usual, now) || (now->written >= WRITTEN_MORE && now->written >= WRITTEN_TIMES * MAX(usual->written, 0));
 }
 
-/* --- Silence -------------------------------------------------------------------------------------------- */
+/* --- Silence ------------------------------------------------------------------------------------------- */
 
 #define NET_USUAL 100e3 /* bytes a second: below that the network says nothing */
 #define NET_SHARE 0.1

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "rhythm.h"
 
-/* --- Intervals ------------------------------------------------------------------------------------------ */
+/* --- Intervals ----------------------------------------------------------------------------------------- */
 
 void rhythm_clear(struct rhythm *r) {
         r->n = r->next = 0;
@@ -52,7 +52,7 @@ usec_t rhythm_median(const struct rhythm *r) {
         return rhythm_quantile(r, 50);
 }
 
-/* --- Step times ----------------------------------------------------------------------------------------- */
+/* --- Step times ---------------------------------------------------------------------------------------- */
 
 #define STEPS_AT_ONCE 100000u /* a number that jumps by more is no count of steps */
 
@@ -75,7 +75,7 @@ void step_times_add(struct step_times *t, usec_t interval, uint64_t steps) {
         t->sum += (double) interval / USEC_PER_SEC;
 }
 
-/* --- Pauses: what a line says --------------------------------------------------------------------------- */
+/* --- Pauses: what a line says -------------------------------------------------------------------------- */
 
 const char *pause_kind_name(enum pause_kind k) {
         static const char *const names[] = {
@@ -154,7 +154,7 @@ enum pause_sign pause_sign_of(const char *line, size_t len, enum pause_kind *ret
         return PAUSE_SIGN_NONE;
 }
 
-/* --- Pauses: where they are ----------------------------------------------------------------------------- */
+/* --- Pauses: where they are ---------------------------------------------------------------------------- */
 
 #define PERIOD_MIN 3u /* closer ones are a pace, not pauses */
 #define SLACK_FROM 20u /* a pause that comes by time, not by steps, may be one step off when they are that far apart */

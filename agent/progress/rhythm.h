@@ -22,7 +22,7 @@ usec_t rhythm_median(const struct rhythm *r);
 /* The shortest interval that at least percent (0 to 100) of all do not exceed; 0 while there is none. */
 usec_t rhythm_quantile(const struct rhythm *r, unsigned percent);
 
-/* --- Step times: a histogram that only grows; pauses between steps are in it, as the steps behind them --- */
+/* --- Step times: a histogram that only grows; pauses between steps are in it, as the steps behind them - */
 
 #define STEP_TIMES_BOUNDS 18u
 /* Seconds, rising. */
@@ -38,8 +38,9 @@ struct step_times {
 void step_times_add(struct step_times *t, usec_t interval, uint64_t steps);
 
 /*
- * --- Pauses between steps that are no stalls: compiling, keeping a checkpoint, evaluating. They are known by what the
- * run's log says about them, and by their place: a run pauses after every so many steps. Bounded. ---
+ * --- Pauses between steps that are no stalls: compiling, keeping a checkpoint, evaluating. They are known
+ * by what the run's log says about them, and by their place: a run pauses after every so many steps.
+ * Bounded. ---
  */
 
 enum pause_kind {
@@ -62,7 +63,8 @@ enum pause_sign {
         PAUSE_GOES_ON, /* a pause of that kind is under way, or has just begun unsaid */
         PAUSE_ENDS,
 };
-/* Lines of MaxText, Orbax, JAX, Megatron and Hugging Face's Trainer (rhythm.c names each), else words in plain English. */
+/* Lines of MaxText, Orbax, JAX, Megatron and Hugging Face's Trainer (rhythm.c names each), else words in
+ * plain English. */
 enum pause_sign pause_sign_of(const char *line, size_t len, enum pause_kind *ret);
 
 /* --- Where they are --- */

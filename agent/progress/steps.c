@@ -4,7 +4,7 @@
 #include <math.h>
 #include <regex.h>
 
-/* --- MaxText's lines ------------------------------------------------------------------------------------ */
+/* --- MaxText's lines ----------------------------------------------------------------------------------- */
 
 /* What is left of the line. */
 struct text {
@@ -159,7 +159,7 @@ bool checkpoint_line_parse(const char *line, size_t len, int64_t *ret_step) {
         return t.p;
 }
 
-/* --- Lines in words of other programs ------------------------------------------------------------------- */
+/* --- Lines in words of other programs ------------------------------------------------------------------ */
 
 #define LOOKED_AT 1024u /* bytes; the longest of these lines, Megatron's, has below 600 */
 #define NUMBER_MAX 31u
@@ -302,7 +302,7 @@ static bool torch_line_parse(const char *line, size_t len, struct step_line *ret
         return true;
 }
 
-/* --- Expressions ---------------------------------------------------------------------------------------- */
+/* --- Expressions --------------------------------------------------------------------------------------- */
 
 struct step_expression {
         regex_t regex;
@@ -407,7 +407,7 @@ bool step_of_line(const struct step_expression *e, const char *line, size_t len,
         return step_line_parse(line, len, ret) || torch_line_parse(line, len, ret);
 }
 
-/* --- What is known of one run --------------------------------------------------------------------------- */
+/* --- What is known of one run -------------------------------------------------------------------------- */
 
 void progress_step(struct progress *p, const struct step_line *s, usec_t now) {
         p->lines++;

@@ -49,8 +49,8 @@ int step_expression_new(const char *text, char *why, size_t why_size, struct ste
 struct step_expression *step_expression_free(struct step_expression *e);
 DEFINE_CLEANUP(struct step_expression *, step_expression_free)
 
-/* A step line of any form: by the expression alone where there is one, else (NULL) by the forms above; what the
- * line does not say is NAN. */
+/* A step line of any form: by the expression alone where there is one, else (NULL) by the forms above; what
+ * the line does not say is NAN. */
 bool step_of_line(const struct step_expression *e, const char *line, size_t len, struct step_line *ret);
 
 /*

@@ -98,8 +98,8 @@ int libtpu_metric_read(struct libtpu_reader *r, enum libtpu_metric id, const voi
                        void *userdata);
 
 /*
- * Looks at an answer and unpacks it: for the other readers of this room. What comes back is valid until the next call. NULL:
- * *ret_error says why, as libtpu_list_read().
+ * Looks at an answer and unpacks it: for the other readers of this room. What comes back is valid until the
+ * next call. NULL: *ret_error says why, as libtpu_list_read().
  */
 void *libtpu_unpack(struct libtpu_reader *r, const ProtobufCMessageDescriptor *d, const void *data,
                     size_t len, int *ret_error);

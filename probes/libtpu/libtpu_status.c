@@ -114,7 +114,7 @@ int libtpu_status_to_capture(const struct libtpu_status *s, struct stack_table *
         return r;
 }
 
-/* --- In short ------------------------------------------------------------------------------------------- */
+/* --- In short ------------------------------------------------------------------------------------------ */
 
 static double number_of(const struct sample *s) {
         return s->is_int ? (double) s->i : s->d;

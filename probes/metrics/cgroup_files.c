@@ -222,7 +222,7 @@ void cgroup_pressure(struct cgroup_files *c, enum pressure_resource r, const str
                 *ret_full = FIELD_MISSING;
 }
 
-/* --- Runs ----------------------------------------------------------------------------------------------- */
+/* --- Runs ---------------------------------------------------------------------------------------------- */
 
 void runs_init(struct runs_state *r) {
         r->n = 0;

@@ -64,8 +64,8 @@ void cgroup_pressure(struct cgroup_files *c, enum pressure_resource r, const str
                      int64_t *ret_some, int64_t *ret_full);
 
 /*
- * --- What each training run takes: the control group of its slice, tpu-run-NAME.slice, which holds its service
- * and its containers. ---
+ * --- What each training run takes: the control group of its slice, tpu-run-NAME.slice, which holds its
+ * service and its containers. ---
  */
 
 #define RUN_GROUPS_MAX 16 /* runs whose files are kept open */

@@ -3,9 +3,10 @@
 
 #include <fcntl.h>
 
-/* --- Disks ---------------------------------------------------------------------------------------------- */
+/* --- Disks --------------------------------------------------------------------------------------------- */
 
-#define SECTOR 512 /* of /proc/diskstats, whatever the disk's own (Linux, Documentation/admin-guide/iostats.rst) */
+/* Of /proc/diskstats, whatever the disk's own (Linux, Documentation/admin-guide/iostats.rst). */
+#define SECTOR 512
 
 /* /sys/block holds whole disks only. */
 static bool is_whole(const struct host *h, const char *name) {
@@ -92,7 +93,7 @@ void disks_look(struct disks_state *d, const struct look *l) {
                         d->names[i - 1] = d->names[--d->n];
 }
 
-/* --- Sensors -------------------------------------------------------------------------------------------- */
+/* --- Sensors ------------------------------------------------------------------------------------------- */
 
 #define PACKAGES_CPUS 1024
 #define INPUTS_MAX 16 /* of one hwmon device */

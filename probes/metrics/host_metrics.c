@@ -93,7 +93,9 @@ struct host_metrics *host_metrics_free(struct host_metrics *m) {
 }
 
 void host_metrics_look(struct host_metrics *m, usec_t now, struct sink *s) {
-        const struct look l = { .host = m->host, .sink = s, .lines = &m->lines, .files = m->files, .now = now };
+        const struct look l = {
+                .host = m->host, .sink = s, .lines = &m->lines, .files = m->files, .now = now
+        };
 
         system_look(&m->system, &l);
         nics_look(&m->nics, &l);

@@ -3,7 +3,7 @@
 
 #include <fcntl.h>
 
-/* --- NICs ----------------------------------------------------------------------------------------------- */
+/* --- NICs ---------------------------------------------------------------------------------------------- */
 
 /* The columns behind the name (Linux, net/core/net-procfs.c): eight of receive, eight of transmit. */
 #define COLUMNS 16

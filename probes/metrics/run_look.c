@@ -80,7 +80,8 @@ static void count_standing(const struct run_thread *t, size_t *n, char comm[stat
                 memcpy(comm, t->comm, RUN_THREAD_COMM);
 }
 
-/* The thread of that number at the last look; at: where to go on, for numbers that rise. NULL: it was not there. */
+/* The thread of that number at the last look; at: where to go on, for numbers that rise. NULL: it was not
+ * there. */
 static const struct run_thread *thread_before(const struct run_look *from, int64_t tid, size_t *at) {
         while (*at < from->n_threads && from->threads[*at].tid < tid)
                 (*at)++;

@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-/* --- CPUs ----------------------------------------------------------------------------------------------- */
+/* --- CPUs ---------------------------------------------------------------------------------------------- */
 
 #define CPUS_MAX 65536
 
@@ -67,7 +67,7 @@ static void look_at_cpus(struct system_state *c, const struct look *l) {
                 put_int(l->sink, METRIC_CPU_COUNT, n, NULL, NULL, NULL);
 }
 
-/* --- Pressure ------------------------------------------------------------------------------------------- */
+/* --- Pressure ------------------------------------------------------------------------------------------ */
 
 static const char *const names[] = { "cpu", "memory", "io", "irq" };
 _Static_assert(ELEMENTSOF(names) == _PRESSURE_MAX, "a name a resource");
@@ -113,7 +113,7 @@ static void look_at_pressure(const struct look *l) {
         }
 }
 
-/* --- Memory and swap from /proc/meminfo, faults and kills from /proc/vmstat ----------------------------- */
+/* --- Memory and swap from /proc/meminfo, faults and kills from /proc/vmstat ---------------------------- */
 
 #define NONE _METRIC_MAX
 #define ROWS_MAX 16
@@ -125,7 +125,10 @@ struct row {
         const char *state;
 };
 
-enum { TOTAL, AVAILABLE, FREE, BUFFERS, CACHED, USED, RECLAIMABLE, UNRECLAIMABLE, DIRTY, WRITEBACK, SWAP, SWAP_FREE, SWAP_USED };
+enum {
+        TOTAL, AVAILABLE, FREE, BUFFERS, CACHED, USED, RECLAIMABLE, UNRECLAIMABLE, DIRTY, WRITEBACK,
+        SWAP, SWAP_FREE, SWAP_USED,
+};
 static const struct row sizes[] = {
         [TOTAL] = { "MemTotal:", METRIC_MEMORY_LIMIT, NULL },
         [AVAILABLE] = { "MemAvailable:", METRIC_MEMORY_AVAILABLE, NULL },
@@ -152,8 +155,8 @@ static const struct row events[] = {
         [STALLS] = { "allocstall_*", METRIC_ALLOCATION_STALLS, NULL }, /* one a zone */
 };
 
-static void read_rows(const struct look *l, const struct row *rows, size_t n, const char *unit, int64_t factor,
-                      int64_t values[static ROWS_MAX]) {
+static void read_rows(const struct look *l, const struct row *rows, size_t n, const char *unit,
+                      int64_t factor, int64_t values[static ROWS_MAX]) {
         struct field fields[ROWS_MAX];
 
         assert(n <= ROWS_MAX);

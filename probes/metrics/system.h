@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * The host as a whole: CPU time by mode, the CPUs online, the host's uptime; memory and swap, page faults and kills; and pressure
- * stall information: how long tasks waited for a resource (Linux, Documentation/accounting/psi.rst).
+ * The host as a whole: CPU time by mode, the CPUs online, the host's uptime; memory and swap, page faults
+ * and kills; and pressure stall information: how long tasks waited for a resource (Linux,
+ * Documentation/accounting/psi.rst).
  */
 #include "source.h"
 

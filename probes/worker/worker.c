@@ -189,7 +189,7 @@ void wire_clear(struct wire_reader *r) {
         *r = (struct wire_reader){ 0 };
 }
 
-/* --- The process ---------------------------------------------------------------------------------------- */
+/* --- The process --------------------------------------------------------------------------------------- */
 
 #define REAP_TIMEOUT (100 * USEC_PER_MSEC) /* between SIGKILL and its end; a stuck one does not end */
 

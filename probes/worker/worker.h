@@ -3,9 +3,9 @@
 /*
  * A probe that can hang (struct probe, blocks) runs in a short-lived process of its own: PROGRAM [VERB]
  * [--root DIR] --probe NAME, which writes findings and samples to its standard output
- * as lines of JSON, between two processes of one version: {"finding": …}, {"sample": …}, and last {"done": 0 or -errno}. Its parent kills it at the
- * probe's timeout. A process in uninterruptible sleep outlives that: it is left alone, and whoever wants to
- * look again waits until it is gone.
+ * as lines of JSON, between two processes of one version: {"finding": …}, {"sample": …}, and last {"done": 0
+ * or -errno}. Its parent kills it at the probe's timeout. A process in uninterruptible sleep outlives that:
+ * it is left alone, and whoever wants to look again waits until it is gone.
  */
 #include <sys/types.h>
 

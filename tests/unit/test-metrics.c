@@ -269,7 +269,8 @@ static void documented(void) {
                         }
                 }
                 if (known != 1)
-                        test_fail(__FILE__, __LINE__, "docs/metrics.md has a row that metrics.def does not have: %s", line);
+                        test_fail(__FILE__, __LINE__,
+                                  "docs/metrics.md has a row that metrics.def does not have: %s", line);
         }
         for (enum metric_id id = 0; id < _METRIC_MAX; id++) {
                 row_of(id, row, sizeof(row));

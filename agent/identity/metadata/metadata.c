@@ -19,13 +19,15 @@ struct question {
 };
 
 /*
- * One key, followed: asked for once, then waited for with its ETag, for as long as it takes. A key that the server does not have is
- * asked for again after ABSENT_FIRST (a young host's are set while it boots), and then after twice the time before, up to ABSENT_MAX.
+ * One key, followed: asked for once, then waited for with its ETag, for as long as it takes. A key that the
+ * server does not have is asked for again after ABSENT_FIRST (a young host's are set while it boots), and
+ * then after twice the time before, up to ABSENT_MAX.
  */
 struct watch {
         struct exchange exchange; /* the first */
         struct metadata *metadata;
-        /* At first, and when it is another one: up to VALUE_MAX bytes of it, trimmed, with what cannot be printed replaced. */
+        /* At first, and when it is another one: up to VALUE_MAX bytes of it, trimmed, with what cannot be
+         * printed replaced. */
         void (*changed)(struct metadata *m, const char *value);
         char url[384], body[VALUE_MAX];
         uint64_t hash; /* of the value that was told */

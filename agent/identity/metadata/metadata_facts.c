@@ -147,7 +147,8 @@ static bool take_label(const char *text, size_t len, char ret[static 64]) {
 static int take_machine_type(struct metadata_facts *f, const char *text, size_t len,
                              char why[static METADATA_WHY_MAX]) {
         static const char head[] = "projects/", middle[] = "/machineTypes/";
-        const char *at = memmem(text, len, middle, sizeof(middle) - 1), *name = at ? at + sizeof(middle) - 1 : NULL;
+        const char *at = memmem(text, len, middle, sizeof(middle) - 1),
+                   *name = at ? at + sizeof(middle) - 1 : NULL;
         char label[64];
 
         if (!at || len < sizeof(head) || memcmp(text, head, sizeof(head) - 1) != 0 ||
