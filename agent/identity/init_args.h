@@ -32,7 +32,6 @@ bool init_args_lint(const char *args, const char *interfaces, uint16_t megascale
  * 8080 Ray; 29000, 29001, 29005 Pathways; 9431 Orbax and Grain; 29500 torchrun.
  */
 #define PORT_TPU_METRICS 8431 /* one for each chip, upwards */
-#define PORT_TPU_MESH    8471
 #define PORT_TPU_PROCESS 8476 /* torch_xla, one process per chip: one for each, upwards */
 #define PORT_JAX         8482
 #define PORT_TORCH       29500
