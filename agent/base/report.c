@@ -2,6 +2,7 @@
 #include <assert.h>
 
 #include "report.h"
+#include "utf8.h"
 
 json_t *finding_to_json(const struct finding *f) {
         return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "verdict", verdict_name(f->verdict), "check", f->check,
@@ -37,23 +38,21 @@ struct columns {
         bool colour;
 };
 
-static int text_width(const char *s) {
-        int n = 0;
-
-        for (; *s; s++)
-                n += ((unsigned char) *s & 0xc0) != 0x80; /* count characters, not bytes of UTF-8 */
-        return n;
-}
-
 static void measure(const struct finding_list *l, struct columns *c) {
         for (size_t i = 0; i < l->n; i++) {
-                c->check = MAX(c->check, text_width(l->items[i].check));
-                c->subject = MAX(c->subject, text_width(l->items[i].subject));
-                c->found = MAX(c->found, MIN(text_width(l->items[i].found), FOUND_COLUMN_MAX));
+                c->check = MAX(c->check, (int) utf8_width(l->items[i].check));
+                c->subject = MAX(c->subject, (int) utf8_width(l->items[i].subject));
+                c->found = MAX(c->found, MIN((int) utf8_width(l->items[i].found), FOUND_COLUMN_MAX));
         }
 }
 
-static const char *colour_of(enum verdict v) {
+bool report_in_colour(FILE *out) {
+        const char *no = getenv("NO_COLOR"); /* https://no-color.org */
+
+        return isatty(fileno(out)) && !(no && *no);
+}
+
+const char *report_colour(enum verdict v) {
         switch (v) {
         case VERDICT_OK:
                 return "\033[32m";
@@ -69,11 +68,11 @@ static const char *colour_of(enum verdict v) {
 }
 
 static void print_padded(FILE *out, const char *s, int width) {
-        fprintf(out, "%s%*s", s, MAX(0, width - text_width(s)), "");
+        fprintf(out, "%s%*s", s, MAX(0, width - (int) utf8_width(s)), "");
 }
 
 static void print_finding(FILE *out, const struct columns *c, const struct finding *f) {
-        fprintf(out, "%s%-7s%s  ", c->colour ? colour_of(f->verdict) : "", verdict_name(f->verdict), c->colour ? "\033[0m" : "");
+        fprintf(out, "%s%-7s%s  ", c->colour ? report_colour(f->verdict) : "", verdict_name(f->verdict), c->colour ? "\033[0m" : "");
         print_padded(out, f->check, c->check);
         fputs("  ", out);
         print_padded(out, f->subject, c->subject);
@@ -104,7 +103,7 @@ static void print_list(FILE *out, const struct columns *c, const struct finding_
 }
 
 int report_print_text(FILE *out, const struct finding_list *l) {
-        struct columns c = { .colour = isatty(fileno(out)) };
+        struct columns c = { .colour = report_in_colour(out) };
 
         measure(l, &c);
         print_list(out, &c, l);
@@ -112,7 +111,7 @@ int report_print_text(FILE *out, const struct finding_list *l) {
 }
 
 int report_print_groups(FILE *out, const struct report_group *groups, size_t n) {
-        struct columns c = { .colour = isatty(fileno(out)) };
+        struct columns c = { .colour = report_in_colour(out) };
         bool printed[REPORT_GROUPS_MAX] = { false }, first = true;
 
         assert(n <= REPORT_GROUPS_MAX);

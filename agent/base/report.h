@@ -13,6 +13,11 @@ json_t *finding_to_json(const struct finding *f);
 /* An array of the above. */
 json_t *finding_list_to_json(const struct finding_list *l);
 
+/* Whether people see colours there: on a terminal, unless NO_COLOR is set. */
+bool report_in_colour(FILE *out);
+/* What turns the colour of a verdict on; "\033[0m" ends it. */
+const char *report_colour(enum verdict v);
+
 /* Prints one line a finding (plus reason and remedy lines where it is not OK), worst first. */
 int report_print_text(FILE *out, const struct finding_list *l);
 

@@ -56,3 +56,11 @@ void utf8_copy(char *dst, size_t size, const char *src) {
         dst[len] = 0;
         (void) utf8_scrub(dst, len); /* a sequence that the cut tore is replaced, too */
 }
+
+size_t utf8_width(const char *s) {
+        size_t n = 0;
+
+        for (; *s; s++)
+                n += ((unsigned char) *s & 0xc0) != 0x80;
+        return n;
+}

@@ -13,3 +13,6 @@ size_t utf8_scrub(char *s, size_t len);
 
 /* Copies a text of the wire (NULL is the empty text) into dst, cut at size - 1 bytes, and scrubs it. */
 void utf8_copy(char *dst, size_t size, const char *src);
+
+/* How many columns a terminal takes for it: characters, not bytes. */
+size_t utf8_width(const char *s);

@@ -5,16 +5,13 @@
 #include <sys/signalfd.h>
 #include <time.h>
 
+#include "answer.h"
 #include "check_look.h"
 #include "check_path.h"
-#include "ctl.h"
-#include "fold.h"
 #include "golden.h"
-#include "hostd.h"
 #include "identity.h"
 #include "intent.h"
 #include "report.h"
-#include "screen.h"
 #include "words.h"
 
 #define WATCH_INTERVAL (5 * USEC_PER_SEC)
@@ -83,10 +80,10 @@ static void print_sums(const struct finding_list *l) {
 
 /* What people ordered is known to tpu-hostd only; a look at the host does not need it. */
 static void print_orders(const char *root) {
-        struct problem ignored = { 0 };
+        struct problem ignored;
         json_t *status = NULL;
 
-        if (hostd_ask(root, "/v1/status", false, USEC_PER_SEC, &status, &ignored) == 0)
+        if (hostd_call(root, NULL, "/v1/status", USEC_PER_SEC, &status, &ignored) == 0)
                 screen_orders(status, "ordered:", stdout);
         json_decref(status);
 }

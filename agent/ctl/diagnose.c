@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tpuctl diagnose: who holds a run up, out of the captures of its hosts. */
+#include "ask.h"
 #include "capture_files.h"
 #include "ctl.h"
 #include "diagnose_agents.h"

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "diagnose_agents.h"
 
-#include "again.h"
+#include "ask.h"
 #include "capture_files.h"
-#include "hostd.h"
 #include "json_text.h"
-#include "paths.h"
 #include "table.h"
 #include "utf8.h"
 
@@ -100,7 +98,7 @@ static int prepare(struct asking *a, const struct options *o, struct problem *pr
                         (void) snprintf(a->urls[i], URL_BYTES, "https://%s%s%s:%d/v1/captures",
                                         six ? "[" : "", to, six ? "]" : "", PORT_HOSTD_API);
                 a->requests[i] =
-                        (struct http_request){ .url = a->urls[i], .post = true, .timeout = PATIENCE };
+                        (struct http_request){ .url = a->urls[i], .method = "POST", .timeout = PATIENCE };
                 if (i == a->own)
                         a->requests[i].unix_socket = a->socket;
                 else {
@@ -215,7 +213,7 @@ int diagnose_agents_load(const struct options *o, const char *slice, struct scen
                          struct problem *problem) {
         struct asking a = { .n = 0 };
         json_t *status = NULL;
-        int r = hostd_ask(o->root, "/v1/status", false, ASK_STATUS, &status, problem);
+        int r = hostd_call(o->root, NULL, "/v1/status", ASK_STATUS, &status, problem);
 
         if (r < 0)
                 return r;

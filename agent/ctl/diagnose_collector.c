@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "diagnose_collector.h"
 
-#include "again.h"
 #include "capture_files.h"
 #include "json_text.h"
 #include "utf8.h"
@@ -18,14 +17,13 @@ static int ask(const struct collector *c, const char *method, const char *slice,
 
         (void) snprintf(path, sizeof(path), "/api/v1/slices/%.63s/%s", slice, what);
         (void) snprintf(number, sizeof(number), "%" PRIi64, since);
-        r = collector_parameter(path, sizeof(path), "episode", episode);
+        r = path_parameter(path, sizeof(path), "episode", episode);
         if (r == 0)
-                r = collector_parameter(path, sizeof(path), "since", since > 0 ? number : NULL);
+                r = path_parameter(path, sizeof(path), "since", since > 0 ? number : NULL);
         if (r < 0)
                 return problem_set(problem, r, NULL, "'%s' cannot be asked for: %s", slice, strerror(-r));
         do
-                r = method ? collector_act(c, method, path, ret, problem)
-                           : collector_ask(c, path, 0, ret, problem);
+                r = collector_call(c, method, path, NULL, 0, ret, problem);
         while (r < 0 && again_wait(&again, problem, "tpuctl diagnose"));
         return r;
 }

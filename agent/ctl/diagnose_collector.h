@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /* The captures that tpu-collectord has of an episode, as a scene; and asking for new ones. */
-#include "collector.h"
+#include "ask.h"
 #include "scene.h"
 
 struct episode_words { /* of the verdict, for people; "" where there is none */

@@ -88,7 +88,7 @@ static CURLcode prepare(CURL *curl, const struct http_request *q, struct body *b
         }
         if (q->unix_socket)
                 SET(CURLOPT_UNIX_SOCKET_PATH, q->unix_socket);
-        if (q->post) {
+        if (q->method) {
                 SET(CURLOPT_POSTFIELDS, "");
                 SET(CURLOPT_POSTFIELDSIZE, 0L);
         }
@@ -100,6 +100,22 @@ static CURLcode prepare(CURL *curl, const struct http_request *q, struct body *b
         if (q->method)
                 SET(CURLOPT_CUSTOMREQUEST, q->method);
         return r;
+}
+
+/* By a collector that does not lead, to the one that does; never from https to http. */
+static CURLcode follow(CURL *curl, const struct http_request *q, struct body *b) {
+        const char *to = NULL;
+        long status = 0;
+        CURLcode r = CURLE_OK;
+
+        (void) curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+        (void) curl_easy_getinfo(curl, CURLINFO_REDIRECT_URL, &to);
+        if (!q->follows || status != 307 || !to ||
+            !(startswith(to, "https://") || (startswith(to, "http://") && startswith(q->url, "http://"))))
+                return CURLE_OK;
+        b->len = 0;
+        SET(CURLOPT_URL, to); /* curl keeps a copy */
+        return r == CURLE_OK ? curl_easy_perform(curl) : r;
 }
 
 static const char *where(const struct http_request *q) {
@@ -161,7 +177,8 @@ static int read_answer(CURL *curl, const struct body *b, const struct http_reque
                                    where(q));
         else if (elsewhere && *elsewhere)
                 (void) problem_set(p, 0, json_string_value(json_object_get(v, "remedy")),
-                                   "telemetry goes to %.200s: this collector keeps no events, lines and series", elsewhere);
+                                   "telemetry goes to %.200s: this collector keeps no events, lines and series",
+                                   elsewhere);
         else if (text)
                 (void) problem_set(p, 0, json_string_value(json_object_get(v, "remedy")), "%s", text);
         else
@@ -182,6 +199,8 @@ int http_json(const struct http_request *q, json_t **ret, struct problem *proble
         if (!curl || prepare(curl, q, &b, &headers) != CURLE_OK)
                 return problem_set(problem, -ENOMEM, NULL, "out of memory");
         code = curl_easy_perform(curl);
+        if (code == CURLE_OK)
+                code = follow(curl, q, &b);
         if (code != CURLE_OK)
                 return transport_failure(curl, code, q, &b, problem);
         return read_answer(curl, &b, q, ret, problem);

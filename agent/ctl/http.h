@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * One HTTP exchange of a command-line program: blocking, bounded in time and size, no redirects, no proxy of
- * the environment. The answer must be JSON; an error answer's own text and remedy (docs/api.md) are passed
+ * One HTTP exchange of a command-line program: blocking, bounded in time and size, no proxy of the environment,
+ * no redirects but one that is asked for. The answer must be JSON; an error answer's own text and remedy (docs/api.md) are passed
  * on.
  */
 #include <jansson.h>
@@ -17,15 +17,17 @@ struct http_request {
         const char *url;
         /* PEM files for https; NULL or "": the system's authorities, no certificate. */
         const char *ca, *certificate, *key;
-        bool post; /* with an empty body; else GET */
-        const char *method; /* another one, with an empty body; NULL: as post says */
+        const char *method; /* NULL: GET */
         const char *body; /* JSON that goes with it; NULL: none */
         usec_t timeout;
+        bool follows;     /* 307 leads elsewhere, once: to where https is spoken, or from where it was not */
         unsigned segment; /* TCP payload of one packet, both ways; 0: what the kernel finds right */
 };
 
-/* 0 and a new reference; -errno with problem set: -ENOENT for 404, -EBUSY for 409, else -EPROTO where it was
- * answered. */
+/*
+ * 0 and a new reference; -errno with problem set: -ENOENT for 404, -EBUSY for 409, else -EPROTO where it was
+ * answered.
+ */
 int http_json(const struct http_request *q, json_t **ret, struct problem *problem);
 
 /*

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http.h"
-#include "paths.h"
 #include "peer_agents.h"
 #include "table.h"
 
