@@ -133,6 +133,20 @@ int launchd_ask(const char *root, uint16_t kind, const ProtobufCMessage *m, uint
         return 0;
 }
 
+/* --- The agent of another host -------------------------------------------------------------------------- */
+
+void agent_request(const struct ctl_certificates *tls, const char *to, const char *path,
+                   char url[static AGENT_URL_MAX], struct http_request *q) {
+        bool six = strchr(to, ':');
+
+        (void) snprintf(url, AGENT_URL_MAX, "https://%s%s%s:%d%s", six ? "[" : "", to, six ? "]" : "",
+                        PORT_HOSTD_API, path);
+        q->url = url;
+        q->ca = tls->ca;
+        q->certificate = tls->certificate;
+        q->key = tls->key;
+}
+
 /* --- A collector --------------------------------------------------------------------------------------- */
 
 int collector_open(const struct options *o, const char *given, struct collector *ret) {

@@ -52,6 +52,13 @@ static inline char **wire_list(const char *const *l) {
         return (char **) (uintptr_t) l;
 }
 
+/* --- The agent of another host, over TCP ---------------------------------------------------------------- */
+
+/* Fills in how it is asked; to: its name or address, url: room for the request's. */
+#define AGENT_URL_MAX 320
+void agent_request(const struct ctl_certificates *tls, const char *to, const char *path,
+                   char url[static AGENT_URL_MAX], struct http_request *q);
+
 /* --- A collector --------------------------------------------------------------------------------------- */
 
 #define COLLECTOR_TEXT_OF(x) #x

@@ -30,12 +30,16 @@ struct http_request {
  */
 int http_json(const struct http_request *q, json_t **ret, struct problem *problem);
 
-/*
- * n exchanges at the same time, each as http_json() would: ret[i] is its answer, NULL with problems[i] set.
- * -ENOMEM.
- */
+/* n exchanges at the same time, each as http_json() would, but those that are to be skipped. -ENOMEM. */
 #define HTTP_MANY_MAX 4096
-int http_json_many(const struct http_request *q, size_t n, json_t **ret, struct problem *problems);
+struct http_exchange {
+        struct http_request request;
+        bool skip;
+        json_t *answer; /* NULL with error and problem */
+        int error;
+        struct problem problem;
+};
+int http_json_many(struct http_exchange *x, size_t n);
 
 /* The path of a socket below root ("/run/…"), malloc'ed. -ENOMEM, -ENAMETOOLONG past what a socket address
  * holds. */
