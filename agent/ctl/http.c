@@ -100,22 +100,6 @@ static CURLcode prepare(CURL *curl, const struct http_request *q, struct body *b
         return r;
 }
 
-/* By a collector that does not lead, to the one that does; never from https to http. */
-static CURLcode follow(CURL *curl, const struct http_request *q, struct body *b) {
-        const char *to = NULL;
-        long status = 0;
-        CURLcode r = CURLE_OK;
-
-        (void) curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-        (void) curl_easy_getinfo(curl, CURLINFO_REDIRECT_URL, &to);
-        if (!q->follows || status != 307 || !to ||
-            !(startswith(to, "https://") || (startswith(to, "http://") && startswith(q->url, "http://"))))
-                return CURLE_OK;
-        b->len = 0;
-        SET(CURLOPT_URL, to); /* curl keeps a copy */
-        return r == CURLE_OK ? curl_easy_perform(curl) : r;
-}
-
 static const char *where(const struct http_request *q) {
         return q->unix_socket ? q->unix_socket : q->url;
 }
@@ -189,6 +173,7 @@ static int read_answer(CURL *curl, const struct body *b, const struct http_reque
 
 struct transfer {
         CURL *curl; /* NULL: not asked for, or out of memory */
+        char *location;
         struct body body;
         CURLcode code;
         bool done;
@@ -218,19 +203,43 @@ static void drive(CURLM *multi, struct transfer *t, size_t n) {
         }
 }
 
+/* By a collector that does not lead, to the one that does; never from https to http. */
+static void follow(struct transfer *t, struct http_request *q) {
+        const char *to = NULL;
+        long status = 0;
+
+        (void) curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &status);
+        (void) curl_easy_getinfo(t->curl, CURLINFO_REDIRECT_URL, &to);
+        if (!q->follows || status != 307 || !to ||
+            !(startswith(to, "https://") || (startswith(to, "http://") && startswith(q->url, "http://"))))
+                return;
+        t->location = strdup(to);
+        t->body.len = 0;
+        if (!t->location)
+                t->code = CURLE_OUT_OF_MEMORY;
+        else
+                t->code = curl_easy_setopt(t->curl, CURLOPT_URL, t->location);
+        if (t->code == CURLE_OK)
+                t->code = curl_easy_perform(t->curl);
+        q->url = t->location ? t->location : q->url;
+}
+
 static void end_transfer(struct transfer *t, struct http_exchange *x) {
+        struct http_request q = x->request;
+
         x->answer = NULL;
         x->problem = (struct problem) { 0 };
         if (t->done && t->code == CURLE_OK)
-                t->code = follow(t->curl, &x->request, &t->body);
+                follow(t, &q);
         if (!t->done)
                 x->error = problem_set(&x->problem, -ENOMEM, NULL, "out of memory");
         else if (t->code != CURLE_OK)
-                x->error = transport_failure(t->curl, t->code, &x->request, &t->body, &x->problem);
+                x->error = transport_failure(t->curl, t->code, &q, &t->body, &x->problem);
         else
-                x->error = read_answer(t->curl, &t->body, &x->request, &x->answer, &x->problem);
+                x->error = read_answer(t->curl, &t->body, &q, &x->answer, &x->problem);
         curl_easy_cleanup(t->curl);
         body_clear(&t->body);
+        free(t->location);
 }
 
 int http_json_many(struct http_exchange *x, size_t n) {
