@@ -4,10 +4,38 @@
 #include "report.h"
 #include "utf8.h"
 
+static const struct {
+        const char *key;
+        size_t at, size;
+} texts[] = {
+#define TEXT(member) { #member, offsetof(struct finding, member), sizeof(((struct finding *) NULL)->member) }
+        TEXT(check),  TEXT(subject), TEXT(found),  TEXT(wanted),
+        TEXT(source), TEXT(reason),  TEXT(remedy),
+#undef TEXT
+};
+
 json_t *finding_to_json(const struct finding *f) {
-        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "verdict", verdict_name(f->verdict), "check", f->check,
-                         "subject", f->subject, "found", f->found, "wanted", f->wanted, "source", f->source, "reason",
-                         f->reason, "remedy", f->remedy);
+        json_t *o = json_pack("{s:s}", "verdict", verdict_name(f->verdict));
+
+        for (size_t i = 0; o && i < ELEMENTSOF(texts); i++)
+                if (json_object_set_new(o, texts[i].key, json_string((const char *) f + texts[i].at)) < 0) {
+                        json_decref(o);
+                        return NULL;
+                }
+        return o;
+}
+
+int finding_from_json(const json_t *o, struct finding *ret) {
+        const char *verdict = json_string_value(json_object_get(o, "verdict"));
+
+        finding_init(ret, "", "");
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
+                const char *text = json_string_value(json_object_get(o, texts[i].key));
+
+                finding_format((char *) ret + texts[i].at, texts[i].size, "%s", text ? text : "");
+                (void) utf8_scrub((char *) ret + texts[i].at, strlen((char *) ret + texts[i].at));
+        }
+        return !verdict || verdict_parse(verdict, &ret->verdict) < 0 ? -EBADMSG : 0;
 }
 
 json_t *finding_list_to_json(const struct finding_list *l) {

@@ -2,8 +2,7 @@
 #include "ask.h"
 #include "check_look.h"
 #include "probe_serve.h"
-#include "show.h"
-#include "utf8.h"
+#include "report.h"
 #include "worker.h"
 
 #define PROBES_MAX 64
@@ -86,31 +85,12 @@ bool check_agent_is(const char *name) {
         return streq(name, CHECK_AGENT) || startswith(name, PREFIX);
 }
 
-static void take_text(const json_t *o, const char *key, char *field, size_t size) {
-        char text[FIELD_TEXT_MAX];
-
-        finding_format(field, size, "%s", field_text(o, key, text));
-        (void) utf8_scrub(field, strlen(field));
-}
-
-static void take(const json_t *o, const char *only, struct seen *ret) {
-        const char *check = json_string_value(json_object_get(o, "check")),
-                   *verdict = json_string_value(json_object_get(o, "verdict"));
+static void take_agent_finding(const json_t *o, const char *only, struct seen *ret) {
         struct finding f;
 
-        if (!check || !startswith(check, PREFIX) || (only && !streq(only, check)))
-                return;
-        finding_init(&f, check, "");
-        (void) utf8_scrub(f.check, strlen(f.check));
-        if (verdict)
-                (void) verdict_parse(verdict, &f.verdict); /* a word of a later version is UNKNOWN */
-        take_text(o, "subject", f.subject, sizeof(f.subject));
-        take_text(o, "found", f.found, sizeof(f.found));
-        take_text(o, "wanted", f.wanted, sizeof(f.wanted));
-        take_text(o, "source", f.source, sizeof(f.source));
-        take_text(o, "reason", f.reason, sizeof(f.reason));
-        take_text(o, "remedy", f.remedy, sizeof(f.remedy));
-        seen_add(ret, GROUP_BPF, NULL, &f);
+        (void) finding_from_json(o, &f); /* a verdict of a later version is UNKNOWN */
+        if (startswith(f.check, PREFIX) && (!only || streq(only, f.check)))
+                seen_add(ret, GROUP_BPF, NULL, &f);
 }
 
 static void say_nothing_known(const struct problem *p, struct seen *ret) {
@@ -131,7 +111,7 @@ void check_agent(const char *root, const char *only, bool asked, struct seen *re
         size_t i;
 
         json_array_foreach(json_object_get(answer, "checks"), i, o)
-                take(o, only, ret);
+                take_agent_finding(o, only, ret);
         if (r < 0 && asked)
                 say_nothing_known(&problem, ret);
         json_decref(answer);
