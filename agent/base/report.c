@@ -100,7 +100,8 @@ static void print_padded(FILE *out, const char *s, int width) {
 }
 
 static void print_finding(FILE *out, const struct columns *c, const struct finding *f) {
-        fprintf(out, "%s%-7s%s  ", c->colour ? report_colour(f->verdict) : "", verdict_name(f->verdict), c->colour ? "\033[0m" : "");
+        fprintf(out, "%s%-7s%s  ", c->colour ? report_colour(f->verdict) : "", verdict_name(f->verdict),
+                c->colour ? "\033[0m" : "");
         print_padded(out, f->check, c->check);
         fputs("  ", out);
         print_padded(out, f->subject, c->subject);

@@ -11,8 +11,8 @@
 /* New reference, or NULL when out of memory. Keys: verdict, check, subject, found, wanted, source, reason, remedy. */
 json_t *finding_to_json(const struct finding *f);
 /*
- * Reads such an object, of whoever wrote it: texts are cut at their size and scrubbed (utf8.h), those that are missing
- * are empty. -EBADMSG: no verdict that this version knows; then it is UNKNOWN.
+ * Reads such an object, of whoever wrote it: texts are cut at their size and scrubbed (utf8.h), those that
+ * are missing are empty. -EBADMSG: no verdict that this version knows; then it is UNKNOWN.
  */
 int finding_from_json(const json_t *o, struct finding *ret);
 /* An array of such objects. */

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * An answer in full: asked for, then printed as JSON or as a screen, then judged. And the screens that several
- * verbs show: JSON of an agent or a collector (docs/api.md) as text for a person.
+ * An answer in full: asked for, then printed as JSON or as a screen, then judged. And the screens that
+ * several verbs show: JSON of an agent or a collector (docs/api.md) as text for a person.
  */
 #include "ask.h"
 #include "ctl.h"
 #include "finding.h"
 
 /* A row of a verb's options. */
-#define OPTION_JSON(flag)                                  \
-        {                                                  \
-                "json", NULL, "print JSON", NULL, flag     \
-        }
+#define OPTION_JSON(flag) { "json", NULL, "print JSON", NULL, flag }
 
 struct answer_as {
         bool json;

@@ -11,7 +11,8 @@
 #define ASK_AS_ROOT "run it as root, or as a member of the socket's group"
 
 /* Names who should have answered, unless the answer has a remedy of its own. */
-static int ask_json(const struct http_request *q, const char *remedy, json_t **ret, struct problem *problem) {
+static int ask_json(const struct http_request *q, const char *remedy, json_t **ret,
+                    struct problem *problem) {
         int r = http_json(q, ret, problem);
 
         if (r < 0 && problem->no_answer && !problem->remedy[0])
@@ -133,7 +134,7 @@ int launchd_ask(const char *root, uint16_t kind, const ProtobufCMessage *m, uint
         return 0;
 }
 
-/* --- The agent of another host -------------------------------------------------------------------------- */
+/* --- The agent of another host ------------------------------------------------------------------------- */
 
 void agent_request(const struct ctl_certificates *tls, const char *to, const char *path,
                    char url[static AGENT_URL_MAX], struct http_request *q) {

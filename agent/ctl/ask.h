@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Whom tpuctl asks: tpu-hostd (docs/api.md) and tpu-launchd over their local sockets, and a collector over the
- * network. Each call is blocking and bounded in time: 0 and the answer, or -errno with a problem, which names
- * the service when nobody answers.
+ * Whom tpuctl asks: tpu-hostd (docs/api.md) and tpu-launchd over their local sockets, and a collector over
+ * the network. Each call is blocking and bounded in time: 0 and the answer, or -errno with a problem, which
+ * names the service when nobody answers.
  */
 #include <jansson.h>
 
@@ -52,7 +52,7 @@ static inline char **wire_list(const char *const *l) {
         return (char **) (uintptr_t) l;
 }
 
-/* --- The agent of another host, over TCP ---------------------------------------------------------------- */
+/* --- The agent of another host, over TCP --------------------------------------------------------------- */
 
 /* Fills in how it is asked; to: its name or address, url: room for the request's. */
 #define AGENT_URL_MAX 320
@@ -67,9 +67,8 @@ void agent_request(const struct ctl_certificates *tls, const char *to, const cha
 #define COLLECTOR_TIMEOUT    (15 * USEC_PER_SEC)
 
 /* A row of a verb's options. */
-#define OPTION_COLLECTOR(url)                                                                               \
-        { "collector", "URL", "where the collector's API is; default: tpuctl.conf, else " COLLECTOR_DEFAULT, \
-          url, NULL }
+#define COLLECTOR_HELP "where the collector's API is; default: tpuctl.conf, else " COLLECTOR_DEFAULT
+#define OPTION_COLLECTOR(url) { "collector", "URL", COLLECTOR_HELP, url, NULL }
 
 struct collector {
         char url[256]; /* without a slash at its end */
@@ -80,8 +79,8 @@ struct collector {
 /* given: --collector, else Collector= counts. -errno after saying what is wrong. */
 int collector_open(const struct options *o, const char *given, struct collector *ret);
 
-/* body: JSON or NULL; wait: how long the collector itself may take besides. An answer without text is an empty
- * object. One that does not lead names the one that does, which is then asked. */
+/* body: JSON or NULL; wait: how long the collector itself may take besides. An answer without text is an
+ * empty object. One that does not lead names the one that does, which is then asked. */
 int collector_call(const struct collector *c, const char *method, const char *path, const char *body,
                    usec_t wait, json_t **ret, struct problem *problem);
 

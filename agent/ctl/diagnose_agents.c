@@ -5,7 +5,6 @@
 #include "capture_files.h"
 #include "json_text.h"
 #include "table.h"
-#include "utf8.h"
 
 #define PATIENCE   (40 * USEC_PER_SEC) /* an agent gives its tpu-launchd 25 s */
 #define ASK_STATUS (10 * USEC_PER_SEC)
@@ -32,18 +31,8 @@ static void asking_clear(struct asking *a) {
 /* --- Who there is -------------------------------------------------------------------------------------- */
 
 static void take_host(struct asking *a, const char *slice, const char *own, const json_t *v) {
-        struct host_capture *h = &a->hosts[a->n];
-        const json_t *worker = json_object_get(v, "worker");
-
-        host_capture_init(h);
-        utf8_copy(h->slice, sizeof(h->slice), slice);
-        utf8_copy(h->host, sizeof(h->host), json_text_of(v, "host"));
-        utf8_copy(h->address, sizeof(h->address),
-                  json_string_value(json_array_get(json_object_get(v, "address"), 0)));
-        if (json_is_integer(worker) && json_integer_value(worker) >= 0 &&
-            json_integer_value(worker) < CAPTURE_WORKER_NONE)
-                h->worker = (uint32_t) json_integer_value(worker);
-        if (streq(h->host, own))
+        capture_who(&a->hosts[a->n], v, slice, "worker");
+        if (streq(a->hosts[a->n].host, own))
                 a->own = a->n;
         a->n++;
 }
@@ -124,7 +113,7 @@ static int take_answer(struct asking *a, size_t i, unsigned round, struct scene 
         return v ? take_capture(a, i, v, round, s, answered) : 0;
 }
 
-/* Only those who were refused for a moment, when the longest of their moments is over. 1: they were asked. */
+/* Only those who were refused for a moment, when the longest of their moments is over. 1: asked. */
 static int ask_refused_again(struct asking *a, struct again *again) {
         const struct problem *longest = NULL;
         int r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tpuctl events and tpuctl logs: what happened and what runs have printed, on all hosts or some, as the collector has
- * it. Of this host, logs shows the journal.
+ * tpuctl events and tpuctl logs: what happened and what runs have printed, on all hosts or some, as the
+ * collector has it. Of this host, logs shows the journal.
  */
 #include "answer.h"
 #include "clock.h"
@@ -19,7 +19,7 @@
 #define FOLLOW_RETRY 2  /* seconds */
 #define PATH_SIZE    4096
 
-/* --- A list of the collector's that grows at its end ---------------------------------------------------- */
+/* --- A list of the collector's that grows at its end --------------------------------------------------- */
 
 struct feed {
         const char *program, *list;                /* of the answer: "events", "lines" */
@@ -222,18 +222,20 @@ static int since_text(const char *value, char ret[static CLOCK_TEXT_MAX]) {
 
 /* All since --since, or the newest, as one answer. */
 static int ask_events(struct feed *f, json_t **ret, struct problem *problem) {
-        json_t *answer, *more = NULL;
+        json_t *answer, *more = NULL, *list;
         int r = feed_ask(f, 0, &answer, problem);
         size_t n = r < 0 ? 0 : json_array_size(json_object_get(answer, "events"));
 
         if (r < 0)
                 return r;
-        while (r == 0 && n > 0 && f->first_value) { /* an answer may also end for its size: the last one is empty */
+        /* An answer may also end for its size: the last one is empty. */
+        while (r == 0 && n > 0 && f->first_value) {
                 r = feed_ask(f, 0, &more, problem);
                 if (r < 0)
                         break;
-                n = json_array_size(json_object_get(more, "events"));
-                if (json_array_extend(json_object_get(answer, "events"), json_object_get(more, "events")) < 0 ||
+                list = json_object_get(more, "events");
+                n = json_array_size(list);
+                if (json_array_extend(json_object_get(answer, "events"), list) < 0 ||
                     json_object_set(answer, "next", json_object_get(more, "next")) < 0)
                         r = problem_set(problem, -ENOMEM, NULL, "out of memory");
                 json_decref(more);
@@ -268,7 +270,8 @@ int verb_events(const struct ctl *c, int argc, char *argv[]) {
                 { "name", "NAME", "events of this name only, for example tpu.job.exited", &name, NULL },
                 { "since", "TIME", "all since then: a span (90s, 10min, 2h) or 2026-11-21T05:00:00Z", &since,
                   NULL },
-                { "follow", NULL, "go on with what comes, one line an event, until interrupted", NULL, &follow },
+                { "follow", NULL, "go on with what comes, one line an event, until interrupted", NULL,
+                  &follow },
                 { "json", NULL, "print JSON; with --follow one object a line", NULL, &json },
         };
         struct options o = {
@@ -380,8 +383,7 @@ static void warn_unknown(const char *root, const char *name) {
             json_array_size(json_object_get(answer, "jobs")) == 0)
                 fprintf(stderr,
                         "tpuctl logs: there is no run '%s' on this host (see: tpuctl jobs); what the "
-                        "journal has "
-                        "of an older one follows\n",
+                        "journal has of an older one follows\n",
                         name);
         json_decref(answer);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tpuctl fleet: all hosts, as the collector knows them; and fleet slices | cordon | drain | uncordon | observe |
- * repair | release: its registry (docs/registry.md).
+ * tpuctl fleet: all hosts, as the collector knows them; and fleet slices | cordon | drain | uncordon |
+ * observe | repair | release: its registry (docs/registry.md).
  */
 #include "answer.h"
 #include "json_text.h"
@@ -12,7 +12,8 @@
 
 #define PATH_SIZE 2048
 #define MISSING_SHOWN 16
-#define HOST_SILENT "60" /* seconds: agents push metrics every 10 s unless told otherwise; six missed in a row */
+/* Seconds: agents push metrics every 10 s unless told otherwise; six missed in a row. */
+#define HOST_SILENT "60"
 
 /* --- Slices -------------------------------------------------------------------------------------------- */
 
@@ -29,7 +30,8 @@ static void print_missing(const json_t *slice, usec_t now, FILE *out) {
                         return;
                 }
                 show(out, m, now,
-                     "  missing: worker [{worker}|0][, {host}][ ({address.0})], since {since:time}: {why}\n");
+                     "  missing: worker [{worker}|0][, {host}][ ({address.0})], since {since:time}: "
+                     "{why}\n");
         }
 }
 
@@ -186,7 +188,8 @@ static int fleet_registry(const struct ctl *c, int argc, char *argv[]) {
         if (r < 0)
                 return options_exit(r);
         if (streq(verb, "slices"))
-                return answer_of_collector(&o, url, "/api/v1/slices", &(struct answer_as){ json, screen_slices, NULL });
+                return answer_of_collector(&o, url, "/api/v1/slices",
+                                           &(struct answer_as){ json, screen_slices, NULL });
         if (collector_open(&o, url, &collector) < 0 || (host && !is_plain(host)) ||
             order_until(&o, given, end) < 0)
                 return EXIT_USAGE;
@@ -255,7 +258,8 @@ static const struct column host_columns[] = {
         { .title = "LAG", .cell = "{lag_seconds:long}" },
         { .title = "REASON",
           .cell = "[" IS_MISSING "[{missing}]"
-                  "|" IS_SILENT "nothing heard for {age_seconds:long}; was [{state}|unknown] then[: {reasons}]"
+                  "|" IS_SILENT
+                  "nothing heard for {age_seconds:long}; was [{state}|unknown] then[: {reasons}]"
                   "|[{registry=none}in no registry][{;}{orders}][{;}{reasons}]]",
           .shrinks = true },
 };
@@ -280,9 +284,10 @@ static void print_sums(const json_t *hosts, FILE *out) {
         }
         for (size_t k = 0, len = 0; k < ELEMENTSOF(names); k++)
                 if (n[k] > 0)
-                        len += (size_t) snprintf(sums + len, sizeof(sums) - len, "%s %zu %s", len > 0 ? "," : "",
-                                                 n[k], names[k]);
-        fprintf(out, "%zu host%s:%s\n", json_array_size(hosts), json_array_size(hosts) == 1 ? "" : "s", sums);
+                        len += (size_t) snprintf(sums + len, sizeof(sums) - len, "%s %zu %s",
+                                                 len > 0 ? "," : "", n[k], names[k]);
+        fprintf(out, "%zu host%s:%s\n", json_array_size(hosts), json_array_size(hosts) == 1 ? "" : "s",
+                sums);
 }
 
 int screen_fleet(json_t *answer, usec_t now, FILE *out) {

@@ -112,7 +112,8 @@ int golden_compare(const struct finding_list *golden, const struct finding_list 
                 const struct finding *f = &golden->items[i];
 
                 if (find_in(here, f) || is_identity(f->check) ||
-                    (only && (strncmp(f->check, only, n) != 0 || (f->check[n] != '\0' && f->check[n] != '.'))))
+                    (only &&
+                     (strncmp(f->check, only, n) != 0 || (f->check[n] != '\0' && f->check[n] != '.'))))
                         continue;
                 finding_init(&d, f->check, f->subject);
                 d.verdict = VERDICT_WARN;

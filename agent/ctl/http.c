@@ -158,9 +158,10 @@ static int read_answer(CURL *curl, const struct body *b, const struct http_reque
                                    "the answer of %s is no JSON object: something else listens there",
                                    where(q));
         else if (elsewhere && *elsewhere)
-                (void) problem_set(p, 0, json_string_value(json_object_get(v, "remedy")),
-                                   "telemetry goes to %.200s: this collector keeps no events, lines and series",
-                                   elsewhere);
+                (void) problem_set(
+                        p, 0, json_string_value(json_object_get(v, "remedy")),
+                        "telemetry goes to %.200s: this collector keeps no events, lines and series",
+                        elsewhere);
         else if (text)
                 (void) problem_set(p, 0, json_string_value(json_object_get(v, "remedy")), "%s", text);
         else

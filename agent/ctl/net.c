@@ -55,12 +55,14 @@ static void add_sums(json_t *l, double span) {
         if (!streq(json_text_of(l, "peer"), json_text_of(l, "address")))
                 (void) json_object_set(l, "address_shown", json_object_get(l, "address"));
         if (span > 0)
-                set_number(l, "rate", (number(interval, "sent_bytes") + number(interval, "received_bytes")) / span);
+                set_number(l, "rate",
+                           (number(interval, "sent_bytes") + number(interval, "received_bytes")) / span);
         set_held(l, "window_held", "receive_window_limited");
         set_held(l, "buffer_held", "send_buffer_limited");
         if (!has_events(l))
                 return;
-        set_number(l, "kernel_again", number(k, "fast") + number(k, "rto") + number(k, "probes") + number(k, "syns"));
+        set_number(l, "kernel_again",
+                   number(k, "fast") + number(k, "rto") + number(k, "probes") + number(k, "syns"));
         set_number(l, "resets", number(k, "resets_sent") + number(k, "resets_received"));
         set_number(l, "connects", number(k, "connects") + number(k, "connect_failures"));
 }
@@ -72,7 +74,8 @@ static const struct column link_columns[] = {
         { .title = "CONNS", .cell = "[{looked?}{connections}]" },
         { .title = "RTOS", .cell = "[{looked?}{interval.timeouts}]" },
         { .title = "SENT AGAIN",
-          .cell = "[{looked?}[{interval.retransmits>0}{interval.retransmits:count}[ ({again_percent} %)]|0]]" },
+          .cell = "[{looked?}[{interval.retransmits>0}{interval.retransmits:count}[ ({again_percent} "
+                  "%)]|0]]" },
         { .title = "RTT", .cell = "[{rtt>0}{rtt:span}]" },
         { .title = "LEAST", .cell = "[{min_rtt>0}{min_rtt:span}]" },
         { .title = "TRAFFIC", .cell = "{rate:bits}" },
@@ -88,8 +91,8 @@ static const struct column link_columns[] = {
                   "[{kernel.timeouts>0}, {kernel.timeouts:count} RTOs]"
                   "[{kernel.syns>0}, {kernel.syns:count} of them SYNs]"
                   "[{resets>0}, {resets:count} resets]"
-                  "[{kernel.connect_failures>0}, {kernel.connect_failures:count} of {connects:count} connects "
-                  "failed]]",
+                  "[{kernel.connect_failures>0}, {kernel.connect_failures:count} of {connects:count} "
+                  "connects failed]]",
           .shrinks = true },
 };
 
@@ -118,8 +121,8 @@ static int print_links(const json_t *answer, usec_t now, FILE *out) {
         return r;
 }
 
-/* Firewalls and strangers make most of the other drops, so there is no line for each; kernels before 5.17 name no
- * reason at all. */
+/* Firewalls and strangers make most of the other drops, so there is no line for each; kernels before 5.17
+ * name no reason at all. */
 static void print_kernel(const json_t *answer, usec_t now, FILE *out) {
         json_t *kernel = json_object_get(answer, "kernel");
         const json_t *drops = json_object_get(kernel, "drops"), *d;
@@ -133,16 +136,16 @@ static void print_kernel(const json_t *answer, usec_t now, FILE *out) {
         set_number(kernel, "named", named);
         set_number(kernel, "others", number(kernel, "dropped") - named);
         show(out, kernel, now,
-             "[{connects>0}connections begun: {connects:count}, failed [{connect_failures:count}|0], established after "
-             "[{connect_mean>0}{connect_mean:span}|-] on average\n]");
+             "[{connects>0}connections begun: {connects:count}, failed [{connect_failures:count}|0], "
+             "established after [{connect_mean>0}{connect_mean:span}|-] on average\n]");
         show_each(out, drops, now, "dropped in {place} ({reason}): {packets} packets: {meaning}\n");
         show(out, kernel, now,
-             "[{others>0}dropped for [{named>0}other|unsuspicious or unnamed] reasons: {others:count} packets "
-             "(by reason and place: metric tpu.net.drops)\n]"
+             "[{others>0}dropped for [{named>0}other|unsuspicious or unnamed] reasons: {others:count} "
+             "packets (by reason and place: metric tpu.net.drops)\n]"
              "[{unplaced>0}dropped, and not known in which network namespace of this host: {unplaced:count} "
              "packets\n]"
-             "[{uncounted>0}{uncounted:count} events found no room in the tables of the kernel's programs: what "
-             "is told of peers and drops is too low by so many\n]");
+             "[{uncounted>0}{uncounted:count} events found no room in the tables of the kernel's programs: "
+             "what is told of peers and drops is too low by so many\n]");
 }
 
 /* "NICs of run job1: eth0 61 %, eth1 39 %". */
@@ -199,7 +202,7 @@ static int print_net(const struct options *o, const char *path, bool json, bool 
         int r = hostd_call(o->root, NULL, path, HOSTD_TIMEOUT, &answer, &problem);
 
         if (again && isatty(STDOUT_FILENO))
-                fputs("\033[H\033[J", stdout); /* the screen is cleared when there is something new to show */
+                fputs("\033[H\033[J", stdout); /* now that there is something new to show */
         return r < 0 ? problem_complain(&problem) :
                        answer_print(o, answer, &(struct answer_as){ json, screen_net, net_verdict });
 }

@@ -8,6 +8,6 @@
 /* -EACCES with problem when this host is cordoned or draining; 0 when not, or nobody answers. */
 int order_refuses_run(const char *root, struct problem *problem);
 
-/* "2h", "30min", "3d" from now, or the time itself, as a time; nothing when given is NULL. -EINVAL after saying
- * what is wrong. */
+/* "2h", "30min", "3d" from now, or the time itself, as a time; nothing when given is NULL. -EINVAL after
+ * saying what is wrong. */
 int order_until(const struct options *o, const char *given, char buf[static CLOCK_TEXT_MAX]);

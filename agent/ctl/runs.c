@@ -123,7 +123,7 @@ static const struct column job_columns[] = {
         { .title = "COMMAND", .cell = "{command}", .shrinks = true },
 };
 
-/* What a table has no room for: "job1: generation 3; started again 1 of 5 times; CUDA …", then what to do. */
+/* What a table has no room for: "job1: generation 3; started again 1 of 5 times; CUDA …", then to do. */
 #define STORY                                                                                               \
         "{name:lines}: {^}[{generation>0}{;}generation {generation}]"                                       \
         "[{restarts>0}{;}started again {restarts} of {restarts_max} times]"                                 \
@@ -176,7 +176,8 @@ int verb_jobs(const struct ctl *c, int argc, char *argv[]) {
         if (r < 0)
                 return options_exit(r);
         if (fleet || url)
-                return answer_of_collector(&o, url, "/api/v1/runs", &(struct answer_as){ json, screen_runs, NULL });
+                return answer_of_collector(&o, url, "/api/v1/runs",
+                                           &(struct answer_as){ json, screen_runs, NULL });
         if (runs_of_launchd(o.root, NULL, &answer, &problem) < 0)
                 return problem_complain(&problem);
         add_steps(json_object_get(answer, "jobs"), o.root);
@@ -258,7 +259,7 @@ int verb_stop(const struct ctl *c, int argc, char *argv[]) {
         return 0;
 }
 
-/* --- tpuctl stack: by tpu-hostd, which also sends the record; without it by tpu-launchd alone ------------ */
+/* --- tpuctl stack: by tpu-hostd, which also sends the record; without it by tpu-launchd alone ---------- */
 
 static int screen_stack(json_t *answer, usec_t now, FILE *out) {
         show(out, answer, now,
@@ -292,7 +293,8 @@ static int stack_of_launchd_once(const char *root, const char *name, json_t **re
         return *ret ? 0 : launchd_garbled(problem);
 }
 
-static int stack_of_launchd(const struct options *o, const char *name, json_t **ret, struct problem *problem) {
+static int stack_of_launchd(const struct options *o, const char *name, json_t **ret,
+                            struct problem *problem) {
         struct again again = AGAIN_NULL;
         int r;
 

@@ -17,12 +17,11 @@ static int screen_sched(json_t *answer, usec_t now, FILE *out) {
         const json_t *watch = json_object_get(answer, "watch");
 
         show(out, answer, now,
-             HEAD
-             "CPU                used {cpu.user:span} by user, {cpu.system:span} by system; held back by its "
-             "quota {cpu.throttled:span}\n"
-             "                   {cpu.threads:count}[{cpu.more_threads?} of its] threads waited "
-             "{cpu.waited:span} for one; {cpu.pressure.some:share} of the time one did, "
-             "{cpu.pressure.full:share} all did\n");
+             HEAD "CPU                used {cpu.user:span} by user, {cpu.system:span} by system; held back "
+                  "by its quota {cpu.throttled:span}\n"
+                  "                   {cpu.threads:count}[{cpu.more_threads?} of its] threads waited "
+                  "{cpu.waited:span} for one; {cpu.pressure.some:share} of the time one did, "
+                  "{cpu.pressure.full:share} all did\n");
         if (json_is_object(watch)) {
                 show(out, watch, now,
                      "waits for a CPU    {delays.seconds:span} in {delays.n:count} waits: half below "
@@ -158,8 +157,9 @@ int verb_sched(const struct ctl *c, int argc, char *argv[]) {
 
 int verb_io(const struct ctl *c, int argc, char *argv[]) {
         struct options o = { .program = "tpuctl io",
-                             .summary = "What a run of this host waits for of its storage: disks, page cache, "
-                                        "memory, network file systems. Without RUN: the only one." };
+                             .summary =
+                                     "What a run of this host waits for of its storage: disks, page cache, "
+                                     "memory, network file systems. Without RUN: the only one." };
 
         return verb(c, argc, argv, &o, "/v1/io", screen_io);
 }

@@ -118,7 +118,8 @@ static const char *time_text(const json_t *v, char buf[static CLOCK_TEXT_MAX]) {
 
 static const char *kind_text(const struct showing *s, const json_t *v, const char *kind,
                              char buf[static CLOCK_TEXT_MAX]) {
-        _Static_assert(CLOCK_TEXT_MAX >= SPAN_TEXT_MAX && CLOCK_TEXT_MAX >= FIELD_TEXT_MAX, "holds any kind");
+        _Static_assert(CLOCK_TEXT_MAX >= SPAN_TEXT_MAX && CLOCK_TEXT_MAX >= FIELD_TEXT_MAX,
+                       "holds any kind");
         double seconds;
 
         for (size_t i = 0; i < ELEMENTSOF(kinds); i++)

@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Lines and tables for people out of JSON (docs/api.md). The JSON is foreign input: what is missing or of the
- * wrong type prints as nothing, or as "-" where it has a kind; all texts are made harmless for a terminal.
+ * Lines and tables for people out of JSON (docs/api.md). The JSON is foreign input: what is missing or of
+ * the wrong type prints as nothing, or as "-" where it has a kind; all texts are made harmless for a
+ * terminal.
  *
  * A template is text with fields and choices in it:
  *   {a.b}       the text of field b of object a; of a list, its element by number; {} is the object itself
- *   {a:KIND}    a number or a time as a person reads it:
- *                 count 12          percent 40 % (of 0.4)          bytes 1.5 MiB       bits 1.2 Gbit/s (of bytes a second)
- *                 span 1.2 ms       long 3 h (of seconds)          age, left 3 h (of a time, since then or until then)
- *                 time (of microseconds since 1970)                share 40 % (of the object's own "seconds")
- *                 lines (keeps its line feeds)                     a number: padded to so many columns
+ *   {a:KIND}    a number or a time as a person reads it (below); "-" when it is none
  *   [X|Y|Z]     the first of these all of whose fields have something to print; none: nothing. Choices nest.
- *   {a?} {a!}   prints nothing: a choice with it wants a to be there (not null, false or empty), or not to be
- *   {a=word}    prints nothing: wants this text           {a>5}  prints nothing: wants a larger number
+ *   {a?}        prints nothing: the choice with it wants a to be there, not null, false or empty
+ *   {a!}        prints nothing: wants a not to be there
+ *   {a=word}    prints nothing: wants this text
+ *   {a>5}       prints nothing: wants a larger number
  *   {,} {;}     the separator, unless the list begins here: at the start of the template, or behind {^}
+ *
+ * Kinds: count (12), percent (0.4: 40 %), share (40 %, of the object's own "seconds"), bytes (1.5 MiB), bits
+ * (of bytes a second: 1.2 Gbit/s), span (of seconds: 1.2 ms), long (of seconds: 3 h), age and left (from a
+ * time until now, from now until a time: 3 h), time (of microseconds since 1970), lines (a text that keeps
+ * its line feeds), a number (a text padded to so many columns).
  */
 #include <jansson.h>
 #include <stdio.h>

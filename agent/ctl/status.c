@@ -75,14 +75,15 @@ int screen_status(json_t *s, usec_t now, FILE *out) {
              "slice    [{identity.slice}|not known], worker [{identity.worker_id}|not known], "
              "[{identity.accelerator_type}|accelerator type not known]\n"
              "agent    tpu-hostd {version}, up {started:age}\n"
-             "runs     [{jobs} running|not known: tpu-launchd does not answer (systemctl status tpu-launchd)]\n");
+             "runs     [{jobs} running|not known: tpu-launchd does not answer (systemctl status "
+             "tpu-launchd)]\n");
         print_uplink(json_object_get(s, "uplink"), now, out);
         if (json_array_size(reasons) > 0)
                 fputc('\n', out);
         show_each(out, reasons, now,
                   "{verdict:7}  {check}[ {subject}]: {reason}\n"
-                  "[         since:  {since:age}[{worsened>1}, got worse {worsened} times][{flapping?}, flapping]"
-                  "[, last good {last_good:age} ago|, never seen good]\n]"
+                  "[         since:  {since:age}[{worsened>1}, got worse {worsened} times][{flapping?}, "
+                  "flapping][, last good {last_good:age} ago|, never seen good]\n]"
                   "[         to do:  {remedy}\n]");
         return 0;
 }

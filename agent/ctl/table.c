@@ -121,9 +121,11 @@ static const char *cell_colour(const char *text) {
         static const struct {
                 const char *word;
                 enum verdict verdict;
-        } words[] = { { "ok", VERDICT_OK },           { "ready", VERDICT_OK },       { "running", VERDICT_OK },
-                      { "degraded", VERDICT_WARN },   { "waiting", VERDICT_WARN },   { "BAD", VERDICT_FAIL },
-                      { "unfit", VERDICT_FAIL },      { "SILENT", VERDICT_FAIL },    { "MISSING", VERDICT_FAIL } };
+        } words[] = {
+                { "ok", VERDICT_OK },         { "ready", VERDICT_OK },     { "running", VERDICT_OK },
+                { "degraded", VERDICT_WARN }, { "waiting", VERDICT_WARN }, { "BAD", VERDICT_FAIL },
+                { "unfit", VERDICT_FAIL },    { "SILENT", VERDICT_FAIL },  { "MISSING", VERDICT_FAIL }
+        };
 
         for (size_t i = 0; i < ELEMENTSOF(words); i++)
                 if (streq(text, words[i].word))
@@ -136,7 +138,8 @@ static void print_cell(FILE *out, const char *text, size_t width, bool last, boo
         size_t wide = utf8_width(text), n = 0, kept = 0;
 
         if (wide <= width) {
-                fprintf(out, "%s%s%s%*s", on, text, *on ? "\033[0m" : "", last ? 0 : (int) (width - wide), "");
+                fprintf(out, "%s%s%s%*s", on, text, *on ? "\033[0m" : "", last ? 0 : (int) (width - wide),
+                        "");
                 return;
         }
         for (; kept < width; n++) /* up to where the last one that fits begins */

@@ -32,10 +32,14 @@ static json_t *dropped_words(json_t *reasons) {
 
 static int print_classes(json_t *classes, usec_t now, FILE *out) {
         static const struct column columns[] = {
-                { .title = "CLASS", .cell = "{name}" },       { .title = "WAITING", .cell = "{kept}" },
-                { .title = "OLDEST", .cell = "{oldest:age}" }, { .title = "DISK", .cell = "{bytes:bytes}" },
-                { .title = "SENT", .cell = "{sent}" },         { .title = "PACKED", .cell = "[to {packed:percent}]" },
-                { .title = "RETRIED", .cell = "{retried}" },   { .title = "DROPPED", .cell = "{dropped_words}", .shrinks = true },
+                { .title = "CLASS", .cell = "{name}" },
+                { .title = "WAITING", .cell = "{kept}" },
+                { .title = "OLDEST", .cell = "{oldest:age}" },
+                { .title = "DISK", .cell = "{bytes:bytes}" },
+                { .title = "SENT", .cell = "{sent}" },
+                { .title = "PACKED", .cell = "[to {packed:percent}]" },
+                { .title = "RETRIED", .cell = "{retried}" },
+                { .title = "DROPPED", .cell = "{dropped_words}", .shrinks = true },
         };
         json_t *c;
         size_t i;
@@ -43,10 +47,11 @@ static int print_classes(json_t *classes, usec_t now, FILE *out) {
         json_array_foreach(classes, i, c) {
                 uint64_t body = whole(c, "body_bytes");
 
-                (void) json_object_set_new(c, "dropped_words", dropped_words(json_object_get(c, "dropped_by")));
+                (void) json_object_set_new(c, "dropped_words",
+                                           dropped_words(json_object_get(c, "dropped_by")));
                 if (body > 0)
-                        (void) json_object_set_new(c, "packed",
-                                                   json_real((double) whole(c, "wire_bytes") / (double) body));
+                        (void) json_object_set_new(
+                                c, "packed", json_real((double) whole(c, "wire_bytes") / (double) body));
         }
         return show_table(out, classes, now, columns, ELEMENTSOF(columns));
 }
@@ -68,8 +73,9 @@ static int print_endpoints(const json_t *u, json_t *classes, usec_t now, FILE *o
                 json_array_foreach(classes, k, c) {
                         json_t *route = json_object_get(endpoint, json_text_of(c, "name"));
 
-                        if (json_array_append_new(rows, json_pack("{s:O, s:O, s:O?}", "endpoint", endpoint, "class",
-                                                                  json_object_get(c, "name"), "route", route)) < 0)
+                        if (json_array_append_new(rows, json_pack("{s:O, s:O, s:O?}", "endpoint", endpoint,
+                                                                  "class", json_object_get(c, "name"),
+                                                                  "route", route)) < 0)
                                 r = -ENOMEM;
                 }
         if (r == 0 && json_array_size(endpoints) == 0)
@@ -92,8 +98,8 @@ static int screen_uplink(json_t *u, usec_t now, FILE *out) {
                 show(out, u, now,
                      "\n[certificate: {certificate.error}"
                      "|{certificate.until!}certificate: none of this host's own"
-                     "|certificate {certificate.file}: until {certificate.until}, {certificate.until:left} left"
-                     "|certificate {certificate.file}: EXPIRED at {certificate.until}]\n");
+                     "|certificate {certificate.file}: until {certificate.until}, {certificate.until:left} "
+                     "left|certificate {certificate.file}: EXPIRED at {certificate.until}]\n");
         show(out, u, now,
              "[{durable=false}the spool cannot be written, new records are lost: [{spool_error}]\n]");
         return r;

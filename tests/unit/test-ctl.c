@@ -100,8 +100,8 @@ static void ages(void) {
 }
 
 static void kinds(void) {
-        json_t *o = json_pack("{s:i, s:f, s:s, s:{s:[s, s]}, s:f, s:i}", "n", 2048, "part", 0.406, "text", "a\n\033b", "in",
-                              "list", "x", "y", "seconds", 10.0, "waited", 4);
+        json_t *o = json_pack("{s:i, s:f, s:s, s:{s:[s, s]}, s:f, s:i}", "n", 2048, "part", 0.406, "text",
+                              "a\n\033b", "in", "list", "x", "y", "seconds", 10.0, "waited", 4);
 
         expect(o, "{n} {n:count} {n:bytes} {n:bits}", "2048 2048 2 KiB 16.4 kbit/s");
         expect(o, "{part:percent} {part:span} {n:long} {waited:share}", "41 % 406 ms 34 min 40 %");
@@ -112,7 +112,8 @@ static void kinds(void) {
 }
 
 static void choices(void) {
-        json_t *o = json_pack("{s:s, s:i, s:b, s:b, s:s}", "a", "x", "zero", 0, "yes", 1, "no", 0, "empty", "");
+        json_t *o =
+                json_pack("{s:s, s:i, s:b, s:b, s:s}", "a", "x", "zero", 0, "yes", 1, "no", 0, "empty", "");
 
         expect(o, "1[ {a}]2[ {empty}]3[ {none}]4", "1 x234");
         expect(o, "[{none}|{empty}|{a}|never]", "x");
@@ -145,7 +146,8 @@ static void hostile_json(void) {
                 "\"identity\": null}",
                 "{\"jobs\": [1, null, {}], \"hosts\": [[], {\"age_seconds\": \"x\"}], \"reasons\": [0, {}], "
                 "\"uplink\": {\"classes\": [], \"last_ok\": 1}, "
-                "\"events\": [1, null, {\"time\": 5, \"body\": []}], \"links\": [3, {\"bad\": true, \"interval\": 1}], "
+                "\"events\": [1, null, {\"time\": 5, \"body\": []}], \"links\": [3, {\"bad\": true, "
+                "\"interval\": 1}], "
                 "\"kernel\": {\"drops\": [[], 1]}, \"nics\": [{\"job\": \"x\"}, 2]}",
         };
 
@@ -287,4 +289,5 @@ static void alike_lines_are_one(void) {
         ASSERT_EQ(folded.items[3].verdict, VERDICT_FAIL);
 }
 
-TEST_MAIN(alike_lines_are_one, tables, long_cells, spans, shell, ages, kinds, choices, rows, hostile_json, words_anywhere, repeated, run_names)
+TEST_MAIN(alike_lines_are_one, tables, long_cells, spans, shell, ages, kinds, choices, rows, hostile_json,
+          words_anywhere, repeated, run_names)
