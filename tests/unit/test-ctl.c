@@ -4,6 +4,7 @@
 
 #include "answer.h"
 #include "check_look.h"
+#include "report.h"
 #include "show.h"
 #include "table.h"
 #include "test.h"
@@ -258,6 +259,43 @@ static void add(struct finding_list *l, enum verdict v, const char *check, const
         ASSERT_OK(finding_list_add(l, &f));
 }
 
+static void findings_of_json(void) {
+        char long_text[400], text[sizeof(long_text) + 100];
+        struct finding f, g;
+        json_t *o;
+
+        finding_init(&f, "nic.mtu", "eth0");
+        f.verdict = VERDICT_FAIL;
+        finding_set(f.found, "1460");
+        finding_set(f.wanted, "8896");
+        finding_set(f.source, "profile");
+        finding_set(f.reason, "why");
+        finding_set(f.remedy, "do");
+        o = finding_to_json(&f);
+        ASSERT_OK(finding_from_json(o, &g));
+        ASSERT_EQ(g.verdict, VERDICT_FAIL);
+        ASSERT_STREQ(g.check, f.check);
+        ASSERT_STREQ(g.subject, f.subject);
+        ASSERT_STREQ(g.found, f.found);
+        ASSERT_STREQ(g.wanted, f.wanted);
+        ASSERT_STREQ(g.source, f.source);
+        ASSERT_STREQ(g.reason, f.reason);
+        ASSERT_STREQ(g.remedy, f.remedy);
+        json_decref(o);
+        memset(long_text, 'x', sizeof(long_text) - 1);
+        long_text[sizeof(long_text) - 1] = '\0';
+        (void) snprintf(text, sizeof(text), "{\"verdict\": \"FINE\", \"check\": \"\\u001b[2J\", \"found\": \"%s\", \"wanted\": 5}",
+                        long_text);
+        o = json_loads(text, 0, NULL);
+        ASSERT_EQ(finding_from_json(o, &g), -EBADMSG);
+        ASSERT_EQ(g.verdict, VERDICT_UNKNOWN);
+        ASSERT_STREQ(g.check, "?[2J");
+        ASSERT_EQ(strlen(g.found), sizeof(g.found) - 1);
+        ASSERT_STREQ(g.wanted, "");
+        json_decref(o);
+        ASSERT_EQ(finding_from_json(NULL, &g), -EBADMSG);
+}
+
 static void alike_lines_are_one(void) {
         static const struct {
                 const char *check, *subject, *found;
@@ -289,5 +327,5 @@ static void alike_lines_are_one(void) {
         ASSERT_EQ(folded.items[3].verdict, VERDICT_FAIL);
 }
 
-TEST_MAIN(alike_lines_are_one, tables, long_cells, spans, shell, ages, kinds, choices, rows, hostile_json,
+TEST_MAIN(alike_lines_are_one, findings_of_json, tables, long_cells, spans, shell, ages, kinds, choices, rows, hostile_json,
           words_anywhere, repeated, run_names)
