@@ -73,7 +73,7 @@ static const char *scaled_text(double n, double step, const char *const units[],
                 return "-";
         for (; n >= step && u + 1 < n_units; u++)
                 n /= step;
-        (void) snprintf(buf, SPAN_TEXT_MAX, "%.3g %s", n, units[u]);
+        (void) snprintf(buf, SPAN_TEXT_MAX, n < 99.95 ? "%.3g %s" : "%.0f %s", n, units[u]);
         return buf;
 }
 
