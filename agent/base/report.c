@@ -2,11 +2,40 @@
 #include <assert.h>
 
 #include "report.h"
+#include "utf8.h"
+
+static const struct {
+        const char *key;
+        size_t at, size;
+} texts[] = {
+#define TEXT(member) { #member, offsetof(struct finding, member), sizeof(((struct finding *) NULL)->member) }
+        TEXT(check),  TEXT(subject), TEXT(found),  TEXT(wanted),
+        TEXT(source), TEXT(reason),  TEXT(remedy),
+#undef TEXT
+};
 
 json_t *finding_to_json(const struct finding *f) {
-        return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "verdict", verdict_name(f->verdict), "check", f->check,
-                         "subject", f->subject, "found", f->found, "wanted", f->wanted, "source", f->source, "reason",
-                         f->reason, "remedy", f->remedy);
+        json_t *o = json_pack("{s:s}", "verdict", verdict_name(f->verdict));
+
+        for (size_t i = 0; o && i < ELEMENTSOF(texts); i++)
+                if (json_object_set_new(o, texts[i].key, json_string((const char *) f + texts[i].at)) < 0) {
+                        json_decref(o);
+                        return NULL;
+                }
+        return o;
+}
+
+int finding_from_json(const json_t *o, struct finding *ret) {
+        const char *verdict = json_string_value(json_object_get(o, "verdict"));
+
+        finding_init(ret, "", "");
+        for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
+                const char *text = json_string_value(json_object_get(o, texts[i].key));
+
+                finding_format((char *) ret + texts[i].at, texts[i].size, "%s", text ? text : "");
+                (void) utf8_scrub((char *) ret + texts[i].at, strlen((char *) ret + texts[i].at));
+        }
+        return !verdict || verdict_parse(verdict, &ret->verdict) < 0 ? -EBADMSG : 0;
 }
 
 json_t *finding_list_to_json(const struct finding_list *l) {
@@ -37,23 +66,21 @@ struct columns {
         bool colour;
 };
 
-static int text_width(const char *s) {
-        int n = 0;
-
-        for (; *s; s++)
-                n += ((unsigned char) *s & 0xc0) != 0x80; /* count characters, not bytes of UTF-8 */
-        return n;
-}
-
 static void measure(const struct finding_list *l, struct columns *c) {
         for (size_t i = 0; i < l->n; i++) {
-                c->check = MAX(c->check, text_width(l->items[i].check));
-                c->subject = MAX(c->subject, text_width(l->items[i].subject));
-                c->found = MAX(c->found, MIN(text_width(l->items[i].found), FOUND_COLUMN_MAX));
+                c->check = MAX(c->check, (int) utf8_width(l->items[i].check));
+                c->subject = MAX(c->subject, (int) utf8_width(l->items[i].subject));
+                c->found = MAX(c->found, MIN((int) utf8_width(l->items[i].found), FOUND_COLUMN_MAX));
         }
 }
 
-static const char *colour_of(enum verdict v) {
+bool report_in_colour(FILE *out) {
+        const char *no = getenv("NO_COLOR"); /* https://no-color.org */
+
+        return isatty(fileno(out)) && !(no && *no);
+}
+
+const char *report_colour(enum verdict v) {
         switch (v) {
         case VERDICT_OK:
                 return "\033[32m";
@@ -69,11 +96,12 @@ static const char *colour_of(enum verdict v) {
 }
 
 static void print_padded(FILE *out, const char *s, int width) {
-        fprintf(out, "%s%*s", s, MAX(0, width - text_width(s)), "");
+        fprintf(out, "%s%*s", s, MAX(0, width - (int) utf8_width(s)), "");
 }
 
 static void print_finding(FILE *out, const struct columns *c, const struct finding *f) {
-        fprintf(out, "%s%-7s%s  ", c->colour ? colour_of(f->verdict) : "", verdict_name(f->verdict), c->colour ? "\033[0m" : "");
+        fprintf(out, "%s%-7s%s  ", c->colour ? report_colour(f->verdict) : "", verdict_name(f->verdict),
+                c->colour ? "\033[0m" : "");
         print_padded(out, f->check, c->check);
         fputs("  ", out);
         print_padded(out, f->subject, c->subject);
@@ -104,7 +132,7 @@ static void print_list(FILE *out, const struct columns *c, const struct finding_
 }
 
 int report_print_text(FILE *out, const struct finding_list *l) {
-        struct columns c = { .colour = isatty(fileno(out)) };
+        struct columns c = { .colour = report_in_colour(out) };
 
         measure(l, &c);
         print_list(out, &c, l);
@@ -112,7 +140,7 @@ int report_print_text(FILE *out, const struct finding_list *l) {
 }
 
 int report_print_groups(FILE *out, const struct report_group *groups, size_t n) {
-        struct columns c = { .colour = isatty(fileno(out)) };
+        struct columns c = { .colour = report_in_colour(out) };
         bool printed[REPORT_GROUPS_MAX] = { false }, first = true;
 
         assert(n <= REPORT_GROUPS_MAX);

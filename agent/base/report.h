@@ -10,8 +10,18 @@
 
 /* New reference, or NULL when out of memory. Keys: verdict, check, subject, found, wanted, source, reason, remedy. */
 json_t *finding_to_json(const struct finding *f);
-/* An array of the above. */
+/*
+ * Reads such an object, of whoever wrote it: texts are cut at their size and scrubbed (utf8.h), those that
+ * are missing are empty. -EBADMSG: no verdict that this version knows; then it is UNKNOWN.
+ */
+int finding_from_json(const json_t *o, struct finding *ret);
+/* An array of such objects. */
 json_t *finding_list_to_json(const struct finding_list *l);
+
+/* Whether people see colours there: on a terminal, unless NO_COLOR is set. */
+bool report_in_colour(FILE *out);
+/* What turns the colour of a verdict on; "\033[0m" ends it. */
+const char *report_colour(enum verdict v);
 
 /* Prints one line a finding (plus reason and remedy lines where it is not OK), worst first. */
 int report_print_text(FILE *out, const struct finding_list *l);

@@ -77,3 +77,11 @@ void utf8_copy_line(char *dst, size_t size, const char *src) {
                 if (*c == '\n' || *c == '\t')
                         *c = ' ';
 }
+
+size_t utf8_width(const char *s) {
+        size_t n = 0;
+
+        for (; *s; s++)
+                n += ((unsigned char) *s & 0xc0) != 0x80;
+        return n;
+}

@@ -19,3 +19,6 @@ bool utf8_is_text(const char *s);
 void utf8_copy(char *dst, size_t size, const char *src);
 /* As utf8_copy(), for one line: a tab and a newline become a blank, too. */
 void utf8_copy_line(char *dst, size_t size, const char *src);
+
+/* How many columns a terminal takes for it: characters, not bytes. */
+size_t utf8_width(const char *s);

@@ -7,6 +7,8 @@
 #include "capture_read.h"
 #include "capture_wire.h"
 #include "io.h"
+#include "json_text.h"
+#include "utf8.h"
 
 #define CAPTURE_FILE_MAX (256u * 1024 * 1024)
 
@@ -176,6 +178,19 @@ int capture_files_load(const char *path, struct scene *s, struct problem *proble
         if (!S_ISREG(st.st_mode))
                 return problem_set(problem, -EINVAL, NULL, "%s: neither a file nor a folder", path);
         return load_file(path, fd, (size_t) st.st_size, s, problem);
+}
+
+void capture_who(struct host_capture *c, const json_t *v, const char *slice, const char *worker) {
+        const json_t *number = json_object_get(v, worker), *address = json_object_get(v, "address");
+
+        host_capture_init(c);
+        utf8_copy(c->slice, sizeof(c->slice), slice ? slice : json_text_of(v, "slice"));
+        utf8_copy(c->host, sizeof(c->host), json_text_of(v, "host"));
+        utf8_copy(c->address, sizeof(c->address),
+                  json_string_value(json_is_array(address) ? json_array_get(address, 0) : address));
+        if (json_is_integer(number) && json_integer_value(number) >= 0 &&
+            json_integer_value(number) < CAPTURE_WORKER_NONE)
+                c->worker = (uint32_t) json_integer_value(number);
 }
 
 static int digit(char c) {

@@ -7,11 +7,17 @@
  * say of which host it is belongs to the host that the file is named after; the second one of such a file is
  * the second of the round.
  */
+#include <jansson.h>
+
 #include "problem.h"
 #include "scene.h"
 
 /* Adds what path holds. On failure the problem names the file, and the capture in it. -errno. */
 int capture_files_load(const char *path, struct scene *s, struct problem *problem);
+
+/* Who it is of, as the APIs say: slice (NULL: its own word), host, worker (under this key), address (a text or
+ * a list). Empties the rest of c. */
+void capture_who(struct host_capture *c, const json_t *v, const char *slice, const char *worker);
 
 /* A capture as the APIs send it: hexadecimal of proto/capture.proto, also as gzip. */
 

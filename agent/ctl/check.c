@@ -5,16 +5,13 @@
 #include <sys/signalfd.h>
 #include <time.h>
 
+#include "answer.h"
 #include "check_look.h"
 #include "check_path.h"
-#include "ctl.h"
-#include "fold.h"
 #include "golden.h"
-#include "hostd.h"
 #include "identity.h"
 #include "intent.h"
 #include "report.h"
-#include "screen.h"
 #include "words.h"
 
 #define WATCH_INTERVAL (5 * USEC_PER_SEC)
@@ -26,7 +23,7 @@ struct request {
         const char *only;
         bool json, watch;
         bool agent; /* what tpu-hostd says is asked for by name */
-        json_t *golden; /* NULL: none */
+        struct finding_list *golden; /* NULL: none */
 };
 
 #define IDENTITY_CHECK "identity" /* who this host is: no probe, but a check like the others */
@@ -83,10 +80,10 @@ static void print_sums(const struct finding_list *l) {
 
 /* What people ordered is known to tpu-hostd only; a look at the host does not need it. */
 static void print_orders(const char *root) {
-        struct problem ignored = { 0 };
+        struct problem ignored;
         json_t *status = NULL;
 
-        if (hostd_ask(root, "/v1/status", false, USEC_PER_SEC, &status, &ignored) == 0)
+        if (hostd_call(root, NULL, "/v1/status", USEC_PER_SEC, &status, &ignored) == 0)
                 screen_orders(status, "ordered:", stdout);
         json_decref(status);
 }
@@ -266,7 +263,7 @@ static int is_path(const char *name, const struct check_path_request *paths, boo
         return -EINVAL;
 }
 
-static int load_golden(const char *path, json_t **ret) {
+static int load_golden(const char *path, struct finding_list *ret) {
         char why[GOLDEN_WHY_MAX];
         int r = golden_load(path, ret, why);
 
@@ -279,6 +276,7 @@ static int load_golden(const char *path, json_t **ret) {
 }
 
 int verb_check(const struct ctl *c, int argc, char *argv[]) {
+        _cleanup_finding_list_ struct finding_list wanted = FINDING_LIST_NULL;
         const char *golden = NULL, *probe = NULL;
         struct check_path_request paths = { 0 };
         struct request q = { 0 };
@@ -322,9 +320,8 @@ int verb_check(const struct ctl *c, int argc, char *argv[]) {
         q.options = &o;
         if (select_probe(name, &q) < 0)
                 return EXIT_USAGE;
-        if (golden && load_golden(golden, &q.golden) < 0)
+        if (golden && load_golden(golden, &wanted) < 0)
                 return EXIT_USAGE;
-        r = check(&q, probe);
-        json_decref(q.golden);
-        return r;
+        q.golden = golden ? &wanted : NULL;
+        return check(&q, probe);
 }

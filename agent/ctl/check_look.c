@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ask.h"
 #include "check_look.h"
-#include "hostd.h"
 #include "probe_serve.h"
-#include "screen.h"
-#include "utf8.h"
+#include "report.h"
 #include "worker.h"
 
 #define PROBES_MAX 64
@@ -77,6 +76,8 @@ int check_serve(const struct host *h, const char *name) {
         return probe_serve("tpuctl check", h, name);
 }
 
+/* --- What tpu-hostd knows ------------------------------------------------------------------------------ */
+
 #define ANSWER_TIME (3 * USEC_PER_SEC)
 #define PREFIX CHECK_AGENT "_"
 
@@ -84,31 +85,12 @@ bool check_agent_is(const char *name) {
         return streq(name, CHECK_AGENT) || startswith(name, PREFIX);
 }
 
-static void take_text(const json_t *o, const char *key, char *field, size_t size) {
-        char text[FIELD_TEXT_MAX];
-
-        finding_format(field, size, "%s", field_text(o, key, text));
-        (void) utf8_scrub(field, strlen(field));
-}
-
-static void take(const json_t *o, const char *only, struct seen *ret) {
-        const char *check = json_string_value(json_object_get(o, "check")),
-                   *verdict = json_string_value(json_object_get(o, "verdict"));
+static void take_agent_finding(const json_t *o, const char *only, struct seen *ret) {
         struct finding f;
 
-        if (!check || !startswith(check, PREFIX) || (only && !streq(only, check)))
-                return;
-        finding_init(&f, check, "");
-        (void) utf8_scrub(f.check, strlen(f.check));
-        if (verdict)
-                (void) verdict_parse(verdict, &f.verdict); /* a word of a later version is UNKNOWN */
-        take_text(o, "subject", f.subject, sizeof(f.subject));
-        take_text(o, "found", f.found, sizeof(f.found));
-        take_text(o, "wanted", f.wanted, sizeof(f.wanted));
-        take_text(o, "source", f.source, sizeof(f.source));
-        take_text(o, "reason", f.reason, sizeof(f.reason));
-        take_text(o, "remedy", f.remedy, sizeof(f.remedy));
-        seen_add(ret, GROUP_BPF, NULL, &f);
+        (void) finding_from_json(o, &f); /* a verdict of a later version is UNKNOWN */
+        if (startswith(f.check, PREFIX) && (!only || streq(only, f.check)))
+                seen_add(ret, GROUP_BPF, NULL, &f);
 }
 
 static void say_nothing_known(const struct problem *p, struct seen *ret) {
@@ -122,14 +104,14 @@ static void say_nothing_known(const struct problem *p, struct seen *ret) {
 }
 
 void check_agent(const char *root, const char *only, bool asked, struct seen *ret) {
-        struct problem problem = { 0 };
+        struct problem problem;
         json_t *answer = NULL;
         const json_t *o;
-        int r = hostd_ask(root, "/v1/checks", false, ANSWER_TIME, &answer, &problem);
+        int r = hostd_call(root, NULL, "/v1/checks", ANSWER_TIME, &answer, &problem);
         size_t i;
 
         json_array_foreach(json_object_get(answer, "checks"), i, o)
-                take(o, only, ret);
+                take_agent_finding(o, only, ret);
         if (r < 0 && asked)
                 say_nothing_known(&problem, ret);
         json_decref(answer);
@@ -142,4 +124,73 @@ enum verdict check_agent_worst(const struct finding_list *l) {
                 if (!check_agent_is(l->items[i].check))
                         worst = verdict_worse(worst, l->items[i].verdict);
         return worst;
+}
+
+/* --- One screen ---------------------------------------------------------------------------------------- */
+
+#define SUBJECTS_WIDTH 34 /* of the subjects named on a shared line; the rest is counted */
+
+static bool found_what_was_wanted(const struct finding *f) {
+        return f->wanted[0] && streq(f->found, f->wanted);
+}
+
+static bool are_alike(const struct finding *a, const struct finding *b) {
+        return a->verdict == VERDICT_OK && b->verdict == VERDICT_OK && streq(a->check, b->check) &&
+               (streq(a->found, b->found) || (found_what_was_wanted(a) && found_what_was_wanted(b)));
+}
+
+static bool has_predecessor(const struct finding_list *l, size_t i) {
+        for (size_t k = 0; k < i; k++)
+                if (are_alike(&l->items[k], &l->items[i]))
+                        return true;
+        return false;
+}
+
+/* Takes one more subject onto the line, or counts it in *more. */
+static void take_subject(struct finding *line, const char *subject, size_t *more) {
+        size_t n = strlen(line->subject), added = strlen(subject);
+
+        if (*more > 0 || n + 2 + added > SUBJECTS_WIDTH)
+                (*more)++;
+        else
+                (void) snprintf(line->subject + n, sizeof(line->subject) - n, ", %s", subject);
+}
+
+static struct finding shared_line(const struct finding_list *l, size_t first) {
+        struct finding line = l->items[first];
+        size_t more = 0, n;
+
+        for (size_t k = first + 1; k < l->n; k++) {
+                if (!are_alike(&l->items[first], &l->items[k]))
+                        continue;
+                take_subject(&line, l->items[k].subject, &more);
+                if (!streq(line.found, l->items[k].found))
+                        finding_set(line.found, "as wanted");
+        }
+        n = strlen(line.subject);
+        if (more > 0)
+                (void) snprintf(line.subject + n, sizeof(line.subject) - n, " and %zu more", more);
+        line.wanted[0] = '\0';
+        return line;
+}
+
+static bool has_successor(const struct finding_list *l, size_t i) {
+        for (size_t k = i + 1; k < l->n; k++)
+                if (are_alike(&l->items[i], &l->items[k]))
+                        return true;
+        return false;
+}
+
+int fold_findings(const struct finding_list *l, struct finding_list *ret) {
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < l->n; i++) {
+                struct finding line;
+
+                if (has_predecessor(l, i))
+                        continue;
+                line = has_successor(l, i) ? shared_line(l, i) : l->items[i];
+                r = finding_list_add(ret, &line);
+        }
+        return r;
 }

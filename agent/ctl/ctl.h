@@ -16,25 +16,6 @@ struct ctl {
         const char *root, *config; /* --root and --config as they stood before the verb; NULL: not given */
 };
 
-int verb_check(const struct ctl *c, int argc, char *argv[]);
-int verb_status(const struct ctl *c, int argc, char *argv[]);
-int verb_uplink(const struct ctl *c, int argc, char *argv[]);
-int verb_net(const struct ctl *c, int argc, char *argv[]);
-int verb_identity(const struct ctl *c, int argc, char *argv[]);
-int verb_env(const struct ctl *c, int argc, char *argv[]);
-int verb_run(const struct ctl *c, int argc, char *argv[]);
-int verb_jobs(const struct ctl *c, int argc, char *argv[]);
-int verb_stop(const struct ctl *c, int argc, char *argv[]);
-int verb_logs(const struct ctl *c, int argc, char *argv[]);
-int verb_stack(const struct ctl *c, int argc, char *argv[]);
-int verb_sched(const struct ctl *c, int argc, char *argv[]);
-int verb_io(const struct ctl *c, int argc, char *argv[]);
-int verb_diagnose(const struct ctl *c, int argc, char *argv[]);
-int verb_cordon(const struct ctl *c, int argc, char *argv[]);
-int verb_uncordon(const struct ctl *c, int argc, char *argv[]);
-int verb_drain(const struct ctl *c, int argc, char *argv[]);
-int verb_silence(const struct ctl *c, int argc, char *argv[]);
-int verb_unsilence(const struct ctl *c, int argc, char *argv[]);
-int verb_mode(const struct ctl *c, int argc, char *argv[]);
-int verb_fleet(const struct ctl *c, int argc, char *argv[]);
-int verb_events(const struct ctl *c, int argc, char *argv[]);
+#define VERB(name, words, summary) int verb_##name(const struct ctl *c, int argc, char *argv[]);
+#include "verbs.def"
+#undef VERB

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tpuctl diagnose: who holds a run up, out of the captures of its hosts. */
+#include "ask.h"
 #include "capture_files.h"
 #include "ctl.h"
 #include "diagnose_agents.h"
@@ -7,7 +8,7 @@
 #include "diagnosis_print.h"
 #include "json_text.h"
 #include "report.h"
-#include "table.h"
+#include "show.h"
 #include "words.h"
 
 enum source { SOURCE_FILES, SOURCE_COLLECTOR, SOURCE_AGENTS };
@@ -17,8 +18,8 @@ struct wish {
         bool json, folded, all, capture;
         enum source source;
         const struct options *options;
-        struct collector asked;     /* of SOURCE_COLLECTOR */
-        struct episode_words words; /* of a verdict that the collector has */
+        struct collector asked;   /* of SOURCE_COLLECTOR */
+        struct kept_verdict kept; /* likewise */
 };
 
 static int parse_hosts(const struct options *o, const char *text, uint32_t *ret) {
@@ -61,7 +62,7 @@ static int load_from_collector(struct wish *wish, struct scene *s, struct proble
                 r = diagnose_collector_capture(c, wish->slice, episode, problem);
         return r < 0 ? r
                      : diagnose_collector_load(c, wish->slice, wish->capture ? episode : wish->episode, s,
-                                               &wish->words, problem);
+                                               &wish->kept, problem);
 }
 
 static int load(struct wish *wish, const struct words *w, struct scene *s, struct problem *problem) {
@@ -77,16 +78,11 @@ static int load(struct wish *wish, const struct words *w, struct scene *s, struc
 }
 
 /* What the collector knows besides. */
-static void print_words(const struct episode_words *w) {
-        if (!w->episode[0])
-                return;
-        printf("\nepisode %s: %s%s%sasked for at %s by %s%s%s%s; %" PRIu64 " of %" PRIu64
-               " hosts answered\n",
-               w->episode, w->run[0] ? "run " : "", w->run, w->run[0] ? ", " : "", w->at, w->by,
-               w->why[0] ? " (" : "", w->why, w->why[0] ? ")" : "", w->answered, w->hosts);
-        if (w->confirmed[0])
-                printf("the stall was confirmed at %s%s%s\n", w->confirmed,
-                       w->recovered[0] ? ", over at " : "", w->recovered);
+static void print_words(const struct wish *wish) {
+        show(stdout, wish->kept.words, 0,
+             "[{episode?}\nepisode {episode}: [run {run}, ]asked for at {at} by {by}[ ({why})]; "
+             "[{answered}|0] of [{hosts}|0] hosts answered\n"
+             "[the stall was confirmed at {confirmed}[, over at {recovered}]\n]]");
 }
 
 static int print(const struct wish *wish, const struct diagnosis *d) {
@@ -98,7 +94,7 @@ static int print(const struct wish *wish, const struct diagnosis *d) {
                 return diagnosis_print_folded(stdout, d, wish->all);
         r = diagnosis_print_text(stdout, d, wish->all);
         if (r == 0)
-                print_words(&wish->words);
+                print_words(wish);
         return r;
 }
 
@@ -119,9 +115,8 @@ static int exit_code(enum outcome o) {
 
 /* The verdict of captures that the collector does not have: another one did, or they made room. */
 static int print_kept(const struct wish *wish, const json_t *report) {
-        const json_t *suspect = json_array_get(json_object_get(report, "suspects"), 0), *line;
         const char *outcome = json_text_of(report, "outcome");
-        size_t i;
+        const json_t *suspect = json_array_get(json_object_get(report, "suspects"), 0);
 
         if (wish->folded) {
                 fputs("tpuctl diagnose: the captures are not kept any more: --json has the verdict\n",
@@ -129,20 +124,13 @@ static int print_kept(const struct wish *wish, const json_t *report) {
                 return EXIT_NO_ANSWER;
         }
         if (wish->json)
-                (void) report_print_json(
-                        stdout,
-                        json_incref((json_t *) (uintptr_t) report)); /* or standard output is closed */
+                (void) report_print_json(stdout, json_incref((json_t *) (uintptr_t) report)); /* or it is closed */
         else {
-                print_clean(stdout, json_text_of(report, "summary"), false);
-                putchar('\n');
-                json_array_foreach (json_object_get(streq(outcome, "named") ? suspect : NULL, "details"), i,
-                                    line) {
-                        fputs("  ", stdout);
-                        print_clean(stdout, json_string_value(line), false);
-                        putchar('\n');
-                }
+                show(stdout, report, 0, "{summary}\n");
+                if (streq(outcome, "named"))
+                        show_each(stdout, json_object_get(suspect, "details"), 0, "  {}\n");
                 puts("\nthe captures are not kept any more: this is what was found out from them");
-                print_words(&wish->words);
+                print_words(wish);
         }
         return exit_code(streq(outcome, "named")     ? OUTCOME_NAMED
                          : streq(outcome, "goes_on") ? OUTCOME_GOES_ON
@@ -159,11 +147,8 @@ static int run(struct wish *wish, const struct diagnose_options *how, const stru
                 problem.no_answer = true;
                 return problem_complain(&problem);
         }
-        if (wish->words.report) {
-                r = print_kept(wish, wish->words.report);
-                json_decref(wish->words.report);
-                return r;
-        }
+        if (wish->kept.report)
+                return print_kept(wish, wish->kept.report);
         r = diagnose(&scene, how, &d);
         if (r == 0)
                 r = print(wish, d);
@@ -224,8 +209,7 @@ int verb_diagnose(const struct ctl *c, int argc, char *argv[]) {
                 .n_defs = ELEMENTSOF(defs),
                 .summary = "Says which host holds a run up, and where it is stuck, from the captures of all "
                            "its hosts.\nSLICE: its name; of files also 'all'. Exit codes: 0 the run goes "
-                           "on, 2 a host is "
-                           "named, 3 nobody can be named."
+                           "on, 2 a host is named, 3 nobody can be named."
         };
         struct words w;
         int r = words_parse(c, &o, argc, argv, 1, WORDS_MAX, &w);
@@ -250,5 +234,7 @@ int verb_diagnose(const struct ctl *c, int argc, char *argv[]) {
                 wish.source = SOURCE_AGENTS; /* there is none: the agents themselves */
         /* a collector's run is diagnosed over all its slices */
         how.slice = wish.source == SOURCE_COLLECTOR || streq(wish.slice, "all") ? NULL : wish.slice;
-        return run(&wish, &how, &w);
+        r = run(&wish, &how, &w);
+        json_decref(wish.kept.words);
+        return r;
 }

@@ -6,7 +6,7 @@
  * AgentCertificate= and AgentKey= of tpuctl.conf, this one over its own socket. Twice, some seconds apart.
  * Who does not answer is evidence, too.
  */
-#include "ctl_settings.h"
+#include "options.h"
 #include "problem.h"
 #include "scene.h"
 

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "diagnose_collector.h"
 
-#include "again.h"
 #include "capture_files.h"
 #include "json_text.h"
-#include "utf8.h"
 
 #define PATH_MAX_BYTES 512
 #define WAIT_MAX       (90 * USEC_PER_SEC) /* who is silent is waited for, and then it is diagnosed */
@@ -18,14 +16,13 @@ static int ask(const struct collector *c, const char *method, const char *slice,
 
         (void) snprintf(path, sizeof(path), "/api/v1/slices/%.63s/%s", slice, what);
         (void) snprintf(number, sizeof(number), "%" PRIi64, since);
-        r = collector_parameter(path, sizeof(path), "episode", episode);
+        r = path_parameter(path, sizeof(path), "episode", episode);
         if (r == 0)
-                r = collector_parameter(path, sizeof(path), "since", since > 0 ? number : NULL);
+                r = path_parameter(path, sizeof(path), "since", since > 0 ? number : NULL);
         if (r < 0)
                 return problem_set(problem, r, NULL, "'%s' cannot be asked for: %s", slice, strerror(-r));
         do
-                r = method ? collector_act(c, method, path, ret, problem)
-                           : collector_ask(c, path, 0, ret, problem);
+                r = collector_call(c, method, path, NULL, 0, ret, problem);
         while (r < 0 && again_wait(&again, problem, "tpuctl diagnose"));
         return r;
 }
@@ -69,28 +66,12 @@ int diagnose_collector_capture(const struct collector *c, const char *slice, cha
 
 /* --- What there is ------------------------------------------------------------------------------------- */
 
-static uint32_t worker_of(const json_t *v, const char *key) {
-        const json_t *w = json_object_get(v, key);
-
-        return json_is_integer(w) && json_integer_value(w) >= 0 &&
-                               json_integer_value(w) < CAPTURE_WORKER_NONE
-                       ? (uint32_t) json_integer_value(w)
-                       : CAPTURE_WORKER_NONE;
-}
-
-static void name_it(struct host_capture *c, const json_t *v, const char *worker) {
-        utf8_copy(c->slice, sizeof(c->slice), json_text_of(v, "slice"));
-        utf8_copy(c->host, sizeof(c->host), json_text_of(v, "host"));
-        c->worker = worker_of(v, worker);
-}
-
 /* One that cannot be read is left out, and said. */
 static int add_capture(struct scene *s, const json_t *v, json_t *answered) {
         struct host_capture who;
         int r;
 
-        host_capture_init(&who);
-        name_it(&who, v, "worker_id");
+        capture_who(&who, v, NULL, "worker_id");
         who.round = json_integer_value(json_object_get(v, "round")) > 0;
         r = capture_hex_add(s, json_text_of(v, "capture"), &who);
         if (r <= 0)
@@ -106,11 +87,9 @@ static int add_silent(struct scene *s, const json_t *expected, const json_t *ans
         json_array_foreach (expected, i, v) {
                 _cleanup_host_capture_ struct host_capture c;
 
-                host_capture_init(&c);
-                if (r < 0 || json_object_get(answered, json_text_of(v, "host")))
+                capture_who(&c, v, NULL, "worker");
+                if (r < 0 || json_object_get(answered, c.host))
                         continue;
-                name_it(&c, v, "worker");
-                utf8_copy(c.address, sizeof(c.address), json_text_of(v, "address"));
                 c.silent = true;
                 r = scene_add(s, &c, NULL);
         }
@@ -140,45 +119,30 @@ static int add_page(struct scene *s, const json_t *page, json_t *answered, int64
         return r < 0 || *ret_next > 0 ? r : add_silent(s, expected, answered);
 }
 
-static void read_words(const json_t *v, struct episode_words *w) {
-        utf8_copy(w->episode, sizeof(w->episode), json_text_of(v, "episode"));
-        utf8_copy(w->run, sizeof(w->run), json_text_of(v, "run"));
-        utf8_copy(w->by, sizeof(w->by), json_text_of(v, "by"));
-        utf8_copy(w->why, sizeof(w->why), json_text_of(v, "why"));
-        utf8_copy(w->at, sizeof(w->at), json_text_of(v, "at"));
-        utf8_copy(w->confirmed, sizeof(w->confirmed), json_text_of(v, "confirmed"));
-        utf8_copy(w->recovered, sizeof(w->recovered), json_text_of(v, "recovered"));
-        w->hosts = (uint64_t) MAX(json_integer_value(json_object_get(v, "hosts")), (json_int_t) 0);
-        w->answered = (uint64_t) MAX(json_integer_value(json_object_get(v, "answered")), (json_int_t) 0);
-}
-
 int diagnose_collector_load(const struct collector *c, const char *slice, const char *episode,
-                            struct scene *s, struct episode_words *ret, struct problem *problem) {
+                            struct scene *s, struct kept_verdict *ret, struct problem *problem) {
         json_t *v, *answered = json_object();
         int64_t next = 0;
-        int r = answered ? ask(c, NULL, slice, "diagnosis", episode, 0, &v, problem) : -ENOMEM;
+        int r = answered ? ask(c, NULL, slice, "diagnosis", episode, 0, &ret->words, problem) : -ENOMEM;
 
-        if (r == 0) {
-                read_words(v, ret);
-                ret->report = json_incref(json_object_get(v, "diagnosis"));
-                json_decref(v);
-        }
+        if (r == 0)
+                episode = json_text_of(ret->words, "episode");
         while (r == 0) {
-                r = ask(c, NULL, slice, "captures", ret->episode, next, &v, problem);
+                r = ask(c, NULL, slice, "captures", episode, next, &v, problem);
                 if (r < 0)
                         break;
                 r = add_page(s, v, answered, &next);
                 json_decref(v);
                 if (r < 0)
-                        (void) problem_set(problem, r, NULL, "the captures of episode %s: %s", ret->episode,
+                        (void) problem_set(problem, r, NULL, "the captures of episode %s: %s", episode,
                                            strerror(-r));
                 if (next <= 0)
                         break;
         }
-        if (r < 0 || json_object_size(answered) > 0 || !*json_text_of(ret->report, "outcome")) {
-                json_decref(ret->report);
+        if (r == 0 && json_object_size(answered) == 0)
+                ret->report = json_object_get(ret->words, "diagnosis");
+        if (!*json_text_of(ret->report, "outcome"))
                 ret->report = NULL;
-        }
         json_decref(answered);
         return r;
 }

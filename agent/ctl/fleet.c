@@ -1,143 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "collector.h"
-#include "ctl.h"
+/*
+ * tpuctl fleet: all hosts, as the collector knows them; and fleet slices | cordon | drain | uncordon |
+ * observe | repair | release: its registry (docs/registry.md).
+ */
+#include "answer.h"
 #include "json_text.h"
 #include "order.h"
-#include "report.h"
-#include "screen.h"
+#include "show.h"
 #include "table.h"
 #include "words.h"
 
-/*
- * tpuctl fleet slices | cordon | drain | uncordon | observe | repair | release: the collector's registry
- * (docs/registry.md).
- */
-
-#define FLEET_REGISTRY_PATH_SIZE     2048
+#define PATH_SIZE 2048
 #define MISSING_SHOWN 16
+/* Seconds: agents push metrics every 10 s unless told otherwise; six missed in a row. */
+#define HOST_SILENT "60"
 
 /* --- Slices -------------------------------------------------------------------------------------------- */
 
-static void print_since(FILE *out, const json_t *o) {
-        char buf[CLOCK_TEXT_MAX];
-
-        print_clean(out, clock_text((usec_t) json_integer_value(json_object_get(o, "since")), buf), false);
-}
-
-/* "  worker 2, h2 (10.0.0.3), since …: its lease ended" */
-static void print_missing(const json_t *list, FILE *out) {
-        const json_t *m;
+/* Who is missing, and why. */
+static void print_missing(const json_t *slice, usec_t now, FILE *out) {
+        const json_t *missing = json_object_get(json_object_get(slice, "gang"), "missing"), *m;
         size_t i;
 
-        json_array_foreach (list, i, m) {
-                const char *host = json_text_of(m, "host"),
-                           *address = json_string_value(json_array_get(json_object_get(m, "address"), 0));
-
+        if (json_array_size(missing) > 0)
+                show(out, slice, now, "{name} waits for:\n");
+        json_array_foreach(missing, i, m) {
                 if (i == MISSING_SHOWN) {
-                        fprintf(out, "  and %zu more\n", json_array_size(list) - i);
+                        fprintf(out, "  and %zu more\n", json_array_size(missing) - i);
                         return;
                 }
-                fprintf(out, "  missing: worker %lld",
-                        (long long) json_integer_value(json_object_get(m, "worker")));
-                if (*host) {
-                        fputs(", ", out);
-                        print_clean(out, host, false);
-                }
-                if (address) {
-                        fputs(" (", out);
-                        print_clean(out, address, false);
-                        fputc(')', out);
-                }
-                fputs(", since ", out);
-                print_since(out, m);
-                fputs(": ", out);
-                print_clean(out, json_text_of(m, "why"), false);
-                fputc('\n', out);
+                show(out, m, now,
+                     "  missing: worker [{worker}|0][, {host}][ ({address.0})], since {since:time}: "
+                     "{why}\n");
         }
 }
 
-static int show_table(const json_t *list, FILE *out) {
-        _cleanup_table_ struct table t = TABLE_NULL(6);
-        static const char *const head[] = { "SLICE", "STATE", "PRESENT", "GENERATION", "SINCE", "TROUBLE" };
-        const json_t *s;
+static int screen_slices(json_t *answer, usec_t now, FILE *out) {
+        static const struct column columns[] = {
+                { .title = "SLICE", .cell = "{name}" },
+                { .title = "STATE", .cell = "{gang.state}" },
+                { .title = "PRESENT", .cell = "[{gang.present}|0] of [{gang.hosts}|0]" },
+                { .title = "GENERATION", .cell = "[{gang.generation}|0]" },
+                { .title = "SINCE", .cell = "{gang.since:time}" },
+                { .title = "TROUBLE",
+                  .cell = "[{gang.conflicts>0}{gang.conflicts} worker ids claimed twice"
+                          "|{gang.unlike>0}{gang.unlike} differences between its hosts]" },
+        };
+        const json_t *list = json_object_get(answer, "slices");
+        json_t *rows = json_array(), *s;
         size_t i;
-        int r = table_add(&t, head);
+        int r = rows ? 0 : -ENOMEM;
 
-        json_array_foreach (list, i, s) {
-                const json_t *g = json_object_get(s, "gang");
-                long long conflicts = json_integer_value(json_object_get(g, "conflicts")),
-                          unlike = json_integer_value(json_object_get(g, "unlike"));
-                char present[48] = "", generation[24], since[CLOCK_TEXT_MAX] = "", trouble[80] = "";
-
-                if (!json_is_object(g))
-                        continue;
-                (void) snprintf(present, sizeof(present), "%lld of %lld",
-                                (long long) json_integer_value(json_object_get(g, "present")),
-                                (long long) json_integer_value(json_object_get(g, "hosts")));
-                (void) snprintf(generation, sizeof(generation), "%lld",
-                                (long long) json_integer_value(json_object_get(g, "generation")));
-                (void) clock_text((usec_t) json_integer_value(json_object_get(g, "since")), since);
-                if (conflicts > 0)
-                        (void) snprintf(trouble, sizeof(trouble), "%lld worker ids claimed twice",
-                                        conflicts);
-                else if (unlike > 0)
-                        (void) snprintf(trouble, sizeof(trouble), "%lld differences between its hosts",
-                                        unlike);
-                if (r >= 0)
-                        r = table_add(&t, (const char *const[]){ json_text_of(s, "name"),
-                                                                 json_text_of(g, "state"), present,
-                                                                 generation, since, trouble });
-        }
-        return r < 0 ? r : table_print(&t, out);
-}
-
-static int show_slices(const json_t *answer, FILE *out) {
-        const json_t *list = json_object_get(answer, "slices"), *s;
-        size_t i;
-        int r = show_table(list, out);
-
-        json_array_foreach (list, i, s) {
-                const json_t *missing = json_object_get(json_object_get(s, "gang"), "missing");
-
-                if (json_array_size(missing) == 0)
-                        continue;
-                print_clean(out, json_text_of(s, "name"), false);
-                fputs(" waits for:\n", out);
-                print_missing(missing, out);
-        }
+        json_array_foreach(list, i, s)
+                if (r == 0 && json_is_object(json_object_get(s, "gang")))
+                        r = json_array_append(rows, s) < 0 ? -ENOMEM : 0;
+        if (r == 0)
+                r = show_table(out, rows, now, columns, ELEMENTSOF(columns));
+        json_decref(rows);
+        json_array_foreach(list, i, s)
+                print_missing(s, now, out);
         return r;
 }
 
-static int slices(const struct collector *c, bool json) {
-        struct problem problem;
-        json_t *answer;
-        int r;
-
-        if (collector_ask(c, "/api/v1/slices", 0, &answer, &problem) < 0)
-                return problem_complain(&problem);
-        r = json ? report_print_json(stdout, json_incref(answer)) : show_slices(answer, stdout);
-        json_decref(answer);
-        return r < 0 ? EXIT_NO_ANSWER : 0;
-}
-
-/* --- Orders ----------------------------------------------------------------------------------------------
- */
-
-static char *join(const struct words *w, size_t from) {
-        char *text = NULL;
-        size_t size = 0;
-        FILE *f = open_memstream(&text, &size);
-
-        if (!f)
-                return NULL;
-        for (size_t i = from; i < w->n; i++)
-                fprintf(f, "%s%s", i > from ? " " : "", w->items[i]);
-        if (fclose(f) == EOF) {
-                free(text);
-                return NULL;
-        }
-        return text;
-}
+/* --- Orders -------------------------------------------------------------------------------------------- */
 
 /* One word of a path: nothing in it may lead elsewhere. */
 static bool is_plain(const char *word) {
@@ -151,7 +76,7 @@ static int act(const struct collector *c, const char *method, const char *path, 
         struct problem problem;
         json_t *answer;
 
-        if (collector_act(c, method, path, &answer, &problem) < 0)
+        if (collector_call(c, method, path, NULL, 0, &answer, &problem) < 0)
                 return problem_complain(&problem);
         json_decref(answer);
         print_clean(stdout, said, false);
@@ -159,20 +84,14 @@ static int act(const struct collector *c, const char *method, const char *path, 
         return 0;
 }
 
+/* until: a time, or NULL */
 static int put(const struct collector *c, const char *where, const char *kind, const char *reason,
                const char *until) {
-        char path[FLEET_REGISTRY_PATH_SIZE], end[CLOCK_TEXT_MAX], said[320];
+        char path[PATH_SIZE], said[320];
 
-        if (until && order_until_text(until, end) < 0) {
-                fprintf(stderr,
-                        "tpuctl fleet: --until is a span as 30min, 2h or 3d, or a time as "
-                        "2026-11-21T10:00:00Z, not '%s'\n",
-                        until);
-                return EXIT_USAGE;
-        }
         (void) snprintf(path, sizeof(path), "%s/%s", where, kind);
-        if (collector_parameter(path, sizeof(path), "reason", *reason ? reason : NULL) < 0 ||
-            collector_parameter(path, sizeof(path), "until", until ? end : NULL) < 0) {
+        if (path_parameter(path, sizeof(path), "reason", *reason ? reason : NULL) < 0 ||
+            path_parameter(path, sizeof(path), "until", until) < 0) {
                 fputs("tpuctl fleet: the reason is at most 199 bytes\n", stderr);
                 return EXIT_USAGE;
         }
@@ -183,7 +102,7 @@ static int put(const struct collector *c, const char *where, const char *kind, c
 
 static int end_orders(const struct collector *c, const char *where, const char *host) {
         static const char *const kinds[] = { "cordon", "drain" };
-        char path[FLEET_REGISTRY_PATH_SIZE], said[120];
+        char path[PATH_SIZE], said[120];
         int r = 0;
 
         for (size_t i = 0; i < ELEMENTSOF(kinds) && r == 0; i++) {
@@ -195,7 +114,7 @@ static int end_orders(const struct collector *c, const char *where, const char *
 }
 
 static int release(const struct collector *c, const struct words *w) {
-        char path[FLEET_REGISTRY_PATH_SIZE], said[160];
+        char path[PATH_SIZE], said[160];
 
         if (w->n != 3 || !is_plain(w->items[1]) || !*w->items[2] ||
             strspn(w->items[2], "0123456789") != strlen(w->items[2])) {
@@ -210,23 +129,23 @@ static int release(const struct collector *c, const struct words *w) {
 }
 
 /* "observe [--host NAME] [REASON …]": the whole fleet without a host. */
-static int mode(const struct collector *c, const struct words *w, const char *host, const char *until) {
-        _cleanup_free_ char *reason = join(w, 1);
-        char where[160];
+static int set_mode(const struct collector *c, const struct words *w, const char *host, const char *until) {
+        _cleanup_free_ char *reason = words_join(w, 1);
+        char where[160], path[168];
 
         if (!reason)
                 return EXIT_REFUSED;
         (void) snprintf(where, sizeof(where), "/api/v1%s%s", host ? "/hosts/" : "", host ? host : "");
         if (streq(w->items[0], "observe"))
                 return put(c, where, "mode", reason, until);
-        (void) snprintf(where, sizeof(where), "/api/v1%s%s/mode", host ? "/hosts/" : "", host ? host : "");
-        return act(c, "DELETE", where,
+        (void) snprintf(path, sizeof(path), "%s/mode", where);
+        return act(c, "DELETE", path,
                    host ? "the registry orders this host to observe no more"
                         : "the fleet is not ordered to observe any more");
 }
 
-static int hold(const struct collector *c, const struct words *w, const char *until) {
-        _cleanup_free_ char *reason = join(w, 2);
+static int hold_runs(const struct collector *c, const struct words *w, const char *until) {
+        _cleanup_free_ char *reason = words_join(w, 2);
         bool ends = streq(w->items[0], "uncordon");
         char where[160];
 
@@ -241,17 +160,13 @@ static int hold(const struct collector *c, const struct words *w, const char *un
         return ends ? end_orders(c, where, w->items[1]) : put(c, where, w->items[0], reason, until);
 }
 
-/* Whether the word behind "fleet" is one of these; *ret: the exit code. */
-static bool fleet_registry(const struct ctl *c, int argc, char *argv[], int *ret) {
-        static const char *const verbs[] = { "slices",  "cordon", "drain",  "uncordon",
-                                             "observe", "repair", "release" };
-        const char *url = NULL, *until = NULL, *host = NULL, *verb = argc > 1 ? argv[1] : "";
-        bool json = false, known = false;
+/* The word behind "fleet" is one of the registry's. */
+static int fleet_registry(const struct ctl *c, int argc, char *argv[]) {
+        const char *url = NULL, *given = NULL, *host = NULL, *verb = argv[1];
+        bool json = false;
         const struct option_def defs[] = {
-                { "collector", "URL",
-                  "where the collector's API is; default: tpuctl.conf, else " COLLECTOR_DEFAULT, &url,
-                  NULL },
-                { "until", "TIME", "the order ends by itself: 2h, 3d or 2026-11-21T10:00:00Z", &until,
+                OPTION_COLLECTOR(&url),
+                { "until", "TIME", "the order ends by itself: 2h, 3d or 2026-11-21T10:00:00Z", &given,
                   NULL },
                 { "host", "NAME", "observe, repair: this host, not the whole fleet", &host, NULL },
                 { "json", NULL, "slices: print JSON", NULL, &json },
@@ -263,33 +178,30 @@ static bool fleet_registry(const struct ctl *c, int argc, char *argv[], int *ret
                              .n_defs = ELEMENTSOF(defs),
                              .summary = "What the collector's registry knows of slices, and orders that it "
                                         "passes on to hosts." };
+        char end[CLOCK_TEXT_MAX];
+        const char *until;
         struct collector collector;
         struct words w;
         int r;
 
-        for (size_t i = 0; i < ELEMENTSOF(verbs); i++)
-                known = known || streq(verb, verbs[i]);
-        if (!known)
-                return false;
         r = words_parse(c, &o, argc, argv, 1, WORDS_MAX, &w);
         if (r < 0)
-                *ret = options_exit(r);
-        else if (collector_open(&o, url, &collector) < 0 || (host && !is_plain(host)))
-                *ret = EXIT_USAGE;
-        else if (streq(verb, "slices"))
-                *ret = slices(&collector, json);
-        else if (streq(verb, "release"))
-                *ret = release(&collector, &w);
-        else if (streq(verb, "observe") || streq(verb, "repair"))
-                *ret = mode(&collector, &w, host, until);
-        else
-                *ret = hold(&collector, &w, until);
-        return true;
+                return options_exit(r);
+        if (streq(verb, "slices"))
+                return answer_of_collector(&o, url, "/api/v1/slices",
+                                           &(struct answer_as){ json, screen_slices, NULL });
+        if (collector_open(&o, url, &collector) < 0 || (host && !is_plain(host)) ||
+            order_until(&o, given, end) < 0)
+                return EXIT_USAGE;
+        until = given ? end : NULL;
+        if (streq(verb, "release"))
+                return release(&collector, &w);
+        if (streq(verb, "observe") || streq(verb, "repair"))
+                return set_mode(&collector, &w, host, until);
+        return hold_runs(&collector, &w, until);
 }
 
-/* tpuctl fleet: all hosts, as the collector knows them. */
-
-#define PATH_SIZE 2048
+/* --- Hosts --------------------------------------------------------------------------------------------- */
 
 /* All pages as one answer. A collector without pages says no "next". */
 static int ask_all(const struct collector *c, const char *slice, const char *state, json_t **ret,
@@ -302,16 +214,16 @@ static int ask_all(const struct collector *c, const char *slice, const char *sta
                 char path[PATH_SIZE] = "/api/v1/hosts";
                 json_t *answer = NULL, *next;
 
-                r = collector_parameter(path, sizeof(path), "slice", slice);
+                r = path_parameter(path, sizeof(path), "slice", slice);
                 if (r == 0)
-                        r = collector_parameter(path, sizeof(path), "state", state);
+                        r = path_parameter(path, sizeof(path), "state", state);
                 if (r == 0)
-                        r = collector_parameter(path, sizeof(path), "offset", offset[0] ? offset : NULL);
+                        r = path_parameter(path, sizeof(path), "offset", offset[0] ? offset : NULL);
                 if (r < 0) {
                         (void) problem_set(problem, r, NULL, "--slice or --state: %s", strerror(-r));
                         break;
                 }
-                r = collector_ask(c, path, 0, &answer, problem);
+                r = collector_call(c, NULL, path, NULL, 0, &answer, problem);
                 if (r < 0)
                         break;
                 next = json_object_get(answer, "next");
@@ -331,17 +243,82 @@ static int ask_all(const struct collector *c, const char *slice, const char *sta
         return *ret ? 0 : problem_set(problem, -ENOMEM, NULL, "out of memory");
 }
 
+/* A host that has been silent for long is shown as that, not in its last known state. */
+#define IS_MISSING "{registry=missing}"
+#define IS_SILENT  "{age_seconds>" HOST_SILENT "}"
+
+static const struct column host_columns[] = {
+        { .title = "SLICE", .cell = "{slice}" },
+        { .title = "WORKER", .cell = "{worker_id}" },
+        { .title = "HOST", .cell = "{name}" },
+        { .title = "STATE", .cell = "[" IS_MISSING "MISSING|" IS_SILENT "SILENT|{state}]" },
+        { .title = "JOB", .cell = "{job}" },
+        { .title = "STEP", .cell = "{step}" },
+        { .title = "AGE", .cell = "{age_seconds:long}" },
+        { .title = "LAG", .cell = "{lag_seconds:long}" },
+        { .title = "REASON",
+          .cell = "[" IS_MISSING "[{missing}]"
+                  "|" IS_SILENT
+                  "nothing heard for {age_seconds:long}; was [{state}|unknown] then[: {reasons}]"
+                  "|[{registry=none}in no registry][{;}{orders}][{;}{reasons}]]",
+          .shrinks = true },
+};
+
+/* "3 hosts: 1 silent, 2 ready" */
+static void print_sums(const json_t *hosts, FILE *out) {
+        static const char *const names[] = { "silent", "ready", "degraded", "unfit", "unknown" };
+        size_t n[ELEMENTSOF(names)] = { 0 }, i;
+        char sums[160] = "", buf[FIELD_TEXT_MAX];
+        const json_t *host;
+
+        json_array_foreach(hosts, i, host) {
+                const char *state = field_text(host, "state", buf);
+                size_t k = 1;
+
+                while (k + 1 < ELEMENTSOF(names) && !streq(names[k], state))
+                        k++;
+                if (streq(json_text_of(host, "registry"), "missing") ||
+                    field_number(host, "age_seconds") > atoi(HOST_SILENT))
+                        k = 0;
+                n[k]++;
+        }
+        for (size_t k = 0, len = 0; k < ELEMENTSOF(names); k++)
+                if (n[k] > 0)
+                        len += (size_t) snprintf(sums + len, sizeof(sums) - len, "%s %zu %s",
+                                                 len > 0 ? "," : "", n[k], names[k]);
+        fprintf(out, "%zu host%s:%s\n", json_array_size(hosts), json_array_size(hosts) == 1 ? "" : "s",
+                sums);
+}
+
+int screen_fleet(json_t *answer, usec_t now, FILE *out) {
+        const json_t *hosts = json_object_get(answer, "hosts");
+        int r;
+
+        if (!json_is_array(hosts))
+                return -EPROTO;
+        if (json_array_size(hosts) == 0) {
+                fputs("no host has reported to this collector yet (on a host: tpuctl status shows its "
+                      "registry and its uplink)\n",
+                      out);
+                return 0;
+        }
+        r = show_table(out, hosts, now, host_columns, ELEMENTSOF(host_columns));
+        if (r == 0)
+                print_sums(hosts, out);
+        return r;
+}
+
 int verb_fleet(const struct ctl *c, int argc, char *argv[]) {
+        static const char *const registry[] = { "slices",  "cordon", "drain",  "uncordon",
+                                                "observe", "repair", "release" };
         const char *url = NULL, *slice = NULL, *state = NULL;
         bool json = false;
         const struct option_def defs[] = {
-                { "collector", "URL",
-                  "where the collector's API is; default: tpuctl.conf, else " COLLECTOR_DEFAULT, &url,
-                  NULL },
+                OPTION_COLLECTOR(&url),
                 { "slice", "NAME", "hosts of this slice only", &slice, NULL },
                 { "state", "STATE", "hosts whose agents said this last: ready, degraded, unfit, unknown",
                   &state, NULL },
-                { "json", NULL, "print JSON", NULL, &json },
+                OPTION_JSON(&json),
         };
         struct options o = {
                 .program = "tpuctl fleet",
@@ -365,20 +342,15 @@ int verb_fleet(const struct ctl *c, int argc, char *argv[]) {
         struct words w;
         int r;
 
-        if (fleet_registry(c, argc, argv, &r))
-                return r;
+        for (size_t i = 0; argc > 1 && i < ELEMENTSOF(registry); i++)
+                if (streq(argv[1], registry[i]))
+                        return fleet_registry(c, argc, argv);
         r = words_parse(c, &o, argc, argv, 0, 0, &w);
         if (r < 0)
                 return options_exit(r);
         if (collector_open(&o, url, &collector) < 0)
                 return EXIT_USAGE;
-        r = ask_all(&collector, slice, state, &answer, &problem);
-        if (r < 0)
+        if (ask_all(&collector, slice, state, &answer, &problem) < 0)
                 return problem_complain(&problem);
-        r = json ? report_print_json(stdout, json_incref(answer)) : screen_fleet(answer, stdout);
-        json_decref(answer);
-        if (r == 0)
-                return 0;
-        fprintf(stderr, "tpuctl fleet: the collector's answer cannot be shown: %s\n", strerror(-r));
-        return EXIT_NO_ANSWER;
+        return answer_print(&o, answer, &(struct answer_as){ json, screen_fleet, NULL });
 }

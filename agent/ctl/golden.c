@@ -1,24 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "golden.h"
+#include <jansson.h>
 
-#include "json_text.h"
+#include "golden.h"
 #include "probe.h"
-#include "utf8.h"
+#include "report.h"
 
 #define GOLDEN_BYTES_MAX (8 * 1024 * 1024)
 
-int golden_load(const char *path, json_t **ret, char why[static GOLDEN_WHY_MAX]) {
+static int read_checks(const json_t *checks, struct finding_list *ret, char why[static GOLDEN_WHY_MAX]) {
+        struct finding f;
+        const json_t *o;
+        size_t i;
+        int r = json_is_array(checks) ? 0 : -EBADMSG;
+
+        if (r < 0)
+                (void) snprintf(why, GOLDEN_WHY_MAX, "JSON without a list \"checks\"");
+        json_array_foreach(checks, i, o)
+                if (r == 0 && finding_from_json(o, &f) == 0 && f.check[0])
+                        r = finding_list_add(ret, &f);
+        if (r < 0 && r != -EBADMSG)
+                (void) snprintf(why, GOLDEN_WHY_MAX, "%s", strerror(-r));
+        return r;
+}
+
+int golden_load(const char *path, struct finding_list *ret, char why[static GOLDEN_WHY_MAX]) {
         _cleanup_fclose_ FILE *f = fopen(path, "re");
         _cleanup_free_ char *text = malloc(GOLDEN_BYTES_MAX);
         json_error_t error;
-        json_t *o, *checks;
+        json_t *o;
         size_t n;
+        int r;
 
         if (!f || !text) {
-                int e = f ? ENOMEM : errno;
-
-                (void) snprintf(why, GOLDEN_WHY_MAX, "%s", strerror(e));
-                return -e;
+                r = f ? -ENOMEM : -errno;
+                (void) snprintf(why, GOLDEN_WHY_MAX, "%s", strerror(-r));
+                return r;
         }
         n = fread(text, 1, GOLDEN_BYTES_MAX, f);
         if (n == GOLDEN_BYTES_MAX) {
@@ -26,34 +42,19 @@ int golden_load(const char *path, json_t **ret, char why[static GOLDEN_WHY_MAX])
                 return -E2BIG;
         }
         o = json_loadb(text, n, 0, &error);
-        checks = json_object_get(o, "checks");
-        if (!json_is_array(checks)) {
-                if (o)
-                        (void) snprintf(why, GOLDEN_WHY_MAX, "JSON without a list \"checks\"");
-                else
-                        (void) snprintf(why, GOLDEN_WHY_MAX, "line %d: %.120s", error.line, error.text);
-                json_decref(o);
+        if (!o) {
+                (void) snprintf(why, GOLDEN_WHY_MAX, "line %d: %.120s", error.line, error.text);
                 return -EBADMSG;
         }
-        *ret = json_incref(checks);
+        r = read_checks(json_object_get(o, "checks"), ret, why);
         json_decref(o);
-        return 0;
+        return r;
 }
 
-static const json_t *find_there(const json_t *golden, const struct finding *f) {
-        const json_t *o;
-        size_t i;
-
-        json_array_foreach(golden, i, o) if (streq(json_text_of(o, "check"), f->check) &&
-                                             streq(json_text_of(o, "subject"), f->subject)) return o;
-        return NULL;
-}
-
-static const struct finding *find_here(const struct finding_list *here, const char *check,
-                                       const char *subject) {
-        for (size_t i = 0; i < here->n; i++)
-                if (streq(here->items[i].check, check) && streq(here->items[i].subject, subject))
-                        return &here->items[i];
+static const struct finding *find_in(const struct finding_list *l, const struct finding *f) {
+        for (size_t i = 0; i < l->n; i++)
+                if (streq(l->items[i].check, f->check) && streq(l->items[i].subject, f->subject))
+                        return &l->items[i];
         return NULL;
 }
 
@@ -72,11 +73,9 @@ static bool is_identity(const char *check) {
 }
 
 /* true with *ret filled when f differs from what stood there (NULL: nothing). */
-static bool differs(const struct finding *f, const json_t *there, struct finding *ret) {
-        enum verdict good = VERDICT_UNKNOWN;
-        bool known = there && verdict_parse(json_text_of(there, "verdict"), &good) == 0;
-        bool same_verdict = known && good == f->verdict;
-        bool same_found = known && (varies(f->check) || streq(json_text_of(there, "found"), f->found));
+static bool differs(const struct finding *f, const struct finding *there, struct finding *ret) {
+        bool same_verdict = there && there->verdict == f->verdict;
+        bool same_found = there && (varies(f->check) || streq(there->found, f->found));
 
         if (same_verdict && same_found)
                 return false;
@@ -85,58 +84,43 @@ static bool differs(const struct finding *f, const json_t *there, struct finding
                     f->verdict != VERDICT_OK || !same_verdict ? verdict_name(f->verdict) : "",
                     f->verdict != VERDICT_OK || !same_verdict ? ": " : "", f->found[0] ? f->found : "-");
         finding_set(ret->source, "the golden report");
-        if (!known)
+        if (!there)
                 finding_set(ret->wanted, "nothing of that name");
         else
-                finding_set(ret->wanted, "%s%s%s", !same_verdict ? verdict_name(good) : "",
-                            !same_verdict ? ": " : "", json_text_of(there, "found"));
+                finding_set(ret->wanted, "%s%s%s", !same_verdict ? verdict_name(there->verdict) : "",
+                            !same_verdict ? ": " : "", there->found);
         /* Worse here keeps its verdict. Better here is told, and is no fault. */
-        if (known && !same_verdict && verdict_worse(f->verdict, good) == f->verdict)
+        if (there && !same_verdict && verdict_worse(f->verdict, there->verdict) == f->verdict)
                 return true;
-        ret->verdict = known && !same_verdict ? VERDICT_OK : VERDICT_WARN;
+        ret->verdict = there && !same_verdict ? VERDICT_OK : VERDICT_WARN;
         return true;
 }
 
-/* The file is from elsewhere: nothing in it may move the reader's cursor. */
-static void scrub(struct finding *f) {
-        (void) utf8_scrub(f->check, strlen(f->check));
-        (void) utf8_scrub(f->subject, strlen(f->subject));
-        (void) utf8_scrub(f->wanted, strlen(f->wanted));
-}
-
-int golden_compare(const json_t *golden, const struct finding_list *here, const char *only,
+int golden_compare(const struct finding_list *golden, const struct finding_list *here, const char *only,
                    struct finding_list *ret) {
+        size_t n = only ? strlen(only) : 0;
         struct finding d;
-        const json_t *o;
-        size_t i;
-        int r;
+        int r = 0;
 
-        for (size_t k = 0; k < here->n; k++) {
-                const struct finding *f = &here->items[k];
+        for (size_t i = 0; i < here->n && r == 0; i++) {
+                const struct finding *f = &here->items[i];
 
-                if (is_identity(f->check) || !differs(f, find_there(golden, f), &d))
-                        continue;
-                scrub(&d);
-                r = finding_list_add(ret, &d);
-                if (r < 0)
-                        return r;
+                if (!is_identity(f->check) && differs(f, find_in(golden, f), &d))
+                        r = finding_list_add(ret, &d);
         }
-        json_array_foreach (golden, i, o) {
-                const char *check = json_text_of(o, "check"), *subject = json_text_of(o, "subject");
-                size_t n = only ? strlen(only) : 0;
+        for (size_t i = 0; i < golden->n && r == 0; i++) {
+                const struct finding *f = &golden->items[i];
 
-                if (find_here(here, check, subject) || !check[0] || is_identity(check) ||
-                    (only && (strncmp(check, only, n) != 0 || (check[n] != '\0' && check[n] != '.'))))
+                if (find_in(here, f) || is_identity(f->check) ||
+                    (only &&
+                     (strncmp(f->check, only, n) != 0 || (f->check[n] != '\0' && f->check[n] != '.'))))
                         continue;
-                finding_init(&d, check, subject);
+                finding_init(&d, f->check, f->subject);
                 d.verdict = VERDICT_WARN;
                 finding_set(d.found, "nothing");
-                finding_set(d.wanted, "%s: %s", json_text_of(o, "verdict"), json_text_of(o, "found"));
+                finding_set(d.wanted, "%s: %s", verdict_name(f->verdict), f->found);
                 finding_set(d.source, "the golden report");
-                scrub(&d);
                 r = finding_list_add(ret, &d);
-                if (r < 0)
-                        return r;
         }
-        return 0;
+        return r;
 }

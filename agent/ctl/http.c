@@ -10,8 +10,6 @@
 #define SENT_ON_MAX 2 /* it may have changed meanwhile */
 #define RETRY_AFTER_MAX 3600 /* seconds: nobody waits so long */
 
-DEFINE_CLEANUP(CURL *, curl_easy_cleanup)
-
 struct body {
         char *data;
         size_t len, size;
@@ -89,7 +87,7 @@ static CURLcode prepare(CURL *curl, const struct http_request *q, struct body *b
         }
         if (q->unix_socket)
                 SET(CURLOPT_UNIX_SOCKET_PATH, q->unix_socket);
-        if (q->post) {
+        if (q->method) {
                 SET(CURLOPT_POSTFIELDS, "");
                 SET(CURLOPT_POSTFIELDSIZE, 0L);
         }
@@ -173,110 +171,118 @@ static int read_answer(CURL *curl, const struct body *b, const struct http_reque
         return status == 404 ? -ENOENT : status == 409 ? -EBUSY : -EPROTO;
 }
 
-/* Another collector leads: the same call goes there, never from https to http. */
-static bool is_sent_on(CURL *curl, const struct http_request *q) {
-        char *to = NULL;
-        long status = 0;
+/* --- Exchanges ----------------------------------------------------------------------------------------- */
 
-        if (q->unix_socket || curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status) != CURLE_OK ||
-            status != 307 || curl_easy_getinfo(curl, CURLINFO_REDIRECT_URL, &to) != CURLE_OK || !to)
-                return false;
-        if (!startswith(to, "https://") && (!startswith(to, "http://") || startswith(q->url, "https://")))
-                return false;
-        return curl_easy_setopt(curl, CURLOPT_URL, to) == CURLE_OK;
-}
-
-int http_json(const struct http_request *q, json_t **ret, struct problem *problem) {
-        _cleanup_(curl_easy_cleanupp) CURL *curl = curl_easy_init();
-        _cleanup_(body_clear) struct body b = { 0 };
-        char json[] = "Content-Type: application/json",
-             no_wait[] = "Expect:"; /* by itself curl asks before a long body */
-        struct curl_slist second = { .data = no_wait }, headers = { .data = json, .next = &second };
-        CURLcode code;
-
-        *problem = (struct problem) { 0 };
-        if (!curl || prepare(curl, q, &b, &headers) != CURLE_OK)
-                return problem_set(problem, -ENOMEM, NULL, "out of memory");
-        code = curl_easy_perform(curl);
-        for (unsigned i = 0; i < SENT_ON_MAX && code == CURLE_OK && is_sent_on(curl, q); i++) {
-                b.len = 0;
-                code = curl_easy_perform(curl);
-        }
-        if (code != CURLE_OK)
-                return transport_failure(curl, code, q, &b, problem);
-        return read_answer(curl, &b, q, ret, problem);
-}
-
-/* --- Many ---------------------------------------------------------------------------------------------- */
-
-struct exchange {
-        CURL *curl;
+struct transfer {
+        CURL *curl; /* NULL: not asked for, or out of memory */
+        char *location;
         struct body body;
         CURLcode code;
         bool done;
 };
 
-static void finish_many(CURLM *multi, struct exchange *x, size_t n) {
+static void finish_transfers(CURLM *multi, struct transfer *t, size_t n) {
         CURLMsg *m;
         int left;
 
         while ((m = curl_multi_info_read(multi, &left)))
                 for (size_t i = 0; m->msg == CURLMSG_DONE && i < n; i++)
-                        if (x[i].curl == m->easy_handle) {
-                                x[i].code = m->data.result;
-                                x[i].done = true;
+                        if (t[i].curl == m->easy_handle) {
+                                t[i].code = m->data.result;
+                                t[i].done = true;
                         }
 }
 
-static void drive(CURLM *multi, struct exchange *x, size_t n) {
+static void drive(CURLM *multi, struct transfer *t, size_t n) {
         int running = 1;
 
         while (running > 0) {
                 if (curl_multi_perform(multi, &running) != CURLM_OK)
                         return;
-                finish_many(multi, x, n);
-                if (running > 0 && curl_multi_wait(multi, NULL, 0, 1000, NULL) != CURLM_OK)
+                finish_transfers(multi, t, n);
+                if (running > 0 && curl_multi_poll(multi, NULL, 0, 1000, NULL) != CURLM_OK)
                         return;
         }
-        finish_many(multi, x, n);
 }
 
-static json_t *end_exchange(struct exchange *x, const struct http_request *q, struct problem *p) {
-        json_t *answer = NULL;
+/* By a collector that does not lead, to the one that does; never from https to http. */
+static void follow(struct transfer *t, struct http_request *q) {
+        const char *to = NULL;
+        long status = 0;
 
-        *p = (struct problem) { 0 };
-        if (!x->curl || !x->done)
-                (void) problem_set(p, -ENOMEM, NULL, "out of memory");
-        else if (x->code != CURLE_OK)
-                (void) transport_failure(x->curl, x->code, q, &x->body, p);
+        (void) curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &status);
+        (void) curl_easy_getinfo(t->curl, CURLINFO_REDIRECT_URL, &to);
+        if (!q->follows || status != 307 || !to ||
+            !(startswith(to, "https://") || (startswith(to, "http://") && startswith(q->url, "http://"))))
+                return;
+        t->location = strdup(to);
+        t->body.len = 0;
+        if (!t->location)
+                t->code = CURLE_OUT_OF_MEMORY;
         else
-                (void) read_answer(x->curl, &x->body, q, &answer, p); /* p says why there is none */
-        curl_easy_cleanup(x->curl);
-        body_clear(&x->body);
-        return answer;
+                t->code = curl_easy_setopt(t->curl, CURLOPT_URL, t->location);
+        if (t->code == CURLE_OK)
+                t->code = curl_easy_perform(t->curl);
+        q->url = t->location ? t->location : q->url;
 }
 
-int http_json_many(const struct http_request *q, size_t n, json_t **ret, struct problem *problems) {
-        _cleanup_free_ struct exchange *x = calloc(n, sizeof(*x));
+static void end_transfer(struct transfer *t, struct http_exchange *x) {
+        struct http_request q = x->request;
+
+        x->answer = NULL;
+        x->problem = (struct problem) { 0 };
+        if (t->done && t->code == CURLE_OK)
+                follow(t, &q);
+        if (!t->done)
+                x->error = problem_set(&x->problem, -ENOMEM, NULL, "out of memory");
+        else if (t->code != CURLE_OK)
+                x->error = transport_failure(t->curl, t->code, &q, &t->body, &x->problem);
+        else
+                x->error = read_answer(t->curl, &t->body, &q, &x->answer, &x->problem);
+        curl_easy_cleanup(t->curl);
+        body_clear(&t->body);
+        free(t->location);
+}
+
+int http_json_many(struct http_exchange *x, size_t n) {
+        _cleanup_free_ struct transfer *t = calloc(n, sizeof(*t));
+        char json[] = "Content-Type: application/json",
+             no_wait[] = "Expect:"; /* by itself curl asks before a long body */
+        struct curl_slist second = { .data = no_wait }, headers = { .data = json, .next = &second };
         CURLM *multi = curl_multi_init();
 
-        if (!x || !multi) {
+        if (!t || !multi) {
                 (void) curl_multi_cleanup(multi);
                 return -ENOMEM;
         }
         for (size_t i = 0; i < n; i++) {
-                x[i].curl = curl_easy_init();
-                if (x[i].curl && prepare(x[i].curl, &q[i], &x[i].body, NULL) == CURLE_OK)
-                        (void) curl_multi_add_handle(multi, x[i].curl); /* then it is never done */
+                t[i].curl = x[i].skip ? NULL : curl_easy_init();
+                if (t[i].curl && prepare(t[i].curl, &x[i].request, &t[i].body, &headers) == CURLE_OK)
+                        (void) curl_multi_add_handle(multi, t[i].curl); /* then it is never done */
         }
-        drive(multi, x, n);
+        drive(multi, t, n);
         for (size_t i = 0; i < n; i++) {
-                if (x[i].curl)
-                        (void) curl_multi_remove_handle(multi, x[i].curl);
-                ret[i] = end_exchange(&x[i], &q[i], &problems[i]);
+                if (t[i].curl)
+                        (void) curl_multi_remove_handle(multi, t[i].curl);
+                if (!x[i].skip)
+                        end_transfer(&t[i], &x[i]);
         }
         (void) curl_multi_cleanup(multi);
         return 0;
+}
+
+int http_json(const struct http_request *q, json_t **ret, struct problem *problem) {
+        struct http_exchange x = { .request = *q };
+        int r = http_json_many(&x, 1);
+
+        if (r < 0) {
+                *problem = (struct problem) { 0 };
+                return problem_set(problem, r, NULL, "out of memory");
+        }
+        *problem = x.problem;
+        if (x.error == 0)
+                *ret = x.answer;
+        return x.error;
 }
 
 int socket_path(const char *root, const char *path, char **ret) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * One HTTP exchange of a command-line program: blocking, bounded in time and size, no proxy of the environment. Of
- * redirects only 307 is followed (another collector leads), by http_json() alone, never from https to http. The answer must be JSON; an error answer's own text and remedy (docs/api.md) are passed
- * on.
+ * One HTTP exchange of a command-line program: blocking, bounded in time and size, no proxy of the
+ * environment, no redirects but one that is asked for. The answer must be JSON; an error answer's own text
+ * and remedy (docs/api.md) are passed on.
  */
 #include <jansson.h>
 
@@ -17,23 +17,29 @@ struct http_request {
         const char *url;
         /* PEM files for https; NULL or "": the system's authorities, no certificate. */
         const char *ca, *certificate, *key;
-        bool post; /* with an empty body; else GET */
-        const char *method; /* another one, with an empty body; NULL: as post says */
+        const char *method; /* NULL: GET */
         const char *body; /* JSON that goes with it; NULL: none */
         usec_t timeout;
+        bool follows;     /* 307 leads elsewhere, once: to where https is spoken, or from where it was not */
         unsigned segment; /* TCP payload of one packet, both ways; 0: what the kernel finds right */
 };
 
-/* 0 and a new reference; -errno with problem set: -ENOENT for 404, -EBUSY for 409, else -EPROTO where it was
- * answered. */
+/*
+ * 0 and a new reference; -errno with problem set: -ENOENT for 404, -EBUSY for 409, else -EPROTO where it was
+ * answered.
+ */
 int http_json(const struct http_request *q, json_t **ret, struct problem *problem);
 
-/*
- * n exchanges at the same time, each as http_json() would: ret[i] is its answer, NULL with problems[i] set.
- * -ENOMEM.
- */
+/* n exchanges at the same time, each as http_json() would, but those that are to be skipped. -ENOMEM. */
 #define HTTP_MANY_MAX 4096
-int http_json_many(const struct http_request *q, size_t n, json_t **ret, struct problem *problems);
+struct http_exchange {
+        struct http_request request;
+        bool skip;
+        json_t *answer; /* NULL with error and problem */
+        int error;
+        struct problem problem;
+};
+int http_json_many(struct http_exchange *x, size_t n);
 
 /* The path of a socket below root ("/run/…"), malloc'ed. -ENOMEM, -ENAMETOOLONG past what a socket address
  * holds. */

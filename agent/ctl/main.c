@@ -11,28 +11,9 @@ struct verb {
 };
 
 static const struct verb verbs[] = {
-        { "check", "[NAME]", "look at this host now: chips, NICs, kernel settings, memory, identity", verb_check },
-        { "status", "", "what the agent knows of this host: state, reasons, uplink", verb_status },
-        { "uplink", "[--drain]", "what waits here, was sent, was lost, and what the endpoints say", verb_uplink },
-        { "net", "[--peer PEER]", "the ways of runs to their peers: losses, round trips, the worst first", verb_net },
-        { "identity", "", "which slice and worker this host is, and who says so", verb_identity },
-        { "env", "[KEY=VALUE…]", "the environment that a run gets", verb_env },
-        { "run", "-- COMMAND…", "start a run", verb_run },
-        { "jobs", "", "the runs of this host", verb_jobs },
-        { "logs", "NAME [-f] [--fleet]", "what a run has printed", verb_logs },
-        { "stop", "NAME", "end a run", verb_stop },
-        { "stack", "NAME", "where every Python thread of a run is", verb_stack },
-        { "sched", "[RUN] [--watch]", "what a run waits for: CPUs, state D, softirqs", verb_sched },
-        { "io", "[RUN] [--watch]", "what a run waits for of its storage", verb_io },
-        { "diagnose", "SLICE", "which host holds a run up, and where, from captures", verb_diagnose },
-        { "cordon", "REASON", "no new run should start here; those that are here go on", verb_cordon },
-        { "drain", "REASON", "as cordon, and says when the last run has ended", verb_drain },
-        { "uncordon", "", "ends cordon and drain", verb_uncordon },
-        { "silence", "CHECK REASON", "a check does not count for the host's state", verb_silence },
-        { "unsilence", "CHECK", "it counts again", verb_unsilence },
-        { "mode", "observe|repair", "whether the agents change anything on this host", verb_mode },
-        { "fleet", "", "all hosts, as the collector knows them", verb_fleet },
-        { "events", "[--host NAME]", "what happened lately, on all hosts or one", verb_events },
+#define VERB(name, words, summary) { #name, words, summary, verb_##name },
+#include "verbs.def"
+#undef VERB
 };
 
 /* The text of --help: the summary and one line a verb. */

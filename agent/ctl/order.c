@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tpuctl cordon, uncordon, drain, silence, unsilence, mode: what a person orders for this host. */
-#include <curl/curl.h>
-
+#include "answer.h"
 #include "clock.h"
 #include "config.h"
-#include "ctl.h"
-#include "hostd.h"
 #include "order.h"
-#include "screen.h"
-#include "table.h"
+#include "show.h"
 #include "words.h"
 
 #define ORDER_TIMEOUT (20 * USEC_PER_SEC) /* the answer waits for the disk */
 #define DAY (24 * 3600 * USEC_PER_SEC)
+#define PATH_SIZE 4096
+
+#define OPTION_UNTIL(until, help) { "until", "TIME", help ": 2h, 3d or 2026-11-21T10:00:00Z", until, NULL }
 
 /* --- The end ------------------------------------------------------------------------------------------- */
 
-/* "2h", "30min", "3d" from now, or the time itself. */
-int order_until_text(const char *given, char buf[static CLOCK_TEXT_MAX]) {
+static int parse_until(const char *given, char buf[static CLOCK_TEXT_MAX]) {
         size_t digits = strspn(given, "0123456789");
         char why[96];
         usec_t span;
@@ -35,98 +33,68 @@ int order_until_text(const char *given, char buf[static CLOCK_TEXT_MAX]) {
         return 0;
 }
 
+int order_until(const struct options *o, const char *given, char buf[static CLOCK_TEXT_MAX]) {
+        if (!given || parse_until(given, buf) == 0)
+                return 0;
+        fprintf(stderr,
+                "%s: --until is a span as 30min, 2h or 3d, or a time as 2026-11-21T10:00:00Z, not "
+                "'%s'\n",
+                o->program, given);
+        return -EINVAL;
+}
+
 /* --- The call ------------------------------------------------------------------------------------------ */
 
-struct argument {
-        const char *name, *value; /* value NULL: not given */
+/* What an order is about; NULL: nothing of the kind. */
+struct about {
+        const char *check, *subject, *reason, *until;
 };
 
-static char *make_path(const char *path, const struct argument *arguments, size_t n) {
-        char *text = NULL;
-        size_t size = 0;
-        FILE *f = open_memstream(&text, &size);
-        const char *between = "?";
-        bool failed = !f;
+static int call(const struct options *o, const char *method, const char *where, const struct about *a,
+                json_t **ret, struct problem *problem) {
+        char path[PATH_SIZE];
+        int r;
 
-        if (!f)
-                return NULL;
-        fputs(path, f);
-        for (size_t i = 0; i < n; i++) {
-                char *escaped = arguments[i].value ? curl_easy_escape(NULL, arguments[i].value, 0) : NULL;
-
-                if (!arguments[i].value)
-                        continue;
-                failed |= !escaped;
-                fprintf(f, "%s%s=%s", between, arguments[i].name, escaped ? escaped : "");
-                curl_free(escaped);
-                between = "&";
-        }
-        if (fclose(f) == EOF || failed) {
-                free(text);
-                return NULL;
-        }
-        return text;
+        (void) snprintf(path, sizeof(path), "%s", where);
+        r = path_parameter(path, sizeof(path), "check", a->check);
+        if (r == 0)
+                r = path_parameter(path, sizeof(path), "subject", a->subject);
+        if (r == 0)
+                r = path_parameter(path, sizeof(path), "reason", a->reason);
+        if (r == 0)
+                r = path_parameter(path, sizeof(path), "until", a->until);
+        if (r < 0)
+                return problem_set(problem, r, NULL, "check, subject or reason: %s", strerror(-r));
+        return hostd_call(o->root, method, path, ORDER_TIMEOUT, ret, problem);
 }
 
-static int call(const struct options *o, const char *method, const char *path,
-                const struct argument *arguments, size_t n, json_t **ret, struct problem *problem) {
-        _cleanup_free_ char *whole = make_path(path, arguments, n);
-
-        *problem = (struct problem){ 0 };
-        if (!whole)
-                return problem_set(problem, -ENOMEM, NULL, "out of memory");
-        return hostd_call(o->root, method, whole, ORDER_TIMEOUT, ret, problem);
-}
-
-/* Words joined by blanks: a reason need not be quoted. */
-static char *join(const struct words *w, size_t from) {
-        char *text = NULL;
-        size_t size = 0;
-        FILE *f = open_memstream(&text, &size);
-
-        if (!f)
-                return NULL;
-        for (size_t i = from; i < w->n; i++)
-                fprintf(f, "%s%s", i > from ? " " : "", w->items[i]);
-        if (fclose(f) == EOF) {
-                free(text);
-                return NULL;
-        }
-        return text;
-}
-
-static int order(const struct options *o, const char *path, const char *check, const char *subject,
-                 const char *reason, const char *until, const char *word) {
-        char end[CLOCK_TEXT_MAX];
-        const struct argument arguments[] = { { "check", check },
-                                              { "subject", subject },
-                                              { "reason", reason },
-                                              { "until", until ? end : NULL } };
+/* words from this one on are the reason: it need not be quoted. */
+static int give_order(const struct options *o, const char *path, struct about a, const struct words *w,
+                      size_t from, const char *word) {
+        _cleanup_free_ char *reason = words_join(w, from);
+        char until[CLOCK_TEXT_MAX];
         struct problem problem;
         json_t *answer;
 
-        if (until && order_until_text(until, end) < 0) {
-                fprintf(stderr,
-                        "%s: --until is a span as 30min, 2h or 3d, or a time as 2026-11-21T10:00:00Z, not "
-                        "'%s'\n",
-                        o->program, until);
+        if (!reason)
+                return EXIT_REFUSED;
+        if (order_until(o, a.until, until) < 0)
                 return EXIT_USAGE;
-        }
-        if (call(o, "PUT", path, arguments, ELEMENTSOF(arguments), &answer, &problem) < 0)
+        a.reason = reason;
+        a.until = a.until ? until : NULL;
+        if (call(o, "PUT", path, &a, &answer, &problem) < 0)
                 return problem_complain(&problem);
         screen_order(word, answer, stdout);
         json_decref(answer);
         return 0;
 }
 
-static int end(const struct options *o, const char *path, const char *check, const char *subject,
-               bool optional) {
-        const struct argument arguments[] = { { "check", check }, { "subject", subject } };
+/* -ENOENT: there was none, and that is no failure; else the exit code. */
+static int end_order(const struct options *o, const char *path, const struct about *a, bool optional) {
         struct problem problem;
         json_t *answer;
-        int r;
+        int r = call(o, "DELETE", path, a, &answer, &problem);
 
-        r = call(o, "DELETE", path, arguments, ELEMENTSOF(arguments), &answer, &problem);
         if (r == -ENOENT && optional)
                 return -ENOENT;
         if (r < 0)
@@ -141,10 +109,7 @@ static int end(const struct options *o, const char *path, const char *check, con
 static int hold_runs(const struct ctl *c, int argc, char *argv[], const char *path, const char *word,
                      struct options *o) {
         const char *until = NULL;
-        const struct option_def defs[] = {
-                { "until", "TIME", "ends by itself: 2h, 3d or 2026-11-21T10:00:00Z", &until, NULL }
-        };
-        _cleanup_free_ char *reason = NULL;
+        const struct option_def defs[] = { OPTION_UNTIL(&until, "ends by itself") };
         struct words w;
         int r;
 
@@ -152,10 +117,7 @@ static int hold_runs(const struct ctl *c, int argc, char *argv[], const char *pa
         o->defs = defs;
         o->n_defs = ELEMENTSOF(defs);
         r = words_parse(c, o, argc, argv, 1, WORDS_MAX, &w);
-        if (r < 0)
-                return options_exit(r);
-        reason = join(&w, 0);
-        return reason ? order(o, path, NULL, NULL, reason, until, word) : EXIT_REFUSED;
+        return r < 0 ? options_exit(r) : give_order(o, path, (struct about){ .until = until }, &w, 0, word);
 }
 
 int verb_cordon(const struct ctl *c, int argc, char *argv[]) {
@@ -180,15 +142,16 @@ int verb_uncordon(const struct ctl *c, int argc, char *argv[]) {
         struct options o = { .program = "tpuctl uncordon",
                              .synopsis = "",
                              .summary = "Ends cordon and drain. Root only." };
+        const struct about a = { 0 };
         struct words w;
         int r = words_parse(c, &o, argc, argv, 0, 0, &w), cordon, drain;
 
         if (r < 0)
                 return options_exit(r);
-        cordon = end(&o, "/v1/cordon", NULL, NULL, true);
+        cordon = end_order(&o, "/v1/cordon", &a, true);
         if (cordon > 0)
                 return cordon;
-        drain = end(&o, "/v1/drain", NULL, NULL, true);
+        drain = end_order(&o, "/v1/drain", &a, true);
         if (drain > 0)
                 return drain;
         if (cordon == -ENOENT && drain == -ENOENT)
@@ -206,10 +169,8 @@ static void split(const char *word, char *check, size_t size, const char **ret_s
 }
 
 int verb_silence(const struct ctl *c, int argc, char *argv[]) {
-        const char *until = NULL, *subject;
-        const struct option_def defs[] = { { "until", "TIME",
-                                             "its end, which must be given: 2h, 3d or 2026-11-21T10:00:00Z",
-                                             &until, NULL } };
+        struct about a = { 0 };
+        const struct option_def defs[] = { OPTION_UNTIL(&a.until, "its end, which must be given") };
         struct options o = { .program = "tpuctl silence",
                              .synopsis = "CHECK[:SUBJECT] --until TIME REASON",
                              .defs = defs,
@@ -217,42 +178,42 @@ int verb_silence(const struct ctl *c, int argc, char *argv[]) {
                              .summary = "A check (nic.mtu, nic.mtu:eth0) or a group of checks (nic) does "
                                         "not count for the host's "
                                         "state. Its changes are still\nevents. Root only." };
-        _cleanup_free_ char *reason = NULL;
-        char check[128];
         struct words w;
+        char check[128];
         int r = words_parse(c, &o, argc, argv, 2, WORDS_MAX, &w);
 
         if (r < 0)
                 return options_exit(r);
-        if (!until) {
+        if (!a.until) {
                 fputs("tpuctl silence: --until is missing: a silence without an end is forgotten\n", stderr);
                 return EXIT_USAGE;
         }
-        split(w.items[0], check, sizeof(check), &subject);
-        reason = join(&w, 1);
-        return reason ? order(&o, "/v1/silence", check, subject, reason, until, "silenced") : EXIT_REFUSED;
+        split(w.items[0], check, sizeof(check), &a.subject);
+        a.check = check;
+        return give_order(&o, "/v1/silence", a, &w, 1, "silenced");
 }
 
 int verb_unsilence(const struct ctl *c, int argc, char *argv[]) {
         struct options o = { .program = "tpuctl unsilence",
                              .synopsis = "CHECK[:SUBJECT]",
                              .summary = "Ends a silence, named as 'tpuctl status' shows it. Root only." };
-        const char *subject;
+        struct about a = { 0 };
         char check[128];
         struct words w;
         int r = words_parse(c, &o, argc, argv, 1, 1, &w);
 
         if (r < 0)
                 return options_exit(r);
-        split(w.items[0], check, sizeof(check), &subject);
-        return end(&o, "/v1/silence", check, subject, false);
+        split(w.items[0], check, sizeof(check), &a.subject);
+        a.check = check;
+        return end_order(&o, "/v1/silence", &a, false);
 }
 
 static void warn_configured(const char *root) {
-        struct problem problem = { 0 };
+        struct problem problem;
         json_t *status = NULL;
 
-        if (hostd_ask(root, "/v1/status", false, 5 * USEC_PER_SEC, &status, &problem) == 0 &&
+        if (hostd_call(root, NULL, "/v1/status", HOSTD_TIMEOUT, &status, &problem) == 0 &&
             json_is_true(json_object_get(status, "observe_configured")))
                 fputs("tpuctl mode: Mode=observe of the configuration (section [Netcfg]) still holds\n",
                       stderr);
@@ -260,10 +221,8 @@ static void warn_configured(const char *root) {
 }
 
 int verb_mode(const struct ctl *c, int argc, char *argv[]) {
-        const char *until = NULL;
-        const struct option_def defs[] = {
-                { "until", "TIME", "observe ends by itself: 2h, 3d or 2026-11-21T10:00:00Z", &until, NULL }
-        };
+        struct about a = { 0 };
+        const struct option_def defs[] = { OPTION_UNTIL(&a.until, "observe ends by itself") };
         struct options o = {
                 .program = "tpuctl mode",
                 .synopsis = "observe|repair [REASON] [--until TIME]",
@@ -273,22 +232,18 @@ int verb_mode(const struct ctl *c, int argc, char *argv[]) {
                         "observe: the agents of this host watch everything and change nothing. repair: as "
                         "configured again. Root only."
         };
-        _cleanup_free_ char *reason = NULL;
         struct words w;
         int r = words_parse(c, &o, argc, argv, 1, WORDS_MAX, &w);
 
         if (r < 0)
                 return options_exit(r);
-        if (streq(w.items[0], "observe")) {
-                reason = join(&w, 1);
-                return reason ? order(&o, "/v1/observe", NULL, NULL, reason, until, "observing")
-                              : EXIT_REFUSED;
-        }
-        if (!streq(w.items[0], "repair") || w.n > 1 || until) {
+        if (streq(w.items[0], "observe"))
+                return give_order(&o, "/v1/observe", a, &w, 1, "observing");
+        if (!streq(w.items[0], "repair") || w.n > 1 || a.until) {
                 fputs("tpuctl mode: it is 'observe [REASON] [--until TIME]' or 'repair'\n", stderr);
                 return EXIT_USAGE;
         }
-        r = end(&o, "/v1/observe", NULL, NULL, true);
+        r = end_order(&o, "/v1/observe", &a, true);
         if (r == -ENOENT)
                 puts("nobody had ordered to observe");
         if (r <= 0)
@@ -298,33 +253,24 @@ int verb_mode(const struct ctl *c, int argc, char *argv[]) {
 
 /* --- For other verbs ----------------------------------------------------------------------------------- */
 
-static const json_t *order_against_runs(const json_t *status, const char **ret_word) {
-        const json_t *drain = json_object_get(status, "drain"), *cordon = json_object_get(status, "cordon");
-
-        *ret_word = json_is_object(drain) ? "draining" : "cordoned";
-        return json_is_object(drain) ? drain : json_is_object(cordon) ? cordon : NULL;
-}
-
 int order_refuses_run(const char *root, struct problem *problem) {
-        struct problem ignored = { 0 };
+        char by[FIELD_TEXT_MAX], reason[FIELD_TEXT_MAX];
+        const json_t *drain, *o;
+        struct problem ignored;
         json_t *status = NULL;
-        const json_t *o;
-        const char *word;
         int r = 0;
 
         /* No agent, no order that could be known: runs do not depend on it. */
-        if (hostd_ask(root, "/v1/status", false, 2 * USEC_PER_SEC, &status, &ignored) < 0)
+        if (hostd_call(root, NULL, "/v1/status", 2 * USEC_PER_SEC, &status, &ignored) < 0)
                 return 0;
-        o = order_against_runs(status, &word);
-        if (o) {
-                char n[3][FIELD_TEXT_MAX];
-
+        drain = json_object_get(status, "drain");
+        o = json_is_object(drain) ? drain : json_object_get(status, "cordon");
+        if (json_is_object(o))
                 r = problem_set(
                         problem, -EACCES,
                         "sudo tpuctl uncordon, when that is over; --despite-cordon starts it all the same",
-                        "this host is %s by %s: %s", word, field_text(o, "by", n[0]),
-                        field_text(o, "reason", n[1]));
-        }
+                        "this host is %s by %s: %s", o == drain ? "draining" : "cordoned",
+                        field_text(o, "by", by), field_text(o, "reason", reason));
         json_decref(status);
         return r;
 }

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http.h"
-#include "paths.h"
 #include "peer_agents.h"
 #include "table.h"
 
@@ -62,21 +60,14 @@ static void complain(const char *name, const char *what, const char *why) {
 }
 
 static int ask(const struct ctl_certificates *c, const char *name, struct ctl_reports *ret) {
-        const bool six = strchr(name, ':') != NULL;
-        struct http_request q = { .ca = c->ca,
-                                  .certificate = c->certificate,
-                                  .key = c->key,
-                                  .timeout = PATIENCE,
-                                  .segment = SEGMENT };
-        char url[PATH_NAME_MAX + 40], why[PATH_REPORT_WHY_MAX];
+        struct http_request q = { .timeout = PATIENCE, .segment = SEGMENT };
+        char url[AGENT_URL_MAX], why[PATH_REPORT_WHY_MAX];
         struct problem problem;
         json_t *answer = NULL;
         char *text;
         int r;
 
-        (void) snprintf(url, sizeof(url), "https://%s%s%s:%d/v1/path", six ? "[" : "", name, six ? "]" : "",
-                        PORT_HOSTD_API);
-        q.url = url;
+        agent_request(c, name, "/v1/path", url, &q);
         r = http_json(&q, &answer, &problem);
         if (r < 0) {
                 complain(name, "gives no report", problem.text);

@@ -19,7 +19,7 @@ void ctl_reports_clear(struct ctl_reports *l);
 int ctl_reports_add(struct ctl_reports *l, const char *text, size_t len,
                     char why[static PATH_REPORT_WHY_MAX]);
 
-#include "ctl_settings.h"
+#include "ask.h"
 
 /*
  * Asks the peers of own's paths that do not carry full size, each once, and adds their reports to ret. Who

@@ -3,9 +3,9 @@
  * intent. */
 #include <pwd.h>
 
+#include "ask.h"
 #include "ctl.h"
 #include "environment.h"
-#include "launchd.h"
 #include "order.h"
 #include "run_fleet.h"
 #include "run_secrets.h"

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run_fleet.h"
 
-#include "ctl.h"
-#include "http.h"
+#include "answer.h"
 #include "json_text.h"
-#include "screen.h"
 #include "table.h"
 
 #define PATH_SIZE 128
@@ -90,44 +88,18 @@ static void say_waits(FILE *out, const char *name, const json_t *now, const json
 
 /* --- Calls --------------------------------------------------------------------------------------------- */
 
-static int call(const struct collector *c, const char *method, const char *path, const char *body,
-                json_t **ret, struct problem *problem) {
-        struct http_request q = { .timeout = COLLECTOR_TIMEOUT,
-                                  .method = method,
-                                  .body = body,
-                                  .ca = c->tls.ca,
-                                  .certificate = c->tls.certificate,
-                                  .key = c->tls.key };
-        char url[sizeof(c->url) + PATH_SIZE];
-        int r;
-
-        *problem = (struct problem){ 0 };
-        (void) snprintf(url, sizeof(url), "%s%s", c->url, path);
-        q.url = url;
-        r = http_json(&q, ret, problem);
-        if (r < 0 && problem->no_answer && !problem->remedy[0])
-                (void) snprintf(problem->remedy, sizeof(problem->remedy),
-                                "name the collector with --collector URL or in " PATH_SITE
-                                "/tpuctl.conf.d/; on its machine: systemctl status tpu-collectord");
-        return r;
-}
-
-int run_fleet_list(const struct collector *c, json_t **ret, struct problem *problem) {
-        return call(c, NULL, "/api/v1/runs", NULL, ret, problem);
-}
-
 int run_fleet_get(const struct collector *c, const char *name, json_t **ret, struct problem *problem) {
         char path[PATH_SIZE];
 
         (void) snprintf(path, sizeof(path), "/api/v1/runs/%.64s", name);
-        return call(c, NULL, path, NULL, ret, problem);
+        return collector_call(c, NULL, path, NULL, 0, ret, problem);
 }
 
 int run_fleet_stop(const struct collector *c, const char *name, json_t **ret, struct problem *problem) {
         char path[PATH_SIZE];
 
         (void) snprintf(path, sizeof(path), "/api/v1/runs/%.64s", name);
-        return call(c, "DELETE", path, NULL, ret, problem);
+        return collector_call(c, "DELETE", path, NULL, 0, ret, problem);
 }
 
 int run_fleet_start(const struct collector *c, const json_t *intent, char ret_serial[static 64]) {
@@ -139,7 +111,7 @@ int run_fleet_start(const struct collector *c, const json_t *intent, char ret_se
         if (!body)
                 r = problem_set(&problem, -ENOMEM, NULL, "out of memory");
         else
-                r = call(c, "POST", "/api/v1/runs", body, &answer, &problem);
+                r = collector_call(c, "POST", "/api/v1/runs", body, 0, &answer, &problem);
         if (r < 0)
                 return problem_complain(&problem);
         (void) snprintf(ret_serial, 64, "%s", json_text_of(answer, "serial"));
@@ -240,7 +212,7 @@ static int add_run(struct table *t, const json_t *run, usec_t now) {
         return table_add(t, cells);
 }
 
-int screen_runs(const json_t *answer, usec_t now, FILE *out) {
+int screen_runs(json_t *answer, usec_t now, FILE *out) {
         static const char *const head[] = { "NAME",   "STATE", "USER", "GENERATION", "SINCE",
                                             "SLICES", "HOSTS", "STEP", "WHY" };
         _cleanup_table_ struct table t = TABLE_NULL(ELEMENTSOF(head));

@@ -3,10 +3,8 @@
 /*
  * Runs over slices: an intent for the registry, and what became of it.
  */
-#include "collector.h"
+#include "ask.h"
 
-/* {"runs": [RECORD…]}: 0 and a new reference, or -errno with problem. */
-int run_fleet_list(const struct collector *c, json_t **ret, struct problem *problem);
 /* Hands the intent over; *ret_serial: which run of that name this is. Exit code 0, or complains. */
 int run_fleet_start(const struct collector *c, const json_t *intent, char ret_serial[static 64]);
 /* Shows each change until it runs or has ended. The exit code. */

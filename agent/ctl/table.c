@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
+#include <sys/ioctl.h>
 
+#include "report.h"
 #include "table.h"
 
 /* Length of the UTF-8 character at p, or 0 when it is none or a control character (C0, DEL, C1). */
@@ -38,39 +40,19 @@ void print_clean(FILE *out, const char *text, bool lines) {
         }
 }
 
-/* A clean copy of text, cut at max characters. */
-static char *clean_copy(const char *text, size_t max) {
-        const unsigned char *p = (const unsigned char *) text;
-        size_t len = strlen(text), to = 0, characters = 0;
-        char *copy = malloc(len + sizeof("…"));
+static char *clean_copy(const char *text) {
+        char *copy = NULL;
+        size_t size = 0;
+        FILE *f = open_memstream(&copy, &size);
 
-        if (!copy)
+        if (!f)
                 return NULL;
-        for (; *p; characters++) {
-                size_t n = printable_length(p);
-
-                if (characters + 1 >= max && p[MAX(n, (size_t) 1)] != '\0') {
-                        memcpy(copy + to, "…", strlen("…"));
-                        to += strlen("…");
-                        break;
-                }
-                if (n > 0)
-                        memcpy(copy + to, p, n);
-                else
-                        copy[to] = '?';
-                to += MAX(n, (size_t) 1);
-                p += MAX(n, (size_t) 1);
+        print_clean(f, text, false);
+        if (fclose(f) == EOF) {
+                free(copy);
+                return NULL;
         }
-        copy[to] = '\0';
         return copy;
-}
-
-static size_t width_of(const char *s) {
-        size_t n = 0;
-
-        for (; *s; s++)
-                n += ((unsigned char) *s & 0xc0) != 0x80;
-        return n;
 }
 
 int table_add(struct table *t, const char *const cells[]) {
@@ -85,7 +67,7 @@ int table_add(struct table *t, const char *const cells[]) {
         }
         for (size_t i = 0; i < t->columns; i++) {
                 const char *text = cells[i] && cells[i][0] ? cells[i] : "-";
-                char *copy = clean_copy(text, i + 1 == t->columns ? SIZE_MAX : TABLE_CELL_MAX);
+                char *copy = clean_copy(text);
 
                 if (!copy) {
                         while (i-- > 0)
@@ -98,17 +80,84 @@ int table_add(struct table *t, const char *const cells[]) {
         return 0;
 }
 
+/* Columns of the terminal; 0: it is none, and lines may be as long as they are. */
+static size_t terminal_width(FILE *out) {
+        struct winsize size;
+
+        return isatty(fileno(out)) && ioctl(fileno(out), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+static void shrink(const struct table *t, size_t widths[static TABLE_COLUMNS_MAX], size_t room) {
+        size_t total = 2 * (t->columns - 1);
+
+        for (size_t i = 0; i < t->columns; i++)
+                total += widths[i];
+        for (; total > room; total--) {
+                size_t widest = t->columns;
+
+                for (size_t i = 0; i < t->columns; i++)
+                        if (t->shrinks[i] && widths[i] > TABLE_CELL_MIN &&
+                            (widest == t->columns || widths[i] > widths[widest]))
+                                widest = i;
+                if (widest == t->columns)
+                        return;
+                widths[widest]--;
+        }
+}
+
+static void measure(const struct table *t, size_t room, size_t widths[static TABLE_COLUMNS_MAX]) {
+        for (size_t i = 0; i < t->rows * t->columns; i++) {
+                size_t column = i % t->columns,
+                       most = column + 1 == t->columns ? SIZE_MAX : TABLE_CELL_MAX;
+
+                widths[column] = MAX(widths[column], MIN(utf8_width(t->cells[i]), most));
+        }
+        if (room > 0)
+                shrink(t, widths, room);
+}
+
+/* "" for a cell that says nothing about how well something is. */
+static const char *cell_colour(const char *text) {
+        static const struct {
+                const char *word;
+                enum verdict verdict;
+        } words[] = {
+                { "ok", VERDICT_OK },         { "ready", VERDICT_OK },     { "running", VERDICT_OK },
+                { "degraded", VERDICT_WARN }, { "waiting", VERDICT_WARN }, { "BAD", VERDICT_FAIL },
+                { "unfit", VERDICT_FAIL },    { "SILENT", VERDICT_FAIL },  { "MISSING", VERDICT_FAIL }
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(words); i++)
+                if (streq(text, words[i].word))
+                        return report_colour(words[i].verdict);
+        return "";
+}
+
+static void print_cell(FILE *out, const char *text, size_t width, bool last, bool colour) {
+        const char *on = colour ? cell_colour(text) : "";
+        size_t wide = utf8_width(text), n = 0, kept = 0;
+
+        if (wide <= width) {
+                fprintf(out, "%s%s%s%*s", on, text, *on ? "\033[0m" : "", last ? 0 : (int) (width - wide),
+                        "");
+                return;
+        }
+        for (; kept < width; n++) /* up to where the last one that fits begins */
+                kept += ((unsigned char) text[n] & 0xc0) != 0x80;
+        n--;
+        fprintf(out, "%.*s…", (int) n, text);
+}
+
 int table_print(const struct table *t, FILE *out) {
         size_t widths[TABLE_COLUMNS_MAX] = { 0 };
+        bool colour = report_in_colour(out);
 
-        for (size_t i = 0; i < t->rows * t->columns; i++)
-                widths[i % t->columns] = MAX(widths[i % t->columns], width_of(t->cells[i]));
+        measure(t, terminal_width(out), widths);
         for (size_t i = 0; i < t->rows * t->columns; i++) {
                 bool last = i % t->columns + 1 == t->columns;
 
-                fprintf(out, "%s%*s%s", t->cells[i],
-                        last ? 0 : (int) (widths[i % t->columns] - width_of(t->cells[i])), "",
-                        last ? "\n" : "  ");
+                print_cell(out, t->cells[i], widths[i % t->columns], last, colour);
+                fputs(last ? "\n" : "  ", out);
         }
         return fflush(out) == EOF ? -EIO : 0;
 }

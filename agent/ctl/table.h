@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 /*
- * Aligned text for a person: columns as wide as their widest cell, two blanks between, the last one free.
+ * Aligned text for a person: columns as wide as their widest cell, two blanks between, the last one free. On
+ * a terminal that is too narrow, columns that may shrink do; there, states have colours (unless NO_COLOR).
  * Whatever comes from elsewhere is made harmless for a terminal: control characters become '?', bad UTF-8
  * too.
  */
 #include "base.h"
+#include "utf8.h"
 
 #define TABLE_COLUMNS_MAX 10
-#define TABLE_CELL_MAX 60 /* characters; a longer cell is cut with "…", but never the last column */
+#define TABLE_CELL_MAX 60 /* characters; a longer cell is cut with "…", but not the last column's */
+#define TABLE_CELL_MIN 12 /* no column shrinks below */
 
 struct table {
         size_t columns;
         char **cells; /* rows * columns */
         size_t rows, size;
+        bool shrinks[TABLE_COLUMNS_MAX];
 };
 #define TABLE_NULL(n) ((struct table) { .columns = (n) })
 

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tpuctl uplink: what waits on this host, what was sent and lost, and what the endpoints say. */
-#include <math.h>
-
+#include "answer.h"
 #include "clock.h"
 #include "config.h"
-#include "ctl.h"
-#include "hostd.h"
-#include "report.h"
-#include "screen.h"
-#include "table.h"
+#include "json_text.h"
+#include "show.h"
 #include "words.h"
 
 #define POLL (200 * USEC_PER_MSEC)
-#define BYTES_TEXT_MAX 32
 
 static uint64_t whole(const json_t *o, const char *key) {
         json_int_t n = json_integer_value(json_object_get(o, key));
@@ -20,160 +15,97 @@ static uint64_t whole(const json_t *o, const char *key) {
         return n > 0 ? (uint64_t) n : 0;
 }
 
-static const char *bytes_text(uint64_t n, char buf[static BYTES_TEXT_MAX]) {
-        if (n < 10 * 1024)
-                (void) snprintf(buf, BYTES_TEXT_MAX, "%" PRIu64 " B", n);
-        else if (n < 10 * 1024 * 1024)
-                (void) snprintf(buf, BYTES_TEXT_MAX, "%" PRIu64 " KiB", n / 1024);
-        else
-                (void) snprintf(buf, BYTES_TEXT_MAX, "%" PRIu64 " MiB", n / 1024 / 1024);
-        return buf;
-}
-
-/* "3 refused: 400 malformed, 1 byte limit"; "-" for none. */
-static const char *dropped_text(json_t *c, char *buf, size_t size) {
+/* "3 400 malformed, 1 byte limit" */
+static json_t *dropped_words(json_t *reasons) {
+        char text[256] = "";
         const char *why;
         size_t len = 0;
         json_t *n;
 
-        buf[0] = '\0';
-        json_object_foreach(json_object_get(c, "dropped_by"), why, n) {
-                if (json_integer_value(n) <= 0 || len >= size)
-                        continue;
-                len += (size_t) snprintf(buf + len, size - len, "%s%" JSON_INTEGER_FORMAT " %s",
-                                         len > 0 ? ", " : "", json_integer_value(n), why);
-        }
-        return buf[0] ? buf : "-";
+        json_object_foreach(reasons, why, n)
+                if (json_integer_value(n) > 0 && len < sizeof(text))
+                        len += (size_t) snprintf(text + len, sizeof(text) - len,
+                                                 "%s%" JSON_INTEGER_FORMAT " %s", len > 0 ? ", " : "",
+                                                 json_integer_value(n), why);
+        return json_string(text);
 }
 
-static int print_classes(const json_t *u, usec_t now, FILE *out) {
-        static const char *const heads[] = { "CLASS", "WAITING", "OLDEST",  "DISK",
-                                             "SENT",  "PACKED",  "RETRIED", "DROPPED" };
-        _cleanup_table_ struct table t = TABLE_NULL(ELEMENTSOF(heads));
-        const char *name;
+static int print_classes(json_t *classes, usec_t now, FILE *out) {
+        static const struct column columns[] = {
+                { .title = "CLASS", .cell = "{name}" },
+                { .title = "WAITING", .cell = "{kept}" },
+                { .title = "OLDEST", .cell = "{oldest:age}" },
+                { .title = "DISK", .cell = "{bytes:bytes}" },
+                { .title = "SENT", .cell = "{sent}" },
+                { .title = "PACKED", .cell = "[to {packed:percent}]" },
+                { .title = "RETRIED", .cell = "{retried}" },
+                { .title = "DROPPED", .cell = "{dropped_words}", .shrinks = true },
+        };
         json_t *c;
-        int r;
+        size_t i;
 
-        r = table_add(&t, heads);
-        json_object_foreach(json_object_get(u, "classes"), name, c) {
-                char n[3][FIELD_TEXT_MAX], span[SPAN_TEXT_MAX], disk[BYTES_TEXT_MAX], packed[BYTES_TEXT_MAX],
-                        dropped[256];
+        json_array_foreach(classes, i, c) {
                 uint64_t body = whole(c, "body_bytes");
-                const char *cells[] = { name,
-                                        field_text(c, "kept", n[0]),
-                                        span_text(field_age(c, "oldest", now), span),
-                                        bytes_text(whole(c, "bytes"), disk),
-                                        field_text(c, "sent", n[1]),
-                                        packed,
-                                        field_text(c, "retried", n[2]),
-                                        dropped_text(c, dropped, sizeof(dropped)) };
 
-                packed[0] = '\0';
+                (void) json_object_set_new(c, "dropped_words",
+                                           dropped_words(json_object_get(c, "dropped_by")));
                 if (body > 0)
-                        (void) snprintf(packed, sizeof(packed), "to %.0f %%",
-                                        100.0 * (double) whole(c, "wire_bytes") / (double) body);
-                if (r >= 0)
-                        r = table_add(&t, cells);
+                        (void) json_object_set_new(
+                                c, "packed", json_real((double) whole(c, "wire_bytes") / (double) body));
         }
-        return r < 0 ? r : table_print(&t, out);
+        return show_table(out, classes, now, columns, ELEMENTSOF(columns));
 }
 
-/* "in 40 s" until something that is still to come. */
-static const char *until_text(const json_t *route, usec_t now, char buf[static SPAN_TEXT_MAX + 3]) {
-        char span[SPAN_TEXT_MAX];
-        double left = field_left(route, "until", now);
-
-        if (isnan(left) || left < 0)
-                return "";
-        (void) snprintf(buf, SPAN_TEXT_MAX + 3, "in %s", span_text(left, span));
-        return buf;
-}
-
-static int add_routes(struct table *t, const json_t *endpoint, json_t *classes, usec_t now) {
-        char n[4][FIELD_TEXT_MAX], until[SPAN_TEXT_MAX + 3];
-        const char *name;
-        json_t *c;
+static int print_endpoints(const json_t *u, json_t *classes, usec_t now, FILE *out) {
+        static const struct column columns[] = {
+                { .title = "ENDPOINT", .cell = "{endpoint.url}" },
+                { .title = "CLASS", .cell = "{class}" },
+                { .title = "STATE", .cell = "{route.state}" },
+                { .title = "SENT", .cell = "{route.sent}" },
+                { .title = "NEXT TRY", .cell = "[in {route.until:left}]" },
+                { .title = "WHY", .cell = "[{route.why}|{endpoint.dns_error}]", .shrinks = true },
+        };
+        json_t *endpoints = json_object_get(u, "endpoints"), *rows = json_array(), *endpoint, *c;
+        size_t i, k;
         int r = 0;
 
-        json_object_foreach(classes, name, c) {
-                const json_t *route = json_object_get(endpoint, name);
-                const char *why = field_text(route, "why", n[0]);
-                const char *cells[] = { field_text(endpoint, "url", n[1]),
-                                        name,
-                                        field_text(route, "state", n[2]),
-                                        field_text(route, "sent", n[3]),
-                                        until_text(route, now, until),
-                                        why[0] ? why : field_text(endpoint, "dns_error", n[0]) };
+        json_array_foreach(endpoints, i, endpoint)
+                json_array_foreach(classes, k, c) {
+                        json_t *route = json_object_get(endpoint, json_text_of(c, "name"));
 
-                if (r >= 0)
-                        r = table_add(t, cells);
-        }
+                        if (json_array_append_new(rows, json_pack("{s:O, s:O, s:O?}", "endpoint", endpoint,
+                                                                  "class", json_object_get(c, "name"),
+                                                                  "route", route)) < 0)
+                                r = -ENOMEM;
+                }
+        if (r == 0 && json_array_size(endpoints) == 0)
+                fputs("no endpoint is configured: records are kept on this host only\n", out);
+        else if (r == 0)
+                r = show_table(out, rows, now, columns, ELEMENTSOF(columns));
+        json_decref(rows);
         return r;
 }
 
-static int print_endpoints(const json_t *u, usec_t now, FILE *out) {
-        static const char *const heads[] = { "ENDPOINT", "CLASS", "STATE", "SENT", "NEXT TRY", "WHY" };
-        _cleanup_table_ struct table t = TABLE_NULL(ELEMENTSOF(heads));
-        const json_t *endpoints = json_object_get(u, "endpoints"), *endpoint;
-        size_t i;
-        int r;
+static int screen_uplink(json_t *u, usec_t now, FILE *out) {
+        json_t *classes = show_named(json_object_get(u, "classes"));
+        int r = print_endpoints(u, classes, now, out);
 
-        if (json_array_size(endpoints) == 0) {
-                fprintf(out, "no endpoint is configured: records are kept on this host only\n");
-                return 0;
-        }
-        r = table_add(&t, heads);
-        json_array_foreach(endpoints, i, endpoint)
-                if (r >= 0)
-                        r = add_routes(&t, endpoint, json_object_get(u, "classes"), now);
-        return r < 0 ? r : table_print(&t, out);
-}
-
-static void print_certificate(const json_t *u, usec_t now, FILE *out) {
-        const json_t *c = json_object_get(u, "certificate");
-        char text[1024], n[4][FIELD_TEXT_MAX], span[SPAN_TEXT_MAX];
-        const char *error = field_text(c, "error", n[0]), *until = field_text(c, "until", n[1]);
-        double left = field_left(c, "until", now);
-
-        if (!json_is_object(c))
-                return;
-        if (error[0])
-                (void) snprintf(text, sizeof(text), "certificate: %s", error);
-        else if (!until[0])
-                (void) snprintf(text, sizeof(text), "certificate: none of this host's own");
-        else if (left <= 0)
-                (void) snprintf(text, sizeof(text), "certificate %s: EXPIRED at %s",
-                                field_text(c, "file", n[2]), until);
-        else
-                (void) snprintf(text, sizeof(text), "certificate %s: until %s, %s left",
-                                field_text(c, "file", n[2]), until, span_text(left, span));
-        print_clean(out, text, false);
         fputc('\n', out);
-}
-
-static int screen_uplink(const json_t *u, usec_t now, FILE *out) {
-        char n[FIELD_TEXT_MAX];
-        int r;
-
-        r = print_endpoints(u, now, out);
-        if (r < 0)
-                return r;
-        fputc('\n', out);
-        r = print_classes(u, now, out);
-        if (r < 0)
-                return r;
+        if (r == 0)
+                r = print_classes(classes, now, out);
+        json_decref(classes);
         if (json_is_object(json_object_get(u, "certificate")))
-                fputc('\n', out);
-        print_certificate(u, now, out);
-        if (json_is_false(json_object_get(u, "durable"))) {
-                fputs("the spool cannot be written, new records are lost: ", out);
-                print_clean(out, field_text(u, "spool_error", n), false);
-                fputc('\n', out);
-        }
-        return 0;
+                show(out, u, now,
+                     "\n[certificate: {certificate.error}"
+                     "|{certificate.until!}certificate: none of this host's own"
+                     "|certificate {certificate.file}: until {certificate.until}, {certificate.until:left} "
+                     "left|certificate {certificate.file}: EXPIRED at {certificate.until}]\n");
+        show(out, u, now,
+             "[{durable=false}the spool cannot be written, new records are lost: [{spool_error}]\n]");
+        return r;
 }
 
-/* Its "uplink": whether records go out, and the screen. */
+/* Whether records go out. */
 static enum verdict uplink_verdict(const json_t *u) {
         if (json_is_true(json_object_get(u, "parked")))
                 return VERDICT_FAIL;
@@ -211,17 +143,16 @@ static uint64_t drain_left(const json_t *u, struct goal *g) {
         return left;
 }
 
-static int drain(const char *root, usec_t span, struct problem *problem) {
+static int drain(const char *root, usec_t span) {
         usec_t end = clock_boot(&clock_system) + span;
+        struct problem problem;
         struct goal goal = { 0 };
         json_t *status;
         uint64_t left;
-        int r;
 
         for (;;) {
-                r = hostd_ask(root, "/v1/status", false, 5 * USEC_PER_SEC, &status, problem);
-                if (r < 0)
-                        return problem_complain(problem);
+                if (hostd_call(root, NULL, "/v1/status", HOSTD_TIMEOUT, &status, &problem) < 0)
+                        return problem_complain(&problem);
                 left = drain_left(json_object_get(status, "uplink"), &goal);
                 json_decref(status);
                 if (left == 0)
@@ -242,7 +173,7 @@ static int drain(const char *root, usec_t span, struct problem *problem) {
 int verb_uplink(const struct ctl *c, int argc, char *argv[]) {
         bool json = false, wait = false;
         const struct option_def defs[] = {
-                { "json", NULL, "print JSON", NULL, &json },
+                OPTION_JSON(&json),
                 { "drain", NULL, "wait until all that is here now is delivered, at most SPAN (default 30s)",
                   NULL, &wait },
         };
@@ -255,10 +186,9 @@ int verb_uplink(const struct ctl *c, int argc, char *argv[]) {
                            "say. Exit code: 0 delivering, or drained; 1 the spool cannot be written; "
                            "2 no endpoint takes a class, or not drained in time; 3 no answer."
         };
-        struct problem problem = { 0 };
         usec_t span = 30 * USEC_PER_SEC;
+        struct problem problem;
         json_t *status, *u;
-        enum verdict v;
         struct words w;
         char why[96];
         int r;
@@ -271,16 +201,10 @@ int verb_uplink(const struct ctl *c, int argc, char *argv[]) {
                 return EXIT_USAGE;
         }
         if (wait)
-                return drain(o.root, span, &problem);
-        r = hostd_ask(o.root, "/v1/status", false, 5 * USEC_PER_SEC, &status, &problem);
-        if (r < 0)
+                return drain(o.root, span);
+        if (hostd_call(o.root, NULL, "/v1/status", HOSTD_TIMEOUT, &status, &problem) < 0)
                 return problem_complain(&problem);
-        u = json_object_get(status, "uplink");
-        v = uplink_verdict(u);
-        if (json)
-                r = report_print_json(stdout, json_incref(u));
-        else
-                r = screen_uplink(u, clock_real(&clock_system), stdout);
+        u = json_incref(json_object_get(status, "uplink"));
         json_decref(status);
-        return r < 0 ? EXIT_NO_ANSWER : verdict_exit_code(v);
+        return answer_print(&o, u, &(struct answer_as){ json, screen_uplink, uplink_verdict });
 }

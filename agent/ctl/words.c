@@ -94,3 +94,19 @@ int words_check_run_name(const struct options *o, const char *name) {
                 return 0;
         return usage_error(o, "a run's name is 1 to 41 of a-z, 0-9 and '-', not", name);
 }
+
+char *words_join(const struct words *w, size_t from) {
+        char *text = NULL;
+        size_t size = 0;
+        FILE *f = open_memstream(&text, &size);
+
+        if (!f)
+                return NULL;
+        for (size_t i = from; i < w->n; i++)
+                fprintf(f, "%s%s", i > from ? " " : "", w->items[i]);
+        if (fclose(f) == EOF) {
+                free(text);
+                return NULL;
+        }
+        return text;
+}

@@ -32,3 +32,7 @@ void words_spell_out(const struct options *o, char letter, char *spelled, int ar
 
 /* A run's name: [a-z0-9][a-z0-9-]{0,40}. Else says so and returns -EINVAL. */
 int words_check_run_name(const struct options *o, const char *name);
+
+/* The words from this one on, with blanks between: a reason need not be quoted. malloc'ed; NULL without
+ * memory. */
+char *words_join(const struct words *w, size_t from);

@@ -254,30 +254,18 @@ static int take_checks(struct reader r, const json_t *list, struct path_report *
                 return bad(&r, "checks", "more than any report has");
         r.list = "checks";
         json_array_foreach (list, r.index, o) {
-                const char *verdict = json_string_value(json_object_get(o, "verdict"));
                 struct finding f;
                 int k;
-                const struct {
-                        const char *field;
-                        char *buf;
-                        size_t size;
-                } texts[] = {
-                        { "subject", f.subject, sizeof(f.subject) },
-                        { "found", f.found, sizeof(f.found) },
-                        { "wanted", f.wanted, sizeof(f.wanted) },
-                        { "source", f.source, sizeof(f.source) },
-                        { "reason", f.reason, sizeof(f.reason) },
-                        { "remedy", f.remedy, sizeof(f.remedy) },
-                };
 
-                finding_init(&f, PATH_CHECK, NULL);
-                if (!verdict || verdict_parse(verdict, &f.verdict) < 0)
+                if (finding_from_json(o, &f) < 0)
                         return bad(&r, "verdict", "no verdict");
-                for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
-                        utf8_copy(texts[i].buf, texts[i].size,
-                                  json_string_value(json_object_get(o, texts[i].field)));
-                        one_line(texts[i].buf);
-                }
+                finding_set(f.check, PATH_CHECK);
+                one_line(f.subject);
+                one_line(f.found);
+                one_line(f.wanted);
+                one_line(f.source);
+                one_line(f.reason);
+                one_line(f.remedy);
                 k = is_result(ret, f.subject) ? 0 : finding_list_add(&ret->findings, &f);
                 if (k < 0)
                         return k;

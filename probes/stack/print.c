@@ -43,94 +43,57 @@ static const char *state_words(const struct task *t) {
 
 /* " in read (pipe_read)": the system call, and where in the kernel. */
 static void put_wait(struct sink *s, const struct task *t) {
-        if (t->call[0]) {
-                sink_text(s, " in ");
-                sink_text(s, t->call);
-        }
-        if (t->wait[0]) {
-                sink_text(s, t->call[0] ? " (" : " in ");
-                sink_shown(s, t->wait);
-                sink_text(s, t->call[0] ? ")" : "");
-        }
+        if (t->call[0] && t->wait[0])
+                sink_format(s, " in %s (%s)", t->call, t->wait);
+        else if (t->call[0] || t->wait[0])
+                sink_format(s, " in %s", t->call[0] ? t->call : t->wait);
 }
 
 static void put_thread(struct sink *s, const struct python_thread *t) {
-        sink_text(s, "thread ");
-        if (t->task) {
-                sink_number(s, t->task->tid);
-                sink_text(s, " \"");
-                sink_shown(s, t->task->name);
-                sink_text(s, "\"");
-        } else
-                sink_text(s, "?");
+        if (t->task)
+                sink_format(s, "thread %d \"%s\"", (int) t->task->tid, t->task->name);
+        else
+                sink_text(s, "thread ?");
         if (t->gil)
                 sink_text(s, " [gil]");
-        if (t->id.interpreter != 0) {
-                sink_text(s, " [interpreter ");
-                sink_number(s, (int64_t) t->id.interpreter);
-                sink_text(s, "]");
-        }
+        if (t->id.interpreter != 0)
+                sink_format(s, " [interpreter %ld]", (long) t->id.interpreter);
         if (t->changed)
                 sink_text(s, " [changed while read]");
-        if (t->task) {
-                sink_text(s, " ");
-                sink_text(s, state_words(t->task));
-        }
+        if (t->task)
+                sink_format(s, " %s", state_words(t->task));
         if (t->task && t->task->state != 'T' && t->task->state != 't')
                 put_wait(s, t->task);
         sink_text(s, "\n");
 }
 
 static void put_frame(struct sink *s, const struct frame *f) {
-        if (!f->code) {
+        if (!f->code)
                 sink_text(s, "  (a frame whose name was not read: too many names)\n");
-                return;
-        }
-        sink_text(s, "  File \"");
-        sink_shown(s, f->code->file);
-        sink_text(s, "\", line ");
-        if (f->line > 0)
-                sink_number(s, f->line);
+        else if (f->line > 0)
+                sink_format(s, "  File \"%s\", line %d, in %s\n", f->code->file, f->line, f->code->function);
         else
-                sink_text(s, "?");
-        sink_text(s, ", in ");
-        sink_shown(s, f->code->function);
-        sink_text(s, "\n");
-}
-
-static void put_address(struct sink *s, const char *before, uint64_t address) {
-        sink_text(s, before);
-        sink_hex(s, address);
+                sink_format(s, "  File \"%s\", line ?, in %s\n", f->code->file, f->code->function);
 }
 
 static void put_native_frame(struct sink *to, const struct native_frame *f) {
         const struct native_symbol *s = f->symbol;
-        const char *slash = s->module ? strrchr(s->module->name, '/') : NULL;
+        const char *module = s->module ? basename(s->module->name) : NULL;
 
-        sink_text(to, "  ");
-        if (s->name) {
-                sink_shown(to, s->name);
-                put_address(to, "+0x", s->offset);
-        } else
-                put_address(to, "0x", f->pc);
-        if (s->module) {
-                sink_text(to, " (");
-                sink_shown(to, slash ? slash + 1 : s->module->name);
-                if (!s->name)
-                        put_address(to, "+0x", f->pc - s->module->start);
-                sink_text(to, ")");
-        }
+        if (s->name)
+                sink_format(to, "  %s+0x%lx", s->name, (unsigned long) s->offset);
+        else
+                sink_format(to, "  0x%lx", (unsigned long) f->pc);
+        if (module && s->name)
+                sink_format(to, " (%s)", module);
+        else if (module)
+                sink_format(to, " (%s+0x%lx)", module, (unsigned long) (f->pc - s->module->start));
         sink_text(to, "\n");
 }
 
 static void put_locals(struct output *o, const struct frame_locals *l) {
-        for (size_t i = 0; l && i < l->n && output_has_room(o, 0); i++) {
-                sink_text(&o->sink, "    ");
-                sink_shown(&o->sink, l->items[i].name);
-                sink_text(&o->sink, " = ");
-                sink_shown(&o->sink, l->items[i].value);
-                sink_text(&o->sink, "\n");
-        }
+        for (size_t i = 0; l && i < l->n && output_has_room(o, 0); i++)
+                sink_format(&o->sink, "    %s = %s\n", l->items[i].name, l->items[i].value);
 }
 
 /* "  NAME+0x1 (MODULE)", "  [kernel] NAME+0x1/0x2", "  File …". */
@@ -157,11 +120,9 @@ static int put_joined(const struct joined_frame *f, void *userdata) {
 }
 
 static void put_native_end(struct sink *s, const struct native_thread *n) {
-        if (n->error) {
-                sink_text(s, "  (no native stack: ");
-                sink_text(s, native_error(n->error));
-                sink_text(s, ")\n");
-        } else if (n->cut)
+        if (n->error)
+                sink_format(s, "  (no native stack: %s)\n", native_error(n->error));
+        else if (n->cut)
                 sink_text(s, "  (more native frames, which cannot be told)\n");
 }
 
@@ -169,11 +130,9 @@ static void put_python_end(struct sink *s, const struct python_thread *t) {
         if (t->error)
                 sink_text(s, t->error == -ELOOP ? "  (not readable: the frames form a loop)\n"
                                                 : "  (not readable: the frames do not make sense)\n");
-        else if (t->chain.cut) {
-                sink_text(s, "  (more frames: only the innermost ");
-                sink_number(s, (int64_t) t->chain.n);
-                sink_text(s, " were read)\n");
-        } else if (!python_shown(t) && t->changed)
+        else if (t->chain.cut)
+                sink_format(s, "  (more frames: only the innermost %ld were read)\n", (long) t->chain.n);
+        else if (!python_shown(t) && t->changed)
                 sink_text(s, "  (it ran all the time: no reading made sense)\n");
         else if (!python_shown(t))
                 sink_text(s, "  (no Python frame)\n");
@@ -212,23 +171,13 @@ static void text_other_threads(struct output *o, const struct capture *c) {
 static void put_head(struct sink *s, const struct capture *c) {
         char version[PYTHON_VERSION_MAX];
 
-        sink_text(s, "process ");
-        sink_number(s, c->process.pid);
-        sink_text(s, " ");
-        sink_shown(s, c->command);
-        if (c->no_python) {
-                sink_text(s, " (native stacks only: ");
-                sink_text(s, c->no_python_why);
-        } else {
-                sink_text(s, " (CPython ");
-                sink_text(s, python_version_text(c->interpreter.version, version));
-        }
-        sink_text(s, ")\n");
-        if (c->kernel_why[0]) {
-                sink_text(s, "kernel stacks: UNKNOWN: ");
-                sink_text(s, c->kernel_why);
-                sink_text(s, "\n");
-        }
+        sink_format(s, "process %d %s", (int) c->process.pid, c->command);
+        if (c->no_python)
+                sink_format(s, " (native stacks only: %s)\n", c->no_python_why);
+        else
+                sink_format(s, " (CPython %s)\n", python_version_text(c->interpreter.version, version));
+        if (c->kernel_why[0])
+                sink_format(s, "kernel stacks: UNKNOWN: %s\n", c->kernel_why);
 }
 
 static void text_capture(struct output *o, const struct capture *c) {
@@ -237,12 +186,11 @@ static void text_capture(struct output *o, const struct capture *c) {
                 text_thread(o, c, &c->threads[i]);
         if (c->native.n > 0)
                 text_other_threads(o, c);
-        else if (c->other_threads > 0) {
-                sink_number(&o->sink, (int64_t) c->other_threads);
-                sink_text(&o->sink, c->other_threads == 1
-                                            ? " other thread of this process runs no Python\n"
-                                            : " other threads of this process run no Python\n");
-        }
+        else if (c->other_threads > 0)
+                sink_format(&o->sink,
+                            c->other_threads == 1 ? "%ld other thread of this process runs no Python\n"
+                                                  : "%ld other threads of this process run no Python\n",
+                            (long) c->other_threads);
 }
 
 void output_capture(struct output *o, const struct capture *c) {
@@ -263,13 +211,9 @@ void output_failure(struct output *o, pid_t pid, const char *command, const char
 }
 
 int output_finish(struct output *o) {
-        char cut[64];
-
         if (o->json)
                 json_end(o);
-        else if (o->cut) {
-                (void) snprintf(cut, sizeof(cut), "(output ends here: more than %u bytes)\n", OUTPUT_MAX);
-                sink_text(&o->sink, cut);
-        }
+        else if (o->cut)
+                sink_format(&o->sink, "(output ends here: more than %d bytes)\n", (int) OUTPUT_MAX);
         return sink_flush(&o->sink);
 }

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
+#include <stdarg.h>
+
 #include "sink.h"
 
 void sink_init(struct sink *s, FILE *file) {
@@ -104,4 +107,26 @@ void sink_shown(struct sink *s, const char *text) {
                          2);
                 text += control;
         }
+}
+
+void sink_format(struct sink *s, const char *format, ...) {
+        va_list ap;
+
+        va_start(ap, format);
+        for (const char *at; *(at = strchrnul(format, '%')); format = at) {
+                sink_put(s, format, (size_t) (at - format));
+                if (at[1] == 's')
+                        sink_shown(s, va_arg(ap, const char *));
+                else if (at[1] == 'd')
+                        sink_number(s, va_arg(ap, int));
+                else if (startswith(at, "%ld"))
+                        sink_number(s, va_arg(ap, long));
+                else {
+                        assert(startswith(at, "%lx"));
+                        sink_hex(s, va_arg(ap, unsigned long));
+                }
+                at += at[1] == 'l' ? 3 : 2;
+        }
+        va_end(ap);
+        sink_text(s, format);
 }

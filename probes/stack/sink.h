@@ -49,3 +49,5 @@ void sink_hex(struct sink *s, uint64_t n); /* without "0x" */
 void sink_json(struct sink *s, const char *text, size_t len);
 /* For a terminal: what would move the cursor (C0, DEL, C1) is shown as \xNN. */
 void sink_shown(struct sink *s, const char *text);
+/* As printf(), of which it knows %s (as sink_shown()), %d, %ld and %lx. */
+void sink_format(struct sink *s, const char *format, ...) _printf_(2, 3);

@@ -62,24 +62,13 @@ static const char *keep(struct wire_reader *r, const char *text) {
         return r->names[r->n_names] ? r->names[r->n_names++] : NULL;
 }
 
-static int take_finding(json_t *o, struct sink *s) {
-        const char *verdict, *check, *subject, *found, *wanted, *source, *reason, *remedy;
+static int take_finding(const json_t *o, struct sink *s) {
         struct finding f;
+        int r = finding_from_json(o, &f);
 
-        if (json_unpack(o, "{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "verdict", &verdict, "check", &check,
-                        "subject", &subject, "found", &found, "wanted", &wanted, "source", &source, "reason",
-                        &reason, "remedy", &remedy) < 0)
-                return -EBADMSG;
-        finding_init(&f, check, subject);
-        if (verdict_parse(verdict, &f.verdict) < 0)
-                return -EBADMSG;
-        finding_set(f.found, "%s", found);
-        finding_set(f.wanted, "%s", wanted);
-        finding_set(f.source, "%s", source);
-        finding_set(f.reason, "%s", reason);
-        finding_set(f.remedy, "%s", remedy);
-        s->finding(s, &f);
-        return 0;
+        if (r == 0)
+                s->finding(s, &f);
+        return r;
 }
 
 static int take_sample(struct wire_reader *r, json_t *o, struct sink *s) {

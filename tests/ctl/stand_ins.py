@@ -25,11 +25,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def answer(self):
         self.server.seen.append((self.command, self.path))
-        status, body = self.server.answers.get((self.command, self.path.split("?")[0]), (404, {"error": "no such call", "remedy": ""}))
+        status, body, *headers = self.server.answers.get((self.command, self.path.split("?")[0]), (404, {"error": "no such call", "remedy": ""}))
         body = body() if callable(body) else body
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(data)))
+        for name, value in headers:
+            self.send_header(name, value)
         self.end_headers()
         try:
             self.wfile.write(data)

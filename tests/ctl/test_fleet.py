@@ -1,10 +1,17 @@
 #!/usr/bin/python3
 """tpuctl fleet and events, of a collector that stands in."""
+import fcntl
 import json
+import os
+import pty
+import re
 import socket
+import struct
+import subprocess
+import termios
 import unittest
 
-from ctl_case import Ctl
+from ctl_case import TPUCTL, Ctl
 
 
 class Fleet(Ctl):
@@ -80,6 +87,70 @@ episode e: run job, asked for at 2026-11-21T05:00:00Z by h0 (no step); 4 of 4 ho
         self.expect(["diagnose", "s0", "--collector", url, "--folded"], 3, stdout="")
         report.update(outcome="goes_on", suspects=[])
         self.expect(["diagnose", "s0", "--collector", url], 0)
+    def test_leader(self):
+        """A collector that does not lead names the one that does: it is asked, once."""
+        follower, url = self.collector()
+        leader, leads = self.collector()
+        hosts = {"hosts": [dict(name="h0", state="ready")]}
+
+        def moved(to):
+            return 307, {"error": "another collector leads", "remedy": ""}, ("Location", to)
+
+        follower.answers[("GET", "/api/v1/hosts")] = moved(f"{leads}/api/v1/hosts?state=ready")
+        leader.answers[("GET", "/api/v1/hosts")] = (200, hosts)
+        self.assertEqual(json.loads(self.expect(["fleet", "--json", "--state", "ready", "--collector", url], 0).stdout), hosts)
+        self.assertEqual([p for _, p in follower.seen + leader.seen], ["/api/v1/hosts?state=ready"] * 2)
+        follower.answers[("PUT", "/api/v1/hosts/h0/cordon")] = moved(f"{leads}/api/v1/hosts/h0/cordon?reason=disk")
+        leader.answers[("PUT", "/api/v1/hosts/h0/cordon")] = (204, b"")
+        self.expect(["fleet", "cordon", "h0", "disk", "--collector", url], 0)
+        self.assertEqual(leader.seen[-1], ("PUT", "/api/v1/hosts/h0/cordon?reason=disk"))
+        leader.answers[("GET", "/api/v1/hosts")] = moved(f"{url}/api/v1/hosts")
+        self.expect(["fleet", "--collector", url], 1, stdout="", stderr="tpuctl: another collector leads\n")
+        follower.answers[("GET", "/api/v1/hosts")] = moved("file:///etc/passwd")
+        self.expect(["fleet", "--collector", url], 1, stdout="", stderr="tpuctl: another collector leads\n")
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            gone = f"http://127.0.0.1:{s.getsockname()[1]}/api/v1/hosts"
+            follower.answers[("GET", "/api/v1/hosts")] = moved(gone)
+            self.assertIn(f"no answer from {gone}", self.expect(["fleet", "--collector", url], 3, stdout="").stderr)
+
+    def test_telemetry_elsewhere(self):
+        server, url = self.collector()
+        server.answers[("GET", "/api/v1/events")] = (404, {"error": "no telemetry here", "remedy": "ask there", "telemetry": "https://tsdb.example"})
+        self.expect(["events", "--collector", url], 3, stdout="",
+                    stderr="tpuctl: telemetry goes to https://tsdb.example: this collector keeps no events, lines and series\nto do:  ask there\n")
+
+    def on_terminal(self, columns, *args, **env):
+        """What it prints on a terminal so wide."""
+        main, other = pty.openpty()
+        fcntl.ioctl(other, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+        done = subprocess.run([TPUCTL, "--root", self.root, *args], stdin=subprocess.DEVNULL, stdout=other, stderr=subprocess.PIPE, timeout=60,
+                              env={"PATH": "/usr/bin:/bin", **env}, check=False)
+        os.close(other)
+        text = b""
+        try:
+            while part := os.read(main, 65536):
+                text += part
+        except OSError:  # EIO: nobody writes any more
+            pass
+        os.close(main)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        return text.decode().replace("\r\n", "\n")
+
+    def test_terminal(self):
+        server, url = self.collector()
+        hosts = [dict(name="h0", slice="v6e-a", worker_id="0", state="ready", age_seconds=4.2, job="train", reasons=""),
+                 dict(name="h1", slice="v6e-a", worker_id="1", state="unfit", age_seconds=4.2, job="train", reasons="déjà vu " * 12)]
+        server.answers[("GET", "/api/v1/hosts")] = (200, {"hosts": hosts})
+        wide = self.on_terminal(300, "fleet", "--collector", url, NO_COLOR="1")
+        self.assertEqual(wide, self.expect(["fleet", "--collector", url], 0).stdout)
+        narrow = self.on_terminal(80, "fleet", "--collector", url, NO_COLOR="1").splitlines()
+        self.assertEqual(narrow[:2], wide.splitlines()[:2])
+        self.assertEqual((len(narrow[2]), narrow[2][-1]), (80, "…"))
+        self.assertTrue(wide.splitlines()[2].startswith(narrow[2][:-1]))
+        coloured = self.on_terminal(300, "fleet", "--collector", url)
+        self.assertIn("\033[32mready\033[0m", coloured)
+        self.assertEqual(re.sub("\033\\[[0-9;]*m", "", coloured), wide)
 
     def test_events(self):
         server, url = self.collector()

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text of tpuctl: tables, spans, shell quoting, words, and screens out of hostile JSON. */
-#include "fold.h"
-#include "screen.h"
+#include <math.h>
+
+#include "answer.h"
+#include "check_look.h"
+#include "report.h"
+#include "show.h"
 #include "table.h"
 #include "test.h"
 #include "words.h"
@@ -75,15 +79,63 @@ static void shell(void) {
         free(text);
 }
 
-static void ages(void) {
-        json_t *o = json_pack("{s:s, s:s, s:s, s:i}", "a", "2026-11-21T05:00:00.500Z", "b",
-                              "2026-11-21T06:00:00Z", "c", "yesterday", "d", 5);
+static void expect(const json_t *o, const char *template, const char *want) {
         const usec_t now = (usec_t) 1795237260 * USEC_PER_SEC; /* 2026-11-21T05:01:00Z */
 
-        ASSERT_TRUE(fabs(field_age(o, "a", now) - 60) < 0.001);
-        ASSERT_TRUE(fabs(field_age(o, "b", now)) < 0.001); /* a clock ahead of ours */
-        ASSERT_TRUE(isnan(field_age(o, "c", now)) && isnan(field_age(o, "d", now)) &&
-                    isnan(field_age(o, "e", now)));
+        CAPTURE(text, show(out, o, now, template));
+        ASSERT_STREQ(text, want);
+        free(text);
+}
+
+static void ages(void) {
+        json_t *o = json_pack("{s:s, s:s, s:s, s:i, s:I}", "a", "2026-11-21T05:00:00.500Z", "b",
+                              "2026-11-21T06:00:00Z", "c", "yesterday", "d", -5, "e",
+                              (json_int_t) 1795237250 * USEC_PER_SEC);
+
+        expect(o, "{a:age}", "60 s");
+        expect(o, "{b:age}", "0 s"); /* a clock ahead of ours */
+        expect(o, "{b:left} {a:left}", "59 min -");
+        expect(o, "{c:age} {d:age} {f:age}", "- - -");
+        expect(o, "{e:age} {e:time}", "10 s 2026-11-21T05:00:50.000Z");
+        json_decref(o);
+}
+
+static void kinds(void) {
+        json_t *o = json_pack("{s:i, s:f, s:s, s:{s:[s, s]}, s:f, s:i}", "n", 2048, "part", 0.406, "text",
+                              "a\n\033b", "in", "list", "x", "y", "seconds", 10.0, "waited", 4);
+
+        expect(o, "{n} {n:count} {n:bytes} {n:bits}", "2048 2048 2 KiB 16.4 kbit/s");
+        expect(o, "{part:percent} {part:span} {n:long} {waited:share}", "41 % 406 ms 34 min 40 %");
+        expect(o, "{text} {text:lines}", "a??b a\n?b");
+        expect(o, "{in.list.1}{in.list.7}{n:6}.", "y2048  .");
+        expect(o, "{text:count} {none:bytes} {in}", "- - ");
+        json_decref(o);
+}
+
+static void choices(void) {
+        json_t *o =
+                json_pack("{s:s, s:i, s:b, s:b, s:s}", "a", "x", "zero", 0, "yes", 1, "no", 0, "empty", "");
+
+        expect(o, "1[ {a}]2[ {empty}]3[ {none}]4", "1 x234");
+        expect(o, "[{none}|{empty}|{a}|never]", "x");
+        expect(o, "[{none}|not known]", "not known");
+        expect(o, "[{zero}|never] [{zero>0}never|none] [{zero?}there]", "0 none there");
+        expect(o, "[{yes?}yes][{no?}never][{no!}no][{none!} none][{a!}never]", "yesno none");
+        expect(o, "[{a=x}is[ {none}] x|never][{a=y}never]", "is x");
+        expect(o, "[{none:age}never|{a}[{empty}never|[{yes?}deep]]]", "xdeep");
+        expect(o, "[{,}{a}][{,}{none}][{,}b]: {^}[{;}c][{;}d]", "x, b: c; d");
+        json_decref(o);
+}
+
+static void rows(void) {
+        static const struct column columns[] = { { .title = "NAME", .cell = "{name}" },
+                                                 { .title = "N", .cell = "[{n} of 9]" } };
+        json_t *o = json_pack("{s:{s:i}, s:i}", "a", "n", 5, "b", 7), *list = show_named(o);
+
+        CAPTURE(text, ASSERT_OK(show_table(out, list, 0, columns, ELEMENTSOF(columns))));
+        ASSERT_STREQ(text, "NAME  N\na     5 of 9\nb     -\n");
+        free(text);
+        json_decref(list);
         json_decref(o);
 }
 
@@ -94,7 +146,10 @@ static void hostile_json(void) {
                 "{\"jobs\": 5, \"hosts\": {}, \"state\": [], \"reasons\": \"x\", \"uplink\": 3, "
                 "\"identity\": null}",
                 "{\"jobs\": [1, null, {}], \"hosts\": [[], {\"age_seconds\": \"x\"}], \"reasons\": [0, {}], "
-                "\"uplink\": {\"classes\": [], \"last_ok\": 1}}",
+                "\"uplink\": {\"classes\": [], \"last_ok\": 1}, "
+                "\"events\": [1, null, {\"time\": 5, \"body\": []}], \"links\": [3, {\"bad\": true, "
+                "\"interval\": 1}], "
+                "\"kernel\": {\"drops\": [[], 1]}, \"nics\": [{\"job\": \"x\"}, 2]}",
         };
 
         for (size_t i = 0; i < ELEMENTSOF(texts); i++) {
@@ -102,10 +157,11 @@ static void hostile_json(void) {
 
                 ASSERT_TRUE(v != NULL);
                 CAPTURE(text, {
-                        screen_status(v, 0, out);
+                        (void) screen_status(v, 0, out);
                         (void) screen_jobs(v, 0, out);
-                        (void) screen_fleet(v, out);
-                        (void) screen_events(json_object_get(v, "jobs"), out);
+                        (void) screen_fleet(v, 0, out);
+                        (void) screen_events(v, 0, out);
+                        (void) screen_net(v, 0, out);
                 });
                 ASSERT_EQ(status_verdict(v), VERDICT_UNKNOWN);
                 free(text);
@@ -203,6 +259,43 @@ static void add(struct finding_list *l, enum verdict v, const char *check, const
         ASSERT_OK(finding_list_add(l, &f));
 }
 
+static void findings_of_json(void) {
+        char long_text[400], text[sizeof(long_text) + 100];
+        struct finding f, g;
+        json_t *o;
+
+        finding_init(&f, "nic.mtu", "eth0");
+        f.verdict = VERDICT_FAIL;
+        finding_set(f.found, "1460");
+        finding_set(f.wanted, "8896");
+        finding_set(f.source, "profile");
+        finding_set(f.reason, "why");
+        finding_set(f.remedy, "do");
+        o = finding_to_json(&f);
+        ASSERT_OK(finding_from_json(o, &g));
+        ASSERT_EQ(g.verdict, VERDICT_FAIL);
+        ASSERT_STREQ(g.check, f.check);
+        ASSERT_STREQ(g.subject, f.subject);
+        ASSERT_STREQ(g.found, f.found);
+        ASSERT_STREQ(g.wanted, f.wanted);
+        ASSERT_STREQ(g.source, f.source);
+        ASSERT_STREQ(g.reason, f.reason);
+        ASSERT_STREQ(g.remedy, f.remedy);
+        json_decref(o);
+        memset(long_text, 'x', sizeof(long_text) - 1);
+        long_text[sizeof(long_text) - 1] = '\0';
+        (void) snprintf(text, sizeof(text), "{\"verdict\": \"FINE\", \"check\": \"\\u001b[2J\", \"found\": \"%s\", \"wanted\": 5}",
+                        long_text);
+        o = json_loads(text, 0, NULL);
+        ASSERT_EQ(finding_from_json(o, &g), -EBADMSG);
+        ASSERT_EQ(g.verdict, VERDICT_UNKNOWN);
+        ASSERT_STREQ(g.check, "?[2J");
+        ASSERT_EQ(strlen(g.found), sizeof(g.found) - 1);
+        ASSERT_STREQ(g.wanted, "");
+        json_decref(o);
+        ASSERT_EQ(finding_from_json(NULL, &g), -EBADMSG);
+}
+
 static void alike_lines_are_one(void) {
         static const struct {
                 const char *check, *subject, *found;
@@ -234,4 +327,5 @@ static void alike_lines_are_one(void) {
         ASSERT_EQ(folded.items[3].verdict, VERDICT_FAIL);
 }
 
-TEST_MAIN(alike_lines_are_one, tables, long_cells, spans, shell, ages, hostile_json, words_anywhere, repeated, run_names)
+TEST_MAIN(alike_lines_are_one, findings_of_json, tables, long_cells, spans, shell, ages, kinds, choices, rows, hostile_json,
+          words_anywhere, repeated, run_names)

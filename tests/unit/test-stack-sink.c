@@ -92,6 +92,18 @@ static void test_shown(void) {
         free(w.text);
 }
 
+static void test_format(void) {
+        struct written w;
+
+        start(&w);
+        sink_format(&w.sink, "%s %d", "a\nb", -3);
+        sink_format(&w.sink, "; ");
+        sink_format(&w.sink, "%lx%ld end", 0xbeefUL, -1L);
+        finish(&w);
+        ASSERT_STREQ(w.text, "a\\x0ab -3; beef-1 end");
+        free(w.text);
+}
+
 static void test_failure(void) {
         FILE *full = fopen("/dev/full", "w");
         struct sink s;
@@ -103,4 +115,4 @@ static void test_failure(void) {
         (void) fclose(full); /* fails, too */
 }
 
-TEST_MAIN(test_numbers, test_json, test_longer_than_the_buffer, test_shown, test_failure)
+TEST_MAIN(test_numbers, test_json, test_longer_than_the_buffer, test_shown, test_format, test_failure)

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tpuctl jobs, stop and logs: the runs of this host. */
+/* tpuctl jobs, stop and stack: the runs of this host. */
+#include "answer.h"
 #include "clock.h"
-#include "ctl.h"
-#include "hostd.h"
-#include "launchd.h"
-#include "fleet_logs.h"
-#include "paths.h"
-#include "report.h"
+#include "json_text.h"
 #include "run_fleet.h"
-#include "screen.h"
+#include "runs.h"
+#include "show.h"
 #include "words.h"
 
-#define LOGS_SHOWN     1000u
-#define LOGS_SHOWN_MAX 10000u
-#define STOP_TIMEOUT (150 * USEC_PER_SEC) /* longer than any unit's own grace */
+#define STOP_TIMEOUT  (150 * USEC_PER_SEC) /* longer than any unit's own grace */
+#define STACK_TIMEOUT (60 * USEC_PER_SEC)
+#define BUSY_AGAIN    (1 * USEC_PER_SEC) /* tpu-launchd takes one capture of a run a second */
+
+/* --- What tpu-launchd knows ---------------------------------------------------------------------------- */
 
 static json_t *time_json(uint64_t real) {
         char text[CLOCK_TEXT_MAX];
@@ -34,8 +33,7 @@ static json_t *job_json(const Local__Job *j) {
                          j->why, "remedy", j->remedy);
 }
 
-/* name: this run only; NULL: all. The same shape as GET /v1/jobs, without steps: launchd reads no logs. */
-static int ask_launchd(const char *root, const char *name, json_t **ret, struct problem *problem) {
+int runs_of_launchd(const char *root, const char *name, json_t **ret, struct problem *problem) {
         Local__JobsRequest m = LOCAL__JOBS_REQUEST__INIT;
         _cleanup_free_ uint8_t *buf = NULL;
         Local__JobsReply *reply;
@@ -46,7 +44,7 @@ static int ask_launchd(const char *root, const char *name, json_t **ret, struct 
         if (name)
                 m.name = wire_text(name);
         r = launchd_ask(root, LOCAL__KIND__KIND_JOBS_REQUEST, &m.base, LOCAL__KIND__KIND_JOBS_REPLY,
-                        5 * USEC_PER_SEC, &f, &buf, problem);
+                        HOSTD_TIMEOUT, &f, &buf, problem);
         if (r < 0)
                 return r;
         reply = local__jobs_reply__unpack(NULL, f.len, f.data);
@@ -65,6 +63,8 @@ static int ask_launchd(const char *root, const char *name, json_t **ret, struct 
         return *ret ? 0 : problem_set(problem, -ENOMEM, NULL, "out of memory");
 }
 
+/* --- tpuctl jobs --------------------------------------------------------------------------------------- */
+
 /* The run of the same name and start in hostd's list: a name may have been used again since hostd asked. */
 static const json_t *find_job(const json_t *list, const json_t *job) {
         const json_t *other;
@@ -81,13 +81,13 @@ static const json_t *find_job(const json_t *list, const json_t *job) {
  * launchd's is not. */
 static void add_steps(json_t *jobs, const char *root) {
         static const char *const keys[] = { "step", "step_seconds", "goodput", "suspicion" };
-        struct problem problem = { 0 };
+        struct problem problem;
         json_t *answer = NULL, *job;
         size_t i;
 
         if (json_array_size(jobs) == 0)
                 return;
-        if (hostd_ask(root, "/v1/jobs", false, 5 * USEC_PER_SEC, &answer, &problem) < 0) {
+        if (hostd_call(root, NULL, "/v1/jobs", HOSTD_TIMEOUT, &answer, &problem) < 0) {
                 fputs("tpuctl jobs: tpu-hostd does not answer, so steps are not known (systemctl status "
                       "tpu-hostd)\n",
                       stderr);
@@ -107,24 +107,49 @@ static void add_steps(json_t *jobs, const char *root) {
         json_decref(answer);
 }
 
-/* The runs over slices. */
-static int show_fleet(const struct options *o, const char *url, bool json) {
-        struct problem problem = { 0 };
-        struct collector collector;
-        json_t *answer;
+/* How it ended: "success", "stopped TERM", "exit-code 3", "signal KILL". */
+#define END "[{cause=unknown}unknown: no record of its end|{cause=success}success|{cause}[ {status}]]"
+
+static const struct column job_columns[] = {
+        { .title = "NAME", .cell = "{name}" },
+        { .title = "STATE", .cell = "{state}" },
+        { .title = "USER", .cell = "{user}" },
+        { .title = "FRAMEWORK", .cell = "{framework}" },
+        { .title = "SINCE", .cell = "[{state=exited}[{ended:age}]|{started:age}]" },
+        { .title = "STEP", .cell = "{step}" },
+        { .title = "PER STEP", .cell = "[{step_seconds} s]" },
+        { .title = "GOOD", .cell = "{goodput:percent}" },
+        { .title = "END", .cell = "[{state=exited}" END "|{state=waiting}" END "]", .shrinks = true },
+        { .title = "COMMAND", .cell = "{command}", .shrinks = true },
+};
+
+/* What a table has no room for: "job1: generation 3; started again 1 of 5 times; CUDA …", then to do. */
+#define STORY                                                                                               \
+        "{name:lines}: {^}[{generation>0}{;}generation {generation}]"                                       \
+        "[{restarts>0}{;}started again {restarts} of {restarts_max} times]"                                 \
+        "[{;}may have stalled: {suspicion:lines}][{;}{why:lines}][\n  to do: {remedy:lines}]\n"
+
+static bool has_story(const json_t *job) {
+        return field_number(job, "generation") > 0 || field_number(job, "restarts") > 0 ||
+               *json_text_of(job, "suspicion") || *json_text_of(job, "why") || *json_text_of(job, "remedy");
+}
+
+int screen_jobs(json_t *answer, usec_t now, FILE *out) {
+        const json_t *jobs = json_object_get(answer, "jobs"), *job;
+        size_t i;
         int r;
 
-        if (collector_open(o, url, &collector) < 0)
-                return EXIT_USAGE;
-        r = run_fleet_list(&collector, &answer, &problem);
-        if (r < 0)
-                return problem_complain(&problem);
-        r = json ? report_print_json(stdout, json_incref(answer)) :
-                   screen_runs(answer, clock_real(&clock_system), stdout);
-        json_decref(answer);
-        if (r < 0)
-                fprintf(stderr, "tpuctl jobs: the answer cannot be shown: %s\n", strerror(-r));
-        return r < 0 ? EXIT_NO_ANSWER : 0;
+        if (!json_is_array(jobs))
+                return -EPROTO;
+        if (json_array_size(jobs) == 0) {
+                fputs("no runs on this host\n", out);
+                return 0;
+        }
+        r = show_table(out, jobs, now, job_columns, ELEMENTSOF(job_columns));
+        json_array_foreach(jobs, i, job)
+                if (r == 0 && has_story(job))
+                        show(out, job, now, STORY);
+        return r;
 }
 
 int verb_jobs(const struct ctl *c, int argc, char *argv[]) {
@@ -132,9 +157,8 @@ int verb_jobs(const struct ctl *c, int argc, char *argv[]) {
         const char *url = NULL;
         const struct option_def defs[] = {
                 { "fleet", NULL, "the runs over slices, as the registry knows them", NULL, &fleet },
-                { "collector", "URL", "where its API is; default: tpuctl.conf, else " COLLECTOR_DEFAULT,
-                  &url, NULL },
-                { "json", NULL, "print JSON", NULL, &json },
+                OPTION_COLLECTOR(&url),
+                OPTION_JSON(&json),
         };
         struct options o = { .program = "tpuctl jobs",
                              .synopsis = "[--fleet] [--json]",
@@ -143,7 +167,7 @@ int verb_jobs(const struct ctl *c, int argc, char *argv[]) {
                              .summary =
                                      "Lists the runs of this host, as tpu-launchd tells them; their steps "
                                      "come from tpu-hostd." };
-        struct problem problem = { 0 };
+        struct problem problem;
         json_t *answer = NULL;
         struct words w;
         int r;
@@ -152,30 +176,25 @@ int verb_jobs(const struct ctl *c, int argc, char *argv[]) {
         if (r < 0)
                 return options_exit(r);
         if (fleet || url)
-                return show_fleet(&o, url, json);
-        r = ask_launchd(o.root, NULL, &answer, &problem);
-        if (r < 0)
+                return answer_of_collector(&o, url, "/api/v1/runs",
+                                           &(struct answer_as){ json, screen_runs, NULL });
+        if (runs_of_launchd(o.root, NULL, &answer, &problem) < 0)
                 return problem_complain(&problem);
         add_steps(json_object_get(answer, "jobs"), o.root);
-        r = json ? report_print_json(stdout, json_incref(answer))
-                 : screen_jobs(answer, clock_real(&clock_system), stdout);
-        json_decref(answer);
-        if (r < 0)
-                fprintf(stderr, "tpuctl jobs: the answer cannot be shown: %s\n", strerror(-r));
-        return r < 0 ? EXIT_NO_ANSWER : 0;
+        return answer_print(&o, answer, &(struct answer_as){ json, screen_jobs, NULL });
 }
+
+/* --- tpuctl stop --------------------------------------------------------------------------------------- */
 
 /* Over slices: its intent is ended, and each host ends its part. */
 static int stop_fleet(const struct options *o, const char *url, const char *name) {
         struct collector collector;
         struct problem problem;
         json_t *answer;
-        int r;
 
         if (collector_open(o, url, &collector) < 0)
                 return EXIT_USAGE;
-        r = run_fleet_stop(&collector, name, &answer, &problem);
-        if (r < 0)
+        if (run_fleet_stop(&collector, name, &answer, &problem) < 0)
                 return problem_complain(&problem);
         json_decref(answer);
         printf("%s is being stopped on all its hosts (tpuctl jobs --fleet)\n", name);
@@ -187,22 +206,16 @@ static int stop_fleet(const struct options *o, const char *url, const char *name
  * had been stopped, or be started again.
  */
 static bool is_part(const char *root, const char *name) {
-        Local__JobsRequest m = LOCAL__JOBS_REQUEST__INIT;
-        _cleanup_free_ uint8_t *buf = NULL;
         struct problem problem;
-        Local__JobsReply *reply;
-        struct frame f;
+        const json_t *job;
+        json_t *answer;
         bool part;
 
-        m.name = wire_text(name);
-        if (launchd_ask(root, LOCAL__KIND__KIND_JOBS_REQUEST, &m.base, LOCAL__KIND__KIND_JOBS_REPLY,
-                        5 * USEC_PER_SEC, &f, &buf, &problem) < 0)
+        if (runs_of_launchd(root, name, &answer, &problem) < 0)
                 return false;
-        reply = local__jobs_reply__unpack(NULL, f.len, f.data);
-        part = reply && reply->n_job == 1 && reply->job[0]->generation > 0 &&
-               !streq(reply->job[0]->state, "exited");
-        if (reply)
-                local__jobs_reply__free_unpacked(reply, NULL);
+        job = json_array_get(json_object_get(answer, "jobs"), 0);
+        part = field_number(job, "generation") > 0 && !streq(json_text_of(job, "state"), "exited");
+        json_decref(answer);
         return part;
 }
 
@@ -212,8 +225,7 @@ int verb_stop(const struct ctl *c, int argc, char *argv[]) {
         const struct option_def defs[] = {
                 { "fleet", NULL, "a run over slices, on all its hosts", NULL, &fleet },
                 { "here", NULL, "only what this host has of it", NULL, &here },
-                { "collector", "URL", "where its API is; default: tpuctl.conf, else " COLLECTOR_DEFAULT,
-                  &url, NULL },
+                OPTION_COLLECTOR(&url),
         };
         struct options o = { .program = "tpuctl stop",
                              .synopsis = "NAME [--fleet | --here]",
@@ -247,102 +259,96 @@ int verb_stop(const struct ctl *c, int argc, char *argv[]) {
         return 0;
 }
 
-/* The journal says nothing of a name it does not know: a typing error must not look like a silent run. */
-static void warn_unknown(const char *root, const char *name) {
-        struct problem problem = { 0 };
+/* --- tpuctl stack: by tpu-hostd, which also sends the record; without it by tpu-launchd alone ---------- */
+
+static int screen_stack(json_t *answer, usec_t now, FILE *out) {
+        show(out, answer, now,
+             "run {name}: {processes} processes, {threads} threads, taken {taken}"
+             "[\nrecord {record.spool}/{record.class}/{record.seq} is durable and goes to the collector]"
+             "\n\n{text:lines}[{processes>0}|no Python process in this run\n]");
+        return 0;
+}
+
+static int stack_of_launchd_once(const char *root, const char *name, json_t **ret, struct problem *problem) {
+        Local__CaptureRequest m = LOCAL__CAPTURE_REQUEST__INIT;
+        _cleanup_free_ uint8_t *buf = NULL;
+        Local__CaptureReply *reply;
+        char taken[CLOCK_TEXT_MAX];
+        struct frame f;
+        int r;
+
+        m.name = wire_text(name);
+        r = launchd_ask(root, LOCAL__KIND__KIND_CAPTURE_REQUEST, &m.base, LOCAL__KIND__KIND_CAPTURE_REPLY,
+                        STACK_TIMEOUT, &f, &buf, problem);
+        if (r < 0)
+                return r;
+        reply = local__capture_reply__unpack(NULL, f.len, f.data);
+        if (!reply)
+                return launchd_garbled(problem);
+        *ret = json_pack("{s:s, s:s, s:I, s:I, s:s, s:n}", "name", reply->name, "taken",
+                         clock_text(reply->taken_real_usec, taken), "processes",
+                         (json_int_t) reply->processes, "threads", (json_int_t) reply->threads, "text",
+                         reply->text, "record");
+        local__capture_reply__free_unpacked(reply, NULL);
+        return *ret ? 0 : launchd_garbled(problem);
+}
+
+static int stack_of_launchd(const struct options *o, const char *name, json_t **ret,
+                            struct problem *problem) {
+        struct again again = AGAIN_NULL;
+        int r;
+
+        do {
+                r = stack_of_launchd_once(o->root, name, ret, problem);
+                if (r == -EBUSY || r == -EAGAIN)
+                        problem->retry_after = BUSY_AGAIN;
+        } while (r < 0 && again_wait(&again, problem, o->program));
+        return r;
+}
+
+static int stack_of_hostd(const struct options *o, const char *name, json_t **ret, struct problem *problem) {
+        struct again again = AGAIN_NULL;
+        char path[80];
+        int r;
+
+        (void) snprintf(path, sizeof(path), "/v1/jobs/%s/stack", name);
+        do
+                r = hostd_call(o->root, "POST", path, STACK_TIMEOUT, ret, problem);
+        while (r < 0 && again_wait(&again, problem, o->program));
+        return r;
+}
+
+int verb_stack(const struct ctl *c, int argc, char *argv[]) {
+        bool json = false;
+        const struct option_def defs[] = { OPTION_JSON(&json) };
+        struct options o = { .program = "tpuctl stack",
+                             .synopsis = "NAME [--json]",
+                             .defs = defs,
+                             .n_defs = ELEMENTSOF(defs),
+                             .summary = "Shows the Python stacks of all threads of a run, without stopping "
+                                        "it, and sends them to the collector as a record." };
+        struct problem problem;
         json_t *answer = NULL;
-
-        if (ask_launchd(root, name, &answer, &problem) == 0 &&
-            json_array_size(json_object_get(answer, "jobs")) == 0)
-                fprintf(stderr,
-                        "tpuctl logs: there is no run '%s' on this host (see: tpuctl jobs); what the "
-                        "journal has "
-                        "of an older one follows\n",
-                        name);
-        json_decref(answer);
-}
-
-
-/* This host's own, which the journal has whole. Returns only when it cannot be run. */
-static int show_journal(const struct options *o, const char *name, const char *lines, bool follow) {
-        static char journalctl[] = "journalctl", by_unit[] = "-u", output[] = "-o", cat[] = "cat",
-                    short_follow[] = "-f";
-        char unit[80], n[40], *args[] = { journalctl, by_unit, unit, output, cat, NULL, NULL, NULL };
-        size_t i = 5;
-
-        (void) snprintf(unit, sizeof(unit), RUN_UNIT_PREFIX "%s.service", name);
-        (void) snprintf(n, sizeof(n), "--lines=%.20s", lines ? lines : "");
-        if (lines)
-                args[i++] = n;
-        if (follow)
-                args[i] = short_follow;
-        warn_unknown(o->root, name);
-        (void) execvp(args[0], args);
-        fprintf(stderr, "tpuctl logs: journalctl cannot be run: %m\n");
-        return EXIT_NO_ANSWER;
-}
-
-static int show_fleet_logs(const struct options *o, const char *url, struct fleet_logs *l,
-                           const char *lines) {
-        char *end;
-
-        l->limit = LOGS_SHOWN;
-        if (lines) {
-                errno = 0;
-                l->limit = (unsigned) MIN(strtoul(lines, &end, 10), (unsigned long) UINT32_MAX);
-                if (*lines < '0' || *lines > '9' || *end || l->limit < 1 || l->limit > LOGS_SHOWN_MAX) {
-                        fprintf(stderr, "tpuctl logs: --lines is a number from 1 to %u, not '%s'\n",
-                                LOGS_SHOWN_MAX, lines);
-                        return EXIT_USAGE;
-                }
-        }
-        return collector_open(o, url, &l->collector) < 0 ? EXIT_USAGE : fleet_logs_show(l, stdout);
-}
-
-int verb_logs(const struct ctl *c, int argc, char *argv[]) {
-        bool fleet = false;
-        const char *url = NULL, *lines = NULL;
-        struct fleet_logs l = { 0 };
-        const struct option_def defs[] = {
-                { "follow", NULL, "go on with new lines as they come (also: -f)", NULL, &l.follow },
-                { "lines", "N", "the newest N only (also: -n); of the collector by default 1000", &lines,
-                  NULL },
-                { "fleet", NULL, "of all hosts of the run, from the collector", NULL, &fleet },
-                { "worker", "SLICE/N", "of this worker, or N of any slice, from the collector", &l.worker,
-                  NULL },
-                { "host", "NAME", "of this host, from the collector", &l.host, NULL },
-                { "collector", "URL", "where its API is; default: tpuctl.conf, else " COLLECTOR_DEFAULT,
-                  &url, NULL },
-        };
-        struct options o = {
-                .program = "tpuctl logs",
-                .synopsis = "NAME [-f] [-n N] [--fleet | --worker SLICE/N | --host NAME]",
-                .defs = defs,
-                .n_defs = ELEMENTSOF(defs),
-                .summary = "Shows what a run has printed: of this host journalctl -u " RUN_UNIT_PREFIX
-                           "NAME.service -o cat,\nwhich asks for the group systemd-journal of who is not "
-                           "root; of other hosts what the collector has."
-        };
-        static char long_follow[] = "--follow", long_lines[] = "--lines";
         struct words w;
         int r;
 
-        for (int i = 1; i < argc; i++)
-                if (streq(argv[i], "-f"))
-                        argv[i] = long_follow;
-                else if (streq(argv[i], "-n"))
-                        argv[i] = long_lines;
         r = words_parse(c, &o, argc, argv, 1, 1, &w);
         if (r < 0)
                 return options_exit(r);
         if (words_check_run_name(&o, w.items[0]) < 0)
                 return EXIT_USAGE;
-        l.run = w.items[0];
-        if (fleet || url || l.worker || l.host)
-                return show_fleet_logs(&o, url, &l, lines);
-        if (lines && (!*lines || strspn(lines, "0123456789") != strlen(lines))) {
-                fprintf(stderr, "tpuctl logs: --lines is a number, not '%s'\n", lines);
-                return EXIT_USAGE;
+        r = stack_of_hostd(&o, w.items[0], &answer, &problem);
+        if (r < 0 && problem.no_answer && problem.retry_after == 0) { /* tpu-launchd alone is as busy */
+                struct problem hostd = problem;
+
+                r = stack_of_launchd(&o, w.items[0], &answer, &problem);
+                if (r == 0) {
+                        (void) problem_complain(&hostd);
+                        fputs("tpuctl: taken by tpu-launchd alone; the record was NOT sent to the "
+                              "collector\n",
+                              stderr);
+                }
         }
-        return show_journal(&o, w.items[0], lines, l.follow);
+        return r < 0 ? problem_complain(&problem) :
+                       answer_print(&o, answer, &(struct answer_as){ json, screen_stack, NULL });
 }
