@@ -6,7 +6,7 @@
  */
 #include "clock.h"
 #include "damage.h"
-#include "http.h"
+#include "http_server.h"
 #include "registry.h"
 #include "store.h"
 

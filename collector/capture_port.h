@@ -4,7 +4,7 @@
  * POST /registry/v1/capture at the agents' port (docs/registry.md): one host's part of a capture, as bytes. What is asked
  * about it is in the query; the bytes are kept as they came, and read in a process of their own (episodes).
  */
-#include "http.h"
+#include "http_server.h"
 #include "registry.h"
 #include "store_episodes.h"
 

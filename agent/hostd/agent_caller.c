@@ -10,7 +10,7 @@
 
 #define REFUSALS_A_MINUTE 10 /* that become events of their own */
 
-const char *agent_caller_text(const struct api_caller *c, char buf[static AGENT_CALLER_MAX]) {
+const char *agent_caller_text(const struct http_caller *c, char buf[static AGENT_CALLER_MAX]) {
         if (!c->remote)
                 (void) snprintf(buf, AGENT_CALLER_MAX, "uid %u (pid %d)", (unsigned) c->peer.uid,
                                 (int) c->peer.pid);
@@ -20,11 +20,11 @@ const char *agent_caller_text(const struct api_caller *c, char buf[static AGENT_
         return buf;
 }
 
-bool agent_caller_is_root(const struct api_caller *c) {
+bool agent_caller_is_root(const struct http_caller *c) {
         return !c->remote && c->peer.uid == 0;
 }
 
-bool agent_caller_may_order(const struct api_caller *c) {
+bool agent_caller_may_order(const struct http_caller *c) {
         return c->remote ? c->acts : c->peer.uid == 0;
 }
 
@@ -34,7 +34,7 @@ static void emit(struct agent *a, const char *message, const struct otlp_attribu
         (void) agent_emit(a, EVENT_API_ACTED, OTLP_INFO, message, body, n, NULL);
 }
 
-void agent_audit(struct agent *a, const char *call, const struct api_caller *who, const char *result) {
+void agent_audit(struct agent *a, const char *call, const struct http_caller *who, const char *result) {
         char caller[AGENT_CALLER_MAX], message[AGENT_CALLER_MAX + 384], uid[20];
         const struct otlp_attribute local[] = {
                 { .key = "call", .text = call },
@@ -73,7 +73,7 @@ static bool refusal_is_told(struct agent *a, bool remote) {
  * Anybody can be refused as often as he likes, and each event costs room in the spool: beyond some a minute
  * the journal alone tells, which limits its own rate; that limit is not for strangers to use up.
  */
-void agent_audit_refusal(struct agent *a, const char *call, const struct api_caller *who,
+void agent_audit_refusal(struct agent *a, const char *call, const struct http_caller *who,
                          const char *result) {
         char caller[AGENT_CALLER_MAX];
 
@@ -97,16 +97,16 @@ static bool reads_only(const char *method) {
         return streq(method, "GET") || streq(method, "HEAD");
 }
 
-static void refuse_stranger(struct agent *a, const struct api_request *r, const char *what) {
+static void refuse_stranger(struct agent *a, const struct http_request *r, const char *what) {
         char caller[AGENT_CALLER_MAX];
 
         if (!reads_only(r->method))
-                agent_audit_refusal(a, what, &r->caller, r->denied);
+                agent_audit_refusal(a, what, r->caller, r->denied);
         else if (refusal_is_told(a, true))
-                log_notice("%s called %s: %s", agent_caller_text(&r->caller, caller), what, r->denied);
+                log_notice("%s called %s: %s", agent_caller_text(r->caller, caller), what, r->denied);
 }
 
-bool agent_caller_is_refused(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+bool agent_caller_is_refused(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         char what[64];
 
         copy_plain(what, sizeof(what), r->method, r->path);
@@ -117,9 +117,9 @@ bool agent_caller_is_refused(struct agent *a, const struct api_request *r, struc
                                           "lists: hostd.conf of the host that answers",
                                           "%s", r->denied) == 0;
         }
-        if (!r->caller.remote || r->caller.acts || reads_only(r->method))
+        if (!r->caller->remote || r->caller->acts || reads_only(r->method))
                 return false;
-        agent_audit_refusal(a, what, &r->caller, "refused: no right to act");
+        agent_audit_refusal(a, what, r->caller, "refused: no right to act");
         return agent_answer_error(ret, 403, "AllowActors= in hostd.conf of the host that answers",
-                                  "'%.200s' may read, but not act", r->caller.name) == 0;
+                                  "'%.200s' may read, but not act", r->caller->name) == 0;
 }

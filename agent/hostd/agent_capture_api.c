@@ -11,8 +11,8 @@
 struct capture_call {
         struct capture_call *next;
         struct agent *agent;
-        struct api_call *call; /* NULL: nobody waits any more */
-        struct api_caller caller;
+        struct http_call *call; /* NULL: nobody waits any more */
+        struct http_caller caller;
 };
 
 static json_t *hex_json(const uint8_t *data, size_t len) {
@@ -59,7 +59,7 @@ static int add_kept(json_t *list, const char *directory, const char *name) {
                        : 0;
 }
 
-int agent_get_captures(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+int agent_get_captures(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         const char *directory = agent_capture_directory(a);
         struct newest newest = { 0 };
         json_t *list = json_array();
@@ -87,19 +87,19 @@ static void forget(struct capture_call *c) {
         free(c);
 }
 
-static int refuse(struct agent *a, const struct api_request *r, struct api_answer *ret, unsigned status,
+static int refuse(struct agent *a, const struct http_request *r, struct http_reply *ret, unsigned status,
                   const char *why, const char *remedy) {
-        agent_audit_refusal(a, "POST /v1/captures", &r->caller, why);
+        agent_audit_refusal(a, "POST /v1/captures", r->caller, why);
         return agent_answer_error(ret, status, remedy, "%s", why);
 }
 
-static struct capture_call *call_new(struct agent *a, const struct api_request *r) {
+static struct capture_call *call_new(struct agent *a, const struct http_request *r) {
         struct capture_call *c = calloc(1, sizeof(*c));
 
         if (!c)
                 return NULL;
         *c = (struct capture_call){
-                .next = a->capture_calls, .agent = a, .call = r->call, .caller = r->caller
+                .next = a->capture_calls, .agent = a, .call = r->call, .caller = *r->caller
         };
         a->capture_calls = c;
         return c;
@@ -107,12 +107,12 @@ static struct capture_call *call_new(struct agent *a, const struct api_request *
 
 /* --- Of this host -------------------------------------------------------------------------------------- */
 
-int agent_post_capture(struct agent *a, const struct api_request *r, struct api_answer *ret) {
-        const char *run = api_argument(r, "run");
+int agent_post_capture(struct agent *a, const struct http_request *r, struct http_reply *ret) {
+        const char *run = http_argument(r, "run");
         struct capture_call *c;
         int k;
 
-        if (!agent_caller_may_order(&r->caller))
+        if (!agent_caller_may_order(r->caller))
                 return refuse(a, r, ret, 403, "no right to act: this caller may not capture stacks",
                               "run it as root, or with a certificate that may act");
         if (run && *run && !job_name_valid(run))
@@ -132,7 +132,7 @@ int agent_post_capture(struct agent *a, const struct api_request *r, struct api_
 
 void agent_capture_answered(void *token, const struct built_capture *b, const char *why) {
         struct capture_call *c = token;
-        struct api_answer answer;
+        struct http_reply answer;
 
         agent_audit(c->agent, "POST /v1/captures", &c->caller, b ? "captured" : why);
         if (c->call) {
@@ -140,12 +140,12 @@ void agent_capture_answered(void *token, const struct built_capture *b, const ch
                                               json_pack("{s:[{s:s, s:o}]}", "captures", "name", "",
                                                         "capture", hex_json(b->wire, b->len)))
                           : agent_answer_error(&answer, 503, "tpuctl jobs", "%s", why));
-                api_call_answer(c->call, &answer);
+                http_answer(c->call, &answer);
         }
         forget(c);
 }
 
-void agent_captures_abandoned(struct agent *a, const struct api_call *call) {
+void agent_captures_abandoned(struct agent *a, const struct http_call *call) {
         for (struct capture_call *c = a->capture_calls; c; c = c->next)
                 if (c->call == call)
                         c->call = NULL;

@@ -15,9 +15,9 @@
 
 struct job_call {
         struct agent *agent;
-        struct api_call *call; /* NULL: the client is gone */
+        struct http_call *call; /* NULL: the client is gone */
         struct job_call *next, **previous;
-        struct api_caller caller;
+        struct http_caller caller;
         char what[80], name[64], serial[20];
         struct launchd_call *launchd;
         bool stops;
@@ -31,7 +31,7 @@ static void job_call_free(struct job_call *c) {
         free(c);
 }
 
-static struct job_call *job_call_new(struct agent *a, const struct api_request *r, const char *what) {
+static struct job_call *job_call_new(struct agent *a, const struct http_request *r, const char *what) {
         struct job_call *c;
         size_t n = 0;
 
@@ -40,7 +40,7 @@ static struct job_call *job_call_new(struct agent *a, const struct api_request *
         c = n < WAITING_MAX ? calloc(1, sizeof(*c)) : NULL;
         if (!c)
                 return NULL;
-        *c = (struct job_call){ .agent = a, .call = r->call, .caller = r->caller, .next = a->job_calls, .previous = &a->job_calls };
+        *c = (struct job_call){ .agent = a, .call = r->call, .caller = *r->caller, .next = a->job_calls, .previous = &a->job_calls };
         (void) snprintf(c->what, sizeof(c->what), "%s", what);
         if (c->next)
                 c->next->previous = &c->next;
@@ -48,7 +48,7 @@ static struct job_call *job_call_new(struct agent *a, const struct api_request *
         return c;
 }
 
-void agent_jobs_abandoned(struct agent *a, const struct api_call *call) {
+void agent_jobs_abandoned(struct agent *a, const struct http_call *call) {
         for (struct job_call *c = a->job_calls; c; c = c->next)
                 if (c->call == call)
                         c->call = NULL;
@@ -90,7 +90,7 @@ unsigned agent_status_of(int error) {
 
 /* Answers and forgets. v is taken over; NULL with an error. */
 static void finish(struct job_call *c, unsigned status, json_t *v, const char *error, const char *remedy) {
-        struct api_answer answer;
+        struct http_reply answer;
         char result[200];
 
         (void) snprintf(result, sizeof(result), "%s%.180s", error ? "refused: " : "done", error ? error : "");
@@ -101,15 +101,15 @@ static void finish(struct job_call *c, unsigned status, json_t *v, const char *e
         if (c->call) {
                 (void) (error ? agent_answer_error(&answer, status, remedy, "%s", error)
                               : agent_answer_json(&answer, status, v));
-                api_call_answer(c->call, &answer);
+                http_answer(c->call, &answer);
         } else
                 json_decref(v);
         job_call_free(c);
 }
 
-static int refuse(struct agent *a, const struct api_request *r, const char *what, unsigned status, const char *error,
-                  const char *remedy, struct api_answer *ret) {
-        agent_audit_refusal(a, what, &r->caller, error);
+static int refuse(struct agent *a, const struct http_request *r, const char *what, unsigned status, const char *error,
+                  const char *remedy, struct http_reply *ret) {
+        agent_audit_refusal(a, what, r->caller, error);
         return agent_answer_error(ret, status, remedy, "%s", error);
 }
 
@@ -172,7 +172,7 @@ static void on_launchd(const struct launchd_answer *l, void *userdata) {
 }
 
 static int ask_launchd(struct job_call *c, uint16_t kind, const ProtobufCMessage *m, uint16_t want, usec_t timeout,
-                       struct api_answer *ret) {
+                       struct http_reply *ret) {
         struct agent *a = c->agent;
         int r = launchd_call_new(a->event, launchd_socket(a), kind, m, want, timeout, on_launchd, c, &c->launchd);
 
@@ -189,7 +189,7 @@ static const struct order *order_against(struct agent *a) {
         return drain ? drain : orders_find(&a->order_list, ORDER_CORDON);
 }
 
-static int start_here(struct job_call *c, const struct job_body *b, struct api_answer *ret) {
+static int start_here(struct job_call *c, const struct job_body *b, struct http_reply *ret) {
         const struct order *o = order_against(c->agent);
         char why[ORDER_REASON_MAX + 64];
 
@@ -205,24 +205,24 @@ static int start_here(struct job_call *c, const struct job_body *b, struct api_a
 
 /* --- Calls --------------------------------------------------------------------------------------------- */
 
-static int not_for_you(struct agent *a, const struct api_request *r, const char *what, struct api_answer *ret) {
+static int not_for_you(struct agent *a, const struct http_request *r, const char *what, struct http_reply *ret) {
         return refuse(a, r, what, 403, "only root may start and stop runs by tpu-hostd: it asks with its own rights",
                       "as yourself: tpuctl run, tpuctl stop", ret);
 }
 
-static int not_here(struct agent *a, const struct api_request *r, const char *what, struct api_answer *ret) {
+static int not_here(struct agent *a, const struct http_request *r, const char *what, struct http_reply *ret) {
         return refuse(a, r, what, 409, "runs over slices are started and stopped by the registry, not by a host",
                       "ask the collector: tpuctl run --collector URL, POST or DELETE of /api/v1/runs there", ret);
 }
 
-int agent_post_job(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+int agent_post_job(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         _cleanup_job_body_ struct job_body b = { 0 };
         char why[JOB_BODY_WHY_MAX], what[80] = "POST /v1/jobs";
         struct job_call *c;
 
-        if (!agent_caller_may_order(&r->caller))
+        if (!agent_caller_may_order(r->caller))
                 return not_for_you(a, r, what, ret);
-        if (job_body_parse(r->body ? r->body : "", r->body_len, &b, why) < 0)
+        if (job_body_parse(r->body ? (const char *) r->body : "", r->len, &b, why) < 0)
                 return refuse(a, r, what, 400, why, "docs/api.md, POST /v1/jobs", ret);
         (void) snprintf(what, sizeof(what), "POST /v1/jobs %.41s", run_text(b.json, "name"));
         if (b.over_slices)
@@ -241,14 +241,14 @@ static const json_t *find_run(const struct agent *a, const char *name) {
         return record && !streq(run_text(record, "state"), "ended") ? record : NULL;
 }
 
-int agent_delete_job(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+int agent_delete_job(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         const char *name = r->path + strlen("/v1/jobs/");
         Local__StopRequest m = LOCAL__STOP_REQUEST__INIT;
         struct job_call *c;
         char what[80];
 
         (void) snprintf(what, sizeof(what), "DELETE /v1/jobs/%.41s", job_name_valid(name) ? name : "?");
-        if (!agent_caller_may_order(&r->caller))
+        if (!agent_caller_may_order(r->caller))
                 return not_for_you(a, r, what, ret);
         if (!job_name_valid(name))
                 return agent_answer_error(ret, 404, "GET /v1/jobs has the names", "the path holds no name of a run");
@@ -263,7 +263,7 @@ int agent_delete_job(struct agent *a, const struct api_request *r, struct api_an
         return ask_launchd(c, LOCAL__KIND__KIND_STOP_REQUEST, &m.base, LOCAL__KIND__KIND_STOP_REPLY, STOP_TIME, ret);
 }
 
-int agent_get_runs(struct agent *a, const struct api_request *r, struct api_answer *ret) {
+int agent_get_runs(struct agent *a, const struct http_request *r, struct http_reply *ret) {
         const struct agent_registry *g = a->enrollment;
 
         (void) r;

@@ -32,7 +32,7 @@ void agent_orders_save(struct agent *a) {
 }
 
 static void answer(struct order_call *c, int result) {
-        struct api_answer answer;
+        struct http_reply answer;
 
         if (c->call && result < 0)
                 (void) agent_answer_error(&answer, 500,
@@ -42,7 +42,7 @@ static void answer(struct order_call *c, int result) {
         else if (c->call)
                 (void) agent_answer_json(&answer, 200, json_incref(c->answer));
         if (c->call)
-                api_call_answer(c->call, &answer);
+                http_answer(c->call, &answer);
         json_decref(c->answer);
         free(c);
 }
